@@ -134,7 +134,7 @@ ExitCode run_graph(const std::vector<std::string>& arguments) {
   const data::Batch batch = prepared.first_batch(prepared.recipe().data.batch_size);
   prepared.model().set_training(true);
   train::TrainStep step(prepared.model(), prepared.optimizer(), prepared.step_config());
-  const auto graphs = step.graphs(batch.input, batch.target, parsed.stage());
+  const auto graphs = step.graphs(batch.by_role(), parsed.stage());
 
   const std::string title =
       fmt::format("{}: a step of {}; {}", prepared.resolved().name,

@@ -17,6 +17,7 @@ enum class Purpose : uint32_t {
   kSample = 7,
   kRounding = 8,
   kTrial = 9,
+  kMask = 10,
 };
 
 /// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/full.h>
 #include <fmt/format.h>
 
 #include "gallop/base/checked.h"
@@ -12,7 +13,44 @@
 
 namespace gallop::data {
 
-BatchRows make_rows(const RowShape& shape, int64_t rows, bool pinned) {
+namespace {
+
+// The bytes of one element with this value in each of its numbers.
+std::vector<char> padding_of(double value, c10::ScalarType dtype, int64_t bytes) {
+  const at::Tensor one = at::full({bytes / static_cast<int64_t>(c10::elementSize(dtype))}, value,
+                                  at::TensorOptions().dtype(dtype));
+  std::vector<char> padding(static_cast<size_t>(bytes));
+  std::memcpy(padding.data(), one.const_data_ptr(), padding.size());
+  return padding;
+}
+
+}  // namespace
+
+void BatchRows::pad(int64_t index) const {
+  char* const end = row(index) + row_bytes;
+  for (char* at = row(index) + lengths[static_cast<size_t>(index)] * item_bytes; at < end;
+       at += item_bytes) {
+    std::memcpy(at, padding.data(), padding.size());
+  }
+}
+
+at::Tensor BatchRows::first(int64_t count) {
+  if (!is_ragged()) return count == tensor.size(0) ? tensor : tensor.narrow(0, 0, count);
+  const int64_t longest = count == 0 ? 0 : *std::max_element(lengths.begin(), lengths.begin() + count);
+  if (longest == tensor.size(1)) return tensor.narrow(0, 0, count);
+  const int64_t used = longest * item_bytes;
+  for (int64_t i = 1; i < count; ++i) {
+    std::memmove(data + i * used, row(i), static_cast<size_t>(used));
+  }
+  std::vector<int64_t> sizes = tensor.sizes().vec(), strides = tensor.strides().vec();
+  sizes[0] = count;
+  sizes[1] = longest;
+  strides[0] = longest * strides[1];
+  return tensor.as_strided(sizes, strides);
+}
+
+BatchRows make_rows(const Field& field, int64_t rows, bool pinned) {
+  const RowShape& shape = field.shape;
   std::vector<int64_t> sizes = {rows};
   sizes.insert(sizes.end(), shape.sizes.begin(), shape.sizes.end());
   const auto item_bytes = static_cast<int64_t>(c10::elementSize(shape.dtype));
@@ -32,6 +70,11 @@ BatchRows make_rows(const RowShape& shape, int64_t rows, bool pinned) {
   }
   result.data = static_cast<char*>(result.tensor.data_ptr());
   result.row_bytes = *bytes / rows;
+  if (field.padding) {
+    result.item_bytes = result.row_bytes / shape.sizes.front();
+    result.padding = padding_of(*field.padding, shape.dtype, result.item_bytes);
+    result.lengths.resize(static_cast<size_t>(rows));
+  }
   return result;
 }
 
@@ -48,8 +91,11 @@ void BatchSlot::remove_broken() {
   for (int64_t row = 0; row < range.rows; ++row) {
     if (broken[static_cast<size_t>(row)]) continue;
     if (kept != row) {
-      std::memcpy(input.row(kept), input.row(row), static_cast<size_t>(input.row_bytes));
-      std::memcpy(target.row(kept), target.row(row), static_cast<size_t>(target.row_bytes));
+      for (BatchRows& field : fields) {
+        std::memcpy(field.row(kept), field.row(row), static_cast<size_t>(field.row_bytes));
+        if (!field.is_ragged()) continue;
+        field.lengths[static_cast<size_t>(kept)] = field.lengths[static_cast<size_t>(row)];
+      }
     }
     ++kept;
   }

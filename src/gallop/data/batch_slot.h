@@ -11,20 +11,26 @@
 // What a loader fills batches in.
 namespace gallop::data {
 
-/// One reused buffer for a column of a batch.
+/// One reused buffer for a field of a batch.
 struct BatchRows {
   at::Tensor tensor;  ///< [rows, ...]
   char* data = nullptr;
   int64_t row_bytes = 0;
+  int64_t item_bytes = 0;  ///< Of a ragged field: of one element along its first dimension.
+  std::vector<char> padding{};     ///< The bytes of one padded element.
+  std::vector<int64_t> lengths{};  ///< Elements written to each row of a ragged field.
 
+  bool is_ragged() const { return !lengths.empty(); }
   char* row(int64_t index) const { return data + index * row_bytes; }
-  at::Tensor first(int64_t count) const {
-    return count == tensor.size(0) ? tensor : tensor.narrow(0, 0, count);
-  }
+  /// Fills what a ragged row has left with padding.
+  void pad(int64_t index) const;
+  /// The first rows. Of a ragged field, as long as the longest of them, whose rows it moves
+  /// together: once for each filling of the buffer.
+  at::Tensor first(int64_t count);
 };
 
 /// Throws UsageError where so many cannot be addressed, DeviceError where there is no memory.
-BatchRows make_rows(const RowShape& shape, int64_t rows, bool pinned);
+BatchRows make_rows(const Field& field, int64_t rows, bool pinned);
 
 /// Samples of one epoch that lie side by side, and the batch that they are a part of.
 struct BatchRange {
@@ -39,8 +45,7 @@ struct BatchRange {
 
 /// A batch that is being filled or waits to be taken.
 struct BatchSlot {
-  BatchRows input;
-  BatchRows target;
+  std::vector<BatchRows> fields;  ///< In the order of Samples::fields().
   BatchRange range;
   int64_t taken = 0;        ///< Rows that threads have begun or finished.
   int64_t done = 0;         ///< Rows that threads have finished.

@@ -105,15 +105,15 @@ std::unique_ptr<ImageSet> read_part(const std::vector<fs::path>& paths, const st
   return with_valid_labels(std::move(content), item, skips);
 }
 
-std::unique_ptr<Parts> read_cifar(const Layout& layout, const ReadContext& context) {
+std::unique_ptr<ImageParts> read_cifar(const Layout& layout, const ReadContext& context) {
   const fs::path folder = files_folder(find_data_set(layout.wanted, context.path), layout);
   const auto class_names = read_names(folder / layout.names_file, layout.classes);
   std::vector<fs::path> train;
   for (const std::string& name : layout.train_files) train.push_back(folder / name);
-  auto parts = std::make_unique<Parts>();
+  auto parts = std::make_unique<ImageParts>();
   SkipPolicy skips(context.skip_broken);
-  parts->train_images = read_part(train, "train", layout, class_names, context, skips);
-  parts->test_images =
+  parts->train = read_part(train, "train", layout, class_names, context, skips);
+  parts->test =
       read_part({folder / layout.test_file}, "test", layout, class_names, context, skips);
   parts->skipped = skips.counts();
   for (const fs::path& path : train) parts->files.push_back(path.string());
@@ -121,10 +121,10 @@ std::unique_ptr<Parts> read_cifar(const Layout& layout, const ReadContext& conte
 
   const int64_t expected =
       layout.records_per_train_file * static_cast<int64_t>(layout.train_files.size());
-  if (parts->train_images->size() != expected && parts->skipped.empty()) {
+  if (parts->train->size() != expected && parts->skipped.empty()) {
     parts->notes.push_back(
         fmt::format("{}: {} training images, where the original has {}", printable(folder.string()),
-                    format_count(parts->train_images->size()), format_count(expected)));
+                    format_count(parts->train->size()), format_count(expected)));
   }
   return parts;
 }
@@ -179,7 +179,7 @@ void visit(config::Visitor& visitor, Cifar100Config& config) {
                 config.labels);
 }
 
-std::unique_ptr<Parts> read_cifar10(const Cifar10Config&, const ReadContext& context) {
+std::unique_ptr<ImageParts> read_cifar10(const Cifar10Config&, const ReadContext& context) {
   Layout layout{.wanted = {.name = "cifar10", .command = {}, .missing = {}},
                 .archive_folder = "cifar-10-batches-bin",
                 .train_files = {},
@@ -193,7 +193,7 @@ std::unique_ptr<Parts> read_cifar10(const Cifar10Config&, const ReadContext& con
   return read_cifar(complete(std::move(layout), "cifar-10-binary.tar.gz"), context);
 }
 
-std::unique_ptr<Parts> read_cifar100(const Cifar100Config& config, const ReadContext& context) {
+std::unique_ptr<ImageParts> read_cifar100(const Cifar100Config& config, const ReadContext& context) {
   const bool fine = config.labels == "fine";
   const Layout layout{.wanted = {.name = "cifar100", .command = {}, .missing = {}},
                       .archive_folder = "cifar-100-binary",

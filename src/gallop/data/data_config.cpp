@@ -88,11 +88,15 @@ void visit_text(config::Visitor& visitor, DataConfig& config) {
 
 }  // namespace
 
-DataConfig::DataConfig(const ReaderRegistry& readers, const AugmentationRegistry& augmentations)
-    : reader(readers, readers.members().front().name), augment(augmentations) {}
+DataConfig::DataConfig(const DataModuleRegistry& modules, const AugmentationRegistry& augmentations)
+    : module(modules, modules.members().front().name), augment(augmentations) {}
 
 void visit(config::Visitor& visitor, DataConfig& config) {
-  visitor.field({.name = "name", .help = "data set or file format"}, config.reader);
+  visitor.field({.name = "name", .help = "data set or file format"}, config.module);
+  visitor.field({.name = "task",
+                 .help = "what is learned, such as causal-lm or masked-lm of text; auto: what the "
+                         "data set is for"},
+                config.task);
   visitor.field({.name = "path", .help = "file or folder; empty: the default locations"},
                 config.path);
   visitor.field({.name = "validation",

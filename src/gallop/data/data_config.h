@@ -7,6 +7,7 @@
 #include "gallop/config/component.h"
 #include "gallop/config/visitor.h"
 #include "gallop/data/augment.h"
+#include "gallop/data/data_module.h"
 #include "gallop/data/dataset.h"
 #include "gallop/data/loader.h"
 
@@ -15,9 +16,10 @@ namespace gallop::data {
 /// The recipe's section `data`.
 struct DataConfig {
   /// Both registries must outlive the config and its copies.
-  DataConfig(const ReaderRegistry& readers, const AugmentationRegistry& augmentations);
+  DataConfig(const DataModuleRegistry& modules, const AugmentationRegistry& augmentations);
 
-  config::Component reader;
+  config::Component module;
+  std::string task = "auto";  ///< What is learned of the data; auto: what the data set is for.
   std::string path;  ///< Empty: the usual places.
   int64_t batch_size = 128;
   int64_t eval_batch = 0;  ///< 0: as `batch_size`.

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "gallop/config/component.h"
 #include "gallop/data/bytes.h"
 #include "gallop/data/image.h"
 #include "gallop/data/samples.h"
@@ -20,18 +19,21 @@ struct TextSet {
   std::vector<std::string> vocabulary;  ///< Text of each token.
 };
 
-/// The parts of a data set as its reader found them: images or text, never both. A part that the
-/// files do not have is null and is cut from the training part by DataConfig::validation.
+/// The parts of a data set as its reader found them. A part that the files do not have is null and
+/// is cut from the training part by DataConfig::validation.
+template <typename Set>
 struct Parts {
-  std::unique_ptr<ImageSet> train_images, validation_images, test_images;
-  std::unique_ptr<TextSet> train_text, validation_text, test_text;
-  /// Images of a test part without classes: to predict, and neither to train nor to evaluate on.
-  std::unique_ptr<ImageSet> unlabeled_test;
+  std::unique_ptr<Set> train, validation, test;
+  /// A test part without classes: to predict, and neither to train nor to evaluate on.
+  std::unique_ptr<Set> unlabeled_test;
   std::vector<std::string> files;  ///< What was read, for the run's identity.
   /// What a person should know though it is no error: files ignored, a part without classes.
   std::vector<std::string> notes;
   std::vector<SkipCount> skipped;  ///< What `data.on_error: skip` has left out, by reason.
 };
+
+using ImageParts = Parts<ImageSet>;
+using TextParts = Parts<TextSet>;
 
 class SharedData;
 
@@ -43,9 +45,5 @@ struct ReadContext {
   int threads = 1;               ///< For work at the start: scanning, decoding.
   SharedData* shared = nullptr;  ///< Where other processes find what was read; null: nowhere.
 };
-
-/// Readers by name: fashion-mnist, mnist, cifar10, cifar100, folder, tar, text.
-using ReaderRegistry = config::Registry<Parts, const ReadContext&>;
-ReaderRegistry built_in_readers();
 
 }  // namespace gallop::data

@@ -41,8 +41,7 @@ DeviceLoader::Staged DeviceLoader::stage(const StopRequest* stop) {
   staged.state = loader_.state();
   if (!staged.batch) return staged;
   const c10::StreamGuard guard(copies_);
-  staged.batch->input = staged.batch->input.to(device_, /*non_blocking=*/true);
-  staged.batch->target = staged.batch->target.to(device_, /*non_blocking=*/true);
+  staged.batch->to(device_, /*non_blocking=*/true);
   copied.record(copies_);
   return staged;
 }
@@ -63,8 +62,7 @@ std::optional<Batch> DeviceLoader::next(const StopRequest* stop) {
   state_ = staged.state;
   const c10::Stream computes = c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
   copied_[staged.event].block(computes);
-  staged.batch->input.record_stream(computes);
-  staged.batch->target.record_stream(computes);
+  for (const at::Tensor& tensor : staged.batch->tensors) tensor.record_stream(computes);
   return std::move(staged.batch);
 }
 

@@ -170,7 +170,7 @@ void check_same_classes(const fs::path& path, const std::vector<std::string>& fo
 // Reads one part after the other; that for training comes first and says which classes there are.
 class FolderReader {
  public:
-  FolderReader(const ReadContext& context, Parts& parts)
+  FolderReader(const ReadContext& context, ImageParts& parts)
       : context_(context), parts_(parts), skips_(context.skip_broken) {}
 
   std::unique_ptr<ImageSet> read_part(const fs::path& path) {
@@ -264,7 +264,7 @@ class FolderReader {
   }
 
   const ReadContext& context_;
-  Parts& parts_;
+  ImageParts& parts_;
   SkipPolicy skips_;
   std::vector<std::string> classes_;
 };
@@ -300,11 +300,11 @@ std::array<fs::path, kParts> part_folders(const fs::path& root, std::vector<std:
 
 void visit(config::Visitor&, FolderConfig&) {}
 
-std::unique_ptr<Parts> read_folder(const FolderConfig&, const ReadContext& context) {
+std::unique_ptr<ImageParts> read_folder(const FolderConfig&, const ReadContext& context) {
   const fs::path root = find_user_data("folder", context.path);
-  auto parts = std::make_unique<Parts>();
+  auto parts = std::make_unique<ImageParts>();
   const std::array<std::unique_ptr<ImageSet>*, kParts> sets{
-      &parts->train_images, &parts->validation_images, &parts->test_images};
+      &parts->train, &parts->validation, &parts->test};
   const auto folders = part_folders(root, parts->notes);
   FolderReader reader(context, *parts);
   for (size_t i = 0; i < kParts; ++i) {

@@ -20,7 +20,25 @@ class Cutter final : public RegionChooser {
   Philox& random_;
 };
 
+Fields fields_of(const ImagePipeline& pipeline) {
+  const ImageShape& shape = pipeline.shape;
+  return {{.name = "image",
+           .shape = {.sizes = {shape.channels, shape.height, shape.width},
+                     .dtype = pipeline.dtype,
+                     .channels_last = true}},
+          {.name = "label", .shape = {.dtype = c10::ScalarType::Long}}};
+}
+
 }  // namespace
+
+ImagePipeline pipeline_of(const Signature& trained) {
+  return {.shape = {.height = static_cast<int>(trained.height),
+                    .width = static_cast<int>(trained.width),
+                    .channels = static_cast<int>(trained.channels)},
+          .resize = true,
+          .mean = trained.mean,
+          .deviation = trained.deviation};
+}
 
 struct ImageSamples::Buffers final : Scratch {
   ImageShaper::Buffers reading;
@@ -29,7 +47,8 @@ struct ImageSamples::Buffers final : Scratch {
 
 ImageSamples::ImageSamples(const ImageSet& images, const ImagePipeline& pipeline,
                            std::vector<std::unique_ptr<Augmentation>> augmentations)
-    : images_(images),
+    : Samples(fields_of(pipeline)),
+      images_(images),
       pipeline_(pipeline),
       shaper_(images, pipeline.shape, pipeline.resize),
       normalizer_(pipeline.mean, pipeline.deviation, pipeline.dtype),
@@ -46,13 +65,6 @@ ImageSamples::ImageSamples(const ImageSet& images, const ImagePipeline& pipeline
   }
 }
 
-RowShape ImageSamples::input_shape() const {
-  const ImageShape& shape = pipeline_.shape;
-  return {.sizes = {shape.channels, shape.height, shape.width},
-          .dtype = pipeline_.dtype,
-          .channels_last = true};
-}
-
 std::unique_ptr<Scratch> ImageSamples::make_scratch() const {
   auto buffers = std::make_unique<Buffers>();
   if (!augmentations_.empty()) {
@@ -63,7 +75,7 @@ std::unique_ptr<Scratch> ImageSamples::make_scratch() const {
   return buffers;
 }
 
-bool ImageSamples::fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
+bool ImageSamples::fill(int64_t index, int64_t epoch, const SampleRow& row,
                         Scratch& scratch) const {
   auto& buffers = static_cast<Buffers&>(scratch);
   Philox random(pipeline_.seed, Purpose::kAugment, static_cast<uint64_t>(epoch),
@@ -91,8 +103,8 @@ bool ImageSamples::fill(int64_t index, int64_t epoch, void* input_row, void* tar
     move_pixels(plan, shape.channels, pixels, buffers.moved.data());
     pixels = buffers.moved.data();
   }
-  normalizer_.write(pixels, int64_t{shape.height} * shape.width * shape.channels, input_row);
-  *static_cast<int64_t*>(target_row) = images_.label(index);
+  normalizer_.write(pixels, int64_t{shape.height} * shape.width * shape.channels, row.raw(0));
+  *row.as<int64_t>(1) = images_.label(index);
   return true;
 }
 

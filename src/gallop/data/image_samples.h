@@ -8,6 +8,7 @@
 #include "gallop/data/image_shaper.h"
 #include "gallop/data/normalize.h"
 #include "gallop/data/samples.h"
+#include "gallop/data/signature.h"
 
 namespace gallop::data {
 
@@ -22,7 +23,11 @@ struct ImagePipeline {
   c10::ScalarType dtype = c10::ScalarType::Float;  ///< Or BFloat16.
 };
 
-/// Images as training samples: input [C, H, W], channels last, target the label, int64.
+/// What images are made ready by for a model that was trained on data of this signature: resized to
+/// its shape and normalized alike.
+ImagePipeline pipeline_of(const Signature& trained);
+
+/// Images as training samples: "image" [C, H, W], channels last, and its "label", int64.
 class ImageSamples final : public Samples {
  public:
   /// `images` must outlive the samples. Without augmentations an image is the same in every epoch.
@@ -31,12 +36,10 @@ class ImageSamples final : public Samples {
                std::vector<std::unique_ptr<Augmentation>> augmentations);
 
   int64_t size() const override { return images_.size(); }
-  RowShape input_shape() const override;
-  RowShape target_shape() const override { return {{}, c10::ScalarType::Long}; }
   bool every_target_counts() const override { return true; }
   std::unique_ptr<Scratch> make_scratch() const override;
-  bool fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
-            Scratch& scratch) const override;
+  std::string describe(int64_t index) const override { return images_.describe(index); }
+  bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override;
 
  private:
   struct Buffers;

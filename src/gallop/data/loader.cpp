@@ -34,6 +34,20 @@ struct Chunk {
   int64_t end = 0;
 };
 
+// Ragged fields of a row that has been filled.
+void keep_lengths(BatchSlot& slot, int64_t row, const std::vector<int64_t>& lengths) {
+  for (size_t i = 0; i < lengths.size(); ++i) {
+    BatchRows& field = slot.fields[i];
+    if (!field.is_ragged()) continue;
+    if (lengths[i] < 0 || lengths[i] > field.tensor.size(1)) {
+      throw InternalError(fmt::format("a sample has {} elements in a field of at most {}",
+                                      lengths[i], field.tensor.size(1)));
+    }
+    field.lengths[static_cast<size_t>(row)] = lengths[i];
+    field.pad(row);
+  }
+}
+
 /// What filling a chunk came to.
 struct Outcome {
   int64_t broken = 0;
@@ -61,7 +75,7 @@ struct Loader::Impl {
   bool fill_here(const StopRequest* stop);
   void wake_threads();
   bool wait_for_threads(std::unique_lock<std::mutex>& lock, const StopRequest* stop);
-  Batch deliver(const BatchSlot& slot);
+  Batch deliver(BatchSlot& slot);
 
   bool next_is_ready() { return opened > delivered && slot_of(delivered).ready(); }
   bool at_end() const { return config.one_epoch && next_epoch != first_epoch; }
@@ -130,8 +144,9 @@ Loader::Impl::Impl(const Samples& all_samples, const LoaderConfig& loader_config
   // Two are with the caller; without threads nothing is prepared ahead.
   slots.resize(static_cast<size_t>(config.threads == 0 ? 2 : config.prefetch + 2));
   for (auto& slot : slots) {
-    slot.input = make_rows(samples.input_shape(), rows, config.pinned);
-    slot.target = make_rows(samples.target_shape(), rows, config.pinned);
+    for (const Field& field : samples.fields()) {
+      slot.fields.push_back(make_rows(field, rows, config.pinned));
+    }
     slot.broken.resize(static_cast<size_t>(rows));
   }
   for (int i = 0; i < std::max(1, config.threads); ++i) {
@@ -210,12 +225,19 @@ Outcome Loader::Impl::fill(const Chunk& chunk, Scratch& scratch, const StopReque
   const auto epoch = slot.range.epoch;
   const Permutation order(static_cast<uint64_t>(state.seed), static_cast<uint64_t>(epoch),
                           samples.size());
+  std::vector<void*> rows(slot.fields.size());
+  std::vector<int64_t> lengths(slot.fields.size());
   for (int64_t row = chunk.begin; row < chunk.end; ++row) {
     if (abandon.load(std::memory_order_relaxed) || (stop != nullptr && stop->requested())) break;
     const int64_t position = slot.range.position + row;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      rows[i] = slot.fields[i].row(row);
+      if (slot.fields[i].is_ragged()) lengths[i] = samples.fields()[i].shape.sizes.front();
+    }
     try {
-      if (samples.fill(config.shuffle ? order(position) : position, epoch, slot.input.row(row),
-                       slot.target.row(row), scratch)) {
+      if (samples.fill(config.shuffle ? order(position) : position, epoch,
+                       SampleRow(rows, lengths), scratch)) {
+        keep_lengths(slot, row, lengths);
         continue;
       }
     } catch (...) {
@@ -323,11 +345,11 @@ bool Loader::Impl::ready() {
   return next_is_ready();
 }
 
-Batch Loader::Impl::deliver(const BatchSlot& slot) {
+Batch Loader::Impl::deliver(BatchSlot& slot) {
   const BatchRange& range = slot.range;
   Batch batch;
-  batch.input = slot.input.first(slot.kept());
-  batch.target = slot.target.first(slot.kept());
+  batch.fields = &samples.fields();
+  for (BatchRows& field : slot.fields) batch.tensors.push_back(field.first(slot.kept()));
   batch.skipped = slot.broken_rows;
   batch.epoch = range.epoch;
   batch.position = range.position;
@@ -348,6 +370,19 @@ void Loader::Impl::seek(const LoaderState& start) {
   begin_at(start);
   lock.unlock();
   work_wanted.notify_all();
+}
+
+NamedTensors Batch::by_role() const {
+  NamedTensors named = {{"input", input()}, {"target", target()}};
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (i == fields->input_index() || i == fields->target_index()) continue;
+    named.push_back({(*fields)[i].name, tensors[i]});
+  }
+  return named;
+}
+
+void Batch::to(c10::Device device, bool non_blocking) {
+  for (at::Tensor& tensor : tensors) tensor = tensor.to(device, non_blocking);
 }
 
 Loader::Loader(const Samples& samples, const LoaderConfig& config, const LoaderState& start)

@@ -3,25 +3,35 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
 #include "gallop/base/stop.h"
 #include "gallop/data/samples.h"
+#include "gallop/tensor/named_tensor.h"
 
 namespace gallop::data {
 
 /// Some samples, ready for a training step: a batch, or this process's part of it.
 struct Batch {
-  at::Tensor input;     ///< [N, ...] as Samples::input_shape says.
-  at::Tensor target;    ///< [N, ...] as Samples::target_shape says.
+  const Fields* fields = nullptr;   ///< Those of the samples.
+  std::vector<at::Tensor> tensors;  ///< One for each of them, [N, ...].
   int64_t skipped = 0;  ///< Broken samples left out; N plus these were asked for. N may be 0.
   int64_t epoch = 0;
   int64_t position = 0;    ///< Of the first sample in its epoch.
   int64_t whole_size = 0;  ///< Samples of all parts together, broken ones included.
   bool last_of_epoch = false;
 
-  int64_t size() const { return input.size(0); }
+  int64_t size() const { return tensors.front().size(0); }
+  const at::Tensor& input() const { return tensors[fields->input_index()]; }
+  const at::Tensor& target() const { return tensors[fields->target_index()]; }
+  /// A field by its name. Throws UsageError with the names that there are.
+  const at::Tensor& operator[](std::string_view name) const { return tensors[fields->find(name)]; }
+  /// As a training step takes it: "input" and "target", then the other fields by their names.
+  NamedTensors by_role() const;
+  void to(c10::Device device, bool non_blocking = false);
 };
 
 /// Where a loader stands. Four integers are all of its state; but for the last it is the same in

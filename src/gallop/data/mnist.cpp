@@ -80,10 +80,10 @@ std::unique_ptr<ImageSet> make_images(IdxArray images, const IdxArray& labels,
   return with_valid_labels(std::move(content), item, skips);
 }
 
-std::unique_ptr<Parts> read_four_files(const Wanted& wanted, const ReadContext& context,
+std::unique_ptr<ImageParts> read_four_files(const Wanted& wanted, const ReadContext& context,
                                        const std::vector<std::string>& class_names) {
   const fs::path folder = find_data_set(wanted, context.path);
-  auto parts = std::make_unique<Parts>();
+  auto parts = std::make_unique<ImageParts>();
   std::array<fs::path, 4> paths;
   for (size_t i = 0; i < kFiles.size(); ++i) {
     paths[i] = find_file(folder, kFiles[i]);
@@ -95,12 +95,12 @@ std::unique_ptr<Parts> read_four_files(const Wanted& wanted, const ReadContext& 
     arrays[at] = read_idx(paths[at], kFiles[at].dimensions, context.shared);
   });
   SkipPolicy skips(context.skip_broken);
-  parts->train_images =
+  parts->train =
       make_images(std::move(arrays[0]), arrays[1], "train", paths[0], paths[1], class_names, skips);
-  parts->test_images =
+  parts->test =
       make_images(std::move(arrays[2]), arrays[3], "test", paths[2], paths[3], class_names, skips);
   parts->skipped = skips.counts();
-  if (parts->train_images->stored_shape() != parts->test_images->stored_shape()) {
+  if (parts->train->stored_shape() != parts->test->stored_shape()) {
     throw DataError(
         fmt::format("{}: training and test images differ in size", printable(folder.string())));
   }
@@ -112,7 +112,7 @@ std::unique_ptr<Parts> read_four_files(const Wanted& wanted, const ReadContext& 
 void visit(config::Visitor&, FashionMnistConfig&) {}
 void visit(config::Visitor&, MnistConfig&) {}
 
-std::unique_ptr<Parts> read_fashion_mnist(const FashionMnistConfig&, const ReadContext& context) {
+std::unique_ptr<ImageParts> read_fashion_mnist(const FashionMnistConfig&, const ReadContext& context) {
   const Wanted wanted{.name = "fashion-mnist",
                       .command = "sudo apt-get install dataset-fashion-mnist",
                       .missing = missing_files};
@@ -121,7 +121,7 @@ std::unique_ptr<Parts> read_fashion_mnist(const FashionMnistConfig&, const ReadC
                           "Sneaker", "Bag", "Ankle boot"});
 }
 
-std::unique_ptr<Parts> read_mnist(const MnistConfig&, const ReadContext& context) {
+std::unique_ptr<ImageParts> read_mnist(const MnistConfig&, const ReadContext& context) {
   const Wanted wanted{.name = "mnist",
                       .command =
                           "curl -fL --create-dirs --output-dir FOLDER --remote-name-all "

@@ -1,17 +1,46 @@
-#include "gallop/data/dataset.h"
+#include "gallop/data/data_config.h"
+#include "gallop/data/image_module.h"
 #include "gallop/data/readers.h"
+#include "gallop/data/segmentation.h"
+#include "gallop/data/table.h"
+#include "gallop/data/text_module.h"
 
 namespace gallop::data {
 
-ReaderRegistry built_in_readers() {
-  ReaderRegistry registry("data set");
-  registry.add("fashion-mnist", "28 x 28 gray images of clothes, 10 classes", read_fashion_mnist)
-      .add("mnist", "28 x 28 gray images of digits, 10 classes", read_mnist)
-      .add("cifar10", "32 x 32 color images, 10 classes", read_cifar10)
-      .add("cifar100", "32 x 32 color images, 100 or 20 classes", read_cifar100)
-      .add("folder", "a folder of classes with JPEG and PNG files", read_folder)
-      .add("tar", "WebDataset shards with JPEG and PNG files", read_tar)
-      .add("text", "text as a sequence of characters or bytes", read_text);
+namespace {
+
+ReadContext read_context_of(const DataContext& context) {
+  ReadContext read = read_context(context.config, context.options.cores);
+  read.shared = context.options.shared.get();
+  return read;
+}
+
+template <typename Config, auto read>
+std::unique_ptr<DataModule> images(const Config& config, const DataContext& context) {
+  return make_image_module(read(config, read_context_of(context)), context);
+}
+
+std::unique_ptr<DataModule> text(const TextConfig& config, const DataContext& context) {
+  return make_text_module(read_text(config, read_context_of(context)), context);
+}
+
+}  // namespace
+
+DataModuleRegistry built_in_data_modules() {
+  DataModuleRegistry registry("data set");
+  registry
+      .add("fashion-mnist", "28 x 28 gray images of clothes, 10 classes",
+           images<FashionMnistConfig, read_fashion_mnist>)
+      .add("mnist", "28 x 28 gray images of digits, 10 classes", images<MnistConfig, read_mnist>)
+      .add("cifar10", "32 x 32 color images, 10 classes", images<Cifar10Config, read_cifar10>)
+      .add("cifar100", "32 x 32 color images, 100 or 20 classes",
+           images<Cifar100Config, read_cifar100>)
+      .add("folder", "a folder of classes with JPEG and PNG files",
+           images<FolderConfig, read_folder>)
+      .add("tar", "WebDataset shards with JPEG and PNG files", images<TarConfig, read_tar>)
+      .add("segmentation", "images and their masks, a class for each pixel", open_segmentation)
+      .add("csv", "a table of numbers: regression, classification, several labels", open_table)
+      .add("text", "text as a sequence of characters or bytes", text);
   return registry;
 }
 

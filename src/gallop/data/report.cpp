@@ -101,25 +101,29 @@ void compare_classes(const ImagePartReport& train, DataReport& report) {
 
 }  // namespace
 
-DataReport inspect(const Parts& parts, int threads) {
+DataReport inspect(const ImageParts& parts, int threads) {
   DataReport report;
   report.notes = parts.notes;
   report.skipped = parts.skipped;
-  const ImageSet* images[kParts] = {parts.train_images.get(), parts.validation_images.get(),
-                                    parts.test_images.get()};
-  const TextSet* texts[kParts] = {parts.train_text.get(), parts.validation_text.get(),
-                                  parts.test_text.get()};
+  const ImageSet* images[kParts] = {parts.train.get(), parts.validation.get(), parts.test.get()};
   for (size_t i = 0; i < kParts; ++i) {
     if (images[i]) report.images.push_back(inspect_part(*images[i], kPartNames[i], threads));
+  }
+  report.class_names = parts.train->class_names();
+  compare_classes(report.images[0], report);
+  return report;
+}
+
+DataReport inspect(const TextParts& parts) {
+  DataReport report;
+  report.notes = parts.notes;
+  const TextSet* texts[kParts] = {parts.train.get(), parts.validation.get(), parts.test.get()};
+  for (size_t i = 0; i < kParts; ++i) {
     if (texts[i]) {
       report.texts.push_back({kPartNames[i], static_cast<int64_t>(texts[i]->tokens.size())});
     }
   }
-  if (images[0]) {
-    report.class_names = images[0]->class_names();
-    compare_classes(report.images[0], report);
-  }
-  if (texts[0]) report.vocabulary = texts[0]->vocabulary;
+  report.vocabulary = parts.train->vocabulary;
   return report;
 }
 

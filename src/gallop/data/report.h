@@ -26,6 +26,12 @@ struct TextPartReport {
   int64_t tokens = 0;
 };
 
+/// How many samples a split of other data has.
+struct SplitReport {
+  std::string name;
+  int64_t samples = 0;
+};
+
 /// What a person wants to know of a data set before training on it.
 struct DataReport {
   std::vector<ImagePartReport> images;
@@ -34,6 +40,7 @@ struct DataReport {
   std::vector<std::string> empty_classes;  ///< Classes without a training image.
   std::vector<TextPartReport> texts;
   std::vector<std::string> vocabulary;
+  std::vector<SplitReport> others;  ///< Splits of data of another kind.
   std::vector<SkipCount> skipped;  ///< By readers; broken images are counted in the parts.
   std::vector<std::string> notes;
 };
@@ -43,7 +50,8 @@ struct DataReport {
 inline constexpr double kBalanced = 3;
 
 /// Looks at every part and decodes every image that does not lie decoded in memory.
-DataReport inspect(const Parts& parts, int threads);
+DataReport inspect(const ImageParts& parts, int threads);
+DataReport inspect(const TextParts& parts);
 
 /// Tables and remarks for a person, each line ended.
 std::string to_text(const DataReport& report);

@@ -80,6 +80,14 @@ std::string texts_text(const DataReport& report) {
                                     vocabulary);
 }
 
+std::string others_text(const DataReport& report) {
+  std::vector<std::vector<std::string>> splits{{"part", "samples"}};
+  for (const SplitReport& split : report.others) {
+    splits.push_back({split.name, format_count(split.samples)});
+  }
+  return table(splits);
+}
+
 std::vector<std::string> remarks(const DataReport& report) {
   std::vector<std::string> lines = report.notes;
   for (const SkipCount& skipped : report.skipped) lines.push_back(describe(skipped));
@@ -114,7 +122,9 @@ std::vector<std::string> remarks(const DataReport& report) {
 }  // namespace
 
 std::string to_text(const DataReport& report) {
-  std::string text = report.images.empty() ? texts_text(report) : images_text(report);
+  std::string text = !report.images.empty()  ? images_text(report)
+                     : !report.texts.empty() ? texts_text(report)
+                                             : others_text(report);
   const auto lines = remarks(report);
   if (!lines.empty()) text += "\n";
   for (const std::string& line : lines) text += line + "\n";
@@ -144,6 +154,9 @@ std::string to_json(const DataReport& report) {
     json["texts"].push_back({{"part", part.name}, {"tokens", part.tokens}});
   }
   if (!report.texts.empty()) json["vocabulary"] = report.vocabulary;
+  for (const SplitReport& split : report.others) {
+    json["splits"].push_back({{"part", split.name}, {"samples", split.samples}});
+  }
   json["skipped"] = nlohmann::json::array();
   for (const SkipCount& skipped : report.skipped) {
     json["skipped"].push_back(

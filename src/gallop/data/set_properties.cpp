@@ -20,9 +20,9 @@ struct SummarizedPart {
 // All parts of a set together.
 class SetProperties {
  public:
-  SetProperties(const Parts& parts, int threads, const SummaryCache& cache) {
+  SetProperties(const ImageParts& parts, int threads, const SummaryCache& cache) {
     for (const ImageSet* images :
-         {parts.train_images.get(), parts.validation_images.get(), parts.test_images.get()}) {
+         {parts.train.get(), parts.validation.get(), parts.test.get()}) {
       if (images == nullptr) continue;
       parts_.push_back({images, cached_summary(*images, threads, cache)});
       const ImageSummary& part = parts_.back().summary;
@@ -143,7 +143,7 @@ class SetProperties {
 
 }  // namespace
 
-ImageShape shape_of_set(const Parts& parts, const DataConfig& config, int threads,
+ImageShape shape_of_set(const ImageParts& parts, const DataConfig& config, int threads,
                         const SummaryCache& cache, std::vector<std::string>& notes) {
   const SetProperties properties(parts, threads, cache);
   properties.check_readable(config.on_error == "skip", notes);

@@ -42,34 +42,42 @@ std::vector<int64_t> shares(const std::vector<std::vector<int64_t>>& classes, do
   return take;
 }
 
-void cut_images(Parts& parts, double fraction, uint64_t seed) {
-  IndexCut cut = cut_by_class(*parts.train_images, fraction, seed);
+void require_fraction(double fraction) {
+  if (fraction > 0 && fraction < 1) return;
+  throw UsageError(
+      fmt::format("data.validation: {} is no fraction between 0 and 1, both excluded", fraction));
+}
+
+}  // namespace
+
+void cut_images(ImageParts& parts, double fraction, uint64_t seed) {
+  require_fraction(fraction);
+  IndexCut cut = cut_by_class(*parts.train, fraction, seed);
   if (cut.taken.empty()) {
     throw DataError(
         fmt::format("{} training images are too few to cut {} of them off for validation",
-                    format_count(parts.train_images->size()), fraction));
+                    format_count(parts.train->size()), fraction));
   }
-  const std::shared_ptr<const ImageSet> whole = std::move(parts.train_images);
-  parts.train_images = std::make_unique<SubsetImages>(whole, std::move(cut.kept));
-  parts.validation_images = std::make_unique<SubsetImages>(whole, std::move(cut.taken));
+  const std::shared_ptr<const ImageSet> whole = std::move(parts.train);
+  parts.train = std::make_unique<SubsetImages>(whole, std::move(cut.kept));
+  parts.validation = std::make_unique<SubsetImages>(whole, std::move(cut.taken));
 }
 
-void cut_text(Parts& parts, double fraction) {
-  Block<int32_t>& tokens = parts.train_text->tokens;
+void cut_text(TextParts& parts, double fraction) {
+  require_fraction(fraction);
+  Block<int32_t>& tokens = parts.train->tokens;
   const auto taken = std::llround(static_cast<double>(tokens.size()) * fraction);
   const auto kept = static_cast<int64_t>(tokens.size()) - taken;
   if (taken == 0 || kept == 0) {
     throw DataError(fmt::format("{} tokens are too few to cut {} of them off for validation",
                                 format_count(static_cast<int64_t>(tokens.size())), fraction));
   }
-  parts.validation_text = std::make_unique<TextSet>();
-  parts.validation_text->vocabulary = parts.train_text->vocabulary;
-  parts.validation_text->tokens =
+  parts.validation = std::make_unique<TextSet>();
+  parts.validation->vocabulary = parts.train->vocabulary;
+  parts.validation->tokens =
       tokens.part(static_cast<size_t>(kept), static_cast<size_t>(taken));
   tokens = tokens.part(0, static_cast<size_t>(kept));
 }
-
-}  // namespace
 
 IndexCut cut_by_class(const ImageSet& set, double fraction, uint64_t seed) {
   std::vector<std::vector<int64_t>> classes(set.class_names().size());
@@ -96,13 +104,31 @@ IndexCut cut_by_class(const ImageSet& set, double fraction, uint64_t seed) {
   return cut;
 }
 
-void cut_validation(Parts& parts, double fraction, uint64_t seed) {
-  if (!(fraction > 0 && fraction < 1)) {
-    throw UsageError(
-        fmt::format("data.validation: {} is no fraction between 0 and 1, both excluded", fraction));
+void cut_validation(DataModule& module, double fraction, uint64_t seed) {
+  require_fraction(fraction);
+  const int64_t size = module.train->size();
+  const auto wanted = std::llround(fraction * static_cast<double>(size));
+  if (wanted == 0 || wanted == size) {
+    throw DataError(fmt::format("{} training samples are too few to cut {} of them off for validation",
+                                format_count(size), fraction));
   }
-  if (parts.train_images) cut_images(parts, fraction, seed);
-  if (parts.train_text) cut_text(parts, fraction);
+  std::vector<std::pair<uint64_t, int64_t>> drawn;
+  for (int64_t i = 0; i < size; ++i) {
+    drawn.emplace_back(Philox(seed, Purpose::kSplit, 0, static_cast<uint64_t>(i)).next_u64(), i);
+  }
+  std::sort(drawn.begin(), drawn.end());
+  IndexCut cut;
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    (static_cast<int64_t>(i) < wanted ? cut.taken : cut.kept).push_back(drawn[i].second);
+  }
+  std::sort(cut.kept.begin(), cut.kept.end());
+  std::sort(cut.taken.begin(), cut.taken.end());
+  const std::shared_ptr<const Samples> train = std::move(module.train);
+  const std::shared_ptr<const Samples> plain =
+      module.unaugmented ? std::shared_ptr<const Samples>(std::move(module.unaugmented)) : nullptr;
+  module.train = std::make_unique<SubsetSamples>(train, cut.kept);
+  if (plain) module.unaugmented = std::make_unique<SubsetSamples>(plain, cut.kept);
+  module.validation = std::make_unique<SubsetSamples>(plain ? plain : train, std::move(cut.taken));
 }
 
 }  // namespace gallop::data

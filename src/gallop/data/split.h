@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "gallop/data/data_module.h"
 #include "gallop/data/dataset.h"
 #include "gallop/data/image.h"
 
@@ -40,6 +41,28 @@ class SubsetImages final : public ImageSet {
   std::vector<int64_t> indices_;
 };
 
+/// Some samples of a set, under numbers of their own.
+class SubsetSamples final : public Samples {
+ public:
+  /// Each index is one of `samples`.
+  SubsetSamples(std::shared_ptr<const Samples> samples, std::vector<int64_t> indices)
+      : Samples(samples->fields()), samples_(std::move(samples)), indices_(std::move(indices)) {}
+
+  int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
+  bool every_target_counts() const override { return samples_->every_target_counts(); }
+  std::string describe(int64_t index) const override { return samples_->describe(at(index)); }
+  std::unique_ptr<Scratch> make_scratch() const override { return samples_->make_scratch(); }
+  bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override {
+    return samples_->fill(at(index), epoch, row, scratch);
+  }
+
+ private:
+  int64_t at(int64_t index) const { return indices_[static_cast<size_t>(index)]; }
+
+  std::shared_ptr<const Samples> samples_;
+  std::vector<int64_t> indices_;
+};
+
 /// Indices of a set in two groups, each ascending; together they are all of it.
 struct IndexCut {
   std::vector<int64_t> kept;
@@ -51,9 +74,11 @@ struct IndexCut {
 /// and each keeps at least one image.
 IndexCut cut_by_class(const ImageSet& set, double fraction, uint64_t seed);
 
-/// Cuts `fraction` of the training part off as validation part: images by class, a text at its end.
-/// Throws DataError where either would be empty, UsageError for a fraction outside 0 to 1, both
-/// excluded.
-void cut_validation(Parts& parts, double fraction, uint64_t seed);
+/// Each cuts `fraction` of the training part off as validation part: images by class, a text at its
+/// end, samples of another kind chosen by (seed, index). They throw DataError where either would be
+/// empty, UsageError for a fraction outside 0 to 1, both excluded.
+void cut_images(ImageParts& parts, double fraction, uint64_t seed);
+void cut_text(TextParts& parts, double fraction);
+void cut_validation(DataModule& module, double fraction, uint64_t seed);
 
 }  // namespace gallop::data

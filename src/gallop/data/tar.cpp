@@ -172,9 +172,9 @@ class TarSet {
   TarSet(const TarConfig& config, const ReadContext& context)
       : config_(config), context_(context), skips_(context.skip_broken) {}
 
-  std::unique_ptr<Parts> read() {
+  std::unique_ptr<ImageParts> read() {
     const fs::path root = find_shards(context_.path, paths_);
-    auto parts = std::make_unique<Parts>();
+    auto parts = std::make_unique<ImageParts>();
     read_shards();
     place_images();
     choose_labels(*parts);
@@ -233,7 +233,7 @@ class TarSet {
   }
 
   // Labels come from .cls members for all images, or from folders for all.
-  void choose_labels(Parts& parts) {
+  void choose_labels(ImageParts& parts) {
     has_labels_ = std::any_of(found_.begin(), found_.end(),
                               [](const Found& found) { return found.image->label >= 0; });
     take_unlabeled_test(parts);
@@ -252,7 +252,7 @@ class TarSet {
   }
 
   // A test part where no image has a class is one to predict.
-  void take_unlabeled_test(Parts& parts) {
+  void take_unlabeled_test(ImageParts& parts) {
     const auto is_test = [](const Found& found) { return found.part == Part::kTest; };
     const bool has_others = std::any_of(found_.begin(), found_.end(), [&](const Found& found) {
       return !is_test(found) && has_class(found);
@@ -314,7 +314,7 @@ class TarSet {
     return -1;
   }
 
-  void make_sets(Parts& parts) {
+  void make_sets(ImageParts& parts) {
     for (size_t i = 0; i < class_names_.size(); ++i) {
       class_numbers_.emplace(class_names_[i], static_cast<int32_t>(i));
     }
@@ -334,12 +334,12 @@ class TarSet {
     if (!sets[0]) {
       throw DataError(fmt::format("{}: no images for training", printable(context_.path)));
     }
-    parts.train_images = std::move(sets[0]);
-    parts.validation_images = std::move(sets[1]);
-    parts.test_images = std::move(sets[2]);
+    parts.train = std::move(sets[0]);
+    parts.validation = std::move(sets[1]);
+    parts.test = std::move(sets[2]);
   }
 
-  void add_notes(const fs::path& root, Parts& parts) const {
+  void add_notes(const fs::path& root, ImageParts& parts) const {
     int64_t ignored = 0, hidden = 0;
     std::string first_hidden;
     for (size_t i = 0; i < shards_.size(); ++i) {
@@ -389,7 +389,7 @@ void visit(config::Visitor& visitor, TarConfig& config) {
                 config.classes);
 }
 
-std::unique_ptr<Parts> read_tar(const TarConfig& config, const ReadContext& context) {
+std::unique_ptr<ImageParts> read_tar(const TarConfig& config, const ReadContext& context) {
   return TarSet(config, context).read();
 }
 

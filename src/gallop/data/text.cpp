@@ -192,9 +192,9 @@ void visit(config::Visitor& visitor, TextConfig& config) {
                 config.unit);
 }
 
-std::unique_ptr<Parts> read_text(const TextConfig& config, const ReadContext& context) {
+std::unique_ptr<TextParts> read_text(const TextConfig& config, const ReadContext& context) {
   const auto paths = find_texts(context.path);
-  auto parts = std::make_unique<Parts>();
+  auto parts = std::make_unique<TextParts>();
   std::vector<MappedFile> files;
   std::vector<NamedText> texts;
   for (const fs::path& path : paths) {
@@ -214,7 +214,7 @@ std::unique_ptr<Parts> read_text(const TextConfig& config, const ReadContext& co
                 identity_of("text " + config.unit, {parts->files.begin(), parts->files.end()}),
                 [&] { return pack(tokenize()); }));
   const std::array<std::unique_ptr<TextSet>*, kParts> slots{
-      &parts->train_text, &parts->validation_text, &parts->test_text};
+      &parts->train, &parts->validation, &parts->test};
   for (size_t i = 0, next = 0; i < kParts; ++i) {
     if (!paths[i].empty()) *slots[i] = std::move(sets[next++]);
   }

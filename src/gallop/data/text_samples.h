@@ -11,7 +11,8 @@ namespace gallop::data {
 /// Target of a position that does not count in the loss.
 inline constexpr int64_t kIgnoredTarget = -100;
 
-/// Windows of a text for training: input [context] int64, target the same shifted by one token.
+/// Windows of a text for training: "tokens" [context] int64, and "labels", the same shifted by one
+/// token.
 /// Windows of an epoch do not overlap and all begin at the same random offset, so that in time
 /// every token is seen at every place of the context.
 class TextWindows final : public Samples {
@@ -20,11 +21,8 @@ class TextWindows final : public Samples {
   TextWindows(const TextSet& text, int64_t context, uint64_t seed);
 
   int64_t size() const override { return size_; }
-  RowShape input_shape() const override { return {{context_}, c10::ScalarType::Long}; }
-  RowShape target_shape() const override { return {{context_}, c10::ScalarType::Long}; }
   bool every_target_counts() const override { return true; }
-  bool fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
-            Scratch& scratch) const override;
+  bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override;
 
  private:
   const TextSet& text_;
@@ -44,10 +42,7 @@ class TextEvaluation final : public Samples {
   TextEvaluation(const TextSet& text, int64_t context, int64_t stride);
 
   int64_t size() const override { return size_; }
-  RowShape input_shape() const override { return {{context_}, c10::ScalarType::Long}; }
-  RowShape target_shape() const override { return {{context_}, c10::ScalarType::Long}; }
-  bool fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
-            Scratch& scratch) const override;
+  bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override;
 
  private:
   const TextSet& text_;

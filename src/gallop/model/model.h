@@ -34,6 +34,13 @@ class Model {
   /// The same with the last product left to the loss, for models of large vocabularies.
   virtual Output forward_to_head(const at::Tensor& input) { return {forward(input)}; }
 
+  /// The same of a batch: "input", "target", then further fields by their names, which a model with
+  /// several inputs reads here. By default of "input" alone.
+  virtual at::Tensor forward(const NamedTensors& batch) { return forward(batch.front().tensor); }
+  virtual Output forward_to_head(const NamedTensors& batch) {
+    return forward_to_head(batch.front().tensor);
+  }
+
   /// How many images a new model wants to see before it is trained, which decide some of its
   /// weights; 0 for most models. Where the data have fewer, those.
   virtual int64_t images_to_initialize() const { return 0; }

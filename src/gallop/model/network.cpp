@@ -13,6 +13,8 @@ class NetworkModel final : public Model {
  public:
   explicit NetworkModel(std::shared_ptr<Network> network) : network_(std::move(network)) {}
 
+  using Model::forward;
+  using Model::forward_to_head;
   at::Tensor forward(const at::Tensor& input) override {
     return network_->forward(in_format(input));
   }

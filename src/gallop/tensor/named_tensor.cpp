@@ -33,6 +33,13 @@ std::string describe(const at::Tensor& tensor) {
 
 }  // namespace
 
+NamedTensors slice_rows(const NamedTensors& batch, int64_t begin, int64_t end) {
+  if (end - begin == batch.front().tensor.size(0)) return batch;
+  NamedTensors rows;
+  for (const auto& [name, tensor] : batch) rows.push_back({name, tensor.slice(0, begin, end)});
+  return rows;
+}
+
 std::string differences(const NamedTensors& source, const NamedTensors& target) {
   const Index given = index_of(source);
   const Index wanted = index_of(target);

@@ -44,9 +44,11 @@ bool requests_stop(const StepResult& result) {
   return result.requests[static_cast<size_t>(StepRequest::kStop)];
 }
 
-at::Tensor part_of(const at::Tensor& tensor, int64_t part, int64_t parts) {
-  const int64_t rows = tensor.size(0);
-  return tensor.slice(0, rows * part / parts, rows * (part + 1) / parts).clone();
+NamedTensors part_of(const data::Batch& batch, int64_t part, int64_t parts) {
+  const int64_t rows = batch.size();
+  NamedTensors slice = slice_rows(batch.by_role(), rows * part / parts, rows * (part + 1) / parts);
+  for (NamedTensor& field : slice) field.tensor = field.tensor.clone();
+  return slice;
 }
 
 }  // namespace
@@ -67,7 +69,7 @@ std::optional<BatchSpeed> time_batch(model::Model& model, optim::Optimizer& opti
     const CostMeter meter(/*works=*/false);
     // A rate of 0: how long a step takes does not depend on it, and nothing diverges.
     const StepResult result =
-        step.run(batch.input, batch.target, number, 0, /*count_correct=*/false, scheduled,
+        step.run(batch.by_role(), number, 0, /*count_correct=*/false, scheduled,
                  {.rows = batch.whole_size, .requests = {is_enough || stop.requested()}});
     const MeasuredCost cost = meter.read();
     if (stop.requested() && !is_shared) return {};
@@ -113,14 +115,13 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
     if (!batch) return {};
     double squares = 0;
     for (int64_t part = 0; step >= config.warm_up && part < config.parts; ++part) {
-      const StepResult result = small_step.run(part_of(batch->input, part, config.parts),
-                                               part_of(batch->target, part, config.parts), step, 0,
-                                               false, {}, {.rows = config.small});
+      const StepResult result = small_step.run(part_of(*batch, part, config.parts), step, 0, false,
+                                               {}, {.rows = config.small});
       squares += result.gradient_norm * result.gradient_norm / static_cast<double>(config.parts);
     }
     const double rise = static_cast<double>(step + 1) / static_cast<double>(config.warm_up + 1);
     const double lr = config.lr_factor * parts.optimizer.base_lr() * std::min(1.0, rise);
-    const StepResult result = big_step.run(batch->input, batch->target, step, lr, false, {},
+    const StepResult result = big_step.run(batch->by_role(), step, lr, false, {},
                                            {.rows = big, .requests = {parts.stop.requested()}});
     if (!result.finite || requests_stop(result)) return {};
     if (step >= config.warm_up) noise.add(squares, result.gradient_norm * result.gradient_norm);

@@ -63,7 +63,7 @@ MeasuredCost measure_steps(const BucketTrial& trial, const std::string& size,
     if (number == kWarmUpSteps) meter.emplace(/*works=*/false);
     const double start = monotonic_seconds();
     // A rate of 0: how long a step takes does not depend on it, and nothing diverges.
-    step.run(trial.batch.input, trial.batch.target, number, 0, /*count_correct=*/false, {},
+    step.run(trial.batch.by_role(), number, 0, /*count_correct=*/false, {},
              {.rows = trial.batch.whole_size});
     const double taken = monotonic_seconds() - start;
     if (number >= kWarmUpSteps) seconds.push_back(taken);

@@ -14,26 +14,108 @@ namespace gallop::train {
 
 namespace {
 
-// Adds what a model makes of a batch; returns its logits.
-at::Tensor add_batch(model::Model& model, const data::Batch& batch, const TestViews& views,
+using Target = MetricTask::Target;
+
+Target target_of(const EvaluateConfig& config) {
+  return config.metrics ? config.metrics->task().target : Target::kClasses;
+}
+
+bool has_classes(const EvaluateConfig& config) {
+  return target_of(config) == Target::kClasses || target_of(config) == Target::kTokens;
+}
+
+// Adds the loss, and where targets are classes the correct predictions.
+void add_outputs(const at::Tensor& outputs, const data::Batch& batch, const EvaluateConfig& config,
+                 Evaluation& evaluation) {
+  const bool counts_correct = has_classes(config);
+  Tally tally;
+  if (counts_correct) tally = tally_of(outputs, batch.target());
+  if (config.loss) {
+    const NamedTensors fields = batch.by_role();
+    const std::vector<LossTerm> terms = config.loss->terms();
+    evaluation.terms.resize(terms.size());
+    for (size_t i = 0; i < terms.size(); ++i) {
+      const LossSum loss = (*terms[i].loss)({outputs}, fields);
+      evaluation.terms[i].sum += loss.sum.item<double>();
+      evaluation.terms[i].count += loss.count.item<double>();
+    }
+    if (!counts_correct) {
+      tally.count = terms.front().loss->expected_count(batch.target(), batch.size());
+    }
+  }
+  evaluation.tally.add(tally);
+}
+
+// The mean loss of all terms, which have counts of their own.
+void finish(const EvaluateConfig& config, Evaluation& evaluation) {
+  evaluation.has_classes = has_classes(config);
+  if (!config.loss) return;
+  double mean = 0;
+  const std::vector<LossTerm> terms = config.loss->terms();
+  for (size_t i = 0; i < evaluation.terms.size(); ++i) {
+    const auto [sum, count] = evaluation.terms[i];
+    if (count != 0) mean += terms[i].weight * sum / count;
+  }
+  evaluation.tally.loss_sum = mean * static_cast<double>(evaluation.tally.count);
+}
+
+// Adds what a model makes of a batch; returns its outputs.
+at::Tensor add_batch(model::Model& model, const data::Batch& batch, const EvaluateConfig& config,
                      Evaluation& evaluation) {
-  if (!views.is_any()) {
-    at::Tensor logits = model.forward(batch.input);
-    evaluation.tally.add(tally_of(logits, batch.target));
-    return logits;
+  if (!config.views.is_any()) {
+    at::Tensor outputs = model.forward(batch.by_role());
+    add_outputs(outputs, batch, config, evaluation);
+    return outputs;
   }
   at::Tensor mean;
-  for (const auto& [images, weight] : views_of(batch.input, views)) {
+  for (const auto& [images, weight] : views_of(batch.input(), config.views)) {
     const at::Tensor logits = model.forward(images).to(at::kFloat);
     if (!mean.defined()) {
       if (!evaluation.one_view) evaluation.one_view.emplace();
-      evaluation.one_view->add(tally_of(logits, batch.target));
+      evaluation.one_view->add(tally_of(logits, batch.target()));
     }
     mean = mean.defined() ? mean.add(logits, weight) : logits.mul(weight);
   }
-  evaluation.tally.add(tally_of(mean, batch.target));
+  add_outputs(mean, batch, config, evaluation);
   return mean;
 }
+
+/// The mean of what several models make of a batch: of probabilities where outputs are logits, of
+/// outputs where they are numbers.
+class EnsembleOutputs {
+ public:
+  EnsembleOutputs(Target target, size_t members) : target_(target), members_(members) {}
+
+  void add(const at::Tensor& outputs) {
+    const at::Tensor one = term_of(outputs.to(at::kFloat));
+    if (!sum_.defined()) {
+      sum_ = one;
+    } else {
+      sum_ = is_classes() ? at::logaddexp(sum_, one) : sum_.add(one);
+    }
+  }
+
+  /// As the outputs of one model: logits, or numbers.
+  at::Tensor mean() const {
+    if (is_classes()) return sum_;  // A common factor of the probabilities does not count.
+    const at::Tensor mean = sum_.div(static_cast<double>(members_));
+    return target_ == Target::kNumbers ? mean : mean.logit();
+  }
+
+ private:
+  bool is_classes() const { return target_ == Target::kClasses || target_ == Target::kTokens; }
+
+  at::Tensor term_of(const at::Tensor& outputs) const {
+    if (target_ == Target::kNumbers) return outputs;
+    if (!is_classes()) return outputs.sigmoid();
+    // Logarithms of probabilities, whose sums do not underflow.
+    return at::log_softmax(outputs, outputs.dim() > 3 ? 1 : -1);
+  }
+
+  Target target_;
+  size_t members_;
+  at::Tensor sum_;
+};
 
 // The numbers of a tally, for sums over processes.
 template <typename Visit>
@@ -47,8 +129,13 @@ void for_each_number(Tally& tally, const Visit& visit) {
 }
 
 template <typename Visit>
-void for_each_number(Evaluation& evaluation, bool has_views, const Visit& visit) {
+void for_each_number(Evaluation& evaluation, size_t terms, bool has_views, const Visit& visit) {
   for_each_number(evaluation.tally, visit);
+  evaluation.terms.resize(terms);
+  for (TermSum& term : evaluation.terms) {
+    visit(term.sum);
+    visit(term.count);
+  }
   if (has_views && !evaluation.one_view) evaluation.one_view.emplace();
   if (evaluation.one_view) for_each_number(*evaluation.one_view, visit);
   auto skipped = static_cast<double>(evaluation.skipped);
@@ -60,10 +147,11 @@ void for_each_number(Evaluation& evaluation, bool has_views, const Visit& visit)
 bool share(std::vector<EnsembleEvaluation>& batches, const EvaluateConfig& config, bool stopped) {
   if (config.collectives == nullptr) return stopped;
   std::vector<double> numbers = {stopped ? 1.0 : 0.0};
+  const size_t terms = config.loss ? config.loss->terms().size() : 0;
   const auto for_all = [&](const auto& visit) {
     for (EnsembleEvaluation& batch : batches) {
-      for (Evaluation& one : batch.each) for_each_number(one, config.views.is_any(), visit);
-      for_each_number(batch.ensemble, /*has_views=*/false, visit);
+      for (Evaluation& one : batch.each) for_each_number(one, terms, config.views.is_any(), visit);
+      for_each_number(batch.ensemble, terms, /*has_views=*/false, visit);
     }
   };
   for_all([&numbers](double& number) { numbers.push_back(number); });
@@ -80,6 +168,11 @@ void add(Evaluation& sum, const Evaluation& more) {
     sum.one_view->add(*more.one_view);
   }
   sum.skipped += more.skipped;
+  if (sum.terms.size() < more.terms.size()) sum.terms.resize(more.terms.size());
+  for (size_t i = 0; i < more.terms.size(); ++i) {
+    sum.terms[i].sum += more.terms[i].sum;
+    sum.terms[i].count += more.terms[i].count;
+  }
 }
 
 // Batches of this process: neighbors, each whole, so that its bits do not depend on their number.
@@ -126,6 +219,7 @@ std::optional<double> Evaluation::value_of(const std::string& name) const {
     if (one.name == name) return one.value;
   }
   if (name == "loss") return tally.loss();
+  if (!has_classes) return std::nullopt;
   if (name == "accuracy") return tally.accuracy();
   if (name == "top5") return tally.top5_accuracy();
   return std::nullopt;
@@ -168,24 +262,23 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     for (Evaluation& one : result.each) one.skipped += batch->skipped;
     if (batch->size() == 0) continue;
     kernel::share_cores_with_others();
-    at::Tensor sum;  // Logarithms of sums of probabilities, which do not underflow.
+    EnsembleOutputs together(target_of(config), members.size());
     for (size_t i = 0; i < members.size(); ++i) {
       const precision::AutocastGuard autocast(members[i].precision, config.device.type());
-      const at::Tensor logits = add_batch(members[i].model, *batch, config.views, result.each[i]);
-      sums.add(i, {.outputs = logits, .target = batch->target});
+      const at::Tensor outputs = add_batch(members[i].model, *batch, config, result.each[i]);
+      sums.add(i, {.outputs = outputs, .target = batch->target()});
       note_progress();
-      if (members.size() == 1) {
-        if (config.see) config.see(*batch, logits);
-        break;
+      if (members.size() > 1) {
+        together.add(outputs);
+      } else if (config.see) {
+        config.see(*batch, outputs);
       }
-      const at::Tensor one = at::log_softmax(logits.to(at::kFloat), -1);
-      sum = sum.defined() ? at::logaddexp(sum, one) : one;
     }
-    // A common factor of the probabilities does not count.
-    if (!sum.defined()) continue;
-    result.ensemble.tally.add(tally_of(sum, batch->target));
-    sums.add(members.size(), {.outputs = sum, .target = batch->target});
-    if (config.see) config.see(*batch, sum);
+    if (members.size() == 1) continue;
+    const at::Tensor mean = together.mean();
+    add_outputs(mean, *batch, config, result.ensemble);
+    sums.add(members.size(), {.outputs = mean, .target = batch->target()});
+    if (config.see) config.see(*batch, mean);
   }
   for (const Member& member : members) member.model.set_training(true);
   if (share(batches, config, stop.requested())) return std::nullopt;
@@ -195,6 +288,8 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     for (size_t i = 0; i < members.size(); ++i) add(result.each[i], batch.each[i]);
     add(result.ensemble, batch.ensemble);
   }
+  for (Evaluation& one : result.each) finish(config, one);
+  finish(config, result.ensemble);
   sums.write_to(result);
   if (members.size() == 1) result.ensemble = result.each.front();
   result.ensemble.skipped = result.each.front().skipped;

@@ -12,7 +12,7 @@
 #include "gallop/model/model.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/precision/precision.h"
-#include "gallop/train/loss.h"
+#include "gallop/train/losses/loss.h"
 #include "gallop/train/metrics/metric_set.h"
 #include "gallop/train/test_views.h"
 
@@ -29,17 +29,26 @@ struct EvaluateConfig {
   /// or the logarithms of sums of probabilities. May be empty.
   std::function<void(const data::Batch&, const at::Tensor&)> see{};
   /// What is computed besides loss, accuracy and top5, and what decides which evaluation is the
-  /// best: without it the accuracy.
+  /// best: without it the accuracy, and the task is classification.
   std::shared_ptr<const MetricSet> metrics{};
+  /// The loss that is reported; null: cross-entropy without label smoothing.
+  std::shared_ptr<const Loss> loss{};
+};
+
+/// Sum and count of a loss's term over some samples; the mean is their ratio.
+struct TermSum {
+  double sum = 0, count = 0;
 };
 
 struct Evaluation {
   Tally tally;                      ///< By the mean of the logits of all views.
+  bool has_classes = true;          ///< Accuracy and top5 have a meaning.
   std::optional<Tally> one_view{};  ///< Of images as they are, where there are other views.
   int64_t skipped = 0;              ///< Broken samples left out.
   double seconds = 0;
   /// EvaluateConfig::metrics in their order, by the mean of all views.
   std::vector<MetricValue> metrics{};
+  std::vector<TermSum> terms{};  ///< Of EvaluateConfig::loss, if set; the tally's loss follows.
 
   /// A value by its name, loss, accuracy and top5 included; nothing where there is none or it is
   /// undefined.

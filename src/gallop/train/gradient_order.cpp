@@ -6,9 +6,8 @@
 
 namespace gallop::train {
 
-std::vector<std::string> gradient_order(model::Model& model, const at::Tensor& input,
-                                        const at::Tensor& target, precision::Precision precision,
-                                        const Loss& loss) {
+std::vector<std::string> gradient_order(model::Model& model, const NamedTensors& batch,
+                                        precision::Precision precision, const Loss& loss) {
   NamedTensors trained;
   for (const auto& parameter : model.parameters()) {
     if (parameter.tensor.requires_grad()) trained.push_back(parameter);
@@ -22,8 +21,8 @@ std::vector<std::string> gradient_order(model::Model& model, const at::Tensor& i
   model.set_training(true);
   at::Tensor sum;
   {
-    const precision::AutocastGuard autocast(precision, input.device().type());
-    sum = loss.sum(model.forward_to_head(input), {{"input", input}, {"target", target}});
+    const precision::AutocastGuard autocast(precision, batch.front().tensor.device().type());
+    sum = loss.sum(model.forward_to_head(batch), batch);
   }
   sum.backward();
   optim::drop_gradients(trained);

@@ -14,8 +14,7 @@ namespace gallop::train {
 /// Names of the parameters in the order in which the backward pass of a training step gives them
 /// their gradients, found by one pass over these rows. Statistics and gradients are as before
 /// afterwards; hooks that parameters have (parallel::GradientHooks) are gone.
-std::vector<std::string> gradient_order(model::Model& model, const at::Tensor& input,
-                                        const at::Tensor& target, precision::Precision precision,
-                                        const Loss& loss);
+std::vector<std::string> gradient_order(model::Model& model, const NamedTensors& batch,
+                                        precision::Precision precision, const Loss& loss);
 
 }  // namespace gallop::train

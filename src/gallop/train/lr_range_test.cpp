@@ -103,7 +103,7 @@ class Test {
     process_group_.begin(starts ? parallel::Section::kStart : parallel::Section::kStep, taken_);
     const StepRequests requests = {stop_.requested()};
     const StepResult result =
-        step_.run(batch->input, batch->target, number_++, lr, /*count_correct=*/false, {},
+        step_.run(batch->by_role(), number_++, lr, /*count_correct=*/false, {},
                   {.rows = batch->whole_size, .requests = requests});
     if (result.requests[static_cast<size_t>(StepRequest::kStop)]) return {};
     return result.tally.loss();

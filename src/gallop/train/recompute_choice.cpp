@@ -20,7 +20,7 @@ class Measurement {
   Measurement(model::Model& model, const RecomputeMeasure& measure)
       : model_(model),
         measure_(measure),
-        rows_(std::min({measure.input.size(0), measure.rows, kMeasuredRows})),
+        rows_(std::min({measure.batch.front().tensor.size(0), measure.rows, kMeasuredRows})),
         statistics_(model.buffers()) {
     optim::drop_gradients(model_.parameters());
   }
@@ -56,14 +56,13 @@ class Measurement {
   Bytes take_step(int64_t rows) {
     Bytes bytes{};
     {
-      const MemoryUse use(measure_.input.device());
+      const at::Device device = measure_.batch.front().tensor.device();
+      const MemoryUse use(device);
       at::Tensor loss;
       {
-        const precision::AutocastGuard autocast(measure_.precision, measure_.input.device().type());
-        const at::Tensor input = measure_.input.narrow(0, 0, rows);
-        loss =
-            measure_.loss->sum(model_.forward_to_head(input),
-                               {{"input", input}, {"target", measure_.target.narrow(0, 0, rows)}});
+        const precision::AutocastGuard autocast(measure_.precision, device.type());
+        const NamedTensors batch = slice_rows(measure_.batch, 0, rows);
+        loss = measure_.loss->sum(model_.forward_to_head(batch), batch);
       }
       bytes.kept = use.bytes();
       loss.backward();

@@ -21,7 +21,7 @@ inline constexpr int64_t kMeasuredRows = 16;
 
 /// What a choice rests on.
 struct RecomputeMeasure {
-  const at::Tensor &input, &target;  ///< Samples to measure with, at least one.
+  NamedTensors batch;  ///< Samples to measure with, at least one; see TrainStep::start().
   precision::Precision precision = precision::Precision::kFp32;
   std::shared_ptr<const Loss> loss = cross_entropy_loss();
   int64_t rows = 0;         ///< Of a micro-batch.

@@ -37,14 +37,14 @@ class Means {
   void add(const data::Batch& batch, int64_t step) {
     if (shares_.empty()) {
       // Twice the same batch from statistics that differ by 1.
-      forward_from(1, batch.input, step);
+      forward_from(1, batch, step);
       for (const at::Tensor& tensor : running_) shares_.push_back(tensor.to(at::kDouble));
-      forward_from(0, batch.input, step);
+      forward_from(0, batch, step);
       for (size_t i = 0; i < running_.size(); ++i) {
         shares_[i] = (shares_[i] - running_[i]).neg().add(1);
       }
     } else {
-      forward_from(0, batch.input, step);
+      forward_from(0, batch, step);
     }
     const auto weight = static_cast<double>(batch.size());
     for (size_t i = 0; i < running_.size(); ++i) {
@@ -59,14 +59,14 @@ class Means {
   bool is_empty() const { return samples_ == 0; }
 
  private:
-  void forward_from(double number, const at::Tensor& input, int64_t step) {
+  void forward_from(double number, const data::Batch& batch, int64_t step) {
     for (const at::Tensor& tensor : running_) tensor.fill_(number);
     seed_step(config_.seed, step, config_.device);
     const at::Tensor seed_and_step =
         at::tensor({static_cast<int64_t>(config_.seed), step}, at::kLong).to(config_.device);
     const model::functional::DropoutScope draws(seed_and_step);
     const precision::AutocastGuard autocast(config_.precision, config_.device.type());
-    model_.forward(input);
+    model_.forward(batch.by_role());
   }
 
   model::Model& model_;

@@ -164,8 +164,9 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   }
   if (config.compile) {
     compiled_.emplace(
-        [this](const Tensors& arguments, int64_t mode) {
-          Tensors results = compute(arguments, mode % 2 != 0);
+        [this](const Tensors& tensors, int64_t mode) {
+          Tensors results =
+              compute(StepInputs::unpack(tensors, inputs_of(batch_names_)), mode % 2 != 0);
           // Those of a dry run are discarded, and would be there beside the graph's.
           if (compile::is_recording()) optim::drop_gradients(parameters_);
           return results;
@@ -186,17 +187,17 @@ bool TrainStep::has_guesses(const at::Tensor& target) const {
   return config_.loss->traits().predicts_classes && !target.is_floating_point();
 }
 
-StepResult TrainStep::run(const at::Tensor& input, const at::Tensor& target, int64_t step,
-                          double lr, bool count_correct, const std::vector<double>& values,
-                          const SharedBatch& shared) {
+StepResult TrainStep::run(const NamedTensors& batch, int64_t step, double lr, bool count_correct,
+                          const std::vector<double>& values, const SharedBatch& shared) {
   if (!started_.empty()) throw InternalError("train step: earlier results have not been taken");
-  start(input, target, step, lr, count_correct, values, shared);
+  start(batch, step, lr, count_correct, values, shared);
   return take();
 }
 
-void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
-                      bool count_correct, const std::vector<double>& values,
-                      const SharedBatch& shared) {
+void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool count_correct,
+                      const std::vector<double>& values, const SharedBatch& shared) {
+  set_names(batch);
+  const at::Tensor &input = batch[0].tensor, &target = batch[1].tensor;
   if (is_full()) throw InternalError("train step: too many results have not been taken");
   if (values.size() != scheduled_.size()) {
     throw InternalError("train step: another number of values than those that vary");
@@ -227,12 +228,12 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
     set(shared_, first.expected_count(target, target.size(0)), rank == 0 ? started.targets : 0,
         shared.requests);
   }
-  const Tensors arguments = arguments_of(input, target);
-  const Tensors results = compute_in_memory(arguments, count_correct, step);
+  const StepInputs inputs = inputs_of(batch);
+  const Tensors outputs = compute_in_memory(inputs, count_correct, step);
   if (results_) {
-    results_->push(results[0]);
+    results_->push(outputs[0]);
   } else {
-    read_now(started, results, arguments, step);
+    read_now(started, StepOutputs::unpack(outputs), inputs, step);
     started.is_read = true;
   }
   started_.push_back(std::move(started));
@@ -240,20 +241,20 @@ void TrainStep::start(const at::Tensor& input, const at::Tensor& target, int64_t
   if (compiled_) optim::drop_gradients(parameters_);
 }
 
-void TrainStep::read_now(Started& started, const Tensors& results, const Tensors& arguments,
+void TrainStep::read_now(Started& started, const StepOutputs& outputs, const StepInputs& inputs,
                          int64_t step) {
   StepResult& result = started.result;
-  result.tally.loss_sum = results[kLossSum].item<double>();
-  if (results[kTop1].defined()) result.tally.top1 = results[kTop1].item<int64_t>();
-  result.gradient_norm = results[kNorm].item<double>();
-  result.is_spike = results[kSpike].defined() && results[kSpike].item<double>() != 0;
-  if (shared_.defined()) read_shared(numbers_of(results[kSharedSums]), started.targets, result);
+  result.tally.loss_sum = outputs.loss_sum.item<double>();
+  if (outputs.correct.defined()) result.tally.top1 = outputs.correct.item<int64_t>();
+  result.gradient_norm = outputs.gradient_norm.item<double>();
+  result.is_spike = outputs.spike.defined() && outputs.spike.item<double>() != 0;
+  if (shared_.defined()) read_shared(numbers_of(outputs.shared_sums), started.targets, result);
   if (counts_on_device_) {
-    set_mean(result.tally, result.tally.loss_sum, results[kTargetCount].item<double>());
+    set_mean(result.tally, result.tally.loss_sum, outputs.target_count.item<double>());
   }
   result.finite = is_finite(result);
   if (!result.finite) {
-    result.bad_tensor = first_bad_tensor(arguments, step, result.tally.loss_sum);
+    result.bad_tensor = first_bad_tensor(inputs, step, result.tally.loss_sum);
   }
 }
 
@@ -292,27 +293,39 @@ bool TrainStep::can_take() const {
 
 bool TrainStep::is_full() const { return results_ && results_->is_full(); }
 
-TrainStep::Tensors TrainStep::arguments_of(const at::Tensor& input,
-                                           const at::Tensor& target) const {
-  Tensors arguments = {input, target, lr_, loss_weight_, seed_and_step_};
-  arguments.insert(arguments.end(), scheduled_.begin(), scheduled_.end());
-  if (shared_.defined()) {
-    arguments.push_back(own_seed_and_step_);
-    arguments.push_back(shared_);
+// A step is compiled for one set of fields.
+void TrainStep::set_names(const NamedTensors& batch) {
+  const auto is_same = [](const NamedTensor& a, const NamedTensor& b) { return a.name == b.name; };
+  if (std::equal(batch.begin(), batch.end(), batch_names_.begin(), batch_names_.end(), is_same)) {
+    return;
   }
-  return arguments;
+  if (!batch_names_.empty() || batch.size() < 2 || batch[0].name != "input" ||
+      batch[1].name != "target") {
+    throw InternalError("train step: a batch has 'input' and 'target' first, and keeps its fields");
+  }
+  for (const NamedTensor& field : batch) batch_names_.push_back({field.name, at::Tensor()});
+}
+
+StepInputs TrainStep::inputs_of(const NamedTensors& batch) const {
+  return {.batch = batch,
+          .lr = lr_,
+          .loss_weight = loss_weight_,
+          .seed_and_step = seed_and_step_,
+          .scheduled = scheduled_,
+          .own_seed_and_step = own_seed_and_step_,
+          .shared = shared_};
 }
 
 // A replayed step has not kept the gradients: then the parameters tell, if the update was applied
 // to them, or the gradients once more.
-std::string TrainStep::first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum) {
+std::string TrainStep::first_bad_tensor(const StepInputs& inputs, int64_t step, double loss_sum) {
   if (!std::isfinite(loss_sum)) return "loss";
   if (!optim::gradients_of(parameters_).empty()) {
     return optim::first_non_finite_gradient(parameters_);
   }
   if (std::string name = first_bad_parameter(); !name.empty()) return name;
   seed_step(config_.seed, step, device_);
-  forward_backward(arguments, counts_on_device_ ? count_targets_of_all(arguments) : Counts(),
+  forward_backward(inputs, counts_on_device_ ? count_targets_of_all(inputs) : Counts(),
                    /*count_correct=*/false);
   return optim::first_non_finite_gradient(parameters_);
 }
@@ -324,8 +337,9 @@ std::string TrainStep::first_bad_parameter() const {
   return {};
 }
 
-compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor& target,
-                                       const std::string& stage) {
+compile::GraphStages TrainStep::graphs(const NamedTensors& batch, const std::string& stage) {
+  set_names(batch);
+  const at::Tensor &input = batch[0].tensor, &target = batch[1].tensor;
   compile::StagesConfig config{.only = stage};
   if (config_.compile) config.passes_off = config_.compile->passes_off;
   const auto scope = sharing();
@@ -333,14 +347,18 @@ compile::GraphStages TrainStep::graphs(const at::Tensor& input, const at::Tensor
   whole_rows_ = input.size(0);
   const auto targets = terms_.front().loss->expected_count(target, target.size(0));
   set(loss_weight_, counts_on_device_ ? 1.0 : 1.0 / static_cast<double>(targets));
-  compile::GraphNames names{.inputs = {"input", "target", "lr", "loss_weight", "seed_and_step"},
-                            .state = everything()};
+  compile::GraphNames names{.inputs = {}, .state = everything()};
+  for (const NamedTensor& field : batch) names.inputs.push_back(field.name);
+  names.inputs.insert(names.inputs.end(), {"lr", "loss_weight", "seed_and_step"});
   for (const ScheduledParameter value : config_.scheduled)
     names.inputs.emplace_back(name_of(value));
   if (shared_.defined()) names.inputs.insert(names.inputs.end(), {"own_seed_and_step", "shared"});
   auto stages = compile::graph_stages(
-      [this](const Tensors& arguments) { return compute(arguments, /*count_correct=*/false); },
-      arguments_of(input, target), names, config);
+      [this](const Tensors& tensors) {
+        return compute(StepInputs::unpack(tensors, inputs_of(batch_names_)),
+                       /*count_correct=*/false);
+      },
+      inputs_of(batch).pack(), names, config);
   optim::drop_gradients(parameters_);
   return stages;
 }

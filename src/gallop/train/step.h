@@ -94,6 +94,9 @@ struct StepResult {
                            ///< results come late and tell no more than that a gradient is not.
 };
 
+struct StepInputs;
+struct StepOutputs;
+
 /// One training step: forward, loss, backward, clip, update. Gradients of k micro-batches equal
 /// those of one batch, as every sum is divided by the true count of the whole batch, over all
 /// processes, in which ignored targets and weights have their part.
@@ -110,19 +113,18 @@ class TrainStep {
   /// Model, optimizer and teacher must outlive the step. Throws UsageError as check_optimizer().
   TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config);
 
-  /// `shared` counts where the step is shared; `input` may then have no rows. `step` counts updates
-  /// from 0; it and the seed decide dropout. An update whose loss is not
-  /// finite is not applied; gradients that are not, as the config says, and never with clipping or
-  /// fp16, which know their norm before.
-  StepResult run(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
-                 bool count_correct, const std::vector<double>& values = {},
-                 const SharedBatch& shared = {});
+  /// `batch`: "input" and "target", then further fields that the model or the loss reads, one row a
+  /// sample; in every step the same names. `shared` counts where the step is shared; the batch may
+  /// then have no rows. `step` counts updates from 0; it and the seed decide dropout. An update
+  /// whose loss is not finite is not applied; gradients that are not, as the config says, and never
+  /// with clipping or fp16, which know their norm before.
+  StepResult run(const NamedTensors& batch, int64_t step, double lr, bool count_correct,
+                 const std::vector<double>& values = {}, const SharedBatch& shared = {});
 
   /// The same in two: several may be started before the first result is taken, in their order.
   /// Throws InternalError where is_full().
-  void start(const at::Tensor& input, const at::Tensor& target, int64_t step, double lr,
-             bool count_correct, const std::vector<double>& values = {},
-             const SharedBatch& shared = {});
+  void start(const NamedTensors& batch, int64_t step, double lr, bool count_correct,
+             const std::vector<double>& values = {}, const SharedBatch& shared = {});
   /// Of the oldest that was started; waits for it. Throws InternalError where there is none.
   StepResult take();
   /// Whether take() would not wait.
@@ -148,8 +150,7 @@ class TrainStep {
 
   /// What an update that counts no guesses does, as graphs; `stage` is StagesConfig::only. Nothing
   /// is updated, and it does not matter whether the step is to be compiled.
-  compile::GraphStages graphs(const at::Tensor& input, const at::Tensor& target,
-                              const std::string& stage);
+  compile::GraphStages graphs(const NamedTensors& batch, const std::string& stage);
 
   /// What compiling has come to; null where it is off.
   const compile::CompileReport* compile_report() const;
@@ -164,9 +165,10 @@ class TrainStep {
   bool has_guesses(const at::Tensor& target) const;
   int64_t most_numbers() const;
 
-  void read_now(Started& started, const Tensors& results, const Tensors& arguments, int64_t step);
+  void read_now(Started& started, const StepOutputs& outputs, const StepInputs& inputs,
+                int64_t step);
   void read_late(Started& started);
-  Tensors compute_in_memory(const Tensors& arguments, bool count_correct, int64_t step);
+  Tensors compute_in_memory(const StepInputs& inputs, bool count_correct, int64_t step);
   struct Shortage {
     std::string why;
     bool of_one_sample = false;  ///< Nothing is left to be split.
@@ -178,7 +180,7 @@ class TrainStep {
                     int64_t step) const;
   void require_unchanged(const std::string& why, int64_t step) const;
   void split_for(const Shortage& shortage, int64_t step);
-  Tensors compute(const Tensors& arguments, bool count_correct);
+  Tensors compute(const StepInputs& inputs, bool count_correct);
   /// Of the batch; `shared` as SharedSum says, undefined where alone.
   struct Sums {
     at::Tensor loss, top1, shared;
@@ -189,17 +191,16 @@ class TrainStep {
   struct Counts {
     at::Tensor factors, targets;
   };
-  Counts count_targets_of_all(const Tensors& arguments);
-  at::Tensor counts_of(const at::Tensor& input, const at::Tensor& target) const;
+  Counts count_targets_of_all(const StepInputs& inputs);
+  at::Tensor counts_of(const NamedTensors& batch) const;
   int64_t counts() const;
-  Sums forward_backward(const Tensors& arguments, const Counts& counts, bool count_correct);
-  Sums forward_backward_sam(const Tensors& arguments, const Counts& counts, const Sums& first,
+  Sums forward_backward(const StepInputs& inputs, const Counts& counts, bool count_correct);
+  Sums forward_backward_sam(const StepInputs& inputs, const Counts& counts, const Sums& first,
                             double distance);
-  Losses losses_of(const at::Tensor& input, const at::Tensor& target, const Tensors& arguments,
-                   const Counts& counts, bool count_correct);
-  at::Tensor teach(const model::Output& output, const at::Tensor& input,
-                   const at::Tensor& target) const;
-  void backward(const at::Tensor& loss_sum, const Tensors& arguments);
+  Losses losses_of(const NamedTensors& batch, const StepInputs& inputs, const Counts& counts,
+                   bool count_correct);
+  at::Tensor teach(const model::Output& output, const NamedTensors& batch) const;
+  void backward(const at::Tensor& loss_sum, const StepInputs& inputs);
   void begin_gradient_sync();
   /// Rows that are computed at once.
   struct Piece {
@@ -210,23 +211,28 @@ class TrainStep {
   int64_t shards() const;
   bool shares_batch_norm() const;
   int64_t mode_of(bool count_correct) const;
-  void finish_sharing(Sums& sums, const Tensors& arguments);
-  at::Tensor draws_of_dropout(const Tensors& arguments, int64_t shard) const;
-  /// The arguments of the function of tensors that a step is.
-  Tensors arguments_of(const at::Tensor& input, const at::Tensor& target) const;
+  void finish_sharing(Sums& sums, const StepInputs& inputs);
+  at::Tensor draws_of_dropout(const StepInputs& inputs, int64_t shard) const;
+  StepInputs inputs_of(const NamedTensors& batch) const;
   /// That of a value that varies, else undefined.
-  at::Tensor scheduled(ScheduledParameter value, const Tensors& arguments) const;
+  at::Tensor scheduled(ScheduledParameter value, const StepInputs& inputs) const;
   /// The norm of the gradients, and where they are looked for whether the loss is a spike. `share`
   /// of the batch was not broken; undefined for all. Where `idle` is not 0 nothing is updated.
-  Tensors update(const Tensors& arguments, const at::Tensor& loss_sum, const at::Tensor& share,
+  struct Updated {
+    at::Tensor gradient_norm, spike;
+  };
+  Updated update(const StepInputs& inputs, const at::Tensor& loss_sum, const at::Tensor& share,
                  const at::Tensor& idle);
-  at::Tensor apply(const Tensors& arguments, at::Tensor found_inf, const at::Tensor& share);
-  std::string first_bad_tensor(const Tensors& arguments, int64_t step, double loss_sum);
+  at::Tensor apply(const StepInputs& inputs, at::Tensor found_inf, const at::Tensor& share);
+  std::string first_bad_tensor(const StepInputs& inputs, int64_t step, double loss_sum);
   std::string first_bad_parameter() const;
   NamedTensors everything() const;
 
+  void set_names(const NamedTensors& batch);
+
   model::Model& model_;
   optim::Optimizer& optimizer_;
+  NamedTensors batch_names_;  // Of every batch, without tensors; empty before the first.
   NamedTensors parameters_;
   StepConfig config_;
   std::vector<LossTerm> terms_;

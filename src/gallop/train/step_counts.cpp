@@ -48,8 +48,8 @@ int64_t TrainStep::counts() const {
 }
 
 // Of some rows: the count of each term, that of the teacher's, and targets that are not ignored.
-at::Tensor TrainStep::counts_of(const at::Tensor& input, const at::Tensor& target) const {
-  const NamedTensors batch = {{"input", input}, {"target", target}};
+at::Tensor TrainStep::counts_of(const NamedTensors& batch) const {
+  const at::Tensor& target = batch[1].tensor;
   Tensors all;
   for (const LossTerm& term : terms_) all.push_back(term.loss->count(batch));
   const int64_t ignored = config_.loss->traits().ignored;
@@ -63,21 +63,20 @@ at::Tensor TrainStep::counts_of(const at::Tensor& input, const at::Tensor& targe
 
 // Before the forward pass, as gradients of several terms cannot be told apart after it. Those of
 // shards are added in one order, whichever process has them.
-TrainStep::Counts TrainStep::count_targets_of_all(const Tensors& arguments) {
+TrainStep::Counts TrainStep::count_targets_of_all(const StepInputs& inputs) {
   const at::NoGradGuard no_grad;
-  const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
   at::Tensor all;
   if (shards() > 0) {
     const auto nothing = at::zeros({counts()}, shared_.options());
     Tensors of_shards(static_cast<size_t>(shards()), nothing);
-    for (const Piece& piece : pieces_of(input.size(0))) {
+    for (const Piece& piece : pieces_of(inputs.rows())) {
       if (piece.begin == piece.end) continue;
-      of_shards[static_cast<size_t>(piece.shard)] = counts_of(
-          input.slice(0, piece.begin, piece.end), target.slice(0, piece.begin, piece.end));
+      of_shards[static_cast<size_t>(piece.shard)] =
+          counts_of(slice_rows(inputs.batch, piece.begin, piece.end));
     }
     all = at::stack(of_shards);
   } else {
-    all = counts_of(input, target);
+    all = counts_of(inputs.batch);
   }
   if (shared_.defined()) {
     parallel::all_reduce_async(all);

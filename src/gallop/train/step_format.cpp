@@ -24,16 +24,17 @@ struct Pass {
   double work_seconds = 0;  ///< What of it does not depend on what else the machine does.
 };
 
-Pass time_pass(model::Model& model, const NamedTensors& parameters, const at::Tensor& input,
-               const at::Tensor& target, Precision precision, const Loss& loss_function) {
+Pass time_pass(model::Model& model, const NamedTensors& parameters, const NamedTensors& batch,
+               Precision precision, const Loss& loss_function) {
   optim::drop_gradients(parameters);
-  const precision::Tf32Guard tf32(precision, input.device().type());
-  const bool works = input.device().is_cpu();
+  const at::Device device = batch.front().tensor.device();
+  const precision::Tf32Guard tf32(precision, device.type());
+  const bool works = device.is_cpu();
   const CostMeter meter(works);
   at::Tensor loss;
   {
-    const precision::AutocastGuard autocast(precision, input.device().type());
-    loss = loss_function.sum({model.forward(input)}, {{"input", input}, {"target", target}});
+    const precision::AutocastGuard autocast(precision, device.type());
+    loss = loss_function.sum({model.forward(batch)}, batch);
   }
   loss.backward();
   // Reading a gradient waits for the device.
@@ -45,15 +46,15 @@ Pass time_pass(model::Model& model, const NamedTensors& parameters, const at::Te
 }
 
 // How many rows of the batch a pass in this format needs to take long, all if they are too few.
-int64_t rows_to_time(model::Model& model, const at::Tensor& input, const at::Tensor& target,
-                     const StepFormat& format, const Loss& loss) {
-  const int64_t all = input.size(0);
-  model.to(input.device(), format.channels_last);
+int64_t rows_to_time(model::Model& model, const NamedTensors& batch, const StepFormat& format,
+                     const Loss& loss) {
+  const int64_t all = batch.front().tensor.size(0);
+  model.to(batch.front().tensor.device(), format.channels_last);
   for (int64_t rows = std::min(kFewRows, all);;) {
     double time = std::numeric_limits<double>::max();
     for (int pass = 0; pass < 2; ++pass) {
-      time = std::min(time, time_pass(model, model.parameters(), input.narrow(0, 0, rows),
-                                      target.narrow(0, 0, rows), format.precision, loss)
+      time = std::min(time, time_pass(model, model.parameters(), slice_rows(batch, 0, rows),
+                                      format.precision, loss)
                                 .work_seconds);
     }
     if (rows == all || time >= kLongSeconds) return rows;
@@ -88,15 +89,16 @@ std::vector<StepFormat> candidate_formats(const std::string& precision,
   return formats;
 }
 
-FormatChoice choose_format(model::Model& model, const at::Tensor& input, const at::Tensor& target,
+FormatChoice choose_format(model::Model& model, const NamedTensors& batch,
                            const std::vector<StepFormat>& formats, const Loss& loss, double uses) {
+  const at::Device device = batch.front().tensor.device();
   const TensorSnapshot statistics(model.buffers());
-  const int64_t rows = rows_to_time(model, input, target, formats.back(), loss);
-  const at::Tensor some = input.narrow(0, 0, rows), their_target = target.narrow(0, 0, rows);
+  const int64_t rows = rows_to_time(model, batch, formats.back(), loss);
+  const NamedTensors some = slice_rows(batch, 0, rows);
   const auto measure = [&](size_t candidate) {
     const StepFormat& format = formats[candidate];
-    model.to(input.device(), format.channels_last);
-    return time_pass(model, model.parameters(), some, their_target, format.precision, loss).cost;
+    model.to(device, format.channels_last);
+    return time_pass(model, model.parameters(), some, format.precision, loss).cost;
   };
   std::vector<std::string> names;
   for (size_t i = 0; i < formats.size(); ++i) {
@@ -104,12 +106,13 @@ FormatChoice choose_format(model::Model& model, const at::Tensor& input, const a
     measure(i);  // To warm up.
   }
   FormatChoice choice;
-  choice.scale = static_cast<double>(input.size(0)) / static_cast<double>(rows);
+  choice.scale =
+      static_cast<double>(batch.front().tensor.size(0)) / static_cast<double>(rows);
   choice.measured = choose_by_measuring(names, measure, {.uses = choice.scale * uses});
   choice.format = formats[choice.measured.chosen];
 
   optim::drop_gradients(model.parameters());
-  model.to(input.device(), formats.front().channels_last);
+  model.to(device, formats.front().channels_last);
   statistics.restore();
   return choice;
 }

@@ -15,11 +15,6 @@ namespace gallop::train {
 
 namespace {
 
-// All rows come without the cost of a view.
-at::Tensor rows_of(const at::Tensor& tensor, int64_t begin, int64_t end) {
-  return end - begin == tensor.size(0) ? tensor : tensor.slice(0, begin, end);
-}
-
 // 0, or NaN where it is not finite.
 at::Tensor zero_if_finite(const at::Tensor& number) { return number.sub(number); }
 
@@ -32,14 +27,14 @@ at::Tensor divided(const at::Tensor& sum, const at::Tensor& factors, size_t term
   return sum.mul(factors.select(0, static_cast<int64_t>(term)).to(sum.scalar_type()));
 }
 
-at::Tensor in_one(const std::vector<at::Tensor>& results) {
-  std::vector<at::Tensor> numbers = {results[kLossSum], results[kNorm].to(at::kDouble)};
-  numbers.push_back(results[kSpike].defined() ? results[kSpike]
-                                              : at::zeros_like(results[kLossSum]));
-  if (results[kTargetCount].defined()) numbers.push_back(results[kTargetCount]);
-  if (results[kTop1].defined()) numbers.push_back(results[kTop1].to(at::kDouble));
+// For one copy to the host; see Number.
+at::Tensor in_one(const StepOutputs& outputs) {
+  std::vector<at::Tensor> numbers = {outputs.loss_sum, outputs.gradient_norm.to(at::kDouble)};
+  numbers.push_back(outputs.spike.defined() ? outputs.spike : at::zeros_like(outputs.loss_sum));
+  if (outputs.target_count.defined()) numbers.push_back(outputs.target_count);
+  if (outputs.correct.defined()) numbers.push_back(outputs.correct.to(at::kDouble));
   const at::Tensor all = at::stack(numbers);
-  return results[kSharedSums].defined() ? at::cat({all, results[kSharedSums]}) : all;
+  return outputs.shared_sums.defined() ? at::cat({all, outputs.shared_sums}) : all;
 }
 
 // Also where memory runs out meanwhile.
@@ -69,19 +64,54 @@ class BackwardOnThisThread {
 
 }  // namespace
 
-at::Tensor TrainStep::scheduled(ScheduledParameter value, const Tensors& arguments) const {
+std::vector<at::Tensor> StepInputs::pack() const {
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, tensor] : batch) tensors.push_back(tensor);
+  tensors.insert(tensors.end(), {lr, loss_weight, seed_and_step});
+  tensors.insert(tensors.end(), scheduled.begin(), scheduled.end());
+  if (shared.defined()) tensors.insert(tensors.end(), {own_seed_and_step, shared});
+  return tensors;
+}
+
+StepInputs StepInputs::unpack(const std::vector<at::Tensor>& tensors, const StepInputs& like) {
+  StepInputs inputs;
+  auto next = tensors.begin();
+  for (const auto& [name, tensor] : like.batch) inputs.batch.push_back({name, *next++});
+  inputs.lr = *next++;
+  inputs.loss_weight = *next++;
+  inputs.seed_and_step = *next++;
+  for (size_t i = 0; i < like.scheduled.size(); ++i) inputs.scheduled.push_back(*next++);
+  if (!like.shared.defined()) return inputs;
+  inputs.own_seed_and_step = *next++;
+  inputs.shared = *next++;
+  return inputs;
+}
+
+std::vector<at::Tensor> StepOutputs::pack() const {
+  return {loss_sum, correct, gradient_norm, spike, shared_sums, target_count};
+}
+
+StepOutputs StepOutputs::unpack(const std::vector<at::Tensor>& tensors) {
+  return {.loss_sum = tensors[0],
+          .correct = tensors[1],
+          .gradient_norm = tensors[2],
+          .spike = tensors[3],
+          .shared_sums = tensors[4],
+          .target_count = tensors[5]};
+}
+
+at::Tensor TrainStep::scheduled(ScheduledParameter value, const StepInputs& inputs) const {
   for (size_t i = 0; i < config_.scheduled.size(); ++i) {
-    if (config_.scheduled[i] == value) return arguments[kScheduled + i];
+    if (config_.scheduled[i] == value) return inputs.scheduled[i];
   }
   return {};
 }
 
-at::Tensor TrainStep::draws_of_dropout(const Tensors& arguments, int64_t shard) const {
-  return shared_.defined() ? arguments[arguments.size() - 2].select(0, shard)
-                           : arguments[kSeedAndStep];
+at::Tensor TrainStep::draws_of_dropout(const StepInputs& inputs, int64_t shard) const {
+  return shared_.defined() ? inputs.own_seed_and_step.select(0, shard) : inputs.seed_and_step;
 }
 
-TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_correct) {
+TrainStep::Tensors TrainStep::compute(const StepInputs& inputs, bool count_correct) {
   std::optional<model::functional::SharedBatchNormScope> batch_norms;
   if (shares_batch_norm()) {
     batch_norms.emplace([](const at::Tensor& tensor) {
@@ -89,10 +119,10 @@ TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_corre
       parallel::wait_tensor(tensor);
     });
   }
-  const Counts counts = counts_on_device_ ? count_targets_of_all(arguments) : Counts();
-  const Sums sums = forward_backward(arguments, counts, count_correct);
+  const Counts counts = counts_on_device_ ? count_targets_of_all(inputs) : Counts();
+  const Sums sums = forward_backward(inputs, counts, count_correct);
   Sums further;
-  if (config_.sam) further = forward_backward_sam(arguments, counts, sums, *config_.sam);
+  if (config_.sam) further = forward_backward_sam(inputs, counts, sums, *config_.sam);
   at::Tensor share, idle;
   if (counts_on_device_) {
     const at::NoGradGuard no_grad;
@@ -106,10 +136,15 @@ TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_corre
     last = last.add(further.shared.select(0, kMissing));
   }
   if (share.defined()) idle = share.eq(0);
-  const Tensors done = update(arguments, sums.loss, share, idle);
-  Tensors results = {sums.loss, sums.top1, done[0], done[1], sums.shared, counts.targets};
-  if (readings_) return {in_one(results)};
-  return results;
+  const auto [gradient_norm, spike] = update(inputs, sums.loss, share, idle);
+  const StepOutputs outputs{.loss_sum = sums.loss,
+                            .correct = sums.top1,
+                            .gradient_norm = gradient_norm,
+                            .spike = spike,
+                            .shared_sums = sums.shared,
+                            .target_count = counts.targets};
+  if (results_) return {in_one(outputs)};
+  return outputs.pack();
 }
 
 int64_t TrainStep::shards() const {
@@ -144,17 +179,16 @@ std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
 }
 
 // Leaves the gradients with the parameters.
-TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, const Counts& counts,
+TrainStep::Sums TrainStep::forward_backward(const StepInputs& inputs, const Counts& counts,
                                             bool count_correct) {
   optim::drop_gradients(parameters_);
-  const at::Tensor &input = arguments[kInput], &target = arguments[kTarget];
   const auto place_of = [&](int64_t shard) {
     return model::functional::DropoutPlace{
-        .seed_and_step = draws_of_dropout(arguments, shard),
-        .share = scheduled(ScheduledParameter::kDropout, arguments)};
+        .seed_and_step = draws_of_dropout(inputs, shard),
+        .share = scheduled(ScheduledParameter::kDropout, inputs)};
   };
   auto draws = place_of(0);
-  const auto pieces = pieces_of(input.size(0));
+  const auto pieces = pieces_of(inputs.rows());
   const bool is_sharded = shards() > 0;
   Sums sums{.of_shards = Tensors(static_cast<size_t>(std::max<int64_t>(1, shards())))};
   if (is_sharded) begin_gradient_sync();
@@ -166,8 +200,7 @@ TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, const Coun
     if (is_sharded) draws = place_of(piece.shard);
     const model::functional::DropoutScope scope(draws);
     const Losses losses =
-        losses_of(rows_of(input, piece.begin, piece.end), rows_of(target, piece.begin, piece.end),
-                  arguments, counts, count_correct);
+        losses_of(slice_rows(inputs.batch, piece.begin, piece.end), inputs, counts, count_correct);
     {
       const at::NoGradGuard no_grad;
       at::Tensor& loss = sums.of_shards[static_cast<size_t>(piece.shard)];
@@ -176,23 +209,23 @@ TrainStep::Sums TrainStep::forward_backward(const Tensors& arguments, const Coun
     }
     const bool is_last = &piece == &pieces.back();
     if (shared_.defined() && !is_sharded && is_last) begin_gradient_sync();
-    backward(losses.sum, arguments);
+    backward(losses.sum, inputs);
     draws = model::functional::DropoutScope::place();
     if (is_sharded) config_.strategy->finish_shard(piece.shard, /*has_samples=*/true);
   }
   if (shared_.defined() && !is_sharded && pieces.empty()) begin_gradient_sync();
   if (shared_.defined()) {
-    finish_sharing(sums, arguments);
+    finish_sharing(sums, inputs);
   } else {
     sums.loss = sums.of_shards.front();
   }
   return sums;
 }
 
-void TrainStep::backward(const at::Tensor& loss_sum, const Tensors& arguments) {
+void TrainStep::backward(const at::Tensor& loss_sum, const StepInputs& inputs) {
   std::optional<BackwardOnThisThread> on_this_thread;
   if (shared_.defined()) on_this_thread.emplace();
-  const at::Tensor& weight = arguments[kLossWeight];
+  const at::Tensor& weight = inputs.loss_weight;
   loss_sum.backward(scaler_ ? weight.mul(scaler_->scale()) : weight);
 }
 
@@ -203,12 +236,12 @@ void TrainStep::begin_gradient_sync() {
 }
 
 // The last sum of a pass says whether all have done their part of it.
-void TrainStep::finish_sharing(Sums& sums, const Tensors& arguments) {
+void TrainStep::finish_sharing(Sums& sums, const StepInputs& inputs) {
   const at::NoGradGuard no_grad;
   config_.strategy->finish_gradient_sync();
   const at::Tensor zero = at::zeros({1}, shared_.options());
   Tensors numbers = {sums.top1.defined() ? sums.top1.to(at::kDouble).reshape({1}) : zero,
-                     arguments.back()};
+                     inputs.shared};
   for (const at::Tensor& loss : sums.of_shards) {
     numbers.push_back(loss.defined() ? loss.reshape({1}) : zero);
   }
@@ -221,7 +254,7 @@ void TrainStep::finish_sharing(Sums& sums, const Tensors& arguments) {
 }
 
 // In place of the gradients leaves those at `distance` from the weights.
-TrainStep::Sums TrainStep::forward_backward_sam(const Tensors& arguments, const Counts& counts,
+TrainStep::Sums TrainStep::forward_backward_sam(const StepInputs& inputs, const Counts& counts,
                                                 const Sums& first, double distance) {
   constexpr double kLeastNorm = 1e-12;
   RestoreAtEnd kept;
@@ -240,21 +273,20 @@ TrainStep::Sums TrainStep::forward_backward_sam(const Tensors& arguments, const 
     }
     kept.tensors.keep(model_.buffers());
   }
-  return forward_backward(arguments, counts, /*count_correct=*/false);
+  return forward_backward(inputs, counts, /*count_correct=*/false);
 }
 
-Losses TrainStep::losses_of(const at::Tensor& input, const at::Tensor& target,
-                            const Tensors& arguments, const Counts& counts, bool count_correct) {
-  const precision::AutocastGuard autocast(config_.precision, input.device().type());
-  model::Output output = model_.forward_to_head(input);
+Losses TrainStep::losses_of(const NamedTensors& batch, const StepInputs& inputs,
+                            const Counts& counts, bool count_correct) {
+  const precision::AutocastGuard autocast(config_.precision, device_.type());
+  model::Output output = model_.forward_to_head(batch);
   // Which several losses read.
   if (config_.distill || terms_.size() > 1) output = {output.logits()};
-  const NamedTensors batch = {{"input", input}, {"target", target}};
   Losses losses;
   for (size_t i = 0; i < terms_.size(); ++i) {
     Loss::Request request{.count_correct = count_correct && !losses.correct.defined()};
     if (terms_[i].loss->traits().takes_smoothing) {
-      request.label_smoothing = scheduled(ScheduledParameter::kLabelSmoothing, arguments);
+      request.label_smoothing = scheduled(ScheduledParameter::kLabelSmoothing, inputs);
     }
     const Losses of_term = terms_[i].loss->sum_and_right(output, batch, request);
     if (of_term.correct.defined()) losses.correct = of_term.correct;
@@ -263,25 +295,24 @@ Losses TrainStep::losses_of(const at::Tensor& input, const at::Tensor& target,
     losses.sum = sum_of(losses.sum, sum);
   }
   if (!config_.distill) return losses;
-  const at::Tensor taught = teach(output, input, target);
+  const at::Tensor taught = teach(output, batch);
   const double weight = config_.distill->weight;
   losses.sum = counts_on_device_ ? losses.sum.add(divided(taught, counts.factors, terms_.size()))
                                  : losses.sum.mul(1 - weight).add(taught, weight);
   return losses;
 }
 
-at::Tensor TrainStep::teach(const model::Output& output, const at::Tensor& input,
-                            const at::Tensor& target) const {
+at::Tensor TrainStep::teach(const model::Output& output, const NamedTensors& batch) const {
   const auto& [teacher, temperature, weight] = *config_.distill;
   at::Tensor taught;
   {
     const at::NoGradGuard no_grad;
-    taught = teacher->forward(input);
+    taught = teacher->forward(batch);
   }
-  return distillation_sum(output.x, taught, target, temperature, config_.loss->traits().ignored);
+  return distillation_sum(output.x, taught, batch[1].tensor, temperature, config_.loss->traits().ignored);
 }
 
-TrainStep::Tensors TrainStep::update(const Tensors& arguments, const at::Tensor& loss_sum,
+TrainStep::Updated TrainStep::update(const StepInputs& inputs, const at::Tensor& loss_sum,
                                      const at::Tensor& share, const at::Tensor& idle) {
   const at::NoGradGuard no_grad;
   // What is recorded changes nothing.
@@ -290,7 +321,7 @@ TrainStep::Tensors TrainStep::update(const Tensors& arguments, const at::Tensor&
   // Without a single target there is nothing to learn.
   if (idle.defined()) found_inf = found_inf.add(idle);
   if (spikes_) {
-    at::Tensor loss = loss_sum.mul(arguments[kLossWeight]);
+    at::Tensor loss = loss_sum.mul(inputs.loss_weight);
     if (share.defined()) {
       loss = loss.div(share);
     } else if (idle.defined()) {
@@ -299,19 +330,18 @@ TrainStep::Tensors TrainStep::update(const Tensors& arguments, const at::Tensor&
     spike = spikes_->note(loss);
     found_inf = found_inf.add(spike);
   }
-  return {apply(arguments, found_inf, share), spike};
+  return {.gradient_norm = apply(inputs, found_inf, share), .spike = spike};
 }
 
 // Returns the norm of the gradients before they are clipped. Clipping that norm is part of the
 // update's own pass over them.
-at::Tensor TrainStep::apply(const Tensors& arguments, at::Tensor found_inf,
+at::Tensor TrainStep::apply(const StepInputs& inputs, at::Tensor found_inf,
                             const at::Tensor& share) {
-  const at::Tensor& lr = arguments[kLr];
   const optim::ScheduledOptions options{
-      .momentum = scheduled(ScheduledParameter::kMomentum, arguments),
-      .beta2 = scheduled(ScheduledParameter::kBeta2, arguments),
-      .weight_decay = scheduled(ScheduledParameter::kWeightDecay, arguments),
-      .draws = arguments[kSeedAndStep]};
+      .momentum = scheduled(ScheduledParameter::kMomentum, inputs),
+      .beta2 = scheduled(ScheduledParameter::kBeta2, inputs),
+      .weight_decay = scheduled(ScheduledParameter::kWeightDecay, inputs),
+      .draws = inputs.seed_and_step};
   const bool clips = config_.clip_grad_norm || config_.clip_value || config_.clip_adaptive;
   // What the gradients are multiples of.
   at::Tensor scale = share.defined() ? share.to(at::kFloat) : at::Tensor();
@@ -320,7 +350,7 @@ at::Tensor TrainStep::apply(const Tensors& arguments, at::Tensor found_inf,
     return scale.defined() ? norm.div(scale) : norm;
   };
   if (!config_.skip_nonfinite && !clips && !scaler_) {
-    const at::Tensor norm = optimizer_.step(lr, scale, found_inf, options);
+    const at::Tensor norm = optimizer_.step(inputs.lr, scale, found_inf, options);
     return unscaled(norm.defined() ? norm : optim::gradient_norm(optim::gradients_of(parameters_)));
   }
   const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
@@ -335,7 +365,7 @@ at::Tensor TrainStep::apply(const Tensors& arguments, at::Tensor found_inf,
     optim::clip_values(optim::gradients_of(parameters_), *config_.clip_value, scale);
   }
   if (config_.clip_adaptive) optim::clip_adaptively(parameters_, *config_.clip_adaptive, scale);
-  optimizer_.step(lr, grad_scale, found_inf, options);
+  optimizer_.step(inputs.lr, grad_scale, found_inf, options);
   if (scaler_) scaler_->update();
   return unscaled(norm);
 }

@@ -11,7 +11,7 @@
 
 namespace gallop::train {
 
-TrainStep::Tensors TrainStep::compute_in_memory(const Tensors& arguments, bool count_correct,
+TrainStep::Tensors TrainStep::compute_in_memory(const StepInputs& inputs, bool count_correct,
                                                 int64_t step) {
   kept_.capture();
   for (;;) {
@@ -22,15 +22,15 @@ TrainStep::Tensors TrainStep::compute_in_memory(const Tensors& arguments, bool c
     std::optional<std::string> full;
     try {
       full = run_in_memory([&] {
-        results = compiled_ ? (*compiled_)(arguments, mode_of(count_correct))
-                            : compute(arguments, count_correct);
+        results = compiled_ ? (*compiled_)(inputs.pack(), mode_of(count_correct))
+                            : compute(inputs, count_correct);
       });
     } catch (const parallel::PeerFailed&) {
       is_missing = true;
     }
     if (!full && !is_missing) return results;
     require_unchanged(full.value_or("another process has none"), step);
-    const bool is_one_sample = config_.gradient_accumulation * splits_ >= arguments[kInput].size(0);
+    const bool is_one_sample = config_.gradient_accumulation * splits_ >= inputs.rows();
     Shortage shortage{.why = full.value_or(""), .of_one_sample = is_one_sample};
     if (scope) shortage = share_shortage(*scope, full, is_one_sample, step);
     kept_.restore();

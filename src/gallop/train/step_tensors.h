@@ -1,17 +1,48 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "gallop/train/step.h"
 
 namespace gallop::train {
 
-// The arguments and results of a training step as a function of tensors. Where it is shared, the
-// last two arguments are what dropout draws from in this process, for each shard, and what it adds
-// to SharedSum, from kTargets on.
-enum Argument : size_t { kInput, kTarget, kLr, kLossWeight, kSeedAndStep, kScheduled };
-enum Result : size_t { kLossSum, kTop1, kNorm, kSpike, kSharedSums, kTargetCount };
+/// Everything that changes from step to step, as tensors: the inputs of a training step as a
+/// function of tensors.
+struct StepInputs {
+  NamedTensors batch;        ///< As TrainStep::start() is given it.
+  at::Tensor lr;             ///< fp32 scalar.
+  at::Tensor loss_weight;    ///< fp32 scalar that every sum of losses is multiplied by.
+  at::Tensor seed_and_step;  ///< int64 [2], from which dropout and stochastic rounding draw.
+  std::vector<at::Tensor> scheduled{};  ///< In the order of StepConfig::scheduled.
+  /// Where processes share the step, else undefined: what dropout draws from in this process, int64
+  /// [batch slices or 1, 2], and what this process adds to SharedSum, from kTargets on.
+  at::Tensor own_seed_and_step{}, shared{};
+
+  const at::Tensor& input() const { return batch[0].tensor; }
+  const at::Tensor& target() const { return batch[1].tensor; }
+  int64_t rows() const { return input().size(0); }
+
+  /// All tensors in a fixed order, and the inverse: `like` has the same names and numbers of them.
+  std::vector<at::Tensor> pack() const;
+  static StepInputs unpack(const std::vector<at::Tensor>& tensors, const StepInputs& like);
+};
+
+/// What a training step as a function of tensors returns. Those that it does not compute are
+/// undefined.
+struct StepOutputs {
+  at::Tensor loss_sum;       ///< fp64 scalar.
+  at::Tensor correct;        ///< int64 scalar: correct first predictions.
+  at::Tensor gradient_norm;  ///< Scalar.
+  at::Tensor spike;          ///< fp64 scalar, not 0 where the update was skipped.
+  at::Tensor shared_sums;    ///< fp64, as SharedSum says.
+  at::Tensor target_count;   ///< fp64 scalar, where counts are computed on the device.
+
+  std::vector<at::Tensor> pack() const;
+  static StepOutputs unpack(const std::vector<at::Tensor>& tensors);
+};
+
 // Results in one tensor, for one copy to the host. Behind these: the count of targets where it is
 // computed on the device; right guesses where they are counted, and where the step is shared all
 // SharedSums instead of them.

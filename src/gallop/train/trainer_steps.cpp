@@ -55,7 +55,7 @@ void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
   process_group.begin(starts ? parallel::Section::kStart : parallel::Section::kStep,
                       progress.step + 1);
   try {
-    step.start(batch.input, batch.target, progress.step, lr, record, scheduled,
+    step.start(batch.by_role(), progress.step, lr, record, scheduled,
                {.rows = batch.whole_size, .requests = local_requests()});
   } catch (const StepDoesNotFit&) {
     report_all();

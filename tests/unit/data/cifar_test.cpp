@@ -39,14 +39,14 @@ TEST(Cifar10, ReadsBatchesInOrderFromTheFolderOrTheArchivesFolder) {
     const TestFolder folder;
     add_cifar10(folder, at);
     const auto parts = read_cifar10({}, context(folder));
-    ASSERT_EQ(parts->train_images->size(), 10);
-    EXPECT_EQ(parts->train_images->label(4), 3);
-    EXPECT_EQ(parts->train_images->label(5), 0);
-    EXPECT_EQ(parts->test_images->label(0), 9);
-    EXPECT_EQ(parts->test_images->class_names()[9], "class9");
-    EXPECT_EQ(parts->train_images->stored_shape(), (ImageShape{32, 32, 3}));
+    ASSERT_EQ(parts->train->size(), 10);
+    EXPECT_EQ(parts->train->label(4), 3);
+    EXPECT_EQ(parts->train->label(5), 0);
+    EXPECT_EQ(parts->test->label(0), 9);
+    EXPECT_EQ(parts->test->class_names()[9], "class9");
+    EXPECT_EQ(parts->train->stored_shape(), (ImageShape{32, 32, 3}));
     Image image;
-    parts->train_images->read(4, {}, image);
+    parts->train->read(4, {}, image);
     EXPECT_EQ(image.pixels, make_picture(32, 32, 3, 3).pixels);
     ASSERT_EQ(parts->notes.size(), 1u);
     EXPECT_TRUE(contains(parts->notes[0], "10 training images, where the original has 50,000"));
@@ -57,11 +57,11 @@ TEST(Cifar100, ReadsFineAndCoarseLabels) {
   const TestFolder folder;
   add_cifar100(folder);
   const auto fine = read_cifar100({}, context(folder));
-  EXPECT_EQ(fine->train_images->label(0), 99);
-  EXPECT_EQ(fine->train_images->class_names()[99], "fine99");
+  EXPECT_EQ(fine->train->label(0), 99);
+  EXPECT_EQ(fine->train->class_names()[99], "fine99");
   const auto coarse = read_cifar100({.labels = "coarse"}, context(folder));
-  EXPECT_EQ(coarse->train_images->label(0), 19);
-  EXPECT_EQ(coarse->train_images->class_names().size(), 20u);
+  EXPECT_EQ(coarse->train->label(0), 19);
+  EXPECT_EQ(coarse->train->class_names().size(), 20u);
 }
 
 TEST(Cifar, RefusesTruncatedFiles) {
@@ -84,8 +84,8 @@ TEST(Cifar, RefusesLabelsOutOfRange) {
   ASSERT_EQ(parts->skipped.size(), 1u);
   EXPECT_EQ(parts->skipped[0].count, 1);
   EXPECT_EQ(parts->skipped[0].reason, "invalid label");
-  for (int64_t i = 0; i < parts->train_images->size(); ++i) {
-    EXPECT_LT(parts->train_images->label(i), 10);
+  for (int64_t i = 0; i < parts->train->size(); ++i) {
+    EXPECT_LT(parts->train->label(i), 10);
   }
   const TestFolder other;
   add_cifar100(other);

@@ -10,8 +10,8 @@ namespace {
 
 struct NoOptions {};
 void visit(config::Visitor&, NoOptions&) {}
-std::unique_ptr<Parts> no_parts(const NoOptions&, const ReadContext&) {
-  return std::make_unique<Parts>();
+std::unique_ptr<ImageParts> no_parts(const NoOptions&, const ReadContext&) {
+  return std::make_unique<ImageParts>();
 }
 
 class DataSection : public testing::Test {

@@ -8,7 +8,7 @@ namespace {
 const std::string kJpeg = make_jpeg(make_picture(8, 8, 3, 1));
 const std::string kPng = make_png(6, 5, make_picture(6, 5, 3, 2).pixels);
 
-std::unique_ptr<Parts> read(const TestFolder& folder) {
+std::unique_ptr<ImageParts> read(const TestFolder& folder) {
   return read_folder({}, {.path = folder.name(), .skip_broken = false, .threads = 2});
 }
 
@@ -22,9 +22,9 @@ TEST(Folder, ReadsClassesWithoutParts) {
   folder.add("dog/1.png", kPng);
   folder.add("cat/x.Jpeg", kJpeg);
   const auto parts = read(folder);
-  EXPECT_EQ(parts->validation_images, nullptr);
-  EXPECT_EQ(parts->test_images, nullptr);
-  const ImageSet& images = *parts->train_images;
+  EXPECT_EQ(parts->validation, nullptr);
+  EXPECT_EQ(parts->test, nullptr);
+  const ImageSet& images = *parts->train;
   ASSERT_EQ(images.size(), 3);
   EXPECT_EQ(images.class_names(), (std::vector<std::string>{"cat", "dog"}));
   EXPECT_EQ(images.describe(1), folder.name() + "/dog/1.png");
@@ -50,9 +50,9 @@ TEST(Folder, FindsPartsUnderAllNames) {
     }
     folder.add("train/dog/2.jpg", kJpeg);
     const auto parts = read(folder);
-    EXPECT_EQ(parts->train_images->size(), 3);
-    EXPECT_EQ(parts->validation_images->size(), 2);
-    EXPECT_EQ(parts->test_images->size(), 2);
+    EXPECT_EQ(parts->train->size(), 3);
+    EXPECT_EQ(parts->validation->size(), 2);
+    EXPECT_EQ(parts->test->size(), 2);
     EXPECT_EQ(parts->files.size(), 3u);
     folder.add("Valid2/cat/1.jpg", kJpeg);
     EXPECT_NO_THROW(read(folder));
@@ -68,7 +68,7 @@ TEST(Folder, CountsWhatItIgnores) {
   folder.add(".git/1.jpg", kJpeg);
   folder.add("readme.md", "x");
   const auto parts = read(folder);
-  EXPECT_EQ(parts->train_images->size(), 1);
+  EXPECT_EQ(parts->train->size(), 1);
   ASSERT_EQ(parts->notes.size(), 2u);
   EXPECT_EQ(
       parts->notes[0],
@@ -88,8 +88,8 @@ TEST(Folder, IgnoresWhatSystemsAndNotebooksLeave) {
   folder.add("train/__MACOSX/cat/._1.jpg", "x");
   folder.add("__MACOSX/train/cat/._1.jpg", "x");
   const auto parts = read(folder);
-  EXPECT_EQ(parts->train_images->size(), 1);
-  EXPECT_EQ(parts->train_images->class_names(), std::vector<std::string>{"cat"});
+  EXPECT_EQ(parts->train->size(), 1);
+  EXPECT_EQ(parts->train->class_names(), std::vector<std::string>{"cat"});
   ASSERT_EQ(parts->notes.size(), 2u);
   EXPECT_EQ(
       parts->notes[0],
@@ -105,7 +105,7 @@ TEST(Folder, TakesAFlatTestPartToPredict) {
   folder.add("test/1.jpg", kJpeg);
   folder.add("test/.DS_Store", "x");
   const auto parts = read(folder);
-  EXPECT_EQ(parts->test_images, nullptr);
+  EXPECT_EQ(parts->test, nullptr);
   ASSERT_NE(parts->unlabeled_test, nullptr);
   ASSERT_EQ(parts->unlabeled_test->size(), 2);
   EXPECT_EQ(parts->unlabeled_test->describe(1), folder.name() + "/test/2.png");
@@ -136,8 +136,8 @@ TEST(Folder, StopsAtWhatItCannotTakeOrSkipsAndCountsIt) {
     folder.add(file, content);
     EXPECT_TRUE(contains(read_error(folder), message));
     const auto parts = read_folder({}, {.path = folder.name(), .skip_broken = true});
-    EXPECT_EQ(parts->train_images->size(), 1);
-    EXPECT_EQ(parts->test_images->size(), 1);
+    EXPECT_EQ(parts->train->size(), 1);
+    EXPECT_EQ(parts->test->size(), 1);
     ASSERT_EQ(parts->skipped.size(), 1u) << file;
     EXPECT_EQ(parts->skipped[0].reason, reason);
     EXPECT_EQ(parts->skipped[0].count, 1);
@@ -155,9 +155,9 @@ TEST(Folder, FollowsLinks) {
   const auto error = data_error([&] { read_folder({}, {.path = folder.name() + "/data"}); });
   EXPECT_TRUE(contains(error, "/data/cat/3.jpg: cannot open: No such file"));
   const auto parts = read_folder({}, {.path = folder.name() + "/data", .skip_broken = true});
-  EXPECT_EQ(parts->train_images->size(), 4);
+  EXPECT_EQ(parts->train->size(), 4);
   Image image;
-  EXPECT_NO_THROW(parts->train_images->read(3, {}, image));
+  EXPECT_NO_THROW(parts->train->read(3, {}, image));
   ASSERT_EQ(parts->skipped.size(), 1u);
   EXPECT_EQ(parts->skipped[0].reason, "file that cannot be opened");
   EXPECT_EQ(parts->skipped[0].count, 2) << "the link is seen from both classes";
@@ -172,17 +172,17 @@ TEST(Folder, ReadsHeadersAndTurnsImages) {
   folder.add("cat/2.png", kPng);
   folder.add("cat/3.jpg", kJpeg.substr(0, 20));
   const auto parts = read(folder);
-  EXPECT_EQ(parts->train_images->header(0).shape, (ImageShape{12, 8, 1}));
-  EXPECT_EQ(parts->train_images->header(1).shape, (ImageShape{6, 5, 3}));
-  EXPECT_TRUE(contains(data_error([&] { parts->train_images->header(2); }),
+  EXPECT_EQ(parts->train->header(0).shape, (ImageShape{12, 8, 1}));
+  EXPECT_EQ(parts->train->header(1).shape, (ImageShape{6, 5, 3}));
+  EXPECT_TRUE(contains(data_error([&] { parts->train->header(2); }),
                        folder.name() + "/cat/3.jpg: damaged JPEG: the file ends in its header"));
   const auto stored = read_folder({}, {.path = folder.name(), .orient = false});
-  EXPECT_EQ(stored->train_images->header(0).shape, (ImageShape{8, 12, 1}));
-  EXPECT_NE(stored->train_images->identity(), parts->train_images->identity());
+  EXPECT_EQ(stored->train->header(0).shape, (ImageShape{8, 12, 1}));
+  EXPECT_NE(stored->train->identity(), parts->train->identity());
   Image image;
-  parts->train_images->read(0, {}, image);
+  parts->train->read(0, {}, image);
   EXPECT_EQ(image.height, 12);
-  stored->train_images->read(0, {}, image);
+  stored->train->read(0, {}, image);
   EXPECT_EQ(image.height, 8);
 }
 
@@ -225,7 +225,7 @@ TEST(Folder, NamesTheBrokenImage) {
   const auto error = [&](int64_t index) {
     return data_error([&] {
       Image image;
-      parts->train_images->read(index, {}, image);
+      parts->train->read(index, {}, image);
     });
   };
   EXPECT_EQ(error(0), folder.name() + "/cat/1.jpg: the file is empty");
@@ -248,7 +248,7 @@ TEST(Folder, ReadsFilesLargerThanTheFirstBuffer) {
   ASSERT_GT(file.size(), 200'000u);
   folder.add("cat/1.png", file);
   Image image;
-  read(folder)->train_images->read(0, {}, image);
+  read(folder)->train->read(0, {}, image);
   image.pixels.resize(noise.size());
   EXPECT_EQ(image.pixels, noise);
 }

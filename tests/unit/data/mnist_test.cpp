@@ -18,7 +18,7 @@ void add_files(const TestFolder& folder, const std::string& joint, bool gzip) {
   }
 }
 
-std::unique_ptr<Parts> read(const TestFolder& folder) {
+std::unique_ptr<ImageParts> read(const TestFolder& folder) {
   return read_fashion_mnist({}, {.path = folder.name(), .skip_broken = false, .threads = 2});
 }
 
@@ -28,15 +28,15 @@ TEST(Mnist, ReadsItsFilesUnderAllNames) {
       const TestFolder folder;
       add_files(folder, joint, gzip);
       const auto parts = read(folder);
-      ASSERT_EQ(parts->train_images->size(), 3);
-      ASSERT_EQ(parts->test_images->size(), 3);
-      EXPECT_EQ(parts->validation_images, nullptr);
+      ASSERT_EQ(parts->train->size(), 3);
+      ASSERT_EQ(parts->test->size(), 3);
+      EXPECT_EQ(parts->validation, nullptr);
       EXPECT_EQ(parts->files.size(), 4u);
-      EXPECT_EQ(parts->train_images->stored_shape(), (ImageShape{2, 2, 1}));
-      EXPECT_EQ(parts->train_images->label(1), 9);
-      EXPECT_EQ(parts->train_images->class_names()[9], "Ankle boot");
-      EXPECT_EQ(parts->train_images->stored_pixels(2)[3], 'l');
-      EXPECT_EQ(parts->test_images->describe(2), "test images, item 2");
+      EXPECT_EQ(parts->train->stored_shape(), (ImageShape{2, 2, 1}));
+      EXPECT_EQ(parts->train->label(1), 9);
+      EXPECT_EQ(parts->train->class_names()[9], "Ankle boot");
+      EXPECT_EQ(parts->train->stored_pixels(2)[3], 'l');
+      EXPECT_EQ(parts->test->describe(2), "test images, item 2");
     }
   }
 }
@@ -47,11 +47,11 @@ TEST(Mnist, GivesOneOrThreeChannels) {
   const auto parts = read(folder);
   Image image;
   for (const int channels : {0, 1}) {
-    parts->train_images->read(1, {.channels = channels}, image);
+    parts->train->read(1, {.channels = channels}, image);
     EXPECT_EQ(image.channels, 1);
     EXPECT_EQ(std::string(image.pixels.begin(), image.pixels.begin() + 4), "efgh");
   }
-  parts->train_images->read(1, {.channels = 3}, image);
+  parts->train->read(1, {.channels = 3}, image);
   EXPECT_EQ(std::string(image.pixels.begin(), image.pixels.begin() + 12), "eeefffggghhh");
 }
 
@@ -78,11 +78,11 @@ TEST(Mnist, SkipsInvalidLabelsAndCountsThem) {
   const auto whole = read(folder);
   folder.add("train-labels-idx1-ubyte", make_idx({3}, std::string("\x0a\x02\x63", 3)));
   const auto parts = read_mnist({}, {.path = folder.name(), .skip_broken = true});
-  ASSERT_EQ(parts->train_images->size(), 1);
-  EXPECT_EQ(parts->train_images->label(0), 2);
-  EXPECT_EQ(*parts->train_images->stored_pixels(0), *whole->train_images->stored_pixels(1));
-  EXPECT_EQ(parts->train_images->identity(), whole->train_images->identity());
-  EXPECT_EQ(parts->train_images->origin(0), 1);
+  ASSERT_EQ(parts->train->size(), 1);
+  EXPECT_EQ(parts->train->label(0), 2);
+  EXPECT_EQ(*parts->train->stored_pixels(0), *whole->train->stored_pixels(1));
+  EXPECT_EQ(parts->train->identity(), whole->train->identity());
+  EXPECT_EQ(parts->train->origin(0), 1);
   ASSERT_EQ(parts->skipped.size(), 1u);
   EXPECT_EQ(parts->skipped[0].count, 2);
   EXPECT_TRUE(contains(parts->skipped[0].first,
@@ -112,15 +112,15 @@ TEST(Mnist, ReadsTheRealFashionMnist) {
   }
   const auto parts = read_fashion_mnist(
       {}, {.path = "/usr/share/datasets/fashion-mnist", .skip_broken = false, .threads = 2});
-  ASSERT_EQ(parts->train_images->size(), 60'000);
-  ASSERT_EQ(parts->test_images->size(), 10'000);
+  ASSERT_EQ(parts->train->size(), 60'000);
+  ASSERT_EQ(parts->test->size(), 10'000);
   std::vector<int> counts(10);
-  for (int64_t i = 0; i < 60'000; ++i) ++counts[static_cast<size_t>(parts->train_images->label(i))];
+  for (int64_t i = 0; i < 60'000; ++i) ++counts[static_cast<size_t>(parts->train->label(i))];
   EXPECT_EQ(counts, std::vector<int>(10, 6'000));
   // The mean pixel of the training images is known to be 0.2860 of full white.
   double sum = 0;
   for (int64_t i = 0; i < 60'000; ++i) {
-    const uint8_t* pixels = parts->train_images->stored_pixels(i);
+    const uint8_t* pixels = parts->train->stored_pixels(i);
     for (int at = 0; at < 28 * 28; ++at) sum += pixels[at];
   }
   EXPECT_NEAR(sum / (60'000.0 * 28 * 28 * 255), 0.2860, 0.0001);

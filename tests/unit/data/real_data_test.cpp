@@ -33,30 +33,30 @@ TEST(RealData, GivesTheSamePicturesFromFolderAndArchive) {
   const fs::path archive = fs::path(test_data()) / "cifar10-jpeg.tar";
   if (!fs::exists(archive)) GTEST_SKIP() << archive << " is not there";
   const auto packed = read_tar({}, {.path = archive.string(), .threads = 2});
-  ASSERT_EQ(packed->train_images->size(), 50'000);
-  ASSERT_EQ(packed->test_images->size(), 10'000);
-  ASSERT_EQ(packed->train_images->class_names().size(), 10u);
+  ASSERT_EQ(packed->train->size(), 50'000);
+  ASSERT_EQ(packed->test->size(), 10'000);
+  ASSERT_EQ(packed->train->class_names().size(), 10u);
 
   const TestFolder folder;
   ASSERT_NO_FATAL_FAILURE(unpack(archive, {"airplane", "truck"}, folder));
   const auto unpacked = read_folder({}, {.path = folder.name(), .threads = 2});
-  const ImageSet& files = *unpacked->test_images;
+  const ImageSet& files = *unpacked->test;
   ASSERT_EQ(files.size(), 200);
   std::map<std::string, int64_t> places;
-  for (int64_t i = 0; i < packed->test_images->size(); ++i) {
-    const std::string name = packed->test_images->describe(i);
+  for (int64_t i = 0; i < packed->test->size(); ++i) {
+    const std::string name = packed->test->describe(i);
     places[name.substr(name.find(": ") + 2)] = i;
   }
   Image from_file, from_archive;
   for (int64_t i = 0; i < files.size(); ++i) {
     const int64_t at = places.at(files.describe(i).substr(folder.name().size() + 1));
     files.read(i, {}, from_file);
-    packed->test_images->read(at, {}, from_archive);
+    packed->test->read(at, {}, from_archive);
     EXPECT_EQ(from_file.height, 32);
     EXPECT_EQ(from_file.pixels, from_archive.pixels) << files.describe(i);
     EXPECT_EQ(
         files.class_names()[static_cast<size_t>(files.label(i))],
-        packed->test_images->class_names()[static_cast<size_t>(packed->test_images->label(at))]);
+        packed->test->class_names()[static_cast<size_t>(packed->test->label(at))]);
   }
 }
 

@@ -9,11 +9,11 @@
 namespace gallop::data {
 namespace {
 
-using Reader = std::function<std::unique_ptr<Parts>(const ReadContext&)>;
+using Reader = std::function<std::unique_ptr<ImageParts>(const ReadContext&)>;
 
 class SharedReaders : public testing::Test {
  protected:
-  std::unique_ptr<Parts> read(const Reader& reader, SharedData* data) const {
+  std::unique_ptr<ImageParts> read(const Reader& reader, SharedData* data) const {
     return reader({.path = folder.name(), .skip_broken = false, .threads = 2, .shared = data});
   }
   // Pixels and labels of a set that lies in memory.
@@ -39,10 +39,10 @@ class SharedReaders : public testing::Test {
       SharedData data(store.path());
       const auto parts = read(reader, &data);
       EXPECT_EQ(data.trouble(), "");
-      if (alone->train_images) {
-        EXPECT_EQ(content(*parts->train_images), content(*alone->train_images));
-        EXPECT_EQ(content(*parts->test_images), content(*alone->test_images));
-        EXPECT_FALSE(parts->train_images->identity().empty());
+      if (alone->train) {
+        EXPECT_EQ(content(*parts->train), content(*alone->train));
+        EXPECT_EQ(content(*parts->test), content(*alone->test));
+        EXPECT_FALSE(parts->train->identity().empty());
       }
       if (alone->train_text) {
         EXPECT_EQ(content(*parts->train_text), content(*alone->train_text));
@@ -107,11 +107,11 @@ TEST_F(SharedReaders, AChangedFileIsReadAnew) {
 TEST_F(SharedReaders, ImagesAreKnownByTheirFiles) {
   const auto identity = [&] {
     return read([](const ReadContext& context) { return read_folder({}, context); }, nullptr)
-        ->train_images->identity();
+        ->train->identity();
   };
   const auto stamp = [&] {
     return read([](const ReadContext& context) { return read_folder({}, context); }, nullptr)
-        ->train_images->stamp(1);
+        ->train->stamp(1);
   };
   folder.add("cat/1.jpg", "one");
   folder.add("cat/2.jpg", "two");
@@ -129,7 +129,7 @@ TEST_F(SharedReaders, ImagesAreKnownByTheirFiles) {
 TEST_F(SharedReaders, ShardsAreKnownByTheirState) {
   const auto identity = [&] {
     return read([](const ReadContext& context) { return read_tar({}, context); }, nullptr)
-        ->train_images->identity();
+        ->train->identity();
   };
   const auto shard = [](const std::string& image) {
     return make_tar({{"1.jpg", image}, {"1.cls", "0"}});

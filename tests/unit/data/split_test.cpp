@@ -71,14 +71,14 @@ TEST(CutByClass, DependsOnTheSeedOnly) {
 }
 
 TEST(CutValidation, GivesViewsOfOneSet) {
-  Parts parts;
-  parts.train_images = images_with(labels_of({20, 20}), 2);
+  ImageParts parts;
+  parts.train = images_with(labels_of({20, 20}), 2);
   cut_validation(parts, 0.25, 3);
-  ASSERT_EQ(parts.train_images->size(), 30);
-  ASSERT_EQ(parts.validation_images->size(), 10);
+  ASSERT_EQ(parts.train->size(), 30);
+  ASSERT_EQ(parts.validation->size(), 10);
   Image image;
   std::vector<bool> seen(40);
-  for (const auto* set : {parts.train_images.get(), parts.validation_images.get()}) {
+  for (const auto* set : {parts.train.get(), parts.validation.get()}) {
     for (int64_t i = 0; i < set->size(); ++i) {
       const uint8_t number = *set->stored_pixels(i);
       set->read(i, {.channels = 1}, image);
@@ -92,7 +92,7 @@ TEST(CutValidation, GivesViewsOfOneSet) {
 }
 
 TEST(CutValidation, CutsTextAtItsEnd) {
-  Parts parts;
+  ImageParts parts;
   parts.train_text = std::make_unique<TextSet>();
   parts.train_text->tokens = std::vector<int32_t>{0, 1, 0, 1, 0, 1, 0, 1, 0, 7};
   parts.train_text->vocabulary = {"a", "b"};
@@ -103,12 +103,12 @@ TEST(CutValidation, CutsTextAtItsEnd) {
 }
 
 TEST(CutValidation, RefusesWhatLeavesAPartEmpty) {
-  Parts parts;
-  parts.train_images = images_with(labels_of({1, 1}), 2);
+  ImageParts parts;
+  parts.train = images_with(labels_of({1, 1}), 2);
   EXPECT_TRUE(contains(data_error([&] { cut_validation(parts, 0.5, 1); }),
                        "2 training images are too few"));
-  EXPECT_EQ(parts.train_images->size(), 2) << "nothing is lost";
-  Parts text;
+  EXPECT_EQ(parts.train->size(), 2) << "nothing is lost";
+  ImageParts text;
   text.train_text = std::make_unique<TextSet>();
   text.train_text->tokens = std::vector<int32_t>{1};
   EXPECT_TRUE(contains(data_error([&] { cut_validation(text, 0.5, 1); }), "1 tokens are too few"));

@@ -21,7 +21,7 @@ Members labeled(const std::vector<int>& labels) {
   return members;
 }
 
-std::unique_ptr<Parts> read(const std::string& path, const TarConfig& config = {},
+std::unique_ptr<ImageParts> read(const std::string& path, const TarConfig& config = {},
                             bool skip_broken = false) {
   return read_tar(config, {.path = path, .skip_broken = skip_broken, .threads = 2});
 }
@@ -31,9 +31,9 @@ TEST(TarSet, ReadsOneShardWithLabels) {
   const fs::path path = folder.add(
       "x.tar", make_tar({{"a.png", kPng}, {"a.cls", "2"}, {"b.jpg", kJpeg}, {"b.cls", "0"}}));
   const auto parts = read(path);
-  const ImageSet& images = *parts->train_images;
+  const ImageSet& images = *parts->train;
   ASSERT_EQ(images.size(), 2);
-  EXPECT_EQ(parts->test_images, nullptr);
+  EXPECT_EQ(parts->test, nullptr);
   EXPECT_EQ(images.label(0), 2);
   EXPECT_EQ(images.class_names(), (std::vector<std::string>{"0", "1", "2"}));
   EXPECT_EQ(images.describe(1), path.string() + ": b.jpg");
@@ -46,14 +46,14 @@ TEST(TarSet, TakesClassNamesFromTheOptionOrTheFile) {
   const TestFolder folder;
   const fs::path path = folder.add("x.tar", make_tar(labeled({1, 0})));
   folder.add("classes.txt", "cat\r\ndog\n\n");
-  EXPECT_EQ(read(path)->train_images->class_names(), (std::vector<std::string>{"cat", "dog"}));
-  EXPECT_EQ(read(folder.name())->train_images->class_names()[1], "dog");
+  EXPECT_EQ(read(path)->train->class_names(), (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(read(folder.name())->train->class_names()[1], "dog");
   const auto parts = read(path, {.classes = {"x", "y", "z"}});
-  EXPECT_EQ(parts->train_images->class_names().size(), 3u);
+  EXPECT_EQ(parts->train->class_names().size(), 3u);
   EXPECT_TRUE(contains(data_error([&] { read(path, {.classes = {"x"}}); }),
                        "x.tar: 0.jpg: has label 1, but there are 1 classes (0 to 0)"));
   const auto skipped = read(path, {.classes = {"x"}}, true);
-  EXPECT_EQ(skipped->train_images->size(), 1);
+  EXPECT_EQ(skipped->train->size(), 1);
   ASSERT_EQ(skipped->skipped.size(), 1u);
   EXPECT_EQ(skipped->skipped[0].reason, "invalid label");
   EXPECT_TRUE(contains(skipped->skipped[0].first, path.string() + ": 0.jpg: has label 1"));
@@ -72,13 +72,13 @@ TEST(TarSet, TakesPartsFromFoldersOrNames) {
   for (const std::string& path : {by_folder.name(), by_name.name(),
                                   by_name.name() + "/some-{train-0,train-1,val,test-0}.tar"}) {
     const auto parts = read(path);
-    EXPECT_EQ(parts->train_images->size(), 3);
-    EXPECT_EQ(parts->validation_images->size(), 1);
-    EXPECT_EQ(parts->test_images->size(), 4);
+    EXPECT_EQ(parts->train->size(), 3);
+    EXPECT_EQ(parts->validation->size(), 1);
+    EXPECT_EQ(parts->test->size(), 4);
     EXPECT_EQ(parts->files.size(), 4u);
     Image image;
-    for (int64_t i = 0; i < 3; ++i) parts->train_images->read(i, {}, image);
-    EXPECT_TRUE(contains(parts->train_images->describe(2), "1.tar: 0.jpg"));
+    for (int64_t i = 0; i < 3; ++i) parts->train->read(i, {}, image);
+    EXPECT_TRUE(contains(parts->train->describe(2), "1.tar: 0.jpg"));
   }
   by_name.add("extra.tar", make_tar(labeled({0})));
   EXPECT_TRUE(
@@ -89,8 +89,8 @@ TEST(TarSet, TakesAllForTrainingWhereNothingSaysOtherwise) {
   const TestFolder folder;
   folder.add("shard-0000.tar", make_tar(labeled({0})));
   folder.add("shard-0001.tar", make_tar(labeled({1})));
-  EXPECT_EQ(read(folder.name())->train_images->size(), 2);
-  EXPECT_EQ(read(folder.name() + "/shard-{0000..0001}.tar")->train_images->size(), 2);
+  EXPECT_EQ(read(folder.name())->train->size(), 2);
+  EXPECT_EQ(read(folder.name() + "/shard-{0000..0001}.tar")->train->size(), 2);
   EXPECT_TRUE(contains(data_error([&] { read(folder.name() + "/shard-{0000..0002}.tar"); }),
                        "shard-0002.tar"));
 }
@@ -101,14 +101,14 @@ TEST(TarSet, TakesClassesAndPartsFromFoldersInTheArchive) {
                                                       {"./train/cat/1.jpg", kJpeg},
                                                       {"./test/dog/1.png", kPng}}));
   const auto parts = read(path);
-  EXPECT_EQ(parts->train_images->class_names(), (std::vector<std::string>{"cat", "dog"}));
-  EXPECT_EQ(parts->train_images->label(0), 1);
-  EXPECT_EQ(parts->test_images->label(0), 1);
-  EXPECT_EQ(parts->validation_images, nullptr);
+  EXPECT_EQ(parts->train->class_names(), (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(parts->train->label(0), 1);
+  EXPECT_EQ(parts->test->label(0), 1);
+  EXPECT_EQ(parts->validation, nullptr);
 
   const fs::path plain =
       folder.add("y.tar", make_tar({{"b/test/1.jpg", kJpeg}, {"a/1.jpg", kJpeg}}));
-  EXPECT_EQ(read(plain)->train_images->class_names(), (std::vector<std::string>{"a", "test"}));
+  EXPECT_EQ(read(plain)->train->class_names(), (std::vector<std::string>{"a", "test"}));
   const fs::path mixed =
       folder.add("z.tar", make_tar({{"train/cat/1.jpg", kJpeg}, {"cat/1.jpg", kJpeg}}));
   EXPECT_TRUE(contains(data_error([&] { read(mixed); }), "cat/1.jpg: lies in no folder of a part"));
@@ -124,7 +124,7 @@ TEST(TarSet, RefusesImagesWithoutALabel) {
       folder.add("x.tar", make_tar({{"1.jpg", kJpeg}, {"1.cls", "0"}, {"2.jpg", kJpeg}}));
   EXPECT_TRUE(
       contains(data_error([&] { read(some); }), "x.tar: 2.jpg: has no .cls, though others have"));
-  EXPECT_EQ(read(some, {}, true)->train_images->size(), 1);
+  EXPECT_EQ(read(some, {}, true)->train->size(), 1);
   const fs::path none = folder.add("y.tar", make_tar({{"1.jpg", kJpeg}}));
   EXPECT_TRUE(contains(data_error([&] { read(none); }), "neither a .cls nor a class folder"));
   const fs::path empty = folder.add("z.tar", make_tar({{"notes.txt", "x"}}));
@@ -141,7 +141,7 @@ TEST(TarSet, NamesShardAndMemberOfDamage) {
   const fs::path cut = folder.add("a-1.tar", archive.substr(0, archive.size() / 2));
   EXPECT_TRUE(contains(data_error([&] { read(folder.name()); }), cut.string() + ": truncated "));
   const auto parts = read(folder.name(), {}, true);
-  EXPECT_GE(parts->train_images->size(), 4);
+  EXPECT_GE(parts->train->size(), 4);
   EXPECT_TRUE(contains(parts->skipped[0].first, cut.string() + ": truncated"));
   fs::create_symlink(folder.path() / "none", folder.path() / "a-2.tar");
   EXPECT_TRUE(contains(data_error([&] { read(folder.name()); }), "a-1.tar: truncated"));
@@ -163,7 +163,7 @@ TEST(TarSet, NamesTheBrokenImageAndShardsThatShrink) {
   const auto error = [&](int64_t index) {
     return data_error([&] {
       Image image;
-      parts->train_images->read(index, {}, image);
+      parts->train->read(index, {}, image);
     });
   };
   EXPECT_EQ(error(0), path.string() + ": cat/1.jpg: the file is empty");
@@ -189,10 +189,10 @@ TEST(TarSet, SkipsEverythingThatCannotBeTakenAndCountsIt) {
                        "x.tar: dangling.jpg: is a link to 'none.jpg', which is not in the archive "
                        "(3 more like it or otherwise unusable); repair or remove it"));
   const auto parts = read(path, {}, true);
-  ASSERT_EQ(parts->train_images->size(), 4);
-  EXPECT_EQ(parts->train_images->label(3), 2);
+  ASSERT_EQ(parts->train->size(), 4);
+  EXPECT_EQ(parts->train->label(3), 2);
   Image image;
-  EXPECT_NO_THROW(parts->train_images->read(3, {}, image));
+  EXPECT_NO_THROW(parts->train->read(3, {}, image));
   std::map<std::string, int64_t> counts;
   for (const SkipCount& one : parts->skipped) counts[one.reason] = one.count;
   EXPECT_EQ(counts, (std::map<std::string, int64_t>{{"link that leads to no member", 1},
@@ -210,7 +210,7 @@ TEST(TarSet, TakesATestPartWithoutLabelsToPredict) {
       make_tar({{"train/cat/1.jpg", kJpeg}, {"test/1.jpg", kJpeg}, {"test/2.jpg", kJpeg}}));
   for (const std::string& name : {by_name.name(), path.string()}) {
     const auto parts = read(name);
-    EXPECT_EQ(parts->test_images, nullptr);
+    EXPECT_EQ(parts->test, nullptr);
     ASSERT_NE(parts->unlabeled_test, nullptr);
     EXPECT_EQ(parts->unlabeled_test->size(), 2);
     ASSERT_EQ(parts->notes.size(), 1u);
@@ -227,8 +227,8 @@ TEST(TarSet, IgnoresHiddenAndSystemFilesWithANote) {
                                                         {"__MACOSX/cat/._1.jpg", "x"},
                                                         {"cat/.ipynb_checkpoints/1.jpg", kJpeg},
                                                         {"dog/2.jpg", kJpeg}})));
-  EXPECT_EQ(parts->train_images->size(), 2);
-  EXPECT_EQ(parts->train_images->class_names(), (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(parts->train->size(), 2);
+  EXPECT_EQ(parts->train->class_names(), (std::vector<std::string>{"cat", "dog"}));
   ASSERT_EQ(parts->notes.size(), 1u);
   EXPECT_TRUE(contains(parts->notes[0],
                        "3 images ignored in hidden or system files and folders, "
@@ -241,20 +241,20 @@ TEST(TarSet, ReadsHeadersWithoutDecoding) {
   const fs::path path = folder.add(
       "x.tar", make_tar({{"cat/1.jpg", turned}, {"cat/2.png", kPng}, {"cat/3.jpg", "x"}}));
   const auto parts = read(path);
-  const ImageHeader header = parts->train_images->header(0);
+  const ImageHeader header = parts->train->header(0);
   EXPECT_EQ(header.shape, (ImageShape{12, 8, 1}));
   EXPECT_EQ(header.orientation, 6);
-  EXPECT_EQ(parts->train_images->header(1).shape, (ImageShape{6, 5, 3}));
-  EXPECT_TRUE(contains(data_error([&] { parts->train_images->header(2); }),
+  EXPECT_EQ(parts->train->header(1).shape, (ImageShape{6, 5, 3}));
+  EXPECT_TRUE(contains(data_error([&] { parts->train->header(2); }),
                        "x.tar: cat/3.jpg: truncated: only 1 bytes"));
   const auto stored = read_tar({}, {.path = path.string(), .orient = false});
-  EXPECT_EQ(stored->train_images->header(0).shape, (ImageShape{8, 12, 1}));
-  EXPECT_EQ(stored->train_images->header(0).orientation, 1);
-  EXPECT_NE(stored->train_images->identity(), parts->train_images->identity());
+  EXPECT_EQ(stored->train->header(0).shape, (ImageShape{8, 12, 1}));
+  EXPECT_EQ(stored->train->header(0).orientation, 1);
+  EXPECT_NE(stored->train->identity(), parts->train->identity());
   Image image;
-  stored->train_images->read(0, {}, image);
+  stored->train->read(0, {}, image);
   EXPECT_EQ(image.width, 12);
-  parts->train_images->read(0, {}, image);
+  parts->train->read(0, {}, image);
   EXPECT_EQ(image.width, 8);
 }
 
@@ -264,9 +264,9 @@ TEST(TarSet, OpensMoreShardsThanItKeepsOpen) {
     folder.add("s-" + std::to_string(1000 + i) + ".tar", make_tar({{"cat/1.jpg", kJpeg}}));
   }
   const auto parts = read(folder.name());
-  ASSERT_EQ(parts->train_images->size(), 300);
+  ASSERT_EQ(parts->train->size(), 300);
   Image image;
-  for (int64_t i = 0; i < 300; ++i) EXPECT_NO_THROW(parts->train_images->read(i, {}, image));
+  for (int64_t i = 0; i < 300; ++i) EXPECT_NO_THROW(parts->train->read(i, {}, image));
 }
 
 }  // namespace

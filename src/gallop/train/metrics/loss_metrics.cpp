@@ -121,7 +121,13 @@ double top5(const Tally& tally) { return tally.top5_accuracy(); }
 
 }  // namespace
 
-Tally tally_of(const at::Tensor& logits, const at::Tensor& target) {
+Tally tally_of(const at::Tensor& outputs, const at::Tensor& labels) {
+  at::Tensor logits = outputs, target = labels;
+  if (target.dim() > 2) {  // A class for each pixel.
+    ClassRows rows = class_rows({.outputs = outputs, .target = labels});
+    logits = std::move(rows.logits);
+    target = std::move(rows.target);
+  }
   Tally tally = count_correct(logits, target, true);
   tally.loss_sum = cross_entropy_sum(logits, target, 0).item<double>();
   return tally;

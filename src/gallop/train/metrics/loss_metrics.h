@@ -28,8 +28,8 @@ class TallyState final : public MetricState {
   Tally tally_;
 };
 
-/// Cross-entropy and correct guesses of a batch, read from its device.
-Tally tally_of(const at::Tensor& logits, const at::Tensor& target);
+/// Cross-entropy and correct predictions of a batch of class labels, read from its device.
+Tally tally_of(const at::Tensor& outputs, const at::Tensor& labels);
 
 struct TopKConfig {
   int64_t k = 5;

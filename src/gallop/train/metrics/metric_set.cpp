@@ -62,7 +62,7 @@ std::vector<ReportedMetric> reported_metrics(const MetricRegistry& registry,
 
 MetricSet::MetricSet(const MetricRegistry& registry, const MetricChoice& choice,
                      const MetricTask& task)
-    : deciding_(registry.build(choice.deciding, task)) {
+    : task_(task), deciding_(registry.build(choice.deciding, task)) {
   if (!deciding_->is_single()) {
     throw UsageError(fmt::format(
         "train.metric: '{}' with average: per-class is a number for each class, and none of them "
@@ -81,7 +81,10 @@ MetricSet::MetricSet(const MetricRegistry& registry, const MetricChoice& choice,
 }
 
 std::vector<std::string> MetricSet::single_names() const {
-  std::vector<std::string> names(std::begin(kEvaluatedNames), std::end(kEvaluatedNames));
+  const bool has_classes = task_.target == MetricTask::Target::kClasses ||
+                           task_.target == MetricTask::Target::kTokens;
+  std::vector<std::string> names = {"loss"};
+  if (has_classes) names.assign(std::begin(kEvaluatedNames), std::end(kEvaluatedNames));
   for (const auto& metric : reported_) {
     const std::string name = metric->name();
     const bool is_new = std::find(names.begin(), names.end(), name) == names.end();

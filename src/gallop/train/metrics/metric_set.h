@@ -37,13 +37,16 @@ class MetricSet {
   /// number.
   MetricSet(const MetricRegistry& registry, const MetricChoice& choice, const MetricTask& task);
 
+  const MetricTask& task() const { return task_; }
   const Metric& deciding() const { return *deciding_; }
   /// Those besides loss, accuracy and top5, which every evaluation has; each once.
   const std::vector<std::shared_ptr<const Metric>>& reported() const { return reported_; }
-  /// All that are a single number, kEvaluatedNames included, as schedules may follow them.
+  /// All that are a single number, as schedules may follow them: the loss, and where targets are
+  /// classes accuracy and top5, included.
   std::vector<std::string> single_names() const;
 
  private:
+  MetricTask task_;
   std::shared_ptr<const Metric> deciding_;
   std::vector<std::shared_ptr<const Metric>> reported_;
 };

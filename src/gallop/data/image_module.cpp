@@ -1,4 +1,4 @@
-#include "gallop/data/training_data.h"
+#include "gallop/data/image_module.h"
 
 #include <chrono>
 #include <limits>
@@ -13,7 +13,6 @@
 #include "gallop/data/set_properties.h"
 #include "gallop/data/split.h"
 #include "gallop/data/statistics.h"
-#include "gallop/data/text_samples.h"
 
 namespace gallop::data {
 
@@ -32,8 +31,8 @@ struct Normalization {
 };
 
 // What tells one state of the files from another: names, sizes and times of change.
-std::string identity_of(const DataConfig& config, const Parts& parts, const OpenOptions& options) {
-  std::string identity = config.reader.name();
+std::string identity_of(const DataConfig& config, const ImageParts& parts, const OpenOptions& options) {
+  std::string identity = config.module.name();
   // The seed decides which images were held back.
   if (config.validation > 0) identity += fmt::format(" {} {}", config.validation, options.seed);
   for (const auto& file : parts.files) {
@@ -78,32 +77,83 @@ Normalization normalization_of(const DataConfig& config, const ImageSet& images,
   return {statistics.means(), statistics.deviations()};
 }
 
-/// Builds the samples of the three parts of an image data set.
-class ImageDataBuilder {
+/// An image data set with all that its samples read.
+class ImageModule final : public DataModule {
  public:
-  ImageDataBuilder(const DataConfig& config, const AugmentationRegistry& augmentations,
-                   const OpenOptions& options, TrainingData& data)
-      : config_(config), augmentations_(augmentations), options_(options), data_(data) {}
+  ImageModule(std::unique_ptr<ImageParts> parts, const DataContext& context)
+      : parts_(std::move(parts)), shared_(context.options.shared) {
+    files = parts_->files;
+    notes = parts_->notes;
+    for (const SkipCount& skipped : parts_->skipped) notes.push_back(describe(skipped));
+  }
+  ~ImageModule() override {
+    // Before the images that they read.
+    for (auto* samples : {&train, &unaugmented, &validation, &test, &for_trained_}) {
+      samples->reset();
+    }
+  }
+
+  DataReport inspect(int threads) const override { return data::inspect(*parts_, threads); }
+
+  const Samples* samples_for(Part part, const Signature& trained) override {
+    const ImageSet* images = part == Part::kTrain        ? parts_->train.get()
+                             : part == Part::kValidation ? parts_->validation.get()
+                                                         : parts_->test.get();
+    if (part == Part::kTest && images == nullptr) images = parts_->unlabeled_test.get();
+    if (images == nullptr) return nullptr;
+    for_trained_ = std::make_unique<ImageSamples>(*images, pipeline_of(trained),
+                                                  std::vector<std::unique_ptr<Augmentation>>());
+    return for_trained_.get();
+  }
+
+ private:
+  friend class ImageModuleBuilder;
+  std::unique_ptr<ImageParts> parts_;
+  std::shared_ptr<SharedData> shared_;
+  std::vector<std::unique_ptr<ImageSet>> derived_;  // Cached images over the parts.
+  std::unique_ptr<Samples> for_trained_;
+};
+
+/// Builds the samples of the three parts of an image data set.
+class ImageModuleBuilder {
+ public:
+  ImageModuleBuilder(const DataContext& context, ImageModule& module)
+      : config_(context.config),
+        augmentations_(context.augmentations),
+        options_(context.options),
+        builds_samples_(context.builds_samples),
+        module_(module) {}
 
   void build() {
-    const Parts& parts = *data_.parts;
+    ImageParts& parts = *module_.parts_;
+    if (config_.validation > 0 && !builds_samples_ && !parts.validation) {
+      cut_images(parts, config_.validation, options_.seed);
+    }
+    if (!builds_samples_) return;
+    shape_ = shape_of_set(parts, config_, std::max(1, loader_threads(config_, options_.cores)),
+                          {.folder = options_.cache_folder}, module_.notes);
+    if (config_.validation > 0 && !parts.validation) {
+      cut_images(parts, config_.validation, options_.seed);
+    }
     auto augment = build_augmentations(augmentations_, config_.augment);
-    const bool cuts = !augment.empty() && augment.front()->cuts();
-    data_.names = parts.train_images->class_names();
-    cuts_ = cuts;
-    const ImageSet& train = cuts ? *parts.train_images : cached(*parts.train_images);
+    cuts_ = !augment.empty() && augment.front()->cuts();
+    const ImageSet& train = cuts_ ? *parts.train : cached(*parts.train);
     // Of the originals, so that it does not matter how many images memory has room for; where
     // nothing is resized the cache has the same pixels, and is filled on the way.
-    auto normalization =
-        normalization_of(config_, resizes() ? *parts.train_images : train, data_.image_shape,
-                         identity_of(config_, parts, options_), options_);
-    data_.mean = std::move(normalization.mean);
-    data_.deviation = std::move(normalization.deviation);
-
-    if (!augment.empty()) data_.unaugmented = samples(train, {});
-    data_.train = samples(train, std::move(augment));
-    if (parts.validation_images) data_.validation = samples(cached(*parts.validation_images), {});
-    if (parts.test_images) data_.test = samples(cached(*parts.test_images), {});
+    normalization_ = normalization_of(config_, resizes() ? *parts.train : train, shape_,
+                                      identity_of(config_, parts, options_), options_);
+    module_.signature = {.kind = "images",
+                         .task = choose_task(config_, {"classification"}),
+                         .channels = shape_.channels,
+                         .height = shape_.height,
+                         .width = shape_.width,
+                         .mean = normalization_.mean,
+                         .deviation = normalization_.deviation,
+                         .classes = parts.train->class_names()};
+    if (!augment.empty()) module_.unaugmented = samples(train, {});
+    module_.train = samples(train, std::move(augment));
+    if (parts.validation) module_.validation = samples(cached(*parts.validation), {});
+    if (parts.test) module_.test = samples(cached(*parts.test), {});
   }
 
  private:
@@ -113,12 +163,12 @@ class ImageDataBuilder {
   // random are other pixels in every epoch, so there is nothing to keep.
   bool keeps_within(int64_t bytes) const {
     if (config_.in_memory != "auto") return config_.in_memory == "yes";
-    const Parts& parts = *data_.parts;
-    int64_t images = cuts_ ? 0 : parts.train_images->size();
-    for (const auto* set : {&parts.validation_images, &parts.test_images}) {
+    const ImageParts& parts = *module_.parts_;
+    int64_t images = cuts_ ? 0 : parts.train->size();
+    for (const auto* set : {&parts.validation, &parts.test}) {
       if (*set) images += (*set)->size();
     }
-    const auto needed = CachedImages::bytes_needed(images, data_.image_shape);
+    const auto needed = CachedImages::bytes_needed(images, shape_);
     return needed && *needed <= bytes;
   }
 
@@ -128,9 +178,9 @@ class ImageDataBuilder {
     std::shared_ptr<const SharedPieces> shared;
     if (keeps_within(of_machine)) shared = shared_pieces(images, of_machine);
     if (!shared && !keeps_within(of_machine / options_.memory_parts)) return images;
-    data_.derived.push_back(
-        std::make_unique<CachedImages>(images, data_.image_shape, resizes(), std::move(shared)));
-    return *data_.derived.back();
+    module_.derived_.push_back(
+        std::make_unique<CachedImages>(images, shape_, resizes(), std::move(shared)));
+    return *module_.derived_.back();
   }
 
   // For the images of the whole set, of which two parts may have been cut, as other trainings may
@@ -138,12 +188,11 @@ class ImageDataBuilder {
   std::shared_ptr<const SharedPieces> shared_pieces(const ImageSet& images, int64_t limit) const {
     const std::string identity = images.identity();
     if (!options_.shared || identity.empty()) return nullptr;
-    const ImageShape& shape = data_.image_shape;
     const auto bytes_of = [&](int64_t count) {
-      return CachedImages::bytes_needed(count, shape).value_or(kNoLimit);
+      return CachedImages::bytes_needed(count, shape_).value_or(kNoLimit);
     };
-    return options_.shared->pieces(fmt::format("{}\n{} {} {} {}", identity, shape.height,
-                                               shape.width, shape.channels, resizes()),
+    return options_.shared->pieces(fmt::format("{}\n{} {} {} {}", identity, shape_.height,
+                                               shape_.width, shape_.channels, resizes()),
                                    images.origins(), bytes_of(1),
                                    bytes_of(cuts_ ? images.size() : images.origins()),
                                    config_.in_memory == "yes" ? kNoLimit : limit);
@@ -152,12 +201,12 @@ class ImageDataBuilder {
   std::unique_ptr<Samples> samples(const ImageSet& images,
                                    std::vector<std::unique_ptr<Augmentation>> augment) const {
     return std::make_unique<ImageSamples>(images,
-                                          ImagePipeline{.shape = data_.image_shape,
+                                          ImagePipeline{.shape = shape_,
                                                         .resize = resizes(),
                                                         .skip_broken = config_.on_error == "skip",
                                                         .seed = options_.seed,
-                                                        .mean = data_.mean,
-                                                        .deviation = data_.deviation,
+                                                        .mean = normalization_.mean,
+                                                        .deviation = normalization_.deviation,
                                                         .dtype = options_.image_dtype},
                                           std::move(augment));
   }
@@ -165,68 +214,25 @@ class ImageDataBuilder {
   const DataConfig& config_;
   const AugmentationRegistry& augmentations_;
   const OpenOptions& options_;
-  TrainingData& data_;
+  bool builds_samples_;
+  ImageModule& module_;
+  ImageShape shape_;
+  Normalization normalization_;
   bool cuts_ = false;
 };
 
-void build_text(const DataConfig& config, const OpenOptions& options, TrainingData& data) {
-  if (!config.augment.items.empty()) {
-    throw UsageError("data.augment is for images, and this data set is text");
-  }
-  const Parts& parts = *data.parts;
-  data.names = parts.train_text->vocabulary;
-  data.train = std::make_unique<TextWindows>(*parts.train_text, config.context, options.seed);
-  const auto evaluation = [&](const std::unique_ptr<TextSet>& text) -> std::unique_ptr<Samples> {
-    if (!text) return nullptr;
-    return std::make_unique<TextEvaluation>(*text, config.context, config.eval_stride);
-  };
-  data.validation = evaluation(parts.validation_text);
-  data.test = evaluation(parts.test_text);
-}
-
 }  // namespace
 
-TrainingData open_data(const DataConfig& config, const ReaderRegistry& readers,
-                       const AugmentationRegistry& augmentations, const OpenOptions& options) {
-  ReadContext context = read_context(config, options.cores);
-  context.shared = options.shared.get();
-  return build_data(config, readers.build(config.reader, context), augmentations, options);
-}
-
-TrainingData build_data(const DataConfig& config, std::unique_ptr<Parts> parts,
-                        const AugmentationRegistry& augmentations, const OpenOptions& options) {
-  if (config.channels == 2) throw UsageError("data.channels must be 0, 1 or 3, not 2");
-  TrainingData data;
-  data.shared = options.shared;
-  data.parts = std::move(parts);
-  data.notes = data.parts->notes;
-  for (const SkipCount& skipped : data.parts->skipped) data.notes.push_back(describe(skipped));
-  if (data.parts->train_images) {
-    data.image_shape =
-        shape_of_set(*data.parts, config, std::max(1, loader_threads(config, options.cores)),
-                     {.folder = options.cache_folder}, data.notes);
+std::unique_ptr<DataModule> make_image_module(std::unique_ptr<ImageParts> parts,
+                                              const DataContext& context) {
+  if (context.config.channels == 2) throw UsageError("data.channels must be 0, 1 or 3, not 2");
+  if (!parts->train) {
+    throw DataError(
+        fmt::format("data set '{}' has no training part", context.config.module.name()));
   }
-  const bool has_validation = data.parts->validation_images || data.parts->validation_text;
-  if (config.validation > 0 && !has_validation) {
-    cut_validation(*data.parts, config.validation, options.seed);
-  }
-  if (config.threads > options.cores) {
-    data.notes.push_back(
-        fmt::format("data.threads is {} on {} cores: more threads than cores only "
-                    "take turns",
-                    config.threads, options.cores));
-  }
-  if (data.parts->train_text) {
-    build_text(config, options, data);
-  } else if (data.parts->train_images) {
-    ImageDataBuilder(config, augmentations, options, data).build();
-  } else {
-    throw DataError(fmt::format("data set '{}' has no training part", config.reader.name()));
-  }
-  if (data.shared && !data.shared->trouble().empty()) {
-    data.notes.push_back("data are not shared with other trainings: " + data.shared->trouble());
-  }
-  return data;
+  auto module = std::make_unique<ImageModule>(std::move(parts), context);
+  ImageModuleBuilder(context, *module).build();
+  return module;
 }
 
 }  // namespace gallop::data

@@ -14,17 +14,17 @@ namespace {
 struct NoOptions {};
 void visit(config::Visitor&, NoOptions&) {}
 
-std::unique_ptr<Parts> flowers() {
-  auto parts = std::make_unique<Parts>();
-  parts->train_images = std::make_unique<FakeImages>(60, ImageShape{12, 12, 3});
-  parts->test_images = std::make_unique<FakeImages>(20, ImageShape{12, 12, 3});
+std::unique_ptr<ImageParts> flowers() {
+  auto parts = std::make_unique<ImageParts>();
+  parts->train = std::make_unique<FakeImages>(60, ImageShape{12, 12, 3});
+  parts->test = std::make_unique<FakeImages>(20, ImageShape{12, 12, 3});
   parts->files = {"flowers.bin"};
   return parts;
 }
-std::unique_ptr<Parts> read_flowers(const NoOptions&, const ReadContext&) { return flowers(); }
+std::unique_ptr<ImageParts> read_flowers(const NoOptions&, const ReadContext&) { return flowers(); }
 
-std::unique_ptr<Parts> story() {
-  auto parts = std::make_unique<Parts>();
+std::unique_ptr<ImageParts> story() {
+  auto parts = std::make_unique<ImageParts>();
   parts->train_text = std::make_unique<TextSet>();
   parts->train_text->tokens = std::vector<int32_t>(1000, 1);
   parts->train_text->vocabulary = {"a", "b"};
@@ -41,7 +41,7 @@ class TrainingDataTest : public testing::Test {
   OpenOptions options() const {
     return {.cores = 2, .memory_bytes = 1 << 20, .cache_folder = folder};
   }
-  TrainingData build(std::unique_ptr<Parts> parts) {
+  TrainingData build(std::unique_ptr<ImageParts> parts) {
     return build_data(config, std::move(parts), augmentations, options());
   }
   void augment(const char* name) { config.augment.items.emplace_back(augmentations, name); }
@@ -129,7 +129,7 @@ TEST_F(TrainingDataTest, NormalizesAsTold) {
 TEST_F(TrainingDataTest, KeepsDecodedImagesWhereTheyFit) {
   const auto reads_in_two_epochs = [&] {
     auto parts = flowers();
-    const auto& images = dynamic_cast<const FakeImages&>(*parts->train_images);
+    const auto& images = dynamic_cast<const FakeImages&>(*parts->train);
     const TrainingData data = build(std::move(parts));
     const int before = images.reads;
     for (int64_t epoch = 0; epoch < 2; ++epoch) {
@@ -169,8 +169,8 @@ TEST_F(TrainingDataTest, UsesNoMoreThanItsShareOfMemory) {
 TEST_F(TrainingDataTest, ProcessesShareTheLimitOrTheData) {
   const auto open = [&](int64_t memory_bytes, std::shared_ptr<SharedData> shared) {
     auto parts = flowers();
-    dynamic_cast<FakeImages&>(*parts->train_images).name = "train";
-    dynamic_cast<FakeImages&>(*parts->test_images).name = "test";
+    dynamic_cast<FakeImages&>(*parts->train).name = "train";
+    dynamic_cast<FakeImages&>(*parts->test).name = "test";
     OpenOptions of_four = options();
     of_four.memory_bytes = memory_bytes;
     of_four.memory_parts = 4;
@@ -187,7 +187,7 @@ TEST_F(TrainingDataTest, ProcessesShareTheLimitOrTheData) {
   const TrainingData first = open(kOnce, shared), second = open(kOnce, shared);
   EXPECT_TRUE(second.notes.empty());
   EXPECT_EQ(second.derived.size(), 2u);
-  const auto* images = dynamic_cast<const FakeImages*>(second.parts->train_images.get());
+  const auto* images = dynamic_cast<const FakeImages*>(second.parts->train.get());
   const int before = images->reads;
   for (int64_t i = 0; i < 60; ++i) {
     const auto row = first_row(*first.train, i, 0);
@@ -216,22 +216,22 @@ TEST_F(TrainingDataTest, TellsTheReadersNotesAndOfMoreThreadsThanCores) {
 // What images were made of, to be changed before they are built.
 FakeImages& images_of(std::unique_ptr<ImageSet>& set) { return dynamic_cast<FakeImages&>(*set); }
 
-std::unique_ptr<Parts> gray_flowers() {
+std::unique_ptr<ImageParts> gray_flowers() {
   auto parts = flowers();
-  parts->train_images = std::make_unique<FakeImages>(60, ImageShape{12, 12, 1});
-  parts->test_images = std::make_unique<FakeImages>(20, ImageShape{12, 12, 1});
+  parts->train = std::make_unique<FakeImages>(60, ImageShape{12, 12, 1});
+  parts->test = std::make_unique<FakeImages>(20, ImageShape{12, 12, 1});
   return parts;
 }
 
 TEST_F(TrainingDataTest, IsInColorWhereAnyImageIs) {
   auto parts = flowers();
-  images_of(parts->train_images).other_channels = {0};
+  images_of(parts->train).other_channels = {0};
   TrainingData data = build(std::move(parts));
   EXPECT_EQ(data.image_shape.channels, 3);
   EXPECT_EQ(data.notes, std::vector<std::string>{"1 of 80 images are gray and converted to color"});
 
   EXPECT_EQ(build(gray_flowers()).image_shape.channels, 1);
-  for (auto set : {&Parts::train_images, &Parts::test_images}) {
+  for (auto set : {&ImageParts::train, &ImageParts::test}) {
     parts = gray_flowers();
     images_of((*parts).*set).other_channels = {7, 8};
     data = build(std::move(parts));
@@ -244,7 +244,7 @@ TEST_F(TrainingDataTest, IsInColorWhereAnyImageIs) {
 
   config.channels = 1;
   parts = gray_flowers();
-  images_of(parts->train_images).other_channels = {7, 8};
+  images_of(parts->train).other_channels = {7, 8};
   data = build(std::move(parts));
   EXPECT_EQ(data.image_shape.channels, 1);
   EXPECT_EQ(data.notes,
@@ -254,7 +254,7 @@ TEST_F(TrainingDataTest, IsInColorWhereAnyImageIs) {
 }
 
 TEST_F(TrainingDataTest, WantsOneSizeOfAllImagesUnlessTheyAreResized) {
-  const auto refusal = [&](std::unique_ptr<ImageSet> Parts::*set, std::set<int64_t> others) {
+  const auto refusal = [&](std::unique_ptr<ImageSet> ImageParts::*set, std::set<int64_t> others) {
     auto parts = flowers();
     images_of((*parts).*set).other_height = std::move(others);
     try {
@@ -264,21 +264,21 @@ TEST_F(TrainingDataTest, WantsOneSizeOfAllImagesUnlessTheyAreResized) {
     }
     return std::string();
   };
-  EXPECT_EQ(refusal(&Parts::train_images, {40, 59}),
+  EXPECT_EQ(refusal(&ImageParts::train, {40, 59}),
             "item 40: is 13 x 12 pixels (height x width) where the first image has 12 x 12, and 2 "
             "of 80 images differ from it; set data.image_size to bring all images to one size");
-  EXPECT_EQ(refusal(&Parts::test_images, {3}).find("item 3: is 13 x 12 pixels"), 0u);
+  EXPECT_EQ(refusal(&ImageParts::test, {3}).find("item 3: is 13 x 12 pixels"), 0u);
   auto other_test = flowers();
-  other_test->test_images = std::make_unique<FakeImages>(20, ImageShape{9, 12, 3});
+  other_test->test = std::make_unique<FakeImages>(20, ImageShape{9, 12, 3});
   EXPECT_THROW(build(std::move(other_test)), DataError);
   config.image_size = 12;
-  EXPECT_EQ(refusal(&Parts::train_images, {40, 59}), "");
+  EXPECT_EQ(refusal(&ImageParts::train, {40, 59}), "");
 }
 
 TEST_F(TrainingDataTest, StopsAtImagesThatCannotBeReadOrCountsThem) {
   const auto damaged = [](std::set<int64_t> indices) {
     auto parts = flowers();
-    images_of(parts->train_images).damaged = std::move(indices);
+    images_of(parts->train).damaged = std::move(indices);
     return parts;
   };
   try {
@@ -300,8 +300,8 @@ TEST_F(TrainingDataTest, StopsAtImagesThatCannotBeReadOrCountsThem) {
 TEST_F(TrainingDataTest, TellsWhatReadersSkippedAndHowManyImagesAreTurned) {
   auto parts = flowers();
   parts->skipped = {{.reason = "invalid label", .count = 3, .first = "a.tar: 1.cls: no number"}};
-  images_of(parts->train_images).turned = {1, 2};
-  images_of(parts->test_images).turned = {3};
+  images_of(parts->train).turned = {1, 2};
+  images_of(parts->test).turned = {3};
   const TrainingData data = build(std::move(parts));
   ASSERT_EQ(data.notes.size(), 2u);
   EXPECT_EQ(data.notes[0], "3 skipped (invalid label), the first: a.tar: 1.cls: no number");
@@ -331,7 +331,7 @@ TEST_F(TrainingDataTest, OpensText) {
 }
 
 TEST_F(TrainingDataTest, RefusesWhatDoesNotFitTheData) {
-  EXPECT_THROW(build(std::make_unique<Parts>()), DataError);
+  EXPECT_THROW(build(std::make_unique<ImageParts>()), DataError);
   augment("random-horizontal-flip");
   EXPECT_THROW(build(story()), UsageError);
 }

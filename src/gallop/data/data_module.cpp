@@ -1,0 +1,76 @@
+#include "gallop/data/data_module.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/data/data_config.h"
+#include "gallop/data/split.h"
+
+namespace gallop::data {
+
+const Samples* DataModule::split(Part part) const {
+  if (part == Part::kValidation) return validation.get();
+  if (part == Part::kTest) return test.get();
+  return unaugmented ? unaugmented.get() : train.get();
+}
+
+DataReport DataModule::inspect(int /*threads*/) const {
+  DataReport report;
+  report.notes = notes;
+  report.class_names = signature.classes;
+  for (size_t i = 0; i < kParts; ++i) {
+    const Samples* const samples = split(static_cast<Part>(i));
+    if (samples != nullptr) report.others.push_back({kPartNames[i], samples->size()});
+  }
+  return report;
+}
+
+const Samples* DataModule::samples_for(Part part, const Signature& /*trained*/) {
+  return split(part);
+}
+
+std::unique_ptr<DataModule> read_data(const DataConfig& config, const DataModuleRegistry& modules,
+                                      const AugmentationRegistry& augmentations,
+                                      const OpenOptions& options) {
+  return modules.build(config.module, {.config = config,
+                                       .augmentations = augmentations,
+                                       .options = options,
+                                       .builds_samples = false});
+}
+
+std::unique_ptr<DataModule> open_data(const DataConfig& config, const DataModuleRegistry& modules,
+                                      const AugmentationRegistry& augmentations,
+                                      const OpenOptions& options) {
+  auto module = modules.build(
+      config.module, {.config = config, .augmentations = augmentations, .options = options});
+  if (!module->train) {
+    throw DataError(fmt::format("data set '{}' has no training part", config.module.name()));
+  }
+  if (config.validation > 0 && !module->validation) {
+    cut_validation(*module, config.validation, options.seed);
+  }
+  if (config.threads > options.cores) {
+    module->notes.push_back(
+        fmt::format("data.threads is {} on {} cores: more threads than cores only "
+                    "take turns",
+                    config.threads, options.cores));
+  }
+  if (options.shared && !options.shared->trouble().empty()) {
+    module->notes.push_back("data are not shared with other trainings: " +
+                            options.shared->trouble());
+  }
+  return module;
+}
+
+std::string choose_task(const DataConfig& config, const std::vector<std::string>& tasks) {
+  if (config.task == "auto") return tasks.front();
+  if (std::find(tasks.begin(), tasks.end(), config.task) != tasks.end()) return config.task;
+  throw UsageError(fmt::format("data.task is {}, but data set '{}' is for {}",
+                               printable(config.task), config.module.name(),
+                               join_names(tasks, "and")));
+}
+
+}  // namespace gallop::data

@@ -1,0 +1,80 @@
+#include "gallop/data/text_module.h"
+
+#include "gallop/base/error.h"
+#include "gallop/data/data_config.h"
+#include "gallop/data/masked_text.h"
+#include "gallop/data/split.h"
+#include "gallop/data/text_samples.h"
+
+namespace gallop::data {
+
+namespace {
+
+/// A text with the samples that read it.
+class TextModule final : public DataModule {
+ public:
+  TextModule(std::unique_ptr<TextParts> parts, const DataContext& context)
+      : parts_(std::move(parts)) {
+    const DataConfig& config = context.config;
+    if (config.validation > 0 && !parts_->validation) cut_text(*parts_, config.validation);
+    files = parts_->files;
+    notes = parts_->notes;
+    signature.kind = "text";
+    signature.task = choose_task(config, {"causal-lm", "masked-lm"});
+    signature.context = config.context;
+    for (const std::string& token : parts_->train->vocabulary) {
+      signature.vocabulary.push_back(to_hex(token));
+    }
+    if (signature.task == "masked-lm") {
+      signature.mask_token = to_hex(kMaskToken);
+      signature.vocabulary.push_back(signature.mask_token);
+    }
+    train = training_samples(config, context.options.seed);
+    validation = evaluation_samples(parts_->validation.get(), config);
+    test = evaluation_samples(parts_->test.get(), config);
+  }
+  ~TextModule() override {
+    // Before the text that they read.
+    for (auto* samples : {&train, &validation, &test}) samples->reset();
+  }
+
+  DataReport inspect(int /*threads*/) const override { return data::inspect(*parts_); }
+
+ private:
+  bool is_masked() const { return signature.task == "masked-lm"; }
+
+  std::unique_ptr<Samples> training_samples(const DataConfig& config, uint64_t seed) const {
+    auto windows = std::make_unique<TextWindows>(*parts_->train, config.context, seed);
+    if (!is_masked()) return windows;
+    return std::make_unique<MaskedText>(std::move(windows), masking(), seed);
+  }
+
+  std::unique_ptr<Samples> evaluation_samples(const TextSet* text, const DataConfig& config) const {
+    if (text == nullptr) return nullptr;
+    if (!is_masked()) {
+      return std::make_unique<TextEvaluation>(*text, config.context, config.eval_stride);
+    }
+    // Without overlap, and with masks that are the same in every evaluation.
+    auto windows = std::make_unique<TextEvaluation>(*text, config.context, 0);
+    return std::make_unique<MaskedText>(std::move(windows), masking(), /*seed=*/0);
+  }
+
+  Masking masking() const {
+    const auto tokens = static_cast<int64_t>(parts_->train->vocabulary.size());
+    return {.vocabulary = tokens, .mask_token = tokens};
+  }
+
+  std::unique_ptr<TextParts> parts_;
+};
+
+}  // namespace
+
+std::unique_ptr<DataModule> make_text_module(std::unique_ptr<TextParts> parts,
+                                             const DataContext& context) {
+  if (!context.config.augment.items.empty()) {
+    throw UsageError("data.augment is for images, and this data set is text");
+  }
+  return std::make_unique<TextModule>(std::move(parts), context);
+}
+
+}  // namespace gallop::data
