@@ -108,7 +108,7 @@ TrainStep::Tensors TrainStep::compute(const Tensors& arguments, bool count_corre
   if (share.defined()) idle = share.eq(0);
   const Tensors done = update(arguments, sums.loss, share, idle);
   Tensors results = {sums.loss, sums.top1, done[0], done[1], sums.shared, counts.targets};
-  if (readings_) return {in_one(results)};
+  if (results_) return {in_one(results)};
   return results;
 }
 
@@ -256,7 +256,7 @@ Losses TrainStep::losses_of(const at::Tensor& input, const at::Tensor& target,
     if (terms_[i].loss->traits().takes_smoothing) {
       request.label_smoothing = scheduled(ScheduledParameter::kLabelSmoothing, arguments);
     }
-    const Losses of_term = terms_[i].loss->sum_and_right(output, batch, request);
+    const Losses of_term = terms_[i].loss->sum_and_correct(output, batch, request);
     if (of_term.correct.defined()) losses.correct = of_term.correct;
     const at::Tensor sum =
         counts_on_device_ ? divided(of_term.sum, counts.factors, i) : of_term.sum;
