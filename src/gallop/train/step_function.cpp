@@ -288,7 +288,7 @@ Losses TrainStep::losses_of(const NamedTensors& batch, const StepInputs& inputs,
     if (terms_[i].loss->traits().takes_smoothing) {
       request.label_smoothing = scheduled(ScheduledParameter::kLabelSmoothing, inputs);
     }
-    const Losses of_term = terms_[i].loss->sum_and_right(output, batch, request);
+    const Losses of_term = terms_[i].loss->sum_and_correct(output, batch, request);
     if (of_term.correct.defined()) losses.correct = of_term.correct;
     const at::Tensor sum =
         counts_on_device_ ? divided(of_term.sum, counts.factors, i) : of_term.sum;

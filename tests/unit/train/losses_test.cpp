@@ -181,8 +181,8 @@ TEST(Losses, CountCorrectPredictionsOfClassLabels) {
                         const at::Tensor& labels) {
     const Losses losses =
         loss_of(text, context_of(outputs, labels))
-            ->sum_and_right({outputs}, {{"target", labels}}, {.count_correct = true});
-    return losses.right.defined() ? losses.right.item<int64_t>() : -1;
+            ->sum_and_correct({outputs}, {{"target", labels}}, {.count_correct = true});
+    return losses.correct.defined() ? losses.correct.item<int64_t>() : -1;
   };
   const at::Tensor logits = at::randn({40, 5}), target = at::randint(5, {40}, at::kLong);
   target.slice(0, 0, 7).fill_(-100);
@@ -214,7 +214,7 @@ TEST(Losses, TakeASmoothingThatChanges) {
                 context_of(logits, target));
     const at::Tensor scheduled =
         plain
-            ->sum_and_right({logits}, {{"target", target}},
+            ->sum_and_correct({logits}, {{"target", target}},
                             {.label_smoothing = at::full({}, 0.3, at::kFloat)})
             .sum;
     EXPECT_NEAR(scheduled.item<double>(), fixed->sum({logits}, {{"target", target}}).item<double>(),

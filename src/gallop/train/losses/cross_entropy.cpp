@@ -29,10 +29,10 @@ class CrossEntropy final : public Loss {
       : config_(std::move(config)), weights_(option_tensor(config_.class_weights, device)) {}
 
   at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
-    return sum_and_right(output, batch, {}).sum;
+    return sum_and_correct(output, batch, {}).sum;
   }
 
-  Losses sum_and_right(const model::Output& output, const NamedTensors& batch,
+  Losses sum_and_correct(const model::Output& output, const NamedTensors& batch,
                        const Request& request) const override {
     const at::Tensor& target = field_of(batch, "target");
     const bool is_soft = target.is_floating_point();
@@ -98,14 +98,14 @@ class CrossEntropy final : public Loss {
     const at::Tensor all = logs.mul(weights).neg();
     if (target.is_floating_point()) {
       const at::Tensor soft = all.mul(class_rows(target).to(logs.scalar_type())).sum();
-      return {.sum = smoothed(soft, all), .right = {}};
+      return {.sum = smoothed(soft, all), .correct = {}};
     }
     const at::Tensor labels = label_rows(target, config_.ignore_index);
     const at::Tensor hard =
         at::nll_loss(logs, labels, weights, at::Reduction::Sum, data::kIgnoredTarget);
     const at::Tensor ignored = labels.eq(data::kIgnoredTarget).unsqueeze(1);
-    Losses losses{.sum = smoothed(hard, all.masked_fill(ignored, 0)), .right = {}};
-    if (request.count_correct) losses.right = logits.detach().argmax(1).eq(labels).sum();
+    Losses losses{.sum = smoothed(hard, all.masked_fill(ignored, 0)), .correct = {}};
+    if (request.count_correct) losses.correct = logits.detach().argmax(1).eq(labels).sum();
     return losses;
   }
 

@@ -10,14 +10,14 @@
 
 namespace gallop::train {
 
-Losses Loss::sum_and_right(const model::Output& output, const NamedTensors& batch,
+Losses Loss::sum_and_correct(const model::Output& output, const NamedTensors& batch,
                            const Request& request) const {
-  Losses losses{.sum = sum(output, batch), .right = {}};
+  Losses losses{.sum = sum(output, batch), .correct = {}};
   const at::Tensor& target = field_of(batch, "target");
   if (request.count_correct && traits().predicts_classes && !target.is_floating_point()) {
     const at::Tensor logits = class_rows(output.logits().detach());
     const at::Tensor labels = label_rows(target, traits().ignored);
-    losses.right = at::eq(logits.argmax(1), labels).sum();
+    losses.correct = at::eq(logits.argmax(1), labels).sum();
   }
   return losses;
 }

@@ -65,7 +65,7 @@ class Loss {
   }
 
   /// The sum, and Losses::right where it is asked for and targets are class labels.
-  virtual Losses sum_and_right(const model::Output& output, const NamedTensors& batch,
+  virtual Losses sum_and_correct(const model::Output& output, const NamedTensors& batch,
                                const Request& request) const;
 
   virtual LossTraits traits() const { return {}; }
