@@ -276,10 +276,10 @@ TEST_P(CudaCrossEntropy, IsLibTorchsOfFp64) {
           launcher, at::full({}, 0.25F), c.logits, target, found.rows, options);
       EXPECT_EQ(dx.scalar_type(), type);
       EXPECT_LE((dx.to(at::kDouble) - exact.grad()).abs().max().item<double>(), 0.25 * unit);
-      EXPECT_EQ(found.right.defined(), classes);
+      EXPECT_EQ(found.correct.defined(), classes);
       if (!classes) continue;
       const auto first = c.logits.to(at::kFloat).argmax(1);
-      EXPECT_EQ(found.right.item<int64_t>(), at::eq(first, target).sum().item<int64_t>());
+      EXPECT_EQ(found.correct.item<int64_t>(), at::eq(first, target).sum().item<int64_t>());
     }
   }
 }
@@ -327,7 +327,7 @@ TEST_P(CudaLinearCrossEntropy, IsThatOfAllLogitsInFp64WhateverThePartsAre) {
     EXPECT_LE((found.weight.to(at::kDouble) - exact_weight.grad()).abs().max().item<double>(),
               8 * unit);
     if (type != at::kFloat) continue;
-    EXPECT_EQ(found.right.item<int64_t>(), at::eq(logits.argmax(1), target).sum().item<int64_t>());
+    EXPECT_EQ(found.correct.item<int64_t>(), at::eq(logits.argmax(1), target).sum().item<int64_t>());
   }
   const auto loss_alone = kernel::linear_cross_entropy_on_gpu(
       launcher, x, weight, target, {.wants_x = false, .wants_weight = false});

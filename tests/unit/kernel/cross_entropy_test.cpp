@@ -213,11 +213,11 @@ TEST(CrossEntropy, CountsFirstGuessesAsTheLibrary) {
     c.logits = c.logits.round();
     const auto right = at::eq(c.logits.argmax(1), c.target).sum();
     const auto found = cross_entropy(c.logits, c.target, c.options);
-    EXPECT_EQ(found.right.item<int64_t>(), right.item<int64_t>()) << columns;
-    EXPECT_GT(found.right.item<int64_t>(), 0);
+    EXPECT_EQ(found.correct.item<int64_t>(), right.item<int64_t>()) << columns;
+    EXPECT_GT(found.correct.item<int64_t>(), 0);
   }
   const Case shares = make_case(5, 7, at::kFloat, 1, 0, true);
-  EXPECT_FALSE(cross_entropy(shares.logits, shares.target, shares.options).right.defined());
+  EXPECT_FALSE(cross_entropy(shares.logits, shares.target, shares.options).correct.defined());
 }
 
 TEST(CrossEntropy, IgnoresMarkedRows) {
@@ -226,7 +226,7 @@ TEST(CrossEntropy, IgnoresMarkedRows) {
   c.logits[3].fill_(std::nanf(""));
   const auto found = cross_entropy(c.logits, c.target, c.options);
   EXPECT_EQ(found.loss.item<float>(), 0);
-  EXPECT_EQ(found.right.item<int64_t>(), 0);
+  EXPECT_EQ(found.correct.item<int64_t>(), 0);
   const auto gradient =
       cross_entropy_backward(at::ones({}), c.logits, c.target, found.rows, c.options);
   EXPECT_EQ(gradient.abs().sum().item<float>(), 0);

@@ -103,7 +103,7 @@ TEST(LinearCrossEntropy, GivesWhatIsWanted) {
   // Less than a row is taken as one.
   const auto by_rows = linear_cross_entropy(c.x, c.weight, c.target, {.most_logits = 1});
   EXPECT_LE(error_of(by_rows.loss, plain.loss), 1e-6);
-  EXPECT_TRUE(one.right.equal(plain.right));
+  EXPECT_TRUE(one.correct.equal(plain.correct));
   EXPECT_LE(error_of(one.loss, plain.loss), 1e-6);
 }
 

@@ -64,7 +64,7 @@ class Loss {
     return {.sum = sum(output, batch), .count = count(batch)};
   }
 
-  /// The sum, and Losses::right where it is asked for and targets are class labels.
+  /// The sum, and Losses::correct where it is asked for and targets are class labels.
   virtual Losses sum_and_correct(const model::Output& output, const NamedTensors& batch,
                                const Request& request) const;
 
