@@ -5,7 +5,7 @@
 
 namespace gallop::app {
 
-data::Image image_of(const at::Tensor& row, const RunInputs& inputs) {
+data::Image image_of(const at::Tensor& row, const data::Signature& inputs) {
   const at::Tensor plain = row.to(at::kFloat).cpu().permute({1, 2, 0}).contiguous();
   data::Image image;
   image.height = static_cast<int>(plain.size(0));

@@ -8,6 +8,6 @@
 namespace gallop::app {
 
 /// The image in a row [C, H, W] of a batch, as it was before it was normalized.
-data::Image image_of(const at::Tensor& row, const RunInputs& inputs);
+data::Image image_of(const at::Tensor& row, const data::Signature& inputs);
 
 }  // namespace gallop::app

@@ -24,7 +24,7 @@ constexpr size_t kToldClasses = 3, kToldMistakes = 5;
 
 }  // namespace
 
-ClassReporter::ClassReporter(const RunInputs& inputs) : inputs_(inputs) {
+ClassReporter::ClassReporter(const data::Signature& inputs) : inputs_(inputs) {
   const size_t classes = inputs.classes.size();
   if (inputs.kind != "images" || classes == 0) {
     throw UsageError("a report is of classes of images, which this run does not know");

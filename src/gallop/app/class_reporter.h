@@ -16,7 +16,7 @@ namespace gallop::app {
 class ClassReporter {
  public:
   /// Throws UsageError where the run does not sort images into classes.
-  explicit ClassReporter(const RunInputs& inputs);
+  explicit ClassReporter(const data::Signature& inputs);
 
   /// `logits`: [N, classes], of the model or its views together.
   void add(const data::Batch& batch, const at::Tensor& logits);
@@ -40,7 +40,7 @@ class ClassReporter {
   // Among the surest, with its image, a row of a batch.
   void keep(Mistake mistake, const at::Tensor& image);
 
-  RunInputs inputs_;
+  data::Signature inputs_;
   std::vector<std::vector<int64_t>> counts_;  // By truth, then guess.
   std::vector<Mistake> mistakes_;             // The surest first.
 };

@@ -8,7 +8,7 @@
 #include "gallop/base/left_over.h"
 #include "gallop/base/text.h"
 #include "gallop/compile/codegen/kernel_cache.h"
-#include "gallop/data/training_data.h"
+#include "gallop/data/data_module.h"
 #include "gallop/launch/group.h"
 #include "gallop/launch/world.h"
 

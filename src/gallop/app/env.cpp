@@ -31,19 +31,13 @@ void show_machine(bool json) {
 
 void show_data(const Families& families, const ResolvedRecipe& recipe, bool json) {
   const int cores = read_hardware().cores;
-  const data::DataConfig& config = recipe.recipe.data;
-  const auto parts = families.readers.build(config.reader, data::read_context(config, cores));
-  if (config.validation > 0 && !parts->validation_images && !parts->validation_text) {
-    data::cut_validation(*parts, config.validation,
-                         static_cast<uint64_t>(recipe.recipe.train.seed));
-  }
-  const data::DataReport report = data::inspect(*parts, cores);
+  const data::DataReport report = read_data(families, recipe.recipe)->inspect(cores);
   std::fputs((json ? data::to_json(report) + "\n" : data::to_text(report)).c_str(), stdout);
 }
 
 void show_model(const Families& families, const ResolvedRecipe& recipe, bool json) {
-  const data::TrainingData data = open_data(families, recipe.recipe);
-  const model::Task task = inputs_of(data, recipe.recipe).task();
+  const auto data = open_data(families, recipe.recipe);
+  const model::Task task = model_task(data->signature, families.tasks);
   const auto model = build_model(families, recipe, task, model::InitialWeights(1));
   const auto layers = model::summarize(*model, task);
   std::fputs((json ? model::to_json(layers) + "\n" : model::to_table(layers)).c_str(), stdout);

@@ -29,7 +29,7 @@ struct Part {
   const data::Samples* samples;
 };
 
-Part choose_part(const data::TrainingData& data, const std::string& wanted) {
+Part choose_part(const data::DataModule& data, const std::string& wanted) {
   const Part parts[] = {{"validation", data.validation.get()}, {"test", data.test.get()}};
   std::vector<std::string> present;
   for (const auto& part : parts) {
@@ -102,7 +102,7 @@ void print(const Runs& runs, const Part& part, const train::EnsembleEvaluation& 
     fmt::print("{} at step {}, {} part, {} {}\n", runs[i].folder.string(),
                format_count(runs[i].step()), part.name,
                format_count(evaluation.each[i].tally.count),
-               runs[i].inputs.kind == "images" ? "images" : "tokens");
+               item_of(runs[i].inputs));
     print_numbers(evaluation.each[i]);
   }
   const train::Evaluation& ensemble = evaluation.ensemble;
@@ -224,25 +224,31 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   const Recipe& recipe = first.recipe.recipe;
   set_compute_threads(recipe, hardware);
   const c10::Device device = choose_device(recipe.train.device).device;
-  const data::TrainingData data = open_data_for(families, recipe, first.inputs);
-  const Part part = choose_part(data, wanted_part);
+  const auto data = open_data_for(families, recipe, first.inputs);
+  const Part part = choose_part(*data, wanted_part);
   std::optional<ClassReporter> report;
   if (reports) {
     if (runs.size() > 1) throw UsageError("--report is of one checkpoint of one run");
     report.emplace(first.inputs);
   }
   auto metric_set = std::make_shared<const train::MetricSet>(
-      families.metrics, with_metrics(recipe.metric, metrics), first.inputs.metric_task());
+      families.metrics,
+      with_metrics(metrics_for(recipe.metric, families.tasks.find(first.inputs.task)), metrics),
+      metric_task(first.inputs, families.tasks));
   const auto evaluation =
       train::evaluate_ensemble(move_to(device, runs), *part.samples,
                                {.loader = data::evaluation_loader(recipe.data, hardware.cores),
                                 .device = device,
-                                .views = train::test_views(recipe.evaluate, first.inputs.task()),
+                                .views = train::test_views(recipe.evaluate,
+                                                           model_task(first.inputs, families.tasks)),
                                 .see =
                                     [&](const data::Batch& batch, const at::Tensor& logits) {
                                       if (report) report->add(batch, logits);
                                     },
-                                .metrics = std::move(metric_set)},
+                                .metrics = std::move(metric_set),
+                                .loss = train::evaluation_loss(
+                                    build_loss(families, recipe, first.inputs, *part.samples, device),
+                                    recipe.loss)},
                                stop);
   if (!evaluation) return ExitCode::kStopped;
   if (report) report->write(first.folder, first.step(), part.name);

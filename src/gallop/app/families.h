@@ -1,7 +1,7 @@
 #pragma once
 
 #include "gallop/data/augment.h"
-#include "gallop/data/dataset.h"
+#include "gallop/data/data_module.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/optim/wrapper.h"
@@ -9,12 +9,13 @@
 #include "gallop/schedule/schedule.h"
 #include "gallop/train/losses/loss.h"
 #include "gallop/train/metrics/metric.h"
+#include "gallop/train/tasks/task.h"
 
 namespace gallop::app {
 
 /// Every plug-in family with its members; outlives all that is chosen from it.
 struct Families {
-  data::ReaderRegistry readers = data::built_in_readers();
+  data::DataModuleRegistry data_modules = data::built_in_data_modules();
   data::AugmentationRegistry augmentations = data::built_in_augmentations();
   model::ModelRegistry models = model::built_in_models();
   optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
@@ -23,6 +24,7 @@ struct Families {
   schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
   parallel::StrategyRegistry strategies = parallel::built_in_strategies();
   train::MetricRegistry metrics = train::built_in_metrics();
+  train::TaskTable tasks = train::built_in_tasks();
 };
 
 }  // namespace gallop::app

@@ -71,20 +71,23 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   gpu_kernels_.emplace(device_);
   note(gpu_kernels_->fallback_reason());
   data_ = open_data(families, recipe());
-  for (const auto& line : data_.notes) note(line);
-  const int64_t batch = recipe().data.batch_size, size = data_.train->size();
+  for (const auto& line : data_->notes) note(line);
+  const int64_t batch = recipe().data.batch_size, size = data_->train->size();
   history_ = resumed.empty() ? train::BatchHistory(batch, size)
                              : train::BatchHistory::resumed(resumed, batch, size);
-  inputs_ = inputs_of(data_, recipe());
-  build_loss(families);
-  metrics_ =
-      std::make_shared<train::MetricSet>(families.metrics, recipe().metric, inputs_.metric_task());
+  task_ = &families.tasks.find(inputs().task);
+  choose_loss();
+  loss_ = build_loss(families, recipe(), inputs(), *data_->train, device_);
+  metrics_ = std::make_shared<train::MetricSet>(families.metrics,
+                                                metrics_for(recipe().metric, *task_),
+                                                metric_task(inputs(), families.tasks));
   build_schedules(families);
-  views_ = train::test_views(recipe().evaluate, inputs_.task());
-  model_ = build_model(families, resolved_, inputs_.task(),
+  const model::Task shape = model_task(inputs(), families.tasks);
+  views_ = train::test_views(recipe().evaluate, shape);
+  model_ = build_model(families, resolved_, shape,
                        model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
   if (const int64_t images = model_->images_to_initialize(); images > 0) {
-    model_->initialize_from(first_batch(images).input.cpu());
+    model_->initialize_from(first_batch(images).input().cpu());
   }
   require_layers();
   open_teacher(families, runs);
@@ -137,11 +140,11 @@ void PreparedRecipe::open_teacher(const Families& families, const std::string& r
   if (name.empty()) return;
   try {
     teacher_.emplace(open_trained_run(families, runs, name, "best", {}));
-    check_fits(inputs_, teacher_->inputs);
+    check_fits(inputs(), teacher_->inputs);
   } catch (const Error& error) {
     throw UsageError(fmt::format("train.distill.teacher: {}", error.what()));
   }
-  if (!normalize_alike(inputs_, teacher_->inputs)) {
+  if (!normalize_alike(inputs(), teacher_->inputs)) {
     throw UsageError(fmt::format(
         "train.distill.teacher: {} was trained on images normalized by another mean or deviation; "
         "give this run its data.mean and data.std, which stand in {}/inputs.yaml",
@@ -159,23 +162,16 @@ std::string PreparedRecipe::teacher() const {
       .model_checksum(teacher_->checkpoint);
 }
 
-void PreparedRecipe::build_loss(const Families& families) {
-  const data::RowShape target = data_.train->target_shape();
-  const model::Task task = inputs_.task();
-  // A prediction for each target.
-  train::LossContext context{.output_sizes = target.sizes,
-                             .target_sizes = target.sizes,
-                             .target_type = target.dtype,
-                             .classes = task.classes,
-                             .device = device_,
-                             .label_smoothing = recipe().train.label_smoothing};
-  context.output_sizes.push_back(task.classes);
-  loss_ = train::build_loss(families.losses, recipe().loss, context);
+// A recipe that names no loss has that of its data's task.
+void PreparedRecipe::choose_loss() {
+  const config::Node* const train = resolved_.written.find("train");
+  const bool is_named = train != nullptr && train->find("loss") != nullptr;
+  if (!is_named && recipe().loss.name() != task_->loss) resolved_.resolve("train.loss", task_->loss);
 }
 
 void PreparedRecipe::build_schedules(const Families& families) {
   const train::TrainConfig& config = recipe().train;
-  const bool evaluates = data_.evaluation() != nullptr;
+  const bool evaluates = data_->evaluation() != nullptr;
   const train::Length of_run = length();
   train::check_evaluations(config, evaluates);
   note(early_stopping_note(config, of_run));
@@ -221,7 +217,7 @@ std::vector<std::string> PreparedRecipe::shared_gradient_order() {
   std::istringstream lines(parallel::run_on_rank0(collectives_, [&] {
     const data::Batch some = first_batch(kOrderSamples);
     train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
-    return fmt::format("{}", fmt::join(train::gradient_order(*model_, some.input, some.target,
+    return fmt::format("{}", fmt::join(train::gradient_order(*model_, some.by_role(),
                                                              format_.precision, *loss_),
                                        "\n"));
   }));
@@ -233,7 +229,7 @@ std::vector<std::string> PreparedRecipe::shared_gradient_order() {
 void PreparedRecipe::choose_buckets(const BuildStrategy& build) {
   data::LoaderConfig config = training_loader();
   config.threads = 0;
-  data::Loader loader(*data_.train, config, {.seed = recipe().train.seed});
+  data::Loader loader(*data_->train, config, {.seed = recipe().train.seed});
   const data::Batch batch = *loader.next();
   const auto with_buckets_of = [&](const std::string& size) {
     ResolvedRecipe trial = resolved_;
@@ -267,7 +263,8 @@ train::EvaluateConfig PreparedRecipe::evaluate_config() const {
           .device = device_,
           .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews(),
           .collectives = collectives_,
-          .metrics = metrics_};
+          .metrics = metrics_,
+          .loss = train::evaluation_loss(loss_, recipe().loss)};
 }
 
 train::StepConfig PreparedRecipe::step_config() const {
@@ -280,7 +277,7 @@ train::StepConfig PreparedRecipe::step_config() const {
                            .clip_adaptive = recipe.clip_adaptive,
                            .sam = recipe.sam,
                            .loss = loss_,
-                           .every_target_counts = data_.train->every_target_counts(),
+                           .every_target_counts = data_->train->every_target_counts(),
                            .seed = static_cast<uint64_t>(recipe.seed)};
   config.strategy = strategy_.get();
   if (recipe.spikes.action != "none") config.spikes = recipe.spikes;
@@ -306,12 +303,11 @@ data::Batch PreparedRecipe::first_batch(int64_t most) const {
 data::Batch PreparedRecipe::first_part() const { return first_of(training_loader()); }
 
 data::Batch PreparedRecipe::first_of(data::LoaderConfig config) const {
-  config.batch = std::min(data_.train->size(), config.batch);
+  config.batch = std::min(data_->train->size(), config.batch);
   config.threads = 0;
-  data::Loader loader(*data_.train, config, {.seed = resolved_.recipe.train.seed});
+  data::Loader loader(*data_->train, config, {.seed = resolved_.recipe.train.seed});
   data::Batch batch = *loader.next();
-  batch.input = batch.input.to(device_);
-  batch.target = batch.target.to(device_);
+  batch.to(device_);
   return batch;
 }
 
@@ -333,7 +329,7 @@ std::string PreparedRecipe::describe_training() const {
 void PreparedRecipe::choose_format() {
   train::TrainConfig& config = recipe().train;
   const auto formats =
-      train::candidate_formats(config.precision, config.channels_last, !data_.is_text(), device_);
+      train::candidate_formats(config.precision, config.channels_last, inputs().is_images(), device_);
   format_ = formats.front();
   if (formats.size() > 1) {
     format_ = formats[best_of(formats)];
@@ -390,12 +386,11 @@ void PreparedRecipe::choose_recomputed_blocks() {
   }
   std::vector<bool> chosen = train::every_block(blocks, config.activation_checkpointing.every);
   if (most_bytes) {
-    const int64_t batch = std::min(recipe().data.batch_size, data_.train->size());
+    const int64_t batch = std::min(recipe().data.batch_size, data_->train->size());
     const int64_t rows = (batch + config.gradient_accumulation - 1) / config.gradient_accumulation;
     const data::Batch some = first_batch(train::kMeasuredRows);
     train::seed_step(static_cast<uint64_t>(config.seed), 0, device_);
-    train::RecomputeMeasure measure{.input = some.input,
-                                    .target = some.target,
+    train::RecomputeMeasure measure{.batch = some.by_role(),
                                     .precision = format_.precision,
                                     .loss = loss_,
                                     .rows = rows};
@@ -412,19 +407,19 @@ void PreparedRecipe::choose_recomputed_blocks() {
 
 train::FormatChoice PreparedRecipe::measure(const std::vector<train::StepFormat>& formats) {
   const int64_t rows =
-      std::min(resolved_.recipe.data.batch_size, data_.is_text() ? kTimedTexts : kTimedSamples);
+      std::min(resolved_.recipe.data.batch_size, inputs().is_text() ? kTimedTexts : kTimedSamples);
   const data::Batch batch = first_batch(rows);
   model_->to(device_, false);
   train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
-  return train::choose_format(*model_, batch.input, batch.target, formats, *loss_,
-                              samples_of_run() / static_cast<double>(batch.input.size(0)));
+  return train::choose_format(*model_, batch.by_role(), formats, *loss_,
+                              samples_of_run() / static_cast<double>(batch.size()));
 }
 
 // Samples that are still to be trained with, at most.
 double PreparedRecipe::samples_of_run() const {
   const Recipe& recipe = resolved_.recipe;
   return static_cast<double>(
-      train::Length::of(recipe.train, recipe.data.batch_size, data_.train->size()).samples);
+      train::Length::of(recipe.train, recipe.data.batch_size, data_->train->size()).samples);
 }
 
 void PreparedRecipe::resolve(const std::string& path, const std::string& value,

@@ -13,7 +13,7 @@
 #include "gallop/app/run_inputs.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/hardware.h"
-#include "gallop/data/training_data.h"
+#include "gallop/data/data_module.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/train/evaluate.h"
 #include "gallop/train/step.h"
@@ -50,8 +50,9 @@ class PreparedRecipe {
   Recipe& recipe() { return resolved_.recipe; }
   const Recipe& recipe() const { return resolved_.recipe; }
   const Hardware& hardware() const { return hardware_; }
-  const data::TrainingData& data() const { return data_; }
-  const RunInputs& inputs() const { return inputs_; }
+  const data::DataModule& data() const { return *data_; }
+  const data::Signature& inputs() const { return data_->signature; }
+  const train::Task& task() const { return *task_; }
   c10::Device device() const { return device_; }
   const train::StepFormat& format() const { return format_; }
   model::Model& model() { return *model_; }
@@ -91,7 +92,7 @@ class PreparedRecipe {
   using BuildStrategy = std::function<std::unique_ptr<parallel::Strategy>(const Recipe& recipe)>;
 
   data::Batch first_of(data::LoaderConfig config) const;
-  void build_loss(const Families& families);
+  void choose_loss();
   void build_schedules(const Families& families);
   void build_optimizer(const Families& families);
   void build_strategy(const Families& families);
@@ -115,9 +116,9 @@ class PreparedRecipe {
   Hardware hardware_;
   c10::Device device_ = c10::kCPU;
   std::optional<GpuKernels> gpu_kernels_;  // Outlives what it computes with.
-  data::TrainingData data_;
+  std::unique_ptr<data::DataModule> data_;
+  const train::Task* task_ = nullptr;  // Of the families' table.
   train::BatchHistory history_{1, 1};
-  RunInputs inputs_;
   std::shared_ptr<const train::MetricSet> metrics_;
   train::TestViews views_;
   std::shared_ptr<const train::Loss> loss_;

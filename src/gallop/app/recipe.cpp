@@ -18,7 +18,7 @@
 namespace gallop::app {
 
 Recipe::Recipe(const Families& families)
-    : data(families.readers, families.augmentations),
+    : data(families.data_modules, families.augmentations),
       model(families.models, "resnet"),
       optimizer(families.optimizers, "sgd"),
       wrappers(families.wrappers),

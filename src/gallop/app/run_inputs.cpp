@@ -1,38 +1,23 @@
 #include "gallop/app/run_inputs.h"
 
 #include <algorithm>
-#include <charconv>
-
-#include <fmt/format.h>
-
-#include "gallop/base/error.h"
 
 namespace gallop::app {
 
-void visit(config::Visitor& visitor, RunInputs& inputs) {
-  visitor.field({.name = "kind", .help = "what goes in", .choices = {"images", "text"}},
-                inputs.kind);
-  visitor.field({.name = "channels", .help = "of an image", .min = 0, .max = 3}, inputs.channels);
-  visitor.field({.name = "height", .help = "of an image", .min = 0, .max = 1 << 20}, inputs.height);
-  visitor.field({.name = "width", .help = "of an image", .min = 0, .max = 1 << 20}, inputs.width);
-  visitor.field({.name = "mean", .help = "of each channel"}, inputs.mean);
-  visitor.field({.name = "deviation", .help = "of each channel"}, inputs.deviation);
-  visitor.field({.name = "classes", .help = "names of the outputs"}, inputs.classes);
-  visitor.field({.name = "context", .help = "tokens in one input", .min = 0}, inputs.context);
-  visitor.field({.name = "vocabulary", .help = "bytes of each token, in hexadecimal"},
-                inputs.vocabulary);
-}
-
-model::Task RunInputs::task() const {
-  if (kind == "text") {
-    return {.kind = model::Task::Kind::kText,
-            .classes = static_cast<int64_t>(vocabulary.size()),
-            .context = context};
-  }
-  return {.channels = channels,
-          .height = height,
-          .width = width,
-          .classes = static_cast<int64_t>(classes.size())};
+model::Task model_task(const data::Signature& signature, const train::TaskTable& tasks) {
+  const train::Task& task = tasks.find(signature.task);
+  model::Task shape{.channels = signature.channels,
+                    .height = signature.height,
+                    .width = signature.width,
+                    .classes = signature.outputs(),
+                    .context = signature.context,
+                    .vocabulary = static_cast<int64_t>(signature.vocabulary.size()),
+                    .features = static_cast<int64_t>(signature.columns.size()),
+                    .per_element = task.per_element,
+                    .bidirectional = !task.causal};
+  if (signature.is_text()) shape.kind = model::Task::Kind::kText;
+  if (signature.is_numbers()) shape.kind = model::Task::Kind::kNumbers;
+  return shape;
 }
 
 namespace {
@@ -44,48 +29,34 @@ bool is_character(const std::string& token) {
          std::all_of(token.begin() + 1, token.end(), goes_on);
 }
 
+bool are_characters(const std::vector<std::string>& vocabulary) {
+  return std::all_of(vocabulary.begin(), vocabulary.end(), [](const std::string& digits) {
+    return is_character(data::from_hex(digits));
+  });
+}
+
 }  // namespace
 
-train::MetricTask RunInputs::metric_task() const {
-  const int64_t outputs = task().classes;
-  if (kind != "text") return {.classes = outputs, .class_names = classes};
-  return {.target = train::MetricTask::Target::kTokens,
-          .classes = outputs,
-          .tokens_are_characters = std::all_of(
-              vocabulary.begin(), vocabulary.end(),
-              [](const std::string& digits) { return is_character(from_hex(digits)); })};
-}
-
-data::ImagePipeline RunInputs::pipeline() const {
-  data::ImagePipeline pipeline;
-  pipeline.shape = {.height = static_cast<int>(height),
-                    .width = static_cast<int>(width),
-                    .channels = static_cast<int>(channels)};
-  pipeline.resize = true;
-  pipeline.mean = mean;
-  pipeline.deviation = deviation;
-  return pipeline;
-}
-
-std::string to_hex(const std::string& bytes) {
-  std::string digits;
-  for (const unsigned char byte : bytes) digits += fmt::format("{:02x}", byte);
-  return digits;
-}
-
-std::string from_hex(const std::string& digits) {
-  std::string bytes;
-  for (size_t i = 0; i < digits.size(); i += 2) {
-    unsigned value = 0;
-    const char* begin = digits.data() + i;
-    const char* end = begin + std::min<size_t>(2, digits.size() - i);
-    const auto [stop, error] = std::from_chars(begin, end, value, 16);
-    if (error != std::errc() || stop != begin + 2) {
-      throw DataError(fmt::format("'{}' is no token in hexadecimal digits", digits));
-    }
-    bytes += static_cast<char>(value);
+train::MetricTask metric_task(const data::Signature& signature, const train::TaskTable& tasks) {
+  train::MetricTask task{.target = tasks.find(signature.task).target,
+                         .classes = signature.outputs(),
+                         .class_names = signature.classes};
+  if (task.target == train::MetricTask::Target::kTokens) {
+    task.tokens_are_characters = are_characters(signature.vocabulary);
   }
-  return bytes;
+  return task;
+}
+
+train::MetricChoice metrics_for(const train::MetricChoice& choice, const train::Task& task) {
+  train::MetricChoice chosen = choice;
+  const config::Catalog& known = chosen.further.catalog();
+  if (chosen.deciding.name() == "auto" && task.metric != "auto") {
+    chosen.deciding = config::Component(known, task.metric);
+  }
+  if (chosen.further.items.empty()) {
+    for (const std::string& name : task.metrics) chosen.further.items.emplace_back(known, name);
+  }
+  return chosen;
 }
 
 }  // namespace gallop::app

@@ -56,7 +56,7 @@ class Keeper {
     fs::remove_all(folder_, ignored);  // So that no list names others' images.
     if (count == 0) return;
     make_folders(folder_);
-    const data::TrainingData& data = prepared_.data();
+    const data::DataModule& data = prepared_.data();
     const Recipe& recipe = prepared_.recipe();
     for (const auto& one : recipe.data.augment.items) kept_.augmented_by.push_back(one.name());
     Reader reader(*data.train, prepared_.training_loader(), recipe.train.seed);

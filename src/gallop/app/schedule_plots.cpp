@@ -31,7 +31,7 @@ schedule::RunLength length_with_data(const Families& families, const ResolvedRec
         "give a number, such as data.batch_size=128");
   }
   const Recipe& recipe = resolved.recipe;
-  const data::TrainingData data = open_data(families, recipe);
+  const data::DataModule data = open_data(families, recipe);
   return train::Length::of(recipe.train, recipe.data.batch_size, data.train->size())
       .for_schedules();
 }

@@ -13,23 +13,38 @@
 
 namespace gallop::app {
 
-data::TrainingData open_data(const Families& families, const Recipe& recipe) {
+namespace {
+
+data::OpenOptions open_options(const Recipe& recipe) {
   const Hardware hardware = read_hardware();
   data::OpenOptions options{.seed = static_cast<uint64_t>(recipe.train.seed),
                             .cores = hardware.cores,
                             .memory_bytes = hardware.memory_bytes,
                             .cache_folder = user_cache_folder()};
   set_sharing(options);
-  return data::open_data(recipe.data, families.readers, families.augmentations, options);
+  return options;
 }
 
-data::TrainingData open_data_for(const Families& families, Recipe recipe, const RunInputs& inputs) {
-  recipe.data.mean = inputs.mean;
-  recipe.data.deviation = inputs.deviation;
+}  // namespace
+
+std::unique_ptr<data::DataModule> open_data(const Families& families, const Recipe& recipe) {
+  return data::open_data(recipe.data, families.data_modules, families.augmentations,
+                         open_options(recipe));
+}
+
+std::unique_ptr<data::DataModule> read_data(const Families& families, const Recipe& recipe) {
+  return data::read_data(recipe.data, families.data_modules, families.augmentations,
+                         open_options(recipe));
+}
+
+std::unique_ptr<data::DataModule> open_data_for(const Families& families, Recipe recipe,
+                                                const data::Signature& trained) {
+  recipe.data.mean = trained.mean;
+  recipe.data.deviation = trained.deviation;
   // Other data may be all gray, or the first to have color.
-  if (recipe.data.channels == 0) recipe.data.channels = inputs.channels;
-  data::TrainingData data = open_data(families, recipe);
-  check_fits(inputs_of(data, recipe), inputs);
+  if (recipe.data.channels == 0) recipe.data.channels = trained.channels;
+  auto data = open_data(families, recipe);
+  check_fits(data->signature, trained);
   return data;
 }
 
@@ -44,29 +59,41 @@ std::unique_ptr<model::Model> build_model(const Families& families, const Resolv
 
 namespace {
 
-std::string describe(const RunInputs& inputs) {
-  if (inputs.kind == "text") {
-    return fmt::format("text in windows of {} with {} different tokens", inputs.context,
-                       inputs.vocabulary.size());
+std::string describe(const data::Signature& signature) {
+  const std::string task =
+      signature.task == "classification" ? std::string() : " for " + signature.task;
+  if (signature.is_text()) {
+    return fmt::format("text in windows of {} with {} different tokens{}", signature.context,
+                       signature.vocabulary.size(),
+                       signature.task == "causal-lm" ? std::string() : task);
   }
-  return fmt::format("images of {}x{}x{} in {} classes", inputs.channels, inputs.height,
-                     inputs.width, inputs.classes.size());
+  if (signature.is_numbers()) {
+    return fmt::format("rows of {} numbers with {} outputs for {}", signature.columns.size(),
+                       signature.outputs(), signature.task);
+  }
+  return fmt::format("images of {}x{}x{} in {} classes{}", signature.channels, signature.height,
+                     signature.width, signature.classes.size(), task);
 }
 
 }  // namespace
 
-void check_fits(const RunInputs& found, const RunInputs& wanted) {
+void check_fits(const data::Signature& found, const data::Signature& wanted) {
   if (describe(found) != describe(wanted)) {
     throw DataError(fmt::format("the model was trained on {}, but the data are {}",
                                 describe(wanted), describe(found)));
   }
-  if (found.classes != wanted.classes || found.vocabulary != wanted.vocabulary) {
-    throw DataError(fmt::format("the data have other {} than those that the model was trained on",
-                                wanted.kind == "text" ? "characters" : "classes"));
-  }
+  const auto require_same = [](const auto& one, const auto& other, const char* what) {
+    if (one == other) return;
+    throw DataError(
+        fmt::format("the data have other {} than those that the model was trained on", what));
+  };
+  require_same(found.vocabulary, wanted.vocabulary, "characters");
+  require_same(found.classes, wanted.classes, "classes");
+  require_same(found.columns, wanted.columns, "columns");
+  require_same(found.targets, wanted.targets, "targets");
 }
 
-bool normalize_alike(const RunInputs& one, const RunInputs& other) {
+bool normalize_alike(const data::Signature& one, const data::Signature& other) {
   constexpr double kShare = 0.01;
   if (one.mean.size() != other.mean.size()) return false;
   for (size_t i = 0; i < one.mean.size(); ++i) {
@@ -77,24 +104,42 @@ bool normalize_alike(const RunInputs& one, const RunInputs& other) {
   return true;
 }
 
-RunInputs inputs_of(const data::TrainingData& data, const Recipe& recipe) {
-  RunInputs inputs;
-  if (data.is_text()) {
-    inputs.kind = "text";
-    inputs.context = recipe.data.context;
-    for (const auto& token : data.names) inputs.vocabulary.push_back(to_hex(token));
-    return inputs;
+std::string describe_training_data(const data::Signature& signature, int64_t samples) {
+  const std::string count = format_count(samples);
+  if (signature.is_text()) {
+    return fmt::format("{} training windows of {} tokens, {} different tokens", count,
+                       signature.context, signature.vocabulary.size());
   }
-  inputs.channels = data.image_shape.channels;
-  inputs.height = data.image_shape.height;
-  inputs.width = data.image_shape.width;
-  inputs.mean = data.mean;
-  inputs.deviation = data.deviation;
-  inputs.classes = data.names;
-  return inputs;
+  if (signature.is_numbers()) {
+    return fmt::format("{} training rows of {} numbers, {} {}", count, signature.columns.size(),
+                       signature.outputs(), signature.classes.empty() ? "targets" : "classes");
+  }
+  return fmt::format("{} training images of {}x{}x{} in {} classes", count, signature.channels,
+                     signature.height, signature.width, signature.classes.size());
 }
 
-std::string evaluation_part(const data::TrainingData& data) {
+std::shared_ptr<const train::Loss> build_loss(const Families& families, const Recipe& recipe,
+                                              const data::Signature& signature,
+                                              const data::Samples& samples, c10::Device device) {
+  using Target = train::MetricTask::Target;
+  const data::RowShape& target = samples.fields().target().shape;
+  const train::MetricTask task = metric_task(signature, families.tasks);
+  const bool has_classes = task.target == Target::kClasses || task.target == Target::kTokens;
+  train::LossContext context{.output_sizes = target.sizes,
+                             .target_sizes = target.sizes,
+                             .target_type = target.dtype,
+                             .classes = has_classes ? task.classes : 0,
+                             .device = device,
+                             .label_smoothing = recipe.train.label_smoothing};
+  // A prediction for each target: logits of images have the class dimension first, as in PyTorch.
+  if (has_classes) {
+    auto& sizes = context.output_sizes;
+    sizes.insert(sizes.size() >= 2 ? sizes.begin() : sizes.end(), task.classes);
+  }
+  return train::build_loss(families.losses, recipe.loss, context);
+}
+
+std::string evaluation_part(const data::DataModule& data) {
   if (data.validation) return "validation";
   return data.test ? "test" : "";
 }

@@ -43,15 +43,15 @@ precision::Precision TrainedRun::precision() const {
   return precision::for_evaluation(precision::parse_precision(recipe.recipe.train.precision));
 }
 
-void write_inputs(const fs::path& folder, RunInputs inputs) {
+void write_inputs(const fs::path& folder, data::Signature inputs) {
   const auto fields = [&](config::Visitor& visitor) { visit(visitor, inputs); };
   write_file_atomically(folder / kInputs,
                         config::to_yaml(config::write_fields(fields, config::Node()), false));
 }
 
-RunInputs read_inputs(const fs::path& folder) {
+data::Signature read_inputs(const fs::path& folder) {
   const fs::path file = folder / kInputs;
-  RunInputs inputs;
+  data::Signature inputs;
   config::Problems problems;
   config::read_fields(
       config::parse_yaml(read_file(file, 1 << 26), file.string()),
@@ -108,7 +108,8 @@ TrainedRun open_trained_run(const Families& families, const std::string& runs,
                  .inputs = read_inputs(folder),
                  .model = nullptr,
                  .checkpoint = info_of(found)};
-  run.model = build_model(families, run.recipe, run.inputs.task(), model::InitialWeights(0));
+  run.model = build_model(families, run.recipe, model_task(run.inputs, families.tasks),
+                          model::InitialWeights(0));
   NamedTensors tensors = run.model->parameters();
   for (const auto& buffer : run.model->buffers()) tensors.push_back(buffer);
   train::CheckpointStore(folder / kCheckpoints).load_model(run.checkpoint, tensors);

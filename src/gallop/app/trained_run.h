@@ -16,7 +16,7 @@ namespace gallop::app {
 struct TrainedRun {
   fs::path folder;
   ResolvedRecipe recipe;
-  RunInputs inputs;
+  data::Signature inputs;
   std::unique_ptr<model::Model> model;
   train::CheckpointInfo checkpoint;
 
@@ -26,8 +26,8 @@ struct TrainedRun {
 };
 
 /// Keeps what the run's model expects in its folder, and reads it.
-void write_inputs(const fs::path& folder, RunInputs inputs);
-RunInputs read_inputs(const fs::path& folder);
+void write_inputs(const fs::path& folder, data::Signature inputs);
+data::Signature read_inputs(const fs::path& folder);
 bool has_inputs(const fs::path& folder);
 
 /// The folders of the checkpoints that `name` means: a run by its path or by its name under `runs`,

@@ -80,7 +80,7 @@ class PreparedRun final : public TrainingRun {
         .version = GALLOP_VERSION, .hardware = prepared_.hardware(), .started = track::utc_now()};
     info.command_line = read_command_line();
     info.processes = context_.size();
-    for (const auto& file : data().parts->files) {
+    for (const auto& file : data().files) {
       std::error_code ignored;
       info.data_files.push_back({fs::absolute(file).lexically_normal().string(),
                                  static_cast<int64_t>(fs::file_size(file, ignored))});
@@ -96,7 +96,7 @@ class PreparedRun final : public TrainingRun {
     if (prepared_.resolved().is_auto("optimizer", "lr") && plan.checkpoint) {
       throw UsageError("optimizer.lr: 'auto' cannot be resolved when resuming; give a number");
     }
-    changed_data_ = check_data(folder, data().parts->files, allow_changed_data_);
+    changed_data_ = check_data(folder, data().files, allow_changed_data_);
   }
 
   // Takes the checkpoint of a run that continues, with all that can be wrong with that. `plan`: of
@@ -194,7 +194,7 @@ class PreparedRun final : public TrainingRun {
                             plot::to_svg(batch_curves(folder_->name(), *batch_), 2));
     }
     write_inputs(folder_->path(), prepared_.inputs());
-    track::write_data_listing(folder_->path(), track::list_data(data().parts->files));
+    track::write_data_listing(folder_->path(), track::list_data(data().files));
   }
 
   train::Outcome train(ConsoleStyle style, SignalGuard& signals) override {
@@ -238,7 +238,7 @@ class PreparedRun final : public TrainingRun {
       for (const std::string& line : data().notes) log->noted("data: " + line);
       if (!changed_options_.empty()) log->noted("options changed: " + changed_options_);
       if (!changed_data_.empty()) log->noted("data changed: " + changed_data_);
-      identity.emplace(path_, identity_question(data().parts->files, path_.parent_path(),
+      identity.emplace(path_, identity_question(data().files, path_.parent_path(),
                                                 newest ? newest->step : 0));
       if (mlflow_) pusher.emplace(path_, *mlflow_);
       console = make_console(style, labels());
@@ -310,17 +310,19 @@ class PreparedRun final : public TrainingRun {
   }
 
   Recipe& recipe() { return prepared_.recipe(); }
-  const data::TrainingData& data() const { return prepared_.data(); }
+  const data::DataModule& data() const { return prepared_.data(); }
 
   ConsoleLabels labels() {
     ConsoleLabels labels;
     labels.part = evaluation_part(data());
     labels.run_folder = path_.string();
-    if (data().is_text()) {
+    const data::Signature& signature = prepared_.inputs();
+    if (signature.is_text()) {
       labels.item = "tokens";
-      labels.items_per_sample = recipe().data.context;
+      labels.items_per_sample = signature.context;
     }
-    labels.classifies = !data().is_text();
+    if (signature.is_numbers()) labels.item = "rows";
+    labels.classifies = signature.task == "classification";
     return labels;
   }
 
@@ -383,16 +385,8 @@ class PreparedRun final : public TrainingRun {
     for (const auto& parameter : prepared_.model().parameters())
       parameters += parameter.tensor.numel();
     const std::string part = evaluation_part(data());
-    if (data().is_text()) {
-      fmt::print("data       {}: {} training windows of {} tokens, {} different tokens",
-                 recipe().data.reader.name(), format_count(data().train->size()),
-                 recipe().data.context, data().names.size());
-    } else {
-      fmt::print("data       {}: {} training images of {}x{}x{} in {} classes",
-                 recipe().data.reader.name(), format_count(data().train->size()),
-                 prepared_.inputs().channels, prepared_.inputs().height, prepared_.inputs().width,
-                 data().names.size());
-    }
+    fmt::print("data       {}: {}", recipe().data.module.name(),
+               describe_training_data(prepared_.inputs(), data().train->size()));
     fmt::print("{}\n", part.empty() ? std::string(", no part to evaluate on")
                                     : fmt::format("; evaluated on the {} part", part));
     fmt::print("model      {}, {} parameters\n", recipe().model.name(), format_count(parameters));

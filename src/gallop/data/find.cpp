@@ -104,6 +104,40 @@ fs::path find_user_data(const std::string& reader, const std::string& path) {
   throw DataError(fmt::format("data.path: none of these exists: {}", join_names(looked)));
 }
 
+namespace {
+
+// PART.ending under one of the part's names; empty where it is under none.
+fs::path part_file(const fs::path& folder, Part part, const std::string& ending) {
+  fs::path found;
+  for (const std::string& word : part_words(part)) {
+    const fs::path path = folder / (word + ending);
+    std::error_code ignored;
+    if (!fs::is_regular_file(path, ignored)) continue;
+    if (!found.empty()) {
+      throw DataError(fmt::format("{}: {} and {} both name the {} part; keep one of them",
+                                  printable(folder.string()), found.filename().string(),
+                                  path.filename().string(), kPartNames[static_cast<size_t>(part)]));
+    }
+    found = path;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::array<fs::path, kParts> find_part_files(const std::string& reader, const std::string& path,
+                                             const std::string& ending) {
+  const fs::path root = find_user_data(reader, path);
+  std::error_code ignored;
+  if (!fs::is_directory(root, ignored)) return {root, {}, {}};
+  std::array<fs::path, kParts> files;
+  for (size_t i = 0; i < kParts; ++i) files[i] = part_file(root, static_cast<Part>(i), ending);
+  if (!files[0].empty()) return files;
+  throw DataError(fmt::format(
+      "{}: has no train{} (beside it, val{} and test{} are read); or set data.path to a file",
+      printable(root.string()), ending, ending, ending));
+}
+
 std::string absolute_data_path(const std::string& given) {
   if (given.empty() || given.starts_with("~/") || fs::path(given).is_absolute()) return given;
   std::string path = given;

@@ -25,11 +25,6 @@ constexpr int64_t kMeasuredImages = 10'000;
 constexpr int64_t kMeasuredLargeImages = 2'000;
 constexpr int64_t kLargePixels = int64_t{128} * 128;
 
-/// Means and deviations to normalize by.
-struct Normalization {
-  std::vector<double> mean, deviation;
-};
-
 // What tells one state of the files from another: names, sizes and times of change.
 std::string identity_of(const DataConfig& config, const ImageParts& parts, const OpenOptions& options) {
   std::string identity = config.module.name();
@@ -42,39 +37,6 @@ std::string identity_of(const DataConfig& config, const ImageParts& parts, const
     identity += fmt::format("\n{} {} {}", file, size, changed);
   }
   return identity;
-}
-
-Normalization normalization_of(const DataConfig& config, const ImageSet& images,
-                               const ImageShape& shape, const std::string& identity,
-                               const OpenOptions& options) {
-  const auto count = static_cast<size_t>(shape.channels);
-  if (!config.mean.empty() || !config.deviation.empty()) {
-    if (config.mean.size() != count || config.deviation.size() != count) {
-      throw UsageError(fmt::format(
-          "data.mean and data.std must have one number for each of the {} channels, not {} and {}",
-          shape.channels, config.mean.size(), config.deviation.size()));
-    }
-    return {config.mean, config.deviation};
-  }
-  if (config.normalize == "none") {
-    return {std::vector<double>(count, 0), std::vector<double>(count, 1)};
-  }
-  if (config.normalize == "imagenet") {
-    if (shape.channels != 3) {
-      throw UsageError("data.normalize=imagenet is for color images, and these are gray");
-    }
-    return {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
-  }
-  const bool is_large = int64_t{shape.height} * shape.width > kLargePixels;
-  const auto statistics =
-      cached_statistics(images,
-                        {.channels = shape.channels,
-                         .min_side = static_cast<int>(config.image_size),
-                         .max_images = is_large ? kMeasuredLargeImages : kMeasuredImages,
-                         .skip_broken = config.on_error == "skip",
-                         .threads = std::max(1, loader_threads(config, options.cores))},
-                        identity, options.cache_folder);
-  return {statistics.means(), statistics.deviations()};
 }
 
 /// An image data set with all that its samples read.
@@ -222,6 +184,39 @@ class ImageModuleBuilder {
 };
 
 }  // namespace
+
+Normalization normalization_of(const DataConfig& config, const ImageSet& images,
+                               const ImageShape& shape, const std::string& identity,
+                               const OpenOptions& options) {
+  const auto count = static_cast<size_t>(shape.channels);
+  if (!config.mean.empty() || !config.deviation.empty()) {
+    if (config.mean.size() != count || config.deviation.size() != count) {
+      throw UsageError(fmt::format(
+          "data.mean and data.std must have one number for each of the {} channels, not {} and {}",
+          shape.channels, config.mean.size(), config.deviation.size()));
+    }
+    return {config.mean, config.deviation};
+  }
+  if (config.normalize == "none") {
+    return {std::vector<double>(count, 0), std::vector<double>(count, 1)};
+  }
+  if (config.normalize == "imagenet") {
+    if (shape.channels != 3) {
+      throw UsageError("data.normalize=imagenet is for color images, and these are gray");
+    }
+    return {{0.485, 0.456, 0.406}, {0.229, 0.224, 0.225}};
+  }
+  const bool is_large = int64_t{shape.height} * shape.width > kLargePixels;
+  const auto statistics =
+      cached_statistics(images,
+                        {.channels = shape.channels,
+                         .min_side = static_cast<int>(config.image_size),
+                         .max_images = is_large ? kMeasuredLargeImages : kMeasuredImages,
+                         .skip_broken = config.on_error == "skip",
+                         .threads = std::max(1, loader_threads(config, options.cores))},
+                        identity, options.cache_folder);
+  return {statistics.means(), statistics.deviations()};
+}
 
 std::unique_ptr<DataModule> make_image_module(std::unique_ptr<ImageParts> parts,
                                               const DataContext& context) {

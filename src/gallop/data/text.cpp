@@ -77,39 +77,6 @@ std::vector<char> find_characters(const std::vector<NamedText>& texts) {
   return occurs;
 }
 
-std::string missing_reason(const fs::path& folder) {
-  return fmt::format(
-      "{}: has no train.txt (beside it, val.txt and test.txt are read); or set data.path to a file",
-      printable(folder.string()));
-}
-
-// PART.txt under one of the part's names; empty where it is under none.
-fs::path part_file(const fs::path& folder, Part part) {
-  fs::path found;
-  for (const std::string& word : part_words(part)) {
-    const fs::path path = folder / (word + ".txt");
-    std::error_code ignored;
-    if (!fs::is_regular_file(path, ignored)) continue;
-    if (!found.empty()) {
-      throw DataError(fmt::format("{}: {} and {} both name the {} part; keep one of them",
-                                  printable(folder.string()), found.filename().string(),
-                                  path.filename().string(), kPartNames[static_cast<size_t>(part)]));
-    }
-    found = path;
-  }
-  return found;
-}
-
-std::array<fs::path, kParts> find_texts(const std::string& path) {
-  const fs::path root = find_user_data("text", path);
-  std::error_code ignored;
-  if (!fs::is_directory(root, ignored)) return {root, {}, {}};
-  std::array<fs::path, kParts> files;
-  for (size_t i = 0; i < kParts; ++i) files[i] = part_file(root, static_cast<Part>(i));
-  if (files[0].empty()) throw DataError(missing_reason(root));
-  return files;
-}
-
 // Tokens of all texts, then how many each has and the vocabulary, then where that begins.
 Bytes pack(const std::vector<std::unique_ptr<TextSet>>& sets) {
   std::string rest;
@@ -193,7 +160,7 @@ void visit(config::Visitor& visitor, TextConfig& config) {
 }
 
 std::unique_ptr<TextParts> read_text(const TextConfig& config, const ReadContext& context) {
-  const auto paths = find_texts(context.path);
+  const auto paths = find_part_files("text", context.path, ".txt");
   auto parts = std::make_unique<TextParts>();
   std::vector<MappedFile> files;
   std::vector<NamedText> texts;

@@ -44,11 +44,12 @@ int64_t inner_width(const GptConfig& config) {
   return (config.width * 8 / 3 + 63) / 64 * 64;
 }
 
-TransformerLayer::Options layer_options(const GptConfig& config, double stochastic_depth) {
+TransformerLayer::Options layer_options(const GptConfig& config, bool causal,
+                                        double stochastic_depth) {
   return {.norm = norm_options(config),
           .attention = {.width = config.width,
                         .heads = config.heads,
-                        .causal = true,
+                        .causal = causal,
                         .bias = config.bias,
                         .rotary = config.positions == "rotary",
                         .dropout = config.dropout,
@@ -78,7 +79,7 @@ class Gpt final : public Network {
     const auto body = register_module("transformer", std::make_shared<Group>());
     tokens_ = body->register_module(
         "wte",
-        std::make_shared<Embedding>(init, Embedding::Options{task.classes, config.width, kStd}));
+        std::make_shared<Embedding>(init, Embedding::Options{task.tokens(), config.width, kStd}));
     if (config.positions == "learned") {
       positions_ = body->register_module(
           "wpe",
@@ -89,7 +90,7 @@ class Gpt final : public Network {
     for (const double rate : rates) {
       layers_.push_back(list->register_module(
           std::to_string(layers_.size()),
-          std::make_shared<TransformerLayer>(init, layer_options(config, rate))));
+          std::make_shared<TransformerLayer>(init, layer_options(config, !task.bidirectional, rate))));
     }
     norm_ = body->register_module("ln_f", std::make_shared<Norm>(init, norm_options(config)));
     if (!config.tied) {
@@ -165,6 +166,9 @@ void visit(config::Visitor& visitor, GptConfig& config) {
 
 std::unique_ptr<Model> make_gpt(const GptConfig& config, const Task& task, InitialWeights weights) {
   require_text(task, "gpt");
+  require(!config.tied || task.tokens() == task.classes,
+          "gpt: with tied weights outputs are tokens, but the task has " +
+              std::to_string(task.classes) + " classes; set model.tied to false");
   require(config.layers > 0 && config.width > 0 && config.heads > 0,
           "gpt: layers, width and heads must be positive");
   require_heads(config.width, config.heads, "gpt");

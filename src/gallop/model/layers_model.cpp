@@ -56,6 +56,7 @@ class Layers final : public Network {
 };
 
 Shape input_of(const Task& task) {
+  if (task.kind == Task::Kind::kNumbers) return {.sizes = {task.features}};
   if (task.kind == Task::Kind::kText) {
     return {.kind = Shape::Kind::kTokens, .sizes = {task.context}};
   }
@@ -63,10 +64,11 @@ Shape input_of(const Task& task) {
 }
 
 Shape output_of(const Task& task) {
+  if (!task.is_per_element()) return {.kind = Shape::Kind::kVector, .sizes = {task.classes}};
   if (task.kind == Task::Kind::kText) {
     return {.kind = Shape::Kind::kSequence, .sizes = {task.context, task.classes}};
   }
-  return {.kind = Shape::Kind::kVector, .sizes = {task.classes}};
+  return {.kind = Shape::Kind::kImage, .sizes = {task.classes, task.height, task.width}};
 }
 
 }  // namespace
@@ -87,17 +89,14 @@ void visit(config::Visitor& visitor, LayersConfig& config) {
 
 std::unique_ptr<Model> make_layers(const LayersConfig& config, const Task& task,
                                    InitialWeights weights) {
-  if (task.kind == Task::Kind::kText) {
-    require_text(task, "layers");
-  } else {
-    require_images(task, "layers");
-  }
+  require(task.classes > 0, "model 'layers' needs at least one output");
   Initializer initializer(weights);
   LayerContext context{.initializer = initializer,
                        .shape = input_of(task),
                        .path = "model.layers",
                        .classes = task.classes,
-                       .causal = task.kind == Task::Kind::kText,
+                       .tokens = task.tokens(),
+                       .causal = task.kind == Task::Kind::kText && !task.bidirectional,
                        .is_head = true,
                        .conv_init = parse_init(config.conv_init),
                        .linear_init = parse_init(config.linear_init)};

@@ -10,6 +10,8 @@ namespace gallop::model {
 
 namespace {
 
+bool is_of_numbers(const Task& task) { return task.kind == Task::Kind::kNumbers; }
+
 class Mlp final : public Network {
  public:
   Mlp(const MlpConfig& config, const Task& task, InitialWeights weights)
@@ -21,7 +23,7 @@ class Mlp final : public Network {
     const auto list = register_module("layers", std::make_shared<List>());
     auto sizes = config.hidden;
     sizes.push_back(task.classes);
-    int64_t in = task.channels * task.height * task.width;
+    int64_t in = is_of_numbers(task) ? task.features : task.channels * task.height * task.width;
     for (size_t i = 0; i < sizes.size(); ++i) {
       layers_.push_back(std::make_shared<Linear>(
           initializer,
@@ -76,7 +78,12 @@ void visit(config::Visitor& visitor, MlpConfig& config) {
 }
 
 std::unique_ptr<Model> make_mlp(const MlpConfig& config, const Task& task, InitialWeights weights) {
-  require_images(task, "mlp");
+  if (is_of_numbers(task)) {
+    require(task.features > 0 && task.classes > 0,
+            "mlp: the data need at least one input and one output");
+  } else {
+    require_images(task, "mlp");
+  }
   for (const int64_t size : config.hidden) {
     require(size > 0,
             "mlp: a hidden layer needs at least one output, but got " + std::to_string(size));

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -14,13 +15,21 @@ namespace gallop::model {
 
 /// What the data look like to a model.
 struct Task {
-  enum class Kind { kImages, kText };
+  enum class Kind { kImages, kText, kNumbers };
   Kind kind = Kind::kImages;
   int64_t channels = 0;  ///< Images: channels, height and width of one input.
   int64_t height = 0;
   int64_t width = 0;
-  int64_t classes = 0;  ///< Images: number of labels. Text: size of the vocabulary.
-  int64_t context = 0;  ///< Text: tokens in one input.
+  int64_t classes = 0;     ///< Outputs for each target: classes, labels, numbers, or tokens.
+  int64_t context = 0;     ///< Text: tokens in one input.
+  int64_t vocabulary = 0;  ///< Text: how many different tokens; 0: as `classes`.
+  int64_t features = 0;    ///< Numbers in one input.
+  /// An output for each token or pixel; by default of text, and not of images or numbers.
+  std::optional<bool> per_element{};
+  bool bidirectional = false;  ///< Text: an output may depend on later tokens.
+
+  bool is_per_element() const { return per_element.value_or(kind == Kind::kText); }
+  int64_t tokens() const { return vocabulary > 0 ? vocabulary : classes; }
 };
 
 /// A model to train. Its parameters require gradients; its code knows no rank, precision or loss.
@@ -28,8 +37,9 @@ class Model {
  public:
   virtual ~Model() = default;
 
-  /// Images: input float [N, C, H, W] to logits [N, classes].
-  /// Text: input int64 [N, T], T at most the context, to logits [N, T, classes].
+  /// Images: input float [N, C, H, W]. Text: input int64 [N, T], T at most the context. Numbers:
+  /// input float [N, features]. To outputs [N, classes], or where the task has one for each element
+  /// [N, classes, H, W] and [N, T, classes].
   virtual at::Tensor forward(const at::Tensor& input) = 0;
   /// The same with the last product left to the loss, for models of large vocabularies.
   virtual Output forward_to_head(const at::Tensor& input) { return {forward(input)}; }

@@ -91,7 +91,13 @@ void require_stochastic_depth(double last, int64_t blocks, const std::string& mo
 
 void require_images(const Task& task, const std::string& model) {
   require(task.kind == Task::Kind::kImages,
-          "model '" + model + "' takes images, but the data are text; take model 'gpt'");
+          "model '" + model + "' takes images, but the data are " +
+              (task.kind == Task::Kind::kText ? "text; take model 'gpt'"
+                                              : "numbers; take model 'mlp'"));
+  require(!task.is_per_element(),
+          "model '" + model +
+              "' has one output for an image, but the task needs one for each pixel; take model "
+              "'layers', such as the U-Net in examples/models/unet.yaml");
   require(task.channels > 0 && task.height > 0 && task.width > 0,
           "model '" + model + "' needs the size of one image, but got " +
               std::to_string(task.channels) + "x" + std::to_string(task.height) + "x" +
@@ -102,7 +108,13 @@ void require_images(const Task& task, const std::string& model) {
 void require_text(const Task& task, const std::string& model) {
   require(
       task.kind == Task::Kind::kText,
-      "model '" + model + "' takes text, but the data are images; take 'resnet', 'vit' or 'mlp'");
+      "model '" + model + "' takes text, but the data are " +
+          (task.kind == Task::Kind::kImages ? "images; take 'resnet', 'vit' or 'mlp'"
+                                            : "numbers; take model 'mlp'"));
+  require(task.is_per_element(),
+          "model '" + model +
+              "' has an output for each token, but the task needs one for a text; take model "
+              "'layers'");
   require(task.context > 0 && task.classes > 0,
           "model '" + model + "' needs a context and a vocabulary of at least 1, but got " +
               std::to_string(task.context) + " and " + std::to_string(task.classes));

@@ -35,7 +35,7 @@ class Network : public torch::nn::Module {
 std::unique_ptr<Model> make_model(std::shared_ptr<Network> network);
 
 /// Throw UsageError where `task` is not of this kind or lacks a size; `model` is named in the
-/// message.
+/// message. Images with one output each, text with one for each token.
 void require_images(const Task& task, const std::string& model);
 void require_text(const Task& task, const std::string& model);
 /// Throws UsageError where samples may skip blocks, up to a share `last`, of which there is but

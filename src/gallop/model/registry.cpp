@@ -10,13 +10,13 @@ namespace gallop::model {
 
 ModelRegistry built_in_models() {
   ModelRegistry registry("model");
-  registry.add("mlp", "fully connected layers over flattened images", make_mlp)
+  registry.add("mlp", "fully connected layers over numbers or flattened images", make_mlp)
       .add("resnet", "residual network, CIFAR form (6n+2) or ImageNet form (18, 34, 50)",
            make_resnet)
       .add("airbench", "whitened patches and a few wide stages, for short training of small images",
            make_airbench)
       .add("vit", "vision transformer over square patches", make_vit)
-      .add("gpt", "decoder of text as GPT-2", make_gpt)
+      .add("gpt", "transformer over text as GPT-2; masked-lm makes it bidirectional", make_gpt)
       .add("layers", "layers that the recipe lists", make_layers);
   return registry;
 }

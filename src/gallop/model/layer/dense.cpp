@@ -113,7 +113,7 @@ std::unique_ptr<Layer> make_embedding(const EmbeddingConfig& config, LayerContex
   context.require(config.width > 0, "needs width, the embedding dimension");
   auto layer = std::make_unique<EmbeddingLayer>(
       context.initializer,
-      Embedding::Options{.count = context.classes, .width = config.width, .std = config.std});
+      Embedding::Options{.count = context.tokens, .width = config.width, .std = config.std});
   context.shape = {.kind = Shape::Kind::kSequence,
                    .sizes = {context.shape.sizes.front(), config.width}};
   return layer;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -100,6 +101,12 @@ LossRegistry built_in_losses();
 /// not have it.
 std::shared_ptr<const Loss> build_loss(const LossRegistry& losses, const config::Component& chosen,
                                        const LossContext& context);
+
+/// What evaluations report: null for cross-entropy, of which they have the plain one.
+inline std::shared_ptr<const Loss> evaluation_loss(std::shared_ptr<const Loss> loss,
+                                                   const config::Component& chosen) {
+  return chosen.name() == "cross-entropy" ? nullptr : std::move(loss);
+}
 
 /// Cross-entropy of class or soft labels: what a step minimizes unless it is given another loss.
 std::shared_ptr<const Loss> cross_entropy_loss(double label_smoothing = 0);

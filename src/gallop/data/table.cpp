@@ -1,0 +1,448 @@
+#include "gallop/data/table.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/data/data_config.h"
+#include "gallop/data/find.h"
+#include "gallop/data/skips.h"
+
+namespace gallop::data {
+
+namespace {
+
+constexpr int64_t kMaxFileBytes = int64_t{1} << 34;
+
+/// Where columns stand in a line.
+struct Columns {
+  std::vector<std::string> features, targets;
+  std::vector<size_t> feature_places, target_places;  ///< No places: the file has no targets.
+};
+
+/// A file's rows as they are written.
+struct Rows {
+  std::string file;
+  std::vector<float> features;       ///< [rows, columns]
+  std::vector<std::string> targets;  ///< [rows, targets]
+  std::vector<int64_t> lines;        ///< Of the file, from 1.
+
+  int64_t size() const { return static_cast<int64_t>(lines.size()); }
+};
+
+std::optional<float> number_of(std::string_view text) {
+  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+  float value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return {};
+  return value;
+}
+
+char separator_of(const std::string& text) {
+  if (text == "tab" || text == "\\t") return '\t';
+  if (text.size() == 1 && text != "\"" && text != "\n") return text.front();
+  throw UsageError(fmt::format(
+      "data.separator is '{}', and must be one character, or tab", printable(text)));
+}
+
+std::string_view without_bom(std::string_view text) {
+  constexpr std::string_view kBom = "\xEF\xBB\xBF";
+  return text.starts_with(kBom) ? text.substr(kBom.size()) : text;
+}
+
+std::vector<std::string> header_of(std::string_view& text, char separator,
+                                   const std::string& file) {
+  const std::vector<std::string> names = csv_fields(text, separator);
+  std::set<std::string> seen;
+  for (const std::string& name : names) {
+    if (name.empty()) throw DataError(fmt::format("{}:1: a column has no name", printable(file)));
+    if (seen.insert(name).second) continue;
+    throw DataError(
+        fmt::format("{}:1: two columns are named '{}'", printable(file), printable(name)));
+  }
+  return names;
+}
+
+size_t place_of(const std::vector<std::string>& header, const std::string& name,
+                const std::string& file) {
+  const auto found = std::find(header.begin(), header.end(), name);
+  if (found != header.end()) return static_cast<size_t>(found - header.begin());
+  const std::string nearest = nearest_name(name, header);
+  throw DataError(fmt::format("{}: has no column '{}'{} Its columns: {}", printable(file),
+                              printable(name),
+                              nearest.empty() ? "." : "; did you mean '" + nearest + "'?",
+                              printable(join_names(header, "and"))));
+}
+
+Columns choose_columns(const TableConfig& config, const std::vector<std::string>& header,
+                       const std::string& file) {
+  Columns columns;
+  columns.targets = config.targets;
+  for (const std::string& name : config.ignore) place_of(header, name, file);
+  const auto is_in = [](const std::vector<std::string>& list, const std::string& name) {
+    return std::find(list.begin(), list.end(), name) != list.end();
+  };
+  if (columns.targets.empty()) columns.targets.push_back(header.back());
+  for (const std::string& name : columns.targets) {
+    columns.target_places.push_back(place_of(header, name, file));
+  }
+  for (size_t i = 0; i < header.size(); ++i) {
+    if (is_in(columns.targets, header[i]) || is_in(config.ignore, header[i])) continue;
+    columns.features.push_back(header[i]);
+    columns.feature_places.push_back(i);
+  }
+  if (columns.features.empty()) {
+    throw DataError(fmt::format("{}: has no column besides the targets", printable(file)));
+  }
+  return columns;
+}
+
+/// The same columns in another file.
+Columns find_columns(const Columns& known, const std::vector<std::string>& header,
+                     const std::string& file) {
+  Columns columns{.features = known.features,
+                  .targets = known.targets,
+                  .feature_places = {},
+                  .target_places = {}};
+  for (const auto& name : known.features) {
+    columns.feature_places.push_back(place_of(header, name, file));
+  }
+  for (const auto& name : known.targets) {
+    columns.target_places.push_back(place_of(header, name, file));
+  }
+  return columns;
+}
+
+Rows read_rows(std::string_view text, char separator, size_t width, const Columns& columns,
+               const std::string& file, SkipPolicy& skips) {
+  Rows rows;
+  rows.file = file;
+  int64_t line = 1;
+  while (!text.empty()) {
+    const std::string_view before = text;
+    const std::vector<std::string> fields = csv_fields(text, separator);
+    line += 1;
+    const int64_t begin = line;
+    line += std::count(before.begin(), before.end() - static_cast<ptrdiff_t>(text.size()), '\n') - 1;
+    line = std::max(line, begin);
+    if (fields.size() == 1 && fields.front().empty()) continue;
+    const auto refuse = [&](const std::string& reason, const std::string& what) {
+      skips.add(reason, fmt::format("{}:{}: {}", printable(file), begin, what));
+    };
+    if (fields.size() != width) {
+      refuse("line with another number of fields",
+             fmt::format("{} fields, but the first line has {}", fields.size(), width));
+      continue;
+    }
+    std::vector<float> values;
+    for (size_t i = 0; i < columns.feature_places.size(); ++i) {
+      const std::string& field = fields[columns.feature_places[i]];
+      if (const auto value = number_of(field)) {
+        values.push_back(*value);
+        continue;
+      }
+      refuse("value that is no number",
+             fmt::format("column '{}' is '{}', which is no number; name the column in data.ignore, "
+                         "or leave such rows out with data.on_error: skip",
+                         printable(columns.features[i]), printable(field)));
+      break;
+    }
+    if (values.size() != columns.feature_places.size()) continue;
+    rows.features.insert(rows.features.end(), values.begin(), values.end());
+    for (const size_t place : columns.target_places) rows.targets.push_back(fields[place]);
+    rows.lines.push_back(begin);
+  }
+  if (rows.size() == 0) throw DataError(fmt::format("{}: has no rows", printable(file)));
+  return rows;
+}
+
+std::string read_table(const std::string& file) {
+  std::string text = read_file(file, kMaxFileBytes);
+  if (without_bom(text).empty()) throw DataError(printable(file) + ": the file is empty");
+  return text;
+}
+
+/// How target texts become a row.
+class Targets {
+ public:
+  Targets(std::string task, std::vector<std::string> classes, size_t columns)
+      : task_(std::move(task)), classes_(std::move(classes)), columns_(columns) {
+    for (size_t i = 0; i < classes_.size(); ++i) labels_[classes_[i]] = static_cast<int64_t>(i);
+  }
+
+  bool is_class() const { return task_ == "classification"; }
+  RowShape shape() const {
+    if (is_class()) return {.sizes = {}, .dtype = c10::ScalarType::Long};
+    return {.sizes = {static_cast<int64_t>(columns_)}};
+  }
+  size_t columns() const { return columns_; }
+
+  /// Empty where all is well, else what is wrong.
+  std::string write(const std::string* texts, std::vector<float>& values,
+                    std::vector<int64_t>& labels) const {
+    if (is_class()) {
+      const auto found = labels_.find(*texts);
+      if (found == labels_.end()) {
+        return fmt::format("class '{}' does not occur in the training part", printable(*texts));
+      }
+      labels.push_back(found->second);
+      return {};
+    }
+    std::vector<float> row;
+    for (size_t i = 0; i < columns_; ++i) {
+      const auto value = number_of(texts[i]);
+      if (!value) return fmt::format("target '{}' is no number", printable(texts[i]));
+      if (task_ == "multi-label" && *value != 0 && *value != 1) {
+        return fmt::format("label '{}' is neither 0 nor 1", printable(texts[i]));
+      }
+      row.push_back(*value);
+    }
+    values.insert(values.end(), row.begin(), row.end());
+    return {};
+  }
+
+ private:
+  std::string task_;
+  std::vector<std::string> classes_;
+  size_t columns_;
+  std::map<std::string, int64_t> labels_;
+};
+
+struct Scaling {
+  std::vector<double> mean, deviation;
+};
+
+/// Rows of a table as training samples.
+class TableSamples final : public Samples {
+ public:
+  TableSamples(Rows rows, const Scaling& scaling, const Targets& targets, SkipPolicy* skips)
+      : Samples({{.name = "features",
+                  .shape = {.sizes = {static_cast<int64_t>(scaling.mean.size())}}},
+                 {.name = "target", .shape = targets.shape()}}),
+        file_(std::move(rows.file)),
+        columns_(scaling.mean.size()),
+        target_columns_(targets.columns()),
+        is_class_(targets.is_class()) {
+    for (int64_t i = 0; i < rows.size(); ++i) {
+      const auto row = static_cast<size_t>(i);
+      if (skips != nullptr) {
+        const std::string wrong =
+            targets.write(rows.targets.data() + row * target_columns_, values_, labels_);
+        if (!wrong.empty()) {
+          skips->add("invalid target",
+                     fmt::format("{}:{}: {}", printable(file_), rows.lines[row], wrong));
+          continue;
+        }
+      }
+      for (size_t c = 0; c < columns_; ++c) {
+        const double value = rows.features[row * columns_ + c];
+        features_.push_back(static_cast<float>((value - scaling.mean[c]) / scaling.deviation[c]));
+      }
+      lines_.push_back(rows.lines[row]);
+    }
+    if (lines_.empty()) throw DataError(printable(file_) + ": has no row with a valid target");
+  }
+
+  int64_t size() const override { return static_cast<int64_t>(lines_.size()); }
+  bool every_target_counts() const override { return is_class_; }
+  std::string describe(int64_t index) const override {
+    return fmt::format("{}:{}", file_, lines_[static_cast<size_t>(index)]);
+  }
+
+  bool fill(int64_t index, int64_t /*epoch*/, const SampleRow& row, Scratch&) const override {
+    const auto i = static_cast<size_t>(index);
+    std::copy_n(features_.begin() + static_cast<ptrdiff_t>(i * columns_), columns_,
+                row.as<float>(0));
+    if (is_class_) {
+      *row.as<int64_t>(1) = labels_.empty() ? 0 : labels_[i];
+    } else if (values_.empty()) {
+      std::fill_n(row.as<float>(1), target_columns_, 0.0F);
+    } else {
+      std::copy_n(values_.begin() + static_cast<ptrdiff_t>(i * target_columns_), target_columns_,
+                  row.as<float>(1));
+    }
+    return true;
+  }
+
+ private:
+  std::string file_;
+  size_t columns_, target_columns_;
+  bool is_class_;
+  std::vector<float> features_, values_;
+  std::vector<int64_t> labels_, lines_;
+};
+
+Scaling scaling_of(const Rows& rows, size_t columns, const DataConfig& config) {
+  if (!config.mean.empty() || !config.deviation.empty()) {
+    if (config.mean.size() != columns || config.deviation.size() != columns) {
+      throw UsageError(fmt::format(
+          "data.mean and data.std must have one number for each of the {} columns, not {} and {}",
+          columns, config.mean.size(), config.deviation.size()));
+    }
+    return {config.mean, config.deviation};
+  }
+  Scaling scaling{std::vector<double>(columns, 0), std::vector<double>(columns, 1)};
+  if (config.normalize == "none") return scaling;
+  if (config.normalize != "data") {
+    throw UsageError("data.normalize=imagenet is for images, and these data are a table");
+  }
+  const auto count = static_cast<double>(rows.size());
+  for (size_t c = 0; c < columns; ++c) {
+    double sum = 0, squares = 0;
+    for (size_t i = c; i < rows.features.size(); i += columns) sum += rows.features[i];
+    const double mean = sum / count;
+    for (size_t i = c; i < rows.features.size(); i += columns) {
+      squares += (rows.features[i] - mean) * (rows.features[i] - mean);
+    }
+    scaling.mean[c] = mean;
+    // A constant column stays 0.
+    if (squares > 0) scaling.deviation[c] = std::sqrt(squares / count);
+  }
+  return scaling;
+}
+
+std::string natural_task(const Rows& rows, size_t targets) {
+  const auto is_number = [](const std::string& text) { return number_of(text).has_value(); };
+  const auto is_binary = [](const std::string& text) {
+    const auto value = number_of(text);
+    return value && (*value == 0 || *value == 1);
+  };
+  const auto all = [&](const auto& test) {
+    return std::all_of(rows.targets.begin(), rows.targets.end(), test);
+  };
+  if (targets == 1) return all(is_number) ? "regression" : "classification";
+  return all(is_binary) ? "multi-label" : "regression";
+}
+
+/// In their order: numbers by value, else by text.
+std::vector<std::string> classes_of(const Rows& rows) {
+  const std::set<std::string> distinct(rows.targets.begin(), rows.targets.end());
+  std::vector<std::string> classes(distinct.begin(), distinct.end());
+  std::stable_sort(classes.begin(), classes.end(), [](const auto& a, const auto& b) {
+    const auto first = number_of(a), second = number_of(b);
+    if (first && second) return *first < *second;
+    return first.has_value() && !second.has_value();
+  });
+  return classes;
+}
+
+}  // namespace
+
+void visit(config::Visitor& visitor, TableConfig& config) {
+  visitor.field({.name = "targets", .help = "columns to predict; none: the last one"},
+                config.targets);
+  visitor.field({.name = "ignore", .help = "columns that are not read, such as ids"},
+                config.ignore);
+  visitor.field({.name = "separator", .help = "what separates fields: one character, or tab"},
+                config.separator);
+}
+
+std::vector<std::string> csv_fields(std::string_view& text, char separator) {
+  std::vector<std::string> fields(1);
+  size_t at = 0;
+  bool is_quoted = false;
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (is_quoted) {
+      if (c != '"') {
+        fields.back() += c;
+      } else if (at + 1 < text.size() && text[at + 1] == '"') {
+        fields.back() += c;
+        ++at;
+      } else {
+        is_quoted = false;
+      }
+    } else if (c == '"' && fields.back().empty()) {
+      is_quoted = true;
+    } else if (c == separator) {
+      fields.emplace_back();
+    } else if (c == '\n') {
+      ++at;
+      break;
+    } else if (c != '\r' || (at + 1 < text.size() && text[at + 1] != '\n')) {
+      fields.back() += c;
+    }
+  }
+  text.remove_prefix(at);
+  return fields;
+}
+
+std::unique_ptr<DataModule> open_table(const TableConfig& config, const DataContext& context) {
+  if (!context.config.augment.items.empty()) {
+    throw UsageError("data.augment is for images, and this data set is a table");
+  }
+  const char separator = separator_of(config.separator);
+  const auto paths = find_part_files("csv", context.config.path, ".csv");
+  SkipPolicy skips(context.config.on_error == "skip");
+  auto module = std::make_unique<DataModule>();
+  Columns columns;
+  std::array<std::optional<Rows>, kParts> parts;
+  for (size_t i = 0; i < kParts; ++i) {
+    if (paths[i].empty()) continue;
+    const std::string file = paths[i].string(), content = read_table(file);
+    module->files.push_back(file);
+    std::string_view text = without_bom(content);
+    const std::vector<std::string> header = header_of(text, separator, file);
+    columns = i == 0 ? choose_columns(config, header, file) : find_columns(columns, header, file);
+    parts[i] = read_rows(text, separator, header.size(), columns, file, skips);
+  }
+  const Rows& train = *parts[0];
+  Signature& signature = module->signature;
+  signature.kind = "numbers";
+  const std::string natural = natural_task(train, columns.targets.size());
+  std::vector<std::string> tasks = {natural};
+  for (const char* task : {"regression", "classification", "multi-label"}) {
+    if (natural != task) tasks.emplace_back(task);
+  }
+  signature.task = choose_task(context.config, tasks);
+  if (signature.task == "classification" && columns.targets.size() != 1) {
+    throw UsageError(fmt::format(
+        "data.task: classification predicts one column, but data.targets names {}",
+        columns.targets.size()));
+  }
+  const Scaling scaling = scaling_of(train, columns.features.size(), context.config);
+  signature.columns = columns.features;
+  signature.mean = scaling.mean;
+  signature.deviation = scaling.deviation;
+  if (signature.task == "classification") {
+    signature.classes = classes_of(train);
+  } else {
+    (signature.task == "multi-label" ? signature.classes : signature.targets) = columns.targets;
+  }
+  const Targets targets(signature.task, signature.classes, columns.targets.size());
+  std::unique_ptr<Samples>* const splits[] = {&module->train, &module->validation, &module->test};
+  for (size_t i = 0; i < kParts; ++i) {
+    if (!parts[i]) continue;
+    *splits[i] = std::make_unique<TableSamples>(std::move(*parts[i]), scaling, targets, &skips);
+  }
+  for (const SkipCount& skipped : skips.counts()) module->notes.push_back(describe(skipped));
+  return module;
+}
+
+std::unique_ptr<Samples> table_rows(const std::string& file, const std::string& separator,
+                                    const Signature& trained) {
+  const char character = separator_of(separator);
+  const std::string content = read_table(file);
+  std::string_view text = without_bom(content);
+  const std::vector<std::string> header = header_of(text, character, file);
+  const Columns columns =
+      find_columns({.features = trained.columns, .targets = {}, .feature_places = {},
+                    .target_places = {}},
+                   header, file);
+  SkipPolicy skips(/*skips=*/false);
+  Rows rows = read_rows(text, character, header.size(), columns, file, skips);
+  const auto outputs = static_cast<size_t>(trained.outputs());
+  const Targets targets(trained.task, trained.classes,
+                        trained.task == "classification" ? 1 : outputs);
+  return std::make_unique<TableSamples>(std::move(rows), Scaling{trained.mean, trained.deviation},
+                                        targets, nullptr);
+}
+
+}  // namespace gallop::data
