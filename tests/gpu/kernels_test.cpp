@@ -187,7 +187,7 @@ TEST_F(Gpu, UpdatesAreThoseOfTheCpu) {
 TEST_F(Gpu, AStepThatIsSkippedChangesNothing) {
   Parameters on_gpu = Parameters(kernel::update_rule("adamw"), 9).on(device_);
   const Parameters before = on_gpu.clone();
-  on_gpu.step.skip = there(at::full({}, std::numeric_limits<float>::quiet_NaN()));
+  on_gpu.step.found_inf = there(at::full({}, std::numeric_limits<float>::quiet_NaN()));
   kernel::update(on_gpu.step);
   on_gpu.expect_equal(before);
 }

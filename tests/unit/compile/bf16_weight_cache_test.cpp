@@ -56,7 +56,7 @@ struct Layer {
                       .indices = {0},
                       .steps = steps,
                       .lr = inputs[1],
-                      .skip = inputs[2]});
+                      .found_inf = inputs[2]});
     }
     return {back.sum()};
   }

@@ -96,7 +96,7 @@ TEST_P(CudaUpdate, IsThatOfTheCpu) {
       launcher_.reversed = step == 1;
       if (count == 7) {
         for (Parameters* both : {&on_gpu, &on_cpu})
-          both->step.divisor = both->step.skip = at::Tensor();
+          both->step.grad_scale = both->step.found_inf = at::Tensor();
       }
       const at::Tensor norm = kernel::update_on_gpu(launcher_, on_gpu.step);
       expect_same_norm(norm, kernel::update(on_cpu.step));
@@ -191,11 +191,11 @@ TEST_P(CudaUpdate, TakesOptionsThatVary) {
   Parameters fixed(GetParam(), 9), varied = fixed.clone();
   kernel::OptimizerStep& step = varied.step;
   for (size_t i = 0; i < step.options.size(); ++i) {
-    step.varied.push_back(at::full({}, step.options[i], at::kDouble));
+    step.scheduled.push_back(at::full({}, step.options[i], at::kDouble));
     step.scheduled_options.push_back(static_cast<int64_t>(i));
     step.options[i] = 0.125;  // Which does not count.
   }
-  step.varied.push_back(at::full({}, 0.01, at::kDouble));
+  step.scheduled.push_back(at::full({}, 0.01, at::kDouble));
   step.scheduled_options.push_back(kernel::kWeightDecayOption);
   for (double& decay : step.weight_decays) decay = decay == 0 ? 0 : kernel::kScheduledDecay;
   kernel::update_on_gpu(launcher_, fixed.step);
@@ -206,7 +206,7 @@ TEST_P(CudaUpdate, TakesOptionsThatVary) {
 TEST_P(CudaUpdate, ThatIsSkippedChangesNothingButTellsTheNorm) {
   Parameters on_gpu(GetParam(), 9);
   const Parameters before = on_gpu.clone();
-  on_gpu.step.skip = at::full({}, std::numeric_limits<float>::quiet_NaN());
+  on_gpu.step.found_inf = at::full({}, std::numeric_limits<float>::quiet_NaN());
   const at::Tensor norm = kernel::update_on_gpu(launcher_, on_gpu.step);
   expect_same_norm(norm, kernel::norm(before.step.gradients));
   on_gpu.expect_equal(before);

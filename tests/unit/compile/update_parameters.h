@@ -47,8 +47,8 @@ struct Parameters {
       step.running = at::rand({static_cast<int64_t>(count), rule.running}, at::kDouble);
     }
     step.lr = at::full({}, 0.1F);
-    step.divisor = at::full({}, 4.0F);
-    step.skip = at::zeros({});
+    step.grad_scale = at::full({}, 4.0F);
+    step.found_inf = at::zeros({});
   }
 
   Parameters clone() const {
@@ -69,7 +69,7 @@ struct Parameters {
       for (at::Tensor& tensor : *list) tensor = tensor.defined() ? tensor.to(device) : tensor;
     }
     for (at::Tensor* tensor : {&copy.step.steps, &copy.step.running, &copy.step.lr,
-                               &copy.step.divisor, &copy.step.skip}) {
+                               &copy.step.grad_scale, &copy.step.found_inf}) {
       if (tensor->defined()) *tensor = tensor->to(device);
     }
     return copy;

@@ -171,8 +171,8 @@ TEST(Evaluate, HasTheMetricsOfEachMemberAndOfAllTogether) {
   const auto found = evaluate_ensemble({{*first}, {*second}}, images, config, go_on);
   const auto alone = evaluate(*second, images, config, go_on);
   EXPECT_EQ(found->each[1].value_of("roc-auc"), alone->value_of("roc-auc"));
-  EXPECT_TRUE(found->together.value_of("mcc"));
-  EXPECT_NE(found->together.value_of("roc-auc"), alone->value_of("roc-auc"));
+  EXPECT_TRUE(found->ensemble.value_of("mcc"));
+  EXPECT_NE(found->ensemble.value_of("roc-auc"), alone->value_of("roc-auc"));
 }
 
 TEST_F(Trainers, SchedulesFollowAnyMetricThatEvaluationsHave) {

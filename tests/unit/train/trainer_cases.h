@@ -62,7 +62,7 @@ struct LateReadings final : AsyncResults {
   }
   bool is_there() const override { return under_way.empty(); }
   bool is_full() const override { return under_way.size() == 10; }
-  int64_t most() const override { return 10; }
+  int64_t max_in_flight() const override { return 10; }
   std::vector<double> pop() override {
     waits += 1;
     const at::Tensor oldest = under_way.front();

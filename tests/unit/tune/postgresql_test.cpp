@@ -131,7 +131,7 @@ TEST_F(Postgresql, KeepsStudiesThatManyWrite) {
   const Trial first = one.ask("1").trial, second = two.ask("2").trial;
   EXPECT_EQ(first.number, 0);
   EXPECT_EQ(second.number, 1);
-  one.place(first, "runs/\xc3\xa4 'b'\\");
+  one.set_run_folder(first, "runs/\xc3\xa4 'b'\\");
   EXPECT_EQ(two.report(first, 1, 0.5), Verdict::kGoOn);
   EXPECT_TRUE(two.tell(first, {.values = {1.0 / 3}}));
   EXPECT_TRUE(one.tell(first, {.values = {1.0 / 3}}));

@@ -41,7 +41,7 @@ TEST_F(Sqlite, KeepsAStudy) {
       tuner.tell(trial, {.values = {0.25}});
     }
     const Trial open = tuner.ask("w").trial;
-    tuner.place(open, "runs/\xc3\xa4 \"b\"");
+    tuner.set_run_folder(open, "runs/\xc3\xa4 \"b\"");
     trials = tuner.study().trials();
   }
   Tuner tuner(store->open("a"));

@@ -281,7 +281,7 @@ TEST(Tuner, TellsTheFolderOfTheParent) {
   Led led(settings(), {{.kind = Kind::kQueued, .trial = 0, .point = {0.5}},
                        {.kind = Kind::kQueued, .trial = 1, .parent = 0, .point = {0.5}}});
   const Trial parent = led.ask();
-  led.tuner->place(parent, "runs/parent");
+  led.tuner->set_run_folder(parent, "runs/parent");
   led.complete(parent);
   EXPECT_EQ(led.tuner->ask("w").parent_folder, "runs/parent");
 }

@@ -31,7 +31,7 @@ void search(const fs::path& studies, const std::string& name) {
   tune::Tuner tuner(store->open(name));
   for (const double accuracy : {0.75, 0.5, 0.25}) {
     const tune::Trial trial = tuner.ask("worker").trial;
-    tuner.place(trial, studies / name / "runs" / fmt::format("{:04}", trial.number));
+    tuner.set_run_folder(trial, studies / name / "runs" / fmt::format("{:04}", trial.number));
     tuner.report(trial, 1, accuracy / 2);
     if (accuracy < 0.4) {
       tuner.tell(trial, {.state = tune::TrialState::kPruned});
