@@ -187,7 +187,7 @@ json load(std::vector<std::string> settings) {
     while (!loader.next()->last_of_epoch) {
     }
   }
-  json result = measure(loader, config.batch, seconds);
+  json result = measure(loader, config.batch_size, seconds);
   result["open_seconds"] = opened - begin;
   result["first_batch_seconds"] = first - opened;
   result["output_bytes_per_second"] = result["samples_per_second"].get<double>() *

@@ -171,7 +171,7 @@ int number_of(const char* variable) {
 void share(Workload& work, const char* strategy) {
   static const auto kStrategies = parallel::built_in_strategies();
   const int rank = number_of("RANK"), size = number_of("WORLD_SIZE");
-  work.collectives = parallel::meet({.rank = rank, .size = size, .port = number_of("MASTER_PORT")});
+  work.collectives = parallel::init_process_group({.rank = rank, .size = size, .port = number_of("MASTER_PORT")});
   work.strategy = kStrategies.build(config::Component(kStrategies, strategy), *work.collectives,
                                     {work.model->parameters(), work.model->buffers()});
   for (auto* list : {&work.inputs, &work.targets}) {

@@ -73,7 +73,7 @@ class Recording final : public StudyClient {
 
   const StudySettings& settings() const override { return client_->settings(); }
   Assignment ask(const std::string& worker) override { return client_->ask(worker); }
-  void place(const Trial& trial, const std::string& folder) override {
+  void set_run_folder(const Trial& trial, const std::string& folder) override {
     client_->set_run_folder(trial, folder);
   }
   void share(const Trial& trial, int64_t other, int64_t steps) override {

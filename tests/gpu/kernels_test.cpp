@@ -39,7 +39,7 @@ class Gpu : public testing::Test {
     if (!choice.device.is_cuda()) GTEST_SKIP() << "no GPU; " << choice.note;
     device_ = choice.device;
     kernels_.emplace(device_);
-    ASSERT_EQ(kernels_->lost(), "");
+    ASSERT_EQ(kernels_->fallback_reason(), "");
   }
 
   at::Tensor there(const at::Tensor& tensor) const { return tensor.to(device_); }
@@ -125,7 +125,7 @@ TEST_F(Gpu, LoopsComputeWhatTheProgramSays) {
   }
   int64_t exact = 0;
   for (size_t i = 0; i < cases.size() && !HasFailure(); ++i) {
-    ASSERT_TRUE(kernels[i]->load()) << kernels[i]->lost() << describe(cases[i].program);
+    ASSERT_TRUE(kernels[i]->load()) << kernels[i]->fallback_reason() << describe(cases[i].program);
     const auto wanted = interpret(cases[i].program, cases[i].inputs, /*flushes=*/false);
     for (const bool aligned : {true, false}) {
       exact += compare(cases[i], run_on(device_, *kernels[i], cases[i], aligned), wanted);

@@ -62,7 +62,7 @@ class SamplesOfTrainers : public Trainers {
   struct Part {
     int64_t batch = 16;
     int processes = 1;
-    int64_t accumulate = 1;
+    int64_t gradient_accumulation = 1;
     Interval until{};
   };
 
