@@ -171,7 +171,8 @@ int number_of(const char* variable) {
 void share(Workload& work, const char* strategy) {
   static const auto kStrategies = parallel::built_in_strategies();
   const int rank = number_of("RANK"), size = number_of("WORLD_SIZE");
-  work.collectives = parallel::init_process_group({.rank = rank, .size = size, .port = number_of("MASTER_PORT")});
+  work.collectives =
+      parallel::init_process_group({.rank = rank, .size = size, .port = number_of("MASTER_PORT")});
   work.strategy = kStrategies.build(config::Component(kStrategies, strategy), *work.collectives,
                                     {work.model->parameters(), work.model->buffers()});
   for (auto* list : {&work.inputs, &work.targets}) {
@@ -313,7 +314,9 @@ Step make_step(Workload& work, const Form& form) {
                                                            .strategy = work.strategy.get()});
   return [=, lr = work.lr, rows = work.rows, i = int64_t{0}](const at::Tensor& input,
                                                              const at::Tensor& target) mutable {
-    return step->run(input, target, i++, lr, /*count_correct=*/false, {}, {.rows = rows})
+    return step
+        ->run({{"input", input}, {"target", target}}, i++, lr, /*count_correct=*/false, {},
+              {.rows = rows})
         .tally.loss();
   };
 }

@@ -26,7 +26,7 @@ constexpr size_t kToldClasses = 3, kToldMistakes = 5;
 
 ClassReporter::ClassReporter(const data::Signature& inputs) : inputs_(inputs) {
   const size_t classes = inputs.classes.size();
-  if (inputs.kind != "images" || classes == 0) {
+  if (!inputs.is_images() || inputs.task != "classification") {
     throw UsageError("a report is of classes of images, which this run does not know");
   }
   counts_.assign(classes, std::vector<int64_t>(classes));
@@ -35,7 +35,7 @@ ClassReporter::ClassReporter(const data::Signature& inputs) : inputs_(inputs) {
 void ClassReporter::add(const data::Batch& batch, const at::Tensor& logits) {
   const at::Tensor probabilities = at::softmax(logits.to(at::kFloat), -1).cpu();
   const at::Tensor guesses = at::argmax(probabilities, -1);
-  const at::Tensor truths = batch.target.to(at::kLong).cpu();
+  const at::Tensor truths = batch.target().to(at::kLong).cpu();
   for (int64_t i = 0; i < truths.size(0); ++i) {
     Mistake mistake;
     mistake.position = batch.position + i;
@@ -44,7 +44,7 @@ void ClassReporter::add(const data::Batch& batch, const at::Tensor& logits) {
     ++counts_[static_cast<size_t>(mistake.truth)][static_cast<size_t>(mistake.guess)];
     if (mistake.truth == mistake.guess) continue;
     mistake.probability = probabilities[i][mistake.guess].item<double>();
-    keep(std::move(mistake), batch.input[i]);
+    keep(std::move(mistake), batch.input()[i]);
   }
 }
 

@@ -232,12 +232,18 @@ class JsonConsole final : public train::Observer {
  private:
   nlohmann::ordered_json evaluation(const EvaluationEvent& event) const {
     const auto& tally = event.evaluation.tally;
-    nlohmann::ordered_json object{
-        {"part", labels_.part},         {"step", event.step},
-        {"epoch", event.epoch},         {"loss", tally.loss()},
-        {"accuracy", tally.accuracy()}, {"top5", tally.top5_accuracy()},
-        {"targets", tally.count},       {"seconds", event.evaluation.seconds},
-        {"best", event.best},           {"training_seconds", event.training_seconds}};
+    nlohmann::ordered_json object{{"part", labels_.part},
+                                  {"step", event.step},
+                                  {"epoch", event.epoch},
+                                  {"loss", tally.loss()}};
+    if (event.evaluation.has_classes) {
+      object["accuracy"] = tally.accuracy();
+      object["top5"] = tally.top5_accuracy();
+    }
+    object["targets"] = tally.count;
+    object["seconds"] = event.evaluation.seconds;
+    object["best"] = event.best;
+    object["training_seconds"] = event.training_seconds;
     for (const train::MetricValue& metric : event.evaluation.metrics) {
       object[metric.name] = metric_json(metric);
     }

@@ -49,11 +49,12 @@ std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share);
 
 nlohmann::ordered_json numbers_of(const train::Evaluation& evaluation) {
   const auto& tally = evaluation.tally;
-  nlohmann::ordered_json object{{"targets", tally.count},
-                                {"loss", tally.loss()},
-                                {"accuracy", tally.accuracy()},
-                                {"top5", tally.top5_accuracy()},
-                                {"skipped", evaluation.skipped}};
+  nlohmann::ordered_json object{{"targets", tally.count}, {"loss", tally.loss()}};
+  if (evaluation.has_classes) {
+    object["accuracy"] = tally.accuracy();
+    object["top5"] = tally.top5_accuracy();
+  }
+  object["skipped"] = evaluation.skipped;
   for (const train::MetricValue& metric : evaluation.metrics) {
     object[metric.name] = metric_json(metric);
   }
@@ -72,9 +73,11 @@ void print_numbers(const train::Evaluation& evaluation) {
   };
   const train::Tally alone = one.value_or(train::Tally());
   fmt::print("  loss      {:.4f}{}\n", tally.loss(), beside(fmt::format("{:.4f}", alone.loss())));
-  fmt::print("  accuracy  {}{}\n", percent(tally.accuracy()), beside(percent(alone.accuracy())));
-  fmt::print("  top-5     {}{}\n", percent(tally.top5_accuracy()),
-             beside(percent(alone.top5_accuracy())));
+  if (evaluation.has_classes) {
+    fmt::print("  accuracy  {}{}\n", percent(tally.accuracy()), beside(percent(alone.accuracy())));
+    fmt::print("  top-5     {}{}\n", percent(tally.top5_accuracy()),
+               beside(percent(alone.top5_accuracy())));
+  }
   for (const train::MetricValue& metric : evaluation.metrics) {
     fmt::print("  {:<9} {}\n", printable(metric.name), metric_text(metric));
   }
@@ -101,13 +104,13 @@ void print(const Runs& runs, const Part& part, const train::EnsembleEvaluation& 
   for (size_t i = 0; i < runs.size(); ++i) {
     fmt::print("{} at step {}, {} part, {} {}\n", runs[i].folder.string(),
                format_count(runs[i].step()), part.name,
-               format_count(evaluation.each[i].tally.count),
-               item_of(runs[i].inputs));
+               format_count(evaluation.each[i].tally.count), item_of(runs[i].inputs));
     print_numbers(evaluation.each[i]);
   }
   const train::Evaluation& ensemble = evaluation.ensemble;
   if (runs.size() > 1) {
-    fmt::print("mean of the probabilities of {} models\n", runs.size());
+    fmt::print("mean of the {} of {} models\n",
+               runs.front().inputs.targets.empty() ? "probabilities" : "outputs", runs.size());
     print_numbers(ensemble);
   }
   if (ensemble.skipped > 0) {
@@ -235,21 +238,19 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
       families.metrics,
       with_metrics(metrics_for(recipe.metric, families.tasks.find(first.inputs.task)), metrics),
       metric_task(first.inputs, families.tasks));
-  const auto evaluation =
-      train::evaluate_ensemble(move_to(device, runs), *part.samples,
-                               {.loader = data::evaluation_loader(recipe.data, hardware.cores),
-                                .device = device,
-                                .views = train::test_views(recipe.evaluate,
-                                                           model_task(first.inputs, families.tasks)),
-                                .see =
-                                    [&](const data::Batch& batch, const at::Tensor& logits) {
-                                      if (report) report->add(batch, logits);
-                                    },
-                                .metrics = std::move(metric_set),
-                                .loss = train::evaluation_loss(
-                                    build_loss(families, recipe, first.inputs, *part.samples, device),
-                                    recipe.loss)},
-                               stop);
+  const auto evaluation = train::evaluate_ensemble(
+      move_to(device, runs), *part.samples,
+      {.loader = data::evaluation_loader(recipe.data, hardware.cores),
+       .device = device,
+       .views = train::test_views(recipe.evaluate, model_task(first.inputs, families.tasks)),
+       .see =
+           [&](const data::Batch& batch, const at::Tensor& logits) {
+             if (report) report->add(batch, logits);
+           },
+       .metrics = std::move(metric_set),
+       .loss = train::evaluation_loss(
+           build_loss(families, recipe, first.inputs, *part.samples, device), recipe.loss)},
+      stop);
   if (!evaluation) return ExitCode::kStopped;
   if (report) report->write(first.folder, first.step(), part.name);
   if (json) {

@@ -78,9 +78,9 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   task_ = &families.tasks.find(inputs().task);
   choose_loss();
   loss_ = build_loss(families, recipe(), inputs(), *data_->train, device_);
-  metrics_ = std::make_shared<train::MetricSet>(families.metrics,
-                                                metrics_for(recipe().metric, *task_),
-                                                metric_task(inputs(), families.tasks));
+  metrics_ =
+      std::make_shared<train::MetricSet>(families.metrics, metrics_for(recipe().metric, *task_),
+                                         metric_task(inputs(), families.tasks));
   build_schedules(families);
   const model::Task shape = model_task(inputs(), families.tasks);
   views_ = train::test_views(recipe().evaluate, shape);
@@ -166,7 +166,8 @@ std::string PreparedRecipe::teacher() const {
 void PreparedRecipe::choose_loss() {
   const config::Node* const train = resolved_.written.find("train");
   const bool is_named = train != nullptr && train->find("loss") != nullptr;
-  if (!is_named && recipe().loss.name() != task_->loss) resolved_.resolve("train.loss", task_->loss);
+  if (!is_named && recipe().loss.name() != task_->loss)
+    resolved_.resolve("train.loss", task_->loss);
 }
 
 void PreparedRecipe::build_schedules(const Families& families) {
@@ -217,9 +218,9 @@ std::vector<std::string> PreparedRecipe::shared_gradient_order() {
   std::istringstream lines(parallel::run_on_rank0(collectives_, [&] {
     const data::Batch some = first_batch(kOrderSamples);
     train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
-    return fmt::format("{}", fmt::join(train::gradient_order(*model_, some.by_role(),
-                                                             format_.precision, *loss_),
-                                       "\n"));
+    return fmt::format(
+        "{}",
+        fmt::join(train::gradient_order(*model_, some.by_role(), format_.precision, *loss_), "\n"));
   }));
   std::vector<std::string> order;
   for (std::string name; std::getline(lines, name);) order.push_back(name);
@@ -328,8 +329,8 @@ std::string PreparedRecipe::describe_training() const {
 // What "auto" leaves open is measured, and what came out stands in the run's recipe.
 void PreparedRecipe::choose_format() {
   train::TrainConfig& config = recipe().train;
-  const auto formats =
-      train::candidate_formats(config.precision, config.channels_last, inputs().is_images(), device_);
+  const auto formats = train::candidate_formats(config.precision, config.channels_last,
+                                                inputs().is_images(), device_);
   format_ = formats.front();
   if (formats.size() > 1) {
     format_ = formats[best_of(formats)];
@@ -390,10 +391,8 @@ void PreparedRecipe::choose_recomputed_blocks() {
     const int64_t rows = (batch + config.gradient_accumulation - 1) / config.gradient_accumulation;
     const data::Batch some = first_batch(train::kMeasuredRows);
     train::seed_step(static_cast<uint64_t>(config.seed), 0, device_);
-    train::RecomputeMeasure measure{.batch = some.by_role(),
-                                    .precision = format_.precision,
-                                    .loss = loss_,
-                                    .rows = rows};
+    train::RecomputeMeasure measure{
+        .batch = some.by_role(), .precision = format_.precision, .loss = loss_, .rows = rows};
     for (const auto& list : {model_->parameters(), model_->buffers(), optimizer_->state()})
       measure.state_bytes += train::bytes_of(list);
     const auto choice = train::choose_blocks(*model_, measure, *most_bytes);

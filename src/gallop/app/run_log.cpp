@@ -54,13 +54,15 @@ void RunLog::evaluated(const train::EvaluationEvent& event) {
                        .kind = "evaluation",
                        .values = {{"epoch", event.epoch},
                                   {"loss", tally.loss()},
-                                  {"accuracy", tally.accuracy()},
-                                  {"top5", tally.top5_accuracy()},
                                   {"targets", static_cast<double>(tally.count)},
                                   {"seconds", event.evaluation.seconds},
                                   {"training_seconds", event.training_seconds},
                                   {"best", event.best ? 1.0 : 0.0}},
                        .texts = {{"part", part_}}};
+  if (event.evaluation.has_classes) {
+    record.values["accuracy"] = tally.accuracy();
+    record.values["top5"] = tally.top5_accuracy();
+  }
   for (const train::MetricValue& metric : event.evaluation.metrics) {
     if (metric.value) record.values[metric.name] = *metric.value;
   }

@@ -68,10 +68,13 @@ class Keeper {
     for (int64_t i = 0; i < count; ++i) {
       const auto sample = reader.next(), before = plain ? plain->next() : std::nullopt;
       if (!sample) continue;
-      if (data.is_text()) {
-        keep_text(sample->input[0]);
-      } else {
+      const data::Signature& signature = prepared_.inputs();
+      if (signature.is_text()) {
+        keep_text(sample->input()[0]);
+      } else if (signature.is_images()) {
         keep_image(*sample, before);
+      } else {
+        keep_numbers(*sample);
       }
     }
     track::write_run_samples(run_, kept_);
@@ -80,16 +83,38 @@ class Keeper {
  private:
   void keep_image(const data::Batch& sample, const std::optional<data::Batch>& before) {
     track::RunSamples::One one;
-    one.label = prepared_.data().names[static_cast<size_t>(sample.target[0].item<int64_t>())];
+    one.label = label_of(sample);
     one.image = write_image(sample);
     if (before) one.before = write_image(*before);
+    kept_.samples.push_back(std::move(one));
+  }
+
+  // Of one class; other targets are not shown beside an image.
+  std::string label_of(const data::Batch& sample) const {
+    const at::Tensor& target = sample.target();
+    const auto& classes = prepared_.inputs().classes;
+    if (target.dim() != 1 || target.is_floating_point()) return {};
+    return classes[static_cast<size_t>(target[0].item<int64_t>())];
+  }
+
+  // "age 0.31, income -1.2: price 4.5", as the model sees them.
+  void keep_numbers(const data::Batch& sample) {
+    const data::Signature& signature = prepared_.inputs();
+    track::RunSamples::One one;
+    const at::Tensor features = sample.input()[0].to(at::kDouble).cpu();
+    for (size_t i = 0; i < signature.columns.size() && one.text.size() < kMostTextBytes; ++i) {
+      one.text += fmt::format("{}{} {:.4g}", i == 0 ? "" : ", ", signature.columns[i],
+                              features[static_cast<int64_t>(i)].item<double>());
+    }
+    one.label = label_of(sample);
     kept_.samples.push_back(std::move(one));
   }
 
   void keep_text(const at::Tensor& tokens) {
     track::RunSamples::One one;
     for (int64_t i = 0; i < tokens.size(0) && one.text.size() < kMostTextBytes; ++i) {
-      one.text += prepared_.data().names[static_cast<size_t>(tokens[i].item<int64_t>())];
+      const auto token = static_cast<size_t>(tokens[i].item<int64_t>());
+      one.text += data::from_hex(prepared_.inputs().vocabulary[token]);
     }
     kept_.samples.push_back(std::move(one));
   }
@@ -99,7 +124,7 @@ class Keeper {
   std::string write_image(const data::Batch& sample) {
     const std::string name = fmt::format("{:02}.png", images_++);
     FileWriter(folder_ / name)
-        .write(data::encode_png(image_of(sample.input[0], prepared_.inputs())));
+        .write(data::encode_png(image_of(sample.input()[0], prepared_.inputs())));
     return name;
   }
 

@@ -104,6 +104,11 @@ bool normalize_alike(const data::Signature& one, const data::Signature& other) {
   return true;
 }
 
+const char* item_of(const data::Signature& signature) {
+  if (signature.is_text()) return "tokens";
+  return signature.is_numbers() ? "rows" : "images";
+}
+
 std::string describe_training_data(const data::Signature& signature, int64_t samples) {
   const std::string count = format_count(samples);
   if (signature.is_text()) {

@@ -33,6 +33,9 @@ bool normalize_alike(const data::Signature& one, const data::Signature& other);
 std::unique_ptr<model::Model> build_model(const Families& families, const ResolvedRecipe& resolved,
                                           const model::Task& task, model::InitialWeights weights);
 
+/// What is counted: "images", "tokens" or "rows".
+const char* item_of(const data::Signature& signature);
+
 /// "50,000 training images of 3x32x32 in 10 classes"
 std::string describe_training_data(const data::Signature& signature, int64_t samples);
 

@@ -238,8 +238,8 @@ class PreparedRun final : public TrainingRun {
       for (const std::string& line : data().notes) log->noted("data: " + line);
       if (!changed_options_.empty()) log->noted("options changed: " + changed_options_);
       if (!changed_data_.empty()) log->noted("data changed: " + changed_data_);
-      identity.emplace(path_, identity_question(data().files, path_.parent_path(),
-                                                newest ? newest->step : 0));
+      identity.emplace(
+          path_, identity_question(data().files, path_.parent_path(), newest ? newest->step : 0));
       if (mlflow_) pusher.emplace(path_, *mlflow_);
       console = make_console(style, labels());
       observers.insert(observers.end(), {&*log, console.get()});
@@ -317,12 +317,9 @@ class PreparedRun final : public TrainingRun {
     labels.part = evaluation_part(data());
     labels.run_folder = path_.string();
     const data::Signature& signature = prepared_.inputs();
-    if (signature.is_text()) {
-      labels.item = "tokens";
-      labels.items_per_sample = signature.context;
-    }
-    if (signature.is_numbers()) labels.item = "rows";
-    labels.classifies = signature.task == "classification";
+    labels.item = item_of(signature);
+    if (signature.is_text()) labels.items_per_sample = signature.context;
+    labels.classifies = prepared_.task().target == train::MetricTask::Target::kClasses;
     return labels;
   }
 

@@ -36,7 +36,8 @@ void BatchRows::pad(int64_t index) const {
 
 at::Tensor BatchRows::first(int64_t count) {
   if (!is_ragged()) return count == tensor.size(0) ? tensor : tensor.narrow(0, 0, count);
-  const int64_t longest = count == 0 ? 0 : *std::max_element(lengths.begin(), lengths.begin() + count);
+  const int64_t longest =
+      count == 0 ? 0 : *std::max_element(lengths.begin(), lengths.begin() + count);
   if (longest == tensor.size(1)) return tensor.narrow(0, 0, count);
   const int64_t used = longest * item_bytes;
   for (int64_t i = 1; i < count; ++i) {

@@ -16,7 +16,7 @@ struct BatchRows {
   at::Tensor tensor;  ///< [rows, ...]
   char* data = nullptr;
   int64_t row_bytes = 0;
-  int64_t item_bytes = 0;  ///< Of a ragged field: of one element along its first dimension.
+  int64_t item_bytes = 0;          ///< Of a ragged field: of one element along its first dimension.
   std::vector<char> padding{};     ///< The bytes of one padded element.
   std::vector<int64_t> lengths{};  ///< Elements written to each row of a ragged field.
 

@@ -113,8 +113,7 @@ std::unique_ptr<ImageParts> read_cifar(const Layout& layout, const ReadContext& 
   auto parts = std::make_unique<ImageParts>();
   SkipPolicy skips(context.skip_broken);
   parts->train = read_part(train, "train", layout, class_names, context, skips);
-  parts->test =
-      read_part({folder / layout.test_file}, "test", layout, class_names, context, skips);
+  parts->test = read_part({folder / layout.test_file}, "test", layout, class_names, context, skips);
   parts->skipped = skips.counts();
   for (const fs::path& path : train) parts->files.push_back(path.string());
   parts->files.push_back((folder / layout.test_file).string());
@@ -122,9 +121,9 @@ std::unique_ptr<ImageParts> read_cifar(const Layout& layout, const ReadContext& 
   const int64_t expected =
       layout.records_per_train_file * static_cast<int64_t>(layout.train_files.size());
   if (parts->train->size() != expected && parts->skipped.empty()) {
-    parts->notes.push_back(
-        fmt::format("{}: {} training images, where the original has {}", printable(folder.string()),
-                    format_count(parts->train->size()), format_count(expected)));
+    parts->notes.push_back(fmt::format("{}: {} training images, where the original has {}",
+                                       printable(folder.string()),
+                                       format_count(parts->train->size()), format_count(expected)));
   }
   return parts;
 }
@@ -193,7 +192,8 @@ std::unique_ptr<ImageParts> read_cifar10(const Cifar10Config&, const ReadContext
   return read_cifar(complete(std::move(layout), "cifar-10-binary.tar.gz"), context);
 }
 
-std::unique_ptr<ImageParts> read_cifar100(const Cifar100Config& config, const ReadContext& context) {
+std::unique_ptr<ImageParts> read_cifar100(const Cifar100Config& config,
+                                          const ReadContext& context) {
   const bool fine = config.labels == "fine";
   const Layout layout{.wanted = {.name = "cifar100", .command = {}, .missing = {}},
                       .archive_folder = "cifar-100-binary",

@@ -20,7 +20,7 @@ struct DataConfig {
 
   config::Component module;
   std::string task = "auto";  ///< What is learned of the data; auto: what the data set is for.
-  std::string path;  ///< Empty: the usual places.
+  std::string path;           ///< Empty: the usual places.
   int64_t batch_size = 128;
   int64_t eval_batch = 0;  ///< 0: as `batch_size`.
   int64_t threads = -1;    ///< -1: one a core; 0: none besides the training thread.

@@ -10,6 +10,7 @@
 #include "gallop/data/ignored_names.h"
 #include "gallop/data/image_codec.h"
 #include "gallop/data/image_file.h"
+#include "gallop/data/image_header.h"
 
 namespace gallop::data {
 
@@ -23,6 +24,19 @@ void FileImages::read(int64_t index, const DecodeRequest& request, Image& image)
   own_request.orient = request.orient && orient_;
   try {
     thread_decoder().decoder.decode(content, own_request, image);
+  } catch (const DataError& error) {
+    throw DataError(fmt::format("{}: {}", printable(path), error.what()));
+  }
+}
+
+ImageHeader FileImages::header(int64_t index) const {
+  const std::string& path = paths_[static_cast<size_t>(index)];
+  try {
+    const FileDescriptor file = open_for_reading(path);
+    std::vector<char> buffer;
+    const ImageHeader header =
+        read_image_header(file, 0, static_cast<int64_t>(fs::file_size(path)), buffer);
+    return orient_ ? oriented(header) : stored(header);
   } catch (const DataError& error) {
     throw DataError(fmt::format("{}: {}", printable(path), error.what()));
   }

@@ -17,6 +17,7 @@ class FileImages final : public ImageSet {
   const std::vector<std::string>& class_names() const override { return class_names_; }
   std::string describe(int64_t index) const override { return paths_[static_cast<size_t>(index)]; }
   void read(int64_t index, const DecodeRequest& request, Image& image) const override;
+  ImageHeader header(int64_t index) const override;
 
  private:
   std::vector<std::string> paths_;

@@ -303,8 +303,8 @@ void visit(config::Visitor&, FolderConfig&) {}
 std::unique_ptr<ImageParts> read_folder(const FolderConfig&, const ReadContext& context) {
   const fs::path root = find_user_data("folder", context.path);
   auto parts = std::make_unique<ImageParts>();
-  const std::array<std::unique_ptr<ImageSet>*, kParts> sets{
-      &parts->train, &parts->validation, &parts->test};
+  const std::array<std::unique_ptr<ImageSet>*, kParts> sets{&parts->train, &parts->validation,
+                                                            &parts->test};
   const auto folders = part_folders(root, parts->notes);
   FolderReader reader(context, *parts);
   for (size_t i = 0; i < kParts; ++i) {

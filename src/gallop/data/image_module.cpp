@@ -26,7 +26,8 @@ constexpr int64_t kMeasuredLargeImages = 2'000;
 constexpr int64_t kLargePixels = int64_t{128} * 128;
 
 // What tells one state of the files from another: names, sizes and times of change.
-std::string identity_of(const DataConfig& config, const ImageParts& parts, const OpenOptions& options) {
+std::string identity_of(const DataConfig& config, const ImageParts& parts,
+                        const OpenOptions& options) {
   std::string identity = config.module.name();
   // The seed decides which images were held back.
   if (config.validation > 0) identity += fmt::format(" {} {}", config.validation, options.seed);

@@ -13,11 +13,11 @@ inline constexpr const char* kMaskToken = "[MASK]";
 /// How tokens are hidden, as in BERT (Devlin et al., "BERT: pre-training of deep bidirectional
 /// transformers for language understanding", 2019).
 struct Masking {
-  int64_t vocabulary = 0;       ///< Tokens that a random one is drawn from.
-  int64_t mask_token = 0;       ///< Its index.
-  double chosen = 0.15;         ///< Fraction of the tokens that are to be predicted;
-  double masked = 0.8;          ///< of these, the fraction replaced by the mask token,
-  double replaced = 0.1;        ///< and the fraction replaced by a random token. The rest stays.
+  int64_t vocabulary = 0;  ///< Tokens that a random one is drawn from.
+  int64_t mask_token = 0;  ///< Its index.
+  double chosen = 0.15;    ///< Fraction of the tokens that are to be predicted;
+  double masked = 0.8;     ///< of these, the fraction replaced by the mask token,
+  double replaced = 0.1;   ///< and the fraction replaced by a random token. The rest stays.
 };
 
 /// Windows of a text as samples of a masked language model: "tokens" [context] int64 of which some

@@ -81,7 +81,7 @@ std::unique_ptr<ImageSet> make_images(IdxArray images, const IdxArray& labels,
 }
 
 std::unique_ptr<ImageParts> read_four_files(const Wanted& wanted, const ReadContext& context,
-                                       const std::vector<std::string>& class_names) {
+                                            const std::vector<std::string>& class_names) {
   const fs::path folder = find_data_set(wanted, context.path);
   auto parts = std::make_unique<ImageParts>();
   std::array<fs::path, 4> paths;
@@ -112,7 +112,8 @@ std::unique_ptr<ImageParts> read_four_files(const Wanted& wanted, const ReadCont
 void visit(config::Visitor&, FashionMnistConfig&) {}
 void visit(config::Visitor&, MnistConfig&) {}
 
-std::unique_ptr<ImageParts> read_fashion_mnist(const FashionMnistConfig&, const ReadContext& context) {
+std::unique_ptr<ImageParts> read_fashion_mnist(const FashionMnistConfig&,
+                                               const ReadContext& context) {
   const Wanted wanted{.name = "fashion-mnist",
                       .command = "sudo apt-get install dataset-fashion-mnist",
                       .missing = missing_files};

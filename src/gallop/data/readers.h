@@ -50,7 +50,7 @@ void visit(config::Visitor& visitor, TextConfig& config);
 /// Each finds its files, checks them and throws DataError where they are missing or damaged. Damage
 /// inside single images of `folder` and `tar` shows when they are read.
 std::unique_ptr<ImageParts> read_fashion_mnist(const FashionMnistConfig& config,
-                                          const ReadContext& context);
+                                               const ReadContext& context);
 std::unique_ptr<ImageParts> read_mnist(const MnistConfig& config, const ReadContext& context);
 std::unique_ptr<ImageParts> read_cifar10(const Cifar10Config& config, const ReadContext& context);
 std::unique_ptr<ImageParts> read_cifar100(const Cifar100Config& config, const ReadContext& context);

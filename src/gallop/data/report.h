@@ -41,7 +41,7 @@ struct DataReport {
   std::vector<TextPartReport> texts;
   std::vector<std::string> vocabulary;
   std::vector<SplitReport> others;  ///< Splits of data of another kind.
-  std::vector<SkipCount> skipped;  ///< By readers; broken images are counted in the parts.
+  std::vector<SkipCount> skipped;   ///< By readers; broken images are counted in the parts.
   std::vector<std::string> notes;
 };
 

@@ -17,8 +17,7 @@ Fields::Fields(std::vector<Field> list) : list_(std::move(list)) {
       }
     }
     if (field.padding && field.shape.sizes.empty()) {
-      throw UsageError(
-          fmt::format("field '{}' is padded, but a scalar has no length", field.name));
+      throw UsageError(fmt::format("field '{}' is padded, but a scalar has no length", field.name));
     }
     if (field.role == FieldRole::kInput && inputs++ == 0) input_ = i;
     if (field.role == FieldRole::kTarget && targets++ == 0) target_ = i;

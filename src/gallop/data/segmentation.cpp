@@ -37,8 +37,8 @@ std::map<std::string, std::string> by_stem(const fs::path& folder) {
   const FolderListing listing = list_folder(folder);
   if (!listing.unusable.empty()) {
     const UnusableImage& first = listing.unusable.front();
-    throw DataError(fmt::format("{}: {}", printable((folder / first.name).string()),
-                                first.problem));
+    throw DataError(
+        fmt::format("{}: {}", printable((folder / first.name).string()), first.problem));
   }
   for (const std::string& name : listing.images) {
     const auto [place, is_new] = files.emplace(stem_of(name), (folder / name).string());
@@ -76,7 +76,8 @@ Pairs pairs_in(const fs::path& folder, SkipPolicy& skips) {
 
 bool has_pairs(const fs::path& folder) {
   std::error_code ignored;
-  return fs::is_directory(folder / "images", ignored) && fs::is_directory(folder / "masks", ignored);
+  return fs::is_directory(folder / "images", ignored) &&
+         fs::is_directory(folder / "masks", ignored);
 }
 
 /// The folder of each part; empty where there is none.
@@ -90,9 +91,8 @@ std::array<fs::path, kParts> find_parts(const std::string& path) {
   }
   if (folders[0].empty() && has_pairs(root)) folders[0] = root;
   if (!folders[0].empty()) return folders;
-  throw DataError(
-      fmt::format("{}: has neither train/images with train/masks nor images with masks",
-                  printable(root.string())));
+  throw DataError(fmt::format("{}: has neither train/images with train/masks nor images with masks",
+                              printable(root.string())));
 }
 
 /// Reads masks as they are stored.
@@ -258,10 +258,11 @@ class SegmentationSamples final : public Samples {
                     static_cast<size_t>(column)]);
     if (value == options_.ignore_index) return kIgnoredTarget;
     if (value < options_.classes) return value;
-    throw DataError(fmt::format("{}: pixel ({}, {}) is {}, but there are {} classes, and {} is "
-                                "ignored",
-                                printable(masks_.describe(index)), row, column, value,
-                                options_.classes, options_.ignore_index));
+    throw DataError(
+        fmt::format("{}: pixel ({}, {}) is {}, but there are {} classes, and {} is "
+                    "ignored",
+                    printable(masks_.describe(index)), row, column, value, options_.classes,
+                    options_.ignore_index));
   }
 
   const FileImages& images_;
@@ -343,18 +344,18 @@ class SegmentationModule final : public DataModule {
     signature.width = shape.width;
     signature.mean = normalization.mean;
     signature.deviation = normalization.deviation;
-    const SegmentationSamples::Options options{
-        .pipeline = {.shape = shape,
-                     .resize = all.image_size > 0,
-                     .skip_broken = all.on_error == "skip",
-                     .seed = context.options.seed,
-                     .mean = normalization.mean,
-                     .deviation = normalization.deviation,
-                     .dtype = context.options.image_dtype},
-        .classes = signature.outputs(),
-        .ignore_index = config.ignore_index};
-    const auto samples = [&](size_t part, std::vector<std::unique_ptr<Augmentation>> augment)
-        -> std::unique_ptr<Samples> {
+    const SegmentationSamples::Options options{.pipeline = {.shape = shape,
+                                                            .resize = all.image_size > 0,
+                                                            .skip_broken = all.on_error == "skip",
+                                                            .seed = context.options.seed,
+                                                            .mean = normalization.mean,
+                                                            .deviation = normalization.deviation,
+                                                            .dtype = context.options.image_dtype},
+                                               .classes = signature.outputs(),
+                                               .ignore_index = config.ignore_index};
+    const auto samples =
+        [&](size_t part,
+            std::vector<std::unique_ptr<Augmentation>> augment) -> std::unique_ptr<Samples> {
       if (!images_[part]) return nullptr;
       return std::make_unique<SegmentationSamples>(*images_[part], *masks_[part], options,
                                                    std::move(augment));

@@ -21,8 +21,7 @@ struct SummarizedPart {
 class SetProperties {
  public:
   SetProperties(const ImageParts& parts, int threads, const SummaryCache& cache) {
-    for (const ImageSet* images :
-         {parts.train.get(), parts.validation.get(), parts.test.get()}) {
+    for (const ImageSet* images : {parts.train.get(), parts.validation.get(), parts.test.get()}) {
       if (images == nullptr) continue;
       parts_.push_back({images, cached_summary(*images, threads, cache)});
       const ImageSummary& part = parts_.back().summary;

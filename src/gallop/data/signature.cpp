@@ -16,9 +16,8 @@ int64_t Signature::outputs() const {
 }
 
 void visit(config::Visitor& visitor, Signature& signature) {
-  visitor.field(
-      {.name = "kind", .help = "kind of input", .choices = {"images", "text", "numbers"}},
-      signature.kind);
+  visitor.field({.name = "kind", .help = "kind of input", .choices = {"images", "text", "numbers"}},
+                signature.kind);
   visitor.field({.name = "task", .help = "task"}, signature.task);
   visitor.field({.name = "channels", .help = "image channels", .min = 0, .max = 3},
                 signature.channels);

@@ -12,7 +12,7 @@ namespace gallop::data {
 /// prediction need to know of data. A run keeps it as inputs.yaml, so that a model is used without
 /// the data that it was trained on.
 struct Signature {
-  std::string kind = "images";  ///< Of the input: images, text or numbers.
+  std::string kind = "images";          ///< Of the input: images, text or numbers.
   std::string task = "classification";  ///< By its name in train/tasks/.
   // Images.
   int64_t channels = 0;

@@ -74,8 +74,7 @@ void cut_text(TextParts& parts, double fraction) {
   }
   parts.validation = std::make_unique<TextSet>();
   parts.validation->vocabulary = parts.train->vocabulary;
-  parts.validation->tokens =
-      tokens.part(static_cast<size_t>(kept), static_cast<size_t>(taken));
+  parts.validation->tokens = tokens.part(static_cast<size_t>(kept), static_cast<size_t>(taken));
   tokens = tokens.part(0, static_cast<size_t>(kept));
 }
 
@@ -109,8 +108,9 @@ void cut_validation(DataModule& module, double fraction, uint64_t seed) {
   const int64_t size = module.train->size();
   const auto wanted = std::llround(fraction * static_cast<double>(size));
   if (wanted == 0 || wanted == size) {
-    throw DataError(fmt::format("{} training samples are too few to cut {} of them off for validation",
-                                format_count(size), fraction));
+    throw DataError(
+        fmt::format("{} training samples are too few to cut {} of them off for validation",
+                    format_count(size), fraction));
   }
   std::vector<std::pair<uint64_t, int64_t>> drawn;
   for (int64_t i = 0; i < size; ++i) {

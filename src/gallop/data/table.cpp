@@ -48,8 +48,19 @@ std::optional<float> number_of(std::string_view text) {
 char separator_of(const std::string& text) {
   if (text == "tab" || text == "\\t") return '\t';
   if (text.size() == 1 && text != "\"" && text != "\n") return text.front();
-  throw UsageError(fmt::format(
-      "data.separator is '{}', and must be one character, or tab", printable(text)));
+  throw UsageError(
+      fmt::format("data.separator is '{}', and must be one character, or tab", printable(text)));
+}
+
+char likely_separator(std::string_view line) {
+  char likely = ',';
+  ptrdiff_t most = 0;
+  for (const char candidate : {',', ';', '\t'}) {
+    const ptrdiff_t count = std::count(line.begin(), line.end(), candidate);
+    if (count > most) likely = candidate;
+    most = std::max(most, count);
+  }
+  return likely;
 }
 
 std::string_view without_bom(std::string_view text) {
@@ -130,7 +141,8 @@ Rows read_rows(std::string_view text, char separator, size_t width, const Column
     const std::vector<std::string> fields = csv_fields(text, separator);
     line += 1;
     const int64_t begin = line;
-    line += std::count(before.begin(), before.end() - static_cast<ptrdiff_t>(text.size()), '\n') - 1;
+    line +=
+        std::count(before.begin(), before.end() - static_cast<ptrdiff_t>(text.size()), '\n') - 1;
     line = std::max(line, begin);
     if (fields.size() == 1 && fields.front().empty()) continue;
     const auto refuse = [&](const std::string& reason, const std::string& what) {
@@ -223,9 +235,9 @@ struct Scaling {
 class TableSamples final : public Samples {
  public:
   TableSamples(Rows rows, const Scaling& scaling, const Targets& targets, SkipPolicy* skips)
-      : Samples({{.name = "features",
-                  .shape = {.sizes = {static_cast<int64_t>(scaling.mean.size())}}},
-                 {.name = "target", .shape = targets.shape()}}),
+      : Samples(
+            {{.name = "features", .shape = {.sizes = {static_cast<int64_t>(scaling.mean.size())}}},
+             {.name = "target", .shape = targets.shape()}}),
         file_(std::move(rows.file)),
         columns_(scaling.mean.size()),
         target_columns_(targets.columns()),
@@ -403,9 +415,9 @@ std::unique_ptr<DataModule> open_table(const TableConfig& config, const DataCont
   }
   signature.task = choose_task(context.config, tasks);
   if (signature.task == "classification" && columns.targets.size() != 1) {
-    throw UsageError(fmt::format(
-        "data.task: classification predicts one column, but data.targets names {}",
-        columns.targets.size()));
+    throw UsageError(
+        fmt::format("data.task: classification predicts one column, but data.targets names {}",
+                    columns.targets.size()));
   }
   const Scaling scaling = scaling_of(train, columns.features.size(), context.config);
   signature.columns = columns.features;
@@ -426,16 +438,14 @@ std::unique_ptr<DataModule> open_table(const TableConfig& config, const DataCont
   return module;
 }
 
-std::unique_ptr<Samples> table_rows(const std::string& file, const std::string& separator,
-                                    const Signature& trained) {
-  const char character = separator_of(separator);
+std::unique_ptr<Samples> table_rows(const std::string& file, const Signature& trained) {
   const std::string content = read_table(file);
   std::string_view text = without_bom(content);
+  const char character = likely_separator(text.substr(0, text.find('\n')));
   const std::vector<std::string> header = header_of(text, character, file);
-  const Columns columns =
-      find_columns({.features = trained.columns, .targets = {}, .feature_places = {},
-                    .target_places = {}},
-                   header, file);
+  const Columns columns = find_columns(
+      {.features = trained.columns, .targets = {}, .feature_places = {}, .target_places = {}},
+      header, file);
   SkipPolicy skips(/*skips=*/false);
   Rows rows = read_rows(text, character, header.size(), columns, file, skips);
   const auto outputs = static_cast<size_t>(trained.outputs());

@@ -27,9 +27,9 @@ void visit(config::Visitor& visitor, TableConfig& config);
 std::unique_ptr<DataModule> open_table(const TableConfig& config, const DataContext& context);
 
 /// The rows of another file as a model takes them that was trained on such a table: it needs the
-/// signature's columns, in any order; of its targets it needs none.
-std::unique_ptr<Samples> table_rows(const std::string& file, const std::string& separator,
-                                    const Signature& trained);
+/// signature's columns, in any order; of its targets it needs none. What separates fields is the
+/// one of comma, semicolon and tab that the first line has most of.
+std::unique_ptr<Samples> table_rows(const std::string& file, const Signature& trained);
 
 /// A line of CSV (RFC 4180), which may be quoted, in its fields. `line` is advanced behind it.
 std::vector<std::string> csv_fields(std::string_view& text, char separator);

@@ -180,8 +180,8 @@ std::unique_ptr<TextParts> read_text(const TextConfig& config, const ReadContext
           : unpack(context.shared->content(
                 identity_of("text " + config.unit, {parts->files.begin(), parts->files.end()}),
                 [&] { return pack(tokenize()); }));
-  const std::array<std::unique_ptr<TextSet>*, kParts> slots{
-      &parts->train, &parts->validation, &parts->test};
+  const std::array<std::unique_ptr<TextSet>*, kParts> slots{&parts->train, &parts->validation,
+                                                            &parts->test};
   for (size_t i = 0, next = 0; i < kParts; ++i) {
     if (!paths[i].empty()) *slots[i] = std::move(sets[next++]);
   }

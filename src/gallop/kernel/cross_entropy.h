@@ -23,7 +23,7 @@ struct CrossEntropyResult {
   at::Tensor loss;     ///< Sum over the rows, fp32 without dimensions.
   at::Tensor correct;  ///< int64 without dimensions: rows whose first largest logit is the
                        ///< target's; undefined where targets are shares.
-  at::Tensor rows;  ///< [N, 2], what backward needs.
+  at::Tensor rows;     ///< [N, 2], what backward needs.
 };
 
 /// In one pass, fp32 inside. Throws DataError where a class is out of range; on a GPU the loss is

@@ -88,9 +88,10 @@ class Gpt final : public Network {
     const auto rates = functional::stochastic_depth_rates(config.stochastic_depth, config.layers);
     const auto list = body->register_module("h", std::make_shared<Group>());
     for (const double rate : rates) {
-      layers_.push_back(list->register_module(
-          std::to_string(layers_.size()),
-          std::make_shared<TransformerLayer>(init, layer_options(config, !task.bidirectional, rate))));
+      layers_.push_back(
+          list->register_module(std::to_string(layers_.size()),
+                                std::make_shared<TransformerLayer>(
+                                    init, layer_options(config, !task.bidirectional, rate))));
     }
     norm_ = body->register_module("ln_f", std::make_shared<Norm>(init, norm_options(config)));
     if (!config.tied) {

@@ -106,11 +106,10 @@ void require_images(const Task& task, const std::string& model) {
 }
 
 void require_text(const Task& task, const std::string& model) {
-  require(
-      task.kind == Task::Kind::kText,
-      "model '" + model + "' takes text, but the data are " +
-          (task.kind == Task::Kind::kImages ? "images; take 'resnet', 'vit' or 'mlp'"
-                                            : "numbers; take model 'mlp'"));
+  require(task.kind == Task::Kind::kText,
+          "model '" + model + "' takes text, but the data are " +
+              (task.kind == Task::Kind::kImages ? "images; take 'resnet', 'vit' or 'mlp'"
+                                                : "numbers; take model 'mlp'"));
   require(task.is_per_element(),
           "model '" + model +
               "' has an output for each token, but the task needs one for a text; take model "

@@ -106,8 +106,7 @@ FormatChoice choose_format(model::Model& model, const NamedTensors& batch,
     measure(i);  // To warm up.
   }
   FormatChoice choice;
-  choice.scale =
-      static_cast<double>(batch.front().tensor.size(0)) / static_cast<double>(rows);
+  choice.scale = static_cast<double>(batch.front().tensor.size(0)) / static_cast<double>(rows);
   choice.measured = choose_by_measuring(names, measure, {.uses = choice.scale * uses});
   choice.format = formats[choice.measured.chosen];
 

@@ -35,11 +35,11 @@ struct FormatChoice {
   double scale = 1;         ///< whose times this scales to the whole batch.
 };
 
-/// Times forward and backward of a batch in every format, after one pass each to warm up, and chooses as
-/// choose_by_measuring(): a later format must be at least 5 % faster. Where a batch takes long, as
-/// many of its rows are timed as take 15 ms. `uses`: passes of the whole batch that the choice is
-/// for. Weights, statistics and gradients are as before afterwards; the model is left in the first
-/// format's memory order.
+/// Times forward and backward of a batch in every format, after one pass each to warm up, and
+/// chooses as choose_by_measuring(): a later format must be at least 5 % faster. Where a batch
+/// takes long, as many of its rows are timed as take 15 ms. `uses`: passes of the whole batch that
+/// the choice is for. Weights, statistics and gradients are as before afterwards; the model is left
+/// in the first format's memory order.
 FormatChoice choose_format(model::Model& model, const NamedTensors& batch,
                            const std::vector<StepFormat>& formats, const Loss& loss, double uses);
 

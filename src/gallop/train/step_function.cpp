@@ -309,7 +309,8 @@ at::Tensor TrainStep::teach(const model::Output& output, const NamedTensors& bat
     const at::NoGradGuard no_grad;
     taught = teacher->forward(batch);
   }
-  return distillation_sum(output.x, taught, batch[1].tensor, temperature, config_.loss->traits().ignored);
+  return distillation_sum(output.x, taught, batch[1].tensor, temperature,
+                          config_.loss->traits().ignored);
 }
 
 TrainStep::Updated TrainStep::update(const StepInputs& inputs, const at::Tensor& loss_sum,

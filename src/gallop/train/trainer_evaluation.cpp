@@ -14,9 +14,11 @@ namespace {
 constexpr double kUndefined = std::numeric_limits<double>::quiet_NaN();
 
 schedule::Metrics metrics_of(const Evaluation& evaluation) {
-  schedule::Metrics metrics{.loss = evaluation.tally.loss(),
-                            .accuracy = evaluation.tally.accuracy(),
-                            .others = {{"top5", evaluation.tally.top5_accuracy()}}};
+  schedule::Metrics metrics{.loss = evaluation.tally.loss()};
+  if (evaluation.has_classes) {
+    metrics.accuracy = evaluation.tally.accuracy();
+    metrics.others = {{"top5", evaluation.tally.top5_accuracy()}};
+  }
   for (const MetricValue& one : evaluation.metrics) {
     metrics.others.push_back({.name = one.name,
                               .value = one.value.value_or(kUndefined),

@@ -327,7 +327,8 @@ TEST_P(CudaLinearCrossEntropy, IsThatOfAllLogitsInFp64WhateverThePartsAre) {
     EXPECT_LE((found.weight.to(at::kDouble) - exact_weight.grad()).abs().max().item<double>(),
               8 * unit);
     if (type != at::kFloat) continue;
-    EXPECT_EQ(found.correct.item<int64_t>(), at::eq(logits.argmax(1), target).sum().item<int64_t>());
+    EXPECT_EQ(found.correct.item<int64_t>(),
+              at::eq(logits.argmax(1), target).sum().item<int64_t>());
   }
   const auto loss_alone = kernel::linear_cross_entropy_on_gpu(
       launcher, x, weight, target, {.wants_x = false, .wants_weight = false});

@@ -10,17 +10,17 @@ namespace {
 
 struct NoOptions {};
 void visit(config::Visitor&, NoOptions&) {}
-std::unique_ptr<ImageParts> no_parts(const NoOptions&, const ReadContext&) {
-  return std::make_unique<ImageParts>();
+std::unique_ptr<DataModule> no_data(const NoOptions&, const DataContext&) {
+  return std::make_unique<DataModule>();
 }
 
 class DataSection : public testing::Test {
  protected:
-  DataSection() { readers.add("flowers", "for the test", no_parts); }
+  DataSection() { modules.add("flowers", "for the test", no_data); }
 
   DataConfig read(const std::string& yaml) {
     config::Problems problems;
-    DataConfig config(readers, augmentations);
+    DataConfig config(modules, augmentations);
     config::read_fields(
         config::parse_yaml(yaml, "recipe.yaml"),
         [&](config::Visitor& visitor) { visit(visitor, config); }, problems);
@@ -37,7 +37,7 @@ class DataSection : public testing::Test {
     }
   }
 
-  ReaderRegistry readers{"data set"};
+  DataModuleRegistry modules{"data set"};
   AugmentationRegistry augmentations = built_in_augmentations();
 };
 
@@ -47,7 +47,7 @@ TEST_F(DataSection, IsReadFromARecipe) {
       "2, mode: reflect}}], std: "
       "[0.2], "
       "mean: [0.5], on_error: skip, threads: 3}");
-  EXPECT_EQ(config.reader.name(), "flowers");
+  EXPECT_EQ(config.module.name(), "flowers");
   EXPECT_EQ(config.batch_size, 64);
   ASSERT_EQ(config.augment.items.size(), 2u);
   EXPECT_EQ(config.augment.items[1].name(), "random-crop");

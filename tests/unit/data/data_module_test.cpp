@@ -1,12 +1,16 @@
-#include "gallop/data/training_data.h"
+#include "gallop/data/data_module.h"
 
 #include <unistd.h>
 
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
-#include "gallop/data/text_samples.h"
+#include "gallop/data/data_config.h"
+#include "gallop/data/image_module.h"
+#include "gallop/data/text_module.h"
 #include "unit/data/fake_images.h"
+#include "unit/data/image_fields.h"
+#include "unit/data/numbered_samples.h"
 
 namespace gallop::data {
 namespace {
@@ -21,88 +25,107 @@ std::unique_ptr<ImageParts> flowers() {
   parts->files = {"flowers.bin"};
   return parts;
 }
-std::unique_ptr<ImageParts> read_flowers(const NoOptions&, const ReadContext&) { return flowers(); }
+std::unique_ptr<DataModule> open_flowers(const NoOptions&, const DataContext& context) {
+  return make_image_module(flowers(), context);
+}
 
-std::unique_ptr<ImageParts> story() {
-  auto parts = std::make_unique<ImageParts>();
-  parts->train_text = std::make_unique<TextSet>();
-  parts->train_text->tokens = std::vector<int32_t>(1000, 1);
-  parts->train_text->vocabulary = {"a", "b"};
-  parts->validation_text = std::make_unique<TextSet>(*parts->train_text);
+std::unique_ptr<TextParts> story() {
+  auto parts = std::make_unique<TextParts>();
+  parts->train = std::make_unique<TextSet>();
+  parts->train->tokens = std::vector<int32_t>(1000, 1);
+  parts->train->vocabulary = {"a", "b"};
+  parts->validation = std::make_unique<TextSet>(*parts->train);
   return parts;
 }
 
-class TrainingDataTest : public testing::Test {
+/// Ten numbered samples without a validation split.
+std::unique_ptr<DataModule> open_numbers(const NoOptions&, const DataContext&) {
+  auto module = std::make_unique<DataModule>();
+  auto samples = std::make_unique<NumberedSamples>(10);
+  samples->jitter = false;
+  module->train = std::move(samples);
+  return module;
+}
+
+class DataModuleTest : public testing::Test {
  protected:
-  TrainingDataTest()
-      : folder(fs::path(testing::TempDir()) / ("data-" + std::to_string(getpid()))) {}
-  ~TrainingDataTest() override { fs::remove_all(folder); }
+  DataModuleTest() : folder(fs::path(testing::TempDir()) / ("data-" + std::to_string(getpid()))) {}
+  ~DataModuleTest() override { fs::remove_all(folder); }
 
   OpenOptions options() const {
     return {.cores = 2, .memory_bytes = 1 << 20, .cache_folder = folder};
   }
-  TrainingData build(std::unique_ptr<ImageParts> parts) {
-    return build_data(config, std::move(parts), augmentations, options());
+  std::unique_ptr<DataModule> build(std::unique_ptr<ImageParts> parts) {
+    return build(std::move(parts), options());
+  }
+  std::unique_ptr<DataModule> build(std::unique_ptr<ImageParts> parts, const OpenOptions& how) {
+    return make_image_module(std::move(parts),
+                             {.config = config, .augmentations = augmentations, .options = how});
+  }
+  std::unique_ptr<DataModule> build(std::unique_ptr<TextParts> parts) {
+    const OpenOptions how = options();
+    return make_text_module(std::move(parts),
+                            {.config = config, .augmentations = augmentations, .options = how});
   }
   void augment(const char* name) { config.augment.items.emplace_back(augmentations, name); }
 
   const fs::path folder;
-  ReaderRegistry readers{"data set"};
+  DataModuleRegistry modules{"data set"};
   AugmentationRegistry augmentations = built_in_augmentations();
   DataConfig config = [this] {
-    readers.add("flowers", "for the test", read_flowers);
-    return DataConfig(readers, augmentations);
+    modules.add("flowers", "for the test", open_flowers)
+        .add("numbers", "for the test", open_numbers);
+    return DataConfig(modules, augmentations);
   }();
 };
 
 std::vector<float> first_row(const Samples& samples, int64_t index, int64_t epoch) {
   std::vector<float> row(12 * 12 * 3, -1);
   int64_t label = -1;
-  const auto scratch = samples.make_scratch();
-  EXPECT_TRUE(samples.fill(index, epoch, row.data(), &label, *scratch));
+  EXPECT_TRUE(fill_row(samples, index, epoch, row.data(), &label));
   EXPECT_EQ(label, index % 3);
   return row;
 }
 
-TEST_F(TrainingDataTest, OpensImages) {
+TEST_F(DataModuleTest, OpensImages) {
   augment("random-horizontal-flip");
-  const TrainingData data = open_data(config, readers, augmentations, options());
-  EXPECT_EQ(data.train->size(), 60);
-  EXPECT_EQ(data.test->size(), 20);
-  EXPECT_EQ(data.validation, nullptr);
-  EXPECT_EQ(data.evaluation(), data.test.get());
-  EXPECT_EQ(data.image_shape, (ImageShape{12, 12, 3}));
-  EXPECT_FALSE(data.is_text());
-  EXPECT_EQ(data.names.size(), 3u);
-  EXPECT_TRUE(data.notes.empty());
+  const auto data = open_data(config, modules, augmentations, options());
+  EXPECT_EQ(data->train->size(), 60);
+  EXPECT_EQ(data->test->size(), 20);
+  EXPECT_EQ(data->validation, nullptr);
+  EXPECT_EQ(data->evaluation(), data->test.get());
+  EXPECT_EQ(data->signature.channels, 3);
+  EXPECT_EQ(data->signature.kind, "images");
+  EXPECT_EQ(data->signature.classes.size(), 3u);
+  EXPECT_TRUE(data->notes.empty());
   int changed = 0;
   for (int64_t i = 0; i < 20; ++i) {
-    changed += first_row(*data.train, i, 0) != first_row(*data.train, i, 1);
-    EXPECT_EQ(first_row(*data.test, i, 0), first_row(*data.test, i, 1));
+    changed += first_row(*data->train, i, 0) != first_row(*data->train, i, 1);
+    EXPECT_EQ(first_row(*data->test, i, 0), first_row(*data->test, i, 1));
   }
   EXPECT_GT(changed, 3);
 }
 
-TEST_F(TrainingDataTest, HasItsImagesUnaugmented) {
-  EXPECT_EQ(build(flowers()).unaugmented, nullptr);
-  const TrainingData plain = build(flowers());
+TEST_F(DataModuleTest, HasItsImagesUnaugmented) {
+  EXPECT_EQ(build(flowers())->unaugmented, nullptr);
+  const auto plain = build(flowers());
   augment("random-horizontal-flip");
-  const TrainingData data = build(flowers());
-  ASSERT_NE(data.unaugmented, nullptr);
+  const auto data = build(flowers());
+  ASSERT_NE(data->unaugmented, nullptr);
   int changed = 0;
   for (int64_t i = 0; i < 60; ++i) {
-    EXPECT_EQ(first_row(*data.unaugmented, i, 1), first_row(*plain.train, i, 0));
-    changed += first_row(*data.train, i, 1) != first_row(*data.unaugmented, i, 1);
+    EXPECT_EQ(first_row(*data->unaugmented, i, 1), first_row(*plain->train, i, 0));
+    changed += first_row(*data->train, i, 1) != first_row(*data->unaugmented, i, 1);
   }
   EXPECT_GT(changed, 10);
   EXPECT_LT(changed, 50);
 }
 
-TEST_F(TrainingDataTest, NormalizesByTheTrainingDataAllParts) {
-  const TrainingData data = build(flowers());
+TEST_F(DataModuleTest, NormalizesByTheTrainingDataAllParts) {
+  const auto data = build(flowers());
   double sum = 0, squares = 0;
   for (int64_t i = 0; i < 60; ++i) {
-    for (const float value : first_row(*data.train, i, 0)) {
+    for (const float value : first_row(*data->train, i, 0)) {
       sum += value;
       squares += double{value} * value;
     }
@@ -111,29 +134,29 @@ TEST_F(TrainingDataTest, NormalizesByTheTrainingDataAllParts) {
   EXPECT_NEAR(squares / (60 * 432), 1, 1e-4);
 }
 
-TEST_F(TrainingDataTest, NormalizesAsTold) {
+TEST_F(DataModuleTest, NormalizesAsTold) {
   config.normalize = "none";
-  EXPECT_EQ(build(flowers()).deviation, (std::vector<double>{1, 1, 1}));
+  EXPECT_EQ(build(flowers())->signature.deviation, (std::vector<double>{1, 1, 1}));
   config.normalize = "imagenet";
-  EXPECT_EQ(build(flowers()).mean[0], 0.485);
+  EXPECT_EQ(build(flowers())->signature.mean[0], 0.485);
   config.channels = 1;
   EXPECT_THROW(build(flowers()), UsageError);
   config.mean = {0.25};
   EXPECT_THROW(build(flowers()), UsageError);
   config.deviation = {0.5};
-  EXPECT_EQ(build(flowers()).mean, config.mean);
+  EXPECT_EQ(build(flowers())->signature.mean, config.mean);
   config.channels = 2;
   EXPECT_THROW(build(flowers()), UsageError);
 }
 
-TEST_F(TrainingDataTest, KeepsDecodedImagesWhereTheyFit) {
+TEST_F(DataModuleTest, KeepsDecodedImagesWhereTheyFit) {
   const auto reads_in_two_epochs = [&] {
     auto parts = flowers();
     const auto& images = dynamic_cast<const FakeImages&>(*parts->train);
-    const TrainingData data = build(std::move(parts));
+    const auto data = build(std::move(parts));
     const int before = images.reads;
     for (int64_t epoch = 0; epoch < 2; ++epoch) {
-      for (int64_t i = 0; i < 60; ++i) first_row(*data.train, i, epoch);
+      for (int64_t i = 0; i < 60; ++i) first_row(*data->train, i, epoch);
     }
     return images.reads - before;
   };
@@ -147,70 +170,119 @@ TEST_F(TrainingDataTest, KeepsDecodedImagesWhereTheyFit) {
   EXPECT_EQ(reads_in_two_epochs(), 120);  // other pixels in every epoch: nothing to keep
 }
 
-TEST_F(TrainingDataTest, NormalizesAlikeWhateverMemoryHasRoomFor) {
+TEST_F(DataModuleTest, NormalizesAlikeWhateverMemoryHasRoomFor) {
   config.image_size = 7;
   std::vector<std::vector<double>> means;
   for (const char* in_memory : {"yes", "no"}) {
     config.in_memory = in_memory;
     fs::remove_all(folder);
-    means.push_back(build(flowers()).mean);
+    means.push_back(build(flowers())->signature.mean);
   }
   EXPECT_EQ(means[0], means[1]);
 }
 
-TEST_F(TrainingDataTest, UsesNoMoreThanItsShareOfMemory) {
-  OpenOptions small = options();
-  small.memory_bytes = 4 * (80 * 432 - 1);
-  EXPECT_TRUE(build_data(config, flowers(), augmentations, small).derived.empty());
-  small.memory_bytes = 4 * 80 * 432;
-  EXPECT_EQ(build_data(config, flowers(), augmentations, small).derived.size(), 2u);
+// Whether an image is decoded once and not in every epoch.
+bool keeps_decoded(const DataModule& data, const FakeImages& images) {
+  first_row(*data.train, 0, 0);
+  const int before = images.reads;
+  first_row(*data.train, 0, 1);
+  return images.reads == before;
 }
 
-TEST_F(TrainingDataTest, ProcessesShareTheLimitOrTheData) {
+TEST_F(DataModuleTest, UsesNoMoreThanItsShareOfMemory) {
+  for (const int64_t less : {1, 0}) {
+    OpenOptions small = options();
+    small.memory_bytes = 4 * (80 * 432 - less);
+    auto parts = flowers();
+    const auto& images = dynamic_cast<const FakeImages&>(*parts->train);
+    const auto data = build(std::move(parts), small);
+    EXPECT_EQ(keeps_decoded(*data, images), less == 0);
+  }
+}
+
+TEST_F(DataModuleTest, ProcessesShareTheLimitOrTheData) {
+  const FakeImages* images = nullptr;
   const auto open = [&](int64_t memory_bytes, std::shared_ptr<SharedData> shared) {
     auto parts = flowers();
     dynamic_cast<FakeImages&>(*parts->train).name = "train";
     dynamic_cast<FakeImages&>(*parts->test).name = "test";
+    images = dynamic_cast<const FakeImages*>(parts->train.get());
     OpenOptions of_four = options();
     of_four.memory_bytes = memory_bytes;
     of_four.memory_parts = 4;
     of_four.shared = std::move(shared);
-    return build_data(config, std::move(parts), augmentations, of_four);
+    return build(std::move(parts), of_four);
+  };
+  const auto keeps = [&](int64_t memory_bytes, std::shared_ptr<SharedData> shared) {
+    const auto data = open(memory_bytes, std::move(shared));
+    return keeps_decoded(*data, *images);
   };
   constexpr int64_t kOnce = 4 * 80 * 432;
-  EXPECT_EQ(open(4 * kOnce, nullptr).derived.size(), 2u);
-  EXPECT_TRUE(open(4 * kOnce - 4, nullptr).derived.empty());
+  EXPECT_TRUE(keeps(4 * kOnce, nullptr));
+  EXPECT_FALSE(keeps(4 * kOnce - 4, nullptr));
   fs::create_directories(folder / "shared");
   fs::permissions(folder / "shared", fs::perms::owner_all);
   const auto shared = std::make_shared<SharedData>(folder / "shared");
-  EXPECT_TRUE(open(kOnce - 4, shared).derived.empty());
-  const TrainingData first = open(kOnce, shared), second = open(kOnce, shared);
-  EXPECT_TRUE(second.notes.empty());
-  EXPECT_EQ(second.derived.size(), 2u);
-  const auto* images = dynamic_cast<const FakeImages*>(second.parts->train.get());
+  EXPECT_FALSE(keeps(kOnce - 4, shared));
+  const auto first = open(kOnce, shared), second = open(kOnce, shared);
+  EXPECT_TRUE(second->notes.empty());
   const int before = images->reads;
   for (int64_t i = 0; i < 60; ++i) {
-    const auto row = first_row(*first.train, i, 0);
-    EXPECT_EQ(row, first_row(*second.train, i, 0));
+    const auto row = first_row(*first->train, i, 0);
+    EXPECT_EQ(row, first_row(*second->train, i, 0));
   }
   EXPECT_EQ(images->reads, before) << "the first has decoded them";
   // Where nothing can be shared the data are each process's own, and the limit is shared.
   const auto broken = std::make_shared<SharedData>(folder / "none");
-  EXPECT_TRUE(open(kOnce, broken).derived.empty());
-  const TrainingData own = open(4 * kOnce, broken);
-  EXPECT_EQ(own.derived.size(), 2u);
-  ASSERT_EQ(own.notes.size(), 1u);
-  EXPECT_EQ(own.notes[0].find("data are not shared with other trainings: "), 0u);
+  EXPECT_FALSE(keeps(kOnce, broken));
+  EXPECT_TRUE(keeps(4 * kOnce, broken));
+  config.module = config::Component(modules, "flowers");
+  OpenOptions unshared = options();
+  unshared.shared = broken;
+  unshared.memory_bytes = int64_t{1} << 30;
+  const auto own = open_data(config, modules, augmentations, unshared);
+  ASSERT_EQ(own->notes.size(), 1u);
+  EXPECT_EQ(own->notes[0].find("data are not shared with other trainings: "), 0u);
 }
 
-TEST_F(TrainingDataTest, TellsTheReadersNotesAndOfMoreThreadsThanCores) {
-  config.threads = 3;
+TEST_F(DataModuleTest, TellsTheReadersNotesAndOfMoreThreadsThanCores) {
   auto parts = flowers();
   parts->notes = {"2 files are no images"};
-  const TrainingData data = build(std::move(parts));
-  ASSERT_EQ(data.notes.size(), 2u);
-  EXPECT_EQ(data.notes[0], "2 files are no images");
-  EXPECT_NE(data.notes[1].find("3 on 2 cores"), std::string::npos);
+  EXPECT_EQ(build(std::move(parts))->notes, std::vector<std::string>{"2 files are no images"});
+  config.threads = 3;
+  const auto data = open_data(config, modules, augmentations, options());
+  ASSERT_EQ(data->notes.size(), 1u);
+  EXPECT_NE(data->notes[0].find("3 on 2 cores"), std::string::npos);
+}
+
+TEST_F(DataModuleTest, HoldsSamplesOfAnyKindBack) {
+  config.module = config::Component(modules, "numbers");
+  config.validation = 0.3;
+  const auto data = open_data(config, modules, augmentations, options());
+  EXPECT_EQ(data->train->size(), 7);
+  EXPECT_EQ(data->validation->size(), 3);
+  std::set<int64_t> seen;
+  for (const Samples* samples : {data->train.get(), data->validation.get()}) {
+    for (int64_t i = 0; i < samples->size(); ++i) {
+      int64_t numbers[3], index = -1;
+      EXPECT_TRUE(fill_row(*samples, i, 0, numbers, &index));
+      seen.insert(index);
+    }
+  }
+  EXPECT_EQ(seen.size(), 10u);
+  config.validation = 0.01;
+  EXPECT_THROW(open_data(config, modules, augmentations, options()), DataError);
+}
+
+TEST_F(DataModuleTest, RefusesTasksThatTheDataAreNotFor) {
+  config.task = "masked-lm";
+  EXPECT_THROW(build(flowers()), UsageError);
+  config.context = 16;
+  const auto text = build(story());
+  EXPECT_EQ(text->signature.task, "masked-lm");
+  EXPECT_EQ(text->signature.vocabulary.size(), 3u);
+  config.task = "regression";
+  EXPECT_THROW(build(story()), UsageError);
 }
 
 // What images were made of, to be changed before they are built.
@@ -223,21 +295,22 @@ std::unique_ptr<ImageParts> gray_flowers() {
   return parts;
 }
 
-TEST_F(TrainingDataTest, IsInColorWhereAnyImageIs) {
+TEST_F(DataModuleTest, IsInColorWhereAnyImageIs) {
   auto parts = flowers();
   images_of(parts->train).other_channels = {0};
-  TrainingData data = build(std::move(parts));
-  EXPECT_EQ(data.image_shape.channels, 3);
-  EXPECT_EQ(data.notes, std::vector<std::string>{"1 of 80 images are gray and converted to color"});
+  auto data = build(std::move(parts));
+  EXPECT_EQ(data->signature.channels, 3);
+  EXPECT_EQ(data->notes,
+            std::vector<std::string>{"1 of 80 images are gray and converted to color"});
 
-  EXPECT_EQ(build(gray_flowers()).image_shape.channels, 1);
+  EXPECT_EQ(build(gray_flowers())->signature.channels, 1);
   for (auto set : {&ImageParts::train, &ImageParts::test}) {
     parts = gray_flowers();
     images_of((*parts).*set).other_channels = {7, 8};
     data = build(std::move(parts));
-    EXPECT_EQ(data.image_shape.channels, 3);
-    ASSERT_EQ(data.notes.size(), 1u);
-    EXPECT_EQ(data.notes[0],
+    EXPECT_EQ(data->signature.channels, 3);
+    ASSERT_EQ(data->notes.size(), 1u);
+    EXPECT_EQ(data->notes[0],
               "2 of 80 images are in color, the first: item 7; so the 78 gray ones are converted "
               "to color (data.channels=1 converts all to gray)");
   }
@@ -246,14 +319,14 @@ TEST_F(TrainingDataTest, IsInColorWhereAnyImageIs) {
   parts = gray_flowers();
   images_of(parts->train).other_channels = {7, 8};
   data = build(std::move(parts));
-  EXPECT_EQ(data.image_shape.channels, 1);
-  EXPECT_EQ(data.notes,
+  EXPECT_EQ(data->signature.channels, 1);
+  EXPECT_EQ(data->notes,
             std::vector<std::string>{
                 "2 of 80 images are in color and converted to gray, as data.channels is "
                 "1; the first: item 7"});
 }
 
-TEST_F(TrainingDataTest, WantsOneSizeOfAllImagesUnlessTheyAreResized) {
+TEST_F(DataModuleTest, WantsOneSizeOfAllImagesUnlessTheyAreResized) {
   const auto refusal = [&](std::unique_ptr<ImageSet> ImageParts::*set, std::set<int64_t> others) {
     auto parts = flowers();
     images_of((*parts).*set).other_height = std::move(others);
@@ -275,7 +348,7 @@ TEST_F(TrainingDataTest, WantsOneSizeOfAllImagesUnlessTheyAreResized) {
   EXPECT_EQ(refusal(&ImageParts::train, {40, 59}), "");
 }
 
-TEST_F(TrainingDataTest, StopsAtImagesThatCannotBeReadOrCountsThem) {
+TEST_F(DataModuleTest, StopsAtImagesThatCannotBeReadOrCountsThem) {
   const auto damaged = [](std::set<int64_t> indices) {
     auto parts = flowers();
     images_of(parts->train).damaged = std::move(indices);
@@ -288,49 +361,50 @@ TEST_F(TrainingDataTest, StopsAtImagesThatCannotBeReadOrCountsThem) {
     EXPECT_EQ(std::string(error.what()).find("item 5: is damaged (1 more like it"), 0u);
   }
   config.on_error = "skip";
-  const TrainingData data = build(damaged({5, 6}));
-  EXPECT_EQ(data.train->size(), 60) << "training counts them, too";
-  EXPECT_EQ(data.notes, std::vector<std::string>{"2 skipped (image that cannot be read), the "
-                                                 "first: item 5: is damaged"});
+  const auto data = build(damaged({5, 6}));
+  EXPECT_EQ(data->train->size(), 60) << "training counts them, too";
+  EXPECT_EQ(data->notes, std::vector<std::string>{"2 skipped (image that cannot be read), the "
+                                                  "first: item 5: is damaged"});
   std::set<int64_t> all;
   for (int64_t i = 0; i < 60; ++i) all.insert(i);
   EXPECT_THROW(build(damaged(all)), DataError);
 }
 
-TEST_F(TrainingDataTest, TellsWhatReadersSkippedAndHowManyImagesAreTurned) {
+TEST_F(DataModuleTest, TellsWhatReadersSkippedAndHowManyImagesAreTurned) {
   auto parts = flowers();
   parts->skipped = {{.reason = "invalid label", .count = 3, .first = "a.tar: 1.cls: no number"}};
   images_of(parts->train).turned = {1, 2};
   images_of(parts->test).turned = {3};
-  const TrainingData data = build(std::move(parts));
-  ASSERT_EQ(data.notes.size(), 2u);
-  EXPECT_EQ(data.notes[0], "3 skipped (invalid label), the first: a.tar: 1.cls: no number");
-  EXPECT_EQ(data.notes[1].find("3 of 80 images are turned by their EXIF orientation"), 0u);
+  const auto data = build(std::move(parts));
+  ASSERT_EQ(data->notes.size(), 2u);
+  EXPECT_EQ(data->notes[0], "3 skipped (invalid label), the first: a.tar: 1.cls: no number");
+  EXPECT_EQ(data->notes[1].find("3 of 80 images are turned by their EXIF orientation"), 0u);
 }
 
-TEST_F(TrainingDataTest, HoldsBackAValidationPartWhereNoneIsGiven) {
+TEST_F(DataModuleTest, HoldsBackAValidationPartWhereNoneIsGiven) {
   config.validation = 0.25;
-  const TrainingData images = build(flowers());
-  EXPECT_EQ(images.train->size(), 45);
-  EXPECT_EQ(images.validation->size(), 15);
-  EXPECT_EQ(images.test->size(), 20);
-  EXPECT_EQ(images.evaluation(), images.validation.get());
+  const auto images = build(flowers());
+  EXPECT_EQ(images->train->size(), 45);
+  EXPECT_EQ(images->validation->size(), 15);
+  EXPECT_EQ(images->test->size(), 20);
+  EXPECT_EQ(images->evaluation(), images->validation.get());
   config.context = 16;
-  EXPECT_EQ(build(story()).train->size(), 61);  // it has one already
+  EXPECT_EQ(build(story())->train->size(), 61);  // it has one already
 }
 
-TEST_F(TrainingDataTest, OpensText) {
+TEST_F(DataModuleTest, OpensText) {
   config.context = 16;
   config.eval_stride = 4;
-  const TrainingData data = build(story());
-  EXPECT_TRUE(data.is_text());
-  EXPECT_EQ(data.train->size(), 61);
-  EXPECT_EQ(data.validation->size(), 1 + (999 - 16 + 3) / 4);
-  EXPECT_EQ(data.evaluation(), data.validation.get());
-  EXPECT_EQ(data.names, (std::vector<std::string>{"a", "b"}));
+  const auto data = build(story());
+  EXPECT_EQ(data->signature.kind, "text");
+  EXPECT_EQ(data->train->size(), 61);
+  EXPECT_EQ(data->validation->size(), 1 + (999 - 16 + 3) / 4);
+  EXPECT_EQ(data->evaluation(), data->validation.get());
+  EXPECT_EQ(data->signature.vocabulary, (std::vector<std::string>{"61", "62"}));
+  EXPECT_EQ(data->signature.task, "causal-lm");
 }
 
-TEST_F(TrainingDataTest, RefusesWhatDoesNotFitTheData) {
+TEST_F(DataModuleTest, RefusesWhatDoesNotFitTheData) {
   EXPECT_THROW(build(std::make_unique<ImageParts>()), DataError);
   augment("random-horizontal-flip");
   EXPECT_THROW(build(story()), UsageError);

@@ -11,8 +11,7 @@ namespace {
 using Fingerprints = std::vector<std::vector<int64_t>>;
 
 std::vector<int64_t> fingerprint_on_host(Batch batch) {
-  batch.input = batch.input.to(c10::kCPU);
-  batch.target = batch.target.to(c10::kCPU);
+  batch.to(c10::kCPU);
   return fingerprint(batch);
 }
 
@@ -45,8 +44,8 @@ TEST(DeviceLoader, LeavesBatchesOnTheDevice) {
   const NumberedSamples samples(10);
   DeviceLoader loader(samples, {.batch = 4, .threads = 1}, {}, fake_accelerator());
   const auto batch = loader.next();
-  EXPECT_EQ(batch->input.device(), fake_accelerator());
-  EXPECT_EQ(batch->target.device(), fake_accelerator());
+  EXPECT_EQ(batch->input().device(), fake_accelerator());
+  EXPECT_EQ(batch->target().device(), fake_accelerator());
 }
 
 TEST(DeviceLoader, CopiesTheNextBatchWhileThisOneIsUsed) {

@@ -3,6 +3,8 @@
 #include <cstdlib>
 
 #include "gallop/config/component.h"
+#include "gallop/data/data_config.h"
+#include "gallop/data/data_module.h"
 #include "gallop/data/dataset.h"
 #include "unit/data/expect_error.h"
 #include "unit/data/format_files.h"
@@ -104,20 +106,25 @@ TEST(AbsoluteDataPath, LeadsToTheSameDataFromEverywhere) {
   fs::current_path(before);
 }
 
-TEST(Readers, AreAllRegisteredAndBuildable) {
-  const ReaderRegistry registry = built_in_readers();
-  EXPECT_EQ(registry.names(), (std::vector<std::string>{"fashion-mnist", "mnist", "cifar10",
-                                                        "cifar100", "folder", "tar", "text"}));
+TEST(DataModules, AreAllRegisteredAndOpened) {
+  const DataModuleRegistry registry = built_in_data_modules();
+  const AugmentationRegistry augmentations = built_in_augmentations();
+  EXPECT_EQ(registry.names(),
+            (std::vector<std::string>{"fashion-mnist", "mnist", "cifar10", "cifar100", "folder",
+                                      "tar", "segmentation", "csv", "text"}));
   const TestFolder folder;
   folder.add("train.txt", "abc");
-  const auto parts =
-      registry.build(config::Component(registry, "text"), {.path = folder.name(), .threads = 1});
-  EXPECT_EQ(parts->train_text->tokens.size(), 3u);
+  const auto open = [&](const std::string& name, const std::string& path) {
+    DataConfig config(registry, augmentations);
+    config.module = config::Component(registry, name);
+    config.path = path;
+    config.context = 2;
+    return open_data(config, registry, augmentations, {});
+  };
+  EXPECT_EQ(open("text", folder.name())->signature.vocabulary.size(), 3u);
   for (const std::string& name : registry.names()) {
-    const ReadContext nowhere{.path = folder.name() + "/none"};
     EXPECT_TRUE(
-        contains(data_error([&] { registry.build(config::Component(registry, name), nowhere); }),
-                 folder.name() + "/none"))
+        contains(data_error([&] { open(name, folder.name() + "/none"); }), folder.name() + "/none"))
         << name;
   }
 }

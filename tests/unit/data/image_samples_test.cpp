@@ -5,6 +5,7 @@
 #include "gallop/base/error.h"
 #include "gallop/data/augmentations.h"
 #include "unit/data/fake_images.h"
+#include "unit/data/image_fields.h"
 
 namespace gallop::data {
 namespace {
@@ -26,11 +27,10 @@ struct Filled {
 };
 
 std::optional<Filled> fill(const ImageSamples& samples, int64_t index, int64_t epoch = 0) {
-  const auto sizes = samples.input_shape().sizes;
+  const auto sizes = samples.fields().input().shape.sizes;
   Filled row;
   row.input.assign(static_cast<size_t>(sizes[0] * sizes[1] * sizes[2]), -1);
-  const auto scratch = samples.make_scratch();
-  if (!samples.fill(index, epoch, row.input.data(), &row.label, *scratch)) return std::nullopt;
+  if (!fill_row(samples, index, epoch, row.input.data(), &row.label)) return std::nullopt;
   return row;
 }
 
@@ -44,8 +44,8 @@ TEST(ImageSamples, GivesPixelsChannelsLastAndTheLabel) {
   const FakeImages images(5, {4, 6, 3});
   const ImageSamples samples(images, pipeline_for({4, 6, 3}), {});
   EXPECT_EQ(samples.size(), 5);
-  EXPECT_EQ(samples.input_shape().sizes, (std::vector<int64_t>{3, 4, 6}));
-  EXPECT_TRUE(samples.input_shape().channels_last);
+  EXPECT_EQ(samples.fields().input().shape.sizes, (std::vector<int64_t>{3, 4, 6}));
+  EXPECT_TRUE(samples.fields().input().shape.channels_last);
   const auto row = fill(samples, 4);
   EXPECT_EQ(row->label, 1);
   for (int y = 0; y < 4; ++y) {

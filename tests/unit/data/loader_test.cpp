@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "unit/data/image_fields.h"
 #include "unit/data/numbered_samples.h"
 
 namespace gallop::data {
@@ -15,10 +16,9 @@ namespace {
 /// Every fill waits until it is let go; `begun` says that one does.
 class BlockedSamples final : public Samples {
  public:
+  BlockedSamples() : Samples(image_fields({1})) {}
   int64_t size() const override { return 100; }
-  RowShape input_shape() const override { return {{1}, c10::ScalarType::Float}; }
-  RowShape target_shape() const override { return {{}, c10::ScalarType::Long}; }
-  bool fill(int64_t, int64_t, void*, void*, Scratch&) const override {
+  bool fill(int64_t, int64_t, const SampleRow&, Scratch&) const override {
     begun = true;
     while (!open) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return true;
@@ -56,7 +56,7 @@ TEST(Loader, SeesEverySampleOnceAnEpochInAnotherOrder) {
       EXPECT_EQ(batch->position, 16 * i);
       EXPECT_EQ(batch->last_of_epoch, i == 3);
       EXPECT_EQ(batch->size(), i == 3 ? 2 : 16);
-      for (const int64_t index : values(batch->target)) orders[epoch].push_back(index);
+      for (const int64_t index : values(batch->target())) orders[epoch].push_back(index);
     }
     EXPECT_EQ(std::set(orders[epoch].begin(), orders[epoch].end()).size(), 50u);
   }
@@ -93,7 +93,7 @@ TEST(Loader, SharesEachBatchOutInParts) {
           EXPECT_EQ(loader->state().epoch, whole.state().epoch);
           EXPECT_EQ(loader->state().position, whole.state().position);
         }
-        EXPECT_EQ(targets, values(batch->target)) << parts << " parts, batch " << i;
+        EXPECT_EQ(targets, values(batch->target())) << parts << " parts, batch " << i;
         EXPECT_EQ(skipped, batch->skipped);
       }
     }
@@ -109,20 +109,20 @@ TEST(Loader, GoesOnWithAnotherNumberOfParts) {
     LoaderState next = state;
     for (int part = 0; part < parts; ++part) {
       Loader loader(samples, {.batch = 10, .threads = 0, .part = part, .parts = parts}, state);
-      for (const int64_t target : values(loader.next()->target)) targets.push_back(target);
+      for (const int64_t target : values(loader.next()->target())) targets.push_back(target);
       next = loader.state();
     }
     state = next;
-    EXPECT_EQ(targets, values(whole.next()->target)) << parts << " parts";
+    EXPECT_EQ(targets, values(whole.next()->target())) << parts << " parts";
   }
 }
 
 TEST(Loader, KeepsTheOrderWithoutShuffling) {
   NumberedSamples samples(5);
   Loader loader(samples, {.batch = 3, .threads = 2, .shuffle = false}, {});
-  EXPECT_EQ(values(loader.next()->target), (std::vector<int64_t>{0, 1, 2}));
-  EXPECT_EQ(values(loader.next()->target), (std::vector<int64_t>{3, 4}));
-  EXPECT_EQ(values(loader.next()->target), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(values(loader.next()->target()), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(values(loader.next()->target()), (std::vector<int64_t>{3, 4}));
+  EXPECT_EQ(values(loader.next()->target()), (std::vector<int64_t>{0, 1, 2}));
 }
 
 TEST(Loader, LeavesOutAnIncompleteBatchWhereAsked) {
@@ -194,7 +194,7 @@ TEST(Loader, KeepsTheLastTwoBatches) {
     auto batch = loader.next();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
     EXPECT_EQ(values(before->target)[0], (i - 1) * 4);
-    EXPECT_EQ(values(batch->target)[0], i * 4);
+    EXPECT_EQ(values(batch->target())[0], i * 4);
     before = std::move(batch);
   }
 }
@@ -206,9 +206,9 @@ TEST(Loader, LeavesOutBrokenSamplesAndCountsThem) {
     Loader loader(samples, {.batch = 4, .threads = threads, .shuffle = false}, {});
     auto batch = loader.next();
     EXPECT_EQ(batch->skipped, 2);
-    EXPECT_EQ(values(batch->target), (std::vector<int64_t>{1, 3}));
-    EXPECT_EQ(values(batch->input), (std::vector<int64_t>{1, 0, 10, 3, 0, 30}));
-    EXPECT_EQ(values(loader.next()->target), (std::vector<int64_t>{4, 5, 6}));
+    EXPECT_EQ(values(batch->target()), (std::vector<int64_t>{1, 3}));
+    EXPECT_EQ(values(batch->input()), (std::vector<int64_t>{1, 0, 10, 3, 0, 30}));
+    EXPECT_EQ(values(loader.next()->target()), (std::vector<int64_t>{4, 5, 6}));
     batch = loader.next();
     EXPECT_EQ(batch->size(), 0);
     EXPECT_TRUE(batch->last_of_epoch);
@@ -223,7 +223,7 @@ TEST(Loader, ThrowsWhatASampleThrewInItsTurnAndGoesOn) {
     Loader loader(samples, {.batch = 4, .threads = threads, .prefetch = 8, .shuffle = false}, {});
     for (int i = 0; i < 10; ++i) {
       if (i != 2 && i != 7) {
-        EXPECT_EQ(values(loader.next()->target)[0], i * 4);
+        EXPECT_EQ(values(loader.next()->target())[0], i * 4);
         continue;
       }
       const LoaderState before = loader.state();
@@ -283,8 +283,8 @@ TEST(Loader, SeeksWhileThreadsFill) {
   for (int64_t i = 0; i < 50; ++i) {
     loader.seek({.epoch = i, .position = i * 7});
     const auto batch = loader.next();
-    EXPECT_EQ(values(batch->input)[0], i * 7);
-    EXPECT_EQ(values(batch->input)[1], i);
+    EXPECT_EQ(values(batch->input())[0], i * 7);
+    EXPECT_EQ(values(batch->input())[1], i);
   }
 }
 
@@ -296,7 +296,7 @@ TEST(Loader, RefusesWhatDoesNotFit) {
   EXPECT_THROW(Loader(samples, {.batch = 1}, {.position = 11}), UsageError);
   Loader loader(samples, {.batch = 4, .threads = 1, .shuffle = false}, {});
   EXPECT_THROW(loader.seek({.epoch = -1}), UsageError);
-  EXPECT_EQ(values(loader.next()->target)[0], 0);
+  EXPECT_EQ(values(loader.next()->target())[0], 0);
 }
 
 TEST(Loader, NeedsAGpuForPinnedBuffers) {
@@ -313,24 +313,105 @@ TEST(Loader, NeedsAGpuForPinnedBuffers) {
 /// channels.
 class TinyImages final : public Samples {
  public:
+  TinyImages()
+      : Samples(
+            {{.name = "image",
+              .shape = {.sizes = {2, 2, 3}, .dtype = c10::ScalarType::Byte, .channels_last = true}},
+             {.name = "label", .shape = {.dtype = c10::ScalarType::Long}}}) {}
   int64_t size() const override { return 2; }
-  RowShape input_shape() const override {
-    return {.sizes = {2, 2, 3}, .dtype = c10::ScalarType::Byte, .channels_last = true};
-  }
-  RowShape target_shape() const override { return {{}, c10::ScalarType::Long}; }
-  bool fill(int64_t, int64_t, void* input_row, void*, Scratch&) const override {
-    for (int i = 0; i < 12; ++i) static_cast<uint8_t*>(input_row)[i] = static_cast<uint8_t>(i);
+  bool fill(int64_t, int64_t, const SampleRow& row, Scratch&) const override {
+    for (int i = 0; i < 12; ++i) row.as<uint8_t>(0)[i] = static_cast<uint8_t>(i);
     return true;
   }
 };
+
+/// Sample i has "tokens" [i + 1] of at most 6, all i, as many "weights", and a label.
+class Sentences final : public Samples {
+ public:
+  Sentences()
+      : Samples(Fields(std::vector<Field>{
+            {.name = "tokens",
+             .role = FieldRole::kInput,
+             .shape = {{6}, c10::ScalarType::Long},
+             .padding = 99},
+            {.name = "weights", .shape = {{6, 2}, c10::ScalarType::Float}, .padding = 0},
+            {.name = "label", .role = FieldRole::kTarget, .shape = {{}, c10::ScalarType::Long}}})) {
+  }
+  int64_t size() const override { return 5; }
+  bool fill(int64_t index, int64_t, const SampleRow& row, Scratch&) const override {
+    if (index == skip) return false;
+    row.set_length(0, index + 1);
+    row.set_length(1, index + 1);
+    for (int64_t i = 0; i <= index; ++i) {
+      row.as<int64_t>(0)[i] = index;
+      row.as<float>(1)[2 * i] = row.as<float>(1)[2 * i + 1] = 1;
+    }
+    *row.as<int64_t>(2) = index;
+    return true;
+  }
+  int64_t skip = -1;
+};
+
+TEST(Loader, PadsRaggedFieldsToTheLongestOfABatch) {
+  const Sentences samples;
+  for (const int threads : {0, 2}) {
+    Loader loader(samples, {.batch = 3, .threads = threads, .shuffle = false}, {});
+    for (int epoch = 0; epoch < 3; ++epoch) {
+      const auto first = loader.next();
+      EXPECT_EQ((*first)["tokens"].sizes(), (std::vector<int64_t>{3, 3}));
+      EXPECT_TRUE((*first)["tokens"].is_contiguous());
+      EXPECT_EQ(values((*first)["tokens"]), (std::vector<int64_t>{0, 99, 99, 1, 1, 99, 2, 2, 2}));
+      EXPECT_EQ((*first)["weights"].sizes(), (std::vector<int64_t>{3, 3, 2}));
+      EXPECT_EQ((*first)["weights"].sum().item<float>(), 12);
+      EXPECT_EQ(values(first->target()), (std::vector<int64_t>{0, 1, 2}));
+      const auto second = loader.next();
+      EXPECT_EQ(values(second->input()), (std::vector<int64_t>{3, 3, 3, 3, 99, 4, 4, 4, 4, 4}));
+    }
+  }
+}
+
+TEST(Loader, LeavesBrokenRowsOfRaggedFieldsOut) {
+  Sentences samples;
+  samples.skip = 1;
+  Loader loader(samples, {.batch = 3, .shuffle = false}, {});
+  const auto batch = loader.next();
+  EXPECT_EQ(values((*batch)["tokens"]), (std::vector<int64_t>{0, 99, 99, 2, 2, 2}));
+  EXPECT_EQ(batch->skipped, 1);
+}
+
+TEST(Loader, BatchesNameTheirFields) {
+  const Sentences samples;
+  Loader loader(samples, {.batch = 2, .shuffle = false}, {});
+  const auto batch = loader.next();
+  const NamedTensors named = batch->by_role();
+  ASSERT_EQ(named.size(), 3u);
+  EXPECT_EQ(named[0].name, "input");
+  EXPECT_EQ(named[1].name, "target");
+  EXPECT_EQ(named[2].name, "weights");
+  EXPECT_TRUE(named[1].tensor.equal(batch->target()));
+  EXPECT_THROW((*batch)["masks"], UsageError);
+}
+
+TEST(Fields, RejectsSetsThatNoStepCanUse) {
+  const Field input{.name = "a", .role = FieldRole::kInput};
+  const Field target{.name = "b", .role = FieldRole::kTarget};
+  using List = std::vector<Field>;
+  EXPECT_NO_THROW(Fields(List{input, target}));
+  EXPECT_THROW(Fields(List{input}), UsageError);
+  EXPECT_THROW(Fields(List{target}), UsageError);
+  EXPECT_THROW(Fields(List{input, target, target}), UsageError);
+  Field ragged = input;
+  ragged.padding = 0;
+  EXPECT_THROW(Fields(List{ragged, target}), UsageError);
+}
 
 TEST(Loader, LaysImagesOutChannelsLast) {
   const TinyImages samples;
   Loader loader(samples, {.batch = 2}, {});
   const auto batch = loader.next();
-  EXPECT_EQ(batch->input.sizes(), (std::vector<int64_t>{2, 2, 2, 3}));
-  EXPECT_EQ(batch->input.strides(), (std::vector<int64_t>{12, 1, 6, 2}));
-  EXPECT_EQ(batch->input.const_data_ptr<uint8_t>()[12 + 5], 5);
+  EXPECT_EQ(batch->input().sizes(), (std::vector<int64_t>{2, 2, 2, 3}));
+  EXPECT_EQ(batch->input().strides(), (std::vector<int64_t>{12, 1, 6, 2}));
+  EXPECT_EQ(batch->input().const_data_ptr<uint8_t>()[12 + 5], 5);
 }
 
 }  // namespace

@@ -11,26 +11,26 @@
 
 namespace gallop::data {
 
-/// Rows say which sample and epoch they came from: input [3] int64 (index, epoch, index * 10),
-/// target the index. Every thread sleeps differently, so that threads overtake each other.
+/// Rows say which sample and epoch they came from: "numbers" [3] int64 (index, epoch, index * 10),
+/// "index" the index. Every thread sleeps differently, so that threads overtake each other.
 class NumberedSamples final : public Samples {
  public:
-  explicit NumberedSamples(int64_t size) : size_(size) {}
+  explicit NumberedSamples(int64_t size)
+      : Samples({{.name = "numbers", .shape = {{3}, c10::ScalarType::Long}},
+                 {.name = "index", .shape = {{}, c10::ScalarType::Long}}}),
+        size_(size) {}
 
   int64_t size() const override { return size_; }
-  RowShape input_shape() const override { return {{3}, c10::ScalarType::Long}; }
-  RowShape target_shape() const override { return {{}, c10::ScalarType::Long}; }
 
-  bool fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
-            Scratch&) const override {
+  bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch&) const override {
     if (jitter) std::this_thread::sleep_for(std::chrono::microseconds((index * 37) % 90));
     if (fail.contains(index)) throw DataError("sample " + std::to_string(index) + " is damaged");
     if (skip.contains(index)) return false;
-    auto* input = static_cast<int64_t*>(input_row);
+    auto* input = row.as<int64_t>(0);
     input[0] = index;
     input[1] = epoch;
     input[2] = index * 10;
-    *static_cast<int64_t*>(target_row) = index;
+    *row.as<int64_t>(1) = index;
     return true;
   }
 
@@ -48,8 +48,8 @@ inline std::vector<int64_t> values(const at::Tensor& tensor) {
 
 /// All that a batch says, in one list.
 inline std::vector<int64_t> fingerprint(const Batch& batch) {
-  std::vector<int64_t> result = values(batch.input);
-  for (const int64_t value : values(batch.target)) result.push_back(value);
+  std::vector<int64_t> result = values(batch.input());
+  for (const int64_t value : values(batch.target())) result.push_back(value);
   for (const int64_t value : {batch.skipped, batch.epoch, batch.position,
                               static_cast<int64_t>(batch.last_of_epoch), batch.size()}) {
     result.push_back(value);

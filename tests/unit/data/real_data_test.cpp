@@ -54,9 +54,8 @@ TEST(RealData, GivesTheSamePicturesFromFolderAndArchive) {
     packed->test->read(at, {}, from_archive);
     EXPECT_EQ(from_file.height, 32);
     EXPECT_EQ(from_file.pixels, from_archive.pixels) << files.describe(i);
-    EXPECT_EQ(
-        files.class_names()[static_cast<size_t>(files.label(i))],
-        packed->test->class_names()[static_cast<size_t>(packed->test->label(at))]);
+    EXPECT_EQ(files.class_names()[static_cast<size_t>(files.label(i))],
+              packed->test->class_names()[static_cast<size_t>(packed->test->label(at))]);
   }
 }
 
@@ -65,8 +64,8 @@ TEST(RealData, ReadsATextOfAMegabyte) {
   const fs::path path = fs::path(test_data()) / "tinyshakespeare.txt";
   if (!fs::exists(path)) GTEST_SKIP() << path << " is not there";
   const auto parts = read_text({}, {.path = path.string()});
-  EXPECT_EQ(parts->train_text->tokens.size(), 1'115'394u);
-  EXPECT_EQ(parts->train_text->vocabulary.size(), 65u);
+  EXPECT_EQ(parts->train->tokens.size(), 1'115'394u);
+  EXPECT_EQ(parts->train->vocabulary.size(), 65u);
 }
 
 }  // namespace

@@ -6,8 +6,9 @@
 
 #include "gallop/base/file.h"
 #include "gallop/base/hash.h"
+#include "gallop/data/data_config.h"
+#include "gallop/data/data_module.h"
 #include "gallop/data/loader.h"
-#include "gallop/data/training_data.h"
 
 namespace gallop::data {
 namespace {
@@ -28,22 +29,22 @@ class RealLoading : public testing::Test {
 
   // A hash of the first batches of two epochs.
   std::string stream(const char* in_memory, int threads) const {
-    DataConfig config(readers, augmentations);
-    config.reader = config::Component(readers, "tar");
+    DataConfig config(modules, augmentations);
+    config.module = config::Component(modules, "tar");
     config.path = archive.string();
     config.in_memory = in_memory;
     config.augment.items.emplace_back(augmentations, "random-crop");
     config.augment.items.emplace_back(augmentations, "random-horizontal-flip");
-    const TrainingData data =
-        open_data(config, readers, augmentations, {.seed = 5, .cores = 2, .cache_folder = cache});
-    Loader loader(*data.train, {.batch = 100, .threads = threads}, {.seed = 5});
+    const auto data =
+        open_data(config, modules, augmentations, {.seed = 5, .cores = 2, .cache_folder = cache});
+    Loader loader(*data->train, {.batch = 100, .threads = threads}, {.seed = 5});
     Hasher hasher;
     for (const int64_t epoch : {0, 1}) {
       loader.seek({.seed = 5, .epoch = epoch});
       for (int i = 0; i < 8; ++i) {
         const auto batch = loader.next();
-        hasher.update(bytes_of(batch->input).data(), batch->input.nbytes());
-        hasher.update(bytes_of(batch->target).data(), batch->target.nbytes());
+        hasher.update(bytes_of(batch->input()).data(), batch->input().nbytes());
+        hasher.update(bytes_of(batch->target()).data(), batch->target().nbytes());
       }
     }
     return hasher.digest();
@@ -51,7 +52,7 @@ class RealLoading : public testing::Test {
 
   fs::path archive;
   const fs::path cache = fs::path(testing::TempDir()) / ("loading-" + std::to_string(getpid()));
-  const ReaderRegistry readers = built_in_readers();
+  const DataModuleRegistry modules = built_in_data_modules();
   const AugmentationRegistry augmentations = built_in_augmentations();
 };
 

@@ -73,7 +73,7 @@ TEST(CutByClass, DependsOnTheSeedOnly) {
 TEST(CutValidation, GivesViewsOfOneSet) {
   ImageParts parts;
   parts.train = images_with(labels_of({20, 20}), 2);
-  cut_validation(parts, 0.25, 3);
+  cut_images(parts, 0.25, 3);
   ASSERT_EQ(parts.train->size(), 30);
   ASSERT_EQ(parts.validation->size(), 10);
   Image image;
@@ -92,28 +92,28 @@ TEST(CutValidation, GivesViewsOfOneSet) {
 }
 
 TEST(CutValidation, CutsTextAtItsEnd) {
-  ImageParts parts;
-  parts.train_text = std::make_unique<TextSet>();
-  parts.train_text->tokens = std::vector<int32_t>{0, 1, 0, 1, 0, 1, 0, 1, 0, 7};
-  parts.train_text->vocabulary = {"a", "b"};
-  cut_validation(parts, 0.2, 1);
-  EXPECT_EQ(parts.train_text->tokens.size(), 8u);
-  EXPECT_EQ(parts.validation_text->tokens, (std::vector<int32_t>{0, 7}));
-  EXPECT_EQ(parts.validation_text->vocabulary.size(), 2u);
+  TextParts parts;
+  parts.train = std::make_unique<TextSet>();
+  parts.train->tokens = std::vector<int32_t>{0, 1, 0, 1, 0, 1, 0, 1, 0, 7};
+  parts.train->vocabulary = {"a", "b"};
+  cut_text(parts, 0.2);
+  EXPECT_EQ(parts.train->tokens.size(), 8u);
+  EXPECT_EQ(parts.validation->tokens, (std::vector<int32_t>{0, 7}));
+  EXPECT_EQ(parts.validation->vocabulary.size(), 2u);
 }
 
 TEST(CutValidation, RefusesWhatLeavesAPartEmpty) {
   ImageParts parts;
   parts.train = images_with(labels_of({1, 1}), 2);
-  EXPECT_TRUE(contains(data_error([&] { cut_validation(parts, 0.5, 1); }),
-                       "2 training images are too few"));
+  EXPECT_TRUE(
+      contains(data_error([&] { cut_images(parts, 0.5, 1); }), "2 training images are too few"));
   EXPECT_EQ(parts.train->size(), 2) << "nothing is lost";
-  ImageParts text;
-  text.train_text = std::make_unique<TextSet>();
-  text.train_text->tokens = std::vector<int32_t>{1};
-  EXPECT_TRUE(contains(data_error([&] { cut_validation(text, 0.5, 1); }), "1 tokens are too few"));
+  TextParts text;
+  text.train = std::make_unique<TextSet>();
+  text.train->tokens = std::vector<int32_t>{1};
+  EXPECT_TRUE(contains(data_error([&] { cut_text(text, 0.5); }), "1 tokens are too few"));
   for (const double fraction : {0.0, 1.0, -0.1, 2.0}) {
-    EXPECT_THROW(cut_validation(parts, fraction, 1), UsageError);
+    EXPECT_THROW(cut_images(parts, fraction, 1), UsageError);
   }
 }
 

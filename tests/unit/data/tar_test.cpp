@@ -22,7 +22,7 @@ Members labeled(const std::vector<int>& labels) {
 }
 
 std::unique_ptr<ImageParts> read(const std::string& path, const TarConfig& config = {},
-                            bool skip_broken = false) {
+                                 bool skip_broken = false) {
   return read_tar(config, {.path = path, .skip_broken = skip_broken, .threads = 2});
 }
 

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "unit/data/image_fields.h"
 
 namespace gallop::data {
 namespace {
@@ -22,10 +23,9 @@ struct Window {
 };
 
 Window fill(const Samples& samples, int64_t index, int64_t epoch = 0) {
-  const auto context = static_cast<size_t>(samples.input_shape().sizes[0]);
+  const auto context = static_cast<size_t>(samples.fields().input().shape.sizes[0]);
   Window window{std::vector<int64_t>(context, -1), std::vector<int64_t>(context, -1)};
-  const auto scratch = samples.make_scratch();
-  EXPECT_TRUE(samples.fill(index, epoch, window.input.data(), window.target.data(), *scratch));
+  EXPECT_TRUE(fill_row(samples, index, epoch, window.input.data(), window.target.data()));
   return window;
 }
 

@@ -61,10 +61,10 @@ TEST(Text, ReadsOneFileOrAFolderWithOneVocabulary) {
   EXPECT_EQ(one->train_text->vocabulary.size(), 3u);
   EXPECT_EQ(one->validation_text, nullptr);
   const auto parts = read_text({}, {.path = folder.name()});
-  EXPECT_EQ(parts->train_text->vocabulary, (std::vector<std::string>{"a", "b", "c", "d"}));
-  EXPECT_EQ(parts->validation_text->vocabulary, parts->train_text->vocabulary);
-  EXPECT_EQ(decoded(*parts->validation_text), "cd");
-  EXPECT_EQ(parts->test_text, nullptr);
+  EXPECT_EQ(parts->train->vocabulary, (std::vector<std::string>{"a", "b", "c", "d"}));
+  EXPECT_EQ(parts->validation->vocabulary, parts->train->vocabulary);
+  EXPECT_EQ(decoded(*parts->validation), "cd");
+  EXPECT_EQ(parts->test, nullptr);
   EXPECT_EQ(parts->files.size(), 2u);
   EXPECT_EQ(read_text({.unit = "bytes"}, {.path = folder.name()})->validation_text->tokens[1], 'd');
 }

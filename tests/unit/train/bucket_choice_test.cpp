@@ -7,6 +7,7 @@
 
 #include "gallop/model/mlp.h"
 #include "gallop/parallel/ddp.h"
+#include "unit/data/image_fields.h"
 #include "unit/parallel/ranks.h"
 #include "unit/train/trainee.h"
 
@@ -33,7 +34,10 @@ MeasuredChoice choose_together(parallel::Collectives& collectives, Trainee& trai
   const int64_t rows = 7;
   const int64_t own = rows * (collectives.rank() + 1) / collectives.size() -
                       rows * collectives.rank() / collectives.size();
-  std::tie(batch.input, batch.target) = batch_of({}, own);
+  const data::Fields fields = data::image_fields({3, 8, 8});
+  const auto [input, target] = batch_of({}, own);
+  batch.fields = &fields;
+  batch.tensors = {input, target};
   batch.whole_size = rows;
   StepConfig step;
   if (compiled) step.compile = compile::CompileConfig();

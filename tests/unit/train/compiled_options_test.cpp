@@ -15,6 +15,7 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
+#include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -222,8 +223,10 @@ TEST_P(CompiledOptions, LeaveTheBitsOfTheStepAsItIs) {
     for (const ScheduledParameter value : tested.config.scheduled) {
       scheduled.push_back(value == ScheduledParameter::kDropout ? 0.1 + lr : 0.9 - 10 * lr);
     }
-    const StepResult wanted = plain.step->run(input, target, step, lr, step % 2 == 0, scheduled);
-    const StepResult got = compiled.step->run(input, target, step, lr, step % 2 == 0, scheduled);
+    const StepResult wanted =
+        plain.step->run(labeled(input, target), step, lr, step % 2 == 0, scheduled);
+    const StepResult got =
+        compiled.step->run(labeled(input, target), step, lr, step % 2 == 0, scheduled);
     EXPECT_EQ(got.finite, wanted.finite) << "step " << step;
     EXPECT_EQ(got.is_spike, wanted.is_spike) << "step " << step;
     EXPECT_EQ(wanted.finite, std::isfinite(input.sum().item<double>())) << "step " << step;

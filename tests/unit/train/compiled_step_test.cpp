@@ -15,6 +15,7 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
+#include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -42,13 +43,15 @@ TEST_P(CompiledStep, LeavesTheBitsOfTheStepAsItIs) {
     const auto [input, target] = batch_of(tested, rows);
     const double lr = 0.01 * static_cast<double>(step + 1);
     const std::vector<double> scheduled(tested.config.scheduled.size(), lr);
-    const StepResult wanted = plain.step->run(input, target, step, lr, step % 4 == 0, scheduled);
-    const StepResult got = compiled.step->run(input, target, step, lr, step % 4 == 0, scheduled);
+    const StepResult wanted =
+        plain.step->run(labeled(input, target), step, lr, step % 4 == 0, scheduled);
+    const StepResult got =
+        compiled.step->run(labeled(input, target), step, lr, step % 4 == 0, scheduled);
     EXPECT_EQ(got.tally.loss_sum, wanted.tally.loss_sum) << "step " << step;
     EXPECT_EQ(got.tally.top1, wanted.tally.top1);
     EXPECT_EQ(got.gradient_norm, wanted.gradient_norm);
     EXPECT_TRUE(got.finite && wanted.finite);
-    faster.step->run(input, target, step, lr, step % 4 == 0, scheduled);
+    faster.step->run(labeled(input, target), step, lr, step % 4 == 0, scheduled);
   }
   EXPECT_EQ(faster.step->compile_report()->verified, 8);
   const NamedTensors wanted = plain.everything(), got = compiled.everything();
@@ -165,10 +168,11 @@ TEST(CompiledStep, NamesWhatIsNotFinite) {
     const auto parameters = trainee.model->parameters();
     // Of several classes: a guess that is right for all has no gradient.
     const at::Tensor input = at::randn({4, 3, 8, 8}), target = at::arange(4);
-    for (int64_t step = 0; step < 4; ++step) trainee.step->run(input, target, step, 0.1, false);
+    for (int64_t step = 0; step < 4; ++step)
+      trainee.step->run(labeled(input, target), step, 0.1, false);
     EXPECT_EQ(trainee.step->compile_report()->replayed, 4);
     const auto bad = at::full({4, 3, 8, 8}, NAN);
-    EXPECT_EQ(trainee.step->run(bad, target, 4, 0.1, false).bad_tensor, "loss");
+    EXPECT_EQ(trainee.step->run(labeled(bad, target), 4, 0.1, false).bad_tensor, "loss");
     EXPECT_TRUE(std::isfinite(parameters.front().tensor.sum().item<double>()));
     // Products with the last layer's weights overflow on their way back, and nothing before.
     {
@@ -177,7 +181,7 @@ TEST(CompiledStep, NamesWhatIsNotFinite) {
       parameters[1].tensor.fill_(1e-30);
       parameters[2].tensor.fill_(3e38);
     }
-    const auto result = trainee.step->run(input.mul(1e30), target, 5, 0.1, false);
+    const auto result = trainee.step->run(labeled(input.mul(1e30), target), 5, 0.1, false);
     EXPECT_FALSE(result.finite);
     EXPECT_FALSE(result.bad_tensor.empty());
   }

@@ -9,6 +9,7 @@
 #include "gallop/data/text_samples.h"
 #include "gallop/model/mlp.h"
 #include "gallop/train/step.h"
+#include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -64,7 +65,7 @@ TEST(Distillation, MixesBothLossesInAStepAndLeavesTheTeacherAlone) {
                      .distill = Distillation{teacher.get(), kTemperature, kWeight}}};
   Trainee trainee(tested, std::nullopt);
   const auto [input, target] = batch_of(tested, 7);
-  const StepResult result = trainee.step->run(input, target, 0, 0, true);
+  const StepResult result = trainee.step->run(labeled(input, target), 0, 0, true);
 
   const auto plain = tested.make_model();
   const at::Tensor student = plain->forward(input), taught = teacher->forward(input);

@@ -11,6 +11,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/model/mlp.h"
+#include "unit/data/image_fields.h"
 
 namespace gallop::train {
 namespace {
@@ -29,14 +30,12 @@ at::Tensor all_targets() { return at::arange(kImages).remainder(7); }
 
 class Images final : public data::Samples {
  public:
+  Images() : Samples(data::image_fields({2, 5, 6})) {}
   int64_t size() const override { return kImages; }
-  data::RowShape input_shape() const override { return {{2, 5, 6}, c10::kFloat}; }
-  data::RowShape target_shape() const override { return {{}, c10::kLong}; }
-  bool fill(int64_t index, int64_t, void* input_row, void* target_row,
-            data::Scratch&) const override {
+  bool fill(int64_t index, int64_t, const data::SampleRow& row, data::Scratch&) const override {
     const at::Tensor image = images_[index];
-    std::copy_n(image.const_data_ptr<float>(), image.numel(), static_cast<float*>(input_row));
-    *static_cast<int64_t*>(target_row) = index % 7;
+    std::copy_n(image.const_data_ptr<float>(), image.numel(), row.as<float>(0));
+    *row.as<int64_t>(1) = index % 7;
     return true;
   }
 

@@ -16,6 +16,7 @@
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/train/step_format.h"
+#include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -50,8 +51,9 @@ Learned learn(Precision precision, uint64_t seed) {
   constexpr int64_t kBatch = 50, kSteps = 120;
   for (int64_t i = 0; i < kSteps; ++i) {
     const int64_t at = i * kBatch % input.size(0);
-    loss = step.run(input.narrow(0, at, kBatch), target.narrow(0, at, kBatch), i, 1e-3, false)
-               .tally.loss();
+    loss =
+        step.run(labeled(input.narrow(0, at, kBatch), target.narrow(0, at, kBatch)), i, 1e-3, false)
+            .tally.loss();
   }
   const at::NoGradGuard no_grad;
   const auto [unseen, wanted] = clouds(1000, 3);
@@ -76,7 +78,7 @@ std::vector<at::Tensor> gradients(const Case& tested, Precision precision) {
   Trainee trainee(in, std::nullopt);
   seed_step(3, 0, at::kCPU);
   const auto [input, target] = batch_of(in, 32);
-  trainee.step->run(input, target, 0, /*lr=*/0, false);
+  trainee.step->run(labeled(input, target), 0, /*lr=*/0, false);
   std::vector<at::Tensor> all;
   for (const auto& parameter : trainee.model->parameters()) {
     all.push_back(parameter.tensor.grad().clone());

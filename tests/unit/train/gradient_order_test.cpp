@@ -11,6 +11,7 @@
 #include "gallop/model/resnet.h"
 #include "gallop/parallel/gradient_hooks.h"
 #include "unit/parallel/fake_collectives.h"
+#include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -30,7 +31,7 @@ std::vector<std::string> order_in_a_step(const Case& tested, int64_t rows) {
   const parallel::GradientHooks hooks(tensors,
                                       [&](size_t i) { order.push_back(parameters[i].name); });
   const auto [input, target] = batch_of(tested, rows);
-  trainee.step->run(input, target, 0, 0.01, /*count_correct=*/true);
+  trainee.step->run(labeled(input, target), 0, 0.01, /*count_correct=*/true);
   return order;
 }
 
@@ -42,10 +43,10 @@ TEST_P(GradientOrder, IsThatOfAStepAndLeavesNoTrace) {
     before.push_back({name, tensor.detach().clone()});
   }
   const auto [input, target] = batch_of(tested, 3);
-  const auto order =
-      gradient_order(*trainee.model, input, target, tested.config.precision, *tested.config.loss);
+  const auto order = gradient_order(*trainee.model, labeled(input, target), tested.config.precision,
+                                    *tested.config.loss);
   EXPECT_EQ(order, order_in_a_step(tested, 7));
-  EXPECT_EQ(order, gradient_order(*trainee.model, input, target, tested.config.precision,
+  EXPECT_EQ(order, gradient_order(*trainee.model, labeled(input, target), tested.config.precision,
                                   *tested.config.loss))
       << "at a resume it is found again";
   const NamedTensors after = trainee.everything();

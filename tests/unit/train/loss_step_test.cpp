@@ -13,6 +13,7 @@
 #include "gallop/model/mlp.h"
 #include "unit/base/error_of.h"
 #include "unit/parallel/ranks.h"
+#include "unit/train/labeled.h"
 #include "unit/train/loss_cases.h"
 #include "unit/train/trainer_cases.h"
 
@@ -113,9 +114,9 @@ Steps train(const LossCase& tested, const Batches& batches, bool compiled,
       begin = rows * collectives->rank() / collectives->size();
       end = rows * (collectives->rank() + 1) / collectives->size();
     }
-    result.steps.push_back(step.run(input.slice(0, begin, end), target.slice(0, begin, end),
-                                    static_cast<int64_t>(i), 0.01, /*count_correct=*/true, {},
-                                    {.rows = rows}));
+    result.steps.push_back(
+        step.run(labeled(input.slice(0, begin, end), target.slice(0, begin, end)),
+                 static_cast<int64_t>(i), 0.01, /*count_correct=*/true, {}, {.rows = rows}));
   }
   if (compiled) {
     EXPECT_TRUE(step.compile_report()->reasons.empty()) << step.compile_report()->reasons.front();

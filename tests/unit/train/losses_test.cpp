@@ -215,7 +215,7 @@ TEST(Losses, TakeASmoothingThatChanges) {
     const at::Tensor scheduled =
         plain
             ->sum_and_correct({logits}, {{"target", target}},
-                            {.label_smoothing = at::full({}, 0.3, at::kFloat)})
+                              {.label_smoothing = at::full({}, 0.3, at::kFloat)})
             .sum;
     EXPECT_NEAR(scheduled.item<double>(), fixed->sum({logits}, {{"target", target}}).item<double>(),
                 1e-4);

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/compile/compiled_function.h"
+#include "unit/data/image_fields.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -18,15 +19,14 @@ namespace {
 // Images whose class shows in one pixel.
 class Dots final : public data::Samples {
  public:
+  Dots() : Samples(data::image_fields({3, 8, 8})) {}
   int64_t size() const override { return 60; }
-  data::RowShape input_shape() const override { return {{3, 8, 8}, at::kFloat}; }
-  data::RowShape target_shape() const override { return {{}, at::kLong}; }
-  bool fill(int64_t index, int64_t /*epoch*/, void* input_row, void* target_row,
+  bool fill(int64_t index, int64_t /*epoch*/, const data::SampleRow& row,
             data::Scratch& /*scratch*/) const override {
-    auto* const pixels = static_cast<float*>(input_row);
+    auto* const pixels = row.as<float>(0);
     std::fill_n(pixels, 3 * 8 * 8, 0.0F);
     pixels[9 * (index % 5)] = 1;
-    *static_cast<int64_t*>(target_row) = index % 5;
+    *row.as<int64_t>(1) = index % 5;
     return true;
   }
 };

@@ -5,6 +5,7 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
 #include "unit/parallel/fake_collectives.h"
+#include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -22,7 +23,7 @@ parallel::FakeCollectives calls_of(const Case& tested, int rank) {
     const int64_t all = kRows[step];
     const int64_t own = all * (rank + 1) / kProcesses - all * rank / kProcesses;
     const auto [input, target] = batch_of(tested, own);
-    trainee.step->run(input, target, step, 0.01, false, {}, {.rows = all});
+    trainee.step->run(labeled(input, target), step, 0.01, false, {}, {.rows = all});
   }
   return fake;
 }

@@ -137,7 +137,7 @@ TEST(Evaluate, HasTheMetricsOfASetForAnyBatchAndNumberOfProcesses) {
             .see =
                 [&](const data::Batch& batch, const at::Tensor& logits) {
                   outputs = logits.detach().clone();
-                  targets = batch.target.clone();
+                  targets = batch.target().clone();
                 }},
            go_on);
   for (const char* name : {"f1", "roc-auc", "mcc"}) {

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/model/mlp.h"
+#include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -74,8 +75,10 @@ class EveryOptimizer : public testing::TestWithParam<Case> {
                     int64_t to) {
     double loss = 0;
     for (int64_t step = from; step < to; ++step) {
-      loss = trainee.step->run(batch.first, batch.second, step, trainee.optimizer->base_lr(), false)
-                 .tally.loss();
+      loss =
+          trainee.step
+              ->run(labeled(batch.first, batch.second), step, trainee.optimizer->base_lr(), false)
+              .tally.loss();
     }
     return loss;
   }

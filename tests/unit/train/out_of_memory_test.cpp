@@ -17,6 +17,7 @@
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
+#include "unit/train/labeled.h"
 #include "unit/train/limited_allocator.h"
 #include "unit/train/trainee.h"
 
@@ -83,7 +84,7 @@ int64_t rows_of(const Case& tested) {
 StepResult run_step(Trainee& trainee, const Case& tested, int64_t step, int64_t rows) {
   seed_step(9, step, at::kCPU);
   const auto [input, target] = batch_of(tested, rows);
-  return trainee.step->run(input, target, step, 0.01, true);
+  return trainee.step->run(labeled(input, target), step, 0.01, true);
 }
 
 // From step 2 on batches are larger.
@@ -178,7 +179,7 @@ TEST_P(StepWithoutMemory, LeavesEverythingAsItWasWhereOneSampleIsTooMuch) {
   const auto [input, target] = batch_of(tested, 8);
   allocator.limit(1000);
   try {
-    trainee.step->run(input, target, 1, 0.01, false);
+    trainee.step->run(labeled(input, target), 1, 0.01, false);
     FAIL() << "it fits";
   } catch (const StepDoesNotFit& error) {
     EXPECT_EQ(error.code(), ExitCode::kDevice);
@@ -221,7 +222,7 @@ TEST(OutOfMemory, WithinAnUpdateEndsTheRun) {
   TrainStep step(*trainee.model, greedy, {});
   const auto [input, target] = batch_of(tested, 4);
   try {
-    step.run(input, target, 0, 0.01, false);
+    step.run(labeled(input, target), 0, 0.01, false);
     FAIL() << "it fits";
   } catch (const StepDoesNotFit&) {
     FAIL() << "as if nothing had changed";

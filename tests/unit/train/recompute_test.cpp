@@ -28,6 +28,7 @@
 #include "gallop/train/loss.h"
 #include "gallop/train/memory_use.h"
 #include "gallop/train/recompute_choice.h"
+#include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -96,8 +97,9 @@ void expect_same_bits(const Case& tested, const std::optional<compile::CompileCo
     for (int64_t step = 0; step < 4; ++step) {
       seed_step(5, step, at::kCPU);
       const auto [input, target] = batch_of(tested, step == 3 ? 4 : 7);
-      const StepResult wanted = kept.step->run(input, target, step, 0.01, step % 2 == 0);
-      const StepResult got = recomputed.step->run(input, target, step, 0.01, step % 2 == 0);
+      const StepResult wanted = kept.step->run(labeled(input, target), step, 0.01, step % 2 == 0);
+      const StepResult got =
+          recomputed.step->run(labeled(input, target), step, 0.01, step % 2 == 0);
       EXPECT_EQ(got.tally.loss_sum, wanted.tally.loss_sum) << "step " << step;
       // In fp16 some are beyond its range.
       const bool same = got.gradient_norm == wanted.gradient_norm ||
@@ -212,10 +214,10 @@ int64_t plain_peak(const Sized& sized, const std::vector<bool>& blocks) {
       optimizers.build(config::Component(optimizers, "sgd"), sized.model->parameters());
   sized.model->recompute(blocks);
   TrainStep step(*sized.model, *optimizer, {});
-  step.run(sized.input, sized.target, 0, 0.0, false);
+  step.run(labeled(sized.input, sized.target), 0, 0.0, false);
   for (const auto& parameter : sized.model->parameters()) parameter.tensor.mutable_grad().reset();
   const MemoryUse use(at::kCPU);
-  step.run(sized.input, sized.target, 1, 0.0, false);
+  step.run(labeled(sized.input, sized.target), 1, 0.0, false);
   return use.peak_bytes();
 }
 
@@ -279,10 +281,10 @@ TEST(ChooseBlocks, RecomputesAsFewAsFitAndPredictsWhatAStepTakes) {
   for (Sized (*make)() : {large_gpt, large_resnet}) {
     const Sized sized = make();
     // Few of the rows that are asked for are measured.
-    const RecomputeMeasure measure{.input = sized.input.narrow(0, 0, 16),
-                                   .target = sized.target.narrow(0, 0, 16),
-                                   .rows = sized.input.size(0),
-                                   .state_bytes = 1000};
+    const RecomputeMeasure measure{
+        .batch = labeled(sized.input.narrow(0, 0, 16), sized.target.narrow(0, 0, 16)),
+        .rows = sized.input.size(0),
+        .state_bytes = 1000};
     const int64_t blocks = sized.model->blocks();
     const auto free = choose_blocks(*sized.model, measure, int64_t{1} << 40);
     EXPECT_EQ(free.blocks, every_block(blocks, 0));
@@ -306,8 +308,8 @@ TEST(ChooseBlocks, LeavesStatisticsAndGradientsAsTheyWere) {
   const Sized sized = large_resnet();
   std::vector<at::Tensor> before;
   for (const auto& buffer : sized.model->buffers()) before.push_back(buffer.tensor.clone());
-  const RecomputeMeasure measure{
-      .input = sized.input, .target = sized.target, .rows = sized.input.size(0)};
+  const RecomputeMeasure measure{.batch = labeled(sized.input, sized.target),
+                                 .rows = sized.input.size(0)};
   choose_blocks(*sized.model, measure, int64_t{40} << 20);
   for (size_t i = 0; i < before.size(); ++i) {
     EXPECT_TRUE(at::equal(sized.model->buffers()[i].tensor, before[i]));

@@ -14,6 +14,7 @@
 #include "gallop/train/out_of_memory.h"
 #include "unit/base/error_of.h"
 #include "unit/parallel/ranks.h"
+#include "unit/train/labeled.h"
 #include "unit/train/limited_allocator.h"
 #include "unit/train/trainee.h"
 
@@ -59,8 +60,8 @@ Ran train(const Case& tested, bool compiled, const Batches& batches,
     const auto& [input, target] = batches[static_cast<size_t>(step)];
     const int64_t before = LimitedAllocator::allocations_of_thread();
     if (fails) LimitedAllocator::fail_after(shortage->allocations);
-    trainee.step->run(input.slice(0, begin, end), target.slice(0, begin, end), step, 0.01, false,
-                      {}, {.rows = kRows});
+    trainee.step->run(labeled(input.slice(0, begin, end), target.slice(0, begin, end)), step, 0.01,
+                      false, {}, {.rows = kRows});
     LimitedAllocator::fail_after(-1);
     if (step == kFailingStep) ran.allocations = LimitedAllocator::allocations_of_thread() - before;
   }
@@ -227,7 +228,7 @@ TEST(SharedOutOfMemory, OneSampleThatDoesNotFitIsToldToAll) {
     const auto [input, target] = batch_of(tested, 1);
     if (collectives.rank() == 1) LimitedAllocator::fail_after(2);
     try {
-      trainee.step->run(input, target, 0, 0.01, false, {}, {.rows = 2});
+      trainee.step->run(labeled(input, target), 0, 0.01, false, {}, {.rows = 2});
     } catch (const StepDoesNotFit& error) {
       const std::lock_guard lock(mutex);
       errors.emplace_back(error.what());

@@ -15,6 +15,7 @@
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
 #include "unit/parallel/ranks.h"
+#include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 #include "unit/train/trainer_cases.h"
 
@@ -71,7 +72,7 @@ Results train(const Case& tested, bool compiled,
     const auto [input, target] =
         some_rows(batches[i], begin, std::max(begin, std::min(end, all - broken)));
     results.steps.push_back(
-        trainee.step->run(input, target, step, 0.01, i % 2 == 0, {}, {.rows = all}));
+        trainee.step->run(labeled(input, target), step, 0.01, i % 2 == 0, {}, {.rows = all}));
   }
   if (compiled) {
     EXPECT_TRUE(trainee.step->compile_report()->reasons.empty())
@@ -233,7 +234,8 @@ double loss_of_one_step(const Case& tested, const std::pair<at::Tensor, at::Tens
                         parallel::Collectives* collectives) {
   Trainee trainee(tested, std::nullopt, collectives);
   return trainee.step
-      ->run(batch.first, batch.second, 0, 0.01, false, {}, {.rows = 2 * batch.first.size(0)})
+      ->run(labeled(batch.first, batch.second), 0, 0.01, false, {},
+            {.rows = 2 * batch.first.size(0)})
       .tally.loss();
 }
 
@@ -302,8 +304,9 @@ TEST(SharedStep, RefusesWhatHasNoFixedShards) {
   const auto batch = batch_of(tested, 8);
   const auto one = parallel::single_process_group();
   Trainee trainee(tested, std::nullopt, one.get());
-  EXPECT_THROW(trainee.step->run(batch.first, batch.second, 0, 0.1, false, {}, {.rows = 9}),
-               DataError);
+  EXPECT_THROW(
+      trainee.step->run(labeled(batch.first, batch.second), 0, 0.1, false, {}, {.rows = 9}),
+      DataError);
   tested.config.gradient_accumulation = 2;
   EXPECT_THROW(Trainee(tested, std::nullopt, one.get()), UsageError);
   tested.config.gradient_accumulation = 1;

@@ -12,6 +12,7 @@
 
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
+#include "unit/data/image_fields.h"
 
 namespace gallop::train {
 namespace {
@@ -19,16 +20,13 @@ namespace {
 /// Images 3 x 8 x 8 that are not alike.
 class Waves final : public data::Samples {
  public:
+  Waves() : Samples(data::image_fields({3, 8, 8})) {}
   int64_t size() const override { return 22; }
-  data::RowShape input_shape() const override { return {{3, 8, 8}, c10::kFloat}; }
-  data::RowShape target_shape() const override { return {{}, c10::kLong}; }
-  bool fill(int64_t index, int64_t, void* input_row, void* target_row,
-            data::Scratch&) const override {
+  bool fill(int64_t index, int64_t, const data::SampleRow& row, data::Scratch&) const override {
     for (int i = 0; i < 192; ++i) {
-      static_cast<float*>(input_row)[i] =
-          static_cast<float>(std::sin(0.1 * i * static_cast<double>(index + 1)));
+      row.as<float>(0)[i] = static_cast<float>(std::sin(0.1 * i * static_cast<double>(index + 1)));
     }
-    *static_cast<int64_t*>(target_row) = index % 3;
+    *row.as<int64_t>(1) = index % 3;
     return true;
   }
 };
@@ -61,7 +59,7 @@ TEST(Statistics, AreTheMeansOfThoseOfTheBatches) {
     if (name == "conv1.weight") weight = tensor;
   }
   while (const auto batch = loader.next()) {
-    const at::Tensor x = at::conv2d(batch->input, weight, {}, 1, 1).to(at::kDouble);
+    const at::Tensor x = at::conv2d(batch->input(), weight, {}, 1, 1).to(at::kDouble);
     const auto share = static_cast<double>(batch->size()) / 22;
     mean += share * x.mean({0, 2, 3});
     variance += share * x.var({0, 2, 3}, /*unbiased=*/true);

@@ -28,6 +28,7 @@
 #include "gallop/optim/optimizer.h"
 #include "unit/data/fake_accelerator.h"
 #include "unit/train/fake_operators.h"
+#include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -63,7 +64,7 @@ TEST(TrainStep, AccumulatedGradientsEqualThoseOfOneBatchForEveryRaggedSplit) {
   for (const int64_t pieces : {1, 2, 3, 4, 5, 11, 20}) {
     Fixture fixture;
     TrainStep step(*fixture.model, *fixture.optimizer, {.gradient_accumulation = pieces});
-    const StepResult result = step.run(input, target, 0, 0.0, true);
+    const StepResult result = step.run(labeled(input, target), 0, 0.0, true);
     EXPECT_EQ(result.tally.count, 11);
     if (wanted.empty()) wanted = fixture.gradients();
     for (size_t i = 0; i < wanted.size(); ++i) {
@@ -80,7 +81,7 @@ TEST(TrainStep, AnUpdateThatIsNotFiniteIsNotAppliedAndNamesTheFirstBadTensor) {
     before.push_back(parameter.tensor.detach().clone());
   }
   const at::Tensor input = at::full({2, 1, 4, 4}, std::numeric_limits<float>::quiet_NaN());
-  const StepResult result = step.run(input, labels(2), 0, 0.1, false);
+  const StepResult result = step.run(labeled(input, labels(2)), 0, 0.1, false);
   EXPECT_FALSE(result.finite);
   EXPECT_EQ(result.bad_tensor, "loss");
   for (size_t i = 0; i < before.size(); ++i) {
@@ -98,7 +99,7 @@ TEST(TrainStep, AGradientThatIsNotFiniteIsAppliedOnlyByThoseWhoStop) {
         weight.register_hook([](const at::Tensor& gradient) { return gradient.div(0.0); });
     const at::Tensor before = parameters.back().tensor.detach().clone();
     TrainStep step(*fixture.model, *fixture.optimizer, config);
-    const StepResult result = step.run(images(2), labels(2), 0, 0.1, false);
+    const StepResult result = step.run(labeled(images(2), labels(2)), 0, 0.1, false);
     EXPECT_FALSE(result.finite);
     EXPECT_EQ(result.bad_tensor, parameters.front().name);
     EXPECT_FALSE(std::isfinite(result.gradient_norm));
@@ -113,10 +114,10 @@ TEST(TrainStep, ClipsTheGlobalNorm) {
   const at::Tensor input = images(8), target = labels(8);
   Fixture start, free, clipped;
   const double lr = 1, max_norm = 0.01;
-  TrainStep(*free.model, *free.optimizer, {}).run(input, target, 0, lr, false);
+  TrainStep(*free.model, *free.optimizer, {}).run(labeled(input, target), 0, lr, false);
   const StepResult result =
       TrainStep(*clipped.model, *clipped.optimizer, {.clip_grad_norm = max_norm})
-          .run(input, target, 0, lr, false);
+          .run(labeled(input, target), 0, lr, false);
   EXPECT_GT(result.gradient_norm, max_norm);
   // The updates of SGD are the gradients.
   double square = 0;
@@ -149,8 +150,8 @@ std::vector<at::Tensor> after_steps(int64_t accumulate, uint64_t seed, bool twic
       optimizers.build(config::Component(optimizers, "sgd"), model->parameters());
   TrainStep step(*model, *optimizer, {.gradient_accumulation = accumulate, .seed = seed});
   const auto input = at::ones({6, 1, 4, 4}), target = at::zeros({6}, at::kLong);
-  step.run(input, target, 0, 0.1, false);
-  step.run(input, target, twice_the_first ? 0 : 1, 0.1, false);
+  step.run(labeled(input, target), 0, 0.1, false);
+  step.run(labeled(input, target), twice_the_first ? 0 : 1, 0.1, false);
   std::vector<at::Tensor> weights;
   for (const auto& parameter : model->parameters()) {
     weights.push_back(parameter.tensor.detach().clone());
@@ -260,7 +261,7 @@ void compare_steps_on_a_device() {
     };
     for (int64_t i = 0; i < 5; ++i) {
       const auto& [input, target] = batches[static_cast<size_t>(i)];
-      step.start(input, target, i, 0.1, /*count_correct=*/i == 3);
+      step.start(labeled(input, target), i, 0.1, /*count_correct=*/i == 3);
       if (device.is_cpu()) take();
     }
     waits = data::host_waits() - before;
@@ -292,7 +293,7 @@ TEST(TrainStep, SamTakesTheGradientsOfWeightsUphill) {
   const double distance = 0.3;
   Fixture moved;
   TrainStep first(*moved.model, *moved.optimizer, {});
-  const StepResult plain = first.run(input, target, 0, 0.0, false);
+  const StepResult plain = first.run(labeled(input, target), 0, 0.0, false);
   double squares = 0;
   for (const at::Tensor& gradient : moved.gradients()) {
     squares += gradient.to(at::kDouble).square().sum().item<double>();
@@ -303,7 +304,7 @@ TEST(TrainStep, SamTakesTheGradientsOfWeightsUphill) {
       parameter.tensor.add_(parameter.tensor.grad() * (distance / std::sqrt(squares)));
     }
   }
-  const StepResult uphill = first.run(input, target, 0, 0.0, false);
+  const StepResult uphill = first.run(labeled(input, target), 0, 0.0, false);
   EXPECT_GT(uphill.tally.loss(), plain.tally.loss());
 
   Fixture fixture;
@@ -312,7 +313,7 @@ TEST(TrainStep, SamTakesTheGradientsOfWeightsUphill) {
     before.push_back(parameter.tensor.detach().clone());
   }
   TrainStep step(*fixture.model, *fixture.optimizer, {.sam = distance});
-  const StepResult result = step.run(input, target, 0, 0.0, false);
+  const StepResult result = step.run(labeled(input, target), 0, 0.0, false);
   EXPECT_EQ(result.tally.loss(), plain.tally.loss());
   EXPECT_NEAR(result.gradient_norm, uphill.gradient_norm, 1e-6);
   for (size_t i = 0; i < before.size(); ++i) {
@@ -337,8 +338,8 @@ TEST(Scheduled, LabelSmoothingIsThatOfTheConfig) {
       fixed.config.loss = cross_entropy_loss(smoothing);
       scheduled.config.scheduled = {ScheduledParameter::kLabelSmoothing};
       Trainee first(fixed, std::nullopt), second(scheduled, std::nullopt);
-      const StepResult wanted = first.step->run(input, target, 0, 0.1, true);
-      const StepResult got = second.step->run(input, target, 0, 0.1, true, {smoothing});
+      const StepResult wanted = first.step->run(labeled(input, target), 0, 0.1, true);
+      const StepResult got = second.step->run(labeled(input, target), 0, 0.1, true, {smoothing});
       EXPECT_NEAR(got.tally.loss(), wanted.tally.loss(), 1e-5) << one.name << smoothing;
       EXPECT_NEAR(got.gradient_norm, wanted.gradient_norm, 1e-5) << one.name << smoothing;
       EXPECT_EQ(got.tally.top1, wanted.tally.top1);
@@ -362,7 +363,7 @@ NamedTensors after_steps_of(const std::string& optimizer, const config::Node& op
   TrainStep step(*model, *made, {.scheduled = scheduled});
   for (int64_t i = 0; i < 10; ++i) {
     const auto [input, target] = batch_of({"mlp", nullptr, optimizer}, 6);
-    step.run(input, target, i, 0.01, false, values);
+    step.run(labeled(input, target), i, 0.01, false, values);
   }
   NamedTensors after;
   for (const auto& [name, tensor] : model->parameters()) after.push_back({name, tensor.detach()});
@@ -426,7 +427,7 @@ TEST(Scheduled, DropoutIsThatOfTheModel) {
     if (!scheduled.empty()) config.scheduled = {ScheduledParameter::kDropout};
     TrainStep step(*model, *optimizer, config);
     const auto [input, target] = batch_of({"mlp", nullptr, "sgd"}, 6);
-    for (int64_t i = 0; i < 3; ++i) step.run(input, target, i, 0.1, false, scheduled);
+    for (int64_t i = 0; i < 3; ++i) step.run(labeled(input, target), i, 0.1, false, scheduled);
     return model->parameters().front().tensor.detach().clone();
   };
   EXPECT_TRUE(at::equal(weights_after(0.25, {}), weights_after(0.5, {0.25})));
@@ -437,10 +438,11 @@ TEST(Scheduled, DropoutIsThatOfTheModel) {
 TEST(Scheduled, ValuesAreGivenForEachOfThem) {
   Case tested{"mlp", [] { return make_mlp({.hidden = {16}}, kImages, 1); }, "sgd"};
   const auto [input, target] = batch_of(tested, 6);
-  EXPECT_THROW(Trainee(tested, std::nullopt).step->run(input, target, 0, 0.1, false, {0.1}),
-               InternalError);
+  EXPECT_THROW(
+      Trainee(tested, std::nullopt).step->run(labeled(input, target), 0, 0.1, false, {0.1}),
+      InternalError);
   tested.config.scheduled = {ScheduledParameter::kLabelSmoothing};
-  EXPECT_THROW(Trainee(tested, std::nullopt).step->run(input, target, 0, 0.1, false),
+  EXPECT_THROW(Trainee(tested, std::nullopt).step->run(labeled(input, target), 0, 0.1, false),
                InternalError);
 }
 

@@ -17,6 +17,7 @@
 #include "gallop/schedule/schedule.h"
 #include "gallop/schedule/scheduled_value.h"
 #include "gallop/train/trainer.h"
+#include "unit/data/image_fields.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -26,22 +27,21 @@ constexpr int64_t kBatch = 4;
 /// Images 1 x 4 x 4 of three classes; one may be not a number, one far from the others.
 class RandomImages final : public data::Samples {
  public:
-  explicit RandomImages(int64_t bad = -1, int64_t loud = -1) : bad_(bad), loud_(loud) {}
+  explicit RandomImages(int64_t bad = -1, int64_t loud = -1)
+      : Samples(data::image_fields({1, 4, 4})), bad_(bad), loud_(loud) {}
   int64_t size() const override { return 64; }
-  data::RowShape input_shape() const override { return {{1, 4, 4}, c10::kFloat}; }
-  data::RowShape target_shape() const override { return {{}, c10::kLong}; }
-  bool fill(int64_t index, int64_t, void* input_row, void* target_row,
-            data::Scratch&) const override {
+  bool fill(int64_t index, int64_t, const data::SampleRow& row, data::Scratch&) const override {
+    auto* const pixels = row.as<float>(0);
     std::mt19937 random(static_cast<unsigned>(index));
     std::normal_distribution<float> normal;
-    for (int i = 0; i < 16; ++i) static_cast<float*>(input_row)[i] = normal(random);
+    for (int i = 0; i < 16; ++i) pixels[i] = normal(random);
     if (index == bad_) {
-      static_cast<float*>(input_row)[0] = std::numeric_limits<float>::quiet_NaN();
+      pixels[0] = std::numeric_limits<float>::quiet_NaN();
     }
     if (index == loud_) {
-      for (int i = 0; i < 16; ++i) static_cast<float*>(input_row)[i] *= 1000;
+      for (int i = 0; i < 16; ++i) pixels[i] *= 1000;
     }
-    *static_cast<int64_t*>(target_row) = index % 3;
+    *row.as<int64_t>(1) = index % 3;
     return true;
   }
 

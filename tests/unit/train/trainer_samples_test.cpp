@@ -7,6 +7,7 @@
 #include "gallop/base/error.h"
 #include "gallop/parallel/ddp.h"
 #include "unit/base/error_of.h"
+#include "unit/data/image_fields.h"
 #include "unit/parallel/ranks.h"
 #include "unit/train/trainer_cases.h"
 
@@ -16,17 +17,15 @@ namespace {
 /// Images that note who asks for them, by epoch.
 class SeenImages final : public data::Samples {
  public:
-  explicit SeenImages(int64_t size) : size_(size) {}
+  explicit SeenImages(int64_t size) : Samples(data::image_fields({1, 4, 4})), size_(size) {}
   int64_t size() const override { return size_; }
-  data::RowShape input_shape() const override { return images_.input_shape(); }
-  data::RowShape target_shape() const override { return images_.target_shape(); }
-  bool fill(int64_t index, int64_t epoch, void* input_row, void* target_row,
+  bool fill(int64_t index, int64_t epoch, const data::SampleRow& row,
             data::Scratch& scratch) const override {
     {
       const std::lock_guard lock(mutex_);
       seen_.emplace_back(epoch, index);
     }
-    return images_.fill(index, epoch, input_row, target_row, scratch);
+    return images_.fill(index, epoch, row, scratch);
   }
 
   // Each sample of each epoch once.

@@ -9,6 +9,7 @@
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "unit/parallel/ranks.h"
+#include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -44,7 +45,7 @@ void expect_mean_of_pytorch(const Case& tested, const Pair& batch) {
       rows, is_soft ? target.reshape(rows.sizes()) : target.reshape(-1), {}, at::Reduction::Mean);
   loss.backward();
   Trainee trainee(tested, std::nullopt);
-  const StepResult result = trainee.step->run(input, target, 0, 0, /*count_correct=*/true);
+  const StepResult result = trainee.step->run(labeled(input, target), 0, 0, /*count_correct=*/true);
   EXPECT_NEAR(result.tally.loss(), loss.item<double>(), 1e-5);
   EXPECT_EQ(static_cast<double>(result.tally.count),
             is_soft ? static_cast<double>(rows.size(0)) : count_of(target));
@@ -92,9 +93,10 @@ Trained train(const Case& tested, bool compiled, const std::vector<Pair>& batche
       begin = rows * collectives->rank() / collectives->size();
       end = rows * (collectives->rank() + 1) / collectives->size();
     }
-    trained.steps.push_back(trainee.step->run(
-        input.slice(0, begin, end), target.slice(0, begin, end), static_cast<int64_t>(i), 0.05,
-        /*count_correct=*/true, {}, {.rows = rows}));
+    trained.steps.push_back(
+        trainee.step->run(labeled(input.slice(0, begin, end), target.slice(0, begin, end)),
+                          static_cast<int64_t>(i), 0.05,
+                          /*count_correct=*/true, {}, {.rows = rows}));
   }
   if (compiled) {
     EXPECT_TRUE(trainee.step->compile_report()->reasons.empty())
@@ -170,13 +172,14 @@ TEST(TrueCounts, ABatchWithoutAnyTargetChangesNothing) {
     const Case tested{"Gpt", gpt, "sgd momentum=0.9 weight_decay=0.1", {}, true};
     Trainee trainee(tested, compiled ? std::optional(compile::CompileConfig()) : std::nullopt);
     auto [input, target] = batch_of(tested, 4);
-    for (int64_t step = 0; step < 4; ++step) trainee.step->run(input, target, step, 0.1, false);
+    for (int64_t step = 0; step < 4; ++step)
+      trainee.step->run(labeled(input, target), step, 0.1, false);
     NamedTensors before;
     for (const auto& [name, tensor] : trainee.everything()) {
       before.push_back({name, tensor.detach().clone()});
     }
     target = at::full_like(target, data::kIgnoredTarget);
-    const StepResult result = trainee.step->run(input, target, 4, 0.1, true);
+    const StepResult result = trainee.step->run(labeled(input, target), 4, 0.1, true);
     EXPECT_TRUE(result.finite);
     EXPECT_EQ(result.tally.count, 0);
     EXPECT_EQ(result.tally.loss(), 0);

@@ -111,7 +111,7 @@ void forward(const CrossEntropyRows<Number>& r, const Share* shares) {
         wanted = keep * (at - static_cast<double>(saved.largest));
         if (r.correct != nullptr) {
           r.correct[row] = counts && as_fp32(x[target]) >= saved.largest &&
-                         !(target > 0 && largest_of(x, target) >= saved.largest);
+                           !(target > 0 && largest_of(x, target) >= saved.largest);
         }
       } else {
         weight = keep * all[i].share + smoothing;

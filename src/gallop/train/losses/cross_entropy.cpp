@@ -33,7 +33,7 @@ class CrossEntropy final : public Loss {
   }
 
   Losses sum_and_correct(const model::Output& output, const NamedTensors& batch,
-                       const Request& request) const override {
+                         const Request& request) const override {
     const at::Tensor& target = field_of(batch, "target");
     const bool is_soft = target.is_floating_point();
     if (weights_.defined()) return weighted(output.logits(), target, request);

@@ -11,7 +11,7 @@
 namespace gallop::train {
 
 Losses Loss::sum_and_correct(const model::Output& output, const NamedTensors& batch,
-                           const Request& request) const {
+                             const Request& request) const {
   Losses losses{.sum = sum(output, batch), .correct = {}};
   const at::Tensor& target = field_of(batch, "target");
   if (request.count_correct && traits().predicts_classes && !target.is_floating_point()) {

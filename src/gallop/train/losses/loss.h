@@ -67,7 +67,7 @@ class Loss {
 
   /// The sum, and Losses::correct where it is asked for and targets are class labels.
   virtual Losses sum_and_correct(const model::Output& output, const NamedTensors& batch,
-                               const Request& request) const;
+                                 const Request& request) const;
 
   virtual LossTraits traits() const { return {}; }
   /// The count of `rows` samples with such targets, none of them ignored or weighted: by default

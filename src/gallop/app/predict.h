@@ -1,0 +1,33 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gallop/app/families.h"
+#include "gallop/app/trained_run.h"
+#include "gallop/base/error.h"
+
+// What `gallop predict` does for each kind of data.
+namespace gallop::app {
+
+struct PredictRequest {
+  std::vector<std::string> files;
+  std::string data;    ///< A folder of images, or a split of the run's data.
+  std::string output;  ///< Folder for masks; empty: they are not written.
+  std::string prompt;
+  int64_t length = 500;
+  double temperature = 0.8;
+  int64_t top = 3;
+  int64_t seed = 1;
+  bool json = false;
+};
+
+/// Predicts files or a split of the run's data, one sample after the other, so that a broken one
+/// costs no other its answer. kData where one was broken.
+ExitCode predict_samples(const Families& families, TrainedRun& run, const PredictRequest& request);
+
+/// Continues a text, or fills in the masked tokens of one.
+void predict_text(TrainedRun& run, const PredictRequest& request);
+
+}  // namespace gallop::app

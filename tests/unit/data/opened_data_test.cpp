@@ -1,0 +1,235 @@
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/data/data_config.h"
+#include "gallop/data/loader.h"
+#include "gallop/data/masked_text.h"
+#include "gallop/data/png_writer.h"
+#include "gallop/data/segmentation.h"
+#include "gallop/data/table.h"
+#include "gallop/data/text_samples.h"
+#include "unit/data/format_files.h"
+#include "unit/data/image_fields.h"
+
+namespace gallop::data {
+namespace {
+
+/// Opens data of a folder as a recipe does.
+class OpenedData : public testing::Test {
+ protected:
+  std::unique_ptr<DataModule> open_csv(const TableConfig& table = {}) {
+    DataConfig own = config;
+    own.path = path.empty() ? folder.name() : path;
+    return open_table(table, {.config = own, .augmentations = augmentations, .options = options});
+  }
+  std::unique_ptr<DataModule> open_masks(const SegmentationConfig& masks = {}) {
+    DataConfig own = config;
+    own.path = folder.name();
+    return open_segmentation(masks,
+                             {.config = own, .augmentations = augmentations, .options = options});
+  }
+
+  const TestFolder folder;
+  std::string path;
+  OpenOptions options{.cores = 1, .cache_folder = folder.path() / "cache"};
+  const DataModuleRegistry modules = built_in_data_modules();
+  const AugmentationRegistry augmentations = built_in_augmentations();
+  DataConfig config{modules, augmentations};
+};
+
+struct Row {
+  std::vector<float> features;
+  std::vector<float> target;
+  int64_t label = -1;
+};
+
+Row row_of(const Samples& samples, int64_t index) {
+  const bool is_class = samples.fields().target().shape.dtype == c10::ScalarType::Long;
+  Row row;
+  row.features.resize(static_cast<size_t>(samples.fields().input().shape.sizes[0]));
+  if (!is_class) row.target.resize(static_cast<size_t>(samples.fields().target().shape.sizes[0]));
+  void* const target = is_class ? static_cast<void*>(&row.label) : row.target.data();
+  EXPECT_TRUE(fill_row(samples, index, 0, row.features.data(), target));
+  return row;
+}
+
+TEST(CsvFields, FollowRfc4180) {
+  std::string_view text = "a,\"b \"\"c\"\", d\",\r\n\"two\nlines\",e,f\nlast";
+  EXPECT_EQ(csv_fields(text, ','), (std::vector<std::string>{"a", "b \"c\", d", ""}));
+  EXPECT_EQ(csv_fields(text, ','), (std::vector<std::string>{"two\nlines", "e", "f"}));
+  EXPECT_EQ(csv_fields(text, ','), (std::vector<std::string>{"last"}));
+  EXPECT_TRUE(text.empty());
+}
+
+TEST_F(OpenedData, TablesAreNormalizedByTheTrainingPart) {
+  folder.add("train.csv", "\xEF\xBB\xBFx,c,price\n1,5,10\n3,5,20\n");
+  folder.add("val.csv", "price,c,x\n30,5,5\n");
+  const auto data = open_csv();
+  EXPECT_EQ(data->signature.kind, "numbers");
+  EXPECT_EQ(data->signature.task, "regression");
+  EXPECT_EQ(data->signature.columns, (std::vector<std::string>{"x", "c"}));
+  EXPECT_EQ(data->signature.targets, (std::vector<std::string>{"price"}));
+  EXPECT_EQ(data->signature.mean, (std::vector<double>{2, 5}));
+  EXPECT_EQ(data->signature.deviation, (std::vector<double>{1, 1}));
+  EXPECT_EQ(row_of(*data->train, 0).features, (std::vector<float>{-1, 0}));
+  EXPECT_EQ(row_of(*data->validation, 0).features, (std::vector<float>{3, 0}));
+  EXPECT_EQ(row_of(*data->validation, 0).target, (std::vector<float>{30}));
+  EXPECT_EQ(data->test, nullptr);
+  EXPECT_TRUE(data->validation->describe(0).ends_with("val.csv:2"));
+}
+
+TEST_F(OpenedData, TasksOfTablesFollowFromTheirTargets) {
+  folder.add("words.csv", "x,kind\n1,b\n2,a\n3,b\n");
+  path = folder.name() + "/words.csv";
+  auto data = open_csv();
+  EXPECT_EQ(data->signature.task, "classification");
+  EXPECT_EQ(data->signature.classes, (std::vector<std::string>{"a", "b"}));
+  EXPECT_EQ(row_of(*data->train, 0).label, 1);
+  EXPECT_TRUE(data->train->every_target_counts());
+
+  folder.add("labels.csv", "x,wet,cold\n1,0,1\n2,1,1\n");
+  path = folder.name() + "/labels.csv";
+  data = open_csv({.targets = {"wet", "cold"}});
+  EXPECT_EQ(data->signature.task, "multi-label");
+  EXPECT_EQ(data->signature.classes, (std::vector<std::string>{"wet", "cold"}));
+  EXPECT_EQ(row_of(*data->train, 1).target, (std::vector<float>{1, 1}));
+
+  folder.add("digits.csv", "x,digit\n1,10\n2,9\n");
+  path = folder.name() + "/digits.csv";
+  EXPECT_EQ(open_csv()->signature.task, "regression");
+  config.task = "classification";
+  EXPECT_EQ(open_csv()->signature.classes, (std::vector<std::string>{"9", "10"}));
+  config.task = "segmentation";
+  EXPECT_THROW(open_csv(), UsageError);
+}
+
+TEST_F(OpenedData, TablesNameWhatTheyCannotRead) {
+  const auto error_of = [&](const std::string& text, const TableConfig& table = {}) {
+    folder.add("a.csv", text);
+    path = folder.name() + "/a.csv";
+    return data_error([&] { open_csv(table); });
+  };
+  EXPECT_TRUE(contains(error_of("x,y\n1,2\nfour,5\n"), "a.csv:3: column 'x' is 'four'"));
+  EXPECT_TRUE(contains(error_of("x,y\n1,2\n1,2,3\n"), "a.csv:3: 3 fields"));
+  EXPECT_TRUE(contains(error_of("x,x\n1,2\n"), "two columns are named 'x'"));
+  EXPECT_TRUE(contains(error_of("x,y\n"), "has no rows"));
+  EXPECT_TRUE(contains(error_of(""), "empty"));
+  EXPECT_TRUE(contains(error_of("price,y\n1,2\n", {.targets = {"pric"}}), "did you mean 'price'"));
+  EXPECT_TRUE(contains(error_of("x,y\n1,2\nnan,5\n"), "column 'x' is 'nan'"));
+  config.on_error = "skip";
+  folder.add("a.csv", "x,y\n1,2\nfour,5\n7,8\n");
+  const auto data = open_csv();
+  EXPECT_EQ(data->train->size(), 2);
+  ASSERT_EQ(data->notes.size(), 1u);
+  EXPECT_TRUE(contains(data->notes[0], "1 skipped (value that is no number)"));
+}
+
+TEST_F(OpenedData, RowsOfOtherFilesNeedNoTargets) {
+  folder.add("train.csv", "x,c,price\n1,5,10\n3,5,20\n");
+  const auto data = open_csv();
+  folder.add("new.csv", "c;x\n5;4\n");
+  const auto rows = table_rows(folder.name() + "/new.csv", data->signature);
+  EXPECT_EQ(row_of(*rows, 0).features, (std::vector<float>{2, 0}));
+  folder.add("less.csv", "x\n5\n");
+  EXPECT_TRUE(
+      contains(data_error([&] { table_rows(folder.name() + "/less.csv", data->signature); }),
+               "has no column 'c'"));
+}
+
+TEST_F(OpenedData, MasksMoveWithTheirImages) {
+  // Pixels say where they are, and so does the mask.
+  Image image{.height = 4, .width = 4, .channels = 1, .pixels = std::vector<uint8_t>(16)};
+  for (size_t i = 0; i < 16; ++i) image.pixels[i] = static_cast<uint8_t>(i);
+  for (const char* name : {"a", "b"}) {
+    folder.add(std::string("train/images/") + name + ".png", encode_png(image));
+    folder.add(std::string("train/masks/") + name + ".png", encode_png(image));
+  }
+  config.normalize = "none";
+  config.augment.items.emplace_back(augmentations, "random-horizontal-flip");
+  config.augment.items.emplace_back(augmentations, "random-crop");
+  const auto data = open_masks();
+  EXPECT_EQ(data->signature.task, "segmentation");
+  EXPECT_EQ(data->signature.outputs(), 16);
+  int moved = 0;
+  for (int64_t epoch = 0; epoch < 20; ++epoch) {
+    std::vector<float> pixels(16);
+    std::vector<int64_t> mask(16);
+    ASSERT_TRUE(fill_row(*data->train, 0, epoch, pixels.data(), mask.data()));
+    for (size_t i = 0; i < 16; ++i) {
+      if (mask[i] == kIgnoredTarget) {
+        EXPECT_EQ(pixels[i], 0);
+      } else {
+        EXPECT_FLOAT_EQ(pixels[i] * 255, static_cast<float>(mask[i]));
+      }
+    }
+    moved += mask[0] != 0 ? 1 : 0;
+  }
+  EXPECT_GT(moved, 5);
+}
+
+TEST_F(OpenedData, MasksThatDoNotFitAreNamed) {
+  Image image{.height = 2, .width = 2, .channels = 1, .pixels = {0, 1, 255, 1}};
+  folder.add("images/a.png", encode_png(image));
+  folder.add("masks/a.png", encode_png(image));
+  const auto data = open_masks({.classes = {"sky", "sea"}});
+  std::vector<float> pixels(4);
+  std::vector<int64_t> mask(4);
+  ASSERT_TRUE(fill_row(*data->train, 0, 0, pixels.data(), mask.data()));
+  EXPECT_EQ(mask, (std::vector<int64_t>{0, 1, kIgnoredTarget, 1}));
+  const auto few = open_masks({.classes = {"sky"}});
+  EXPECT_TRUE(contains(data_error([&] { fill_row(*few->train, 0, 0, pixels.data(), mask.data()); }),
+                       "pixel (0, 1) is 1"));
+  folder.add("images/b.png", encode_png(image));
+  EXPECT_TRUE(contains(data_error([&] { open_masks(); }), "there is no mask b.png"));
+  config.on_error = "skip";
+  EXPECT_EQ(open_masks()->train->size(), 1);
+}
+
+TEST(MaskedText, HidesTokensAsBertDoes) {
+  TextSet text;
+  std::vector<int32_t> tokens(20'001);
+  for (size_t i = 0; i < tokens.size(); ++i) tokens[i] = static_cast<int32_t>(i % 10);
+  text.tokens = std::move(tokens);
+  const auto samples = [&](uint64_t seed) {
+    return MaskedText(std::make_unique<TextWindows>(text, 50, 1),
+                      {.vocabulary = 10, .mask_token = 10}, seed);
+  };
+  const MaskedText masked = samples(3), same = samples(3), other = samples(4);
+  const TextWindows plain(text, 50, 1);
+  int64_t chosen = 0, hidden = 0, kept = 0, all = 0, differs = 0;
+  for (int64_t i = 0; i < masked.size(); ++i) {
+    std::vector<int64_t> input(50), labels(50), again(50), labels_again(50), original(50), next(50);
+    ASSERT_TRUE(fill_row(masked, i, 2, input.data(), labels.data()));
+    ASSERT_TRUE(fill_row(same, i, 2, again.data(), labels_again.data()));
+    EXPECT_EQ(input, again);
+    EXPECT_EQ(labels, labels_again);
+    ASSERT_TRUE(fill_row(other, i, 2, again.data(), labels_again.data()));
+    differs += labels != labels_again ? 1 : 0;
+    ASSERT_TRUE(fill_row(plain, i, 2, original.data(), next.data()));
+    int64_t here = 0;
+    for (size_t t = 0; t < 50; ++t) {
+      all += 1;
+      if (labels[t] == kIgnoredTarget) {
+        EXPECT_EQ(input[t], original[t]);
+        continue;
+      }
+      here += 1;
+      EXPECT_EQ(labels[t], original[t]);
+      hidden += input[t] == 10 ? 1 : 0;
+      kept += input[t] == original[t] ? 1 : 0;
+    }
+    EXPECT_GT(here, 0);
+    chosen += here;
+  }
+  EXPECT_GT(differs, masked.size() / 2);
+  const auto share = [](int64_t part, int64_t whole) {
+    return static_cast<double>(part) / static_cast<double>(whole);
+  };
+  // 0.15, and the position that is always chosen.
+  EXPECT_NEAR(share(chosen, all), 0.15 + 0.85 / 50, 0.01);
+  EXPECT_NEAR(share(hidden, chosen), 0.8, 0.02);
+  EXPECT_NEAR(share(kept, chosen), 0.1 + 0.1 / 10, 0.02);
+}
+
+}  // namespace
+}  // namespace gallop::data

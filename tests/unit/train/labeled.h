@@ -1,0 +1,12 @@
+#pragma once
+
+#include "gallop/tensor/named_tensor.h"
+
+namespace gallop::train {
+
+/// A batch as a training step takes it.
+inline NamedTensors labeled(const at::Tensor& input, const at::Tensor& target) {
+  return {{"input", input}, {"target", target}};
+}
+
+}  // namespace gallop::train
