@@ -105,11 +105,11 @@ ExitCode predict_set(TrainedRun& run, const Request& request, const data::ImageS
 }
 
 // A part of the run's data; its classes are not asked for.
-ExitCode predict_part(const Families& families, TrainedRun& run, const Request& request,
+ExitCode predict_part(const Registries& registries, TrainedRun& run, const Request& request,
                       data::Part part) {
   const data::DataConfig& config = run.recipe.recipe.data;
   const int cores = read_hardware().cores;
-  const auto parts = families.readers.build(config.reader, data::read_context(config, cores));
+  const auto parts = registries.readers.build(config.reader, data::read_context(config, cores));
   const data::ImageSet* images = part == data::Part::kTrain  ? parts->train_images.get()
                                  : part == data::Part::kTest ? parts->test_images.get()
                                                              : parts->validation_images.get();
@@ -121,7 +121,7 @@ ExitCode predict_part(const Families& families, TrainedRun& run, const Request& 
   return predict_set(run, request, *images);
 }
 
-ExitCode predict_images(const Families& families, TrainedRun& run, const Request& request) {
+ExitCode predict_images(const Registries& registries, TrainedRun& run, const Request& request) {
   if (request.files.empty() == request.data.empty()) {
     throw UsageError(
         "which images? For example: gallop predict RUN photo.jpg, or a folder of images or a part "
@@ -132,7 +132,7 @@ ExitCode predict_images(const Families& families, TrainedRun& run, const Request
     return predict_set(run, request, data::FileImages(request.files, orient));
   }
   if (const auto part = data::part_of_word(request.data)) {
-    return predict_part(families, run, request, *part);
+    return predict_part(registries, run, request, *part);
   }
   return predict_set(run, request, data::FileImages(data::image_files_in(request.data), orient));
 }
@@ -230,7 +230,7 @@ void require_fitting_options(const CLI::App& parser, const TrainedRun& run) {
 
 }  // namespace
 
-ExitCode run_predict(const std::vector<std::string>& arguments) {
+ExitCode run_predict(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Classify image files with a trained model, or continue a text.\n\n"
       "Example: gallop predict cifar10-1 photo.jpg\n"
@@ -257,15 +257,15 @@ ExitCode run_predict(const std::vector<std::string>& arguments) {
   require_alone("predict");
 
   const at::NoGradGuard no_gradients;
-  const Families families;
-  TrainedRun run = open_trained_run(families, runs, run_name, checkpoint, {});
+  const Registries& registries = command.registries();
+  TrainedRun run = open_trained_run(registries, runs, run_name, checkpoint, {});
   run.model->set_training(false);
   require_fitting_options(parser, run);
   if (run.inputs.kind == "text") {
     predict_text(run, request);
     return ExitCode::kDone;
   }
-  return predict_images(families, run, request);
+  return predict_images(registries, run, request);
 }
 
 }  // namespace gallop::app

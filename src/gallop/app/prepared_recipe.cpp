@@ -45,7 +45,7 @@ void note(const std::string& line) {
 
 }  // namespace
 
-PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved,
+PreparedRecipe::PreparedRecipe(const Registries& registries, ResolvedRecipe resolved,
                                const std::string& runs, parallel::Collectives* collectives,
                                const std::map<std::string, std::string>& resumed)
     : collectives_(collectives), resolved_(std::move(resolved)), hardware_(read_hardware()) {
@@ -70,32 +70,32 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   if (collectives_ != nullptr) require_shareable();
   gpu_kernels_.emplace(device_);
   note(gpu_kernels_->fallback_reason());
-  data_ = open_data(families, recipe());
+  data_ = open_data(registries, recipe());
   for (const auto& line : data_.notes) note(line);
   const int64_t batch = recipe().data.batch_size, size = data_.train->size();
   history_ = resumed.empty() ? train::BatchHistory(batch, size)
                              : train::BatchHistory::resumed(resumed, batch, size);
   inputs_ = inputs_of(data_, recipe());
-  build_loss(families);
-  metrics_ =
-      std::make_shared<train::MetricSet>(families.metrics, recipe().metric, inputs_.metric_task());
-  build_schedules(families);
+  build_loss(registries);
+  metrics_ = std::make_shared<train::MetricSet>(registries.metrics, recipe().metric,
+                                                inputs_.metric_task());
+  build_schedules(registries);
   views_ = train::test_views(recipe().evaluate, inputs_.task());
-  model_ = build_model(families, resolved_, inputs_.task(),
+  model_ = build_model(registries, resolved_, inputs_.task(),
                        model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
   if (const int64_t images = model_->images_to_initialize(); images > 0) {
     model_->initialize_from(first_batch(images).input.cpu());
   }
   require_layers();
-  open_teacher(families, runs);
+  open_teacher(registries, runs);
   choose_format();
   if (format_.precision == precision::Precision::kBf16Weights) {
     precision::keep_in_bf16(model_->parameters());
   }
-  build_optimizer(families);
+  build_optimizer(registries);
   scheduled_.check(recipe(), *optimizer_, *loss_);
   choose_recomputed_blocks();
-  if (collectives_ != nullptr) build_strategy(families);
+  if (collectives_ != nullptr) build_strategy(registries);
 }
 
 // What several processes cannot do yet is refused by name.
@@ -132,11 +132,11 @@ void PreparedRecipe::require_layers() {
       recipe().model.name()));
 }
 
-void PreparedRecipe::open_teacher(const Families& families, const std::string& runs) {
+void PreparedRecipe::open_teacher(const Registries& registries, const std::string& runs) {
   const std::string& name = recipe().train.distill.teacher;
   if (name.empty()) return;
   try {
-    teacher_.emplace(open_trained_run(families, runs, name, "best", {}));
+    teacher_.emplace(open_trained_run(registries, runs, name, "best", {}));
     check_fits(inputs_, teacher_->inputs);
   } catch (const Error& error) {
     throw UsageError(fmt::format("train.distill.teacher: {}", error.what()));
@@ -159,7 +159,7 @@ std::string PreparedRecipe::teacher() const {
       .model_checksum(teacher_->checkpoint);
 }
 
-void PreparedRecipe::build_loss(const Families& families) {
+void PreparedRecipe::build_loss(const Registries& registries) {
   const data::RowShape target = data_.train->target_shape();
   const model::Task task = inputs_.task();
   // A prediction for each target.
@@ -170,17 +170,17 @@ void PreparedRecipe::build_loss(const Families& families) {
                              .device = device_,
                              .label_smoothing = recipe().train.label_smoothing};
   context.output_sizes.push_back(task.classes);
-  loss_ = train::build_loss(families.losses, recipe().loss, context);
+  loss_ = train::build_loss(registries.losses, recipe().loss, context);
 }
 
-void PreparedRecipe::build_schedules(const Families& families) {
+void PreparedRecipe::build_schedules(const Registries& registries) {
   const train::TrainConfig& config = recipe().train;
   const bool evaluates = data_.evaluation() != nullptr;
   const train::Length of_run = length();
   train::check_evaluations(config, evaluates);
   note(early_stopping_note(config, of_run));
   const schedule::RunLength run_length = of_run.for_schedules();
-  schedule_ = families.schedules.build(recipe().schedule, run_length);
+  schedule_ = registries.schedules.build(recipe().schedule, run_length);
   train::check_schedule(*schedule_, config, evaluates);
   train::check_followed(*schedule_, metrics_.get());
   train::check_snapshots(*schedule_, config);
@@ -192,11 +192,11 @@ void PreparedRecipe::build_schedules(const Families& families) {
   }
 }
 
-void PreparedRecipe::build_optimizer(const Families& families) {
+void PreparedRecipe::build_optimizer(const Registries& registries) {
   const NamedTensors parameters = model_->parameters();
-  auto optimizer = families.optimizers.build(recipe().optimizer, parameters);
+  auto optimizer = registries.optimizers.build(recipe().optimizer, parameters);
   train::check_optimizer(step_config(), *optimizer);
-  optimizer_ = optim::wrap(families.wrappers, recipe().wrappers,
+  optimizer_ = optim::wrap(registries.wrappers, recipe().wrappers,
                            {.optimizer = std::move(optimizer),
                             .parameters = parameters,
                             .buffers = model_->buffers(),
@@ -204,10 +204,10 @@ void PreparedRecipe::build_optimizer(const Families& families) {
 }
 
 // Last, as the order of gradients depends on all that a step does.
-void PreparedRecipe::build_strategy(const Families& families) {
+void PreparedRecipe::build_strategy(const Registries& registries) {
   parallel::ModelTensors tensors{model_->parameters(), model_->buffers()};
   const auto build = [&](const Recipe& recipe) {
-    return families.strategies.build(recipe.strategy, *collectives_, tensors);
+    return registries.strategies.build(recipe.strategy, *collectives_, tensors);
   };
   if (collectives_->size() > 1) {
     tensors.gradient_order = shared_gradient_order();
@@ -436,9 +436,9 @@ double PreparedRecipe::lr_factor() const {
   return resolved_.recipe.lr_scaling.factor(resolved_.recipe.data.batch_size);
 }
 
-void PreparedRecipe::take_lr(const Families& families, double lr) {
+void PreparedRecipe::take_lr(const Registries& registries, double lr) {
   resolved_.resolve("optimizer.lr", config::number_text(lr));
-  build_optimizer(families);
+  build_optimizer(registries);
 }
 
 }  // namespace gallop::app

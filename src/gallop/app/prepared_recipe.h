@@ -38,11 +38,11 @@ struct MadeChoice {
 /// stands in the recipe then. No run folder is needed or made.
 class PreparedRecipe {
  public:
-  /// Warnings go to standard error. Throws UsageError, DataError and DeviceError. `families` must
+  /// Warnings go to standard error. Throws UsageError, DataError and DeviceError. `registries` must
   /// outlive it. `runs` is where a run that it names as a teacher is looked for. With `collectives`
   /// it is prepared together with other processes, which do the same. `resumed`: of the checkpoint
   /// (TrainingState::trainer) that a run continues from; empty for a new one.
-  PreparedRecipe(const Families& families, ResolvedRecipe resolved,
+  PreparedRecipe(const Registries& registries, ResolvedRecipe resolved,
                  const std::string& runs = "runs", parallel::Collectives* collectives = nullptr,
                  const std::map<std::string, std::string>& resumed = {});
 
@@ -78,7 +78,7 @@ class PreparedRecipe {
   data::Batch first_part() const;
 
   /// Puts a learning rate that was found in the recipe, and starts the optimizer again.
-  void take_lr(const Families& families, double lr);
+  void take_lr(const Registries& registries, double lr);
 
   /// "adamw, schedule cosine, bf16 on CPU (measured fp32 12.1 ms, bf16 7.9 ms)"
   std::string describe_training() const;
@@ -91,10 +91,10 @@ class PreparedRecipe {
   using BuildStrategy = std::function<std::unique_ptr<parallel::Strategy>(const Recipe& recipe)>;
 
   data::Batch first_of(data::LoaderConfig config) const;
-  void build_loss(const Families& families);
-  void build_schedules(const Families& families);
-  void build_optimizer(const Families& families);
-  void build_strategy(const Families& families);
+  void build_loss(const Registries& registries);
+  void build_schedules(const Registries& registries);
+  void build_optimizer(const Registries& registries);
+  void build_strategy(const Registries& registries);
   std::vector<std::string> shared_gradient_order();
   void choose_buckets(const BuildStrategy& build);
   void require_shareable();
@@ -102,7 +102,7 @@ class PreparedRecipe {
   void require_precision();
   void require_layers();
   void choose_format();
-  void open_teacher(const Families& families, const std::string& runs);
+  void open_teacher(const Registries& registries, const std::string& runs);
   void choose_recomputed_blocks();
   void resolve(const std::string& path, const std::string& value, const std::string& found);
   train::FormatChoice measure(const std::vector<train::StepFormat>& formats);

@@ -13,30 +13,32 @@
 
 namespace gallop::app {
 
-data::TrainingData open_data(const Families& families, const Recipe& recipe) {
+data::TrainingData open_data(const Registries& registries, const Recipe& recipe) {
   const Hardware hardware = read_hardware();
   data::OpenOptions options{.seed = static_cast<uint64_t>(recipe.train.seed),
                             .cores = hardware.cores,
                             .memory_bytes = hardware.memory_bytes,
                             .cache_folder = user_cache_folder()};
   set_sharing(options);
-  return data::open_data(recipe.data, families.readers, families.augmentations, options);
+  return data::open_data(recipe.data, registries.readers, registries.augmentations, options);
 }
 
-data::TrainingData open_data_for(const Families& families, Recipe recipe, const RunInputs& inputs) {
+data::TrainingData open_data_for(const Registries& registries, Recipe recipe,
+                                 const RunInputs& inputs) {
   recipe.data.mean = inputs.mean;
   recipe.data.deviation = inputs.deviation;
   // Other data may be all gray, or the first to have color.
   if (recipe.data.channels == 0) recipe.data.channels = inputs.channels;
-  data::TrainingData data = open_data(families, recipe);
+  data::TrainingData data = open_data(registries, recipe);
   check_fits(inputs_of(data, recipe), inputs);
   return data;
 }
 
-std::unique_ptr<model::Model> build_model(const Families& families, const ResolvedRecipe& resolved,
-                                          const model::Task& task, model::InitialWeights weights) {
+std::unique_ptr<model::Model> build_model(const Registries& registries,
+                                          const ResolvedRecipe& resolved, const model::Task& task,
+                                          model::InitialWeights weights) {
   try {
-    return families.models.build(resolved.recipe.model, task, weights);
+    return registries.models.build(resolved.recipe.model, task, weights);
   } catch (const config::OptionError& error) {
     config::throw_with_origin(error, resolved.written);
   }

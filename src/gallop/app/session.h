@@ -11,11 +11,12 @@
 namespace gallop::app {
 
 /// Reads the data of a recipe and prepares its samples.
-data::TrainingData open_data(const Families& families, const Recipe& recipe);
+data::TrainingData open_data(const Registries& registries, const Recipe& recipe);
 
 /// The same for a trained model, whose normalization is kept. Throws DataError where the data do
 /// not have the shape and the classes that the model was trained on.
-data::TrainingData open_data_for(const Families& families, Recipe recipe, const RunInputs& inputs);
+data::TrainingData open_data_for(const Registries& registries, Recipe recipe,
+                                 const RunInputs& inputs);
 
 /// Throws DataError where data that need `found` are not what a model trained on `wanted` takes.
 void check_fits(const RunInputs& found, const RunInputs& wanted);
@@ -26,8 +27,9 @@ bool normalize_alike(const RunInputs& one, const RunInputs& other);
 
 /// Builds the recipe's model. Throws UsageError, with the place in the recipe, where it cannot take
 /// such data.
-std::unique_ptr<model::Model> build_model(const Families& families, const ResolvedRecipe& resolved,
-                                          const model::Task& task, model::InitialWeights weights);
+std::unique_ptr<model::Model> build_model(const Registries& registries,
+                                          const ResolvedRecipe& resolved, const model::Task& task,
+                                          model::InitialWeights weights);
 
 /// What a model trained on the data expects.
 RunInputs inputs_of(const data::TrainingData& data, const Recipe& recipe);
