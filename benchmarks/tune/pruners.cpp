@@ -124,7 +124,7 @@ void speed(const Args& args, const Args& chosen) {
   constexpr int64_t kTogether = 8;
   StudySettings settings = settings_of(1);
   settings.pruner = chosen.at(0);
-  const auto pruner = make_pruner(settings);
+  const auto pruner = make_pruner(TuneRegistries(), settings);
   Study study(settings);
   double telling = 0, judging = 0;
   for (int64_t first = 0; first < trials; first += kTogether) {

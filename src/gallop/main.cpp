@@ -3,6 +3,7 @@
 
 #include "gallop/app/print.h"
 #include "gallop/app/program.h"
+#include "gallop/app/registries.h"
 #include "gallop/base/heap.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/train/out_of_memory.h"
@@ -10,8 +11,10 @@
 int main(int argc, char** argv) {
   using gallop::app::report_error;
   gallop::retain_freed_memory();
+  const gallop::Registries registries;
   try {
-    return static_cast<int>(gallop::app::run_program(argc, argv));
+    return static_cast<int>(
+        gallop::app::run_program(argc, argv, gallop::app::CommandContext(registries)));
   } catch (const gallop::parallel::Rank0Error& error) {
     return static_cast<int>(error.code());  // Said already.
   } catch (const gallop::Error& error) {

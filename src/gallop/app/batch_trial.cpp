@@ -111,12 +111,12 @@ std::vector<std::string> args_of(const BatchTrial& trial) {
   return args;
 }
 
-ExitCode run_batch_trial(const BatchTrial& trial, const StopRequest& stop) {
+ExitCode run_batch_trial(const Registries& registries, const BatchTrial& trial,
+                         const StopRequest& stop) {
   become_probe();
-  const Families families;
   const DistributedContext context = DistributedContext::join();
   ResolvedRecipe resolved =
-      read_recipe(families, context.collectives(), trial.recipe, trial.overrides);
+      read_recipe(registries, context.collectives(), trial.recipe, trial.overrides);
   std::optional<MemoryWatch> watch;
   if (choose_device(resolved.recipe.train.device).device.is_cpu()) {
     watch.emplace(trial.limit_bytes, [&] {
@@ -126,7 +126,7 @@ ExitCode run_batch_trial(const BatchTrial& trial, const StopRequest& stop) {
   Json result;
   try {
     const auto full = train::run_in_memory([&] {
-      PreparedRecipe prepared(families, std::move(resolved), trial.runs, context.collectives());
+      PreparedRecipe prepared(registries, std::move(resolved), trial.runs, context.collectives());
       result = result_of(trial, prepared, context, stop);
     });
     if (full) tell_no_memory(*full);

@@ -27,6 +27,7 @@ struct BatchTrial {
 std::vector<std::string> args_of(const BatchTrial& trial);
 
 /// Tells the result, or that there was no memory, to the one that started this process.
-ExitCode run_batch_trial(const BatchTrial& trial, const StopRequest& stop);
+ExitCode run_batch_trial(const Registries& registries, const BatchTrial& trial,
+                         const StopRequest& stop);
 
 }  // namespace gallop::app

@@ -32,6 +32,11 @@ const std::vector<Command>& commands() {
   return kCommands;
 }
 
+const Registries& CommandContext::registries() const {
+  if (registries_ == nullptr) throw InternalError("this command belongs to the full program");
+  return *registries_;
+}
+
 namespace {
 
 // The part of `argument` that names an option with a dot in it, or empty.

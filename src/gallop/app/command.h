@@ -11,14 +11,38 @@ namespace CLI {  // NOLINT(readability-identifier-naming): the library's name
 class App;
 }
 
+namespace gallop {
+struct Registries;
+}
+namespace gallop::tune {
+struct TuneRegistries;
+}
+
 namespace gallop::app {
+
+/// The components that a command can choose from, of the program that runs it.
+class CommandContext {
+ public:
+  /// Of the front, which has no LibTorch and no other components.
+  explicit CommandContext(const tune::TuneRegistries& tune) : tune_(&tune) {}
+  /// Of the full program.
+  explicit CommandContext(const Registries& registries);
+
+  /// Of the full program; the front's commands that need them go on there.
+  const Registries& registries() const;
+  const tune::TuneRegistries& tune() const { return *tune_; }
+
+ private:
+  const tune::TuneRegistries* tune_;
+  const Registries* registries_ = nullptr;
+};
 
 /// One subcommand. Its file under app/ is named after it.
 struct Command {
   const char* name;
   const char* summary;  ///< One line, for `gallop --help`.
   /// Runs with the arguments after the command's name.
-  ExitCode (*run)(const std::vector<std::string>& arguments);
+  ExitCode (*run)(const CommandContext& command, const std::vector<std::string>& arguments);
 };
 
 /// The commands in the order of `gallop --help`.
@@ -42,18 +66,18 @@ std::vector<Override> take_overrides(std::vector<std::string>& arguments);
 /// UsageError for wrong use.
 bool parse_arguments(CLI::App& parser, const std::vector<std::string>& arguments);
 
-ExitCode run_train(const std::vector<std::string>& arguments);
-ExitCode run_evaluate(const std::vector<std::string>& arguments);
-ExitCode run_predict(const std::vector<std::string>& arguments);
-ExitCode run_recipes(const std::vector<std::string>& arguments);
-ExitCode run_find_lr(const std::vector<std::string>& arguments);
-ExitCode run_find_batch(const std::vector<std::string>& arguments);
-ExitCode run_graph(const std::vector<std::string>& arguments);
-ExitCode run_launch(const std::vector<std::string>& arguments);
-ExitCode run_convert(const std::vector<std::string>& arguments);
-ExitCode run_tune(const std::vector<std::string>& arguments);
-ExitCode run_runs(const std::vector<std::string>& arguments);
-ExitCode run_ui(const std::vector<std::string>& arguments);
-ExitCode run_env(const std::vector<std::string>& arguments);
+ExitCode run_train(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_evaluate(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_predict(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_recipes(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_find_lr(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_find_batch(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_graph(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_launch(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_convert(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_tune(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_runs(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_ui(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_env(const CommandContext& command, const std::vector<std::string>& arguments);
 
 }  // namespace gallop::app

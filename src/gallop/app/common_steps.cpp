@@ -51,11 +51,11 @@ bool is_known(const Recipe& recipe) {
 
 }  // namespace
 
-PlannedSteps::PlannedSteps(const Families& families, const Recipe& recipe,
+PlannedSteps::PlannedSteps(const Registries& registries, const Recipe& recipe,
                            int64_t samples_per_epoch)
     : length_(train::Length::of(recipe.train, recipe.data.batch_size, samples_per_epoch)),
       evaluate_every_(train::Interval::parse(recipe.train.evaluate_every)),
-      schedule_(families.schedules.build(recipe.schedule, length_.for_schedules())),
+      schedule_(registries.schedules.build(recipe.schedule, length_.for_schedules())),
       values_(recipe, length_.for_schedules(), *schedule_),
       course_{.length = length_.for_schedules(), .values = {}},
       follows_evaluations_(!schedule_->state().empty()) {
@@ -100,11 +100,11 @@ bool shares_prefix(const Recipe& one, const Recipe& other) {
   return is_known(one) && from_the_beginning(one) == from_the_beginning(other);
 }
 
-int64_t common_steps(const Families& families, const Recipe& one, const Recipe& other,
+int64_t common_steps(const Registries& registries, const Recipe& one, const Recipe& other,
                      int64_t samples_per_epoch) {
   if (!shares_prefix(one, other)) return 0;
-  const PlannedSteps first(families, one, samples_per_epoch);
-  const PlannedSteps second(families, other, samples_per_epoch);
+  const PlannedSteps first(registries, one, samples_per_epoch);
+  const PlannedSteps second(registries, other, samples_per_epoch);
   if (first.scheduled() != second.scheduled()) return 0;
   const int64_t steps = first.length().steps;
   const bool are_of_one_length = steps == second.length().steps;

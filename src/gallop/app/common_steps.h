@@ -15,7 +15,7 @@ namespace gallop::app {
 class PlannedSteps {
  public:
   /// Throws UsageError where schedule and values that vary do not fit the recipe.
-  PlannedSteps(const Families& families, const Recipe& recipe, int64_t samples_per_epoch);
+  PlannedSteps(const Registries& registries, const Recipe& recipe, int64_t samples_per_epoch);
   PlannedSteps(const PlannedSteps&) = delete;
   PlannedSteps& operator=(const PlannedSteps&) = delete;
 
@@ -52,7 +52,7 @@ bool shares_prefix(const Recipe& one, const Recipe& other);
 /// After how many steps from the beginning both trainings have the same weights, optimizer state,
 /// counters and evaluations, bit for bit, on data of so many samples an epoch. 0 unless
 /// shares_prefix(). Throws as PlannedSteps does.
-int64_t common_steps(const Families& families, const Recipe& one, const Recipe& other,
+int64_t common_steps(const Registries& registries, const Recipe& one, const Recipe& other,
                      int64_t samples_per_epoch);
 
 }  // namespace gallop::app

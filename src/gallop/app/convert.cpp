@@ -101,7 +101,7 @@ ExitCode convert_space(const Arguments& arguments) {
 
 }  // namespace
 
-ExitCode run_convert(const std::vector<std::string>& arguments) {
+ExitCode run_convert(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   Arguments parsed;
   if (!parse(arguments, parsed)) return ExitCode::kDone;
   require_alone("convert");

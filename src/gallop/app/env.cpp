@@ -29,23 +29,23 @@ void show_machine(bool json) {
   for (const auto& [name, value] : report) fmt::print("{:<18} {}\n", name, value);
 }
 
-void show_data(const Families& families, const ResolvedRecipe& recipe, bool json) {
+void show_data(const Registries& registries, const ResolvedRecipe& recipe, bool json) {
   const int cores = read_hardware().cores;
-  const data::DataReport report = read_data(families, recipe.recipe)->inspect(cores);
+  const data::DataReport report = read_data(registries, recipe.recipe)->inspect(cores);
   std::fputs((json ? data::to_json(report) + "\n" : data::to_text(report)).c_str(), stdout);
 }
 
-void show_model(const Families& families, const ResolvedRecipe& recipe, bool json) {
-  const auto data = open_data(families, recipe.recipe);
-  const model::Task task = model_task(data->signature, families.tasks);
-  const auto model = build_model(families, recipe, task, model::InitialWeights(1));
+void show_model(const Registries& registries, const ResolvedRecipe& recipe, bool json) {
+  const auto data = open_data(registries, recipe.recipe);
+  const model::Task task = model_task(data->signature, registries.tasks);
+  const auto model = build_model(registries, recipe, task, model::InitialWeights(1));
   const auto layers = model::summarize(*model, task);
   std::fputs((json ? model::to_json(layers) + "\n" : model::to_table(layers)).c_str(), stdout);
 }
 
 }  // namespace
 
-ExitCode run_env(const std::vector<std::string>& arguments) {
+ExitCode run_env(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Describe this machine, or what a recipe reads (--data) or builds (--model).\n\n"
       "Example: gallop env --data cifar10 data.path=pictures",
@@ -61,11 +61,11 @@ ExitCode run_env(const std::vector<std::string>& arguments) {
   const auto overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return ExitCode::kDone;
 
-  const Families families;
+  const Registries& registries = command.registries();
   if (!data_recipe.empty())
-    show_data(families, load_recipe(families, data_recipe, overrides), json);
+    show_data(registries, load_recipe(registries, data_recipe, overrides), json);
   if (!model_recipe.empty()) {
-    show_model(families, load_recipe(families, model_recipe, overrides), json);
+    show_model(registries, load_recipe(registries, model_recipe, overrides), json);
   }
   if (data_recipe.empty() && model_recipe.empty()) show_machine(json);
   return ExitCode::kDone;

@@ -182,7 +182,7 @@ std::vector<train::Member> move_to(c10::Device device, const Runs& runs) {
 
 }  // namespace
 
-ExitCode run_evaluate(const std::vector<std::string>& arguments) {
+ExitCode run_evaluate(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Evaluate trained models on the data of their recipe or on other data of the same kind; "
       "several models also as an ensemble (mean of probabilities).\n\n"
@@ -216,10 +216,10 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
 
   StopRequest stop;
   const SignalGuard signals(stop);
-  const Families families;
+  const Registries& registries = command.registries();
   Runs runs;
   for (const auto& folder : all_checkpoints(runs_folder, names, checkpoints)) {
-    runs.push_back(open_trained_run(families, runs_folder, folder, "", overrides));
+    runs.push_back(open_trained_run(registries, runs_folder, folder, "", overrides));
   }
   check_alike(runs);
   const Hardware hardware = read_hardware();
@@ -227,7 +227,7 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
   const Recipe& recipe = first.recipe.recipe;
   set_compute_threads(recipe, hardware);
   const c10::Device device = choose_device(recipe.train.device).device;
-  const auto data = open_data_for(families, recipe, first.inputs);
+  const auto data = open_data_for(registries, recipe, first.inputs);
   const Part part = choose_part(*data, wanted_part);
   std::optional<ClassReporter> report;
   if (reports) {
@@ -235,21 +235,21 @@ ExitCode run_evaluate(const std::vector<std::string>& arguments) {
     report.emplace(first.inputs);
   }
   auto metric_set = std::make_shared<const train::MetricSet>(
-      families.metrics,
-      with_metrics(metrics_for(recipe.metric, families.tasks.find(first.inputs.task)), metrics),
-      metric_task(first.inputs, families.tasks));
+      registries.metrics,
+      with_metrics(metrics_for(recipe.metric, registries.tasks.find(first.inputs.task)), metrics),
+      metric_task(first.inputs, registries.tasks));
   const auto evaluation = train::evaluate_ensemble(
       move_to(device, runs), *part.samples,
       {.loader = data::evaluation_loader(recipe.data, hardware.cores),
        .device = device,
-       .views = train::test_views(recipe.evaluate, model_task(first.inputs, families.tasks)),
+       .views = train::test_views(recipe.evaluate, model_task(first.inputs, registries.tasks)),
        .see =
            [&](const data::Batch& batch, const at::Tensor& logits) {
              if (report) report->add(batch, logits);
            },
        .metrics = std::move(metric_set),
        .loss = train::evaluation_loss(
-           build_loss(families, recipe, first.inputs, *part.samples, device), recipe.loss)},
+           build_loss(registries, recipe, first.inputs, *part.samples, device), recipe.loss)},
       stop);
   if (!evaluation) return ExitCode::kStopped;
   if (report) report->write(first.folder, first.step(), part.name);

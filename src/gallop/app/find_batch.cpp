@@ -139,17 +139,17 @@ void print_table(const FoundBatch& found, int64_t most) {
 
 }  // namespace
 
-ExitCode run_find_batch(const std::vector<std::string>& arguments) {
+ExitCode run_find_batch(const CommandContext& command, const std::vector<std::string>& arguments) {
   StopRequest stop;
   const SignalGuard signals(stop);
   Arguments parsed;
   if (!parse(arguments, parsed)) return ExitCode::kDone;
-  if (!parsed.trial.probe.empty()) return run_batch_trial(parsed.trial, stop);
+  if (!parsed.trial.probe.empty()) return run_batch_trial(command.registries(), parsed.trial, stop);
 
-  const Families families;
+  const Registries& registries = command.registries();
   const DistributedContext context = DistributedContext::join();
   const ResolvedRecipe resolved =
-      load_recipe(families, context.collectives(), parsed.trial.recipe, parsed.trial.overrides);
+      load_recipe(registries, context.collectives(), parsed.trial.recipe, parsed.trial.overrides);
   const bool tells = !parsed.json && context.is_first();
   if (tells) {
     fmt::print("{}\n{:>9} {:>13} {:>12}\n", resolved.name, "batch", "samples/s", "memory");

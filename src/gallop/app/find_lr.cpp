@@ -111,16 +111,16 @@ void print_table(const Arguments& arguments, const train::LrRangeTest& test) {
 
 }  // namespace
 
-ExitCode run_find_lr(const std::vector<std::string>& arguments) {
+ExitCode run_find_lr(const CommandContext& command, const std::vector<std::string>& arguments) {
   StopRequest stop;
   const SignalGuard signals(stop);
   Arguments parsed;
   if (!parse(arguments, parsed)) return ExitCode::kDone;
 
-  const Families families;
+  const Registries& registries = command.registries();
   const DistributedContext context = DistributedContext::join();
   PreparedRecipe prepared(
-      families, load_recipe(families, context.collectives(), parsed.recipe, parsed.overrides),
+      registries, load_recipe(registries, context.collectives(), parsed.recipe, parsed.overrides),
       "runs", context.collectives());
   if (!parsed.json && context.is_first()) {
     fmt::print("{}: {}{}; {} rates from {:g} to {:g}\n", prepared.resolved().name,

@@ -123,14 +123,14 @@ void print_text(const std::string& title, const compile::GraphStages& graphs,
 
 }  // namespace
 
-ExitCode run_graph(const std::vector<std::string>& arguments) {
+ExitCode run_graph(const CommandContext& command, const std::vector<std::string>& arguments) {
   Arguments parsed;
   if (!parse(arguments, parsed)) return ExitCode::kDone;
   require_alone("graph");
   compile::check_stage(parsed.stage());
 
-  const Families families;
-  PreparedRecipe prepared(families, load_recipe(families, parsed.recipe, parsed.overrides));
+  const Registries& registries = command.registries();
+  PreparedRecipe prepared(registries, load_recipe(registries, parsed.recipe, parsed.overrides));
   const data::Batch batch = prepared.first_batch(prepared.recipe().data.batch_size);
   prepared.model().set_training(true);
   train::TrainStep step(prepared.model(), prepared.optimizer(), prepared.step_config());

@@ -202,8 +202,8 @@ ExitCode launch_here(const Arguments& arguments, const StopRequest& stop) {
 
 }  // namespace
 
-ExitCode run_launch(const std::vector<std::string>& arguments) {
-  if (asks_for_slurm(arguments)) return run_slurm_launch(arguments);
+ExitCode run_launch(const CommandContext& command, const std::vector<std::string>& arguments) {
+  if (asks_for_slurm(arguments)) return run_slurm_launch(command.registries(), arguments);
   StopRequest stop;
   SignalGuard signals(stop, SignalGuard::Says::kNothing);
   Arguments parsed;

@@ -34,7 +34,7 @@ void require_fitting_options(const CLI::App& parser, const TrainedRun& run) {
 
 }  // namespace
 
-ExitCode run_predict(const std::vector<std::string>& arguments) {
+ExitCode run_predict(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Predict files with a trained model: the classes or masks of images, the targets of the rows "
       "of a table, the continuation of a text or its masked tokens.\n\n"
@@ -65,11 +65,11 @@ ExitCode run_predict(const std::vector<std::string>& arguments) {
   require_alone("predict");
 
   const at::NoGradGuard no_gradients;
-  const Families families;
-  TrainedRun run = open_trained_run(families, runs, run_name, checkpoint, {});
+  const Registries& registries = command.registries();
+  TrainedRun run = open_trained_run(registries, runs, run_name, checkpoint, {});
   run.model->set_training(false);
   require_fitting_options(parser, run);
-  if (!run.inputs.is_text()) return predict_samples(families, run, request);
+  if (!run.inputs.is_text()) return predict_samples(registries, run, request);
   predict_text(run, request);
   return ExitCode::kDone;
 }

@@ -149,9 +149,9 @@ class Printer {
   const PredictRequest& request_;
 };
 
-ExitCode predict_all(const Families& families, TrainedRun& run, const PredictRequest& request,
+ExitCode predict_all(const Registries& registries, TrainedRun& run, const PredictRequest& request,
                      const data::Samples& samples) {
-  const Printer printer(run, families.tasks.find(run.inputs.task), request);
+  const Printer printer(run, registries.tasks.find(run.inputs.task), request);
   data::Loader loader(samples, {.batch = 1, .threads = 1, .shuffle = false}, {});
   ExitCode result = ExitCode::kDone;
   for (int64_t i = 0; i < samples.size(); ++i) {
@@ -169,40 +169,42 @@ ExitCode predict_all(const Families& families, TrainedRun& run, const PredictReq
   return result;
 }
 
-ExitCode predict_images(const Families& families, TrainedRun& run, const PredictRequest& request,
-                        const std::vector<std::string>& files) {
+ExitCode predict_images(const Registries& registries, TrainedRun& run,
+                        const PredictRequest& request, const std::vector<std::string>& files) {
   const bool orient = run.recipe.recipe.data.exif_orientation == "apply";
   const data::FileImages images(files, orient);
-  return predict_all(families, run, request,
+  return predict_all(registries, run, request,
                      data::ImageSamples(images, data::pipeline_of(run.inputs), {}));
 }
 
-ExitCode predict_tables(const Families& families, TrainedRun& run, const PredictRequest& request) {
+ExitCode predict_tables(const Registries& registries, TrainedRun& run,
+                        const PredictRequest& request) {
   ExitCode result = ExitCode::kDone;
   for (const std::string& file : request.files) {
     const auto rows = data::table_rows(file, run.inputs);
-    result = std::max(result, predict_all(families, run, request, *rows));
+    result = std::max(result, predict_all(registries, run, request, *rows));
   }
   return result;
 }
 
 // A split of the run's data; its targets are not asked for.
-ExitCode predict_split(const Families& families, TrainedRun& run, const PredictRequest& request,
+ExitCode predict_split(const Registries& registries, TrainedRun& run, const PredictRequest& request,
                        data::Part part) {
   const Recipe& recipe = run.recipe.recipe;
-  const auto data = run.inputs.is_images() ? read_data(families, recipe)
-                                           : open_data_for(families, recipe, run.inputs);
+  const auto data = run.inputs.is_images() ? read_data(registries, recipe)
+                                           : open_data_for(registries, recipe, run.inputs);
   const data::Samples* const samples = data->samples_for(part, run.inputs);
   if (samples == nullptr) {
     throw UsageError(fmt::format("--data {}: the data of {} have no {} part", request.data,
                                  run.folder.string(), data::kPartNames[static_cast<size_t>(part)]));
   }
-  return predict_all(families, run, request, *samples);
+  return predict_all(registries, run, request, *samples);
 }
 
 }  // namespace
 
-ExitCode predict_samples(const Families& families, TrainedRun& run, const PredictRequest& request) {
+ExitCode predict_samples(const Registries& registries, TrainedRun& run,
+                         const PredictRequest& request) {
   const bool is_images = run.inputs.is_images();
   if (request.files.empty() == request.data.empty()) {
     throw UsageError(
@@ -214,17 +216,17 @@ ExitCode predict_samples(const Families& families, TrainedRun& run, const Predic
   }
   if (!request.data.empty()) {
     if (const auto part = data::part_of_word(request.data)) {
-      return predict_split(families, run, request, *part);
+      return predict_split(registries, run, request, *part);
     }
     if (is_images)
-      return predict_images(families, run, request, data::image_files_in(request.data));
+      return predict_images(registries, run, request, data::image_files_in(request.data));
     throw UsageError(
         fmt::format("--data is '{}', and must be train, validation or test for a table; name CSV "
                     "files without --data",
                     printable(request.data)));
   }
-  if (is_images) return predict_images(families, run, request, request.files);
-  return predict_tables(families, run, request);
+  if (is_images) return predict_images(registries, run, request, request.files);
+  return predict_tables(registries, run, request);
 }
 
 }  // namespace gallop::app

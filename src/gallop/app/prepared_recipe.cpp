@@ -45,7 +45,7 @@ void note(const std::string& line) {
 
 }  // namespace
 
-PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved,
+PreparedRecipe::PreparedRecipe(const Registries& registries, ResolvedRecipe resolved,
                                const std::string& runs, parallel::Collectives* collectives,
                                const std::map<std::string, std::string>& resumed)
     : collectives_(collectives), resolved_(std::move(resolved)), hardware_(read_hardware()) {
@@ -70,35 +70,35 @@ PreparedRecipe::PreparedRecipe(const Families& families, ResolvedRecipe resolved
   if (collectives_ != nullptr) require_shareable();
   gpu_kernels_.emplace(device_);
   note(gpu_kernels_->fallback_reason());
-  data_ = open_data(families, recipe());
+  data_ = open_data(registries, recipe());
   for (const auto& line : data_->notes) note(line);
   const int64_t batch = recipe().data.batch_size, size = data_->train->size();
   history_ = resumed.empty() ? train::BatchHistory(batch, size)
                              : train::BatchHistory::resumed(resumed, batch, size);
-  task_ = &families.tasks.find(inputs().task);
+  task_ = &registries.tasks.find(inputs().task);
   choose_loss();
-  loss_ = build_loss(families, recipe(), inputs(), *data_->train, device_);
+  loss_ = build_loss(registries, recipe(), inputs(), *data_->train, device_);
   metrics_ =
-      std::make_shared<train::MetricSet>(families.metrics, metrics_for(recipe().metric, *task_),
-                                         metric_task(inputs(), families.tasks));
-  build_schedules(families);
-  const model::Task shape = model_task(inputs(), families.tasks);
+      std::make_shared<train::MetricSet>(registries.metrics, metrics_for(recipe().metric, *task_),
+                                         metric_task(inputs(), registries.tasks));
+  build_schedules(registries);
+  const model::Task shape = model_task(inputs(), registries.tasks);
   views_ = train::test_views(recipe().evaluate, shape);
-  model_ = build_model(families, resolved_, shape,
+  model_ = build_model(registries, resolved_, shape,
                        model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
   if (const int64_t images = model_->images_to_initialize(); images > 0) {
     model_->initialize_from(first_batch(images).input().cpu());
   }
   require_layers();
-  open_teacher(families, runs);
+  open_teacher(registries, runs);
   choose_format();
   if (format_.precision == precision::Precision::kBf16Weights) {
     precision::keep_in_bf16(model_->parameters());
   }
-  build_optimizer(families);
+  build_optimizer(registries);
   scheduled_.check(recipe(), *optimizer_, *loss_);
   choose_recomputed_blocks();
-  if (collectives_ != nullptr) build_strategy(families);
+  if (collectives_ != nullptr) build_strategy(registries);
 }
 
 // What several processes cannot do yet is refused by name.
@@ -135,11 +135,11 @@ void PreparedRecipe::require_layers() {
       recipe().model.name()));
 }
 
-void PreparedRecipe::open_teacher(const Families& families, const std::string& runs) {
+void PreparedRecipe::open_teacher(const Registries& registries, const std::string& runs) {
   const std::string& name = recipe().train.distill.teacher;
   if (name.empty()) return;
   try {
-    teacher_.emplace(open_trained_run(families, runs, name, "best", {}));
+    teacher_.emplace(open_trained_run(registries, runs, name, "best", {}));
     check_fits(inputs(), teacher_->inputs);
   } catch (const Error& error) {
     throw UsageError(fmt::format("train.distill.teacher: {}", error.what()));
@@ -170,14 +170,14 @@ void PreparedRecipe::choose_loss() {
     resolved_.resolve("train.loss", task_->loss);
 }
 
-void PreparedRecipe::build_schedules(const Families& families) {
+void PreparedRecipe::build_schedules(const Registries& registries) {
   const train::TrainConfig& config = recipe().train;
   const bool evaluates = data_->evaluation() != nullptr;
   const train::Length of_run = length();
   train::check_evaluations(config, evaluates);
   note(early_stopping_note(config, of_run));
   const schedule::RunLength run_length = of_run.for_schedules();
-  schedule_ = families.schedules.build(recipe().schedule, run_length);
+  schedule_ = registries.schedules.build(recipe().schedule, run_length);
   train::check_schedule(*schedule_, config, evaluates);
   train::check_followed(*schedule_, metrics_.get());
   train::check_snapshots(*schedule_, config);
@@ -189,11 +189,11 @@ void PreparedRecipe::build_schedules(const Families& families) {
   }
 }
 
-void PreparedRecipe::build_optimizer(const Families& families) {
+void PreparedRecipe::build_optimizer(const Registries& registries) {
   const NamedTensors parameters = model_->parameters();
-  auto optimizer = families.optimizers.build(recipe().optimizer, parameters);
+  auto optimizer = registries.optimizers.build(recipe().optimizer, parameters);
   train::check_optimizer(step_config(), *optimizer);
-  optimizer_ = optim::wrap(families.wrappers, recipe().wrappers,
+  optimizer_ = optim::wrap(registries.wrappers, recipe().wrappers,
                            {.optimizer = std::move(optimizer),
                             .parameters = parameters,
                             .buffers = model_->buffers(),
@@ -201,10 +201,10 @@ void PreparedRecipe::build_optimizer(const Families& families) {
 }
 
 // Last, as the order of gradients depends on all that a step does.
-void PreparedRecipe::build_strategy(const Families& families) {
+void PreparedRecipe::build_strategy(const Registries& registries) {
   parallel::ModelTensors tensors{model_->parameters(), model_->buffers()};
   const auto build = [&](const Recipe& recipe) {
-    return families.strategies.build(recipe.strategy, *collectives_, tensors);
+    return registries.strategies.build(recipe.strategy, *collectives_, tensors);
   };
   if (collectives_->size() > 1) {
     tensors.gradient_order = shared_gradient_order();
@@ -430,9 +430,9 @@ double PreparedRecipe::lr_factor() const {
   return resolved_.recipe.lr_scaling.factor(resolved_.recipe.data.batch_size);
 }
 
-void PreparedRecipe::take_lr(const Families& families, double lr) {
+void PreparedRecipe::take_lr(const Registries& registries, double lr) {
   resolved_.resolve("optimizer.lr", config::number_text(lr));
-  build_optimizer(families);
+  build_optimizer(registries);
 }
 
 }  // namespace gallop::app

@@ -38,11 +38,11 @@ struct MadeChoice {
 /// stands in the recipe then. No run folder is needed or made.
 class PreparedRecipe {
  public:
-  /// Warnings go to standard error. Throws UsageError, DataError and DeviceError. `families` must
+  /// Warnings go to standard error. Throws UsageError, DataError and DeviceError. `registries` must
   /// outlive it. `runs` is where a run that it names as a teacher is looked for. With `collectives`
   /// it is prepared together with other processes, which do the same. `resumed`: of the checkpoint
   /// (TrainingState::trainer) that a run continues from; empty for a new one.
-  PreparedRecipe(const Families& families, ResolvedRecipe resolved,
+  PreparedRecipe(const Registries& registries, ResolvedRecipe resolved,
                  const std::string& runs = "runs", parallel::Collectives* collectives = nullptr,
                  const std::map<std::string, std::string>& resumed = {});
 
@@ -79,7 +79,7 @@ class PreparedRecipe {
   data::Batch first_part() const;
 
   /// Puts a learning rate that was found in the recipe, and starts the optimizer again.
-  void take_lr(const Families& families, double lr);
+  void take_lr(const Registries& registries, double lr);
 
   /// "adamw, schedule cosine, bf16 on CPU (measured fp32 12.1 ms, bf16 7.9 ms)"
   std::string describe_training() const;
@@ -93,9 +93,9 @@ class PreparedRecipe {
 
   data::Batch first_of(data::LoaderConfig config) const;
   void choose_loss();
-  void build_schedules(const Families& families);
-  void build_optimizer(const Families& families);
-  void build_strategy(const Families& families);
+  void build_schedules(const Registries& registries);
+  void build_optimizer(const Registries& registries);
+  void build_strategy(const Registries& registries);
   std::vector<std::string> shared_gradient_order();
   void choose_buckets(const BuildStrategy& build);
   void require_shareable();
@@ -103,7 +103,7 @@ class PreparedRecipe {
   void require_precision();
   void require_layers();
   void choose_format();
-  void open_teacher(const Families& families, const std::string& runs);
+  void open_teacher(const Registries& registries, const std::string& runs);
   void choose_recomputed_blocks();
   void resolve(const std::string& path, const std::string& value, const std::string& found);
   train::FormatChoice measure(const std::vector<train::StepFormat>& formats);
@@ -117,7 +117,7 @@ class PreparedRecipe {
   c10::Device device_ = c10::kCPU;
   std::optional<GpuKernels> gpu_kernels_;  // Outlives what it computes with.
   std::unique_ptr<data::DataModule> data_;
-  const train::Task* task_ = nullptr;  // Of the families' table.
+  const train::Task* task_ = nullptr;  // Of the registries' table.
   train::BatchHistory history_{1, 1};
   std::shared_ptr<const train::MetricSet> metrics_;
   train::TestViews views_;

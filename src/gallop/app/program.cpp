@@ -45,7 +45,7 @@ ExitCode once_written(ExitCode code) {
 
 }  // namespace
 
-ExitCode run_program(int argc, char** argv) {
+ExitCode run_program(int argc, char** argv, const CommandContext& context) {
   open_closed_streams();
   const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) {
@@ -64,7 +64,7 @@ ExitCode run_program(int argc, char** argv) {
   std::vector<std::string> names;
   for (const auto& command : commands()) {
     if (name == command.name) {
-      return once_written(command.run({arguments.begin() + 1, arguments.end()}));
+      return once_written(command.run(context, {arguments.begin() + 1, arguments.end()}));
     }
     names.emplace_back(command.name);
   }

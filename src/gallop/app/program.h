@@ -2,13 +2,14 @@
 
 #include <exception>
 
+#include "gallop/app/command.h"
 #include "gallop/base/error.h"
 
 namespace gallop::app {
 
 /// Runs the command that a program's words name, or says what there is. Throws what the command
 /// throws, and UsageError where there is no such command.
-ExitCode run_program(int argc, char** argv);
+ExitCode run_program(int argc, char** argv, const CommandContext& context);
 
 /// Says in a line on standard error what has ended the program, and with which exit code it is to
 /// end.

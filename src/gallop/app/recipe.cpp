@@ -17,16 +17,16 @@
 
 namespace gallop::app {
 
-Recipe::Recipe(const Families& families)
-    : data(families.data_modules, families.augmentations),
-      model(families.models, "resnet"),
-      optimizer(families.optimizers, "sgd"),
-      wrappers(families.wrappers),
-      schedule(families.schedules, "constant"),
-      schedules(families.schedules),
-      loss(families.losses, "cross-entropy"),
-      metric(families.metrics),
-      strategy(families.strategies, "ddp") {}
+Recipe::Recipe(const Registries& registries)
+    : data(registries.data_modules, registries.augmentations),
+      model(registries.models, "resnet"),
+      optimizer(registries.optimizers, "sgd"),
+      wrappers(registries.wrappers),
+      schedule(registries.schedules, "constant"),
+      schedules(registries.schedules),
+      loss(registries.losses, "cross-entropy"),
+      metric(registries.metrics),
+      strategy(registries.strategies, "ddp") {}
 
 namespace {
 
@@ -199,9 +199,9 @@ std::string ResolvedRecipe::to_yaml(bool show_origins) {
   return config::to_yaml(config::write_fields(fields, written), show_origins);
 }
 
-ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
+ResolvedRecipe parse_recipe(const Registries& registries, const std::string& yaml,
                             const std::string& file_name, const std::vector<Override>& overrides) {
-  ResolvedRecipe resolved{Recipe(families), fs::path(file_name).stem().string(),
+  ResolvedRecipe resolved{Recipe(registries), fs::path(file_name).stem().string(),
                           config::parse_yaml(yaml, file_name)};
   if (is_empty(resolved.written)) {
     throw UsageError(fmt::format(
@@ -226,18 +226,18 @@ void warn_of_old_names(const ResolvedRecipe& resolved) {
   }
 }
 
-ResolvedRecipe read_recipe(const Families& families, const std::string& name_or_path,
+ResolvedRecipe read_recipe(const Registries& registries, const std::string& name_or_path,
                            const std::vector<Override>& overrides) {
   if (is_path(name_or_path)) {
     if (!fs::exists(name_or_path)) {
       throw UsageError(fmt::format("there is no recipe file '{}'", printable(name_or_path)));
     }
-    return parse_recipe(families, read_input(name_or_path, 1 << 20), name_or_path, overrides);
+    return parse_recipe(registries, read_input(name_or_path, 1 << 20), name_or_path, overrides);
   }
   std::vector<std::string> names;
   for (const auto& recipe : built_in_recipes()) {
     if (name_or_path == recipe.name) {
-      return parse_recipe(families, recipe.yaml, fmt::format("{}.yaml", recipe.name), overrides);
+      return parse_recipe(registries, recipe.yaml, fmt::format("{}.yaml", recipe.name), overrides);
     }
     names.emplace_back(recipe.name);
   }
@@ -248,9 +248,9 @@ ResolvedRecipe read_recipe(const Families& families, const std::string& name_or_
       join_names(names, "and")));
 }
 
-ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_path,
+ResolvedRecipe load_recipe(const Registries& registries, const std::string& name_or_path,
                            const std::vector<Override>& overrides) {
-  ResolvedRecipe resolved = read_recipe(families, name_or_path, overrides);
+  ResolvedRecipe resolved = read_recipe(registries, name_or_path, overrides);
   warn_of_old_names(resolved);
   return resolved;
 }
@@ -259,26 +259,26 @@ std::string to_text(ResolvedRecipe& resolved) {
   return resolved.name + "\n" + resolved.to_yaml(false);
 }
 
-ResolvedRecipe from_text(const Families& families, const std::string& text) {
+ResolvedRecipe from_text(const Registries& registries, const std::string& text) {
   const size_t line = text.find('\n');
-  return parse_recipe(families, text.substr(line + 1), text.substr(0, line) + ".yaml", {});
+  return parse_recipe(registries, text.substr(line + 1), text.substr(0, line) + ".yaml", {});
 }
 
-ResolvedRecipe read_recipe(const Families& families, parallel::Collectives* collectives,
+ResolvedRecipe read_recipe(const Registries& registries, parallel::Collectives* collectives,
                            const std::string& name_or_path,
                            const std::vector<Override>& overrides) {
   std::optional<ResolvedRecipe> own;
   const std::string text = parallel::run_on_rank0(collectives, [&] {
-    own.emplace(read_recipe(families, name_or_path, overrides));
+    own.emplace(read_recipe(registries, name_or_path, overrides));
     return to_text(*own);
   });
-  return own ? std::move(*own) : from_text(families, text);
+  return own ? std::move(*own) : from_text(registries, text);
 }
 
-ResolvedRecipe load_recipe(const Families& families, parallel::Collectives* collectives,
+ResolvedRecipe load_recipe(const Registries& registries, parallel::Collectives* collectives,
                            const std::string& name_or_path,
                            const std::vector<Override>& overrides) {
-  ResolvedRecipe resolved = read_recipe(families, collectives, name_or_path, overrides);
+  ResolvedRecipe resolved = read_recipe(registries, collectives, name_or_path, overrides);
   warn_of_old_names(resolved);  // What the others were handed has none.
   return resolved;
 }

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "gallop/app/command.h"
-#include "gallop/app/families.h"
+#include "gallop/app/registries.h"
 #include "gallop/config/component.h"
 #include "gallop/config/node.h"
 #include "gallop/config/renamed_options.h"
@@ -33,7 +33,7 @@ struct TrackConfig {
 
 /// Everything that decides a run, as written in a recipe.
 struct Recipe {
-  explicit Recipe(const Families& families);
+  explicit Recipe(const Registries& registries);
 
   data::DataConfig data;
   config::Component model;
@@ -80,25 +80,25 @@ void warn_of_old_names(const ResolvedRecipe& resolved);
 
 /// Reads a recipe by name (from those that come with Gallop) or by path, applies overrides, and
 /// warns of deprecated names. Throws UsageError with every mistake.
-ResolvedRecipe load_recipe(const Families& families, const std::string& name_or_path,
+ResolvedRecipe load_recipe(const Registries& registries, const std::string& name_or_path,
                            const std::vector<Override>& overrides);
 
 /// The same by the first of several processes, for all of them; without collectives just does it.
-ResolvedRecipe load_recipe(const Families& families, parallel::Collectives* collectives,
+ResolvedRecipe load_recipe(const Registries& registries, parallel::Collectives* collectives,
                            const std::string& name_or_path, const std::vector<Override>& overrides);
 
 /// Both without warnings, for a recipe that was loaded before.
-ResolvedRecipe read_recipe(const Families& families, const std::string& name_or_path,
+ResolvedRecipe read_recipe(const Registries& registries, const std::string& name_or_path,
                            const std::vector<Override>& overrides);
-ResolvedRecipe read_recipe(const Families& families, parallel::Collectives* collectives,
+ResolvedRecipe read_recipe(const Registries& registries, parallel::Collectives* collectives,
                            const std::string& name_or_path, const std::vector<Override>& overrides);
 
 /// A recipe as one process hands it to others, and as they take it.
 std::string to_text(ResolvedRecipe& resolved);
-ResolvedRecipe from_text(const Families& families, const std::string& text);
+ResolvedRecipe from_text(const Registries& registries, const std::string& text);
 
 /// The same for YAML text; `file_name` stands in messages.
-ResolvedRecipe parse_recipe(const Families& families, const std::string& yaml,
+ResolvedRecipe parse_recipe(const Registries& registries, const std::string& yaml,
                             const std::string& file_name, const std::vector<Override>& overrides);
 
 }  // namespace gallop::app

@@ -9,23 +9,23 @@
 
 namespace gallop::app {
 
-void draw_schedule(const std::string& recipe, const std::vector<Override>& overrides,
-                   const std::string& svg) {
-  const Families families;
-  const ResolvedRecipe resolved = load_recipe(families, recipe, overrides);
-  auto plots = schedule_plots(families, resolved);
+void draw_schedule(const CommandContext& command, const std::string& recipe,
+                   const std::vector<Override>& overrides, const std::string& svg) {
+  const Registries& registries = command.registries();
+  const ResolvedRecipe resolved = load_recipe(registries, recipe, overrides);
+  auto plots = schedule_plots(registries, resolved);
   plots.front().title = resolved.name + ": " + plots.front().title;
   for (const plot::XyPlot& each : plots) print_plot(each);
   if (!svg.empty()) write_output(svg, plot::to_svg(plots));
 }
 
-void list_schedules(const std::string& svg) {
-  const Families families;
-  for (const auto& member : families.schedules.members()) {
+void list_schedules(const CommandContext& command, const std::string& svg) {
+  const Registries& registries = command.registries();
+  for (const auto& member : registries.schedules.members()) {
     fmt::print("{:<18} {}\n", member.name, member.help);
   }
   if (!svg.empty()) {
-    write_output(svg, plot::to_svg(all_schedules(families), /*columns=*/3));
+    write_output(svg, plot::to_svg(all_schedules(registries), /*columns=*/3));
   }
 }
 

@@ -11,7 +11,6 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
-#include "gallop/model/layers_model.h"
 
 namespace gallop::app {
 
@@ -23,12 +22,12 @@ struct FamilyAt {
   const config::Catalog& catalog;
 };
 
-std::vector<FamilyAt> families_in(const Families& families) {
-  return {{"data", families.readers},          {"data.augment", families.augmentations},
-          {"model", families.models},          {"model.layers", model::layer_catalog()},
-          {"optimizer", families.optimizers},  {"optimizer.wrappers", families.wrappers},
-          {"schedule", families.schedules},    {"train.loss", families.losses},
-          {"train.metrics", families.metrics}, {"parallel", families.strategies}};
+std::vector<FamilyAt> families_in(const Registries& registries) {
+  return {{"data", registries.readers},          {"data.augment", registries.augmentations},
+          {"model", registries.models},          {"model.layers", registries.models.layers},
+          {"optimizer", registries.optimizers},  {"optimizer.wrappers", registries.wrappers},
+          {"schedule", registries.schedules},    {"train.loss", registries.losses},
+          {"train.metrics", registries.metrics}, {"parallel", registries.strategies}};
 }
 
 // Whether `key` is `path` or one of the options below it.
@@ -37,16 +36,16 @@ bool is_within(const std::string& key, const std::string& path) {
 }
 
 // Options that do not depend on which members are chosen.
-std::vector<config::FieldHelp> common_options(const Families& families) {
+std::vector<config::FieldHelp> common_options(const Registries& registries) {
   std::set<std::string> of_members;
-  for (const FamilyAt& family : families_in(families)) {
+  for (const FamilyAt& family : families_in(registries)) {
     for (const auto& member : family.catalog.members()) {
       for (const auto& line : options_of(family.key, family.catalog, member)) {
         of_members.insert(line.key);
       }
     }
   }
-  Recipe recipe(families);
+  Recipe recipe(registries);
   auto lines =
       config::describe_fields([&](config::Visitor& visitor) { visit(visitor, recipe); }, "");
   std::erase_if(lines, [&](const auto& line) { return of_members.contains(line.key); });
@@ -54,7 +53,7 @@ std::vector<config::FieldHelp> common_options(const Families& families) {
 }
 
 // All that may be asked for by name.
-std::vector<std::string> known_keys(const Families& families,
+std::vector<std::string> known_keys(const Registries& registries,
                                     const std::vector<config::FieldHelp>& common) {
   std::set<std::string> keys;
   for (const auto& line : common) {
@@ -64,7 +63,7 @@ std::vector<std::string> known_keys(const Families& families,
     }
     keys.insert(line.key);
   }
-  for (const FamilyAt& family : families_in(families)) {
+  for (const FamilyAt& family : families_in(registries)) {
     keys.insert(family.key);
     for (const auto& member : family.catalog.members()) {
       keys.insert(family.key + "." + member.name);
@@ -74,19 +73,19 @@ std::vector<std::string> known_keys(const Families& families,
   return {keys.begin(), keys.end()};
 }
 
-void print_all(const Families& families) {
+void print_all(const Registries& registries) {
   fmt::print("{}",
              "'gallop recipes options optimizer.adamw' prints those of one optimizer; so it is "
-             "with\nother families, sections (train) and options (train.clip_grad_norm).\n\n"
+             "with\nother registries, sections (train) and options (train.clip_grad_norm).\n\n"
              "Options of every recipe\n");
-  for (const auto& line : common_options(families)) print_option(line);
-  for (const FamilyAt& family : families_in(families)) print_members(family.key, family.catalog);
+  for (const auto& line : common_options(registries)) print_option(line);
+  for (const FamilyAt& family : families_in(registries)) print_members(family.key, family.catalog);
 }
 
 // Those of members that have an option of this name. False where none has.
-bool print_option_of_members(const Families& families, const std::string& key) {
+bool print_option_of_members(const Registries& registries, const std::string& key) {
   bool is_known = false;
-  for (const FamilyAt& family : families_in(families)) {
+  for (const FamilyAt& family : families_in(registries)) {
     for (const auto& member : family.catalog.members()) {
       for (const auto& line : options_of(family.key, family.catalog, member)) {
         if (line.key != key) continue;
@@ -101,8 +100,8 @@ bool print_option_of_members(const Families& families, const std::string& key) {
 }
 
 // A whole family, or one of its members. False where the key names neither.
-bool print_family(const Families& families, const std::string& key) {
-  for (const FamilyAt& family : families_in(families)) {
+bool print_family(const Registries& registries, const std::string& key) {
+  for (const FamilyAt& family : families_in(registries)) {
     if (key == family.key) {
       print_members(family.key, family.catalog);
       return true;
@@ -118,10 +117,10 @@ bool print_family(const Families& families, const std::string& key) {
 
 }  // namespace
 
-void print_recipe_options(const std::string& key) {
-  const Families families;
-  if (key.empty()) return print_all(families);
-  const auto common = common_options(families);
+void print_recipe_options(const CommandContext& command, const std::string& key) {
+  const Registries& registries = command.registries();
+  if (key.empty()) return print_all(registries);
+  const auto common = common_options(registries);
   bool is_known = false;
   for (const auto& line : common) {
     if (!is_within(line.key, key)) continue;
@@ -129,9 +128,9 @@ void print_recipe_options(const std::string& key) {
     is_known = true;
   }
   // A section and a family may have the same name: then both are printed.
-  is_known |= print_family(families, key);
-  if (is_known || print_option_of_members(families, key)) return;
-  const std::string nearest = nearest_name(key, known_keys(families, common));
+  is_known |= print_family(registries, key);
+  if (is_known || print_option_of_members(registries, key)) return;
+  const std::string nearest = nearest_name(key, known_keys(registries, common));
   throw UsageError(fmt::format(
       "recipes have no section, family, member or option '{}'{}; 'gallop recipes options' lists "
       "all, and 'gallop recipes options optimizer.adamw' those of one member",

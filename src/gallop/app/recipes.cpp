@@ -108,18 +108,18 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
 
 }  // namespace
 
-ExitCode run_recipes(const std::vector<std::string>& arguments) {
+ExitCode run_recipes(const CommandContext& command, const std::vector<std::string>& arguments) {
   Arguments parsed;
   if (!parse(arguments, parsed)) return ExitCode::kDone;
   const std::string& action = parsed.action;
   if (action == "list") {
     list_recipes();
   } else if (action == "options") {
-    print_recipe_options(parsed.recipe);
+    print_recipe_options(command, parsed.recipe);
   } else if (action == "schedules") {
-    list_schedules(parsed.svg);
+    list_schedules(command, parsed.svg);
   } else if (action == "schedule") {
-    draw_schedule(parsed.recipe, parsed.overrides, parsed.svg);
+    draw_schedule(command, parsed.recipe, parsed.overrides, parsed.svg);
   } else if (action == "show") {
     std::fputs(find_recipe(parsed.recipe).yaml, stdout);
   } else {

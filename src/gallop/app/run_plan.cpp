@@ -33,9 +33,9 @@ void say_damaged(const std::string& damage) {
   print_error("gallop: {}; going on from the checkpoint before it\n", damage);
 }
 
-void plan_sharing(const Families& families, const RunPlace& place, RunPlan& plan) {
+void plan_sharing(const Registries& registries, const RunPlace& place, RunPlan& plan) {
   if (!place.share) return;
-  plan.prefix_sources = find_prefix_sources(families, place.runs, place.name, plan.resolved);
+  plan.prefix_sources = find_prefix_sources(registries, place.runs, place.name, plan.resolved);
 }
 
 // The recipe of a run, and what is asked of it in its place.
@@ -44,24 +44,24 @@ struct Asked {
   std::vector<OptionChange> changes;
 };
 
-ResolvedRecipe recipe_of(const Families& families, const fs::path& folder) {
-  return parse_recipe(families, track::RunFolder::read_recipe(folder), (folder / kRecipe).string(),
-                      {});
+ResolvedRecipe recipe_of(const Registries& registries, const fs::path& folder) {
+  return parse_recipe(registries, track::RunFolder::read_recipe(folder),
+                      (folder / kRecipe).string(), {});
 }
 
-ResolvedRecipe changed_recipe(const Families& families, const fs::path& folder, ResolvedRecipe& run,
-                              const std::vector<Override>& overrides) {
+ResolvedRecipe changed_recipe(const Registries& registries, const fs::path& folder,
+                              ResolvedRecipe& run, const std::vector<Override>& overrides) {
   const std::string file = (folder / kRecipe).string();
-  return parse_recipe(families,
+  return parse_recipe(registries,
                       without_replaced(run, track::RunFolder::read_recipe(folder), file, overrides),
                       file, overrides);
 }
 
-Asked ask_by_overrides(const Families& families, const fs::path& folder,
+Asked ask_by_overrides(const Registries& registries, const fs::path& folder,
                        const std::vector<Override>& overrides) {
-  ResolvedRecipe run = recipe_of(families, folder);
+  ResolvedRecipe run = recipe_of(registries, folder);
   check_names(run, folder.string(), overrides);
-  Asked asked{changed_recipe(families, folder, run, overrides), {}};
+  Asked asked{changed_recipe(registries, folder, run, overrides), {}};
   warn_of_old_names(asked.resolved);
   if (asked.resolved.is_auto("data", "batch_size")) {
     throw UsageError(
@@ -73,19 +73,19 @@ Asked ask_by_overrides(const Families& families, const fs::path& folder,
   return asked;
 }
 
-Asked ask_by_recipe(const Families& families, const fs::path& folder, const std::string& recipe,
+Asked ask_by_recipe(const Registries& registries, const fs::path& folder, const std::string& recipe,
                     const std::vector<Override>& overrides) {
-  ResolvedRecipe run = recipe_of(families, folder);
-  ResolvedRecipe wanted = load_recipe(families, recipe, overrides);
+  ResolvedRecipe run = recipe_of(registries, folder);
+  ResolvedRecipe wanted = load_recipe(registries, recipe, overrides);
   auto changes = changed_options(run, wanted, /*is_continued=*/true);
   check_changes(changes, folder.string(),
                 overrides.empty() ? recipe : recipe + " and the command line");
-  ResolvedRecipe resolved = changed_recipe(families, folder, run, overrides_of(changes));
+  ResolvedRecipe resolved = changed_recipe(registries, folder, run, overrides_of(changes));
   return {std::move(resolved), std::move(changes)};
 }
 
 template <typename Ask>
-std::optional<RunPlan> plan_existing(const Families& families, const RunPlace& place,
+std::optional<RunPlan> plan_existing(const Registries& registries, const RunPlace& place,
                                      const fs::path& path, const std::vector<Override>& overrides,
                                      const Ask& ask) {
   track::RunFolder folder = track::RunFolder::open(path);
@@ -109,7 +109,7 @@ std::optional<RunPlan> plan_existing(const Families& families, const RunPlace& p
     plan.checkpoint = checkpoints.newest_intact(&say_damaged);
     if (plan.checkpoint) plan.trainer = checkpoints.read_trainer(*plan.checkpoint);
   }
-  plan_sharing(families, place, plan);
+  plan_sharing(registries, place, plan);
   return plan;
 }
 
@@ -157,28 +157,28 @@ std::string changes_of_data(const fs::path& run, const std::vector<std::string>&
 
 }  // namespace
 
-std::optional<RunPlan> plan_resume(const Families& families, const RunPlace& place,
+std::optional<RunPlan> plan_resume(const Registries& registries, const RunPlace& place,
                                    const std::string& name,
                                    const std::vector<Override>& overrides) {
   const fs::path path = track::RunFolder::find(place.runs, name);
-  return plan_existing(families, place, path, overrides,
-                       [&] { return ask_by_overrides(families, path, overrides); });
+  return plan_existing(registries, place, path, overrides,
+                       [&] { return ask_by_overrides(registries, path, overrides); });
 }
 
-std::optional<RunPlan> plan_start(const Families& families, const RunPlace& place,
+std::optional<RunPlan> plan_start(const Registries& registries, const RunPlace& place,
                                   const std::string& recipe,
                                   const std::vector<Override>& overrides) {
   if (!place.name.empty()) {
     const fs::path path = fs::path(place.runs) / place.name;
     if (place.resume_if_there && track::RunFolder::is_run(path)) {
-      return plan_existing(families, place, path, overrides,
-                           [&] { return ask_by_recipe(families, path, recipe, overrides); });
+      return plan_existing(registries, place, path, overrides,
+                           [&] { return ask_by_recipe(registries, path, recipe, overrides); });
     }
     refuse_existing_run(path);
   }
-  RunPlan plan{.resolved = load_recipe(families, recipe, overrides)};
+  RunPlan plan{.resolved = load_recipe(registries, recipe, overrides)};
   plan.resolved.make_data_path_absolute();
-  plan_sharing(families, place, plan);
+  plan_sharing(registries, place, plan);
   return plan;
 }
 

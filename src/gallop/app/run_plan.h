@@ -32,12 +32,12 @@ struct RunPlan {
 
 /// A new run from a recipe, or with `place.resume_if_there` one that is there. Nothing where that
 /// is finished, which is said. Throws UsageError for options that a resume does not allow.
-std::optional<RunPlan> plan_start(const Families& families, const RunPlace& place,
+std::optional<RunPlan> plan_start(const Registries& registries, const RunPlace& place,
                                   const std::string& recipe,
                                   const std::vector<Override>& overrides);
 
 /// A run that continues with other options. Throws and returns like plan_start().
-std::optional<RunPlan> plan_resume(const Families& families, const RunPlace& place,
+std::optional<RunPlan> plan_resume(const Registries& registries, const RunPlace& place,
                                    const std::string& name, const std::vector<Override>& overrides);
 
 /// Compares the data of a run, these files and folders, with what they were: names and sizes, and

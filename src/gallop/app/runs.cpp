@@ -27,12 +27,12 @@ const std::vector<Command>& runs_actions() {
   return kActions;
 }
 
-ExitCode run_runs(const std::vector<std::string>& arguments) {
+ExitCode run_runs(const CommandContext& command, const std::vector<std::string>& arguments) {
   std::string list = "\n'gallop runs ACTION':\n";
   std::vector<std::string> names;
   for (const Command& action : runs_actions()) {
     if (!arguments.empty() && arguments.front() == action.name) {
-      return action.run({arguments.begin() + 1, arguments.end()});
+      return action.run(command, {arguments.begin() + 1, arguments.end()});
     }
     list += fmt::format("  {:<10}{}\n", action.name, action.summary);
     names.emplace_back(action.name);
@@ -47,7 +47,7 @@ ExitCode run_runs(const std::vector<std::string>& arguments) {
     parse_arguments(parser, {first});
     return ExitCode::kDone;
   }
-  if (first.empty() || first.starts_with('-')) return runs_list(arguments);
+  if (first.empty() || first.starts_with('-')) return runs_list(command, arguments);
   const std::string nearest = nearest_name(first, names);
   throw UsageError(fmt::format("'gallop runs' knows no '{}'{}", printable(first),
                                nearest.empty() ? "; it knows " + join_names(names, "and")

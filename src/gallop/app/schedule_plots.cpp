@@ -23,7 +23,7 @@ schedule::RunLength length_without_data(const train::TrainConfig& config) {
 }
 
 // Of a schedule that counts in what the recipe alone does not tell.
-schedule::RunLength length_with_data(const Families& families, const ResolvedRecipe& resolved) {
+schedule::RunLength length_with_data(const Registries& registries, const ResolvedRecipe& resolved) {
   if (resolved.is_auto("data", "batch_size")) {
     throw UsageError(
         "the schedule counts in steps or epochs that data.batch_size: auto leaves open; to draw "
@@ -31,7 +31,7 @@ schedule::RunLength length_with_data(const Families& families, const ResolvedRec
         "give a number, such as data.batch_size=128");
   }
   const Recipe& recipe = resolved.recipe;
-  const data::DataModule data = open_data(families, recipe);
+  const auto data = open_data(registries, recipe);
   return train::Length::of(recipe.train, recipe.data.batch_size, data.train->size())
       .for_schedules();
 }
@@ -68,10 +68,10 @@ plot::Series curve(double end, Function value) {
   return series;
 }
 
-std::vector<plot::XyPlot> plots_of(const Families& families, const ResolvedRecipe& resolved,
+std::vector<plot::XyPlot> plots_of(const Registries& registries, const ResolvedRecipe& resolved,
                                    const schedule::RunLength& length) {
   const Recipe& recipe = resolved.recipe;
-  const auto schedule = families.schedules.build(recipe.schedule, length);
+  const auto schedule = registries.schedules.build(recipe.schedule, length);
   const plot::Axis x{recipe.train.steps ? "step" : "epoch"}, from_zero{.label = "", .min = 0.};
   const double end = length_without_data(recipe.train).samples, lr = base_lr(resolved);
   const auto title = [](const std::string& value, const std::string& name,
@@ -104,22 +104,23 @@ std::vector<plot::XyPlot> plots_of(const Families& families, const ResolvedRecip
 
 }  // namespace
 
-std::vector<plot::XyPlot> schedule_plots(const Families& families, const ResolvedRecipe& resolved) {
+std::vector<plot::XyPlot> schedule_plots(const Registries& registries,
+                                         const ResolvedRecipe& resolved) {
   try {
-    return plots_of(families, resolved, length_without_data(resolved.recipe.train));
+    return plots_of(registries, resolved, length_without_data(resolved.recipe.train));
   } catch (const schedule::UnknownLength&) {
-    return plots_of(families, resolved, length_with_data(families, resolved));
+    return plots_of(registries, resolved, length_with_data(registries, resolved));
   }
 }
 
-std::vector<plot::XyPlot> all_schedules(const Families& families) {
+std::vector<plot::XyPlot> all_schedules(const Registries& registries) {
   const schedule::RunLength length{
       .samples = 1000, .samples_per_epoch = 100, .batch = 1, .batches_per_epoch = 100};
   std::vector<plot::XyPlot> plots;
-  for (const auto& member : families.schedules.members()) {
+  for (const auto& member : registries.schedules.members()) {
     std::unique_ptr<schedule::Schedule> schedule;
     try {
-      schedule = families.schedules.build({families.schedules, member.name}, length);
+      schedule = registries.schedules.build({registries.schedules, member.name}, length);
     } catch (const UsageError&) {
       continue;  // It has no defaults.
     }

@@ -27,31 +27,32 @@ data::OpenOptions open_options(const Recipe& recipe) {
 
 }  // namespace
 
-std::unique_ptr<data::DataModule> open_data(const Families& families, const Recipe& recipe) {
-  return data::open_data(recipe.data, families.data_modules, families.augmentations,
+std::unique_ptr<data::DataModule> open_data(const Registries& registries, const Recipe& recipe) {
+  return data::open_data(recipe.data, registries.data_modules, registries.augmentations,
                          open_options(recipe));
 }
 
-std::unique_ptr<data::DataModule> read_data(const Families& families, const Recipe& recipe) {
-  return data::read_data(recipe.data, families.data_modules, families.augmentations,
+std::unique_ptr<data::DataModule> read_data(const Registries& registries, const Recipe& recipe) {
+  return data::read_data(recipe.data, registries.data_modules, registries.augmentations,
                          open_options(recipe));
 }
 
-std::unique_ptr<data::DataModule> open_data_for(const Families& families, Recipe recipe,
+std::unique_ptr<data::DataModule> open_data_for(const Registries& registries, Recipe recipe,
                                                 const data::Signature& trained) {
   recipe.data.mean = trained.mean;
   recipe.data.deviation = trained.deviation;
   // Other data may be all gray, or the first to have color.
   if (recipe.data.channels == 0) recipe.data.channels = trained.channels;
-  auto data = open_data(families, recipe);
+  auto data = open_data(registries, recipe);
   check_fits(data->signature, trained);
   return data;
 }
 
-std::unique_ptr<model::Model> build_model(const Families& families, const ResolvedRecipe& resolved,
-                                          const model::Task& task, model::InitialWeights weights) {
+std::unique_ptr<model::Model> build_model(const Registries& registries,
+                                          const ResolvedRecipe& resolved, const model::Task& task,
+                                          model::InitialWeights weights) {
   try {
-    return families.models.build(resolved.recipe.model, task, weights);
+    return registries.models.build(resolved.recipe.model, task, weights);
   } catch (const config::OptionError& error) {
     config::throw_with_origin(error, resolved.written);
   }
@@ -123,12 +124,12 @@ std::string describe_training_data(const data::Signature& signature, int64_t sam
                      signature.height, signature.width, signature.classes.size());
 }
 
-std::shared_ptr<const train::Loss> build_loss(const Families& families, const Recipe& recipe,
+std::shared_ptr<const train::Loss> build_loss(const Registries& registries, const Recipe& recipe,
                                               const data::Signature& signature,
                                               const data::Samples& samples, c10::Device device) {
   using Target = train::MetricTask::Target;
   const data::RowShape& target = samples.fields().target().shape;
-  const train::MetricTask task = metric_task(signature, families.tasks);
+  const train::MetricTask task = metric_task(signature, registries.tasks);
   const bool has_classes = task.target == Target::kClasses || task.target == Target::kTokens;
   train::LossContext context{.output_sizes = target.sizes,
                              .target_sizes = target.sizes,
@@ -141,7 +142,7 @@ std::shared_ptr<const train::Loss> build_loss(const Families& families, const Re
     auto& sizes = context.output_sizes;
     sizes.insert(sizes.size() >= 2 ? sizes.begin() : sizes.end(), task.classes);
   }
-  return train::build_loss(families.losses, recipe.loss, context);
+  return train::build_loss(registries.losses, recipe.loss, context);
 }
 
 std::string evaluation_part(const data::DataModule& data) {

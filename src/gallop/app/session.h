@@ -11,14 +11,14 @@
 namespace gallop::app {
 
 /// Reads the data of a recipe and prepares its samples.
-std::unique_ptr<data::DataModule> open_data(const Families& families, const Recipe& recipe);
+std::unique_ptr<data::DataModule> open_data(const Registries& registries, const Recipe& recipe);
 
 /// The same without samples, to inspect it.
-std::unique_ptr<data::DataModule> read_data(const Families& families, const Recipe& recipe);
+std::unique_ptr<data::DataModule> read_data(const Registries& registries, const Recipe& recipe);
 
 /// The same for a trained model, whose normalization is kept. Throws DataError where the data do
 /// not have the shape and the classes that the model was trained on.
-std::unique_ptr<data::DataModule> open_data_for(const Families& families, Recipe recipe,
+std::unique_ptr<data::DataModule> open_data_for(const Registries& registries, Recipe recipe,
                                                 const data::Signature& trained);
 
 /// Throws DataError where data that need `found` are not what a model trained on `wanted` takes.
@@ -30,8 +30,9 @@ bool normalize_alike(const data::Signature& one, const data::Signature& other);
 
 /// Builds the recipe's model. Throws UsageError, with the place in the recipe, where it cannot take
 /// such data.
-std::unique_ptr<model::Model> build_model(const Families& families, const ResolvedRecipe& resolved,
-                                          const model::Task& task, model::InitialWeights weights);
+std::unique_ptr<model::Model> build_model(const Registries& registries,
+                                          const ResolvedRecipe& resolved, const model::Task& task,
+                                          model::InitialWeights weights);
 
 /// What is counted: "images", "tokens" or "rows".
 const char* item_of(const data::Signature& signature);
@@ -40,7 +41,7 @@ const char* item_of(const data::Signature& signature);
 std::string describe_training_data(const data::Signature& signature, int64_t samples);
 
 /// Builds the recipe's loss for such samples.
-std::shared_ptr<const train::Loss> build_loss(const Families& families, const Recipe& recipe,
+std::shared_ptr<const train::Loss> build_loss(const Registries& registries, const Recipe& recipe,
                                               const data::Signature& signature,
                                               const data::Samples& samples, c10::Device device);
 

@@ -46,10 +46,10 @@ ResolvedRecipe settled(const ResolvedRecipe& resolved, const Recipe& prefix_sour
   return settled;
 }
 
-std::optional<Recipe> recipe_of(const Families& families, const fs::path& folder) {
+std::optional<Recipe> recipe_of(const Registries& registries, const fs::path& folder) {
   try {
     if (!track::RunFolder::is_run(folder) || fs::exists(folder / kForeign)) return {};
-    return parse_recipe(families, track::RunFolder::read_recipe(folder),
+    return parse_recipe(registries, track::RunFolder::read_recipe(folder),
                         (folder / "recipe.yaml").string(), {})
         .recipe;
   } catch (const Error&) {
@@ -79,7 +79,7 @@ struct Candidate {
   CheckpointInfo checkpoint;
 };
 
-std::vector<Candidate> candidates_of(const Families& families, PreparedRecipe& prepared,
+std::vector<Candidate> candidates_of(const Registries& registries, PreparedRecipe& prepared,
                                      const track::RunInfo& info,
                                      const std::vector<PrefixSource>& prefix_sources,
                                      int64_t last) {
@@ -93,7 +93,7 @@ std::vector<Candidate> candidates_of(const Families& families, PreparedRecipe& p
     } catch (const Error&) {
       continue;
     }
-    const int64_t common = app::common_steps(families, prepared.recipe(), prefix_source.recipe,
+    const int64_t common = app::common_steps(registries, prepared.recipe(), prefix_source.recipe,
                                              prepared.data().train->size());
     const train::CheckpointStore store(prefix_source.folder / "checkpoints");
     for (CheckpointInfo& one : store.list()) {
@@ -162,7 +162,7 @@ bool begin_with(const Candidate& candidate, const fs::path& folder,
 
 }  // namespace
 
-std::vector<PrefixSource> find_prefix_sources(const Families& families, const fs::path& runs,
+std::vector<PrefixSource> find_prefix_sources(const Registries& registries, const fs::path& runs,
                                               const std::string& name, ResolvedRecipe& resolved) {
   std::vector<PrefixSource> prefix_sources;
   if (resolved.is_auto("optimizer", "lr") || resolved.is_auto("data", "batch_size"))
@@ -174,7 +174,7 @@ std::vector<PrefixSource> find_prefix_sources(const Families& families, const fs
   }
   std::sort(folders.begin(), folders.end());
   for (const fs::path& folder : folders) {
-    auto recipe = recipe_of(families, folder);
+    auto recipe = recipe_of(registries, folder);
     if (!recipe) continue;
     ResolvedRecipe own = settled(resolved, *recipe);
     if (!shares_prefix(own.recipe, *recipe)) continue;
@@ -198,13 +198,13 @@ std::optional<SharedPrefix> SharedPrefix::read(const fs::path& folder) {
   }
 }
 
-std::optional<SharedPrefix> share_prefix(const Families& families, PreparedRecipe& prepared,
+std::optional<SharedPrefix> share_prefix(const Registries& registries, PreparedRecipe& prepared,
                                          const track::RunInfo& info,
                                          const std::vector<PrefixSource>& prefix_sources,
                                          const fs::path& folder,
                                          train::CheckpointStore& checkpoints, int64_t last) {
   if (!prepared.device().is_cpu()) return {};
-  for (const Candidate& one : candidates_of(families, prepared, info, prefix_sources, last)) {
+  for (const Candidate& one : candidates_of(registries, prepared, info, prefix_sources, last)) {
     try {
       if (begin_with(one, folder, checkpoints)) return SharedPrefix::read(folder);
     } catch (const DataError& error) {

@@ -22,7 +22,7 @@ struct PrefixSource {
 /// The runs in the folder `runs`, besides the one of this name, of which shares_prefix() is true.
 /// What `resolved` leaves to be measured is taken from the first of them, as a run that goes on
 /// takes it.
-std::vector<PrefixSource> find_prefix_sources(const Families& families, const fs::path& runs,
+std::vector<PrefixSource> find_prefix_sources(const Registries& registries, const fs::path& runs,
                                               const std::string& name, ResolvedRecipe& resolved);
 
 /// The steps that a run has from another one, as its folder says in shared.json.
@@ -39,7 +39,7 @@ struct SharedPrefix {
 /// the run's, and so do its best checkpoint so far and its times. Nothing where there is none.
 /// Damaged checkpoints are passed over with a line each. `info`: how the run is made; one made by
 /// another version or kind of machine, or from other data, has no such beginning.
-std::optional<SharedPrefix> share_prefix(const Families& families, PreparedRecipe& prepared,
+std::optional<SharedPrefix> share_prefix(const Registries& registries, PreparedRecipe& prepared,
                                          const track::RunInfo& info,
                                          const std::vector<PrefixSource>& prefix_sources,
                                          const fs::path& folder,

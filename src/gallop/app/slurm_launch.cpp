@@ -46,7 +46,8 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
 
 // The training as the job starts it, also again: it goes on with its run, which has a name. What
 // the job would refuse in hours is refused now.
-void take_training(const TrainArguments& train, Arguments& arguments) {
+void take_training(const Registries& registries, const TrainArguments& train,
+                   Arguments& arguments) {
   launch::SlurmJob& job = arguments.slurm.job;
   if (train.show_config) throw UsageError("--show-config trains nothing: leave out launch --slurm");
   std::string name = train.place.name;
@@ -55,8 +56,7 @@ void take_training(const TrainArguments& train, Arguments& arguments) {
   if (train.recipe.empty()) {
     name = track::RunFolder::find(train.place.runs, train.resume).filename().string();
   } else {
-    const Families families;
-    const ResolvedRecipe resolved = load_recipe(families, train.recipe, train.overrides);
+    const ResolvedRecipe resolved = load_recipe(registries, train.recipe, train.overrides);
     if (name.empty()) name = job.run_stem = resolved.name;
     track::RunFolder::check_name(name);
     if (!train.place.resume_if_there) {
@@ -75,11 +75,11 @@ bool asks_for_slurm(const std::vector<std::string>& args) {
   return std::find(args.begin(), train, "--slurm") != train;
 }
 
-ExitCode run_slurm_launch(const std::vector<std::string>& args) {
+ExitCode run_slurm_launch(const Registries& registries, const std::vector<std::string>& args) {
   Arguments arguments;
   TrainArguments train;
   if (!parse(args, arguments) || !parse_train(arguments.train, train)) return ExitCode::kDone;
-  take_training(train, arguments);
+  take_training(registries, train, arguments);
   const launch::SlurmJob& job = arguments.slurm.job;
   const std::string script = launch::slurm_script(job);
   if (arguments.slurm.dry_run) {

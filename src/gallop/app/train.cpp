@@ -9,24 +9,24 @@
 
 namespace gallop::app {
 
-ExitCode run_train(const std::vector<std::string>& arguments) {
+ExitCode run_train(const CommandContext& command, const std::vector<std::string>& arguments) {
   StopRequest stop;
   SignalGuard signals(stop);
   TrainArguments parsed;
   if (!parse_train(arguments, parsed)) return ExitCode::kDone;
 
-  const Families families;
+  const Registries& registries = command.registries();
   if (parsed.show_config) {
     if (parsed.recipe.empty()) throw UsageError("--show-config needs a recipe");
-    auto resolved = load_recipe(families, parsed.recipe, parsed.overrides);
+    auto resolved = load_recipe(registries, parsed.recipe, parsed.overrides);
     std::fputs(resolved.to_yaml(true).c_str(), stdout);
     return ExitCode::kDone;
   }
   const DistributedContext context = DistributedContext::join();
   auto run =
       parsed.resume.empty()
-          ? start_run(families, parsed.place, parsed.recipe, parsed.overrides, stop, context)
-          : resume_run(families, parsed.place, parsed.resume, parsed.overrides, stop, context);
+          ? start_run(registries, parsed.place, parsed.recipe, parsed.overrides, stop, context)
+          : resume_run(registries, parsed.place, parsed.resume, parsed.overrides, stop, context);
   if (!run) {
     const bool stopped =
         !context.run_on_rank0([&] { return stop.requested() ? "stopped" : ""; }).empty();

@@ -97,18 +97,18 @@ fs::path find_checkpoint(const std::string& runs, const std::string& name,
       fmt::format("{} are {} checkpoints where one is asked for", checkpoint, found.size()));
 }
 
-TrainedRun open_trained_run(const Families& families, const std::string& runs,
+TrainedRun open_trained_run(const Registries& registries, const std::string& runs,
                             const std::string& name, const std::string& checkpoint,
                             const std::vector<Override>& overrides) {
   const fs::path found = find_checkpoint(runs, name, checkpoint);
   const fs::path folder = found.parent_path().parent_path();
   TrainedRun run{.folder = folder,
-                 .recipe = parse_recipe(families, track::RunFolder::read_recipe(folder),
+                 .recipe = parse_recipe(registries, track::RunFolder::read_recipe(folder),
                                         (folder / "recipe.yaml").string(), overrides),
                  .inputs = read_inputs(folder),
                  .model = nullptr,
                  .checkpoint = info_of(found)};
-  run.model = build_model(families, run.recipe, model_task(run.inputs, families.tasks),
+  run.model = build_model(registries, run.recipe, model_task(run.inputs, registries.tasks),
                           model::InitialWeights(0));
   NamedTensors tensors = run.model->parameters();
   for (const auto& buffer : run.model->buffers()) tensors.push_back(buffer);

@@ -41,7 +41,7 @@ fs::path find_checkpoint(const std::string& runs, const std::string& name,
                          const std::string& checkpoint);
 
 /// Opens a run for use; arguments as those of find_checkpoint().
-TrainedRun open_trained_run(const Families& families, const std::string& runs,
+TrainedRun open_trained_run(const Registries& registries, const std::string& runs,
                             const std::string& name, const std::string& checkpoint,
                             const std::vector<Override>& overrides);
 

@@ -58,15 +58,15 @@ void add_origins(const fs::path& folder, const std::vector<OptionChange>& change
 class PreparedRun final : public TrainingRun {
  public:
   /// `trainer`: of the checkpoint that it continues from, as RunPlan has it.
-  PreparedRun(const Families& families, ResolvedRecipe resolved, const RunPlace& place,
+  PreparedRun(const Registries& registries, ResolvedRecipe resolved, const RunPlace& place,
               const DistributedContext& context, const std::map<std::string, std::string>& trainer)
-      : families_(families),
+      : registries_(registries),
         context_(context),
         until_(place.until),
         mlflow_(place.mlflow),
         share_(place.share),
         allow_changed_data_(place.allow_changed_data),
-        prepared_(families, std::move(resolved), place.runs, context.collectives(), trainer) {}
+        prepared_(registries, std::move(resolved), place.runs, context.collectives(), trainer) {}
 
   std::string recipe_yaml() { return prepared_.resolved().to_yaml(false); }
   /// Says of each value where it comes from.
@@ -169,7 +169,7 @@ class PreparedRun final : public TrainingRun {
     // The last step is done here, so that there is a process whose memory and speed can be told.
     const int64_t last = std::min(length.step_of(until_), length.steps - 1);
     shared_ =
-        share_prefix(families_, prepared_, info(), prefix_sources, path_, *checkpoints_, last);
+        share_prefix(registries_, prepared_, info(), prefix_sources, path_, *checkpoints_, last);
   }
 
   void write_origins() { write_file_atomically(path_ / kOrigins, origins_yaml()); }
@@ -340,7 +340,7 @@ class PreparedRun final : public TrainingRun {
     const std::string rule = schedule::lr_rules().front().name;
     const double lr = std::stod(context_.run_on_rank0(
         [&] { return config::number_text(suggested_lr(rule, config, test)); }));
-    prepared_.take_lr(families_, lr);
+    prepared_.take_lr(registries_, lr);
     if (!context_.is_first()) return true;
     const fs::path folder = folder_->path();
     write_file_atomically(folder / "find-lr.json",
@@ -411,7 +411,8 @@ class PreparedRun final : public TrainingRun {
     const bool is_of_use =
         prepared_.device().is_cpu() && shares_prefix(prepared_.recipe(), prepared_.recipe());
     if (!share_ || !is_of_use) return {};
-    return PlannedSteps(families_, prepared_.recipe(), data().train->size()).branch_points(*share_);
+    return PlannedSteps(registries_, prepared_.recipe(), data().train->size())
+        .branch_points(*share_);
   }
 
   void say_resumed(const train::CheckpointInfo& from) const {
@@ -439,7 +440,7 @@ class PreparedRun final : public TrainingRun {
     print_error("gallop: {}; going on from the checkpoint before it\n", damage);
   }
 
-  const Families& families_;
+  const Registries& registries_;
   const DistributedContext& context_;
   train::Interval until_;
   std::optional<track::mlflow::Target> mlflow_;
@@ -500,7 +501,7 @@ std::string plan_text(RunPlan& plan) {
 
 // The first process makes the plan and has the folder; the others follow. A run that continues is
 // changed only when all is known to fit.
-std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlace& place,
+std::unique_ptr<TrainingRun> prepare_run(const Registries& registries, const RunPlace& place,
                                          const DistributedContext& context,
                                          const std::function<std::optional<RunPlan>()>& make_plan,
                                          const StopRequest& stop, const FindBatch& find = {}) {
@@ -518,14 +519,14 @@ std::unique_ptr<TrainingRun> prepare_run(const Families& families, const RunPlac
   const size_t head_end = told.find('\n');
   const auto plan_of_first = nlohmann::json::parse(told.substr(0, head_end));
   ResolvedRecipe resolved =
-      plan ? std::move(plan->resolved) : from_text(families, told.substr(head_end + 1));
+      plan ? std::move(plan->resolved) : from_text(registries, told.substr(head_end + 1));
   std::optional<FoundBatch> batch;
   if (resolved.is_auto("data", "batch_size")) {
     batch = resolve_batch(resolved, find);
     if (!batch) return nullptr;
   }
   auto run = std::make_unique<PreparedRun>(
-      families, std::move(resolved), place, context,
+      registries, std::move(resolved), place, context,
       plan_of_first.at("trainer").get<std::map<std::string, std::string>>());
   const bool resumes = plan_of_first.at("resumes").get<bool>();
   context.run_on_rank0([&] {
@@ -569,12 +570,12 @@ void refuse_existing_run(const fs::path& run) {
       "there is a run {} already; take another --name, or --continue to resume it", run.string()));
 }
 
-std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace& place,
+std::unique_ptr<TrainingRun> start_run(const Registries& registries, const RunPlace& place,
                                        const std::string& recipe,
                                        const std::vector<Override>& overrides,
                                        const StopRequest& stop, const DistributedContext& context) {
   return prepare_run(
-      families, place, context, [&] { return plan_start(families, place, recipe, overrides); },
+      registries, place, context, [&] { return plan_start(registries, place, recipe, overrides); },
       stop,
       [&](const Recipe& open) {
         return find_batch_for(
@@ -583,13 +584,13 @@ std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace&
       });
 }
 
-std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace& place,
+std::unique_ptr<TrainingRun> resume_run(const Registries& registries, const RunPlace& place,
                                         const std::string& name,
                                         const std::vector<Override>& overrides,
                                         const StopRequest& stop,
                                         const DistributedContext& context) {
   return prepare_run(
-      families, place, context, [&] { return plan_resume(families, place, name, overrides); },
+      registries, place, context, [&] { return plan_resume(registries, place, name, overrides); },
       stop);
 }
 

@@ -9,7 +9,7 @@
 #include "gallop/app/command.h"
 #include "gallop/app/console.h"
 #include "gallop/app/distributed_context.h"
-#include "gallop/app/families.h"
+#include "gallop/app/registries.h"
 #include "gallop/app/signals.h"
 #include "gallop/base/file.h"
 #include "gallop/base/stop.h"
@@ -51,7 +51,7 @@ void refuse_existing_run(const fs::path& run);
 /// `resume_if_there` it may return what resume_run() does. Null where a stop is asked for before.
 /// Throws UsageError where the name is taken. All processes of a team call it; what the first of
 /// them says counts.
-std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace& place,
+std::unique_ptr<TrainingRun> start_run(const Registries& registries, const RunPlace& place,
                                        const std::string& recipe,
                                        const std::vector<Override>& overrides,
                                        const StopRequest& stop, const DistributedContext& context);
@@ -59,7 +59,7 @@ std::unique_ptr<TrainingRun> start_run(const Families& families, const RunPlace&
 /// Continues a run from its newest checkpoint, or from the beginning where it has none. A damaged
 /// checkpoint is a DataError that names the file and the checkpoint before it. Null where the run
 /// is finished already, which is said. Whatever it throws, nothing in the run's folder was changed.
-std::unique_ptr<TrainingRun> resume_run(const Families& families, const RunPlace& place,
+std::unique_ptr<TrainingRun> resume_run(const Registries& registries, const RunPlace& place,
                                         const std::string& name,
                                         const std::vector<Override>& overrides,
                                         const StopRequest& stop, const DistributedContext& context);

@@ -23,15 +23,15 @@ const std::vector<Command>& tune_actions() {
   return kActions;
 }
 
-ExitCode run_tune(const std::vector<std::string>& arguments) {
+ExitCode run_tune(const CommandContext& command, const std::vector<std::string>& arguments) {
   if (!arguments.empty()) {
     for (const Command& action : tune_actions()) {
       if (arguments.front() == action.name) {
-        return action.run({arguments.begin() + 1, arguments.end()});
+        return action.run(command, {arguments.begin() + 1, arguments.end()});
       }
     }
   }
-  return tune_sweep(arguments);
+  return tune_sweep(command, arguments);
 }
 
 }  // namespace gallop::app

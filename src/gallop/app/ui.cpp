@@ -64,7 +64,7 @@ void wait_for_signal() {
 
 }  // namespace
 
-ExitCode run_ui(const std::vector<std::string>& arguments) {
+ExitCode run_ui(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Show runs in a browser: a table of all runs, curves of several, and the details of one;\n"
       "and sweeps: status, best trials and parameter importance.\n"

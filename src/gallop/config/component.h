@@ -82,12 +82,13 @@ class ComponentList {
 };
 
 /// A plug-in family: a table from a name to its options and to the function that builds a `T` from
-/// them and `Args`. A config that is made of members of its own family has a constructor from the
-/// catalog. Each family has one such table, in its registry.cpp, one line an entry:
+/// them and `Args`. A config that is made of members of a family has a constructor from the catalog
+/// in which it is registered. Each family has one such table, in its registry.cpp, one line an
+/// entry:
 ///
 ///     registry.add<SgdConfig>("sgd", "stochastic gradient descent", make_sgd);
 template <typename T, typename... Args>
-class Registry final : public Catalog {
+class Registry : public Catalog {
  public:
   explicit Registry(const char* family) : family_(family) {}
 

@@ -13,32 +13,64 @@ namespace gallop::app {
 
 using Args = std::vector<std::string>;
 
-ExitCode run_train(const Args& /*arguments*/) { exec_full_program(); }
-ExitCode run_evaluate(const Args& /*arguments*/) { exec_full_program(); }
-ExitCode run_predict(const Args& /*arguments*/) { exec_full_program(); }
-ExitCode run_find_lr(const Args& /*arguments*/) { exec_full_program(); }
-ExitCode run_find_batch(const Args& /*arguments*/) { exec_full_program(); }
-ExitCode run_graph(const Args& /*arguments*/) { exec_full_program(); }
-ExitCode run_launch(const Args& /*arguments*/) { exec_full_program(); }
-ExitCode run_convert(const Args& /*arguments*/) { exec_full_program(); }
-ExitCode run_env(const Args& /*arguments*/) { exec_full_program(); }
-
-ExitCode runs_verify(const Args& /*arguments*/) { exec_full_program(); }
-ExitCode runs_reproduce(const Args& /*arguments*/) { exec_full_program(); }
-
-void print_recipe_options(const std::string& /*key*/) { exec_full_program(); }
-void draw_schedule(const std::string& /*recipe*/, const std::vector<Override>& /*overrides*/,
-                   const std::string& /*svg*/) {
+ExitCode run_train(const CommandContext& /*command*/, const Args& /*arguments*/) {
   exec_full_program();
 }
-void list_schedules(const std::string& /*svg*/) { exec_full_program(); }
+ExitCode run_evaluate(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
+ExitCode run_predict(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
+ExitCode run_find_lr(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
+ExitCode run_find_batch(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
+ExitCode run_graph(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
+ExitCode run_launch(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
+ExitCode run_convert(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
+ExitCode run_env(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
 
-ExitCode tune_sweep(const Args& /*arguments*/) { exec_full_program(); }
-ExitCode tune_create(const Args& /*arguments*/) { exec_full_program(); }
-ExitCode tune_lineage(const Args& /*arguments*/) { exec_full_program(); }
+ExitCode runs_verify(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
+ExitCode runs_reproduce(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
 
-void write_trial_recipe(const std::string& /*file*/, const tune::Study& /*study*/,
-                        const tune::Trial& /*trial*/) {
+void print_recipe_options(const CommandContext& /*command*/, const std::string& /*key*/) {
+  exec_full_program();
+}
+void draw_schedule(const CommandContext& /*command*/, const std::string& /*recipe*/,
+                   const std::vector<Override>& /*overrides*/, const std::string& /*svg*/) {
+  exec_full_program();
+}
+void list_schedules(const CommandContext& /*command*/, const std::string& /*svg*/) {
+  exec_full_program();
+}
+
+ExitCode tune_sweep(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
+ExitCode tune_create(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
+ExitCode tune_lineage(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
+
+void write_trial_recipe(const CommandContext& /*command*/, const std::string& /*file*/,
+                        const tune::Study& /*study*/, const tune::Trial& /*trial*/) {
   exec_full_program();
 }
 

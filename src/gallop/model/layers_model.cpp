@@ -73,9 +73,8 @@ Shape output_of(const Task& task) {
 
 }  // namespace
 
-LayersConfig::LayersConfig() : layers(built_in_layers()) {}
-
-const config::Catalog& layer_catalog() { return built_in_layers(); }
+LayersConfig::LayersConfig(const config::Catalog& models)
+    : layers(dynamic_cast<const ModelRegistry&>(models).layers) {}
 
 void visit(config::Visitor& visitor, LayersConfig& config) {
   visitor.field({.name = "layers", .help = "layers, each of which reads the one before"},

@@ -8,19 +8,17 @@
 
 namespace gallop::model {
 
-/// A model put together in the recipe from the layers of model/layer/registry.cpp, one after the
-/// other. Shapes follow from the data.
+/// A model put together in the recipe from the layers of a ModelRegistry, one after the other.
+/// Shapes follow from the data.
 struct LayersConfig {
-  LayersConfig();
+  /// `models` is the ModelRegistry that has the layers.
+  explicit LayersConfig(const config::Catalog& models);
   config::ComponentList layers;
   std::string conv_init = "default";
   std::string linear_init = "default";
 };
 
 void visit(config::Visitor& visitor, LayersConfig& config);
-
-/// The layers that a recipe can list, with their options.
-const config::Catalog& layer_catalog();
 
 /// Parameters "layers.0.weight", "layers.3.layers.1.weight", ... Throws config::OptionError where a
 /// layer cannot take what the one before it makes.

@@ -90,9 +90,17 @@ struct InitialWeights {
   bool sizes_only = false;
 };
 
+class Layer;
+struct LayerContext;
+/// Builds layers by name; see model/layer/layer.h.
+using LayerRegistry = config::Registry<Layer, LayerContext&>;
+
 /// Builds models by name: `task` says what the data look like.
 /// Throws UsageError where the model cannot take such data.
-using ModelRegistry = config::Registry<Model, const Task&, InitialWeights>;
+struct ModelRegistry final : config::Registry<Model, const Task&, InitialWeights> {
+  ModelRegistry() : Registry("model") {}
+  LayerRegistry layers{"layer"};  ///< Of which the model "layers" is made.
+};
 
 /// The models that come with Gallop.
 ModelRegistry built_in_models();

@@ -1,5 +1,6 @@
 #include "gallop/model/airbench.h"
 #include "gallop/model/gpt.h"
+#include "gallop/model/layer/layer.h"
 #include "gallop/model/layers_model.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/model.h"
@@ -9,7 +10,8 @@
 namespace gallop::model {
 
 ModelRegistry built_in_models() {
-  ModelRegistry registry("model");
+  ModelRegistry registry;
+  registry.layers = built_in_layers();
   registry.add("mlp", "fully connected layers over numbers or flattened images", make_mlp)
       .add("resnet", "residual network, CIFAR form (6n+2) or ImageNet form (18, 34, 50)",
            make_resnet)

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "gallop/config/resolve.h"
+#include "gallop/tune/study_text.h"
 
 namespace gallop::tune {
 
@@ -29,17 +30,20 @@ config::Component chosen(const config::Catalog& catalog, const char* at_default,
 
 }  // namespace
 
-std::unique_ptr<Sampler> make_sampler(const StudySettings& settings) {
-  const SamplerRegistry registry = built_in_samplers();
-  return registry.build(chosen(registry, "tpe", settings.sampler), settings);
+std::unique_ptr<Sampler> make_sampler(const TuneRegistries& registries,
+                                      const StudySettings& settings) {
+  const SamplerRegistry& samplers = registries.samplers;
+  return samplers.build(chosen(samplers, "tpe", settings.sampler), settings);
 }
 
-std::unique_ptr<Pruner> make_pruner(const StudySettings& settings) {
-  const PrunerRegistry registry = built_in_pruners();
-  return registry.build(chosen(registry, "none", settings.pruner), settings);
+std::unique_ptr<Pruner> make_pruner(const TuneRegistries& registries,
+                                    const StudySettings& settings) {
+  const PrunerRegistry& pruners = registries.pruners;
+  return pruners.build(chosen(pruners, "none", settings.pruner), settings);
 }
 
-void check_chosen(const std::string& key, const config::Node& map, config::Problems& problems) {
+void check_chosen(const TuneRegistries& registries, const std::string& key, const config::Node& map,
+                  config::Problems& problems) {
   const auto check = [&](const config::Catalog& catalog, const char* at_default) {
     Choice choice{config::Component(catalog, at_default)};
     config::Node file;
@@ -52,14 +56,15 @@ void check_chosen(const std::string& key, const config::Node& map, config::Probl
         problems);
   };
   if (key == "sampler") {
-    check(built_in_samplers(), "tpe");
+    check(registries.samplers, "tpe");
   } else {
-    check(built_in_pruners(), "none");
+    check(registries.pruners, "none");
   }
 }
 
 bool has_pruner(const StudySettings& settings) {
-  return chosen(built_in_pruners(), "none", settings.pruner).name() != "none";
+  const std::string name = name_in(settings.pruner);
+  return !name.empty() && name != "none";
 }
 
 }  // namespace gallop::tune

@@ -73,7 +73,7 @@ std::string StudyPlace::leader_elsewhere() const {
 }
 
 std::unique_ptr<StudyClient> StudyPlace::open_study_client(
-    const std::function<bool()>& goes_on) const {
+    const TuneRegistries& registries, const std::function<bool()>& goes_on) const {
   const double until = monotonic_seconds() + kAnswerSeconds;
   for (double knock = kFirstKnockSeconds;; knock *= 2) {
     std::unique_ptr<Storage> storage;
@@ -84,7 +84,7 @@ std::unique_ptr<StudyClient> StudyPlace::open_study_client(
         throw StudyUnreachable(fmt::format("{}, and does not answer", error.what()));
       }
     }
-    if (storage != nullptr) return std::make_unique<Tuner>(std::move(storage));
+    if (storage != nullptr) return std::make_unique<Tuner>(std::move(storage), registries);
     // Whoever leads it answers, or has it for a moment as this process wants to.
     if (is_answered(knock)) return open_remote({.seconds = kAnswerSeconds});
     std::this_thread::sleep_for(kPause);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gallop/base/file.h"
+#include "gallop/tune/registries.h"
 #include "gallop/tune/remote/remote_study_client.h"
 #include "gallop/tune/store.h"
 #include "gallop/tune/study_client.h"
@@ -41,7 +42,8 @@ struct StudyPlace {
   /// To take part in it: by itself, or by the process that leads it. One that does not answer, as
   /// it takes part for a moment, is waited for for seconds; throws StudyUnreachable then. A
   /// database is waited for as `goes_on` says (Patience).
-  std::unique_ptr<StudyClient> open_study_client(const std::function<bool()>& goes_on = {}) const;
+  std::unique_ptr<StudyClient> open_study_client(const TuneRegistries& registries,
+                                                 const std::function<bool()>& goes_on = {}) const;
   /// To take part in a study that another process leads. Waits for one so long, now and in each
   /// call; `looking` is called whenever one is looked for. Throws StudyUnreachable.
   std::unique_ptr<StudyClient> open_remote(const Patience& patience,

@@ -52,11 +52,15 @@ double seconds_of(const Trial& trial) {
 }
 
 // Why no more trials come although more are wanted; empty where that is not so.
-std::string exhausted_text(const Study& study) {
+std::string exhausted_text(const Study& study, const TuneRegistries& registries) {
   const bool is_underway = !study.running().empty() || !study.waiting().empty();
   if (is_underway || study.is_stopped() || study.has_all_trials()) return {};
-  if (study.trials().empty() || !make_sampler(study.settings())->is_exhausted(study)) return {};
   const std::string sampler = name_in(study.settings().sampler);
+  // One of a plug-in that is not loaded cannot be asked.
+  if (!sampler.empty() && registries.samplers.find(sampler) == nullptr) return {};
+  if (study.trials().empty() || !make_sampler(registries, study.settings())->is_exhausted(study)) {
+    return {};
+  }
   if (sampler == "grid") return "all points of the grid have been tried";
   return fmt::format("all members of the population have come to the last step of {}", sampler);
 }
@@ -136,8 +140,8 @@ std::string progress_text(const Study& study) {
   return text + "; stopped" + (reason.empty() ? "" : ": " + reason);
 }
 
-std::string standing_text(const Study& study) {
-  const std::string exhausted = exhausted_text(study);
+std::string standing_text(const Study& study, const TuneRegistries& registries) {
+  const std::string exhausted = exhausted_text(study, registries);
   return progress_text(study) + (exhausted.empty() ? "" : "; " + exhausted);
 }
 

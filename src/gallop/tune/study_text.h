@@ -6,6 +6,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "gallop/tune/registries.h"
 #include "gallop/tune/study.h"
 
 namespace gallop::tune {
@@ -23,8 +24,8 @@ std::vector<int64_t> best_trials(const Study& study);
 std::string progress_text(const Study& study);
 
 /// The same, with "; all points of the grid have been tried" or its like where no more trials come
-/// although more are wanted.
-std::string standing_text(const Study& study);
+/// although more are wanted, as far as the sampler is one of `registries`.
+std::string standing_text(const Study& study, const TuneRegistries& registries);
 
 /// A complete trial's metrics, or the last that another has reported; as users have them, not
 /// losses.

@@ -50,8 +50,12 @@ const std::vector<Node::Entry>& entries_of(const Node& node, const char* key, Pr
 /// Reads the keys of a sweep besides its parameters.
 class Reader {
  public:
-  Reader(const Node& root, const IsLarge& is_large, Problems& problems)
-      : root_(root), is_large_(is_large ? is_large : is_accuracy), problems_(problems) {}
+  Reader(const TuneRegistries& registries, const Node& root, const IsLarge& is_large,
+         Problems& problems)
+      : registries_(registries),
+        root_(root),
+        is_large_(is_large ? is_large : is_accuracy),
+        problems_(problems) {}
 
   void read(Sweep& sweep) {
     check_keys();
@@ -259,7 +263,7 @@ class Reader {
       problems_.add(node->origin, key, "expected a name, or a map with name and options");
       return "{}";
     }
-    check_chosen(key, map, problems_);
+    check_chosen(registries_, key, map, problems_);
     // In JSON 'none' would be nothing, and 'auto', which is left open, a text.
     std::erase_if(map.entries, [](const Node::Entry& entry) { return is_auto(entry.value); });
     for (Node::Entry& entry : map.entries) {
@@ -406,6 +410,7 @@ class Reader {
     return value.kind == Node::Kind::kScalar ? value.scalar : config::to_json(value);
   }
 
+  const TuneRegistries& registries_;
   const Node& root_;
   IsLarge is_large_;
   Problems& problems_;
@@ -518,7 +523,8 @@ RunSpec parse_run_spec(std::string_view text) {
   }
 }
 
-Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const std::string& name,
+Sweep parse_sweep(const TuneRegistries& registries, const std::string& yaml,
+                  const std::string& file_name, const std::string& name,
                   const IsLarge& is_to_be_large) {
   // A study is kept as JSON, which is UTF-8.
   if (!is_utf8(yaml)) throw UsageError(fmt::format("{}: not UTF-8", printable(file_name)));
@@ -532,7 +538,7 @@ Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const s
   }
   Node* const parameters = root.find("parameters");
   if (parameters != nullptr && root.find("method") != nullptr) read_as_yaml_1_1(*parameters);
-  Reader(root, is_to_be_large, problems).read(sweep);
+  Reader(registries, root, is_to_be_large, problems).read(sweep);
   sweep.settings.space = read_space(root, problems);
   check_options(root, sweep.settings.space, problems);
   if (const Node* const start = root.find("start")) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gallop/config/node.h"
+#include "gallop/tune/registries.h"
 #include "gallop/tune/study.h"
 
 namespace gallop::tune {
@@ -53,7 +54,8 @@ struct Sweep {
 /// Reads a sweep: YAML as docs/tune.md has it, or a file as W&B's sweeps have it. `name` is the
 /// study's where the file gives none. `is_to_be_large` says it of a metric without a goal; without
 /// it, accuracy and top5 are. Throws UsageError with every mistake and its place.
-Sweep parse_sweep(const std::string& yaml, const std::string& file_name, const std::string& name,
+Sweep parse_sweep(const TuneRegistries& registries, const std::string& yaml,
+                  const std::string& file_name, const std::string& name,
                   const std::function<bool(const std::string&)>& is_to_be_large = {});
 
 /// Parameters as a sweep writes them. Mistakes go to `problems`.

@@ -44,12 +44,12 @@ std::string mistake(const std::vector<Named>& wanted, const std::vector<double>&
 
 }  // namespace
 
-Tuner::Tuner(std::unique_ptr<Storage> storage, Clock clock)
+Tuner::Tuner(std::unique_ptr<Storage> storage, const TuneRegistries& registries, Clock clock)
     : storage_(std::move(storage)),
       clock_(std::move(clock)),
       study_(storage_->settings()),
-      sampler_(make_sampler(study_.settings())),
-      pruner_(make_pruner(study_.settings())) {
+      sampler_(make_sampler(registries, study_.settings())),
+      pruner_(make_pruner(registries, study_.settings())) {
   refresh();
 }
 

@@ -4,11 +4,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gallop/base/clock.h"
-#include "gallop/tune/pruner.h"
-#include "gallop/tune/sampler.h"
+#include "gallop/tune/registries.h"
 #include "gallop/tune/storage.h"
 #include "gallop/tune/study_client.h"
 #include "gallop/tune/warm_start.h"
@@ -24,7 +24,11 @@ class Tuner final : public StudyClient {
 
   /// Reads what is kept of the study. Throws UsageError where its sampler or its pruner cannot be
   /// made, and what the storage throws, as all calls do.
-  explicit Tuner(std::unique_ptr<Storage> storage, Clock clock = seconds_since_1970);
+  Tuner(std::unique_ptr<Storage> storage, const TuneRegistries& registries,
+        Clock clock = seconds_since_1970);
+  /// The same with the samplers and pruners that come with Gallop.
+  explicit Tuner(std::unique_ptr<Storage> storage, Clock clock = seconds_since_1970)
+      : Tuner(std::move(storage), TuneRegistries(), std::move(clock)) {}
 
   const StudySettings& settings() const override { return study_.settings(); }
   /// Waiting trials come first, then those that the pruner promotes, then new ones. Throws

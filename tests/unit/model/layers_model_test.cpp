@@ -25,6 +25,11 @@ const Task kImages{
     .kind = Task::Kind::kImages, .channels = 3, .height = 12, .width = 12, .classes = 5};
 const Task kText{.kind = Task::Kind::kText, .classes = 17, .context = 9};
 
+const ModelRegistry& models() {
+  static const ModelRegistry kModels = built_in_models();
+  return kModels;
+}
+
 config::Node node_of(const std::string& layers) {
   return config::parse_yaml("layers: " + layers, "r.yaml");
 }
@@ -39,14 +44,14 @@ std::string read(const std::string& layers, LayersConfig& config) {
 }
 
 std::unique_ptr<Model> build(const std::string& layers, const Task& task) {
-  LayersConfig config;
+  LayersConfig config(models());
   EXPECT_EQ(read(layers, config), "");
   return make_layers(config, task, InitialWeights(3));
 }
 
 // The message of building them.
 std::string mistake(const std::string& layers, const Task& task = kImages) {
-  LayersConfig config;
+  LayersConfig config(models());
   if (const std::string wrong = read(layers, config); !wrong.empty()) return wrong;
   try {
     make_layers(config, task, InitialWeights(3));
@@ -320,7 +325,7 @@ TEST(LayersModel, SaysWhatDoesNotFit) {
 }
 
 TEST(LayersModel, IsWrittenAsItWasRead) {
-  LayersConfig config, again;
+  LayersConfig config(models()), again(models());
   const auto layers =
       "[{conv: 4}, {residual: [{conv: {channels: 4, kernel: 5}}, relu]}, flatten, linear]";
   ASSERT_EQ(read(layers, config), "");

@@ -11,12 +11,12 @@ namespace gallop::tune {
 /// A pruner by what a study's file says, such as "{name: median, startup_trials: 3}".
 inline std::unique_ptr<Pruner> build_pruner(const std::string& written, StudySettings settings) {
   settings.pruner = written;
-  return make_pruner(settings);
+  return make_pruner(TuneRegistries(), settings);
 }
 
 inline std::unique_ptr<Sampler> build_sampler(const std::string& written, StudySettings settings) {
   settings.sampler = written;
-  return make_sampler(settings);
+  return make_sampler(TuneRegistries(), settings);
 }
 
 /// What is said against what `build` builds; empty where it is built.

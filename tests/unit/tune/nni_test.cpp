@@ -11,7 +11,8 @@ namespace gallop::tune {
 namespace {
 
 Space space_of(const std::string& json) {
-  return parse_sweep("metric: loss\n" + sweep_of_nni(json, "space.json"), "sweep.yaml", "s")
+  return parse_sweep(TuneRegistries(), "metric: loss\n" + sweep_of_nni(json, "space.json"),
+                     "sweep.yaml", "s")
       .settings.space;
 }
 

@@ -502,7 +502,7 @@ TEST(Pbt, RefusesWhatItCannotDo) {
   const auto said = [](const std::string& options, const auto& change) {
     StudySettings settings = population_settings(options, 100);
     change(settings);
-    return refusal([&] { make_sampler(settings); });
+    return refusal([&] { make_sampler(TuneRegistries(), settings); });
   };
   const auto nothing = [](StudySettings&) {};
   const std::string usual = "interval: 5, last: 40";

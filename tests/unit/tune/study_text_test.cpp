@@ -66,13 +66,13 @@ TEST(ResultText, NamesWhatIsAboveALimit) {
 
 TEST(StandingText, SaysThatAGridHasNoMorePoints) {
   ToldStudy told = grid_study();
-  EXPECT_EQ(standing_text(told.study), "0 of 100 trials finished");
+  EXPECT_EQ(standing_text(told.study, TuneRegistries()), "0 of 100 trials finished");
   told.end(told.start({0}), TrialState::kComplete, {0.5}, {0});
-  EXPECT_EQ(standing_text(told.study), "1 of 100 trials finished");
+  EXPECT_EQ(standing_text(told.study, TuneRegistries()), "1 of 100 trials finished");
   const int64_t last = told.start({1});
-  EXPECT_EQ(standing_text(told.study), "1 of 100 trials finished, 1 running");
+  EXPECT_EQ(standing_text(told.study, TuneRegistries()), "1 of 100 trials finished, 1 running");
   told.end(last, TrialState::kComplete, {0.5}, {0});
-  EXPECT_EQ(standing_text(told.study),
+  EXPECT_EQ(standing_text(told.study, TuneRegistries()),
             "2 of 100 trials finished; all points of the grid have been tried");
 }
 

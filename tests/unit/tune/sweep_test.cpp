@@ -10,7 +10,9 @@
 namespace gallop::tune {
 namespace {
 
-Sweep parse(const std::string& yaml) { return parse_sweep(yaml, "sweep.yaml", "sweep"); }
+Sweep parse(const std::string& yaml) {
+  return parse_sweep(TuneRegistries(), yaml, "sweep.yaml", "sweep");
+}
 
 std::string mistake(const std::string& yaml) {
   try {

@@ -55,7 +55,8 @@ plot::Series series_of(const fs::path& folder, const std::string& metric) {
 
 }  // namespace
 
-ExitCode runs_compare(const std::vector<std::string>& arguments) {
+ExitCode runs_compare(const CommandContext& /*command*/,
+                      const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Compare runs: differing options and last metrics, and the curves of a metric.\n\n"
       "Example: gallop runs compare fashion-mnist-1 fashion-mnist-2 --metric train.loss",

@@ -81,7 +81,7 @@ void print_json(const std::vector<fs::path>& runs, const Surroundings& surroundi
 
 }  // namespace
 
-ExitCode runs_cost(const std::vector<std::string>& arguments) {
+ExitCode runs_cost(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Report the cost of runs: time, energy, CO2 and money.\n\n"
       "Example: gallop runs cost fashion-mnist-1 --country DE --pue 1.2 --price 0.40",

@@ -11,7 +11,7 @@
 
 namespace gallop::app {
 
-ExitCode runs_delete(const std::vector<std::string>& arguments) {
+ExitCode runs_delete(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Move runs to the trash, RUNS/.trash, from which 'gallop runs restore' restores them.\n"
       "Empty the trash yourself to delete them permanently.\n\n"
@@ -30,7 +30,8 @@ ExitCode runs_delete(const std::vector<std::string>& arguments) {
   return ExitCode::kDone;
 }
 
-ExitCode runs_restore(const std::vector<std::string>& arguments) {
+ExitCode runs_restore(const CommandContext& /*command*/,
+                      const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Restore runs from the trash.\n\n"
       "Example: gallop runs restore fashion-mnist-1",

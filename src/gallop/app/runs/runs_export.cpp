@@ -49,7 +49,7 @@ void print_for_prometheus(const std::vector<fs::path>& folders) {
 
 }  // namespace
 
-ExitCode runs_export(const std::vector<std::string>& arguments) {
+ExitCode runs_export(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Print all data points of runs: run, metric, step, time (seconds since 1970) and value; or\n"
       "write TensorBoard event files.\n\n"

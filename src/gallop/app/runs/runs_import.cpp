@@ -121,7 +121,7 @@ void import_from_optuna(const Import& import) {
 
 }  // namespace
 
-ExitCode runs_import(const std::vector<std::string>& arguments) {
+ExitCode runs_import(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Make runs of the files of TensorBoard in a folder and below, a run for each folder that\n"
       "has some; of the runs of an experiment of MLflow; or of the trials in an SQLite file of\n"

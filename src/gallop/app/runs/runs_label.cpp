@@ -11,7 +11,7 @@
 
 namespace gallop::app {
 
-ExitCode runs_tag(const std::vector<std::string>& arguments) {
+ExitCode runs_tag(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Set or remove tags of runs.\n\n"
       "Example: gallop runs tag fashion-mnist-1 --set team=vision --set good --remove old",
@@ -39,7 +39,7 @@ ExitCode runs_tag(const std::vector<std::string>& arguments) {
   return ExitCode::kDone;
 }
 
-ExitCode runs_note(const std::vector<std::string>& arguments) {
+ExitCode runs_note(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Set or replace the note of a run.\n\n"
       "Example: gallop runs note fashion-mnist-1 --text \"with the new augmentation\"",

@@ -12,7 +12,7 @@
 
 namespace gallop::app {
 
-ExitCode runs_list(const std::vector<std::string>& arguments) {
+ExitCode runs_list(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "List runs, the newest last.\n\n"
       "Example: gallop runs list --filter \"metrics.accuracy > 0.9 and params.optimizer.lr < 0.1\" "

@@ -44,7 +44,7 @@ int64_t follow(track::mlflow::Push& push, const fs::path& run, const StopRequest
 
 }  // namespace
 
-ExitCode runs_push(const std::vector<std::string>& arguments) {
+ExitCode runs_push(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Push runs to an MLflow server: options, tags, all data points, and the status. Only what\n"
       "the server does not have yet is sent; the progress is stored in RUN/mlflow.json.\n\n"

@@ -85,7 +85,8 @@ bool compare(const fs::path& then, const fs::path& again) {
 
 }  // namespace
 
-ExitCode runs_reproduce(const std::vector<std::string>& arguments) {
+ExitCode runs_reproduce(const CommandContext& /*command*/,
+                        const std::vector<std::string>& arguments) {
   StopRequest stop;
   SignalGuard signals(stop, SignalGuard::Says::kNothing);
   CLI::App parser(

@@ -89,7 +89,7 @@ void print(const fs::path& folder, const RunSummary& run) {
 
 }  // namespace
 
-ExitCode runs_show(const std::vector<std::string>& arguments) {
+ExitCode runs_show(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Show a run: its provenance, status and metrics.\n\n"
       "Example: gallop runs show fashion-mnist-1",

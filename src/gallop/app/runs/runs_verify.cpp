@@ -26,7 +26,7 @@ Json to_json(const fs::path& run, const std::vector<Finding>& findings) {
 
 }  // namespace
 
-ExitCode runs_verify(const std::vector<std::string>& arguments) {
+ExitCode runs_verify(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Verify the provenance of a run: whether the program, the code in the repository that it\n"
       "was started in and the content of its data are unchanged, and its own files are intact.\n"

@@ -41,7 +41,7 @@ std::vector<std::string> with_leading_zeros(std::vector<std::string> args) {
 
 }  // namespace
 
-ExitCode tune_ask(const std::vector<std::string>& arguments) {
+ExitCode tune_ask(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Ask a study for a trial, to be run by any program. Prints one line of JSON: the trial's\n"
       "number, attempt and parameters; {\"wait\":true} if running trials must finish first;\n"
@@ -53,7 +53,7 @@ ExitCode tune_ask(const std::vector<std::string>& arguments) {
   std::string worker = fmt::format("{}:{}", host_name(), getppid());
   parser.add_option("--worker", worker, "worker name; by default derived from the calling process");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  const auto client = which.find().open_study_client();
+  const auto client = which.find().open_study_client(command.tune());
   const tune::Assignment assignment = client->ask(worker);
   switch (assignment.kind) {
     case tune::Assignment::Kind::kWait: fmt::print("{{\"wait\":true}}\n"); break;
@@ -73,7 +73,7 @@ ExitCode tune_ask(const std::vector<std::string>& arguments) {
   return ExitCode::kDone;
 }
 
-ExitCode tune_tell(const std::vector<std::string>& arguments) {
+ExitCode tune_tell(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Tell the result of a trial: the final value of each metric, or with --step an intermediate\n"
       "value of the first metric, which is answered by {\"verdict\":\"go-on\"}, \"prune\" or "
@@ -100,7 +100,7 @@ ExitCode tune_tell(const std::vector<std::string>& arguments) {
   if (!parse_arguments(parser, with_leading_zeros(arguments))) return ExitCode::kDone;
   const tune::StudyPlace place = which.find();
   const tune::Study study = place.read();
-  const auto client = place.open_study_client();
+  const auto client = place.open_study_client(command.tune());
   tune::Trial trial = trial_at(study, number);
   if (attempt > 0) trial.attempt = attempt;
   if (trial.is_finished()) {

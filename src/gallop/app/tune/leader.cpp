@@ -29,9 +29,9 @@ uint64_t number_of(const fs::path& file) {
 
 }  // namespace
 
-Leader::Leader(std::unique_ptr<tune::Storage> storage, const tune::StudyPlace& place,
-               const std::string& listen, double ends_at)
-    : tuner_(std::move(storage)), ends_at_(ends_at) {
+Leader::Leader(std::unique_ptr<tune::Storage> storage, const tune::TuneRegistries& registries,
+               const tune::StudyPlace& place, const std::string& listen, double ends_at)
+    : tuner_(std::move(storage), registries), ends_at_(ends_at) {
   if (place.is_in_database()) return;
   file_ = fs::absolute(place.store);
   file_number_ = number_of(file_);

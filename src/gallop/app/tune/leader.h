@@ -20,8 +20,8 @@ class Leader {
  public:
   /// Reaches workers elsewhere at `listen`. No trial begins after `ends_at`, as monotonic_seconds()
   /// counts.
-  Leader(std::unique_ptr<tune::Storage> storage, const tune::StudyPlace& place,
-         const std::string& listen, double ends_at);
+  Leader(std::unique_ptr<tune::Storage> storage, const tune::TuneRegistries& registries,
+         const tune::StudyPlace& place, const std::string& listen, double ends_at);
 
   const tune::StudySettings& settings() const { return tuner_.settings(); }
   /// For a worker of this process.

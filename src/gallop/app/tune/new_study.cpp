@@ -74,8 +74,8 @@ std::vector<tune::Point> untried(const std::vector<tune::Point>& start, const tu
   return points;
 }
 
-void go_on(const StudyPlace& place, tune::StudyStore& store, const NewStudy& wanted,
-           const tune::Sweep& sweep) {
+void go_on(const tune::TuneRegistries& registries, const StudyPlace& place, tune::StudyStore& store,
+           const NewStudy& wanted, const tune::Sweep& sweep) {
   const tune::Study study = place.read();
   require_same(place, study.settings(), sweep.settings);
   if (!wanted.earlier.empty() && study.taken_over() == 0) {
@@ -89,18 +89,19 @@ void go_on(const StudyPlace& place, tune::StudyStore& store, const NewStudy& wan
   const int64_t wanted_trials = std::max(sweep.settings.trials + study.taken_over(), trials);
   const int64_t more = wanted_trials - study.wanted_trials();
   if (more <= 0 && start.empty()) return;
-  tune::Tuner tuner(store.open(place.name));
+  tune::Tuner tuner(store.open(place.name), registries);
   tuner.enqueue(start);
   if (more > 0) tuner.resume(more);
 }
 
 // What a study begins with: what is taken over of an earlier one, whose name is told, and points to
 // be tried first.
-std::vector<tune::Event> first_events(const tune::Sweep& sweep, const std::string& name,
+std::vector<tune::Event> first_events(const tune::TuneRegistries& registries,
+                                      const tune::Sweep& sweep, const std::string& name,
                                       const std::optional<tune::Study>& earlier) {
   auto storage = std::make_unique<tune::MemoryStorage>(sweep.settings);
   const tune::MemoryStorage& kept = *storage;
-  tune::Tuner tuner(std::move(storage));
+  tune::Tuner tuner(std::move(storage), registries);
   if (earlier) {
     const tune::WarmStart taken = tuner.take_over(*earlier);
     print_error("gallop: {} trials of {} taken over{}\n", taken.taken, name,
@@ -127,16 +128,17 @@ void check_store(const StudyPlace& place, const std::string& store) {
 
 }  // namespace
 
-std::string read_sweep(const NewStudy& wanted, tune::Sweep& sweep) {
+std::string read_sweep(const Registries& registries, const NewStudy& wanted, tune::Sweep& sweep) {
   const fs::path file(wanted.sweep_file);
   if (!fs::exists(file)) {
     throw UsageError(fmt::format("there is no sweep '{}'", printable(wanted.sweep_file)));
   }
   const std::string text = read_input(file, kLargestSweep);
-  sweep = tune::parse_sweep(text, wanted.sweep_file, file.stem().string());
-  const RecipeMetrics reported(sweep.settings, tune::parse_run_spec(sweep.settings.run));
+  sweep = tune::parse_sweep(registries.tune, text, wanted.sweep_file, file.stem().string());
+  const RecipeMetrics reported(registries, sweep.settings,
+                               tune::parse_run_spec(sweep.settings.run));
   sweep = tune::parse_sweep(
-      text, wanted.sweep_file, file.stem().string(),
+      registries.tune, text, wanted.sweep_file, file.stem().string(),
       [&](const std::string& metric) { return reported.is_higher_better(metric); });
   if (!wanted.name.empty()) sweep.settings.name = wanted.name;
   if (!tune::is_study_name(sweep.settings.name) && wanted.name.empty()) {
@@ -146,11 +148,12 @@ std::string read_sweep(const NewStudy& wanted, tune::Sweep& sweep) {
                     printable(sweep.settings.name)));
   }
   tune::check_study_name(sweep.settings.name);
-  check_study(sweep.settings);
+  check_study(registries, sweep.settings);
   return text;
 }
 
-StudyPlace make_study(const NewStudy& wanted, const tune::Sweep& sweep, const std::string& text) {
+StudyPlace make_study(const tune::TuneRegistries& registries, const NewStudy& wanted,
+                      const tune::Sweep& sweep, const std::string& text) {
   const fs::path folder = wanted.studies / sweep.settings.name;
   std::optional<tune::Study> earlier;
   if (!wanted.earlier.empty() && !tune::is_study(folder)) {
@@ -169,13 +172,13 @@ StudyPlace make_study(const NewStudy& wanted, const tune::Sweep& sweep, const st
   }
   const auto store = place.open_store();
   if (is_there && place.is_led()) {
-    if (!wanted.may_be_led) go_on(place, *store, wanted, sweep);
+    if (!wanted.may_be_led) go_on(registries, place, *store, wanted, sweep);
     return place;
   }
   const auto names =
       is_there || place.is_in_database() ? store->names() : std::vector<std::string>();
   if (std::find(names.begin(), names.end(), place.name) != names.end()) {
-    go_on(place, *store, wanted, sweep);
+    go_on(registries, place, *store, wanted, sweep);
     if (!is_there) StudyPlace::set_store(folder, wanted.store);
     return place;
   }
@@ -183,13 +186,13 @@ StudyPlace make_study(const NewStudy& wanted, const tune::Sweep& sweep, const st
   if (!wanted.earlier.empty() && !earlier) {
     earlier = tune::find_study(wanted.studies, wanted.earlier).read();
   }
-  const auto events = first_events(sweep, wanted.earlier, earlier);
+  const auto events = first_events(registries, sweep, wanted.earlier, earlier);
   if (!is_there) StudyPlace::set_store(folder, wanted.store);
   try {
     store->create(sweep.settings, events);
   } catch (const tune::StudyExists&) {
     // A process with another folder has made it in the database meanwhile.
-    go_on(place, *store, wanted, sweep);
+    go_on(registries, place, *store, wanted, sweep);
   }
   return place;
 }

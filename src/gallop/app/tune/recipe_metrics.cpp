@@ -8,7 +8,7 @@
 
 namespace gallop::app {
 
-ResolvedRecipe recipe_of_study(const Families& families, const tune::StudySettings& settings,
+ResolvedRecipe recipe_of_study(const Registries& registries, const tune::StudySettings& settings,
                                const tune::RunSpec& spec) {
   tune::Random random(settings.seed, 0);
   const tune::Point point = tune::random_point(settings.space, random);
@@ -17,17 +17,17 @@ ResolvedRecipe recipe_of_study(const Families& families, const tune::StudySettin
     const size_t equals = option.find('=');
     overrides.push_back(Override::parse(option.substr(0, equals), option.substr(equals + 1)));
   }
-  return read_recipe(families, spec.recipe, overrides);
+  return read_recipe(registries, spec.recipe, overrides);
 }
 
-RecipeMetrics::RecipeMetrics(const tune::StudySettings& settings, const tune::RunSpec& spec) {
-  const Families families;
+RecipeMetrics::RecipeMetrics(const Registries& registries, const tune::StudySettings& settings,
+                             const tune::RunSpec& spec) {
   if (spec.recipe.empty()) {
-    metrics_ = train::reported_metrics(families.metrics, train::MetricChoice(families.metrics));
+    metrics_ = train::reported_metrics(registries.metrics, train::MetricChoice(registries.metrics));
     return;
   }
-  const ResolvedRecipe resolved = recipe_of_study(families, settings, spec);
-  metrics_ = train::reported_metrics(families.metrics, resolved.recipe.metric);
+  const ResolvedRecipe resolved = recipe_of_study(registries, settings, spec);
+  metrics_ = train::reported_metrics(registries.metrics, resolved.recipe.metric);
 }
 
 bool RecipeMetrics::is_higher_better(std::string_view name) const {

@@ -11,14 +11,15 @@ namespace gallop::app {
 
 /// The recipe of a study with the options of a point of the space, without warnings of deprecated
 /// names. Throws UsageError.
-ResolvedRecipe recipe_of_study(const Families& families, const tune::StudySettings& settings,
+ResolvedRecipe recipe_of_study(const Registries& registries, const tune::StudySettings& settings,
                                const tune::RunSpec& spec);
 
 /// The metrics that the evaluations of a study's recipe report.
 class RecipeMetrics {
  public:
   /// Reads the recipe as recipe_of_study() does; of a command those of every evaluation.
-  RecipeMetrics(const tune::StudySettings& settings, const tune::RunSpec& spec);
+  RecipeMetrics(const Registries& registries, const tune::StudySettings& settings,
+                const tune::RunSpec& spec);
 
   bool has(std::string_view name) const { return find(name) != nullptr; }
   /// False of one that is not there.

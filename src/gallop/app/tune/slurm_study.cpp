@@ -33,29 +33,29 @@ std::vector<std::string> args_of(const SlurmStudy& wanted) {
 }
 
 // As 'gallop tune SWEEP' does where it is given again.
-void go_on(const tune::StudyPlace& place) {
+void go_on(const tune::TuneRegistries& registries, const tune::StudyPlace& place) {
   if (place.is_led() || !place.read().is_stopped()) return;
-  tune::Tuner(place.open_store()->open(place.name)).resume();
+  tune::Tuner(place.open_store()->open(place.name), registries).resume();
 }
 
 }  // namespace
 
-ExitCode submit_study(SlurmStudy wanted) {
+ExitCode submit_study(const Registries& registries, SlurmStudy wanted) {
   tune::Sweep sweep;
   launch::SlurmJob& job = wanted.slurm.job;
   wanted.study.may_be_led = true;
   job.program = program_path().string();
   job.is_distributed = false;
   job.arguments = args_of(wanted);
-  const std::string text = read_sweep(wanted.study, sweep);
+  const std::string text = read_sweep(registries, wanted.study, sweep);
   if (job.name.empty()) job.name = job_name(sweep.settings.name);
   const std::string script = launch::slurm_script(job);
   if (wanted.slurm.dry_run) {
     std::fputs(script.c_str(), stdout);
     return ExitCode::kDone;
   }
-  const tune::StudyPlace place = make_study(wanted.study, sweep, text);
-  go_on(place);
+  const tune::StudyPlace place = make_study(registries.tune, wanted.study, sweep, text);
+  go_on(registries.tune, place);
   const std::string number = submit_job(script);
   fmt::print("study      {}\n", place.folder.string());
   if (job.array > 0) {

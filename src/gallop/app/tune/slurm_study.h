@@ -21,6 +21,6 @@ struct SlurmStudy {
 /// Makes the study, or lets one that was stopped go on, and submits the job; with --dry-run prints
 /// its script. The processes of the job join each other: one leads, and the job ends once the study
 /// is done. Throws as make_study() and submit_job() do.
-ExitCode submit_study(SlurmStudy wanted);
+ExitCode submit_study(const Registries& registries, SlurmStudy wanted);
 
 }  // namespace gallop::app

@@ -14,15 +14,16 @@ namespace {
 
 constexpr int64_t kMostMore = 1'000'000'000;
 
-ExitCode control(const tune::StudyPlace& place, const tune::Control& request) {
-  place.open_study_client()->control(request);
+ExitCode control(const tune::TuneRegistries& registries, const tune::StudyPlace& place,
+                 const tune::Control& request) {
+  place.open_study_client(registries)->control(request);
   fmt::print("{}\n", progress_text(place.read()));
   return ExitCode::kDone;
 }
 
 }  // namespace
 
-ExitCode tune_stop(const std::vector<std::string>& arguments) {
+ExitCode tune_stop(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Stop a study: no more trials are started; running ones finish.\n\n"
       "Example: gallop tune stop my-study",
@@ -30,11 +31,11 @@ ExitCode tune_stop(const std::vector<std::string>& arguments) {
   WhichStudy which;
   which.add_to(parser);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  return control(which.find(),
+  return control(command.tune(), which.find(),
                  {.kind = tune::Control::Kind::kStop, .reason = "by 'gallop tune stop'"});
 }
 
-ExitCode tune_resume(const std::vector<std::string>& arguments) {
+ExitCode tune_resume(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Resume a stopped study, optionally with more trials. 'gallop tune SWEEP' then runs them.\n\n"
       "Example: gallop tune resume my-study --more 20",
@@ -47,10 +48,11 @@ ExitCode tune_resume(const std::vector<std::string>& arguments) {
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const tune::StudyPlace place = which.find();
   return control(
-      place, {.kind = tune::Control::Kind::kResume, .wanted = place.read().wanted_trials() + more});
+      command.tune(), place,
+      {.kind = tune::Control::Kind::kResume, .wanted = place.read().wanted_trials() + more});
 }
 
-ExitCode tune_retry(const std::vector<std::string>& arguments) {
+ExitCode tune_retry(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Queue the failed trials of a study again.\n\n"
       "Example: gallop tune retry my-study",
@@ -58,7 +60,7 @@ ExitCode tune_retry(const std::vector<std::string>& arguments) {
   WhichStudy which;
   which.add_to(parser);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  return control(which.find(), {.kind = tune::Control::Kind::kRetry});
+  return control(command.tune(), which.find(), {.kind = tune::Control::Kind::kRetry});
 }
 
 }  // namespace gallop::app

@@ -9,7 +9,7 @@
 
 namespace gallop::app {
 
-ExitCode tune_create(const std::vector<std::string>& arguments) {
+ExitCode tune_create(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Create a study without running trials, for 'gallop tune ask' and 'tell'. Its sweep needs\n"
       "neither 'recipe' nor 'command'.\n\n"
@@ -26,8 +26,8 @@ ExitCode tune_create(const std::vector<std::string>& arguments) {
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   wanted.studies = studies;
   tune::Sweep sweep;
-  const std::string text = read_sweep(wanted, sweep);
-  fmt::print("{}\n", make_study(wanted, sweep, text).folder.string());
+  const std::string text = read_sweep(command.registries(), wanted, sweep);
+  fmt::print("{}\n", make_study(command.tune(), wanted, sweep, text).folder.string());
   return ExitCode::kDone;
 }
 

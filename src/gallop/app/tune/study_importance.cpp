@@ -47,7 +47,8 @@ std::vector<double> shares_of(const tune::Study& study, const std::string& metho
 
 }  // namespace
 
-ExitCode tune_importance(const std::vector<std::string>& arguments) {
+ExitCode tune_importance(const CommandContext& /*command*/,
+                         const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Show the importance of each parameter of a study for its metric.\n\n"
       "ped-anova: divergence between the distributions of the best tenth of the trials and the "

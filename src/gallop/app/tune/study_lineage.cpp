@@ -28,11 +28,11 @@ using tune::Segment;
 /// How a trial's weights came to be, as text, JSON, and commands that train them again.
 class Schedule {
  public:
-  Schedule(const tune::Study& study, int64_t trial)
+  Schedule(const Registries& registries, const tune::Study& study, int64_t trial)
       : study_(study),
         trial_(trial_at(study, trial)),
         spec_(tune::parse_run_spec(study.settings().run)),
-        unit_(report_unit(study.settings(), spec_)),
+        unit_(report_unit(registries, study.settings(), spec_)),
         segments_(tune::lineage(study, trial)) {}
 
   std::string commands() const {
@@ -160,7 +160,7 @@ Json trials_json(const tune::Study& study) {
 
 }  // namespace
 
-ExitCode tune_lineage(const std::vector<std::string>& arguments) {
+ExitCode tune_lineage(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Show the lineage of a population: which trial continued whose checkpoint, with which\n"
       "options; and how to train its best member, or another trial, again with the same changes "
@@ -184,7 +184,7 @@ ExitCode tune_lineage(const std::vector<std::string>& arguments) {
   if (!shown && study.objectives() == 1) shown = study.best();
   if (commands && !shown) throw UsageError("no trial is the best so far; give --trial NUMBER");
   std::optional<Schedule> schedule;
-  if (shown) schedule.emplace(study, *shown);
+  if (shown) schedule.emplace(command.registries(), study, *shown);
   if (json) {
     Json all = Json::object();
     if (number < 0) all["trials"] = trials_json(study);

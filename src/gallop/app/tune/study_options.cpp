@@ -5,19 +5,18 @@
 #include "gallop/app/command.h"
 #include "gallop/app/family_help.h"
 #include "gallop/app/tune/subcommands.h"
-#include "gallop/tune/pruner.h"
-#include "gallop/tune/sampler.h"
+#include "gallop/tune/registries.h"
 
 namespace gallop::app {
 
-ExitCode tune_options(const std::vector<std::string>& arguments) {
+ExitCode tune_options(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "List every sampler and pruner with its options.\n\n"
       "Example: gallop tune options",
       "gallop tune options");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  print_members("sampler", tune::built_in_samplers());
-  print_members("pruner", tune::built_in_pruners());
+  print_members("sampler", command.tune().samplers);
+  print_members("pruner", command.tune().pruners);
   return ExitCode::kDone;
 }
 

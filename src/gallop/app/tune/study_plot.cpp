@@ -124,7 +124,7 @@ void check_use_of_parameters(const Kinds& kinds, const tune::PlotChoice& choice)
 
 }  // namespace
 
-ExitCode tune_plot(const std::vector<std::string>& arguments) {
+ExitCode tune_plot(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   constexpr size_t kInTerminal = 2;
   constexpr int kFewRows = 9;  // Of one of many small plots.
   Arguments wanted;

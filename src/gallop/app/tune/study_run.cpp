@@ -16,6 +16,7 @@
 
 #include "gallop/app/data_sharing.h"
 #include "gallop/app/print.h"
+#include "gallop/app/registries.h"
 #include "gallop/app/tune/leader.h"
 #include "gallop/app/tune/new_study.h"
 #include "gallop/app/tune/worker_threads.h"
@@ -71,8 +72,13 @@ std::vector<Worker> workers_of(const tune::StudyPlace& place, const StudyRunConf
 /// This process's part in a study: its workers and, where it leads, what it shows.
 class Member {
  public:
-  Member(const tune::StudyPlace& place, const StudyRunConfig& config)
-      : place_(place), config_(config), sharing_(config.workers), view_(config.style) {
+  Member(const tune::TuneRegistries& registries, const tune::StudyPlace& place,
+         const StudyRunConfig& config)
+      : registries_(registries),
+        place_(place),
+        config_(config),
+        sharing_(config.workers),
+        view_(config.style, registries) {
     if (sharing_.trouble().empty()) return;
     print_error("gallop: data are not shared between trials: {}\n", sharing_.trouble());
   }
@@ -83,7 +89,8 @@ class Member {
 
   /// A study that was stopped goes on where it `resumes`.
   void lead(std::unique_ptr<tune::Storage> storage, bool resumes) {
-    leader_.emplace(std::move(storage), place_, config_.listen, began_ + config_.seconds);
+    leader_.emplace(std::move(storage), registries_, place_, config_.listen,
+                    began_ + config_.seconds);
     if (resumes) leader_->resume();
     leader_->show(
         [this](const tune::Study& study) { view_.begin(study, place_, config_.workers); });
@@ -134,6 +141,7 @@ class Member {
     }
   }
 
+  const tune::TuneRegistries& registries_;
   const tune::StudyPlace& place_;
   const StudyRunConfig& config_;
   const double began_ = monotonic_seconds();
@@ -203,19 +211,20 @@ std::optional<tune::StudySettings> find_leader(Member& member, const tune::Study
 
 }  // namespace
 
-StudyEnd run_study(const tune::StudyPlace& place, const StudyRunConfig& config, bool resumes,
-                   const StopRequest& stop) {
-  Member member(place, config);
+StudyEnd run_study(const Registries& registries, const tune::StudyPlace& place,
+                   const StudyRunConfig& config, bool resumes, const StopRequest& stop) {
+  Member member(registries.tune, place, config);
   member.lead(place.open_store({.goes_on = unless_asked(stop)})->open(place.name), resumes);
   WorkerThreads workers(
-      member.leader().settings(), member.workers(), [&] { return member.leader().client(); }, stop);
+      registries, member.leader().settings(), member.workers(),
+      [&] { return member.leader().client(); }, stop);
   return member.run(workers, never, stop);
 }
 
-StudyEnd help_study(const tune::StudyPlace& place, const StudyRunConfig& config,
-                    const StopRequest& stop) {
+StudyEnd help_study(const Registries& registries, const tune::StudyPlace& place,
+                    const StudyRunConfig& config, const StopRequest& stop) {
   const WorkerThreads::OpenStudyClient open = [&] {
-    return place.is_in_database() ? place.open_study_client(unless_asked(stop))
+    return place.is_in_database() ? place.open_study_client(registries.tune, unless_asked(stop))
                                   : place.open_remote(until_asked(stop));
   };
   say_taking_part(place, config);
@@ -233,14 +242,14 @@ StudyEnd help_study(const tune::StudyPlace& place, const StudyRunConfig& config,
     if (stop.requested()) return {};
     throw;
   }
-  Member member(place, config);
-  WorkerThreads workers(*settings, member.workers(), open, stop);
+  Member member(registries.tune, place, config);
+  WorkerThreads workers(registries, *settings, member.workers(), open, stop);
   return member.run(workers, never, stop);
 }
 
-StudyEnd join_study(const tune::StudyPlace& place, const StudyRunConfig& config,
-                    const JoinConfig& join, const StopRequest& stop) {
-  Member member(place, config);
+StudyEnd join_study(const Registries& registries, const tune::StudyPlace& place,
+                    const StudyRunConfig& config, const JoinConfig& join, const StopRequest& stop) {
+  Member member(registries.tune, place, config);
   const auto settings = find_leader(member, place, join, stop);
   if (!settings) return {};
   std::atomic<bool> is_missed{false};
@@ -252,7 +261,7 @@ StudyEnd join_study(const tune::StudyPlace& place, const StudyRunConfig& config,
   } else {
     say_taking_part(place, config);
   }
-  WorkerThreads workers(*settings, member.workers(), open, stop);
+  WorkerThreads workers(registries, *settings, member.workers(), open, stop);
   return member.run(
       workers, [&] { return is_missed.exchange(false); }, stop);
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "gallop/app/command.h"
 #include "gallop/app/tune/study_view.h"
 #include "gallop/base/stop.h"
 #include "gallop/tune/study_place.h"
@@ -32,12 +33,12 @@ struct StudyEnd {
 
 /// Leads a study: runs its trials on this machine until it needs no more, lets workers elsewhere
 /// take part, and shows how it goes. A study that was stopped goes on where it `resumes`.
-StudyEnd run_study(const tune::StudyPlace& place, const StudyRunConfig& config, bool resumes,
-                   const StopRequest& stop);
+StudyEnd run_study(const Registries& registries, const tune::StudyPlace& place,
+                   const StudyRunConfig& config, bool resumes, const StopRequest& stop);
 
 /// Takes part in a study that another process leads, or that lies in a database, without a word.
-StudyEnd help_study(const tune::StudyPlace& place, const StudyRunConfig& config,
-                    const StopRequest& stop);
+StudyEnd help_study(const Registries& registries, const tune::StudyPlace& place,
+                    const StudyRunConfig& config, const StopRequest& stop);
 
 /// How several processes come to have one leader.
 struct JoinConfig {
@@ -50,7 +51,7 @@ struct JoinConfig {
 /// that one goes, another that misses it takes the lead; trials that run go on. Throws UsageError
 /// where the study that is led searches something else, DeviceError where it is not led for five
 /// minutes and this process cannot.
-StudyEnd join_study(const tune::StudyPlace& place, const StudyRunConfig& config,
-                    const JoinConfig& join, const StopRequest& stop);
+StudyEnd join_study(const Registries& registries, const tune::StudyPlace& place,
+                    const StudyRunConfig& config, const JoinConfig& join, const StopRequest& stop);
 
 }  // namespace gallop::app

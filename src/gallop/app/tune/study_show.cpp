@@ -83,7 +83,7 @@ void print_front(const tune::Study& study) {
 
 }  // namespace
 
-ExitCode tune_status(const std::vector<std::string>& arguments) {
+ExitCode tune_status(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Show the status of a study: progress, best trial, and last trials.\n\n"
       "Example: gallop tune status my-study",
@@ -100,7 +100,7 @@ ExitCode tune_status(const std::vector<std::string>& arguments) {
     fmt::print("{}\n", study_json(study));
     return ExitCode::kDone;
   }
-  fmt::print("study      {}: {}\n", place.folder.string(), standing_text(study));
+  fmt::print("study      {}: {}\n", place.folder.string(), standing_text(study, command.tune()));
   const std::string best = best_text(study);
   if (!best.empty()) fmt::print("best       {}", best);
   fmt::print("{}", shared_text(study, all ? study.trials().size() : kShownTrials));
@@ -109,7 +109,7 @@ ExitCode tune_status(const std::vector<std::string>& arguments) {
   return ExitCode::kDone;
 }
 
-ExitCode tune_best(const std::vector<std::string>& arguments) {
+ExitCode tune_best(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Show the best trial of a study (the Pareto front if there are several metrics), and the\n"
       "command that runs it again.\n\n"
@@ -162,7 +162,7 @@ ExitCode tune_best(const std::vector<std::string>& arguments) {
   return ExitCode::kDone;
 }
 
-ExitCode tune_export(const std::vector<std::string>& arguments) {
+ExitCode tune_export(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Export all trials of a study as CSV or JSON, or its best trial as a recipe.\n"
       "The file name '-' is standard output.\n\n"
@@ -186,7 +186,7 @@ ExitCode tune_export(const std::vector<std::string>& arguments) {
   const tune::StudyPlace place = which.find();
   const tune::Study study = place.read();
   // First, as it may begin again in the full program.
-  if (!recipe.empty()) write_trial_recipe(recipe, study, trial_of(place, study, number));
+  if (!recipe.empty()) write_trial_recipe(command, recipe, study, trial_of(place, study, number));
   if (!csv.empty()) write_output(csv, study_csv(study));
   if (!json.empty()) write_output(json, study_json(study) + "\n");
   if (is_standard_output(optuna)) throw UsageError("--optuna: a database needs a file");

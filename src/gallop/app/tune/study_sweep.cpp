@@ -11,6 +11,7 @@
 #include "gallop/app/command.h"
 #include "gallop/app/distributed_context.h"
 #include "gallop/app/print.h"
+#include "gallop/app/registries.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/slurm_job.h"
 #include "gallop/app/tune/new_study.h"
@@ -149,7 +150,7 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   return true;
 }
 
-ExitCode submit(Arguments& arguments) {
+ExitCode submit(const Registries& registries, Arguments& arguments) {
   SlurmStudy study;
   study.slurm = arguments.slurm;
   study.study = arguments.study;
@@ -164,7 +165,7 @@ ExitCode submit(Arguments& arguments) {
                                          {arguments.json, "--json"}}) {
     if (is_given) study.more_args.emplace_back(option);
   }
-  return submit_study(std::move(study));
+  return submit_study(registries, std::move(study));
 }
 
 // Several processes that a starter has started have one worker each, unless it is said otherwise.
@@ -208,8 +209,9 @@ std::optional<FileLock> take_name(const fs::path& folder, std::string& name) {
   return lock;
 }
 
-StudyEnd take_part(Arguments& arguments, const launch::World& world, const tune::StudyPlace& place,
-                   const tune::Sweep& sweep, const StopRequest& stop) {
+StudyEnd take_part(const Registries& registries, Arguments& arguments, const launch::World& world,
+                   const tune::StudyPlace& place, const tune::Sweep& sweep,
+                   const StopRequest& stop) {
   const bool is_first = world.rank == 0;
   const bool is_alone = world.size == 1 && !arguments.joins;
   // The same after a restart, so that each worker takes up the trial that it had.
@@ -220,10 +222,10 @@ StudyEnd take_part(Arguments& arguments, const launch::World& world, const tune:
     arguments.run.name = host_name();
   }
   if (is_alone || (place.is_in_database() && is_first)) {
-    return run_study(place, arguments.run, !arguments.joins, stop);
+    return run_study(registries, place, arguments.run, !arguments.joins, stop);
   }
-  if (place.is_in_database()) return help_study(place, arguments.run, stop);
-  return join_study(place, arguments.run,
+  if (place.is_in_database()) return help_study(registries, place, arguments.run, stop);
+  return join_study(registries, place, arguments.run,
                     {.wait_seconds = is_first ? 0 : kWaitForFirstSeconds,
                      .resumes = is_first && !arguments.joins,
                      .settings = sweep.settings},
@@ -271,29 +273,31 @@ std::vector<std::string> args_to_resume(const Arguments& arguments) {
 
 }  // namespace
 
-ExitCode tune_sweep(const std::vector<std::string>& args) {
+ExitCode tune_sweep(const CommandContext& command, const std::vector<std::string>& args) {
   StopRequest stop;
   SignalGuard signals(stop);
   Arguments arguments;
   if (!parse(args, arguments)) return ExitCode::kDone;
-  if (arguments.slurm.is_wanted) return submit(arguments);
+  const Registries& registries = command.registries();
+  if (arguments.slurm.is_wanted) return submit(registries, arguments);
   const launch::World world = launch::read_world(launch::process_environment());
   pin_to_local_cores(world);
   if (!arguments.helped.empty()) {
     finish_config(arguments, world, {});
     const tune::StudyPlace place = tune::find_study(arguments.studies, arguments.helped);
     signals.started();
-    return help_study(place, arguments.run, stop).is_done ? ExitCode::kDone : ExitCode::kStopped;
+    return help_study(registries, place, arguments.run, stop).is_done ? ExitCode::kDone
+                                                                      : ExitCode::kStopped;
   }
   if (!arguments.listen.empty()) resolve(arguments.listen, /*port=*/0);
   tune::Sweep sweep;
   arguments.study.may_be_led = arguments.joins || world.size > 1;
-  const std::string text = read_sweep(arguments.study, sweep);
+  const std::string text = read_sweep(registries, arguments.study, sweep);
   finish_config(arguments, world, sweep);
-  const tune::StudyPlace place = make_study(arguments.study, sweep, text);
+  const tune::StudyPlace place = make_study(registries.tune, arguments.study, sweep, text);
   arguments.run.seconds = sweep.seconds;
   signals.started();  // From here on trials are asked to save.
-  const StudyEnd end = take_part(arguments, world, place, sweep, stop);
+  const StudyEnd end = take_part(registries, arguments, world, place, sweep, stop);
   if (!end.is_done) {
     if (end.has_led) {
       print_error("gallop: stopped; to go on: {}\n", shell_line(args_to_resume(arguments)));

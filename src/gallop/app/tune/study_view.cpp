@@ -37,8 +37,10 @@ std::string goals_text(const tune::StudySettings& settings) {
 
 }  // namespace
 
-StudyView::StudyView(Style style)
-    : style_(style), is_live_(style == Style::kText && isatty(STDOUT_FILENO) == 1) {}
+StudyView::StudyView(Style style, const tune::TuneRegistries& registries)
+    : style_(style),
+      registries_(registries),
+      is_live_(style == Style::kText && isatty(STDOUT_FILENO) == 1) {}
 
 void StudyView::begin(const tune::Study& study, const tune::StudyPlace& place, int workers) {
   told_ = study.finished().size();
@@ -64,7 +66,7 @@ void StudyView::end(const tune::Study& study) {
   if (style_ == Style::kJson) {
     print(study_json(study, /*indent=*/-1), "end");
   } else {
-    print_to(stdout, "{}\n", standing_text(study));
+    print_to(stdout, "{}\n", standing_text(study, registries_));
   }
   std::fflush(stdout);
 }

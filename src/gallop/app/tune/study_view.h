@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "gallop/tune/registries.h"
 #include "gallop/tune/study.h"
 #include "gallop/tune/study_place.h"
 
@@ -13,7 +14,8 @@ class StudyView {
  public:
   enum class Style { kText, kJson, kQuiet };  ///< kQuiet: only the end.
 
-  explicit StudyView(Style style);
+  /// `registries` must outlive it.
+  StudyView(Style style, const tune::TuneRegistries& registries);
 
   /// `workers` of this process.
   void begin(const tune::Study& study, const tune::StudyPlace& place, int workers);
@@ -27,6 +29,7 @@ class StudyView {
   void draw(const tune::Study& study);
 
   Style style_;
+  const tune::TuneRegistries& registries_;
   bool is_live_;
   size_t told_ = 0;
   std::string drawn_;

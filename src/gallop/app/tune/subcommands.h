@@ -12,27 +12,27 @@ namespace gallop::app {
 const std::vector<Command>& tune_actions();
 
 /// That of a sweep: `gallop tune SWEEP`.
-ExitCode tune_sweep(const std::vector<std::string>& args);
+ExitCode tune_sweep(const CommandContext& command, const std::vector<std::string>& args);
 // study_show.cpp
-ExitCode tune_status(const std::vector<std::string>& arguments);
-ExitCode tune_best(const std::vector<std::string>& arguments);
-ExitCode tune_export(const std::vector<std::string>& arguments);
+ExitCode tune_status(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode tune_best(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode tune_export(const CommandContext& command, const std::vector<std::string>& arguments);
 // study_importance.cpp
-ExitCode tune_importance(const std::vector<std::string>& arguments);
+ExitCode tune_importance(const CommandContext& command, const std::vector<std::string>& arguments);
 // study_plot.cpp
-ExitCode tune_plot(const std::vector<std::string>& arguments);
+ExitCode tune_plot(const CommandContext& command, const std::vector<std::string>& arguments);
 // study_lineage.cpp
-ExitCode tune_lineage(const std::vector<std::string>& arguments);
+ExitCode tune_lineage(const CommandContext& command, const std::vector<std::string>& arguments);
 // study_steer.cpp
-ExitCode tune_stop(const std::vector<std::string>& arguments);
-ExitCode tune_resume(const std::vector<std::string>& arguments);
-ExitCode tune_retry(const std::vector<std::string>& arguments);
+ExitCode tune_stop(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode tune_resume(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode tune_retry(const CommandContext& command, const std::vector<std::string>& arguments);
 // study_create.cpp
-ExitCode tune_create(const std::vector<std::string>& arguments);
+ExitCode tune_create(const CommandContext& command, const std::vector<std::string>& arguments);
 // study_talk.cpp
-ExitCode tune_ask(const std::vector<std::string>& arguments);
-ExitCode tune_tell(const std::vector<std::string>& arguments);
+ExitCode tune_ask(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode tune_tell(const CommandContext& command, const std::vector<std::string>& arguments);
 // study_options.cpp
-ExitCode tune_options(const std::vector<std::string>& arguments);
+ExitCode tune_options(const CommandContext& command, const std::vector<std::string>& arguments);
 
 }  // namespace gallop::app

@@ -67,11 +67,11 @@ std::string ReportUnit::until(int64_t report) const {
                      of_epochs ? "epochs" : "steps");
 }
 
-TrialMetrics::TrialMetrics(const tune::StudySettings& settings, const tune::RunSpec& spec,
-                           ReportUnit unit)
+TrialMetrics::TrialMetrics(const Registries& registries, const tune::StudySettings& settings,
+                           const tune::RunSpec& spec, ReportUnit unit)
     : settings_(settings),
       is_recipe_(!spec.recipe.empty()),
-      reported_(settings, spec),
+      reported_(registries, settings, spec),
       unit_(unit) {
   const auto check = [&](const std::string& metric) {
     std::string_view plain = metric;

@@ -31,7 +31,8 @@ struct ReportUnit {
 class TrialMetrics {
  public:
   /// Throws UsageError where a metric is none that the recipe reports.
-  TrialMetrics(const tune::StudySettings& settings, const tune::RunSpec& spec, ReportUnit unit);
+  TrialMetrics(const Registries& registries, const tune::StudySettings& settings,
+               const tune::RunSpec& spec, ReportUnit unit);
 
   /// A value of the first objective, to be reported.
   struct Report {

@@ -11,13 +11,12 @@
 
 namespace gallop::app {
 
-void write_trial_recipe(const std::string& file, const tune::Study& study,
-                        const tune::Trial& trial) {
+void write_trial_recipe(const CommandContext& command, const std::string& file,
+                        const tune::Study& study, const tune::Trial& trial) {
   const tune::RunSpec spec = tune::parse_run_spec(study.settings().run);
   if (spec.recipe.empty()) throw UsageError("--recipe: the trials of this study run a command");
-  const Families families;
   std::vector<std::string> options = recipe_options(spec, study.space(), trial.point);
-  ResolvedRecipe resolved = load_recipe(families, spec.recipe, take_overrides(options));
+  ResolvedRecipe resolved = load_recipe(command.registries(), spec.recipe, take_overrides(options));
   write_output(
       file, fmt::format("# Trial {} of the study {}: {}\n{}", trial.number, study.settings().name,
                         values_text(study, trial), resolved.to_yaml(false)));

@@ -2,13 +2,14 @@
 
 #include <string>
 
+#include "gallop/app/command.h"
 #include "gallop/tune/study.h"
 
 namespace gallop::app {
 
 /// Writes the recipe that a trial has trained, in full, as write_output() does. Throws UsageError
 /// where the study's trials run a command.
-void write_trial_recipe(const std::string& file, const tune::Study& study,
-                        const tune::Trial& trial);
+void write_trial_recipe(const CommandContext& command, const std::string& file,
+                        const tune::Study& study, const tune::Trial& trial);
 
 }  // namespace gallop::app

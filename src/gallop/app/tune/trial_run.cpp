@@ -71,14 +71,15 @@ bool comes_soon(const StopRequest& stop) {
 /// One trial under way.
 class Run {
  public:
-  Run(tune::StudyClient& client, const tune::RunSpec& spec, const tune::Assignment& assignment,
-      const TrialPlace& place, const ReportUnit& unit, const StopRequest& stop)
+  Run(const Registries& registries, tune::StudyClient& client, const tune::RunSpec& spec,
+      const tune::Assignment& assignment, const TrialPlace& place, const ReportUnit& unit,
+      const StopRequest& stop)
       : client_(client),
         stop_(stop),
         trial_(assignment.trial),
         place_(place),
         is_recipe_(!spec.recipe.empty()),
-        metrics_(client.settings(), spec, unit),
+        metrics_(registries, client.settings(), spec, unit),
         child_(trial_command(client.settings(), spec, assignment, place, unit)),
         lines_(child_.output(), place.output(trial_.number)) {}
 
@@ -273,7 +274,7 @@ bool wait_for_run(tune::StudyClient& client, const tune::Trial& trial, const fs:
 
 }  // namespace
 
-void run_trial(tune::StudyClient& client, const tune::RunSpec& spec,
+void run_trial(const Registries& registries, tune::StudyClient& client, const tune::RunSpec& spec,
                const tune::Assignment& assignment, const TrialPlace& place, const ReportUnit& unit,
                const StopRequest& stop) {
   make_folders(place.run(assignment.trial.number).parent_path());
@@ -289,7 +290,7 @@ void run_trial(tune::StudyClient& client, const tune::RunSpec& spec,
   if (!spec.recipe.empty() && !wait_for_run(client, assignment.trial, run_folder, stop)) return;
   std::unique_ptr<Run> run;
   try {
-    run = std::make_unique<Run>(client, spec, assignment, place, unit, stop);
+    run = std::make_unique<Run>(registries, client, spec, assignment, place, unit, stop);
   } catch (const Error& error) {
     client.tell(assignment.trial, {.state = tune::TrialState::kFailed, .message = error.what()});
     return;

@@ -27,9 +27,10 @@ constexpr auto kPause = std::chrono::milliseconds(200);
 constexpr double kRounding = 1e-6;  // Of a number of evaluations.
 
 // That the constraints allow something is known before a study is made.
-void check_constraints(const tune::StudySettings& settings) {
+void check_constraints(const tune::TuneRegistries& registries,
+                       const tune::StudySettings& settings) {
   if (tune::name_in(settings.sampler) == "grid") {
-    if (tune::make_sampler(settings)->ask(tune::Study(settings), 0)) return;
+    if (tune::make_sampler(registries, settings)->ask(tune::Study(settings), 0)) return;
     throw UsageError("sampler grid: the constraints allow no point of the grid");
   }
   tune::Random random(settings.seed, 0);
@@ -77,10 +78,10 @@ ReportUnit unit_of(const train::TrainConfig& train) {
                   train.evaluate_every));
 }
 
-ReportUnit checked_unit(const tune::StudySettings& settings, const tune::RunSpec& spec) {
+ReportUnit checked_unit(const Registries& registries, const tune::StudySettings& settings,
+                        const tune::RunSpec& spec) {
   if (spec.recipe.empty()) return {};
-  const Families families;
-  const ResolvedRecipe resolved = recipe_of_study(families, settings, spec);
+  const ResolvedRecipe resolved = recipe_of_study(registries, settings, spec);
   warn_of_old_names(resolved);
   const ReportUnit unit = unit_of(resolved.recipe.train);
   check_population(settings, resolved.recipe.train, unit);
@@ -89,19 +90,19 @@ ReportUnit checked_unit(const tune::StudySettings& settings, const tune::RunSpec
 
 }  // namespace
 
-ReportUnit report_unit(const tune::StudySettings& settings, const tune::RunSpec& spec) {
+ReportUnit report_unit(const Registries& registries, const tune::StudySettings& settings,
+                       const tune::RunSpec& spec) {
   if (spec.recipe.empty()) return {};
-  const Families families;
-  return unit_of(recipe_of_study(families, settings, spec).recipe.train);
+  return unit_of(recipe_of_study(registries, settings, spec).recipe.train);
 }
 
-void check_study(const tune::StudySettings& settings) {
+void check_study(const Registries& registries, const tune::StudySettings& settings) {
   const tune::RunSpec spec = tune::parse_run_spec(settings.run);
-  tune::make_sampler(settings);
-  tune::make_pruner(settings);
-  const TrialMetrics metrics(settings, spec, checked_unit(settings, spec));
+  tune::make_sampler(registries.tune, settings);
+  tune::make_pruner(registries.tune, settings);
+  const TrialMetrics metrics(registries, settings, spec, checked_unit(registries, settings, spec));
   shared_checkpoints(settings, spec);
-  check_constraints(settings);
+  check_constraints(registries.tune, settings);
   check_command(settings, spec);
   const auto& objectives = settings.objectives;
   const bool wants_joules =
@@ -114,13 +115,14 @@ void check_study(const tune::StudySettings& settings) {
   }
 }
 
-void work(tune::StudyClient& client, const std::string& name, const tune::RunSpec& spec,
-          const TrialPlace& place, const ReportUnit& unit, const StopRequest& stop) {
+void work(const Registries& registries, tune::StudyClient& client, const std::string& name,
+          const tune::RunSpec& spec, const TrialPlace& place, const ReportUnit& unit,
+          const StopRequest& stop) {
   while (!stop.requested()) {
     const tune::Assignment assignment = client.ask(name);
     switch (assignment.kind) {
       case tune::Assignment::Kind::kTrial:
-        run_trial(client, spec, assignment, place, unit, stop);
+        run_trial(registries, client, spec, assignment, place, unit, stop);
         break;
       case tune::Assignment::Kind::kWait: std::this_thread::sleep_for(kPause); break;
       case tune::Assignment::Kind::kDone: return;

@@ -13,15 +13,17 @@ namespace gallop::app {
 /// How a study's recipe counts its reports. Reads the recipe with the options of a point of the
 /// space, so that what is wrong with either is told before a trial runs: throws UsageError. A
 /// command counts its own.
-ReportUnit report_unit(const tune::StudySettings& settings, const tune::RunSpec& spec);
+ReportUnit report_unit(const Registries& registries, const tune::StudySettings& settings,
+                       const tune::RunSpec& spec);
 
 /// Throws UsageError where what a study's trials run, its metrics or its sampler and pruner cannot
 /// be, before there is a study.
-void check_study(const tune::StudySettings& settings);
+void check_study(const Registries& registries, const tune::StudySettings& settings);
 
 /// Runs trials until the study needs no more, or `stop` is asked for. `name` is this worker's.
 /// Throws what the broker throws.
-void work(tune::StudyClient& client, const std::string& name, const tune::RunSpec& spec,
-          const TrialPlace& place, const ReportUnit& unit, const StopRequest& stop);
+void work(const Registries& registries, tune::StudyClient& client, const std::string& name,
+          const tune::RunSpec& spec, const TrialPlace& place, const ReportUnit& unit,
+          const StopRequest& stop);
 
 }  // namespace gallop::app

@@ -28,8 +28,9 @@ class WorkerThreads {
 
   /// Where `stop` is asked for, trials that run are stopped and given back. Throws UsageError where
   /// the study's trials are run by other programs.
-  WorkerThreads(const tune::StudySettings& settings, const std::vector<Worker>& workers,
-                const OpenStudyClient& open_study_client, const StopRequest& stop);
+  WorkerThreads(const Registries& registries, const tune::StudySettings& settings,
+                const std::vector<Worker>& workers, const OpenStudyClient& open_study_client,
+                const StopRequest& stop);
   ~WorkerThreads();
   WorkerThreads(const WorkerThreads&) = delete;
   WorkerThreads& operator=(const WorkerThreads&) = delete;
@@ -41,6 +42,7 @@ class WorkerThreads {
  private:
   void run(const Worker& worker, const OpenStudyClient& open_study_client);
 
+  const Registries& registries_;
   tune::RunSpec spec_;
   ReportUnit unit_;
   StopRequest stop_;

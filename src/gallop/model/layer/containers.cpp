@@ -14,7 +14,8 @@ std::unique_ptr<Layer> build(const config::Component& component, LayerContext& c
   LayerContext inner = context;
   inner.path = path + "." + component.name();
   inner.is_head = is_head;
-  auto layer = built_in_layers().build(component, inner);
+  const auto& registry = dynamic_cast<const LayerRegistry&>(component.catalog());
+  auto layer = registry.build(component, inner);
   context.shape = inner.shape;
   return layer;
 }

@@ -11,6 +11,7 @@
 #include "gallop/config/component.h"
 #include "gallop/kernel/activation_kind.h"
 #include "gallop/model/initializer.h"
+#include "gallop/model/model.h"
 
 // Layers that a recipe puts together: `model: {name: layers, layers: [...]}`.
 namespace gallop::model {
@@ -74,10 +75,7 @@ struct LayerContext {
   void require_kind(Shape::Kind kind, const std::string& hint = {}) const;
 };
 
-/// Builds layers by name.
-using LayerRegistry = config::Registry<Layer, LayerContext&>;
-
 /// The layers that come with Gallop.
-const LayerRegistry& built_in_layers();
+LayerRegistry built_in_layers();
 
 }  // namespace gallop::model

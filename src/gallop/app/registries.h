@@ -10,14 +10,16 @@
 #include "gallop/train/losses/loss.h"
 #include "gallop/train/metrics/metric.h"
 #include "gallop/train/tasks/task.h"
+#include "gallop/tune/registries.h"
 
-namespace gallop::app {
+namespace gallop {
 
-/// Every plug-in family with its members; outlives all that is chosen from it.
-struct Families {
+/// All components that recipes and sweeps can choose by name, at first those that come with
+/// Gallop. A value that is passed to whoever chooses; outlives all that is chosen from it.
+struct Registries {
   data::DataModuleRegistry data_modules = data::built_in_data_modules();
   data::AugmentationRegistry augmentations = data::built_in_augmentations();
-  model::ModelRegistry models = model::built_in_models();
+  model::ModelRegistry models = model::built_in_models();  ///< And the layers.
   optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
   optim::WrapperRegistry wrappers = optim::built_in_wrappers();
   train::LossRegistry losses = train::built_in_losses();
@@ -25,6 +27,7 @@ struct Families {
   parallel::StrategyRegistry strategies = parallel::built_in_strategies();
   train::MetricRegistry metrics = train::built_in_metrics();
   train::TaskTable tasks = train::built_in_tasks();
+  tune::TuneRegistries tune{};
 };
 
-}  // namespace gallop::app
+}  // namespace gallop

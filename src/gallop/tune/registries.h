@@ -1,0 +1,14 @@
+#pragma once
+
+#include "gallop/tune/pruner.h"
+#include "gallop/tune/sampler.h"
+
+namespace gallop::tune {
+
+/// The samplers and pruners that a study can choose by name, at first those that come with Gallop.
+struct TuneRegistries {
+  SamplerRegistry samplers = built_in_samplers();
+  PrunerRegistry pruners = built_in_pruners();
+};
+
+}  // namespace gallop::tune
