@@ -121,8 +121,46 @@ def make_text(folder, count):
                        f"{rng.choice(['runs', 'gallops', 'rests'])}.\n")
 
 
+def make_shapes(folder, count, size=16):
+    """PART/images/N.png, a square (class 1) and a disc (class 2) on noise, and PART/masks/N.png, their classes; a row of
+    pixels is ignored."""
+    rng = random.Random(7)
+    for part, images in (("train", count), ("test", count // 2)):
+        for kind in ("images", "masks"):
+            os.makedirs(os.path.join(folder, part, kind), exist_ok=True)
+        for i in range(images):
+            mask = [[0] * size for _ in range(size)]
+            top, left, side = rng.randrange(size // 2), rng.randrange(size // 2), rng.randrange(3, size // 3)
+            middle, across, radius = rng.randrange(size // 2, size), rng.randrange(size), size // 6
+            for y in range(size):
+                for x in range(size):
+                    if (y - middle) ** 2 + (x - across) ** 2 <= radius**2:
+                        mask[y][x] = 2
+                    elif top <= y < top + side and left <= x < left + side:
+                        mask[y][x] = 1
+            image = [bytes((30, 130, 220)[value] + rng.randrange(-20, 21) for value in row) for row in mask]
+            mask[0] = [255] * size
+            for kind, rows in (("images", image), ("masks", [bytes(row) for row in mask])):
+                with open(os.path.join(folder, part, kind, f"{i:05}.png"), "wb") as file:
+                    file.write(png(rows, size, 1))
+
+
+def make_table(folder, count):
+    """train.csv and test.csv: a price that is linear in size and rooms, two labels, a kind, and an id."""
+    rng = random.Random(8)
+    for part, rows in (("train", count), ("test", count // 2)):
+        with open(os.path.join(folder, part + ".csv"), "w", encoding="utf-8") as file:
+            file.write("id,size,rooms,old,large,kind,price\n")
+            for i in range(rows):
+                size, rooms = rng.uniform(20, 200), rng.randrange(1, 8)
+                old = int(rooms > 4)
+                price = 0.05 * size + 0.5 * rooms + rng.gauss(0, 0.1)
+                kind = "flat" if size < 100 else "house"
+                file.write(f"h{i},{size:.3f},{rooms},{old},{int(size > 110)},{kind},{price:.4f}\n")
+
+
 MAKERS = {"idx": make_idx, "folder": make_folder, "tar": make_tar, "links": make_links, "odd": make_odd,
-          "text": make_text}
+          "text": make_text, "shapes": make_shapes, "table": make_table}
 
 
 def make(parent, words):

@@ -32,7 +32,7 @@ schedule::RunLength length_with_data(const Registries& registries, const Resolve
   }
   const Recipe& recipe = resolved.recipe;
   const auto data = open_data(registries, recipe);
-  return train::Length::of(recipe.train, recipe.data.batch_size, data.train->size())
+  return train::Length::of(recipe.train, recipe.data.batch_size, data->train->size())
       .for_schedules();
 }
 

@@ -277,7 +277,7 @@ TEST(LayersModel, SaysWhatDoesNotFit) {
        "model.layers.1: the last layer makes a vector [9], but the data need a vector [5]"},
       {"[{conv: {channels: 4, kernel: 4}}]",
        "model.layers.0.conv: padding 'same' needs an odd kernel"},
-      {"[{conv: {kernel: 3}}]", "model.layers.0.conv: needs channels"},
+      {"[{conv-transpose: {kernel: 3}}]", "model.layers.0.conv-transpose: needs channels"},
       {"[{conv: {channels: 4, kernel: 15, padding: 0}}]",
        "its kernel of 15 is larger than its input, an image [3, 12, 12]"},
       {"[{conv: {channels: 4, groups: 2}}]", "groups of 2 must divide the 3 channels of its input"},

@@ -157,7 +157,10 @@ std::string resolved(const ConvConfig& config, const LayerContext& context) {
 }  // namespace
 
 void visit(config::Visitor& visitor, ConvConfig& config) {
-  visitor.field({.name = "channels", .help = "output channels", .min = 1}, config.channels);
+  visitor.field({.name = "channels",
+                 .help = "output channels; 0: as many as the data have classes",
+                 .min = 0},
+                config.channels);
   visitor.field({.name = "kernel", .help = "kernel size", .min = 1}, config.kernel);
   visitor.field({.name = "stride", .help = "stride of the kernel", .min = 1}, config.stride);
   visitor.field(
@@ -191,8 +194,10 @@ void visit(config::Visitor& visitor, UpsampleConfig& config) {
                 config.mode);
 }
 
-std::unique_ptr<Layer> make_conv(const ConvConfig& config, LayerContext& context) {
+std::unique_ptr<Layer> make_conv(const ConvConfig& chosen, LayerContext& context) {
   require_image_or_sequence(context);
+  ConvConfig config = chosen;
+  if (config.channels == 0) config.channels = context.classes;
   require_groups(context, config.channels, config.groups);
   const std::string padding = resolved(config, context);
   const int64_t reach = config.dilation * (config.kernel - 1);
