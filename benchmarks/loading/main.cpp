@@ -20,8 +20,9 @@
 #include "gallop/base/file.h"
 #include "gallop/base/hardware.h"
 #include "gallop/config/resolve.h"
+#include "gallop/data/data_config.h"
+#include "gallop/data/data_module.h"
 #include "gallop/data/loader.h"
-#include "gallop/data/training_data.h"
 #include "photos.h"
 
 namespace gallop::benchmark {
@@ -164,9 +165,10 @@ json load(std::vector<std::string> settings) {
     seconds = parse_options({setting}).seconds;
     return true;
   });
-  const auto readers = data::built_in_readers();
+  const auto modules = data::built_in_data_modules();
   const auto augmentations = data::built_in_augmentations();
-  data::DataConfig config(readers, augmentations);
+  const auto batch_transforms = data::built_in_batch_transforms();
+  data::DataConfig config(modules, augmentations, batch_transforms);
   config::Problems problems;
   read_fields(
       parse(settings, problems), [&](config::Visitor& v) { visit(v, config); }, problems);
@@ -174,12 +176,12 @@ json load(std::vector<std::string> settings) {
 
   const Hardware hardware = read_hardware();
   const double begin = monotonic_seconds();
-  const auto data = data::open_data(config, readers, augmentations,
+  const auto data = data::open_data(config, modules, augmentations,
                                     {.cores = hardware.cores,
                                      .memory_bytes = hardware.memory_bytes,
                                      .cache_folder = user_cache_folder()});
   const double opened = monotonic_seconds();
-  data::Loader loader(*data.train, data::training_loader(config, hardware.cores), {.seed = 1});
+  data::Loader loader(*data->train, data::training_loader(config, hardware.cores), {.seed = 1});
   loader.next();
   const double first = monotonic_seconds();
   // With everything in memory, the first epoch is still that of decoding.
@@ -191,8 +193,8 @@ json load(std::vector<std::string> settings) {
   result["open_seconds"] = opened - begin;
   result["first_batch_seconds"] = first - opened;
   result["output_bytes_per_second"] = result["samples_per_second"].get<double>() *
-                                      data.image_shape.height * data.image_shape.width *
-                                      data.image_shape.channels * 4;
+                                      data->signature.height * data->signature.width *
+                                      data->signature.channels * 4;
   return result;
 }
 

@@ -75,6 +75,8 @@ PreparedRecipe::PreparedRecipe(const Registries& registries, ResolvedRecipe reso
   const int64_t batch = recipe().data.batch_size, size = data_->train->size();
   history_ = resumed.empty() ? train::BatchHistory(batch, size)
                              : train::BatchHistory::resumed(resumed, batch, size);
+  batch_transforms_ = data::build_batch_transforms(
+      registries.batch_transforms, recipe().data.batch_transforms, data_->train->fields());
   task_ = &registries.tasks.find(inputs().task);
   choose_loss();
   loss_ = build_loss(registries, recipe(), inputs(), *data_->train, device_);
@@ -252,6 +254,7 @@ void PreparedRecipe::choose_buckets(const BuildStrategy& build) {
 
 data::LoaderConfig PreparedRecipe::training_loader() const {
   data::LoaderConfig config = data::training_loader(resolved_.recipe.data, hardware_.cores);
+  config.transforms = batch_transforms_;
   if (collectives_ == nullptr) return config;
   config.part = collectives_->rank();
   config.parts = collectives_->size();

@@ -120,6 +120,7 @@ class PreparedRecipe {
   const train::Task* task_ = nullptr;  // Of the registries' table.
   train::BatchHistory history_{1, 1};
   std::shared_ptr<const train::MetricSet> metrics_;
+  std::shared_ptr<const data::BatchTransforms> batch_transforms_;
   train::TestViews views_;
   std::shared_ptr<const train::Loss> loss_;
   train::StepFormat format_;

@@ -18,7 +18,7 @@
 namespace gallop::app {
 
 Recipe::Recipe(const Registries& registries)
-    : data(registries.data_modules, registries.augmentations),
+    : data(registries.data_modules, registries.augmentations, registries.batch_transforms),
       model(registries.models, "resnet"),
       optimizer(registries.optimizers, "sgd"),
       wrappers(registries.wrappers),

@@ -23,11 +23,17 @@ struct FamilyAt {
 };
 
 std::vector<FamilyAt> families_in(const Registries& registries) {
-  return {{"data", registries.readers},          {"data.augment", registries.augmentations},
-          {"model", registries.models},          {"model.layers", registries.models.layers},
-          {"optimizer", registries.optimizers},  {"optimizer.wrappers", registries.wrappers},
-          {"schedule", registries.schedules},    {"train.loss", registries.losses},
-          {"train.metrics", registries.metrics}, {"parallel", registries.strategies}};
+  return {{"data", registries.data_modules},
+          {"data.augment", registries.augmentations},
+          {"data.batch_transforms", registries.batch_transforms},
+          {"model", registries.models},
+          {"model.layers", registries.models.layers},
+          {"optimizer", registries.optimizers},
+          {"optimizer.wrappers", registries.wrappers},
+          {"schedule", registries.schedules},
+          {"train.loss", registries.losses},
+          {"train.metrics", registries.metrics},
+          {"parallel", registries.strategies}};
 }
 
 // Whether `key` is `path` or one of the options below it.

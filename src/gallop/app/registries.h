@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gallop/data/augment.h"
+#include "gallop/data/batch_transform.h"
 #include "gallop/data/data_module.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
@@ -19,6 +20,7 @@ namespace gallop {
 struct Registries {
   data::DataModuleRegistry data_modules = data::built_in_data_modules();
   data::AugmentationRegistry augmentations = data::built_in_augmentations();
+  data::BatchTransformRegistry batch_transforms = data::built_in_batch_transforms();
   model::ModelRegistry models = model::built_in_models();  ///< And the layers.
   optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
   optim::WrapperRegistry wrappers = optim::built_in_wrappers();

@@ -110,6 +110,7 @@ const std::vector<ResumeRule>& resume_rules() {
       {"data.in_memory", true, ""},
       {"data.on_error", true, ""},
       {"data.augment", true, ""},
+      {"data.batch_transforms", true, ""},
       {"optimizer.name", false, ""},
       {"optimizer.wrappers", false, ""},
       {"optimizer.*", true, "as long as it keeps the same state"},

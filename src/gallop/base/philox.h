@@ -18,6 +18,7 @@ enum class Purpose : uint32_t {
   kRounding = 8,
   kTrial = 9,
   kMask = 10,
+  kNoise = 11,
 };
 
 /// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a

@@ -88,8 +88,11 @@ void visit_text(config::Visitor& visitor, DataConfig& config) {
 
 }  // namespace
 
-DataConfig::DataConfig(const DataModuleRegistry& modules, const AugmentationRegistry& augmentations)
-    : module(modules, modules.members().front().name), augment(augmentations) {}
+DataConfig::DataConfig(const DataModuleRegistry& modules, const AugmentationRegistry& augmentations,
+                       const BatchTransformRegistry& batch_transforms_)
+    : module(modules, modules.members().front().name),
+      augment(augmentations),
+      batch_transforms(batch_transforms_) {}
 
 void visit(config::Visitor& visitor, DataConfig& config) {
   visitor.field({.name = "name", .help = "data set or file format"}, config.module);
@@ -107,6 +110,9 @@ void visit(config::Visitor& visitor, DataConfig& config) {
                  .below_max = true},
                 config.validation);
   visit_loading(visitor, config);
+  visitor.field({.name = "batch_transforms",
+                 .help = "changes of whole training batches, on the device, in this order"},
+                config.batch_transforms);
   visit_images(visitor, config);
   visit_text(visitor, config);
 }

@@ -7,6 +7,7 @@
 #include "gallop/config/component.h"
 #include "gallop/config/visitor.h"
 #include "gallop/data/augment.h"
+#include "gallop/data/batch_transform.h"
 #include "gallop/data/data_module.h"
 #include "gallop/data/dataset.h"
 #include "gallop/data/loader.h"
@@ -15,8 +16,9 @@ namespace gallop::data {
 
 /// The recipe's section `data`.
 struct DataConfig {
-  /// Both registries must outlive the config and its copies.
-  DataConfig(const DataModuleRegistry& modules, const AugmentationRegistry& augmentations);
+  /// The registries must outlive the config and its copies.
+  DataConfig(const DataModuleRegistry& modules, const AugmentationRegistry& augmentations,
+             const BatchTransformRegistry& batch_transforms);
 
   config::Component module;
   std::string task = "auto";  ///< What is learned of the data; auto: what the data set is for.
@@ -26,6 +28,7 @@ struct DataConfig {
   int64_t threads = -1;    ///< -1: one a core; 0: none besides the training thread.
   int64_t prefetch = 4;
   config::ComponentList augment;
+  config::ComponentList batch_transforms;
   std::string normalize = "data";  ///< data, imagenet or none; `mean` and `deviation` go before it.
   std::vector<double> mean;        ///< One a channel, where 1 is full brightness.
   std::vector<double> deviation;

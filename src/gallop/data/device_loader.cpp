@@ -3,6 +3,8 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "gallop/data/batch_transform.h"
+
 namespace gallop::data {
 
 namespace {
@@ -22,6 +24,7 @@ c10::Stream copy_stream(c10::Device device) {
 DeviceLoader::DeviceLoader(const Samples& samples, LoaderConfig config, const LoaderState& start,
                            c10::Device device)
     : loader_(samples, with_buffers_for(device, config), start),
+      transforms_(config.transforms),
       device_(device),
       state_(loader_.state()),
       copies_(copy_stream(device)),
@@ -50,6 +53,7 @@ std::optional<Batch> DeviceLoader::next(const StopRequest* stop) {
   if (device_.is_cpu()) {
     auto batch = loader_.next(stop);
     state_ = loader_.state();
+    if (batch) transform(*batch);
     return batch;
   }
   if (stop != nullptr && stop->requested()) return std::nullopt;
@@ -63,7 +67,14 @@ std::optional<Batch> DeviceLoader::next(const StopRequest* stop) {
   const c10::Stream computes = c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);
   copied_[staged.event].block(computes);
   for (const at::Tensor& tensor : staged.batch->tensors) tensor.record_stream(computes);
+  transform(*staged.batch);
   return std::move(staged.batch);
+}
+
+void DeviceLoader::transform(Batch& batch) const {
+  if (!transforms_) return;
+  const BatchKey key{.seed = static_cast<uint64_t>(state_.seed)};
+  for (const auto& one : *transforms_) one->apply(key, batch);
 }
 
 void DeviceLoader::seek(const LoaderState& state) {

@@ -14,7 +14,8 @@ namespace gallop::data {
 
 /// A Loader whose batches lie on the device that computes. On an accelerator the next batch is
 /// copied from page-locked buffers, on a stream of its own, while the device works on the one
-/// before; on the CPU nothing is copied. One thread uses it at a time.
+/// before; on the CPU nothing is copied. Then LoaderConfig::transforms change it. One thread uses
+/// it at a time.
 class DeviceLoader {
  public:
   /// As Loader; `config.pinned` is set where the device needs it.
@@ -41,8 +42,10 @@ class DeviceLoader {
     size_t event = 0;
   };
   Staged stage(const StopRequest* stop);
+  void transform(Batch& batch) const;
 
   Loader loader_;
+  std::shared_ptr<const std::vector<std::unique_ptr<BatchTransform>>> transforms_;
   c10::Device device_;
   LoaderState state_;
   c10::Stream copies_;

@@ -14,6 +14,8 @@
 
 namespace gallop::data {
 
+class BatchTransform;
+
 /// Some samples, ready for a training step: a batch, or this process's part of it.
 struct Batch {
   const Fields* fields = nullptr;   ///< Those of the samples.
@@ -54,6 +56,8 @@ struct LoaderConfig {
   /// Delivers the part'th of so many parts of each batch, which lie side by side and differ by one
   /// sample at most; a part may be empty.
   int part = 0, parts = 1;
+  /// What a DeviceLoader does to every batch; null: nothing.
+  std::shared_ptr<const std::vector<std::unique_ptr<BatchTransform>>> transforms{};
 };
 
 /// Delivers batches in an order that depends on (seed, epoch, position) only, whatever the number

@@ -20,7 +20,7 @@ class DataSection : public testing::Test {
 
   DataConfig read(const std::string& yaml) {
     config::Problems problems;
-    DataConfig config(modules, augmentations);
+    DataConfig config(modules, augmentations, batch_transforms);
     config::read_fields(
         config::parse_yaml(yaml, "recipe.yaml"),
         [&](config::Visitor& visitor) { visit(visitor, config); }, problems);
@@ -38,6 +38,7 @@ class DataSection : public testing::Test {
   }
 
   DataModuleRegistry modules{"data set"};
+  BatchTransformRegistry batch_transforms = built_in_batch_transforms();
   AugmentationRegistry augmentations = built_in_augmentations();
 };
 

@@ -72,10 +72,11 @@ class DataModuleTest : public testing::Test {
   const fs::path folder;
   DataModuleRegistry modules{"data set"};
   AugmentationRegistry augmentations = built_in_augmentations();
+  BatchTransformRegistry batch_transforms = built_in_batch_transforms();
   DataConfig config = [this] {
     modules.add("flowers", "for the test", open_flowers)
         .add("numbers", "for the test", open_numbers);
-    return DataConfig(modules, augmentations);
+    return DataConfig(modules, augmentations, batch_transforms);
   }();
 };
 

@@ -34,7 +34,8 @@ class OpenedData : public testing::Test {
   OpenOptions options{.cores = 1, .cache_folder = folder.path() / "cache"};
   const DataModuleRegistry modules = built_in_data_modules();
   const AugmentationRegistry augmentations = built_in_augmentations();
-  DataConfig config{modules, augmentations};
+  const BatchTransformRegistry batch_transforms = built_in_batch_transforms();
+  DataConfig config{modules, augmentations, batch_transforms};
 };
 
 struct Row {

@@ -29,7 +29,7 @@ class RealLoading : public testing::Test {
 
   // A hash of the first batches of two epochs.
   std::string stream(const char* in_memory, int threads) const {
-    DataConfig config(modules, augmentations);
+    DataConfig config(modules, augmentations, batch_transforms);
     config.module = config::Component(modules, "tar");
     config.path = archive.string();
     config.in_memory = in_memory;
@@ -54,6 +54,7 @@ class RealLoading : public testing::Test {
   const fs::path cache = fs::path(testing::TempDir()) / ("loading-" + std::to_string(getpid()));
   const DataModuleRegistry modules = built_in_data_modules();
   const AugmentationRegistry augmentations = built_in_augmentations();
+  const BatchTransformRegistry batch_transforms = built_in_batch_transforms();
 };
 
 TEST_F(RealLoading, DoesNotDependOnThreadsOrMemory) {
