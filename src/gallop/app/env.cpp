@@ -29,10 +29,11 @@ void show_machine(bool json) {
   for (const auto& [name, value] : report) fmt::print("{:<18} {}\n", name, value);
 }
 
-void show_data(const Registries& registries, const ResolvedRecipe& recipe, bool json) {
+void show_data(const ResolvedRecipe& recipe, bool json) {
   const int cores = read_hardware().cores;
   const data::DataConfig& config = recipe.recipe.data;
-  const auto parts = registries.readers.build(config.reader, data::read_context(config, cores));
+  const auto parts =
+      recipe.recipe.registries->readers.build(config.reader, data::read_context(config, cores));
   if (config.validation > 0 && !parts->validation_images && !parts->validation_text) {
     data::cut_validation(*parts, config.validation,
                          static_cast<uint64_t>(recipe.recipe.train.seed));
@@ -41,7 +42,8 @@ void show_data(const Registries& registries, const ResolvedRecipe& recipe, bool 
   std::fputs((json ? data::to_json(report) + "\n" : data::to_text(report)).c_str(), stdout);
 }
 
-void show_model(const Registries& registries, const ResolvedRecipe& recipe, bool json) {
+void show_model(const ResolvedRecipe& recipe, bool json) {
+  const Registries& registries = *recipe.recipe.registries;
   const data::TrainingData data = open_data(registries, recipe.recipe);
   const model::Task task = inputs_of(data, recipe.recipe).task();
   const auto model = build_model(registries, recipe, task, model::InitialWeights(1));
@@ -68,10 +70,9 @@ ExitCode run_env(const CommandContext& command, const std::vector<std::string>& 
   if (!parse_arguments(parser, rest)) return ExitCode::kDone;
 
   const Registries& registries = command.registries();
-  if (!data_recipe.empty())
-    show_data(registries, load_recipe(registries, data_recipe, overrides), json);
+  if (!data_recipe.empty()) show_data(load_recipe(registries, data_recipe, overrides), json);
   if (!model_recipe.empty()) {
-    show_model(registries, load_recipe(registries, model_recipe, overrides), json);
+    show_model(load_recipe(registries, model_recipe, overrides), json);
   }
   if (data_recipe.empty() && model_recipe.empty()) show_machine(json);
   return ExitCode::kDone;

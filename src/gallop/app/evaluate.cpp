@@ -224,7 +224,7 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
   const Recipe& recipe = first.recipe.recipe;
   set_compute_threads(recipe, hardware);
   const c10::Device device = choose_device(recipe.train.device).device;
-  const data::TrainingData data = open_data_for(registries, recipe, first.inputs);
+  const data::TrainingData data = open_data_for(*recipe.registries, recipe, first.inputs);
   const Part part = choose_part(data, wanted_part);
   std::optional<ClassReporter> report;
   if (reports) {
@@ -232,7 +232,7 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
     report.emplace(first.inputs);
   }
   auto metric_set = std::make_shared<const train::MetricSet>(
-      registries.metrics, with_metrics(recipe.metric, metrics), first.inputs.metric_task());
+      recipe.registries->metrics, with_metrics(recipe.metric, metrics), first.inputs.metric_task());
   const auto evaluation =
       train::evaluate_ensemble(move_to(device, runs), *part.samples,
                                {.loader = data::evaluation_loader(recipe.data, hardware.cores),

@@ -105,11 +105,11 @@ ExitCode predict_set(TrainedRun& run, const Request& request, const data::ImageS
 }
 
 // A part of the run's data; its classes are not asked for.
-ExitCode predict_part(const Registries& registries, TrainedRun& run, const Request& request,
-                      data::Part part) {
+ExitCode predict_part(TrainedRun& run, const Request& request, data::Part part) {
   const data::DataConfig& config = run.recipe.recipe.data;
   const int cores = read_hardware().cores;
-  const auto parts = registries.readers.build(config.reader, data::read_context(config, cores));
+  const auto parts =
+      run.recipe.recipe.registries->readers.build(config.reader, data::read_context(config, cores));
   const data::ImageSet* images = part == data::Part::kTrain  ? parts->train_images.get()
                                  : part == data::Part::kTest ? parts->test_images.get()
                                                              : parts->validation_images.get();
@@ -121,7 +121,7 @@ ExitCode predict_part(const Registries& registries, TrainedRun& run, const Reque
   return predict_set(run, request, *images);
 }
 
-ExitCode predict_images(const Registries& registries, TrainedRun& run, const Request& request) {
+ExitCode predict_images(TrainedRun& run, const Request& request) {
   if (request.files.empty() == request.data.empty()) {
     throw UsageError(
         "which images? For example: gallop predict RUN photo.jpg, or a folder of images or a part "
@@ -132,7 +132,7 @@ ExitCode predict_images(const Registries& registries, TrainedRun& run, const Req
     return predict_set(run, request, data::FileImages(request.files, orient));
   }
   if (const auto part = data::part_of_word(request.data)) {
-    return predict_part(registries, run, request, *part);
+    return predict_part(run, request, *part);
   }
   return predict_set(run, request, data::FileImages(data::image_files_in(request.data), orient));
 }
@@ -265,7 +265,7 @@ ExitCode run_predict(const CommandContext& command, const std::vector<std::strin
     predict_text(run, request);
     return ExitCode::kDone;
   }
-  return predict_images(registries, run, request);
+  return predict_images(run, request);
 }
 
 }  // namespace gallop::app
