@@ -13,12 +13,20 @@ foreach(module IN LISTS GALLOP_MODULES)
 endforeach()
 set_target_properties(gallop_fmt PROPERTIES EXPORT_NAME fmt)
 
+# gallop::plugin, what plug-ins link: headers and options. The modules are those of the program that loads them.
+add_library(gallop_plugin INTERFACE)
+target_include_directories(gallop_plugin INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(gallop_plugin INTERFACE cxx_std_20)
+target_link_libraries(gallop_plugin INTERFACE gallop_torch)
+set_target_properties(gallop_plugin PROPERTIES EXPORT_NAME plugin)
+
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gallop)
-install(TARGETS gallop_library gallop_fmt ${GALLOP_MODULES} EXPORT gallop
+install(TARGETS gallop_library gallop_plugin gallop_fmt ${GALLOP_MODULES} EXPORT gallop
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT gallop NAMESPACE gallop:: FILE gallop-targets.cmake DESTINATION ${package_dir})
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/gallop DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
         FILES_MATCHING PATTERN "*.h")
+install(FILES ${PROJECT_BINARY_DIR}/include/gallop/app/plugin_abi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gallop/app)
 
 # The front finds the full program by this place, and that finds LibTorch where the build found it.
 if(TARGET gallop)
@@ -28,6 +36,7 @@ if(TARGET gallop)
 endif()
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
+list(TRANSFORM GALLOP_MODULES REPLACE "^gallop_" "gallop::" OUTPUT_VARIABLE GALLOP_LIBRARIES)
 configure_package_config_file(
   ${PROJECT_SOURCE_DIR}/cmake/gallop-config.cmake.in ${PROJECT_BINARY_DIR}/gallop-config.cmake
   INSTALL_DESTINATION ${package_dir} NO_SET_AND_CHECK_MACRO)
@@ -35,5 +44,5 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/gallop-config-version.cma
                                  COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/gallop-config.cmake
               ${PROJECT_BINARY_DIR}/gallop-config-version.cmake
-              ${PROJECT_SOURCE_DIR}/cmake/ImportTorch.cmake
+              ${PROJECT_SOURCE_DIR}/cmake/ImportTorch.cmake ${PROJECT_SOURCE_DIR}/cmake/Plugins.cmake
         DESTINATION ${package_dir})

@@ -123,10 +123,11 @@ ExitCode run_batch_trial(const Registries& registries, const BatchTrial& trial,
       tell_no_memory(fmt::format("more than {}", format_bytes(trial.limit_bytes)));
     });
   }
+  const auto components = resolved.recipe.registries;
   Json result;
   try {
     const auto full = train::run_in_memory([&] {
-      PreparedRecipe prepared(registries, std::move(resolved), trial.runs, context.collectives());
+      PreparedRecipe prepared(*components, std::move(resolved), trial.runs, context.collectives());
       result = result_of(trial, prepared, context, stop);
     });
     if (full) tell_no_memory(*full);

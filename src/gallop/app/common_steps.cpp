@@ -43,8 +43,9 @@ bool is_known(const Recipe& recipe) {
   using Unit = train::Interval::Unit;
   const train::TrainConfig& train = recipe.train;
   const auto is_swa = [](const config::Component& wrapper) { return wrapper.name() == "swa"; };
-  return !train.early_stopping.restore_best && train.spikes.action != "rewind" &&
-         !train.snapshots && train.distill.teacher.empty() &&
+  // Of a plug-in's components nobody knows whether they are the same in both.
+  return recipe.plugins.empty() && !train.early_stopping.restore_best &&
+         train.spikes.action != "rewind" && !train.snapshots && train.distill.teacher.empty() &&
          train::Interval::parse(train.evaluate_every).unit != Unit::kSeconds &&
          std::none_of(recipe.wrappers.items.begin(), recipe.wrappers.items.end(), is_swa);
 }

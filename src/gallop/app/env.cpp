@@ -29,13 +29,15 @@ void show_machine(bool json) {
   for (const auto& [name, value] : report) fmt::print("{:<18} {}\n", name, value);
 }
 
-void show_data(const Registries& registries, const ResolvedRecipe& recipe, bool json) {
+void show_data(const ResolvedRecipe& recipe, bool json) {
   const int cores = read_hardware().cores;
-  const data::DataReport report = read_data(registries, recipe.recipe)->inspect(cores);
+  const data::DataReport report =
+      read_data(*recipe.recipe.registries, recipe.recipe)->inspect(cores);
   std::fputs((json ? data::to_json(report) + "\n" : data::to_text(report)).c_str(), stdout);
 }
 
-void show_model(const Registries& registries, const ResolvedRecipe& recipe, bool json) {
+void show_model(const ResolvedRecipe& recipe, bool json) {
+  const Registries& registries = *recipe.recipe.registries;
   const auto data = open_data(registries, recipe.recipe);
   const model::Task task = model_task(data->signature, registries.tasks);
   const auto model = build_model(registries, recipe, task, model::InitialWeights(1));
@@ -62,10 +64,9 @@ ExitCode run_env(const CommandContext& command, const std::vector<std::string>& 
   if (!parse_arguments(parser, rest)) return ExitCode::kDone;
 
   const Registries& registries = command.registries();
-  if (!data_recipe.empty())
-    show_data(registries, load_recipe(registries, data_recipe, overrides), json);
+  if (!data_recipe.empty()) show_data(load_recipe(registries, data_recipe, overrides), json);
   if (!model_recipe.empty()) {
-    show_model(registries, load_recipe(registries, model_recipe, overrides), json);
+    show_model(load_recipe(registries, model_recipe, overrides), json);
   }
   if (data_recipe.empty() && model_recipe.empty()) show_machine(json);
   return ExitCode::kDone;

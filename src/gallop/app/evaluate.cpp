@@ -227,7 +227,8 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
   const Recipe& recipe = first.recipe.recipe;
   set_compute_threads(recipe, hardware);
   const c10::Device device = choose_device(recipe.train.device).device;
-  const auto data = open_data_for(registries, recipe, first.inputs);
+  const Registries& own = *recipe.registries;
+  const auto data = open_data_for(own, recipe, first.inputs);
   const Part part = choose_part(*data, wanted_part);
   std::optional<ClassReporter> report;
   if (reports) {
@@ -235,21 +236,21 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
     report.emplace(first.inputs);
   }
   auto metric_set = std::make_shared<const train::MetricSet>(
-      registries.metrics,
-      with_metrics(metrics_for(recipe.metric, registries.tasks.find(first.inputs.task)), metrics),
-      metric_task(first.inputs, registries.tasks));
+      own.metrics,
+      with_metrics(metrics_for(recipe.metric, own.tasks.find(first.inputs.task)), metrics),
+      metric_task(first.inputs, own.tasks));
   const auto evaluation = train::evaluate_ensemble(
       move_to(device, runs), *part.samples,
       {.loader = data::evaluation_loader(recipe.data, hardware.cores),
        .device = device,
-       .views = train::test_views(recipe.evaluate, model_task(first.inputs, registries.tasks)),
+       .views = train::test_views(recipe.evaluate, model_task(first.inputs, own.tasks)),
        .see =
            [&](const data::Batch& batch, const at::Tensor& logits) {
              if (report) report->add(batch, logits);
            },
        .metrics = std::move(metric_set),
-       .loss = train::evaluation_loss(
-           build_loss(registries, recipe, first.inputs, *part.samples, device), recipe.loss)},
+       .loss = train::evaluation_loss(build_loss(own, recipe, first.inputs, *part.samples, device),
+                                      recipe.loss)},
       stop);
   if (!evaluation) return ExitCode::kStopped;
   if (report) report->write(first.folder, first.step(), part.name);

@@ -18,7 +18,9 @@ void print_option(const config::FieldHelp& line) {
 
 void print_member(const std::string& section, const config::Catalog& catalog,
                   const config::Catalog::Member& member) {
-  fmt::print("{}: {}  {}\n", section, member.name, member.help);
+  const bool is_ours = member.origin == "Gallop";
+  fmt::print("{}: {}  {}{}\n", section, member.name, member.help,
+             is_ours ? "" : fmt::format(" (by {})", member.origin));
   for (const auto& line : options_of(section, catalog, member)) print_option(line);
 }
 

@@ -119,9 +119,10 @@ ExitCode run_find_lr(const CommandContext& command, const std::vector<std::strin
 
   const Registries& registries = command.registries();
   const DistributedContext context = DistributedContext::join();
-  PreparedRecipe prepared(
-      registries, load_recipe(registries, context.collectives(), parsed.recipe, parsed.overrides),
-      "runs", context.collectives());
+  ResolvedRecipe resolved =
+      load_recipe(registries, context.collectives(), parsed.recipe, parsed.overrides);
+  const auto components = resolved.recipe.registries;
+  PreparedRecipe prepared(*components, std::move(resolved), "runs", context.collectives());
   if (!parsed.json && context.is_first()) {
     fmt::print("{}: {}{}; {} rates from {:g} to {:g}\n", prepared.resolved().name,
                prepared.describe_training(),

@@ -130,7 +130,9 @@ ExitCode run_graph(const CommandContext& command, const std::vector<std::string>
   compile::check_stage(parsed.stage());
 
   const Registries& registries = command.registries();
-  PreparedRecipe prepared(registries, load_recipe(registries, parsed.recipe, parsed.overrides));
+  ResolvedRecipe resolved = load_recipe(registries, parsed.recipe, parsed.overrides);
+  const auto components = resolved.recipe.registries;
+  PreparedRecipe prepared(*components, std::move(resolved));
   const data::Batch batch = prepared.first_batch(prepared.recipe().data.batch_size);
   prepared.model().set_training(true);
   train::TrainStep step(prepared.model(), prepared.optimizer(), prepared.step_config());

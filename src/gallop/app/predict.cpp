@@ -69,7 +69,7 @@ ExitCode run_predict(const CommandContext& command, const std::vector<std::strin
   TrainedRun run = open_trained_run(registries, runs, run_name, checkpoint, {});
   run.model->set_training(false);
   require_fitting_options(parser, run);
-  if (!run.inputs.is_text()) return predict_samples(registries, run, request);
+  if (!run.inputs.is_text()) return predict_samples(run, request);
   predict_text(run, request);
   return ExitCode::kDone;
 }

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "gallop/app/registries.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/error.h"
 
@@ -25,8 +24,7 @@ struct PredictRequest {
 
 /// Predicts files or a split of the run's data, one sample after the other, so that a broken one
 /// costs no other its answer. kData where one was broken.
-ExitCode predict_samples(const Registries& registries, TrainedRun& run,
-                         const PredictRequest& request);
+ExitCode predict_samples(TrainedRun& run, const PredictRequest& request);
 
 /// Continues a text, or fills in the masked tokens of one.
 void predict_text(TrainedRun& run, const PredictRequest& request);

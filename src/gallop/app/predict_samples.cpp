@@ -149,9 +149,8 @@ class Printer {
   const PredictRequest& request_;
 };
 
-ExitCode predict_all(const Registries& registries, TrainedRun& run, const PredictRequest& request,
-                     const data::Samples& samples) {
-  const Printer printer(run, registries.tasks.find(run.inputs.task), request);
+ExitCode predict_all(TrainedRun& run, const PredictRequest& request, const data::Samples& samples) {
+  const Printer printer(run, run.recipe.recipe.registries->tasks.find(run.inputs.task), request);
   data::Loader loader(samples, {.batch = 1, .threads = 1, .shuffle = false}, {});
   ExitCode result = ExitCode::kDone;
   for (int64_t i = 0; i < samples.size(); ++i) {
@@ -169,28 +168,26 @@ ExitCode predict_all(const Registries& registries, TrainedRun& run, const Predic
   return result;
 }
 
-ExitCode predict_images(const Registries& registries, TrainedRun& run,
-                        const PredictRequest& request, const std::vector<std::string>& files) {
+ExitCode predict_images(TrainedRun& run, const PredictRequest& request,
+                        const std::vector<std::string>& files) {
   const bool orient = run.recipe.recipe.data.exif_orientation == "apply";
   const data::FileImages images(files, orient);
-  return predict_all(registries, run, request,
-                     data::ImageSamples(images, data::pipeline_of(run.inputs), {}));
+  return predict_all(run, request, data::ImageSamples(images, data::pipeline_of(run.inputs), {}));
 }
 
-ExitCode predict_tables(const Registries& registries, TrainedRun& run,
-                        const PredictRequest& request) {
+ExitCode predict_tables(TrainedRun& run, const PredictRequest& request) {
   ExitCode result = ExitCode::kDone;
   for (const std::string& file : request.files) {
     const auto rows = data::table_rows(file, run.inputs);
-    result = std::max(result, predict_all(registries, run, request, *rows));
+    result = std::max(result, predict_all(run, request, *rows));
   }
   return result;
 }
 
 // A split of the run's data; its targets are not asked for.
-ExitCode predict_split(const Registries& registries, TrainedRun& run, const PredictRequest& request,
-                       data::Part part) {
+ExitCode predict_split(TrainedRun& run, const PredictRequest& request, data::Part part) {
   const Recipe& recipe = run.recipe.recipe;
+  const Registries& registries = *recipe.registries;
   const auto data = run.inputs.is_images() ? read_data(registries, recipe)
                                            : open_data_for(registries, recipe, run.inputs);
   const data::Samples* const samples = data->samples_for(part, run.inputs);
@@ -198,13 +195,12 @@ ExitCode predict_split(const Registries& registries, TrainedRun& run, const Pred
     throw UsageError(fmt::format("--data {}: the data of {} have no {} part", request.data,
                                  run.folder.string(), data::kPartNames[static_cast<size_t>(part)]));
   }
-  return predict_all(registries, run, request, *samples);
+  return predict_all(run, request, *samples);
 }
 
 }  // namespace
 
-ExitCode predict_samples(const Registries& registries, TrainedRun& run,
-                         const PredictRequest& request) {
+ExitCode predict_samples(TrainedRun& run, const PredictRequest& request) {
   const bool is_images = run.inputs.is_images();
   if (request.files.empty() == request.data.empty()) {
     throw UsageError(
@@ -216,17 +212,16 @@ ExitCode predict_samples(const Registries& registries, TrainedRun& run,
   }
   if (!request.data.empty()) {
     if (const auto part = data::part_of_word(request.data)) {
-      return predict_split(registries, run, request, *part);
+      return predict_split(run, request, *part);
     }
-    if (is_images)
-      return predict_images(registries, run, request, data::image_files_in(request.data));
+    if (is_images) return predict_images(run, request, data::image_files_in(request.data));
     throw UsageError(
         fmt::format("--data is '{}', and must be train, validation or test for a table; name CSV "
                     "files without --data",
                     printable(request.data)));
   }
-  if (is_images) return predict_images(registries, run, request, request.files);
-  return predict_tables(registries, run, request);
+  if (is_images) return predict_images(run, request, request.files);
+  return predict_tables(run, request);
 }
 
 }  // namespace gallop::app

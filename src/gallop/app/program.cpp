@@ -31,6 +31,7 @@ std::string help() {
          "  gallop train fashion-mnist     train a small network (recipe by name)\n"
          "  gallop recipes                 the recipes that come with Gallop\n"
          "  gallop COMMAND --help          what a command does, with an example\n\n"
+         "Every command takes --plugin FILE: a library with further models, losses and so on.\n"
          "Exit codes: 0 done, 1 a bug in Gallop, 2 wrong use, 3 bad data, 4 device trouble,\n"
          "5 stopped but resumable.\n";
 }
@@ -45,9 +46,8 @@ ExitCode once_written(ExitCode code) {
 
 }  // namespace
 
-ExitCode run_program(int argc, char** argv, const CommandContext& context) {
+ExitCode run_program(const std::vector<std::string>& arguments, const CommandContext& context) {
   open_closed_streams();
-  const std::vector<std::string> arguments(argv + 1, argv + argc);
   if (arguments.empty()) {
     std::fputs(help().c_str(), stderr);
     return ExitCode::kUsage;

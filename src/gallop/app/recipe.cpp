@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/built_in_recipes.h"
+#include "gallop/app/plugins.h"
 #include "gallop/base/file.h"
 #include "gallop/base/input.h"
 #include "gallop/base/text.h"
@@ -17,16 +18,17 @@
 
 namespace gallop::app {
 
-Recipe::Recipe(const Registries& registries)
-    : data(registries.data_modules, registries.augmentations, registries.batch_transforms),
-      model(registries.models, "resnet"),
-      optimizer(registries.optimizers, "sgd"),
-      wrappers(registries.wrappers),
-      schedule(registries.schedules, "constant"),
-      schedules(registries.schedules),
-      loss(registries.losses, "cross-entropy"),
-      metric(registries.metrics),
-      strategy(registries.strategies, "ddp") {}
+Recipe::Recipe(std::shared_ptr<const Registries> all)
+    : registries(std::move(all)),
+      data(registries->data_modules, registries->augmentations, registries->batch_transforms),
+      model(registries->models, "resnet"),
+      optimizer(registries->optimizers, "sgd"),
+      wrappers(registries->wrappers),
+      schedule(registries->schedules, "constant"),
+      schedules(registries->schedules),
+      loss(registries->losses, "cross-entropy"),
+      metric(registries->metrics),
+      strategy(registries->strategies, "ddp") {}
 
 namespace {
 
@@ -104,24 +106,91 @@ bool is_empty(const config::Node& node) {
                      [](const config::Node::Entry& entry) { return is_empty(entry.value); });
 }
 
-void apply(const std::vector<Override>& overrides, ResolvedRecipe& resolved,
-           config::Problems& problems) {
+void apply(const std::vector<Override>& overrides, config::Node& written,
+           std::vector<config::OldName>& old_names, config::Problems& problems) {
   for (const Override& one : overrides) {
-    config::apply_override(resolved.written, one.path,
-                           config::parse_override_value(one.value, one.path), problems);
+    config::apply_override(written, one.path, config::parse_override_value(one.value, one.path),
+                           problems);
     if (one.old_path.empty()) continue;
-    resolved.old_names.push_back(
-        {{.source = config::Origin::Source::kCommandLine}, one.old_path, one.path});
+    old_names.push_back({{.source = config::Origin::Source::kCommandLine}, one.old_path, one.path});
     const auto has_current_name = [&](const Override& other) {
       return other.path == one.path && other.old_path.empty();
     };
     if (std::any_of(overrides.begin(), overrides.end(), has_current_name)) {
-      config::add_has_both(resolved.old_names.back(), problems);
+      config::add_has_both(old_names.back(), problems);
     }
   }
   // Values may be maps, whose keys are names as well.
-  auto within = config::rename_old_options(resolved.written, problems);
-  resolved.old_names.insert(resolved.old_names.end(), within.begin(), within.end());
+  auto within = config::rename_old_options(written, problems);
+  old_names.insert(old_names.end(), within.begin(), within.end());
+}
+
+struct PluginsOption {
+  std::vector<std::string>& files;
+};
+
+void visit(config::Visitor& visitor, PluginsOption& option) {
+  visitor.field({.name = "plugins", .help = "libraries with further components to choose from"},
+                option.files);
+}
+
+// The files that are written; their list is checked.
+std::vector<std::string> plugin_files(const config::Node& written) {
+  std::vector<std::string> files;
+  const config::Node* const list = written.find("plugins");
+  if (list == nullptr) return files;
+  config::Node alone;
+  alone.at_or_add("plugins", list->origin) = *list;
+  PluginsOption option{files};
+  config::Problems problems;
+  config::read_fields(
+      alone, [&](config::Visitor& visitor) { visit(visitor, option); }, problems);
+  problems.throw_if_any();
+  return files;
+}
+
+fs::path absolute_plugin(const config::Node& item) {
+  const bool is_of_file = item.origin.source == config::Origin::Source::kFile;
+  const fs::path folder = is_of_file ? fs::path(item.origin.file).parent_path() : fs::path();
+  return fs::absolute(folder / item.scalar).lexically_normal();
+}
+
+// The components of the program, and of the plug-ins that are written, whose paths are made
+// absolute there.
+std::shared_ptr<const Registries> load_plugins(const Registries& registries, config::Node& written,
+                                               PluginUse use) {
+  std::shared_ptr<const Registries> unowned(std::shared_ptr<void>(), &registries);
+  if (plugin_files(written).empty()) return unowned;
+  std::shared_ptr<Registries> all;
+  config::Problems problems;
+  for (config::Node& item : written.find("plugins")->items) {
+    const fs::path file = absolute_plugin(item);
+    item = config::Node::make_scalar(file.string(), item.origin);
+    if (has_plugin(registries, file)) continue;
+    try {
+      if (use == PluginUse::kRefuse) throw UsageError(file.string() + " is not loaded");
+      if (!all) all = std::make_shared<Registries>(registries);
+      load_plugin(file, *all);
+    } catch (const UsageError& error) {
+      problems.add(item.origin, "plugins", error.what());
+    }
+  }
+  problems.throw_if_any();
+  return all ? all : unowned;
+}
+
+// Those of the command line become the recipe's, so that its run can be resumed without them.
+void add_plugins(const Registries& registries, config::Node& written) {
+  const config::Origin origin{.source = config::Origin::Source::kCommandLine};
+  for (const Plugin& one : registries.plugins) {
+    config::Node& list = written.at_or_add("plugins", origin);
+    const bool is_there =
+        std::any_of(list.items.begin(), list.items.end(),
+                    [&](const config::Node& item) { return one.is_of(item.scalar); });
+    if (is_there) continue;
+    list.kind = config::Node::Kind::kList;
+    list.items.push_back(config::Node::make_scalar(one.file.string(), origin));
+  }
 }
 
 bool is_path(const std::string& text) {
@@ -169,6 +238,8 @@ void visit(config::Visitor& visitor, Recipe& recipe) {
   ParallelSection parallel{recipe.strategy, recipe.limits};
   visitor.section({.name = "parallel", .help = ""}, parallel);
   visitor.section({.name = "track", .help = ""}, recipe.track);
+  PluginsOption plugins{recipe.plugins};
+  visit(visitor, plugins);
 }
 
 bool ResolvedRecipe::is_auto(const std::string& section, const std::string& option) const {
@@ -200,10 +271,10 @@ std::string ResolvedRecipe::to_yaml(bool show_origins) {
 }
 
 ResolvedRecipe parse_recipe(const Registries& registries, const std::string& yaml,
-                            const std::string& file_name, const std::vector<Override>& overrides) {
-  ResolvedRecipe resolved{Recipe(registries), fs::path(file_name).stem().string(),
-                          config::parse_yaml(yaml, file_name)};
-  if (is_empty(resolved.written)) {
+                            const std::string& file_name, const std::vector<Override>& overrides,
+                            PluginUse use) {
+  config::Node written = config::parse_yaml(yaml, file_name);
+  if (is_empty(written)) {
     throw UsageError(fmt::format(
         "{}: the recipe is empty; it must say at least what to train on and what to train, as in "
         "'data: {{name: folder, path: pictures}}' and 'model: {{name: resnet}}'; 'gallop recipes' "
@@ -211,8 +282,13 @@ ResolvedRecipe parse_recipe(const Registries& registries, const std::string& yam
         printable(file_name)));
   }
   config::Problems problems;
-  resolved.old_names = config::rename_old_options(resolved.written, problems);
-  apply(overrides, resolved, problems);
+  std::vector<config::OldName> old_names = config::rename_old_options(written, problems);
+  apply(overrides, written, old_names, problems);
+  // What the other options may be depends on them.
+  auto all = load_plugins(registries, written, use);
+  add_plugins(*all, written);
+  ResolvedRecipe resolved{Recipe(std::move(all)), fs::path(file_name).stem().string(),
+                          std::move(written), std::move(old_names)};
   read(resolved, problems);
   train::check(resolved.recipe.train);
   train::check(resolved.recipe.evaluate);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -33,8 +34,11 @@ struct TrackConfig {
 
 /// Everything that decides a run, as written in a recipe.
 struct Recipe {
-  explicit Recipe(const Registries& registries);
+  explicit Recipe(std::shared_ptr<const Registries> all);
 
+  /// What its components are of: those of the program, and of the plug-ins.
+  std::shared_ptr<const Registries> registries;
+  std::vector<std::string> plugins;  ///< Files, by absolute paths.
   data::DataConfig data;
   config::Component model;
   config::Component optimizer;
@@ -79,7 +83,8 @@ struct ResolvedRecipe {
 void warn_of_old_names(const ResolvedRecipe& resolved);
 
 /// Reads a recipe by name (from those that come with Gallop) or by path, applies overrides, and
-/// warns of deprecated names. Throws UsageError with every mistake.
+/// warns of deprecated names. Its components are those of `registries`, which must outlive it, and
+/// of the plug-ins that it names. Throws UsageError with every mistake.
 ResolvedRecipe load_recipe(const Registries& registries, const std::string& name_or_path,
                            const std::vector<Override>& overrides);
 
@@ -97,8 +102,14 @@ ResolvedRecipe read_recipe(const Registries& registries, parallel::Collectives* 
 std::string to_text(ResolvedRecipe& resolved);
 ResolvedRecipe from_text(const Registries& registries, const std::string& text);
 
-/// The same for YAML text; `file_name` stands in messages.
+/// Whether the plug-ins that a recipe names are loaded, or it is refused where it names others than
+/// `registries` have.
+enum class PluginUse { kLoad, kRefuse };
+
+/// The same for YAML text; `file_name` stands in messages, and paths of plug-ins are relative to
+/// its folder.
 ResolvedRecipe parse_recipe(const Registries& registries, const std::string& yaml,
-                            const std::string& file_name, const std::vector<Override>& overrides);
+                            const std::string& file_name, const std::vector<Override>& overrides,
+                            PluginUse use = PluginUse::kLoad);
 
 }  // namespace gallop::app

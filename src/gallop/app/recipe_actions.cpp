@@ -13,7 +13,7 @@ void draw_schedule(const CommandContext& command, const std::string& recipe,
                    const std::vector<Override>& overrides, const std::string& svg) {
   const Registries& registries = command.registries();
   const ResolvedRecipe resolved = load_recipe(registries, recipe, overrides);
-  auto plots = schedule_plots(registries, resolved);
+  auto plots = schedule_plots(*resolved.recipe.registries, resolved);
   plots.front().title = resolved.name + ": " + plots.front().title;
   for (const plot::XyPlot& each : plots) print_plot(each);
   if (!svg.empty()) write_output(svg, plot::to_svg(plots));

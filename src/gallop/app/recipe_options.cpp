@@ -1,6 +1,7 @@
 #include "gallop/app/recipe_options.h"
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -51,7 +52,7 @@ std::vector<config::FieldHelp> common_options(const Registries& registries) {
       }
     }
   }
-  Recipe recipe(registries);
+  Recipe recipe(std::shared_ptr<const Registries>(std::shared_ptr<void>(), &registries));
   auto lines =
       config::describe_fields([&](config::Visitor& visitor) { visit(visitor, recipe); }, "");
   std::erase_if(lines, [&](const auto& line) { return of_members.contains(line.key); });

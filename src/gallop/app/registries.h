@@ -1,5 +1,9 @@
 #pragma once
 
+#include <filesystem>
+#include <string>
+#include <vector>
+
 #include "gallop/data/augment.h"
 #include "gallop/data/batch_transform.h"
 #include "gallop/data/data_module.h"
@@ -15,9 +19,23 @@
 
 namespace gallop {
 
+/// A plug-in whose components are registered.
+struct Plugin {
+  std::filesystem::path file;  ///< As it was named, but absolute.
+  std::filesystem::path path;  ///< The same without symbolic links.
+  std::string name;
+
+  /// Whether it is this file, by whatever path.
+  bool is_of(const std::filesystem::path& other) const;
+};
+
 /// All components that recipes and sweeps can choose by name, at first those that come with
-/// Gallop. A value that is passed to whoever chooses; outlives all that is chosen from it.
+/// Gallop. A value that is passed to whoever chooses; outlives all that is chosen from it. A copy
+/// has the same components, and may get others.
 struct Registries {
+  /// What is added then is told to be "by the program".
+  Registries();
+
   data::DataModuleRegistry data_modules = data::built_in_data_modules();
   data::AugmentationRegistry augmentations = data::built_in_augmentations();
   data::BatchTransformRegistry batch_transforms = data::built_in_batch_transforms();
@@ -30,6 +48,10 @@ struct Registries {
   train::MetricRegistry metrics = train::built_in_metrics();
   train::TaskTable tasks = train::built_in_tasks();
   tune::TuneRegistries tune{};
+  std::vector<Plugin> plugins{};  ///< In the order in which they were loaded.
+
+  /// Who registers what is added from now on, for messages.
+  void set_origin(const std::string& origin);
 };
 
 }  // namespace gallop

@@ -102,6 +102,7 @@ N* find_section(N& root, const std::string& section) {
 
 const std::vector<ResumeRule>& resume_rules() {
   static const std::vector<ResumeRule> rules = {
+      {"plugins", true, "the same components in other files"},
       {"data.path", true, "the data have moved; their files are compared"},
       {"data.batch_size", true, "the position in the data is kept in samples"},
       {"data.eval_batch", true, ""},

@@ -50,7 +50,7 @@ std::optional<Recipe> recipe_of(const Registries& registries, const fs::path& fo
   try {
     if (!track::RunFolder::is_run(folder) || fs::exists(folder / kForeign)) return {};
     return parse_recipe(registries, track::RunFolder::read_recipe(folder),
-                        (folder / "recipe.yaml").string(), {})
+                        (folder / "recipe.yaml").string(), {}, PluginUse::kRefuse)
         .recipe;
   } catch (const Error&) {
     return {};  // Of another version, or being made.

@@ -10,6 +10,7 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/launched_training.h"
+#include "gallop/app/plugins.h"
 #include "gallop/app/programs.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/slurm_job.h"
@@ -52,7 +53,8 @@ void take_training(const Registries& registries, const TrainArguments& train,
   if (train.show_config) throw UsageError("--show-config trains nothing: leave out launch --slurm");
   std::string name = train.place.name;
   job.program = program_path().string();
-  job.arguments = {"train"};
+  job.arguments = plugin_args(registries);
+  job.arguments.emplace_back("train");
   if (train.recipe.empty()) {
     name = track::RunFolder::find(train.place.runs, train.resume).filename().string();
   } else {

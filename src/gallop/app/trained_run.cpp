@@ -108,7 +108,8 @@ TrainedRun open_trained_run(const Registries& registries, const std::string& run
                  .inputs = read_inputs(folder),
                  .model = nullptr,
                  .checkpoint = info_of(found)};
-  run.model = build_model(registries, run.recipe, model_task(run.inputs, registries.tasks),
+  run.model = build_model(*run.recipe.recipe.registries, run.recipe,
+                          model_task(run.inputs, run.recipe.recipe.registries->tasks),
                           model::InitialWeights(0));
   NamedTensors tensors = run.model->parameters();
   for (const auto& buffer : run.model->buffers()) tensors.push_back(buffer);

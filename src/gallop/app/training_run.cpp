@@ -238,8 +238,8 @@ class PreparedRun final : public TrainingRun {
       for (const std::string& line : data().notes) log->noted("data: " + line);
       if (!changed_options_.empty()) log->noted("options changed: " + changed_options_);
       if (!changed_data_.empty()) log->noted("data changed: " + changed_data_);
-      identity.emplace(
-          path_, identity_question(data().files, path_.parent_path(), newest ? newest->step : 0));
+      identity.emplace(path_, identity_question(data().files, path_.parent_path(),
+                                                newest ? newest->step : 0, recipe().plugins));
       if (mlflow_) pusher.emplace(path_, *mlflow_);
       console = make_console(style, labels());
       observers.insert(observers.end(), {&*log, console.get()});
@@ -525,8 +525,9 @@ std::unique_ptr<TrainingRun> prepare_run(const Registries& registries, const Run
     batch = resolve_batch(resolved, find);
     if (!batch) return nullptr;
   }
+  const auto components = resolved.recipe.registries;
   auto run = std::make_unique<PreparedRun>(
-      registries, std::move(resolved), place, context,
+      *components, std::move(resolved), place, context,
       plan_of_first.at("trainer").get<std::map<std::string, std::string>>());
   const bool resumes = plan_of_first.at("resumes").get<bool>();
   context.run_on_rank0([&] {

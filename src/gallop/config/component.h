@@ -36,6 +36,7 @@ class Catalog {
     std::string name;
     std::string help;  ///< One line.
     std::unique_ptr<Options> (*make_options)(const Catalog& catalog);
+    std::string origin{};  ///< Who has registered it, "the plug-in /home/me/libmine.so".
   };
 
   virtual ~Catalog() = default;
@@ -98,16 +99,20 @@ class Registry : public Catalog {
   template <typename C>
   Registry& add(const char* name, const char* help,
                 std::unique_ptr<T> (*function)(const C&, Args...)) {
-    if (find(name) != nullptr) {
-      throw UsageError(std::string(family_) + " '" + name + "' is registered twice");
+    if (const Member* const other = find(name)) {
+      throw UsageError(std::string(family_) + " '" + name + "' is registered twice: by " +
+                       other->origin + " and by " + origin_ + "; one of them needs another name");
     }
-    members_.push_back({name, help, make_options<C>});
+    members_.push_back({name, help, make_options<C>, origin_});
     builders_.push_back([function](const Options& options, Args... args) {
       return function(dynamic_cast<const OptionsOf<C>&>(options).config,
                       std::forward<Args>(args)...);
     });
     return *this;
   }
+
+  /// Who registers what is added from now on.
+  void set_origin(const std::string& origin) { origin_ = origin; }
 
   /// Builds the chosen member.
   std::unique_ptr<T> build(const Component& component, Args... args) const {
@@ -130,6 +135,7 @@ class Registry : public Catalog {
   }
 
   const char* family_;
+  std::string origin_ = "Gallop";
   std::vector<Member> members_;
   std::vector<std::function<std::unique_ptr<T>(const Options&, Args...)>> builders_;
 };

@@ -36,8 +36,32 @@ std::string patch_name(const std::string& patch) {
   return patch.empty() ? "" : "code-" + xxh3_128(patch).substr(0, kNameDigits) + ".patch";
 }
 
+Json to_json(const std::vector<DataIdentity>& all) {
+  Json json = Json::array();
+  for (const DataIdentity& data : all) {
+    json.push_back({{"path", data.path},
+                    {"files", data.files},
+                    {"bytes", data.bytes},
+                    {"xxh3_128", data.checksum}});
+  }
+  return json;
+}
+
+std::vector<DataIdentity> data_from_json(const Json& json) {
+  std::vector<DataIdentity> all;
+  for (const Json& stored : json) {
+    DataIdentity& data = all.emplace_back();
+    stored.at("path").get_to(data.path);
+    stored.at("files").get_to(data.files);
+    stored.at("bytes").get_to(data.bytes);
+    stored.at("xxh3_128").get_to(data.checksum);
+  }
+  return all;
+}
+
 Json to_json(const Identity& identity) {
   Json json{{"step", identity.step}, {"version", identity.version}, {"program", identity.program}};
+  if (!identity.plugins.empty()) json["plugins"] = to_json(identity.plugins);
   if (identity.code) {
     const CodeState& code = *identity.code;
     json["code"] = {{"folder", code.folder},           {"commit", code.commit},
@@ -45,13 +69,7 @@ Json to_json(const Identity& identity) {
                     {"patch", patch_name(code.patch)}, {"patch_bytes", code.patch_bytes},
                     {"left_out", code.left_out}};
   }
-  json["data"] = Json::array();
-  for (const DataIdentity& data : identity.data) {
-    json["data"].push_back({{"path", data.path},
-                            {"files", data.files},
-                            {"bytes", data.bytes},
-                            {"xxh3_128", data.checksum}});
-  }
+  json["data"] = to_json(identity.data);
   return json;
 }
 
@@ -73,13 +91,8 @@ Identity from_json(const Json& json, const fs::path& run) {
     // The name comes out of a file, and names one of the run.
     if (!patch.empty()) code.patch = read_file(run / fs::path(patch).filename());
   }
-  for (const Json& stored : json.at("data")) {
-    DataIdentity& data = identity.data.emplace_back();
-    stored.at("path").get_to(data.path);
-    stored.at("files").get_to(data.files);
-    stored.at("bytes").get_to(data.bytes);
-    stored.at("xxh3_128").get_to(data.checksum);
-  }
+  if (json.contains("plugins")) identity.plugins = data_from_json(json.at("plugins"));
+  identity.data = data_from_json(json.at("data"));
   return identity;
 }
 
@@ -108,6 +121,11 @@ Identity read_identity(const IdentityQuestion& question) {
   identity.program = program_checksum(question.cache);
   identity.code = read_code_state(question.folder);
   IdentityQuestion rest = question;
+  rest.listings.clear();
+  for (const std::string& path : question.plugins) {
+    identity.plugins.push_back(read_data_identity(path, rest));
+  }
+  rest.listings = question.listings;
   for (const std::string& path : question.data) {
     identity.data.push_back(read_data_identity(path, rest));
     rest.limits.bytes -= identity.data.back().bytes;

@@ -19,12 +19,13 @@ struct DataIdentity {
   std::string checksum;  ///< Content::checksum(); empty where there was too much to read.
 };
 
-/// What a run was made of: program, code and data, so that it can be told later whether they have
-/// changed.
+/// What a run was made of: program, plug-ins, code and data, so that it can be told later whether
+/// they have changed.
 struct Identity {
   int64_t step = 0;     ///< From which on it holds.
   std::string version;  ///< Of Gallop.
   std::string program;  ///< XXH3-128 of its file.
+  std::vector<DataIdentity> plugins{};
   std::optional<CodeState> code;
   std::vector<DataIdentity> data;
 };
@@ -35,7 +36,8 @@ struct IdentityQuestion {
   std::string version;
   fs::path folder = ".";  ///< In which the repository of the code is looked for.
   std::vector<std::string> data;
-  fs::path cache;     ///< See ContentReader.
+  std::vector<std::string> plugins{};  ///< Files.
+  fs::path cache;                      ///< See ContentReader.
   fs::path listings;  ///< Gets the listing of all that is read, CHECKSUM.txt; empty: nothing does.
   ReadLimits limits;
 };

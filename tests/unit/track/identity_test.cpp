@@ -55,6 +55,23 @@ TEST_F(Identities, AreReadAsTheyWereWritten) {
   EXPECT_EQ(parse_listing(read_file(listing), "").files[0].name, "1.jpg");
 }
 
+TEST_F(Identities, NamePlugins) {
+  const fs::path plugin = runs_.path() / "libmine.so";
+  write_file_atomically(plugin, "one");
+  IdentityQuestion with_plugin = question();
+  with_plugin.plugins = {plugin.string()};
+  add_identity(run_, read_identity(with_plugin));
+  write_file_atomically(plugin, "another");
+  add_identity(run_, read_identity(with_plugin));
+  const auto found = read_identities(run_);
+  ASSERT_EQ(found.size(), 2u);
+  ASSERT_EQ(found[0].plugins.size(), 1u);
+  EXPECT_EQ(found[0].plugins[0].path, plugin.string());
+  EXPECT_EQ(found[0].plugins[0].checksum.size(), 32u);
+  EXPECT_NE(found[0].plugins[0].checksum, found[1].plugins[0].checksum);
+  EXPECT_TRUE(read_identity(question()).plugins.empty());
+}
+
 TEST_F(Identities, AreAddedWhereSomethingHasChanged) {
   add_identity(run_, read_identity(question()));
   add_identity(run_, read_identity(question(10)));

@@ -108,6 +108,15 @@ Finding check_data(const DataIdentity& then, const track::IdentityQuestion& ques
                       format_bytes(now.bytes), differences(then, now, question.listings))};
 }
 
+Finding check_plugin(const DataIdentity& then, const track::IdentityQuestion& question) {
+  try {
+    const bool is_same = track::read_data_identity(then.path, question).checksum == then.checksum;
+    return {"plug-in", is_same, (is_same ? "the same: " : "another file now: ") + then.path};
+  } catch (const Error& error) {
+    return {"plug-in", false, error.what()};
+  }
+}
+
 Finding check_machine(const fs::path& run) {
   const Hardware now = read_hardware();
   const Hardware then = track::RunFolder::read_info(run).hardware;
@@ -148,6 +157,9 @@ std::vector<Finding> check_record(const fs::path& run) {
   if (then.code) question.folder = then.code->folder;
   const Identity now = track::read_identity(question);
   std::vector<Finding> findings{check_program(then, now), check_code(then, now.code)};
+  track::IdentityQuestion of_plugins = question;
+  of_plugins.listings.clear();
+  for (const DataIdentity& one : then.plugins) findings.push_back(check_plugin(one, of_plugins));
   for (const DataIdentity& data : then.data) findings.push_back(check_data(data, question));
   if (identities.size() > 1) {
     findings.push_back({"record", true,

@@ -27,7 +27,7 @@ RecipeMetrics::RecipeMetrics(const Registries& registries, const tune::StudySett
     return;
   }
   const ResolvedRecipe resolved = recipe_of_study(registries, settings, spec);
-  metrics_ = train::reported_metrics(registries.metrics, resolved.recipe.metric);
+  metrics_ = train::reported_metrics(resolved.recipe.registries->metrics, resolved.recipe.metric);
 }
 
 bool RecipeMetrics::is_higher_better(std::string_view name) const {

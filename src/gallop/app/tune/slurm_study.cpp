@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/app/plugins.h"
 #include "gallop/app/programs.h"
 #include "gallop/launch/slurm_script.h"
 #include "gallop/tune/tuner.h"
@@ -12,7 +13,7 @@ namespace gallop::app {
 
 namespace {
 
-std::vector<std::string> args_of(const SlurmStudy& wanted) {
+std::vector<std::string> args_of(const Registries& registries, const SlurmStudy& wanted) {
   const NewStudy& study = wanted.study;
   std::vector<std::string> args = {"tune", study.sweep_file, "--join", "--workers",
                                    std::to_string(wanted.workers)};
@@ -29,6 +30,8 @@ std::vector<std::string> args_of(const SlurmStudy& wanted) {
   const bool has_hosts = wanted.slurm.job.nodes > 1 || wanted.slurm.job.array > 1;
   add_if("--listen", wanted.listen.empty() && has_hosts ? "0.0.0.0" : wanted.listen);
   args.insert(args.end(), wanted.more_args.begin(), wanted.more_args.end());
+  const auto plugins = plugin_args(registries);
+  args.insert(args.end(), plugins.begin(), plugins.end());
   return args;
 }
 
@@ -46,7 +49,7 @@ ExitCode submit_study(const Registries& registries, SlurmStudy wanted) {
   wanted.study.may_be_led = true;
   job.program = program_path().string();
   job.is_distributed = false;
-  job.arguments = args_of(wanted);
+  job.arguments = args_of(registries, wanted);
   const std::string text = read_sweep(registries, wanted.study, sweep);
   if (job.name.empty()) job.name = job_name(sweep.settings.name);
   const std::string script = launch::slurm_script(job);

@@ -10,6 +10,7 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/distributed_context.h"
+#include "gallop/app/plugins.h"
 #include "gallop/app/print.h"
 #include "gallop/app/registries.h"
 #include "gallop/app/signals.h"
@@ -256,7 +257,7 @@ void show_best(const tune::StudyPlace& place) {
 }
 
 // What takes up the same study; its store is known by its folder.
-std::vector<std::string> args_to_resume(const Arguments& arguments) {
+std::vector<std::string> args_to_resume(const Registries& registries, const Arguments& arguments) {
   std::vector<std::string> args = {"gallop", "tune", arguments.study.sweep_file};
   const auto add_if = [&](bool is_given, const char* option, const std::string& value) {
     if (is_given) args.insert(args.end(), {option, value});
@@ -268,6 +269,8 @@ std::vector<std::string> args_to_resume(const Arguments& arguments) {
   add_if(!arguments.listen.empty(), "--listen", arguments.listen);
   for (const std::string& gpu : arguments.run.gpus) add_if(true, "--gpus", gpu);
   if (arguments.joins) args.emplace_back("--join");
+  const auto plugins = plugin_args(registries);
+  args.insert(args.end(), plugins.begin(), plugins.end());
   return args;
 }
 
@@ -300,7 +303,8 @@ ExitCode tune_sweep(const CommandContext& command, const std::vector<std::string
   const StudyEnd end = take_part(registries, arguments, world, place, sweep, stop);
   if (!end.is_done) {
     if (end.has_led) {
-      print_error("gallop: stopped; to go on: {}\n", shell_line(args_to_resume(arguments)));
+      print_error("gallop: stopped; to go on: {}\n",
+                  shell_line(args_to_resume(registries, arguments)));
     }
     return ExitCode::kStopped;
   }
