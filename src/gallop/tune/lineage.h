@@ -16,8 +16,8 @@ struct Segment {
 };
 
 /// How a trial's weights came to be: the trials from whose checkpoints it and its parents began,
-/// the first one at the front, with those of the same point as one stretch. A single run that
-/// follows it trains as the trial did. A stretch's last step is the trial's last report, or its
+/// the first one at the front, with those of the same point as one segment. A single run that
+/// follows it trains as the trial did. A segment's last step is the trial's last report, or its
 /// last_step where it has none.
 std::vector<Segment> lineage(const Study& study, int64_t trial);
 

@@ -23,7 +23,7 @@ struct WarmStart {
 /// Parameters are matched by name and value: a trial is left out which has a value that this space
 /// has not, or lacks one that it has, or whose point its constraints do not allow. Objectives and
 /// limits are matched by metric, whichever of both they were; directions may differ. Pruned trials
-/// and reports are only taken where the first objectives have the same metric. Stretches of a
+/// and reports are only taken where the first objectives have the same metric. Segments of a
 /// population's members are left out, and not counted; what asha might have promoted stays pruned.
 ///
 /// Throws UsageError where a metric of this study was none of the earlier one's.
