@@ -24,12 +24,12 @@ struct Case {
 using MakeCase = std::function<Case()>;
 
 std::vector<MakeCase> attention_cases();
-/// Of what our kernels take alone.
+/// Only the convolutions that Gallop's kernels accept.
 std::vector<MakeCase> convolution_cases();
 std::vector<MakeCase> loss_cases();
 std::vector<MakeCase> norm_cases();
 std::vector<MakeCase> pointwise_cases();
-std::vector<MakeCase> product_cases();
+std::vector<MakeCase> gemm_cases();
 std::vector<MakeCase> update_cases();
 
 inline const char* name_of(at::ScalarType type) { return type == at::kFloat ? "fp32" : "bf16"; }

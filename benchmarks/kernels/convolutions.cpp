@@ -75,7 +75,7 @@ void add_convolutions(std::vector<MakeCase>& cases, const Convolution& of) {
   }
   if (kernel::takes_conv2d_dgrad(some.dy[0], some.weight, of.size, of.size, of.window)) {
     add(
-        "-data",
+        "-dgrad",
         [=](const ConvolutionData& d) {
           kernel::conv2d_dgrad(d.dy[d.next()], d.weight, of.size, of.size, of.window);
         },
@@ -83,7 +83,7 @@ void add_convolutions(std::vector<MakeCase>& cases, const Convolution& of) {
   }
   if (kernel::takes_conv2d_wgrad(some.x[0], of.outputs, of.window)) {
     add(
-        "-weight",
+        "-wgrad",
         [=](const ConvolutionData& d) {
           const size_t i = d.next();
           kernel::conv2d_wgrad(d.dy[i], d.x[i], of.window);

@@ -12,24 +12,24 @@ namespace gallop::benchmark {
 
 namespace {
 
-// Other products of a linear layer, forward and backward to its inputs.
+// The forward GEMM of a linear layer, and that of its input gradient.
 Case linear_gemm_case(int64_t rows, int64_t inner, int64_t outputs, bool transposed_weight) {
   const at::Tensor x = at::randn({rows, inner}).to(at::kBFloat16);
   const at::Tensor weight =
       (transposed_weight ? at::randn({outputs, inner}) : at::randn({inner, outputs}))
           .to(at::kBFloat16);
-  Case result{.name = fmt::format("linear-product{}/bf16/{}x{}x{}",
-                                  transposed_weight ? "" : "-data", rows, inner, outputs)};
+  Case result{.name = fmt::format("linear-{}/bf16/{}x{}x{}", transposed_weight ? "gemm" : "dgrad",
+                                  rows, inner, outputs)};
   result.forms.push_back({"gallop", [=] { kernel::linear_gemm(x, weight, transposed_weight); }});
   result.forms.push_back({"mm", [=] { at::mm(x, transposed_weight ? weight.t() : weight); }});
   return result;
 }
 
-// The gradient of a linear layer's weight alone.
-Case linear_weight_case(int64_t rows, int64_t outputs, int64_t inputs) {
+// The weight gradient of a linear layer.
+Case linear_wgrad_case(int64_t rows, int64_t outputs, int64_t inputs) {
   const at::Tensor dy = at::randn({rows, outputs}).to(at::kBFloat16);
   const at::Tensor x = at::randn({rows, inputs}).to(at::kBFloat16);
-  Case result{.name = fmt::format("linear-weight/bf16/{}x{}x{}", rows, outputs, inputs)};
+  Case result{.name = fmt::format("linear-wgrad/bf16/{}x{}x{}", rows, outputs, inputs)};
   result.forms.push_back({"gallop", [=] { kernel::linear_wgrad(dy, x); }});
   result.forms.push_back({"mm", [=] { at::mm(dy.t(), x); }});
   return result;
@@ -37,7 +37,7 @@ Case linear_weight_case(int64_t rows, int64_t outputs, int64_t inputs) {
 
 }  // namespace
 
-std::vector<MakeCase> product_cases() {
+std::vector<MakeCase> gemm_cases() {
   std::vector<MakeCase> cases;
   for (const auto& [rows, inputs, outputs] :
        std::vector<std::array<int64_t, 3>>{{2048, 256, 768},
@@ -63,7 +63,7 @@ std::vector<MakeCase> product_cases() {
                                            {1024, 768, 768},
                                            {1024, 3072, 768},
                                            {1024, 768, 3072}}) {
-    cases.push_back([=] { return linear_weight_case(rows, outputs, inputs); });
+    cases.push_back([=] { return linear_wgrad_case(rows, outputs, inputs); });
   }
   return cases;
 }

@@ -22,8 +22,8 @@ using namespace gallop::benchmark;
 
 std::vector<MakeCase> all_cases() {
   std::vector<MakeCase> all;
-  for (const auto family : {convolution_cases, product_cases, norm_cases, pointwise_cases,
-                            loss_cases, update_cases, attention_cases}) {
+  for (const auto family : {convolution_cases, gemm_cases, norm_cases, pointwise_cases, loss_cases,
+                            update_cases, attention_cases}) {
     for (MakeCase& one : family()) all.push_back(std::move(one));
   }
   return all;

@@ -11,7 +11,7 @@
 
 namespace gallop::app {
 
-/// Recalls a choice that a busy machine may have decided, once an epoch is over, with the command
+/// Reminds of a choice that was measured on a busy machine, after the first epoch, with the command
 /// that measures again. The run does not change it by itself, which would change its bits at a step
 /// that no resume repeats; a resume with other options is recorded.
 class ChoiceReminder final : public train::Observer {

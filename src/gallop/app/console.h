@@ -7,10 +7,10 @@
 
 namespace gallop::app {
 
-/// What the lines of a run speak of.
+/// Terms in the lines of a run.
 struct ConsoleLabels {
-  std::string part = "test";     ///< The part that is evaluated.
-  std::string item = "images";   ///< What is counted per second: "images" or "tokens".
+  std::string part = "test";     ///< The evaluated split.
+  std::string item = "images";   ///< Unit of throughput: "images" or "tokens".
   int64_t items_per_sample = 1;  ///< Tokens in a sample of text.
   bool classifies = true;        ///< Accuracy is shown beside the loss.
   std::string run_folder;

@@ -12,17 +12,17 @@ struct OpenOptions;
 
 namespace gallop::app {
 
-/// Lets trainings that this process starts on this machine share what they read and decode, as long
-/// as it lives. They are told by variables of their environment where (GALLOP_SHARED_DATA), and how
-/// many of them share the machine's memory (GALLOP_MEMORY_PARTS). Where the first is set already,
-/// what it says holds for them, too; where it is empty nothing is shared.
+/// Lets trainings that this process starts on this machine share decoded data, as long as it lives.
+/// Environment variables tell them the folder (GALLOP_SHARED_DATA) and how many of them divide the
+/// machine's memory (GALLOP_MEMORY_PARTS). If the first is set already, its value applies to them,
+/// too; if it is empty nothing is shared.
 class DataSharing {
  public:
-  /// `trainings` run at a time.
+  /// `trainings`: the number of concurrent trainings.
   explicit DataSharing(int trainings);
 
   std::map<std::string, std::string> variables() const;
-  /// Why nothing can be shared; empty where it can, or where that is not wanted.
+  /// Why nothing can be shared; empty if it can, or if sharing is off.
   const std::string& trouble() const { return trouble_; }
 
  private:
@@ -31,9 +31,9 @@ class DataSharing {
   std::string trouble_;
 };
 
-/// Sets what open_data() needs to know of the other processes on this machine: of this training, as
-/// the starter says, and of trainings beside it. Throws UsageError where the variables of
-/// DataSharing cannot be.
+/// Sets the options of open_data() about other processes on this machine: those of this training,
+/// as the launcher says, and other trainings. Throws UsageError if the variables of DataSharing are
+/// invalid.
 void set_sharing(data::OpenOptions& options);
 
 }  // namespace gallop::app

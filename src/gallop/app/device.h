@@ -14,19 +14,19 @@ namespace gallop::app {
 
 struct DeviceChoice {
   c10::Device device;
-  std::string note;  ///< Why "auto" leaves a GPU that is here alone; else empty.
+  std::string note;  ///< Why "auto" does not use an existing GPU; else empty.
 };
 
-/// The device that `train.device` names: "cpu"; "cuda" loads LibTorch's CUDA library, which needs a
-/// GPU and its driver, and throws DeviceError where that fails; "auto" takes a GPU where there is
-/// one that works. A GPU becomes this thread's current one.
+/// The device that `train.device` selects: "cpu"; "cuda" loads LibTorch's CUDA library, which needs
+/// a GPU and its driver, and throws DeviceError if that fails; "auto" takes a GPU if there is a
+/// working one. A GPU becomes the current one of this thread.
 DeviceChoice choose_device(const std::string& name);
 
-/// The compute capability of a GPU, 90 for 9.0; nothing for the CPU. Throws DeviceError where the
-/// driver does not tell.
+/// The compute capability of a GPU, 90 for 9.0; nothing for the CPU. Throws DeviceError if the
+/// driver does not report it.
 std::optional<int> capability_of(c10::Device device);
 
-/// Has a GPU compute with our kernels for as long as this lives, where it can have them.
+/// While it lives, a GPU uses Gallop's kernels, if it supports them.
 class GpuKernels {
  public:
   explicit GpuKernels(c10::Device device);
@@ -34,7 +34,7 @@ class GpuKernels {
   GpuKernels(const GpuKernels&) = delete;
   GpuKernels& operator=(const GpuKernels&) = delete;
 
-  /// Why it cannot have them, in one line; else empty.
+  /// Why it does not support them, in one line; else empty.
   const std::string& fallback_reason() const { return fallback_reason_; }
 
  private:

@@ -7,7 +7,7 @@
 
 namespace gallop::app {
 
-/// Ends start-up with the first step: from then on signals request that it is saved.
+/// Ends start-up with the first step: from then on signals request a checkpoint.
 class EndOfStartUp final : public train::Observer {
  public:
   explicit EndOfStartUp(SignalGuard& signals) : signals_(signals) {}

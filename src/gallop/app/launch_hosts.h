@@ -10,17 +10,17 @@
 
 namespace gallop::app {
 
-/// What 'gallop launch' does on one of several hosts.
+/// Arguments of 'gallop launch' on one of several hosts.
 struct HostsLaunch {
   launch::JobOptions job;
   std::vector<launch::Candidate> candidates;  ///< For the coordinator and the store, in order.
   std::string interface;                      ///< Of the network; empty: any.
   int processes = 1;                          ///< On this host.
-  std::vector<std::string> command;           ///< "train", or another, and what belongs to it.
+  std::vector<std::string> command;           ///< "train", or another command, with its arguments.
 };
 
 /// Trains together with the launchers on other hosts, see launch/rendezvous/launcher.h, and returns
-/// how the training ended for all. Throws UsageError where the interface is not there.
+/// how the training ended for all. Throws UsageError if the interface does not exist.
 ExitCode launch_on_hosts(const HostsLaunch& launch, const StopRequest& stop);
 
 }  // namespace gallop::app

@@ -7,13 +7,13 @@
 #include "gallop/plot/plot.h"
 #include "gallop/train/lr_range_test.h"
 
-// What `find-lr` and `lr: auto` make of a range test.
+// How `find-lr` and `lr: auto` show a range test.
 namespace gallop::app {
 
-/// What each of schedule::lr_rules() says, to two digits: the curve tells no more.
+/// The suggestion of each of schedule::lr_rules(), to two digits, the precision of the curve.
 std::vector<std::optional<double>> suggested_lrs(const train::LrRangeTest& test);
 
-/// What the rule says. Throws DataError where it cannot read the curve.
+/// The suggestion of a rule. Throws DataError if it cannot read the curve.
 double suggested_lr(const std::string& rule, const train::LrRangeTestConfig& config,
                     const train::LrRangeTest& test);
 

@@ -6,8 +6,8 @@
 
 namespace gallop::app {
 
-/// The number that an option of a component has; nothing where it has no such option, or one that
-/// is no number.
+/// The numeric value of a component's option; nothing if it has no such option, or the value is not
+/// a number.
 std::optional<double> option_of(config::Component component, const char* name);
 
 }  // namespace gallop::app

@@ -12,8 +12,8 @@
 
 namespace gallop::app {
 
-/// What changes along a recipe's run besides the learning rate: what its `schedules:` section says,
-/// and the momentum of its schedule.
+/// The parameters besides the learning rate that change along a run: those of the recipe's
+/// `schedules:` section, and the momentum of its schedule.
 class ParameterSchedules {
  public:
   struct One {
@@ -25,8 +25,8 @@ class ParameterSchedules {
   };
 
   ParameterSchedules() = default;
-  /// `schedule`, that of the learning rate, outlives it. Throws UsageError for a value that the
-  /// recipe's optimizer or model does not have, and for a momentum that is to follow two schedules.
+  /// `schedule`, that of the learning rate, must outlive it. Throws UsageError for a parameter that
+  /// the recipe's optimizer or model does not have, and for a momentum with two schedules.
   ParameterSchedules(const Recipe& recipe, const schedule::RunLength& length,
                      const schedule::Schedule& schedule);
 
@@ -34,10 +34,10 @@ class ParameterSchedules {
   /// At `progress` of the run.
   double at(const One& one, double progress) const;
 
-  /// For the trainer; this outlives what is returned.
+  /// The schedules for the trainer; this object must outlive them.
   std::vector<train::ParameterSchedule> for_training() const;
 
-  /// Throws UsageError for a value that the optimizer or the loss takes at no step.
+  /// Throws UsageError for a parameter that neither the optimizer nor the loss uses.
   void check(const Recipe& recipe, const optim::Optimizer& optimizer,
              const train::Loss& loss) const;
 

@@ -8,8 +8,8 @@
 
 namespace gallop::app {
 
-/// Prints to a stream as fmt::print does, but ignores that it cannot be written, as where its
-/// reader has ended: what is under way goes on, or stops and saves (SignalGuard).
+/// Prints to a stream like fmt::print, but ignores errors, such as that its reader has ended: the
+/// program continues, or stops and saves (SignalGuard).
 template <typename... Values>
 void print_to(std::FILE* stream, fmt::format_string<Values...> format, Values&&... values) {
   const std::string text = fmt::format(format, std::forward<Values>(values)...);

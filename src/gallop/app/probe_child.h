@@ -9,22 +9,21 @@
 
 namespace gallop::app {
 
-/// What became of a copy of this program that tried something in a process of its own.
+/// The result of an experiment in a child process of this program.
 struct ProbeResult {
   enum class Kind { kDone, kNoMemory, kStopped };
   Kind kind = Kind::kDone;
-  std::string text;  ///< What it told, or why there was no memory.
+  std::string text;  ///< Its result, or why memory ran out.
 };
 
-/// Runs this program with other arguments, and such variables in its environment, and waits for it;
-/// a stop request ends it. It tells its
-/// result by tell_result(), and that it was short of memory by tell_no_memory(), or by being killed
-/// as the kernel does. Throws an Error of its exit code, with what it printed, where it failed in
-/// another way, and DeviceError where it cannot be started.
+/// Runs this program with other arguments and additional environment variables, and waits for it; a
+/// stop request ends it. It reports its result by tell_result(), and that it ran out of memory by
+/// tell_no_memory(), or by being killed by the kernel. Throws an Error of its exit code, with its
+/// output, if it failed otherwise, and DeviceError if it cannot be started.
 ProbeResult run_probe(const std::vector<std::string>& arguments,
                       const std::map<std::string, std::string>& variables, const StopRequest& stop);
 
-/// Makes this process one that the kernel ends before others where memory runs out.
+/// Makes this process the first that the kernel kills when memory runs out.
 void become_probe();
 void tell_result(const std::string& text);
 /// May be called from any thread, and ends the process.

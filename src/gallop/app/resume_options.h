@@ -7,12 +7,12 @@
 
 namespace gallop::app {
 
-/// Which options of a recipe may change where a run continues. All that is not listed is what its
-/// weights, its outputs and its recorded metrics mean, and stays as it was.
+/// Which options of a recipe may change on resume. All others determine the meaning of weights,
+/// outputs and recorded metrics, and must stay the same.
 struct ResumeRule {
   const char* path;  ///< An option, "data.batch_size", or all of a section, "schedule.*".
   bool may_change;
-  const char* help;  ///< Empty where it says nothing more.
+  const char* help;  ///< Empty if there is nothing to add.
 };
 /// The first that matches an option decides.
 const std::vector<ResumeRule>& resume_rules();
@@ -28,32 +28,32 @@ struct OptionChange {
   std::string option;
   std::string in_run;
   std::string wanted;
-  std::string section{};  ///< All of its section, where it is the name of a member of a family.
+  std::string section{};  ///< The whole section, if it names a member of a family.
 };
 
-/// What `wanted` changes of a run's recipe. `is_continued`: it is a recipe of its own, in which
-/// "auto" means what the run has found.
+/// The changes of `wanted` against a run's recipe. `is_continued`: `wanted` is a complete recipe,
+/// in which "auto" stands for the value that the run has found.
 std::vector<OptionChange> changed_options(ResolvedRecipe& run, ResolvedRecipe& wanted,
                                           bool is_continued);
 
 /// "train.epochs 4 -> 8, optimizer.lr 0.05 -> 0.001"
 std::string describe(const std::vector<OptionChange>& changes);
 
-/// Throws UsageError that names each change that a resume does not allow, with both values and what
-/// to do. `asked_by`: "the command line", or the recipe's file.
+/// Throws UsageError that names each forbidden change, with both values and the remedy. `asked_by`:
+/// "the command line", or the recipe's file.
 void check_changes(const std::vector<OptionChange>& changes, const std::string& run,
                    const std::string& asked_by);
 
-/// The same changes as overrides of the run's recipe.
+/// The changes as overrides of the run's recipe.
 std::vector<Override> overrides_of(const std::vector<OptionChange>& changes);
 
-/// Throws as check_changes() does where overrides name another model, optimizer or data set, to
-/// which the run's other options would be unknown.
+/// Throws as check_changes() if overrides name another model, optimizer or data set, which does not
+/// have the run's other options.
 void check_names(ResolvedRecipe& run, const std::string& run_name,
                  const std::vector<Override>& overrides);
 
 /// The text of a run's recipe without the options of a member of a family (a schedule) that the
-/// overrides replace by another one, which has options of its own.
+/// overrides replace by another one.
 std::string without_replaced(ResolvedRecipe& run, const std::string& recipe_yaml,
                              const std::string& file_name, const std::vector<Override>& overrides);
 

@@ -8,22 +8,22 @@
 
 namespace gallop::app {
 
-/// Where the first of several processes tells the one that has started them which run it trains, so
-/// that this can start them again: a file whose path they find in their environment.
+/// A file by which rank 0 reports the run that it trains to the process that started the group, so
+/// that this can restart it. Its path is passed in an environment variable.
 class RunHandoff {
  public:
-  /// What the name of its folder begins with.
+  /// Prefix of the folder's name.
   static constexpr const char* kFolderPrefix = "gallop-run-";
 
-  /// Makes an empty one in the folder for temporary files. Throws DeviceError where it cannot.
+  /// Creates an empty file in the folder for temporary files. Throws DeviceError on failure.
   RunHandoff();
 
-  /// For the environment of those that are to tell.
+  /// Environment variables for the processes that report.
   std::map<std::string, std::string> variables() const;
-  /// What was told last; empty where nothing was.
+  /// The last report; empty if there is none.
   std::string read() const;
 
-  /// Tells the folder of a run to who has started this process, if anybody wants to know.
+  /// Reports the folder of a run to the process that has started this one, if it requests that.
   static void tell(const fs::path& run);
 
  private:

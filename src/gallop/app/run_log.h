@@ -13,11 +13,11 @@
 
 namespace gallop::app {
 
-/// Writes what happens in a run to its log, and meanwhile what the machine does.
+/// Writes the events of a run to its log, and the state of the machine meanwhile.
 class RunLog final : public train::Observer {
  public:
-  /// Begins a session of the log that continues after `step`. `part` is the one evaluated,
-  /// `scheduled` the names of StepEvent::scheduled, `processes` those that train on this machine.
+  /// Begins a session of the log after `step`. `part` is the evaluated split, `scheduled` the names
+  /// of StepEvent::scheduled, `processes` those that train on this machine.
   RunLog(const fs::path& log, int64_t step, std::string part, std::vector<std::string> scheduled,
          int processes);
 
@@ -28,11 +28,12 @@ class RunLog final : public train::Observer {
   void noted(const std::string& line) override;
   void finished(const train::Outcome& outcome) override;
 
-  /// The run has ended with an error. Throws nothing: it is told while that is on its way.
+  /// Records that the run has ended with an error. Does not throw, as it is called while that error
+  /// is handled.
   void failed(const std::string& error);
 
-  /// The open file, and the record by which it says that the run was stopped before its next step:
-  /// for a signal handler, which writes no log.
+  /// The open file, and the record which says that the run was stopped before its next step: for a
+  /// signal handler, which cannot use this class.
   int file() const { return writer_.file(); }
   std::string stopped_record() const;
 
@@ -43,7 +44,7 @@ class RunLog final : public train::Observer {
   fs::path path_;
   std::mutex mutex_;  // Of the writer.
   track::LogWriter writer_;
-  std::atomic<int64_t> step_;  // The last that was heard of.
+  std::atomic<int64_t> step_;  // The last known step.
   std::string part_;
   std::vector<std::string> scheduled_;
   std::optional<SystemRecorder> system_;

@@ -9,8 +9,8 @@
 
 namespace gallop::app {
 
-/// Sends a run to a server of MLflow while it trains, in a thread of its own, which training never
-/// waits for: what the server cannot take waits in the run's log.
+/// Sends a run to an MLflow server while it trains, in a thread for which training never waits:
+/// unsent data stay in the run's log.
 class RunPusher {
  public:
   RunPusher(const fs::path& run, const track::mlflow::Target& target);
@@ -19,8 +19,7 @@ class RunPusher {
   RunPusher(const RunPusher&) = delete;
   RunPusher& operator=(const RunPusher&) = delete;
 
-  /// Sends the rest, where the server takes it within seconds. Returns why it could not, or
-  /// nothing.
+  /// Sends the rest, if the server accepts it within seconds. Returns the error, or nothing.
   std::string finish();
 
  private:

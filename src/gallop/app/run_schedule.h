@@ -5,8 +5,8 @@
 
 namespace gallop::app {
 
-/// The learning rate and all that changes with it at some hundred steps of a training that begins,
-/// exactly as its steps will have them, unless updates are skipped.
+/// The learning rate and all scheduled parameters at some hundred steps of a new training, exactly
+/// as in its steps, unless updates are skipped.
 track::RunSchedule run_schedule(PreparedRecipe& prepared);
 
 }  // namespace gallop::app

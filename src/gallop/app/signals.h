@@ -11,14 +11,14 @@ namespace gallop::app {
 /// standard stream whose reader has ended (unless it is ignored), from construction to destruction.
 ///
 /// During start-up, until started(), there is nothing to save: the process ends at once with exit
-/// code 5, and what it has started with groups of their own; without a word after SIGPIPE.
+/// code 5, together with the process groups that it has started; after SIGPIPE without a message.
 /// Afterwards the first signal requests `stop`. A second SIGINT, or any signal a second or more
-/// after another one, then ends the process at once, too; what has been saved is whole, as saving
-/// is atomic. Signals of the process that started this one and those of others count by themselves,
-/// as a launcher may pass on late what all were sent.
+/// after another one, then ends the process at once, too; saved files are complete, as saving is
+/// atomic. Signals of the parent process and those of others are counted separately, as a launcher
+/// may forward a signal late that all processes have received.
 class SignalGuard {
  public:
-  /// Whether a first signal is answered by a line that says what happens now.
+  /// Whether the first signal prints a line that says what happens now.
   enum class Says { kStopping, kNothing };
 
   explicit SignalGuard(StopRequest& stop, Says says = Says::kStopping);
@@ -35,17 +35,17 @@ class SignalGuard {
   std::vector<int> handled_;
 };
 
-/// What a signal that ends the process during start-up does besides, while this lives: it appends a
-/// line to a log and says how to go on.
+/// While this lives, a signal that ends the process during start-up also appends a record to a log
+/// and prints how to continue.
 class StartUpEnd {
  public:
-  /// `file` outlives it; `record` is written there, `message` to standard error. -1: to no file.
+  /// `file` must outlive it; `record` is written there, `message` to standard error. -1: no file.
   StartUpEnd(int file, std::string record, std::string message);
   ~StartUpEnd();
   StartUpEnd(const StartUpEnd&) = delete;
   StartUpEnd& operator=(const StartUpEnd&) = delete;
 
-  /// Writes the record and, where it `says` so, the message. Async-signal-safe.
+  /// Writes the record and, if `says`, the message. Async-signal-safe.
   void write(bool says) const;
 
  private:

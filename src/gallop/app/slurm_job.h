@@ -11,7 +11,7 @@ class App;
 
 namespace gallop::app {
 
-/// What is said of a batch job of Slurm on a command line.
+/// Options of a Slurm batch job on a command line.
 struct SlurmArguments {
   launch::SlurmJob job;
   std::optional<int> processes;  ///< On each node.
@@ -19,19 +19,19 @@ struct SlurmArguments {
   bool dry_run = false;
 
   void add_to(CLI::App& parser);
-  /// To be called once the command line was read.
+  /// Must be called after parsing.
   void finish() { job.processes = processes.value_or(job.gpus_per_node.value_or(1)); }
 };
 
-/// The name in letters that mean nothing to sbatch.
+/// The name without characters that are special to sbatch.
 std::string job_name(std::string name);
 
-/// Has sbatch take the script, and prints the number of the job, which it returns. Throws
-/// DeviceError where sbatch is not there or takes no job.
+/// Submits the script by sbatch, prints the job number and returns it. Throws DeviceError if sbatch
+/// is not installed or rejects the job.
 std::string submit_job(const std::string& script);
 
-/// Where the output of a job goes as Slurm says, whose own environment variables may have changed
-/// it; empty where it does not.
+/// The output file of a job as reported by Slurm, whose environment variables may have changed it;
+/// empty if it reports none.
 std::string output_of_job(const std::string& number);
 
 }  // namespace gallop::app

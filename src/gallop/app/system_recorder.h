@@ -9,10 +9,10 @@
 
 namespace gallop::app {
 
-/// Looks at the machine every ten seconds, and once more at its end, in a thread of its own.
+/// Samples the state of the machine every ten seconds, and once more at the end, in its own thread.
 class SystemRecorder {
  public:
-  /// `sink` is called by that thread. It throws nothing.
+  /// `sink` is called in that thread and must not throw.
   SystemRecorder(int processes, std::function<void(const track::SystemReading&)> sink);
   ~SystemRecorder();
   SystemRecorder(const SystemRecorder&) = delete;

@@ -4,12 +4,12 @@
 
 namespace gallop::app {
 
-/// Characters in a line of the terminal that standard output is; 80 where it is none.
+/// The columns of the terminal on standard output; 80 if it is none.
 int terminal_columns();
-/// Lines that it has; 24 where it is none.
+/// The rows of that terminal; 24 if it is none.
 int terminal_rows();
 
-/// Prints a plot on standard output, as wide and in such characters as it shows.
+/// Prints a plot on standard output, in the width and characters that the terminal supports.
 void print_plot(const plot::Plot& plot, int rows = plot::TextStyle().rows);
 
 }  // namespace gallop::app

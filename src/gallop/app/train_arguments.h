@@ -9,7 +9,7 @@
 
 namespace gallop::app {
 
-/// What 'gallop train' is asked for: a recipe or a run to resume, one of both.
+/// Arguments of 'gallop train': a recipe or a run to resume, one of both.
 struct TrainArguments {
   std::string recipe, resume;
   RunPlace place;
@@ -21,7 +21,7 @@ struct TrainArguments {
   ConsoleStyle style() const;
 };
 
-/// False where help was asked for and has been printed. Throws UsageError for wrong use.
+/// Parses the arguments. False if help was requested and printed. Throws UsageError for wrong use.
 bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments);
 
 }  // namespace gallop::app

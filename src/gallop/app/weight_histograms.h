@@ -8,10 +8,10 @@
 
 namespace gallop::app {
 
-/// Keeps how a model's weights are spread at each evaluation (track/histogram.h).
+/// Records histograms of a model's weights at each evaluation (track/histogram.h).
 class WeightHistograms final : public train::Observer {
  public:
-  /// Goes on after `step`. Throws DeviceError where the run's file cannot be written.
+  /// Continues after `step`. Throws DeviceError if the run's file cannot be written.
   WeightHistograms(const fs::path& run, int64_t step, const model::Model& model);
 
   void evaluated(const train::EvaluationEvent& event) override;

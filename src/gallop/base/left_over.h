@@ -14,10 +14,10 @@ inline constexpr std::string_view kTemporaryMark = ".tmp-";
 /// system has no locks it is used without, and never removed.
 bool lock_temporary(const FileDescriptor& file, const fs::path& path);
 
-/// Removes what killed processes of this user have left in a folder and nobody has locked: folders
-/// named `prefix` and six letters or digits. A folder that is not there has none.
+/// Removes the unlocked folders in `parent` that killed processes of this user have left: those
+/// named `prefix` and six letters or digits. Does nothing where `parent` does not exist.
 void remove_left_folders(const fs::path& parent, std::string_view prefix);
-/// The same of files whose names end in ".tmp-NUMBER".
+/// Removes the unlocked files in `folder` whose names end in ".tmp-NUMBER", in the same way.
 void remove_left_files(const fs::path& folder);
 
 }  // namespace gallop

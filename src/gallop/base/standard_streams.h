@@ -2,7 +2,7 @@
 
 namespace gallop {
 
-/// Whether the file descriptor is a pipe or socket that nobody reads any more, so that writing to
+/// Whether the file descriptor is a pipe or socket whose reading end is closed, so that writing to
 /// it raises SIGPIPE. Async-signal-safe; keeps errno.
 bool is_reader_gone(int file);
 

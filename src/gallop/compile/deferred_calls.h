@@ -11,37 +11,37 @@
 
 namespace gallop::compile {
 
-/// How a call touches the buffers that it takes. What it only makes a view of, it neither reads nor
-/// writes.
+/// How a call accesses the buffers of its arguments. A buffer of which it only returns a view
+/// counts as neither read nor written.
 std::vector<Touch> touches_of_call(const Graph& graph, const Node& node);
 
-/// Calls of a recording that change state and give nothing else, deferred until their results are
-/// needed. In most steps they are not, and the state need not be copied.
+/// Calls of a recording whose only effect is a change of state, deferred until their results are
+/// needed. In most steps they are not needed, and the state need not be copied.
 class DeferredCalls {
  public:
   struct Call {
     Node node;
     c10::DispatchKeySet keys;
     torch::jit::Stack arguments;
-    torch::jit::Stack results;  ///< Those that are new are yet to be filled.
+    torch::jit::Stack results;  ///< New tensors among them are not filled yet.
     std::vector<Touch> touches;
   };
 
-  /// What the call returns, without making it: what it changes, and new tensors that hold nothing
-  /// yet. Nothing where it draws random numbers, is part of a collective, changes temporary
-  /// tensors, makes more than a few numbers, or may make others of what it changes: of 'out', or of
-  /// sizes that are not known.
+  /// The results of the call without executing it: the tensors that it changes, and new
+  /// uninitialized ones. Nothing if it draws random numbers, is part of a collective, changes
+  /// temporary tensors, creates more than a few elements, or may reallocate the tensors that it
+  /// changes: those of 'out', or of unknown sizes.
   static std::optional<torch::jit::Stack> results_of(const Graph& graph, const Node& node,
                                                      const torch::jit::Stack& arguments);
 
-  /// The arguments stay as they are, whatever sizes and memory the caller's tensors are given.
+  /// Keeps the arguments as they are, whatever sizes and memory the caller's tensors get later.
   void add(Call call);
 
   bool changes(BufferId buffer) const;
-  /// Whether a call that touches these buffers must come after those that were put off.
+  /// Whether a call with these accesses must run after the deferred ones.
   bool must_precede(const std::vector<Touch>& touches) const;
 
-  /// All of them, in their order, which are put off no longer.
+  /// Removes and returns all calls, in their order.
   std::vector<Call> take();
 
  private:

@@ -8,26 +8,26 @@
 
 namespace gallop::compile {
 
-/// Work that a device has been shown once and then does as often as it is told, at the cost of one
-/// start: a CUDA graph. Its memory is its own, and random numbers go on from run to run.
+/// Work of a device that is captured once and replayed by a single launch: a CUDA graph. It has its
+/// own memory pool, and random generators advance from replay to replay.
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
 
-  /// Takes note of all that `work` starts on the current stream; nothing of it is done. Once only.
-  /// Throws what `work` throws, and c10::Error where the device cannot repeat what it does.
+  /// Captures everything that `work` launches on the current stream, without executing it. Once
+  /// only. Throws what `work` throws, and c10::Error if the device cannot capture it.
   virtual void capture(const std::function<void()>& work) = 0;
 
-  /// Starts the work on the current stream.
+  /// Launches the work on the current stream.
   virtual void replay() = 0;
 };
 
-/// A new one for a device. Null where there is none; where there should be one, `missing` is one
-/// line that says why it is not.
+/// Makes a device graph. Null if the device has none; if it should have one, `missing` is one line
+/// with the reason.
 using MakeDeviceGraph =
     std::function<std::unique_ptr<DeviceGraph>(c10::Device device, std::string& missing)>;
 
-/// CUDA graphs for GPUs, of the library libgallop_cuda.so that lies beside the program or in the
+/// Makes CUDA graphs for GPUs, from the library libgallop_cuda.so beside the program or in the
 /// folder lib beside the program's; none for the CPU.
 std::unique_ptr<DeviceGraph> make_device_graph(c10::Device device, std::string& missing);
 
@@ -35,7 +35,7 @@ std::unique_ptr<DeviceGraph> make_device_graph(c10::Device device, std::string& 
 using MakeCudaGraph = DeviceGraph* (*)(int device);
 inline constexpr const char* kMakeCudaGraph = "gallop_make_cuda_graph";
 
-/// The same of another library.
+/// As make_device_graph(), from another library.
 std::unique_ptr<DeviceGraph> make_device_graph_of(const std::string& library, c10::Device device,
                                                   std::string& missing);
 

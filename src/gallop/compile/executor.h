@@ -12,32 +12,32 @@
 
 namespace gallop::compile {
 
-/// Runs a graph, node by node, below autograd and autocast. A buffer is given back right after its
-/// last use; on the CPU the temporary ones lie at planned places.
+/// Runs a graph, node by node, below autograd and autocast. A buffer is released right after its
+/// last use; on the CPU temporary buffers lie at planned offsets.
 class Executor {
  public:
-  /// `arena` may be shared with other executors of which one runs at a time; without it, or where
-  /// it is too small, memory comes from LibTorch's allocator.
+  /// `arena` may be shared with other executors, one of which runs at a time; without it, or if it
+  /// is too small, memory comes from LibTorch's allocator.
   explicit Executor(Graph graph, std::shared_ptr<Arena> arena = nullptr);
 
-  /// The inputs have the sizes, strides, formats and devices of the recorded ones. Throws
-  /// InternalError where an operator makes a tensor of another layout than the graph says.
+  /// The inputs must have the sizes, strides, data types and devices of the recorded ones. Throws
+  /// InternalError if an operator returns a tensor of another layout than recorded.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs);
 
-  /// Does what run() does and returns the seconds that each node took, with what it takes to make
-  /// and free its memory. A device other than the CPU is waited for after each.
+  /// As run(), and returns the seconds of each node, including allocation and release of its
+  /// memory. Devices other than the CPU are synchronized after each node.
   std::vector<double> time(const std::vector<at::Tensor>& inputs);
 
-  /// Is told each buffer that a node has just written, by one of the tensors in it.
+  /// Called with each buffer that a node has just written, as one of the tensors in it.
   using Observer = std::function<void(const Node& node, const Buffer& buffer, const at::Tensor&)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
 
-  /// Whether the last run has called, or begun to, a node that changes this state.
+  /// Whether the last run has called, or begun to call, a node that changes this state.
   bool has_changed(const at::Tensor& state) const;
 
   const Graph& graph() const { return graph_; }
 
-  /// Of the block of temporaries; 0 where there is no plan, also since an operator was seen to keep
+  /// Bytes of the block of temporaries; 0 if there is no plan, or an operator was seen to keep
   /// memory that it was given.
   int64_t planned_bytes() const { return arena_ ? plan_bytes_ : 0; }
 

@@ -9,34 +9,34 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
 
-// What a function of tensors does, as data: a list of calls of operators that read and write parts
-// of buffers. Views, aliases and changes in place need no operator of their own here: a tensor is a
-// place in a buffer, and two tensors are the same memory where their places overlap.
+// The intermediate representation of a function of tensors: a list of operator calls that read and
+// write parts of buffers. Views, aliases and in-place operators need no special nodes: a tensor is
+// a view of a buffer, and tensors alias where their views overlap.
 namespace gallop::compile {
 
 using BufferId = int32_t;
 using ViewId = int32_t;
 inline constexpr int32_t kNone = -1;
 
-/// A piece of memory.
+/// An allocation.
 struct Buffer {
   enum class Kind {
-    kInput,      ///< Belongs to an argument of the function; another one at each call.
-    kState,      ///< Lives longer than a call: parameters, statistics, optimizer state, tables.
-    kTemporary,  ///< Made by a node, and gone after its last use.
+    kInput,      ///< Memory of an argument of the function, which differs from call to call.
+    kState,      ///< Outlives a call: parameters, statistics, optimizer state, tables.
+    kTemporary,  ///< Created by a node, and released after its last use.
   };
   Kind kind = Kind::kTemporary;
-  int64_t input = kNone;  ///< Which argument.
+  int64_t input = kNone;  ///< Index of the argument.
   at::Tensor state;       ///< A tensor over this memory, of kState.
   int64_t bytes = 0;
   at::Device device = c10::kCPU;
-  /// Which buffer of the recording has these contents, and after how many changes in place; kNone
-  /// where none has.
+  /// The buffer of the recording with these contents, and the number of in-place changes before;
+  /// kNone if there is none.
   int64_t origin = kNone, version = 0;
-  at::Tensor copy_of;  ///< Of kState: the parameter that this is a bf16 copy of, if it is one.
+  at::Tensor copy_of;  ///< The parameter of which this buffer of kState is a bf16 copy, if any.
 };
 
-/// A tensor: where it lies in a buffer. The offset counts its elements from the buffer's start, for
+/// A tensor: its position in a buffer. The offset counts elements from the start of the buffer, for
 /// inputs from the argument's first byte.
 struct View {
   BufferId buffer = kNone;
@@ -46,7 +46,8 @@ struct View {
 
   bool operator==(const View&) const = default;
   int64_t numel() const;
-  /// Whether every element of the memory from the first to the last is one of the tensor's, once.
+  /// Whether every element of the memory from the first to the last belongs to the tensor exactly
+  /// once.
   bool is_dense() const;
 };
 
@@ -70,12 +71,12 @@ struct GeneratedLoop;
 struct Node {
   c10::OperatorHandle op;
   std::vector<Operand> arguments;
-  std::vector<Operand> results;  ///< The tensors in buffers that the node makes; else kNone.
+  std::vector<Operand> results;  ///< Tensors in buffers that the node creates; else kNone.
   std::shared_ptr<const GeneratedLoop>
-      loop{};  ///< What a generated loop computes; see loop_node.h.
+      loop{};  ///< The computation of a generated loop; see loop_node.h.
 };
 
-/// How a node touches a view.
+/// How a node accesses a view.
 struct Access {
   ViewId view = kNone;
   bool reads = false, writes = false;
@@ -84,30 +85,29 @@ struct Access {
 struct Graph {
   std::vector<Buffer> buffers;
   std::vector<View> views;
-  std::vector<Node> nodes;  ///< In an order that is right to run them in.
+  std::vector<Node> nodes;  ///< In a valid order of execution.
   std::vector<ViewId> inputs;
   std::vector<ViewId> outputs;
 
   const Buffer& buffer_of(ViewId view) const { return buffers[views[view].buffer]; }
-  /// The id of an equal view, new where there is none.
+  /// The id of an equal view, added if there is none.
   ViewId intern(const View& view);
 };
 
-/// What the node reads and writes, the buffers that it makes last. An argument that is overwritten
-/// whatever it held is not read.
+/// The accesses of a node, with the buffers that it creates last. An argument that is overwritten
+/// completely is not read.
 std::vector<Access> accesses_of(const Node& node);
 
-/// Whether a call draws random numbers, which must stay in their order.
+/// Whether a call draws random numbers, and must therefore keep its order.
 bool is_random(const c10::OperatorHandle& op);
 
-/// Whether a call starts what several processes do together, such as
-/// "_c10d_functional::all_reduce". It goes on in the background, reading and writing its tensors,
-/// until each result is waited for.
+/// Whether a call starts a collective, such as "_c10d_functional::all_reduce". It continues in the
+/// background, reading and writing its tensors, until each result is waited for.
 bool starts_collective(const c10::OperatorHandle& op);
-/// Whether it waits for that; from then on the tensor that it is given is there.
+/// Whether a call waits for a collective, after which its argument is valid.
 bool waits_for_collective(const c10::OperatorHandle& op);
 
-/// Whether its result holds whatever was in the memory, as that of aten::empty.
+/// Whether a call leaves its result uninitialized, as aten::empty does.
 bool leaves_memory_as_it_is(const c10::OperatorHandle& op);
 
 /// "aten::add.Tensor"

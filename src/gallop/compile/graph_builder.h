@@ -11,9 +11,9 @@
 
 namespace gallop::compile {
 
-/// A graph of calls while they are made. Tensors are told apart by their memory: that of arguments,
-/// that which calls made, and all other, which is state. What cannot stand in a graph leaves a
-/// refusal, and the graph is of no use from then on.
+/// Builds a graph from calls as they are made. Tensors are classified by their memory: that of
+/// arguments, that created by calls, and all other, which is state. A call that cannot be
+/// represented sets a refusal, which makes the graph invalid.
 class GraphBuilder {
  public:
   /// Adds an argument of the function.
@@ -21,22 +21,22 @@ class GraphBuilder {
   /// Adds a result of the function, which may be undefined.
   void add_output(const at::Tensor& result);
 
-  /// The node of a call with these arguments, without results, those that lie on top of the stack.
+  /// The node of a call with the arguments on top of the stack, without results.
   Node node_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
-  /// Adds the node of a call that returned what is on the stack, if it makes or changes anything.
-  /// `known`: how many buffers there were before the call.
+  /// Adds the node of a call with its results on the stack, if it creates or changes anything.
+  /// `known`: the number of buffers before the call.
   void add(Node node, const torch::jit::Stack& stack, size_t known);
 
-  /// The tensor's buffer; one of state where it has not been seen before.
+  /// The tensor's buffer; a new one of kState if it is unknown.
   BufferId buffer_of(const at::Tensor& tensor);
-  /// Likewise, kNone where it has not been seen.
+  /// The tensor's buffer; kNone if it is unknown.
   BufferId known_buffer_of(const at::Tensor& tensor) const;
-  /// The tensor's memory is from now on that of this buffer as well.
+  /// Associates the tensor's memory with this buffer, in addition to others.
   void name(const at::Tensor& tensor, BufferId buffer);
 
   void refuse(std::string reason);
-  /// Why there is no graph; empty where there is one.
+  /// Why there is no graph; empty if there is one.
   const std::string& refusal() const { return refusal_; }
 
   const Graph& graph() const { return graph_; }
@@ -63,7 +63,7 @@ class GraphBuilder {
   std::unordered_map<Key, BufferId> buffer_of_;
   std::unordered_map<View, ViewId, ViewHash> view_ids_;
   std::vector<c10::weak_intrusive_ptr<c10::StorageImpl>> remembered_;
-  std::vector<int64_t> origin_of_;  // The byte of its buffer where an argument begins.
+  std::vector<int64_t> origin_of_;  // The byte of its buffer at which an argument begins.
   std::vector<bool> filled_;        // Whether the buffer was written.
 };
 

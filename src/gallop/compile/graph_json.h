@@ -8,11 +8,11 @@
 
 namespace gallop::compile {
 
-/// Everything in a listing; times in milliseconds, shares of 1.
+/// The complete listing; times in milliseconds, fractions of 1.
 nlohmann::ordered_json graph_json(const GraphListing& listing);
 
-/// An array with an object for each stage: its sizes, and by how many calls each operator has
-/// become more or fewer since the stage before it.
+/// An array with an object for each stage: its sizes, and the change in the number of calls of each
+/// operator since the previous stage.
 nlohmann::ordered_json stages_json(const std::vector<GraphStage>& stages);
 
 }  // namespace gallop::compile

@@ -9,14 +9,15 @@ namespace gallop::compile {
 
 struct Graph;
 
-/// What people call the tensors that a graph is given.
+/// Names of the tensors that a graph is given.
 struct GraphNames {
   std::vector<std::string> inputs;  ///< By argument.
-  NamedTensors state;               ///< Whose memory is theirs; of several names the first holds.
+  NamedTensors state;               ///< By their memory; of several names for the same memory the
+                                    ///< first is used.
 };
 
-/// Names of everything in a graph: a value is named after the node that makes it, "%12", or "%12.1"
-/// where that makes several; arguments and state have their own names.
+/// Names of all tensors in a graph: a value is named after the node that computes it, "%12", or
+/// "%12.1" if that has several results; arguments and state have their own names.
 class GraphNamer {
  public:
   /// `graph` must outlive it.
@@ -29,7 +30,7 @@ class GraphNamer {
   /// strides, "fc.weight^T" is transposed, and "%12[64x128]^T" is so after it got those sizes.
   std::string name_of_view(int32_t id) const;
 
-  /// "bf16 128x16x32x32"; "nhwc" follows where a tensor of four dimensions is channels_last.
+  /// "bf16 128x16x32x32"; "nhwc" follows if a tensor of four dimensions is channels_last.
   std::string format_of_view(int32_t id) const;
 
  private:
@@ -38,7 +39,7 @@ class GraphNamer {
 
   const Graph& graph_;
   std::vector<std::string> names_;  // By buffer.
-  std::vector<int32_t> whole_;      // By buffer: the view that the name stands for, or kNone.
+  std::vector<int32_t> whole_;      // By buffer: the view to which the name refers, or kNone.
 };
 
 }  // namespace gallop::compile

@@ -12,7 +12,7 @@
 
 namespace gallop::compile {
 
-/// Where a graph stands on its way through the passes.
+/// A stage of a graph in the pass pipeline.
 struct StageInfo {
   std::string name;  ///< "recorded", or a pass's.
   std::string help;
@@ -25,21 +25,21 @@ std::vector<StageInfo> all_stages();
 void check_stage(const std::string& name);
 
 struct StagesConfig {
-  std::string only{};  ///< Name of the one stage that is wanted, or "last"; empty: all.
+  std::string only{};  ///< Name of the only requested stage, or "last"; empty: all.
   std::vector<std::string> passes_off{};  ///< As in CompileConfig.
   TimingConfig timing{};
 };
 
-/// What compiling a function comes to.
+/// The result of compiling a function.
 struct GraphStages {
-  std::string refusal;  ///< Why it cannot be recorded; there are no stages then.
+  std::string refusal;  ///< Why it cannot be recorded, if so; then there are no stages.
   std::vector<GraphStage> stages;
-  std::vector<std::string> fallbacks;  ///< What passes could not do on this machine.
+  std::vector<std::string> fallbacks;  ///< Fallbacks of passes on this machine.
 };
 
-/// Records a dry run of a function, as CompiledFunction does before it trusts a graph, runs the
-/// passes, and times the graph at each stage that is wanted. Nothing has happened afterwards but
-/// what time_graphs() says. Throws UsageError for a stage that there is not, or whose pass is off.
+/// Records a function as CompiledFunction does, runs the passes, and times the graph at each
+/// requested stage. Has no effects except those of time_graphs(). Throws UsageError for an unknown
+/// stage, or one whose pass is disabled.
 GraphStages graph_stages(
     const std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>& function,
     const std::vector<at::Tensor>& arguments, const GraphNames& names,

@@ -10,19 +10,19 @@ namespace gallop::compile {
 struct Graph;
 
 struct TimingConfig {
-  double seconds = 2;            ///< For each graph, about; one to warm up comes on top.
+  double seconds = 2;            ///< For each graph, approximately; a warm-up run is added.
   int64_t least = 5, most = 99;  ///< Runs of each graph.
 };
 
-/// How long the nodes of a graph take.
+/// Times of the nodes of a graph.
 struct GraphTimes {
   std::vector<double> seconds;  ///< Of each node: the median of its runs.
   int64_t runs = 0;
 };
 
-/// Runs the graphs in turn, so that what changes with the machine meets all of them alike. They
-/// work on copies of the arguments and of the state, in which a run finds what the one before it
-/// left: nothing has happened afterwards but that random numbers have been drawn.
+/// Runs the graphs alternately, so that changes of the machine's speed affect all of them alike.
+/// They work on copies of the arguments and of the state, which a run leaves to the next one: the
+/// only lasting effect is that random numbers have been drawn.
 std::vector<GraphTimes> time_graphs(const std::vector<const Graph*>& graphs,
                                     const std::vector<at::Tensor>& inputs,
                                     const TimingConfig& config = {});

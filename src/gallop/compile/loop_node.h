@@ -9,16 +9,16 @@
 
 namespace gallop::compile {
 
-/// A generated loop as a node calls it.
+/// A generated loop as called by a node.
 struct GeneratedLoop {
   std::unique_ptr<LoopKernel> kernel;
-  std::vector<View> results;  ///< Layouts; the buffers mean nothing.
-  /// Names of the operators that it takes the place of, in their order; for people.
+  std::vector<View> results;  ///< Layouts; the buffers are not used.
+  /// Names of the operators that it replaces, in their order, for display.
   std::vector<std::string> parts{};
 };
 
-/// The call of the operator "gallop::loop", which makes new tensors from `inputs`. `results` are
-/// views that are the whole of their buffers.
+/// A call of the operator "gallop::loop", which creates new tensors from `inputs`. `results` are
+/// views of complete buffers.
 Node loop_node(std::shared_ptr<const GeneratedLoop> loop, std::vector<ViewId> inputs,
                std::vector<ViewId> results);
 

@@ -7,25 +7,25 @@
 
 namespace gallop::compile {
 
-/// When a buffer is in use: from the node that makes it to its last user, both included.
+/// The lifetime of a buffer: from the node that creates it to its last user, both included.
 struct Lifetime {
   int64_t first = kNone, last = kNone;
 };
 
-/// Of every buffer; kNone where no node touches it. Those of results end with the graph.
+/// The lifetime of every buffer; kNone if no node accesses it. Those of results end with the graph.
 std::vector<Lifetime> lifetimes_of(const Graph& graph);
 
-/// Where the temporary buffers of a graph lie in one block of memory, so that buffers in use at the
-/// same time do not overlap.
+/// Offsets of the temporary buffers of a graph in one block of memory, so that buffers in use at
+/// the same time do not overlap.
 struct MemoryPlan {
   static constexpr int64_t kAlignment = 64;  ///< Of offsets, in bytes.
 
-  std::vector<int64_t> offsets;  ///< By buffer; kNone for those that are not part of it.
+  std::vector<int64_t> offsets;  ///< By buffer; kNone for those outside of the block.
   int64_t bytes = 0;             ///< Of the whole block.
-  int64_t most_in_use = 0;       ///< At any one time: no plan needs less.
+  int64_t most_in_use = 0;       ///< Peak memory: a lower bound of any plan.
 };
 
-/// Plans the temporaries on the CPU, other than results and what collectives read and write.
+/// Plans the temporaries on the CPU, except results and buffers that collectives read and write.
 /// `margin` bytes before each buffer are kept free. The largest is placed first, each in the
 /// smallest gap that holds it (Pisarchyk and Lee, "Efficient memory management for deep neural net
 /// inference", 2020).

@@ -11,8 +11,8 @@
 
 namespace gallop::compile {
 
-/// Runs a graph node by node for the first time, and from then on as one graph of the device where
-/// it has such a thing. Then the host waits for nothing: arguments are copied into tensors that the
+/// Runs a graph node by node for the first time, and from then on as one graph of the device, if it
+/// supports that. The host then waits for nothing: arguments are copied into tensors that the
 /// device's graph reads, and results are copies of those that it writes.
 class Replayer {
  public:
@@ -23,10 +23,11 @@ class Replayer {
 
   const Executor& executor() const { return *executor_; }
 
-  /// Whether run() starts a graph of the device.
+  /// Whether run() launches a graph of the device.
   bool is_captured() const { return captured_ != nullptr; }
 
-  /// Why it never will, in one line; empty where it may, and where the device has no such thing.
+  /// Why the graph cannot be captured, in one line; empty if it may be, and if the device has no
+  /// graphs.
   const std::string& fallback_reason() const { return fallback_reason_; }
 
  private:

@@ -10,8 +10,8 @@ namespace gallop::compile {
 /// "fp32", "bf16", "int64".
 std::string name_of_format(at::ScalarType type);
 
-/// A constant argument of an operator in a few characters, whatever it is: "1", "0.5", "true",
-/// "[1, 2]", "bf16" for a number that stands for a format.
+/// A constant argument of an operator as a short text: "1", "0.5", "true", "[1, 2]", "bf16" for an
+/// integer that denotes a data type.
 std::string text_of_constant(const c10::IValue& value, const c10::Argument& argument);
 
 }  // namespace gallop::compile

@@ -11,54 +11,53 @@
 
 namespace gallop::data {
 
-/// What decides all random choices for one image.
+/// The inputs that determine all random choices for one image.
 struct SampleKey {
   uint64_t seed = 0;
   int64_t epoch = 0;
   int64_t index = 0;
 };
 
-/// What a pixel outside the image is.
+/// The value of pixels outside the image.
 enum class Border {
-  kBlack,    ///< Bytes of 0, as torchvision pads before it normalizes.
+  kBlack,    ///< Bytes of 0, as in torchvision, which pads before it normalizes.
   kReflect,  ///< Mirrored at the outermost pixel, which is not repeated.
   kEdge,     ///< The outermost pixel repeated.
 };
 
-/// Where the pixels of an image of fixed size come from. Several augmentations add up to one plan,
-/// so that the pixels are moved once: output (y, x) is source (top + y, left + step * x).
+/// The source coordinates of an image of fixed size. Several augmentations are combined into one
+/// plan, so that pixels are copied once: output (y, x) is source (top + y, left + step * x).
 struct MovePlan {
   int height = 0;  ///< Of source and output.
   int width = 0;
   int top = 0;
   int left = 0;
-  int step = 1;  ///< 1, or -1 for mirrored.
+  int step = 1;  ///< 1, or -1 if mirrored.
   Border border = Border::kBlack;
 
-  /// What follows sees the image moved by so many pixels, against their direction.
+  /// Shifts the image, by so many pixels against their direction, for the following augmentations.
   void shift(int rows, int columns);
-  /// What follows sees the image mirrored.
+  /// Mirrors the image for the following augmentations.
   void mirror();
   bool is_identity() const { return top == 0 && left == 0 && step == 1; }
 };
 
-/// Carries out a plan: `out` takes height x width x channels bytes. `source` must not overlap it.
+/// Executes a plan: `out` has height x width x channels bytes and must not overlap `source`.
 void move_pixels(const MovePlan& plan, int channels, const uint8_t* source, uint8_t* out);
 
-/// One random change of the training images. A pure function of its arguments.
+/// A random augmentation of training images. A pure function of its arguments.
 class Augmentation {
  public:
   virtual ~Augmentation() = default;
 
-  /// Throws UsageError where images of this size cannot be treated so.
+  /// Throws UsageError if images of this size are not supported.
   virtual void check(int /*height*/, int /*width*/) const {}
   /// Adds to the plan.
   virtual void plan(const SampleKey& /*key*/, Philox& /*random*/, MovePlan& /*plan*/) const {}
 
-  /// Whether it cuts a part out of the original image to be resized; then it is the first of a
-  /// list.
+  /// Whether it crops the original image before resizing; then it must be the first of a list.
   virtual bool cuts() const { return false; }
-  /// The part of an original of this size.
+  /// The crop of an original of this size.
   virtual Region cut(int height, int width, Philox& /*random*/) const {
     return {.height = height, .width = width};
   }
@@ -68,8 +67,7 @@ class Augmentation {
 using AugmentationRegistry = config::Registry<Augmentation>;
 AugmentationRegistry built_in_augmentations();
 
-/// Builds a list. Throws UsageError where a member is named twice or one that cuts is not the
-/// first.
+/// Builds a list. Throws UsageError if a member is named twice or one that crops is not the first.
 std::vector<std::unique_ptr<Augmentation>> build_augmentations(const AugmentationRegistry& registry,
                                                                const config::ComponentList& list);
 

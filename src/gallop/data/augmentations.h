@@ -9,21 +9,21 @@
 
 namespace gallop::data {
 
-/// Mirrors left and right: each image with a coin every epoch, or (Jordan, "94% on CIFAR-10 in 3.29
-/// seconds on a single GPU", 2024) with a coin in the first epoch and every other time from then
-/// on.
+/// Random horizontal flip: each image with probability 1/2 every epoch, or alternating (Jordan,
+/// "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024), at random in the first epoch and every
+/// other time from then on.
 struct FlipConfig {
   std::string mode = "random";
 };
 
-/// Pads all sides and cuts the image's size out of it at a random place.
+/// Random crop: pads all sides and crops the image's size at a random position.
 struct CropConfig {
   int64_t padding = 4;
   std::string mode = "zero";
 };
 
-/// Cuts out a random part, which is then resized (Szegedy et al., "Going deeper with convolutions",
-/// 2015, with the draws of torchvision's RandomResizedCrop).
+/// Random resized crop (Szegedy et al., "Going deeper with convolutions", 2015), with the
+/// distribution of torchvision's RandomResizedCrop.
 struct RandomResizedCropConfig {
   std::vector<double> scale = {0.08, 1};
   std::vector<double> ratio = {0.75, 1.3333333333333333};

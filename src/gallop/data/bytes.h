@@ -10,7 +10,7 @@
 
 namespace gallop::data {
 
-/// A block of memory that, unlike a vector, is not zeroed first: files of gigabytes go into it.
+/// A block of memory that, unlike a vector, is not zeroed first, for files of gigabytes.
 class Bytes {
  public:
   Bytes() = default;
@@ -20,7 +20,7 @@ class Bytes {
   uint8_t* data() { return data_.get(); }
   const uint8_t* data() const { return data_.get(); }
   size_t size() const { return size_; }
-  /// Drops the end; `size` at most the present one.
+  /// Truncates it to `size`, at most the present one.
   void shrink(size_t size) { size_ = size; }
   std::unique_ptr<uint8_t[]> release() && { return std::move(data_); }
 
@@ -29,8 +29,7 @@ class Bytes {
   size_t size_ = 0;
 };
 
-/// Values that do not change any more, in memory of this process or in memory that it shares with
-/// others. A copy refers to the same values.
+/// Immutable values, in memory of this process or shared memory. A copy refers to the same values.
 template <typename T>
 class Block {
  public:
@@ -55,11 +54,11 @@ class Block {
   friend bool operator==(const Block& one, const Block& other) {
     return std::equal(one.begin(), one.end(), other.begin(), other.end());
   }
-  /// `size` values from `first` on, which must be there.
+  /// `size` values from `first` on, which must exist.
   Block part(size_t first, size_t size) const {
     return {std::shared_ptr<const T>(data_, data_.get() + first), size};
   }
-  /// The same memory as `size` values of another type, from a byte that is aligned for it.
+  /// The same memory as `size` values of another type, from a suitably aligned byte.
   template <typename Other>
   Block<Other> part_as(size_t first_byte, size_t size) const {
     const auto* begin = reinterpret_cast<const uint8_t*>(data_.get()) + first_byte;

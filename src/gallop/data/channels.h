@@ -7,7 +7,7 @@
 
 namespace gallop::data {
 
-/// Sets the size of a whole image; its buffer grows where it must and never shrinks.
+/// Sets the size of a whole image; its buffer grows if necessary and never shrinks.
 inline void set_size(Image& image, int height, int width, int channels) {
   image.height = height;
   image.width = width;

@@ -7,11 +7,11 @@
 
 namespace gallop::data {
 
-/// Class names, one a line; empty lines are left out. Throws DataError where the file cannot be
+/// Reads class names, one a line; empty lines are skipped. Throws DataError if the file cannot be
 /// read.
 std::vector<std::string> read_class_names(const fs::path& path);
 
-/// The same, none where there is no such file.
+/// As above; empty if the file does not exist.
 std::vector<std::string> read_class_names_if_there(const fs::path& path);
 
 }  // namespace gallop::data

@@ -8,14 +8,14 @@
 
 namespace gallop::data {
 
-/// An image that cannot be opened, or is of a format that is not read.
+/// An image that cannot be opened, or has an unsupported format.
 struct UnusableImage {
   std::string name;
   const char* reason;  ///< SkipCount::reason.
   std::string problem;
 };
 
-/// What one folder holds; each list is sorted.
+/// The contents of a folder; each list is sorted.
 struct FolderListing {
   std::vector<std::string> folders;
   std::vector<std::string> images;
@@ -24,10 +24,10 @@ struct FolderListing {
   std::vector<UnusableImage> unusable;
 };
 
-/// Lists a folder, links followed. Throws DataError where it cannot be read.
+/// Lists a folder, following links. Throws DataError if it cannot be read.
 FolderListing list_folder(const fs::path& path);
 
-/// Images in a file or folder that is ignored, among its first 10,000 entries.
+/// The number of images in an ignored file or folder, among its first 10,000 entries.
 int64_t count_ignored_images(const fs::path& path);
 
 }  // namespace gallop::data

@@ -9,7 +9,7 @@
 
 namespace gallop::data {
 
-/// Images of more pixels than this are refused before anything is allocated for them.
+/// Images of more pixels than this are rejected before any allocation.
 inline constexpr int64_t kMaxPixels = int64_t{1} << 28;
 
 /// JPEG, on libjpeg-turbo's libjpeg API: for 32 x 32 images it is a tenth faster than TurboJPEG,
@@ -37,13 +37,12 @@ class PngDecoder {
   std::unique_ptr<State> state_;
 };
 
-/// Decodes files that lie in memory, recognized by their content, and keeps its buffers between
-/// images. For one thread at a time.
+/// Decodes files in memory, recognized by their content, and reuses its buffers. For one thread at
+/// a time.
 class ImageDecoder {
  public:
-  /// Decodes a whole file. Throws DataError, without the file's name, where it is empty, damaged,
-  /// too large or of another format. What a decoder would only warn of, such as data that end too
-  /// early, is an error.
+  /// Decodes a whole file. Throws DataError, without the file's name, if it is empty, damaged, too
+  /// large or of another format. Warnings of decoders, such as premature end of data, are errors.
   void decode(std::string_view file, const DecodeRequest& request, Image& image);
 
  private:
@@ -61,11 +60,11 @@ struct ThreadDecoder {
 };
 ThreadDecoder& thread_decoder();
 
-/// Throws DataError that says why a file that begins like this is neither JPEG nor PNG.
+/// Throws DataError that explains why a file that begins like this is neither JPEG nor PNG.
 [[noreturn]] void refuse_format(std::string_view file);
 
-/// Throws DataError where an image of this size has more than kMaxPixels, or more pixels than the
-/// `file_bytes` can hold at `pixels_per_byte`.
+/// Throws DataError if an image of this size has more than kMaxPixels, or more pixels than
+/// `file_bytes` can contain at `pixels_per_byte`.
 void check_image_size(int64_t height, int64_t width, int64_t file_bytes, int64_t pixels_per_byte);
 
 }  // namespace gallop::data

@@ -8,20 +8,21 @@
 
 namespace gallop::data {
 
-/// Image files longer than this are refused.
+/// Image files longer than this are rejected.
 inline constexpr int64_t kMaxImageFileBytes = int64_t{1} << 30;
 
 /// Whether a file name ends in .jpg, .jpeg or .png, in any case of letters.
 bool has_image_ending(std::string_view name);
 
-/// Whether it ends like an image of a format that is not read (.webp, .bmp, .tif, .jfif, ...).
+/// Whether a file name ends like that of an image of an unsupported format (.webp, .bmp, .tif,
+/// .jfif, ...).
 bool is_unread_image(std::string_view name);
 
 /// Reads a whole file into a buffer that is reused and only grows, and returns its content. Throws
-/// DataError with the system's reason, without a name, or where the file is too long.
+/// DataError with the system's reason, without a name, also if the file is too long.
 std::string_view read_image_file(const FileDescriptor& file, std::vector<char>& buffer);
 
-/// Makes a reused buffer at least so long.
+/// Grows a reused buffer to at least this size.
 void reserve_bytes(std::vector<char>& buffer, size_t bytes);
 
 }  // namespace gallop::data

@@ -9,13 +9,13 @@
 
 namespace gallop::data {
 
-/// An image that is whole but has another shape than the rest. It is never skipped as damaged.
+/// An intact image with another shape than the others. It is never skipped as damaged.
 class ShapeError : public DataError {
  public:
   using DataError::DataError;
 };
 
-/// Reads images and brings them to one shape.
+/// Reads images and resizes them to one shape.
 class ImageShaper {
  public:
   /// Buffers of one thread.
@@ -25,15 +25,15 @@ class ImageShaper {
     std::vector<uint8_t> resized;
   };
 
-  /// `images` must outlive the shaper. With `resize`, the middle square of each image is brought to
+  /// `images` must outlive the shaper. With `resize`, the center square of each image is resized to
   /// `shape`; without, each must have it.
   ImageShaper(const ImageSet& images, const ImageShape& shape, bool resize);
 
   const ImageShape& shape() const { return shape_; }
 
-  /// Pixels of one image, which lie in the set or in the buffers. `cutter`, where not null, says
-  /// which part of the original is brought to the shape. Throws DataError where the image is
-  /// damaged, ShapeError where it has another shape and is not to be resized.
+  /// Pixels of one image, in the memory of the set or in the buffers. `cutter`, if not null,
+  /// chooses the crop of the original to resize. Throws DataError if the image is damaged,
+  /// ShapeError if it has another shape and is not resized.
   const uint8_t* read(int64_t index, RegionChooser* cutter, Buffers& buffers) const;
 
  private:
@@ -43,7 +43,7 @@ class ImageShaper {
   const ImageSet& images_;
   ImageShape shape_;
   bool resize_;
-  bool stored_;  ///< The set holds the pixels in memory, in as many channels as are wanted.
+  bool stored_;  ///< The set has the pixels in memory, in the requested number of channels.
 };
 
 }  // namespace gallop::data

@@ -26,8 +26,7 @@ class MemoryImages final : public ImageSet {
     std::function<std::string(int64_t)> describe;
   };
 
-  /// `pixels` holds labels.size() images and each label is below class_names.size(); both are the
-  /// caller's to check.
+  /// `pixels` must have labels.size() images, and each label must be below class_names.size().
   explicit MemoryImages(Content content);
 
   int64_t size() const override { return static_cast<int64_t>(content_.labels.size()); }
@@ -46,8 +45,8 @@ class MemoryImages final : public ImageSet {
   size_t image_bytes_;
 };
 
-/// The images without those whose label is none of the classes, which are skipped or an error.
-/// `item` names one in messages, "train-labels-idx1-ubyte: item 7".
+/// The images without those with invalid labels, which are skipped or an error. `item` names one in
+/// messages, "train-labels-idx1-ubyte: item 7".
 std::unique_ptr<ImageSet> with_valid_labels(MemoryImages::Content content,
                                             const std::function<std::string(int64_t)>& item,
                                             SkipPolicy& skips);

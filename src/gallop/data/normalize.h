@@ -7,7 +7,7 @@
 
 namespace gallop::data {
 
-/// Turns bytes into (value / 255 - mean) / deviation, channel by channel. Rounding is the same on
+/// Converts bytes to (value / 255 - mean) / deviation, channel by channel. Rounding is the same on
 /// every machine: multiplication and addition are never fused.
 class Normalizer {
  public:
@@ -18,11 +18,11 @@ class Normalizer {
 
   c10::ScalarType dtype() const { return dtype_; }
 
-  /// `count` bytes whose channels alternate, the first being of channel 0, into as many values.
+  /// Converts `count` bytes with interleaved channels, beginning with channel 0.
   void write(const uint8_t* bytes, int64_t count, void* out) const;
 
  private:
-  // Channels repeat in it for 1 and 3 channels, and it is a whole number of vectors.
+  // Repeated for 1 and 3 channels, to a multiple of the vector size.
   static constexpr int kBlock = 48;
 
   c10::ScalarType dtype_;

@@ -7,19 +7,19 @@
 
 namespace gallop::data {
 
-/// Appends a number as this machine has it.
+/// Appends a number in native byte order.
 template <typename T>
 void put(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// Appends a text behind its length.
+/// Appends the length of a text, then the text.
 inline void put_text(std::string& out, std::string_view text) {
   put(out, static_cast<uint32_t>(text.size()));
   out += text;
 }
 
-/// Takes what was put from the front of a text; after the first that is missing all are empty.
+/// Reads packed values from the front of a text; after the first missing one all are empty.
 class Taker {
  public:
   explicit Taker(std::string_view rest) : rest_(rest) {}

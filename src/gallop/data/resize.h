@@ -7,7 +7,7 @@
 
 namespace gallop::data {
 
-/// Pixels that another object owns: `height` x `width` x `channels` bytes without gaps.
+/// A view of pixels: `height` x `width` x `channels` bytes without gaps.
 struct PixelView {
   const uint8_t* pixels = nullptr;
   int height = 0;
@@ -23,14 +23,14 @@ struct Box {
   double width = 0;
 };
 
-/// Weights of the source pixels that each output pixel of one axis is the mean of: a triangle
-/// filter, as wide as the reduction, as Pillow and torchvision (antialias=True) resize.
+/// Weights of the source pixels for each output pixel of one axis: a triangle filter as wide as the
+/// reduction, as in Pillow and torchvision (antialias=True).
 class AxisWeights {
  public:
-  /// 14 bits after the point, so that products of two fit pmaddwd.
+  /// 14 fractional bits, so that products of two fit pmaddwd.
   static constexpr int kBits = 14;
 
-  int taps = 0;                  ///< Even; weights beyond the true ones are 0.
+  int taps = 0;                  ///< Even; padded with weights of 0.
   std::vector<int> begin, end;   ///< Source pixels [begin, end) of each output pixel, both rising.
   std::vector<int16_t> weights;  ///< [outputs, taps]; each row sums to 1.
 
@@ -42,11 +42,11 @@ class AxisWeights {
   std::vector<double> exact_;
 };
 
-/// Cuts a box out of an image and resizes it, in integers, so that all machines agree to the bit.
-/// Within 1 of 255 levels of Pillow's bilinear filter. Keeps its buffers between images.
+/// Crops a box of an image and resizes it, in integer arithmetic, so that all machines agree to the
+/// bit. Within 1 of 255 levels of Pillow's bilinear filter. Reuses its buffers.
 class Resizer {
  public:
-  /// `box` within `source`; `out` takes height x width x channels bytes.
+  /// `box` must be within `source`; `out` has height x width x channels bytes.
   void resize(const PixelView& source, const Box& box, int height, int width, uint8_t* out);
 
  private:

@@ -4,12 +4,12 @@
 
 namespace gallop::data {
 
-/// Bits after the point of the values between the two passes.
+/// Fractional bits of the values between the two passes.
 inline constexpr int kBetweenBits = 7;
 /// Values that a `shrink_row` may read beyond the last pixel.
 inline constexpr int kRowSlack = 16;
 
-/// The two passes of a resize. Both kinds give the same bits.
+/// The two passes of a resize. All implementations give the same bits.
 struct ResizeKernels {
   /// out[x] = sum over k of weights[k] * rows[k][x], for `count` bytes; `taps` is even.
   void (*blend_rows)(const uint8_t* const* rows, const int16_t* weights, int taps, int count,
@@ -21,7 +21,7 @@ struct ResizeKernels {
 
 /// Plain C++.
 ResizeKernels portable_resize_kernels();
-/// The fastest that this machine can run.
+/// The fastest implementation for this machine.
 ResizeKernels best_resize_kernels();
 
 }  // namespace gallop::data

@@ -15,29 +15,28 @@
 
 namespace gallop::data {
 
-/// What processes of one user on this machine have read and decoded, in files of one folder, each
-/// known by what it was made from and by the program that made it. Where the folder or its file
-/// system is no place for it, everything is this process's own as without it, and trouble() says
-/// why. Safe to use from many threads.
+/// A cache of the data that processes of one user on this machine have read and decoded, in files
+/// of one folder, identified by their sources and by the program. If the folder or its file system
+/// is unsuitable, all data are private to this process, and trouble() says why. Safe to use from
+/// many threads.
 class SharedData {
  public:
-  /// In a folder that is this user's alone.
+  /// Uses a folder that only this user can access.
   explicit SharedData(const fs::path& folder);
-  /// In a SharedFolder, in which this then takes part.
+  /// Uses a SharedFolder and takes part in it.
   SharedData(const std::vector<fs::path>& places, int64_t bytes);
 
-  /// What `make` gives, made by the first that asks for this identity; others wait for it. Throws
-  /// what `make` throws.
+  /// The result of `make`, called by the first process that requests this identity; others wait for
+  /// it. Throws what `make` throws.
   Block<uint8_t> content(const std::string& identity, const std::function<Bytes()>& make);
 
-  /// Pieces that are made one by one as they are needed. Data that are no longer in use make room
-  /// for these. Null where all data together would take more than `limit_bytes`, or more than the
-  /// file system has left.
+  /// Pieces that are computed one by one on demand. Unused data are evicted to make room. Null if
+  /// all data together would take more than `limit_bytes`, or more than the file system has left.
   std::shared_ptr<const SharedPieces> pieces(const std::string& identity, int64_t count,
                                              int64_t piece_bytes, int64_t expected_bytes,
                                              int64_t limit_bytes);
 
-  /// The first reason why something could not be shared; empty where all could.
+  /// The first reason why something could not be shared; empty if there is none.
   std::string trouble() const;
 
  private:
@@ -46,7 +45,7 @@ class SharedData {
 
   std::optional<SharedFolder> kept_;
   fs::path path_;
-  FileDescriptor folder_;  // Locked as one that is in use; closed where it cannot be used.
+  FileDescriptor folder_;  // Locked as in use; closed if it cannot be used.
   std::string program_;
   mutable std::mutex mutex_;
   std::string trouble_;

@@ -10,26 +10,26 @@
 
 namespace gallop::data {
 
-/// A file of pieces of one length that processes of this machine map into their memory, where there
-/// is one copy of it. Each piece is written once, by whoever needs it first, and never again.
+/// A file of pieces of one length that processes of this machine map into memory, so that one copy
+/// exists. Each piece is written once, by the first process that needs it, and never again.
 ///
-/// The file is a header, a table with one 64-bit number a piece, and the pieces. The number is 0
-/// until the piece is written; then it is the piece's hash. A process locks a piece while it writes
-/// it, so that others wait instead of making it, too; the system gives the lock up where the
-/// process dies, and the next makes the piece again.
+/// The file consists of a header, a table with one 64-bit number a piece, and the pieces. The
+/// number is 0 until the piece is written; then it is the piece's hash. A process locks a piece
+/// while it writes it, so that others wait instead of computing it, too; the system releases the
+/// lock if the process dies, and the next one computes the piece.
 class SharedPieces {
  public:
-  /// What a file is known by.
+  /// The identification of a file.
   struct Layout {
-    std::string identity;  ///< 32 letters: what is in it.
+    std::string identity;  ///< 32 characters that identify the contents.
     int64_t pieces = 0;
     int64_t piece_bytes = 0;
-    int64_t expected_bytes = 0;  ///< Of all pieces that will be written.
+    int64_t expected_bytes = 0;  ///< Total of all pieces that will be written.
   };
 
   /// Makes an empty file. Throws DeviceError.
   static FileDescriptor create(const fs::path& path, const Layout& layout);
-  /// What a file is, where it is whole and of this version.
+  /// The layout of a file, if it is complete and of this version.
   static std::optional<Layout> read_layout(const FileDescriptor& file);
   /// Maps a file whose layout was read. Throws DeviceError.
   SharedPieces(FileDescriptor file, const Layout& layout);
@@ -37,12 +37,12 @@ class SharedPieces {
   SharedPieces(const SharedPieces&) = delete;
   SharedPieces& operator=(const SharedPieces&) = delete;
 
-  /// The piece, which `make` gives where it is not there yet. `stamp` stands for the state of what
-  /// it is made from. Null where it cannot be had from here: it is damaged, made from another
-  /// state, or could not be written. Safe to call from many threads; throws what `make` throws.
+  /// The piece, computed by `make` if it does not exist yet. `stamp` identifies the state of its
+  /// source. Null if it is unavailable: damaged, made from another state, or not writable. Safe to
+  /// call from many threads; throws what `make` throws.
   const uint8_t* get(int64_t piece, uint64_t stamp,
                      const std::function<const uint8_t*()>& make) const;
-  /// The piece where it is there and as it was written; null elsewhere.
+  /// The piece if it exists and is intact; else null.
   const uint8_t* find(int64_t piece, uint64_t stamp) const;
   /// A piece that get() has returned.
   const uint8_t* at(int64_t piece) const {
@@ -58,7 +58,8 @@ class SharedPieces {
   int64_t begin_;  // Of the first piece in the file.
   size_t mapped_table_, mapped_pieces_;
   uint64_t* table_ = nullptr;
-  const uint8_t* pieces_ = nullptr;  // Mapped for reading: no process can change them by mistake.
+  // Mapped read-only, so that no process can change them by mistake.
+  const uint8_t* pieces_ = nullptr;
 };
 
 }  // namespace gallop::data

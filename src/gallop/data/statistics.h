@@ -10,7 +10,7 @@
 
 namespace gallop::data {
 
-/// Sums over the pixels of a set of images, exact, and what follows from them.
+/// Exact sums over the pixels of a set of images, with mean and deviation.
 struct ImageStatistics {
   struct Channel {
     uint64_t sum = 0;
@@ -18,7 +18,7 @@ struct ImageStatistics {
     bool operator==(const Channel&) const = default;
   };
 
-  int64_t images = 0;  ///< Looked at.
+  int64_t images = 0;  ///< Number of images read.
   int64_t pixels = 0;
   std::vector<Channel> channels;
 
@@ -31,18 +31,19 @@ struct ImageStatistics {
 
 struct StatisticsOptions {
   int channels = 3;
-  int min_side = 0;  ///< JPEGs may be decoded at a reduced scale down to this side; 0: not.
-  int64_t max_images = 10'000;  ///< Of a larger set, this many are looked at, always the same.
+  int min_side = 0;  ///< JPEGs may be decoded at a reduced scale down to this side; 0: no
+                     ///< reduction.
+  int64_t max_images = 10'000;  ///< Of a larger set, a fixed sample of so many images is read.
   bool skip_broken = false;
   int threads = 1;
 };
 
-/// Looks at the images; the result does not depend on the number of threads. Throws DataError where
-/// an image is damaged (unless skipped) or none is left.
+/// Reads the images; the result does not depend on the number of threads. Throws DataError if an
+/// image is damaged (unless skipped) or none is left.
 ImageStatistics measure_statistics(const ImageSet& images, const StatisticsOptions& options);
 
-/// The same, kept in `cache_folder` under `identity`, which says what data they are. A damaged file
-/// is measured again and replaced; a folder that cannot be written to is done without.
+/// As above, cached in `cache_folder` under `identity`, which identifies the data. A damaged entry
+/// is recomputed; an unwritable folder is ignored.
 ImageStatistics cached_statistics(const ImageSet& images, const StatisticsOptions& options,
                                   const std::string& identity, const fs::path& cache_folder);
 

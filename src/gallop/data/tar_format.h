@@ -10,14 +10,14 @@
 
 namespace gallop::data {
 
-/// What a member of a tar archive is.
+/// The type of a member of a tar archive.
 enum class TarKind {
   kFile,
   kFolder,
   kHardLink,
   kSymbolicLink,
   kSparse,  ///< A file stored without its holes.
-  kOther,   ///< A device, a pipe, or a type that is not known.
+  kOther,   ///< A device, a pipe, or an unknown type.
 };
 
 struct TarMember {
@@ -25,22 +25,22 @@ struct TarMember {
   int64_t offset = 0;  ///< Of its content in the archive.
   int64_t size = 0;
   TarKind kind = TarKind::kFile;
-  std::string link{};  ///< What a link leads to, as the archive has it.
+  std::string link{};  ///< Target of a link, as stored in the archive.
 };
 
-/// Walks over the members of a tar archive by reading headers only: ustar and older ones, GNU long
-/// names, pax headers (POSIX.1-2001).
+/// Iterates over the members of a tar archive by reading headers only: ustar and older ones, GNU
+/// long names, pax headers (POSIX.1-2001).
 class TarReader {
  public:
-  /// Both must outlive the reader; `path` is only named. Throws DataError where it is no file.
+  /// Both must outlive the reader; `path` is for messages. Throws DataError if it is not a file.
   TarReader(const FileDescriptor& file, const fs::path& path);
 
   /// The next member, empty at the archive's end marker. Throws DataError that names the archive
-  /// and the member where it is truncated or damaged.
+  /// and the member if it is truncated or damaged.
   std::optional<TarMember> next();
 
  private:
-  // What headers before a member's own say of it.
+  // Fields of headers that precede a member's own.
   struct Extended {
     std::optional<std::string> name;
     std::optional<std::string> link;

@@ -7,18 +7,18 @@
 
 namespace gallop::data {
 
-/// A member behind whose name stands the content of a file, directly or through links.
+/// A file of an archive, reached directly or through links.
 struct TarEntry {
-  TarMember member;     ///< Of a link: its name with the place of what it leads to.
-  std::string problem;  ///< Why there is no such content; empty where there is.
+  TarMember member;     ///< For a link, its name with the position of its target.
+  std::string problem;  ///< Why it has no content; empty if it has.
   bool through_link = false;
   size_t order = 0;  ///< Of the member in the archive.
 };
 
-/// The files of an archive with its links followed inside it, also through other links, to members
-/// that come later, and to folders, whose files then have names of their own. What leads nowhere,
-/// round in a circle or out of the archive has its problem, and so has what cannot be read as a
-/// file. Throws DataError where links to folders stand for more than `max_linked` files.
+/// The files of an archive, following links within it, also through other links, to later members,
+/// and to folders, whose files then have additional names. Dangling and circular links, links out
+/// of the archive, and members that are not files have their problem set. Throws DataError if links
+/// to folders expand to more than `max_linked` files.
 std::vector<TarEntry> follow_links(std::vector<TarMember> members, const std::string& archive,
                                    size_t max_linked = 2'000'000);
 

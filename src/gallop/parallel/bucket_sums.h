@@ -10,18 +10,19 @@
 
 namespace gallop::parallel {
 
-/// How what is in buckets becomes the sum over all processes. In all of them buckets are started
-/// and finished in one order.
+/// Algorithm by which gradient buckets are all-reduced. All processes must start and finish the
+/// buckets in the same order.
 class BucketSums {
  public:
   virtual ~BucketSums() = default;
   virtual void start(size_t bucket) = 0;
   virtual void finish(size_t bucket) = 0;
-  /// What is summed where all buckets are started and then finished, in this order.
+  /// The tensors that are all-reduced when all buckets are started and then finished, in this
+  /// order.
   virtual std::vector<at::Tensor> sums() const = 0;
-  /// Discards what was summed last, and begins again.
+  /// Discards the last sums and resets the state.
   virtual void forget() {}
-  /// What it works on besides the buckets.
+  /// Tensors besides the buckets that start() and finish() read or write.
   virtual NamedTensors state() const { return {}; }
   /// See Strategy::rank_state() and PowerSgd::add_rank_state().
   virtual NamedTensors rank_state() const { return {}; }
@@ -34,11 +35,12 @@ struct CompressionConfig {
   int64_t rank = 2;  ///< Of PowerSGD.
 };
 
-/// For buckets that outlive it. PowerSGD (Vogels, Karimireddy and Jaggi, "PowerSGD: practical
-/// low-rank gradient compression for distributed optimization", NeurIPS 2019) sums two factors of
-/// such a rank for each gradient that is a matrix of at least twice as many numbers, and adds what
-/// they leave out to the next gradient: not the sum, but near it over many steps. What each process
-/// has left out, and the factors that it begins with, are dropped where a sum is discarded.
+/// Makes the algorithm for buckets that outlive it. PowerSGD (Vogels, Karimireddy and Jaggi,
+/// "PowerSGD: practical low-rank gradient compression for distributed optimization", NeurIPS 2019)
+/// all-reduces two factors of the given rank for each gradient that is a matrix of at least twice
+/// as many elements, and adds the approximation error to the next gradient (error feedback): the
+/// result is not the exact sum, but close to it over many steps. The error of each process and the
+/// initial factors are dropped where a sum is discarded.
 std::unique_ptr<BucketSums> make_bucket_sums(const CompressionConfig& config,
                                              const GradientBuckets& buckets, int processes);
 

@@ -10,12 +10,12 @@
 
 namespace gallop::parallel {
 
-/// Where it is neither given nor measured. PyTorch's, too.
+/// The bucket size where it is neither given nor measured, as in PyTorch.
 inline constexpr const char* kDefaultBucket = "25 MiB";
 inline constexpr const char* kAutoBucket = "auto";
 
 struct DdpConfig {
-  std::string bucket = kDefaultBucket;  ///< Bytes of gradients that are summed at once.
+  std::string bucket = kDefaultBucket;  ///< Bytes of gradients in one all-reduce.
   std::string batch_norm = "averaged";  ///< Or "synchronized": see make_ddp().
   CompressionConfig compression;
 };
@@ -23,13 +23,12 @@ struct DdpConfig {
 void visit(config::Visitor& visitor, DdpConfig& config);
 
 /// Distributed data parallelism (Li et al., "PyTorch distributed: experiences on accelerating data
-/// parallel training", VLDB 2020): gradients are copied into buckets as the backward pass makes
-/// them, in the order in which it does, and a bucket is summed over all processes as soon as it is
-/// full, while the pass goes on. From the copy on they are views of the buckets, to which further
-/// micro-batches add. Statistics of batch norm are
-/// taken by each process of its own samples, and what is kept of them for evaluation is the mean
-/// over all processes, after every step; or, synchronized, of the whole batch, which costs a sum
-/// over all processes in each layer, forward and backward.
+/// parallel training", VLDB 2020). Gradients are copied into buckets in the order in which the
+/// backward pass produces them, and a bucket is all-reduced as soon as it is full, while the pass
+/// continues. After the copy they are views of the buckets, in which further micro-batches
+/// accumulate. Each process computes the statistics of batch norm from its own samples, and the
+/// running statistics are the mean over all processes, after every step; with "synchronized" they
+/// are those of the whole batch, at the cost of an all-reduce in each layer, forward and backward.
 std::unique_ptr<Strategy> make_ddp(const DdpConfig& config, Collectives& collectives,
                                    const ModelTensors& model);
 

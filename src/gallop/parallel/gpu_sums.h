@@ -19,7 +19,7 @@
 
 namespace gallop::parallel {
 
-/// A call on GPUs has failed, or did not end in time.
+/// A collective on GPUs that failed, or did not complete in time.
 class GpuCallFailed : public std::exception {
  public:
   GpuCallFailed(int64_t call, std::string reason) : call_(call), reason_(std::move(reason)) {}
@@ -31,43 +31,43 @@ class GpuCallFailed : public std::exception {
   std::string reason_;
 };
 
-/// Sums and copies of tensors that lie on GPUs, one for each process, by NCCL on a stream of their
-/// own. What failed shows later than where it was called: a thread looks after all that is under
-/// way, and where something fails or takes too long it ends all of it, so that no process waits for
-/// ever. All functions but it are for one thread.
+/// All-reduces and broadcasts of tensors on GPUs, one per process, by NCCL on a stream of its own.
+/// Failures are detected later than the call: a thread watches all calls in flight and aborts them
+/// all if one fails or exceeds its timeout, so that no process waits forever. All functions must be
+/// called from one other thread.
 class GpuSums {
  public:
-  /// All processes make one at the same time. `from_first` gives all the text that process 0 has.
-  /// Throws DeviceError where that takes longer than so many seconds or NCCL says no.
+  /// All processes construct it at the same time. `from_first` returns the text of rank 0. Throws
+  /// DeviceError if that takes longer than `seconds` or NCCL reports an error.
   GpuSums(std::shared_ptr<const Nccl> nccl, c10::Device device, int rank, int size,
           const std::function<std::string(const std::string&)>& from_first, double seconds);
   ~GpuSums();
   GpuSums(const GpuSums&) = delete;
   GpuSums& operator=(const GpuSums&) = delete;
 
-  /// Sums what is in the tensor, which is dense, once all is done that the current stream has to do
-  /// until now. `call` numbers it, and it may take so many seconds. Throws GpuCallFailed for
-  /// whatever has failed until now.
+  /// Starts an all-reduce of the tensor, which must be dense, after all work that the current
+  /// stream has so far. `call` is its number, and `seconds` its timeout. Throws GpuCallFailed for
+  /// any call that has failed so far.
   void all_reduce_async(const at::Tensor& tensor, int64_t call, double seconds);
-  /// The same for a copy of what process 0 has.
+  /// As all_reduce_async(), for a broadcast from rank 0.
   void start_broadcast(const at::Tensor& tensor, int64_t call, double seconds);
 
-  /// Lets the current stream wait for the sum or copy of this tensor, and not this thread.
+  /// Makes the current stream, not this thread, wait for the collective on this tensor.
   void wait(const at::Tensor& tensor);
 
-  /// Whether nothing has failed until now: else throws GpuCallFailed.
+  /// Throws GpuCallFailed if any call has failed so far.
   void check();
-  /// Waits for all that is under way. Throws GpuCallFailed.
+  /// Waits for all calls in flight. Throws GpuCallFailed.
   void finish();
 
-  /// The numbers of those that have ended since the last time.
+  /// The numbers of the calls that have ended since the last time.
   std::vector<int64_t> take_ended();
 
  private:
   using Clock = std::chrono::steady_clock;
   struct UnderWay {
     int64_t call = 0;
-    at::Tensor tensor;  ///< Stays in memory.
+    at::Tensor tensor;  ///< Kept alive.
     std::shared_ptr<c10::Event> done;
     Clock::time_point deadline;
     double seconds = 0;
@@ -84,9 +84,10 @@ class GpuSums {
   std::shared_ptr<const Nccl> nccl_;
   c10::Device device_;
   c10::Stream stream_;
-  void* communicator_ = nullptr;  ///< Null from when it was ended.
+  void* communicator_ = nullptr;  ///< Null once it is aborted.
 
-  std::map<const void*, std::shared_ptr<c10::Event>> started_;  ///< By their tensor's memory.
+  std::map<const void*, std::shared_ptr<c10::Event>> started_;  ///< By the address of the tensor's
+                                                                ///< memory.
 
   std::mutex mutex_;
   std::condition_variable changed_;

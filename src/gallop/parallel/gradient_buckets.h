@@ -10,35 +10,36 @@
 
 namespace gallop::parallel {
 
-/// A place for each parameter's gradient, in a few tensors that can be summed at once.
+/// Contiguous storage for the gradients of all parameters, in a few tensors that can be all-reduced
+/// at once.
 class GradientBuckets {
  public:
-  /// Parameters go into buckets in this order. A bucket has one format, and is closed before it
-  /// would have more than so many bytes.
+  /// Assigns parameters to buckets in this order. A bucket has one data type, and is closed before
+  /// it would exceed `most_bytes`.
   GradientBuckets(const std::vector<at::Tensor>& parameters, int64_t most_bytes);
 
   size_t size() const { return buckets_.size(); }
   const at::Tensor& bucket(size_t index) const { return buckets_[index].tensor; }
-  /// Views of a bucket, one for each of its parameters, with that one's sizes and strides.
+  /// Views of a bucket, one for each of its parameters, with the parameter's sizes and strides.
   std::vector<at::Tensor> places(size_t index) const;
   NamedTensors named() const;
 
-  /// Nothing is in its place.
+  /// Marks all gradients as missing.
   void empty();
-  /// Moves a parameter's gradient to its place, or zeros where there is none, and lets the
-  /// parameter have that as its gradient. One that is there already stays.
+  /// Moves a parameter's gradient, or zeros if it has none, to its place in the bucket, and makes
+  /// that view its gradient. A gradient that is there already stays.
   void move(size_t parameter);
-  /// The same, and returns whether its bucket is full now.
+  /// As move(); returns whether the bucket is full now.
   bool fill(size_t parameter);
-  /// Lets each parameter have what is in its place as its gradient.
+  /// Makes the view of each place the gradient of its parameter.
   void give_to_parameters();
 
-  /// What is in all places becomes what is in those of others of the same parameters, or the sum
-  /// of both, or zero.
+  /// Sets all places to those of another object for the same parameters, adds them, or sets them to
+  /// zero.
   void copy(const GradientBuckets& other);
   void add(const GradientBuckets& other);
   void zero();
-  /// Turns zeros below zero into zeros above.
+  /// Replaces negative zeros by positive ones.
   void drop_signs_of_zeros();
 
   bool is_filled(size_t parameter) const { return slots_[parameter].is_filled; }

@@ -8,8 +8,8 @@
 
 namespace gallop::parallel {
 
-/// While it lives, calls a function whenever a backward pass has given one of the parameters its
-/// gradient, with the parameter's number in the list. A parameter has one such hook at a time.
+/// While it lives, calls a function with the index of a parameter in the list whenever a backward
+/// pass has produced its gradient. A parameter has one such hook at a time.
 class GradientHooks {
  public:
   GradientHooks(std::vector<at::Tensor> parameters, const std::function<void(size_t)>& call);

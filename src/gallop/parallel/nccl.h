@@ -6,7 +6,7 @@
 
 namespace gallop::parallel {
 
-/// By which processes that make one communicator know each other: ncclUniqueId.
+/// The unique id by which the processes of a communicator find each other: ncclUniqueId.
 struct NcclId {
   char bytes[128] = {};
 };
@@ -16,12 +16,12 @@ struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;
   unsigned version = 21400;
-  int blocking = 0;  ///< Calls return at once, and its state tells how they went.
+  int blocking = 0;  ///< Calls return at once, and the communicator's state reports their result.
 };
 
-/// The functions of NVIDIA's NCCL (docs.nvidia.com/deeplearning/nccl/user-guide) that sums on GPUs
-/// need, with its numbers of the results, formats and operations among them. Communicators are
-/// pointers, and so are streams of CUDA.
+/// The functions of NVIDIA's NCCL (docs.nvidia.com/deeplearning/nccl/user-guide) that GpuSums
+/// needs, with the values of its enumerations for results, data types and operations. Communicators
+/// and CUDA streams are pointers.
 struct Nccl {
   enum Result { kSuccess = 0, kInProgress = 7 };
   enum Format { kUint8 = 1, kInt64 = 4, kFp16 = 6, kFp32 = 7, kFp64 = 8, kBf16 = 9 };
@@ -40,8 +40,8 @@ struct Nccl {
   int (*broadcast)(const void*, void*, size_t, int format, int root, void*, void* stream) = nullptr;
 };
 
-/// LibTorch's CUDA library has loaded it before. Throws DeviceError where it cannot be had or is
-/// older than 2.18.
+/// Loads NCCL, which LibTorch's CUDA library must have loaded before. Throws DeviceError if it is
+/// not available or is older than 2.18.
 std::shared_ptr<const Nccl> load_nccl(const std::string& name = "libnccl.so.2");
 
 }  // namespace gallop::parallel

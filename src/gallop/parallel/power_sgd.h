@@ -9,34 +9,34 @@
 
 namespace gallop::parallel {
 
-/// Sums gradients over processes by factors of low rank, with what they leave out added the next
-/// time (Vogels, Karimireddy and Jaggi, NeurIPS 2019, algorithms 1 and 2). Gradients that are no
-/// matrices of at least twice as many numbers as their factors are summed as they are.
+/// All-reduces gradients by low-rank factors with error feedback (Vogels, Karimireddy and Jaggi,
+/// NeurIPS 2019, algorithms 1 and 2). Gradients other than matrices of at least twice as many
+/// elements as their factors are summed uncompressed.
 class PowerSgd {
  public:
-  /// `gradients` are replaced by their sums. The factors of the i-th begin with random numbers by
-  /// `seed` + i, the same in all processes.
+  /// `gradients` are replaced by their sums. The factors of the i-th gradient are initialized with
+  /// random numbers from `seed` + i, the same in all processes.
   PowerSgd(const std::vector<at::Tensor>& gradients, int64_t rank, int processes, uint64_t seed);
 
   void start();
   void finish();
-  /// Adds what start() and finish() sum, in their order.
+  /// Appends the tensors that start() and finish() all-reduce, in their order.
   void add_first_sums(std::vector<at::Tensor>& all) const;
   void add_second_sums(std::vector<at::Tensor>& all) const;
-  /// Drops what was left out, and begins with the first factors again.
+  /// Drops the errors, and resets the factors to their initial values.
   void forget();
   NamedTensors state() const;
-  /// See Strategy::rank_state(): what was left out, and factors to begin with.
+  /// See Strategy::rank_state(): errors and factors.
   NamedTensors rank_state() const;
-  /// Adds `share` of what was left out somewhere, and begins with the factors from there.
+  /// Adds the fraction `share` of the saved errors of a process, and takes over its factors.
   void add_rank_state(const NamedTensors& saved, double share);
 
  private:
   struct Matrix {
     at::Tensor gradient;     ///< [n, m], a view of the gradient's memory.
-    at::Tensor error;        ///< [n, m]: what this process has left out.
+    at::Tensor error;        ///< [n, m]: the error of this process.
     at::Tensor left, right;  ///< [n, rank] and [m, rank], views of `lefts_` and `rights_`.
-    uint64_t seed = 0;       ///< Of the numbers that `right` begins with; differs among gradients.
+    uint64_t seed = 0;       ///< Of the initial elements of `right`; differs among gradients.
   };
 
   std::vector<Matrix> matrices_;

@@ -9,27 +9,28 @@
 
 namespace gallop::parallel {
 
-/// Where each process of a group has come to, as it tells the others by their store: which of the
-/// calls that all make, and whether it goes ahead between two.
+/// A watchdog that finds the process of a group that hangs. Each process reports through the store
+/// which collective it has reached, and whether it makes progress between two of them.
 class StallMonitor {
  public:
-  /// All processes make theirs before one asks.
+  /// All processes must have constructed it before any calls stalled_rank().
   StallMonitor(c10::intrusive_ptr<c10d::Store> store, int rank, int size);
 
-  /// Something long begins.
+  /// Begins a long operation.
   void begin();
-  /// This process goes ahead. Tells the others four times a second at most.
+  /// Reports progress of this process, at most four times a second.
   void note_progress();
-  /// This process has come to a call; from here on it looks at the others.
+  /// Records that this process has reached a collective; from here on it observes the others.
   void enter_collective(int64_t call);
 
   struct Still {
     int rank = 0;
     double seconds = 0;
   };
-  /// Of those that have not come to the call, who has stood still for longest since this one came,
-  /// where that is longer than `seconds`, which are 1 at least, and than three times the longest
-  /// that this process itself has taken from one step to the next, as they do the same.
+  /// Of the ranks that have not reached the collective, the one without progress for longest since
+  /// this process reached it. The time must exceed `seconds`, which are 1 at least, and three times
+  /// the longest interval between two reports of this process itself, as all processes do the same
+  /// work.
   std::optional<Still> stalled_rank(int64_t call, double seconds);
 
  private:

@@ -5,12 +5,11 @@
 
 namespace gallop::parallel {
 
-/// Serves the store, c10d's TCPStore, in which processes meet (see RendezvousOptions), as long as
-/// it lives.
+/// Serves the rendezvous store, c10d's TCPStore (see RendezvousOptions), as long as it lives.
 class StoreServer {
  public:
-  /// Listens at one address of this host and nowhere else. Port 0 takes one that is free. Throws
-  /// UsageError where the host has no such address, or the port is taken.
+  /// Listens at this address of this host alone. Port 0 takes a free one. Throws UsageError if the
+  /// host has no such address, or the port is in use.
   StoreServer(const std::string& host, int port);
   ~StoreServer();
   StoreServer(const StoreServer&) = delete;

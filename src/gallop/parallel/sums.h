@@ -8,12 +8,12 @@
 
 #include "gallop/parallel/collectives.h"
 
-// Sums over processes as operators of LibTorch's dispatcher, where the step compiler sees them:
-// "gallop::all_reduce_async", "gallop::wait_tensor" and "gallop::require_all_done". While a step is
-// recorded in a dry run they do nothing, as other processes may have none at that time.
+// All-reduces as operators of LibTorch's dispatcher, which the step compiler can record:
+// "gallop::all_reduce_async", "gallop::wait_tensor" and "gallop::require_all_done". In a dry run
+// they do nothing, as other processes may not make the same calls then.
 namespace gallop::parallel {
 
-/// While it lives, the operators on this thread mean these collectives.
+/// While it lives, the operators on this thread use these collectives.
 class CollectivesScope {
  public:
   explicit CollectivesScope(Collectives& collectives);
@@ -21,13 +21,14 @@ class CollectivesScope {
   CollectivesScope(const CollectivesScope&) = delete;
   CollectivesScope& operator=(const CollectivesScope&) = delete;
 
-  /// Of this thread; null outside of any scope.
+  /// The collectives of this thread; null outside of any scope.
   static Collectives* current();
 
-  /// Sums that were started by the operators.
+  /// The number of all-reduces that the operators have started.
   int64_t started() const { return static_cast<int64_t>(sums_.size()); }
-  /// Where this process cannot go on: waits for what it has started, and takes part in sums of as
-  /// many numbers as these tensors have, from the first, as the others do, with zeros.
+  /// Completes the collectives of a step in which this process fails: waits for those that it has
+  /// started, and takes part in the remaining ones of `sums`, which have the same sizes in all
+  /// processes, with zeros.
   void drain(const std::vector<at::Tensor>& sums);
 
  private:
@@ -43,7 +44,7 @@ class CollectivesScope {
   std::vector<Sum> sums_;
 };
 
-/// A process could not do its part of what was summed, which is discarded.
+/// A process failed in a step whose sums are therefore discarded.
 class PeerFailed : public std::exception {
  public:
   const char* what() const noexcept override { return "a process could not do its part"; }
@@ -53,8 +54,8 @@ class PeerFailed : public std::exception {
 void all_reduce_async(const at::Tensor& tensor);
 /// As Collectives::wait().
 void wait_tensor(const at::Tensor& tensor);
-/// Throws PeerFailed where number `index` of the sums, [n] in fp64, is not 0. What is made of
-/// these comes after.
+/// Throws PeerFailed if element `index` of the sums, [n] in fp64, is not 0. Must precede any use of
+/// the sums.
 void require_all_done(const at::Tensor& sums, int64_t index);
 
 }  // namespace gallop::parallel

@@ -4,7 +4,7 @@
 
 namespace gallop::train {
 
-/// While it lives, the model has the weights that the training is for.
+/// While it lives, the model has the averaged weights of the optimizer, if it keeps an average.
 class AveragedWeights {
  public:
   explicit AveragedWeights(optim::Optimizer& optimizer) : optimizer_(optimizer) {

@@ -12,33 +12,33 @@ namespace gallop::train {
 
 namespace {
 
-using Stretch = BatchHistory::Stretch;
+using Segment = BatchHistory::Segment;
 
 constexpr const char* kCount = "batches";
 
 // One list of names for both directions.
 template <typename S, typename Visit>
-void each_value(S& stretch, Visit visit) {
-  visit("step", stretch.step);
-  visit("samples", stretch.samples);
-  visit("epoch", stretch.epoch);
-  visit("position", stretch.position);
-  visit("batch", stretch.batch);
-  visit("samples_per_epoch", stretch.samples_per_epoch);
+void each_value(S& segment, Visit visit) {
+  visit("step", segment.step);
+  visit("samples", segment.samples);
+  visit("epoch", segment.epoch);
+  visit("position", segment.position);
+  visit("batch", segment.batch);
+  visit("samples_per_epoch", segment.samples_per_epoch);
 }
 
 std::string key_of(size_t i, const char* name) { return fmt::format("batches.{}.{}", i, name); }
 
 // Whether all steps up to this place can have had its batch size.
-bool is_uniform_up_to(const Stretch& here) {
-  const Stretch whole{.batch = here.batch, .samples_per_epoch = here.samples_per_epoch};
+bool is_uniform_up_to(const Segment& here) {
+  const Segment whole{.batch = here.batch, .samples_per_epoch = here.samples_per_epoch};
   return whole.samples_after(here.step) == here.samples &&
          here.samples == here.epoch * here.samples_per_epoch + here.position;
 }
 
 // Of a checkpoint that does not say it.
-std::vector<Stretch> guess(const Stretch& here) {
-  Stretch before{.batch = here.batch, .samples_per_epoch = here.samples_per_epoch};
+std::vector<Segment> guess(const Segment& here) {
+  Segment before{.batch = here.batch, .samples_per_epoch = here.samples_per_epoch};
   if (here.step == 0 || is_uniform_up_to(here)) return {before};
   const double mean = static_cast<double>(here.samples) / static_cast<double>(here.step);
   before.batch = std::max<int64_t>(1, std::llround(mean));
@@ -47,7 +47,7 @@ std::vector<Stretch> guess(const Stretch& here) {
 
 }  // namespace
 
-int64_t Stretch::samples_after(int64_t at) const {
+int64_t Segment::samples_after(int64_t at) const {
   const int64_t updates = at - step;
   const int64_t rest = samples_per_epoch - position;
   const int64_t of_rest = (rest + batch - 1) / batch;
@@ -57,20 +57,20 @@ int64_t Stretch::samples_after(int64_t at) const {
          after % batches_per_epoch() * batch;
 }
 
-double Stretch::epochs_after(int64_t at) const {
+double Segment::epochs_after(int64_t at) const {
   const int64_t in_epoch = position + samples_after(at) - samples;
   return static_cast<double>(epoch) +
          static_cast<double>(in_epoch) / static_cast<double>(samples_per_epoch);
 }
 
 BatchHistory::BatchHistory(int64_t batch, int64_t samples_per_epoch)
-    : stretches_{{.batch = batch, .samples_per_epoch = samples_per_epoch}} {}
+    : segments_{{.batch = batch, .samples_per_epoch = samples_per_epoch}} {}
 
 BatchHistory BatchHistory::resumed(const std::map<std::string, std::string>& trainer, int64_t batch,
                                    int64_t samples_per_epoch) {
   data::LoaderState loader;
   const Progress progress = Progress::from_map(trainer, loader);
-  Stretch here{.step = progress.step,
+  Segment here{.step = progress.step,
                .samples = progress.samples,
                .epoch = loader.epoch,
                .position = loader.position,
@@ -84,44 +84,44 @@ BatchHistory BatchHistory::resumed(const std::map<std::string, std::string>& tra
   if (trainer.contains(kCount)) {
     const int64_t count = read_integer(trainer, kCount);
     for (int64_t i = 0; i < count; ++i) {
-      each_value(history.stretches_.emplace_back(), [&](const char* name, int64_t& value) {
+      each_value(history.segments_.emplace_back(), [&](const char* name, int64_t& value) {
         value = read_integer(trainer, key_of(static_cast<size_t>(i), name));
       });
     }
     const bool is_right = std::all_of(
-        history.stretches_.begin(), history.stretches_.end(),
-        [](const Stretch& one) { return one.batch >= 1 && one.samples_per_epoch >= 1; });
+        history.segments_.begin(), history.segments_.end(),
+        [](const Segment& one) { return one.batch >= 1 && one.samples_per_epoch >= 1; });
     if (count < 1 || !is_right || history.first().step != 0) {
       throw DataError("the checkpoint's batch sizes are damaged");
     }
   } else {
-    history.stretches_ = guess(here);
+    history.segments_ = guess(here);
   }
   const auto goes_on = [&] {
-    const Stretch& last = history.last();
+    const Segment& last = history.last();
     return last.batch == batch && last.samples_per_epoch == samples_per_epoch;
   };
   if (goes_on()) return history;
   if (here.step == 0) return {batch, samples_per_epoch};
   // The last one may have no steps yet; the first then has some.
-  if (history.last().step == here.step) history.stretches_.pop_back();
-  if (!goes_on()) history.stretches_.push_back(here);
+  if (history.last().step == here.step) history.segments_.pop_back();
+  if (!goes_on()) history.segments_.push_back(here);
   return history;
 }
 
 void BatchHistory::write(std::map<std::string, std::string>& trainer) const {
-  trainer[kCount] = std::to_string(stretches_.size());
-  for (size_t i = 0; i < stretches_.size(); ++i) {
-    each_value(stretches_[i], [&](const char* name, int64_t value) {
+  trainer[kCount] = std::to_string(segments_.size());
+  for (size_t i = 0; i < segments_.size(); ++i) {
+    each_value(segments_[i], [&](const char* name, int64_t value) {
       trainer[key_of(i, name)] = std::to_string(value);
     });
   }
 }
 
-const Stretch& BatchHistory::at(int64_t step) const {
-  auto found = std::find_if(stretches_.rbegin(), stretches_.rend(),
-                            [step](const Stretch& one) { return one.step <= step; });
-  return found == stretches_.rend() ? first() : *found;
+const Segment& BatchHistory::at(int64_t step) const {
+  auto found = std::find_if(segments_.rbegin(), segments_.rend(),
+                            [step](const Segment& one) { return one.step <= step; });
+  return found == segments_.rend() ? first() : *found;
 }
 
 }  // namespace gallop::train

@@ -13,38 +13,37 @@
 
 namespace gallop::train {
 
-/// Everything that a run continues from.
+/// The state from which a run resumes.
 struct TrainingState {
   NamedTensors model;                          ///< Parameters and buffers.
   NamedTensors optimizer;                      ///< State of the optimizer and the loss scaler.
   std::map<std::string, std::string> trainer;  ///< Loader state, counters, best score, ...
-  /// What processes have for themselves (see parallel::Strategy::rank_state()), by
-  /// rank_state_name(): of one of them where it is saved, each of which then writes a slice; of all
-  /// where it was read.
+  /// State that differs among processes (see parallel::Strategy::rank_state()), by
+  /// rank_state_name(): when saving, of the process that writes its slice; after reading, of all.
   NamedTensors own{};
 };
 
-/// The name of such a tensor of this process.
+/// The name of a tensor of rank state in a checkpoint.
 std::string rank_state_name(int rank, const std::string& name);
 
-/// A complete checkpoint on disk: all of its files are there in full length. Only reading it tells
-/// whether their checksums hold.
+/// A complete checkpoint on disk: all of its files exist in full length. Their checksums are
+/// verified only when they are read.
 struct CheckpointInfo {
   fs::path folder;
   int64_t step = 0;
   int64_t sequence = 0;  ///< Counts the checkpoints of a run in the order of their publication.
   int64_t bytes = 0;
-  bool is_verified = false;  ///< All checksums were found right, and are not looked at again.
+  bool is_verified = false;  ///< All checksums were verified, and need not be verified again.
 };
 
 struct CheckpointConfig {
-  int64_t keep_last = 2;  ///< Newest checkpoints to keep; the best one stays besides.
+  int64_t keep_last = 2;  ///< Newest checkpoints to keep, in addition to the best one.
 };
 
-/// Why a checkpoint stays that is neither new nor the best.
+/// Why a checkpoint is kept that is neither new nor the best.
 enum class Kept {
   kSnapshot,   ///< For an ensemble.
-  kBeginning,  ///< For runs that begin alike.
+  kBeginning,  ///< For runs that share a prefix.
 };
 
 /// A checkpoint that is being written.
@@ -52,93 +51,92 @@ struct CheckpointDraft {
   fs::path folder;  ///< ".tmp-..."
   int64_t step = 0;
   int slices = 1;     ///< See slice_of(); each may be written by another process.
-  int64_t bytes = 0;  ///< That it needs, about.
+  int64_t bytes = 0;  ///< Approximate bytes on disk.
 };
 
 /// The checkpoints of one run, in one folder (RUN/checkpoints). Only one process may begin and
 /// publish them; any number may write slices, and read.
 ///
-///     step-00001234/{model,state}.safetensors  trainer.json  manifest.json
-///     latest, best                             name of a folder each
-///     snapshots, beginnings                    names of folders, a line each (Kept)
+///    step-00001234/{model,state}.safetensors  trainer.json  manifest.json
+///    latest, best                             name of a folder each
+///    snapshots, beginnings                    names of folders, a line each (Kept)
 ///
-/// A checkpoint is written to ".tmp-...", made durable and renamed, then the pointers move. A
-/// process that dies at any instant leaves the older checkpoints untouched.
+/// A checkpoint is written to ".tmp-...", flushed to disk and renamed, and then the pointers are
+/// updated. A process that dies at any instant leaves the older checkpoints untouched.
 class CheckpointStore {
  public:
-  /// The folder is made at the first save. Throws UsageError where nothing would be kept.
+  /// Creates the folder at the first save. Throws UsageError if no checkpoint would be kept.
   explicit CheckpointStore(fs::path folder, const CheckpointConfig& config = {});
 
-  /// Publishes a checkpoint, moves "latest" to it and, where it is the best so far, "best". Removes
-  /// what died saves left behind and what `keep_last` no longer covers. Throws DeviceError, which
-  /// names the path and the bytes needed, where the disk is full or cannot be written; nothing
+  /// Publishes a checkpoint, points "latest" to it and, if it is the best so far, "best". Removes
+  /// remains of interrupted saves and checkpoints beyond `keep_last`. Throws DeviceError, which
+  /// names the path and the bytes needed, if the disk is full or cannot be written; nothing
   /// half-written stays then.
   CheckpointInfo save(const TrainingState& state, int64_t step, bool best);
 
-  /// The same in parts. A draft of what is to be saved, in one slice; nothing is made yet.
+  /// save() consists of the following functions. Returns the draft of a checkpoint of `state`, in
+  /// one slice; writes nothing.
   CheckpointDraft draft_of(const TrainingState& state, int64_t step) const;
-  /// Makes its folder, and removes what died saves have left behind.
+  /// Creates the draft's folder, and removes remains of interrupted saves.
   void begin(const CheckpointDraft& draft) const;
-  /// Writes the tensors of `state`, which are slice number `slice` of the whole state's.
+  /// Writes the tensors of `state`, which are those of slice `slice`.
   static WrittenFiles write_slice(const CheckpointDraft& draft, const TrainingState& state,
                                   int slice);
-  /// Publishes what has been written. `files`: of all slices.
+  /// Publishes a draft whose slices are written. `files` lists those of all slices.
   CheckpointInfo publish(const CheckpointDraft& draft, WrittenFiles files,
                          const std::map<std::string, std::string>& trainer, bool best);
 
-  /// Publishes a copy of another run's checkpoint, as what this run begins with: its best score is
-  /// forgotten, and load() takes it for an optimizer that keeps more beside the weights, or less,
-  /// as one with momentum does. Files are shared where both lie on one file system. Throws
-  /// DataError where it is damaged, DeviceError like save().
+  /// Publishes a copy of another run's checkpoint as the initial state of this run: its best score
+  /// is dropped, and load() accepts it for an optimizer with more or fewer states, as with
+  /// momentum. Files are hard-linked if both are on one file system. Throws DataError if it is
+  /// damaged, DeviceError like save().
   CheckpointInfo adopt(const CheckpointInfo& other);
-  /// The same as a checkpoint that this run would have come to by itself: nothing is lost.
-  /// `best`: as save() takes it.
+  /// As adopt(), as a checkpoint that this run would have reached itself: nothing is dropped.
+  /// `best` is that of save().
   CheckpointInfo take_over(const CheckpointInfo& other, bool best);
 
-  /// From now on the newest checkpoint of this step stays, in place of that spared before.
+  /// Keeps the newest checkpoint of this step from now on, instead of the step given before.
   void spare(int64_t step) { spared_step_ = step; }
-  /// The newest of this step; empty where there is none.
+  /// The newest checkpoint of this step; empty if there is none.
   std::optional<CheckpointInfo> of_step(int64_t step) const;
 
-  /// Adds a checkpoint to those that stay. Throws DeviceError like save().
+  /// Keeps a checkpoint permanently. Throws DeviceError like save().
   void keep(const CheckpointInfo& checkpoint, Kept why);
 
-  /// Copies a checkpoint into the live tensors of `state`, and puts what else is in it into
-  /// `state.trainer` and `state.own`. All sizes and checksums are verified first: throws DataError
-  /// that names the damaged file, or UsageError that lists every difference in name, shape or type.
-  /// Nothing is copied then.
+  /// Copies a checkpoint into the live tensors of `state`, and sets `state.trainer` and
+  /// `state.own`. All sizes and checksums are verified first: throws DataError that names the
+  /// damaged file, or UsageError that lists every difference in name, shape or type. Nothing is
+  /// copied then.
   void load(const CheckpointInfo& checkpoint, TrainingState& state) const;
 
-  /// The same for the model alone, as evaluation needs it; only its file is verified. Weights saved
-  /// in bf16 may go into fp32 ones.
+  /// As load(), for the model alone, as evaluation needs it; only its file is verified. bf16
+  /// weights may be loaded into fp32 tensors.
   void load_model(const CheckpointInfo& checkpoint, const NamedTensors& model) const;
 
-  /// The model's tensors, as they were saved: views into mapped files. Throws DataError where one
-  /// is damaged.
+  /// The model's tensors as they were saved, views into mapped files. Throws DataError if one is
+  /// damaged.
   NamedTensors read_model(const CheckpointInfo& checkpoint) const;
 
-  /// Reads all of a checkpoint. Throws DataError that names what is damaged or missing in it.
+  /// Reads a checkpoint completely. Throws DataError that names what is damaged or missing.
   static void verify(const CheckpointInfo& checkpoint);
 
-  /// TrainingState::trainer alone. Throws DataError where it is damaged.
+  /// Reads TrainingState::trainer alone. Throws DataError if it is damaged.
   std::map<std::string, std::string> read_trainer(const CheckpointInfo& checkpoint) const;
-  /// A checksum of the model in it.
+  /// The checksum of the model in a checkpoint.
   std::string model_checksum(const CheckpointInfo& checkpoint) const;
 
-  /// Complete checkpoints, the last published first. The next in the list is what to take where one
-  /// is damaged.
+  /// Complete checkpoints in the order in which to try them: the last published first.
   std::vector<CheckpointInfo> list() const;
-  /// Where "latest" points, or the last published one where that is gone; empty where there is
-  /// none. Throws DataError that names what is damaged or missing in it.
+  /// The checkpoint that "latest" names, or the last published one if that is missing; empty if
+  /// there is none. Throws DataError that names what is damaged or missing in it.
   std::optional<CheckpointInfo> newest() const;
-  /// The newest of which nothing is damaged: all of it is read. `told` is called for those that
-  /// are, a line each. Empty where there is none; throws DataError where there are, but none is
-  /// intact.
+  /// The newest undamaged checkpoint, which is read completely. `told` is called with a line for
+  /// each damaged one. Empty if there is no checkpoint; throws DataError if none is intact.
   std::optional<CheckpointInfo> newest_intact(
       const std::function<void(const std::string& line)>& told) const;
-  /// Where "best" points; empty where there is none. Throws like newest().
+  /// The checkpoint that "best" names; empty if there is none. Throws like newest().
   std::optional<CheckpointInfo> best() const;
-  /// Those that were kept as snapshots, in that order. Throws like newest().
+  /// The checkpoints that were kept as snapshots, in that order. Throws like newest().
   std::vector<CheckpointInfo> snapshots() const;
 
  private:

@@ -10,31 +10,31 @@
 
 namespace gallop::train {
 
-/// Who writes which part of a checkpoint.
+/// How checkpoints are written.
 struct WriterConfig {
   bool in_background = true;  ///< By a thread, from a copy; else before start() returns.
-  int rank = 0;               ///< Its slice; the first process publishes.
-  double seconds = 600;       ///< That the first process waits for the slices of others.
+  int rank = 0;               ///< The slice of this process; rank 0 publishes.
+  double seconds = 600;       ///< Time for which rank 0 waits for the slices of others.
 };
 
-/// Writes the checkpoints of a run, one at a time, while the training goes on.
+/// Writes the checkpoints of a run, one at a time, while the training continues.
 class CheckpointWriter {
  public:
   CheckpointWriter(CheckpointStore& store, const WriterConfig& config)
       : store_(store), config_(config) {}
-  /// Waits for what is under way, without the slices of others that are not there; what goes wrong
-  /// is not told.
+  /// Waits for the checkpoint in progress, but not for missing slices of others; errors are not
+  /// reported.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  /// Writes the part of `state` that is this process's. Throws InternalError while an earlier one
-  /// is under way.
+  /// Writes this process's slice of `state`. Throws InternalError while an earlier checkpoint is in
+  /// progress.
   void start(const CheckpointDraft& draft, const TrainingState& state, bool best);
-  /// What has been published since it was asked last; nothing while that is under way, or where
-  /// another process publishes. Throws what went wrong, once.
+  /// The checkpoint that was published since the last call; nothing while it is in progress, or if
+  /// another process publishes. Throws an error of writing, once.
   std::optional<CheckpointInfo> poll();
-  /// The same, but waits for the end of what is under way; goes ahead as that does (see
+  /// As poll(), but waits for the checkpoint in progress; reports progress while it is written (see
   /// note_progress()).
   std::optional<CheckpointInfo> wait();
 
@@ -54,10 +54,10 @@ class CheckpointWriter {
   CheckpointStore& store_;
   WriterConfig config_;
   Job job_;              ///< The last.
-  NamedTensors copies_;  ///< Kept from one checkpoint to the next, as new memory is slow.
+  NamedTensors copies_;  ///< Reused from one checkpoint to the next, as new memory is slow.
   std::thread thread_;
   std::atomic<bool> is_done_ = false, is_given_up_ = false;
-  std::atomic<int64_t> moves_ = 0;  ///< Of the thread.
+  std::atomic<int64_t> moves_ = 0;  ///< Progress of the thread.
   std::optional<CheckpointInfo> published_;
   std::exception_ptr failure_;
 };

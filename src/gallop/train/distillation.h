@@ -11,7 +11,7 @@
 
 namespace gallop::train {
 
-/// Of the `train:` section: a trained model that this one learns from.
+/// Options of knowledge distillation in the `train:` section.
 struct DistillConfig {
   std::string teacher;  ///< A run or a checkpoint; empty for none.
   double temperature = 2;
@@ -31,15 +31,15 @@ struct Distillation {
   double weight = 0.5;
 };
 
-/// T^2 KL(softmax(teacher / T) || softmax(student / T)), summed over the targets that count
-/// (`ignored` class labels do not, soft labels do), a scalar: its gradient is as large at any
-/// temperature T. Logits [N, C] with target [N], or [N, T, C] with [N, T]. In fp32, or fp64 where
-/// the student's logits are.
+/// T^2 KL(softmax(teacher / T) || softmax(student / T)), summed over the targets that count (class
+/// labels equal to `ignored` do not, soft labels do), a scalar. The factor T^2 makes gradients
+/// independent of the temperature T. Logits [N, C] with target [N], or [N, T, C] with [N, T]. In
+/// fp32, or in fp64 if the student's logits are.
 at::Tensor distillation_sum(const at::Tensor& logits, const at::Tensor& teacher_logits,
                             const at::Tensor& target, double temperature,
                             int64_t ignored = data::kIgnoredTarget);
-/// What that sum is divided by, fp64 without dimensions: class labels that count, or rows of soft
-/// labels.
+/// The divisor of distillation_sum(), fp64 without dimensions: the number of class labels that
+/// count, or of rows of soft labels.
 at::Tensor distillation_count(const at::Tensor& target, int64_t ignored);
 
 }  // namespace gallop::train

@@ -8,7 +8,7 @@ namespace gallop::train {
 
 namespace {
 
-using Stretch = BatchHistory::Stretch;
+using Segment = BatchHistory::Segment;
 
 constexpr double kRounding = 1e-9;
 
@@ -33,7 +33,7 @@ Length Length::of(const TrainConfig& config, int64_t batch, int64_t samples_per_
 }
 
 Length Length::of(const TrainConfig& config, const BatchHistory& history) {
-  const Stretch& last = history.last();
+  const Segment& last = history.last();
   Length length{.batches_per_epoch = last.batches_per_epoch(),
                 .batch = last.batch,
                 .samples_per_epoch = last.samples_per_epoch,
@@ -67,13 +67,13 @@ double Length::progress(int64_t samples_done) const {
   if (history.is_uniform() || !is_in_steps) {
     return static_cast<double>(samples_done) / static_cast<double>(samples);
   }
-  const auto& stretches = history.stretches();
-  size_t i = stretches.size() - 1;
-  while (i > 0 && stretches[i].samples > samples_done) --i;
-  const Stretch& from = stretches[i];
-  const bool is_last = i + 1 == stretches.size();
-  const int64_t end_step = is_last ? steps : stretches[i + 1].step;
-  const int64_t end_samples = is_last ? samples : stretches[i + 1].samples;
+  const auto& segments = history.segments();
+  size_t i = segments.size() - 1;
+  while (i > 0 && segments[i].samples > samples_done) --i;
+  const Segment& from = segments[i];
+  const bool is_last = i + 1 == segments.size();
+  const int64_t end_step = is_last ? steps : segments[i + 1].step;
+  const int64_t end_samples = is_last ? samples : segments[i + 1].samples;
   if (end_samples <= from.samples) return 1;
   const double part = static_cast<double>(samples_done - from.samples) /
                       static_cast<double>(end_samples - from.samples);
@@ -94,7 +94,7 @@ int64_t Length::step_of_epochs(double epochs) const {
     return static_cast<int64_t>(
         std::ceil(epochs * static_cast<double>(batches_per_epoch) - kRounding));
   }
-  const Stretch& last = history.last();
+  const Segment& last = history.last();
   const double rest = std::max(0.0, epochs - static_cast<double>(last.epoch)) + 1;
   const int64_t most =
       last.step + static_cast<int64_t>(std::ceil(rest * static_cast<double>(batches_per_epoch)));
@@ -119,7 +119,7 @@ schedule::RunLength Length::for_schedules() const {
             .batch = static_cast<double>(batch),
             .batches_per_epoch = static_cast<double>(batches_per_epoch)};
   }
-  const Stretch first{.batch = history.first().batch, .samples_per_epoch = samples_per_epoch};
+  const Segment first{.batch = history.first().batch, .samples_per_epoch = samples_per_epoch};
   const int64_t all = is_in_steps ? first.samples_after(steps) : samples;
   return {.samples = static_cast<double>(all),
           .samples_per_epoch = static_cast<double>(samples_per_epoch),

@@ -8,15 +8,15 @@
 
 namespace gallop::train {
 
-/// Sum of the cross-entropies over all targets that count (data::kIgnoredTarget does not), a
-/// scalar. logits [N, C] with target [N], or [N, T, C] with [N, T]; or shares of each class, of
-/// the logits' sizes. `label_smoothing` as in PyTorch's CrossEntropyLoss (Szegedy et al.,
+/// The sum of the cross-entropies of all targets that count (data::kIgnoredTarget does not), a
+/// scalar. logits [N, C] with target [N], or [N, T, C] with [N, T]; or class probabilities of the
+/// same sizes as the logits. `label_smoothing` as in PyTorch's CrossEntropyLoss (Szegedy et al.,
 /// 2016).
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& target,
                              double label_smoothing);
 
-/// The same of a model's output. `correct`, the number of right first guesses (int64, without
-/// dimensions), only where it is asked for.
+/// The cross-entropy of a model's output. `correct` is the number of correct top-1 predictions
+/// (int64, without dimensions), computed only if requested.
 struct Losses {
   at::Tensor sum;
   at::Tensor correct;
@@ -24,20 +24,20 @@ struct Losses {
 Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
                          double label_smoothing, bool count_correct);
 
-/// The same with a smoothing that changes from step to step: a number without dimensions. All
-/// logits and a share for each class are stored.
+/// As above, with a smoothing that changes from step to step, a tensor without dimensions. All
+/// logits and a probability for each class are stored.
 Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
                          const at::Tensor& label_smoothing, bool count_correct);
 
-/// Number of targets that count.
+/// The number of targets that count.
 int64_t count_targets(const at::Tensor& target);
 
-/// Sums over predictions; adding two of them is exact for any grouping into batches.
+/// Sums over predictions. They can be added exactly for any grouping into batches.
 struct Tally {
   double loss_sum = 0;
   int64_t count = 0;
-  int64_t top1 = 0;  ///< Right first guesses.
-  int64_t top5 = 0;  ///< Targets among the five first guesses; equals `count` below six classes.
+  int64_t top1 = 0;  ///< Correct top-1 predictions.
+  int64_t top5 = 0;  ///< Targets among the top-5 predictions; equals `count` below six classes.
 
   double loss() const { return count > 0 ? loss_sum / static_cast<double>(count) : 0; }
   double accuracy() const { return ratio(top1); }
@@ -50,7 +50,7 @@ struct Tally {
   }
 };
 
-/// Counts right guesses (not the loss) of logits against targets.
+/// Counts correct predictions of logits (not the loss).
 Tally count_correct(const at::Tensor& logits, const at::Tensor& target, bool with_top5);
 
 }  // namespace gallop::train

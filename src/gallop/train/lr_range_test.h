@@ -15,17 +15,18 @@ namespace gallop::train {
 
 struct LrRangeTestConfig {
   double min = 1e-7, max = 10;  ///< Both above 0.
-  int64_t rates = 100;          ///< That are tried, from the lowest up.
-  bool linear = false;          ///< Rates grow by a sum, not by a factor.
-  double memory = 0.98;         ///< Share of the past in the smoothed loss.
-  double divergence = 4;        ///< Ends where the smoothed loss is so many times its lowest.
-  /// If above 0, every rate trains so many steps, with the same samples, from the weights that the
-  /// model has; its loss is that of the samples that come next. Else each step of one training has
-  /// its rate.
+  int64_t rates = 100;          ///< Number of rates, in increasing order.
+  bool linear = false;          ///< Rates increase linearly instead of exponentially.
+  double memory = 0.98;         ///< Decay of the moving average of the loss.
+  double divergence = 4;        ///< Ends when the smoothed loss exceeds this multiple of its
+                                ///< minimum.
+  /// If above 0, every rate trains this many steps, with the same samples, from the initial
+  /// weights; its loss is that of the following samples. Else each step of one training has its own
+  /// rate.
   int64_t steps_each = 0;
 };
 
-/// What the test trains. Everything outlives it.
+/// The objects that the test trains. They must outlive it.
 struct LrRangeTestParts {
   model::Model& model;
   optim::Optimizer& optimizer;
@@ -39,9 +40,9 @@ struct LrRangeTest {
   bool stopped = false;   ///< By request.
 };
 
-/// Trains at rising rates (Smith, "Cyclical learning rates for training neural networks", WACV
-/// 2017) and leaves model and optimizer as they were. `told` is called with each point; may be
-/// empty.
+/// The learning rate range test (Smith, "Cyclical learning rates for training neural networks",
+/// WACV 2017): trains at increasing rates, and restores model and optimizer. `told` is called with
+/// each point; may be empty.
 LrRangeTest test_lr_range(const LrRangeTestParts& parts, const LrRangeTestConfig& config,
                           const StepConfig& step_config, const data::LoaderConfig& loader_config,
                           const std::function<void(const schedule::RangePoint&)>& told = {});

@@ -8,20 +8,20 @@
 
 namespace gallop::train {
 
-/// What one measurement took.
+/// The cost of one measurement.
 struct MeasuredCost {
-  double seconds = 0;  ///< By the wall clock.
+  double seconds = 0;  ///< Wall time.
   /// Fraction of the time in which threads of this process were ready but had no core, 0 to 1.
   double busy = 0;
-  /// That measuring took in all, where that is more than `seconds`.
+  /// Total time of the measurement, if that is more than `seconds`.
   double spent = 0;
 };
 
-/// Starts where it is made; takes a MeasuredCost.
+/// Measures from its construction to read().
 class CostMeter {
  public:
-  /// `works`: whether the calling thread computes all the time, as on the CPU. Then CPU time that
-  /// it lacks to the wall clock, beyond a quarter, counts as busy, too; on a GPU it waits.
+  /// `works`: whether the calling thread computes all the time, as on the CPU. Then wall time
+  /// without CPU time, beyond a quarter, counts as busy, too; on a GPU the thread waits.
   explicit CostMeter(bool works);
   MeasuredCost read() const;
   /// CPU time of the calling thread so far, which other programs do not prolong.
@@ -33,25 +33,27 @@ class CostMeter {
 };
 
 struct MeasuredChoiceConfig {
-  int64_t rounds = 3;          ///< At least; as many where all is clear.
-  int64_t close_rounds = 9;    ///< At least, where candidates are close.
-  int64_t most_rounds = 100;   ///< At most, where the machine is busy.
+  int64_t rounds = 3;          ///< Minimum; sufficient if the result is clear.
+  int64_t close_rounds = 9;    ///< Minimum if candidates are close.
+  int64_t most_rounds = 100;   ///< Maximum, on a busy machine.
   double most_seconds = 10;    ///< After which no further round begins,
   double least_seconds = 0.3;  ///< but not before this,
-  /// or once measuring has taken a twentieth of what is chosen for: how often that will run what is
-  /// measured, as many micro-batches in a run.
+  /// or once measuring has taken a twentieth of the time for which the choice is made: `uses` is
+  /// how often the measured operation will run, such as the micro-batches of a run.
   double uses = std::numeric_limits<double>::infinity();
-  double worthwhile = 0.95;  ///< A candidate must take at most so much of those before it.
-  double close = 0.1;        ///< Relative distance from there that counts as close.
+  double worthwhile = 0.95;  ///< A candidate must take at most this fraction of the time of those
+                             ///< before it.
+  double close = 0.1;        ///< Relative distance from that threshold that counts as close.
   double busy = 0.1;         ///< MeasuredCost::busy that counts as a busy machine.
-  double hopeless = 1.5;     ///< So much slower than the fastest, one is not measured again.
+  double hopeless = 1.5;     ///< A candidate this many times as slow as the fastest is not measured
+                             ///< again.
 };
 
-/// What is known of a candidate.
+/// The measurements of a candidate.
 struct MeasuredCandidate {
   std::string name;
-  double seconds = 0;  ///< The least of all rounds.
-  double busy = 0;     ///< Of the round that took that.
+  double seconds = 0;  ///< The minimum over all rounds.
+  double busy = 0;     ///< Of the round with the minimum.
   int64_t rounds = 0;
 };
 
@@ -63,7 +65,7 @@ struct MeasuredChoice {
   bool is_close = false;  ///< Another candidate would be chosen if times differed slightly.
   bool is_busy = false;   ///< No round found the machine idle for a candidate that may be fastest.
 
-  /// Whether measuring again may change it by more than is lost in noise.
+  /// Whether measuring again may change the choice by more than noise.
   bool is_uncertain() const { return is_busy; }
   /// "fp32 12.1 ms, bf16 7.9 ms"; `scale` multiplies the times.
   std::string times(double scale = 1) const;
@@ -71,9 +73,10 @@ struct MeasuredChoice {
   std::string evidence(double scale = 1) const;
 };
 
-/// Measures all candidates in interleaved rounds and compares the least that each took: the first
-/// is chosen, but where a later one takes at most `worthwhile` of it. Rounds go on where candidates
-/// are close or the machine is busy, within bounds. `measure` is called with a candidate's index.
+/// Measures all candidates in interleaved rounds and compares the minimum time of each: the first
+/// is chosen, unless a later one takes at most `worthwhile` of its time. More rounds are measured
+/// if candidates are close or the machine is busy, within bounds. `measure` is called with a
+/// candidate's index.
 MeasuredChoice choose_by_measuring(const std::vector<std::string>& names,
                                    const std::function<MeasuredCost(size_t candidate)>& measure,
                                    const MeasuredChoiceConfig& config = {});

@@ -9,13 +9,13 @@
 namespace gallop::train {
 
 /// While it lives, counts the memory of tensors that this thread and the backward passes that it
-/// starts allocate on a device. What was there before must not be freed meanwhile.
+/// starts allocate on a device. Tensors allocated before must not be freed meanwhile.
 class MemoryUse {
  public:
   explicit MemoryUse(c10::Device device);
 
   int64_t bytes() const;       ///< Allocated since the beginning and not yet freed.
-  int64_t peak_bytes() const;  ///< The most that was.
+  int64_t peak_bytes() const;  ///< The maximum of bytes().
 
  private:
   struct Counter;

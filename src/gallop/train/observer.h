@@ -9,23 +9,24 @@
 
 namespace gallop::train {
 
-/// Where a run stands after an update.
+/// The state of a run after an update.
 struct StepEvent {
   int64_t step = 0;   ///< Updates done.
   int64_t steps = 0;  ///< Updates of the whole run.
-  double epoch = 0;   ///< Passes over the data done, 1.5 in the middle of the second.
+  double epoch = 0;   ///< Epochs done, 1.5 in the middle of the second.
   double lr = 0;
-  std::vector<double> scheduled{};   ///< Values that vary, in the order of TrainerParts::scheduled.
+  std::vector<double> scheduled{};   ///< Scheduled parameters, in the order of
+                                     ///< TrainerParts::scheduled.
   double loss = 0;                   ///< Mean over the batch.
-  std::optional<double> accuracy{};  ///< Share of right first guesses, where counted.
+  std::optional<double> accuracy{};  ///< Fraction of correct top-1 predictions, if counted.
   double gradient_norm = 0;
   double samples_per_second = 0;  ///< Over the last seconds.
-  double wait_share = 0;          ///< Share of the time spent waiting for data, since the start.
+  double wait_share = 0;          ///< Fraction of the time spent waiting for data, since the start.
   double seconds_left = 0;
   int64_t skipped_updates = 0;
   int64_t skipped_samples = 0;
-  bool is_spike = false;  ///< The loss: its update was skipped.
-  bool record = false;    ///< To be kept in the run's log.
+  bool is_spike = false;  ///< The loss is a spike: its update was skipped.
+  bool record = false;    ///< To be written to the run's log.
 };
 
 struct EvaluationEvent {
@@ -38,15 +39,15 @@ struct EvaluationEvent {
 
 /// How a run ended.
 struct Outcome {
-  bool finished = false;       ///< False where it was stopped and can be resumed.
-  bool paused = false;         ///< It was stopped where TrainerParts::until said.
-  std::string ended_early{};   ///< Why a finished run has not done all of its steps, in one line.
-  int64_t restored_step = -1;  ///< Of the weights that it ends with, where those are not the last.
+  bool finished = false;       ///< False if it was stopped and can be resumed.
+  bool paused = false;         ///< It was stopped at TrainerParts::until.
+  std::string ended_early{};   ///< Why a finished run did not do all of its steps, in one line.
+  int64_t restored_step = -1;  ///< Step of the final weights, if they are not the last ones.
   int64_t step = 0;
   int64_t steps = 0;
   int64_t samples = 0;
-  double seconds = 0;           ///< Of this process, evaluation and saving included.
-  double training_seconds = 0;  ///< Of the whole run, evaluation and saving left out.
+  double seconds = 0;           ///< Of this process, including evaluation and saving.
+  double training_seconds = 0;  ///< Of the whole run, without evaluation and saving.
   double wait_share = 0;
   int64_t skipped_updates = 0;
   int64_t skipped_samples = 0;
@@ -54,8 +55,8 @@ struct Outcome {
   std::optional<EvaluationEvent> last, best;
 };
 
-/// Told what happens in a run, in the trainer's thread. stepped() comes after every update and must
-/// cost next to nothing.
+/// Receives the events of a run in the trainer's thread. stepped() is called after every update and
+/// must be fast.
 class Observer {
  public:
   virtual ~Observer() = default;
@@ -63,9 +64,9 @@ class Observer {
   virtual void evaluating() {}
   virtual void evaluated(const EvaluationEvent&) {}
   virtual void saved(int64_t /*step*/, const std::string& /*folder*/) {}
-  /// The next step is the one after this, once more.
+  /// The run returned to an earlier checkpoint; the next step is the one after `step`.
   virtual void went_back(int64_t /*step*/) {}
-  /// Something to know that is no error, in one line.
+  /// A message that is no error, in one line.
   virtual void noted(const std::string& /*line*/) {}
   virtual void finished(const Outcome&) {}
 };

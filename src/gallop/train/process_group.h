@@ -11,8 +11,8 @@
 
 namespace gallop::train {
 
-/// What a trainer does together with the processes that share its steps. Alone, without a strategy,
-/// there is no process to ask and nothing to do.
+/// Communication of a trainer with the processes that share its steps. Without a strategy there is
+/// a single process, and the functions have no effect.
 class ProcessGroup {
  public:
   explicit ProcessGroup(parallel::Strategy* strategy)
@@ -33,24 +33,25 @@ class ProcessGroup {
   void begin(parallel::Section section, int64_t step) const;
   void note_progress() const;
 
-  /// Gives all the tensors of the first process. Throws UsageError where another has others.
+  /// Broadcasts the tensors of rank 0. Throws UsageError if another process has different names or
+  /// shapes.
   void broadcast_parameters(const NamedTensors& tensors) const;
 
   /// See parallel::any_of() and parallel::run_on_rank0().
   bool any(bool one) const;
   std::string run_on_rank0(const std::function<std::string()>& function) const;
 
-  /// What each process has, by rank.
+  /// The value of each process, by rank.
   std::vector<uint64_t> gather(uint64_t number) const;
   std::vector<std::string> gather(const std::string& text) const;
 
-  /// Gives all what the first process has.
+  /// Broadcasts the values of rank 0.
   void broadcast(const NamedTensors& tensors) const;
   void broadcast(std::map<std::string, std::string>& texts) const;
 
-  /// What this process has for itself, by rank_state_name().
+  /// The state of this rank alone, by rank_state_name().
   NamedTensors rank_state() const;
-  /// Gives all back what they had; `saved`, of all, is what the first process has read.
+  /// Restores the rank state of all processes from `saved`, which rank 0 has read.
   void load_rank_state(const NamedTensors& saved) const;
 
  private:

@@ -7,23 +7,23 @@
 
 namespace gallop::train {
 
-/// Samples of updates that were skipped, such as those by which fp16 finds its loss scale. They do
-/// not count as progress of schedules: the next update has the same rate.
+/// Samples of skipped updates, such as those by which fp16 finds its loss scale. They do not count
+/// as progress of schedules: the next update has the same rate.
 ///
-/// Where results come late, a skipped update counts a fixed number of updates later, by which time
-/// its result is there in any case: so schedules do not depend on how fast results came.
+/// With asynchronous results, a skipped update counts a fixed number of updates later, when its
+/// result is available in any case, so that schedules do not depend on timing.
 class SkippedSamples {
  public:
   explicit SkippedSamples(int64_t behind) : behind_(behind) {}
 
-  /// Update `step`, from 0, was skipped. In the order of steps.
+  /// Records that update `step`, from 0, was skipped. Must be called in the order of steps.
   void skipped(int64_t step, int64_t samples) { pending_.push_back({step, samples}); }
 
-  /// Of the skipped updates that count for update `step`, or for an evaluation before it.
+  /// Samples of the skipped updates that count at update `step`, or at an evaluation before it.
   int64_t samples_before(int64_t step);
 
-  /// For checkpoints, beside what Progress writes; and the inverse, which throws DataError where a
-  /// value is missing or no number.
+  /// Writes the state to a checkpoint's map, in addition to Progress; and reads it. Throws
+  /// DataError if a value is missing or not a number.
   void write(std::map<std::string, std::string>& map) const;
   void read(const std::map<std::string, std::string>& map);
 

@@ -10,29 +10,29 @@
 
 namespace gallop::train {
 
-/// Of the `train:` section: what a loss does that jumps.
+/// Options of loss spikes in the `train:` section.
 struct SpikeConfig {
   std::string action = "none";
   double threshold = 6;  ///< In standard deviations.
   int64_t window = 100;  ///< In steps.
-  int64_t limit = 10;    ///< Spikes in a row, or rewinds in a run, that do not end it.
+  int64_t limit = 10;    ///< Spikes in a row, or rewinds in a run, that are tolerated.
 };
 
 void visit(config::Visitor& visitor, SpikeConfig& config);
 
-/// Throws UsageError for options that say nothing without an action.
+/// Throws UsageError for options that have no effect without an action.
 void check(const SpikeConfig& config);
 
-/// Tells a loss that lies more than `threshold` standard deviations above the mean of those before.
-/// Mean m and variance v are exponential: with d = loss - m and a share a of 1 / window, or of
-/// 1 / n for the first losses, which so weigh alike, m += a d and v = (1 - a) (v + a d^2). Spikes
-/// and what is not finite stay out of both. The first `window` losses are no spikes. All of it
-/// stays on the device.
+/// Detects a loss more than `threshold` standard deviations above the mean of the preceding ones.
+/// Mean m and variance v are exponential moving averages: with d = loss - m and a weight a of 1 /
+/// window, or of 1 / n for the first losses, which are thus weighted equally, m += a d and v = (1 -
+/// a) (v + a d^2). Spikes and losses that are not finite are excluded from both. The first `window`
+/// losses are no spikes. All tensors stay on the device.
 class SpikeWatch {
  public:
   SpikeWatch(const SpikeConfig& config, at::Device device);
 
-  /// Takes the loss of a step, fp64 without dimensions. Returns 1 where it is a spike, else 0.
+  /// Processes the loss of a step, fp64 without dimensions. Returns 1 for a spike, else 0.
   at::Tensor note(const at::Tensor& loss);
 
   /// The live tensors "spikes.mean", "spikes.variance" and "spikes.count".

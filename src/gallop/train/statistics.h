@@ -14,10 +14,10 @@ struct StatisticsConfig {
   at::Device device = at::kCPU;
 };
 
-/// Takes the statistics of batch norm, buffers that end in "running_mean" and "running_var", again
-/// for the weights that the model has: their mean over the samples as the first epoch shows them,
-/// as PyTorch's update_bn() does. Without such buffers nothing is read. False where `stop` was
-/// requested before the end; the statistics are then as before. Leaves the model in training mode.
+/// Recomputes the statistics of batch norm, buffers that end in "running_mean" and "running_var",
+/// for the current weights: their mean over the samples in the order of the first epoch, as
+/// PyTorch's update_bn() does. Without such buffers nothing is read. False if `stop` was requested
+/// before the end; the statistics are then restored. Leaves the model in training mode.
 bool recompute_statistics(model::Model& model, const data::Samples& samples,
                           const StatisticsConfig& config, const StopRequest& stop);
 

@@ -107,7 +107,7 @@ struct StepOutputs;
 /// step is computed again: gradients are the same, as with StepConfig::gradient_accumulation, and
 /// batch norm takes its statistics of the smaller ones. Throws StepDoesNotFit where one sample is
 /// too much. Of processes that share a step all do so where one has no memory: what was summed in
-/// the step so far counts for nobody.
+/// the step so far is discarded.
 class TrainStep {
  public:
   /// Model, optimizer and teacher must outlive the step. Throws UsageError as check_optimizer().

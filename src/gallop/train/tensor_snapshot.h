@@ -8,13 +8,13 @@
 
 namespace gallop::train {
 
-/// Copies of tensors, to put back what becomes of them.
+/// Copies of tensors, from which they can be restored.
 class TensorSnapshot {
  public:
   explicit TensorSnapshot(const NamedTensors& tensors) { keep(tensors); }
 
   void keep(const NamedTensors& tensors);
-  /// Copies what they hold now.
+  /// Copies the current contents.
   void capture();
   void restore() const;
 

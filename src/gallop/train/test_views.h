@@ -23,26 +23,27 @@ void visit(config::Visitor& visitor, TestConfig& config);
 /// Throws UsageError for options that have no effect without others.
 void check(const TestConfig& config);
 
-/// Test-time augmentation: what images are also looked at as. Logits of all views are averaged, as
-/// airbench does (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024).
+/// The views of an image in test-time augmentation. Logits of all views are averaged, as in
+/// airbench (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024).
 struct TestViews {
   bool flip = false;   ///< Mirrored from left to right; half of the weight.
-  int64_t pixels = 0;  ///< Moved by so many, up and left, and down and right; a quarter each.
+  int64_t pixels = 0;  ///< Shifted by so many pixels, up and left, and down and right; a quarter
+                       ///< each.
 
   bool is_any() const { return flip || pixels > 0; }
 };
 
-/// Throws UsageError where the data are no images, or too small to be moved so far.
+/// Throws UsageError if the data are no images, or too small for the shift.
 TestViews test_views(const TestConfig& config, const model::Task& task);
 
-/// Images [N, C, H, W] as they are looked at.
+/// One view of images [N, C, H, W].
 struct View {
   at::Tensor images;
   double weight = 1;
 };
 
-/// All views of images, the images as they are first; weights add up to 1. Where an image was moved
-/// away from, it is reflected at its edge.
+/// All views of images, the unmodified images first; weights add up to 1. Shifted images are
+/// reflected at the edge.
 std::vector<View> views_of(const at::Tensor& images, const TestViews& views);
 
 }  // namespace gallop::train

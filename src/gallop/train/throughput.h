@@ -25,8 +25,8 @@ class Stopwatch {
   bool running_ = false;
 };
 
-/// Recent speed on a stopwatch's time, over windows of two seconds, so that a pause for an
-/// evaluation does not count and old steps leave the window.
+/// Recent throughput on a stopwatch's time, over windows of two seconds, so that pauses for
+/// evaluations and old steps do not count.
 class Throughput {
  public:
   void add(int64_t samples, double now) {

@@ -11,7 +11,7 @@
 
 namespace gallop::train {
 
-/// How often something happens: every so many steps, epochs or seconds, or never.
+/// An interval: a number of steps, epochs or seconds, or never.
 struct Interval {
   enum class Unit { kNever, kSteps, kEpochs, kSeconds };
   Unit unit = Unit::kNever;
@@ -21,18 +21,19 @@ struct Interval {
   static Interval parse(const std::string& text);
 };
 
-/// When a run ends before its time, for want of a better metric.
+/// When a run ends early because its metric no longer improves.
 struct EarlyStoppingConfig {
-  int64_t patience = 0;  ///< Evaluations without a gain; 0 never ends it.
+  int64_t patience = 0;  ///< Evaluations without an improvement; 0 disables it.
   double min_change = 0;
   bool restore_best = false;
 };
 
-/// Which blocks of the model keep no activations for the backward pass, which computes them again.
-/// At most one of both.
+/// Activation checkpointing: which blocks of the model are recomputed in the backward pass instead
+/// of saving their activations. At most one of both options.
 struct RecomputeConfig {
-  int64_t every = 0;  ///< The last of so many blocks in a row; 0: none.
-  /// As few as let a step, with weights and what the optimizer keeps, stay below so many bytes.
+  int64_t every = 0;  ///< The last of so many consecutive blocks; 0: none.
+  /// As few blocks as keep the memory of a step, with weights and optimizer state, below so many
+  /// bytes.
   std::string memory = "none";
 };
 
@@ -42,7 +43,7 @@ struct TrainConfig {
   std::optional<int64_t> steps;
   std::string device = "auto";
   std::string precision = "auto";
-  precision::GradScalerConfig loss_scale;  ///< Of fp16.
+  precision::GradScalerConfig loss_scale;  ///< For fp16.
   std::string channels_last = "auto";
   std::string compile = "auto";
   int64_t gradient_accumulation = 1;
@@ -69,10 +70,10 @@ void visit(config::Visitor& visitor, EarlyStoppingConfig& config);
 void visit(config::Visitor& visitor, RecomputeConfig& config);
 void visit(config::Visitor& visitor, TrainConfig& config);
 
-/// Throws UsageError where options contradict each other.
+/// Throws UsageError if options contradict each other.
 void check(const TrainConfig& config);
 
-/// Throws UsageError for early stopping where the data have no part to evaluate on.
+/// Throws UsageError for early stopping if the data have no split to evaluate on.
 void check_evaluations(const TrainConfig& config, bool evaluates);
 
 }  // namespace gallop::train

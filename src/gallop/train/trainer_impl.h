@@ -1,6 +1,6 @@
 #pragma once
 
-// What trainer.cpp and its parts share: trainer_steps.cpp, trainer_evaluation.cpp,
+// The implementation that trainer.cpp shares with trainer_steps.cpp, trainer_evaluation.cpp,
 // trainer_checkpoints.cpp and trainer_comparison.cpp.
 
 #include <algorithm>
@@ -23,7 +23,7 @@
 namespace gallop::train {
 
 struct Trainer::Impl {
-  // A step whose numbers may be on their way.
+  // A step whose results may be in flight.
   struct Started {
     StepEvent event;
     int64_t samples = 0;
@@ -47,19 +47,20 @@ struct Trainer::Impl {
   Throughput throughput;
   int64_t record_every;
   double started = monotonic_seconds();
-  Stopwatch clock;  // Of training, without evaluation and saving.
+  Stopwatch clock;  // Training time, without evaluation and saving.
   double earlier_seconds = 0;
   int64_t saved_step = -1;
   CheckpointWriter writer;
-  bool is_saving = false;        // In all processes alike.
-  int64_t recomputed_step = -1;  // Of weights whose statistics were taken again.
+  bool is_saving = false;        // Equal in all processes.
+  int64_t recomputed_step = -1;  // Step of the weights whose statistics were recomputed.
   size_t told_reasons = 0;
   bool wants_rewind = false;
-  // What processes that share steps do next, as all of them have been told.
+  // The requests that all processes of the group have agreed on.
   StepRequests agreed{};
   std::deque<std::pair<int64_t, StepRequests>>
-      requests;                  // Of steps, which count as late as results may.
-  int64_t steps_here = 0;        // Of this process.
+      // By step; they take effect when the results of the step are available.
+      requests;
+  int64_t steps_here = 0;        // Steps of this process.
   int64_t steps_to_compile = 2;  // The next ones are recorded and compiled.
   Outcome outcome;
   std::deque<Started> started_steps;
@@ -130,7 +131,7 @@ struct Trainer::Impl {
   }
 
   bool is_last() const { return progress.step >= length.steps; }
-  // Each with what its state is called in checkpoints.
+  // Each schedule with the name of its state in checkpoints.
   std::vector<std::pair<std::string, schedule::Schedule*>> schedules() const {
     std::vector<std::pair<std::string, schedule::Schedule*>> all = {{"schedule", &parts.schedule}};
     for (const ParameterSchedule& one : parts.scheduled) {
@@ -140,7 +141,7 @@ struct Trainer::Impl {
     return all;
   }
 
-  // What schedules call progress. They wait where an update is skipped.
+  // The progress of schedules, which do not advance at skipped updates.
   double share_of(int64_t samples) {
     samples -= skipped_samples.samples_before(progress.step);
     return std::min(1.0, length.progress(samples));

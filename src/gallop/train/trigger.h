@@ -8,10 +8,10 @@
 
 namespace gallop::train {
 
-/// Says when something that happens every so often is due. Asked only between two steps.
+/// Determines when a periodic action is due. Must be queried only between two steps.
 class Trigger {
  public:
-  /// Epochs are those of the run.
+  /// `length` converts epochs of the run to steps.
   Trigger(const Interval& interval, const Length& length) : interval_(interval), length_(length) {}
 
   /// Whether a multiple of the interval lies after the last done() and not after `step`.
@@ -27,7 +27,7 @@ class Trigger {
 
   bool is_never() const { return interval_.unit == Interval::Unit::kNever; }
 
-  /// Whether it goes by time, so that processes may differ about it.
+  /// Whether the interval is a time, so that processes may disagree.
   bool is_by_time() const { return interval_.unit == Interval::Unit::kSeconds; }
 
   void done(int64_t step) {
@@ -36,7 +36,7 @@ class Trigger {
   }
 
  private:
-  // Multiples of the interval.
+  // Complete multiples of the interval.
   int64_t steps(int64_t step) const {
     return static_cast<int64_t>(static_cast<double>(step) / interval_.count + 1e-9);
   }

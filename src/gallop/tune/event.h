@@ -9,19 +9,20 @@
 
 namespace gallop::tune {
 
-/// One line of a study's history. All that is known of a study follows from its events in their
-/// order, so that a storage need only keep them.
+/// One line of a study's history. The state of a study is a fold over its events in their order, so
+/// that a storage need only keep them.
 struct Event {
   enum class Kind : uint8_t {
-    kQueued,    ///< A trial is there: number, bracket, point, parent, member, last_step.
-    kStarted,   ///< It was handed out: attempt, text (the worker).
-    kPlaced,    ///< Its run lies in this folder.
+    kQueued,    ///< A trial was created: number, bracket, point, parent, member, last_step.
+    kStarted,   ///< It was assigned: attempt, text (the worker).
+    kPlaced,    ///< Its run folder.
     kReported,  ///< step, losses[0].
-    kFinished,  ///< state, losses, violations, text (what went wrong).
-    kRequeued,  ///< It is waiting again, as it was given back or more is to be done: last_step.
-    kStopped,   ///< No trial is to be started any more: text (why).
-    kResumed,   ///< They are again; `step` more than were wanted, text (kTakenOver or none).
-    kVanished,  ///< It is waiting again, as its worker gave no sign of life: last_step.
+    kFinished,  ///< state, losses, violations, text (the error).
+    kRequeued,  ///< It was released, or is to run further, and waits again: last_step.
+    kStopped,   ///< No trial is started any more: text (why).
+    kResumed,   ///< Trials are started again; `step` more than requested before, text (kTakenOver
+                ///< or none).
+    kVanished,  ///< Its worker's heartbeat expired, and it waits again: last_step.
     kShared,    ///< Its first steps, `step` of training, are those of the trial `parent`.
   };
 
@@ -29,7 +30,7 @@ struct Event {
   static constexpr const char* kTakenOver = "taken over";
 
   Kind kind = Kind::kQueued;
-  int64_t trial = -1;  ///< -1 for what concerns the study.
+  int64_t trial = -1;  ///< -1 for events of the whole study.
   double time = 0;     ///< Seconds since 1970.
   int32_t attempt = 0;
   int32_t bracket = 0;
@@ -45,10 +46,10 @@ struct Event {
   std::string folder{};
 };
 
-/// One line of JSON, without what stands at its default. Numbers that JSON has not, as NaN, are
+/// One line of JSON, without default values. Numbers that JSON cannot represent, such as NaN, are
 /// texts.
 std::string to_json(const Event& event);
-/// The inverse. Throws DataError where the text is no event.
+/// The inverse. Throws DataError if the text is not an event.
 Event parse_event(std::string_view text);
 
 }  // namespace gallop::tune

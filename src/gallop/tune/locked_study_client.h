@@ -7,10 +7,10 @@
 
 namespace gallop::tune {
 
-/// A broker for several threads: one call at a time.
+/// A study client for several threads: one call at a time.
 class LockedStudyClient final : public StudyClient {
  public:
-  /// `mutex` is locked during each call, so that others may share the broker under it.
+  /// `mutex` is locked during each call, so that others can share the client under it.
   LockedStudyClient(StudyClient& client, std::mutex& mutex) : client_(client), mutex_(mutex) {}
 
   const StudySettings& settings() const override { return client_.settings(); }

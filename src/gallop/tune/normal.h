@@ -2,7 +2,7 @@
 
 namespace gallop::tune {
 
-/// Share of the standard normal distribution below x.
+/// The cumulative distribution function of the standard normal distribution.
 double normal_cdf(double x);
 
 /// The inverse, to a relative error of 1e-15; `p` in (0, 1) (Wichura, algorithm AS 241, 1988).

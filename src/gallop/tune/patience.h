@@ -6,23 +6,23 @@
 
 namespace gallop::tune {
 
-/// How long whoever keeps a study is waited for: the process that leads it, or a database.
+/// How long to wait for the process that leads a study, or for its database.
 struct Patience {
-  double seconds = 0;               ///< In each call, about; 0: minutes.
-  std::function<bool()> goes_on{};  ///< Where it says no meanwhile, 2 s are left.
+  double seconds = 0;               ///< In each call, approximately; 0: minutes.
+  std::function<bool()> goes_on{};  ///< If it returns false meanwhile, 2 s are left.
 };
 
-/// No process leads the study, none that leads it answers, or its database does not, for as long as
-/// there was patience.
+/// No process leads the study, its leader does not answer, or its database does not, within the
+/// patience.
 class StudyUnreachable : public DeviceError {
  public:
   using DeviceError::DeviceError;
 };
 
-/// What is left of a patience.
+/// The remaining time of a patience.
 class Wait {
  public:
-  /// Begins now; `seconds` is not 0.
+  /// Starts now; `seconds` must not be 0.
   explicit Wait(Patience patience);
 
   bool is_over();

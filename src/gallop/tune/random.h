@@ -8,11 +8,10 @@
 
 namespace gallop::tune {
 
-/// Random numbers of one trial. They depend on the study's seed and the trial's number alone, not
-/// on who asks for it or when.
+/// Random numbers of one trial. They depend only on the study's seed and the trial's number.
 class Random {
  public:
-  /// `item` tells apart what one trial draws for.
+  /// `item` distinguishes the purposes for which one trial draws.
   Random(uint64_t seed, int64_t trial, uint32_t item = 0)
       : philox_(seed, Purpose::kTrial, item, static_cast<uint64_t>(trial)) {}
 

@@ -10,50 +10,50 @@
 
 namespace gallop::tune {
 
-/// Another process writes to a study to which only one may.
+/// Another process has exclusive write access to a study.
 class StudyIsLed : public UsageError {
  public:
   using UsageError::UsageError;
 };
 
-/// There is a study of this name already.
+/// A study of this name exists already.
 class StudyExists : public UsageError {
  public:
   using UsageError::UsageError;
 };
 
-/// A place that keeps studies by their names. Calls throw DeviceError where it cannot be reached or
-/// written, DataError where it is damaged or was made by a newer Gallop, and UsageError where there
-/// is no study of this name.
+/// A collection of studies by name. Calls throw DeviceError if it cannot be reached or written,
+/// DataError if it is damaged or was made by a newer Gallop, and UsageError if there is no study of
+/// this name.
 class StudyStore {
  public:
   virtual ~StudyStore() = default;
 
-  /// Throws StudyExists where there is one of this name, UsageError where it cannot be a name:
-  /// letters, digits,
-  /// '.', '_' and '-', at most 100. `events` are its first; they are kept with it or nothing is.
+  /// Creates a study with its first events, atomically. Throws StudyExists if there is one of this
+  /// name, UsageError for an invalid name: letters, digits, '.', '_' and '-', at most 100.
   virtual void create(const StudySettings& settings, const std::vector<Event>& events = {}) = 0;
-  /// To write to it. Throws StudyIsLed where another process does that only one may.
+  /// Opens a study for writing. Throws StudyIsLed if another process has exclusive write access.
   virtual std::unique_ptr<Storage> open(const std::string& name) = 0;
-  /// What is known of it now, whoever writes to it.
+  /// The current state of a study.
   virtual Study read(const std::string& name) = 0;
-  /// All, in their order.
+  /// The names of all studies, in their order.
   virtual std::vector<std::string> names() = 0;
-  /// With all that it knows. Throws StudyIsLed where a process writes to it that only one may.
+  /// Deletes a study with its history. Throws StudyIsLed if a process has exclusive write access to
+  /// it.
   virtual void remove(const std::string& name) = 0;
 };
 
-/// The store at `postgresql://...`, or in the SQLite file of this path, which create() makes. A
-/// server is waited for with `patience`, whose seconds are for looking at studies: to write to one,
-/// minutes are taken. Where it is not there, calls throw StudyUnreachable.
+/// The store at `postgresql://...`, or in the SQLite file of this path, which create() makes.
+/// `patience` limits the wait for a server when reading studies; writing waits for minutes. After
+/// that, calls throw StudyUnreachable.
 std::unique_ptr<StudyStore> open_store(const std::string& where, const Patience& patience = {});
 
 /// Whether this is the address of a database, "postgresql://...".
 bool is_database(const std::string& where);
 
-/// Whether this can be the name of a study.
+/// Whether this is a valid name of a study.
 bool is_study_name(const std::string& name);
-/// Throws UsageError where it cannot.
+/// Throws UsageError for an invalid name of a study.
 void check_study_name(const std::string& name);
 
 }  // namespace gallop::tune

@@ -6,17 +6,17 @@
 
 namespace gallop::tune {
 
-/// How the metrics "seconds to METRIC NUMBER" begin: the seconds of training until another metric
-/// is that good.
+/// Prefix of the metrics "seconds to METRIC NUMBER": the seconds of training until another metric
+/// reaches that value.
 inline constexpr std::string_view kSecondsTo = "seconds to ";
 
-/// What such a metric asks for.
+/// The parts of such a metric.
 struct TargetMetric {
   std::string metric;
   double value = 0;
 };
 
-/// Nothing where the name is none of these.
+/// Parses such a name; nothing for other names.
 std::optional<TargetMetric> parse_target_metric(std::string_view name);
 
 }  // namespace gallop::tune

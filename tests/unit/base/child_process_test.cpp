@@ -171,7 +171,7 @@ TEST(ChildProcess, CanBeKilledWithItsGroupByAHandler) {
 }
 
 // Ends as this process would that is killed: without a word to anybody.
-TEST(ChildProcess, DiesWithItsGroupWhereItsMakerIsKilled) {
+TEST(ChildProcess, DiesWithItsGroupWhenItsParentIsKilled) {
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
   const pid_t maker = fork();

@@ -202,7 +202,7 @@ TEST(Collectives, WaitForTheOneThatGoesAheadInAnEvaluation) {
 }
 
 // Neither waits for the other until the limit, which is in minutes.
-TEST(Collectives, LeaveSumsThatAreUnderWay) {
+TEST(Collectives, AbortAllReducesInFlight) {
   const StoreServer server("127.0.0.1", 0);
   const auto join_as = [&](int rank) {
     return init_process_group(
@@ -222,7 +222,7 @@ TEST(Collectives, LeaveSumsThatAreUnderWay) {
 }
 
 // Gloo writes with a plain writev.
-TEST(Collectives, DoNotEndTheProgramByASignalWhereAnotherIsGone) {
+TEST(Collectives, DoNotRaiseSigpipeWhenAPeerIsGone) {
   int threads = 0;
   run_ranks(2, [&](Collectives& collectives) {
     any_of(collectives, false);

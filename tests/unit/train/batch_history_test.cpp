@@ -35,22 +35,22 @@ TEST(BatchHistory, StaysUniformWhereNothingChanges) {
   EXPECT_EQ(again.last().samples_after(10), 148);
 }
 
-TEST(BatchHistory, AddsAStretchForEachBatchSizeAndKeepsIt) {
+TEST(BatchHistory, AddsASegmentForEachBatchSizeAndKeepsIt) {
   auto history = BatchHistory::resumed(saved(BatchHistory(16, 100), 10, 148, 1, 48), 10, 100);
-  ASSERT_EQ(history.stretches().size(), 2U);
+  ASSERT_EQ(history.segments().size(), 2U);
   EXPECT_EQ(history.last().step, 10);
   EXPECT_EQ(history.last().samples_after(11), 158);
   EXPECT_EQ(history.last().samples_after(16), 200);  // 48 + 5 * 10 + 2.
   EXPECT_EQ(history.last().samples_after(17), 210);
   EXPECT_EQ(history.last().epochs_after(16), 2);
   history = BatchHistory::resumed(saved(history, 16, 200, 2, 0), 16, 100);
-  ASSERT_EQ(history.stretches().size(), 3U);
+  ASSERT_EQ(history.segments().size(), 3U);
   EXPECT_EQ(history.at(9).batch, 16);
   EXPECT_EQ(history.at(10).batch, 10);
   EXPECT_EQ(history.at(16).batch, 16);
 }
 
-TEST(BatchHistory, AStretchWithoutStepsLeavesNoTrace) {
+TEST(BatchHistory, ASegmentWithoutStepsLeavesNoTrace) {
   auto history = BatchHistory::resumed(saved(BatchHistory(16, 100), 10, 148, 1, 48), 10, 100);
   history = BatchHistory::resumed(saved(history, 10, 148, 1, 48), 16, 100);
   EXPECT_TRUE(history.is_uniform());
@@ -62,7 +62,7 @@ TEST(BatchHistory, AStretchWithoutStepsLeavesNoTrace) {
 TEST(BatchHistory, ReadsCheckpointsThatHaveNone) {
   EXPECT_TRUE(BatchHistory::resumed(saved(10, 148, 1, 48), 16, 100).is_uniform());
   const auto changed = BatchHistory::resumed(saved(10, 148, 1, 48), 10, 100);
-  ASSERT_EQ(changed.stretches().size(), 2U);
+  ASSERT_EQ(changed.segments().size(), 2U);
   EXPECT_EQ(changed.last().step, 10);
   EXPECT_EQ(changed.last().samples, 148);
   EXPECT_EQ(changed.first().batch, 15);

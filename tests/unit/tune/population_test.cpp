@@ -229,7 +229,7 @@ TEST(Pbt, ComparesMembersOfOneGenerationWhereItIsSynchronous) {
     const Trial& parent = trials[static_cast<size_t>(trial.parent)];
     if (parent.member == trial.member) continue;
     ++exploited;
-    // The member's own last stretch, and how many of that generation were better or worse.
+    // The member's own last segment, and how many of that generation were better or worse.
     int better_than_parent = 0, worse_than_own = 0;
     const auto same = [&](const Trial& other) { return other.last_step == parent.last_step; };
     const auto own = std::find_if(trials.begin(), trials.end(), [&](const Trial& other) {
@@ -262,9 +262,9 @@ TEST(Pbt, SolvesTheExampleOfItsPaper) {
   std::vector<double> weights = kSurrogate.start;
   Random random(1, 0);
   int64_t step = 0;
-  for (const Segment& stretch : lineage(study, best)) {
-    EXPECT_EQ(stretch.first_step, step);
-    for (; step < stretch.last_step; ++step) kSurrogate.train(weights, stretch.point, random);
+  for (const Segment& segment : lineage(study, best)) {
+    EXPECT_EQ(segment.first_step, step);
+    for (; step < segment.last_step; ++step) kSurrogate.train(weights, segment.point, random);
   }
   EXPECT_EQ(step, study.trials()[static_cast<size_t>(best)].last_step);
   EXPECT_DOUBLE_EQ(-kSurrogate.metric(weights),
@@ -321,7 +321,7 @@ TEST(Pb2, LosesNoMemberWhoeverDies) {
   }
 }
 
-// By how much a stretch lowers the loss is the square of how far the rate is from 0.8.
+// By how much a segment lowers the loss is the square of how far the rate is from 0.8.
 TEST(Pb2, ChoosesWhatLoweredTheLossMost) {
   int near = 0;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
@@ -334,14 +334,14 @@ TEST(Pb2, ChoosesWhatLoweredTheLossMost) {
                   .metric = [](const std::vector<double>& weights) { return weights[0]; }};
     Workers workers(settings, toy, seed, /*kills=*/0, /*count=*/4);
     workers.run();
-    const auto stretches = lineage(workers.study(), workers.study().best().value());
-    near += std::abs(stretches.back().point[0] - 0.8) < 0.1 ? 1 : 0;
+    const auto segments = lineage(workers.study(), workers.study().best().value());
+    near += std::abs(segments.back().point[0] - 0.8) < 0.1 ? 1 : 0;
   }
   EXPECT_GE(near, 8);
 }
 
 // A rate beyond 0.8 ends the training, and those below are the better the higher they are.
-TEST(Pb2, LearnsFromStretchesThatFail) {
+TEST(Pb2, LearnsFromFailedSegments) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     StudySettings settings =
         population_settings("population: 8, interval: 1, last: 12", 300, seed, "pb2");
@@ -359,10 +359,10 @@ TEST(Pb2, LearnsFromStretchesThatFail) {
   }
 }
 
-/// A study of one population that is told what happens to each stretch.
-class Stretches {
+/// A study of one population that is told what happens to each segment.
+class Segments {
  public:
-  explicit Stretches(const Space& space, const std::string& options = "") : told(settings(space)) {
+  explicit Segments(const Space& space, const std::string& options = "") : told(settings(space)) {
     sampler = build_sampler("{name: pbt, population: 4, interval: 10, last: 1000" + options + "}",
                             settings(space));
   }
@@ -405,66 +405,66 @@ class Stretches {
 const Space kRate({{"rate", Interval{.low = 0.1, .high = 10, .scale = Scale::kLog}}}, {});
 
 TEST(Pbt, WaitsWhileEachMemberTrains) {
-  Stretches stretches(kRate);
-  for (int64_t number = 0; number < 4; ++number) EXPECT_EQ(stretches.begin(), number);
-  EXPECT_EQ(stretches.begin(), -1);
-  EXPECT_FALSE(stretches.sampler->is_exhausted(stretches.told.study));
-  stretches.told.finish(2, TrialState::kComplete, 1);
-  EXPECT_EQ(stretches.begin(), 4);
-  EXPECT_EQ(stretches.told.trial(4).member, 2);
-  EXPECT_EQ(stretches.told.trial(4).parent, 2);
-  EXPECT_EQ(stretches.told.trial(4).last_step, 20);
+  Segments segments(kRate);
+  for (int64_t number = 0; number < 4; ++number) EXPECT_EQ(segments.begin(), number);
+  EXPECT_EQ(segments.begin(), -1);
+  EXPECT_FALSE(segments.sampler->is_exhausted(segments.told.study));
+  segments.told.finish(2, TrialState::kComplete, 1);
+  EXPECT_EQ(segments.begin(), 4);
+  EXPECT_EQ(segments.told.trial(4).member, 2);
+  EXPECT_EQ(segments.told.trial(4).parent, 2);
+  EXPECT_EQ(segments.told.trial(4).last_step, 20);
 }
 
-TEST(Pbt, TriesAStretchAgainThatFailedAndGivesUpThen) {
-  Stretches stretches(kRate);
-  for (const double loss : {1.0, 2.0, 3.0, 4.0}) stretches.run(loss);
-  const Trial failed = stretches.fail();
+TEST(Pbt, RetriesAFailedSegmentOnceThenGivesUp) {
+  Segments segments(kRate);
+  for (const double loss : {1.0, 2.0, 3.0, 4.0}) segments.run(loss);
+  const Trial failed = segments.fail();
   EXPECT_EQ(failed.member, 0);
-  const Trial again = stretches.fail();
+  const Trial again = segments.fail();
   EXPECT_EQ(again.member, 0);
   EXPECT_EQ(again.parent, failed.parent);
   EXPECT_EQ(again.point, failed.point);
   EXPECT_EQ(again.last_step, failed.last_step);
   // Its settings has two attempts: the best is begun from with another point.
-  const Trial other = stretches.run(1);
+  const Trial other = segments.run(1);
   EXPECT_EQ(other.member, 0);
   EXPECT_EQ(other.parent, 0);
   EXPECT_NE(other.point, failed.point);
 }
 
-TEST(Pbt, IsDoneWhereAFailedLastStretchRunsAgain) {
-  Stretches stretches(kRate);
+TEST(Pbt, FinishesWhenTheLastSegmentIsRetried) {
+  Segments segments(kRate);
   int64_t failed = -1;
   while (failed < 0) {
-    const int64_t number = stretches.begin();
+    const int64_t number = segments.begin();
     ASSERT_GE(number, 0);
-    const Trial& trial = stretches.told.trial(number);
+    const Trial& trial = segments.told.trial(number);
     if (trial.member == 0 && trial.last_step == 1000) {
       failed = number;
-      stretches.told.finish(number, TrialState::kFailed);
+      segments.told.finish(number, TrialState::kFailed);
     } else {
-      stretches.told.finish(number, TrialState::kComplete, 1);
+      segments.told.finish(number, TrialState::kComplete, 1);
     }
   }
-  const int64_t second = stretches.begin();
-  EXPECT_EQ(stretches.told.trial(second).member, 0);
+  const int64_t second = segments.begin();
+  EXPECT_EQ(segments.told.trial(second).member, 0);
   // As 'gallop tune retry' does, while the second one runs.
-  stretches.told.study.apply({.kind = Event::Kind::kRequeued, .trial = failed, .last_step = 1000});
-  stretches.told.start(failed);
-  stretches.told.finish(failed, TrialState::kComplete, 1);
-  stretches.told.finish(second, TrialState::kFailed);
+  segments.told.study.apply({.kind = Event::Kind::kRequeued, .trial = failed, .last_step = 1000});
+  segments.told.start(failed);
+  segments.told.finish(failed, TrialState::kComplete, 1);
+  segments.told.finish(second, TrialState::kFailed);
   int64_t number = -1;
-  while ((number = stretches.begin()) >= 0) {
-    EXPECT_NE(stretches.told.trial(number).member, 0);
-    stretches.told.finish(number, TrialState::kComplete, 1);
+  while ((number = segments.begin()) >= 0) {
+    EXPECT_NE(segments.told.trial(number).member, 0);
+    segments.told.finish(number, TrialState::kComplete, 1);
   }
-  EXPECT_TRUE(stretches.sampler->is_exhausted(stretches.told.study));
+  EXPECT_TRUE(segments.sampler->is_exhausted(segments.told.study));
 }
 
-TEST(Pbt, BeginsAMemberAnewThatNeverEndedAStretch) {
-  Stretches stretches(kRate);
-  const Trial first = stretches.fail(), second = stretches.fail(), third = stretches.fail();
+TEST(Pbt, RestartsAMemberWithoutACompleteSegment) {
+  Segments segments(kRate);
+  const Trial first = segments.fail(), second = segments.fail(), third = segments.fail();
   EXPECT_EQ(first.point, second.point);
   EXPECT_NE(first.point, third.point);
   EXPECT_EQ(third.member, 0);
@@ -478,14 +478,14 @@ TEST(Pbt, ChangesPointsWithinTheirSpace) {
        {"name", Choices{{"1", "2", "3", "4"}}},
        {"only", Interval{.low = -1, .high = 1}, Condition{.parent = 2, .choices = {0, 1}}}},
       {"rate * depth < 20"});
-  Stretches stretches(space, ", quantile: 0.5, resample_probability: 0");
+  Segments segments(space, ", quantile: 0.5, resample_probability: 0");
   std::set<double> factors;
   for (int i = 0; i < 200; ++i) {
-    const Trial& trial = stretches.run(i % 4);
+    const Trial& trial = segments.run(i % 4);
     ASSERT_TRUE(space.contains(trial.point));
     ASSERT_TRUE(space.allows(trial.point));
     if (trial.parent < 0) continue;
-    const Trial& parent = stretches.told.trial(trial.parent);
+    const Trial& parent = segments.told.trial(trial.parent);
     if (parent.member == trial.member) continue;
     const double factor = trial.point[0] / parent.point[0];
     factors.insert(std::round(100 * factor));
@@ -508,12 +508,12 @@ TEST(Pbt, RefusesWhatItCannotDo) {
   const std::string usual = "interval: 5, last: 40";
   EXPECT_EQ(said(usual, nothing), "");
   EXPECT_EQ(said("last: 40", nothing),
-            "sampler pbt: interval, the steps of a stretch of training, is not given");
+            "sampler pbt: interval, the steps of a segment of training, is not given");
   EXPECT_EQ(said("interval: 5", nothing),
             "sampler pbt: last, the step at which training ends, is not given");
   EXPECT_EQ(said(usual + ", factors: []", nothing), "sampler pbt: factors are empty");
   EXPECT_EQ(said("interval: 3, last: 40", nothing),
-            "sampler pbt: 8 members with 14 stretches of training each are 112 trials, and the "
+            "sampler pbt: 8 members with 14 segments of training each are 112 trials, and the "
             "study has 100");
   EXPECT_EQ(said(usual,
                  [](StudySettings& settings) {

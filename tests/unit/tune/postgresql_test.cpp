@@ -170,7 +170,7 @@ TEST_F(Postgresql, GoesOnAfterTheServerWasKilled) {
   EXPECT_EQ(store->read("a").finished().size(), 3u);
 }
 
-TEST_F(Postgresql, MakesAChangeOnceWhoseEndWasNotHeard) {
+TEST_F(Postgresql, AppliesAChangeOnceWhenTheCommitIsNotAcknowledged) {
   const Proxy proxy(server->socket());
   const auto store = open_store(server->url());
   store->create(stored_settings());
@@ -226,7 +226,7 @@ TEST_F(Postgresql, KnowsSilentTrialsByItsOwnClock) {
   EXPECT_EQ(connection.run("SELECT count(*) FROM gallop_beats").integer(0, 0), 0);
 }
 
-TEST_F(Postgresql, JudgesNobodyUntilTheyHadTimeForASignAfterAnOutage) {
+TEST_F(Postgresql, ExpiresNoWorkerBeforeAHeartbeatWasPossibleAfterAnOutage) {
   const Proxy proxy(server->socket());
   const auto store = open_store(server->url());
   store->create(stored_settings());

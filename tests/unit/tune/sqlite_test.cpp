@@ -178,7 +178,7 @@ TEST_F(Sqlite, NamesTheFileThatIsDamaged) {
   EXPECT_NE(message<DataError>(open).find(path.string() + ": damaged: "), std::string::npos);
 }
 
-TEST_F(Sqlite, SaysThatTheDiskIsFullAndGoesOnLater) {
+TEST_F(Sqlite, ReportsAFullDiskAndContinuesLater) {
   store->create(stored_settings());
   Tuner tuner(store->open("a"));
   const Trial trial = tuner.ask("w").trial;

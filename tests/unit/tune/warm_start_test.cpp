@@ -125,7 +125,7 @@ TEST(WarmStart, LetsPrunersKnowWhatWasReported) {
   EXPECT_TRUE(pruner->should_stop(later.study, later.trial(number)));
 }
 
-TEST(WarmStart, LeavesOutStretchesOfAPopulation) {
+TEST(WarmStart, LeavesOutSegmentsOfAPopulation) {
   Told earlier(plain_settings());
   earlier.study.apply(
       {.kind = Event::Kind::kQueued, .trial = 0, .member = 0, .last_step = 10, .point = {0.5}});

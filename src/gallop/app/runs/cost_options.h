@@ -10,15 +10,15 @@ class App;
 
 namespace gallop::app {
 
-/// The options `--country`, `--grams`, `--pue` and `--price`, by which energy becomes CO2 and
+/// The options `--country`, `--grams`, `--pue` and `--price`, which convert energy to CO2 and
 /// money.
 struct CostOptions {
   std::string country;
   double grams = 0, pue = 1, price = 0;
-  int year = 0;  ///< Of what is known of the country.
+  int year = 0;  ///< Of the country's data.
 
   void add_to(CLI::App& parser);
-  /// Once the arguments are read. Throws UsageError for a country that is not known.
+  /// Must be called after parsing. Throws UsageError for an unknown country.
   track::Surroundings surroundings();
 };
 

@@ -7,22 +7,22 @@
 
 namespace gallop::app {
 
-/// What was found of one thing that belongs to a run.
+/// The result of verifying one aspect of a run.
 struct Finding {
   std::string of;  ///< "program", "code", "data", "machine", "log", "checkpoints".
   bool is_same = true;
   std::string text;  ///< "the same: ...", or what has changed.
 };
 
-/// Compares what a run has recorded of itself with what is there now, and reads its own files.
-/// Another machine is told of and counts as the same. Throws nothing for what is damaged or gone:
-/// that is a finding.
+/// Compares a run's recorded provenance with the current state, and verifies its own files. Another
+/// machine is reported, but counts as the same. Damaged or missing files are findings, not
+/// exceptions.
 std::vector<Finding> check_run(const fs::path& run);
 
-/// Whether all are.
+/// Whether all findings are the same.
 bool is_same(const std::vector<Finding>& findings);
 
-/// A line each.
+/// Prints each finding in a line.
 void print(const std::vector<Finding>& findings);
 
 }  // namespace gallop::app

@@ -7,32 +7,32 @@
 
 namespace gallop::app {
 
-/// What a table of runs is to show.
+/// Options of a table of runs.
 struct TableConfig {
   std::string filter;  ///< See track::RunFilter.
   std::string sort;    ///< A column, empty for `created`.
   bool descending = false;
-  std::vector<std::string> columns;  ///< Beside name, created, state, time and steps.
-  int64_t most = 0;                  ///< The last of these many, 0 for all.
+  std::vector<std::string> columns;  ///< In addition to name, created, state, time and steps.
+  int64_t most = 0;                  ///< Number of runs to show, the last ones; 0 for all.
 };
 
 struct RunTable {
   std::vector<std::string> columns;             ///< "name", "created", ..., "metrics.accuracy".
-  std::vector<std::vector<std::string>> cells;  ///< Empty where a run has none.
+  std::vector<std::vector<std::string>> cells;  ///< Empty if a run has no value.
   int64_t chosen = 0, all = 0;
 };
 
-/// Runs that lack what is sorted by come first. Throws UsageError where no run has a column, and
-/// as track::RunFilter does.
+/// Makes the table. Runs without a value in the sorted column come first. Throws UsageError if no
+/// run has a column, and as track::RunFilter does.
 RunTable make_table(const track::RunIndex& index, const TableConfig& config);
 
-/// Columns that say most: accuracy and loss of the last evaluation, where any run has them.
+/// Default columns: accuracy and loss of the last evaluation, if any run has them.
 std::vector<std::string> usual_columns(const track::RunIndex& index);
 
-/// With numbers rounded. Of more than fits in lines of so many letters, long names are cut short
-/// and the last columns are left out, which a line at the end says; 0: there is room for all.
+/// The table as text, with rounded numbers. If it exceeds lines of `letters` characters, long names
+/// are truncated and the last columns are omitted, which a line at the end states; 0: unlimited.
 std::string to_text(const RunTable& table, size_t letters);
-/// As CSV (RFC 4180) and JSON, with all digits.
+/// The table as CSV (RFC 4180) and as JSON, with all digits.
 std::string to_csv(const RunTable& table);
 std::string to_json(const RunTable& table);
 

@@ -18,12 +18,12 @@ struct WhichRuns {
   std::string runs = "runs", studies = "studies";
 
   void add_to(CLI::App& parser, bool several);
-  /// Their folders: by name, "SWEEP/0007" for a trial's, or by a path to one. Throws UsageError for
-  /// what is no run, with the nearest name.
+  /// The folders of the runs: by name, "SWEEP/0007" for a trial's, or by path. Throws UsageError
+  /// for unknown runs, with the nearest name.
   std::vector<fs::path> find() const;
 };
 
-/// The log of a run; an empty one where the run has none, as when it died before it began.
+/// The log of a run; empty if there is none, as when the run died before it began.
 track::Log log_of(const fs::path& run);
 
 }  // namespace gallop::app

@@ -14,22 +14,22 @@
 
 namespace gallop::app {
 
-/// What a process prints, in lines, each kept in a file as it comes. A thread of its own reads, so
-/// that a process that prints much does not stand still while its worker waits for a leader. The
-/// others are for one thread.
+/// The output of a process, in lines, which are also written to a file. A thread reads it, so that
+/// a process with much output does not block while its worker waits for a leader. All functions
+/// must be called from one thread.
 class OutputLines {
  public:
-  /// Reads from `descriptor`, which outlives it. Throws DeviceError where the file cannot be
+  /// Reads from `descriptor`, which must outlive it. Throws DeviceError if the file cannot be
   /// written.
   OutputLines(int descriptor, const fs::path& file);
   ~OutputLines();
   OutputLines(const OutputLines&) = delete;
   OutputLines& operator=(const OutputLines&) = delete;
 
-  /// Waits a moment for more. False once there is none any more.
+  /// Waits up to `moment` for more output. False at the end of the output.
   bool wait(std::chrono::milliseconds moment);
 
-  /// Hands over each whole line that has come; one of more than 1 MiB is lost.
+  /// Calls `function` with each complete line; lines of more than 1 MiB are dropped.
   template <typename Function>
   void each_line(const Function& function) {
     size_t begin = 0;
@@ -40,7 +40,7 @@ class OutputLines {
     if (pending_.size() > kLongestLine) pending_.clear();
   }
 
-  /// What came last, without the end of a line.
+  /// Calls `function` with the last, incomplete line.
   template <typename Function>
   void last_line(const Function& function) {
     if (!pending_.empty()) function(std::string_view(pending_));
@@ -56,7 +56,7 @@ class OutputLines {
 
   int descriptor_;
   std::unique_ptr<FILE, int (*)(FILE*)> file_;
-  std::string pending_;  // Of whoever waits.
+  std::string pending_;  // Used by the waiting thread.
   std::mutex mutex_;
   std::condition_variable changed_;
   std::string arrived_;

@@ -44,7 +44,7 @@ class Schedule {
   std::string text() const {
     std::string text = fmt::format(
         "trial {}: {}, in {} of one point each\n", trial_.number, values_text(study_, trial_),
-        segments_.size() == 1 ? "1 stretch" : fmt::format("{} stretches", segments_.size()));
+        segments_.size() == 1 ? "1 segment" : fmt::format("{} segments", segments_.size()));
     for (const Segment& segment : segments_) {
       std::string trials;
       for (const int64_t one : segment.trials) {
@@ -57,10 +57,10 @@ class Schedule {
   }
 
   Json json() const {
-    Json json{{"trial", trial_.number}, {"stretches", Json::array()}};
+    Json json{{"trial", trial_.number}, {"segments", Json::array()}};
     for (size_t i = 0; i < segments_.size(); ++i) {
       const Segment& segment = segments_[i];
-      json["stretches"].push_back(
+      json["segments"].push_back(
           {{"first_step", segment.first_step},
            {"last_step", segment.last_step},
            {"trials", segment.trials},

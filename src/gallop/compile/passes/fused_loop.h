@@ -8,14 +8,14 @@
 
 namespace gallop::compile::passes {
 
-/// A group as a loop, with the tensors that it reads and makes.
+/// The loop of a group of nodes, with its input and output tensors.
 struct FusedLoop {
   LoopProgram program;
   std::vector<ViewId> inputs, results;
 };
 
-/// The loop of a group that computes what its nodes do; nothing where none can, or where LibTorch's
-/// operators are faster one by one.
+/// The loop that computes the nodes of a group; nothing if there is none, or if LibTorch's separate
+/// operators are faster.
 std::optional<FusedLoop> fused_loop(const Graph& graph, const std::vector<Uses>& uses,
                                     const Group& group);
 

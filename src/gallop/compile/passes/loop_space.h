@@ -12,35 +12,35 @@
 
 namespace gallop::compile::passes {
 
-/// Nodes to be one loop, in the place of the last of them.
+/// Nodes to be fused into one loop, at the position of the last of them.
 using Group = std::set<int64_t>;
 
-/// What a group's loop goes over, and where in it each node's result lies. Tensors whose sizes are
-/// products of others' ([a * b, c] and [a, b, c]) meet in one space.
+/// The iteration space of a group's loop, and the level of each node's result in it. Tensors whose
+/// sizes are products of others' ([a * b, c] and [a, b, c]) share one space.
 struct LoopSpace {
   std::vector<int64_t> sizes;  ///< As in the largest tensors, outermost first; none is 1.
-  std::vector<bool> in_row;    ///< Which dimensions are a row; none without reductions of rows.
+  std::vector<bool> in_row;    ///< Dimensions that form a row; none without reductions of rows.
   std::map<int64_t, Level> levels;  ///< Of nodes: kElement, kRow, kColumn or kTotal.
 
   /// The strides, along all dimensions, of a tensor of this level that is broadcast to `wanted`;
-  /// nothing where these sizes are none of the level.
+  /// nothing if its sizes do not match the level.
   std::optional<std::vector<int64_t>> strides_of(const View& view,
                                                  const std::vector<int64_t>& wanted,
                                                  Level level) const;
 };
 
-/// The sizes that the node goes over: its result's, or those that it reduces.
+/// The sizes over which the node iterates: those of its result, or those that it reduces.
 std::vector<int64_t> sizes_of(const Graph& graph, const Node& node);
 
 /// The level at which the node of this group reads its tensors.
 Level level_read(const Graph& graph, const LoopSpace& space, int64_t node);
 
-/// The node of the group that makes what the view is of, or kNone.
+/// The node of the group that computes the value of the view, or kNone.
 int64_t maker_within(const Graph& graph, const std::vector<Uses>& uses, const Group& group,
                      ViewId view);
 
-/// The ways to compute the group in one loop: with what is reduced as rows, and as columns. None
-/// where one loop cannot compute it.
+/// The ways to compute the group in one loop: with reductions as rows, and as columns. None if one
+/// loop cannot compute it.
 std::vector<LoopSpace> spaces_of(const Graph& graph, const std::vector<Uses>& uses,
                                  const Group& group);
 

@@ -13,18 +13,17 @@
 #include "gallop/compile/analysis.h"
 #include "gallop/compile/graph.h"
 
-// What the passes share that find calls of LibTorch's operators and put calls of kernels into their
-// place.
+// Helpers of passes that match calls of LibTorch's operators and replace them by calls of kernels.
 namespace gallop::compile::passes {
 
-/// Nodes that go, and nodes that come, each in front of the node that has this index now.
+/// Nodes to remove, and nodes to insert, each before the node with the given current index.
 struct Rewrite {
   std::vector<int64_t> removed;
   std::vector<std::pair<int64_t, Node>> added;
 };
 
-/// A graph with who makes and who reads its tensors. Valid until nodes change; views and buffers
-/// may be added. Indices of nodes may be kNone everywhere, which is never found to be anything.
+/// A graph with the producers and consumers of its tensors. Valid until nodes change; views and
+/// buffers may be added. Indices of nodes may be kNone everywhere, which never matches.
 class Matcher {
  public:
   explicit Matcher(Graph& graph) : graph_(graph), uses_(uses_of(graph)) {}
@@ -36,39 +35,40 @@ class Matcher {
   bool is(int64_t index, std::string_view op) const;
   bool is_one_of(int64_t index, std::initializer_list<std::string_view> ops) const;
 
-  /// The tensor given as an argument, or kNone where it is none or not in a buffer.
+  /// The tensor argument, or kNone if it is none or not in a buffer.
   ViewId argument(int64_t index, size_t number) const;
-  /// An argument that is no tensor of a buffer.
+  /// An argument that is not a tensor in a buffer.
   const c10::IValue& constant(int64_t index, size_t number) const;
   ViewId result(int64_t index, size_t number = 0) const;
 
-  /// The node whose result `number` has the same elements in the same order as this tensor, which
-  /// nothing changes after it; else kNone.
+  /// The node whose result `number` has the same elements in the same order as this tensor, and is
+  /// not changed afterwards; else kNone.
   int64_t maker_of(ViewId tensor, size_t number = 0) const;
 
-  /// The node that makes the value that this is any view of; else kNone.
+  /// The node that computes the value of which this is any view; else kNone.
   int64_t source_of(ViewId tensor) const;
 
   /// The nodes that read the tensor's buffer, in their order.
   std::vector<int64_t> readers_of(ViewId tensor) const;
   bool is_output(ViewId tensor) const;
-  /// Whether the tensor's buffer may vanish when these nodes go: it is a value and no output, and
-  /// nothing else reads it.
+  /// Whether the tensor's buffer may be removed with these nodes: it is a value and no output, and
+  /// has no other readers.
   bool is_only_read_by(ViewId tensor, const std::vector<int64_t>& nodes) const;
 
-  /// Whether what node `from` reads would be the same where node `to` stands. True for kNone.
+  /// Whether the value that node `from` reads is unchanged at the position of node `to`. True for
+  /// kNone.
   bool can_be_read_at(ViewId tensor, int64_t from, int64_t to) const;
 
-  /// Whether no node strictly between these two reads or writes the tensor's buffer.
+  /// Whether no node strictly between these two accesses the tensor's buffer.
   bool is_untouched_between(ViewId tensor, int64_t from, int64_t to) const;
 
-  /// A tensor of this layout and device without memory, for questions about layouts.
+  /// A meta tensor of this layout and device, for questions about layouts.
   at::Tensor stand_in(ViewId id) const;
 
   ViewId intern(const View& view) { return graph_.intern(view); }
-  /// The same elements as a contiguous tensor of these sizes. `tensor` must be contiguous.
+  /// A view of the same elements with these sizes. `tensor` must be contiguous.
   ViewId reshaped(ViewId tensor, std::vector<int64_t> sizes);
-  /// A contiguous tensor in a new buffer, on the CPU or where `beside` is.
+  /// A contiguous tensor in a new buffer, on the CPU or on the device of `beside`.
   ViewId fresh(std::vector<int64_t> sizes, at::ScalarType dtype, ViewId beside = kNone);
 
   Graph& graph() { return graph_; }
@@ -81,21 +81,21 @@ class Matcher {
   std::vector<Uses> uses_;
 };
 
-/// Both operands where the node adds two tensors of the result's sizes without a factor.
+/// Both operands if the node adds two tensors of the result's sizes without a factor.
 std::optional<std::pair<ViewId, ViewId>> operands_of_sum(const Matcher& matcher, int64_t index);
 
-/// Whether the node only changes the format of a whole tensor, and the memory's order stays.
+/// Whether the node only casts a whole tensor, preserving its memory format.
 bool is_plain_cast(const Matcher& matcher, int64_t index);
 
-/// Whether both lie in memory in one order: equal sizes and equal strides up to sizes of 1.
+/// Whether both have the same memory layout: equal sizes and equal strides up to sizes of 1.
 bool is_laid_out_alike(const View& a, const View& b);
 
-/// Rows of the last dimension: the product of the others.
+/// The number of rows of the last dimension: the product of the other sizes.
 int64_t rows_of(const View& view);
 
 Operand no_tensor();
 
-/// Applies `match` to every node, until nothing is found any more.
+/// Applies `match` to every node until it finds nothing more.
 void rewrite_all(Graph& graph,
                  const std::function<std::optional<Rewrite>(Matcher&, int64_t)>& match);
 

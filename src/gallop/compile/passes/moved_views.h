@@ -10,24 +10,24 @@ namespace gallop::compile::passes {
 /// Whether the node is LibTorch's fused attention on the CPU or its gradient.
 bool is_flash_attention(const Matcher& matcher, int64_t node);
 
-/// Buffers that become parts of other buffers: what their views are then.
+/// Buffers that become parts of other buffers, and the resulting views.
 class MovedViews {
  public:
   explicit MovedViews(Matcher& matcher) : matcher_(matcher) {}
 
-  /// All views of the buffer of `from`, contiguous [N, O], become views of `to`, [N, S], from this
-  /// column on. False where one goes from row to row as if there were nothing between them.
+  /// Makes all views of the buffer of `from`, contiguous [N, O], views of `to`, [N, S], from this
+  /// column on. False if one treats consecutive rows as contiguous.
   bool add_columns(ViewId from, ViewId to, int64_t column);
 
-  /// All views of the buffer of `from`, contiguous, lie so many elements after the start of `to`.
-  /// False where one has another format.
+  /// Makes all views of the buffer of `from`, contiguous, views of `to`, with an offset of so many
+  /// elements. False if one has another data type.
   bool add_shifted(ViewId from, ViewId to, int64_t elements);
 
-  /// Whether all who read the buffer of this tensor take its numbers with other strides, and give
-  /// results of the same layout for them.
+  /// Whether all readers of this tensor's buffer support other strides, and then return results of
+  /// the same layout.
   bool suit_readers_of(ViewId tensor) const;
 
-  /// Of the nodes of the graph and those that come.
+  /// Replaces the views in the nodes of the graph and in inserted ones.
   void apply_to(Rewrite& change) const;
 
  private:

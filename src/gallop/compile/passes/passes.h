@@ -5,80 +5,83 @@
 // The passes, one source each. passes.cpp has their order.
 namespace gallop::compile::passes {
 
-/// Changes in place become new values where the old one is not part of anything that stays.
+/// Replaces in-place operators by functional ones, if the old value is not part of persistent
+/// memory.
 void functionalize(Graph& graph);
 
-/// A call with the same arguments as an earlier one takes its results.
+/// Common subexpression elimination: a call with the same arguments as an earlier one reuses its
+/// results.
 void cse(Graph& graph);
 
-/// A conversion to a wider format and back, or one that changes nothing, goes.
+/// Removes casts to a wider type and back, and casts without effect.
 void merge_casts(Graph& graph);
 
-/// Products of one tensor with several weights, such as those of queries, keys and values, and
-/// their gradients become products with the weights side by side.
+/// Merges GEMMs of one tensor with several weights, such as those of queries, keys and values, and
+/// their gradients into GEMMs with the concatenated weights.
 void merge_matmuls(Graph& graph);
 
-/// The gradient of a large linear layer's weight becomes a call of kernel/linear_wgrad.h.
+/// Replaces the weight gradients of large linear layers by kernel/linear_wgrad.h.
 void linear_wgrads(Graph& graph);
 
-/// Convolutions of few channels in bf16, and their gradients of x, become calls of kernel/conv2d.h.
+/// Replaces bf16 convolutions with few channels, and their input gradients, by kernel/conv2d.h.
 void convolutions(Graph& graph);
 
-/// Other products of large linear layers become calls of kernel/linear_gemm.h.
+/// Replaces other GEMMs of large linear layers by kernel/linear_gemm.h.
 void linear_gemms(Graph& graph);
 
-/// Optimizers take bf16 gradients as they come from the products, not converted to fp32 before.
+/// Passes bf16 gradients to optimizers as the GEMMs produce them, without a cast to fp32.
 void narrow_gradients(Graph& graph);
 
-/// bf16 copies of parameters that steps compute with stay from step to step, and the optimizer's
-/// update writes them; see shadows.h.
+/// Keeps bf16 copies of parameters from step to step, written by the optimizer's update; see
+/// bf16_weight_cache.h.
 void bf16_weights(Graph& graph, PassContext& context);
 
-/// Batch norm of training with a residual and ReLU behind it, and their gradients with the sum of
-/// two that meet, become calls of kernel/batch_norm.h.
+/// Replaces batch norm in training mode, with a subsequent residual and ReLU, and their gradients,
+/// with the addition of two incoming ones, by kernel/batch_norm.h.
 void batch_norms(Graph& graph);
 
-/// Layer norm with the sum before it and the cast behind it, and its gradient with the sum behind
-/// it and the casts around it, become calls of kernel/layer_norm.h.
+/// Replaces layer norm, with the addition before and the cast after it, and its gradient, with the
+/// addition after and the casts around it, by kernel/layer_norm.h.
 void layer_norms(Graph& graph);
 
-/// Attention over one tensor of queries, keys and values becomes a call of kernel/attention.h, and
-/// so does its gradient.
+/// Replaces attention on a packed tensor of queries, keys and values, and its gradient, by
+/// kernel/attention.h.
 void attention(Graph& graph);
 
-/// Softmax cross-entropy of classes, as a sum or a mean, with or without label smoothing, becomes a
-/// call of kernel/cross_entropy.h, and so does its gradient.
+/// Replaces softmax cross-entropy of classes, as a sum or a mean, with or without label smoothing,
+/// and its gradient by kernel/cross_entropy.h.
 void cross_entropy(Graph& graph);
 
-/// GELU, SiLU and ReLU with their gradients become calls of kernel/activation.h, along with the
-/// bias before them and the sums for its gradient.
+/// Replaces GELU, SiLU and ReLU with the preceding bias, and their gradients with the bias
+/// gradient, by kernel/activation.h.
 void activations(Graph& graph);
 
-/// On a GPU that loops can be compiled for, batch norm of training, layer norm, RMS norm and their
-/// gradients become sums and pointwise operators, which fuse() makes loops of along with what
-/// stands around them.
+/// On a GPU for which loops can be compiled, decomposes batch norm in training mode, layer norm,
+/// RMS norm and their gradients into reductions and pointwise operators, which fuse() combines with
+/// the surrounding ones.
 void norm_loops(Graph& graph, PassContext& context);
-/// The same whatever this machine can compile.
+/// As norm_loops(), whatever this machine can compile.
 void split_norms(Graph& graph);
 
 /// Dead code elimination: removes nodes whose results are unused.
 void dce(Graph& graph);
 
-/// Pointwise operators and reductions that use each other's results become one loop that is
+/// Fuses pointwise operators and reductions that use each other's results into loops that are
 /// generated, compiled and cached; see codegen/. Waits for the compiler, so that the same run has
 /// the same bits.
 void fuse(Graph& graph, PassContext& context);
 
-/// What is computed once more on purpose reads what it is computed of, no copy: see
-/// kernel/barrier.h. Behind the passes that would take the second time for the first.
+/// Makes blocks that are recomputed on purpose read the saved tensors instead of copies: see
+/// kernel/barrier.h. Must run after the passes that would merge the recomputation with the
+/// original.
 void barriers(Graph& graph);
 
-/// Cheap results that lie there for long while memory is at its peak are computed twice instead;
-/// see recompute.h.
+/// Recomputes cheap results that are live for long while memory is at its peak; see
+/// rematerialize.h.
 void rematerialize(Graph& graph);
 
-/// Nodes run in the order that needs the least memory, as far as moves of single nodes find it, and
-/// collectives go on while others compute. No bit changes.
+/// Orders nodes for the smallest peak memory, by moves of single nodes, and overlaps collectives
+/// with computation. Changes no bit.
 void schedule(Graph& graph);
 
 }  // namespace gallop::compile::passes

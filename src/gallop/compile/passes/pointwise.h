@@ -9,21 +9,21 @@
 
 namespace gallop::compile::passes {
 
-/// Whether the node computes each element of its one result from the same elements of its arguments
-/// (broadcast), in a way that lower() knows: operator, formats and constants.
+/// Whether the node computes each element of its only result from the corresponding (broadcast)
+/// elements of its arguments, with an operator, data types and constants that lower() supports.
 bool is_pointwise(const Graph& graph, const Node& node);
 
-/// The node's result as an expression, rounded to its format where LibTorch's operator rounds.
-/// `tensors` are its tensor arguments in their order, without those that are undefined; for a node
-/// that is_pointwise() accepts.
+/// The node's result as an expression, rounded to its data type where LibTorch's operator rounds.
+/// `tensors` are its tensor arguments in their order, without undefined ones; for a node that
+/// is_pointwise() accepts.
 Value lower(LoopBuilder& builder, const Graph& graph, const Node& node,
             std::span<const Value> tensors);
 
-/// Whether loops for the device compute in this format, of numbers with fractions. fp16 is for
-/// GPUs: CPUs train in bf16.
+/// Whether loops for the device compute in this floating-point type. fp16 is for GPUs: CPUs train
+/// in bf16.
 bool is_loop_float(at::ScalarType type, c10::Device device);
 
-/// The format of loops for a tensor's; nothing for those that loops do not have.
+/// The loop format of a tensor's data type; nothing for unsupported types.
 std::optional<Format> format_of(at::ScalarType type);
 
 }  // namespace gallop::compile::passes

@@ -9,11 +9,11 @@
 
 namespace gallop::compile::passes {
 
-/// What a call reduces.
+/// The reduction of a call.
 struct Reduction {
-  std::vector<int64_t> sizes;  ///< Of what it goes over.
-  std::vector<bool> reduced;   ///< Which of these dimensions; at least one that is longer than 1.
-  bool is_spread = false;      ///< Whether its result has all elements again, as softmax has.
+  std::vector<int64_t> sizes;  ///< Sizes of its input.
+  std::vector<bool> reduced;   ///< The dimensions that are reduced; at least one is longer than 1.
+  bool is_spread = false;      ///< Whether its result has all elements, as that of softmax.
 };
 
 /// Operators of loops that reduce over the same elements.
@@ -24,8 +24,8 @@ inline constexpr ReductionOps kOfRows = {Op::kRowSum, Op::kRowMax, Op::kRowMin};
 inline constexpr ReductionOps kOfColumns = {Op::kColumnSum, Op::kColumnMax, Op::kColumnMin};
 inline constexpr ReductionOps kOfAll = {Op::kTotalSum, Op::kTotalMax, Op::kTotalMin};
 
-/// What the node reduces, where lower_reduction() knows it: operator, formats and constants.
-/// Narrower formats are added up in fp32 and rounded once, as LibTorch does.
+/// The reduction of the node, if lower_reduction() supports its operator, data types and constants.
+/// Narrower types are accumulated in fp32 and rounded once, as in LibTorch.
 std::optional<Reduction> reduction_of(const Graph& graph, const Node& node);
 
 /// The node's result as an expression; `tensors` are its tensor arguments in their order.

@@ -6,15 +6,16 @@
 
 namespace gallop::compile::passes {
 
-/// What recomputing may cost, and what it must bring.
+/// Limits of the cost and benefit of recomputation.
 struct RematerializeLimits {
-  double most_time = 0.01;    ///< Share of the step's time, by its bytes and products, to be added.
-  double least_saved = 0.10;  ///< Share of the planned memory: less is not worth the time.
+  double most_time = 0.01;    ///< Maximum additional fraction of the step's time, estimated by
+                              ///< bytes and GEMM operations.
+  double least_saved = 0.10;  ///< Minimum fraction of the planned memory to save.
 };
 
-/// Results of pointwise nodes that lie there from an early use to a late one while memory is at its
-/// peak are computed once more before the late one, those first that save most for their time.
-/// Leaves the graph as it is where the plan would not get smaller by `least_saved`. No bit changes.
+/// Recomputes results of pointwise nodes before a late use if they would be live from an early one
+/// while memory is at its peak, in the order of memory saved per time. Leaves the graph unchanged
+/// if the plan would not shrink by `least_saved`. Changes no bit.
 void rematerialize(Graph& graph, const RematerializeLimits& limits);
 
 }  // namespace gallop::compile::passes

@@ -9,33 +9,34 @@
 
 #include "gallop/train/losses/loss.h"
 
-// What losses share: fields by name, the class dimension, and checks against the data.
+// Helpers of losses: fields by name, the class dimension, and checks of the data.
 //
 // The class dimension of outputs with up to three dimensions is the last ([N, C], [N, T, C]); that
 // of images and volumes is the second, as in PyTorch ([N, C, H, W]).
 namespace gallop::train {
 
-/// A field of a batch. Throws UsageError where the batch has none of that name.
+/// A field of a batch. Throws UsageError if the batch has none of that name.
 const at::Tensor& field_of(const NamedTensors& batch, std::string_view name);
-/// Undefined where the batch has none.
+/// A field of a batch; undefined if the batch has none of that name.
 at::Tensor optional_field(const NamedTensors& batch, std::string_view name);
-/// Samples of a batch.
+/// The number of samples of a batch.
 int64_t rows_of(const NamedTensors& batch);
 
-/// fp64 as it is, everything else in fp32.
+/// Unchanged if it is fp64, else converted to fp32.
 at::Tensor widened(const at::Tensor& tensor);
 /// A count that follows from sizes, as a scalar on the device of `like`.
 at::Tensor count_tensor(int64_t count, const at::Tensor& like);
 
-/// With the class dimension at the end.
+/// Moves the class dimension to the end.
 at::Tensor classes_last(const at::Tensor& logits);
-/// [M, C].
+/// The logits as a matrix [M, C].
 at::Tensor class_rows(const at::Tensor& logits);
 /// Class labels [M], in which data::kIgnoredTarget stands for `ignored`, too.
 at::Tensor label_rows(const at::Tensor& target, int64_t ignored);
-/// How many class labels are neither `ignored` nor data::kIgnoredTarget, fp64 without dimensions.
+/// The number of class labels that are neither `ignored` nor data::kIgnoredTarget, fp64 without
+/// dimensions.
 at::Tensor count_labels(const at::Tensor& target, int64_t ignored);
-/// Of sizes without the batch's dimension.
+/// The number of classes of output sizes without the batch dimension.
 int64_t classes_of(const std::vector<int64_t>& output_sizes);
 /// Values as a tensor on the device, fp64; undefined for none.
 at::Tensor option_tensor(const std::vector<double>& values, c10::Device device);

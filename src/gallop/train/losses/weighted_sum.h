@@ -16,10 +16,9 @@ struct WeightedSumConfig {
 
 void visit(config::Visitor& visitor, WeightedSumConfig& config);
 
-/// The sum of the means of several losses, each times its weight. A step divides the sum of each by
-/// its own count over the whole batch (Loss::terms()). Its own {sum, count} is that of the first
-/// loss's count, exact for a batch that is whole. Throws UsageError without losses or with another
-/// number of weights.
+/// The weighted sum of the means of several losses. A step divides the sum of each by its own count
+/// over the whole batch (Loss::terms()). Its own {sum, count} is that of the first loss's count,
+/// exact for a whole batch. Throws UsageError without losses or with another number of weights.
 std::unique_ptr<Loss> make_weighted_sum(const WeightedSumConfig& config,
                                         const LossContext& context);
 

@@ -10,8 +10,8 @@
 
 namespace gallop::tune {
 
-/// At which reports a trial is judged: the first one at or after `warmup_steps`, and then the first
-/// one at or after each further `interval_steps`.
+/// The reports at which a trial is judged: the first one at or after `warmup_steps`, and then the
+/// first one at or after each further `interval_steps`.
 struct CheckTimes {
   int64_t warmup_steps = 0;
   int64_t interval_steps = 1;
@@ -22,10 +22,10 @@ void visit(config::Visitor& visitor, CheckTimes& times);
 /// Whether the last report of a trial, which has one, is such a report.
 bool is_due(const CheckTimes& times, const Trial& trial);
 
-/// The smallest losses of trials, kept so that each report is looked at once.
+/// The smallest losses of trials, cached so that each report is read once.
 class SmallestLosses {
  public:
-  /// Of the first `count` reports of a trial; NaN where none of them is a number.
+  /// The smallest of the first `count` reports of a trial; NaN if none of them is a number.
   double of(const Trial& trial, size_t count);
 
  private:
@@ -37,8 +37,8 @@ class SmallestLosses {
   std::unordered_map<int64_t, Known> known_;
 };
 
-/// The number below which `percent` % of sorted numbers lie, between two of them along a line, as
-/// NumPy's percentile. There is at least one.
+/// The percentile of sorted values with linear interpolation, as NumPy's. There must be at least
+/// one.
 double percentile(const std::vector<double>& sorted, double percent);
 
 }  // namespace gallop::tune

@@ -4,10 +4,10 @@
 
 namespace gallop::tune {
 
-/// Several brackets of successive halving that begin to prune at different rungs, so that little
-/// trust in early reports is needed (Li et al., "Hyperband: a novel bandit-based approach to
-/// hyperparameter optimization", 2018). Which bracket a trial is in is drawn by bracket_sizes().
-/// With the sampler tpe it is BOHB (Falkner et al., 2018): samplers see a bracket's trials only.
+/// Several brackets of successive halving whose first rungs differ, so that the search depends less
+/// on early reports (Li et al., "Hyperband: a novel bandit-based approach to hyperparameter
+/// optimization", 2018). The bracket of a trial is drawn by bracket_sizes(). With the sampler tpe
+/// it is BOHB (Falkner et al., 2018): samplers see only a bracket's trials.
 struct HyperbandConfig {
   int64_t min_resource = 1;
   int64_t max_resource = 0;  ///< Steps of a whole trial; 0: those of the first complete one.
@@ -17,8 +17,9 @@ struct HyperbandConfig {
 
 void visit(config::Visitor& visitor, HyperbandConfig& config);
 
-/// How many trials each bracket is to have beside the others, the one that prunes first at the
-/// front. For 81 steps and a factor of 3: 81, 34, 15, 8 and 5. No more brackets than numbers allow.
+/// The relative number of trials of each bracket, the one that prunes first at the front. For 81
+/// steps and a factor of 3: 81, 34, 15, 8 and 5. Limited to as many brackets as numbers can
+/// represent.
 std::vector<int64_t> bracket_sizes(int64_t min_resource, int64_t max_resource, int64_t factor);
 
 std::unique_ptr<Pruner> make_hyperband(const HyperbandConfig& config,

@@ -3,20 +3,19 @@
 #include "gallop/tune/pruner.h"
 #include "gallop/tune/pruners/checks.h"
 
-// A trial is pruned whose best loss so far is worse than most that complete trials had at the same
-// step (Golovin et al., "Google Vizier", 2017, section 3.2.2). One whose losses are all NaN is
-// pruned as well.
+// Prunes a trial whose best loss so far is worse than that of most complete trials at the same step
+// (Golovin et al., "Google Vizier", 2017, section 3.2.2), or whose losses are all NaN.
 namespace gallop::tune {
 
-/// Which trials it is compared with.
+/// Trials for comparison.
 struct PeersConfig {
-  int64_t startup_trials = 5;  ///< No trial is pruned before so many are complete.
-  int64_t min_trials = 1;      ///< Nor at a step that fewer complete trials have reported.
+  int64_t startup_trials = 5;  ///< No trial is pruned before so many are complete,
+  int64_t min_trials = 1;      ///< nor at a step that fewer complete trials have reported.
   CheckTimes times;
 };
 
 struct PercentileConfig {
-  double percentile = 25;  ///< The share of trials that is let go on, in percent.
+  double percentile = 25;  ///< The percentage of trials that continue.
   PeersConfig peers;
 };
 

@@ -10,8 +10,9 @@
 
 namespace gallop::tune {
 
-/// Losses of the trials of one bracket at the steps at which they are compared: `firsts`, which
-/// rise, and then the last of these times `factor`, `factor`^2, and so on without an end.
+/// Losses of the trials of one bracket at its rungs, the steps at which they are compared:
+/// `firsts`, which increase, and then the last of these times `factor`, `factor`^2, and so on
+/// without an end.
 ///
 /// A trial passes a rung with its first report at or after the rung's step that is not NaN.
 class Rungs {
@@ -23,24 +24,24 @@ class Rungs {
       : firsts_(std::move(firsts)), factor_(factor) {}
   Rungs(int64_t first, int64_t factor) : Rungs(std::vector{first}, factor) {}
 
-  /// The largest number where it is larger.
+  /// The step of a rung, limited to the maximum of int64_t.
   int64_t step(size_t rung) const;
-  /// Takes in what a trial has reported since the last call.
+  /// Processes the reports of a trial since the last call.
   void follow(const Trial& trial);
 
-  /// Whether a trial that was followed, with reports, is to end just after its last one. It goes on
-  /// at a rung where it is among the best `1 / factor`, or the best of fewer than `factor`. Up to
-  /// `bootstrap_count` trials end at each rung whatever they are. One whose loss is NaN at a rung
+  /// Whether to stop a followed trial with reports, just after its last one. It continues at a rung
+  /// if it is among the best `1 / factor`, or the best of fewer than `factor`. The first
+  /// `bootstrap_count` trials end at each rung in any case. A trial whose loss is NaN at a rung
   /// ends there.
   bool ends(const Trial& trial, int64_t bootstrap_count) const;
 
-  /// How many rungs a trial that was followed has passed.
+  /// The number of rungs that a followed trial has passed.
   size_t passed(int64_t trial) const { return passages(trial).size(); }
-  /// The first of the rungs that it passed with its last report; passed() where that passed none.
+  /// The first rung that it passed with its last report; passed() if that passed none.
   size_t first_of_last_report(const Trial& trial) const;
-  /// Its loss where it passed.
+  /// Its loss at a rung that it passed.
   double loss(int64_t trial, size_t rung) const { return passages(trial)[rung].loss; }
-  /// Of all trials that have passed, the best first; those with equal losses by number.
+  /// All trials that have passed, the best first; those with equal losses by number.
   const std::vector<Entry>& entries(size_t rung) const { return rungs_[rung]; }
 
  private:
@@ -70,7 +71,7 @@ class Brackets {
   explicit Brackets(std::vector<Rungs> rungs) : rungs_(std::move(rungs)) {}
 
   void follow(const Study& study);
-  /// Those of a trial's bracket; of the last one where there are fewer by now.
+  /// The rungs of a trial's bracket; of the last one if there are fewer now.
   const Rungs& of(const Trial& trial) const { return rungs_[index(trial)]; }
 
  private:
@@ -80,8 +81,7 @@ class Brackets {
   std::vector<Rungs> rungs_;
 };
 
-/// Last step of the trial that was complete first, of those with reports; nothing where there is
-/// none yet.
+/// The last step of the first complete trial with reports; nothing if there is none yet.
 std::optional<int64_t> first_complete_length(const Study& study);
 
 }  // namespace gallop::tune

@@ -7,8 +7,8 @@
 
 namespace gallop::tune {
 
-/// A trial is pruned whose last report is NaN or beyond a bound. Bounds are values of the metric,
-/// also where it is to be large.
+/// Prunes a trial whose last report is NaN or out of bounds. Bounds are values of the metric, also
+/// if that is maximized.
 struct ThresholdConfig {
   std::optional<double> lower, upper;  ///< At least one.
   CheckTimes times;

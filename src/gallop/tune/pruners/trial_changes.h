@@ -6,11 +6,11 @@
 
 namespace gallop::tune {
 
-/// Follows a study without a look at all of its trials each time.
+/// Follows the changes of a study without reading all of its trials each time.
 class TrialChanges {
  public:
-  /// Calls `take` with each trial that may have been reported of, or have ended or gone back to
-  /// waiting, since the last call; with some of them twice.
+  /// Calls `take` with each trial that may have reported, ended or been requeued since the last
+  /// call; with some of them twice.
   template <typename Take>
   void each(const Study& study, const Take& take) {
     const auto& trials = study.trials();

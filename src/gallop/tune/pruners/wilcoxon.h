@@ -4,10 +4,10 @@
 
 namespace gallop::tune {
 
-/// For reports that are each about something of its own, as a fold or a problem, with its number as
-/// the step: a trial is pruned where Wilcoxon's signed-rank test holds its losses for larger than
-/// those of the best trial at the same steps, and their mean is as well. Trials with reports that
-/// are not finite are left alone, as are all where the best trial has some.
+/// For reports about independent items such as folds or problems, with the item's number as the
+/// step: prunes a trial if Wilcoxon's signed-rank test finds its losses larger than those of the
+/// best trial at the same steps, and so is their mean. Trials with reports that are not finite are
+/// not pruned, nor are any if the best trial has some.
 struct WilcoxonConfig {
   double p_threshold = 0.1;   ///< The larger, the more is pruned.
   int64_t startup_steps = 2;  ///< No trial is pruned before so many steps can be compared.

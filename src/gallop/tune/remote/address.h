@@ -6,7 +6,7 @@
 
 namespace gallop::tune {
 
-/// Where the coordinator of a study is, and what proves that a worker may take part.
+/// The address of a study's coordinator, and the token by which workers authenticate.
 struct RemoteAddress {
   std::string host;
   int port = 0;
@@ -15,7 +15,7 @@ struct RemoteAddress {
 
 /// A file that only its owner can read. Throws DeviceError.
 void write_address(const fs::path& path, const RemoteAddress& address);
-/// Throws DataError where there is no such file, or something else is in it.
+/// Throws DataError if the file does not exist or is invalid.
 RemoteAddress read_address(const fs::path& path);
 
 }  // namespace gallop::tune

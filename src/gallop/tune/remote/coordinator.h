@@ -14,36 +14,38 @@
 
 namespace gallop::tune {
 
-/// Lets workers elsewhere take part in a study that one process leads, over TCP. Without threads:
-/// something happens only in serve().
+/// Lets remote workers take part in a study that one process leads, over TCP. It has no threads:
+/// all work is done in serve().
 class Coordinator {
  public:
   struct Options {
-    std::string host = "127.0.0.1";  ///< Where it listens; other hosts reach no loopback address.
+    std::string host = "127.0.0.1";  ///< Address at which it listens; a loopback address is not
+                                     ///< reachable from other hosts.
     int port = 0;                    ///< 0: that of the last coordinator, if it is free, or any.
-    /// Where workers find it, and its token; a later coordinator takes both over from it.
+    /// File with its address and token; a later coordinator takes both over from it.
     fs::path address_file;
   };
 
-  /// Throws UsageError where the host has no address, DeviceError where it cannot listen there.
+  /// Throws UsageError if the host does not have the address, DeviceError if it cannot listen
+  /// there.
   Coordinator(Tuner& tuner, const Options& options);
 
   const RemoteAddress& address() const { return address_; }
-  /// Waits for requests at most so long, without a look at the study, which other threads may have
-  /// meanwhile.
+  /// Waits for requests up to the given time, without accessing the study, which other threads may
+  /// use meanwhile.
   void wait(int milliseconds) const;
-  /// Waits for requests at most so long, and answers those that there are. Throws what the study's
-  /// storage throws; whoever asked asks the next coordinator again then.
+  /// Waits for requests up to the given time, and answers them. Throws the errors of the study's
+  /// storage; clients then retry with the next coordinator.
   void serve(int milliseconds);
-  /// How many have shown the token and not left.
+  /// The number of connected authenticated workers.
   size_t workers() const;
 
  private:
   struct Connection {
     LineSocket socket;
     double since = 0;
-    bool is_known = false;  ///< Has shown the token.
-    bool is_over = false;   ///< To be closed once all is written.
+    bool is_known = false;  ///< Has authenticated.
+    bool is_over = false;   ///< To be closed once everything is written.
     bool is_gone = false;
   };
 

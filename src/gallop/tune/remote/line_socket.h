@@ -8,20 +8,20 @@
 
 namespace gallop::tune {
 
-/// Lines over a socket that does not block.
+/// Lines over a non-blocking socket.
 class LineSocket {
  public:
   explicit LineSocket(FileDescriptor socket) : socket_(std::move(socket)) {}
 
   int get() const { return socket_.get(); }
   void put(const std::string& line) { out_ += line + "\n"; }
-  /// What is not yet written.
+  /// The bytes that are not written yet.
   size_t waiting_bytes() const { return out_.size(); }
-  /// Write and read what can be now. False where the connection is gone, or a line is longer than
-  /// that.
+  /// Write and read without blocking. False if the connection is closed, or a line is longer than
+  /// allowed.
   bool write();
   bool read(size_t most_bytes);
-  /// The next whole line that was read, without its end.
+  /// The next complete line, without its end.
   std::optional<std::string> take_line();
 
  private:

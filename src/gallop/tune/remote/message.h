@@ -12,15 +12,14 @@
 
 namespace gallop::tune {
 
-/// What workers ask of a coordinator, and what it answers: one line of JSON a message, "kind"
-/// first. Each request is a call of StudyClient and has one answer. None does harm if it comes
-/// again, since the answer was lost: they name the attempt that they are about, or how a study is
-/// to be.
+/// Requests of workers to a coordinator, and its replies: one line of JSON a message, "kind" first.
+/// Each request is a call of StudyClient and has one reply. All are idempotent, in case a reply is
+/// lost: they name the attempt, or a desired state of the study.
 
 /// First on every connection.
 struct HelloRequest {
   int protocol = 1;
-  std::string token;  ///< Proof that the worker may take part.
+  std::string token;  ///< Authenticates the worker.
 };
 struct AskRequest {
   std::string worker;
@@ -51,27 +50,28 @@ struct GiveBackRequest {
 };
 
 struct EventsRequest {
-  int64_t from = 0;  ///< Number of the first that is wanted.
+  int64_t from = 0;  ///< Number of the first requested event.
 };
 
 using Request = std::variant<HelloRequest, AskRequest, PlaceRequest, ReportRequest, BeatRequest,
                              TellRequest, GiveBackRequest, Control, ShareRequest, EventsRequest>;
 
-/// To a hello: what the study is, as JSON.
+/// Reply to a hello: the study's settings, as JSON.
 struct WelcomeAnswer {
   std::string settings;
 };
-/// To a hello without the token: who asked looks for another study's coordinator, which was here.
+/// Reply to a hello with a wrong token: the worker looks for the coordinator of another study,
+/// which had this address before.
 struct UnauthorizedAnswer {};
-/// To a tell.
+/// Reply to a tell.
 struct CountsAnswer {
   bool counts = false;
 };
-/// The study's history, in parts: none where it has no more.
+/// The study's history, in parts; empty at the end.
 struct EventsAnswer {
   std::vector<Event> events;
 };
-/// Where there is nothing to say.
+/// An empty reply.
 struct DoneAnswer {};
 /// An error that the worker is to throw.
 struct RefusedAnswer {
@@ -88,7 +88,7 @@ constexpr size_t kMostAnswerBytes = size_t{1} << 26;
 /// A line without its end.
 std::string to_line(const Request& request);
 std::string to_line(const Answer& answer);
-/// Nothing for what is no such line, or has values that cannot be.
+/// Parses a line; nothing if it is invalid.
 std::optional<Request> parse_request(std::string_view line);
 std::optional<Answer> parse_answer(std::string_view line);
 

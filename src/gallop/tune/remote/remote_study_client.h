@@ -14,12 +14,12 @@
 
 namespace gallop::tune {
 
-/// The broker of a worker whose study another process leads. A call waits for a coordinator that
-/// has ended until another one leads the study. Throws StudyUnreachable where none does for that
-/// long, UsageError where it refuses this worker.
+/// The client of a study that another process leads. If the coordinator ends, a call waits until
+/// another one leads the study. Throws StudyUnreachable after the patience, UsageError if the
+/// coordinator rejects this worker.
 class RemoteStudyClient final : public StudyClient {
  public:
-  /// `find` says where the coordinator is; it is asked again for each connection.
+  /// `find` returns the coordinator's address; it is called for each connection.
   explicit RemoteStudyClient(std::function<RemoteAddress()> find, Patience patience = {});
 
   const StudySettings& settings() const override { return *settings_; }
@@ -31,7 +31,7 @@ class RemoteStudyClient final : public StudyClient {
   bool tell(const Trial& trial, const Outcome& outcome) override;
   void release(const Trial& trial) override;
   void control(const Control& control) override;
-  /// All that is known of the study.
+  /// The study with its complete history.
   Study study();
 
  private:
@@ -42,8 +42,8 @@ class RemoteStudyClient final : public StudyClient {
 
   std::function<RemoteAddress()> find_;
   Patience patience_;
-  Wait wait_;          // Of the call under way.
-  std::string place_;  // Where it was looked for last.
+  Wait wait_;          // Of the current call.
+  std::string place_;  // The last address that was tried.
   std::optional<LineSocket> socket_;
   std::optional<StudySettings> settings_;
 };

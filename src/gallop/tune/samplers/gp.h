@@ -4,10 +4,10 @@
 
 namespace gallop::tune {
 
-/// Bayesian optimization with Gaussian processes: the point from which the most is expected, by a
-/// model of the losses (Snoek, Larochelle and Adams, "Practical Bayesian optimization of machine
-/// learning algorithms", 2012). See gaussian_process/ for the model, what is expected, and the
-/// search for it. Trials that run count as if they had already come to what the model expects of
+/// Bayesian optimization with Gaussian processes: the point with the largest expected improvement
+/// under a model of the losses (Snoek, Larochelle and Adams, "Practical Bayesian optimization of
+/// machine learning algorithms", 2012). See gaussian_process/ for the model, the acquisition
+/// function, and its optimization. Running trials count with the losses that the model predicts for
 /// them. For one to three objectives; limits are modeled, too.
 struct GpConfig {
   int64_t startup = 10;

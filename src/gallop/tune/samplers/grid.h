@@ -6,10 +6,10 @@
 
 namespace gallop::tune {
 
-/// All combinations of values, each once, in an order that the study's seed shuffles; those that
-/// the study has already are left out. A parameter whose condition does not hold adds none.
+/// All combinations of values, each once, in an order shuffled by the study's seed, without those
+/// that the study already has. A parameter whose condition does not hold adds none.
 struct GridConfig {
-  /// How many values of an interval without steps are taken, evenly spaced on its scale.
+  /// Number of values of an interval without steps, evenly spaced on its scale.
   std::optional<int64_t> points;
   bool shuffle = true;
 };

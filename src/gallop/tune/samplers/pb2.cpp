@@ -39,7 +39,7 @@ class Pb2 final : public PopulationSampler {
     return static_cast<double>(trial.last_step) / interval_;
   }
 
-  // Of the last stretches that began where another one had ended. Those that failed, as a training
+  // Of the last segments that began where another one had ended. Those that failed, as a training
   // that diverges does, count like the worst of the others.
   std::vector<TimedMeasurement> measurements(const Study& study) const {
     std::vector<TimedMeasurement> measured, failed;

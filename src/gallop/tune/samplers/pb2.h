@@ -6,10 +6,10 @@ namespace gallop::tune {
 
 /// Population-based bandits (Parker-Holder et al., "Provably efficient online hyperparameter
 /// optimization with population-based bandits", 2020): as population-based training (see
-/// PopulationSampler), but the point of a member that gives way is the one from which a Gaussian
-/// process that discounts old observations expects most, by how much each stretch has changed the
-/// loss in a step and by the points that are being trained now. The last 200 stretches count, and
-/// the last 50 that failed, like the worst of them; before there are two, the point is random.
+/// PopulationSampler), but the point of a replaced member is the one with the largest expected gain
+/// by a time-varying Gaussian process, of the change of the loss per step in each segment, given
+/// the points in training. It uses the last 200 segments, and the last 50 that failed, which count
+/// like the worst of them; before there are two, the point is random.
 struct Pb2Config {
   PopulationConfig population;
 };

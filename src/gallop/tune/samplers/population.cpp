@@ -13,15 +13,15 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr int32_t kTries = 2;  // Of a stretch that fails.
+constexpr int32_t kTries = 2;  // Of a segment that fails.
 
 }  // namespace
 
 struct PopulationSampler::Member {
   int32_t index = 0;
-  const Trial* latest = nullptr;  // Null where none of its stretches has been begun.
-  const Trial* ended = nullptr;   // Its last stretch that is complete.
-  int32_t failures = 0;           // Of its stretches since then, in a row.
+  const Trial* latest = nullptr;  // Null where none of its segments has been begun.
+  const Trial* ended = nullptr;   // Its last segment that is complete.
+  int32_t failures = 0;           // Of its segments since then, in a row.
   int64_t step = 0;               // To which its training has come.
 
   bool is_idle() const { return latest == nullptr || latest->is_finished(); }
@@ -56,16 +56,16 @@ PopulationSampler::PopulationSampler(const PopulationConfig& config, const Study
   const auto refuse = [&](const std::string& why) {
     throw UsageError(fmt::format("{}: {}", who, why));
   };
-  if (config.interval == 0) refuse("interval, the steps of a stretch of training, is not given");
+  if (config.interval == 0) refuse("interval, the steps of a segment of training, is not given");
   if (config.last == 0) refuse("last, the step at which training ends, is not given");
   if (!settings.limits.empty()) refuse("limits are not supported");
   if (has_pruner(settings)) refuse("members are not pruned: leave the pruner out");
-  const int64_t stretches = (config.last + config.interval - 1) / config.interval;
-  if (settings.trials / config.population < stretches) {
+  const int64_t segments = (config.last + config.interval - 1) / config.interval;
+  if (settings.trials / config.population < segments) {
     refuse(
-        fmt::format("{} members with {} stretches of training each are {} trials, and the study "
+        fmt::format("{} members with {} segments of training each are {} trials, and the study "
                     "has {}",
-                    config.population, stretches, config.population * stretches, settings.trials));
+                    config.population, segments, config.population * segments, settings.trials));
   }
 }
 
@@ -96,7 +96,7 @@ std::vector<PopulationSampler::Member> PopulationSampler::members(const Study& s
   return members;
 }
 
-// The member whose stretch is to begin: of those that are free, the one that has come least far.
+// The member whose segment is to begin: of those that are free, the one that has come least far.
 const PopulationSampler::Member* PopulationSampler::next(const std::vector<Member>& members) const {
   const auto by_step = [](const Member& a, const Member& b) { return a.step < b.step; };
   const int64_t least = std::min_element(members.begin(), members.end(), by_step)->step;
@@ -109,14 +109,14 @@ const PopulationSampler::Member* PopulationSampler::next(const std::vector<Membe
   return next;
 }
 
-// Stretches by which members are compared when one asks, the best first.
+// Segments by which members are compared when one asks, the best first.
 std::vector<PopulationSampler::Standing> PopulationSampler::standings(
     const Study& study, const std::vector<Member>& members, const Member& asking) const {
   std::vector<Standing> standings;
   for (const Member& member : members) {
     const Trial* trial = member.ended;
     if (config_.synchronous) {
-      // Others may have ended a further stretch by now.
+      // Others may have ended a further segment by now.
       const auto& numbers = trials_[static_cast<size_t>(member.index)];
       for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
         trial = &study.trials()[static_cast<size_t>(*number)];
@@ -133,7 +133,7 @@ std::vector<PopulationSampler::Standing> PopulationSampler::standings(
   return standings;
 }
 
-Proposal PopulationSampler::stretch(Point point, const Trial* parent, const Member& member) const {
+Proposal PopulationSampler::segment(Point point, const Trial* parent, const Member& member) const {
   const int64_t first = parent == nullptr ? 0 : parent->last_step;
   return {.point = std::move(point),
           .parent = parent == nullptr ? -1 : parent->number,
@@ -164,12 +164,12 @@ std::optional<Proposal> PopulationSampler::ask(const Study& study, int64_t numbe
       std::any_of(standings.end() - static_cast<int64_t>(quantile), standings.end(), is_asking);
   if ((gives_up || is_bottom) && quantile > 0) {
     const Trial& donor = *standings[random.below(quantile)].trial;
-    return stretch(explored(study, donor, number, random), &donor, *member);
+    return segment(explored(study, donor, number, random), &donor, *member);
   }
   if (member->ended == nullptr) {
-    return stretch(random_point(study.space(), random), nullptr, *member);
+    return segment(random_point(study.space(), random), nullptr, *member);
   }
-  return stretch(member->ended->point, member->ended, *member);
+  return segment(member->ended->point, member->ended, *member);
 }
 
 Proposal PopulationSampler::given(Point point, int64_t number) const {
@@ -177,7 +177,7 @@ Proposal PopulationSampler::given(Point point, int64_t number) const {
     throw UsageError(fmt::format("{}: only the first {} trials begin with a point that is given",
                                  who_, config_.population));
   }
-  return stretch(std::move(point), nullptr, {.index = static_cast<int32_t>(number)});
+  return segment(std::move(point), nullptr, {.index = static_cast<int32_t>(number)});
 }
 
 bool PopulationSampler::is_exhausted(const Study& study) const {

@@ -4,7 +4,7 @@
 
 namespace gallop::tune {
 
-/// Points that know nothing of each other (Bergstra and Bengio, 2012).
+/// Independent random points (Bergstra and Bengio, 2012).
 struct RandomConfig {};
 
 void visit(config::Visitor& visitor, RandomConfig& config);
