@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -99,12 +100,19 @@ class Registry : public Catalog {
   template <typename C>
   Registry& add(const char* name, const char* help,
                 std::unique_ptr<T> (*function)(const C&, Args...)) {
+    return add_function<C>(name, help, function);
+  }
+
+  /// The same for a function with a state.
+  template <typename C>
+  Registry& add_function(const char* name, const char* help,
+                         std::function<std::unique_ptr<T>(const C&, Args...)> function) {
     if (const Member* const other = find(name)) {
       throw UsageError(std::string(family_) + " '" + name + "' is registered twice: by " +
                        other->origin + " and by " + origin_ + "; one of them needs another name");
     }
     members_.push_back({name, help, make_options<C>, origin_});
-    builders_.push_back([function](const Options& options, Args... args) {
+    builders_.push_back([function = std::move(function)](const Options& options, Args... args) {
       return function(dynamic_cast<const OptionsOf<C>&>(options).config,
                       std::forward<Args>(args)...);
     });

@@ -1,0 +1,128 @@
+#include "gallop/app/fit.h"
+
+#include <utility>
+
+#include <ATen/ops/full.h>
+#include <fmt/format.h>
+
+#include "gallop/app/distributed_context.h"
+#include "gallop/app/signals.h"
+#include "gallop/app/training_run.h"
+#include "gallop/base/error.h"
+#include "gallop/base/file.h"
+#include "gallop/base/heap.h"
+#include "gallop/base/temporary_folder.h"
+#include "gallop/data/tensor_samples.h"
+#include "gallop/train/losses/shapes.h"
+
+namespace gallop {
+
+namespace {
+
+constexpr const char* kOwn = "own";
+
+struct NoOptions {};
+void visit(config::Visitor& /*visitor*/, NoOptions& /*options*/) {}
+
+class FunctionLoss final : public train::Loss {
+ public:
+  explicit FunctionLoss(LossFunction function) : function_(std::move(function)) {}
+
+  at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
+    return function_(output.logits(), batch);
+  }
+  at::Tensor count(const NamedTensors& batch) const override {
+    const at::Tensor& target = train::field_of(batch, "target");
+    return train::count_tensor(expected_count(target, target.size(0)), target);
+  }
+  // One for each sample, whatever its target is.
+  int64_t expected_count(const at::Tensor& /*target*/, int64_t rows) const override { return rows; }
+  train::LossTraits traits() const override { return {.counts_by_size = true}; }
+
+ private:
+  LossFunction function_;
+};
+
+std::unique_ptr<data::Samples> shared(const std::shared_ptr<const data::Samples>& samples) {
+  return samples ? std::make_unique<data::SharedSamples>(samples) : nullptr;
+}
+
+// As the recipe's section of data is opened.
+std::unique_ptr<data::DataModule> open(const FitData& data) {
+  auto module = std::make_unique<data::DataModule>();
+  module->signature = data.signature;
+  module->train = shared(data.train);
+  module->validation = shared(data.validation);
+  module->test = shared(data.test);
+  return module;
+}
+
+std::vector<app::Override> overrides_of(bool has_loss) {
+  std::vector<app::Override> all = {app::Override::parse("data.name", kOwn),
+                                    app::Override::parse("model.name", kOwn)};
+  if (has_loss) all.push_back(app::Override::parse("train.loss", kOwn));
+  return all;
+}
+
+FitData data_of(const at::Tensor& inputs, const at::Tensor& targets, const char* task) {
+  FitData data;
+  data.signature.kind = "numbers";
+  data.signature.task = task;
+  data.train = std::make_shared<data::TensorSamples>(inputs, targets);
+  return data;
+}
+
+}  // namespace
+
+FitData regression_data(const at::Tensor& inputs, const at::Tensor& targets) {
+  FitData data = data_of(inputs, targets.dim() == 1 ? targets.unsqueeze(1) : targets, "regression");
+  const int64_t outputs = targets.dim() == 1 ? 1 : targets.size(1);
+  for (int64_t i = 0; i < outputs; ++i) {
+    data.signature.targets.push_back(outputs == 1 ? "target" : fmt::format("target {}", i));
+  }
+  return data;
+}
+
+FitData classification_data(const at::Tensor& inputs, const at::Tensor& labels, int64_t classes) {
+  FitData data = data_of(inputs, labels, "classification");
+  for (int64_t i = 0; i < classes; ++i)
+    data.signature.classes.push_back(fmt::format("class {}", i));
+  return data;
+}
+
+Trainer::Trainer(TrainerOptions options, Registries registries)
+    : options_(std::move(options)), registries_(std::move(registries)) {}
+
+train::Outcome Trainer::fit_model(std::function<std::unique_ptr<model::Model>()> make,
+                                  const FitData& data, LossFunction loss) {
+  if (!data.train) throw UsageError("there are no samples to train on; set FitData::train");
+  retain_freed_memory();
+  Registries registries = registries_;
+  registries.data_modules.add_function<NoOptions>(
+      kOwn, "the program's own samples",
+      [&data](const NoOptions&, const data::DataContext&) { return open(data); });
+  registries.models.add_function<NoOptions>(
+      kOwn, "the program's own model",
+      [&make](const NoOptions&, const model::Task&, model::InitialWeights) { return make(); });
+  if (loss) {
+    registries.losses.add_function<NoOptions>(
+        kOwn, "the program's own loss",
+        [&loss](const NoOptions&, const train::LossContext&) -> std::unique_ptr<train::Loss> {
+          return std::make_unique<FunctionLoss>(loss);
+        });
+  }
+  const TemporaryFolder folder(fs::temp_directory_path(), "gallop-fit-");
+  const fs::path recipe = folder.path() / (options_.name + ".yaml");
+  write_file_atomically(recipe, options_.recipe.empty() ? "train: {}\n" : options_.recipe);
+  StopRequest stop;
+  app::SignalGuard signals(stop);
+  const app::DistributedContext context = app::DistributedContext::join();
+  const app::RunPlace place{.runs = options_.runs, .name = options_.name, .resume_if_there = true};
+  const auto run = app::start_run(registries, place, recipe.string(),
+                                  overrides_of(static_cast<bool>(loss)), stop, context);
+  if (!run) return {};  // It is finished, which has been said.
+  return run->train(options_.quiet ? app::ConsoleStyle::kQuiet : app::default_console_style(),
+                    signals);
+}
+
+}  // namespace gallop

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/data/samples.h"
+
+namespace gallop::data {
+
+/// Samples that lie in memory as two tensors with a row for each: an "input" and a "target".
+class TensorSamples final : public Samples {
+ public:
+  /// Both on the CPU, of equal first dimensions; copied where they are not contiguous. Throws
+  /// UsageError where they do not fit.
+  TensorSamples(const at::Tensor& inputs, const at::Tensor& targets);
+
+  int64_t size() const override { return inputs_.size(0); }
+  bool every_target_counts() const override { return counts_; }
+  bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override;
+
+ private:
+  at::Tensor inputs_, targets_;
+  bool counts_;  ///< Targets are labels, none of which is ignored.
+};
+
+/// Samples that somebody else owns, too.
+class SharedSamples final : public Samples {
+ public:
+  explicit SharedSamples(std::shared_ptr<const Samples> samples)
+      : Samples(samples->fields()), samples_(std::move(samples)) {}
+
+  int64_t size() const override { return samples_->size(); }
+  bool every_target_counts() const override { return samples_->every_target_counts(); }
+  std::string describe(int64_t index) const override { return samples_->describe(index); }
+  std::unique_ptr<Scratch> make_scratch() const override { return samples_->make_scratch(); }
+  bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override {
+    return samples_->fill(index, epoch, row, scratch);
+  }
+
+ private:
+  std::shared_ptr<const Samples> samples_;
+};
+
+}  // namespace gallop::data

@@ -1,0 +1,20 @@
+#pragma once
+
+/// Everything that a program needs that trains with Gallop: docs/library.md.
+
+#include "gallop/app/cli.h"
+#include "gallop/app/fit.h"
+#include "gallop/data/batch_transform.h"
+#include "gallop/data/data_module.h"
+#include "gallop/data/tensor_samples.h"
+#include "gallop/model/module_model.h"
+
+namespace gallop {
+
+template <typename Module>
+train::Outcome Trainer::fit(std::shared_ptr<Module> module, const FitData& data,
+                            LossFunction loss) {
+  return fit_model([module] { return model::model_of(module); }, data, std::move(loss));
+}
+
+}  // namespace gallop
