@@ -1,4 +1,5 @@
-// Fits y = 3x - 1 with a module of LibTorch's: console, run folder, resume and compiled steps come with Gallop.
+// Fits y = 3x - 1 with a module of LibTorch's: console, run folder, resume and compiled steps come
+// with Gallop.
 #include <memory>
 
 #include <ATen/ops/rand.h>

@@ -1,4 +1,5 @@
-// A data set of one's own: waves that are made when they are read, to be told apart by their frequency.
+// A data set of one's own: waves that are made when they are read, to be told apart by their
+// frequency.
 #include <cmath>
 #include <memory>
 #include <numbers>
@@ -12,7 +13,8 @@
 #include "gallop/base/philox.h"
 #include "gallop/gallop.h"
 
-// Sample i of an epoch is a function of (i, epoch): any number of loader threads gives the same, and a resumed run too.
+// Sample i of an epoch is a function of (i, epoch): any number of loader threads gives the same,
+// and a resumed run too.
 class Waves : public gallop::data::Samples {
  public:
   Waves(int64_t size, uint64_t seed)
@@ -28,7 +30,8 @@ class Waves : public gallop::data::Samples {
     const double phase = random.uniform(), frequency = static_cast<double>(2 + index % 3);
     for (int t = 0; t < 64; ++t) {
       const double turns = phase + frequency * t / 64;
-      row.as<float>(0)[t] = static_cast<float>(std::sin(2 * std::numbers::pi * turns)) + random.uniform() - 0.5F;
+      row.as<float>(0)[t] =
+          static_cast<float>(std::sin(2 * std::numbers::pi * turns)) + random.uniform() - 0.5F;
     }
     *row.as<int64_t>(1) = index % 3;
     return true;
@@ -42,9 +45,12 @@ class Waves : public gallop::data::Samples {
 int main() {
   try {
     using namespace torch::nn;
-    Sequential net(Conv1d(Conv1dOptions(1, 16, 9).stride(4)), ReLU(), Flatten(), Linear(16 * 14, 3));
-    gallop::FitData data{.train = std::make_shared<Waves>(2000, 1), .validation = std::make_shared<Waves>(500, 2)};
-    data.signature = {.kind = "numbers", .task = "classification", .classes = {"slow", "medium", "fast"}};
+    Sequential net(Conv1d(Conv1dOptions(1, 16, 9).stride(4)), ReLU(), Flatten(),
+                   Linear(16 * 14, 3));
+    gallop::FitData data{.train = std::make_shared<Waves>(2000, 1),
+                         .validation = std::make_shared<Waves>(500, 2)};
+    data.signature = {
+        .kind = "numbers", .task = "classification", .classes = {"slow", "medium", "fast"}};
     gallop::Trainer trainer({.name = "waves", .recipe = R"(
       data: {batch_size: 50}
       optimizer: {name: adamw, lr: 0.003}
@@ -52,7 +58,11 @@ int main() {
       train: {epochs: 5, metrics: [{f1: {average: per-class}}]}
     )"});
     const auto outcome = trainer.fit_model(
-        [&] { return gallop::model::make_model(net.ptr(), [&](const at::Tensor& x) { return net->forward(x); }); }, data);
+        [&] {
+          return gallop::model::make_model(net.ptr(),
+                                           [&](const at::Tensor& x) { return net->forward(x); });
+        },
+        data);
     return outcome.finished ? 0 : static_cast<int>(gallop::ExitCode::kStopped);
   } catch (const gallop::Error& error) {
     fmt::print(stderr, "{}\n", error.what());

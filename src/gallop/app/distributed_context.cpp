@@ -64,8 +64,4 @@ std::map<std::string, std::string> DistributedContext::variables_of_children(
           {launch::kCallLogsVariable, ""}};
 }
 
-std::string DistributedContext::run_on_rank0(const std::function<std::string()>& function) const {
-  return parallel::run_on_rank0(collectives_.get(), function);
-}
-
 }  // namespace gallop::app

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -39,8 +38,11 @@ class DistributedContext {
   /// a single process.
   std::map<std::string, std::string> variables_of_children(const std::string& name) const;
 
-  /// Returns the result of the function in rank 0 in all processes; see parallel::run_on_rank0().
-  std::string run_on_rank0(const std::function<std::string()>& function) const;
+  /// See parallel::run_on_rank0().
+  template <typename F>
+  auto run_on_rank0(const F& function) const {
+    return parallel::run_on_rank0(collectives_.get(), function);
+  }
 
  private:
   launch::World world_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -217,16 +216,11 @@ void PreparedRecipe::build_strategy(const Registries& registries) {
 
 // That of the first process, in all.
 std::vector<std::string> PreparedRecipe::shared_gradient_order() {
-  std::istringstream lines(parallel::run_on_rank0(collectives_, [&] {
+  return parallel::run_on_rank0(collectives_, [&] {
     const data::Batch some = first_batch(kOrderSamples);
     train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
-    return fmt::format(
-        "{}",
-        fmt::join(train::gradient_order(*model_, some.by_role(), format_.precision, *loss_), "\n"));
-  }));
-  std::vector<std::string> order;
-  for (std::string name; std::getline(lines, name);) order.push_back(name);
-  return order;
+    return train::gradient_order(*model_, some.by_role(), format_.precision, *loss_);
+  });
 }
 
 void PreparedRecipe::choose_buckets(const BuildStrategy& build) {
@@ -359,9 +353,9 @@ size_t PreparedRecipe::best_of(const std::vector<train::StepFormat>& formats) {
       if (value == "auto") open += fmt::format("{}{}=auto", open.empty() ? "" : " ", option);
     }
     keep_choice(open, choice.measured, choice.scale);
-    return std::to_string(choice.measured.chosen);
+    return choice.measured.chosen;
   };
-  return std::stoul(parallel::run_on_rank0(collectives_, choose));
+  return parallel::run_on_rank0(collectives_, choose);
 }
 
 // A choice that a busy machine may have decided is worth a word.

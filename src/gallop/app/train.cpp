@@ -28,8 +28,7 @@ ExitCode run_train(const CommandContext& command, const std::vector<std::string>
           ? start_run(registries, parsed.place, parsed.recipe, parsed.overrides, stop, context)
           : resume_run(registries, parsed.place, parsed.resume, parsed.overrides, stop, context);
   if (!run) {
-    const bool stopped =
-        !context.run_on_rank0([&] { return stop.requested() ? "stopped" : ""; }).empty();
+    const bool stopped = context.run_on_rank0([&] { return stop.requested(); });
     return stopped ? ExitCode::kStopped : ExitCode::kDone;
   }
   const train::Outcome outcome = run->train(parsed.style(), signals);

@@ -33,7 +33,6 @@
 #include "gallop/base/file.h"
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
-#include "gallop/config/scalar.h"
 #include "gallop/launch/world.h"
 #include "gallop/track/data_listing.h"
 #include "gallop/track/run_folder.h"
@@ -116,7 +115,6 @@ class PreparedRun final : public TrainingRun {
             "or, where it ended early, train.early_stopping.patience",
             path, describe(plan->changes)));
       }
-      return std::string();
     });
   }
 
@@ -207,10 +205,7 @@ class PreparedRun final : public TrainingRun {
     if (prepared_.resolved().is_auto("optimizer", "lr") && !find_lr(style, stop)) return {};
     if (!trainer_) build_trainer(stop);
     if (!is_resumed_) {
-      context_.run_on_rank0([&] {
-        checkpoint_ = checkpoints_->newest_intact(&say_damaged);
-        return std::string();
-      });
+      context_.run_on_rank0([&] { checkpoint_ = checkpoints_->newest_intact(&say_damaged); });
       resume_trainer();
     }
     const std::optional<train::CheckpointInfo>& newest = checkpoint_;
@@ -292,9 +287,7 @@ class PreparedRun final : public TrainingRun {
 
   // From the first process's checkpoint, where it has one.
   void resume_trainer() {
-    const std::string goes_on =
-        context_.run_on_rank0([&] { return std::string(checkpoint_ ? "goes on" : ""); });
-    if (goes_on.empty()) return;
+    if (!context_.run_on_rank0([&] { return checkpoint_.has_value(); })) return;
     trainer_->resume(checkpoint_);
     is_resumed_ = true;
   }
@@ -338,8 +331,7 @@ class PreparedRun final : public TrainingRun {
       return false;
     }
     const std::string rule = schedule::lr_rules().front().name;
-    const double lr = std::stod(context_.run_on_rank0(
-        [&] { return config::number_text(suggested_lr(rule, config, test)); }));
+    const double lr = context_.run_on_rank0([&] { return suggested_lr(rule, config, test); });
     prepared_.take_lr(registries_, lr);
     if (!context_.is_first()) return true;
     const fs::path folder = folder_->path();
@@ -533,7 +525,6 @@ std::unique_ptr<TrainingRun> prepare_run(const Registries& registries, const Run
   context.run_on_rank0([&] {
     if (resumes) run->check_against(*plan);
     if (!from.empty() && !plan->checkpoint) run->find_beginning(from);
-    return std::string();
   });
   if (resumes) run->restore(plan, stop);
   // No other process may have failed when the first one writes.

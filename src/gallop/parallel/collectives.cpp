@@ -142,12 +142,12 @@ void require_same(Collectives& collectives, const std::string& what, const std::
   }
 }
 
-std::string run_on_rank0(Collectives* collectives, const std::function<std::string()>& function) {
-  if (collectives == nullptr) return function();
+std::string broadcast_from_rank0(Collectives& collectives,
+                                 const std::function<std::string()>& function) {
   std::string text;
   int code = 0;
   std::exception_ptr thrown;
-  if (collectives->rank() == 0) {
+  if (collectives.rank() == 0) {
     try {
       text = function();
     } catch (const Error& error) {
@@ -156,8 +156,8 @@ std::string run_on_rank0(Collectives* collectives, const std::function<std::stri
       text = error.what();
     }
   }
-  code = static_cast<int>(sum_over_all(*collectives, {static_cast<double>(code)}).front());
-  text = text_of_first(*collectives, text);
+  code = static_cast<int>(sum_over_all(collectives, {static_cast<double>(code)}).front());
+  text = text_of_first(collectives, text);
   if (thrown) std::rethrow_exception(thrown);
   if (code != 0) throw Rank0Error(static_cast<ExitCode>(code), text);
   return text;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -11,6 +12,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/config/visitor.h"
+#include "gallop/parallel/value_bytes.h"
 #include "gallop/tensor/named_tensor.h"
 
 namespace gallop::parallel {
@@ -112,9 +114,27 @@ class Rank0Error : public Error {
   using Error::Error;
 };
 
-/// Calls the function in rank 0 and returns its text in all processes; without collectives just
-/// calls it. An exception is rethrown in rank 0, and a Rank0Error with the same code and message in
-/// the others.
-std::string run_on_rank0(Collectives* collectives, const std::function<std::string()>& function);
+/// Calls the function on rank 0 and broadcasts the bytes that it returns. An Error that it throws
+/// is thrown there, and a Rank0Error with the same code and message on the other ranks.
+std::string broadcast_from_rank0(Collectives& collectives,
+                                 const std::function<std::string()>& function);
+
+/// Calls the function on rank 0 and returns its result on all ranks: nothing, text, a number, an
+/// optional one of these, or a list of texts. Without collectives it is just called. Errors as in
+/// broadcast_from_rank0().
+template <typename F>
+std::invoke_result_t<F> run_on_rank0(Collectives* collectives, const F& function) {
+  using T = std::invoke_result_t<F>;
+  if (collectives == nullptr) return function();
+  if constexpr (std::is_void_v<T>) {
+    broadcast_from_rank0(*collectives, [&function] {
+      function();
+      return std::string();
+    });
+  } else {
+    return ValueBytes<T>::read(broadcast_from_rank0(
+        *collectives, [&function] { return ValueBytes<T>::write(function()); }));
+  }
+}
 
 }  // namespace gallop::parallel

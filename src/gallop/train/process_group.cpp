@@ -43,10 +43,6 @@ bool ProcessGroup::any(bool one) const {
   return is_alone() ? one : parallel::any_of(*collectives_, one);
 }
 
-std::string ProcessGroup::run_on_rank0(const std::function<std::string()>& function) const {
-  return parallel::run_on_rank0(collectives_, function);
-}
-
 std::vector<uint64_t> ProcessGroup::gather(uint64_t number) const {
   return is_alone() ? std::vector<uint64_t>{number} : parallel::gather(*collectives_, number);
 }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -39,7 +38,10 @@ class ProcessGroup {
 
   /// See parallel::any_of() and parallel::run_on_rank0().
   bool any(bool one) const;
-  std::string run_on_rank0(const std::function<std::string()>& function) const;
+  template <typename F>
+  auto run_on_rank0(const F& function) const {
+    return parallel::run_on_rank0(collectives_, function);
+  }
 
   /// The value of each process, by rank.
   std::vector<uint64_t> gather(uint64_t number) const;

@@ -97,10 +97,7 @@ void Trainer::Impl::finish_saving() {
   is_saving = false;
   clock.pause();
   process_group.begin(parallel::Section::kCheckpoint, saved_step);
-  const auto wait = [&] {
-    tell_saved(writer.wait());
-    return std::string();
-  };
+  const auto wait = [&] { tell_saved(writer.wait()); };
   if (!process_group.is_first()) wait();
   try {
     process_group.any(false);  // Notices who is gone, for whose part the first would wait.
@@ -113,10 +110,7 @@ void Trainer::Impl::finish_saving() {
 
 // Into the state that is given, which has live tensors; of the first process in all.
 void Trainer::Impl::load(const std::optional<CheckpointInfo>& checkpoint, TrainingState& into) {
-  process_group.run_on_rank0([&] {
-    parts.checkpoints.load(*checkpoint, into);
-    return std::string();
-  });
+  process_group.run_on_rank0([&] { parts.checkpoints.load(*checkpoint, into); });
   process_group.broadcast(into.model);
   process_group.broadcast(into.optimizer);
   process_group.broadcast(into.trainer);
@@ -124,10 +118,8 @@ void Trainer::Impl::load(const std::optional<CheckpointInfo>& checkpoint, Traini
 }
 
 void Trainer::Impl::resume(const std::optional<CheckpointInfo>& checkpoint) {
-  process_group.run_on_rank0([&] {
-    check_teacher(parts.checkpoints.read_trainer(*checkpoint), parts.teacher);
-    return std::string();
-  });
+  process_group.run_on_rank0(
+      [&] { check_teacher(parts.checkpoints.read_trainer(*checkpoint), parts.teacher); });
   take(checkpoint);
   check_end();
   parts.checkpoints.spare(progress.rewind_step);
@@ -185,12 +177,10 @@ void Trainer::Impl::rewind() {
   wants_rewind = false;
   finish_saving();
   std::optional<CheckpointInfo> target;
-  const bool is_there = !process_group
-                             .run_on_rank0([&] {
-                               target = parts.checkpoints.of_step(progress.rewind_step);
-                               return std::string(target ? "there" : "");
-                             })
-                             .empty();
+  const bool is_there = process_group.run_on_rank0([&] {
+    target = parts.checkpoints.of_step(progress.rewind_step);
+    return target.has_value();
+  });
   if (!is_there) {
     tell(&Observer::noted,
          fmt::format("step {}: a spike of the loss was skipped; there is no checkpoint yet to go "
@@ -219,15 +209,15 @@ void Trainer::Impl::restore_best() {
   finish_saving();
   const AveragedWeights averaged(parts.optimizer);  // Those that the checkpoint has.
   const NamedTensors model = state().model;
-  const std::string step_of_best = process_group.run_on_rank0([&]() -> std::string {
+  const auto best_step = process_group.run_on_rank0([&]() -> std::optional<int64_t> {
     const auto best = parts.checkpoints.best();
     if (!best || best->step == progress.step) return {};
     parts.checkpoints.load_model(*best, model);
-    return std::to_string(best->step);
+    return best->step;
   });
-  if (step_of_best.empty()) return;
+  if (!best_step) return;
   process_group.broadcast(model);
-  outcome.restored_step = std::stoll(step_of_best);
+  outcome.restored_step = *best_step;
   save(false);
 }
 
@@ -240,7 +230,6 @@ void Trainer::Impl::keep(Kept why) {
     // Who begins with this one needs that one too.
     const auto best = why == Kept::kBeginning ? parts.checkpoints.best() : std::nullopt;
     if (best) parts.checkpoints.keep(*best, why);
-    return std::string();
   });
 }
 

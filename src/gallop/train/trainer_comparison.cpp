@@ -66,16 +66,16 @@ void Trainer::Impl::go_back(const std::string& why) {
     throw DeviceError(fmt::format("{}; {} times are too many", why, kMostTimes));
   }
   std::optional<CheckpointInfo> newest;
-  const std::string back_to = process_group.run_on_rank0([&] {
+  const auto back_to = process_group.run_on_rank0([&]() -> std::optional<int64_t> {
     newest = parts.checkpoints.newest();
-    return newest ? std::to_string(newest->step) : std::string();
+    return newest ? std::optional(newest->step) : std::nullopt;
   });
-  if (back_to.empty()) {
+  if (!back_to) {
     throw DeviceError(fmt::format("{}; there is no checkpoint yet to go back to", why));
   }
   take(newest);
   compared_step = progress.step;
-  tell(&Observer::noted, fmt::format("{}. All repeat the steps after {}", why, back_to));
+  tell(&Observer::noted, fmt::format("{}. All repeat the steps after {}", why, *back_to));
   tell(&Observer::went_back, progress.step);
 }
 

@@ -115,6 +115,15 @@ TEST(Collectives, AskTheFirstAndThrowInAllWhatItThrows) {
       return std::string("an answer");
     };
     EXPECT_EQ(run_on_rank0(&collectives, answer), "an answer");
+    const bool is_first = collectives.rank() == 0;
+    EXPECT_TRUE(run_on_rank0(&collectives, [&] { return is_first; }));
+    EXPECT_EQ(run_on_rank0(&collectives, [&] { return is_first ? 0.1 : 7.0; }), 0.1);
+    EXPECT_EQ(run_on_rank0(&collectives, [] { return std::optional<int64_t>(-3); }), -3);
+    EXPECT_EQ(run_on_rank0(&collectives, [] { return std::optional<int64_t>(); }), std::nullopt);
+    EXPECT_EQ(run_on_rank0(&collectives, [] { return std::optional<std::string>(""); }), "");
+    const std::vector<std::string> list = {"", "two\nlines", std::string("a\0b", 3), ""};
+    EXPECT_EQ(run_on_rank0(&collectives, [&] { return list; }), list);
+    run_on_rank0(&collectives, [&] { EXPECT_TRUE(is_first); });
     try {
       run_on_rank0(&collectives, []() -> std::string { throw DataError("no such file"); });
     } catch (const Rank0Error& error) {
