@@ -24,8 +24,11 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gallop)
 install(TARGETS gallop_library gallop_plugin gallop_fmt ${GALLOP_MODULES} EXPORT gallop
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT gallop NAMESPACE gallop:: FILE gallop-targets.cmake DESTINATION ${package_dir})
-install(DIRECTORY ${PROJECT_SOURCE_DIR}/src/gallop DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
-        FILES_MATCHING PATTERN "*.h")
+include(PublicHeaders)
+foreach(header IN LISTS GALLOP_INSTALLED_HEADERS)
+  get_filename_component(folder ${header} DIRECTORY)
+  install(FILES ${PROJECT_SOURCE_DIR}/src/${header} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/${folder})
+endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/include/gallop/app/plugin_abi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gallop/app)
 
 # The front finds the full program by this place, and that finds LibTorch where the build found it.
