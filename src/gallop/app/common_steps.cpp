@@ -43,7 +43,7 @@ bool is_known(const Recipe& recipe) {
   using Unit = train::Interval::Unit;
   const train::TrainConfig& train = recipe.train;
   const auto is_swa = [](const config::Component& wrapper) { return wrapper.name() == "swa"; };
-  // Of a plug-in's components nobody knows whether they are the same in both.
+  // Of a plug-in's components no other process knows whether they are the same in both.
   return recipe.plugins.empty() && !train.early_stopping.restore_best &&
          train.spikes.action != "rewind" && !train.snapshots && train.distill.teacher.empty() &&
          train::Interval::parse(train.evaluate_every).unit != Unit::kSeconds &&

@@ -26,7 +26,7 @@ class TensorSamples final : public Samples {
   bool counts_;  ///< Targets are labels, none of which is ignored.
 };
 
-/// Samples that somebody else owns, too.
+/// Samples with several owners.
 class SharedSamples final : public Samples {
  public:
   explicit SharedSamples(std::shared_ptr<const Samples> samples)
