@@ -73,7 +73,9 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
 }
 
 std::string samples_text(const PreparedRecipe& prepared, int64_t samples) {
-  if (!prepared.data().is_text()) return fmt::format("{} images", samples);
+  if (!prepared.inputs().is_text()) {
+    return fmt::format("{} {}", samples, item_of(prepared.inputs()));
+  }
   return fmt::format("{} windows of {} tokens", samples, prepared.inputs().context);
 }
 
