@@ -31,6 +31,8 @@ struct EvaluateConfig {
   /// What is computed besides loss, accuracy and top5, and what decides which evaluation is the
   /// best: without it the accuracy.
   std::shared_ptr<const MetricSet> metrics{};
+  /// Metrics whose figures are wanted, of all models together: report_metrics_for().
+  Metrics drawn{};
 };
 
 struct Evaluation {
@@ -40,6 +42,7 @@ struct Evaluation {
   double seconds = 0;
   /// EvaluateConfig::metrics in their order, by the mean of all views.
   std::vector<MetricValue> metrics{};
+  std::vector<FigureData> figures{};  ///< Of EvaluateConfig::drawn.
 
   /// A value by its name, loss, accuracy and top5 included; nothing where there is none or it is
   /// undefined.
