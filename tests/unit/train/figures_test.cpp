@@ -299,6 +299,20 @@ TEST(ThresholdCurves, OfManyScoresHaveFewPointsOfTheSameShape) {
   }
 }
 
+TEST(ThresholdCurves, OfManyClassesAreDrawnFromTheLeastArea) {
+  RocCurves roc;
+  for (int i = 0; i < 40; ++i) {
+    roc.curves.push_back({.class_name = "c" + std::to_string(i), .area = 1 - i / 100.0});
+  }
+  const FigureData figure{"roc-curve", roc};
+  EXPECT_EQ(figure_title(figure),
+            "ROC curves, each class against the others: 30 of 40 with the least area");
+  const auto page = figure_page(figure);
+  EXPECT_EQ(page.rows.size(), 10U);
+  EXPECT_EQ(std::get<plot::XyPlot>(page.rows[0].plots[0]).title, "c39, AUC 0.6100");
+  EXPECT_EQ(figure_json(figure).at("curves").size(), 40U);
+}
+
 TEST(ThresholdCurves, OfScoresThatAreNoNumbersHaveNoPoints) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const auto figures =

@@ -21,6 +21,7 @@ constexpr size_t kMostDrawnClasses = 100;  // Of a confusion matrix.
 constexpr size_t kMostCountsInCells = 30;  // With so many classes, cells have their counts.
 constexpr size_t kMostConfusionBars = 25;  // In place of a larger matrix.
 constexpr size_t kMostDrawnPairs = 2000;   // Of residuals.
+constexpr size_t kMostDrawnCurves = 30;
 constexpr size_t kPlotsInRow = 3;
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
@@ -137,8 +138,15 @@ XyPlot precision_recall_plot(const ThresholdCurve& curve) {
   return plot;
 }
 
-Page curves_page(const std::vector<ThresholdCurve>& curves,
-                 XyPlot (*plot_of)(const ThresholdCurve&)) {
+// Of very many those with the least area.
+Page curves_page(std::vector<ThresholdCurve> curves, XyPlot (*plot_of)(const ThresholdCurve&)) {
+  if (curves.size() > kMostDrawnCurves) {
+    std::stable_sort(curves.begin(), curves.end(),
+                     [](const ThresholdCurve& a, const ThresholdCurve& b) {
+                       return a.area.value_or(2) < b.area.value_or(2);
+                     });
+    curves.resize(kMostDrawnCurves);
+  }
   std::vector<plot::Plot> plots;
   for (const ThresholdCurve& curve : curves) plots.emplace_back(plot_of(curve));
   return in_rows(std::move(plots));
@@ -232,14 +240,17 @@ Page page_of(const ClassBars& classes) {
   return in_rows({std::move(bars)});
 }
 
-std::string title_of(const ConfusionMatrix& /*matrix*/) { return "Confusion matrix"; }
-std::string title_of(const RocCurves& roc) {
-  return roc.curves.size() == 1 ? "ROC curve" : "ROC curves, each class against the others";
+std::string curves_title(const char* name, size_t curves) {
+  if (curves == 1) return fmt::format("{} curve", name);
+  const std::string title = fmt::format("{} curves, each class against the others", name);
+  if (curves <= kMostDrawnCurves) return title;
+  return title + fmt::format(": {} of {} with the least area", kMostDrawnCurves, curves);
 }
+
+std::string title_of(const ConfusionMatrix& /*matrix*/) { return "Confusion matrix"; }
+std::string title_of(const RocCurves& roc) { return curves_title("ROC", roc.curves.size()); }
 std::string title_of(const PrecisionRecallCurves& precision_recall) {
-  return precision_recall.curves.size() == 1
-             ? "Precision-recall curve"
-             : "Precision-recall curves, each class against the others";
+  return curves_title("Precision-recall", precision_recall.curves.size());
 }
 std::string title_of(const ReliabilityDiagram& /*diagram*/) { return "Reliability diagram"; }
 std::string title_of(const ClassBars& bars) { return fmt::format("{} of each class", bars.metric); }
