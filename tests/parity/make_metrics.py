@@ -7,6 +7,9 @@
 A case has a task, outputs (integers, to be divided by `scale`, so that they are the same numbers everywhere and that
 some are ties), targets, and the values of metrics by their name and options. A value of each class is a list; null is
 undefined. Only what scikit-learn has no function for is computed here: the expected calibration error and recall at k.
+
+`figures` are the data of figures by their names. Those of curves have an entry for each class, null where there is none:
+all points of a ROC curve and those of a precision-recall curve without intermediate ones, each as counts.
 """
 
 import json
@@ -16,6 +19,7 @@ import warnings
 import numpy
 import sklearn
 from sklearn import metrics
+from sklearn.calibration import calibration_curve
 from sklearn.preprocessing import label_binarize
 
 IGNORED = -100
@@ -84,6 +88,38 @@ def of_scores(values, indicators, scores):
                                                                     average=average)
 
 
+def curves_of(figures, indicators, scores):
+    """From the highest threshold to the lowest."""
+    roc, precision_recall = [], []
+    for column in range(scores.shape[1]):
+        truth, score = indicators[:, column], scores[:, column]
+        positives, negatives = int(truth.sum()), int(len(truth) - truth.sum())
+        if positives > 0 and negatives > 0:
+            false, true, _ = metrics.roc_curve(truth, score, drop_intermediate=False)
+            roc.append([(false * negatives).round().astype(int).tolist(), (true * positives).round().astype(int).tolist()])
+        else:
+            roc.append(None)
+        if positives > 0:
+            precision, recall, _ = metrics.precision_recall_curve(truth, score, drop_intermediate=True)
+            precision_recall.append([(recall[::-1] * positives).round().astype(int).tolist(), precision[::-1].tolist()])
+        else:
+            precision_recall.append(None)
+    figures["roc-curve"], figures["precision-recall"] = roc, precision_recall
+
+
+def reliability(confidence, right):
+    """The accuracy and the mean confidence of each of 15 bins that has predictions."""
+    accuracies, confidences = calibration_curve(right.astype(int), confidence.astype(numpy.float64), n_bins=15, pos_label=1)
+    return [accuracies.tolist(), confidences.tolist()]
+
+
+def residual_counts(residuals):
+    """In 30 bins from the least to the most; nothing where one lies on an edge, as rounding decides about it."""
+    counts, edges = numpy.histogram(residuals, bins=30)
+    is_on_edge = numpy.abs(residuals[:, None] - edges[None, 1:-1]).min() < 1e-9
+    return None if is_on_edge else counts.tolist()
+
+
 def calibration_error(confidence, right, bins):
     number = numpy.clip(numpy.ceil(confidence.astype(numpy.float64) * bins).astype(int) - 1, 0, bins - 1)
     error = 0.0
@@ -133,8 +169,13 @@ def classes_case(name, outputs, target, scale, text=False):
     confidence = (1 / numpy.exp(rows - rows.max(axis=1, keepdims=True)).sum(axis=1)).astype(numpy.float32)
     for bins in (15, 4):
         values[f"expected-calibration-error bins={bins}"] = calibration_error(confidence, guess == truth, bins)
+    figures = {"reliability": reliability(confidence, guess == truth)}
+    if not text:
+        figures["confusion-matrix"] = metrics.confusion_matrix(truth, guess, labels=range(classes)).tolist()
+        curves_of(figures, indicators if classes > 2 else indicators[:, :1],
+                  probabilities if classes > 2 else probabilities[:, 1:])
     return {"name": name, "target_kind": "tokens" if text else "classes", "classes": classes, "scale": scale,
-            "outputs": outputs, "target": target, "values": values}
+            "outputs": outputs, "target": target, "values": values, "figures": figures}
 
 
 def binary_case(name, outputs, target, scale):
@@ -147,8 +188,11 @@ def binary_case(name, outputs, target, scale):
     of_scores(values, truth[:, None], logits[:, None])
     confidence = (1 / (1 + numpy.exp(-numpy.abs(logits)))).astype(numpy.float32)
     values["expected-calibration-error bins=15"] = calibration_error(confidence, guess == truth, 15)
+    figures = {"confusion-matrix": metrics.confusion_matrix(truth, guess, labels=range(2)).tolist(),
+               "reliability": reliability(confidence, guess == truth)}
+    curves_of(figures, truth[:, None], logits[:, None])
     return {"name": name, "target_kind": "binary", "classes": 2, "scale": scale, "outputs": outputs, "target": target,
-            "values": values}
+            "values": values, "figures": figures}
 
 
 def labels_case(name, outputs, target, scale):
@@ -160,8 +204,10 @@ def labels_case(name, outputs, target, scale):
     values["mean-average-precision"] = of_sklearn(metrics.label_ranking_average_precision_score, target, scores)
     for k in (1, 3, 10):
         values[f"recall-at-k k={k}"] = recall_at(k, target, scores)
+    figures = {}
+    curves_of(figures, target, scores)
     return {"name": name, "target_kind": "labels", "classes": target.shape[1], "scale": scale, "outputs": outputs,
-            "target": target, "values": values}
+            "target": target, "values": values, "figures": figures}
 
 
 def numbers_case(name, outputs, target, scale):
@@ -169,8 +215,10 @@ def numbers_case(name, outputs, target, scale):
     values = {"mse": of_sklearn(metrics.mean_squared_error, truth, predicted),
               "mae": of_sklearn(metrics.mean_absolute_error, truth, predicted),
               "r2": of_sklearn(metrics.r2_score, truth, predicted)}
+    residuals = (truth - predicted).reshape(len(truth), -1)
+    figures = {"residuals": [residual_counts(column) for column in residuals.T]}
     return {"name": name, "target_kind": "numbers", "classes": 0, "scale": scale, "outputs": outputs, "target": target,
-            "values": values}
+            "values": values, "figures": figures}
 
 
 def cases():

@@ -122,12 +122,15 @@ def png(side):
 
 
 def write_report(folder, name):
-    """Of two classes and one mistake, as 'gallop evaluate --report' leaves it."""
+    """Of two classes, one mistake and one figure, as 'gallop evaluate --report' leaves it."""
     path = os.path.join(folder, name, "report")
     os.makedirs(path)
     with open(os.path.join(path, "00.png"), "wb") as file:
         file.write(png(4))
-    report = {"step": TRAINING_LENGTH, "part": "test", "classes": ["cat", MARKUP], "counts": [[90, 10], [0, 40]],
+    with open(os.path.join(path, "roc-curve.svg"), "w", encoding="utf-8") as file:
+        file.write('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="6"/>')
+    report = {"step": TRAINING_LENGTH, "part": "test", "figures": [{"name": "roc-curve", "title": "ROC curve"}],
+              "classes": ["cat", MARKUP], "counts": [[90, 10], [0, 40]],
               "mistakes": [{"image": "00.png", "width": 4, "height": 4, "channels": 1, "truth": 0, "guess": 1, "probability": 0.9}]}
     with open(os.path.join(path, "report.json"), "w", encoding="utf-8") as file:
         json.dump(report, file)

@@ -727,6 +727,8 @@ def classes_and_mistakes_are_shown(browser, api, server, program):
     images = "return [...document.querySelectorAll('.mistakes img')].map((one) => one.naturalWidth)"
     browser.until("the images", lambda: browser.run(images), [4])
     expect("what it is taken for", browser.texts(".mistakes .guess"), [made_runs.MARKUP])
+    figures = "return [...document.querySelectorAll('.picture')].map((one) => `${one.alt} ${one.naturalWidth}`)"
+    browser.until("the figures", lambda: browser.run(figures), ["ROC curve 9"])
 
 
 @test

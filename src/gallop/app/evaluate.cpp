@@ -13,12 +13,13 @@
 #include "gallop/app/command.h"
 #include "gallop/app/device.h"
 #include "gallop/app/distributed_context.h"
+#include "gallop/app/evaluation_report.h"
 #include "gallop/app/metric_text.h"
 #include "gallop/app/session.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/text.h"
-#include "gallop/track/class_report.h"
+#include "gallop/train/reports/report_metrics.h"
 
 namespace gallop::app {
 
@@ -139,6 +140,22 @@ void check_alike(const Runs& runs) {
   }
 }
 
+// Where the report goes; `wanted` is empty for the folder of the run.
+fs::path report_folder(const Runs& runs, const std::string& wanted) {
+  if (!wanted.empty()) return wanted;
+  if (runs.size() == 1) return track::evaluation_report_of(runs.front().folder);
+  throw UsageError(fmt::format(
+      "--report: an ensemble of {} models has no folder of its own; give one, --report FOLDER",
+      runs.size()));
+}
+
+// What a report shows, and what else of the metrics can be drawn.
+train::Metrics drawn_metrics(const train::MetricSet& set, const train::MetricTask& task) {
+  train::Metrics metrics = train::report_metrics_for(task);
+  metrics.insert(metrics.end(), set.reported().begin(), set.reported().end());
+  return metrics;
+}
+
 // Each checkpoint once, in the order given.
 std::vector<std::string> all_checkpoints(const std::string& runs,
                                          const std::vector<std::string>& names,
@@ -188,9 +205,9 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
       "several models also as an ensemble (mean of probabilities).\n\n"
       "Example: gallop evaluate fashion-mnist-1 --part test",
       "gallop evaluate");
-  std::string runs_folder = "runs", wanted_part, other_data;
+  std::string runs_folder = "runs", wanted_part, other_data, wanted_report;
   std::vector<std::string> names, checkpoints = {"best"}, metrics;
-  bool json = false, reports = false;
+  bool json = false;
   parser.add_option("RUN", names, "run names or folders, or checkpoint folders")->required();
   parser.add_option("--data", other_data, "other data instead of the recipe's data.path");
   parser.add_option("--part", wanted_part, "validation or test");
@@ -205,8 +222,13 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
       ->expected(1)
       ->take_all();
   parser.add_option("--runs", runs_folder, "folder of the runs");
-  parser.add_flag("--report", reports,
-                  "write the confusion matrix and the most confident mistakes to RUN/report");
+  const CLI::Option* const reports =
+      parser
+          .add_option("--report", wanted_report,
+                      "write a report (report.html, report.json, figures as SVG files) to this "
+                      "folder; default RUN/report")
+          ->option_text("[FOLDER]")
+          ->expected(0, 1);
   parser.add_flag("--json", json, "print JSON");
   std::vector<std::string> rest = arguments;
   std::vector<Override> overrides = take_overrides(rest);
@@ -230,15 +252,19 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
   const Registries& own = *recipe.registries;
   const auto data = open_data_for(own, recipe, first.inputs);
   const Part part = choose_part(*data, wanted_part);
-  std::optional<ClassReporter> report;
-  if (reports) {
-    if (runs.size() > 1) throw UsageError("--report is of one checkpoint of one run");
-    report.emplace(first.inputs);
-  }
+  const train::MetricTask task = metric_task(first.inputs, own.tasks);
   auto metric_set = std::make_shared<const train::MetricSet>(
       own.metrics,
-      with_metrics(metrics_for(recipe.metric, own.tasks.find(first.inputs.task)), metrics),
-      metric_task(first.inputs, own.tasks));
+      with_metrics(metrics_for(recipe.metric, own.tasks.find(first.inputs.task)), metrics), task);
+  std::optional<fs::path> report;
+  std::optional<ClassReporter> mistakes;
+  train::Metrics drawn;
+  if (reports->count() > 0) {
+    report = report_folder(runs, wanted_report);
+    prepare_report_folder(*report, /*is_of_run=*/wanted_report.empty());
+    drawn = drawn_metrics(*metric_set, task);
+    if (ClassReporter::fits(first.inputs)) mistakes.emplace(first.inputs);
+  }
   const auto evaluation = train::evaluate_ensemble(
       move_to(device, runs), *part.samples,
       {.loader = data::evaluation_loader(recipe.data, hardware.cores),
@@ -246,21 +272,26 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
        .views = train::test_views(recipe.evaluate, model_task(first.inputs, own.tasks)),
        .see =
            [&](const data::Batch& batch, const at::Tensor& logits) {
-             if (report) report->add(batch, logits);
+             if (mistakes) mistakes->add(batch, logits);
            },
        .metrics = std::move(metric_set),
        .loss = train::evaluation_loss(build_loss(own, recipe, first.inputs, *part.samples, device),
-                                      recipe.loss)},
+                                      recipe.loss),
+       .drawn = std::move(drawn)},
       stop);
   if (!evaluation) return ExitCode::kStopped;
-  if (report) report->write(first.folder, first.step(), part.name);
+  if (report) {
+    write_report(*report, runs, {.name = part.name, .samples = part.samples->size()},
+                 evaluation->ensemble, mistakes ? &*mistakes : nullptr);
+  }
   if (json) {
     print_json(runs, part, *evaluation);
   } else {
     print(runs, part, *evaluation);
-    if (report)
-      fmt::print("{}  report    {}\n", report->text(),
-                 track::class_report_of(first.folder).string());
+    if (report) {
+      fmt::print("{}  report    {}\n", confusion_text(evaluation->ensemble.figures),
+                 (*report / "report.html").string());
+    }
   }
   return ExitCode::kDone;
 }

@@ -40,7 +40,8 @@ bool are_characters(const std::vector<std::string>& vocabulary) {
 train::MetricTask metric_task(const data::Signature& signature, const train::TaskTable& tasks) {
   train::MetricTask task{.target = tasks.find(signature.task).target,
                          .classes = signature.outputs(),
-                         .class_names = signature.classes};
+                         .class_names = signature.classes,
+                         .per_element = tasks.find(signature.task).per_element};
   if (task.target == train::MetricTask::Target::kTokens) {
     task.tokens_are_characters = are_characters(signature.vocabulary);
   }

@@ -36,6 +36,10 @@ ColorLevels ColorLevels::of(const ParallelPlot& plot, int levels) {
   return {plot.color, plot.values, levels};
 }
 
+ColorLevels ColorLevels::of(const HeatMap& plot, int levels) {
+  return {plot.color, plot.values, levels};
+}
+
 std::optional<int> ColorLevels::level(double value) const {
   if (std::isnan(value)) return std::nullopt;
   const double share = first_ == last_ ? 1 : (value - first_) / (last_ - first_);

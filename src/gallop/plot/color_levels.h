@@ -16,6 +16,7 @@ class ColorLevels {
   ColorLevels(const Color& color, const std::vector<double>& values, int levels);
   static ColorLevels of(const XyPlot& plot, int levels);
   static ColorLevels of(const ParallelPlot& plot, int levels);
+  static ColorLevels of(const HeatMap& plot, int levels);
 
   /// From 0 to levels - 1; nothing for NaN.
   std::optional<int> level(double value) const;

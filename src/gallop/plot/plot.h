@@ -34,7 +34,12 @@ struct Series {
   std::vector<double> x;
   std::vector<double> y;
   Weight weight = Weight::kPlain;
+  bool filled = false;  ///< What the line encloses is shaded in SVG, as in a histogram.
 };
+
+/// A histogram as a line that encloses it: `heights` between `edges`, which are one more.
+Series steps_of(std::string name, const std::vector<double>& edges,
+                const std::vector<double>& heights);
 
 enum class Shape { kDot, kRing, kCross };
 
@@ -108,7 +113,19 @@ struct ParallelPlot {
   Color color{};
 };
 
-using Plot = std::variant<XyPlot, BarPlot, ParallelPlot>;
+/// A table whose numbers are shown by color: rows downwards, columns to the right.
+struct HeatMap {
+  std::string title;
+  std::string row_label, column_label;  ///< What rows and columns are.
+  std::vector<std::string> rows, columns;
+  std::vector<double> values;  ///< Row by row; a cell without a finite value is empty.
+  std::vector<std::string>
+      texts{};  ///< One each, written into cells that are wide enough; or none.
+  std::vector<std::string> labels{};  ///< One each, shown where a reader points at it; or none.
+  Color color{};
+};
+
+using Plot = std::variant<XyPlot, BarPlot, ParallelPlot, HeatMap>;
 
 /// What a plot in text has at its disposal.
 struct TextStyle {
@@ -123,6 +140,9 @@ std::string to_text(const XyPlot& plot, const TextStyle& style);
 std::string to_text(const BarPlot& plot, const TextStyle& style);
 /// Where not all axes are found room for side by side, the first one stands again before the rest.
 std::string to_text(const ParallelPlot& plot, const TextStyle& style);
+/// With texts in its cells where there is room, else with shades; what has no room at all is left
+/// out, which is said.
+std::string to_text(const HeatMap& plot, const TextStyle& style);
 std::string to_text(const Plot& plot, const TextStyle& style);
 
 /// Plots as one SVG file for a browser or a page, in rows of `columns`, in light or dark as the

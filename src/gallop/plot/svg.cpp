@@ -44,6 +44,8 @@ path { fill: none; stroke: currentColor; stroke-width: 2; stroke-linejoin: round
 .ring, .cross { stroke-width: 1.5; }
 .cell { fill: currentColor; stroke: none; shape-rendering: crispEdges; }
 .bar { fill: currentColor; }
+.filled { fill: currentColor; fill-opacity: 0.2; }
+text.on-low { fill: #1c2127; } text.on-high { fill: #ffffff; }
 .a { color: #0f766e; } .b { color: #b45309; } .c { color: #4477cc; } .d { color: #8e5bc0; }
 .faint { color: #9aa5b1; }
 .mark { stroke: #cc5544; stroke-dasharray: 4 3; }
@@ -56,6 +58,7 @@ constexpr const char* kDarkStyle = R"css(
   .dot { stroke: #15191e; }
   .a { color: #2dd4bf; } .b { color: #f59e0b; } .c { color: #7aa2f7; } .d { color: #c099ff; }
   .faint { color: #5d6873; }
+  text.on-low { fill: #ffffff; } text.on-high { fill: #1c2127; }
   .mark { stroke: #ff8a75; }
 )css";
 
@@ -104,7 +107,16 @@ std::string head(std::string_view title, double width, double height, bool has_l
       has_levels ? level_styles(true) : "");
 }
 
-// Of each plot of a row; bars alone need no more than there are.
+// Bars need no more than there are, heat maps what their rows need.
+double height_of(const Plot& plot, const PanelSize& size) {
+  if (const auto* const bars = std::get_if<BarPlot>(&plot)) {
+    return std::min(size.height, height_of_bars(*bars, size));
+  }
+  if (const auto* const map = std::get_if<HeatMap>(&plot)) return height_of_heat_map(*map, size);
+  return size.height;
+}
+
+// Of each plot of a row.
 PanelSize size_of(const Row& row) {
   if (row.plots.empty() || row.columns < row.plots.size() || row.columns > kSizes.size()) {
     throw UsageError("there is nothing to plot");
@@ -112,10 +124,9 @@ PanelSize size_of(const Row& row) {
   PanelSize size = kSizes[row.columns - 1];
   double needed = 0;
   for (const Plot& plot : row.plots) {
-    const auto* const bars = std::get_if<BarPlot>(&plot);
-    needed = std::max(needed, bars == nullptr ? size.height : height_of_bars(*bars, size));
+    needed = std::max(needed, height_of(plot, size));
   }
-  size.height = std::min(size.height, needed);
+  size.height = needed;
   return size;
 }
 

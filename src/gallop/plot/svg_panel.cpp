@@ -52,7 +52,10 @@ void SvgPanel::add_path(std::string_view style, std::string_view path, std::stri
 }
 
 void SvgPanel::add_title(std::string_view title) {
-  add_text(left_ - size_.left + kEdge, top_ - size_.top + 20, "start", title, "class=\"title\" ");
+  constexpr double kRoom = 0.85;  // Of a title, whose letters are wider than others.
+  add_text(left_ - size_.left + kEdge, top_ - size_.top + 20, "start",
+           shortened(title, characters_in(kRoom * (size_.width - 2 * kEdge)), "…"),
+           "class=\"title\" ");
 }
 
 void SvgPanel::add_legend(const std::vector<LegendEntry>& entries, const ColorLevels& colors,

@@ -91,5 +91,8 @@ void draw(const BarPlot& plot, SvgPanel& panel);
 /// With which all bars have their whole width.
 double height_of_bars(const BarPlot& plot, const PanelSize& size);
 void draw(const ParallelPlot& plot, SvgPanel& panel);
+void draw(const HeatMap& plot, SvgPanel& panel);
+/// That it has with this width.
+double height_of_heat_map(const HeatMap& plot, const PanelSize& size);
 
 }  // namespace gallop::plot

@@ -118,7 +118,8 @@ class XyDrawing {
   std::string line_style(size_t index) const {
     const Weight weight = plot_.series[index].weight;
     return std::string(tone_style(index, weight == Weight::kFaint)) +
-           (weight == Weight::kPlain ? "" : " thin");
+           (weight == Weight::kPlain ? "" : " thin") +
+           (plot_.series[index].filled ? " filled" : "");
   }
   const char* points_style(size_t index) const {
     return tone_style(std::max<size_t>(1, plot_.series.size()) + index, plot_.points[index].faint);

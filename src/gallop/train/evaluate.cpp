@@ -189,10 +189,14 @@ Range own_batches(int64_t batches, const parallel::Collectives* collectives) {
 // The states of the metrics of each model and of all together.
 class EnsembleSums {
  public:
-  EnsembleSums(const MetricSet* set, size_t members) {
-    if (set == nullptr || set->reported().empty()) return;
+  EnsembleSums(const EvaluateConfig& config, size_t members) {
+    const Metrics reported = config.metrics ? config.metrics->reported() : Metrics();
+    if (reported.empty() && config.drawn.empty()) return;
     // A single model is all of them.
-    for (size_t i = 0; i < (members == 1 ? 1 : members + 1); ++i) sums_.emplace_back(*set);
+    const size_t all = members == 1 ? 0 : members;
+    for (size_t i = 0; i <= all; ++i) {
+      sums_.emplace_back(reported, i == all ? config.drawn : Metrics());
+    }
   }
 
   void add(size_t model, const Predictions& batch) {
@@ -205,6 +209,7 @@ class EnsembleSums {
     for (size_t i = 0; i < sums_.size(); ++i) {
       Evaluation& one = i < evaluation.each.size() ? evaluation.each[i] : evaluation.ensemble;
       one.metrics = sums_[i].values(one.tally);
+      one.figures = sums_[i].figures();
     }
   }
 
@@ -248,7 +253,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
   std::vector<EnsembleEvaluation> batches(
       static_cast<size_t>(count),
       EnsembleEvaluation{.each = std::vector<Evaluation>(members.size()), .ensemble = {}});
-  EnsembleSums sums(config.metrics.get(), members.size());
+  EnsembleSums sums(config, members.size());
   std::optional<data::DeviceLoader> loader;
   if (own.begin < own.end) {
     loader.emplace(samples, in_order, data::LoaderState{.position = own.begin * in_order.batch},

@@ -33,6 +33,8 @@ struct EvaluateConfig {
   std::shared_ptr<const MetricSet> metrics{};
   /// The loss that is reported; null: cross-entropy without label smoothing.
   std::shared_ptr<const Loss> loss{};
+  /// Metrics whose figures are wanted, of all models together: report_metrics_for().
+  Metrics drawn{};
 };
 
 /// Sum and count of a loss's term over some samples; the mean is their ratio.
@@ -49,6 +51,7 @@ struct Evaluation {
   /// EvaluateConfig::metrics in their order, by the mean of all views.
   std::vector<MetricValue> metrics{};
   std::vector<TermSum> terms{};  ///< Of EvaluateConfig::loss, if set; the tally's loss follows.
+  std::vector<FigureData> figures{};  ///< Of EvaluateConfig::drawn.
 
   /// A value by its name, loss, accuracy and top5 included; nothing where there is none or it is
   /// undefined.

@@ -1,6 +1,5 @@
 #include <cmath>
 #include <limits>
-#include <regex>
 #include <sstream>
 
 #include <gtest/gtest.h>
@@ -9,6 +8,7 @@
 #include "gallop/plot/color_levels.h"
 #include "gallop/plot/plot.h"
 #include "gallop/plot/ticks.h"
+#include "unit/plot/well_formed.h"
 
 namespace gallop::plot {
 namespace {
@@ -40,25 +40,16 @@ ParallelPlot three_rows() {
           .color = {.label = "loss", .low_stands_out = true}};
 }
 
-// Every tag is closed, no text has a bare "<" or "&". Attributes are ours.
-bool is_well_formed(const std::string& svg) {
-  std::vector<std::string> open;
-  static const std::regex kTag("<(/?)([a-z]+)([^<>]*?)(/?)>");
-  std::string rest;
-  size_t end = 0;
-  for (auto tag = std::sregex_iterator(svg.begin(), svg.end(), kTag); tag != std::sregex_iterator();
-       ++tag) {
-    rest += svg.substr(end, static_cast<size_t>(tag->position()) - end);
-    end = static_cast<size_t>(tag->position() + tag->length());
-    if ((*tag)[1].length() > 0) {
-      if (open.empty() || open.back() != (*tag)[2]) return false;
-      open.pop_back();
-    } else if ((*tag)[4].length() == 0) {
-      open.push_back((*tag)[2]);
-    }
-  }
-  static const std::regex kBare("[<]|&(?!(amp|lt|gt|quot|apos|#[0-9]+);)");
-  return open.empty() && !std::regex_search(rest, kBare);
+HeatMap three_by_two() {
+  return {.title = "counts",
+          .row_label = "true",
+          .column_label = "predicted",
+          .rows = {"cat", "größe", "<b>"},
+          .columns = {"x", "y"},
+          .values = {1, kNothing, 0.25, 0.75, 0, 0.5},
+          .texts = {"12", "0", "1", "3", "0", "7"},
+          .labels = {"cat as x", "", "größe as x", "größe as y", "<b> as x", "<b> as y"},
+          .color = {.label = "share", .min = 0., .max = 1.}};
 }
 
 TEST(PointsInText, HaveShapesAndArrowsBeyondTheAxis) {
@@ -143,9 +134,11 @@ TEST(AnyInText, KeepsToItsWidth) {
   parallel.axes[2].label = std::string(100, 'p');
   parallel.axes[1].categories[0] = std::string(100, 'q');
   const BarPlot bars{std::string(100, 't'), {{std::string(100, 'b'), 1, "100 %"}}};
+  HeatMap heat = three_by_two();
+  heat.title = heat.row_label = heat.rows[0] = heat.columns[1] = std::string(100, 'h');
   for (int columns = 0; columns < 200; columns += 9) {
     for (const bool unicode : {true, false}) {
-      for (const Plot& plot : {Plot(long_names), Plot(parallel), Plot(bars)}) {
+      for (const Plot& plot : {Plot(long_names), Plot(parallel), Plot(bars), Plot(heat)}) {
         std::istringstream lines(to_text(plot, {columns, 8, unicode}));
         for (std::string line; std::getline(lines, line);) {
           const auto width =
@@ -155,6 +148,64 @@ TEST(AnyInText, KeepsToItsWidth) {
       }
     }
   }
+}
+
+TEST(HeatMapInText, HasItsTextsWhereTheyFit) {
+  EXPECT_EQ(to_text(three_by_two(), kAscii),
+            "counts\n"
+            "rows: true, columns: predicted\n"
+            "             x        y\n"
+            "cat         12\n"
+            "größe        1        3\n"
+            "<b>          0        7\n");
+}
+
+TEST(HeatMapInText, IsShadedWhereTextsHaveNoRoomAndSaysWhatIsLeftOut) {
+  HeatMap map = three_by_two();
+  map.texts.clear();
+  EXPECT_EQ(to_text(map, kAscii),
+            "counts\n"
+            "rows: true, columns: predicted\n"
+            "cat   #\n"
+            "größe -#\n"
+            "<b>   .+\n"
+            "share: . 0 to 0.25   - to 0.5\n"
+            "+ to 0.75   # to 1\n");
+  map.columns.assign(100, "c");
+  map.values.assign(300, 0.5);
+  const std::string text = to_text(map, kAscii);
+  EXPECT_NE(text.find("and 66 more columns\n"), std::string::npos) << text;
+}
+
+TEST(HeatMapAsSvg, HasACellForEachValueWithItsTextAndLabel) {
+  const HeatMap map = three_by_two();
+  const std::string svg = to_svg(Page{"heat", {{{map}, 1}}});
+  EXPECT_TRUE(is_well_formed(svg)) << svg;
+  EXPECT_EQ(count(svg, "height=\"30.0\"><title>"), 5u) << svg;
+  EXPECT_NE(svg.find("<title>&lt;b&gt; as y</title>"), std::string::npos);
+  EXPECT_EQ(count(svg, "class=\"on-low\""), 2u);
+  EXPECT_EQ(count(svg, "class=\"on-high\""), 3u);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+}
+
+TEST(HeatMapAsSvg, StaysInItsWidthAndHasNoTextsInNarrowCells) {
+  HeatMap map{.title = "many", .row_label = "rows", .column_label = "columns"};
+  for (int i = 0; i < 100; ++i) map.rows.push_back("class " + std::to_string(i));
+  map.columns = map.rows;
+  map.values.assign(10'000, 0.5);
+  map.texts.assign(10'000, "7");
+  const std::string svg = to_svg(Page{"", {{{map}, 1}}});
+  EXPECT_TRUE(is_well_formed(svg));
+  EXPECT_EQ(count(svg, ">7</text>"), 0u);
+  EXPECT_EQ(count(svg, "width=\"8.3\" height=\"7.2\"/>"), 10'000u);
+}
+
+TEST(Steps, EncloseAHistogram) {
+  const Series steps = steps_of("n", {0, 1, 3}, {5, 2});
+  EXPECT_EQ(steps.x, (std::vector<double>{0, 0, 1, 1, 3, 3}));
+  EXPECT_EQ(steps.y, (std::vector<double>{0, 5, 5, 2, 2, 0}));
+  const std::string svg = to_svg(Page{"", {{{XyPlot{"", {"x"}, {"y"}, {steps}}}, 1}}});
+  EXPECT_EQ(count(svg, "class=\"a filled\""), 1u) << svg;
 }
 
 TEST(PageAsSvg, HasAMarkForEachPointAndALabelForEachLine) {

@@ -21,7 +21,8 @@ struct MetricCase {
   std::string name;
   MetricTask task;
   Predictions all;
-  nlohmann::json values;  ///< By metrics and their options.
+  nlohmann::json values;   ///< By metrics and their options.
+  nlohmann::json figures;  ///< By their names.
 };
 
 inline MetricTask::Target target_kind(const std::string& name) {
@@ -46,6 +47,7 @@ inline std::vector<MetricCase> metric_cases() {
                   .classes = one["classes"],
                   .tokens_are_characters = true};
     added.values = one["values"];
+    added.figures = one["figures"];
     const double scale = one["scale"];
     added.all.outputs =
         at::tensor(one["outputs"].get<std::vector<double>>()).div(scale).to(at::kFloat);

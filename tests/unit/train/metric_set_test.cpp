@@ -10,6 +10,8 @@
 #include "gallop/model/mlp.h"
 #include "gallop/train/evaluate.h"
 #include "gallop/train/metrics/loss_metrics.h"
+#include "gallop/train/reports/figure.h"
+#include "gallop/train/reports/report_metrics.h"
 #include "gallop/train/trainer.h"
 #include "unit/parallel/ranks.h"
 #include "unit/train/metric_cases.h"
@@ -173,6 +175,37 @@ TEST(Evaluate, HasTheMetricsOfEachMemberAndOfAllTogether) {
   EXPECT_EQ(found->each[1].value_of("roc-auc"), alone->value_of("roc-auc"));
   EXPECT_TRUE(found->ensemble.value_of("mcc"));
   EXPECT_NE(found->ensemble.value_of("roc-auc"), alone->value_of("roc-auc"));
+}
+
+TEST(Evaluate, HasFiguresOfAllModelsTogetherInAnyNumberOfProcesses) {
+  const RandomImages images;
+  const model::Task task{.channels = 1, .height = 4, .width = 4, .classes = 3};
+  const auto first = model::make_mlp({}, task, 1), second = model::make_mlp({}, task, 2);
+  const EvaluateConfig config{.loader = {.batch = 8, .threads = 0},
+                              .drawn = report_metrics_for({.classes = 3})};
+  const StopRequest go_on;
+  const auto text_of = [](const Evaluation& evaluation) {
+    std::string text;
+    for (const FigureData& one : evaluation.figures) text += figure_json(one).dump() + "\n";
+    return text;
+  };
+  const auto alone = evaluate(*first, images, config, go_on);
+  ASSERT_EQ(alone->figures.size(), 4U);
+  EXPECT_TRUE(alone->metrics.empty());
+  const auto& matrix = std::get<ConfusionMatrix>(alone->figures[0].data);
+  int64_t correct = 0;
+  for (size_t i = 0; i < 3; ++i) correct += matrix.counts[i][i];
+  EXPECT_EQ(correct, alone->tally.top1);
+  parallel::run_ranks(2, [&](parallel::Collectives& collectives) {
+    EvaluateConfig shared = config;
+    shared.collectives = &collectives;
+    const auto own_model = model::make_mlp({}, task, 1);
+    EXPECT_EQ(text_of(*evaluate(*own_model, images, shared, go_on)), text_of(*alone));
+  });
+  const auto both = evaluate_ensemble({{*first}, {*second}}, images, config, go_on);
+  EXPECT_TRUE(both->each[0].figures.empty());
+  EXPECT_EQ(both->ensemble.figures.size(), 4U);
+  EXPECT_NE(text_of(both->ensemble), text_of(*alone));
 }
 
 TEST_F(Trainers, SchedulesFollowAnyMetricThatEvaluationsHave) {

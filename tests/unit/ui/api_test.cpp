@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/track/class_report.h"
+#include "gallop/track/evaluation_report.h"
 #include "gallop/track/foreign_run.h"
 #include "gallop/track/run_samples.h"
 #include "gallop/track/run_schedule.h"
@@ -45,9 +45,9 @@ TEST_F(Api, ShowsAReportAndItsImagesAlone) {
   folder.add("a", "{}", {0.5});
   EXPECT_EQ(error("run/report?name=a", 404), "'a' has no report");
   const fs::path run = folder.path() / "a";
-  make_folders(track::class_report_of(run));
-  write_file_atomically(track::class_report_of(run) / "00.png", "a picture");
-  track::ClassReport report{
+  make_folders(track::evaluation_report_of(run));
+  write_file_atomically(track::evaluation_report_of(run) / "00.png", "a picture");
+  track::EvaluationReport report{
       .step = 3, .part = "test", .classes = {"cat", "<b>"}, .counts = {{2, 0}, {1, 4}}};
   report.mistakes.push_back({.image = "00.png",
                              .width = 4,
@@ -56,20 +56,25 @@ TEST_F(Api, ShowsAReportAndItsImagesAlone) {
                              .truth = 1,
                              .guess = 0,
                              .probability = 0.75});
-  track::write_class_report(run, report);
+  write_file_atomically(track::evaluation_report_of(run) / "roc-curve.svg", "<svg/>");
+  report.figures = {{"roc-curve", "ROC curve"}};
+  track::write_evaluation_report(track::evaluation_report_of(run), report);
   const Json told = get("run/report?name=a");
   EXPECT_EQ(told.at("counts"), (Json{{2, 0}, {1, 4}}));
   EXPECT_EQ(told.at("classes"), (Json{"cat", "<b>"}));
   EXPECT_EQ(told.at("mistakes")[0].at("probability"), 0.75);
+  EXPECT_EQ(told.at("figures"), (Json::array({{{"name", "roc-curve"}, {"title", "ROC curve"}}})));
+  EXPECT_EQ(text("run/figure?name=a&figure=roc-curve"), "<svg/>");
+  EXPECT_EQ(error("run/figure?name=a&figure=../report", 404), "there is no image '../report.svg'");
   EXPECT_EQ(text("run/image?name=a&image=00.png"), "a picture");
   for (const char* image : {"01.png", "report.json", "../recipe.yaml", "00.png/../report.json"}) {
     EXPECT_EQ(error(std::string("run/image?name=a&image=") + image, 404),
               "there is no image '" + std::string(image) + "'");
   }
-  fs::remove(track::class_report_of(run) / "00.png");
-  fs::create_symlink(run / "recipe.yaml", track::class_report_of(run) / "00.png");
+  fs::remove(track::evaluation_report_of(run) / "00.png");
+  fs::create_symlink(run / "recipe.yaml", track::evaluation_report_of(run) / "00.png");
   EXPECT_EQ(error("run/image?name=a&image=00.png", 404), "there is no image '00.png'");
-  write_file_atomically(track::class_report_of(run) / "report.json", "{\"step\":");
+  write_file_atomically(track::evaluation_report_of(run) / "report.json", "{\"step\":");
   EXPECT_NE(error("run/report?name=a", 422).find("report.json"), std::string::npos);
 }
 

@@ -9,7 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
-#include "gallop/track/class_report.h"
+#include "gallop/track/evaluation_report.h"
 #include "gallop/track/foreign_run.h"
 #include "gallop/track/histogram.h"
 #include "gallop/track/log.h"
@@ -96,7 +96,7 @@ Buckets buckets_of(const Histogram& histogram) {
 
 std::vector<Picture> pictures_of(const fs::path& run, const RunSummary& summary) {
   std::vector<Picture> pictures;
-  const auto report = read_class_report(run);
+  const auto report = read_evaluation_report(run);
   if (!report) return pictures;
   for (const auto& mistake : report->mistakes) {
     const auto name = [&](int64_t label) { return report->classes[static_cast<size_t>(label)]; };
@@ -107,7 +107,7 @@ std::vector<Picture> pictures_of(const fs::path& run, const RunSummary& summary)
                     .width = mistake.width,
                     .height = mistake.height,
                     .channels = mistake.channels,
-                    .png = read_file(class_report_of(run) / mistake.image)};
+                    .png = read_file(evaluation_report_of(run) / mistake.image)};
     pictures.push_back(std::move(picture));
   }
   return pictures;

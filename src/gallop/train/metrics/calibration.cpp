@@ -76,6 +76,20 @@ class Bins final : public MetricState {
     return sum / count;
   }
 
+  ReliabilityDiagram diagram() const {
+    ReliabilityDiagram diagram{.bins = {}, .error = error()};
+    for (const Bin& bin : bins_) {
+      auto& added = diagram.bins.emplace_back();
+      added.count = bin.count;
+      added.correct = bin.right;
+      if (bin.count == 0) continue;
+      const auto count = static_cast<double>(bin.count);
+      added.confidence = bin.confidence.value() / count;
+      added.accuracy = static_cast<double>(bin.right) / count;
+    }
+    return diagram;
+  }
+
  private:
   void note(double exact, bool is_right) {
     // Of fp32, as probabilities are elsewhere.
@@ -107,13 +121,17 @@ class CalibrationError final : public Metric {
                                              : fmt::format("expected-calibration-error-{}", bins_);
   }
   bool higher_is_better() const override { return false; }
-  MetricPicture picture() const override { return MetricPicture::kReliability; }
   std::string state_key() const override { return name(); }
   std::unique_ptr<MetricState> make_state() const override {
     return std::make_unique<Bins>(bins_, task_);
   }
   std::vector<MetricValue> values(const MetricState& state) const override {
     return {{name(), dynamic_cast<const Bins&>(state).error(), false}};
+  }
+  std::vector<FigureData> figures(const MetricState& state) const override {
+    const std::string name =
+        bins_ == CalibrationConfig().bins ? "reliability" : fmt::format("reliability-{}", bins_);
+    return {{name, dynamic_cast<const Bins&>(state).diagram()}};
   }
 
  private:

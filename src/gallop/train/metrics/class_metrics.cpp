@@ -20,7 +20,6 @@ double ratio(double part, double whole) { return whole > 0 ? part / whole : 0; }
 class OfCounts : public Metric {
  public:
   explicit OfCounts(MetricTask task) : task_(std::move(task)) {}
-  MetricPicture picture() const override { return MetricPicture::kConfusion; }
   std::string state_key() const override { return "classes"; }
   std::unique_ptr<MetricState> make_state() const override {
     return std::make_unique<ClassCounts>(task_);
@@ -52,6 +51,7 @@ class ByFormula final : public OfCounts {
 // A value of each class, averaged over them.
 struct ClassFormula {
   const char* name;
+  const char* of_class;  ///< What the value of one class is called.
   double (*value)(double truths, double predictions, double hits);
   /// Where no class has a weight: the mean without weights, as in scikit-learn's jaccard_score;
   /// else 0.
@@ -71,10 +71,16 @@ class Averaged final : public OfCounts {
     if (is_single()) return {{name(), average_of(all)}};
     std::vector<MetricValue> values;
     for (size_t i = 0; i < all.truths.size(); ++i) {
-      values.push_back({value_of_class(formula_.name, task_, i),
-                        counts(all, i) ? std::optional(value_of(all, i)) : std::nullopt});
+      values.push_back({value_of_class(formula_.name, task_, i), defined_value(all, i)});
     }
     return values;
+  }
+
+  std::vector<FigureData> figures(const MetricState& state) const override {
+    const Numbers all = numbers_of(state);
+    ClassBars bars{.metric = formula_.of_class, .classes = class_names(task_), .values = {}};
+    for (size_t i = 0; i < all.truths.size(); ++i) bars.values.push_back(defined_value(all, i));
+    return {{fmt::format("{}-by-class", formula_.name), std::move(bars)}};
   }
 
  private:
@@ -88,6 +94,10 @@ class Averaged final : public OfCounts {
     return formula_.value(static_cast<double>(all.truths[i]),
                           static_cast<double>(all.predictions[i]),
                           static_cast<double>(all.hits[i]));
+  }
+
+  std::optional<double> defined_value(const Numbers& all, size_t i) const {
+    return counts(all, i) ? std::optional(value_of(all, i)) : std::nullopt;
   }
 
   std::optional<double> average_of(const Numbers& all) const {
@@ -183,8 +193,7 @@ void visit(config::Visitor& visitor, AverageConfig& config) {
 void visit(config::Visitor& /*visitor*/, NoMetricOptions& /*config*/) {}
 
 std::string value_of_class(const std::string& metric, const MetricTask& task, size_t index) {
-  return index < task.class_names.size() ? fmt::format("{}/{}", metric, task.class_names[index])
-                                         : fmt::format("{}/class-{}", metric, index);
+  return fmt::format("{}/{}", metric, class_name(task, index));
 }
 
 std::string with_average(const std::string& metric, const std::string& average) {
@@ -210,27 +219,28 @@ std::unique_ptr<Metric> make_mcc(const NoMetricOptions&, const MetricTask& task)
 }
 
 std::unique_ptr<Metric> make_precision(const AverageConfig& config, const MetricTask& task) {
-  return averaged({"precision", [](double, double predictions,
-                                   double hits) { return ratio(hits, predictions); }},
-                  config, task);
+  return averaged(
+      {"precision", "precision",
+       [](double, double predictions, double hits) { return ratio(hits, predictions); }},
+      config, task);
 }
 
 std::unique_ptr<Metric> make_recall(const AverageConfig& config, const MetricTask& task) {
   return averaged(
-      {"recall", [](double truths, double, double hits) { return ratio(hits, truths); }}, config,
-      task);
+      {"recall", "recall", [](double truths, double, double hits) { return ratio(hits, truths); }},
+      config, task);
 }
 
 std::unique_ptr<Metric> make_f1(const AverageConfig& config, const MetricTask& task) {
-  return averaged({"f1", f1}, config, task);
+  return averaged({"f1", "F1", f1}, config, task);
 }
 
 std::unique_ptr<Metric> make_dice(const AverageConfig& config, const MetricTask& task) {
-  return averaged({"dice", f1}, config, task);
+  return averaged({"dice", "Dice coefficient", f1}, config, task);
 }
 
 std::unique_ptr<Metric> make_mean_iou(const AverageConfig& config, const MetricTask& task) {
-  return averaged({"mean-iou",
+  return averaged({"mean-iou", "IoU",
                    [](double truths, double predictions, double hits) {
                      return ratio(hits, truths + predictions - hits);
                    },

@@ -21,6 +21,20 @@ const char* targets_of(const MetricTask& task) {
 
 }  // namespace
 
+std::vector<FigureData> Metric::figures(const MetricState& /*state*/) const { return {}; }
+
+std::string class_name(const MetricTask& task, size_t index) {
+  return index < task.class_names.size() ? task.class_names[index] : fmt::format("class-{}", index);
+}
+
+std::vector<std::string> class_names(const MetricTask& task) {
+  std::vector<std::string> names;
+  for (size_t i = 0; i < static_cast<size_t>(task.classes); ++i) {
+    names.push_back(class_name(task, i));
+  }
+  return names;
+}
+
 void refuse_task(const std::string& metric, const std::string& needs, const MetricTask& task) {
   throw UsageError(
       fmt::format("metric '{}' needs {}, but the targets of these data are {}; leave "

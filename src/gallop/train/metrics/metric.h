@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/config/component.h"
+#include "gallop/train/metrics/figure_data.h"
 
 namespace gallop::train {
 
@@ -25,6 +26,7 @@ struct MetricTask {
   int64_t classes = 0;                     ///< C; 2 where targets are yes or no.
   std::vector<std::string> class_names{};  ///< May be empty.
   bool tokens_are_characters = false;      ///< Each token is one character.
+  bool per_element = false;                ///< A target for each pixel or position of a sample.
 };
 
 /// What a model makes of a batch, and what it should have made of it. On any device. Targets that
@@ -54,17 +56,7 @@ struct MetricValue {
   bool higher_is_better = true;
 };
 
-/// What the page can draw of a metric's state.
-enum class MetricPicture {
-  kNone,
-  kConfusion,
-  kRocCurve,
-  kPrecisionRecall,
-  kReliability,
-  kResiduals
-};
-
-/// A number that says how good predictions are.
+/// Numbers or figures that say how good predictions are.
 class Metric {
  public:
   virtual ~Metric() = default;
@@ -72,16 +64,19 @@ class Metric {
   /// In logs, "f1" or "top3"; options that are not the default are part of it.
   virtual std::string name() const = 0;
   virtual bool higher_is_better() const { return true; }
-  virtual MetricPicture picture() const { return MetricPicture::kNone; }
 
   /// Metrics with the same key have states of the same kind, and share one.
   virtual std::string state_key() const = 0;
   virtual std::unique_ptr<MetricState> make_state() const = 0;
 
-  /// One value by name(), or one for each class. `state` is one of make_state().
+  /// One value by name(), or one for each class; none of a metric that has only figures. `state` is
+  /// one of make_state().
   virtual std::vector<MetricValue> values(const MetricState& state) const = 0;
   /// Whether that is one value, by which evaluations can be compared.
   virtual bool is_single() const { return true; }
+
+  /// What an evaluation report shows of `state`, which is one of make_state().
+  virtual std::vector<FigureData> figures(const MetricState& state) const;
 };
 
 /// Metrics by name, for a task. They throw UsageError where they have no meaning for it.
@@ -89,6 +84,11 @@ using MetricRegistry = config::Registry<Metric, const MetricTask&>;
 
 /// The metrics that come with Gallop.
 MetricRegistry built_in_metrics();
+
+/// "cat", or "class-3" where the class has no name.
+std::string class_name(const MetricTask& task, size_t index);
+/// All of them.
+std::vector<std::string> class_names(const MetricTask& task);
 
 /// Throws UsageError: `metric` needs targets of another kind than the task's. `needs`: "targets
 /// that are numbers".

@@ -93,13 +93,26 @@ std::vector<std::string> MetricSet::single_names() const {
   return names;
 }
 
-MetricSums::MetricSums(const MetricSet& set) : set_(set) {
-  for (const auto& metric : set.reported()) {
+MetricSums::MetricSums(Metrics reported, Metrics drawn)
+    : reported_(std::move(reported)), drawn_(std::move(drawn)) {
+  add_states(reported_);
+  add_states(drawn_);
+}
+
+void MetricSums::add_states(const Metrics& metrics) {
+  for (const auto& metric : metrics) {
     const std::string key = metric->state_key();
-    const auto is_same = [&](const Entry& entry) { return entry.key == key; };
-    if (key == kTallyKey || std::any_of(states_.begin(), states_.end(), is_same)) continue;
-    states_.push_back({key, metric->make_state()});
+    if (key == kTallyKey || state_of(*metric) != nullptr) continue;
+    states_.push_back({key, metric, metric->make_state()});
   }
+}
+
+// Nothing for metrics of a tally.
+const MetricState* MetricSums::state_of(const Metric& metric) const {
+  const std::string key = metric.state_key();
+  const auto found = std::find_if(states_.begin(), states_.end(),
+                                  [&](const Entry& entry) { return entry.key == key; });
+  return found == states_.end() ? nullptr : found->state.get();
 }
 
 void MetricSums::add(const Predictions& batch) {
@@ -109,12 +122,9 @@ void MetricSums::add(const Predictions& batch) {
 void MetricSums::merge_all(parallel::Collectives& collectives) {
   for (Entry& entry : states_) {
     const auto all = parallel::gather_bytes(collectives, entry.state->to_bytes());
-    const auto metric =
-        std::find_if(set_.reported().begin(), set_.reported().end(),
-                     [&](const auto& one) { return one->state_key() == entry.key; });
-    entry.state = (*metric)->make_state();
+    entry.state = entry.metric->make_state();
     for (const std::string& bytes : all) {
-      const auto one = (*metric)->make_state();
+      const auto one = entry.metric->make_state();
       one->from_bytes(bytes);
       entry.state->merge(*one);
     }
@@ -124,13 +134,23 @@ void MetricSums::merge_all(parallel::Collectives& collectives) {
 std::vector<MetricValue> MetricSums::values(const Tally& tally) const {
   const TallyState of_tally(tally);
   std::vector<MetricValue> all;
-  for (const auto& metric : set_.reported()) {
-    const std::string key = metric->state_key();
-    const MetricState* state = &of_tally;
-    for (const Entry& entry : states_) {
-      if (entry.key == key) state = entry.state.get();
+  for (const auto& metric : reported_) {
+    const MetricState* const own = state_of(*metric);
+    const MetricState& state = own == nullptr ? of_tally : *own;
+    for (MetricValue& value : metric->values(state)) all.push_back(std::move(value));
+  }
+  return all;
+}
+
+std::vector<FigureData> MetricSums::figures() const {
+  std::vector<FigureData> all;
+  for (const auto& metric : drawn_) {
+    const MetricState* const state = state_of(*metric);
+    if (state == nullptr) continue;
+    for (FigureData& figure : metric->figures(*state)) {
+      const auto is_same = [&](const FigureData& other) { return other.name == figure.name; };
+      if (std::none_of(all.begin(), all.end(), is_same)) all.push_back(std::move(figure));
     }
-    for (MetricValue& value : metric->values(*state)) all.push_back(std::move(value));
   }
   return all;
 }

@@ -30,6 +30,8 @@ struct ReportedMetric {
 std::vector<ReportedMetric> reported_metrics(const MetricRegistry& registry,
                                              const MetricChoice& choice);
 
+using Metrics = std::vector<std::shared_ptr<const Metric>>;
+
 /// The metrics of a run's evaluations.
 class MetricSet {
  public:
@@ -40,7 +42,7 @@ class MetricSet {
   const MetricTask& task() const { return task_; }
   const Metric& deciding() const { return *deciding_; }
   /// Those besides loss, accuracy and top5, which every evaluation has; each once.
-  const std::vector<std::shared_ptr<const Metric>>& reported() const { return reported_; }
+  const Metrics& reported() const { return reported_; }
   /// All that are a single number, as schedules may follow them: the loss, and where targets are
   /// classes accuracy and top5, included.
   std::vector<std::string> single_names() const;
@@ -48,26 +50,34 @@ class MetricSet {
  private:
   MetricTask task_;
   std::shared_ptr<const Metric> deciding_;
-  std::vector<std::shared_ptr<const Metric>> reported_;
+  Metrics reported_;
 };
 
-/// The states of a set's metrics.
+/// The states of metrics.
 class MetricSums {
  public:
-  explicit MetricSums(const MetricSet& set);
+  explicit MetricSums(const MetricSet& set) : MetricSums(set.reported(), {}) {}
+  /// Of `reported` the values are wanted, of `drawn` the figures.
+  MetricSums(Metrics reported, Metrics drawn);
 
   void add(const Predictions& batch);
   /// Merges what the states of all processes have seen, in all. Called by each of them.
   void merge_all(parallel::Collectives& collectives);
-  /// Of MetricSet::reported(), in its order; `tally` is of the same predictions.
+  /// Of those that are reported, in their order; `tally` is of the same predictions.
   std::vector<MetricValue> values(const Tally& tally) const;
+  /// Of those that are drawn, in their order; each name once.
+  std::vector<FigureData> figures() const;
 
  private:
   struct Entry {
     std::string key;
+    std::shared_ptr<const Metric> metric;  // One of those with this key.
     std::unique_ptr<MetricState> state;
   };
-  const MetricSet& set_;
+  void add_states(const Metrics& metrics);
+  const MetricState* state_of(const Metric& metric) const;
+
+  Metrics reported_, drawn_;
   std::vector<Entry> states_;  // One for each key.
 };
 

@@ -6,6 +6,7 @@
 
 #include "gallop/train/metrics/predictions.h"
 #include "gallop/train/metrics/state_bytes.h"
+#include "gallop/train/metrics/threshold_points.h"
 
 namespace gallop::train {
 
@@ -17,9 +18,10 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr size_t kLeastPending = 1024;
 
+constexpr uint32_t kSign = 0x80000000;
+
 // Integers in the order of the numbers; both zeros are one.
 uint32_t key_of(float score) {
-  constexpr uint32_t kSign = 0x80000000;
   const auto bits = std::bit_cast<uint32_t>(score == 0 ? 0.0F : score);
   return (bits & kSign) != 0 ? ~bits : bits | kSign;
 }
@@ -91,7 +93,8 @@ std::optional<double> average_precision(const std::vector<Entry>& entries) {
 struct Curve {
   const char* name;
   std::optional<double> (*area)(const std::vector<Entry>&);
-  MetricPicture picture;
+  FigureData (*figure)(std::vector<ThresholdCurve> curves);
+  void (*add_points)(const std::vector<Entry>&, ThresholdCurve& curve);
 };
 
 class OneVsRest final : public Metric {
@@ -100,7 +103,6 @@ class OneVsRest final : public Metric {
       : curve_(curve), average_(std::move(average)), task_(std::move(task)) {}
 
   std::string name() const override { return with_average(curve_.name, average_); }
-  MetricPicture picture() const override { return curve_.picture; }
   bool is_single() const override { return average_ != "per-class"; }
   std::string state_key() const override { return "scores"; }
   std::unique_ptr<MetricState> make_state() const override {
@@ -110,21 +112,45 @@ class OneVsRest final : public Metric {
   std::vector<MetricValue> values(const MetricState& state) const override {
     const auto& scores = dynamic_cast<const ScoreCounts&>(state);
     const auto columns = scores.entries();
-    std::vector<std::optional<double>> areas;
-    for (const auto& entries : columns) {
-      areas.push_back(scores.are_numbers() ? curve_.area(entries) : std::nullopt);
-    }
+    const std::vector<std::optional<double>> areas = areas_of(scores, columns);
     if (is_single()) return {{name(), average_of(columns, areas)}};
     std::vector<MetricValue> values;
-    // A single column is that of the second class.
-    const size_t first = areas.size() == 1 ? 1 : 0;
     for (size_t i = 0; i < areas.size(); ++i) {
-      values.push_back({value_of_class(curve_.name, task_, first + i), areas[i]});
+      values.push_back(
+          {value_of_class(curve_.name, task_, class_of_column(i, areas.size())), areas[i]});
     }
     return values;
   }
 
+  std::vector<FigureData> figures(const MetricState& state) const override {
+    const auto& scores = dynamic_cast<const ScoreCounts&>(state);
+    const auto columns = scores.entries();
+    const auto areas = areas_of(scores, columns);
+    std::vector<ThresholdCurve> curves;
+    for (size_t i = 0; i < columns.size(); ++i) {
+      const auto [negatives, positives] = totals_of(columns[i]);
+      curves.push_back({.class_name = class_name(task_, class_of_column(i, columns.size())),
+                        .negatives = static_cast<int64_t>(negatives),
+                        .positives = static_cast<int64_t>(positives),
+                        .area = areas[i]});
+      if (scores.are_numbers()) curve_.add_points(columns[i], curves.back());
+    }
+    return {curve_.figure(std::move(curves))};
+  }
+
  private:
+  // A single column is that of the second class.
+  static size_t class_of_column(size_t column, size_t columns) { return columns == 1 ? 1 : column; }
+
+  std::vector<std::optional<double>> areas_of(
+      const ScoreCounts& scores, const std::vector<std::vector<Entry>>& columns) const {
+    std::vector<std::optional<double>> areas;
+    for (const auto& entries : columns) {
+      areas.push_back(scores.are_numbers() ? curve_.area(entries) : std::nullopt);
+    }
+    return areas;
+  }
+
   // Undefined where that of any class is.
   std::optional<double> average_of(const std::vector<std::vector<Entry>>& columns,
                                    const std::vector<std::optional<double>>& areas) const {
@@ -154,6 +180,10 @@ std::unique_ptr<Metric> one_vs_rest(const Curve& curve, const OneVsRestConfig& c
 }
 
 }  // namespace
+
+float ScoreCounts::Entry::score() const {
+  return std::bit_cast<float>((key & kSign) != 0 ? key ^ kSign : ~key);
+}
 
 ScoreCounts::ScoreCounts(MetricTask task) : task_(std::move(task)) {
   const bool has_one =
@@ -239,13 +269,23 @@ void visit(config::Visitor& visitor, OneVsRestConfig& config) {
 }
 
 std::unique_ptr<Metric> make_roc_auc(const OneVsRestConfig& config, const MetricTask& task) {
-  return one_vs_rest({"roc-auc", roc_auc, MetricPicture::kRocCurve}, config, task);
+  return one_vs_rest({"roc-auc", roc_auc,
+                      [](std::vector<ThresholdCurve> curves) {
+                        return FigureData{"roc-curve", RocCurves{std::move(curves)}};
+                      },
+                      add_roc_points},
+                     config, task);
 }
 
 std::unique_ptr<Metric> make_average_precision(const OneVsRestConfig& config,
                                                const MetricTask& task) {
-  return one_vs_rest({"average-precision", average_precision, MetricPicture::kPrecisionRecall},
-                     config, task);
+  return one_vs_rest(
+      {"average-precision", average_precision,
+       [](std::vector<ThresholdCurve> curves) {
+         return FigureData{"precision-recall", PrecisionRecallCurves{std::move(curves)}};
+       },
+       add_precision_recall_points},
+      config, task);
 }
 
 }  // namespace gallop::train

@@ -25,6 +25,7 @@ class ScoreCounts final : public MetricState {
   /// Targets at a score, which `key` orders like the scores themselves.
   struct Entry {
     uint32_t key = 0, negatives = 0, positives = 0;
+    float score() const;
   };
   /// By class, each in rising order of scores.
   std::vector<std::vector<Entry>> entries() const;

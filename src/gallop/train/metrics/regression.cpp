@@ -99,7 +99,6 @@ class OfErrors final : public Metric {
 
   std::string name() const override { return name_; }
   bool higher_is_better() const override { return higher_is_better_; }
-  MetricPicture picture() const override { return MetricPicture::kResiduals; }
   std::string state_key() const override { return "errors"; }
   std::unique_ptr<MetricState> make_state() const override { return std::make_unique<Errors>(); }
 

@@ -34,6 +34,7 @@ constexpr EndPoint kEndPoints[] = {
     {"/api/run/recipe", false, run_recipe},
     {"/api/run/log", false, run_log},
     {"/api/run/report", false, run_report},
+    {"/api/run/figure", false, run_figure},
     {"/api/run/image", false, run_image},
     {"/api/run/schedule", false, run_schedule},
     {"/api/run/samples", false, run_samples},

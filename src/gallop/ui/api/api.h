@@ -55,9 +55,11 @@ http::Response run(Context& context, const http::Request& request);
 http::Response run_recipe(Context& context, const http::Request& request);
 /// GET /api/run/log?name&kind&offset&limit: records of its log, the first written first.
 http::Response run_log(Context& context, const http::Request& request);
-/// GET /api/run/report?name: which classes its model takes for which, and its surest mistakes
-/// (track::ClassReport); 404 where it has none.
+/// GET /api/run/report?name: the names of its figures, which classes the model takes for which, and
+/// its surest mistakes (track::EvaluationReport); 404 where it has none.
 http::Response run_report(Context& context, const http::Request& request);
+/// GET /api/run/figure?name&figure: one of the report's figures, an SVG file.
+http::Response run_figure(Context& context, const http::Request& request);
 /// GET /api/run/image?name&image: one of the report's images, a PNG file.
 http::Response run_image(Context& context, const http::Request& request);
 /// GET /api/run/schedule?name: what its schedules come to along its whole length

@@ -19,13 +19,13 @@ bool is_link(const fs::path& path) {
 }  // namespace
 
 http::Response image_response(const fs::path& folder, const std::vector<std::string>& listed,
-                              const std::string& wanted) {
+                              const std::string& wanted, const char* type) {
   const auto found = std::find(listed.begin(), listed.end(), wanted);
   // A run may come from another user, with links to what only its reader may read.
   if (found == listed.end() || is_link(folder) || is_link(folder / *found)) {
     throw Refusal(404, fmt::format("there is no image '{}'", printable(wanted)));
   }
-  return {.type = "image/png", .body = read_file(folder / *found)};
+  return {.type = type, .body = read_file(folder / *found)};
 }
 
 }  // namespace gallop::ui::api

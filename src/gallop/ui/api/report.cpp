@@ -1,6 +1,6 @@
 #include <utility>
 
-#include "gallop/track/class_report.h"
+#include "gallop/track/evaluation_report.h"
 #include "gallop/ui/api/answer.h"
 #include "gallop/ui/api/api.h"
 #include "gallop/ui/api/images.h"
@@ -11,8 +11,8 @@ namespace gallop::ui::api {
 
 namespace {
 
-Kept<track::ClassReport> find_report(Context& context, const Query& query) {
-  return kept_by_run(context.runs, query, "report", track::read_class_report);
+Kept<track::EvaluationReport> find_report(Context& context, const Query& query) {
+  return kept_by_run(context.runs, query, "report", track::read_evaluation_report);
 }
 
 }  // namespace
@@ -28,11 +28,25 @@ http::Response run_report(Context& context, const http::Request& request) {
                         {"guess", mistake.guess},
                         {"probability", number_json(mistake.probability)}});
   }
+  Json figures = Json::array();
+  for (const auto& figure : report.figures) {
+    figures.push_back({{"name", figure.name}, {"title", figure.title}});
+  }
   return json_response({{"step", report.step},
                         {"part", report.part},
+                        {"figures", std::move(figures)},
                         {"classes", report.classes},
                         {"counts", report.counts},
                         {"mistakes", std::move(mistakes)}});
+}
+
+http::Response run_figure(Context& context, const http::Request& request) {
+  const Query query(request);
+  const auto found = find_report(context, query);
+  std::vector<std::string> listed;
+  for (const auto& figure : found.value.figures) listed.push_back(track::figure_file(figure.name));
+  return image_response(track::evaluation_report_of(found.run), listed,
+                        track::figure_file(query.needed("figure")), "image/svg+xml");
 }
 
 http::Response run_image(Context& context, const http::Request& request) {
@@ -40,7 +54,7 @@ http::Response run_image(Context& context, const http::Request& request) {
   const auto found = find_report(context, query);
   std::vector<std::string> listed;
   for (const auto& mistake : found.value.mistakes) listed.push_back(mistake.image);
-  return image_response(track::class_report_of(found.run), listed, query.needed("image"));
+  return image_response(track::evaluation_report_of(found.run), listed, query.needed("image"));
 }
 
 }  // namespace gallop::ui::api

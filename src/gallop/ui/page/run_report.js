@@ -1,4 +1,5 @@
-// What a run's model takes for what: its classes as a table of counts, and the images that it is surest of and wrong about.
+// What an evaluation of a run has found: its classes as a table of counts, the images that the model is surest of and wrong
+// about, and figures.
 
 import { address } from "./api.js";
 import { h } from "./dom.js";
@@ -39,17 +40,26 @@ function mistakes(run, { classes, counts, mistakes: list }) {
     h("span", { class: "guess" }, classes[guess]), h("span", { class: "muted" }, `${percent(probability)}, is ${classes[truth]}`))));
 }
 
+// The confusion matrix is there as a table.
+function figures(run, { figures: list, counts }) {
+  return list.filter(({ name }) => name !== "confusion-matrix" || counts.length === 0).map(({ name, title }) =>
+    h("div", { class: "scrolled" }, h("img", { class: "picture", alt: title, src: address("run/figure", { name: run, figure: name }), loading: "lazy" })));
+}
+
 function contentOf(run, report) {
+  const what = `${report.part} part, step ${formatNumber(report.step)}`;
+  const drawn = figures(run, report), hasClasses = report.counts.length > 0;
   return h("div", { class: "boxes" },
-    h("section", { class: "box" }, h("h2", {}, `Classes of the ${report.part} part, step ${formatNumber(report.step)}`), table(report)),
-    h("section", { class: "box" }, h("h2", {}, "Surest mistakes"), mistakes(run, report)));
+    hasClasses && h("section", { class: "box" }, h("h2", {}, `Classes of the ${what}`), table(report)),
+    (hasClasses || report.mistakes.length > 0) && h("section", { class: "box" }, h("h2", {}, "Surest mistakes"), mistakes(run, report)),
+    drawn.length > 0 && h("section", { class: "box" }, h("h2", {}, hasClasses ? "Figures" : `Figures of the ${what}`), drawn));
 }
 
 /** Shows the report until the signal is aborted; gives what shows it as it has become. */
 export function showReport(root, { name, signal }) {
   return showKept(root, {
     path: "run/report", name, signal, content: (report) => contentOf(name, report),
-    nothing: ["No report yet", h("p", {}, "Which classes the model takes for which, and its surest mistakes:"),
+    nothing: ["No report yet", h("p", {}, "Figures of an evaluation, which classes the model takes for which, and its surest mistakes:"),
       h("pre", { class: "command" }, `gallop evaluate ${shellWord(name)} --report`)],
   });
 }

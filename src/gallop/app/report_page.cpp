@@ -1,0 +1,57 @@
+#include "gallop/app/report_page.h"
+
+#include <fmt/format.h>
+
+#include "gallop/base/text.h"
+
+namespace gallop::app {
+
+namespace {
+
+// Drawings bring styles of their own, which hold for all of the page: no class here has the name of
+// one there.
+constexpr const char* kStyle = R"css(
+:root { color-scheme: light dark; }
+body { margin: 0 auto; padding: 24px 16px 48px; max-width: 980px; font: 15px/1.5 system-ui, "DejaVu Sans", sans-serif;
+  background: #ffffff; color: #1c2127; }
+h1 { font-size: 22px; margin: 0 0 16px; overflow-wrap: anywhere; }
+h2 { font-size: 17px; margin: 28px 0 8px; }
+table { border-collapse: collapse; }
+th, td { text-align: left; padding: 4px 24px 4px 0; border-bottom: 1px solid #e3e7ec; vertical-align: top;
+  overflow-wrap: anywhere; }
+th { font-weight: 500; color: #5f6b7a; }
+td.value { text-align: right; font-variant-numeric: tabular-nums; padding-right: 0; }
+figure { margin: 24px 0 0; overflow-x: auto; }
+figure > svg { display: block; max-width: 100%; height: auto; }
+@media (prefers-color-scheme: dark) {
+  body { background: #15191e; color: #dfe4ea; }
+  th { color: #97a1ad; }
+  th, td { border-color: #262d35; }
+}
+)css";
+
+std::string table(const ReportPage::Rows& rows, const char* style) {
+  std::string text = "<table>\n";
+  for (const auto& [name, value] : rows) {
+    text += fmt::format("<tr><th scope=\"row\">{}</th><td{}>{}</td></tr>\n", xml_text(name), style,
+                        xml_text(value));
+  }
+  return text + "</table>\n";
+}
+
+}  // namespace
+
+std::string to_html(const ReportPage& page) {
+  std::string text = fmt::format(
+      "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+      "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n",
+      xml_text(page.title), kStyle);
+  text += table(page.facts, "");
+  text += "<h2>Metrics</h2>\n" + table(page.metrics, " class=\"value\"");
+  if (!page.svgs.empty()) text += "<h2>Figures</h2>\n";
+  for (const std::string& svg : page.svgs) text += "<figure>\n" + svg + "</figure>\n";
+  return text + "</body>\n</html>\n";
+}
+
+}  // namespace gallop::app

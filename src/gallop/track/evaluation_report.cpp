@@ -1,0 +1,139 @@
+#include "gallop/track/evaluation_report.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "gallop/config/json_numbers.h"
+#include "gallop/track/json_file.h"
+
+namespace gallop::track {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kFile = "report.json";
+constexpr const char* kPage = "report.html";
+
+EvaluationReport::Mistake mistake_of(const Json& json) {
+  EvaluationReport::Mistake mistake;
+  mistake.image = json.at("image");
+  mistake.width = json.at("width");
+  mistake.height = json.at("height");
+  mistake.channels = json.at("channels");
+  mistake.truth = json.at("truth");
+  mistake.guess = json.at("guess");
+  mistake.probability = config::number_of(json.at("probability"));
+  return mistake;
+}
+
+bool is_file_of_report(const fs::path& path) {
+  const std::string name = path.filename().string();
+  const bool is_figure = path.extension() == ".svg" && is_figure_name(path.stem().string());
+  return name == kFile || name == kPage || is_figure || is_image_name(name);
+}
+
+// What is wrong with it; empty for nothing.
+std::string mistake_in(const EvaluationReport& report) {
+  const size_t classes = report.classes.size();
+  const auto is_label = [&](int64_t label) {
+    return label >= 0 && static_cast<size_t>(label) < classes;
+  };
+  if (!report.counts.empty() && report.counts.size() != classes) {
+    return "it does not have a row for each class";
+  }
+  for (const auto& row : report.counts) {
+    if (row.size() != classes) return "it does not have a count for each class";
+  }
+  for (const auto& one : report.mistakes) {
+    if (!is_label(one.truth) || !is_label(one.guess)) return "it names a class that is not there";
+    if (!is_image_name(one.image)) return "it names a file that is none of its images";
+  }
+  for (const auto& one : report.figures) {
+    if (!is_figure_name(one.name)) return "it names a file that is none of its figures";
+  }
+  return {};
+}
+
+}  // namespace
+
+fs::path evaluation_report_of(const fs::path& run) { return run / "report"; }
+
+void write_evaluation_report(const fs::path& folder, const EvaluationReport& report) {
+  Json metrics = Json::object(), figures = Json::array(), mistakes = Json::array();
+  for (const auto& [name, value] : report.metrics) {
+    metrics[name] = value ? config::number_json(*value) : Json();
+  }
+  for (const auto& figure : report.figures) {
+    figures.push_back({{"name", figure.name},
+                       {"title", figure.title},
+                       {"file", figure_file(figure.name)},
+                       {"data", Json::parse(figure.data)}});
+  }
+  for (const auto& mistake : report.mistakes) {
+    mistakes.push_back({{"image", mistake.image},
+                        {"width", mistake.width},
+                        {"height", mistake.height},
+                        {"channels", mistake.channels},
+                        {"truth", mistake.truth},
+                        {"guess", mistake.guess},
+                        {"probability", config::number_json(mistake.probability)}});
+  }
+  const Json json{{"runs", report.runs},
+                  {"step", report.step},
+                  {"part", report.part},
+                  {"targets", report.targets},
+                  {"metrics", std::move(metrics)},
+                  {"figures", std::move(figures)},
+                  {"classes", report.classes},
+                  {"counts", report.counts},
+                  {"mistakes", std::move(mistakes)}};
+  write_json_file(folder / kFile, json);
+}
+
+std::optional<EvaluationReport> read_evaluation_report(const fs::path& run) {
+  EvaluationReport report;
+  const bool is_there = read_json_file(evaluation_report_of(run) / kFile, [&](const Json& json) {
+    report.step = json.at("step");
+    report.part = json.at("part");
+    json.at("classes").get_to(report.classes);
+    json.at("counts").get_to(report.counts);
+    for (const Json& mistake : json.at("mistakes")) report.mistakes.push_back(mistake_of(mistake));
+    // Those of older versions have none.
+    for (const Json& figure : json.value("figures", Json::array())) {
+      report.figures.push_back({.name = figure.at("name"), .title = figure.at("title")});
+    }
+    return mistake_in(report);
+  });
+  if (!is_there) return std::nullopt;
+  return report;
+}
+
+bool is_figure_name(const std::string& name) {
+  return !name.empty() &&
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos;
+}
+
+std::string figure_file(const std::string& name) { return name + ".svg"; }
+
+bool is_report_folder(const fs::path& folder) {
+  std::error_code error;
+  if (!fs::exists(folder, error) || fs::is_empty(folder, error)) return true;
+  if (error || !fs::exists(folder / kFile, error)) return false;
+  for (const auto& entry : fs::directory_iterator(folder, error)) {
+    if (!is_file_of_report(entry.path())) return false;
+  }
+  return !error;
+}
+
+void clear_report_folder(const fs::path& folder) {
+  std::error_code ignored;
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (is_file_of_report(entry.path())) files.push_back(entry.path());
+  }
+  for (const fs::path& file : files) fs::remove(file, ignored);
+}
+
+}  // namespace gallop::track

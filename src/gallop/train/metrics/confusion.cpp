@@ -1,0 +1,121 @@
+#include "gallop/train/metrics/confusion.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include <ATen/ops/full_like.h>
+#include <ATen/ops/ones_like.h>
+#include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
+
+#include "gallop/data/text_samples.h"
+#include "gallop/train/metrics/predictions.h"
+#include "gallop/train/metrics/state_bytes.h"
+
+namespace gallop::train {
+
+namespace {
+
+using Target = MetricTask::Target;
+
+// The cell of each target in a matrix row by row; C^2 where it does not count.
+at::Tensor cells_of(const Predictions& batch, const MetricTask& task) {
+  const int64_t classes = task.classes;
+  if (task.target == Target::kBinary) {
+    const LabelRows rows = label_rows(batch, task);
+    const at::Tensor cell = rows.truth.to(at::kLong).mul(classes).add(rows.logits.gt(0));
+    return at::where(rows.counts, cell, at::full_like(cell, classes * classes)).reshape(-1);
+  }
+  const auto [logits, target] = class_rows(batch);
+  const at::Tensor cell = target.mul(classes).add(logits.argmax(1));
+  return at::where(target.ne(data::kIgnoredTarget), cell, at::full_like(cell, classes * classes));
+}
+
+class OfConfusion final : public Metric {
+ public:
+  explicit OfConfusion(MetricTask task) : task_(std::move(task)) {}
+
+  std::string name() const override { return "confusion-matrix"; }
+  std::string state_key() const override { return name(); }
+  std::unique_ptr<MetricState> make_state() const override {
+    return std::make_unique<ConfusionCounts>(task_);
+  }
+  std::vector<MetricValue> values(const MetricState& /*state*/) const override { return {}; }
+  bool is_single() const override { return false; }
+  std::vector<FigureData> figures(const MetricState& state) const override {
+    return {{name(), dynamic_cast<const ConfusionCounts&>(state).matrix()}};
+  }
+
+ private:
+  MetricTask task_;
+};
+
+}  // namespace
+
+std::vector<std::vector<double>> ConfusionMatrix::shares() const {
+  std::vector<std::vector<double>> all;
+  for (const auto& row : counts) {
+    const auto sum = static_cast<double>(std::accumulate(row.begin(), row.end(), int64_t{0}));
+    auto& shares = all.emplace_back();
+    for (const int64_t count : row) {
+      shares.push_back(sum > 0 ? static_cast<double>(count) / sum
+                               : std::numeric_limits<double>::quiet_NaN());
+    }
+  }
+  return all;
+}
+
+void ConfusionCounts::add(const Predictions& batch) {
+  const at::Tensor cells = cells_of(batch, task_);
+  const at::Tensor added = at::zeros({task_.classes * task_.classes + 1}, cells.options());
+  added.scatter_add_(0, cells, at::ones_like(cells));
+  counts_ = counts_.defined() ? counts_.add(added) : added;
+}
+
+void ConfusionCounts::merge(const MetricState& other) {
+  const auto& more = dynamic_cast<const ConfusionCounts&>(other);
+  if (!more.counts_.defined()) return;
+  counts_ = counts_.defined() ? counts_.add(more.counts_.to(counts_.device())) : more.counts_;
+}
+
+std::vector<int64_t> ConfusionCounts::counts() const {
+  std::vector<int64_t> all(static_cast<size_t>(task_.classes * task_.classes));
+  if (!counts_.defined()) return all;
+  const at::Tensor counts = counts_.cpu();
+  std::copy_n(counts.const_data_ptr<int64_t>(), all.size(), all.begin());
+  return all;
+}
+
+std::string ConfusionCounts::to_bytes() const {
+  BytesWriter writer;
+  writer.put(counts());
+  return writer.take();
+}
+
+void ConfusionCounts::from_bytes(const std::string& bytes) {
+  BytesReader reader(bytes);
+  std::vector<int64_t> all;
+  reader.get(all);
+  counts_ = at::zeros({task_.classes * task_.classes + 1}, at::kLong);
+  std::copy(all.begin(), all.end(), counts_.mutable_data_ptr<int64_t>());
+}
+
+ConfusionMatrix ConfusionCounts::matrix() const {
+  ConfusionMatrix matrix{.classes = class_names(task_), .counts = {}};
+  const std::vector<int64_t> all = counts();
+  const auto classes = static_cast<std::ptrdiff_t>(task_.classes);
+  for (std::ptrdiff_t i = 0; i < classes; ++i) {
+    matrix.counts.emplace_back(all.begin() + i * classes, all.begin() + (i + 1) * classes);
+  }
+  return matrix;
+}
+
+std::unique_ptr<Metric> make_confusion_matrix(const MetricTask& task) {
+  if (task.target == Target::kLabels || task.target == Target::kNumbers) {
+    refuse_task("confusion-matrix", "one class for each target", task);
+  }
+  return std::make_unique<OfConfusion>(task);
+}
+
+}  // namespace gallop::train

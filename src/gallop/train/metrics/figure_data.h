@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace gallop::train {
+
+/// How often targets of each class are predicted as each class.
+struct ConfusionMatrix {
+  std::vector<std::string> classes;
+  std::vector<std::vector<int64_t>> counts;  ///< By true class, then predicted class.
+
+  /// Counts divided by the sum of their row; NaN where a class has no targets.
+  std::vector<std::vector<double>> shares() const;
+};
+
+/// A curve over the thresholds of a score, of one class against all others.
+struct ThresholdCurve {
+  std::string class_name;
+  int64_t negatives = 0, positives = 0;
+  std::optional<double> area{};  ///< By all thresholds; empty where it is undefined.
+  /// From the highest threshold, infinity, to the lowest; empty where the curve is undefined.
+  /// Points on a line between others are left out, and of more than some thousand those that a
+  /// drawing would not show.
+  std::vector<double> x{}, y{}, thresholds{};
+};
+
+/// x is the false positive rate, y the true positive rate, the area the ROC-AUC.
+struct RocCurves {
+  std::vector<ThresholdCurve> curves;
+};
+
+/// x is the recall, y the precision, the area the average precision.
+struct PrecisionRecallCurves {
+  std::vector<ThresholdCurve> curves;
+};
+
+/// Accuracy by confidence (DeGroot and Fienberg, 1983; Guo et al., 2017).
+struct ReliabilityDiagram {
+  struct Bin {
+    int64_t count = 0, correct = 0;
+    double confidence = 0;  ///< Mean; 0 in a bin without predictions, like accuracy.
+    double accuracy = 0;
+  };
+  std::vector<Bin> bins;          ///< Of one width, from a confidence of 0 to 1.
+  std::optional<double> error{};  ///< The expected calibration error.
+};
+
+/// A metric of each class.
+struct ClassBars {
+  std::string metric;  ///< "IoU"
+  std::vector<std::string> classes;
+  std::vector<std::optional<double>> values;  ///< Empty where undefined.
+};
+
+/// Predicted against actual numbers, and their differences.
+struct Residuals {
+  struct Pair {
+    double predicted = 0, actual = 0;
+    int64_t count = 0;  ///< How often the two occur together.
+  };
+  struct Column {
+    int64_t count = 0;        ///< Of all pairs of finite numbers.
+    int64_t not_finite = 0;   ///< Of those left out.
+    std::vector<Pair> pairs;  ///< All of them, or a sample in random order.
+    /// Of actual - predicted over `pairs`: bins of one width; edges are one more than counts.
+    std::vector<double> edges;
+    std::vector<int64_t> counts;
+  };
+  int64_t columns = 0;        ///< Of the targets.
+  std::vector<Column> shown;  ///< The first of them.
+};
+
+/// What a figure shows, computed from a metric's state.
+struct FigureData {
+  std::string name;  ///< Of its file: lower-case letters, digits and '-'.
+  std::variant<ConfusionMatrix, RocCurves, PrecisionRecallCurves, ReliabilityDiagram, ClassBars,
+               Residuals>
+      data;
+};
+
+}  // namespace gallop::train

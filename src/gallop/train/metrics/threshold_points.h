@@ -1,0 +1,19 @@
+#pragma once
+
+#include <vector>
+
+#include "gallop/train/metrics/figure_data.h"
+#include "gallop/train/metrics/ranking.h"
+
+namespace gallop::train {
+
+/// Adds the points of a ROC curve: one for each distinct score, and one above all, at 0, 0. None
+/// where there are no positives or no negatives.
+void add_roc_points(const std::vector<ScoreCounts::Entry>& entries, ThresholdCurve& curve);
+
+/// The same of a precision-recall curve, which begins with recall 0 and precision 1, as in
+/// scikit-learn. None where there are no positives.
+void add_precision_recall_points(const std::vector<ScoreCounts::Entry>& entries,
+                                 ThresholdCurve& curve);
+
+}  // namespace gallop::train

@@ -1,0 +1,271 @@
+#include "gallop/train/reports/figure.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gallop/base/text.h"
+
+namespace gallop::train {
+
+namespace {
+
+using plot::Page;
+using plot::Weight;
+using plot::XyPlot;
+
+constexpr size_t kMostDrawnClasses = 100;  // Of a confusion matrix.
+constexpr size_t kMostCountsInCells = 30;  // With so many classes, cells have their counts.
+constexpr size_t kMostConfusionBars = 25;  // In place of a larger matrix.
+constexpr size_t kMostDrawnPairs = 2000;   // Of residuals.
+constexpr size_t kMostDrawnCurves = 30;
+constexpr size_t kPlotsInRow = 3;
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+plot::Axis unit_axis(const char* label) {
+  plot::Axis axis{.label = label};
+  axis.min = 0.;
+  axis.max = 1.;
+  return axis;
+}
+
+plot::Series faint_line(const char* name, std::vector<double> x, std::vector<double> y) {
+  return {.name = name, .x = std::move(x), .y = std::move(y), .weight = Weight::kFaint};
+}
+
+// Plots in rows of at most three.
+Page in_rows(std::vector<plot::Plot> plots) {
+  Page page;
+  const size_t columns = std::min(plots.size(), kPlotsInRow);
+  for (size_t i = 0; i < plots.size(); ++i) {
+    if (i % kPlotsInRow == 0) page.rows.push_back({.plots = {}, .columns = columns});
+    page.rows.back().plots.push_back(std::move(plots[i]));
+  }
+  return page;
+}
+
+plot::HeatMap heat_map_of(const ConfusionMatrix& matrix) {
+  plot::HeatMap map{.title = "Share of each true class",
+                    .row_label = "true class",
+                    .column_label = "predicted class",
+                    .rows = matrix.classes,
+                    .columns = matrix.classes,
+                    .values = {},
+                    .color = {.label = "share", .min = 0., .max = 1.}};
+  const auto shares = matrix.shares();
+  for (size_t truth = 0; truth < matrix.counts.size(); ++truth) {
+    for (size_t guess = 0; guess < matrix.counts.size(); ++guess) {
+      const int64_t count = matrix.counts[truth][guess];
+      const double share = shares[truth][guess];
+      map.values.push_back(count > 0 ? share : std::numeric_limits<double>::quiet_NaN());
+      map.texts.push_back(format_count(count));
+      map.labels.push_back(count == 0 ? ""
+                                      : fmt::format("{} predicted as {}: {}, {}",
+                                                    matrix.classes[truth], matrix.classes[guess],
+                                                    format_count(count), percent(share)));
+    }
+  }
+  if (matrix.classes.size() > kMostCountsInCells) map.texts.clear();
+  return map;
+}
+
+plot::BarPlot confusions_of(const ConfusionMatrix& matrix) {
+  struct Confusion {
+    size_t truth, guess;
+    int64_t count;
+  };
+  std::vector<Confusion> all;
+  for (size_t truth = 0; truth < matrix.counts.size(); ++truth) {
+    for (size_t guess = 0; guess < matrix.counts.size(); ++guess) {
+      const int64_t count = matrix.counts[truth][guess];
+      if (truth != guess && count > 0) all.push_back({truth, guess, count});
+    }
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Confusion& a, const Confusion& b) { return a.count > b.count; });
+  all.resize(std::min(all.size(), kMostConfusionBars));
+  plot::BarPlot bars{.title = "Most frequent confusions", .bars = {}};
+  for (const Confusion& one : all) {
+    bars.bars.push_back({.label = fmt::format("{} predicted as {}", matrix.classes[one.truth],
+                                              matrix.classes[one.guess]),
+                         .value = static_cast<double>(one.count),
+                         .text = format_count(one.count)});
+  }
+  return bars;
+}
+
+// "cat, AUC 0.9812"
+std::string title_of(const ThresholdCurve& curve, const char* area) {
+  return curve.area ? fmt::format("{}, {} {:.4f}", curve.class_name, area, *curve.area)
+                    : fmt::format("{}, {} undefined", curve.class_name, area);
+}
+
+XyPlot roc_plot(const ThresholdCurve& curve) {
+  XyPlot plot{.title = title_of(curve, "AUC"),
+              .x = unit_axis("false positive rate"),
+              .y = unit_axis("true positive rate"),
+              .series = {}};
+  plot.series.push_back({.name = "ROC", .x = curve.x, .y = curve.y});
+  plot.series.push_back(faint_line("chance", {0, 1}, {0, 1}));
+  return plot;
+}
+
+// Steps, so that the area below them is the average precision.
+XyPlot precision_recall_plot(const ThresholdCurve& curve) {
+  XyPlot plot{.title = title_of(curve, "AP"),
+              .x = unit_axis("recall"),
+              .y = unit_axis("precision"),
+              .series = {}};
+  auto& steps = plot.series.emplace_back();
+  steps.name = "precision";
+  for (size_t i = 0; i < curve.x.size(); ++i) {
+    if (i > 0) {
+      steps.x.push_back(curve.x[i - 1]);
+      steps.y.push_back(curve.y[i]);
+    }
+    steps.x.push_back(curve.x[i]);
+    steps.y.push_back(curve.y[i]);
+  }
+  const auto all = static_cast<double>(curve.negatives + curve.positives);
+  if (all > 0) {
+    const double chance = static_cast<double>(curve.positives) / all;
+    plot.series.push_back(faint_line("chance", {0, 1}, {chance, chance}));
+  }
+  return plot;
+}
+
+// Of very many those with the least area.
+Page curves_page(std::vector<ThresholdCurve> curves, XyPlot (*plot_of)(const ThresholdCurve&)) {
+  if (curves.size() > kMostDrawnCurves) {
+    std::stable_sort(curves.begin(), curves.end(),
+                     [](const ThresholdCurve& a, const ThresholdCurve& b) {
+                       return a.area.value_or(2) < b.area.value_or(2);
+                     });
+    curves.resize(kMostDrawnCurves);
+  }
+  std::vector<plot::Plot> plots;
+  for (const ThresholdCurve& curve : curves) plots.emplace_back(plot_of(curve));
+  return in_rows(std::move(plots));
+}
+
+Page page_of(const ReliabilityDiagram& diagram) {
+  std::vector<double> edges = {0}, accuracies, counts;
+  plot::Points means{.name = "mean confidence", .x = {}, .y = {}, .shape = plot::Shape::kRing};
+  for (const auto& bin : diagram.bins) {
+    edges.push_back(static_cast<double>(edges.size()) / static_cast<double>(diagram.bins.size()));
+    accuracies.push_back(bin.accuracy);
+    counts.push_back(static_cast<double>(bin.count));
+    if (bin.count == 0) continue;
+    means.x.push_back(bin.confidence);
+    means.y.push_back(bin.accuracy);
+  }
+  XyPlot accuracy{.title = diagram.error
+                               ? fmt::format("Expected calibration error {:.4f}", *diagram.error)
+                               : "Expected calibration error undefined",
+                  .x = unit_axis("confidence"),
+                  .y = unit_axis("accuracy"),
+                  .series = {}};
+  accuracy.series.push_back(plot::steps_of("accuracy", edges, accuracies));
+  accuracy.series.push_back(faint_line("calibrated", {0, 1}, {0, 1}));
+  accuracy.points.push_back(std::move(means));
+  XyPlot histogram{.title = "Predictions by confidence",
+                   .x = unit_axis("confidence"),
+                   .y = {.label = "predictions", .whole = true},
+                   .series = {plot::steps_of("predictions", edges, counts)}};
+  return {.title = {},
+          .rows = {{.plots = {std::move(accuracy), std::move(histogram)}, .columns = 2}}};
+}
+
+// The first pairs are a sample of all.
+XyPlot scatter_of(const Residuals::Column& column) {
+  plot::Points points{.name = "targets", .x = {}, .y = {}};
+  double low = std::numeric_limits<double>::infinity(), high = -low;
+  for (size_t i = 0; i < std::min(column.pairs.size(), kMostDrawnPairs); ++i) {
+    const auto& pair = column.pairs[i];
+    points.x.push_back(pair.actual);
+    points.y.push_back(pair.predicted);
+    low = std::min({low, pair.actual, pair.predicted});
+    high = std::max({high, pair.actual, pair.predicted});
+  }
+  XyPlot plot{.title = "Predicted against actual",
+              .x = {.label = "actual"},
+              .y = {.label = "predicted"},
+              .series = {}};
+  if (!points.x.empty()) plot.series.push_back(faint_line("exact", {low, high}, {low, high}));
+  plot.points.push_back(std::move(points));
+  return plot;
+}
+
+XyPlot histogram_of(const Residuals::Column& column) {
+  const std::vector<double> counts(column.counts.begin(), column.counts.end());
+  return {.title = "Residuals",
+          .x = {.label = "actual - predicted"},
+          .y = {.label = "targets", .whole = true},
+          .series = {plot::steps_of("targets", column.edges, counts)}};
+}
+
+Page page_of(const Residuals& residuals) {
+  Page page;
+  for (size_t i = 0; i < residuals.shown.size(); ++i) {
+    XyPlot scatter = scatter_of(residuals.shown[i]), histogram = histogram_of(residuals.shown[i]);
+    if (residuals.columns > 1) {
+      for (XyPlot* const one : {&scatter, &histogram}) one->title += fmt::format(", target {}", i);
+    }
+    page.rows.push_back({.plots = {std::move(scatter), std::move(histogram)}, .columns = 2});
+  }
+  return page;
+}
+
+Page page_of(const ConfusionMatrix& matrix) {
+  if (matrix.classes.size() <= kMostDrawnClasses) return in_rows({heat_map_of(matrix)});
+  return in_rows({confusions_of(matrix)});
+}
+Page page_of(const RocCurves& roc) { return curves_page(roc.curves, roc_plot); }
+Page page_of(const PrecisionRecallCurves& precision_recall) {
+  return curves_page(precision_recall.curves, precision_recall_plot);
+}
+
+Page page_of(const ClassBars& classes) {
+  plot::BarPlot bars{.title = classes.metric, .bars = {}};
+  for (size_t i = 0; i < classes.classes.size(); ++i) {
+    const auto& value = classes.values[i];
+    bars.bars.push_back({.label = classes.classes[i],
+                         .value = value.value_or(0),
+                         .text = value ? fmt::format("{:.4f}", *value) : "undefined"});
+  }
+  return in_rows({std::move(bars)});
+}
+
+std::string curves_title(const char* name, size_t curves) {
+  if (curves == 1) return fmt::format("{} curve", name);
+  const std::string title = fmt::format("{} curves, each class against the others", name);
+  if (curves <= kMostDrawnCurves) return title;
+  return title + fmt::format(": {} of {} with the least area", kMostDrawnCurves, curves);
+}
+
+std::string title_of(const ConfusionMatrix& /*matrix*/) { return "Confusion matrix"; }
+std::string title_of(const RocCurves& roc) { return curves_title("ROC", roc.curves.size()); }
+std::string title_of(const PrecisionRecallCurves& precision_recall) {
+  return curves_title("Precision-recall", precision_recall.curves.size());
+}
+std::string title_of(const ReliabilityDiagram& /*diagram*/) { return "Reliability diagram"; }
+std::string title_of(const ClassBars& bars) { return fmt::format("{} of each class", bars.metric); }
+std::string title_of(const Residuals& /*residuals*/) { return "Residuals"; }
+
+}  // namespace
+
+std::string figure_title(const FigureData& figure) {
+  return std::visit([](const auto& data) { return title_of(data); }, figure.data);
+}
+
+plot::Page figure_page(const FigureData& figure) {
+  Page page = std::visit([](const auto& data) { return page_of(data); }, figure.data);
+  page.title = figure_title(figure);
+  return page;
+}
+
+}  // namespace gallop::train
