@@ -51,12 +51,14 @@ void write_inputs(const fs::path& folder, data::Signature inputs) {
 
 data::Signature read_inputs(const fs::path& folder) {
   const fs::path file = folder / kInputs;
-  data::Signature inputs;
+  data::Signature inputs{.task = ""};
   config::Problems problems;
   config::read_fields(
       config::parse_yaml(read_file(file, 1 << 26), file.string()),
       [&](config::Visitor& visitor) { visit(visitor, inputs); }, problems);
   problems.throw_if_any();
+  // Runs of versions that knew no other tasks.
+  if (inputs.task.empty()) inputs.task = inputs.is_text() ? "causal-lm" : "classification";
   return inputs;
 }
 
