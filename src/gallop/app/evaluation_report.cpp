@@ -46,7 +46,7 @@ const train::ConfusionMatrix* confusion_in(const std::vector<train::FigureData>&
 }
 
 std::string recipe_text(const Recipe& recipe) {
-  return fmt::format("model {}, data {}", recipe.model.name(), recipe.data.reader.name());
+  return fmt::format("model {}, data {}", recipe.model.name(), recipe.data.module.name());
 }
 
 ReportPage::Rows facts_of(const std::vector<TrainedRun>& runs, const EvaluatedPart& part,

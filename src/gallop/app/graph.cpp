@@ -10,6 +10,7 @@
 #include "gallop/app/distributed_context.h"
 #include "gallop/app/output_file.h"
 #include "gallop/app/prepared_recipe.h"
+#include "gallop/app/session.h"
 #include "gallop/compile/graph_json.h"
 #include "gallop/compile/graph_stages.h"
 #include "gallop/compile/graph_svg.h"

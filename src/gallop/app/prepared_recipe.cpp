@@ -163,12 +163,15 @@ std::string PreparedRecipe::teacher() const {
       .model_checksum(teacher_->checkpoint);
 }
 
-// A recipe that names no loss has that of its data's task.
+// A recipe that names no loss has that of its data's task. The other processes have the recipe in
+// full, in which rank 0 alone can tell.
 void PreparedRecipe::choose_loss() {
-  const config::Node* const train = resolved_.written.find("train");
-  const bool is_named = train != nullptr && train->find("loss") != nullptr;
-  if (!is_named && recipe().loss.name() != task_->loss)
-    resolved_.resolve("train.loss", task_->loss);
+  const std::string loss = parallel::run_on_rank0(collectives_, [this] {
+    const config::Node* const train = resolved_.written.find("train");
+    const bool is_named = train != nullptr && train->find("loss") != nullptr;
+    return is_named ? recipe().loss.name() : task_->loss;
+  });
+  resolve("train.loss", recipe().loss.name(), loss);
 }
 
 void PreparedRecipe::build_schedules(const Registries& registries) {

@@ -110,6 +110,15 @@ const char* item_of(const data::Signature& signature) {
   return signature.is_numbers() ? "rows" : "images";
 }
 
+namespace {
+
+// "1 target"
+std::string counted(int64_t count, const char* one, const char* several) {
+  return fmt::format("{} {}", format_count(count), count == 1 ? one : several);
+}
+
+}  // namespace
+
 std::string describe_training_data(const data::Signature& signature, int64_t samples) {
   const std::string count = format_count(samples);
   if (signature.is_text()) {
@@ -117,8 +126,14 @@ std::string describe_training_data(const data::Signature& signature, int64_t sam
                        signature.context, signature.vocabulary.size());
   }
   if (signature.is_numbers()) {
-    return fmt::format("{} training rows of {} numbers, {} {}", count, signature.columns.size(),
-                       signature.outputs(), signature.classes.empty() ? "targets" : "classes");
+    const std::string outputs =
+        signature.task == "multi-label" ? counted(signature.outputs(), "label", "labels")
+        : signature.classes.empty()     ? counted(signature.outputs(), "target", "targets")
+                                        : counted(signature.outputs(), "class", "classes");
+    if (signature.columns.empty()) return fmt::format("{} training samples, {}", count, outputs);
+    const auto columns = static_cast<int64_t>(signature.columns.size());
+    return fmt::format("{} training rows of {}, {}", count, counted(columns, "number", "numbers"),
+                       outputs);
   }
   return fmt::format("{} training images of {}x{}x{} in {} classes", count, signature.channels,
                      signature.height, signature.width, signature.classes.size());
@@ -142,7 +157,14 @@ std::shared_ptr<const train::Loss> build_loss(const Registries& registries, cons
     auto& sizes = context.output_sizes;
     sizes.insert(sizes.size() >= 2 ? sizes.begin() : sizes.end(), task.classes);
   }
-  return train::build_loss(registries.losses, recipe.loss, context);
+  auto loss = train::build_loss(registries.losses, recipe.loss, context);
+  if (loss->traits().predicts_classes && !has_classes) {
+    throw UsageError(fmt::format(
+        "train.loss: {} needs a class for each target, but the task of these data is {}; its loss "
+        "is {}",
+        recipe.loss.name(), signature.task, registries.tasks.find(signature.task).loss));
+  }
+  return loss;
 }
 
 std::string evaluation_part(const data::DataModule& data) {
