@@ -8,6 +8,7 @@
 #include "gallop/data/segmentation.h"
 #include "gallop/data/table.h"
 #include "gallop/data/text_samples.h"
+#include "unit/data/expect_error.h"
 #include "unit/data/format_files.h"
 #include "unit/data/image_fields.h"
 

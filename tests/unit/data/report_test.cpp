@@ -91,13 +91,13 @@ TEST(DataReport, ShowsTexts) {
   const TestFolder folder;
   folder.add("train.txt", "a\nbä");
   folder.add("test.txt", "ab");
-  const DataReport report = inspect(*read_text({}, {.path = folder.name()}), 1);
+  const DataReport report = inspect(*read_text({}, {.path = folder.name()}));
   EXPECT_EQ(to_text(report),
             "part   tokens\ntrain       4\ntest        2\n\nvocabulary  4 tokens: \\nabä\n");
   const auto json = nlohmann::json::parse(to_json(report));
   EXPECT_EQ(json["texts"][1]["tokens"], 2);
   EXPECT_EQ(json["vocabulary"].size(), 4u);
-  const auto bytes = inspect(*read_text({.unit = "bytes"}, {.path = folder.name()}), 1);
+  const auto bytes = inspect(*read_text({.unit = "bytes"}, {.path = folder.name()}));
   EXPECT_EQ(nlohmann::json::parse(to_json(bytes))["vocabulary"].size(), 256u);
 }
 

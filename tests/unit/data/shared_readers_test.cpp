@@ -93,7 +93,7 @@ TEST_F(SharedReaders, AChangedFileIsReadAnew) {
   folder.add("train.txt", "abc");
   SharedData data(store.path());
   const auto read_train = [&] {
-    return content(*read([](const ReadContext& c) { return read_text({}, c); }, &data)->train_text);
+    return content(*read([](const ReadContext& c) { return read_text({}, c); }, &data)->train);
   };
   EXPECT_EQ(read_train(), "0 1 2 abc");
   folder.add("train.txt", "abcd");

@@ -58,15 +58,15 @@ TEST(Text, ReadsOneFileOrAFolderWithOneVocabulary) {
   folder.add("train.txt", "abc");
   folder.add("valid.txt", "cd");
   const auto one = read_text({}, {.path = folder.name() + "/train.txt"});
-  EXPECT_EQ(one->train_text->vocabulary.size(), 3u);
-  EXPECT_EQ(one->validation_text, nullptr);
+  EXPECT_EQ(one->train->vocabulary.size(), 3u);
+  EXPECT_EQ(one->validation, nullptr);
   const auto parts = read_text({}, {.path = folder.name()});
   EXPECT_EQ(parts->train->vocabulary, (std::vector<std::string>{"a", "b", "c", "d"}));
   EXPECT_EQ(parts->validation->vocabulary, parts->train->vocabulary);
   EXPECT_EQ(decoded(*parts->validation), "cd");
   EXPECT_EQ(parts->test, nullptr);
   EXPECT_EQ(parts->files.size(), 2u);
-  EXPECT_EQ(read_text({.unit = "bytes"}, {.path = folder.name()})->validation_text->tokens[1], 'd');
+  EXPECT_EQ(read_text({.unit = "bytes"}, {.path = folder.name()})->validation->tokens[1], 'd');
 }
 
 TEST(Text, SaysWhatIsWrongWithItsFiles) {
