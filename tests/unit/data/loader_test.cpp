@@ -83,7 +83,7 @@ TEST(Loader, SharesEachBatchOutInParts) {
         int64_t skipped = 0;
         for (const auto& loader : loaders) {
           const auto part = loader->next();
-          for (const int64_t target : values(part->target)) targets.push_back(target);
+          for (const int64_t target : values(part->target())) targets.push_back(target);
           skipped += part->skipped;
           EXPECT_EQ(part->whole_size, batch->size() + batch->skipped);
           EXPECT_LE(part->size() + part->skipped, (part->whole_size + parts - 1) / parts);
@@ -193,7 +193,7 @@ TEST(Loader, KeepsTheLastTwoBatches) {
   for (int i = 1; i < 12; ++i) {
     auto batch = loader.next();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    EXPECT_EQ(values(before->target)[0], (i - 1) * 4);
+    EXPECT_EQ(values(before->target())[0], (i - 1) * 4);
     EXPECT_EQ(values(batch->target())[0], i * 4);
     before = std::move(batch);
   }
