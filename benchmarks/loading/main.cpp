@@ -69,14 +69,12 @@ Options parse_options(const std::vector<std::string>& settings) {
 /// Samples that cost nothing to fill.
 class EmptySamples final : public data::Samples {
  public:
+  EmptySamples()
+      : Samples({{.name = "input", .shape = {{4}, c10::ScalarType::Float}},
+                 {.name = "index", .shape = {{}, c10::ScalarType::Long}}}) {}
   int64_t size() const override { return 50'000; }
-  data::RowShape input_shape() const override { return {{4}, c10::ScalarType::Float}; }
-  data::RowShape target_shape() const override { return {{}, c10::ScalarType::Long}; }
-  std::unique_ptr<data::Scratch> make_scratch() const override {
-    return std::make_unique<data::Scratch>();
-  }
-  bool fill(int64_t index, int64_t, void*, void* target_row, data::Scratch&) const override {
-    *static_cast<int64_t*>(target_row) = index;
+  bool fill(int64_t index, int64_t, const data::SampleRow& row, data::Scratch&) const override {
+    *row.as<int64_t>(1) = index;
     return true;
   }
 };

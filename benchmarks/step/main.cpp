@@ -332,19 +332,17 @@ void serve_bare(Workload& work, const Form& form, Server& server) {
 class BatchSamples final : public data::Samples {
  public:
   explicit BatchSamples(const Workload& work)
-      : input_(at::cat(work.inputs)), target_(at::cat(work.targets)) {}
+      : Samples({{.name = "input", .shape = shape_of(work.inputs.front())},
+                 {.name = "target", .shape = shape_of(work.targets.front())}}),
+        input_(at::cat(work.inputs)),
+        target_(at::cat(work.targets)) {}
 
   int64_t size() const override { return input_.size(0); }
-  data::RowShape input_shape() const override { return shape_of(input_); }
-  data::RowShape target_shape() const override { return shape_of(target_); }
   bool every_target_counts() const override { return true; }
-  std::unique_ptr<data::Scratch> make_scratch() const override {
-    return std::make_unique<data::Scratch>();
-  }
-  bool fill(int64_t index, int64_t /*epoch*/, void* input_row, void* target_row,
+  bool fill(int64_t index, int64_t /*epoch*/, const data::SampleRow& row,
             data::Scratch& /*scratch*/) const override {
-    copy(input_, index, input_row);
-    copy(target_, index, target_row);
+    copy(input_, index, row.raw(0));
+    copy(target_, index, row.raw(1));
     return true;
   }
 
@@ -371,7 +369,7 @@ void serve_loop(Workload& work, const Form& form, Server& server) {
   const Step step = make_step(work, form);
   while (server.wants_step()) {
     const auto batch = loader.next();
-    server.took_step(step(batch->input, batch->target));
+    server.took_step(step(batch->input(), batch->target()));
   }
 }
 
