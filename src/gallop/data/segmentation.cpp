@@ -311,7 +311,17 @@ class SegmentationModule final : public DataModule {
   }
   ~SegmentationModule() override {
     // Before the images that they read.
-    for (auto* samples : {&train, &unaugmented, &validation, &test}) samples->reset();
+    for (auto* samples : {&train, &unaugmented, &validation, &test, &for_trained_}) {
+      samples->reset();
+    }
+  }
+
+  const Samples* samples_for(Part part, const Signature& trained) override {
+    const auto& images = images_[static_cast<size_t>(part)];
+    if (!images) return nullptr;
+    for_trained_ = std::make_unique<ImageSamples>(*images, pipeline_of(trained),
+                                                  std::vector<std::unique_ptr<Augmentation>>());
+    return for_trained_.get();
   }
 
  private:
@@ -380,6 +390,7 @@ class SegmentationModule final : public DataModule {
   }
 
   std::array<std::optional<FileImages>, kParts> images_, masks_;
+  std::unique_ptr<Samples> for_trained_;
 };
 
 }  // namespace

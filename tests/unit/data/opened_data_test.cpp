@@ -8,6 +8,7 @@
 #include "gallop/data/segmentation.h"
 #include "gallop/data/table.h"
 #include "gallop/data/text_samples.h"
+#include "unit/config/component_of.h"
 #include "unit/data/expect_error.h"
 #include "unit/data/format_files.h"
 #include "unit/data/image_fields.h"
@@ -148,7 +149,7 @@ TEST_F(OpenedData, MasksMoveWithTheirImages) {
   }
   config.normalize = "none";
   config.augment.items.emplace_back(augmentations, "random-horizontal-flip");
-  config.augment.items.emplace_back(augmentations, "random-crop");
+  config.augment.items.push_back(config::component_of(augmentations, "random-crop padding=2"));
   const auto data = open_masks();
   EXPECT_EQ(data->signature.task, "segmentation");
   EXPECT_EQ(data->signature.outputs(), 16);

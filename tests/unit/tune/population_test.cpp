@@ -520,7 +520,7 @@ TEST(Pbt, RefusesWhatItCannotDo) {
                    settings.limits = {{"memory", 1}};
                  }),
             "sampler pbt: limits are not supported");
-  EXPECT_EQ(said(usual, [](StudySettings& settings) { settings.pruner = "{name: median}"; }),
+  EXPECT_EQ(said(usual, [](StudySettings& settings) { settings.pruner = R"({"name": "median"})"; }),
             "sampler pbt: members are not pruned: leave the pruner out");
   EXPECT_EQ(said(usual,
                  [](StudySettings& settings) {
