@@ -197,51 +197,68 @@ std::vector<train::Member> move_to(c10::Device device, const Runs& runs) {
   return members;
 }
 
-}  // namespace
+struct EvaluateArguments {
+  std::string runs_folder = "runs", part;
+  std::vector<std::string> names, checkpoints = {"best"}, metrics;
+  std::vector<Override> overrides;
+  bool reports = false, json = false;
+  std::string report;  ///< Its folder; empty for that of the run.
+};
 
-ExitCode run_evaluate(const CommandContext& command, const std::vector<std::string>& arguments) {
+// False where help was asked for and has been printed.
+bool parse(const std::vector<std::string>& args, EvaluateArguments& arguments) {
   CLI::App parser(
       "Evaluate trained models on the data of their recipe or on other data of the same kind; "
       "several models also as an ensemble (mean of probabilities).\n\n"
       "Example: gallop evaluate fashion-mnist-1 --part test",
       "gallop evaluate");
-  std::string runs_folder = "runs", wanted_part, other_data, wanted_report;
-  std::vector<std::string> names, checkpoints = {"best"}, metrics;
-  bool json = false;
-  parser.add_option("RUN", names, "run names or folders, or checkpoint folders")->required();
+  std::string other_data;
+  parser.add_option("RUN", arguments.names, "run names or folders, or checkpoint folders")
+      ->required();
   parser.add_option("--data", other_data, "other data instead of the recipe's data.path");
-  parser.add_option("--part", wanted_part, "validation or test");
+  parser.add_option("--part", arguments.part, "validation or test");
   parser
-      .add_option("--checkpoint", checkpoints,
+      .add_option("--checkpoint", arguments.checkpoints,
                   "checkpoint: best, latest, a step number or snapshots; may be repeated")
       ->expected(1)
       ->take_all();
   parser
-      .add_option("--metric", metrics,
+      .add_option("--metric", arguments.metrics,
                   "a metric to show besides those of the recipe; may be given more than once")
       ->expected(1)
       ->take_all();
-  parser.add_option("--runs", runs_folder, "folder of the runs");
+  parser.add_option("--runs", arguments.runs_folder, "folder of the runs");
   const CLI::Option* const reports =
       parser
-          .add_option("--report", wanted_report,
+          .add_option("--report", arguments.report,
                       "write a report (report.html, report.json, figures as SVG files) to this "
                       "folder; default RUN/report")
           ->option_text("[FOLDER]")
           ->expected(0, 1);
-  parser.add_flag("--json", json, "print JSON");
-  std::vector<std::string> rest = arguments;
-  std::vector<Override> overrides = take_overrides(rest);
-  if (!parse_arguments(parser, rest)) return ExitCode::kDone;
+  parser.add_flag("--json", arguments.json, "print JSON");
+  std::vector<std::string> rest = args;
+  arguments.overrides = take_overrides(rest);
+  if (!parse_arguments(parser, rest)) return false;
+  arguments.reports = reports->count() > 0;
+  if (!other_data.empty()) arguments.overrides.push_back({"data.path", other_data});
+  return true;
+}
+
+}  // namespace
+
+ExitCode run_evaluate(const CommandContext& command, const std::vector<std::string>& args) {
+  EvaluateArguments arguments;
+  if (!parse(args, arguments)) return ExitCode::kDone;
   require_alone("evaluate");
-  if (!other_data.empty()) overrides.push_back({"data.path", other_data});
 
   StopRequest stop;
   const SignalGuard signals(stop);
   const Registries& registries = command.registries();
   Runs runs;
-  for (const auto& folder : all_checkpoints(runs_folder, names, checkpoints)) {
-    runs.push_back(open_trained_run(registries, runs_folder, folder, "", overrides));
+  for (const auto& folder :
+       all_checkpoints(arguments.runs_folder, arguments.names, arguments.checkpoints)) {
+    runs.push_back(
+        open_trained_run(registries, arguments.runs_folder, folder, "", arguments.overrides));
   }
   check_alike(runs);
   const Hardware hardware = read_hardware();
@@ -251,17 +268,19 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
   const c10::Device device = choose_device(recipe.train.device).device;
   const Registries& own = *recipe.registries;
   const auto data = open_data_for(own, recipe, first.inputs);
-  const Part part = choose_part(*data, wanted_part);
+  const Part part = choose_part(*data, arguments.part);
   const train::MetricTask task = metric_task(first.inputs, own.tasks);
   auto metric_set = std::make_shared<const train::MetricSet>(
       own.metrics,
-      with_metrics(metrics_for(recipe.metric, own.tasks.find(first.inputs.task)), metrics), task);
+      with_metrics(metrics_for(recipe.metric, own.tasks.find(first.inputs.task)),
+                   arguments.metrics),
+      task);
   std::optional<fs::path> report;
   std::optional<ClassReporter> mistakes;
   train::Metrics drawn;
-  if (reports->count() > 0) {
-    report = report_folder(runs, wanted_report);
-    prepare_report_folder(*report, /*is_of_run=*/wanted_report.empty());
+  if (arguments.reports) {
+    report = report_folder(runs, arguments.report);
+    prepare_report_folder(*report, /*is_of_run=*/arguments.report.empty());
     drawn = drawn_metrics(*metric_set, task);
     if (ClassReporter::fits(first.inputs)) mistakes.emplace(first.inputs);
   }
@@ -284,7 +303,7 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
     write_report(*report, runs, {.name = part.name, .samples = part.samples->size()},
                  evaluation->ensemble, mistakes ? &*mistakes : nullptr);
   }
-  if (json) {
+  if (arguments.json) {
     print_json(runs, part, *evaluation);
   } else {
     print(runs, part, *evaluation);

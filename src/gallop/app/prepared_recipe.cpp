@@ -279,6 +279,7 @@ train::StepConfig PreparedRecipe::step_config() const {
                            .sam = recipe.sam,
                            .loss = loss_,
                            .every_target_counts = data_->train->every_target_counts(),
+                           .has_weights = data_->train->fields().has("weight"),
                            .seed = static_cast<uint64_t>(recipe.seed)};
   config.strategy = strategy_.get();
   if (recipe.spikes.action != "none") config.spikes = recipe.spikes;

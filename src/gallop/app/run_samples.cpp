@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -21,7 +22,7 @@ constexpr size_t kMostTextBytes = 2000;
 class Reader {
  public:
   Reader(const data::Samples& samples, data::LoaderConfig config, int64_t seed)
-      : loader_(samples, one_by_one(config), {.seed = seed}) {}
+      : loader_(samples, one_by_one(std::move(config)), {.seed = seed}) {}
 
   // Nothing where it is broken: training meets it too, and leaves it out or ends with an error.
   std::optional<data::Batch> next() {

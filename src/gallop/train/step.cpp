@@ -303,7 +303,12 @@ void TrainStep::set_names(const NamedTensors& batch) {
       batch[1].name != "target") {
     throw InternalError("train step: a batch has 'input' and 'target' first, and keeps its fields");
   }
-  for (const NamedTensor& field : batch) batch_names_.push_back({field.name, at::Tensor()});
+  for (const NamedTensor& field : batch) {
+    if (field.name == "weight" && !config_.has_weights) {
+      throw InternalError("train step: a batch has weights, but its config says that it has none");
+    }
+    batch_names_.push_back({field.name, at::Tensor()});
+  }
 }
 
 StepInputs TrainStep::inputs_of(const NamedTensors& batch) const {

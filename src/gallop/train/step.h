@@ -47,6 +47,8 @@ struct StepConfig {
   /// No target is ever ignored (data::Samples::every_target_counts()): the count of a loss that
   /// depends on nothing else then follows from sizes, and is not computed.
   bool every_target_counts = false;
+  /// Batches have a field "weight", which losses multiply and count targets by.
+  bool has_weights = false;
   std::optional<Distillation> distill{};
   std::optional<SpikeConfig> spikes{};  ///< If set, an update at a spike is skipped.
   /// Values that every start() is given again, in this order: inputs of the step, so that a

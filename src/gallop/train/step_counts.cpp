@@ -17,7 +17,7 @@ namespace gallop::train {
 bool counts_by_size(const StepConfig& config, const std::vector<LossTerm>& terms) {
   const LossTraits traits = terms.front().loss->traits();
   return terms.size() == 1 && terms.front().weight == 1 && traits.counts_by_size &&
-         (config.every_target_counts || !traits.can_ignore) &&
+         !config.has_weights && (config.every_target_counts || !traits.can_ignore) &&
          (!config.distill || traits.counts_rows);
 }
 

@@ -34,7 +34,7 @@ struct Regression {
 TEST(FieldStep, WeightsOfABatchAreReadByTheirName) {
   for (const bool compiles : {false, true}) {
     Regression one;
-    StepConfig config{.loss = mse()};
+    StepConfig config{.loss = mse(), .has_weights = true};
     if (compiles) config.compile = compile::CompileConfig();
     TrainStep step(*one.model, *one.optimizer, config);
     for (int64_t i = 0; i < 3; ++i) {
