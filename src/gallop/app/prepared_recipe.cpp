@@ -38,6 +38,12 @@ std::string early_stopping_note(const train::TrainConfig& config, const train::L
       config.evaluate_every, length.steps);
 }
 
+bool has_weights(const data::Samples& samples) {
+  const data::Fields& fields = samples.fields();
+  return std::any_of(fields.begin(), fields.end(),
+                     [](const data::Field& field) { return field.name == "weight"; });
+}
+
 void note(const std::string& line) {
   if (!line.empty()) print_error("gallop: warning: {}\n", printable(line));
 }
@@ -279,7 +285,7 @@ train::StepConfig PreparedRecipe::step_config() const {
                            .sam = recipe.sam,
                            .loss = loss_,
                            .every_target_counts = data_->train->every_target_counts(),
-                           .has_weights = data_->train->fields().has("weight"),
+                           .has_weights = has_weights(*data_->train),
                            .seed = static_cast<uint64_t>(recipe.seed)};
   config.strategy = strategy_.get();
   if (recipe.spikes.action != "none") config.spikes = recipe.spikes;

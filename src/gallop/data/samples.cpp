@@ -1,7 +1,5 @@
 #include "gallop/data/samples.h"
 
-#include <algorithm>
-
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -41,11 +39,6 @@ Fields::Fields(Field input, Field target)
                                   target.role = FieldRole::kTarget;
                                   return std::move(target);
                                 }()}) {}
-
-bool Fields::has(std::string_view name) const {
-  return std::any_of(list_.begin(), list_.end(),
-                     [&](const Field& field) { return field.name == name; });
-}
 
 size_t Fields::find(std::string_view name) const {
   std::vector<std::string> names;

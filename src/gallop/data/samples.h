@@ -55,7 +55,6 @@ class Fields {
   const Field& target() const { return list_[target_]; }
   size_t input_index() const { return input_; }
   size_t target_index() const { return target_; }
-  bool has(std::string_view name) const;
   /// Its index. Throws UsageError with the names that there are.
   size_t find(std::string_view name) const;
 
