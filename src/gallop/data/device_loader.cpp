@@ -1,5 +1,7 @@
 #include "gallop/data/device_loader.h"
 
+#include <utility>
+
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
@@ -24,7 +26,7 @@ c10::Stream copy_stream(c10::Device device) {
 DeviceLoader::DeviceLoader(const Samples& samples, LoaderConfig config, const LoaderState& start,
                            c10::Device device)
     : loader_(samples, with_buffers_for(device, config), start),
-      transforms_(config.transforms),
+      transforms_(std::move(config.transforms)),
       device_(device),
       state_(loader_.state()),
       copies_(copy_stream(device)),
