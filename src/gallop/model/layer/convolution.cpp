@@ -194,25 +194,25 @@ void visit(config::Visitor& visitor, UpsampleConfig& config) {
                 config.mode);
 }
 
-std::unique_ptr<Layer> make_conv(const ConvConfig& chosen, LayerContext& context) {
+std::unique_ptr<Layer> make_conv(const ConvConfig& config, LayerContext& context) {
   require_image_or_sequence(context);
-  ConvConfig config = chosen;
-  if (config.channels == 0) config.channels = context.classes;
-  require_groups(context, config.channels, config.groups);
-  const std::string padding = resolved(config, context);
-  const int64_t reach = config.dilation * (config.kernel - 1);
+  ConvConfig chosen = config;
+  if (chosen.channels == 0) chosen.channels = context.classes;
+  require_groups(context, chosen.channels, chosen.groups);
+  const std::string padding = resolved(chosen, context);
+  const int64_t reach = chosen.dilation * (chosen.kernel - 1);
   const bool is_causal = padding == "causal";
   context.require(padding != "same" || reach % 2 == 0,
                   "padding 'same' needs an odd kernel, but kernel is " +
-                      std::to_string(config.kernel) + "; give the padding as a number");
+                      std::to_string(chosen.kernel) + "; give the padding as a number");
   const int64_t each = is_causal ? reach : padding == "same" ? reach / 2 : *number_of(padding);
-  auto layer = std::make_unique<Conv>(config, context, each, is_causal);
-  Shape shape = context.shape.with_channels(config.channels);
+  auto layer = std::make_unique<Conv>(chosen, context, each, is_causal);
+  Shape shape = context.shape.with_channels(chosen.channels);
   for (int64_t* length : lengths_of(shape)) {
     const int64_t padded = *length + each * (is_causal ? 1 : 2);
     context.require(padded > reach, "its kernel of " + std::to_string(reach + 1) +
                                         " is larger than its input, " + context.shape.describe());
-    *length = (padded - reach - 1) / config.stride + 1;
+    *length = (padded - reach - 1) / chosen.stride + 1;
   }
   context.shape = shape;
   return layer;

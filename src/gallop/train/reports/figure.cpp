@@ -242,7 +242,7 @@ Page page_of(const ClassBars& classes) {
 
 std::string curves_title(const char* name, size_t curves) {
   if (curves == 1) return fmt::format("{} curve", name);
-  const std::string title = fmt::format("{} curves, each class against the others", name);
+  std::string title = fmt::format("{} curves, each class against the others", name);
   if (curves <= kMostDrawnCurves) return title;
   return title + fmt::format(": {} of {} with the least area", kMostDrawnCurves, curves);
 }
