@@ -23,9 +23,9 @@ constexpr int64_t kMostCurves = 20;   // Each keeps all distinct scores.
 constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
 struct ReportMetric {
-  Target target;
-  Made (*make)(const MetricTask& task);
-  int64_t most_classes;
+  Target target = Target::kClasses;
+  Made (*make)(const MetricTask& task) = nullptr;
+  int64_t most_classes = kAny;
   bool keeps_scores = false;  ///< Of every target, which is too much where each pixel has one.
 };
 
