@@ -246,19 +246,17 @@ bool parse(const std::vector<std::string>& args, EvaluateArguments& arguments) {
 
 }  // namespace
 
-ExitCode run_evaluate(const CommandContext& command, const std::vector<std::string>& args) {
-  EvaluateArguments arguments;
-  if (!parse(args, arguments)) return ExitCode::kDone;
+ExitCode run_evaluate(const CommandContext& command, const std::vector<std::string>& arguments) {
+  EvaluateArguments parsed;
+  if (!parse(arguments, parsed)) return ExitCode::kDone;
   require_alone("evaluate");
 
   StopRequest stop;
   const SignalGuard signals(stop);
   const Registries& registries = command.registries();
   Runs runs;
-  for (const auto& folder :
-       all_checkpoints(arguments.runs_folder, arguments.names, arguments.checkpoints)) {
-    runs.push_back(
-        open_trained_run(registries, arguments.runs_folder, folder, "", arguments.overrides));
+  for (const auto& folder : all_checkpoints(parsed.runs_folder, parsed.names, parsed.checkpoints)) {
+    runs.push_back(open_trained_run(registries, parsed.runs_folder, folder, "", parsed.overrides));
   }
   check_alike(runs);
   const Hardware hardware = read_hardware();
@@ -268,19 +266,18 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
   const c10::Device device = choose_device(recipe.train.device).device;
   const Registries& own = *recipe.registries;
   const auto data = open_data_for(own, recipe, first.inputs);
-  const Part part = choose_part(*data, arguments.part);
+  const Part part = choose_part(*data, parsed.part);
   const train::MetricTask task = metric_task(first.inputs, own.tasks);
   auto metric_set = std::make_shared<const train::MetricSet>(
       own.metrics,
-      with_metrics(metrics_for(recipe.metric, own.tasks.find(first.inputs.task)),
-                   arguments.metrics),
+      with_metrics(metrics_for(recipe.metric, own.tasks.find(first.inputs.task)), parsed.metrics),
       task);
   std::optional<fs::path> report;
   std::optional<ClassReporter> mistakes;
   train::Metrics drawn;
-  if (arguments.reports) {
-    report = report_folder(runs, arguments.report);
-    prepare_report_folder(*report, /*is_of_run=*/arguments.report.empty());
+  if (parsed.reports) {
+    report = report_folder(runs, parsed.report);
+    prepare_report_folder(*report, /*is_of_run=*/parsed.report.empty());
     drawn = drawn_metrics(*metric_set, task);
     if (ClassReporter::fits(first.inputs)) mistakes.emplace(first.inputs);
   }
@@ -303,7 +300,7 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
     write_report(*report, runs, {.name = part.name, .samples = part.samples->size()},
                  evaluation->ensemble, mistakes ? &*mistakes : nullptr);
   }
-  if (arguments.json) {
+  if (parsed.json) {
     print_json(runs, part, *evaluation);
   } else {
     print(runs, part, *evaluation);
