@@ -1,5 +1,4 @@
-// A data set of one's own: waves that are made when they are read, to be told apart by their
-// frequency.
+// A custom data set: noisy sine waves, generated as they are read and classified by frequency.
 #include <cmath>
 #include <memory>
 #include <numbers>

@@ -32,13 +32,13 @@ class Finder {
     trial_.limit_bytes = least_of_all(trial_.limit_bytes / context.local_size());
   }
 
-  FoundBatch find(const std::function<void(const schedule::BatchPoint&)>& told) {
+  FoundBatch find(const std::function<void(const schedule::BatchPoint&)>& on_point) {
     const double begin = monotonic_seconds();
     if (choose_format()) {
       found_.search = schedule::search_batches(
           [&](int64_t batch) {
             const auto point = try_batch(batch);
-            if (point && told) told(*point);
+            if (point && on_point) on_point(*point);
             return point;
           },
           limits_);
@@ -218,11 +218,11 @@ BatchQuestion::BatchQuestion(BatchTrial of_recipe, const Recipe& recipe)
       batch(recipe.data.batch_size),
       is_format_open(recipe.train.precision == "auto" || recipe.train.channels_last == "auto") {}
 
-std::optional<FoundBatch> find_batch(const BatchQuestion& question,
-                                     const DistributedContext& context, const StopRequest& stop,
-                                     const std::function<void(const schedule::BatchPoint&)>& told) {
+std::optional<FoundBatch> find_batch(
+    const BatchQuestion& question, const DistributedContext& context, const StopRequest& stop,
+    const std::function<void(const schedule::BatchPoint&)>& on_point) {
   try {
-    return Finder(question, context, stop).find(told);
+    return Finder(question, context, stop).find(on_point);
   } catch (const Stopped&) {
     return {};
   }

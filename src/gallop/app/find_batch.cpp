@@ -150,14 +150,14 @@ ExitCode run_find_batch(const CommandContext& command, const std::vector<std::st
   const DistributedContext context = DistributedContext::join();
   const ResolvedRecipe resolved =
       load_recipe(registries, context.collectives(), parsed.trial.recipe, parsed.trial.overrides);
-  const bool tells = !parsed.json && context.is_first();
-  if (tells) {
+  const bool prints_table = !parsed.json && context.is_first();
+  if (prints_table) {
     fmt::print("{}\n{:>9} {:>13} {:>12}\n", resolved.name, "batch", "samples/s", "memory");
     std::fflush(stdout);
   }
   const BatchQuestion question = parsed.question(resolved.recipe);
   const auto found = find_batch(question, context, stop, [&](const schedule::BatchPoint& point) {
-    if (!tells) return;
+    if (!prints_table) return;
     fmt::print("{}\n", describe(point));
     std::fflush(stdout);
   });

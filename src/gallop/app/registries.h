@@ -33,7 +33,7 @@ struct Plugin {
 /// Gallop. A value that is passed to whoever chooses; outlives all that is chosen from it. A copy
 /// has the same components, and may get others.
 struct Registries {
-  /// What is added then is told to be "by the program".
+  /// The built-in components. Those added later have the origin "the program".
   Registries();
 
   data::DataModuleRegistry data_modules = data::built_in_data_modules();

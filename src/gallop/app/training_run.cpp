@@ -502,16 +502,16 @@ std::unique_ptr<TrainingRun> prepare_run(const Registries& registries, const Run
   }
   std::optional<RunPlan> plan;
   fs::path from;
-  const std::string told = context.run_on_rank0([&] {
+  const std::string plan_bytes = context.run_on_rank0([&] {
     if (!place.from.empty()) from = track::RunFolder::find(place.runs, place.from);
     plan = make_plan();
     return plan ? plan_text(*plan) : std::string();
   });
-  if (told.empty()) return nullptr;
-  const size_t head_end = told.find('\n');
-  const auto plan_of_first = nlohmann::json::parse(told.substr(0, head_end));
+  if (plan_bytes.empty()) return nullptr;
+  const size_t head_end = plan_bytes.find('\n');
+  const auto plan_of_first = nlohmann::json::parse(plan_bytes.substr(0, head_end));
   ResolvedRecipe resolved =
-      plan ? std::move(plan->resolved) : from_text(registries, told.substr(head_end + 1));
+      plan ? std::move(plan->resolved) : from_text(registries, plan_bytes.substr(head_end + 1));
   std::optional<FoundBatch> batch;
   if (resolved.is_auto("data", "batch_size")) {
     batch = resolve_batch(resolved, find);

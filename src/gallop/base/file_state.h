@@ -9,7 +9,7 @@
 
 namespace gallop {
 
-/// What tells one state of a file from the next: number, size and time of change.
+/// Changes when a file changes: inode number, size and modification time.
 std::string file_state(const struct stat& info);
 
 /// The same with the file's absolute path. Throws DataError where it is not there.

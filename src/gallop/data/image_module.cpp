@@ -25,7 +25,7 @@ constexpr int64_t kMeasuredImages = 10'000;
 constexpr int64_t kMeasuredLargeImages = 2'000;
 constexpr int64_t kLargePixels = int64_t{128} * 128;
 
-// What tells one state of the files from another: names, sizes and times of change.
+// Changes when a file changes: names, sizes and modification times.
 std::string identity_of(const DataConfig& config, const ImageParts& parts,
                         const OpenOptions& options) {
   std::string identity = config.module.name();

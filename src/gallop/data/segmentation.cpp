@@ -377,7 +377,7 @@ class SegmentationModule final : public DataModule {
     test = samples(2, {});
   }
 
-  // What tells one state of the files from another.
+  // Changes when a file changes.
   std::string identity() const {
     std::string all = "segmentation";
     for (int64_t i = 0; i < images_[0]->size(); ++i) {

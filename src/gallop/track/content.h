@@ -42,7 +42,7 @@ Content parse_listing(const std::string& text, const std::string& file_name);
 
 struct ReadLimits {
   std::function<bool()> stop{};  ///< Asked between pieces of some megabytes.
-  /// Where files that are not in the cache hold more, nothing is read: sizes alone are told.
+  /// If files that are not in the cache hold more, nothing is read and only sizes are returned.
   int64_t bytes = std::numeric_limits<int64_t>::max();
 };
 

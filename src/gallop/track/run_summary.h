@@ -38,7 +38,7 @@ struct RunSummary {
   RunState state = RunState::kDied;
   double created = 0;  ///< Seconds since 1970.
   double seconds = 0;  ///< From its beginning to its last sign of life.
-  int64_t steps = 0;   ///< The last that it has told of.
+  int64_t steps = 0;   ///< The last reported step.
   /// Options of its recipe by their path, "optimizer.lr".
   std::map<std::string, std::string> params;
   /// By the names of points (track/points.h).

@@ -372,7 +372,7 @@ std::optional<CheckpointInfo> CheckpointStore::newest() const {
 }
 
 std::optional<CheckpointInfo> CheckpointStore::newest_intact(
-    const std::function<void(const std::string& line)>& told) const {
+    const std::function<void(const std::string& line)>& on_damage) const {
   std::optional<DataError> damage;
   const auto is_intact = [&](const auto& find) -> std::optional<CheckpointInfo> {
     try {
@@ -382,7 +382,7 @@ std::optional<CheckpointInfo> CheckpointStore::newest_intact(
       return one;
     } catch (const DataError& error) {
       if (!damage) damage = error;
-      told(error.what());
+      on_damage(error.what());
       return {};
     }
   };

@@ -130,10 +130,10 @@ class CheckpointStore {
   /// The checkpoint that "latest" names, or the last published one if that is missing; empty if
   /// there is none. Throws DataError that names what is damaged or missing in it.
   std::optional<CheckpointInfo> newest() const;
-  /// The newest undamaged checkpoint, which is read completely. `told` is called with a line for
-  /// each damaged one. Empty if there is no checkpoint; throws DataError if none is intact.
+  /// The newest undamaged checkpoint, which is read completely. `on_damage` is called with a line
+  /// for each damaged one. Empty if there is no checkpoint; throws DataError if none is intact.
   std::optional<CheckpointInfo> newest_intact(
-      const std::function<void(const std::string& line)>& told) const;
+      const std::function<void(const std::string& line)>& on_damage) const;
   /// The checkpoint that "best" names; empty if there is none. Throws like newest().
   std::optional<CheckpointInfo> best() const;
   /// The checkpoints that were kept as snapshots, in that order. Throws like newest().

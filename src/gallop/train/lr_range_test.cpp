@@ -42,7 +42,7 @@ class Test {
   Test(const Test&) = delete;
   Test& operator=(const Test&) = delete;
 
-  LrRangeTest run(const std::function<void(const schedule::RangePoint&)>& told) {
+  LrRangeTest run(const std::function<void(const schedule::RangePoint&)>& on_point) {
     LrRangeTest result;
     schedule::SmoothedLoss smoothed(config_.memory);
     double lowest = std::numeric_limits<double>::infinity();
@@ -59,7 +59,7 @@ class Test {
         break;
       }
       result.points.push_back({.lr = lr, .loss = *loss, .smoothed = smoothed.add(*loss)});
-      if (told) told(result.points.back());
+      if (on_point) on_point(result.points.back());
       const double now = result.points.back().smoothed;
       if (now > config_.divergence * lowest) {
         result.diverged = true;
@@ -123,9 +123,9 @@ class Test {
 
 LrRangeTest test_lr_range(const LrRangeTestParts& parts, const LrRangeTestConfig& config,
                           const StepConfig& step_config, const data::LoaderConfig& loader_config,
-                          const std::function<void(const schedule::RangePoint&)>& told) {
+                          const std::function<void(const schedule::RangePoint&)>& on_point) {
   parts.model.set_training(true);
-  return Test(parts, config, step_config, loader_config).run(told);
+  return Test(parts, config, step_config, loader_config).run(on_point);
 }
 
 }  // namespace gallop::train

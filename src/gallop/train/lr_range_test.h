@@ -41,10 +41,10 @@ struct LrRangeTest {
 };
 
 /// The learning rate range test (Smith, "Cyclical learning rates for training neural networks",
-/// WACV 2017): trains at increasing rates, and restores model and optimizer. `told` is called with
-/// each point; may be empty.
+/// WACV 2017): trains at increasing rates, and restores model and optimizer. `on_point` is called
+/// with each point; may be empty.
 LrRangeTest test_lr_range(const LrRangeTestParts& parts, const LrRangeTestConfig& config,
                           const StepConfig& step_config, const data::LoaderConfig& loader_config,
-                          const std::function<void(const schedule::RangePoint&)>& told = {});
+                          const std::function<void(const schedule::RangePoint&)>& on_point = {});
 
 }  // namespace gallop::train

@@ -74,7 +74,7 @@ enum class StepRequest : size_t { kStop, kEvaluate, kSave };
 constexpr size_t kStepRequests = 3;
 using StepRequests = std::array<bool, kStepRequests>;
 
-/// What a step that processes share has to be told besides this one's part of the batch.
+/// The inputs of a step shared by several processes, besides this process's part of the batch.
 struct SharedBatch {
   /// Of all parts together, broken samples included; 0 where this process has all of them.
   int64_t rows = 0;

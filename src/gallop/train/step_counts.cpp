@@ -61,8 +61,8 @@ at::Tensor TrainStep::counts_of(const NamedTensors& batch) const {
   return at::stack(all);
 }
 
-// Before the forward pass, as gradients of several terms cannot be told apart after it. Those of
-// shards are added in one order, whichever process has them.
+// Before the forward pass, as the gradients of several terms are no longer separate after it.
+// Counts of shards are added in a fixed order, whichever process has them.
 TrainStep::Counts TrainStep::count_targets_of_all(const StepInputs& inputs) {
   const at::NoGradGuard no_grad;
   at::Tensor all;

@@ -7,9 +7,9 @@
 
 namespace gallop::launch {
 
-/// One launcher of a job on several hosts: a member, and the coordinator where no other one is and
-/// a candidate is an address of its host. It has no clock and no sockets: whoever has it tells the
-/// time and what comes.
+/// One launcher of a job on several hosts: a member, and also the coordinator if there is no other
+/// one and a candidate address belongs to its host. It has neither clock nor sockets: its owner
+/// passes in the time and the events.
 class Launcher {
  public:
   Launcher(const JobOptions& options, const Join& self, Wire& wire, Work& work)
