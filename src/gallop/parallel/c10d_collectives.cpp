@@ -204,7 +204,7 @@ class C10dCollectives final : public Collectives {
     auto store = c10::make_intrusive<c10d::PrefixStore>(
         "gallop/" + rendezvous_.name,
         c10::make_intrusive<c10d::TCPStore>(rendezvous_.host, options));
-    stall_monitor_.emplace(store, rendezvous_.rank, rendezvous_.size);
+    stall_monitor_.emplace(store, rendezvous_.rank, rendezvous_.size, rendezvous_.clock);
     auto group_options = c10d::ProcessGroupGloo::Options::create(options.timeout);
     group_options->threads = 2;
     // Gloo's threads write to processes that may be gone, which has to fail and not to end us.

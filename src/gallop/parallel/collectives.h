@@ -9,6 +9,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/config/visitor.h"
@@ -79,7 +80,8 @@ struct RendezvousOptions {
   /// Folder in which each process records its last collectives, for diagnosis; empty: not recorded.
   fs::path call_logs{};
   Limits limits{};
-  std::shared_ptr<const Nccl> nccl{};  ///< For tensors on GPUs; null: load_nccl().
+  std::function<double()> clock = monotonic_seconds;  ///< Measures stalls, in seconds.
+  std::shared_ptr<const Nccl> nccl{};                 ///< For tensors on GPUs; null: load_nccl().
 };
 
 /// Waits until all processes have joined; a single process does not wait. Throws DeviceError on a

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "gallop/base/clock.h"
 #include "gallop/base/text.h"
 
 namespace gallop::parallel {
@@ -16,18 +15,22 @@ constexpr double kBetweenTold = 0.25, kLeastStill = 1, kSlowerThanOwn = 3;
 
 }  // namespace
 
-StallMonitor::StallMonitor(c10::intrusive_ptr<c10d::Store> store, int rank, int size)
-    : store_(std::move(store)), rank_(rank), seen_(static_cast<size_t>(size)) {
+StallMonitor::StallMonitor(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+                           std::function<double()> clock)
+    : store_(std::move(store)),
+      rank_(rank),
+      clock_(std::move(clock)),
+      seen_(static_cast<size_t>(size)) {
   tell();
 }
 
 void StallMonitor::begin() {
-  moved_at_ = monotonic_seconds();
+  moved_at_ = clock_();
   longest_way_ = 0;
 }
 
 void StallMonitor::note_progress() {
-  const double now = monotonic_seconds();
+  const double now = clock_();
   longest_way_ = std::max(longest_way_, now - moved_at_);
   moved_at_ = now;
   moves_ += 1;
@@ -36,7 +39,7 @@ void StallMonitor::note_progress() {
 
 void StallMonitor::enter_collective(int64_t call) {
   call_ = call;
-  const double now = monotonic_seconds();
+  const double now = clock_();
   longest_way_ = std::max(longest_way_, now - moved_at_);
   moved_at_ = now;
   tell();
@@ -50,7 +53,7 @@ std::optional<StallMonitor::Still> StallMonitor::stalled_rank(int64_t call, doub
     if (rank == rank_) continue;
     Seen& one = seen_[static_cast<size_t>(rank)];
     std::string place = store_->get_to_str(key_of(rank));
-    const double now = monotonic_seconds();
+    const double now = clock_();
     if (parse_number<int64_t>(place.substr(0, place.find(' '))).value_or(0) >= call) continue;
     if (place != one.place) one = {.place = std::move(place), .at = now};
     const double still = now - one.at;
@@ -62,7 +65,7 @@ std::optional<StallMonitor::Still> StallMonitor::stalled_rank(int64_t call, doub
 }
 
 void StallMonitor::tell() {
-  told_at_ = monotonic_seconds();
+  told_at_ = clock_();
   store_->set(key_of(rank_), fmt::format("{} {}", call_, moves_));
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,8 +14,10 @@ namespace gallop::parallel {
 /// which collective it has reached, and whether it makes progress between two of them.
 class StallMonitor {
  public:
-  /// All processes must have constructed it before any calls stalled_rank().
-  StallMonitor(c10::intrusive_ptr<c10d::Store> store, int rank, int size);
+  /// All processes must have constructed it before any calls stalled_rank(). `clock` returns
+  /// seconds.
+  StallMonitor(c10::intrusive_ptr<c10d::Store> store, int rank, int size,
+               std::function<double()> clock);
 
   /// Begins a long operation.
   void begin();
@@ -44,6 +47,7 @@ class StallMonitor {
 
   c10::intrusive_ptr<c10d::Store> store_;
   int rank_;
+  std::function<double()> clock_;
   std::vector<Seen> seen_;  ///< By rank.
   int64_t call_ = 0, moves_ = 0;
   double moved_at_ = 0, told_at_ = 0, longest_way_ = 0;

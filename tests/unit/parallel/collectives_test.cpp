@@ -3,13 +3,16 @@
 #include <pthread.h>
 
 #include <atomic>
-#include <chrono>
+#include <condition_variable>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <future>
+#include <latch>
 #include <limits>
+#include <map>
 #include <mutex>
 #include <thread>
 
@@ -162,6 +165,56 @@ TEST(Collectives, NameTheCallAndTheStepWhereAnotherIsGone) {
             "answer within 0.50 s ");
 }
 
+// Measures stalls. Its time passes only when a test advances it.
+class FakeClock {
+ public:
+  std::function<double()> function() {
+    return [this] { return seconds(); };
+  }
+  void advance(double seconds) {
+    const std::lock_guard lock(mutex_);
+    seconds_ += seconds;
+  }
+
+  // From now on, calls of this thread count as those of a rank: two when it enters a collective,
+  // and one when it observes another rank.
+  void count_calls_of(int rank) {
+    const std::lock_guard lock(mutex_);
+    ranks_[std::this_thread::get_id()] = rank;
+  }
+  void wait_for_calls(int rank, int64_t calls) {
+    std::unique_lock lock(mutex_);
+    called_.wait(lock, [&] { return is_over_ || calls_[rank] >= calls; });
+  }
+  // Waits for an observation that begins from now on, as the first may be under way.
+  void wait_for_observation(int rank) {
+    std::unique_lock lock(mutex_);
+    const int64_t calls = calls_[rank] + 2;
+    called_.wait(lock, [&] { return is_over_ || calls_[rank] >= calls; });
+  }
+  void end_waits() {
+    const std::lock_guard lock(mutex_);
+    is_over_ = true;
+    called_.notify_all();
+  }
+
+ private:
+  double seconds() {
+    const std::lock_guard lock(mutex_);
+    const auto found = ranks_.find(std::this_thread::get_id());
+    if (found != ranks_.end()) calls_[found->second] += 1;
+    called_.notify_all();
+    return seconds_;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable called_;
+  double seconds_ = 0;
+  bool is_over_ = false;
+  std::map<std::thread::id, int> ranks_;
+  std::map<int, int64_t> calls_;
+};
+
 // Long before the limit of an evaluation.
 TEST(Collectives, NameTheOneThatStandsStillInAnEvaluationOrACheckpoint) {
   for (const auto& [section, words] :
@@ -169,17 +222,23 @@ TEST(Collectives, NameTheOneThatStandsStillInAnEvaluationOrACheckpoint) {
         std::pair(Section::kCheckpoint, "checkpoint of step 7, call 2, sum of 8 bytes: ")}) {
     std::atomic<int> told = 0;
     std::mutex mutex;
+    std::latch others_end(2);
+    FakeClock clock;
     run_ranks(3,
               [&](Collectives& collectives) {
                 collectives.begin(section, 7);
                 EXPECT_TRUE(any_of(collectives, true));
-                // Only now, as a busy machine may keep any of them from the call above.
                 collectives.set_limits({.step = 1, .other = 3600});
-                // It does not end, as its end would be noticed at once.
-                while (collectives.rank() == 2 && told < 2) {
-                  std::this_thread::sleep_for(std::chrono::milliseconds(10));
+                if (collectives.rank() == 2) {
+                  for (const int rank : {0, 1}) clock.wait_for_calls(rank, 4);
+                  // Both have entered; each has to see that the other one has.
+                  for (const int rank : {0, 1}) clock.wait_for_observation(rank);
+                  clock.advance(10);
+                  // It does not end, as its end would be noticed at once.
+                  others_end.wait();
+                  return;
                 }
-                if (collectives.rank() == 2) return;
+                clock.count_calls_of(collectives.rank());
                 try {
                   any_of(collectives, false);
                 } catch (const DeviceError& error) {
@@ -189,25 +248,38 @@ TEST(Collectives, NameTheOneThatStandsStillInAnEvaluationOrACheckpoint) {
                   EXPECT_NE(text.find("rank 2 has stood still for "), std::string::npos) << text;
                   told += 1;
                 }
+                clock.end_waits();
+                others_end.count_down();
               },
-              {.limits = {.step = 3600, .other = 3600}});
+              {.limits = {.step = 3600, .other = 3600}, .clock = clock.function()});
     EXPECT_EQ(told, 2);
   }
 }
 
 TEST(Collectives, WaitForTheOneThatGoesAheadInAnEvaluation) {
+  FakeClock clock;
   run_ranks(2,
-            [](Collectives& collectives) {
+            [&](Collectives& collectives) {
               collectives.begin(Section::kEvaluation, 7);
-              // Twice as long as it may stand still, which is much longer than a busy machine
-              // keeps it from its next sign.
-              for (int i = 0; collectives.rank() == 1 && i < 100; ++i) {
-                std::this_thread::sleep_for(std::chrono::milliseconds(60));
-                collectives.note_progress();
+              if (collectives.rank() == 1) {
+                clock.wait_for_calls(0, 3);
+                // Twice as long as it may stand still.
+                for (int i = 0; i < 3; ++i) {
+                  clock.advance(2);
+                  collectives.note_progress();
+                  clock.wait_for_observation(0);
+                }
+              } else {
+                clock.count_calls_of(0);
               }
-              EXPECT_FALSE(any_of(collectives, false));
+              try {
+                EXPECT_FALSE(any_of(collectives, false));
+              } catch (const DeviceError& error) {
+                ADD_FAILURE() << error.what();
+              }
+              clock.end_waits();
             },
-            {.limits = {.step = 3, .other = 3600}});
+            {.limits = {.step = 3, .other = 3600}, .clock = clock.function()});
 }
 
 // Neither waits for the other until the limit, which is in minutes.
