@@ -25,6 +25,9 @@ enum class Border {
   kEdge,     ///< The outermost pixel repeated.
 };
 
+/// The row or column of an axis of `size` pixels that gives the value at `at`; -1 for black.
+int source_of(int at, int size, Border border);
+
 /// The source coordinates of an image of fixed size. Several augmentations are combined into one
 /// plan, so that pixels are copied once: output (y, x) is source (top + y, left + step * x).
 struct MovePlan {

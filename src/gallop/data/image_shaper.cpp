@@ -10,10 +10,7 @@ namespace {
 
 class MiddleSquare final : public RegionChooser {
  public:
-  Region choose(int height, int width) override {
-    const int side = std::min(height, width);
-    return {.top = (height - side) / 2, .left = (width - side) / 2, .height = side, .width = side};
-  }
+  Region choose(int height, int width) override { return middle_square(height, width); }
 };
 
 /// Remembers what was chosen, and whether a reader asked at all.
@@ -46,6 +43,11 @@ class Remembered final : public RegionChooser {
 };
 
 }  // namespace
+
+Region middle_square(int height, int width) {
+  const int side = std::min(height, width);
+  return {.top = (height - side) / 2, .left = (width - side) / 2, .height = side, .width = side};
+}
 
 ImageShaper::ImageShaper(const ImageSet& images, const ImageShape& shape, bool resize)
     : images_(images), shape_(shape), resize_(resize) {

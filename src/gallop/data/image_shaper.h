@@ -15,6 +15,9 @@ class ShapeError : public DataError {
   using DataError::DataError;
 };
 
+/// The largest square in the middle of an image.
+Region middle_square(int height, int width);
+
 /// Reads images and resizes them to one shape.
 class ImageShaper {
  public:

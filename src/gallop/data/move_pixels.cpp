@@ -14,17 +14,6 @@ namespace gallop::data {
 
 namespace {
 
-// Row or column of an axis of `size` that stands for `at`, or -1 for black.
-int inside(int at, int size, Border border) {
-  if (at >= 0 && at < size) return at;
-  switch (border) {
-    case Border::kBlack: return -1;
-    case Border::kReflect: return at < 0 ? -at : 2 * (size - 1) - at;
-    case Border::kEdge: return std::clamp(at, 0, size - 1);
-  }
-  throw InternalError("an unknown border");
-}
-
 template <int kChannels>
 void reverse_plain(const uint8_t* source, ptrdiff_t count, uint8_t* out) {
   for (ptrdiff_t i = 0; i < count; ++i) {
@@ -95,7 +84,7 @@ class RowMover {
 
  private:
   void outside(const uint8_t* row, int x, uint8_t* out) const {
-    const int column = inside(plan_.left + plan_.step * x, plan_.width, plan_.border);
+    const int column = source_of(plan_.left + plan_.step * x, plan_.width, plan_.border);
     for (int c = 0; c < channels_; ++c) {
       out[x * channels_ + c] = column < 0 ? uint8_t{0} : row[column * channels_ + c];
     }
@@ -108,6 +97,16 @@ class RowMover {
 };
 
 }  // namespace
+
+int source_of(int at, int size, Border border) {
+  if (at >= 0 && at < size) return at;
+  switch (border) {
+    case Border::kBlack: return -1;
+    case Border::kReflect: return at < 0 ? -at : 2 * (size - 1) - at;
+    case Border::kEdge: return std::clamp(at, 0, size - 1);
+  }
+  throw InternalError("an unknown border");
+}
 
 void MovePlan::shift(int rows, int columns) {
   top += rows;
@@ -123,7 +122,7 @@ void move_pixels(const MovePlan& plan, int channels, const uint8_t* source, uint
   const RowMover mover(plan, channels);
   const auto row_bytes = static_cast<size_t>(plan.width) * static_cast<size_t>(channels);
   for (int y = 0; y < plan.height; ++y, out += row_bytes) {
-    const int row = inside(plan.top + y, plan.height, plan.border);
+    const int row = source_of(plan.top + y, plan.height, plan.border);
     if (row < 0) {
       std::memset(out, 0, row_bytes);
     } else {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <map>
 
 #include <fmt/format.h>
@@ -103,115 +102,50 @@ void read_mask(const FileImages& masks, int64_t index, Image& mask) {
                               printable(masks.describe(index))));
 }
 
-/// Remembers which part of an image was cut out.
-class RememberedRegion final : public RegionChooser {
- public:
-  RememberedRegion(const Augmentation& augmentation, Philox& random)
-      : augmentation_(augmentation), random_(random) {}
-  Region choose(int height, int width) override {
-    region = augmentation_.cut(height, width, random_);
-    return *region;
-  }
-  std::optional<Region> region;
-
- private:
-  const Augmentation& augmentation_;
-  Philox& random_;
-};
-
-int reflected(int at, int size) { return at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at; }
-
 class SegmentationSamples final : public Samples {
  public:
   struct Options {
-    ImagePipeline pipeline;
     int64_t classes = 0, ignore_index = 255;
   };
 
-  SegmentationSamples(const FileImages& images, const FileImages& masks, const Options& options,
+  SegmentationSamples(const FileImages& images, const FileImages& masks,
+                      const ImagePipeline& pipeline, const Options& options,
                       std::vector<std::unique_ptr<Augmentation>> augmentations)
-      : Samples(fields_of(options.pipeline)),
-        images_(images),
+      : Samples({image_field(pipeline), mask_field(pipeline)}),
+        reader_(images, pipeline, std::move(augmentations)),
         masks_(masks),
-        options_(options),
-        shaper_(images, options.pipeline.shape, options.pipeline.resize),
-        normalizer_(options.pipeline.mean, options.pipeline.deviation, options.pipeline.dtype),
-        augmentations_(std::move(augmentations)) {
-    const ImageShape& shape = options.pipeline.shape;
-    for (const auto& augmentation : augmentations_) {
-      augmentation->check(shape.height, shape.width);
-      if (augmentation->cuts() && !options.pipeline.resize) {
-        throw UsageError("random-resized-crop needs the size to resize to; set data.image_size");
-      }
-    }
-  }
+        options_(options) {}
 
-  int64_t size() const override { return images_.size(); }
-  std::string describe(int64_t index) const override { return images_.describe(index); }
+  int64_t size() const override { return masks_.size(); }
+  std::string describe(int64_t index) const override { return reader_.images().describe(index); }
   std::unique_ptr<Scratch> make_scratch() const override {
-    auto buffers = std::make_unique<Buffers>();
-    const ImageShape& shape = options_.pipeline.shape;
-    buffers->moved.resize(static_cast<size_t>(shape.height) * static_cast<size_t>(shape.width) *
-                          static_cast<size_t>(shape.channels));
-    return buffers;
+    return std::make_unique<Buffers>(reader_.make_buffers());
   }
 
   bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override {
-    try {
-      fill_row(index, epoch, row, static_cast<Buffers&>(scratch));
-      return true;
-    } catch (const ShapeError&) {
-      throw;
-    } catch (const DataError&) {
-      if (options_.pipeline.skip_broken) return false;
-      throw;
-    }
+    return reader_.fill_or_skip([&] {
+      auto& buffers = static_cast<Buffers&>(scratch);
+      const ImagePlacement placement = reader_.read(index, epoch, row.raw(0), buffers.image);
+      read_mask(masks_, index, buffers.mask);
+      check_size(index, buffers.mask, placement);
+      write_labels(index, buffers.mask, placement, row.as<int64_t>(1));
+    });
   }
 
  private:
   struct Buffers final : Scratch {
-    ImageShaper::Buffers reading;
-    std::vector<uint8_t> moved;
+    explicit Buffers(ImageReader::Buffers of_image) : image(std::move(of_image)) {}
+    ImageReader::Buffers image;
     Image mask;
   };
 
-  static Fields fields_of(const ImagePipeline& pipeline) {
+  static Field mask_field(const ImagePipeline& pipeline) {
     const ImageShape& shape = pipeline.shape;
-    return {{.name = "image",
-             .shape = {.sizes = {shape.channels, shape.height, shape.width},
-                       .dtype = pipeline.dtype,
-                       .channels_last = true}},
-            {.name = "mask",
-             .shape = {.sizes = {shape.height, shape.width}, .dtype = c10::ScalarType::Long}}};
+    return {.name = "mask",
+            .shape = {.sizes = {shape.height, shape.width}, .dtype = c10::ScalarType::Long}};
   }
 
-  void fill_row(int64_t index, int64_t epoch, const SampleRow& row, Buffers& buffers) const {
-    const ImagePipeline& pipeline = options_.pipeline;
-    const ImageShape& shape = pipeline.shape;
-    Philox random(pipeline.seed, Purpose::kAugment, static_cast<uint64_t>(epoch),
-                  static_cast<uint64_t>(index));
-    std::optional<RememberedRegion> cut;
-    if (!augmentations_.empty() && augmentations_.front()->cuts()) {
-      cut.emplace(*augmentations_.front(), random);
-    }
-    const uint8_t* pixels = shaper_.read(index, cut ? &*cut : nullptr, buffers.reading);
-    MovePlan plan{.height = shape.height, .width = shape.width};
-    const SampleKey key{.seed = pipeline.seed, .epoch = epoch, .index = index};
-    for (const auto& augmentation : augmentations_) augmentation->plan(key, random, plan);
-    if (!plan.is_identity()) {
-      move_pixels(plan, shape.channels, pixels, buffers.moved.data());
-      pixels = buffers.moved.data();
-    }
-    normalizer_.write(pixels, int64_t{shape.height} * shape.width * shape.channels, row.raw(0));
-
-    read_mask(masks_, index, buffers.mask);
-    check_size(index, buffers.mask);
-    const std::optional<Region> region = cut ? cut->region : std::nullopt;
-    write_labels(index, buffers.mask, region, plan, row.as<int64_t>(1));
-  }
-
-  void check_size(int64_t index, const Image& mask) const {
-    const ImageShape image = images_.header(index).shape;
+  void check_size(int64_t index, const Image& mask, const ImagePlacement& image) const {
     if (image.height == mask.height && image.width == mask.width) return;
     throw DataError(fmt::format("{}: the mask is {}x{}, but its image is {}x{}",
                                 printable(masks_.describe(index)), mask.height, mask.width,
@@ -219,40 +153,23 @@ class SegmentationSamples final : public Samples {
   }
 
   // The nearest value of the mask for each pixel, moved as the image was.
-  void write_labels(int64_t index, const Image& mask, const std::optional<Region>& cut,
-                    const MovePlan& plan, int64_t* labels) const {
-    const ImageShape& shape = options_.pipeline.shape;
-    Region from{.height = mask.height, .width = mask.width};
-    if (cut) {
-      from = *cut;
-    } else if (options_.pipeline.resize) {
-      const int side = std::min(mask.height, mask.width);
-      from = {.top = (mask.height - side) / 2,
-              .left = (mask.width - side) / 2,
-              .height = side,
-              .width = side};
-    }
-    for (int y = 0; y < shape.height; ++y) {
-      for (int x = 0; x < shape.width; ++x) {
-        labels[y * shape.width + x] =
-            label_at(index, mask, from, plan.top + y, plan.left + plan.step * x, plan.border);
+  void write_labels(int64_t index, const Image& mask, const ImagePlacement& placement,
+                    int64_t* labels) const {
+    const auto& [top, left, height, width] = placement.region;
+    const MovePlan& plan = placement.plan;
+    for (int y = 0; y < plan.height; ++y) {
+      const int from_y = source_of(plan.top + y, plan.height, plan.border);
+      const int row = top + (2 * from_y + 1) * height / (2 * plan.height);
+      for (int x = 0; x < plan.width; ++x) {
+        const int from_x = source_of(plan.left + plan.step * x, plan.width, plan.border);
+        const int column = left + (2 * from_x + 1) * width / (2 * plan.width);
+        const bool is_black = from_y < 0 || from_x < 0;
+        *labels++ = is_black ? kIgnoredTarget : label_at(index, mask, row, column);
       }
     }
   }
 
-  int64_t label_at(int64_t index, const Image& mask, const Region& from, int y, int x,
-                   Border border) const {
-    const ImageShape& shape = options_.pipeline.shape;
-    const bool is_inside = y >= 0 && y < shape.height && x >= 0 && x < shape.width;
-    if (!is_inside && border == Border::kBlack) return kIgnoredTarget;
-    if (border == Border::kReflect) {
-      y = reflected(y, shape.height);
-      x = reflected(x, shape.width);
-    }
-    y = std::clamp(y, 0, shape.height - 1);
-    x = std::clamp(x, 0, shape.width - 1);
-    const int row = from.top + (2 * y + 1) * from.height / (2 * shape.height);
-    const int column = from.left + (2 * x + 1) * from.width / (2 * shape.width);
+  int64_t label_at(int64_t index, const Image& mask, int row, int column) const {
     const auto value = static_cast<int64_t>(
         mask.pixels[static_cast<size_t>(row) * static_cast<size_t>(mask.width) +
                     static_cast<size_t>(column)]);
@@ -265,12 +182,9 @@ class SegmentationSamples final : public Samples {
                     options_.ignore_index));
   }
 
-  const FileImages& images_;
+  ImageReader reader_;
   const FileImages& masks_;
   Options options_;
-  ImageShaper shaper_;
-  Normalizer normalizer_;
-  std::vector<std::unique_ptr<Augmentation>> augmentations_;
 };
 
 /// As many as the masks have values, without the ignored one.
@@ -354,20 +268,20 @@ class SegmentationModule final : public DataModule {
     signature.width = shape.width;
     signature.mean = normalization.mean;
     signature.deviation = normalization.deviation;
-    const SegmentationSamples::Options options{.pipeline = {.shape = shape,
-                                                            .resize = all.image_size > 0,
-                                                            .skip_broken = all.on_error == "skip",
-                                                            .seed = context.options.seed,
-                                                            .mean = normalization.mean,
-                                                            .deviation = normalization.deviation,
-                                                            .dtype = context.options.image_dtype},
-                                               .classes = signature.outputs(),
+    const ImagePipeline pipeline{.shape = shape,
+                                 .resize = all.image_size > 0,
+                                 .skip_broken = all.on_error == "skip",
+                                 .seed = context.options.seed,
+                                 .mean = normalization.mean,
+                                 .deviation = normalization.deviation,
+                                 .dtype = context.options.image_dtype};
+    const SegmentationSamples::Options options{.classes = signature.outputs(),
                                                .ignore_index = config.ignore_index};
     const auto samples =
         [&](size_t part,
             std::vector<std::unique_ptr<Augmentation>> augment) -> std::unique_ptr<Samples> {
       if (!images_[part]) return nullptr;
-      return std::make_unique<SegmentationSamples>(*images_[part], *masks_[part], options,
+      return std::make_unique<SegmentationSamples>(*images_[part], *masks_[part], pipeline, options,
                                                    std::move(augment));
     };
     auto augment = build_augmentations(context.augmentations, all.augment);

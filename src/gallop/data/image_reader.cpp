@@ -1,0 +1,96 @@
+#include "gallop/data/image_reader.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/philox.h"
+
+namespace gallop::data {
+
+namespace {
+
+/// Chooses by an augmentation that cuts, or else the middle square, and records it.
+class RecordedRegion final : public RegionChooser {
+ public:
+  RecordedRegion(const Augmentation* augmentation, Philox& random, ImagePlacement& placement)
+      : augmentation_(augmentation), random_(random), placement_(placement) {}
+
+  Region choose(int height, int width) override {
+    placement_.height = height;
+    placement_.width = width;
+    placement_.region = augmentation_ != nullptr ? augmentation_->cut(height, width, random_)
+                                                 : middle_square(height, width);
+    return placement_.region;
+  }
+
+ private:
+  const Augmentation* augmentation_;
+  Philox& random_;
+  ImagePlacement& placement_;
+};
+
+}  // namespace
+
+ImagePipeline pipeline_of(const Signature& trained) {
+  return {.shape = {.height = static_cast<int>(trained.height),
+                    .width = static_cast<int>(trained.width),
+                    .channels = static_cast<int>(trained.channels)},
+          .resize = true,
+          .mean = trained.mean,
+          .deviation = trained.deviation};
+}
+
+ImageReader::ImageReader(const ImageSet& images, const ImagePipeline& pipeline,
+                         std::vector<std::unique_ptr<Augmentation>> augmentations)
+    : images_(images),
+      pipeline_(pipeline),
+      shaper_(images, pipeline.shape, pipeline.resize),
+      normalizer_(pipeline.mean, pipeline.deviation, pipeline.dtype),
+      augmentations_(std::move(augmentations)) {
+  if (static_cast<int>(pipeline.mean.size()) != pipeline.shape.channels) {
+    throw InternalError(fmt::format("normalization of {} channels for images of {}",
+                                    pipeline.mean.size(), pipeline.shape.channels));
+  }
+  for (const auto& augmentation : augmentations_) {
+    augmentation->check(pipeline.shape.height, pipeline.shape.width);
+    if (augmentation->cuts() && !pipeline.resize) {
+      throw UsageError("random-resized-crop needs the size to resize to; set data.image_size");
+    }
+  }
+}
+
+ImageReader::Buffers ImageReader::make_buffers() const {
+  Buffers buffers;
+  if (!augmentations_.empty()) {
+    const ImageShape& shape = pipeline_.shape;
+    buffers.moved.resize(static_cast<size_t>(shape.height) * static_cast<size_t>(shape.width) *
+                         static_cast<size_t>(shape.channels));
+  }
+  return buffers;
+}
+
+ImagePlacement ImageReader::read(int64_t index, int64_t epoch, void* out, Buffers& buffers) const {
+  const ImageShape& shape = pipeline_.shape;
+  ImagePlacement placement{.height = shape.height,
+                           .width = shape.width,
+                           .region = {.height = shape.height, .width = shape.width},
+                           .plan = {.height = shape.height, .width = shape.width}};
+  Philox random(pipeline_.seed, Purpose::kAugment, static_cast<uint64_t>(epoch),
+                static_cast<uint64_t>(index));
+  const bool cuts = !augmentations_.empty() && augmentations_.front()->cuts();
+  RecordedRegion region(cuts ? augmentations_.front().get() : nullptr, random, placement);
+  const uint8_t* pixels =
+      shaper_.read(index, pipeline_.resize ? &region : nullptr, buffers.reading);
+  const SampleKey key{.seed = pipeline_.seed, .epoch = epoch, .index = index};
+  for (const auto& augmentation : augmentations_) augmentation->plan(key, random, placement.plan);
+  if (!placement.plan.is_identity()) {
+    move_pixels(placement.plan, shape.channels, pixels, buffers.moved.data());
+    pixels = buffers.moved.data();
+  }
+  normalizer_.write(pixels, int64_t{shape.height} * shape.width * shape.channels, out);
+  return placement;
+}
+
+}  // namespace gallop::data
