@@ -2,6 +2,10 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+
 namespace gallop::data {
 
 namespace {
@@ -133,6 +137,20 @@ LoaderConfig evaluation_loader(const DataConfig& config, int cores) {
   if (config.eval_batch > 0) loader.batch = config.eval_batch;
   loader.shuffle = false;
   return loader;
+}
+
+std::optional<Normalization> given_normalization(const DataConfig& config, size_t count,
+                                                 const char* unit) {
+  if (!config.mean.empty() || !config.deviation.empty()) {
+    if (config.mean.size() != count || config.deviation.size() != count) {
+      throw UsageError(fmt::format(
+          "data.mean and data.std must have one number for each of the {} {}, not {} and {}", count,
+          unit, config.mean.size(), config.deviation.size()));
+    }
+    return Normalization{config.mean, config.deviation};
+  }
+  if (config.normalize != "none") return std::nullopt;
+  return Normalization{std::vector<double>(count, 0), std::vector<double>(count, 1)};
 }
 
 ReadContext read_context(const DataConfig& config, int cores) {

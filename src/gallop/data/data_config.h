@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,7 @@
 #include "gallop/data/data_module.h"
 #include "gallop/data/dataset.h"
 #include "gallop/data/loader.h"
+#include "gallop/data/normalize.h"
 
 namespace gallop::data {
 
@@ -53,7 +56,12 @@ int loader_threads(const DataConfig& config, int cores);
 LoaderConfig training_loader(const DataConfig& config, int cores);
 LoaderConfig evaluation_loader(const DataConfig& config, int cores);
 
-/// What a reader is told of the section.
+/// The normalization of `count` channels or columns (`unit`) if it does not depend on the data:
+/// `data.mean` with `data.std`, or none. Throws UsageError if these are of another number.
+std::optional<Normalization> given_normalization(const DataConfig& config, size_t count,
+                                                 const char* unit);
+
+/// What a reader needs of the section.
 ReadContext read_context(const DataConfig& config, int cores);
 
 }  // namespace gallop::data

@@ -32,6 +32,10 @@ const Samples* DataModule::samples_for(Part part, const Signature& /*trained*/) 
   return split(part);
 }
 
+void DataModule::release_samples() {
+  for (auto* samples : {&train, &unaugmented, &validation, &test}) samples->reset();
+}
+
 std::unique_ptr<DataModule> read_data(const DataConfig& config, const DataModuleRegistry& modules,
                                       const AugmentationRegistry& augmentations,
                                       const OpenOptions& options) {

@@ -69,6 +69,10 @@ class DataModule {
   /// A split as a model takes it that was trained on data of this signature; its targets may have
   /// no meaning. Null where there is none. By default split().
   virtual const Samples* samples_for(Part part, const Signature& trained);
+
+ protected:
+  /// For a destructor of what the splits read.
+  void release_samples();
 };
 
 /// Data modules by name: a name stands for a data set or for a file format.

@@ -1,12 +1,11 @@
 #include "gallop/data/image_module.h"
 
-#include <chrono>
 #include <limits>
 
 #include <fmt/format.h>
 
-#include "gallop/base/checked.h"
 #include "gallop/base/error.h"
+#include "gallop/base/file_state.h"
 #include "gallop/base/text.h"
 #include "gallop/data/cached_images.h"
 #include "gallop/data/image_samples.h"
@@ -25,19 +24,13 @@ constexpr int64_t kMeasuredImages = 10'000;
 constexpr int64_t kMeasuredLargeImages = 2'000;
 constexpr int64_t kLargePixels = int64_t{128} * 128;
 
-// Changes when a file changes: names, sizes and modification times.
+// Of the images whose mean and deviation are cached.
 std::string identity_of(const DataConfig& config, const ImageParts& parts,
                         const OpenOptions& options) {
   std::string identity = config.module.name();
   // The seed decides which images were held back.
   if (config.validation > 0) identity += fmt::format(" {} {}", config.validation, options.seed);
-  for (const auto& file : parts.files) {
-    std::error_code error;
-    const auto size = fs::file_size(file, error);
-    const auto changed = fs::last_write_time(file, error).time_since_epoch().count();
-    identity += fmt::format("\n{} {} {}", file, size, changed);
-  }
-  return identity;
+  return gallop::identity_of(identity, {parts.files.begin(), parts.files.end()});
 }
 
 /// An image data set with all that its samples read.
@@ -50,10 +43,8 @@ class ImageModule final : public DataModule {
     for (const SkipCount& skipped : parts_->skipped) notes.push_back(describe(skipped));
   }
   ~ImageModule() override {
-    // Before the images that they read.
-    for (auto* samples : {&train, &unaugmented, &validation, &test, &for_trained_}) {
-      samples->reset();
-    }
+    release_samples();  // Before the images that they read.
+    for_trained_.reset();
   }
 
   DataReport inspect(int threads) const override { return data::inspect(*parts_, threads); }
@@ -103,8 +94,9 @@ class ImageModuleBuilder {
     const ImageSet& train = cuts_ ? *parts.train : cached(*parts.train);
     // Of the originals, so that it does not matter how many images memory has room for; where
     // nothing is resized the cache has the same pixels, and is filled on the way.
-    normalization_ = normalization_of(config_, resizes() ? *parts.train : train, shape_,
-                                      identity_of(config_, parts, options_), options_);
+    normalization_ = normalization_of(
+        config_, resizes() ? *parts.train : train, shape_,
+        [&] { return identity_of(config_, parts, options_); }, options_);
     module_.signature = {.kind = "images",
                          .task = choose_task(config_, {"classification"}),
                          .channels = shape_.channels,
@@ -187,20 +179,11 @@ class ImageModuleBuilder {
 }  // namespace
 
 Normalization normalization_of(const DataConfig& config, const ImageSet& images,
-                               const ImageShape& shape, const std::string& identity,
+                               const ImageShape& shape,
+                               const std::function<std::string()>& identity,
                                const OpenOptions& options) {
-  const auto count = static_cast<size_t>(shape.channels);
-  if (!config.mean.empty() || !config.deviation.empty()) {
-    if (config.mean.size() != count || config.deviation.size() != count) {
-      throw UsageError(fmt::format(
-          "data.mean and data.std must have one number for each of the {} channels, not {} and {}",
-          shape.channels, config.mean.size(), config.deviation.size()));
-    }
-    return {config.mean, config.deviation};
-  }
-  if (config.normalize == "none") {
-    return {std::vector<double>(count, 0), std::vector<double>(count, 1)};
-  }
+  const auto given = given_normalization(config, static_cast<size_t>(shape.channels), "channels");
+  if (given) return *given;
   if (config.normalize == "imagenet") {
     if (shape.channels != 3) {
       throw UsageError("data.normalize=imagenet is for color images, and these are gray");
@@ -215,7 +198,7 @@ Normalization normalization_of(const DataConfig& config, const ImageSet& images,
                          .max_images = is_large ? kMeasuredLargeImages : kMeasuredImages,
                          .skip_broken = config.on_error == "skip",
                          .threads = std::max(1, loader_threads(config, options.cores))},
-                        identity, options.cache_folder);
+                        identity(), options.cache_folder);
   return {statistics.means(), statistics.deviations()};
 }
 

@@ -1,23 +1,21 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gallop/data/data_module.h"
 #include "gallop/data/dataset.h"
+#include "gallop/data/normalize.h"
 
 namespace gallop::data {
 
-/// Means and deviations that images are normalized by, one a channel.
-struct Normalization {
-  std::vector<double> mean, deviation;
-};
-
 /// As the config says: its own, those of ImageNet, or those of these images, which are kept in a
-/// cache for this `identity`.
+/// cache under `identity()`.
 Normalization normalization_of(const DataConfig& config, const ImageSet& images,
-                               const ImageShape& shape, const std::string& identity,
+                               const ImageShape& shape,
+                               const std::function<std::string()>& identity,
                                const OpenOptions& options);
 
 /// The data module of images in classes: resizes, caches, normalizes and augments them as the

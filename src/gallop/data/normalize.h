@@ -7,6 +7,11 @@
 
 namespace gallop::data {
 
+/// Mean and standard deviation of each channel or column.
+struct Normalization {
+  std::vector<double> mean, deviation;
+};
+
 /// Converts bytes to (value / 255 - mean) / deviation, channel by channel. Rounding is the same on
 /// every machine: multiplication and addition are never fused.
 class Normalizer {

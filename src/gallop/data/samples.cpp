@@ -7,6 +7,15 @@
 
 namespace gallop::data {
 
+namespace {
+
+Field with_role(Field field, FieldRole role) {
+  field.role = role;
+  return field;
+}
+
+}  // namespace
+
 Fields::Fields(std::vector<Field> list) : list_(std::move(list)) {
   size_t inputs = 0, targets = 0;
   for (size_t i = 0; i < list_.size(); ++i) {
@@ -31,14 +40,8 @@ Fields::Fields(std::vector<Field> list) : list_(std::move(list)) {
 }
 
 Fields::Fields(Field input, Field target)
-    : Fields(std::vector<Field>{[&] {
-                                  input.role = FieldRole::kInput;
-                                  return std::move(input);
-                                }(),
-                                [&] {
-                                  target.role = FieldRole::kTarget;
-                                  return std::move(target);
-                                }()}) {}
+    : Fields(std::vector<Field>{with_role(std::move(input), FieldRole::kInput),
+                                with_role(std::move(target), FieldRole::kTarget)}) {}
 
 size_t Fields::find(std::string_view name) const {
   std::vector<std::string> names;

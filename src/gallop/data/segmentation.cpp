@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/file_state.h"
 #include "gallop/base/text.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/file_images.h"
@@ -224,10 +225,8 @@ class SegmentationModule final : public DataModule {
     if (context.builds_samples) build(config, context);
   }
   ~SegmentationModule() override {
-    // Before the images that they read.
-    for (auto* samples : {&train, &unaugmented, &validation, &test, &for_trained_}) {
-      samples->reset();
-    }
+    release_samples();  // Before the images that they read.
+    for_trained_.reset();
   }
 
   const Samples* samples_for(Part part, const Signature& trained) override {
@@ -261,8 +260,8 @@ class SegmentationModule final : public DataModule {
   void build(const SegmentationConfig& config, const DataContext& context) {
     const DataConfig& all = context.config;
     const ImageShape shape = shape_for(all);
-    const Normalization normalization =
-        normalization_of(all, *images_[0], shape, identity(), context.options);
+    const Normalization normalization = normalization_of(
+        all, *images_[0], shape, [&] { return identity(); }, context.options);
     signature.channels = shape.channels;
     signature.height = shape.height;
     signature.width = shape.width;
@@ -291,16 +290,10 @@ class SegmentationModule final : public DataModule {
     test = samples(2, {});
   }
 
-  // Changes when a file changes.
   std::string identity() const {
-    std::string all = "segmentation";
-    for (int64_t i = 0; i < images_[0]->size(); ++i) {
-      std::error_code ignored;
-      const fs::path file = images_[0]->describe(i);
-      all += fmt::format("\n{} {} {}", file.string(), fs::file_size(file, ignored),
-                         fs::last_write_time(file, ignored).time_since_epoch().count());
-    }
-    return all;
+    std::vector<fs::path> paths;
+    for (int64_t i = 0; i < images_[0]->size(); ++i) paths.emplace_back(images_[0]->describe(i));
+    return identity_of("segmentation", paths);
   }
 
   std::array<std::optional<FileImages>, kParts> images_, masks_;

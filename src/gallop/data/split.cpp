@@ -48,6 +48,25 @@ void require_fraction(double fraction) {
       fmt::format("data.validation: {} is no fraction between 0 and 1, both excluded", fraction));
 }
 
+// Takes `wanted` of the indices, chosen by (seed, index).
+void draw(const std::vector<int64_t>& indices, int64_t wanted, uint64_t seed, IndexCut& cut) {
+  std::vector<std::pair<uint64_t, int64_t>> drawn;
+  for (const int64_t index : indices) {
+    drawn.emplace_back(Philox(seed, Purpose::kSplit, 0, static_cast<uint64_t>(index)).next_u64(),
+                       index);
+  }
+  std::sort(drawn.begin(), drawn.end());
+  for (size_t i = 0; i < drawn.size(); ++i) {
+    auto& group = static_cast<int64_t>(i) < wanted ? cut.taken : cut.kept;
+    group.push_back(drawn[i].second);
+  }
+}
+
+void sort(IndexCut& cut) {
+  std::sort(cut.kept.begin(), cut.kept.end());
+  std::sort(cut.taken.begin(), cut.taken.end());
+}
+
 }  // namespace
 
 void cut_images(ImageParts& parts, double fraction, uint64_t seed) {
@@ -86,20 +105,8 @@ IndexCut cut_by_class(const ImageSet& set, double fraction, uint64_t seed) {
   const auto take =
       shares(classes, fraction, std::llround(fraction * static_cast<double>(set.size())));
   IndexCut cut;
-  for (size_t i = 0; i < classes.size(); ++i) {
-    std::vector<std::pair<uint64_t, int64_t>> drawn;
-    for (const int64_t index : classes[i]) {
-      drawn.emplace_back(Philox(seed, Purpose::kSplit, 0, static_cast<uint64_t>(index)).next_u64(),
-                         index);
-    }
-    std::sort(drawn.begin(), drawn.end());
-    for (size_t at = 0; at < drawn.size(); ++at) {
-      auto& group = at < static_cast<size_t>(take[i]) ? cut.taken : cut.kept;
-      group.push_back(drawn[at].second);
-    }
-  }
-  std::sort(cut.kept.begin(), cut.kept.end());
-  std::sort(cut.taken.begin(), cut.taken.end());
+  for (size_t i = 0; i < classes.size(); ++i) draw(classes[i], take[i], seed, cut);
+  sort(cut);
   return cut;
 }
 
@@ -112,17 +119,11 @@ void cut_validation(DataModule& module, double fraction, uint64_t seed) {
         fmt::format("{} training samples are too few to cut {} of them off for validation",
                     format_count(size), fraction));
   }
-  std::vector<std::pair<uint64_t, int64_t>> drawn;
-  for (int64_t i = 0; i < size; ++i) {
-    drawn.emplace_back(Philox(seed, Purpose::kSplit, 0, static_cast<uint64_t>(i)).next_u64(), i);
-  }
-  std::sort(drawn.begin(), drawn.end());
+  std::vector<int64_t> all(static_cast<size_t>(size));
+  std::iota(all.begin(), all.end(), int64_t{0});
   IndexCut cut;
-  for (size_t i = 0; i < drawn.size(); ++i) {
-    (static_cast<int64_t>(i) < wanted ? cut.taken : cut.kept).push_back(drawn[i].second);
-  }
-  std::sort(cut.kept.begin(), cut.kept.end());
-  std::sort(cut.taken.begin(), cut.taken.end());
+  draw(all, wanted, seed, cut);
+  sort(cut);
   const std::shared_ptr<const Samples> train = std::move(module.train);
   const std::shared_ptr<const Samples> plain =
       module.unaugmented ? std::shared_ptr<const Samples>(std::move(module.unaugmented)) : nullptr;

@@ -1,7 +1,6 @@
 #include "gallop/data/table.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -39,10 +38,8 @@ struct Rows {
 std::optional<float> number_of(std::string_view text) {
   while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  float value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(value)) return {};
-  return value;
+  const auto value = parse_number<float>(text);
+  return value && std::isfinite(*value) ? value : std::nullopt;
 }
 
 char separator_of(const std::string& text) {
@@ -135,18 +132,16 @@ Rows read_rows(std::string_view text, char separator, size_t width, const Column
                const std::string& file, SkipPolicy& skips) {
   Rows rows;
   rows.file = file;
-  int64_t line = 1;
+  int64_t next_line = 2;  // After the header.
   while (!text.empty()) {
     const std::string_view before = text;
     const std::vector<std::string> fields = csv_fields(text, separator);
-    line += 1;
-    const int64_t begin = line;
-    line +=
-        std::count(before.begin(), before.end() - static_cast<ptrdiff_t>(text.size()), '\n') - 1;
-    line = std::max(line, begin);
+    const int64_t line = next_line;
+    next_line +=
+        std::count(before.begin(), before.end() - static_cast<ptrdiff_t>(text.size()), '\n');
     if (fields.size() == 1 && fields.front().empty()) continue;
     const auto refuse = [&](const std::string& reason, const std::string& what) {
-      skips.add(reason, fmt::format("{}:{}: {}", printable(file), begin, what));
+      skips.add(reason, fmt::format("{}:{}: {}", printable(file), line, what));
     };
     if (fields.size() != width) {
       refuse("line with another number of fields",
@@ -169,7 +164,7 @@ Rows read_rows(std::string_view text, char separator, size_t width, const Column
     if (values.size() != columns.feature_places.size()) continue;
     rows.features.insert(rows.features.end(), values.begin(), values.end());
     for (const size_t place : columns.target_places) rows.targets.push_back(fields[place]);
-    rows.lines.push_back(begin);
+    rows.lines.push_back(line);
   }
   if (rows.size() == 0) throw DataError(fmt::format("{}: has no rows", printable(file)));
   return rows;
@@ -184,9 +179,9 @@ std::string read_table(const std::string& file) {
 /// How target texts become a row.
 class Targets {
  public:
-  Targets(std::string task, std::vector<std::string> classes, size_t columns)
-      : task_(std::move(task)), classes_(std::move(classes)), columns_(columns) {
-    for (size_t i = 0; i < classes_.size(); ++i) labels_[classes_[i]] = static_cast<int64_t>(i);
+  Targets(std::string task, const std::vector<std::string>& classes, size_t columns)
+      : task_(std::move(task)), columns_(columns) {
+    for (size_t i = 0; i < classes.size(); ++i) labels_[classes[i]] = static_cast<int64_t>(i);
   }
 
   bool is_class() const { return task_ == "classification"; }
@@ -222,24 +217,20 @@ class Targets {
 
  private:
   std::string task_;
-  std::vector<std::string> classes_;
   size_t columns_;
   std::map<std::string, int64_t> labels_;
-};
-
-struct Scaling {
-  std::vector<double> mean, deviation;
 };
 
 /// Rows of a table as training samples.
 class TableSamples final : public Samples {
  public:
-  TableSamples(Rows rows, const Scaling& scaling, const Targets& targets, SkipPolicy* skips)
-      : Samples(
-            {{.name = "features", .shape = {.sizes = {static_cast<int64_t>(scaling.mean.size())}}},
-             {.name = "target", .shape = targets.shape()}}),
+  TableSamples(Rows rows, const Normalization& normalization, const Targets& targets,
+               SkipPolicy* skips)
+      : Samples({{.name = "features",
+                  .shape = {.sizes = {static_cast<int64_t>(normalization.mean.size())}}},
+                 {.name = "target", .shape = targets.shape()}}),
         file_(std::move(rows.file)),
-        columns_(scaling.mean.size()),
+        columns_(normalization.mean.size()),
         target_columns_(targets.columns()),
         is_class_(targets.is_class()) {
     for (int64_t i = 0; i < rows.size(); ++i) {
@@ -255,7 +246,8 @@ class TableSamples final : public Samples {
       }
       for (size_t c = 0; c < columns_; ++c) {
         const double value = rows.features[row * columns_ + c];
-        features_.push_back(static_cast<float>((value - scaling.mean[c]) / scaling.deviation[c]));
+        features_.push_back(
+            static_cast<float>((value - normalization.mean[c]) / normalization.deviation[c]));
       }
       lines_.push_back(rows.lines[row]);
     }
@@ -291,20 +283,12 @@ class TableSamples final : public Samples {
   std::vector<int64_t> labels_, lines_;
 };
 
-Scaling scaling_of(const Rows& rows, size_t columns, const DataConfig& config) {
-  if (!config.mean.empty() || !config.deviation.empty()) {
-    if (config.mean.size() != columns || config.deviation.size() != columns) {
-      throw UsageError(fmt::format(
-          "data.mean and data.std must have one number for each of the {} columns, not {} and {}",
-          columns, config.mean.size(), config.deviation.size()));
-    }
-    return {config.mean, config.deviation};
-  }
-  Scaling scaling{std::vector<double>(columns, 0), std::vector<double>(columns, 1)};
-  if (config.normalize == "none") return scaling;
+Normalization normalization_of(const Rows& rows, size_t columns, const DataConfig& config) {
+  if (const auto given = given_normalization(config, columns, "columns")) return *given;
   if (config.normalize != "data") {
     throw UsageError("data.normalize=imagenet is for images, and these data are a table");
   }
+  Normalization normalization{std::vector<double>(columns, 0), std::vector<double>(columns, 1)};
   const auto count = static_cast<double>(rows.size());
   for (size_t c = 0; c < columns; ++c) {
     double sum = 0, squares = 0;
@@ -313,11 +297,11 @@ Scaling scaling_of(const Rows& rows, size_t columns, const DataConfig& config) {
     for (size_t i = c; i < rows.features.size(); i += columns) {
       squares += (rows.features[i] - mean) * (rows.features[i] - mean);
     }
-    scaling.mean[c] = mean;
+    normalization.mean[c] = mean;
     // A constant column stays 0.
-    if (squares > 0) scaling.deviation[c] = std::sqrt(squares / count);
+    if (squares > 0) normalization.deviation[c] = std::sqrt(squares / count);
   }
-  return scaling;
+  return normalization;
 }
 
 std::string natural_task(const Rows& rows, size_t targets) {
@@ -419,10 +403,11 @@ std::unique_ptr<DataModule> open_table(const TableConfig& config, const DataCont
         fmt::format("data.task: classification predicts one column, but data.targets names {}",
                     columns.targets.size()));
   }
-  const Scaling scaling = scaling_of(train, columns.features.size(), context.config);
+  const Normalization normalization =
+      normalization_of(train, columns.features.size(), context.config);
   signature.columns = columns.features;
-  signature.mean = scaling.mean;
-  signature.deviation = scaling.deviation;
+  signature.mean = normalization.mean;
+  signature.deviation = normalization.deviation;
   if (signature.task == "classification") {
     signature.classes = classes_of(train);
   } else {
@@ -432,7 +417,8 @@ std::unique_ptr<DataModule> open_table(const TableConfig& config, const DataCont
   std::unique_ptr<Samples>* const splits[] = {&module->train, &module->validation, &module->test};
   for (size_t i = 0; i < kParts; ++i) {
     if (!parts[i]) continue;
-    *splits[i] = std::make_unique<TableSamples>(std::move(*parts[i]), scaling, targets, &skips);
+    *splits[i] =
+        std::make_unique<TableSamples>(std::move(*parts[i]), normalization, targets, &skips);
   }
   for (const SkipCount& skipped : skips.counts()) module->notes.push_back(describe(skipped));
   return module;
@@ -451,8 +437,8 @@ std::unique_ptr<Samples> table_rows(const std::string& file, const Signature& tr
   const auto outputs = static_cast<size_t>(trained.outputs());
   const Targets targets(trained.task, trained.classes,
                         trained.task == "classification" ? 1 : outputs);
-  return std::make_unique<TableSamples>(std::move(rows), Scaling{trained.mean, trained.deviation},
-                                        targets, nullptr);
+  return std::make_unique<TableSamples>(
+      std::move(rows), Normalization{trained.mean, trained.deviation}, targets, nullptr);
 }
 
 }  // namespace gallop::data

@@ -33,10 +33,7 @@ class TextModule final : public DataModule {
     validation = evaluation_samples(parts_->validation.get(), config);
     test = evaluation_samples(parts_->test.get(), config);
   }
-  ~TextModule() override {
-    // Before the text that they read.
-    for (auto* samples : {&train, &validation, &test}) samples->reset();
-  }
+  ~TextModule() override { release_samples(); }  // Before the text that they read.
 
   DataReport inspect(int /*threads*/) const override { return data::inspect(*parts_); }
 

@@ -22,7 +22,6 @@ std::unique_ptr<ImageParts> flowers() {
   auto parts = std::make_unique<ImageParts>();
   parts->train = std::make_unique<FakeImages>(60, ImageShape{12, 12, 3});
   parts->test = std::make_unique<FakeImages>(20, ImageShape{12, 12, 3});
-  parts->files = {"flowers.bin"};
   return parts;
 }
 std::unique_ptr<DataModule> open_flowers(const NoOptions&, const DataContext& context) {
