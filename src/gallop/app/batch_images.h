@@ -2,8 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "gallop/app/run_inputs.h"
 #include "gallop/data/image.h"
+#include "gallop/data/signature.h"
 
 namespace gallop::app {
 

@@ -3,10 +3,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "gallop/app/run_inputs.h"
 #include "gallop/base/file.h"
 #include "gallop/data/image.h"
 #include "gallop/data/loader.h"
+#include "gallop/data/signature.h"
 #include "gallop/track/evaluation_report.h"
 
 namespace gallop::app {

@@ -10,8 +10,8 @@
 #include "gallop/app/machine.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/session.h"
+#include "gallop/data/data_module.h"
 #include "gallop/data/report.h"
-#include "gallop/data/split.h"
 #include "gallop/model/summary.h"
 
 namespace gallop::app {

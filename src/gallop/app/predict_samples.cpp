@@ -6,7 +6,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/app/device.h"
 #include "gallop/app/predict.h"
 #include "gallop/app/print.h"
 #include "gallop/app/session.h"

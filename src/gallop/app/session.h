@@ -45,7 +45,7 @@ std::shared_ptr<const train::Loss> build_loss(const Registries& registries, cons
                                               const data::Signature& signature,
                                               const data::Samples& samples, c10::Device device);
 
-/// Name of TrainingData::evaluation(): "validation", "test", or empty.
+/// Name of DataModule::evaluation(): "validation", "test", or empty.
 std::string evaluation_part(const data::DataModule& data);
 
 /// Gives LibTorch the threads of `train.threads`. Returns a warning, or nothing.

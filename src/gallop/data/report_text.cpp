@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/text.h"
@@ -85,7 +86,11 @@ std::string others_text(const DataReport& report) {
   for (const SplitReport& split : report.others) {
     splits.push_back({split.name, format_count(split.samples)});
   }
-  return table(splits);
+  std::string text = table(splits);
+  if (report.class_names.empty()) return text;
+  std::vector<std::string> names;
+  for (const std::string& name : report.class_names) names.push_back(printable(name));
+  return text + fmt::format("\nclasses  {}\n", fmt::join(names, ", "));
 }
 
 std::vector<std::string> remarks(const DataReport& report) {
@@ -154,6 +159,9 @@ std::string to_json(const DataReport& report) {
     json["texts"].push_back({{"part", part.name}, {"tokens", part.tokens}});
   }
   if (!report.texts.empty()) json["vocabulary"] = report.vocabulary;
+  if (!report.others.empty() && !report.class_names.empty()) {
+    json["class_names"] = report.class_names;
+  }
   for (const SplitReport& split : report.others) {
     json["splits"].push_back({{"part", split.name}, {"samples", split.samples}});
   }

@@ -221,12 +221,23 @@ class SegmentationModule final : public DataModule {
     for (const SkipCount& skipped : skips.counts()) notes.push_back(describe(skipped));
     signature.kind = "images";
     signature.task = choose_task(all, {"segmentation"});
-    choose_classes(config, std::max(1, loader_threads(all, context.options.cores)));
-    if (context.builds_samples) build(config, context);
+    signature.classes = config.classes;
+    ignore_index_ = config.ignore_index;
+    if (context.builds_samples) build(context);
   }
   ~SegmentationModule() override {
     release_samples();  // Before the images that they read.
     for_trained_.reset();
+  }
+
+  DataReport inspect(int threads) const override {
+    DataReport report;
+    report.notes = notes;
+    report.class_names = class_names(threads);
+    for (size_t i = 0; i < kParts; ++i) {
+      if (images_[i]) report.others.push_back({kPartNames[i], images_[i]->size()});
+    }
+    return report;
   }
 
   const Samples* samples_for(Part part, const Signature& trained) override {
@@ -238,27 +249,33 @@ class SegmentationModule final : public DataModule {
   }
 
  private:
-  void choose_classes(const SegmentationConfig& config, int threads) {
-    signature.classes = config.classes;
-    if (!config.classes.empty()) return;
-    const int64_t classes = count_classes(*masks_[0], config.ignore_index, threads);
-    for (int64_t i = 0; i < classes; ++i) signature.classes.push_back(fmt::format("class {}", i));
+  // Those of the recipe, else one for each value of the training masks.
+  std::vector<std::string> class_names(int threads) const {
+    std::vector<std::string> names = signature.classes;
+    if (!names.empty()) return names;
+    const int64_t classes = count_classes(*masks_[0], ignore_index_, threads);
+    for (int64_t i = 0; i < classes; ++i) names.push_back(fmt::format("class {}", i));
+    return names;
   }
 
   ImageShape shape_for(const DataConfig& config) const {
     ImageShape shape = images_[0]->header(0).shape;
-    for (int64_t i = 1; i < images_[0]->size() && shape.channels == 1; ++i) {
-      shape.channels = images_[0]->header(i).shape.channels;
+    if (config.channels > 0) {
+      shape.channels = static_cast<int>(config.channels);
+    } else {
+      for (int64_t i = 1; i < images_[0]->size() && shape.channels == 1; ++i) {
+        shape.channels = images_[0]->header(i).shape.channels;
+      }
     }
-    if (config.channels > 0) shape.channels = static_cast<int>(config.channels);
     if (config.image_size > 0) {
       shape.height = shape.width = static_cast<int>(config.image_size);
     }
     return shape;
   }
 
-  void build(const SegmentationConfig& config, const DataContext& context) {
+  void build(const DataContext& context) {
     const DataConfig& all = context.config;
+    signature.classes = class_names(std::max(1, loader_threads(all, context.options.cores)));
     const ImageShape shape = shape_for(all);
     const Normalization normalization = normalization_of(
         all, *images_[0], shape, [&] { return identity(); }, context.options);
@@ -275,7 +292,7 @@ class SegmentationModule final : public DataModule {
                                  .deviation = normalization.deviation,
                                  .dtype = context.options.image_dtype};
     const SegmentationSamples::Options options{.classes = signature.outputs(),
-                                               .ignore_index = config.ignore_index};
+                                               .ignore_index = ignore_index_};
     const auto samples =
         [&](size_t part,
             std::vector<std::unique_ptr<Augmentation>> augment) -> std::unique_ptr<Samples> {
@@ -296,6 +313,7 @@ class SegmentationModule final : public DataModule {
     return identity_of("segmentation", paths);
   }
 
+  int64_t ignore_index_ = 0;
   std::array<std::optional<FileImages>, kParts> images_, masks_;
   std::unique_ptr<Samples> for_trained_;
 };

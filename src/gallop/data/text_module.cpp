@@ -29,6 +29,7 @@ class TextModule final : public DataModule {
       signature.mask_token = to_hex(kMaskToken);
       signature.vocabulary.push_back(signature.mask_token);
     }
+    if (!context.builds_samples) return;
     train = training_samples(config, context.options.seed);
     validation = evaluation_samples(parts_->validation.get(), config);
     test = evaluation_samples(parts_->test.get(), config);

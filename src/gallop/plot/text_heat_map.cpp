@@ -4,11 +4,12 @@
 
 #include "gallop/plot/labels.h"
 #include "gallop/plot/text_marks.h"
-#include "gallop/plot/ticks.h"
 
 namespace gallop::plot {
 
 namespace {
+
+constexpr size_t kWidestCell = 9;  // With room for a few letters of a column's name.
 
 class HeatText {
  public:
@@ -25,8 +26,10 @@ class HeatText {
     has_texts_ = !plot.texts.empty() && all * (widest + 1) <= room;
     cell_width_ = has_texts_ ? widest + 1 : 1;
     // Names of columns get what is left, up to a few letters.
-    if (has_texts_)
-      cell_width_ = std::clamp(room / std::max<size_t>(1, all), cell_width_, size_t{9});
+    if (has_texts_) {
+      cell_width_ =
+          std::max(cell_width_, std::min(room / std::max<size_t>(1, all), kWidestCell));
+    }
     shown_ = std::min(all, room / cell_width_);
   }
 

@@ -1,7 +1,5 @@
 #include "gallop/track/evaluation_report.h"
 
-#include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "gallop/config/json_numbers.h"

@@ -188,6 +188,34 @@ TEST_F(OpenedData, MasksThatDoNotFitAreNamed) {
   EXPECT_EQ(open_masks()->train->size(), 1);
 }
 
+TEST_F(OpenedData, MasksAreReadForTheirClassesOnlyWhereThoseAreNeeded) {
+  Image image{.height = 2, .width = 2, .channels = 1, .pixels = {0, 2, 255, 1}};
+  folder.add("train/images/a.png", encode_png(image));
+  folder.add("train/masks/a.png", encode_png(image));
+  folder.add("test/images/b.png", encode_png(image));
+  folder.add("test/masks/b.png", encode_png(image));
+  config.path = folder.name();
+  config.module = config::component_of(modules, "segmentation");
+  const DataReport report = read_data(config, modules, augmentations, options)->inspect(2);
+  EXPECT_EQ(report.class_names, (std::vector<std::string>{"class 0", "class 1", "class 2"}));
+  ASSERT_EQ(report.others.size(), 2);
+  EXPECT_EQ(report.others[1].name, "test");
+  EXPECT_EQ(report.others[1].samples, 1);
+  EXPECT_TRUE(contains(to_text(report), "classes  class 0, class 1, class 2"));
+
+  folder.add("train/masks/a.png", "no PNG");
+  const auto data = read_data(config, modules, augmentations, options);
+  EXPECT_TRUE(data->signature.classes.empty());
+  EXPECT_TRUE(contains(data_error([&] { data->inspect(2); }), "a.png"));
+}
+
+TEST_F(OpenedData, TextTooShortForAWindowCanBeInspected) {
+  config.path = folder.add("story.txt", "once upon").string();
+  config.module = config::component_of(modules, "text");
+  EXPECT_EQ(read_data(config, modules, augmentations, options)->inspect(1).texts[0].tokens, 9);
+  EXPECT_THROW(open_data(config, modules, augmentations, options), DataError);
+}
+
 TEST(MaskedText, HidesTokensAsBertDoes) {
   TextSet text;
   std::vector<int32_t> tokens(20'001);

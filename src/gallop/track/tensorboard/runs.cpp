@@ -153,11 +153,11 @@ std::vector<EventFolder> find_runs(const fs::path& folder, std::vector<std::stri
                                  printable(folder.string())));
   }
   const fs::path whole = fs::absolute(folder / ".").lexically_normal();
-  const std::string rank_state_name = whole.parent_path().filename().string();
+  const std::string own_name = whole.parent_path().filename().string();
   std::vector<std::string> names;
   for (const fs::path& one : folders) {
     const std::string name = one.lexically_relative(folder).string();
-    names.push_back(name == "." ? rank_state_name : name);
+    names.push_back(name == "." ? own_name : name);
   }
   names = run_names(names);
   std::vector<EventFolder> runs;
