@@ -4,14 +4,16 @@
 
 #include "gallop/base/error.h"
 #include "gallop/model/layers.h"
+#include "gallop/model/torch_module_model.h"
 
 namespace gallop::model {
 
 namespace {
 
-class NetworkModel final : public Model {
+class NetworkModel final : public TorchModuleModel {
  public:
-  explicit NetworkModel(std::shared_ptr<Network> network) : network_(std::move(network)) {}
+  explicit NetworkModel(const std::shared_ptr<Network>& network)
+      : TorchModuleModel(network), network_(network) {}
 
   using Model::forward;
   using Model::forward_to_head;
@@ -24,9 +26,6 @@ class NetworkModel final : public Model {
 
   int64_t images_to_initialize() const override { return network_->images_to_initialize(); }
   void initialize_from(const at::Tensor& images) override { network_->initialize_from(images); }
-
-  NamedTensors parameters() const override { return list(network_->named_parameters()); }
-  NamedTensors buffers() const override { return list(network_->named_buffers()); }
 
   int64_t blocks() const override { return network_->blocks(); }
   void recompute(const std::vector<bool>& blocks) override {
@@ -44,38 +43,14 @@ class NetworkModel final : public Model {
     });
   }
 
-  void set_training(bool training) override { network_->train(training); }
-  bool training() const override { return network_->is_training(); }
-
-  void to(at::Device device, bool channels_last) override {
-    network_->to(device);
-    channels_last_ = channels_last;
-    for (auto& parameter : network_->parameters()) {
-      if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(memory_format()));
-    }
-  }
-
  private:
-  at::Tensor in_format(const at::Tensor& input) const {
-    return input.dim() == 4 ? input.contiguous(memory_format()) : input;
-  }
-  at::MemoryFormat memory_format() const {
-    return channels_last_ ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
-  }
-  static NamedTensors list(const torch::OrderedDict<std::string, at::Tensor>& tensors) {
-    NamedTensors named;
-    for (const auto& entry : tensors) named.push_back({entry.key(), entry.value()});
-    return named;
-  }
-
   std::shared_ptr<Network> network_;
-  bool channels_last_ = false;
 };
 
 }  // namespace
 
 std::unique_ptr<Model> make_model(std::shared_ptr<Network> network) {
-  return std::make_unique<NetworkModel>(std::move(network));
+  return std::make_unique<NetworkModel>(network);
 }
 
 void require(bool condition, const std::string& message) {
