@@ -27,8 +27,7 @@ class HeatText {
     cell_width_ = has_texts_ ? widest + 1 : 1;
     // Names of columns get what is left, up to a few letters.
     if (has_texts_) {
-      cell_width_ =
-          std::max(cell_width_, std::min(room / std::max<size_t>(1, all), kWidestCell));
+      cell_width_ = std::max(cell_width_, std::min(room / std::max<size_t>(1, all), kWidestCell));
     }
     shown_ = std::min(all, room / cell_width_);
   }
