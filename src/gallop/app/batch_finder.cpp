@@ -44,7 +44,7 @@ class Finder {
           limits_);
     }
     if (found_.search.points.empty()) {
-      context_.run_on_rank0([this]() -> std::string {
+      context_.run_on_rank0([this] {
         throw DeviceError(fmt::format(
             "not even one sample fits into {}: {}. Try train.activation_checkpointing.every=1, "
             "train.precision=bf16, or a smaller model",
@@ -112,7 +112,7 @@ class Finder {
     const bool is_own = static_cast<int>(rank) == context_.rank();
     const Error error =
         is_own ? *failure : Error(static_cast<ExitCode>(states[rank] / kKinds), texts[rank]);
-    context_.run_on_rank0([&error]() -> std::string { throw Error(error); });
+    context_.run_on_rank0([&error] { throw Error(error); });
     throw Error(error);
   }
 

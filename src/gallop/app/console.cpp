@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/json_line.h"
 #include "gallop/app/metric_text.h"
 #include "gallop/app/print.h"
 #include "gallop/app/terminal.h"
@@ -253,7 +254,7 @@ class JsonConsole final : public train::Observer {
     return object;
   }
   static void print(const nlohmann::ordered_json& object) {
-    print_to(stdout, "{}\n", object.dump());
+    print_to(stdout, "{}\n", json_line(object));
     std::fflush(stdout);
   }
 

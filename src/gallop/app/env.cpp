@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
+#include "gallop/app/json_line.h"
 #include "gallop/app/machine.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/session.h"
@@ -23,7 +24,7 @@ void show_machine(bool json) {
   if (json) {
     nlohmann::ordered_json object;
     for (const auto& [name, value] : report) object[name] = value;
-    fmt::print("{}\n", object.dump());
+    fmt::print("{}\n", json_line(object));
     return;
   }
   for (const auto& [name, value] : report) fmt::print("{:<18} {}\n", name, value);

@@ -14,6 +14,7 @@
 #include "gallop/app/device.h"
 #include "gallop/app/distributed_context.h"
 #include "gallop/app/evaluation_report.h"
+#include "gallop/app/json_line.h"
 #include "gallop/app/metric_text.h"
 #include "gallop/app/session.h"
 #include "gallop/app/signals.h"
@@ -92,13 +93,13 @@ void print_json(const Runs& runs, const Part& part, const train::EnsembleEvaluat
         {"run", runs[i].folder.string()}, {"step", runs[i].step()}, {"part", part.name}};
     object.update(numbers_of(evaluation.each[i]));
     if (runs.size() == 1) object["seconds"] = evaluation.ensemble.seconds;
-    fmt::print("{}\n", object.dump());
+    fmt::print("{}\n", json_line(object));
   }
   if (runs.size() == 1) return;
   nlohmann::ordered_json object{{"ensemble", runs.size()}, {"part", part.name}};
   object.update(numbers_of(evaluation.ensemble));
   object["seconds"] = evaluation.ensemble.seconds;
-  fmt::print("{}\n", object.dump());
+  fmt::print("{}\n", json_line(object));
 }
 
 void print(const Runs& runs, const Part& part, const train::EnsembleEvaluation& evaluation) {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/json_line.h"
 #include "gallop/app/metric_text.h"
 #include "gallop/app/report_page.h"
 #include "gallop/base/error.h"
@@ -71,10 +72,6 @@ ReportPage::Rows facts_of(const std::vector<TrainedRun>& runs, const EvaluatedPa
   return facts;
 }
 
-std::string dumped(const nlohmann::ordered_json& json) {
-  return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
-
 }  // namespace
 
 void prepare_report_folder(const fs::path& folder, bool is_of_run) {
@@ -111,7 +108,7 @@ void write_report(const fs::path& folder, const std::vector<TrainedRun>& runs,
     write_file_atomically(folder / track::figure_file(figure.name), svg);
     report.figures.push_back({.name = figure.name,
                               .title = train::figure_title(figure),
-                              .data = dumped(train::figure_json(figure))});
+                              .data = json_line(train::figure_json(figure))});
     page.svgs.push_back(svg);
   }
   report.classes = runs.front().inputs.classes;

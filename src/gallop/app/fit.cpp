@@ -117,7 +117,8 @@ train::Outcome Trainer::fit_model(std::function<std::unique_ptr<model::Model>()>
   StopRequest stop;
   app::SignalGuard signals(stop);
   const app::DistributedContext context = app::DistributedContext::join();
-  const app::RunPlace place{.runs = options_.runs, .name = options_.name, .resume_if_there = true};
+  const app::RunPlace place{
+      .runs = options_.runs, .name = options_.name, .resume_if_there = true, .can_probe = false};
   const auto run = app::start_run(registries, place, recipe.string(),
                                   overrides_of(static_cast<bool>(loss)), stop, context);
   if (!run) return {};  // It is finished, which has been said.

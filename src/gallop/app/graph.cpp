@@ -8,6 +8,7 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/distributed_context.h"
+#include "gallop/app/json_line.h"
 #include "gallop/app/output_file.h"
 #include "gallop/app/prepared_recipe.h"
 #include "gallop/app/session.h"
@@ -99,7 +100,7 @@ void print_json(PreparedRecipe& prepared, int64_t samples, const compile::GraphS
     object["pass"] = graphs.stages.front().name;
     object.update(compile::graph_json(graphs.stages.front().listing));
   }
-  fmt::print("{}\n", object.dump());
+  fmt::print("{}\n", json_line(object));
 }
 
 void print_text(const std::string& title, const compile::GraphStages& graphs,

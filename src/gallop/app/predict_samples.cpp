@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/json_line.h"
 #include "gallop/app/predict.h"
 #include "gallop/app/print.h"
 #include "gallop/app/session.h"
@@ -48,7 +49,7 @@ class Printer {
 
   void print_broken(const std::string& name, const char* reason) const {
     if (request_.json) {
-      fmt::print("{}\n", nlohmann::ordered_json{{"file", name}, {"error", reason}}.dump());
+      fmt::print("{}\n", json_line(nlohmann::ordered_json{{"file", name}, {"error", reason}}));
     } else {
       print_error("gallop: {}\n", reason);
     }
@@ -61,10 +62,10 @@ class Printer {
     if (!request_.json) fmt::print("{}\n", printable(name));
     for (int64_t i = 0; i < std::min<int64_t>(request_.top, order.size(0)); ++i) {
       const auto index = order[i].item<int64_t>();
-      print_share(inputs_.classes[static_cast<size_t>(index)], probabilities[index].item<double>(),
-                  object["guesses"]);
+      print_share(inputs_.classes[static_cast<size_t>(index)], "probability",
+                  probabilities[index].item<double>(), object["guesses"]);
     }
-    if (request_.json) fmt::print("{}\n", object.dump());
+    if (request_.json) fmt::print("{}\n", json_line(object));
   }
 
   // Labels that are likely; as JSON all of them.
@@ -76,18 +77,19 @@ class Printer {
       const double probability = probabilities[static_cast<int64_t>(i)].item<double>();
       if (!request_.json && probability < 0.5) continue;
       has_any = true;
-      print_share(inputs_.classes[i], probability, object["labels"]);
+      print_share(inputs_.classes[i], "probability", probability, object["labels"]);
     }
     if (request_.json) {
-      fmt::print("{}\n", object.dump());
+      fmt::print("{}\n", json_line(object));
     } else if (!has_any) {
       fmt::print("  no label\n");
     }
   }
 
-  void print_share(const std::string& name, double share, nlohmann::ordered_json& list) const {
+  void print_share(const std::string& name, const char* key, double share,
+                   nlohmann::ordered_json& list) const {
     if (request_.json) {
-      list.push_back({{"class", name}, {"probability", share}});
+      list.push_back({{"class", name}, {key, share}});
     } else {
       fmt::print("  {:<24} {:5.1f} %\n", printable(name), 100 * share);
     }
@@ -102,7 +104,7 @@ class Printer {
       line += fmt::format("  {} {:.6g}", printable(inputs_.targets[i]), value);
     }
     if (request_.json) {
-      fmt::print("{}\n", object.dump());
+      fmt::print("{}\n", json_line(object));
     } else {
       fmt::print("{}{}\n", printable(name), line);
     }
@@ -116,10 +118,8 @@ class Printer {
     for (size_t i = 0; i < inputs_.classes.size(); ++i) {
       const auto count = counts[static_cast<int64_t>(i)].item<int64_t>();
       const double share = static_cast<double>(count) / static_cast<double>(classes.numel());
-      if (request_.json) {
-        object["classes"].push_back({{"class", inputs_.classes[i]}, {"share", share}});
-      } else if (count > 0) {
-        fmt::print("  {:<24} {:5.1f} %\n", printable(inputs_.classes[i]), 100 * share);
+      if (request_.json || count > 0) {
+        print_share(inputs_.classes[i], "share", share, object["classes"]);
       }
     }
     if (!request_.output.empty()) {
@@ -127,7 +127,7 @@ class Printer {
       object["mask"] = file;
       if (!request_.json) fmt::print("  mask {}\n", printable(file));
     }
-    if (request_.json) fmt::print("{}\n", object.dump());
+    if (request_.json) fmt::print("{}\n", json_line(object));
   }
 
   std::string write_mask(const std::string& name, const at::Tensor& classes) const {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/json_line.h"
 #include "gallop/app/predict.h"
 #include "gallop/app/print.h"
 #include "gallop/base/file.h"
@@ -88,8 +89,7 @@ void continue_text(TrainedRun& run, const std::string& prompt, const PredictRequ
     std::fflush(stdout);
   }
   if (request.json) {
-    fmt::print("{}\n", nlohmann::json{{"text", written}}.dump(
-                           -1, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", json_line(nlohmann::json{{"text", written}}));
   } else {
     std::fputs("\n", stdout);
   }
@@ -154,8 +154,7 @@ void fill_masks(TrainedRun& run, const std::string& text, const PredictRequest& 
     found.push_back(std::move(one));
   }
   if (request.json) {
-    fmt::print("{}\n", nlohmann::ordered_json{{"text", filled}, {"masks", found}}.dump(
-                           -1, ' ', false, nlohmann::json::error_handler_t::replace));
+    fmt::print("{}\n", json_line(nlohmann::ordered_json{{"text", filled}, {"masks", found}}));
   } else {
     fmt::print("{}\n{}", filled, lines);
   }

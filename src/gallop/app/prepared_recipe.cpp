@@ -57,8 +57,7 @@ PreparedRecipe::PreparedRecipe(const Registries& registries, ResolvedRecipe reso
   if (resolved_.is_auto("data", "batch_size")) {
     throw UsageError(
         "data.batch_size: auto is found where a run begins, by 'gallop train'; give a number here, "
-        "such "
-        "as data.batch_size=128, or what 'gallop find-batch' suggests");
+        "such as data.batch_size=128, or what 'gallop find-batch' suggests");
   }
   const bool is_deterministic = recipe().strategy.name() == "deterministic";
   if (is_deterministic && collectives_ == nullptr) {
@@ -173,9 +172,7 @@ std::string PreparedRecipe::teacher() const {
 // full, in which rank 0 alone can tell.
 void PreparedRecipe::choose_loss() {
   const std::string loss = parallel::run_on_rank0(collectives_, [this] {
-    const config::Node* const train = resolved_.written.find("train");
-    const bool is_named = train != nullptr && train->find("loss") != nullptr;
-    return is_named ? recipe().loss.name() : task_->loss;
+    return resolved_.find("train", "loss") != nullptr ? recipe().loss.name() : task_->loss;
   });
   resolve("train.loss", recipe().loss.name(), loss);
 }

@@ -242,9 +242,14 @@ void visit(config::Visitor& visitor, Recipe& recipe) {
   visit(visitor, plugins);
 }
 
+const config::Node* ResolvedRecipe::find(const std::string& section,
+                                         const std::string& option) const {
+  const config::Node* const map = written.find(section);
+  return map != nullptr ? map->find(option) : nullptr;
+}
+
 bool ResolvedRecipe::is_auto(const std::string& section, const std::string& option) const {
-  const config::Node* map = written.find(section);
-  const config::Node* node = map != nullptr ? map->find(option) : nullptr;
+  const config::Node* const node = find(section, option);
   return node != nullptr && config::is_auto(*node);
 }
 

@@ -66,6 +66,8 @@ struct ResolvedRecipe {
   config::Node written;  ///< The file with the overrides in place, and options' current names.
   std::vector<config::OldName> old_names{};  ///< Where it was written with others.
 
+  /// What is written for an option of a section; null where nothing is.
+  const config::Node* find(const std::string& section, const std::string& option) const;
   /// Whether the option of a section is left open, as in "optimizer.lr: auto".
   bool is_auto(const std::string& section, const std::string& option) const;
   /// Puts what was measured in the place of an option, "train.precision".

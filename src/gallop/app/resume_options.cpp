@@ -198,7 +198,7 @@ std::vector<OptionChange> changed_options(ResolvedRecipe& run, ResolvedRecipe& w
     }
     // Left to the task of the data, which has chosen the run's.
     if (is_continued && option.starts_with("train.loss.") &&
-        find_section(wanted.written, "train.loss") == nullptr) {
+        wanted.find("train", "loss") == nullptr) {
       continue;
     }
     if (option == "data.path" && (is_one_place(run.recipe.data.path, wanted.recipe.data.path) ||

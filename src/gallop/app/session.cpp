@@ -17,19 +17,18 @@ namespace {
 
 data::OpenOptions open_options(const Recipe& recipe) {
   const Hardware hardware = read_hardware();
-  data::OpenOptions options{.seed = static_cast<uint64_t>(recipe.train.seed),
-                            .cores = hardware.cores,
-                            .memory_bytes = hardware.memory_bytes,
-                            .cache_folder = user_cache_folder()};
-  set_sharing(options);
-  return options;
+  return {.seed = static_cast<uint64_t>(recipe.train.seed),
+          .cores = hardware.cores,
+          .memory_bytes = hardware.memory_bytes,
+          .cache_folder = user_cache_folder()};
 }
 
 }  // namespace
 
 std::unique_ptr<data::DataModule> open_data(const Registries& registries, const Recipe& recipe) {
-  return data::open_data(recipe.data, registries.data_modules, registries.augmentations,
-                         open_options(recipe));
+  data::OpenOptions options = open_options(recipe);
+  set_sharing(options);
+  return data::open_data(recipe.data, registries.data_modules, registries.augmentations, options);
 }
 
 std::unique_ptr<data::DataModule> read_data(const Registries& registries, const Recipe& recipe) {
@@ -144,25 +143,26 @@ std::shared_ptr<const train::Loss> build_loss(const Registries& registries, cons
                                               const data::Samples& samples, c10::Device device) {
   using Target = train::MetricTask::Target;
   const data::RowShape& target = samples.fields().target().shape;
-  const train::MetricTask task = metric_task(signature, registries.tasks);
+  const train::Task& task = registries.tasks.find(signature.task);
   const bool has_classes = task.target == Target::kClasses || task.target == Target::kTokens;
+  const int64_t classes = has_classes ? signature.outputs() : 0;
   train::LossContext context{.output_sizes = target.sizes,
                              .target_sizes = target.sizes,
                              .target_type = target.dtype,
-                             .classes = has_classes ? task.classes : 0,
+                             .classes = classes,
                              .device = device,
                              .label_smoothing = recipe.train.label_smoothing};
   // A prediction for each target: logits of images have the class dimension first, as in PyTorch.
   if (has_classes) {
     auto& sizes = context.output_sizes;
-    sizes.insert(sizes.size() >= 2 ? sizes.begin() : sizes.end(), task.classes);
+    sizes.insert(sizes.size() >= 2 ? sizes.begin() : sizes.end(), classes);
   }
   auto loss = train::build_loss(registries.losses, recipe.loss, context);
   if (loss->traits().predicts_classes && !has_classes) {
     throw UsageError(fmt::format(
         "train.loss: {} needs a class for each target, but the task of these data is {}; its loss "
         "is {}",
-        recipe.loss.name(), signature.task, registries.tasks.find(signature.task).loss));
+        recipe.loss.name(), signature.task, task.loss));
   }
   return loss;
 }

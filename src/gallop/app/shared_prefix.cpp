@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/common_steps.h"
+#include "gallop/app/json_line.h"
 #include "gallop/app/print.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
@@ -247,7 +248,7 @@ void print_earlier(const fs::path& folder, int64_t step) {
     if (record.kind != "evaluation" || record.step > step) continue;
     nlohmann::ordered_json object{{"event", "earlier"}, {"step", record.step}};
     for (const auto& [name, value] : record.values) object[name] = value;
-    fmt::print("{}\n", object.dump());
+    fmt::print("{}\n", json_line(object));
   }
   std::fflush(stdout);
 }

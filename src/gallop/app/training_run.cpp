@@ -513,7 +513,7 @@ std::unique_ptr<TrainingRun> prepare_run(const Registries& registries, const Run
   ResolvedRecipe resolved =
       plan ? std::move(plan->resolved) : from_text(registries, plan_bytes.substr(head_end + 1));
   std::optional<FoundBatch> batch;
-  if (resolved.is_auto("data", "batch_size")) {
+  if (find && resolved.is_auto("data", "batch_size")) {
     batch = resolve_batch(resolved, find);
     if (!batch) return nullptr;
   }
@@ -566,14 +566,17 @@ std::unique_ptr<TrainingRun> start_run(const Registries& registries, const RunPl
                                        const std::string& recipe,
                                        const std::vector<Override>& overrides,
                                        const StopRequest& stop, const DistributedContext& context) {
+  FindBatch find;
+  if (place.can_probe) {
+    find = [&](const Recipe& open) {
+      return find_batch_for(
+          open, {.probe = {}, .recipe = recipe, .runs = place.runs, .overrides = overrides},
+          context, stop);
+    };
+  }
   return prepare_run(
       registries, place, context, [&] { return plan_start(registries, place, recipe, overrides); },
-      stop,
-      [&](const Recipe& open) {
-        return find_batch_for(
-            open, {.probe = {}, .recipe = recipe, .runs = place.runs, .overrides = overrides},
-            context, stop);
-      });
+      stop, find);
 }
 
 std::unique_ptr<TrainingRun> resume_run(const Registries& registries, const RunPlace& place,

@@ -30,7 +30,10 @@ struct RunPlace {
   /// Begin with the checkpoint of a run beside it that began alike, and keep some for others: at so
   /// many evaluations, and where the schedule begins to change. Nothing: do neither.
   std::optional<int64_t> share{};
-  bool allow_changed_data = false;                ///< Resume though files of the data have changed.
+  bool allow_changed_data = false;  ///< Resume though files of the data have changed.
+  /// Whether copies of this program can try batch sizes for `data.batch_size: auto`: they are
+  /// started as `gallop find-batch`.
+  bool can_probe = true;
   std::optional<track::mlflow::Target> mlflow{};  ///< A server that is sent the run as it trains.
 };
 

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/json_line.h"
 #include "gallop/app/runs/cost_options.h"
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
@@ -75,7 +76,7 @@ void print_json(const std::vector<fs::path>& runs, const Surroundings& surroundi
                                 {"pue", surroundings.pue},        {"kwh", cost.kwh}};
     if (surroundings.grams_per_kwh > 0) json["co2_grams"] = cost.grams;
     if (surroundings.price_per_hour > 0) json["price"] = cost.price;
-    fmt::print("{}\n", json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
+    fmt::print("{}\n", json_line(json));
   }
 }
 

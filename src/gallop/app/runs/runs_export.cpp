@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/json_line.h"
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
 #include "gallop/base/csv.h"
@@ -20,13 +21,13 @@ namespace gallop::app {
 
 namespace {
 
-std::string json_line(const std::string& run, const track::Point& point) {
+std::string json_of(const std::string& run, const track::Point& point) {
   const nlohmann::ordered_json line{{"run", run},
                                     {"metric", point.metric},
                                     {"step", point.step},
                                     {"time", point.time},
                                     {"value", config::number_json(point.value)}};
-  return line.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return json_line(line) + "\n";
 }
 
 std::string line_of(const std::string& run, const track::Point& point) {
@@ -37,7 +38,7 @@ std::string line_of(const std::string& run, const track::Point& point) {
 void print_points(const fs::path& folder, bool as_csv) {
   const std::string run = track::run_name_of(folder);
   track::for_each_point(log_of(folder), [&](const track::Point& point) {
-    std::fputs((as_csv ? line_of(run, point) : json_line(run, point)).c_str(), stdout);
+    std::fputs((as_csv ? line_of(run, point) : json_of(run, point)).c_str(), stdout);
   });
 }
 

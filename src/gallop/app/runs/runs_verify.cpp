@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/json_line.h"
 #include "gallop/app/runs/run_check.h"
 #include "gallop/app/runs/subcommands.h"
 #include "gallop/app/runs/which_runs.h"
@@ -44,8 +45,7 @@ ExitCode runs_verify(const CommandContext& /*command*/, const std::vector<std::s
     const auto findings = check_run(folder);
     all_same = all_same && is_same(findings);
     if (json) {
-      fmt::print("{}\n",
-                 to_json(folder, findings).dump(-1, ' ', false, Json::error_handler_t::replace));
+      fmt::print("{}\n", json_line(to_json(folder, findings)));
       continue;
     }
     if (folders.size() > 1) fmt::print("{}\n", printable(track::run_name_of(folder)));

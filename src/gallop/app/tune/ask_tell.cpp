@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
+#include "gallop/app/json_line.h"
 #include "gallop/app/tune/subcommands.h"
 #include "gallop/app/tune/which_study.h"
 #include "gallop/base/hardware.h"
@@ -66,7 +67,7 @@ ExitCode tune_ask(const CommandContext& command, const std::vector<std::string>&
           {"parameters", Json::parse(parameters_json(client->settings().space, trial.point))}};
       if (trial.last_step > 0) json["last_step"] = trial.last_step;
       if (!assignment.parent_folder.empty()) json["parent_folder"] = assignment.parent_folder;
-      fmt::print("{}\n", json.dump());
+      fmt::print("{}\n", json_line(json));
       break;
     }
   }

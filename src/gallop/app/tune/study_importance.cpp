@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
+#include "gallop/app/json_line.h"
 #include "gallop/app/terminal.h"
 #include "gallop/app/tune/subcommands.h"
 #include "gallop/app/tune/which_study.h"
@@ -79,7 +80,7 @@ ExitCode tune_importance(const CommandContext& /*command*/,
   if (json) {
     auto object = nlohmann::ordered_json::object();
     for (const size_t i : order) object[study.space()[i].name] = shares[i];
-    fmt::print("{}\n", object.dump());
+    fmt::print("{}\n", json_line(object));
     return ExitCode::kDone;
   }
   plot::BarPlot plot;

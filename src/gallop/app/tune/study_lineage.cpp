@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
+#include "gallop/app/json_line.h"
 #include "gallop/app/tune/subcommands.h"
 #include "gallop/app/tune/which_study.h"
 #include "gallop/app/tune/worker.h"
@@ -189,7 +190,7 @@ ExitCode tune_lineage(const CommandContext& command, const std::vector<std::stri
     Json all = Json::object();
     if (number < 0) all["trials"] = trials_json(study);
     if (schedule) all["schedule"] = schedule->json();
-    fmt::print("{}\n", all.dump());
+    fmt::print("{}\n", json_line(all));
     return ExitCode::kDone;
   }
   if (commands) {

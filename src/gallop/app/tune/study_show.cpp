@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/command.h"
+#include "gallop/app/json_line.h"
 #include "gallop/app/output_file.h"
 #include "gallop/app/terminal.h"
 #include "gallop/app/tune/subcommands.h"
@@ -24,7 +25,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr auto kReplace = Json::error_handler_t::replace;
 constexpr size_t kShownTrials = 20;
 const CLI::Range kTrialNumbers(int64_t{0}, int64_t{1'000'000'000});
 
@@ -78,7 +78,7 @@ void print_front(const tune::Study& study) {
   for (const int64_t number : best_trials(study)) {
     front.push_back(object_of(study, trial_at(study, number)));
   }
-  fmt::print("{}\n", front.dump(-1, ' ', false, kReplace));
+  fmt::print("{}\n", json_line(front));
 }
 
 }  // namespace
@@ -149,7 +149,7 @@ ExitCode tune_best(const CommandContext& /*command*/, const std::vector<std::str
         "{} has no command: other programs run its trials, by 'gallop tune ask'", place.name));
   }
   if (json) {
-    fmt::print("{}\n", object_of(study, trial).dump(-1, ' ', false, kReplace));
+    fmt::print("{}\n", json_line(object_of(study, trial)));
   } else if (command) {
     fmt::print("{}\n", line);
   } else {
