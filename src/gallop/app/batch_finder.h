@@ -8,8 +8,8 @@
 
 #include "gallop/app/batch_trial.h"
 #include "gallop/app/distributed_context.h"
-#include "gallop/app/prepared_recipe.h"
 #include "gallop/app/recipe.h"
+#include "gallop/app/session.h"
 #include "gallop/base/stop.h"
 #include "gallop/schedule/batch_search.h"
 

@@ -10,8 +10,8 @@
 
 #include "gallop/app/device.h"
 #include "gallop/app/distributed_context.h"
-#include "gallop/app/prepared_recipe.h"
 #include "gallop/app/probe_child.h"
+#include "gallop/app/session.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/memory.h"
 #include "gallop/base/text.h"
@@ -24,12 +24,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json probe_format(PreparedRecipe& prepared) {
-  const train::TrainConfig& train = prepared.recipe().train;
+Json probe_format(Session& session) {
+  const train::TrainConfig& train = session.recipe().train;
   Json result = {
       {"format",
        {{"train.precision", train.precision}, {"train.channels_last", train.channels_last}}}};
-  for (const MadeChoice& choice : prepared.choices()) {
+  for (const MadeChoice& choice : session.choices()) {
     result["choices"].push_back({{"options", choice.options},
                                  {"evidence", choice.evidence},
                                  {"is_uncertain", choice.is_uncertain}});
@@ -52,48 +52,47 @@ int64_t bytes_of_host(const DistributedContext& context, int64_t own) {
   return most;
 }
 
-Json probe_speed(PreparedRecipe& prepared, const DistributedContext& context,
-                 const StopRequest& stop) {
-  const data::Batch samples = prepared.first_part();
-  const auto speed = train::time_batch(prepared.model(), prepared.optimizer(),
-                                       prepared.step_config(), samples, stop);
+Json probe_speed(Session& session, const DistributedContext& context, const StopRequest& stop) {
+  const data::Batch samples = session.first_part();
+  const auto speed =
+      train::time_batch(session.model(), session.optimizer(), session.step_config(), samples, stop);
   if (!speed) return {};
   if (speed->splits > 1) tell_no_memory("micro-batches had to be split");
   const auto count = static_cast<double>(samples.whole_size);
   Json result = {{"batch", samples.whole_size},
-                 {"samples", prepared.data().train->size()},
+                 {"samples", session.data().train->size()},
                  {"samples_per_second", count / speed->step_seconds},
                  {"busy", speed->busy}};
-  if (prepared.device().is_cpu()) {
+  if (session.device().is_cpu()) {
     result["bytes"] = bytes_of_host(context, peak_resident_bytes());
   } else {
-    auto* const allocator = at::getDeviceAllocator(prepared.device().type());
-    const c10::DeviceIndex index = prepared.device().index();
+    auto* const allocator = at::getDeviceAllocator(session.device().type());
+    const c10::DeviceIndex index = session.device().index();
     result["bytes"] = allocator->getDeviceStats(index).reserved_bytes[0].peak;  // Of all kinds.
     result["device_bytes"] = allocator->getMemoryInfo(index).second;
   }
   return result;
 }
 
-Json probe_noise(PreparedRecipe& prepared, train::NoiseConfig config, const StopRequest& stop) {
-  config.small = prepared.recipe().data.batch_size;
+Json probe_noise(Session& session, train::NoiseConfig config, const StopRequest& stop) {
+  config.small = session.recipe().data.batch_size;
   const int64_t big = config.small * config.parts;
-  config.lr_factor = prepared.recipe().lr_scaling.factor(big);
-  if (big > prepared.data().train->size()) return {{"too_few", true}};
+  config.lr_factor = session.recipe().lr_scaling.factor(big);
+  if (big > session.data().train->size()) return {{"too_few", true}};
   const auto noise =
-      train::measure_noise({prepared.model(), prepared.optimizer(), *prepared.data().train, stop},
-                           config, prepared.step_config(), prepared.training_loader());
+      train::measure_noise({session.model(), session.optimizer(), *session.data().train, stop},
+                           config, session.step_config(), session.training_loader());
   if (stop.requested()) return {};
   Json result = {{"small", config.small}, {"big", big}};
   if (noise && noise->batch()) result["batch"] = *noise->batch();
   return result;
 }
 
-Json result_of(const BatchTrial& trial, PreparedRecipe& prepared, const DistributedContext& context,
+Json result_of(const BatchTrial& trial, Session& session, const DistributedContext& context,
                const StopRequest& stop) {
-  if (trial.probe == "format") return probe_format(prepared);
-  if (trial.probe == "speed") return probe_speed(prepared, context, stop);
-  return probe_noise(prepared, trial.noise, stop);
+  if (trial.probe == "format") return probe_format(session);
+  if (trial.probe == "speed") return probe_speed(session, context, stop);
+  return probe_noise(session, trial.noise, stop);
 }
 
 }  // namespace
@@ -123,12 +122,11 @@ ExitCode run_batch_trial(const Registries& registries, const BatchTrial& trial,
       tell_no_memory(fmt::format("more than {}", format_bytes(trial.limit_bytes)));
     });
   }
-  const auto components = resolved.recipe.registries;
   Json result;
   try {
     const auto full = train::run_in_memory([&] {
-      PreparedRecipe prepared(*components, std::move(resolved), trial.runs, context.collectives());
-      result = result_of(trial, prepared, context, stop);
+      Session session(std::move(resolved), trial.runs, context.collectives());
+      result = result_of(trial, session, context, stop);
     });
     if (full) tell_no_memory(*full);
   } catch (const train::BlocksDoNotFit& full) {

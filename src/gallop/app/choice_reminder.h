@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "gallop/app/prepared_recipe.h"
+#include "gallop/app/session.h"
 #include "gallop/train/observer.h"
 
 namespace gallop::app {

@@ -10,7 +10,7 @@
 #include "gallop/app/json_line.h"
 #include "gallop/app/machine.h"
 #include "gallop/app/recipe.h"
-#include "gallop/app/session.h"
+#include "gallop/app/recipe_components.h"
 #include "gallop/data/data_module.h"
 #include "gallop/data/report.h"
 #include "gallop/model/summary.h"

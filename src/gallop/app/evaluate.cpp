@@ -16,7 +16,7 @@
 #include "gallop/app/evaluation_report.h"
 #include "gallop/app/json_line.h"
 #include "gallop/app/metric_text.h"
-#include "gallop/app/session.h"
+#include "gallop/app/recipe_components.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/base/text.h"

@@ -9,7 +9,7 @@
 #include "gallop/app/distributed_context.h"
 #include "gallop/app/lr_curve.h"
 #include "gallop/app/output_file.h"
-#include "gallop/app/prepared_recipe.h"
+#include "gallop/app/session.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/terminal.h"
 #include "gallop/base/text.h"
@@ -121,21 +121,20 @@ ExitCode run_find_lr(const CommandContext& command, const std::vector<std::strin
   const DistributedContext context = DistributedContext::join();
   ResolvedRecipe resolved =
       load_recipe(registries, context.collectives(), parsed.recipe, parsed.overrides);
-  const auto components = resolved.recipe.registries;
-  PreparedRecipe prepared(*components, std::move(resolved), "runs", context.collectives());
+  Session session(std::move(resolved), "runs", context.collectives());
   if (!parsed.json && context.is_first()) {
-    fmt::print("{}: {}{}; {} rates from {:g} to {:g}\n", prepared.resolved().name,
-               prepared.describe_training(),
+    fmt::print("{}: {}{}; {} rates from {:g} to {:g}\n", session.resolved().name,
+               session.describe_training(),
                context.is_alone() ? std::string() : fmt::format(", {} processes", context.size()),
                parsed.test.rates, parsed.test.min, parsed.test.max);
     std::fflush(stdout);
   }
   const train::LrRangeTest test =
-      train::test_lr_range({prepared.model(), prepared.optimizer(), *prepared.data().train, stop},
-                           parsed.test, prepared.step_config(), prepared.training_loader());
+      train::test_lr_range({session.model(), session.optimizer(), *session.data().train, stop},
+                           parsed.test, session.step_config(), session.training_loader());
   if (test.stopped) return ExitCode::kStopped;
   if (!context.is_first()) return ExitCode::kDone;
-  const plot::XyPlot plot = lr_curve(prepared.resolved().name, parsed.test, test);
+  const plot::XyPlot plot = lr_curve(session.resolved().name, parsed.test, test);
   if (!parsed.svg.empty()) write_output(parsed.svg, plot::to_svg({plot}));
   if (parsed.json) {
     fmt::print("{}\n", lr_curve_json(parsed.recipe, parsed.rule, test));
@@ -145,7 +144,7 @@ ExitCode run_find_lr(const CommandContext& command, const std::vector<std::strin
     print_plot(terse);
     fmt::print("\n");
     print_table(parsed, test);
-    if (const auto& recipe = prepared.recipe(); recipe.lr_scaling.scales()) {
+    if (const auto& recipe = session.recipe(); recipe.lr_scaling.scales()) {
       fmt::print("These are for the batch of {}: they go with optimizer.lr_batch={}\n",
                  format_count(recipe.data.batch_size), recipe.data.batch_size);
     }

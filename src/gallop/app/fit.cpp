@@ -7,7 +7,7 @@
 
 #include "gallop/app/distributed_context.h"
 #include "gallop/app/signals.h"
-#include "gallop/app/training_run.h"
+#include "gallop/app/start_run.h"
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/heap.h"
@@ -115,7 +115,7 @@ train::Outcome Trainer::fit_model(std::function<std::unique_ptr<model::Model>()>
   const fs::path recipe = folder.path() / (options_.name + ".yaml");
   write_file_atomically(recipe, options_.recipe.empty() ? "train: {}\n" : options_.recipe);
   StopRequest stop;
-  app::SignalGuard signals(stop);
+  app::SignalGuard signals(stop, app::SignalGuard::Says::kStopping, app::SignalGuard::Scope::kCall);
   const app::DistributedContext context = app::DistributedContext::join();
   const app::RunPlace place{
       .runs = options_.runs, .name = options_.name, .resume_if_there = true, .can_probe = false};

@@ -10,7 +10,7 @@
 #include "gallop/app/distributed_context.h"
 #include "gallop/app/json_line.h"
 #include "gallop/app/output_file.h"
-#include "gallop/app/prepared_recipe.h"
+#include "gallop/app/recipe_components.h"
 #include "gallop/app/session.h"
 #include "gallop/compile/graph_json.h"
 #include "gallop/compile/graph_stages.h"
@@ -74,11 +74,11 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   return parse_arguments(parser, rest);
 }
 
-std::string samples_text(const PreparedRecipe& prepared, int64_t samples) {
-  if (!prepared.inputs().is_text()) {
-    return fmt::format("{} {}", samples, item_of(prepared.inputs()));
+std::string samples_text(const Session& session, int64_t samples) {
+  if (!session.inputs().is_text()) {
+    return fmt::format("{} {}", samples, item_of(session.inputs()));
   }
-  return fmt::format("{} windows of {} tokens", samples, prepared.inputs().context);
+  return fmt::format("{} windows of {} tokens", samples, session.inputs().context);
 }
 
 void draw(const std::string& title, const compile::GraphStage& stage, const std::string& file) {
@@ -86,11 +86,10 @@ void draw(const std::string& title, const compile::GraphStage& stage, const std:
                compile::graph_svg(stage.listing, fmt::format("{}, {}", title, text_of(stage))));
 }
 
-void print_json(PreparedRecipe& prepared, int64_t samples, const compile::GraphStages& graphs,
-                bool all) {
-  nlohmann::ordered_json object = {{"recipe", prepared.resolved().name},
+void print_json(Session& session, int64_t samples, const compile::GraphStages& graphs, bool all) {
+  nlohmann::ordered_json object = {{"recipe", session.resolved().name},
                                    {"samples", samples},
-                                   {"training", prepared.describe_training()}};
+                                   {"training", session.describe_training()}};
   if (!graphs.fallbacks.empty()) object["lost"] = graphs.fallbacks;
   if (!graphs.refusal.empty()) {
     object["refusal"] = graphs.refusal;
@@ -135,21 +134,20 @@ ExitCode run_graph(const CommandContext& command, const std::vector<std::string>
 
   const Registries& registries = command.registries();
   ResolvedRecipe resolved = load_recipe(registries, parsed.recipe, parsed.overrides);
-  const auto components = resolved.recipe.registries;
-  PreparedRecipe prepared(*components, std::move(resolved));
-  const data::Batch batch = prepared.first_batch(prepared.recipe().data.batch_size);
-  prepared.model().set_training(true);
-  train::TrainStep step(prepared.model(), prepared.optimizer(), prepared.step_config());
+  Session session(std::move(resolved));
+  const data::Batch batch = session.first_batch(session.recipe().data.batch_size);
+  session.model().set_training(true);
+  train::TrainStep step(session.model(), session.optimizer(), session.step_config());
   const auto graphs = step.graphs(batch.by_role(), parsed.stage());
 
   const std::string title =
-      fmt::format("{}: a step of {}; {}", prepared.resolved().name,
-                  samples_text(prepared, batch.size()), prepared.describe_training());
+      fmt::format("{}: a step of {}; {}", session.resolved().name,
+                  samples_text(session, batch.size()), session.describe_training());
   if (!parsed.svg.empty() && graphs.refusal.empty()) {
     draw(title, graphs.stages.front(), parsed.svg);
   }
   if (parsed.json) {
-    print_json(prepared, batch.size(), graphs, parsed.all);
+    print_json(session, batch.size(), graphs, parsed.all);
   } else {
     print_text(title, graphs, parsed);
   }

@@ -9,7 +9,7 @@
 #include "gallop/app/json_line.h"
 #include "gallop/app/predict.h"
 #include "gallop/app/print.h"
-#include "gallop/app/session.h"
+#include "gallop/app/recipe_components.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/data/file_images.h"

@@ -7,8 +7,8 @@
 
 #include "gallop/app/recipe.h"
 #include "gallop/app/resume_options.h"
+#include "gallop/app/run_place.h"
 #include "gallop/app/shared_prefix.h"
-#include "gallop/app/training_run.h"
 #include "gallop/track/run_folder.h"
 #include "gallop/train/checkpoint.h"
 

@@ -49,27 +49,27 @@ class Reader {
 
 class Keeper {
  public:
-  Keeper(const fs::path& run, const PreparedRecipe& prepared)
-      : run_(run), folder_(track::run_samples_of(run)), prepared_(prepared) {}
+  Keeper(const fs::path& run, const Session& session)
+      : run_(run), folder_(track::run_samples_of(run)), session_(session) {}
 
   void keep(int64_t count) {
     std::error_code ignored;
     fs::remove_all(folder_, ignored);  // So that no list names others' images.
     if (count == 0) return;
     make_folders(folder_);
-    const data::DataModule& data = prepared_.data();
-    const Recipe& recipe = prepared_.recipe();
+    const data::DataModule& data = session_.data();
+    const Recipe& recipe = session_.recipe();
     for (const auto& one : recipe.data.augment.items) kept_.augmented_by.push_back(one.name());
-    Reader reader(*data.train, prepared_.training_loader(), recipe.train.seed);
+    Reader reader(*data.train, session_.training_loader(), recipe.train.seed);
     std::optional<Reader> plain;
     if (data.unaugmented) {
-      plain.emplace(*data.unaugmented, prepared_.training_loader(), recipe.train.seed);
+      plain.emplace(*data.unaugmented, session_.training_loader(), recipe.train.seed);
     }
     count = std::min({count, recipe.data.batch_size, data.train->size()});
     for (int64_t i = 0; i < count; ++i) {
       const auto sample = reader.next(), before = plain ? plain->next() : std::nullopt;
       if (!sample) continue;
-      const data::Signature& signature = prepared_.inputs();
+      const data::Signature& signature = session_.inputs();
       if (signature.is_text()) {
         keep_text(sample->input()[0]);
       } else if (signature.is_images()) {
@@ -93,14 +93,14 @@ class Keeper {
   // Of one class; other targets are not shown beside an image.
   std::string label_of(const data::Batch& sample) const {
     const at::Tensor& target = sample.target();
-    const auto& classes = prepared_.inputs().classes;
+    const auto& classes = session_.inputs().classes;
     if (target.dim() != 1 || target.is_floating_point()) return {};
     return classes[static_cast<size_t>(target[0].item<int64_t>())];
   }
 
   // "age 0.31, income -1.2: price 4.5", as the model sees them.
   void keep_numbers(const data::Batch& sample) {
-    const data::Signature& signature = prepared_.inputs();
+    const data::Signature& signature = session_.inputs();
     track::RunSamples::One one;
     const at::Tensor features = sample.input()[0].to(at::kDouble).cpu();
     for (size_t i = 0; i < signature.columns.size() && one.text.size() < kMostTextBytes; ++i) {
@@ -115,7 +115,7 @@ class Keeper {
     track::RunSamples::One one;
     for (int64_t i = 0; i < tokens.size(0) && one.text.size() < kMostTextBytes; ++i) {
       const auto token = static_cast<size_t>(tokens[i].item<int64_t>());
-      one.text += data::from_hex(prepared_.inputs().vocabulary[token]);
+      one.text += data::from_hex(session_.inputs().vocabulary[token]);
     }
     kept_.samples.push_back(std::move(one));
   }
@@ -125,20 +125,20 @@ class Keeper {
   std::string write_image(const data::Batch& sample) {
     const std::string name = fmt::format("{:02}.png", images_++);
     FileWriter(folder_ / name)
-        .write(data::encode_png(image_of(sample.input()[0], prepared_.inputs())));
+        .write(data::encode_png(image_of(sample.input()[0], session_.inputs())));
     return name;
   }
 
   fs::path run_, folder_;
-  const PreparedRecipe& prepared_;
+  const Session& session_;
   int images_ = 0;
   track::RunSamples kept_;
 };
 
 }  // namespace
 
-void keep_first_samples(const fs::path& run, const PreparedRecipe& prepared, int64_t count) {
-  Keeper(run, prepared).keep(count);
+void keep_first_samples(const fs::path& run, const Session& session, int64_t count) {
+  Keeper(run, session).keep(count);
 }
 
 }  // namespace gallop::app

@@ -23,9 +23,9 @@ std::vector<int64_t> some_of(int64_t steps) {
 
 }  // namespace
 
-track::RunSchedule run_schedule(PreparedRecipe& prepared) {
-  const Recipe& recipe = prepared.recipe();
-  const train::Length length = prepared.length();
+track::RunSchedule run_schedule(Session& session) {
+  const Recipe& recipe = session.recipe();
+  const train::Length length = session.length();
   track::RunSchedule all;
   all.steps = length.steps;
   all.steps_per_epoch = length.batches_per_epoch;
@@ -41,11 +41,11 @@ track::RunSchedule run_schedule(PreparedRecipe& prepared) {
     }
     all.lines.push_back(std::move(line));
   };
-  const schedule::Schedule& schedule = prepared.schedule();
-  const double lr = prepared.lr_factor() * prepared.optimizer().base_lr();
+  const schedule::Schedule& schedule = session.schedule();
+  const double lr = session.lr_factor() * session.optimizer().base_lr();
   add("lr", recipe.schedule.name(), schedule,
       [&](double progress) { return lr * schedule.factor(progress); });
-  const ParameterSchedules& scheduled = prepared.parameter_schedules();
+  const ParameterSchedules& scheduled = session.parameter_schedules();
   for (const ParameterSchedules::One& one : scheduled.all()) {
     add(train::name_of(one.value), one.name,
         one.scheduled_value ? one.scheduled_value->schedule() : schedule,

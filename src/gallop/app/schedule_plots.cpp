@@ -7,7 +7,7 @@
 
 #include "gallop/app/option_of.h"
 #include "gallop/app/parameter_schedules.h"
-#include "gallop/app/session.h"
+#include "gallop/app/recipe_components.h"
 #include "gallop/train/trainer.h"
 
 namespace gallop::app {

@@ -1,183 +1,441 @@
 #include "gallop/app/session.h"
 
-#include <cmath>
+#include <algorithm>
+#include <cstdio>
 
-#include <ATen/Parallel.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include "gallop/app/data_sharing.h"
-#include "gallop/base/error.h"
-#include "gallop/base/file.h"
+#include "gallop/app/device.h"
+#include "gallop/app/print.h"
+#include "gallop/app/recipe_components.h"
 #include "gallop/base/text.h"
-#include "gallop/config/option_error.h"
+#include "gallop/config/scalar.h"
+#include "gallop/train/bucket_choice.h"
+#include "gallop/train/checkpoint_slices.h"
+#include "gallop/train/gradient_order.h"
+#include "gallop/train/recompute_choice.h"
 
 namespace gallop::app {
 
 namespace {
 
-data::OpenOptions open_options(const Recipe& recipe) {
-  const Hardware hardware = read_hardware();
-  return {.seed = static_cast<uint64_t>(recipe.train.seed),
-          .cores = hardware.cores,
-          .memory_bytes = hardware.memory_bytes,
-          .cache_folder = user_cache_folder()};
+using precision::Precision;
+
+constexpr int64_t kTimedTexts = 4;
+constexpr int64_t kOrderSamples = 4;
+constexpr int64_t kVerifyEvery = 100;  // Steps.
+
+// Of options that have no effect in a run of this length, as in a short try of a recipe.
+std::string early_stopping_note(const train::TrainConfig& config, const train::Length& length) {
+  const auto every = train::Interval::parse(config.evaluate_every);
+  const bool is_wanted = config.early_stopping.patience > 0 || config.early_stopping.restore_best;
+  const bool is_by_time = every.unit == train::Interval::Unit::kSeconds;
+  if (!is_wanted || is_by_time || length.step_of(every) < length.steps) return {};
+  return fmt::format(
+      "train.early_stopping has no effect: with train.evaluate_every='{}' this run of {} steps is "
+      "evaluated only at its end",
+      config.evaluate_every, length.steps);
+}
+
+bool has_weights(const data::Samples& samples) {
+  const data::Fields& fields = samples.fields();
+  return std::any_of(fields.begin(), fields.end(),
+                     [](const data::Field& field) { return field.name == "weight"; });
+}
+
+void note(const std::string& line) {
+  if (!line.empty()) print_error("gallop: warning: {}\n", printable(line));
 }
 
 }  // namespace
 
-std::unique_ptr<data::DataModule> open_data(const Registries& registries, const Recipe& recipe) {
-  data::OpenOptions options = open_options(recipe);
-  set_sharing(options);
-  return data::open_data(recipe.data, registries.data_modules, registries.augmentations, options);
+Session::Session(ResolvedRecipe resolved, const std::string& runs,
+                 parallel::Collectives* collectives,
+                 const std::map<std::string, std::string>& resumed)
+    : collectives_(collectives), resolved_(std::move(resolved)), hardware_(read_hardware()) {
+  if (resolved_.is_auto("data", "batch_size")) {
+    throw UsageError(
+        "data.batch_size: auto is found where a run begins, by 'gallop train'; give a number here, "
+        "such as data.batch_size=128, or what 'gallop find-batch' suggests");
+  }
+  const bool is_deterministic = recipe().strategy.name() == "deterministic";
+  if (is_deterministic && collectives_ == nullptr) {
+    single_process_ = parallel::single_process_group();
+    collectives_ = single_process_.get();
+  }
+  // Bits of some operators depend on it.
+  if (is_deterministic && recipe().train.threads == 0) resolve("train.threads", "0", "1");
+  note(set_compute_threads(recipe(), hardware_));
+  const DeviceChoice choice = choose_device(recipe().train.device);
+  device_ = choice.device;
+  note(choice.note);
+  require_precision();
+  if (collectives_ != nullptr) require_shareable();
+  gpu_kernels_.emplace(device_);
+  note(gpu_kernels_->fallback_reason());
+  data_ = open_data(registries(), recipe());
+  for (const auto& line : data_->notes) note(line);
+  const int64_t batch = recipe().data.batch_size, size = data_->train->size();
+  history_ = resumed.empty() ? train::BatchHistory(batch, size)
+                             : train::BatchHistory::resumed(resumed, batch, size);
+  batch_transforms_ = data::build_batch_transforms(
+      registries().batch_transforms, recipe().data.batch_transforms, data_->train->fields());
+  task_ = &registries().tasks.find(inputs().task);
+  choose_loss();
+  loss_ = build_loss(registries(), recipe(), inputs(), *data_->train, device_);
+  metrics_ =
+      std::make_shared<train::MetricSet>(registries().metrics, metrics_for(recipe().metric, *task_),
+                                         metric_task(inputs(), registries().tasks));
+  build_schedules();
+  const model::Task shape = model_task(inputs(), registries().tasks);
+  views_ = train::test_views(recipe().evaluate, shape);
+  model_ = build_model(registries(), resolved_, shape,
+                       model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
+  if (const int64_t images = model_->images_to_initialize(); images > 0) {
+    model_->initialize_from(first_batch(images).input().cpu());
+  }
+  require_layers();
+  open_teacher(runs);
+  choose_format();
+  if (format_.precision == precision::Precision::kBf16Weights) {
+    precision::keep_in_bf16(model_->parameters());
+  }
+  build_optimizer();
+  scheduled_.check(recipe(), *optimizer_, *loss_);
+  choose_recomputed_blocks();
+  if (collectives_ != nullptr) build_strategy();
 }
 
-std::unique_ptr<data::DataModule> read_data(const Registries& registries, const Recipe& recipe) {
-  return data::read_data(recipe.data, registries.data_modules, registries.augmentations,
-                         open_options(recipe));
+// What several processes cannot do yet is refused by name.
+void Session::require_shareable() {
+  collectives_->set_limits(recipe().limits);
+  if (collectives_->size() == 1) return;
+  if (!device_.is_cpu() && recipe().train.compile != "auto" && recipe().train.compile != "false") {
+    throw UsageError(
+        "steps of several processes are compiled on CPUs only so far; give train.compile=false, or "
+        "start one process");
+  }
+  if (recipe().train.compile == "verify") {
+    throw UsageError(
+        "train.compile=verify needs a single process, as its dry runs take no part in collectives; "
+        "give "
+        "train.compile=true, or start one process");
+  }
 }
 
-std::unique_ptr<data::DataModule> open_data_for(const Registries& registries, Recipe recipe,
-                                                const data::Signature& trained) {
-  recipe.data.mean = trained.mean;
-  recipe.data.deviation = trained.deviation;
-  // Other data may be all gray, or the first to have color.
-  if (recipe.data.channels == 0) recipe.data.channels = trained.channels;
-  auto data = open_data(registries, recipe);
-  check_fits(data->signature, trained);
-  return data;
+void Session::require_precision() {
+  const std::string& name = recipe().train.precision;
+  if (name == "auto") return;
+  const auto precision = precision::parse_precision(name);
+  // Only of those that not every GPU has is it asked what this one is.
+  if (precision != Precision::kTf32 && precision != Precision::kFp8) return;
+  precision::require_available(precision, capability_of(device_));
 }
 
-std::unique_ptr<model::Model> build_model(const Registries& registries,
-                                          const ResolvedRecipe& resolved, const model::Task& task,
-                                          model::InitialWeights weights) {
+void Session::require_layers() {
+  if (recipe().train.precision != name_of(Precision::kFp8) || model_->fp8_layers() > 0) return;
+  throw UsageError(fmt::format(
+      "train.precision is fp8, but model '{}' has no linear layer for it: sizes must be multiples "
+      "of 16, the last layer stays in bf16, and so do convolutions; take train.precision=bf16",
+      recipe().model.name()));
+}
+
+void Session::open_teacher(const std::string& runs) {
+  const std::string& name = recipe().train.distill.teacher;
+  if (name.empty()) return;
   try {
-    return registries.models.build(resolved.recipe.model, task, weights);
-  } catch (const config::OptionError& error) {
-    config::throw_with_origin(error, resolved.written);
+    teacher_.emplace(open_trained_run(registries(), runs, name, "best", {}));
+    check_fits(inputs(), teacher_->inputs);
+  } catch (const Error& error) {
+    throw UsageError(fmt::format("train.distill.teacher: {}", error.what()));
   }
-}
-
-namespace {
-
-std::string describe(const data::Signature& signature) {
-  const std::string task =
-      signature.task == "classification" ? std::string() : " for " + signature.task;
-  if (signature.is_text()) {
-    return fmt::format("text in windows of {} with {} different tokens{}", signature.context,
-                       signature.vocabulary.size(),
-                       signature.task == "causal-lm" ? std::string() : task);
-  }
-  if (signature.is_numbers()) {
-    return fmt::format("rows of {} numbers with {} outputs for {}", signature.columns.size(),
-                       signature.outputs(), signature.task);
-  }
-  return fmt::format("images of {}x{}x{} in {} classes{}", signature.channels, signature.height,
-                     signature.width, signature.classes.size(), task);
-}
-
-}  // namespace
-
-void check_fits(const data::Signature& found, const data::Signature& wanted) {
-  if (describe(found) != describe(wanted)) {
-    throw DataError(fmt::format("the model was trained on {}, but the data are {}",
-                                describe(wanted), describe(found)));
-  }
-  const auto require_same = [](const auto& one, const auto& other, const char* what) {
-    if (one == other) return;
-    throw DataError(
-        fmt::format("the data have other {} than those that the model was trained on", what));
-  };
-  require_same(found.vocabulary, wanted.vocabulary, "characters");
-  require_same(found.classes, wanted.classes, "classes");
-  require_same(found.columns, wanted.columns, "columns");
-  require_same(found.targets, wanted.targets, "targets");
-}
-
-bool normalize_alike(const data::Signature& one, const data::Signature& other) {
-  constexpr double kShare = 0.01;
-  if (one.mean.size() != other.mean.size()) return false;
-  for (size_t i = 0; i < one.mean.size(); ++i) {
-    const double most = kShare * one.deviation[i];
-    if (std::abs(one.mean[i] - other.mean[i]) > most) return false;
-    if (std::abs(one.deviation[i] - other.deviation[i]) > most) return false;
-  }
-  return true;
-}
-
-const char* item_of(const data::Signature& signature) {
-  if (signature.is_text()) return "tokens";
-  return signature.is_numbers() ? "rows" : "images";
-}
-
-namespace {
-
-// "1 target"
-std::string counted(int64_t count, const char* one, const char* several) {
-  return fmt::format("{} {}", format_count(count), count == 1 ? one : several);
-}
-
-}  // namespace
-
-std::string describe_training_data(const data::Signature& signature, int64_t samples) {
-  const std::string count = format_count(samples);
-  if (signature.is_text()) {
-    return fmt::format("{} training windows of {} tokens, {} different tokens", count,
-                       signature.context, signature.vocabulary.size());
-  }
-  if (signature.is_numbers()) {
-    const std::string outputs =
-        signature.task == "multi-label" ? counted(signature.outputs(), "label", "labels")
-        : signature.classes.empty()     ? counted(signature.outputs(), "target", "targets")
-                                        : counted(signature.outputs(), "class", "classes");
-    if (signature.columns.empty()) return fmt::format("{} training samples, {}", count, outputs);
-    const auto columns = static_cast<int64_t>(signature.columns.size());
-    return fmt::format("{} training rows of {}, {}", count, counted(columns, "number", "numbers"),
-                       outputs);
-  }
-  return fmt::format("{} training images of {}x{}x{} in {} classes", count, signature.channels,
-                     signature.height, signature.width, signature.classes.size());
-}
-
-std::shared_ptr<const train::Loss> build_loss(const Registries& registries, const Recipe& recipe,
-                                              const data::Signature& signature,
-                                              const data::Samples& samples, c10::Device device) {
-  using Target = train::MetricTask::Target;
-  const data::RowShape& target = samples.fields().target().shape;
-  const train::Task& task = registries.tasks.find(signature.task);
-  const bool has_classes = task.target == Target::kClasses || task.target == Target::kTokens;
-  const int64_t classes = has_classes ? signature.outputs() : 0;
-  train::LossContext context{.output_sizes = target.sizes,
-                             .target_sizes = target.sizes,
-                             .target_type = target.dtype,
-                             .classes = classes,
-                             .device = device,
-                             .label_smoothing = recipe.train.label_smoothing};
-  // A prediction for each target: logits of images have the class dimension first, as in PyTorch.
-  if (has_classes) {
-    auto& sizes = context.output_sizes;
-    sizes.insert(sizes.size() >= 2 ? sizes.begin() : sizes.end(), classes);
-  }
-  auto loss = train::build_loss(registries.losses, recipe.loss, context);
-  if (loss->traits().predicts_classes && !has_classes) {
+  if (!normalize_alike(inputs(), teacher_->inputs)) {
     throw UsageError(fmt::format(
-        "train.loss: {} needs a class for each target, but the task of these data is {}; its loss "
-        "is {}",
-        recipe.loss.name(), signature.task, task.loss));
+        "train.distill.teacher: {} was trained on images normalized by another mean or deviation; "
+        "give this run its data.mean and data.std, which stand in {}/inputs.yaml",
+        name, teacher_->folder.string()));
   }
-  return loss;
+  for (const auto& parameter : teacher_->model->parameters()) {
+    parameter.tensor.set_requires_grad(false);
+  }
+  teacher_->model->set_training(false);
 }
 
-std::string evaluation_part(const data::DataModule& data) {
-  if (data.validation) return "validation";
-  return data.test ? "test" : "";
+std::string Session::teacher() const {
+  if (!teacher_) return {};
+  return train::CheckpointStore(teacher_->checkpoint.folder.parent_path())
+      .model_checksum(teacher_->checkpoint);
 }
 
-std::string set_compute_threads(const Recipe& recipe, const Hardware& hardware) {
-  const auto wanted = static_cast<int>(recipe.train.threads);
-  at::set_num_threads(wanted > 0 ? wanted : hardware.cores);
-  if (wanted <= hardware.cores) return {};
-  return fmt::format("train.threads is {}, but only {} cores are here: expect it to be slower",
-                     wanted, hardware.cores);
+// A recipe that names no loss has that of its data's task. The other processes have the recipe in
+// full, in which rank 0 alone can tell.
+void Session::choose_loss() {
+  const std::string loss = parallel::run_on_rank0(collectives_, [this] {
+    return resolved_.find("train", "loss") != nullptr ? recipe().loss.name() : task_->loss;
+  });
+  resolve("train.loss", recipe().loss.name(), loss);
+}
+
+void Session::build_schedules() {
+  const train::TrainConfig& config = recipe().train;
+  const bool evaluates = data_->evaluation() != nullptr;
+  const train::Length of_run = length();
+  train::check_evaluations(config, evaluates);
+  note(early_stopping_note(config, of_run));
+  const schedule::RunLength run_length = of_run.for_schedules();
+  schedule_ = registries().schedules.build(recipe().schedule, run_length);
+  train::check_schedule(*schedule_, config, evaluates);
+  train::check_followed(*schedule_, metrics_.get());
+  train::check_snapshots(*schedule_, config);
+  scheduled_ = ParameterSchedules(recipe(), run_length, *schedule_);
+  for (const auto& one : scheduled()) {
+    if (one.schedule == nullptr) continue;
+    train::check_schedule(*one.schedule, config, evaluates);
+    train::check_followed(*one.schedule, metrics_.get());
+  }
+}
+
+void Session::build_optimizer() {
+  const NamedTensors parameters = model_->parameters();
+  auto optimizer = registries().optimizers.build(recipe().optimizer, parameters);
+  train::check_optimizer(step_config(), *optimizer);
+  optimizer_ = optim::wrap(registries().wrappers, recipe().wrappers,
+                           {.optimizer = std::move(optimizer),
+                            .parameters = parameters,
+                            .buffers = model_->buffers(),
+                            .length = length().for_updates()});
+}
+
+// Last, as the order of gradients depends on all that a step does.
+void Session::build_strategy() {
+  parallel::ModelTensors tensors{model_->parameters(), model_->buffers()};
+  const auto build = [&](const Recipe& recipe) {
+    return registries().strategies.build(recipe.strategy, *collectives_, tensors);
+  };
+  if (collectives_->size() > 1) {
+    tensors.gradient_order = shared_gradient_order();
+    if (resolved_.is_auto("parallel", "bucket")) choose_buckets(build);
+  }
+  strategy_ = build(recipe());
+}
+
+// That of the first process, in all.
+std::vector<std::string> Session::shared_gradient_order() {
+  return parallel::run_on_rank0(collectives_, [&] {
+    const data::Batch some = first_batch(kOrderSamples);
+    train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
+    return train::gradient_order(*model_, some.by_role(), format_.precision, *loss_);
+  });
+}
+
+void Session::choose_buckets(const BuildStrategy& build) {
+  data::LoaderConfig config = training_loader();
+  config.threads = 0;
+  data::Loader loader(*data_->train, config, {.seed = recipe().train.seed});
+  const data::Batch batch = *loader.next();
+  const auto with_buckets_of = [&](const std::string& size) {
+    ResolvedRecipe trial = resolved_;
+    trial.resolve("parallel.bucket", size);
+    return build(trial.recipe);
+  };
+  const auto choice =
+      train::choose_bucket({.model = *model_,
+                            .optimizer = *optimizer_,
+                            .batch = batch,
+                            .step = step_config(),
+                            .make_strategy = with_buckets_of,
+                            .uses = samples_of_run() / static_cast<double>(batch.whole_size)},
+                           *collectives_);
+  buckets_ = train::describe_bucket(choice);
+  if (choice.rounds > 0) keep_choice("parallel.bucket=auto", choice, /*scale=*/1);
+  resolved_.resolve("parallel.bucket", choice.candidates[choice.chosen].name);
+}
+
+data::LoaderConfig Session::training_loader() const {
+  data::LoaderConfig config = data::training_loader(resolved_.recipe.data, hardware_.cores);
+  config.transforms = batch_transforms_;
+  if (collectives_ == nullptr) return config;
+  config.part = collectives_->rank();
+  config.parts = collectives_->size();
+  return config;
+}
+
+train::EvaluateConfig Session::evaluate_config() const {
+  return {.loader = data::evaluation_loader(resolved_.recipe.data, hardware_.cores),
+          .precision = precision::for_evaluation(format_.precision),
+          .device = device_,
+          .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews(),
+          .collectives = collectives_,
+          .metrics = metrics_,
+          .loss = train::evaluation_loss(loss_, recipe().loss)};
+}
+
+train::StepConfig Session::step_config() const {
+  const train::TrainConfig& recipe = resolved_.recipe.train;
+  train::StepConfig config{.precision = format_.precision,
+                           .loss_scale = recipe.loss_scale,
+                           .gradient_accumulation = recipe.gradient_accumulation,
+                           .clip_grad_norm = recipe.clip_grad_norm,
+                           .clip_value = recipe.clip_value,
+                           .clip_adaptive = recipe.clip_adaptive,
+                           .sam = recipe.sam,
+                           .loss = loss_,
+                           .every_target_counts = data_->train->every_target_counts(),
+                           .has_weights = has_weights(*data_->train),
+                           .seed = static_cast<uint64_t>(recipe.seed)};
+  config.strategy = strategy_.get();
+  if (recipe.spikes.action != "none") config.spikes = recipe.spikes;
+  if (teacher_) {
+    config.distill = train::Distillation{.teacher = teacher_->model.get(),
+                                         .temperature = recipe.distill.temperature,
+                                         .weight = recipe.distill.weight};
+  }
+  for (const auto& one : scheduled()) config.scheduled.push_back(one.value);
+  if (recipe.compile != "false") {
+    config.compile =
+        compile::CompileConfig{.verify_every = recipe.compile == "verify" ? kVerifyEvery : 0};
+  }
+  return config;
+}
+
+data::Batch Session::first_batch(int64_t most) const {
+  data::LoaderConfig config = data::training_loader(resolved_.recipe.data, hardware_.cores);
+  config.batch = most;
+  return first_of(config);
+}
+
+data::Batch Session::first_part() const { return first_of(training_loader()); }
+
+data::Batch Session::first_of(data::LoaderConfig config) const {
+  config.batch = std::min(data_->train->size(), config.batch);
+  config.threads = 0;
+  data::Loader loader(*data_->train, config, {.seed = resolved_.recipe.train.seed});
+  data::Batch batch = *loader.next();
+  batch.to(device_);
+  return batch;
+}
+
+std::string Session::describe_training() const {
+  std::string optimizer = resolved_.recipe.optimizer.name();
+  for (const auto& wrapper : resolved_.recipe.wrappers.items)
+    optimizer += " with " + wrapper.name();
+  const bool is_fp8 = format_.precision == Precision::kFp8;
+  const std::string layers =
+      is_fp8 ? fmt::format(" in {} linear layers", model_->fp8_layers()) : std::string();
+  return fmt::format("{}, schedule {}, {}{} on {}{}{}{}", optimizer,
+                     resolved_.recipe.schedule.name(), format_.describe(), layers,
+                     device_.is_cuda() ? "GPU" : "CPU",
+                     resolved_.recipe.train.compile == "false" ? "" : ", compiled",
+                     measured_.empty() ? "" : " (measured " + measured_ + ")", recomputed_);
+}
+
+// What "auto" leaves open is measured, and what came out stands in the run's recipe.
+void Session::choose_format() {
+  train::TrainConfig& config = recipe().train;
+  const auto formats = train::candidate_formats(config.precision, config.channels_last,
+                                                inputs().is_images(), device_);
+  format_ = formats.front();
+  if (formats.size() > 1) {
+    format_ = formats[best_of(formats)];
+  }
+  model_->to(device_, format_.channels_last);
+  if (teacher_) teacher_->model->to(device_, format_.channels_last);
+  resolve("train.precision", config.precision, precision::name_of(format_.precision));
+  if (config.compile == "auto") {
+    const bool can = device_.is_cpu() || collectives_ == nullptr || collectives_->size() == 1;
+    resolve("train.compile", config.compile, can ? "true" : "false");
+  }
+  resolve("train.channels_last", config.channels_last, format_.channels_last ? "true" : "false");
+}
+
+// Measured by one process, for all.
+size_t Session::best_of(const std::vector<train::StepFormat>& formats) {
+  const auto choose = [&] {
+    const train::FormatChoice choice = measure(formats);
+    measured_ = choice.measured.times(choice.scale);
+    std::string open;
+    for (const auto& [option, value] : {std::pair("train.precision", recipe().train.precision),
+                                        {"train.channels_last", recipe().train.channels_last}}) {
+      if (value == "auto") open += fmt::format("{}{}=auto", open.empty() ? "" : " ", option);
+    }
+    keep_choice(open, choice.measured, choice.scale);
+    return choice.measured.chosen;
+  };
+  return parallel::run_on_rank0(collectives_, choose);
+}
+
+// A choice that a busy machine may have decided is worth a word.
+void Session::keep_choice(const std::string& options, const train::MeasuredChoice& choice,
+                          double scale) {
+  choices_.push_back({.options = options,
+                      .evidence = choice.evidence(scale),
+                      .is_uncertain = choice.is_uncertain()});
+  if (!choice.is_uncertain() || (collectives_ != nullptr && collectives_->rank() > 0)) return;
+  note(
+      fmt::format("the machine is busy with other programs, so that what {} chose may not be the "
+                  "fastest: {}",
+                  options, choices_.back().evidence));
+}
+
+void Session::choose_recomputed_blocks() {
+  const train::TrainConfig& config = recipe().train;
+  const int64_t blocks = model_->blocks();
+  const auto most_bytes = parse_bytes(config.activation_checkpointing.memory);
+  if (config.activation_checkpointing.every == 0 && !most_bytes) return;
+  if (blocks == 0) {
+    throw UsageError(
+        fmt::format("train.activation_checkpointing: in model '{}' no block recomputed would spare "
+                    "memory; leave it out",
+                    recipe().model.name()));
+  }
+  std::vector<bool> chosen = train::every_block(blocks, config.activation_checkpointing.every);
+  if (most_bytes) {
+    const int64_t batch = std::min(recipe().data.batch_size, data_->train->size());
+    const int64_t rows = (batch + config.gradient_accumulation - 1) / config.gradient_accumulation;
+    const data::Batch some = first_batch(train::kMeasuredRows);
+    train::seed_step(static_cast<uint64_t>(config.seed), 0, device_);
+    train::RecomputeMeasure measure{
+        .batch = some.by_role(), .precision = format_.precision, .loss = loss_, .rows = rows};
+    for (const auto& list : {model_->parameters(), model_->buffers(), optimizer_->state()})
+      measure.state_bytes += train::bytes_of(list);
+    const auto choice = train::choose_blocks(*model_, measure, *most_bytes);
+    chosen = choice.blocks;
+    recomputed_ = fmt::format(", {} predicted", format_bytes(choice.bytes));
+  }
+  model_->recompute(chosen);
+  recomputed_ = fmt::format(", {} of {} blocks recomputed{}",
+                            std::count(chosen.begin(), chosen.end(), true), blocks, recomputed_);
+}
+
+train::FormatChoice Session::measure(const std::vector<train::StepFormat>& formats) {
+  const int64_t rows =
+      std::min(resolved_.recipe.data.batch_size, inputs().is_text() ? kTimedTexts : kTimedSamples);
+  const data::Batch batch = first_batch(rows);
+  model_->to(device_, false);
+  train::seed_step(static_cast<uint64_t>(recipe().train.seed), 0, device_);
+  return train::choose_format(*model_, batch.by_role(), formats, *loss_,
+                              samples_of_run() / static_cast<double>(batch.size()));
+}
+
+// Samples that are still to be trained with, at most.
+double Session::samples_of_run() const {
+  const Recipe& recipe = resolved_.recipe;
+  return static_cast<double>(
+      train::Length::of(recipe.train, recipe.data.batch_size, data_->train->size()).samples);
+}
+
+void Session::resolve(const std::string& path, const std::string& value, const std::string& found) {
+  if (value != found) resolved_.resolve(path, found);
+}
+
+double Session::lr_factor() const {
+  return resolved_.recipe.lr_scaling.factor(resolved_.recipe.data.batch_size);
+}
+
+void Session::take_lr(double lr) {
+  resolved_.resolve("optimizer.lr", config::number_text(lr));
+  build_optimizer();
 }
 
 }  // namespace gallop::app

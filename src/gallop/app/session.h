@@ -1,54 +1,142 @@
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "gallop/app/device.h"
+#include "gallop/app/parameter_schedules.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_inputs.h"
+#include "gallop/app/trained_run.h"
 #include "gallop/base/hardware.h"
 #include "gallop/data/data_module.h"
+#include "gallop/optim/optimizer.h"
+#include "gallop/train/evaluate.h"
+#include "gallop/train/step.h"
+#include "gallop/train/step_format.h"
+#include "gallop/train/trainer.h"
 
 namespace gallop::app {
 
-/// Reads the data of a recipe and prepares its samples.
-std::unique_ptr<data::DataModule> open_data(const Registries& registries, const Recipe& recipe);
+/// Samples that formats are timed on, at most: enough to tell them apart, few enough for a quick
+/// start.
+inline constexpr int64_t kTimedSamples = 32;
 
-/// The same without samples, to inspect it.
-std::unique_ptr<data::DataModule> read_data(const Registries& registries, const Recipe& recipe);
+/// Options that were left open and chosen by measuring.
+struct MadeChoice {
+  std::string options;   ///< "train.precision=auto train.channels_last=auto", to choose again.
+  std::string evidence;  ///< In one line.
+  bool is_uncertain = false;
+};
 
-/// The same for a trained model, whose normalization is kept. Throws DataError where the data do
-/// not have the shape and the classes that the model was trained on.
-std::unique_ptr<data::DataModule> open_data_for(const Registries& registries, Recipe recipe,
-                                                const data::Signature& trained);
+/// A recipe turned into objects that train together: its data are opened, and its model and
+/// optimizer are on the device, in the format that the recipe requests. Options that the recipe
+/// leaves open are measured, and their values are put into the recipe. Needs no run folder and
+/// creates none.
+class Session {
+ public:
+  /// Prints warnings to standard error. Throws UsageError, DataError and DeviceError. `runs` is the
+  /// folder of the run that the recipe names as its teacher. With `collectives`, all processes of
+  /// the group construct their session together. `resumed`: TrainingState::trainer of the
+  /// checkpoint that a run continues from; empty for a new run.
+  explicit Session(ResolvedRecipe resolved, const std::string& runs = "runs",
+                   parallel::Collectives* collectives = nullptr,
+                   const std::map<std::string, std::string>& resumed = {});
 
-/// Throws DataError where data that need `found` are not what a model trained on `wanted` takes.
-void check_fits(const data::Signature& found, const data::Signature& wanted);
+  ResolvedRecipe& resolved() { return resolved_; }
+  Recipe& recipe() { return resolved_.recipe; }
+  const Recipe& recipe() const { return resolved_.recipe; }
+  /// Built-in components, and those of the recipe's plug-ins.
+  const Registries& registries() const { return *resolved_.recipe.registries; }
+  const Hardware& hardware() const { return hardware_; }
+  const data::DataModule& data() const { return *data_; }
+  const data::Signature& inputs() const { return data_->signature; }
+  const train::Task& task() const { return *task_; }
+  c10::Device device() const { return device_; }
+  const train::StepFormat& format() const { return format_; }
+  model::Model& model() { return *model_; }
+  optim::Optimizer& optimizer() { return *optimizer_; }
+  schedule::Schedule& schedule() { return *schedule_; }
+  const ParameterSchedules& parameter_schedules() const { return scheduled_; }
+  train::Length length() const { return train::Length::of(recipe().train, history_); }
+  std::vector<train::ParameterSchedule> scheduled() const { return scheduled_.for_training(); }
+  /// Of all learning rates, by the recipe's batch.
+  double lr_factor() const;
 
-/// Whether images that were made ready for the one model are as good for the other: means and
-/// deviations differ by a hundredth of a deviation at most, as two parts of one set may.
-bool normalize_alike(const data::Signature& one, const data::Signature& other);
+  /// Of this process's part of each batch.
+  data::LoaderConfig training_loader() const;
+  train::EvaluateConfig evaluate_config() const;
+  train::StepConfig step_config() const;
 
-/// Builds the recipe's model. Throws UsageError, with the place in the recipe, where it cannot take
-/// such data.
-std::unique_ptr<model::Model> build_model(const Registries& registries,
-                                          const ResolvedRecipe& resolved, const model::Task& task,
-                                          model::InitialWeights weights);
+  /// What tells the teacher from others; empty without one.
+  std::string teacher() const;
 
-/// What is counted: "images", "tokens" or "rows".
-const char* item_of(const data::Signature& signature);
+  /// The first samples of the training data, at most so many, on the device.
+  data::Batch first_batch(int64_t most) const;
 
-/// "50,000 training images of 3x32x32 in 10 classes"
-std::string describe_training_data(const data::Signature& signature, int64_t samples);
+  /// This process's part of the first batch of the recipe's size, on the device.
+  data::Batch first_part() const;
 
-/// Builds the recipe's loss for such samples.
-std::shared_ptr<const train::Loss> build_loss(const Registries& registries, const Recipe& recipe,
-                                              const data::Signature& signature,
-                                              const data::Samples& samples, c10::Device device);
+  /// Puts a learning rate that was found into the recipe, and builds the optimizer anew.
+  void take_lr(double lr);
 
-/// Name of DataModule::evaluation(): "validation", "test", or empty.
-std::string evaluation_part(const data::DataModule& data);
+  /// "adamw, schedule cosine, bf16 on CPU (measured fp32 12.1 ms, bf16 7.9 ms)"
+  std::string describe_training() const;
+  /// How `parallel.bucket: auto` was resolved; empty where it was not.
+  const std::string& buckets() const { return buckets_; }
+  /// What was chosen by measuring, in this process or by the first for all.
+  const std::vector<MadeChoice>& choices() const { return choices_; }
 
-/// Gives LibTorch the threads of `train.threads`. Returns a warning, or nothing.
-std::string set_compute_threads(const Recipe& recipe, const Hardware& hardware);
+ private:
+  using BuildStrategy = std::function<std::unique_ptr<parallel::Strategy>(const Recipe& recipe)>;
+
+  data::Batch first_of(data::LoaderConfig config) const;
+  void choose_loss();
+  void build_schedules();
+  void build_optimizer();
+  void build_strategy();
+  std::vector<std::string> shared_gradient_order();
+  void choose_buckets(const BuildStrategy& build);
+  void require_shareable();
+  size_t best_of(const std::vector<train::StepFormat>& formats);
+  void require_precision();
+  void require_layers();
+  void choose_format();
+  void open_teacher(const std::string& runs);
+  void choose_recomputed_blocks();
+  void resolve(const std::string& path, const std::string& value, const std::string& found);
+  train::FormatChoice measure(const std::vector<train::StepFormat>& formats);
+  double samples_of_run() const;
+  void keep_choice(const std::string& options, const train::MeasuredChoice& choice, double scale);
+
+  std::unique_ptr<parallel::Collectives> single_process_;
+  parallel::Collectives* collectives_;
+  ResolvedRecipe resolved_;
+  Hardware hardware_;
+  c10::Device device_ = c10::kCPU;
+  std::optional<GpuKernels> gpu_kernels_;  // Outlives what it computes with.
+  std::unique_ptr<data::DataModule> data_;
+  const train::Task* task_ = nullptr;  // Of the registries' table.
+  train::BatchHistory history_{1, 1};
+  std::shared_ptr<const train::MetricSet> metrics_;
+  std::shared_ptr<const data::BatchTransforms> batch_transforms_;
+  train::TestViews views_;
+  std::shared_ptr<const train::Loss> loss_;
+  train::StepFormat format_;
+  std::string measured_;
+  std::string recomputed_;
+  std::string buckets_;
+  std::vector<MadeChoice> choices_;
+  std::unique_ptr<model::Model> model_;
+  std::optional<TrainedRun> teacher_;
+  std::unique_ptr<optim::Optimizer> optimizer_;
+  std::unique_ptr<schedule::Schedule> schedule_;
+  std::unique_ptr<parallel::Strategy> strategy_;
+  ParameterSchedules scheduled_;
+};
 
 }  // namespace gallop::app

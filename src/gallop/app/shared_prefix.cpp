@@ -80,22 +80,21 @@ struct Candidate {
   CheckpointInfo checkpoint;
 };
 
-std::vector<Candidate> candidates_of(const Registries& registries, PreparedRecipe& prepared,
-                                     const track::RunInfo& info,
+std::vector<Candidate> candidates_of(Session& session, const track::RunInfo& info,
                                      const std::vector<PrefixSource>& prefix_sources,
                                      int64_t last) {
   std::vector<Candidate> candidates;
   for (const PrefixSource& prefix_source : prefix_sources) {
     try {
       const track::RunInfo other = track::RunFolder::read_info(prefix_source.folder);
-      if (!compute_alike(info, other, prepared.recipe()) || !learn_from_the_same(info, other)) {
+      if (!compute_alike(info, other, session.recipe()) || !learn_from_the_same(info, other)) {
         continue;
       }
     } catch (const Error&) {
       continue;
     }
-    const int64_t common = app::common_steps(registries, prepared.recipe(), prefix_source.recipe,
-                                             prepared.data().train->size());
+    const int64_t common = app::common_steps(session.registries(), session.recipe(),
+                                             prefix_source.recipe, session.data().train->size());
     const train::CheckpointStore store(prefix_source.folder / "checkpoints");
     for (CheckpointInfo& one : store.list()) {
       if (one.step > 0 && one.step <= std::min(common, last)) {
@@ -199,13 +198,12 @@ std::optional<SharedPrefix> SharedPrefix::read(const fs::path& folder) {
   }
 }
 
-std::optional<SharedPrefix> share_prefix(const Registries& registries, PreparedRecipe& prepared,
-                                         const track::RunInfo& info,
+std::optional<SharedPrefix> share_prefix(Session& session, const track::RunInfo& info,
                                          const std::vector<PrefixSource>& prefix_sources,
                                          const fs::path& folder,
                                          train::CheckpointStore& checkpoints, int64_t last) {
-  if (!prepared.device().is_cpu()) return {};
-  for (const Candidate& one : candidates_of(registries, prepared, info, prefix_sources, last)) {
+  if (!session.device().is_cpu()) return {};
+  for (const Candidate& one : candidates_of(session, info, prefix_sources, last)) {
     try {
       if (begin_with(one, folder, checkpoints)) return SharedPrefix::read(folder);
     } catch (const DataError& error) {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "gallop/app/prepared_recipe.h"
 #include "gallop/app/recipe.h"
+#include "gallop/app/session.h"
 #include "gallop/base/file.h"
 #include "gallop/track/run_info.h"
 #include "gallop/train/checkpoint.h"
@@ -39,8 +39,7 @@ struct SharedPrefix {
 /// the run's, and so do its best checkpoint so far and its times. Nothing where there is none.
 /// Damaged checkpoints are passed over with a line each. `info`: how the run is made; one made by
 /// another version or kind of machine, or from other data, has no such beginning.
-std::optional<SharedPrefix> share_prefix(const Registries& registries, PreparedRecipe& prepared,
-                                         const track::RunInfo& info,
+std::optional<SharedPrefix> share_prefix(Session& session, const track::RunInfo& info,
                                          const std::vector<PrefixSource>& prefix_sources,
                                          const fs::path& folder,
                                          train::CheckpointStore& checkpoints, int64_t last);

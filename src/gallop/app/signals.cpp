@@ -111,7 +111,7 @@ bool is_ignored(int signal) {
 
 }  // namespace
 
-SignalGuard::SignalGuard(StopRequest& stop, Says says) : stop_(stop) {
+SignalGuard::SignalGuard(StopRequest& stop, Says says, Scope scope) : stop_(stop), scope_(scope) {
   says_stopping.store(says == Says::kStopping);
   asked_by_starter.store(0);
   asked_by_other.store(0);
@@ -124,14 +124,17 @@ SignalGuard::SignalGuard(StopRequest& stop, Says says) : stop_(stop) {
   for (const int signal : kSignals) {
     // nohup has SIGHUP ignored, and service managers SIGPIPE.
     if ((signal == SIGHUP || signal == SIGPIPE) && is_ignored(signal)) continue;
-    sigaction(signal, &action, nullptr);
-    handled_.push_back(signal);
+    struct sigaction before = {};
+    sigaction(signal, &action, &before);
+    replaced_.emplace_back(signal, before);
   }
 }
 
 SignalGuard::~SignalGuard() {
-  // What is still to be printed must not end the process before its exit code is known.
-  for (const int signal : handled_) std::signal(signal, signal == SIGPIPE ? SIG_IGN : SIG_DFL);
+  for (auto& [signal, before] : replaced_) {
+    if (signal == SIGPIPE && scope_ == Scope::kCommand) before.sa_handler = SIG_IGN;
+    sigaction(signal, &before, nullptr);
+  }
   target.store(nullptr);
   wait_if_ending();
 }

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <csignal>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gallop/base/stop.h"
@@ -20,8 +22,12 @@ class SignalGuard {
  public:
   /// Whether the first signal prints a line that says what happens now.
   enum class Says { kStopping, kNothing };
+  /// What the destructor leaves: of a command, SIGPIPE ignored, as output must not end the process
+  /// before its exit code is known; of a call in a user's program, all as it was.
+  enum class Scope { kCommand, kCall };
 
-  explicit SignalGuard(StopRequest& stop, Says says = Says::kStopping);
+  explicit SignalGuard(StopRequest& stop, Says says = Says::kStopping,
+                       Scope scope = Scope::kCommand);
   ~SignalGuard();
   SignalGuard(const SignalGuard&) = delete;
   SignalGuard& operator=(const SignalGuard&) = delete;
@@ -32,7 +38,8 @@ class SignalGuard {
 
  private:
   StopRequest& stop_;
-  std::vector<int> handled_;
+  Scope scope_;
+  std::vector<std::pair<int, struct sigaction>> replaced_;  // Signals and their former actions.
 };
 
 /// While this lives, a signal that ends the process during start-up also appends a record to a log

@@ -4,8 +4,8 @@
 #include "gallop/app/distributed_context.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/signals.h"
+#include "gallop/app/start_run.h"
 #include "gallop/app/train_arguments.h"
-#include "gallop/app/training_run.h"
 
 namespace gallop::app {
 

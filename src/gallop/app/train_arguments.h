@@ -5,7 +5,7 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/console.h"
-#include "gallop/app/training_run.h"
+#include "gallop/app/run_place.h"
 
 namespace gallop::app {
 

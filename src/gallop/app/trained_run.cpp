@@ -4,7 +4,7 @@
 
 #include <fmt/format.h>
 
-#include "gallop/app/session.h"
+#include "gallop/app/recipe_components.h"
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
 #include "gallop/track/run_folder.h"

@@ -1,5 +1,3 @@
-#include "gallop/app/fit.h"
-
 #include <memory>
 
 #include <ATen/ops/arange.h>
@@ -9,6 +7,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/temporary_folder.h"
+#include "gallop/gallop.h"
 
 namespace gallop {
 namespace {
@@ -22,7 +21,7 @@ class Fit : public testing::Test {
  protected:
   train::Outcome fit(const std::string& recipe) {
     Trainer trainer(
-        {.name = "line", .recipe = recipe, .runs = folder_.path().string(), .quiet = true});
+        {.name = "line", .runs = folder_.path().string(), .recipe = recipe, .quiet = true});
     const at::Tensor x = at::arange(32, at::kFloat).unsqueeze(1) / 32;
     return trainer.fit(std::make_shared<Line>(), regression_data(x, 3 * x - 1));
   }

@@ -1,0 +1,183 @@
+#include "gallop/app/recipe_components.h"
+
+#include <cmath>
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include "gallop/app/data_sharing.h"
+#include "gallop/base/error.h"
+#include "gallop/base/file.h"
+#include "gallop/base/text.h"
+#include "gallop/config/option_error.h"
+
+namespace gallop::app {
+
+namespace {
+
+data::OpenOptions open_options(const Recipe& recipe) {
+  const Hardware hardware = read_hardware();
+  return {.seed = static_cast<uint64_t>(recipe.train.seed),
+          .cores = hardware.cores,
+          .memory_bytes = hardware.memory_bytes,
+          .cache_folder = user_cache_folder()};
+}
+
+}  // namespace
+
+std::unique_ptr<data::DataModule> open_data(const Registries& registries, const Recipe& recipe) {
+  data::OpenOptions options = open_options(recipe);
+  set_sharing(options);
+  return data::open_data(recipe.data, registries.data_modules, registries.augmentations, options);
+}
+
+std::unique_ptr<data::DataModule> read_data(const Registries& registries, const Recipe& recipe) {
+  return data::read_data(recipe.data, registries.data_modules, registries.augmentations,
+                         open_options(recipe));
+}
+
+std::unique_ptr<data::DataModule> open_data_for(const Registries& registries, Recipe recipe,
+                                                const data::Signature& trained) {
+  recipe.data.mean = trained.mean;
+  recipe.data.deviation = trained.deviation;
+  // Other data may be all gray, or the first to have color.
+  if (recipe.data.channels == 0) recipe.data.channels = trained.channels;
+  auto data = open_data(registries, recipe);
+  check_fits(data->signature, trained);
+  return data;
+}
+
+std::unique_ptr<model::Model> build_model(const Registries& registries,
+                                          const ResolvedRecipe& resolved, const model::Task& task,
+                                          model::InitialWeights weights) {
+  try {
+    return registries.models.build(resolved.recipe.model, task, weights);
+  } catch (const config::OptionError& error) {
+    config::throw_with_origin(error, resolved.written);
+  }
+}
+
+namespace {
+
+std::string describe(const data::Signature& signature) {
+  const std::string task =
+      signature.task == "classification" ? std::string() : " for " + signature.task;
+  if (signature.is_text()) {
+    return fmt::format("text in windows of {} with {} different tokens{}", signature.context,
+                       signature.vocabulary.size(),
+                       signature.task == "causal-lm" ? std::string() : task);
+  }
+  if (signature.is_numbers()) {
+    return fmt::format("rows of {} numbers with {} outputs for {}", signature.columns.size(),
+                       signature.outputs(), signature.task);
+  }
+  return fmt::format("images of {}x{}x{} in {} classes{}", signature.channels, signature.height,
+                     signature.width, signature.classes.size(), task);
+}
+
+}  // namespace
+
+void check_fits(const data::Signature& found, const data::Signature& wanted) {
+  if (describe(found) != describe(wanted)) {
+    throw DataError(fmt::format("the model was trained on {}, but the data are {}",
+                                describe(wanted), describe(found)));
+  }
+  const auto require_same = [](const auto& one, const auto& other, const char* what) {
+    if (one == other) return;
+    throw DataError(
+        fmt::format("the data have other {} than those that the model was trained on", what));
+  };
+  require_same(found.vocabulary, wanted.vocabulary, "characters");
+  require_same(found.classes, wanted.classes, "classes");
+  require_same(found.columns, wanted.columns, "columns");
+  require_same(found.targets, wanted.targets, "targets");
+}
+
+bool normalize_alike(const data::Signature& one, const data::Signature& other) {
+  constexpr double kShare = 0.01;
+  if (one.mean.size() != other.mean.size()) return false;
+  for (size_t i = 0; i < one.mean.size(); ++i) {
+    const double most = kShare * one.deviation[i];
+    if (std::abs(one.mean[i] - other.mean[i]) > most) return false;
+    if (std::abs(one.deviation[i] - other.deviation[i]) > most) return false;
+  }
+  return true;
+}
+
+const char* item_of(const data::Signature& signature) {
+  if (signature.is_text()) return "tokens";
+  return signature.is_numbers() ? "rows" : "images";
+}
+
+namespace {
+
+// "1 target"
+std::string counted(int64_t count, const char* one, const char* several) {
+  return fmt::format("{} {}", format_count(count), count == 1 ? one : several);
+}
+
+}  // namespace
+
+std::string describe_training_data(const data::Signature& signature, int64_t samples) {
+  const std::string count = format_count(samples);
+  if (signature.is_text()) {
+    return fmt::format("{} training windows of {} tokens, {} different tokens", count,
+                       signature.context, signature.vocabulary.size());
+  }
+  if (signature.is_numbers()) {
+    const std::string outputs =
+        signature.task == "multi-label" ? counted(signature.outputs(), "label", "labels")
+        : signature.classes.empty()     ? counted(signature.outputs(), "target", "targets")
+                                        : counted(signature.outputs(), "class", "classes");
+    if (signature.columns.empty()) return fmt::format("{} training samples, {}", count, outputs);
+    const auto columns = static_cast<int64_t>(signature.columns.size());
+    return fmt::format("{} training rows of {}, {}", count, counted(columns, "number", "numbers"),
+                       outputs);
+  }
+  return fmt::format("{} training images of {}x{}x{} in {} classes", count, signature.channels,
+                     signature.height, signature.width, signature.classes.size());
+}
+
+std::shared_ptr<const train::Loss> build_loss(const Registries& registries, const Recipe& recipe,
+                                              const data::Signature& signature,
+                                              const data::Samples& samples, c10::Device device) {
+  using Target = train::MetricTask::Target;
+  const data::RowShape& target = samples.fields().target().shape;
+  const train::Task& task = registries.tasks.find(signature.task);
+  const bool has_classes = task.target == Target::kClasses || task.target == Target::kTokens;
+  const int64_t classes = has_classes ? signature.outputs() : 0;
+  train::LossContext context{.output_sizes = target.sizes,
+                             .target_sizes = target.sizes,
+                             .target_type = target.dtype,
+                             .classes = classes,
+                             .device = device,
+                             .label_smoothing = recipe.train.label_smoothing};
+  // A prediction for each target: logits of images have the class dimension first, as in PyTorch.
+  if (has_classes) {
+    auto& sizes = context.output_sizes;
+    sizes.insert(sizes.size() >= 2 ? sizes.begin() : sizes.end(), classes);
+  }
+  auto loss = train::build_loss(registries.losses, recipe.loss, context);
+  if (loss->traits().predicts_classes && !has_classes) {
+    throw UsageError(fmt::format(
+        "train.loss: {} needs a class for each target, but the task of these data is {}; its loss "
+        "is {}",
+        recipe.loss.name(), signature.task, task.loss));
+  }
+  return loss;
+}
+
+std::string evaluation_part(const data::DataModule& data) {
+  if (data.validation) return "validation";
+  return data.test ? "test" : "";
+}
+
+std::string set_compute_threads(const Recipe& recipe, const Hardware& hardware) {
+  const auto wanted = static_cast<int>(recipe.train.threads);
+  at::set_num_threads(wanted > 0 ? wanted : hardware.cores);
+  if (wanted <= hardware.cores) return {};
+  return fmt::format("train.threads is {}, but only {} cores are here: expect it to be slower",
+                     wanted, hardware.cores);
+}
+
+}  // namespace gallop::app

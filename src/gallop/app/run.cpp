@@ -1,0 +1,362 @@
+#include "gallop/app/run.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gallop/app/batch_curve.h"
+#include "gallop/app/common_steps.h"
+#include "gallop/app/end_of_start_up.h"
+#include "gallop/app/lr_curve.h"
+#include "gallop/app/print.h"
+#include "gallop/app/recipe_components.h"
+#include "gallop/app/run_recorder.h"
+#include "gallop/app/trained_run.h"
+#include "gallop/base/file.h"
+#include "gallop/base/shell.h"
+#include "gallop/base/text.h"
+#include "gallop/plot/plot.h"
+#include "gallop/schedule/lr_suggestion.h"
+#include "gallop/track/data_listing.h"
+#include "gallop/train/lr_range_test.h"
+
+namespace gallop::app {
+
+namespace {
+
+constexpr const char* kOrigins = "origins.yaml";
+
+// Options that a resume has changed.
+void add_origins(const fs::path& folder, const std::vector<OptionChange>& changes) {
+  if (changes.empty() || !fs::exists(folder / kOrigins)) return;
+  std::string text = read_file(folder / kOrigins);
+  text += fmt::format("# from {} on, on the command line:", track::utc_now());
+  for (const OptionChange& one : changes) text += fmt::format(" {}={}", one.option, one.wanted);
+  write_file_atomically(folder / kOrigins, text + "\n");
+}
+
+bool is_for_people(ConsoleStyle style) {
+  return style == ConsoleStyle::kLive || style == ConsoleStyle::kPlain;
+}
+
+void say_damaged(const std::string& damage) {
+  print_error("gallop: {}; going on from the checkpoint before it\n", damage);
+}
+
+std::vector<std::string> scheduled_names(const Session& session) {
+  std::vector<std::string> names;
+  for (const auto& one : session.scheduled()) names.emplace_back(train::name_of(one.value));
+  return names;
+}
+
+// An error that ends the run stands in its log.
+train::Outcome run_to_its_end(train::Trainer& trainer, std::optional<RunLog>& log) {
+  try {
+    return trainer.run();
+  } catch (const std::exception& error) {
+    if (log) log->failed(error.what());
+    throw;
+  }
+}
+
+}  // namespace
+
+Run::Run(ResolvedRecipe resolved, const RunPlace& place, const DistributedContext& context,
+         const std::map<std::string, std::string>& trainer)
+    : context_(context),
+      place_(place),
+      session_(std::move(resolved), place.runs, context.collectives(), trainer) {}
+
+track::RunInfo Run::info() const {
+  track::RunInfo info{
+      .version = GALLOP_VERSION, .hardware = session_.hardware(), .started = track::utc_now()};
+  info.command_line = read_command_line();
+  info.processes = context_.size();
+  for (const auto& file : data().files) {
+    std::error_code ignored;
+    info.data_files.push_back({fs::absolute(file).lexically_normal().string(),
+                               static_cast<int64_t>(fs::file_size(file, ignored))});
+  }
+  return info;
+}
+
+void Run::check_against(const RunPlan& plan) {
+  const fs::path& folder = plan.folder->path();
+  // A run that was stopped early may not have recorded its data.
+  if (has_inputs(folder)) check_fits(session_.inputs(), read_inputs(folder));
+  if (session_.resolved().is_auto("optimizer", "lr") && plan.checkpoint) {
+    throw UsageError("optimizer.lr: 'auto' cannot be resolved when resuming; give a number");
+  }
+  changed_data_ = check_data(folder, data().files, place_.allow_changed_data);
+}
+
+void Run::find_beginning(const fs::path& folder) {
+  check_fits(session_.inputs(), read_inputs(folder));
+  beginning_ = train::CheckpointStore(folder / "checkpoints").newest_intact(&say_damaged);
+  if (beginning_) return;
+  throw UsageError(fmt::format("{} has no checkpoint to begin with", folder.string()));
+}
+
+void Run::restore(const std::optional<RunPlan>& plan, const StopRequest& stop) {
+  const std::string path = context_.run_on_rank0([&] { return plan->folder->path().string(); });
+  look_at(path);
+  if (session_.resolved().is_auto("optimizer", "lr")) return;
+  build_trainer(stop);
+  if (plan) checkpoint_ = plan->checkpoint;
+  resume_trainer();
+  context_.run_on_rank0([&] {
+    if (plan->is_finished && !plan->changes.empty() && trainer_->has_ended()) {
+      throw UsageError(fmt::format(
+          "{} is finished, and with {} there is nothing left to train, so that its weights would "
+          "not be those of its recipe. Nothing was changed; to train longer, give train.epochs "
+          "or, where it ended early, train.early_stopping.patience",
+          path, describe(plan->changes)));
+    }
+  });
+}
+
+void Run::create(const RunPlace& place) {
+  const std::string recipe = recipe_yaml();
+  place_in(place.name.empty() ? track::RunFolder::create_numbered(
+                                    place.runs, session_.resolved().name, recipe, info())
+                              : track::RunFolder::create(place.runs, place.name, recipe, info()));
+  write_file_atomically(path_ / kOrigins, session_.resolved().to_yaml(true));
+}
+
+void Run::commit(RunPlan& plan) {
+  plan.folder->claim();
+  const fs::path& folder = plan.folder->path();
+  if (!plan.changes.empty() || !session_.buckets().empty()) {
+    const std::string recipe = recipe_yaml();
+    if (recipe != track::RunFolder::read_recipe(folder)) {
+      note_foreign_steps(folder, "the first ones were trained with other options");
+      write_file_atomically(folder / "recipe.yaml", recipe);
+      add_origins(folder, plan.changes);
+    }
+  }
+  if (!changed_data_.empty()) note_foreign_steps(folder, "the data have changed since");
+  changed_options_ = describe(plan.changes);
+  if (!changed_options_.empty()) {
+    print_error("gallop: {} continues with other options: {}\n", folder.string(), changed_options_);
+  }
+  if (!changed_data_.empty()) {
+    print_error("gallop: {} continues with other data: {}\n", folder.string(), changed_data_);
+  }
+  place_in(std::move(*plan.folder));
+}
+
+void Run::begin_from(const fs::path& folder) {
+  if (!beginning_ || !checkpoints_->list().empty()) return;
+  checkpoints_->adopt(*beginning_);
+  note_foreign_steps(path_, "the first ones are those of " + folder.string());
+}
+
+void Run::share_with(const std::vector<PrefixSource>& prefix_sources) {
+  if (!checkpoints_->list().empty()) return;
+  const auto length =
+      train::Length::of(recipe().train, recipe().data.batch_size, data().train->size());
+  // The last step is done here, so that memory and speed of a process can be reported.
+  const int64_t last = std::min(length.step_of(place_.until), length.steps - 1);
+  shared_ = share_prefix(session_, info(), prefix_sources, path_, *checkpoints_, last);
+}
+
+void Run::look_at(const fs::path& path) {
+  if (checkpoints_ && path == path_) return;  // The trainer has it.
+  path_ = path;
+  checkpoints_.emplace(path_ / "checkpoints",
+                       train::CheckpointConfig{.keep_last = recipe().train.keep_checkpoints});
+}
+
+void Run::place_in(track::RunFolder folder) {
+  folder_.emplace(std::move(folder));
+  remove_half_shared(folder_->path());
+  look_at(folder_->path());
+  if (batch_) {
+    write_file_atomically(path_ / "find-batch.json",
+                          batch_curve_json(folder_->name(), *batch_) + "\n");
+    write_file_atomically(path_ / "find-batch.svg",
+                          plot::to_svg(batch_curves(folder_->name(), *batch_), 2));
+  }
+  write_inputs(path_, session_.inputs());
+  track::write_data_listing(path_, track::list_data(data().files));
+}
+
+train::Outcome Run::train(ConsoleStyle style, SignalGuard& signals) {
+  const StopRequest& stop = signals.stop();
+  const bool is_first = context_.is_first();
+  const std::string how_to_resume = fmt::format("gallop: to go on: {}\n", resume_command());
+  std::optional<RunLog> log;
+  std::optional<StartUpEnd> start_up_end;
+  if (is_first) {
+    start_up_end.emplace(/*file=*/-1, "", how_to_resume);
+    introduce(style);
+  }
+  if (session_.resolved().is_auto("optimizer", "lr") && !find_lr(style, stop)) return {};
+  if (!trainer_) build_trainer(stop);
+  if (!is_resumed_) {
+    context_.run_on_rank0([&] { checkpoint_ = checkpoints_->newest_intact(&say_damaged); });
+    resume_trainer();
+  }
+  EndOfStartUp first_step(signals);
+  std::vector<train::Observer*> observers{&first_step};
+  std::optional<RunRecorder> recorder;
+  if (is_first) {
+    std::optional<int64_t> step;
+    if (checkpoint_) step = checkpoint_->step;
+    log.emplace(path_ / "metrics.log", step.value_or(0), evaluation_part(data()),
+                scheduled_names(session_), context_.local_size());
+    start_up_end.emplace(log->file(), log->stopped_record(), how_to_resume);
+    recorder.emplace(session_, *log,
+                     RunRecorder::Options{.run = path_,
+                                          .resumed_at = step,
+                                          .style = style,
+                                          .notes = notes(),
+                                          .choices = choices(),
+                                          .resume_command = resume_command(),
+                                          .mlflow = place_.mlflow});
+    const auto recording = recorder->observers();
+    observers.insert(observers.end(), recording.begin(), recording.end());
+  }
+  trainer_->observe(observers);
+  if (checkpoint_) say_resumed(*checkpoint_);
+  if (checkpoint_ && is_first && style == ConsoleStyle::kJson) {
+    print_earlier(path_, checkpoint_->step);
+  }
+  train::Outcome outcome = run_to_its_end(*trainer_, log);
+  if (recorder) recorder->finish(outcome);
+  return outcome;
+}
+
+void Run::build_trainer(const StopRequest& stop) {
+  const train::TrainerParts parts{.model = session_.model(),
+                                  .optimizer = session_.optimizer(),
+                                  .schedule = session_.schedule(),
+                                  .lr_factor = session_.lr_factor(),
+                                  .scheduled = session_.scheduled(),
+                                  .train_samples = *data().train,
+                                  .evaluation_samples = data().evaluation(),
+                                  .checkpoints = *checkpoints_,
+                                  .stop = stop,
+                                  .until = place_.until,
+                                  .keep_at = steps_to_keep(),
+                                  .allow_changed_data = place_.allow_changed_data,
+                                  .teacher = session_.teacher()};
+  trainer_.emplace(parts, recipe().train, session_.step_config(), session_.training_loader(),
+                   session_.evaluate_config());
+}
+
+// From rank 0's checkpoint, if it has one.
+void Run::resume_trainer() {
+  if (!context_.run_on_rank0([&] { return checkpoint_.has_value(); })) return;
+  trainer_->resume(checkpoint_);
+  is_resumed_ = true;
+}
+
+// Resolves `lr: auto`, also in the run folder, where the curve is kept. False if a stop is
+// requested: the next start does it again.
+bool Run::find_lr(ConsoleStyle style, const StopRequest& stop) {
+  const train::LrRangeTestConfig config;
+  const auto test =
+      train::test_lr_range({session_.model(), session_.optimizer(), *data().train, stop}, config,
+                           session_.step_config(), session_.training_loader());
+  if (test.stopped) {
+    if (context_.is_first()) {
+      print_error("gallop: stopped while looking for a learning rate; to start again: {}\n",
+                  resume_command());
+    }
+    return false;
+  }
+  const std::string rule = schedule::lr_rules().front().name;
+  const double lr = context_.run_on_rank0([&] { return suggested_lr(rule, config, test); });
+  session_.take_lr(lr);
+  if (!context_.is_first()) return true;
+  const std::string name = folder_->name();
+  write_file_atomically(path_ / "find-lr.json", lr_curve_json(name, rule, test) + "\n");
+  write_file_atomically(path_ / "find-lr.svg", plot::to_svg({lr_curve(name, config, test)}));
+  write_file_atomically(path_ / "recipe.yaml", recipe_yaml());
+  write_file_atomically(path_ / kOrigins, session_.resolved().to_yaml(true));
+  if (is_for_people(style)) {
+    fmt::print("lr         {:.2g}, found in {} steps ({})\n", lr, test.points.size(),
+               (path_ / "find-lr.svg").string());
+    std::fflush(stdout);
+  }
+  return true;
+}
+
+// Including formats that were measured before the batch size.
+std::vector<MadeChoice> Run::choices() const {
+  std::vector<MadeChoice> all = batch_ ? batch_->choices : std::vector<MadeChoice>();
+  all.insert(all.end(), session_.choices().begin(), session_.choices().end());
+  return all;
+}
+
+// For the log.
+std::vector<std::string> Run::notes() {
+  std::vector<std::string> all;
+  if (batch_) {
+    all.push_back(fmt::format("measured for data.batch_size=auto: {}, {}", recipe().data.batch_size,
+                              why_suggested(*batch_)));
+  }
+  if (!session_.buckets().empty()) all.push_back("buckets " + session_.buckets());
+  for (const std::string& line : data().notes) all.push_back("data: " + line);
+  if (!changed_options_.empty()) all.push_back("options changed: " + changed_options_);
+  if (!changed_data_.empty()) all.push_back("data changed: " + changed_data_);
+  return all;
+}
+
+std::string Run::resume_command() const {
+  return shell_line({"gallop", "train", "--resume", path_.string()});
+}
+
+void Run::introduce(ConsoleStyle style) {
+  if (!is_for_people(style)) return;
+  int64_t parameters = 0;
+  for (const auto& parameter : session_.model().parameters()) {
+    parameters += parameter.tensor.numel();
+  }
+  const std::string part = evaluation_part(data());
+  fmt::print("data       {}: {}", recipe().data.module.name(),
+             describe_training_data(session_.inputs(), data().train->size()));
+  fmt::print("{}\n", part.empty() ? std::string(", no part to evaluate on")
+                                  : fmt::format("; evaluated on the {} part", part));
+  fmt::print("model      {}, {} parameters\n", recipe().model.name(), format_count(parameters));
+  fmt::print("training   {}\n", session_.describe_training());
+  if (!context_.is_alone()) {
+    fmt::print("processes  {}, {}\n", context_.size(), recipe().strategy.name());
+  }
+  if (!session_.buckets().empty()) fmt::print("buckets    {}\n", session_.buckets());
+  fmt::print("run        {}\n", path_.string());
+  if (batch_) {
+    fmt::print("batch      {}, found in {}: {} ({})\n", format_count(recipe().data.batch_size),
+               format_duration(batch_->seconds), why_suggested(*batch_),
+               (path_ / "find-batch.svg").string());
+  }
+  if (const auto& scaling = recipe().lr_scaling; scaling.scales()) {
+    const double lr = session_.optimizer().base_lr();
+    fmt::print("lr         {:.4g}, {} from {:g} for a batch of {}\n", lr * session_.lr_factor(),
+               scaling.rule, lr, format_count(*scaling.batch));
+  }
+  std::fflush(stdout);
+}
+
+// None if no other run could start with them.
+std::vector<int64_t> Run::steps_to_keep() const {
+  const Recipe& recipe = session_.recipe();
+  if (!place_.share || !session_.device().is_cpu() || !shares_prefix(recipe, recipe)) return {};
+  return PlannedSteps(session_.registries(), recipe, data().train->size())
+      .branch_points(*place_.share);
+}
+
+void Run::say_resumed(const train::CheckpointInfo& from) const {
+  if (shared_) {
+    print_error("gallop: the first {} steps are those of {}\n", format_count(shared_->step),
+                shared_->run);
+  } else {
+    print_error("gallop: resumed from step {}\n", from.step);
+  }
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,16 @@
+#include "gallop/app/run_place.h"
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/track/run_folder.h"
+
+namespace gallop::app {
+
+void refuse_existing_run(const fs::path& run) {
+  if (!track::RunFolder::is_run(run)) return;
+  throw UsageError(fmt::format(
+      "there is a run {} already; take another --name, or --continue to resume it", run.string()));
+}
+
+}  // namespace gallop::app
