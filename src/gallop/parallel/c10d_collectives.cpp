@@ -212,6 +212,11 @@ class C10dCollectives final : public Collectives {
     group_options->devices = devices_toward(rendezvous_.host);
     group_ =
         c10::make_intrusive<GlooGroup>(store, rendezvous_.rank, rendezvous_.size, group_options);
+    // A process that ends at once, for its own reason, must not look lost to those that are still
+    // connecting.
+    c10d::BarrierOptions barrier;
+    barrier.timeout = options.timeout;
+    group_->barrier(barrier)->wait();
   }
 
   using StartOnGpu = void (GpuSums::*)(const at::Tensor&, int64_t, double);
