@@ -41,6 +41,7 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/heap.h"
 #include "gallop/data/loader.h"
+#include "gallop/data/tensor_samples.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
@@ -328,43 +329,12 @@ void serve_bare(Workload& work, const Form& form, Server& server) {
   }
 }
 
-// The workload's batches as a data set in memory.
-class BatchSamples final : public data::Samples {
- public:
-  explicit BatchSamples(const Workload& work)
-      : Samples({{.name = "input", .shape = shape_of(work.inputs.front())},
-                 {.name = "target", .shape = shape_of(work.targets.front())}}),
-        input_(at::cat(work.inputs)),
-        target_(at::cat(work.targets)) {}
-
-  int64_t size() const override { return input_.size(0); }
-  bool every_target_counts() const override { return true; }
-  bool fill(int64_t index, int64_t /*epoch*/, const data::SampleRow& row,
-            data::Scratch& /*scratch*/) const override {
-    copy(input_, index, row.raw(0));
-    copy(target_, index, row.raw(1));
-    return true;
-  }
-
- private:
-  static data::RowShape shape_of(const at::Tensor& tensor) {
-    return {.sizes = tensor.sizes().slice(1).vec(), .dtype = tensor.scalar_type()};
-  }
-  static void copy(const at::Tensor& from, int64_t index, void* row) {
-    const size_t bytes = from.nbytes() / static_cast<size_t>(from.size(0));
-    std::memcpy(row, static_cast<const char*>(from.data_ptr()) + static_cast<size_t>(index) * bytes,
-                bytes);
-  }
-
-  at::Tensor input_, target_;
-};
-
 data::LoaderConfig loader_config(const Workload& work) {
   return {.batch = work.inputs.front().size(0), .threads = at::get_num_threads()};
 }
 
 void serve_loop(Workload& work, const Form& form, Server& server) {
-  const BatchSamples samples(work);
+  const data::TensorSamples samples(at::cat(work.inputs), at::cat(work.targets));
   data::Loader loader(samples, loader_config(work), {});
   const Step step = make_step(work, form);
   while (server.wants_step()) {
@@ -389,7 +359,7 @@ class SteppedObserver final : public train::Observer {
 };
 
 void serve_trainer(Workload& work, const Form& form, Server& server) {
-  const BatchSamples samples(work);
+  const data::TensorSamples samples(at::cat(work.inputs), at::cat(work.targets));
   const auto schedule = schedule::make_cosine({.warmup = {.length = "0.05"}}, {});
   const auto folder =
       std::filesystem::temp_directory_path() / fmt::format("bench_step-{}", getpid());

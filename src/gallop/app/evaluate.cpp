@@ -153,7 +153,13 @@ fs::path report_folder(const Runs& runs, const std::string& wanted) {
 // What a report shows, and what else of the metrics can be drawn.
 train::Metrics drawn_metrics(const train::MetricSet& set, const train::MetricTask& task) {
   train::Metrics metrics = train::report_metrics_for(task);
-  metrics.insert(metrics.end(), set.reported().begin(), set.reported().end());
+  const size_t own = metrics.size();
+  for (const auto& reported : set.reported()) {
+    const auto is_same = [&](const auto& metric) { return metric->name() == reported->name(); };
+    if (std::none_of(metrics.begin(), metrics.begin() + static_cast<ptrdiff_t>(own), is_same)) {
+      metrics.push_back(reported);
+    }
+  }
   return metrics;
 }
 

@@ -60,7 +60,7 @@ at::Tensor distillation_sum(const at::Tensor& logits, const at::Tensor& teacher_
 
 at::Tensor distillation_count(const at::Tensor& target, int64_t ignored) {
   if (!target.is_floating_point()) return count_labels(target, ignored);
-  const int64_t classes = target.dim() < 2 ? 1 : target.size(target.dim() > 3 ? 1 : -1);
+  const int64_t classes = target.dim() < 2 ? 1 : target.size(class_dimension(target));
   return count_tensor(target.numel() / classes, target);
 }
 

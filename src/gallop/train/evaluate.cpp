@@ -8,6 +8,7 @@
 #include "gallop/base/progress.h"
 #include "gallop/data/device_loader.h"
 #include "gallop/kernel/shared_cores.h"
+#include "gallop/train/losses/shapes.h"
 #include "gallop/train/metrics/loss_metrics.h"
 
 namespace gallop::train {
@@ -16,20 +17,20 @@ namespace {
 
 using Target = MetricTask::Target;
 
-Target target_of(const EvaluateConfig& config) {
-  return config.metrics ? config.metrics->task().target : Target::kClasses;
-}
-
-bool has_classes(const EvaluateConfig& config) {
-  return target_of(config) == Target::kClasses || target_of(config) == Target::kTokens;
+MetricTask task_of(const EvaluateConfig& config) {
+  return config.metrics ? config.metrics->task() : MetricTask();
 }
 
 // Adds the loss, and where targets are classes the correct predictions.
 void add_outputs(const at::Tensor& outputs, const data::Batch& batch, const EvaluateConfig& config,
                  Evaluation& evaluation) {
-  const bool counts_correct = has_classes(config);
+  const bool counts_correct = task_of(config).has_classes();
   Tally tally;
-  if (counts_correct) tally = tally_of(outputs, batch.target());
+  if (counts_correct) {
+    const bool has_loss = config.loss != nullptr;
+    tally =
+        has_loss ? count_correct_of(outputs, batch.target()) : tally_of(outputs, batch.target());
+  }
   if (config.loss) {
     const NamedTensors fields = batch.by_role();
     const std::vector<LossTerm> terms = config.loss->terms();
@@ -48,7 +49,7 @@ void add_outputs(const at::Tensor& outputs, const data::Batch& batch, const Eval
 
 // The mean loss of all terms, which have counts of their own.
 void finish(const EvaluateConfig& config, Evaluation& evaluation) {
-  evaluation.has_classes = has_classes(config);
+  evaluation.has_classes = task_of(config).has_classes();
   if (!config.loss) return;
   double mean = 0;
   const std::vector<LossTerm> terms = config.loss->terms();
@@ -84,35 +85,33 @@ at::Tensor add_batch(model::Model& model, const data::Batch& batch, const Evalua
 /// outputs where they are numbers.
 class EnsembleOutputs {
  public:
-  EnsembleOutputs(Target target, size_t members) : target_(target), members_(members) {}
+  EnsembleOutputs(MetricTask task, size_t members) : task_(std::move(task)), members_(members) {}
 
   void add(const at::Tensor& outputs) {
     const at::Tensor one = term_of(outputs.to(at::kFloat));
     if (!sum_.defined()) {
       sum_ = one;
     } else {
-      sum_ = is_classes() ? at::logaddexp(sum_, one) : sum_.add(one);
+      sum_ = task_.has_classes() ? at::logaddexp(sum_, one) : sum_.add(one);
     }
   }
 
   /// As the outputs of one model: logits, or numbers.
   at::Tensor mean() const {
-    if (is_classes()) return sum_;  // A common factor of the probabilities does not count.
+    if (task_.has_classes()) return sum_;  // A common factor of the probabilities does not count.
     const at::Tensor mean = sum_.div(static_cast<double>(members_));
-    return target_ == Target::kNumbers ? mean : mean.logit();
+    return task_.target == Target::kNumbers ? mean : mean.logit();
   }
 
  private:
-  bool is_classes() const { return target_ == Target::kClasses || target_ == Target::kTokens; }
-
   at::Tensor term_of(const at::Tensor& outputs) const {
-    if (target_ == Target::kNumbers) return outputs;
-    if (!is_classes()) return outputs.sigmoid();
+    if (task_.target == Target::kNumbers) return outputs;
+    if (!task_.has_classes()) return outputs.sigmoid();
     // Logarithms of probabilities, whose sums do not underflow.
-    return at::log_softmax(outputs, outputs.dim() > 3 ? 1 : -1);
+    return at::log_softmax(outputs, class_dimension(outputs));
   }
 
-  Target target_;
+  MetricTask task_;
   size_t members_;
   at::Tensor sum_;
 };
@@ -267,7 +266,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     for (Evaluation& one : result.each) one.skipped += batch->skipped;
     if (batch->size() == 0) continue;
     kernel::share_cores_with_others();
-    EnsembleOutputs together(target_of(config), members.size());
+    EnsembleOutputs together(task_of(config), members.size());
     for (size_t i = 0; i < members.size(); ++i) {
       const precision::AutocastGuard autocast(members[i].precision, config.device.type());
       const at::Tensor outputs = add_batch(members[i].model, *batch, config, result.each[i]);

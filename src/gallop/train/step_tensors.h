@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <span>
 #include <vector>
 
 #include "gallop/train/step.h"
@@ -20,9 +19,7 @@ struct StepInputs {
   /// [batch slices or 1, 2], and what this process adds to SharedSum, from kTargets on.
   at::Tensor own_seed_and_step{}, shared{};
 
-  const at::Tensor& input() const { return batch[0].tensor; }
-  const at::Tensor& target() const { return batch[1].tensor; }
-  int64_t rows() const { return input().size(0); }
+  int64_t rows() const { return batch[0].tensor.size(0); }
 
   /// All tensors in a fixed order, and the inverse: `like` has the same names and numbers of them.
   std::vector<at::Tensor> pack() const;

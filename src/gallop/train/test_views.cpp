@@ -58,7 +58,12 @@ TestViews test_views(const TestConfig& config, const model::Task& task) {
         "evaluate.tta_in_training is true, but evaluate.tta has no views; give it [flip]");
   }
   if (task.kind != model::Task::Kind::kImages) {
-    throw UsageError("evaluate.tta is for images, but the data are text; set it to []");
+    throw UsageError("evaluate.tta is for images, which the data are not; set it to []");
+  }
+  if (task.is_per_element()) {
+    throw UsageError(
+        "evaluate.tta averages one prediction for each image, but the task of these data has one "
+        "for each pixel; set it to []");
   }
   if (views.pixels >= std::min(task.height, task.width)) {
     throw UsageError(

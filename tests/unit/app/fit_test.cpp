@@ -32,7 +32,7 @@ class Fit : public testing::Test {
 };
 
 TEST_F(Fit, TrainsToTheEndOfTheRecipe) {
-  const auto outcome = fit("{data: {batch_size: 8}, train: {epochs: 2}}");
+  const auto outcome = fit("{data: {batch_size: 8}, train: {epochs: 2, threads: 1}}");
   EXPECT_TRUE(outcome.finished);
   EXPECT_EQ(outcome.step, 8);
   EXPECT_TRUE(fs::exists(runs() / "line" / "recipe.yaml"));

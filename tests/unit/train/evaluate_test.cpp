@@ -164,7 +164,10 @@ std::string message_of(const TestConfig& config, const model::Task& task) {
 
 TEST(TestViews, AreRefusedWhereTheDataDoNotHaveThem) {
   const model::Task text{.kind = model::Task::Kind::kText, .classes = 5, .context = 8};
-  EXPECT_NE(message_of({.tta = {"flip"}}, text).find("the data are text"), std::string::npos);
+  EXPECT_NE(message_of({.tta = {"flip"}}, text).find("which the data are not"), std::string::npos);
+  model::Task pixels = kTask;
+  pixels.per_element = true;
+  EXPECT_NE(message_of({.tta = {"flip"}}, pixels).find("one for each pixel"), std::string::npos);
   EXPECT_NE(message_of({.tta = {"translate"}, .tta_pixels = 5}, kTask).find("5x6"),
             std::string::npos);
   EXPECT_NE(message_of({.tta = {"flip", "flip"}}, kTask).find("more than once"), std::string::npos);

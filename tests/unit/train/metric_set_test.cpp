@@ -85,14 +85,14 @@ TEST(MetricSums, AreTheSameInAnyNumberOfProcesses) {
     std::vector<std::string> all;
     for (const auto& [text, wanted] : tested.values.items()) all.push_back(text);
     const MetricSet set = set_of(all.front(), all, tested.task);
-    MetricSums alone(set);
+    MetricSums alone(set.reported(), {});
     alone.add(tested.all);
     const auto values = alone.values({});
     const int64_t rows = tested.all.target.size(0);
     for (int size = 1; size <= 4; ++size) {
       std::mutex mutex;
       parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
-        MetricSums sums(set);
+        MetricSums sums(set.reported(), {});
         // The first has nothing where there are four.
         const int64_t begin =
             size == 4 && collectives.rank() == 1 ? 0 : rows * collectives.rank() / size;

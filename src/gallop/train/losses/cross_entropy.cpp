@@ -61,7 +61,7 @@ class CrossEntropy final : public Loss {
   int64_t expected_count(const at::Tensor& target, int64_t rows) const override {
     const int64_t elements = Loss::expected_count(target, rows);
     if (!target.is_floating_point()) return elements;
-    return elements / target.size(target.dim() > 3 ? 1 : -1);
+    return elements / target.size(class_dimension(target));
   }
 
   LossTraits traits() const override {

@@ -25,7 +25,7 @@ class KlDivergence final : public Loss {
     return count_tensor(expected_count(target, target.size(0)), target);
   }
   int64_t expected_count(const at::Tensor& target, int64_t rows) const override {
-    return Loss::expected_count(target, rows) / target.size(target.dim() > 3 ? 1 : -1);
+    return Loss::expected_count(target, rows) / target.size(class_dimension(target));
   }
   LossTraits traits() const override { return {.counts_by_size = true, .counts_rows = true}; }
 

@@ -72,8 +72,12 @@ at::Tensor count_tensor(int64_t count, const at::Tensor& like) {
   return at::full({}, static_cast<double>(count), like.options().dtype(at::kDouble));
 }
 
+int64_t class_dimension(const at::Tensor& logits) {
+  return static_cast<size_t>(logits.dim()) > kDimensionsOfImages ? 1 : -1;
+}
+
 at::Tensor classes_last(const at::Tensor& logits) {
-  return static_cast<size_t>(logits.dim()) > kDimensionsOfImages ? logits.movedim(1, -1) : logits;
+  return class_dimension(logits) == 1 ? logits.movedim(1, -1) : logits;
 }
 
 at::Tensor class_rows(const at::Tensor& logits) {

@@ -27,6 +27,8 @@ at::Tensor widened(const at::Tensor& tensor);
 /// A count that follows from sizes, as a scalar on the device of `like`.
 at::Tensor count_tensor(int64_t count, const at::Tensor& like);
 
+/// Of outputs, or of soft labels of the same sizes.
+int64_t class_dimension(const at::Tensor& logits);
 /// Moves the class dimension to the end.
 at::Tensor classes_last(const at::Tensor& logits);
 /// The logits as a matrix [M, C].

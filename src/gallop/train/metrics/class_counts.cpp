@@ -62,9 +62,8 @@ Added of_labels(const Predictions& batch, const MetricTask& task) {
 }  // namespace
 
 void ClassCounts::add(const Predictions& batch) {
-  const bool has_classes =
-      task_.target == MetricTask::Target::kClasses || task_.target == MetricTask::Target::kTokens;
-  const Added added = has_classes ? of_classes(batch, task_.classes) : of_labels(batch, task_);
+  const Added added =
+      task_.has_classes() ? of_classes(batch, task_.classes) : of_labels(batch, task_);
   counts_ = counts_.defined() ? counts_.add(added.counts) : added.counts;
   totals_ = totals_.defined() ? totals_.add(added.totals) : added.totals;
 }

@@ -202,9 +202,7 @@ std::string with_average(const std::string& metric, const std::string& average) 
 
 std::unique_ptr<Metric> make_accuracy(const NoMetricOptions& config, const MetricTask& task) {
   require_classes("accuracy", task);
-  if (task.target == Target::kClasses || task.target == Target::kTokens) {
-    return make_top1(config, task);
-  }
+  if (task.has_classes()) return make_top1(config, task);
   return std::make_unique<ByFormula>("accuracy", accuracy, task);
 }
 

@@ -113,24 +113,30 @@ class TopK final : public Metric {
 };
 
 void require_classes(const char* metric, const MetricTask& task) {
-  if (task.target == Target::kClasses || task.target == Target::kTokens) return;
+  if (task.has_classes()) return;
   refuse_task(metric, "one of several classes for each target", task);
 }
 
 double top5(const Tally& tally) { return tally.top5_accuracy(); }
 
+ClassRows rows_for_tally(const at::Tensor& outputs, const at::Tensor& labels) {
+  // A class for each pixel.
+  if (labels.dim() > 2) return class_rows({.outputs = outputs, .target = labels});
+  return {.logits = outputs, .target = labels};
+}
+
 }  // namespace
 
 Tally tally_of(const at::Tensor& outputs, const at::Tensor& labels) {
-  at::Tensor logits = outputs, target = labels;
-  if (target.dim() > 2) {  // A class for each pixel.
-    ClassRows rows = class_rows({.outputs = outputs, .target = labels});
-    logits = std::move(rows.logits);
-    target = std::move(rows.target);
-  }
-  Tally tally = count_correct(logits, target, true);
-  tally.loss_sum = cross_entropy_sum(logits, target, 0).item<double>();
+  const ClassRows rows = rows_for_tally(outputs, labels);
+  Tally tally = count_correct(rows.logits, rows.target, true);
+  tally.loss_sum = cross_entropy_sum(rows.logits, rows.target, 0).item<double>();
   return tally;
+}
+
+Tally count_correct_of(const at::Tensor& outputs, const at::Tensor& labels) {
+  const ClassRows rows = rows_for_tally(outputs, labels);
+  return count_correct(rows.logits, rows.target, true);
 }
 
 void TallyState::add(const Predictions& batch) {

@@ -30,6 +30,8 @@ class TallyState final : public MetricState {
 
 /// Cross-entropy and correct predictions of a batch of class labels, read from its device.
 Tally tally_of(const at::Tensor& outputs, const at::Tensor& labels);
+/// The same without the loss.
+Tally count_correct_of(const at::Tensor& outputs, const at::Tensor& labels);
 
 struct TopKConfig {
   int64_t k = 5;

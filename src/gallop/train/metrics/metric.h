@@ -27,6 +27,9 @@ struct MetricTask {
   std::vector<std::string> class_names{};  ///< May be empty.
   bool tokens_are_characters = false;      ///< Each token is one character.
   bool per_element = false;                ///< A target for each pixel or position of a sample.
+
+  /// Whether each target is one of several classes, tokens included.
+  bool has_classes() const { return target == Target::kClasses || target == Target::kTokens; }
 };
 
 /// What a model makes of a batch, and what it should have made of it. On any device. Targets that

@@ -81,10 +81,8 @@ MetricSet::MetricSet(const MetricRegistry& registry, const MetricChoice& choice,
 }
 
 std::vector<std::string> MetricSet::single_names() const {
-  const bool has_classes =
-      task_.target == MetricTask::Target::kClasses || task_.target == MetricTask::Target::kTokens;
   std::vector<std::string> names = {"loss"};
-  if (has_classes) names.assign(std::begin(kEvaluatedNames), std::end(kEvaluatedNames));
+  if (task_.has_classes()) names.assign(std::begin(kEvaluatedNames), std::end(kEvaluatedNames));
   for (const auto& metric : reported_) {
     const std::string name = metric->name();
     const bool is_new = std::find(names.begin(), names.end(), name) == names.end();

@@ -56,7 +56,6 @@ class MetricSet {
 /// The states of metrics.
 class MetricSums {
  public:
-  explicit MetricSums(const MetricSet& set) : MetricSums(set.reported(), {}) {}
   /// Of `reported` the values are wanted, of `drawn` the figures.
   MetricSums(Metrics reported, Metrics drawn);
 

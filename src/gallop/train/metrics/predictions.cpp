@@ -56,11 +56,17 @@ LabelRows label_rows(const Predictions& batch, const MetricTask& task) {
           .counts = std::move(counts)};
 }
 
+HostNumbers host_numbers(const Predictions& batch) {
+  if (batch.outputs.numel() != batch.target.numel()) does_not_fit(batch);
+  const int64_t last = batch.target.dim() > 1 ? batch.target.size(-1) : 1;
+  return {.columns = std::max<int64_t>(1, last),
+          .outputs = batch.outputs.detach().cpu().to(at::kDouble).contiguous(),
+          .target = batch.target.cpu().to(at::kDouble).contiguous()};
+}
+
 HostRows host_rows(const Predictions& batch, const MetricTask& task) {
   HostRows host;
-  const bool has_classes =
-      task.target == MetricTask::Target::kClasses || task.target == MetricTask::Target::kTokens;
-  if (!has_classes) {
+  if (!task.has_classes()) {
     const LabelRows rows = label_rows(batch, task);
     host.rows = rows.logits.size(0);
     host.columns = rows.logits.size(1);

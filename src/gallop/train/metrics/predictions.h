@@ -40,6 +40,19 @@ struct HostRows {
 /// Of any task but numbers: rows of classes whose target is ignored are left out.
 HostRows host_rows(const Predictions& batch, const MetricTask& task);
 
+/// Numbers as they were predicted and as they are, in memory: value i is of column i % columns.
+struct HostNumbers {
+  int64_t columns = 1;
+  at::Tensor outputs, target;  ///< Contiguous fp64 of the same number of elements.
+
+  int64_t size() const { return target.numel(); }
+  const double* predicted() const { return outputs.const_data_ptr<double>(); }
+  const double* actual() const { return target.const_data_ptr<double>(); }
+};
+
+/// Of the task of numbers. Throws InternalError where sizes do not fit.
+HostNumbers host_numbers(const Predictions& batch);
+
 /// The probabilities of a row of logits: their softmax in fp64, rounded to fp32.
 void probabilities_of(const float* logits, int64_t classes, std::vector<float>& probabilities);
 

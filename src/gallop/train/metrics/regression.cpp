@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "gallop/base/error.h"
 #include "gallop/train/metrics/exact_sum.h"
+#include "gallop/train/metrics/predictions.h"
 #include "gallop/train/metrics/state_bytes.h"
 
 namespace gallop::train {
@@ -22,28 +22,17 @@ struct Column {
 class Errors final : public MetricState {
  public:
   void add(const Predictions& batch) override {
-    if (batch.outputs.numel() != batch.target.numel()) {
-      throw InternalError(fmt::format("outputs of {} do not fit targets of {}",
-                                      fmt::join(batch.outputs.sizes(), "x"),
-                                      fmt::join(batch.target.sizes(), "x")));
-    }
-    const int64_t last = batch.target.dim() > 1 ? batch.target.size(-1) : 1;
-    const int64_t columns = std::max<int64_t>(1, last);
-    resize(static_cast<size_t>(columns));
-    const at::Tensor outputs = batch.outputs.detach().cpu().to(at::kDouble).contiguous();
-    const at::Tensor targets = batch.target.cpu().to(at::kDouble).contiguous();
-    const auto* const output = outputs.const_data_ptr<double>();
-    const auto* const target = targets.const_data_ptr<double>();
-    const auto numbers = static_cast<size_t>(targets.numel());
-    for (size_t i = 0; i < numbers; ++i) {
-      Column& column = columns_[i % columns_.size()];
-      const double error = target[i] - output[i];
+    const HostNumbers numbers = host_numbers(batch);
+    resize(static_cast<size_t>(numbers.columns));
+    for (int64_t i = 0; i < numbers.size(); ++i) {
+      Column& column = columns_[static_cast<size_t>(i % numbers.columns)];
+      const double target = numbers.actual()[i], error = target - numbers.predicted()[i];
       column.squared_errors.add(error * error);
       column.absolute_errors.add(std::abs(error));
-      column.targets.add(target[i]);
-      column.squared_targets.add_product(target[i], target[i]);
+      column.targets.add(target);
+      column.squared_targets.add_product(target, target);
     }
-    rows_ += static_cast<int64_t>(numbers) / columns;
+    rows_ += numbers.size() / numbers.columns;
   }
 
   void merge(const MetricState& other) override {

@@ -6,10 +6,10 @@
 #include <tuple>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
+#include "gallop/train/metrics/predictions.h"
 #include "gallop/train/metrics/state_bytes.h"
 
 namespace gallop::train {
@@ -63,20 +63,12 @@ class OfPairs final : public Metric {
 }  // namespace
 
 void PairSample::add(const Predictions& batch) {
-  if (batch.outputs.numel() != batch.target.numel()) {
-    throw InternalError(fmt::format("outputs of {} do not fit targets of {}",
-                                    fmt::join(batch.outputs.sizes(), "x"),
-                                    fmt::join(batch.target.sizes(), "x")));
-  }
-  const int64_t last = batch.target.dim() > 1 ? batch.target.size(-1) : 1;
-  resize(std::max<int64_t>(1, last));
-  const at::Tensor outputs = batch.outputs.detach().cpu().to(at::kDouble).contiguous();
-  const at::Tensor targets = batch.target.cpu().to(at::kDouble).contiguous();
-  const auto* const output = outputs.const_data_ptr<double>();
-  const auto* const target = targets.const_data_ptr<double>();
-  for (int64_t i = 0; i < targets.numel(); ++i) {
+  const HostNumbers numbers = host_numbers(batch);
+  resize(numbers.columns);
+  for (int64_t i = 0; i < numbers.size(); ++i) {
     const auto column = static_cast<size_t>(i % all_columns_);
-    if (column < columns_.size()) note(columns_[column], output[i], target[i]);
+    if (column >= columns_.size()) continue;
+    note(columns_[column], numbers.predicted()[i], numbers.actual()[i]);
   }
 }
 
