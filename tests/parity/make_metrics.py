@@ -68,6 +68,7 @@ def of_counts(values, truth, guess, classes):
     if truth.ndim == 1:
         values["balanced-accuracy"] = of_sklearn(metrics.balanced_accuracy_score, truth, guess)
         values["mcc"] = of_sklearn(metrics.matthews_corrcoef, truth, guess)
+        values["cohen-kappa"] = of_sklearn(metrics.cohen_kappa_score, truth, guess)
     values["accuracy"] = of_sklearn(metrics.accuracy_score, truth, guess)
 
 

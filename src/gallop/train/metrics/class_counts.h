@@ -50,6 +50,7 @@ std::unique_ptr<Metric> make_f1(const AverageConfig& config, const MetricTask& t
 std::unique_ptr<Metric> make_mean_iou(const AverageConfig& config, const MetricTask& task);
 std::unique_ptr<Metric> make_dice(const AverageConfig& config, const MetricTask& task);
 std::unique_ptr<Metric> make_mcc(const NoMetricOptions& config, const MetricTask& task);
+std::unique_ptr<Metric> make_cohen_kappa(const NoMetricOptions& config, const MetricTask& task);
 
 /// The name of a class in that of a value: "f1/cat", or "f1/class-3" where it has none.
 std::string value_of_class(const std::string& metric, const MetricTask& task, size_t index);

@@ -162,6 +162,22 @@ std::optional<double> balanced_accuracy(const Numbers& all) {
   return sum / classes;
 }
 
+// Agreement beyond that of independent predictions (Cohen, "A coefficient of agreement for nominal
+// scales", 1960). Undefined where all targets and all predictions are of the same class.
+std::optional<double> cohen_kappa(const Numbers& all) {
+  if (all.samples == 0) return std::nullopt;
+  long double hits = 0, expected = 0;
+  const auto samples = static_cast<long double>(all.samples);
+  for (size_t i = 0; i < all.truths.size(); ++i) {
+    hits += static_cast<long double>(all.hits[i]);
+    expected +=
+        static_cast<long double>(all.truths[i]) * static_cast<long double>(all.predictions[i]);
+  }
+  const long double disagreements = samples * samples - expected;
+  if (disagreements <= 0) return std::nullopt;
+  return static_cast<double>((hits * samples - expected) / disagreements);
+}
+
 // For any number of classes (Gorodkin, 2004); 0 where all targets or all predictions are of one.
 std::optional<double> mcc(const Numbers& all) {
   if (all.samples == 0) return std::nullopt;
@@ -214,6 +230,11 @@ std::unique_ptr<Metric> make_balanced_accuracy(const NoMetricOptions&, const Met
 std::unique_ptr<Metric> make_mcc(const NoMetricOptions&, const MetricTask& task) {
   require_one_class("mcc", task);
   return std::make_unique<ByFormula>("mcc", mcc, task);
+}
+
+std::unique_ptr<Metric> make_cohen_kappa(const NoMetricOptions&, const MetricTask& task) {
+  require_one_class("cohen-kappa", task);
+  return std::make_unique<ByFormula>("cohen-kappa", cohen_kappa, task);
 }
 
 std::unique_ptr<Metric> make_precision(const AverageConfig& config, const MetricTask& task) {

@@ -21,6 +21,7 @@ MetricRegistry built_in_metrics() {
       .add("recall", "share of targets that are found", make_recall)
       .add("f1", "harmonic mean of precision and recall", make_f1)
       .add("mcc", "Matthews correlation coefficient, from -1 to 1", make_mcc)
+      .add("cohen-kappa", "agreement with the targets beyond chance, at most 1", make_cohen_kappa)
       .add("roc-auc", "area under the ROC curve, one class against the others", make_roc_auc)
       .add("average-precision", "area under the precision-recall curve, by steps",
            make_average_precision)
