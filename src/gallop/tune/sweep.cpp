@@ -30,8 +30,6 @@ constexpr int64_t kMostWorkers = 1024;
 constexpr int64_t kMostCores = 65536;
 constexpr int64_t kUsualEta = 3;  // W&B's.
 
-using IsLarge = std::function<bool(const std::string&)>;
-
 constexpr std::string_view kBest = "best_";
 
 bool is_accuracy(const std::string& metric) { return metric == "accuracy" || metric == "top5"; }
@@ -50,12 +48,11 @@ const std::vector<Node::Entry>& entries_of(const Node& node, const char* key, Pr
 /// Reads the keys of a sweep besides its parameters.
 class Reader {
  public:
-  Reader(const TuneRegistries& registries, const Node& root, const IsLarge& is_large,
+  Reader(const TuneRegistries& registries, const Node& root, const ObjectiveDefaults& defaults,
          Problems& problems)
-      : registries_(registries),
-        root_(root),
-        is_large_(is_large ? is_large : is_accuracy),
-        problems_(problems) {}
+      : registries_(registries), root_(root), defaults_(defaults), problems_(problems) {
+    if (!defaults_.is_maximized) defaults_.is_maximized = is_accuracy;
+  }
 
   void read(Sweep& sweep) {
     check_keys();
@@ -84,8 +81,8 @@ class Reader {
   }
 
  private:
-  bool is_to_be_large(const std::string& metric) const {
-    return is_large_(metric.starts_with(kBest) ? metric.substr(kBest.size()) : metric);
+  bool is_maximized(const std::string& metric) const {
+    return defaults_.is_maximized(metric.starts_with(kBest) ? metric.substr(kBest.size()) : metric);
   }
 
   bool is_of_wandb() const { return root_.find("method") != nullptr; }
@@ -179,10 +176,14 @@ class Reader {
   std::vector<Objective> read_objectives() {
     const Node* const node = root_.find("metric") ? root_.find("metric") : root_.find("metrics");
     std::vector<Objective> objectives;
-    if (node == nullptr) {
+    if (node == nullptr && root_.find("recipe") == nullptr) {
       problems_.add(root_.origin, "metric", "is missing: what is to be small or large?");
-      return objectives;
     }
+    if (node == nullptr && !defaults_.metric.empty()) {
+      objectives.push_back(
+          {.metric = defaults_.metric, .maximize = is_maximized(defaults_.metric)});
+    }
+    if (node == nullptr) return objectives;
     if (node->kind != Node::Kind::kList) return {read_objective(*node)};
     for (const Node& item : node->items) {
       const Objective objective = read_objective(item);
@@ -203,7 +204,7 @@ class Reader {
     Objective objective;
     if (node.kind == Node::Kind::kScalar) {
       objective.metric = node.scalar;
-      objective.maximize = is_to_be_large(node.scalar);
+      objective.maximize = is_maximized(node.scalar);
       return objective;
     }
     const Node* const name = node.find("name");
@@ -213,7 +214,7 @@ class Reader {
     } else {
       objective.metric = name->scalar;
     }
-    objective.maximize = !is_of_wandb() && is_to_be_large(objective.metric);
+    objective.maximize = !is_of_wandb() && is_maximized(objective.metric);
     for (const Node::Entry& entry : node.entries) {
       if (entry.key == "name" || entry.key == "goal" || entry.key == "target") continue;
       problems_.add(entry.origin, "metric." + entry.key,
@@ -412,7 +413,7 @@ class Reader {
 
   const TuneRegistries& registries_;
   const Node& root_;
-  IsLarge is_large_;
+  ObjectiveDefaults defaults_;
   Problems& problems_;
 };
 
@@ -525,7 +526,7 @@ RunSpec parse_run_spec(std::string_view text) {
 
 Sweep parse_sweep(const TuneRegistries& registries, const std::string& yaml,
                   const std::string& file_name, const std::string& name,
-                  const IsLarge& is_to_be_large) {
+                  const ObjectiveDefaults& defaults) {
   // A study is kept as JSON, which is UTF-8.
   if (!is_utf8(yaml)) throw UsageError(fmt::format("{}: not UTF-8", printable(file_name)));
   Node root = config::parse_yaml(yaml, file_name);
@@ -538,7 +539,7 @@ Sweep parse_sweep(const TuneRegistries& registries, const std::string& yaml,
   }
   Node* const parameters = root.find("parameters");
   if (parameters != nullptr && root.find("method") != nullptr) read_as_yaml_1_1(*parameters);
-  Reader(registries, root, is_to_be_large, problems).read(sweep);
+  Reader(registries, root, defaults, problems).read(sweep);
   sweep.settings.space = read_space(root, problems);
   check_options(root, sweep.settings.space, problems);
   if (const Node* const start = root.find("start")) {

@@ -51,12 +51,19 @@ struct Sweep {
   int64_t cores = 0;    ///< Of each trial; 0: the workers share all.
 };
 
+/// What a sweep leaves to its recipe.
+struct ObjectiveDefaults {
+  std::string metric{};  ///< Of a recipe's sweep without one.
+  /// Whether a metric without a goal is maximized; null: accuracy and top5 are.
+  std::function<bool(const std::string&)> is_maximized{};
+};
+
 /// Reads a sweep: YAML as docs/tune.md has it, or a file as W&B's sweeps have it. `name` is the
-/// study's where the file gives none. `is_to_be_large` says it of a metric without a goal; without
-/// it, accuracy and top5 are. Throws UsageError with every mistake and its place.
+/// study's where the file gives none. Of a recipe's sweep without a metric, and without a default,
+/// the settings have no objective. Throws UsageError with every mistake and its place.
 Sweep parse_sweep(const TuneRegistries& registries, const std::string& yaml,
                   const std::string& file_name, const std::string& name,
-                  const std::function<bool(const std::string&)>& is_to_be_large = {});
+                  const ObjectiveDefaults& defaults = {});
 
 /// Parameters as a sweep writes them. Mistakes go to `problems`.
 std::vector<Parameter> read_parameters(const config::Node& map, config::Problems& problems);

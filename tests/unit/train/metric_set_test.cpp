@@ -76,6 +76,28 @@ TEST(MetricSet, IsKnownWithoutDataButForTheNamesOfClasses) {
   EXPECT_TRUE(reported[5].higher_is_better);
 }
 
+TEST(MetricSet, IsKnownForTargetsOfAKind) {
+  using Target = MetricTask::Target;
+  const MetricRegistry registry = built_in_metrics();
+  const auto names_for = [&](Target target, const MetricChoice& choice) {
+    std::vector<std::string> names;
+    for (const auto& one : reported_metrics(registry, choice, target)) names.push_back(one.name);
+    return names;
+  };
+  const auto numbers = choice_of(registry, "auto", {"mae", "r2"});
+  EXPECT_EQ(names_for(Target::kNumbers, numbers), (std::vector<std::string>{"loss", "mae", "r2"}));
+  EXPECT_EQ(deciding_metric(registry, numbers, Target::kNumbers), "loss");
+  const auto labels = choice_of(registry, "f1", {});
+  EXPECT_EQ(names_for(Target::kLabels, labels), (std::vector<std::string>{"loss", "f1"}));
+  EXPECT_EQ(deciding_metric(registry, labels, Target::kLabels), "f1");
+  const auto left_open = choice_of(registry, "auto", {});
+  EXPECT_EQ(names_for(Target::kTokens, left_open),
+            (std::vector<std::string>{"loss", "accuracy", "top5"}));
+  EXPECT_EQ(deciding_metric(registry, left_open, Target::kTokens), "loss");
+  EXPECT_EQ(deciding_metric(registry, left_open, Target::kClasses), "accuracy");
+  EXPECT_THROW(names_for(Target::kNumbers, labels), UsageError);
+}
+
 // Every metric of a task, in as many processes as may be: the same bits.
 TEST(MetricSums, AreTheSameInAnyNumberOfProcesses) {
   for (const char* name : {"classes", "ties and rare classes", "labels", "columns of numbers"}) {

@@ -27,6 +27,23 @@ const Interval& interval(const Sweep& sweep, const std::string& name) {
   return *sweep.settings.space[*sweep.settings.space.find(name)].interval();
 }
 
+TEST(Sweep, LeavesItsMetricToItsRecipe) {
+  const std::string yaml = "recipe: r\nparameters: {x: [1, 2]}\n";
+  EXPECT_TRUE(parse(yaml).settings.objectives.empty());
+  const auto parsed = [&](const std::string& text) {
+    return parse_sweep(
+        TuneRegistries(), text, "sweep.yaml", "sweep",
+        {.metric = "dice", .is_maximized = [](const auto& metric) { return metric == "dice"; }});
+  };
+  const auto objectives = parsed(yaml).settings.objectives;
+  ASSERT_EQ(objectives.size(), 1);
+  EXPECT_EQ(objectives[0].metric, "dice");
+  EXPECT_TRUE(objectives[0].maximize);
+  EXPECT_EQ(parsed("metric: loss\n" + yaml).settings.objectives[0].metric, "loss");
+  EXPECT_NE(mistake("command: [a]\nparameters: {x: [1, 2]}\n").find("metric: is missing"),
+            std::string::npos);
+}
+
 TEST(Sweep, IsReadFromAFile) {
   const Sweep sweep = parse(R"(
 recipe: fashion-mnist

@@ -139,7 +139,8 @@ std::string read_sweep(const Registries& registries, const NewStudy& wanted, tun
                                tune::parse_run_spec(sweep.settings.run));
   sweep = tune::parse_sweep(
       registries.tune, text, wanted.sweep_file, file.stem().string(),
-      [&](const std::string& metric) { return reported.is_higher_better(metric); });
+      {.metric = sweep.settings.objectives.empty() ? reported.deciding() : std::string(),
+       .is_maximized = [&](const auto& metric) { return reported.is_higher_better(metric); }});
   if (!wanted.name.empty()) sweep.settings.name = wanted.name;
   if (!tune::is_study_name(sweep.settings.name) && wanted.name.empty()) {
     throw UsageError(
@@ -148,7 +149,7 @@ std::string read_sweep(const Registries& registries, const NewStudy& wanted, tun
                     printable(sweep.settings.name)));
   }
   tune::check_study_name(sweep.settings.name);
-  check_study(registries, sweep.settings);
+  check_study(registries, sweep.settings, reported);
   return text;
 }
 

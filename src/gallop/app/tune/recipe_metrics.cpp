@@ -1,12 +1,45 @@
 #include "gallop/app/tune/recipe_metrics.h"
 
 #include <algorithm>
+#include <array>
 
+#include <fmt/format.h>
+
+#include "gallop/app/recipe_components.h"
+#include "gallop/app/run_inputs.h"
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
 #include "gallop/tune/random.h"
 #include "gallop/tune/sampler.h"
+#include "gallop/tune/target_metric.h"
 #include "gallop/tune/trial_args.h"
 
 namespace gallop::app {
+
+namespace {
+
+constexpr std::array kOfTrials = {"training_seconds", "seconds", "memory_bytes", "joules"};
+
+bool is_of_trials(std::string_view metric) {
+  return std::find(kOfTrials.begin(), kOfTrials.end(), metric) != kOfTrials.end();
+}
+
+// "dice" of "best_dice" and of "seconds to dice 0.9".
+std::string plain_name(const std::string& metric) {
+  const auto target = tune::parse_target_metric(metric);
+  std::string plain = target ? target->metric : metric;
+  constexpr std::string_view kBest = "best_";
+  return plain.starts_with(kBest) ? plain.substr(kBest.size()) : plain;
+}
+
+std::vector<std::string> metrics_of(const tune::StudySettings& settings) {
+  std::vector<std::string> names;
+  for (const auto& objective : settings.objectives) names.push_back(objective.metric);
+  for (const auto& limit : settings.limits) names.push_back(limit.metric);
+  return names;
+}
+
+}  // namespace
 
 ResolvedRecipe recipe_of_study(const Registries& registries, const tune::StudySettings& settings,
                                const tune::RunSpec& spec) {
@@ -21,24 +54,83 @@ ResolvedRecipe recipe_of_study(const Registries& registries, const tune::StudySe
 }
 
 RecipeMetrics::RecipeMetrics(const Registries& registries, const tune::StudySettings& settings,
-                             const tune::RunSpec& spec) {
-  if (spec.recipe.empty()) {
+                             const tune::RunSpec& spec)
+    : is_recipe_(!spec.recipe.empty()) {
+  if (!is_recipe_) {
     metrics_ = train::reported_metrics(registries.metrics, train::MetricChoice(registries.metrics));
     return;
   }
   const ResolvedRecipe resolved = recipe_of_study(registries, settings, spec);
-  metrics_ = train::reported_metrics(resolved.recipe.registries->metrics, resolved.recipe.metric);
+  const Recipe& recipe = resolved.recipe;
+  metrics_ = train::reported_metrics(recipe.registries->metrics, recipe.metric);
+  if (depends_on_task(settings)) add_task(recipe);
+}
+
+// The loss is reported for every task, and what the recipe lists for its own.
+bool RecipeMetrics::depends_on_task(const tune::StudySettings& settings) const {
+  const auto names = metrics_of(settings);
+  return settings.objectives.empty() ||
+         std::any_of(names.begin(), names.end(), [this](const std::string& name) {
+           const std::string plain = plain_name(name);
+           const bool is_of_classes = plain == "accuracy" || plain == "top5";
+           return !is_of_trials(name) && (is_of_classes || find(plain) == nullptr);
+         });
+}
+
+// Data that cannot be opened here, as on the login node of a cluster, may be there for the trials.
+void RecipeMetrics::add_task(const Recipe& recipe) {
+  std::string name = recipe.data.task;
+  if (name == "auto") {
+    try {
+      name = read_data(*recipe.registries, recipe)->signature.task;
+    } catch (const Error& error) {
+      why_no_task_ = error.what();
+      return;
+    }
+  }
+  const train::Task& task = recipe.registries->tasks.find(name);
+  const train::MetricRegistry& metrics = recipe.registries->metrics;
+  const train::MetricChoice choice = metrics_for(recipe.metric, task);
+  metrics_ = train::reported_metrics(metrics, choice, task.target);
+  deciding_ = train::deciding_metric(metrics, choice, task.target);
+}
+
+const std::string& RecipeMetrics::deciding() const {
+  if (!deciding_.empty()) return deciding_;
+  throw UsageError(fmt::format(
+      "the sweep has no 'metric', and the data that decide which metric is the recipe's own cannot "
+      "be opened ({}); give a metric, or the recipe its data.task",
+      why_no_task_));
+}
+
+void RecipeMetrics::check(const tune::StudySettings& settings) const {
+  for (const std::string& metric : metrics_of(settings)) {
+    const std::string plain = plain_name(metric);
+    const bool is_known = find(plain) != nullptr || is_of_trials(metric);
+    if (!(is_recipe_ ? is_known : !plain.empty())) refuse(metric, plain);
+  }
+}
+
+void RecipeMetrics::refuse(const std::string& metric, std::string_view plain) const {
+  std::vector<std::string> names;
+  for (const auto& one : metrics_) names.push_back(one.name);
+  const std::string nearest = nearest_name(std::string(plain), names);
+  const std::string& example = names.size() > 1 ? names[1] : names[0];
+  throw UsageError(fmt::format(
+      "metric '{}'{}: the recipe has {}, each also as best_{} and as 'seconds to {} 0.9', and "
+      "training_seconds, seconds, memory_bytes and joules; others are added by its "
+      "train.metrics{}",
+      printable(metric), nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
+      join_names(names, "and"), example, example,
+      why_no_task_.empty()
+          ? ""
+          : fmt::format(". Those of its task are not known, as its data cannot be opened: {}",
+                        why_no_task_)));
 }
 
 bool RecipeMetrics::is_higher_better(std::string_view name) const {
   const auto* const metric = find(name);
   return metric != nullptr && metric->higher_is_better;
-}
-
-std::vector<std::string> RecipeMetrics::names() const {
-  std::vector<std::string> names;
-  for (const auto& metric : metrics_) names.push_back(metric.name);
-  return names;
 }
 
 const train::ReportedMetric* RecipeMetrics::find(std::string_view name) const {

@@ -25,13 +25,6 @@ constexpr double kLargest = std::numeric_limits<double>::max();
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::string_view kBest = "best_";
 
-constexpr std::array kOfRecipes = {"training_seconds", "seconds", "memory_bytes", "joules"};
-
-template <typename Names>
-bool is_one_of(const Names& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 // As Python writes numbers that JSON has not: NaN, Infinity. JSON has nothing for an infinite one,
 // and the largest stands for it, which also does no harm within a text.
 Json parsed(std::string_view line) {
@@ -67,31 +60,12 @@ std::string ReportUnit::until(int64_t report) const {
                      of_epochs ? "epochs" : "steps");
 }
 
-TrialMetrics::TrialMetrics(const Registries& registries, const tune::StudySettings& settings,
-                           const tune::RunSpec& spec, ReportUnit unit)
+TrialMetrics::TrialMetrics(const tune::StudySettings& settings, const tune::RunSpec& spec,
+                           const TrialReports& reports)
     : settings_(settings),
       is_recipe_(!spec.recipe.empty()),
-      reported_(registries, settings, spec),
-      unit_(unit) {
-  const auto check = [&](const std::string& metric) {
-    std::string_view plain = metric;
-    const auto target = tune::parse_target_metric(metric);
-    if (target) plain = target->metric;
-    if (plain.starts_with(kBest)) plain.remove_prefix(kBest.size());
-    const bool is_known = reported_.has(plain) || is_one_of(kOfRecipes, metric);
-    if (is_recipe_ ? is_known : !plain.empty()) return;
-    const std::vector<std::string> names = reported_.names();
-    const std::string nearest = nearest_name(plain, names);
-    throw UsageError(fmt::format(
-        "metric '{}'{}: the recipe has {}, each also as best_accuracy and as 'seconds to accuracy "
-        "0.9', and training_seconds, seconds, memory_bytes and joules; others are added by its "
-        "train.metrics",
-        printable(metric), nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest),
-        join_names(names, "and")));
-  };
-  for (const auto& objective : settings.objectives) check(objective.metric);
-  for (const auto& limit : settings.limits) check(limit.metric);
-}
+      reported_(reports.metrics),
+      unit_(reports.unit) {}
 
 // A metric that no objective names has the direction that it has in evaluations.
 bool TrialMetrics::is_smaller_better(const std::string& metric) const {

@@ -22,6 +22,12 @@ struct ReportUnit {
   std::string until(int64_t report) const;
 };
 
+/// What is known of the reports of a study's trials before there are any.
+struct TrialReports {
+  ReportUnit unit;
+  RecipeMetrics metrics;
+};
+
 /// Finds a study's metrics in what its trials print: lines of JSON. Those of 'gallop train' count
 /// where they tell of an evaluation or of the end; of any other command all with a metric's name.
 ///
@@ -30,9 +36,9 @@ struct ReportUnit {
 /// "training_seconds", "seconds" and "memory_bytes".
 class TrialMetrics {
  public:
-  /// Throws UsageError where a metric is none that the recipe reports.
-  TrialMetrics(const Registries& registries, const tune::StudySettings& settings,
-               const tune::RunSpec& spec, ReportUnit unit);
+  /// All must outlive it.
+  TrialMetrics(const tune::StudySettings& settings, const tune::RunSpec& spec,
+               const TrialReports& reports);
 
   /// A value of the first objective, to be reported.
   struct Report {
@@ -54,8 +60,8 @@ class TrialMetrics {
 
   const tune::StudySettings& settings_;
   bool is_recipe_;
-  RecipeMetrics reported_;
-  ReportUnit unit_;
+  const RecipeMetrics& reported_;
+  const ReportUnit& unit_;
   std::map<std::string, double> last_;
   std::map<std::string, double> derived_;  ///< Of best_M and of reached targets.
   int64_t reports_ = 0;

@@ -71,16 +71,15 @@ bool comes_soon(const StopRequest& stop) {
 /// One trial under way.
 class Run {
  public:
-  Run(const Registries& registries, tune::StudyClient& client, const tune::RunSpec& spec,
-      const tune::Assignment& assignment, const TrialPlace& place, const ReportUnit& unit,
-      const StopRequest& stop)
+  Run(tune::StudyClient& client, const tune::RunSpec& spec, const tune::Assignment& assignment,
+      const TrialPlace& place, const TrialReports& reports, const StopRequest& stop)
       : client_(client),
         stop_(stop),
         trial_(assignment.trial),
         place_(place),
         is_recipe_(!spec.recipe.empty()),
-        metrics_(registries, client.settings(), spec, unit),
-        child_(trial_command(client.settings(), spec, assignment, place, unit)),
+        metrics_(client.settings(), spec, reports),
+        child_(trial_command(client.settings(), spec, assignment, place, reports.unit)),
         lines_(child_.output(), place.output(trial_.number)) {}
 
   void follow() {
@@ -274,9 +273,9 @@ bool wait_for_run(tune::StudyClient& client, const tune::Trial& trial, const fs:
 
 }  // namespace
 
-void run_trial(const Registries& registries, tune::StudyClient& client, const tune::RunSpec& spec,
-               const tune::Assignment& assignment, const TrialPlace& place, const ReportUnit& unit,
-               const StopRequest& stop) {
+void run_trial(tune::StudyClient& client, const tune::RunSpec& spec,
+               const tune::Assignment& assignment, const TrialPlace& place,
+               const TrialReports& reports, const StopRequest& stop) {
   make_folders(place.run(assignment.trial.number).parent_path());
   make_folders(place.output(assignment.trial.number).parent_path());
   if (tune::wants_arguments_file(spec)) {
@@ -290,7 +289,7 @@ void run_trial(const Registries& registries, tune::StudyClient& client, const tu
   if (!spec.recipe.empty() && !wait_for_run(client, assignment.trial, run_folder, stop)) return;
   std::unique_ptr<Run> run;
   try {
-    run = std::make_unique<Run>(registries, client, spec, assignment, place, unit, stop);
+    run = std::make_unique<Run>(client, spec, assignment, place, reports, stop);
   } catch (const Error& error) {
     client.tell(assignment.trial, {.state = tune::TrialState::kFailed, .message = error.what()});
     return;

@@ -14,8 +14,8 @@ namespace gallop::app {
 /// gets SIGTERM, upon which training ends at a step boundary and saves, and SIGKILL if it does not
 /// end within half a minute. Where `stop` is asked for, the trial is given back. Throws what the
 /// broker throws; the process is ended before.
-void run_trial(const Registries& registries, tune::StudyClient& client, const tune::RunSpec& spec,
-               const tune::Assignment& assignment, const TrialPlace& place, const ReportUnit& unit,
-               const StopRequest& stop);
+void run_trial(tune::StudyClient& client, const tune::RunSpec& spec,
+               const tune::Assignment& assignment, const TrialPlace& place,
+               const TrialReports& reports, const StopRequest& stop);
 
 }  // namespace gallop::app

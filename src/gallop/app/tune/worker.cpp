@@ -78,14 +78,12 @@ ReportUnit unit_of(const train::TrainConfig& train) {
                   train.evaluate_every));
 }
 
-ReportUnit checked_unit(const Registries& registries, const tune::StudySettings& settings,
-                        const tune::RunSpec& spec) {
-  if (spec.recipe.empty()) return {};
+void check_reports(const Registries& registries, const tune::StudySettings& settings,
+                   const tune::RunSpec& spec) {
+  if (spec.recipe.empty()) return;
   const ResolvedRecipe resolved = recipe_of_study(registries, settings, spec);
   warn_of_old_names(resolved);
-  const ReportUnit unit = unit_of(resolved.recipe.train);
-  check_population(settings, resolved.recipe.train, unit);
-  return unit;
+  check_population(settings, resolved.recipe.train, unit_of(resolved.recipe.train));
 }
 
 }  // namespace
@@ -96,11 +94,13 @@ ReportUnit report_unit(const Registries& registries, const tune::StudySettings& 
   return unit_of(recipe_of_study(registries, settings, spec).recipe.train);
 }
 
-void check_study(const Registries& registries, const tune::StudySettings& settings) {
+void check_study(const Registries& registries, const tune::StudySettings& settings,
+                 const RecipeMetrics& reported) {
   const tune::RunSpec spec = tune::parse_run_spec(settings.run);
   tune::make_sampler(registries.tune, settings);
   tune::make_pruner(registries.tune, settings);
-  const TrialMetrics metrics(registries, settings, spec, checked_unit(registries, settings, spec));
+  check_reports(registries, settings, spec);
+  reported.check(settings);
   shared_checkpoints(settings, spec);
   check_constraints(registries.tune, settings);
   check_command(settings, spec);
@@ -115,14 +115,13 @@ void check_study(const Registries& registries, const tune::StudySettings& settin
   }
 }
 
-void work(const Registries& registries, tune::StudyClient& client, const std::string& name,
-          const tune::RunSpec& spec, const TrialPlace& place, const ReportUnit& unit,
-          const StopRequest& stop) {
+void work(tune::StudyClient& client, const std::string& name, const tune::RunSpec& spec,
+          const TrialPlace& place, const TrialReports& reports, const StopRequest& stop) {
   while (!stop.requested()) {
     const tune::Assignment assignment = client.ask(name);
     switch (assignment.kind) {
       case tune::Assignment::Kind::kTrial:
-        run_trial(registries, client, spec, assignment, place, unit, stop);
+        run_trial(client, spec, assignment, place, reports, stop);
         break;
       case tune::Assignment::Kind::kWait: std::this_thread::sleep_for(kPause); break;
       case tune::Assignment::Kind::kDone: return;

@@ -16,14 +16,14 @@ namespace gallop::app {
 ReportUnit report_unit(const Registries& registries, const tune::StudySettings& settings,
                        const tune::RunSpec& spec);
 
-/// Throws UsageError where what a study's trials run, its metrics or its sampler and pruner cannot
-/// be, before there is a study.
-void check_study(const Registries& registries, const tune::StudySettings& settings);
+/// Throws UsageError where what a study's trials run, its metrics (`reported` are those of its
+/// recipe) or its sampler and pruner cannot be, before there is a study.
+void check_study(const Registries& registries, const tune::StudySettings& settings,
+                 const RecipeMetrics& reported);
 
 /// Runs trials until the study needs no more, or `stop` is asked for. `name` is this worker's.
 /// Throws what the broker throws.
-void work(const Registries& registries, tune::StudyClient& client, const std::string& name,
-          const tune::RunSpec& spec, const TrialPlace& place, const ReportUnit& unit,
-          const StopRequest& stop);
+void work(tune::StudyClient& client, const std::string& name, const tune::RunSpec& spec,
+          const TrialPlace& place, const TrialReports& reports, const StopRequest& stop);
 
 }  // namespace gallop::app

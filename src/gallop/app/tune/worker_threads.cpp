@@ -9,9 +9,9 @@ namespace gallop::app {
 WorkerThreads::WorkerThreads(const Registries& registries, const tune::StudySettings& settings,
                              const std::vector<Worker>& workers,
                              const OpenStudyClient& open_study_client, const StopRequest& stop)
-    : registries_(registries),
-      spec_(tune::parse_run_spec(settings.run)),
-      unit_(report_unit(registries, settings, spec_)),
+    : spec_(tune::parse_run_spec(settings.run)),
+      reports_{report_unit(registries, settings, spec_),
+               RecipeMetrics(registries, settings, spec_)},
       stop_(&stop) {
   if (spec_.recipe.empty() && spec_.command.empty()) {
     throw UsageError(
@@ -40,7 +40,7 @@ bool WorkerThreads::are_done() {
 void WorkerThreads::run(const Worker& worker, const OpenStudyClient& open_study_client) {
   std::exception_ptr error;
   try {
-    work(registries_, *open_study_client(), worker.name, spec_, worker.place, unit_, stop_);
+    work(*open_study_client(), worker.name, spec_, worker.place, reports_, stop_);
   } catch (const tune::StudyUnreachable&) {
     // One that is to stop has nothing to report, and needs no client.
     if (!stop_.requested()) error = std::current_exception();

@@ -42,9 +42,8 @@ class WorkerThreads {
  private:
   void run(const Worker& worker, const OpenStudyClient& open_study_client);
 
-  const Registries& registries_;
   tune::RunSpec spec_;
-  ReportUnit unit_;
+  TrialReports reports_;
   StopRequest stop_;
   std::mutex mutex_;
   std::exception_ptr error_;

@@ -12,6 +12,8 @@ namespace gallop::train {
 
 namespace {
 
+using Target = MetricTask::Target;
+
 bool is_in_every_evaluation(const Metric& metric) {
   const std::string name = metric.name();
   return metric.state_key() == kTallyKey &&
@@ -19,15 +21,19 @@ bool is_in_every_evaluation(const Metric& metric) {
              std::end(kEvaluatedNames);
 }
 
+// For targets of unknown classes.
+std::unique_ptr<Metric> built_for(const MetricRegistry& registry,
+                                  const config::Component& component, Target target) {
+  return registry.build(component, {.target = target, .classes = 2, .tokens_are_characters = true});
+}
+
 // For the first task that it takes.
 std::unique_ptr<Metric> built_for_some_task(const MetricRegistry& registry,
                                             const config::Component& component) {
-  using Target = MetricTask::Target;
   for (const Target target :
        {Target::kClasses, Target::kTokens, Target::kBinary, Target::kLabels, Target::kNumbers}) {
     try {
-      return registry.build(component,
-                            {.target = target, .classes = 2, .tokens_are_characters = true});
+      return built_for(registry, component, target);
     } catch (const UsageError&) {
       continue;  // Not for this one.
     }
@@ -46,18 +52,27 @@ ReportedMetric reported_metric(const Metric& metric) {
 }  // namespace
 
 std::vector<ReportedMetric> reported_metrics(const MetricRegistry& registry,
-                                             const MetricChoice& choice) {
-  std::vector<ReportedMetric> all = {{"loss", /*higher_is_better=*/false}, {"accuracy"}, {"top5"}};
+                                             const MetricChoice& choice,
+                                             std::optional<MetricTask::Target> target) {
+  std::vector<ReportedMetric> all = {{"loss", /*higher_is_better=*/false}};
+  if (!target || MetricTask{.target = *target}.has_classes())
+    all.insert(all.end(), {{"accuracy"}, {"top5"}});
   const auto add = [&](const config::Component& one) {
-    ReportedMetric metric = reported_metric(*built_for_some_task(registry, one));
+    ReportedMetric metric = reported_metric(target ? *built_for(registry, one, *target)
+                                                   : *built_for_some_task(registry, one));
     const auto is_same = [&](const auto& other) { return other.name == metric.name; };
     if (std::none_of(all.begin(), all.end(), is_same)) all.push_back(std::move(metric));
   };
-  if (choice.deciding.name() != "auto") add(choice.deciding);
+  if (target || choice.deciding.name() != "auto") add(choice.deciding);
   for (const config::Component& one : choice.further.items) {
-    if (one.name() != "auto") add(one);
+    if (target || one.name() != "auto") add(one);
   }
   return all;
+}
+
+std::string deciding_metric(const MetricRegistry& registry, const MetricChoice& choice,
+                            MetricTask::Target target) {
+  return built_for(registry, choice.deciding, target)->name();
 }
 
 MetricSet::MetricSet(const MetricRegistry& registry, const MetricChoice& choice,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,14 +22,20 @@ struct MetricChoice {
 /// The names of every evaluation, besides those of a MetricSet.
 inline constexpr const char* kEvaluatedNames[] = {"loss", "accuracy", "top5"};
 
-/// What the evaluations of a run report, as far as it is known without its data.
+/// What the evaluations of a run report, as far as it is known without the names of its classes.
 struct ReportedMetric {
   std::string name;  ///< Of one with a value for each class: how their names begin, "f1/".
   bool higher_is_better = true;
   bool is_single = true;
 };
+/// For targets of this kind; without one for any kind. Throws UsageError where a metric has no
+/// meaning for them.
 std::vector<ReportedMetric> reported_metrics(const MetricRegistry& registry,
-                                             const MetricChoice& choice);
+                                             const MetricChoice& choice,
+                                             std::optional<MetricTask::Target> target = {});
+/// By which evaluations of such targets are compared; one of reported_metrics().
+std::string deciding_metric(const MetricRegistry& registry, const MetricChoice& choice,
+                            MetricTask::Target target);
 
 using Metrics = std::vector<std::shared_ptr<const Metric>>;
 
