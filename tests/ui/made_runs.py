@@ -136,6 +136,24 @@ def write_report(folder, name):
         json.dump(report, file)
 
 
+def write_overlays(folder, name):
+    """A report of two classes for each pixel, with one image that is both the first and the one with the lowest IoU."""
+    path = os.path.join(folder, name, "report")
+    os.makedirs(path)
+    kinds = ("image", "truth", "prediction", "differences")
+    overlays = []
+    for group in ("first", "lowest-iou"):
+        files = {kind: f"{4 * len(overlays) + i:02}.png" for i, kind in enumerate(kinds)}
+        for file_name in files.values():
+            with open(os.path.join(path, file_name), "wb") as file:
+                file.write(png(4))
+        overlays.append({"group": group, "sample": 7, "iou": 0.25 if group == "first" else None, **files})
+    report = {"step": TRAINING_LENGTH, "part": "validation", "figures": [], "classes": ["ground", MARKUP], "counts": [[90, 10], [0, 40]],
+              "mistakes": [], "overlays": overlays, "colors": ["#999999", "#e69f00"]}
+    with open(os.path.join(path, "report.json"), "w", encoding="utf-8") as file:
+        json.dump(report, file)
+
+
 def write_schedule(folder, name):
     """A run half of which is done, whose momentum follows evaluations."""
     at = [1, 1000, 2000, 3000, 4000]

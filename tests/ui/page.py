@@ -731,6 +731,21 @@ def classes_and_mistakes_are_shown(browser, api, server, program):
     browser.until("the figures", lambda: browser.run(figures), ["ROC curve 9"])
 
 
+@own_test
+def masks_are_shown_over_their_images(browser, api, server, program):
+    name = compared(api, 3)[2]
+    made_runs.write_overlays(server.folder, name)
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}&view=report")
+    images = "return [...document.querySelectorAll('.masks img')].map((one) => `${one.alt} ${one.naturalWidth}`)"
+    kinds = ("image", "true mask", "predicted mask", "differences")
+    browser.until("the masks", lambda: browser.run(images), 2 * [f"{kind} of sample 7 4" for kind in kinds])
+    expect("their IoU", browser.texts(".overlays p"), ["Sample 7, IoU 0.25", "Sample 7, IoU undefined"])
+    colors = ("return [...document.querySelectorAll('.legend-of-classes li')].map((one) => "
+              "`${one.textContent} ${getComputedStyle(one.querySelector('i')).backgroundColor}`)")
+    expect("the legend", browser.run(colors), ["ground rgb(153, 153, 153)", f"{made_runs.MARKUP} rgb(230, 159, 0)", "wrong pixel rgb(216, 27, 96)"])
+    expect("no empty list of mistakes", "Surest mistakes" in browser.texts("h2"), False)
+
+
 @test
 def a_run_says_what_it_does_not_keep(browser, api):
     name = compared(api, 1)[0]

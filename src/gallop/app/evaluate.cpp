@@ -281,12 +281,14 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
       task);
   std::optional<fs::path> report;
   std::optional<ClassReporter> mistakes;
+  std::optional<OverlayReporter> overlays;
   train::Metrics drawn;
   if (parsed.reports) {
     report = report_folder(runs, parsed.report);
     prepare_report_folder(*report, /*is_of_run=*/parsed.report.empty());
     drawn = drawn_metrics(*metric_set, task);
     if (ClassReporter::fits(first.inputs)) mistakes.emplace(first.inputs);
+    if (OverlayReporter::fits(first.inputs)) overlays.emplace(first.inputs);
   }
   const auto evaluation = train::evaluate_ensemble(
       move_to(device, runs), *part.samples,
@@ -296,6 +298,7 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
        .see =
            [&](const data::Batch& batch, const at::Tensor& logits) {
              if (mistakes) mistakes->add(batch, logits);
+             if (overlays) overlays->add(batch, logits);
            },
        .metrics = std::move(metric_set),
        .loss = train::evaluation_loss(build_loss(own, recipe, first.inputs, *part.samples, device),
@@ -304,8 +307,9 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
       stop);
   if (!evaluation) return ExitCode::kStopped;
   if (report) {
-    write_report(*report, runs, {.name = part.name, .samples = part.samples->size()},
-                 evaluation->ensemble, mistakes ? &*mistakes : nullptr);
+    write_report(
+        *report, runs, {.name = part.name, .samples = part.samples->size()}, evaluation->ensemble,
+        {.mistakes = mistakes ? &*mistakes : nullptr, .overlays = overlays ? &*overlays : nullptr});
   }
   if (parsed.json) {
     print_json(runs, part, *evaluation);

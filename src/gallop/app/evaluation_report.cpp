@@ -72,6 +72,26 @@ ReportPage::Rows facts_of(const std::vector<TrainedRun>& runs, const EvaluatedPa
   return facts;
 }
 
+void add_overlays(ReportPage& page, const fs::path& folder, const track::EvaluationReport& report) {
+  const auto content = [&](const std::string& file) { return read_file(folder / file); };
+  page.pictures_title = "Predicted masks";
+  for (size_t i = 0; i < report.colors.size(); ++i) {
+    page.legend.emplace_back(report.classes[i], report.colors[i]);
+  }
+  page.legend.emplace_back("wrong pixel", difference_color());
+  for (const auto& one : report.overlays) {
+    const bool is_first = one.group == track::EvaluationReport::Overlay::Group::kFirst;
+    page.pictures.push_back(
+        {.caption = fmt::format(
+             "{}: sample {}, IoU {}", is_first ? "First images" : "Images with the lowest IoU",
+             one.sample, one.iou ? fmt::format("{:.4f}", *one.iou) : "undefined"),
+         .files = {{"image", content(one.image)},
+                   {"true mask", content(one.truth)},
+                   {"predicted mask", content(one.prediction)},
+                   {"differences", content(one.differences)}}});
+  }
+}
+
 }  // namespace
 
 void prepare_report_folder(const fs::path& folder, bool is_of_run) {
@@ -88,7 +108,7 @@ void prepare_report_folder(const fs::path& folder, bool is_of_run) {
 
 void write_report(const fs::path& folder, const std::vector<TrainedRun>& runs,
                   const EvaluatedPart& part, const train::Evaluation& evaluation,
-                  const ClassReporter* mistakes) {
+                  const ReportedImages& images) {
   track::clear_report_folder(folder);
   track::EvaluationReport report{.step = runs.size() == 1 ? runs.front().step() : 0,
                                  .part = part.name,
@@ -103,20 +123,28 @@ void write_report(const fs::path& folder, const std::vector<TrainedRun>& runs,
     report.metrics.emplace_back(value.name, value.value);
     page.metrics.emplace_back(value.name, metric_text(value));
   }
+  const data::Signature& inputs = runs.front().inputs;
+  const train::TargetNames names{.numbers = inputs.targets,
+                                 .are_labels = inputs.task == "multi-label"};
   for (const train::FigureData& figure : evaluation.figures) {
-    const std::string svg = plot::to_svg(train::figure_page(figure));
+    const std::string svg = plot::to_svg(train::figure_page(figure, names));
     write_file_atomically(folder / track::figure_file(figure.name), svg);
     report.figures.push_back({.name = figure.name,
-                              .title = train::figure_title(figure),
+                              .title = train::figure_title(figure, names),
                               .data = json_line(train::figure_json(figure))});
     page.svgs.push_back(svg);
   }
-  report.classes = runs.front().inputs.classes;
+  report.classes = inputs.classes;
   if (const auto* const confusion = confusion_in(evaluation.figures)) {
     report.classes = confusion->classes;
     report.counts = confusion->counts;
   }
-  if (mistakes != nullptr) report.mistakes = mistakes->write_images(folder);
+  if (images.mistakes != nullptr) report.mistakes = images.mistakes->write_images(folder);
+  if (images.overlays != nullptr) {
+    report.overlays = images.overlays->write_images(folder);
+    report.colors = overlay_colors(inputs);
+    add_overlays(page, folder, report);
+  }
   write_file_atomically(folder / "report.html", to_html(page));
   track::write_evaluation_report(folder, report);
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gallop/app/class_reporter.h"
+#include "gallop/app/overlay_reporter.h"
 #include "gallop/app/trained_run.h"
 #include "gallop/train/evaluate.h"
 
@@ -20,11 +21,17 @@ struct EvaluatedPart {
 /// `is_of_run`: it is that of a run, which has nothing else.
 void prepare_report_folder(const fs::path& folder, bool is_of_run);
 
-/// Writes report.json, report.html, figures as SVG files and the images of `mistakes`, which may be
-/// null, in place of an earlier report. Throws DeviceError.
+/// Images of a report; either may be null.
+struct ReportedImages {
+  const ClassReporter* mistakes = nullptr;
+  const OverlayReporter* overlays = nullptr;
+};
+
+/// Writes report.json, report.html, figures as SVG files and the images in place of an earlier
+/// report. Throws DeviceError.
 void write_report(const fs::path& folder, const std::vector<TrainedRun>& runs,
                   const EvaluatedPart& part, const train::Evaluation& evaluation,
-                  const ClassReporter* mistakes);
+                  const ReportedImages& images);
 
 /// For people: the classes that are found least often, and what is mistaken most. Empty without a
 /// confusion matrix among the figures.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/base64.h"
 #include "gallop/base/text.h"
 
 namespace gallop::app {
@@ -22,10 +23,16 @@ th, td { text-align: left; padding: 4px 24px 4px 0; border-bottom: 1px solid #e3
 th { font-weight: 500; color: #5f6b7a; }
 td.value { text-align: right; font-variant-numeric: tabular-nums; padding-right: 0; }
 figure { margin: 24px 0 0; overflow-x: auto; }
+.legend { display: flex; flex-wrap: wrap; gap: 4px 18px; list-style: none; margin: 0 0 8px; padding: 0; }
+.legend i { display: inline-block; width: 14px; height: 14px; margin-right: 6px; border-radius: 3px; vertical-align: -2px; }
+.pictures { display: grid; grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 10px; margin: 0 0 16px; }
+.pictures figure { margin: 0; }
+.pictures img { display: block; width: 100%; image-rendering: pixelated; border-radius: 4px; }
+figcaption, .caption { color: #5f6b7a; margin: 0 0 4px; }
 figure > svg { display: block; max-width: 100%; height: auto; }
 @media (prefers-color-scheme: dark) {
   body { background: #15191e; color: #dfe4ea; }
-  th { color: #97a1ad; }
+  th, figcaption, .caption { color: #97a1ad; }
   th, td { border-color: #262d35; }
 }
 )css";
@@ -37,6 +44,28 @@ std::string table(const ReportPage::Rows& rows, const char* style) {
                         xml_text(value));
   }
   return text + "</table>\n";
+}
+
+std::string pictures_of(const ReportPage& page) {
+  std::string text =
+      fmt::format("<h2>{}</h2>\n<ul class=\"legend\">\n", xml_text(page.pictures_title));
+  for (const auto& [name, color] : page.legend) {
+    text += fmt::format("<li><i style=\"background:{}\"></i>{}</li>\n", xml_text(color),
+                        xml_text(name));
+  }
+  text += "</ul>\n";
+  for (const ReportPage::Pictures& row : page.pictures) {
+    text += fmt::format("<p class=\"caption\">{}</p>\n<div class=\"pictures\">\n",
+                        xml_text(row.caption));
+    for (const auto& [name, content] : row.files) {
+      text += fmt::format(
+          "<figure><img alt=\"{0}\" "
+          "src=\"data:image/png;base64,{1}\"><figcaption>{0}</figcaption></figure>\n",
+          xml_text(name), to_base64(content));
+    }
+    text += "</div>\n";
+  }
+  return text;
 }
 
 }  // namespace
@@ -51,6 +80,7 @@ std::string to_html(const ReportPage& page) {
   text += "<h2>Metrics</h2>\n" + table(page.metrics, " class=\"value\"");
   if (!page.svgs.empty()) text += "<h2>Figures</h2>\n";
   for (const std::string& svg : page.svgs) text += "<figure>\n" + svg + "</figure>\n";
+  if (!page.pictures.empty()) text += pictures_of(page);
   return text + "</body>\n</html>\n";
 }
 

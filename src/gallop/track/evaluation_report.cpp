@@ -1,5 +1,8 @@
 #include "gallop/track/evaluation_report.h"
 
+#include <algorithm>
+#include <array>
+
 #include <nlohmann/json.hpp>
 
 #include "gallop/config/json_numbers.h"
@@ -13,6 +16,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* kFile = "report.json";
 constexpr const char* kPage = "report.html";
+constexpr const char* kGroups[] = {"first", "lowest-iou"};  // By EvaluationReport::Overlay::Group.
 
 EvaluationReport::Mistake mistake_of(const Json& json) {
   EvaluationReport::Mistake mistake;
@@ -24,6 +28,38 @@ EvaluationReport::Mistake mistake_of(const Json& json) {
   mistake.guess = json.at("guess");
   mistake.probability = config::number_of(json.at("probability"));
   return mistake;
+}
+
+// Its files, by their names in JSON.
+template <typename Overlay>
+auto files_of(Overlay& overlay) {
+  return std::array{std::pair("image", &overlay.image), std::pair("truth", &overlay.truth),
+                    std::pair("prediction", &overlay.prediction),
+                    std::pair("differences", &overlay.differences)};
+}
+
+EvaluationReport::Overlay overlay_of(const Json& json) {
+  using Group = EvaluationReport::Overlay::Group;
+  EvaluationReport::Overlay overlay;
+  overlay.group = json.at("group") == kGroups[1] ? Group::kLowest : Group::kFirst;
+  overlay.sample = json.at("sample");
+  if (!json.at("iou").is_null()) overlay.iou = config::number_of(json.at("iou"));
+  for (const auto& [name, file] : files_of(overlay)) *file = json.at(name);
+  return overlay;
+}
+
+Json overlay_json(const EvaluationReport::Overlay& overlay) {
+  Json json{{"group", kGroups[static_cast<size_t>(overlay.group)]},
+            {"sample", overlay.sample},
+            {"iou", overlay.iou ? config::number_json(*overlay.iou) : Json()}};
+  for (const auto& [name, file] : files_of(overlay)) json[name] = *file;
+  return json;
+}
+
+bool is_color(const std::string& text) {
+  constexpr size_t kLength = 7;  // "#e69f00"
+  return text.size() == kLength && text.front() == '#' &&
+         text.find_first_not_of("0123456789abcdef", 1) == std::string::npos;
 }
 
 bool is_file_of_report(const fs::path& path) {
@@ -48,6 +84,17 @@ std::string mistake_in(const EvaluationReport& report) {
     if (!is_label(one.truth) || !is_label(one.guess)) return "it names a class that is not there";
     if (!is_image_name(one.image)) return "it names a file that is none of its images";
   }
+  for (const auto& one : report.overlays) {
+    for (const auto& [name, file] : files_of(one)) {
+      if (!is_image_name(*file)) return "it names a file that is none of its images";
+    }
+  }
+  if (!report.overlays.empty() && report.colors.size() != classes) {
+    return "it does not have a color for each class";
+  }
+  if (!std::all_of(report.colors.begin(), report.colors.end(), is_color)) {
+    return "it has a color that is none";
+  }
   for (const auto& one : report.figures) {
     if (!is_figure_name(one.name)) return "it names a file that is none of its figures";
   }
@@ -60,6 +107,8 @@ fs::path evaluation_report_of(const fs::path& run) { return run / "report"; }
 
 void write_evaluation_report(const fs::path& folder, const EvaluationReport& report) {
   Json metrics = Json::object(), figures = Json::array(), mistakes = Json::array();
+  Json overlays = Json::array();
+  for (const auto& overlay : report.overlays) overlays.push_back(overlay_json(overlay));
   for (const auto& [name, value] : report.metrics) {
     metrics[name] = value ? config::number_json(*value) : Json();
   }
@@ -86,7 +135,9 @@ void write_evaluation_report(const fs::path& folder, const EvaluationReport& rep
                   {"figures", std::move(figures)},
                   {"classes", report.classes},
                   {"counts", report.counts},
-                  {"mistakes", std::move(mistakes)}};
+                  {"mistakes", std::move(mistakes)},
+                  {"overlays", std::move(overlays)},
+                  {"colors", report.colors}};
   write_json_file(folder / kFile, json);
 }
 
@@ -98,7 +149,11 @@ std::optional<EvaluationReport> read_evaluation_report(const fs::path& run) {
     json.at("classes").get_to(report.classes);
     json.at("counts").get_to(report.counts);
     for (const Json& mistake : json.at("mistakes")) report.mistakes.push_back(mistake_of(mistake));
-    // Those of older versions have none.
+    // Reports of older versions have none of these.
+    for (const Json& overlay : json.value("overlays", Json::array())) {
+      report.overlays.push_back(overlay_of(overlay));
+    }
+    report.colors = json.value("colors", std::vector<std::string>());
     for (const Json& figure : json.value("figures", Json::array())) {
       report.figures.push_back({.name = figure.at("name"), .title = figure.at("title")});
     }

@@ -10,9 +10,10 @@
 
 namespace gallop::track {
 
-/// What an evaluation has found: its metrics and figures, and of classes of images which the model
-/// takes for which, and images that it is sure of and wrong about. The file report.json of a
-/// folder, RUN/report, with figures as SVG files and the images beside it.
+/// What an evaluation has found: its metrics and figures, of classes of images which the model
+/// takes for which, and images that it is sure of and wrong about, and of segmentations images with
+/// their masks. The file report.json of a folder, RUN/report, with figures as SVG files and the
+/// images beside it.
 struct EvaluationReport {
   struct Figure {
     std::string name;         ///< "roc-curve", which is in roc-curve.svg.
@@ -25,6 +26,14 @@ struct EvaluationReport {
     int64_t truth = 0, guess = 0;
     double probability = 0;  ///< Of the guess.
   };
+  /// An image, and masks of it blended over it, all PNG files of one size.
+  struct Overlay {
+    enum class Group { kFirst, kLowest };  ///< The first of the part, or of the lowest IoU.
+    Group group = Group::kFirst;
+    int64_t sample = 0;           ///< Its number in the part, from 0.
+    std::optional<double> iou{};  ///< Mean over its classes; nothing where no pixel counts.
+    std::string image, truth, prediction, differences;
+  };
 
   std::vector<std::string> runs{};  ///< Folders; several are an ensemble. Not read.
   int64_t step = 0;                 ///< Of the checkpoint; 0 of an ensemble.
@@ -36,6 +45,8 @@ struct EvaluationReport {
   std::vector<std::string> classes{};
   std::vector<std::vector<int64_t>> counts{};  ///< By truth, then guess; empty where unknown.
   std::vector<Mistake> mistakes{};             ///< The surest first.
+  std::vector<Overlay> overlays{};             ///< By group; the lowest IoU first.
+  std::vector<std::string> colors{};  ///< Of the classes in overlays, "#e69f00"; empty without.
 };
 
 /// Where a run keeps it.

@@ -52,6 +52,49 @@ TEST_F(EvaluationReports, AreReadAsTheyWereWritten) {
   EXPECT_NE(text.find(R"("file":"roc-curve.svg","data":{"curves":[1,2]})"), std::string::npos);
 }
 
+TEST_F(EvaluationReports, HaveOverlaysWithTheColorsOfTheirClasses) {
+  using Group = EvaluationReport::Overlay::Group;
+  report_.overlays = {{.group = Group::kFirst,
+                       .sample = 0,
+                       .iou = std::nullopt,
+                       .image = "00.png",
+                       .truth = "01.png",
+                       .prediction = "02.png",
+                       .differences = "03.png"},
+                      {.group = Group::kLowest,
+                       .sample = 7,
+                       .iou = 0.25,
+                       .image = "04.png",
+                       .truth = "05.png",
+                       .prediction = "06.png",
+                       .differences = "07.png"}};
+  report_.colors = {"#e69f00", "#56b4e9"};
+  write_evaluation_report(evaluation_report_of(run()), report_);
+  const auto read = read_evaluation_report(run());
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->colors, report_.colors);
+  ASSERT_EQ(read->overlays.size(), 2U);
+  EXPECT_EQ(read->overlays[0].group, Group::kFirst);
+  EXPECT_FALSE(read->overlays[0].iou);
+  EXPECT_EQ(read->overlays[1].group, Group::kLowest);
+  EXPECT_EQ(read->overlays[1].sample, 7);
+  EXPECT_EQ(read->overlays[1].iou, 0.25);
+  EXPECT_EQ(read->overlays[1].differences, "07.png");
+  const auto refuse = [&](const EvaluationReport& bad) {
+    write_evaluation_report(evaluation_report_of(run()), bad);
+    EXPECT_THROW(read_evaluation_report(run()), DataError);
+  };
+  EvaluationReport bad = report_;
+  bad.overlays[1].prediction = "../06.png";
+  refuse(bad);
+  bad = report_;
+  bad.colors.pop_back();
+  refuse(bad);
+  bad = report_;
+  bad.colors[0] = "#red;x:";
+  refuse(bad);
+}
+
 TEST_F(EvaluationReports, OfOlderVersionsHaveNoFigures) {
   write_file_atomically(evaluation_report_of(run()) / "report.json",
                         R"({"step":3,"part":"test","classes":["a"],"counts":[[5]],"mistakes":[]})");

@@ -299,6 +299,20 @@ TEST(ThresholdCurves, OfManyScoresHaveFewPointsOfTheSameShape) {
   }
 }
 
+TEST(Residuals, HaveTheNamesOfTheirTargets) {
+  const Residuals::Column column{
+      .count = 1, .not_finite = 0, .pairs = {{1, 2, 1}}, .edges = {0, 1}, .counts = {1}};
+  const FigureData one{"residuals", Residuals{.columns = 1, .shown = {column}}};
+  EXPECT_EQ(figure_title(one, {.numbers = {"price"}}), "Residuals of price");
+  EXPECT_EQ(figure_title(one), "Residuals");
+  const FigureData two{"residuals", Residuals{.columns = 2, .shown = {column, column}}};
+  EXPECT_EQ(figure_title(two, {.numbers = {"price", "rent"}}), "Residuals");
+  const auto page = figure_page(two, {.numbers = {"price", "rent"}});
+  EXPECT_EQ(std::get<plot::XyPlot>(page.rows[1].plots[0]).title, "Predicted against actual, rent");
+  const auto unnamed = figure_page(two);
+  EXPECT_EQ(std::get<plot::XyPlot>(unnamed.rows[1].plots[1]).title, "Residuals, target 1");
+}
+
 TEST(ThresholdCurves, OfManyClassesAreDrawnFromTheLeastArea) {
   RocCurves roc;
   for (int i = 0; i < 40; ++i) {
@@ -307,6 +321,8 @@ TEST(ThresholdCurves, OfManyClassesAreDrawnFromTheLeastArea) {
   const FigureData figure{"roc-curve", roc};
   EXPECT_EQ(figure_title(figure),
             "ROC curves, each class against the others: 30 of 40 with the least area");
+  EXPECT_EQ(figure_title(figure, {.are_labels = true}),
+            "ROC curve of each label: 30 of 40 with the least area");
   const auto page = figure_page(figure);
   EXPECT_EQ(page.rows.size(), 10U);
   EXPECT_EQ(std::get<plot::XyPlot>(page.rows[0].plots[0]).title, "c39, AUC 0.6100");

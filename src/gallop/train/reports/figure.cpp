@@ -208,17 +208,21 @@ XyPlot histogram_of(const Residuals::Column& column) {
           .series = {plot::steps_of("targets", column.edges, counts)}};
 }
 
-Page page_of(const Residuals& residuals) {
+Page residuals_page(const Residuals& residuals, const TargetNames& names) {
   Page page;
   for (size_t i = 0; i < residuals.shown.size(); ++i) {
     XyPlot scatter = scatter_of(residuals.shown[i]), histogram = histogram_of(residuals.shown[i]);
     if (residuals.columns > 1) {
-      for (XyPlot* const one : {&scatter, &histogram}) one->title += fmt::format(", target {}", i);
+      const std::string name =
+          i < names.numbers.size() ? names.numbers[i] : fmt::format("target {}", i);
+      for (XyPlot* const one : {&scatter, &histogram}) one->title += ", " + name;
     }
     page.rows.push_back({.plots = {std::move(scatter), std::move(histogram)}, .columns = 2});
   }
   return page;
 }
+
+Page page_of(const Residuals& residuals) { return residuals_page(residuals, {}); }
 
 Page page_of(const ConfusionMatrix& matrix) {
   if (matrix.classes.size() <= kMostDrawnClasses) return in_rows({heat_map_of(matrix)});
@@ -240,31 +244,47 @@ Page page_of(const ClassBars& classes) {
   return in_rows({std::move(bars)});
 }
 
-std::string curves_title(const char* name, size_t curves) {
+std::string curves_title(const char* name, size_t curves, const TargetNames& names) {
   if (curves == 1) return fmt::format("{} curve", name);
-  std::string title = fmt::format("{} curves, each class against the others", name);
+  std::string title = names.are_labels
+                          ? fmt::format("{} curve of each label", name)
+                          : fmt::format("{} curves, each class against the others", name);
   if (curves <= kMostDrawnCurves) return title;
   return title + fmt::format(": {} of {} with the least area", kMostDrawnCurves, curves);
 }
 
-std::string title_of(const ConfusionMatrix& /*matrix*/) { return "Confusion matrix"; }
-std::string title_of(const RocCurves& roc) { return curves_title("ROC", roc.curves.size()); }
-std::string title_of(const PrecisionRecallCurves& precision_recall) {
-  return curves_title("Precision-recall", precision_recall.curves.size());
+std::string title_of(const ConfusionMatrix& /*matrix*/, const TargetNames& /*names*/) {
+  return "Confusion matrix";
 }
-std::string title_of(const ReliabilityDiagram& /*diagram*/) { return "Reliability diagram"; }
-std::string title_of(const ClassBars& bars) { return fmt::format("{} of each class", bars.metric); }
-std::string title_of(const Residuals& /*residuals*/) { return "Residuals"; }
+std::string title_of(const RocCurves& roc, const TargetNames& names) {
+  return curves_title("ROC", roc.curves.size(), names);
+}
+std::string title_of(const PrecisionRecallCurves& precision_recall, const TargetNames& names) {
+  return curves_title("Precision-recall", precision_recall.curves.size(), names);
+}
+std::string title_of(const ReliabilityDiagram& /*diagram*/, const TargetNames& /*names*/) {
+  return "Reliability diagram";
+}
+std::string title_of(const ClassBars& bars, const TargetNames& names) {
+  return fmt::format("{} of each {}", bars.metric, names.are_labels ? "label" : "class");
+}
+std::string title_of(const Residuals& residuals, const TargetNames& names) {
+  const bool has_one = residuals.columns == 1 && names.numbers.size() == 1;
+  return has_one ? fmt::format("Residuals of {}", names.numbers.front()) : "Residuals";
+}
 
 }  // namespace
 
-std::string figure_title(const FigureData& figure) {
-  return std::visit([](const auto& data) { return title_of(data); }, figure.data);
+std::string figure_title(const FigureData& figure, const TargetNames& names) {
+  return std::visit([&](const auto& data) { return title_of(data, names); }, figure.data);
 }
 
-plot::Page figure_page(const FigureData& figure) {
-  Page page = std::visit([](const auto& data) { return page_of(data); }, figure.data);
-  page.title = figure_title(figure);
+plot::Page figure_page(const FigureData& figure, const TargetNames& names) {
+  const auto* const residuals = std::get_if<Residuals>(&figure.data);
+  Page page = residuals != nullptr
+                  ? residuals_page(*residuals, names)
+                  : std::visit([](const auto& data) { return page_of(data); }, figure.data);
+  page.title = figure_title(figure, names);
   return page;
 }
 

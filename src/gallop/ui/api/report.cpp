@@ -28,6 +28,17 @@ http::Response run_report(Context& context, const http::Request& request) {
                         {"guess", mistake.guess},
                         {"probability", number_json(mistake.probability)}});
   }
+  Json overlays = Json::array();
+  for (const auto& overlay : report.overlays) {
+    const bool is_first = overlay.group == track::EvaluationReport::Overlay::Group::kFirst;
+    overlays.push_back({{"group", is_first ? "first" : "lowest-iou"},
+                        {"sample", overlay.sample},
+                        {"iou", overlay.iou ? number_json(*overlay.iou) : Json()},
+                        {"image", overlay.image},
+                        {"truth", overlay.truth},
+                        {"prediction", overlay.prediction},
+                        {"differences", overlay.differences}});
+  }
   Json figures = Json::array();
   for (const auto& figure : report.figures) {
     figures.push_back({{"name", figure.name}, {"title", figure.title}});
@@ -37,7 +48,9 @@ http::Response run_report(Context& context, const http::Request& request) {
                         {"figures", std::move(figures)},
                         {"classes", report.classes},
                         {"counts", report.counts},
-                        {"mistakes", std::move(mistakes)}});
+                        {"mistakes", std::move(mistakes)},
+                        {"overlays", std::move(overlays)},
+                        {"colors", report.colors}});
 }
 
 http::Response run_figure(Context& context, const http::Request& request) {
@@ -54,6 +67,9 @@ http::Response run_image(Context& context, const http::Request& request) {
   const auto found = find_report(context, query);
   std::vector<std::string> listed;
   for (const auto& mistake : found.value.mistakes) listed.push_back(mistake.image);
+  for (const auto& one : found.value.overlays) {
+    listed.insert(listed.end(), {one.image, one.truth, one.prediction, one.differences});
+  }
   return image_response(track::evaluation_report_of(found.run), listed, query.needed("image"));
 }
 

@@ -1,5 +1,5 @@
 // What an evaluation of a run has found: its classes as a table of counts, the images that the model is surest of and wrong
-// about, and figures.
+// about, images with predicted masks, and figures.
 
 import { address } from "./api.js";
 import { h } from "./dom.js";
@@ -22,7 +22,7 @@ function table({ classes, counts }) {
       title: `${classes[truth]} taken for ${classes[guess]}: ${formatNumber(number)} of ${formatNumber(all)}, ${percent(share(number, all))}`,
     }, number > 0 ? formatNumber(number) : "");
   };
-  return [h("p", { class: "muted", id: "confusion-told" }, "Rows are what images show, columns what the model takes them for."),
+  return [h("p", { class: "muted", id: "confusion-told" }, "Rows are true classes, columns predicted ones."),
     h("div", { class: "scroll-x" }, h("table", { class: "confusion", "aria-describedby": "confusion-told" },
     h("thead", {}, h("tr", {}, h("td", {}), [...classes, "found"].map((name) => h("th", { scope: "col" }, h("span", {}, name))))),
     h("tbody", {}, classes.map((name, truth) => h("tr", {}, h("th", { scope: "row" }, name),
@@ -30,14 +30,27 @@ function table({ classes, counts }) {
       h("td", { class: "value" }, percent(share(counts[truth][truth], sum(counts[truth])))))))))];
 }
 
-function mistakes(run, { classes, counts, mistakes: list }) {
-  if (list.length === 0) {
-    const isAllRight = counts.every((row, truth) => row.every((number, guess) => number === 0 || truth === guess));
-    return h("p", { class: "muted" }, isAllRight ? "None: every image is taken for what it shows." : "No image is kept.");
-  }
+function mistakes(run, { classes, mistakes: list }) {
+  if (list.length === 0) return h("p", { class: "muted" }, "None: every prediction is right.");
   return h("ul", { class: "mistakes" }, list.map(({ image, truth, guess, probability }) => h("li", {},
     h("img", { src: address("run/image", { name: run, image }), loading: "lazy", alt: `${classes[truth]}, taken for ${classes[guess]}` }),
     h("span", { class: "guess" }, classes[guess]), h("span", { class: "muted" }, `${percent(probability)}, is ${classes[truth]}`))));
+}
+
+const isAllRight = (counts) => counts.length > 0 && counts.every((row, truth) => row.every((number, guess) => number === 0 || truth === guess));
+
+const kinds = [["image", "image"], ["truth", "true mask"], ["prediction", "predicted mask"], ["differences", "differences"]];
+
+function masks(run, { classes, colors, overlays }) {
+  const row = (one) => h("li", {},
+    h("p", { class: "muted" }, `Sample ${formatNumber(one.sample)}, IoU ${one.iou === null ? "undefined" : formatNumber(one.iou)}`),
+    h("div", { class: "masks" }, kinds.map(([key, name]) => h("figure", {},
+      h("img", { src: address("run/image", { name: run, image: one[key] }), loading: "lazy", alt: `${name} of sample ${one.sample}` }),
+      h("figcaption", { class: "muted" }, name)))));
+  const group = (name, title) => [h("h3", {}, title), h("ul", { class: "overlays" }, overlays.filter((one) => one.group === name).map(row))];
+  return [h("ul", { class: "legend-of-classes" }, [...classes.map((name, i) => [name, colors[i]]), ["wrong pixel", "var(--difference)"]].map(([name, color]) =>
+    h("li", {}, h("i", { style: { "--color": color } }), name))),
+    group("first", "First images"), group("lowest-iou", "Lowest IoU")];
 }
 
 // The confusion matrix is there as a table.
@@ -51,7 +64,8 @@ function contentOf(run, report) {
   const drawn = figures(run, report), hasClasses = report.counts.length > 0;
   return h("div", { class: "boxes" },
     hasClasses && h("section", { class: "box" }, h("h2", {}, `Classes of the ${what}`), table(report)),
-    (hasClasses || report.mistakes.length > 0) && h("section", { class: "box" }, h("h2", {}, "Surest mistakes"), mistakes(run, report)),
+    (report.mistakes.length > 0 || isAllRight(report.counts)) && h("section", { class: "box" }, h("h2", {}, "Surest mistakes"), mistakes(run, report)),
+    report.overlays.length > 0 && h("section", { class: "box" }, h("h2", {}, "Predicted masks"), masks(run, report)),
     drawn.length > 0 && h("section", { class: "box" }, h("h2", {}, hasClasses ? "Figures" : `Figures of the ${what}`), drawn));
 }
 
