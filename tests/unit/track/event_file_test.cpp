@@ -30,15 +30,21 @@ class EventFiles : public testing::Test {
     std::map<std::string, Option> options;
     std::optional<Ending> ending;
     size_t torn = 0;
+    std::vector<Damage> damages;
   };
-  Read read(const std::string& bytes) const {
+  enum class Damaged { kIsRefused, kIsPassedOver };
+  Read read(const std::string& bytes, Damaged damaged = Damaged::kIsRefused) const {
     const fs::path file = path();
     write_file_atomically(file, bytes);
     Read result;
-    read_event_file(file, {.scalar = [&](const Scalar& one) { result.scalars.push_back(one); },
-                           .options = [&](const auto& options) { result.options = options; },
-                           .end = [&](Ending ending) { result.ending = ending; },
-                           .torn = [&](size_t bytes) { result.torn = bytes; }});
+    EventVisitor visitor{.scalar = [&](const Scalar& one) { result.scalars.push_back(one); },
+                         .options = [&](const auto& options) { result.options = options; },
+                         .end = [&](Ending ending) { result.ending = ending; },
+                         .torn = [&](size_t left) { result.torn = left; }};
+    if (damaged == Damaged::kIsPassedOver) {
+      visitor.damaged = [&](const Damage& damage) { result.damages.push_back(damage); };
+    }
+    read_event_file(file, visitor);
     return result;
   }
 
@@ -87,6 +93,40 @@ TEST_F(EventFiles, AreRefusedWhereABitHasFlipped) {
   }
   EXPECT_NE(error_of([&] {
               read("this is a text, not a file of events");
+            }).find("no file of events, or damaged at byte 0"),
+            std::string::npos);
+}
+
+// One event at most is lost by one damage, wherever it is.
+TEST_F(EventFiles, AreReadBehindADamage) {
+  constexpr size_t kEvery = 5;
+  const std::string whole = written();
+  for (size_t byte = 0; byte < whole.size(); byte += kEvery) {
+    std::string damaged = whole;
+    damaged[byte] = static_cast<char>(damaged[byte] ^ 0x10);
+    const Read found = read(damaged, Damaged::kIsPassedOver);
+    const size_t events =
+        found.scalars.size() + (found.options.empty() ? 0 : 1) + (found.ending ? 1 : 0);
+    EXPECT_GE(events, 3u) << byte;
+    ASSERT_EQ(found.damages.size(), 1u) << byte;
+    EXPECT_LE(found.damages[0].at, byte);
+    EXPECT_GT(found.damages[0].at + found.damages[0].bytes, byte);
+    EXPECT_EQ(found.torn, 0u);
+  }
+}
+
+// A writer that was killed within an event, and another one that went on in its file.
+TEST_F(EventFiles, AreReadBehindAnEventThatIsNotWhole) {
+  const std::string whole = written();
+  const Read found = read(whole.substr(0, whole.size() - 3) + whole, Damaged::kIsPassedOver);
+  EXPECT_EQ(found.scalars.size(), 4u);
+  ASSERT_EQ(found.damages.size(), 1u);
+  EXPECT_EQ(found.damages[0].what, "a damaged event");
+}
+
+TEST_F(EventFiles, AreRefusedWithoutAnyEvent) {
+  EXPECT_NE(error_of([&] {
+              read("this is a text, not a file of events", Damaged::kIsPassedOver);
             }).find("no file of events, or damaged at byte 0"),
             std::string::npos);
 }

@@ -193,6 +193,72 @@ Value read_value(std::string_view message) {
   return result;
 }
 
+/// The events of a file, one after the other.
+class EventFinder {
+ public:
+  explicit EventFinder(std::string_view bytes) : bytes_(bytes) {}
+
+  // Nothing at the end, or where an event is not whole.
+  template <typename PassOver>
+  std::optional<std::string_view> next(const PassOver& pass_over) {
+    while (left() >= kHead) {
+      const std::string what = mistake_at(at_);
+      if (what.empty() && left() < size_at(at_)) return std::nullopt;
+      if (what.empty()) {
+        const std::string_view event = bytes_.substr(at_ + kHead, size_at(at_) - kHead - kTail);
+        at_ += size_at(at_);
+        return event;
+      }
+      const size_t begin = at_;
+      find_whole_event();
+      pass_over(Damage{begin, at_ - begin, what});
+    }
+    return std::nullopt;
+  }
+  size_t left() const { return bytes_.size() - at_; }
+
+ private:
+  // With its head and tail.
+  size_t size_at(size_t at) const {
+    return kHead + static_cast<size_t>(number_at<uint64_t>(bytes_, at)) + kTail;
+  }
+
+  bool has_head(size_t at) const {
+    const std::string_view size = bytes_.substr(at, sizeof(uint64_t));
+    return number_at<uint32_t>(bytes_, at + size.size()) == masked(crc32c(size));
+  }
+
+  // Empty for nothing, also where the event goes beyond the end.
+  std::string mistake_at(size_t at) const {
+    if (!has_head(at)) return "no file of events, or damaged";
+    if (number_at<uint64_t>(bytes_, at) > kLongest) return "an event of more than 1 GiB";
+    const size_t size = size_at(at);
+    if (bytes_.size() - at < size) return {};
+    const std::string_view event = bytes_.substr(at + kHead, size - kHead - kTail);
+    const bool is_good = number_at<uint32_t>(bytes_, at + size - kTail) == masked(crc32c(event));
+    return is_good ? std::string() : "a damaged event";
+  }
+
+  // The next one whose checksums are right, or the end. A file that is made of heads alone would
+  // have its bytes summed again for each of them.
+  void find_whole_event() {
+    for (++at_; left() >= kHead; ++at_) {
+      if (!has_head(at_) || number_at<uint64_t>(bytes_, at_) > kLongest) continue;
+      const size_t size = size_at(at_);
+      if (left() < size) continue;
+      if (summed_ + size > kMostSums * bytes_.size()) break;
+      summed_ += size;
+      if (mistake_at(at_).empty()) return;
+    }
+    at_ = bytes_.size();
+  }
+
+  static constexpr size_t kMostSums = 4;
+  std::string_view bytes_;
+  size_t at_ = 0;
+  size_t summed_ = 0;  // Bytes, by find_whole_event().
+};
+
 }  // namespace
 
 std::string event_file_name(double time) {
@@ -353,32 +419,24 @@ int64_t read_event(std::string_view message, const EventVisitor& visitor) {
 
 int64_t read_event_file(const fs::path& path, const EventVisitor& visitor) {
   const MappedFile file(path);
-  const std::string_view bytes = file.bytes();
-  const auto refuse = [&](size_t at, const char* what) {
-    throw DataError(fmt::format("{}: {} at byte {}", printable(path.string()), what, at));
+  EventFinder events(file.bytes());
+  int64_t left_out = 0, read = 0;
+  const auto pass_over = [&](const Damage& damage) {
+    const bool is_no_file = read == 0 && damage.at + damage.bytes == file.bytes().size();
+    if (visitor.damaged && !is_no_file) return visitor.damaged(damage);
+    throw DataError(
+        fmt::format("{}: {} at byte {}", printable(path.string()), damage.what, damage.at));
   };
-  int64_t left_out = 0;
-  size_t at = 0;
-  while (bytes.size() - at >= kHead) {
-    const auto size = number_at<uint64_t>(bytes, at);
-    const auto check = number_at<uint32_t>(bytes, at + sizeof size);
-    if (check != masked(crc32c(bytes.substr(at, sizeof size)))) {
-      refuse(at, "no file of events, or damaged");
-    }
-    if (size > kLongest) refuse(at, "an event of more than 1 GiB");
-    if (bytes.size() - at < kHead + size + kTail) break;
-    const std::string_view event = bytes.substr(at + kHead, size);
-    if (number_at<uint32_t>(bytes, at + kHead + size) != masked(crc32c(event))) {
-      refuse(at, "a damaged event");
-    }
+  while (const auto event = events.next(pass_over)) {
     try {
-      left_out += read_event(event, visitor);
+      left_out += read_event(*event, visitor);
+      ++read;
     } catch (const DataError& error) {
-      refuse(at, error.what());
+      const auto at = static_cast<size_t>(event->data() - file.bytes().data()) - kHead;
+      pass_over({at, kHead + event->size() + kTail, error.what()});
     }
-    at += kHead + size + kTail;
   }
-  if (at < bytes.size() && visitor.torn) visitor.torn(bytes.size() - at);
+  if (events.left() > 0 && visitor.torn) visitor.torn(events.left());
   return left_out;
 }
 

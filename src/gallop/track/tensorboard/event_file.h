@@ -77,17 +77,27 @@ class EventFileWriter {
   std::string waiting_;
 };
 
+/// Bytes of a file of events that are none, or an event with a wrong checksum or content.
+struct Damage {
+  size_t at = 0;  ///< In the file.
+  size_t bytes = 0;
+  std::string what;
+};
+
 /// What of a file of events is read; the rest (images, graphs, ...) is passed over and counted.
 struct EventVisitor {
   std::function<void(const Scalar&)> scalar;
   std::function<void(const std::map<std::string, Option>&)> options;
   std::function<void(Ending)> end;
   std::function<void(size_t bytes)> torn{};  ///< So many bytes of an event that is not whole.
+  /// Called for each damage that is passed over; null: the first one is an error.
+  std::function<void(const Damage&)> damaged{};
 };
 
 /// Reads a file of events, also one that is being written: what is torn at its end is no error.
-/// Returns how many values were passed over. Throws DataError, which names the file and the place,
-/// where a checksum is wrong.
+/// Behind a damage it goes on with the next whole event. Returns how many values were passed over.
+/// Throws DataError, which names the file and the place, where there is no event at all, and where
+/// a damage is not to be passed over.
 int64_t read_event_file(const fs::path& path, const EventVisitor& visitor);
 
 /// The same for one event, a message without length and checksums.

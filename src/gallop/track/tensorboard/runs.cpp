@@ -113,6 +113,16 @@ std::vector<Picture> pictures_of(const fs::path& run, const RunSummary& summary)
   return pictures;
 }
 
+std::string describe(const std::vector<Damage>& damages, const fs::path& file) {
+  size_t bytes = 0;
+  for (const Damage& damage : damages) bytes += damage.bytes;
+  const auto places = static_cast<int64_t>(damages.size());
+  return fmt::format("{}: damaged at {} {}, the first at byte {} ({}); {} bytes were left out",
+                     printable(file.filename().string()), format_count(places),
+                     places == 1 ? "place" : "places", damages.front().at, damages.front().what,
+                     format_count(static_cast<int64_t>(bytes)));
+}
+
 }  // namespace
 
 int64_t export_run(const fs::path& run, const fs::path& folder) {
@@ -170,6 +180,7 @@ Imported import_run(const EventFolder& from, const fs::path& runs, const std::st
   run.set_ending(ForeignRun::Ending::kFinished);
   int64_t left_out = 0;
   std::vector<std::string> torn;
+  std::vector<Damage> damages;  // Of one file.
   fs::path file;
   const EventVisitor visitor{
       .scalar =
@@ -185,10 +196,13 @@ Imported import_run(const EventFolder& from, const fs::path& runs, const std::st
           [&](size_t bytes) {
             torn.push_back(fmt::format("{}: the last event is not whole; {} bytes were left out",
                                        printable(file.filename().string()), bytes));
-          }};
+          },
+      .damaged = [&](const Damage& damage) { damages.push_back(damage); }};
   for (const fs::path& one : event_files(from.folder)) {
     file = one;
+    damages.clear();
     left_out += read_event_file(file, visitor);
+    if (!damages.empty()) torn.push_back(describe(damages, file));
   }
   run.number_points_without_step();
   run.make(runs, name, "tensorboard");

@@ -26,8 +26,9 @@ struct EventFolder {
 std::vector<EventFolder> find_runs(const fs::path& folder, std::vector<std::string>& unreadable);
 
 /// Makes RUNS/NAME of it, with its hparams as options. Points that were logged without a step are
-/// numbered by their time. Throws DataError where a file is damaged (no run is made then),
-/// UsageError where there is such a run.
+/// numbered by their time; what is damaged is left out, and counted in its notes. Throws
+/// DataError where a file has no event that can be read (no run is made then), UsageError where
+/// there is such a run.
 Imported import_run(const EventFolder& from, const fs::path& runs, const std::string& name);
 
 }  // namespace gallop::track::tensorboard
