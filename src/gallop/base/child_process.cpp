@@ -134,6 +134,10 @@ struct Prepared {
   }
 };
 
+std::string cannot_start(const std::string& program) {
+  return fmt::format("cannot start {}", printable(program));
+}
+
 // What is there to read, at most so long from now; false at its end.
 bool read_some(int from, size_t most, std::string& text) {
   pollfd waiting{.fd = from, .events = POLLIN, .revents = 0};
@@ -154,7 +158,8 @@ std::string ChildEnd::describe() const {
                          : fmt::format("was killed by signal {}", signal);
 }
 
-ChildProcess::ChildProcess(const ChildCommand& command) : own_group_(command.own_group) {
+ChildProcess::ChildProcess(const ChildCommand& command)
+    : own_group_(command.own_group), program_(command.program) {
   Prepared prepared(command);
   Pipe output, failure = make_pipe();
   if (command.keep_output) {
@@ -162,9 +167,8 @@ ChildProcess::ChildProcess(const ChildCommand& command) : own_group_(command.own
     if (command.unread_bytes > 0) fcntl(output.read_end.get(), F_SETPIPE_SZ, command.unread_bytes);
     prepared.output = output.write_end.get();
   }
-  const std::string what = fmt::format("cannot start {}", printable(command.program));
   id_ = fork();
-  if (id_ < 0) fail(what, errno);
+  if (id_ < 0) fail(cannot_start(program_), errno);
   if (id_ == 0) {
     prepared.become();
     const int error = errno;
@@ -172,19 +176,29 @@ ChildProcess::ChildProcess(const ChildCommand& command) : own_group_(command.own
     static_cast<void>(!write(failure.write_end.get(), &error, sizeof(error)));
     _exit(static_cast<int>(ExitCode::kDevice));
   }
-  if (own_group_) replace_group(0, id_);
-  failure.write_end = FileDescriptor();
+  if (own_group_) {
+    setpgid(id_, id_);  // The child may not have come to it yet, and then has it as well.
+    replace_group(0, id_);
+  }
   output_ = std::move(output.read_end);
+  failure_ = std::move(failure.read_end);
+  failure.write_end = FileDescriptor();
+  if (command.awaits_start) check_start();
+  if (command.with_warden) start_warden();
+}
+
+// Until the exec or the end of the child.
+void ChildProcess::check_start() {
+  if (!failure_) return;
+  const FileDescriptor failure = std::move(failure_);
   int error = 0;
   ssize_t size = 0;
   do {
-    size = read(failure.read_end.get(), &error, sizeof(error));
+    size = read(failure.get(), &error, sizeof(error));
   } while (size < 0 && errno == EINTR);
-  if (size == sizeof(error)) {
-    wait();
-    fail(what, error);
-  }
-  if (command.with_warden) start_warden();
+  if (size != sizeof(error)) return;
+  wait();
+  fail(cannot_start(program_), error);
 }
 
 void ChildProcess::start_warden() {
@@ -201,6 +215,8 @@ ChildProcess::ChildProcess(ChildProcess&& other) noexcept
     : id_(std::exchange(other.id_, -1)),
       own_group_(other.own_group_),
       output_(std::move(other.output_)),
+      program_(std::move(other.program_)),
+      failure_(std::move(other.failure_)),
       reaper_(std::move(other.reaper_)),
       end_(std::exchange(other.end_, std::nullopt)) {}
 
@@ -208,6 +224,8 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
   std::swap(id_, other.id_);
   std::swap(own_group_, other.own_group_);
   std::swap(output_, other.output_);
+  std::swap(program_, other.program_);
+  std::swap(failure_, other.failure_);
   std::swap(reaper_, other.reaper_);
   std::swap(end_, other.end_);
   return *this;
@@ -215,6 +233,7 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
 
 ChildProcess::~ChildProcess() {
   if (id_ < 0 || end_) return;
+  failure_ = FileDescriptor();  // A destructor cannot throw what wait() would.
   kill_all();
   wait();
 }
@@ -238,6 +257,7 @@ bool ChildProcess::has_ended() const {
 
 std::optional<ChildEnd> ChildProcess::poll() {
   if (!end_ && has_ended()) reap();
+  if (end_) check_start();
   return end_;
 }
 

@@ -38,6 +38,9 @@ struct ChildCommand {
   bool own_group = false;
   /// Whether that group is killed, too, where this process is (ProcessGroupReaper).
   bool with_warden = false;
+  /// Whether the constructor waits until the program runs. If not, poll() and wait() throw where it
+  /// could not be started; a child that is stopped before its exec does not hold up this process.
+  bool awaits_start = true;
 };
 
 /// How a process ended.
@@ -53,7 +56,7 @@ struct ChildEnd {
 /// A process that this one has started, which does not outlive the thread that did.
 class ChildProcess {
  public:
-  /// Throws DeviceError where it cannot be started, with the system's reason.
+  /// Throws DeviceError where it cannot be started, with the system's reason (see awaits_start).
   explicit ChildProcess(const ChildCommand& command);
   /// Kills it as kill_all() does.
   ~ChildProcess();
@@ -71,17 +74,21 @@ class ChildProcess {
   void kill_all();
   /// Whether it has ended; what it left behind in its group can still be killed.
   bool has_ended() const;
-  /// Whether it has ended, and how.
+  /// Whether it has ended, and how. Throws DeviceError where it was not awaited and could not be
+  /// started.
   std::optional<ChildEnd> poll();
   ChildEnd wait();
 
  private:
   void start_warden();
   void reap();
+  void check_start();
 
   pid_t id_ = -1;
   bool own_group_ = false;
   FileDescriptor output_;
+  std::string program_;
+  FileDescriptor failure_;  ///< Where the reason comes from until its exec; then it is closed.
   std::unique_ptr<ProcessGroupReaper> reaper_;
   std::optional<ChildEnd> end_;
 };

@@ -51,7 +51,8 @@ ChildCommand command_of(const GroupCommand& group, int local_rank, const fs::pat
           .variables = std::move(variables),
           .cores = part_of(side_by_side(cores_given()), local_rank, group.processes),
           .keep_output = rank != 0,
-          .own_group = true};
+          .own_group = true,
+          .awaits_start = false};
 }
 
 /// One of the processes, and what of its output is no whole line yet.

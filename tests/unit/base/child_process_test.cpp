@@ -1,5 +1,6 @@
 #include "gallop/base/child_process.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -244,6 +245,40 @@ TEST(RunToEnd, EndsWhenItIsAskedTo) {
   asks.join();
   EXPECT_EQ(run.cause, ChildRun::Cause::kStopped);
   EXPECT_EQ(run.end.signal, SIGKILL);
+}
+
+// Between fork and exec, where the test asks for it.
+std::atomic<bool> stops_children{false};
+void stop_this_process() {
+  if (stops_children) raise(SIGSTOP);
+}
+
+TEST(ChildProcess, DoesNotHoldUpItsParentWhereItIsStoppedBeforeItsExec) {
+  pthread_atfork(nullptr, nullptr, stop_this_process);
+  ChildCommand command = shell("exit 3");
+  command.own_group = true;
+  command.awaits_start = false;
+  stops_children = true;
+  ChildProcess child(command), killed(command);
+  stops_children = false;
+  for (const ChildProcess* one : {&child, &killed}) {
+    siginfo_t info{};
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(one->id()), &info, WSTOPPED | WNOWAIT), 0);
+    EXPECT_EQ(info.si_code, CLD_STOPPED);
+  }
+  EXPECT_FALSE(child.poll());
+  killed.kill_all();
+  EXPECT_EQ(killed.wait().signal, SIGKILL);
+  child.send(SIGCONT);
+  EXPECT_EQ(child.wait().exit_code, 3);
+}
+
+TEST(ChildProcess, TellsLaterThatItCouldNotBeStarted) {
+  ChildCommand command{.program = "/nowhere/at-all", .awaits_start = false};
+  ChildProcess child(command);
+  EXPECT_EQ(error_of([&] { child.wait(); }),
+            "cannot start /nowhere/at-all: No such file or directory");
+  const ChildProcess ended(command);  // Its destructor tells nothing.
 }
 
 }  // namespace
