@@ -212,6 +212,19 @@ struct EvaluateArguments {
   std::string report;  ///< Its folder; empty for that of the run.
 };
 
+void check_names(const EvaluateArguments& arguments) {
+  if (!arguments.names.empty()) return;
+  const std::string folder = printable(arguments.report);
+  if (arguments.report.empty()) {
+    throw UsageError("give a run to evaluate; for example: gallop evaluate fashion-mnist-1");
+  }
+  throw UsageError(
+      fmt::format("--report takes '{0}' for the folder of the report, so that there is no run. If "
+                  "it is the run: gallop evaluate {0} --report. If it is the folder: gallop "
+                  "evaluate RUN --report {0}",
+                  folder));
+}
+
 // False where help was asked for and has been printed.
 bool parse(const std::vector<std::string>& args, EvaluateArguments& arguments) {
   CLI::App parser(
@@ -220,8 +233,7 @@ bool parse(const std::vector<std::string>& args, EvaluateArguments& arguments) {
       "Example: gallop evaluate fashion-mnist-1 --part test",
       "gallop evaluate");
   std::string other_data;
-  parser.add_option("RUN", arguments.names, "run names or folders, or checkpoint folders")
-      ->required();
+  parser.add_option("RUN", arguments.names, "run names or folders, or checkpoint folders");
   parser.add_option("--data", other_data, "other data instead of the recipe's data.path");
   parser.add_option("--part", arguments.part, "validation or test");
   parser
@@ -247,6 +259,7 @@ bool parse(const std::vector<std::string>& args, EvaluateArguments& arguments) {
   arguments.overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return false;
   arguments.reports = reports->count() > 0;
+  check_names(arguments);
   if (!other_data.empty()) arguments.overrides.push_back({"data.path", other_data});
   return true;
 }

@@ -4,11 +4,13 @@
 
 #include <fmt/format.h>
 
+#include "gallop/app/print.h"
 #include "gallop/app/recipe_components.h"
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
 #include "gallop/track/run_folder.h"
 #include "gallop/train/checkpoint.h"
+#include "gallop/train/progress.h"
 
 namespace gallop::app {
 
@@ -35,6 +37,17 @@ train::CheckpointInfo info_of(const fs::path& checkpoint) {
     if (info.folder.filename() == checkpoint.filename()) return info;
   }
   throw DataError(fmt::format("{}: no complete checkpoint", printable(checkpoint.string())));
+}
+
+// A run that was never evaluated has no best either, and its newest checkpoint is what is meant.
+void note_if_none_is_best(const train::CheckpointStore& store, const train::CheckpointInfo& newest,
+                          const fs::path& run) {
+  if (train::read_integer(store.read_trainer(newest), "evaluated_step") == 0) return;
+  print_error(
+      "gallop: note: {} has no best checkpoint, as none of its evaluations had a finite metric; "
+      "its "
+      "newest is used, of step {}\n",
+      printable(run.string()), newest.step);
 }
 
 }  // namespace
@@ -71,7 +84,10 @@ std::vector<fs::path> find_checkpoints(const std::string& runs, const std::strin
   const train::CheckpointStore store(folder / kCheckpoints);
   if (checkpoint == "best" || checkpoint == "latest") {
     auto found = checkpoint == "best" ? store.best() : store.newest();
-    if (!found) found = store.newest();
+    if (!found) {
+      found = store.newest();
+      if (found) note_if_none_is_best(store, *found, folder);
+    }
     if (found) return {found->folder};
     throw DataError(fmt::format("{} has no checkpoint yet", folder.string()));
   }
