@@ -39,8 +39,9 @@ const Registries& CommandContext::registries() const {
 
 namespace {
 
-// The part of `argument` that names an option with a dot in it, or empty.
-std::string dotted_name(const std::string& argument) {
+// The part of `argument` that names an option, or empty: a name with a dot in it, or that of a
+// section with a list or map.
+std::string option_name(const std::string& argument) {
   const bool dashed = argument.starts_with("--");
   const std::string body = dashed ? argument.substr(2) : argument;
   const auto equals = body.find('=');
@@ -49,7 +50,9 @@ std::string dotted_name(const std::string& argument) {
   const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-';
   });
-  return plain && name.find('.') != std::string::npos ? name : std::string();
+  const bool is_section = !dashed && !name.empty() && body.size() > equals + 1 &&
+                          (body[equals + 1] == '{' || body[equals + 1] == '[');
+  return plain && (is_section || name.find('.') != std::string::npos) ? name : std::string();
 }
 
 }  // namespace
@@ -65,7 +68,7 @@ std::vector<Override> take_overrides(std::vector<std::string>& arguments) {
   std::vector<std::string> rest;
   for (size_t i = 0; i < arguments.size(); ++i) {
     const std::string& argument = arguments[i];
-    const std::string name = dotted_name(argument);
+    const std::string name = option_name(argument);
     if (name.empty()) {
       rest.push_back(argument);
       continue;

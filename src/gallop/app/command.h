@@ -57,9 +57,9 @@ struct Override {
   static Override parse(const std::string& path, const std::string& value);
 };
 
-/// Takes overrides in either spelling, `optimizer.lr=0.1` and `--optimizer.lr 0.1` (or
-/// `--optimizer.lr=0.1`), out of the arguments: a name with a dot in it is one. Throws UsageError
-/// where a value is missing.
+/// Takes overrides out of the arguments: `optimizer.lr=0.1`, `--optimizer.lr 0.1` (or `=0.1`), and
+/// a section as a map or list, `schedule={name: cosine}`, which is replaced by it. Throws
+/// UsageError where a value is missing.
 std::vector<Override> take_overrides(std::vector<std::string>& arguments);
 
 /// Parses the rest with CLI11. False where help was asked for and has been printed. Throws
