@@ -107,18 +107,21 @@ fs::path find_user_data(const std::string& reader, const std::string& path) {
 namespace {
 
 // PART.ending under one of the part's names; empty where it is under none.
-fs::path part_file(const fs::path& folder, Part part, const std::string& ending) {
+fs::path part_file(const fs::path& folder, Part part, const std::vector<std::string>& endings) {
   fs::path found;
   for (const std::string& word : part_words(part)) {
-    const fs::path path = folder / (word + ending);
-    std::error_code ignored;
-    if (!fs::is_regular_file(path, ignored)) continue;
-    if (!found.empty()) {
-      throw DataError(fmt::format("{}: {} and {} both name the {} part; keep one of them",
-                                  printable(folder.string()), found.filename().string(),
-                                  path.filename().string(), kPartNames[static_cast<size_t>(part)]));
+    for (const std::string& ending : endings) {
+      const fs::path path = folder / (word + ending);
+      std::error_code ignored;
+      if (!fs::is_regular_file(path, ignored)) continue;
+      if (!found.empty()) {
+        throw DataError(fmt::format("{}: {} and {} both name the {} part; keep one of them",
+                                    printable(folder.string()), found.filename().string(),
+                                    path.filename().string(),
+                                    kPartNames[static_cast<size_t>(part)]));
+      }
+      found = path;
     }
-    found = path;
   }
   return found;
 }
@@ -126,16 +129,18 @@ fs::path part_file(const fs::path& folder, Part part, const std::string& ending)
 }  // namespace
 
 std::array<fs::path, kParts> find_part_files(const std::string& reader, const std::string& path,
-                                             const std::string& ending) {
+                                             const std::vector<std::string>& endings) {
   const fs::path root = find_user_data(reader, path);
   std::error_code ignored;
   if (!fs::is_directory(root, ignored)) return {root, {}, {}};
   std::array<fs::path, kParts> files;
-  for (size_t i = 0; i < kParts; ++i) files[i] = part_file(root, static_cast<Part>(i), ending);
+  for (size_t i = 0; i < kParts; ++i) files[i] = part_file(root, static_cast<Part>(i), endings);
   if (!files[0].empty()) return files;
+  std::vector<std::string> names;
+  for (const std::string& ending : endings) names.push_back("train" + ending);
   throw DataError(fmt::format(
-      "{}: has no train{} (beside it, val{} and test{} are read); or set data.path to a file",
-      printable(root.string()), ending, ending, ending));
+      "{}: has no {} (beside it, val{} and test{} are read); or set data.path to a file",
+      printable(root.string()), join_names(names), endings.front(), endings.front()));
 }
 
 std::string absolute_data_path(const std::string& given) {

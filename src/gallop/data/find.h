@@ -34,10 +34,10 @@ fs::path find_data_set(const Wanted& wanted, const std::string& path);
 fs::path find_user_data(const std::string& reader, const std::string& path);
 
 /// The file of each part under what find_user_data() finds: one file is the training part; in a
-/// folder train, val and test with this ending, ".csv", under any of their part_words(), of which
-/// the last two may be missing: their paths are empty. Throws DataError.
+/// folder train, val and test with one of these endings, ".csv", under any of their part_words(),
+/// of which the last two may be missing: their paths are empty. Throws DataError.
 std::array<fs::path, kParts> find_part_files(const std::string& reader, const std::string& path,
-                                             const std::string& ending);
+                                             const std::vector<std::string>& endings);
 
 /// The absolute path of what find_user_data() finds for `data.path`, which may be a pattern of
 /// shards; the path as it is where it is empty, begins with "~/" or leads nowhere.

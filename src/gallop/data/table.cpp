@@ -9,6 +9,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/data/csv_reader.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/find.h"
 #include "gallop/data/skips.h"
@@ -16,8 +17,6 @@
 namespace gallop::data {
 
 namespace {
-
-constexpr int64_t kMaxFileBytes = int64_t{1} << 34;
 
 /// Where columns stand in a line.
 struct Columns {
@@ -49,57 +48,17 @@ char separator_of(const std::string& text) {
       fmt::format("data.separator is '{}', and must be one character, or tab", printable(text)));
 }
 
-char likely_separator(std::string_view line) {
-  char likely = ',';
-  ptrdiff_t most = 0;
-  for (const char candidate : {',', ';', '\t'}) {
-    const ptrdiff_t count = std::count(line.begin(), line.end(), candidate);
-    if (count > most) likely = candidate;
-    most = std::max(most, count);
-  }
-  return likely;
-}
-
-std::string_view without_bom(std::string_view text) {
-  constexpr std::string_view kBom = "\xEF\xBB\xBF";
-  return text.starts_with(kBom) ? text.substr(kBom.size()) : text;
-}
-
-std::vector<std::string> header_of(std::string_view& text, char separator,
-                                   const std::string& file) {
-  const std::vector<std::string> names = csv_fields(text, separator);
-  std::set<std::string> seen;
-  for (const std::string& name : names) {
-    if (name.empty()) throw DataError(fmt::format("{}:1: a column has no name", printable(file)));
-    if (seen.insert(name).second) continue;
-    throw DataError(
-        fmt::format("{}:1: two columns are named '{}'", printable(file), printable(name)));
-  }
-  return names;
-}
-
-size_t place_of(const std::vector<std::string>& header, const std::string& name,
-                const std::string& file) {
-  const auto found = std::find(header.begin(), header.end(), name);
-  if (found != header.end()) return static_cast<size_t>(found - header.begin());
-  const std::string nearest = nearest_name(name, header);
-  throw DataError(fmt::format("{}: has no column '{}'{} Its columns: {}", printable(file),
-                              printable(name),
-                              nearest.empty() ? "." : "; did you mean '" + nearest + "'?",
-                              printable(join_names(header, "and"))));
-}
-
-Columns choose_columns(const TableConfig& config, const std::vector<std::string>& header,
-                       const std::string& file) {
+Columns choose_columns(const TableConfig& config, const CsvReader& reader) {
+  const std::vector<std::string>& header = reader.columns();
   Columns columns;
   columns.targets = config.targets;
-  for (const std::string& name : config.ignore) place_of(header, name, file);
+  for (const std::string& name : config.ignore) reader.find(name);
   const auto is_in = [](const std::vector<std::string>& list, const std::string& name) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };
   if (columns.targets.empty()) columns.targets.push_back(header.back());
   for (const std::string& name : columns.targets) {
-    columns.target_places.push_back(place_of(header, name, file));
+    columns.target_places.push_back(reader.find(name));
   }
   for (size_t i = 0; i < header.size(); ++i) {
     if (is_in(columns.targets, header[i]) || is_in(config.ignore, header[i])) continue;
@@ -107,47 +66,32 @@ Columns choose_columns(const TableConfig& config, const std::vector<std::string>
     columns.feature_places.push_back(i);
   }
   if (columns.features.empty()) {
-    throw DataError(fmt::format("{}: has no column besides the targets", printable(file)));
+    throw DataError(printable(reader.file()) + ": has no column besides the targets");
   }
   return columns;
 }
 
 /// The same columns in another file.
-Columns find_columns(const Columns& known, const std::vector<std::string>& header,
-                     const std::string& file) {
+Columns find_columns(const Columns& known, const CsvReader& reader) {
   Columns columns{.features = known.features,
                   .targets = known.targets,
                   .feature_places = {},
                   .target_places = {}};
   for (const auto& name : known.features) {
-    columns.feature_places.push_back(place_of(header, name, file));
+    columns.feature_places.push_back(reader.find(name));
   }
   for (const auto& name : known.targets) {
-    columns.target_places.push_back(place_of(header, name, file));
+    columns.target_places.push_back(reader.find(name));
   }
   return columns;
 }
 
-Rows read_rows(std::string_view text, char separator, size_t width, const Columns& columns,
-               const std::string& file, SkipPolicy& skips) {
+Rows read_rows(CsvReader& reader, const Columns& columns, SkipPolicy& skips) {
   Rows rows;
-  rows.file = file;
-  int64_t next_line = 2;  // After the header.
-  while (!text.empty()) {
-    const std::string_view before = text;
-    const std::vector<std::string> fields = csv_fields(text, separator);
-    const int64_t line = next_line;
-    next_line +=
-        std::count(before.begin(), before.end() - static_cast<ptrdiff_t>(text.size()), '\n');
-    if (fields.size() == 1 && fields.front().empty()) continue;
-    const auto refuse = [&](const std::string& reason, const std::string& what) {
-      skips.add(reason, fmt::format("{}:{}: {}", printable(file), line, what));
-    };
-    if (fields.size() != width) {
-      refuse("line with another number of fields",
-             fmt::format("{} fields, but the first line has {}", fields.size(), width));
-      continue;
-    }
+  rows.file = reader.file();
+  while (const auto row = reader.next(skips)) {
+    const std::vector<std::string>& fields = *row;
+    const int64_t line = reader.line();
     std::vector<float> values;
     for (size_t i = 0; i < columns.feature_places.size(); ++i) {
       const std::string& field = fields[columns.feature_places[i]];
@@ -155,10 +99,11 @@ Rows read_rows(std::string_view text, char separator, size_t width, const Column
         values.push_back(*value);
         continue;
       }
-      refuse("value that is no number",
-             fmt::format("column '{}' is '{}', which is no number; name the column in data.ignore, "
-                         "or leave such rows out with data.on_error: skip",
-                         printable(columns.features[i]), printable(field)));
+      skips.add("value that is no number",
+                fmt::format("{}:{}: column '{}' is '{}', which is no number; name the column in "
+                            "data.ignore, or leave such rows out with data.on_error: skip",
+                            printable(rows.file), line, printable(columns.features[i]),
+                            printable(field)));
       break;
     }
     if (values.size() != columns.feature_places.size()) continue;
@@ -166,14 +111,8 @@ Rows read_rows(std::string_view text, char separator, size_t width, const Column
     for (const size_t place : columns.target_places) rows.targets.push_back(fields[place]);
     rows.lines.push_back(line);
   }
-  if (rows.size() == 0) throw DataError(fmt::format("{}: has no rows", printable(file)));
+  if (rows.size() == 0) throw DataError(printable(rows.file) + ": has no rows");
   return rows;
-}
-
-std::string read_table(const std::string& file) {
-  std::string text = read_file(file, kMaxFileBytes);
-  if (without_bom(text).empty()) throw DataError(printable(file) + ": the file is empty");
-  return text;
 }
 
 /// How target texts become a row.
@@ -340,54 +279,22 @@ void visit(config::Visitor& visitor, TableConfig& config) {
                 config.separator);
 }
 
-std::vector<std::string> csv_fields(std::string_view& text, char separator) {
-  std::vector<std::string> fields(1);
-  size_t at = 0;
-  bool is_quoted = false;
-  for (; at < text.size(); ++at) {
-    const char c = text[at];
-    if (is_quoted) {
-      if (c != '"') {
-        fields.back() += c;
-      } else if (at + 1 < text.size() && text[at + 1] == '"') {
-        fields.back() += c;
-        ++at;
-      } else {
-        is_quoted = false;
-      }
-    } else if (c == '"' && fields.back().empty()) {
-      is_quoted = true;
-    } else if (c == separator) {
-      fields.emplace_back();
-    } else if (c == '\n') {
-      ++at;
-      break;
-    } else if (c != '\r' || (at + 1 < text.size() && text[at + 1] != '\n')) {
-      fields.back() += c;
-    }
-  }
-  text.remove_prefix(at);
-  return fields;
-}
-
 std::unique_ptr<DataModule> open_table(const TableConfig& config, const DataContext& context) {
   if (!context.config.augment.items.empty()) {
     throw UsageError("data.augment is for images, and this data set is a table");
   }
   const char separator = separator_of(config.separator);
-  const auto paths = find_part_files("csv", context.config.path, ".csv");
+  const auto paths = find_part_files("csv", context.config.path, {".csv"});
   SkipPolicy skips(context.config.on_error == "skip");
   auto module = std::make_unique<DataModule>();
   Columns columns;
   std::array<std::optional<Rows>, kParts> parts;
   for (size_t i = 0; i < kParts; ++i) {
     if (paths[i].empty()) continue;
-    const std::string file = paths[i].string(), content = read_table(file);
-    module->files.push_back(file);
-    std::string_view text = without_bom(content);
-    const std::vector<std::string> header = header_of(text, separator, file);
-    columns = i == 0 ? choose_columns(config, header, file) : find_columns(columns, header, file);
-    parts[i] = read_rows(text, separator, header.size(), columns, file, skips);
+    CsvReader reader(paths[i].string(), separator);
+    module->files.push_back(reader.file());
+    columns = i == 0 ? choose_columns(config, reader) : find_columns(columns, reader);
+    parts[i] = read_rows(reader, columns, skips);
   }
   const Rows& train = *parts[0];
   Signature& signature = module->signature;
@@ -425,15 +332,12 @@ std::unique_ptr<DataModule> open_table(const TableConfig& config, const DataCont
 }
 
 std::unique_ptr<Samples> table_rows(const std::string& file, const Signature& trained) {
-  const std::string content = read_table(file);
-  std::string_view text = without_bom(content);
-  const char character = likely_separator(text.substr(0, text.find('\n')));
-  const std::vector<std::string> header = header_of(text, character, file);
+  CsvReader reader(file);
   const Columns columns = find_columns(
       {.features = trained.columns, .targets = {}, .feature_places = {}, .target_places = {}},
-      header, file);
+      reader);
   SkipPolicy skips(/*skips=*/false);
-  Rows rows = read_rows(text, character, header.size(), columns, file, skips);
+  Rows rows = read_rows(reader, columns, skips);
   const auto outputs = static_cast<size_t>(trained.outputs());
   const Targets targets(trained.task, trained.classes,
                         trained.task == "classification" ? 1 : outputs);

@@ -31,7 +31,4 @@ std::unique_ptr<DataModule> open_table(const TableConfig& config, const DataCont
 /// one of comma, semicolon and tab that the first line has most of.
 std::unique_ptr<Samples> table_rows(const std::string& file, const Signature& trained);
 
-/// A line of CSV (RFC 4180), which may be quoted, in its fields. `line` is advanced behind it.
-std::vector<std::string> csv_fields(std::string_view& text, char separator);
-
 }  // namespace gallop::data

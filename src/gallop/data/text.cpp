@@ -160,7 +160,7 @@ void visit(config::Visitor& visitor, TextConfig& config) {
 }
 
 std::unique_ptr<TextParts> read_text(const TextConfig& config, const ReadContext& context) {
-  const auto paths = find_part_files("text", context.path, ".txt");
+  const auto paths = find_part_files("text", context.path, {".txt"});
   auto parts = std::make_unique<TextParts>();
   std::vector<MappedFile> files;
   std::vector<NamedText> texts;

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/data/csv_reader.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/loader.h"
 #include "gallop/data/masked_text.h"
