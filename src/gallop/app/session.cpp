@@ -11,6 +11,7 @@
 #include "gallop/app/recipe_components.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
+#include "gallop/data/batch_slot.h"
 #include "gallop/train/bucket_choice.h"
 #include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/gradient_order.h"
@@ -42,6 +43,15 @@ bool has_weights(const data::Samples& samples) {
   const data::Fields& fields = samples.fields();
   return std::any_of(fields.begin(), fields.end(),
                      [](const data::Field& field) { return field.name == "weight"; });
+}
+
+// Batches of ragged fields have several lengths, and a step is compiled for each.
+int64_t batch_lengths(const data::Samples& samples) {
+  const data::Fields& fields = samples.fields();
+  const bool is_ragged = std::any_of(fields.begin(), fields.end(), [](const data::Field& field) {
+    return field.padding.has_value();
+  });
+  return is_ragged ? data::kBatchLengths : 1;
 }
 
 void note(const std::string& line) {
@@ -293,8 +303,9 @@ train::StepConfig Session::step_config() const {
   }
   for (const auto& one : scheduled()) config.scheduled.push_back(one.value);
   if (recipe.compile != "false") {
-    config.compile =
-        compile::CompileConfig{.verify_every = recipe.compile == "verify" ? kVerifyEvery : 0};
+    config.compile = compile::CompileConfig{
+        .graphs = compile::CompileConfig().graphs * batch_lengths(*data_->train),
+        .verify_every = recipe.compile == "verify" ? kVerifyEvery : 0};
   }
   return config;
 }

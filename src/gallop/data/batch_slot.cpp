@@ -34,10 +34,16 @@ void BatchRows::pad(int64_t index) const {
   }
 }
 
+int64_t BatchRows::length_of(int64_t count) const {
+  int64_t longest = 1;
+  if (count > 0) longest = *std::max_element(lengths.begin(), lengths.begin() + count);
+  const int64_t most = tensor.size(1), unit = (most + kBatchLengths - 1) / kBatchLengths;
+  return std::min((longest + unit - 1) / unit * unit, most);
+}
+
 at::Tensor BatchRows::first(int64_t count) {
   if (!is_ragged()) return count == tensor.size(0) ? tensor : tensor.narrow(0, 0, count);
-  const int64_t longest =
-      count == 0 ? 0 : *std::max_element(lengths.begin(), lengths.begin() + count);
+  const int64_t longest = length_of(count);
   if (longest == tensor.size(1)) return tensor.narrow(0, 0, count);
   const int64_t used = longest * item_bytes;
   for (int64_t i = 1; i < count; ++i) {

@@ -24,10 +24,17 @@ struct BatchRows {
   char* row(int64_t index) const { return data + index * row_bytes; }
   /// Fills what a ragged row has left with padding.
   void pad(int64_t index) const;
-  /// The first rows. Of a ragged field, as long as the longest of them, whose rows it moves
-  /// together: once for each filling of the buffer.
+  /// The first rows. Of a ragged field, as long as the longest of them, rounded up, whose rows it
+  /// moves together: once for each filling of the buffer.
   at::Tensor first(int64_t count);
+
+ private:
+  int64_t length_of(int64_t count) const;
 };
+
+/// How many lengths batches of a ragged field may have: a batch is as long as its longest row,
+/// rounded up to a multiple of this fraction of the most, since a step is compiled for each shape.
+inline constexpr int64_t kBatchLengths = 8;
 
 /// Throws UsageError where so many cannot be addressed, DeviceError where there is no memory.
 BatchRows make_rows(const Field& field, int64_t rows, bool pinned);

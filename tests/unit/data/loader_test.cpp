@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/data/batch_slot.h"
 #include "unit/data/image_fields.h"
 #include "unit/data/numbered_samples.h"
 
@@ -368,6 +369,28 @@ TEST(Loader, PadsRaggedFieldsToTheLongestOfABatch) {
       EXPECT_EQ(values(second->input()), (std::vector<int64_t>{3, 3, 3, 3, 99, 4, 4, 4, 4, 4}));
     }
   }
+}
+
+TEST(BatchRows, RoundsTheLengthOfARaggedBatchUp) {
+  const Field field{.name = "tokens", .shape = {{20}, c10::ScalarType::Long}, .padding = 9};
+  const auto length_of = [&](const std::vector<int64_t>& lengths) {
+    BatchRows rows = make_rows(field, 2, /*pinned=*/false);
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      rows.lengths[i] = lengths[i];
+      rows.pad(static_cast<int64_t>(i));
+    }
+    const at::Tensor first = rows.first(static_cast<int64_t>(lengths.size()));
+    for (size_t i = 0; i < lengths.size(); ++i) {
+      EXPECT_TRUE(first[static_cast<int64_t>(i)].slice(0, lengths[i]).eq(9).all().item<bool>());
+    }
+    return first.size(1);
+  };
+  // Eighths of 20, rounded up.
+  EXPECT_EQ(length_of({1, 3}), 3);
+  EXPECT_EQ(length_of({4, 2}), 6);
+  EXPECT_EQ(length_of({20, 1}), 20);
+  EXPECT_EQ(length_of({19, 1}), 20);
+  EXPECT_EQ(length_of({}), 3);
 }
 
 TEST(Loader, LeavesBrokenRowsOfRaggedFieldsOut) {
