@@ -35,7 +35,7 @@ at::Tensor rotated(const at::Tensor& x_BHTD) {
 
 // Attention as plain matrix products, which keeps the weights [B * H, T, T] for backward.
 at::Tensor by_products(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                       double dropout, bool causal) {
+                       const at::Tensor& added_B11T, double dropout, bool causal) {
   const int64_t tokens = query.size(2), head = query.size(3);
   const auto flat = [](const at::Tensor& x_BHTD) { return x_BHTD.flatten(0, 1); };
   auto weights =
@@ -45,8 +45,18 @@ at::Tensor by_products(const at::Tensor& query, const at::Tensor& key, const at:
         at::full({tokens, tokens}, -std::numeric_limits<double>::infinity(), query.options())
             .triu_(1));
   }
+  if (added_B11T.defined()) {
+    weights = weights.unflatten(0, {query.size(0), query.size(1)}).add(added_B11T).flatten(0, 1);
+  }
   weights = functional::dropout(at::softmax(weights, -1), dropout, /*training=*/true);
   return at::bmm(weights, flat(value)).view(query.sizes());
+}
+
+// What is added to the products with keys: next to nothing is left of a weight at padding. Finite,
+// so that a row without any token has no NaN.
+at::Tensor added_for(const at::Tensor& is_token_BT, at::ScalarType type) {
+  constexpr double kExcluded = -1e4;
+  return is_token_BT.logical_not().to(type).mul(kExcluded).unsqueeze(1).unsqueeze(1);
 }
 
 // LibTorch 2.11's fused kernel for the CPU multiplies tiles too small for its bf16 products.
@@ -74,19 +84,19 @@ SelfAttention::SelfAttention(Initializer& initializer, const Options& options) :
               .in = width, .out = width, .bias = options.bias, .init = options.output_init}));
 }
 
-Branch SelfAttention::forward(const at::Tensor& x_BTC) {
+Branch SelfAttention::forward(const at::Tensor& x_BTC, const at::Tensor& is_token_BT) {
   const int64_t batch = x_BTC.size(0), tokens = x_BTC.size(1), width = options_.width;
   const auto qkv_BT3HD =
       input_->forward(x_BTC).view({batch, tokens, 3, options_.heads, width / options_.heads});
-  const auto y_BTHD = attend(qkv_BT3HD);
+  const auto y_BTHD = attend(qkv_BT3HD, is_token_BT);
   return output_->branch(y_BTHD.reshape({batch, tokens, width}),
                          is_training() ? options_.dropout : 0);
 }
 
-at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD) {
+at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD, const at::Tensor& is_token_BT) {
   const double dropout = is_training() ? options_.dropout : 0.0;
   const int64_t tokens = qkv_BT3HD.size(1), head = qkv_BT3HD.size(4);
-  if (dropout == 0 && kernel::kernels_are_on() &&
+  if (dropout == 0 && !is_token_BT.defined() && kernel::kernels_are_on() &&
       kernel::takes_attention(qkv_BT3HD, options_.causal)) {
     kernel::AttentionOptions options{.causal = options_.causal,
                                      .scale = 1 / std::sqrt(static_cast<double>(head))};
@@ -99,10 +109,14 @@ at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD) {
     query = rotated(query);
     key = rotated(key);
   }
+  at::Tensor added_B11T;
+  if (is_token_BT.defined()) added_B11T = added_for(is_token_BT, query.scalar_type());
   const auto y_BHTD =
       (dropout > 0 && (query.is_cpu() || functional::dropout_varies())) ||
               products_are_faster(query)
-          ? by_products(query, key, parts[2], dropout, options_.causal)
+          ? by_products(query, key, parts[2], added_B11T, dropout, options_.causal)
+      : added_B11T.defined()
+          ? at::scaled_dot_product_attention(query, key, parts[2], added_B11T, dropout)
           : at::scaled_dot_product_attention(query, key, parts[2], {}, dropout, options_.causal);
   return y_BHTD.transpose(1, 2);
 }

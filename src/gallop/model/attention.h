@@ -20,10 +20,11 @@ class SelfAttention : public torch::nn::Module {
     InitScheme output_init{};
   };
   SelfAttention(Initializer& initializer, const Options& options);
-  Branch forward(const at::Tensor& x_BTC);
+  /// `is_token_BT` (bool) says which positions others may attend to; undefined: all.
+  Branch forward(const at::Tensor& x_BTC, const at::Tensor& is_token_BT = {});
 
  private:
-  at::Tensor attend(const at::Tensor& qkv_BT3HD);
+  at::Tensor attend(const at::Tensor& qkv_BT3HD, const at::Tensor& is_token_BT);
   at::Tensor rotation(int64_t tokens, int64_t head);
 
   Options options_;

@@ -167,6 +167,9 @@ void visit(config::Visitor& visitor, GptConfig& config) {
 
 std::unique_ptr<Model> make_gpt(const GptConfig& config, const Task& task, InitialWeights weights) {
   require_text(task, "gpt");
+  require(!may_be_padded(task),
+          "gpt would attend to the padding behind short texts; take model 'layers', such as "
+          "examples/models/tagger.yaml");
   require(!config.tied || task.tokens() == task.classes,
           "gpt: with tied weights outputs are tokens, but the task has " +
               std::to_string(task.classes) + " classes; set model.tied to false");

@@ -13,7 +13,9 @@ namespace {
 
 class Layers final : public Network {
  public:
-  explicit Layers(std::unique_ptr<Sequential> layers) : layers_(std::move(layers)) {
+  /// `mask` is that of the layers; null where nothing is padded.
+  Layers(std::unique_ptr<Sequential> layers, std::shared_ptr<SequenceMask> mask)
+      : layers_(std::move(layers)), mask_(std::move(mask)) {
     register_module("layers", layers_->module());
     for (size_t i = 0; i < layers_->size(); ++i) {
       const auto module = (*layers_)[i].module();
@@ -35,6 +37,10 @@ class Layers final : public Network {
  private:
   at::Tensor run(const at::Tensor& input, size_t end) const {
     at::Tensor x = input;
+    if (mask_) {
+      mask_->is_token_NT = input.ge(0);
+      x = input.clamp_min(0);
+    }
     size_t block = 0;
     for (size_t i = 0; i < end; i = layers_->next(i)) {
       while (block < blocks_.size() && blocks_[block] < i) ++block;
@@ -43,15 +49,20 @@ class Layers final : public Network {
         x = layers_->run(i, x);
         continue;
       }
+      // The mask is an input: another batch may have run before the part runs once more.
       const auto part = [this, i](const std::vector<at::Tensor>& in) {
+        if (mask_) mask_->is_token_NT = in[1];
         return std::vector<at::Tensor>{layers_->run(i, in[0])};
       };
-      x = functional::recompute(part, {x}, (*layers_)[i].module()->parameters())[0];
+      std::vector<at::Tensor> in = {x};
+      if (mask_) in.push_back(mask_->is_token_NT);
+      x = functional::recompute(part, in, (*layers_)[i].module()->parameters())[0];
     }
     return x;
   }
 
   std::unique_ptr<Sequential> layers_;
+  std::shared_ptr<SequenceMask> mask_;
   std::vector<size_t> blocks_;  // Places of them.
 };
 
@@ -90,6 +101,7 @@ std::unique_ptr<Model> make_layers(const LayersConfig& config, const Task& task,
                                    InitialWeights weights) {
   require(task.classes > 0, "model 'layers' needs at least one output");
   Initializer initializer(weights);
+  const auto mask = may_be_padded(task) ? std::make_shared<SequenceMask>() : nullptr;
   LayerContext context{.initializer = initializer,
                        .shape = input_of(task),
                        .path = "model.layers",
@@ -97,6 +109,7 @@ std::unique_ptr<Model> make_layers(const LayersConfig& config, const Task& task,
                        .tokens = task.tokens(),
                        .causal = task.kind == Task::Kind::kText && !task.bidirectional,
                        .is_head = true,
+                       .mask = mask,
                        .conv_init = parse_init(config.conv_init),
                        .linear_init = parse_init(config.linear_init)};
   context.require(!config.layers.items.empty(), "needs at least one layer");
@@ -107,7 +120,7 @@ std::unique_ptr<Model> make_layers(const LayersConfig& config, const Task& task,
     context.fail("the last layer makes " + context.shape.describe() + ", but the data need " +
                  wanted.describe() + "; end with linear, which has as many outputs by itself");
   }
-  return make_model(std::make_shared<Layers>(std::move(layers)));
+  return make_model(std::make_shared<Layers>(std::move(layers), mask));
 }
 
 }  // namespace gallop::model

@@ -9,17 +9,20 @@ namespace {
 
 class AttentionLayer final : public Layer {
  public:
-  AttentionLayer(Initializer& initializer, const SelfAttention::Options& options)
-      : attention_(std::make_shared<SelfAttention>(initializer, options)) {}
+  AttentionLayer(LayerContext& context, const SelfAttention::Options& options)
+      : attention_(std::make_shared<SelfAttention>(context.initializer, options)),
+        // Padding comes last: no token attends to it where attention is causal.
+        mask_(options.causal ? nullptr : context.mask) {}
 
   at::Tensor forward(const at::Tensor& x) override {
-    const Branch branch = attention_->forward(x);
+    const Branch branch = attention_->forward(x, mask_ ? mask_->is_token_NT : at::Tensor());
     return branch.bias.defined() ? branch.value.add(branch.bias) : branch.value;
   }
   std::shared_ptr<torch::nn::Module> module() const override { return attention_; }
 
  private:
   std::shared_ptr<SelfAttention> attention_;
+  std::shared_ptr<const SequenceMask> mask_;  // Null where nothing is padded.
 };
 
 }  // namespace
@@ -49,18 +52,17 @@ std::unique_ptr<Layer> make_attention(const AttentionConfig& config, LayerContex
   context.require(!context.causal || config.causal != "false",
                   "without causal, a position sees the tokens that it is to predict");
   return std::make_unique<AttentionLayer>(
-      context.initializer,
-      SelfAttention::Options{
-          .width = width,
-          .heads = config.heads,
-          .causal = config.causal == "true" || (config.causal == "auto" && context.causal),
-          .bias = config.bias,
-          .rotary = config.rotary,
-          .dropout = config.dropout,
-          .input_name = "qkv",
-          .output_name = "proj",
-          .input_init = context.linear_init,
-          .output_init = context.linear_init});
+      context, SelfAttention::Options{
+                   .width = width,
+                   .heads = config.heads,
+                   .causal = config.causal == "true" || (config.causal == "auto" && context.causal),
+                   .bias = config.bias,
+                   .rotary = config.rotary,
+                   .dropout = config.dropout,
+                   .input_name = "qkv",
+                   .output_name = "proj",
+                   .input_init = context.linear_init,
+                   .output_init = context.linear_init});
 }
 
 }  // namespace gallop::model

@@ -53,7 +53,9 @@ class Conv final : public Convolution {
                     config.kernel, config.channels, config.bias),
         config_(config),
         padding_(padding),
-        is_causal_(is_causal) {}
+        is_causal_(is_causal),
+        // Padding comes last: no token sees it where the kernel reaches back only.
+        mask_(is_image_ || is_causal ? nullptr : context.mask) {}
 
   at::Tensor forward(const at::Tensor& x) override {
     const auto& [channels, kernel, stride, named, dilation, groups, bias] = config_;
@@ -64,7 +66,8 @@ class Conv final : public Convolution {
       return at::conv2d(x, weight_, bias_, {stride, stride}, {padding_, padding_},
                         {dilation, dilation}, groups);
     }
-    at::Tensor x_NCT = x.transpose(1, 2);
+    // Behind a short text there are zeros, as there are behind the longest.
+    at::Tensor x_NCT = (mask_ ? x.mul(mask_->is_token_NT.unsqueeze(2)) : x).transpose(1, 2);
     if (is_causal_) x_NCT = at::constant_pad_nd(x_NCT, {padding_, 0});
     return at::conv1d(x_NCT, weight_, bias_, stride, is_causal_ ? 0 : padding_, dilation, groups)
         .transpose(1, 2);
@@ -74,6 +77,7 @@ class Conv final : public Convolution {
   ConvConfig config_;
   int64_t padding_;
   bool is_causal_;
+  std::shared_ptr<const SequenceMask> mask_;  // Null where no padding is seen.
 };
 
 class ConvTranspose final : public Convolution {
@@ -214,6 +218,9 @@ std::unique_ptr<Layer> make_conv(const ConvConfig& config, LayerContext& context
                                         " is larger than its input, " + context.shape.describe());
     *length = (padded - reach - 1) / chosen.stride + 1;
   }
+  if (shape.sizes.front() != context.shape.sizes.front()) {
+    context.require_unpadded("keep the length, with stride 1 and padding same");
+  }
   context.shape = shape;
   return layer;
 }
@@ -226,6 +233,7 @@ std::unique_ptr<Layer> make_conv_transpose(const ConvTransposeConfig& config,
                   "output_padding must be less than stride, " + std::to_string(config.stride));
   context.require(!context.causal || context.shape.kind == Shape::Kind::kImage,
                   "a transposed convolution lets a position see the tokens that it is to predict");
+  context.require_unpadded("take conv");
   auto layer = std::make_unique<ConvTranspose>(config, context);
   Shape shape = context.shape.with_channels(config.channels);
   for (int64_t* length : lengths_of(shape)) {

@@ -59,4 +59,9 @@ void LayerContext::require_kind(Shape::Kind kind, const std::string& hint) const
        (hint.empty() ? "" : "; " + hint));
 }
 
+void LayerContext::require_unpadded(const std::string& hint) const {
+  require(!mask || shape.kind != Shape::Kind::kSequence,
+          "would mix tokens with the padding behind short texts; " + hint);
+}
+
 }  // namespace gallop::model

@@ -36,6 +36,12 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
+/// Which positions of a batch of sequences hold tokens, where others only fill short ones up. The
+/// model sets it before its layers run, which share it.
+struct SequenceMask {
+  at::Tensor is_token_NT;  ///< bool
+};
+
 /// A layer with one input and one output, whose first dimension is the batch.
 class Layer {
  public:
@@ -65,6 +71,9 @@ struct LayerContext {
   int64_t tokens = 0;    ///< Of text: different tokens.
   bool causal = false;   ///< Outputs at a position may depend on earlier positions alone.
   bool is_head = false;  ///< Of the last layer of the model.
+  /// Set where sequences are padded. Outputs of a layer then depend on tokens alone, but for those
+  /// at padded positions.
+  std::shared_ptr<const SequenceMask> mask{};
   InitScheme conv_init{};
   InitScheme linear_init{};
 
@@ -73,6 +82,8 @@ struct LayerContext {
   void require(bool condition, const std::string& message) const;
   /// Fails unless the input has this kind; `hint` says what to put before the layer.
   void require_kind(Shape::Kind kind, const std::string& hint = {}) const;
+  /// Fails where the input is a padded sequence, whose padding this layer cannot tell from tokens.
+  void require_unpadded(const std::string& hint) const;
 };
 
 /// The layers that come with Gallop.

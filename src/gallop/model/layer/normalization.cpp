@@ -124,6 +124,7 @@ void visit(config::Visitor& visitor, DropoutConfig& config) {
 std::unique_ptr<Layer> make_batch_norm(const BatchNormConfig& config, LayerContext& context) {
   context.require(context.shape.kind != Shape::Kind::kTokens,
                   "needs channels, but its input is tokens; put an embedding before it");
+  context.require_unpadded("take layer-norm");
   return std::make_unique<BatchNorm>(context, config.momentum);
 }
 

@@ -27,11 +27,22 @@ class Pool final : public Layer {
 
 class GlobalAvgPool final : public Layer {
  public:
+  explicit GlobalAvgPool(std::shared_ptr<const SequenceMask> mask) : mask_(std::move(mask)) {}
+
   at::Tensor forward(const at::Tensor& x) override {
-    if (x.dim() == 3) return x.mean(1);
+    if (x.dim() == 3) return mask_ ? mean_of_tokens(x) : x.mean(1);
     // Not mean(): its gradient would not be channels_last, and the steps behind it slow.
     return at::avg_pool2d(x, {x.size(2), x.size(3)}).flatten(1);
   }
+
+ private:
+  at::Tensor mean_of_tokens(const at::Tensor& x_NTC) const {
+    const at::Tensor is_token_NT1 = mask_->is_token_NT.unsqueeze(2).to(x_NTC.scalar_type());
+    const at::Tensor count_N1 = mask_->is_token_NT.sum(1, /*keepdim=*/true).clamp_min(1);
+    return x_NTC.mul(is_token_NT1).sum(1).div(count_N1);
+  }
+
+  std::shared_ptr<const SequenceMask> mask_;  // Null where nothing is padded.
 };
 
 std::unique_ptr<Layer> make_pool(PoolConfig config, LayerContext& context, bool takes_maximum) {
@@ -73,7 +84,7 @@ std::unique_ptr<Layer> make_global_avg_pool(const NoOptions& /*config*/, LayerCo
   context.require(kind == Shape::Kind::kImage || kind == Shape::Kind::kSequence,
                   "needs an image or a sequence, but its input is " + context.shape.describe());
   context.shape = {.kind = Shape::Kind::kVector, .sizes = {context.shape.channels()}};
-  return std::make_unique<GlobalAvgPool>();
+  return std::make_unique<GlobalAvgPool>(context.mask);
 }
 
 }  // namespace gallop::model

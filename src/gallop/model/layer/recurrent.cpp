@@ -24,7 +24,7 @@ struct Weights {
 class Recurrent final : public Layer {
  public:
   Recurrent(const RecurrentConfig& config, LayerContext& context, Cell cell)
-      : config_(config), cell_(cell) {
+      : config_(config), cell_(cell), mask_(context.mask) {
     const int64_t gates = cell == Cell::kLstm ? 4 : 3, hidden = config.hidden;
     int64_t channels = context.shape.channels();
     for (int64_t layer = 0; layer < config.layers; ++layer) {
@@ -84,6 +84,12 @@ class Recurrent final : public Layer {
       } else {
         step_gru(from_input_NG, from_hidden_NG, h_NH);
       }
+      // From the end, padding comes first, and the state begins at the last token.
+      if (is_reversed && mask_) {
+        const at::Tensor is_token_N1 = mask_->is_token_NT.narrow(1, t, 1);
+        h_NH = h_NH.mul(is_token_N1);
+        c_NH = c_NH.mul(is_token_N1);
+      }
       outputs[static_cast<size_t>(t)] = h_NH;
     }
     return at::stack(outputs, 1);
@@ -108,7 +114,8 @@ class Recurrent final : public Layer {
 
   RecurrentConfig config_;
   Cell cell_;
-  std::vector<Weights> weights_;  // By layer, then direction.
+  std::shared_ptr<const SequenceMask> mask_;  // Null where nothing is padded.
+  std::vector<Weights> weights_;              // By layer, then direction.
   std::shared_ptr<Holder> module_ = std::make_shared<Holder>();
 };
 
