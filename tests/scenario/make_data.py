@@ -3,6 +3,7 @@
 Images of class k are noise around a bright bar at row k, so that a model can learn them.
 """
 
+import json
 import os
 import random
 import struct
@@ -159,8 +160,50 @@ def make_table(folder, count):
                 file.write(f"h{i},{size:.3f},{rooms},{old},{int(size > 110)},{kind},{price:.4f}\n")
 
 
+def sentence(rng):
+    """A person does something in a place: words, their tags (CoNLL-2003, IOB2), and whether it is about food."""
+    about_food = rng.random() < 0.5
+    words = ["", rng.choice(["eats", "cooks", "bakes"] if about_food else ["runs", "swims", "rides"]), "in", ""]
+    tags = ["B-PER", "O", "O", "B-LOC"]
+    words[0], words[3] = rng.choice(["Ada", "Bert", "Cleo"]), rng.choice(["Rome", "Oslo", "Lima"])
+    for at, word, tag in ((4, "City", "I-LOC"), (1, "Smith", "I-PER")):
+        if rng.random() < 0.3:
+            words.insert(at, word)
+            tags.insert(at, tag)
+    if rng.random() < 0.3:
+        words.insert(0, "today")
+        tags.insert(0, "O")
+    return words, tags, about_food
+
+
+def make_labeled(folder, count):
+    """train.jsonl and test.csv: sentences of 4 to 7 words with the label food or sport."""
+    rng = random.Random(9)
+    with open(os.path.join(folder, "train.jsonl"), "w", encoding="utf-8") as file:
+        for _ in range(count):
+            words, _, about_food = sentence(rng)
+            file.write(json.dumps({"text": " ".join(words), "label": "food" if about_food else "sport"}) + "\n")
+    with open(os.path.join(folder, "test.csv"), "w", encoding="utf-8") as file:
+        file.write("label,text\n")
+        for _ in range(count // 2):
+            words, _, about_food = sentence(rng)
+            file.write(f"{'food' if about_food else 'sport'},{' '.join(words)}\n")
+
+
+def make_tagged(folder, count):
+    """train.conll and test.conll: such sentences with their tags."""
+    rng = random.Random(10)
+    for part, sentences in (("train", count), ("test", count // 2)):
+        with open(os.path.join(folder, part + ".conll"), "w", encoding="utf-8") as file:
+            file.write("-DOCSTART- O\n\n")
+            for _ in range(sentences):
+                words, tags, _ = sentence(rng)
+                file.writelines(f"{word} {tag}\n" for word, tag in zip(words, tags))
+                file.write("\n")
+
+
 MAKERS = {"idx": make_idx, "folder": make_folder, "tar": make_tar, "links": make_links, "odd": make_odd,
-          "text": make_text, "shapes": make_shapes, "table": make_table}
+          "text": make_text, "shapes": make_shapes, "table": make_table, "labeled": make_labeled, "tagged": make_tagged}
 
 
 def make(parent, words):

@@ -8,13 +8,26 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/distributed_context.h"
+#include "gallop/data/tokenizer.h"
 
 namespace gallop::app {
 
 namespace {
 
+// What a model of separate texts has no use for.
+void require_options_of_texts(const CLI::App& parser, const TrainedRun& run) {
+  for (const char* option : {"--length", "--temperature", "--seed", "--output"}) {
+    if (parser.count(option) == 0) continue;
+    throw UsageError(
+        fmt::format("{} has no meaning for {}, whose task is {}; name a file of texts, "
+                    "or give --prompt TEXT",
+                    option, run.folder.string(), run.inputs.task));
+  }
+}
+
 // Options for the other kind of model would have no effect.
 void require_fitting_options(const CLI::App& parser, const TrainedRun& run) {
+  if (data::has_separate_texts(run.inputs)) return require_options_of_texts(parser, run);
   const bool is_text = run.inputs.is_text();
   std::vector<const char*> foreign{"--prompt", "--length", "--temperature", "--seed"};
   if (is_text) {
@@ -37,20 +50,23 @@ void require_fitting_options(const CLI::App& parser, const TrainedRun& run) {
 ExitCode run_predict(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Predict files with a trained model: the classes or masks of images, the targets of the rows "
-      "of a table, the continuation of a text or its masked tokens.\n\n"
+      "of a table, the classes of texts, the continuation of a text or its masked tokens.\n\n"
       "Example: gallop predict cifar10-1 photo.jpg\n"
       "         gallop predict cifar10-1 --data test\n"
       "         gallop predict houses-1 new.csv\n"
+      "         gallop predict reviews-1 --prompt \"What a film!\"\n"
       "         gallop predict shakespeare-1 --prompt \"ROMEO:\" --length 300",
       "gallop predict");
   std::string run_name, runs = "runs", checkpoint = "best";
   PredictRequest request;
   parser.add_option("RUN", run_name, "a run's name or folder")->required();
-  parser.add_option("FILE", request.files, "image files, CSV files, or text files to continue");
+  parser.add_option("FILE", request.files,
+                    "image files, CSV files, files of texts, or text files to continue");
   parser.add_option("--data", request.data,
                     "a folder of image files, or train, validation or test of the run's data");
   parser.add_option("--output", request.output, "folder for the predicted masks of segmentation");
-  parser.add_option("--prompt", request.prompt, "text to continue, or with [MASK] to fill in");
+  parser.add_option("--prompt", request.prompt,
+                    "text to continue, with [MASK] to fill in, or to classify");
   parser.add_option("--length", request.length, "tokens to generate")
       ->check(CLI::Range(1, 1 << 24));
   parser.add_option("--temperature", request.temperature, "sampling temperature; 0: greedy")
@@ -69,6 +85,7 @@ ExitCode run_predict(const CommandContext& command, const std::vector<std::strin
   TrainedRun run = open_trained_run(registries, runs, run_name, checkpoint, {});
   run.model->set_training(false);
   require_fitting_options(parser, run);
+  if (data::has_separate_texts(run.inputs)) return predict_texts(run, request);
   if (!run.inputs.is_text()) return predict_samples(run, request);
   predict_text(run, request);
   return ExitCode::kDone;

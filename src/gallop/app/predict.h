@@ -26,6 +26,10 @@ struct PredictRequest {
 /// costs no other its answer. kData where one was broken.
 ExitCode predict_samples(TrainedRun& run, const PredictRequest& request);
 
+/// Predicts files of separate texts, a split of the run's data or the text of `prompt`, one after
+/// the other. kData where one was broken.
+ExitCode predict_texts(TrainedRun& run, const PredictRequest& request);
+
 /// Continues a text, or fills in the masked tokens of one.
 void predict_text(TrainedRun& run, const PredictRequest& request);
 

@@ -10,6 +10,7 @@
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/config/option_error.h"
+#include "gallop/data/tokenizer.h"
 
 namespace gallop::app {
 
@@ -62,6 +63,9 @@ namespace {
 std::string describe(const data::Signature& signature) {
   const std::string task =
       signature.task == "classification" ? std::string() : " for " + signature.task;
+  if (has_separate_texts(signature)) {
+    return fmt::format("texts of {} for {}", unit_of(signature), signature.task);
+  }
   if (signature.is_text()) {
     return fmt::format("text in windows of {} with {} different tokens{}", signature.context,
                        signature.vocabulary.size(),
@@ -105,6 +109,9 @@ bool normalize_alike(const data::Signature& one, const data::Signature& other) {
 }
 
 const char* item_of(const data::Signature& signature) {
+  if (has_separate_texts(signature)) {
+    return signature.task == "token-classification" ? "words" : "texts";
+  }
   if (signature.is_text()) return "tokens";
   return signature.is_numbers() ? "rows" : "images";
 }
@@ -120,6 +127,14 @@ std::string counted(int64_t count, const char* one, const char* several) {
 
 std::string describe_training_data(const data::Signature& signature, int64_t samples) {
   const std::string count = format_count(samples);
+  if (has_separate_texts(signature)) {
+    const std::string outputs =
+        signature.classes.empty()
+            ? std::string()
+            : ", " + counted(static_cast<int64_t>(signature.classes.size()), "class", "classes");
+    return fmt::format("{} training texts of up to {} {}, {} different tokens{}", count,
+                       signature.context, unit_of(signature), signature.vocabulary.size(), outputs);
+  }
   if (signature.is_text()) {
     return fmt::format("{} training windows of {} tokens, {} different tokens", count,
                        signature.context, signature.vocabulary.size());

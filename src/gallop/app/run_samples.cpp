@@ -10,6 +10,7 @@
 #include "gallop/base/error.h"
 #include "gallop/data/loader.h"
 #include "gallop/data/png_writer.h"
+#include "gallop/data/tokenizer.h"
 #include "gallop/track/run_samples.h"
 
 namespace gallop::app {
@@ -71,7 +72,7 @@ class Keeper {
       if (!sample) continue;
       const data::Signature& signature = session_.inputs();
       if (signature.is_text()) {
-        keep_text(sample->input()[0]);
+        keep_text(*sample);
       } else if (signature.is_images()) {
         keep_image(*sample, before);
       } else {
@@ -111,12 +112,19 @@ class Keeper {
     kept_.samples.push_back(std::move(one));
   }
 
-  void keep_text(const at::Tensor& tokens) {
+  // Up to its padding.
+  void keep_text(const data::Batch& sample) {
+    const data::Signature& signature = session_.inputs();
+    const bool are_words = data::unit_of(signature) == "words";
+    const at::Tensor tokens = sample.input()[0];
     track::RunSamples::One one;
     for (int64_t i = 0; i < tokens.size(0) && one.text.size() < kMostTextBytes; ++i) {
-      const auto token = static_cast<size_t>(tokens[i].item<int64_t>());
-      one.text += data::from_hex(session_.inputs().vocabulary[token]);
+      const auto token = tokens[i].item<int64_t>();
+      if (token < 0) break;
+      if (are_words && i > 0) one.text += ' ';
+      one.text += data::from_hex(signature.vocabulary[static_cast<size_t>(token)]);
     }
+    one.label = label_of(sample);
     kept_.samples.push_back(std::move(one));
   }
 

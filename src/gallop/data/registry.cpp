@@ -1,8 +1,10 @@
 #include "gallop/data/data_config.h"
 #include "gallop/data/image_module.h"
+#include "gallop/data/labeled_text.h"
 #include "gallop/data/readers.h"
 #include "gallop/data/segmentation.h"
 #include "gallop/data/table.h"
+#include "gallop/data/tagged_text.h"
 #include "gallop/data/text_module.h"
 
 namespace gallop::data {
@@ -40,7 +42,9 @@ DataModuleRegistry built_in_data_modules() {
       .add("tar", "WebDataset shards with JPEG and PNG files", images<TarConfig, read_tar>)
       .add("segmentation", "images and their masks, a class for each pixel", open_segmentation)
       .add("csv", "a table of numbers: regression, classification, several labels", open_table)
-      .add("text", "text as a sequence of characters or bytes", text);
+      .add("text", "text as a sequence of characters or bytes", text)
+      .add("labeled-text", "texts with a class each, of CSV, TSV or JSON Lines", open_labeled_text)
+      .add("tagged-text", "sentences with a tag for each word, as of CoNLL-2003", open_tagged_text);
   return registry;
 }
 

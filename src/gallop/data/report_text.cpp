@@ -63,12 +63,20 @@ std::string images_text(const DataReport& report) {
 }
 
 std::string texts_text(const DataReport& report) {
-  std::vector<std::vector<std::string>> parts{{"part", "tokens"}};
-  for (const TextPartReport& part : report.texts) {
-    parts.push_back({part.name, format_count(part.tokens)});
+  // Separate texts are counted, too.
+  const bool are_separate = report.others.size() == report.texts.size();
+  std::vector<std::vector<std::string>> parts{{"part"}};
+  if (are_separate) parts.front().emplace_back("texts");
+  parts.front().emplace_back("tokens");
+  for (size_t i = 0; i < report.texts.size(); ++i) {
+    parts.push_back({report.texts[i].name});
+    if (are_separate) parts.back().push_back(format_count(report.others[i].samples));
+    parts.back().push_back(format_count(report.texts[i].tokens));
   }
+  const bool are_words = are_separate && report.vocabulary.front() == "[unknown word]";
   std::string vocabulary;
   for (const std::string& token : report.vocabulary) {
+    if (are_words && !vocabulary.empty()) vocabulary += ' ';
     const bool shows = token.size() > 1 || (token[0] >= 0x20 && token[0] < 0x7F);
     vocabulary += token == "\n" ? "\\n" : token == "\t" ? "\\t" : shows ? token : "?";
     if (vocabulary.size() > 200) {

@@ -152,6 +152,12 @@ std::vector<std::unique_ptr<TextSet>> tokenize_bytes(const std::vector<NamedText
   return sets;
 }
 
+size_t character_length(std::string_view text, size_t at) {
+  size_t end = at;
+  next_code_point(text, end);
+  return end - at;
+}
+
 void visit(config::Visitor& visitor, TextConfig& config) {
   visitor.field({.name = "unit",
                  .help = "tokens are characters or bytes",

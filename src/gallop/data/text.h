@@ -22,4 +22,8 @@ std::vector<std::unique_ptr<TextSet>> tokenize_characters(const std::vector<Name
 /// The same with one token for each byte, 256 in all.
 std::vector<std::unique_ptr<TextSet>> tokenize_bytes(const std::vector<NamedText>& texts);
 
+/// Bytes of the UTF-8 character that begins at byte `at`; 0 where the bytes are not UTF-8 (RFC
+/// 3629).
+size_t character_length(std::string_view text, size_t at);
+
 }  // namespace gallop::data

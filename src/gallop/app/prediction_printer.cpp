@@ -1,0 +1,158 @@
+#include "gallop/app/prediction_printer.h"
+
+#include <algorithm>
+
+#include <ATen/ops/argmax.h>
+#include <ATen/ops/argsort.h>
+#include <ATen/ops/max.h>
+#include <ATen/ops/softmax.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/json_line.h"
+#include "gallop/app/print.h"
+#include "gallop/base/file.h"
+#include "gallop/base/text.h"
+#include "gallop/data/png_writer.h"
+
+namespace gallop::app {
+
+using Target = train::MetricTask::Target;
+
+PredictionPrinter::PredictionPrinter(const data::Signature& inputs, const train::Task& task,
+                                     const PredictRequest& request)
+    : inputs_(inputs), task_(task), request_(request) {
+  if (!request.output.empty()) make_folders(request.output);
+}
+
+void PredictionPrinter::print(const std::string& name, const at::Tensor& outputs) const {
+  if (task_.target == Target::kNumbers) {
+    print_numbers(name, outputs);
+  } else if (task_.target == Target::kLabels) {
+    print_labels(name, outputs.sigmoid());
+  } else if (task_.per_element) {
+    print_mask(name, outputs.argmax(0));
+  } else {
+    print_classes(name, at::softmax(outputs, 0));
+  }
+}
+
+void PredictionPrinter::print_tags(const std::string& name, const std::vector<std::string>& tokens,
+                                   const at::Tensor& logits) const {
+  const auto [probabilities, classes] = at::softmax(logits, 1).max(1);
+  nlohmann::ordered_json object{{"file", name}, {"tokens", nlohmann::json::array()}};
+  if (!request_.json) fmt::print("{}\n", printable(name));
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    const std::string& tag = inputs_.classes[static_cast<size_t>(classes[at].item<int64_t>())];
+    const auto probability = probabilities[at].item<double>();
+    if (request_.json) {
+      object["tokens"].push_back(
+          {{"token", tokens[i]}, {"class", tag}, {"probability", probability}});
+    } else {
+      fmt::print("  {:<24} {:<12} {:5.1f} %\n", printable(tokens[i]), printable(tag),
+                 100 * probability);
+    }
+  }
+  if (request_.json) fmt::print("{}\n", json_line(object));
+}
+
+void PredictionPrinter::print_broken(const std::string& name, const char* reason) const {
+  if (request_.json) {
+    fmt::print("{}\n", json_line(nlohmann::ordered_json{{"file", name}, {"error", reason}}));
+  } else {
+    print_error("gallop: {}\n", reason);
+  }
+}
+
+void PredictionPrinter::print_classes(const std::string& name,
+                                      const at::Tensor& probabilities) const {
+  const at::Tensor order = probabilities.argsort(0, true);
+  nlohmann::ordered_json object{{"file", name}, {"guesses", nlohmann::json::array()}};
+  if (!request_.json) fmt::print("{}\n", printable(name));
+  for (int64_t i = 0; i < std::min<int64_t>(request_.top, order.size(0)); ++i) {
+    const auto index = order[i].item<int64_t>();
+    print_share(inputs_.classes[static_cast<size_t>(index)], "probability",
+                probabilities[index].item<double>(), object["guesses"]);
+  }
+  if (request_.json) fmt::print("{}\n", json_line(object));
+}
+
+// Labels that are likely; as JSON all of them.
+void PredictionPrinter::print_labels(const std::string& name,
+                                     const at::Tensor& probabilities) const {
+  nlohmann::ordered_json object{{"file", name}, {"labels", nlohmann::json::array()}};
+  if (!request_.json) fmt::print("{}\n", printable(name));
+  bool has_any = false;
+  for (size_t i = 0; i < inputs_.classes.size(); ++i) {
+    const double probability = probabilities[static_cast<int64_t>(i)].item<double>();
+    if (!request_.json && probability < 0.5) continue;
+    has_any = true;
+    print_share(inputs_.classes[i], "probability", probability, object["labels"]);
+  }
+  if (request_.json) {
+    fmt::print("{}\n", json_line(object));
+  } else if (!has_any) {
+    fmt::print("  no label\n");
+  }
+}
+
+void PredictionPrinter::print_share(const std::string& name, const char* key, double share,
+                                    nlohmann::ordered_json& list) const {
+  if (request_.json) {
+    list.push_back({{"class", name}, {key, share}});
+  } else {
+    fmt::print("  {:<24} {:5.1f} %\n", printable(name), 100 * share);
+  }
+}
+
+void PredictionPrinter::print_numbers(const std::string& name, const at::Tensor& outputs) const {
+  nlohmann::ordered_json object{{"file", name}};
+  std::string line;
+  for (size_t i = 0; i < inputs_.targets.size(); ++i) {
+    const double value = outputs.reshape(-1)[static_cast<int64_t>(i)].item<double>();
+    object[inputs_.targets[i]] = value;
+    line += fmt::format("  {} {:.6g}", printable(inputs_.targets[i]), value);
+  }
+  if (request_.json) {
+    fmt::print("{}\n", json_line(object));
+  } else {
+    fmt::print("{}{}\n", printable(name), line);
+  }
+}
+
+// The share of each class, and where there is a folder for it the mask.
+void PredictionPrinter::print_mask(const std::string& name, const at::Tensor& classes) const {
+  const at::Tensor counts = classes.reshape(-1).bincount({}, inputs_.outputs());
+  nlohmann::ordered_json object{{"file", name}, {"classes", nlohmann::json::array()}};
+  if (!request_.json) fmt::print("{}\n", printable(name));
+  for (size_t i = 0; i < inputs_.classes.size(); ++i) {
+    const auto count = counts[static_cast<int64_t>(i)].item<int64_t>();
+    const double share = static_cast<double>(count) / static_cast<double>(classes.numel());
+    if (request_.json || count > 0) {
+      print_share(inputs_.classes[i], "share", share, object["classes"]);
+    }
+  }
+  if (!request_.output.empty()) {
+    const std::string file = write_mask(name, classes);
+    object["mask"] = file;
+    if (!request_.json) fmt::print("  mask {}\n", printable(file));
+  }
+  if (request_.json) fmt::print("{}\n", json_line(object));
+}
+
+std::string PredictionPrinter::write_mask(const std::string& name,
+                                          const at::Tensor& classes) const {
+  const at::Tensor bytes = classes.to(at::kByte).contiguous();
+  data::Image image;
+  image.height = static_cast<int>(bytes.size(0));
+  image.width = static_cast<int>(bytes.size(1));
+  image.channels = 1;
+  const auto* const pixels = bytes.const_data_ptr<uint8_t>();
+  image.pixels.assign(pixels, pixels + bytes.numel());
+  const fs::path file = fs::path(request_.output) / (fs::path(name).stem().string() + ".png");
+  write_file_atomically(file, data::encode_png(image));
+  return file.string();
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <nlohmann/json_fwd.hpp>
+
+#include "gallop/app/predict.h"
+#include "gallop/data/signature.h"
+#include "gallop/train/tasks/task.h"
+
+namespace gallop::app {
+
+/// Prints the prediction for one sample after the other.
+class PredictionPrinter {
+ public:
+  /// All must outlive it.
+  PredictionPrinter(const data::Signature& inputs, const train::Task& task,
+                    const PredictRequest& request);
+
+  /// `outputs`: the model's for this sample, fp32.
+  void print(const std::string& name, const at::Tensor& outputs) const;
+  /// Of a model that tags: `logits` [T, C], one row for each of the tokens.
+  void print_tags(const std::string& name, const std::vector<std::string>& tokens,
+                  const at::Tensor& logits) const;
+  void print_broken(const std::string& name, const char* reason) const;
+
+ private:
+  void print_classes(const std::string& name, const at::Tensor& probabilities) const;
+  void print_labels(const std::string& name, const at::Tensor& probabilities) const;
+  void print_share(const std::string& name, const char* key, double share,
+                   nlohmann::ordered_json& list) const;
+  void print_numbers(const std::string& name, const at::Tensor& outputs) const;
+  void print_mask(const std::string& name, const at::Tensor& classes) const;
+  std::string write_mask(const std::string& name, const at::Tensor& classes) const;
+
+  const data::Signature& inputs_;
+  const train::Task& task_;
+  const PredictRequest& request_;
+};
+
+}  // namespace gallop::app

@@ -1,0 +1,35 @@
+#include "gallop/data/token_rows.h"
+
+#include <fmt/format.h>
+
+namespace gallop::data {
+
+void TokenRows::add(std::span<const int32_t> tokens, int64_t line) {
+  const auto most = static_cast<size_t>(context_);
+  if (tokens.size() > most) {
+    ++cut_;
+    tokens = tokens.first(most);
+  }
+  begins_.push_back(tokens_.size());
+  lines_.push_back(line);
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+}
+
+std::span<const int32_t> TokenRows::operator[](int64_t index) const {
+  const auto i = static_cast<size_t>(index);
+  const size_t end = i + 1 < begins_.size() ? begins_[i + 1] : tokens_.size();
+  return std::span(tokens_).subspan(begins_[i], end - begins_[i]);
+}
+
+std::string TokenRows::describe(int64_t index) const {
+  return fmt::format("{}:{}", file_, lines_[static_cast<size_t>(index)]);
+}
+
+Field ragged_tokens(std::string name, FieldRole role, int64_t context, int64_t padding) {
+  return {.name = std::move(name),
+          .role = role,
+          .shape = {.sizes = {context}, .dtype = c10::ScalarType::Long},
+          .padding = static_cast<double>(padding)};
+}
+
+}  // namespace gallop::data

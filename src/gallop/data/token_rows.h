@@ -1,0 +1,41 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gallop/data/samples.h"
+
+namespace gallop::data {
+
+/// Texts of a file as tokens, one behind the other, each cut at a context.
+class TokenRows {
+ public:
+  TokenRows(std::string file, int64_t context) : file_(std::move(file)), context_(context) {}
+
+  void add(std::span<const int32_t> tokens, int64_t line);
+
+  int64_t size() const { return static_cast<int64_t>(lines_.size()); }
+  std::span<const int32_t> operator[](int64_t index) const;
+  /// "reviews.csv:17"
+  std::string describe(int64_t index) const;
+
+  const std::string& file() const { return file_; }
+  int64_t context() const { return context_; }
+  int64_t tokens() const { return static_cast<int64_t>(tokens_.size()); }
+  int64_t cut() const { return cut_; }  ///< Texts that had more tokens.
+
+ private:
+  std::string file_;
+  int64_t context_, cut_ = 0;
+  std::vector<int32_t> tokens_;
+  std::vector<size_t> begins_;
+  std::vector<int64_t> lines_;
+};
+
+/// A ragged field of `context` tokens or fewer, int64, padded with `padding`.
+Field ragged_tokens(std::string name, FieldRole role, int64_t context, int64_t padding);
+
+}  // namespace gallop::data
