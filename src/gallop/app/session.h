@@ -81,7 +81,7 @@ class Session {
   /// This process's part of the first batch of the recipe's size, on the device.
   data::Batch first_part() const;
 
-  /// Puts a learning rate that was found into the recipe, and builds the optimizer anew.
+  /// Puts a learning rate that was found into the recipe, and builds the optimizer again.
   void take_lr(double lr);
 
   /// "adamw, schedule cosine, bf16 on CPU (measured fp32 12.1 ms, bf16 7.9 ms)"
