@@ -11,11 +11,9 @@ namespace {
 
 class ModuleModel final : public TorchModuleModel {
  public:
-  ModuleModel(const std::shared_ptr<torch::nn::Module>& module,
+  ModuleModel(std::shared_ptr<torch::nn::Module> module,
               std::function<at::Tensor(const at::Tensor&)> forward)
-      : TorchModuleModel(module), forward_(std::move(forward)) {
-    if (module->parameters().empty()) throw UsageError("the module has no parameters to train");
-  }
+      : TorchModuleModel(std::move(module)), forward_(std::move(forward)) {}
 
   using Model::forward;
   at::Tensor forward(const at::Tensor& input) override { return forward_(in_format(input)); }
@@ -28,7 +26,8 @@ class ModuleModel final : public TorchModuleModel {
 
 std::unique_ptr<Model> make_model(std::shared_ptr<torch::nn::Module> module,
                                   std::function<at::Tensor(const at::Tensor&)> forward) {
-  return std::make_unique<ModuleModel>(module, std::move(forward));
+  if (module->parameters().empty()) throw UsageError("the module has no parameters to train");
+  return std::make_unique<ModuleModel>(std::move(module), std::move(forward));
 }
 
 }  // namespace gallop::model

@@ -12,8 +12,8 @@ namespace {
 
 class NetworkModel final : public TorchModuleModel {
  public:
-  explicit NetworkModel(const std::shared_ptr<Network>& network)
-      : TorchModuleModel(network), network_(network) {}
+  explicit NetworkModel(std::shared_ptr<Network> network)
+      : TorchModuleModel(network), network_(std::move(network)) {}
 
   using Model::forward;
   using Model::forward_to_head;
@@ -50,7 +50,7 @@ class NetworkModel final : public TorchModuleModel {
 }  // namespace
 
 std::unique_ptr<Model> make_model(std::shared_ptr<Network> network) {
-  return std::make_unique<NetworkModel>(network);
+  return std::make_unique<NetworkModel>(std::move(network));
 }
 
 void require(bool condition, const std::string& message) {
