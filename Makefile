@@ -75,11 +75,13 @@ lint: ## check format, layers, vocabulary and, with clang-tidy, what changed sin
 	tools/format --check
 	tools/check-layers
 	tools/check-vocabulary
+	cmake --build build/release --target plugin_abi
 	tools/tidy -p build/release --changed
 
 tidy: ## check all sources with clang-tidy (14 minutes on two cores); if clean, tools/tidy.base names this commit
 	tools/setup --lint
 	cmake --preset release $(CMAKE_ARGS)
+	cmake --build build/release --target plugin_abi
 	tools/tidy -p build/release --set-base
 
 format: ## format the C++ files

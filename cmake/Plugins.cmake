@@ -11,7 +11,8 @@ function(gallop_program target)
   set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
 endfunction()
 
-# gallop_embed_abi(TARGET): gives it gallop/app/plugin_abi.h, which changes with any header.
+# gallop_embed_abi(TARGET): gives it gallop/app/plugin_abi.h, which changes with any header. The target plugin_abi makes
+# that header alone, as clang-tidy needs it before anything is built.
 function(gallop_embed_abi target)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/gallop/*.h)
   set(folder ${PROJECT_BINARY_DIR}/include)
@@ -21,6 +22,7 @@ function(gallop_embed_abi target)
                      COMMAND ${CMAKE_COMMAND} -DFOLDER=${PROJECT_SOURCE_DIR}/src -DVERSION=${PROJECT_VERSION}
                              -DOUTPUT=${output} -P ${script}
                      DEPENDS ${headers} ${script} COMMENT "Hashing the headers for plug-ins" VERBATIM)
+  add_custom_target(plugin_abi DEPENDS ${output})
   target_sources(${target} PRIVATE ${output})
   target_include_directories(${target} PRIVATE ${folder})
 endfunction()
