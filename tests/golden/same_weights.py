@@ -36,7 +36,7 @@ TRAIN = "train: {precision: fp32, channels_last: 'false'}"
 SMALL = {
     "mlp": ([IDX, MODEL, ADAMW, TRAIN], []),
     "resnet": ([FOLDER, RESNET, "optimizer: {name: sgd, lr: 0.05, momentum: 0.9, nesterov: true}", TRAIN], []),
-    "vit": ([FOLDER, "model: {name: vit, patch: 4, layers: 2, width: 32, heads: 2}", ADAMW, TRAIN], []),
+    "vit": ([FOLDER, "model: {name: vit, patch: 4, depth: 2, width: 32, heads: 2}", ADAMW, TRAIN], []),
     "airbench": ([FOLDER, "model: {name: airbench, widths: [16, 24, 24]}", ADAMW, TRAIN], []),
     "gpt": ([TEXT, GPT, ADAMW, TRAIN], []),
     "tar": ([TAR, RESNET, ADAMW, TRAIN], []),
@@ -47,7 +47,7 @@ SMALL = {
     "accumulate": ([FOLDER, RESNET, ADAMW, TRAIN], ["train.accumulate=3"]),
     "smoothing": ([IDX, MODEL, ADAMW, TRAIN], ["train.label_smoothing=0.1"]),
     "sam": ([IDX, MODEL, ADAMW, TRAIN], ["train.sam=0.05"]),
-    "spikes": ([IDX, MODEL, ADAMW, TRAIN], ["train.spikes.deviations=3"]),
+    "spikes": ([IDX, MODEL, ADAMW, TRAIN], ["train.spikes.action=skip", "train.spikes.threshold=3"]),
     "recompute": ([TEXT, GPT, ADAMW, TRAIN], ["train.recompute.every=2"]),
     "wrappers": ([IDX, MODEL, "optimizer: {name: sgd, lr: 0.05, wrap: [{ema: {decay: 0.9}}]}", TRAIN], []),
     "ddp": ([IDX, MODEL, ADAMW, TRAIN], ["launch", "parallel.name=ddp"]),
