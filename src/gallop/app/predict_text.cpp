@@ -14,6 +14,7 @@
 #include "gallop/base/file.h"
 #include "gallop/base/philox.h"
 #include "gallop/base/text.h"
+#include "gallop/data/tokenizer.h"
 #include "gallop/kernel/shared_cores.h"
 #include "gallop/precision/precision.h"
 
@@ -59,15 +60,9 @@ int64_t draw(const at::Tensor& logits, double temperature, Philox& random) {
   return probabilities.numel() - 1;
 }
 
-std::vector<std::string> vocabulary_of(const TrainedRun& run) {
-  std::vector<std::string> vocabulary;
-  for (const auto& token : run.inputs.vocabulary) vocabulary.push_back(data::from_hex(token));
-  return vocabulary;
-}
-
 // Continues `prompt` by `length` tokens and prints them as they come.
 void continue_text(TrainedRun& run, const std::string& prompt, const PredictRequest& request) {
-  const std::vector<std::string> vocabulary = vocabulary_of(run);
+  const std::vector<std::string> vocabulary = data::vocabulary_of(run.inputs);
   std::vector<int64_t> tokens = tokenize(prompt, vocabulary);
   if (tokens.empty()) tokens.push_back(0);
   Philox random(static_cast<uint64_t>(request.seed), Purpose::kSample, 0, 0);
@@ -115,7 +110,7 @@ std::vector<Candidate> candidates_of(const at::Tensor& logits,
 
 // Prints the text with the most likely token in place of each mask, and the candidates.
 void fill_masks(TrainedRun& run, const std::string& text, const PredictRequest& request) {
-  const std::vector<std::string> vocabulary = vocabulary_of(run);
+  const std::vector<std::string> vocabulary = data::vocabulary_of(run.inputs);
   const std::string mask = data::from_hex(run.inputs.mask_token);
   const std::vector<int64_t> tokens = tokenize(text, vocabulary);
   const auto count = static_cast<int64_t>(tokens.size());

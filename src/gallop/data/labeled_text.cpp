@@ -100,7 +100,7 @@ std::unique_ptr<DataModule> open_labeled_text(const LabeledTextConfig& config,
       read_text_parts("labeled-text", context.config.path, {config.text, config.label}, skips);
   for (auto& part : parts) {
     if (!part) continue;
-    drop_unusable_texts(*part, 1, config.tokenizer.unit, skips);
+    drop_unusable_texts(*part, config.tokenizer.unit, skips);
     drop_unusable_labels(*part, skips);
   }
   const TextTable& train = *parts[0];

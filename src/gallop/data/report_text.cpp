@@ -6,6 +6,7 @@
 
 #include "gallop/base/text.h"
 #include "gallop/data/report.h"
+#include "gallop/data/tokenizer.h"
 
 namespace gallop::data {
 
@@ -73,7 +74,7 @@ std::string texts_text(const DataReport& report) {
     if (are_separate) parts.back().push_back(format_count(report.others[i].samples));
     parts.back().push_back(format_count(report.texts[i].tokens));
   }
-  const bool are_words = are_separate && report.vocabulary.front() == "[unknown word]";
+  const bool are_words = are_separate && unit_of_unknown(report.vocabulary.front()) == "words";
   std::string vocabulary;
   for (const std::string& token : report.vocabulary) {
     if (are_words && !vocabulary.empty()) vocabulary += ' ';

@@ -109,8 +109,7 @@ Sentences read_sentences(const std::string& file, Tags tags, SkipPolicy& skips) 
   Lines lines(content);
   while (auto line = lines.next()) {
     while (line->ends_with(' ')) line->remove_suffix(1);
-    if (line->find_first_not_of(" \t") == std::string_view::npos ||
-        line->starts_with("-DOCSTART-")) {
+    if (is_blank(*line) || line->starts_with("-DOCSTART-")) {
       end_sentence();
     } else {
       add_line(*line, file, lines.number(), tags, sentence);

@@ -15,10 +15,6 @@ namespace gallop::data {
 
 namespace {
 
-bool is_blank(std::string_view line) {
-  return line.find_first_not_of(" \t") == std::string_view::npos;
-}
-
 TextTable read_csv(const std::string& file, std::optional<char> separator,
                    const std::vector<std::string>& columns, SkipPolicy& skips) {
   CsvReader reader(file, separator);
@@ -90,6 +86,10 @@ TextTable read_lines(const std::string& file) {
 }
 
 }  // namespace
+
+bool is_blank(std::string_view line) {
+  return line.find_first_not_of(" \t") == std::string_view::npos;
+}
 
 std::optional<std::string_view> Lines::next() {
   if (rest_.empty()) return std::nullopt;

@@ -26,6 +26,9 @@ class Lines {
   int64_t number_ = 0;
 };
 
+/// Whether a line has nothing but spaces and tabs.
+bool is_blank(std::string_view line);
+
 /// A row of a file: the values of the columns that were asked for, in that order.
 struct TextRow {
   std::vector<std::string> values;

@@ -28,9 +28,7 @@ TextsModule::TextsModule(const std::string& task, const DataContext& context) {
 
 DataReport TextsModule::inspect(int threads) const {
   DataReport report = DataModule::inspect(threads);
-  for (const std::string& token : signature.vocabulary) {
-    report.vocabulary.push_back(from_hex(token));
-  }
+  report.vocabulary = vocabulary_of(signature);
   for (const Split& split : splits_) {
     report.texts.push_back({.name = split.name, .tokens = split.tokens});
     std::vector<std::string> counts;
@@ -76,8 +74,7 @@ void TextsModule::finish(const SkipPolicy& skips) {
   for (const SkipCount& skipped : skips.counts()) notes.push_back(describe(skipped));
 }
 
-void drop_unusable_texts(TextTable& table, size_t texts, const std::string& unit,
-                         SkipPolicy& skips) {
+void drop_unusable_texts(TextTable& table, const std::string& unit, SkipPolicy& skips) {
   const auto mistake = [&](const std::string& text) -> std::string {
     try {
       return split_units(unit, text).empty() ? "the text is empty" : "";
@@ -86,13 +83,10 @@ void drop_unusable_texts(TextTable& table, size_t texts, const std::string& unit
     }
   };
   std::erase_if(table.rows, [&](const TextRow& row) {
-    for (size_t i = 0; i < texts; ++i) {
-      const std::string wrong = mistake(row.values[i]);
-      if (wrong.empty()) continue;
-      skips.add("unusable text", fmt::format("{}:{}: {}", printable(table.file), row.line, wrong));
-      return true;
-    }
-    return false;
+    const std::string wrong = mistake(row.values.front());
+    if (wrong.empty()) return false;
+    skips.add("unusable text", fmt::format("{}:{}: {}", printable(table.file), row.line, wrong));
+    return true;
   });
 }
 

@@ -17,7 +17,7 @@
 
 namespace gallop::data {
 
-/// Separate texts of any length: what the data modules of labeled, tagged and paired texts have in
+/// Separate texts of any length: what the data modules of labeled and of tagged texts have in
 /// common.
 class TextsModule final : public DataModule {
  public:
@@ -47,10 +47,9 @@ class TextsModule final : public DataModule {
   int64_t texts_ = 0, cut_ = 0;
 };
 
-/// Leaves out the rows in which one of the first `texts` values has no token or cannot be split, as
-/// `skips` says.
-void drop_unusable_texts(TextTable& table, size_t texts, const std::string& unit,
-                         SkipPolicy& skips);
+/// Leaves out the rows whose first value, the text, has no token or cannot be split, as `skips`
+/// says.
+void drop_unusable_texts(TextTable& table, const std::string& unit, SkipPolicy& skips);
 
 /// Throws DataError: nothing of a file is left.
 void require_rows(const TokenRows& rows);

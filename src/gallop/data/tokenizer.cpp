@@ -24,13 +24,6 @@ std::string unknown_token(std::string unit) {
   return "[unknown " + unit + "]";
 }
 
-std::vector<std::string> from_hex(const std::vector<std::string>& digits) {
-  std::vector<std::string> tokens;
-  tokens.reserve(digits.size());
-  for (const std::string& token : digits) tokens.push_back(data::from_hex(token));
-  return tokens;
-}
-
 }  // namespace
 
 void visit(config::Visitor& visitor, TokenizerConfig& config) {
@@ -85,12 +78,23 @@ std::vector<std::string> VocabularyBuilder::vocabulary() const {
   return vocabulary;
 }
 
-std::string unit_of(const Signature& signature) {
-  if (!signature.is_text() || signature.vocabulary.empty()) return {};
+std::vector<std::string> vocabulary_of(const Signature& signature) {
+  std::vector<std::string> tokens;
+  tokens.reserve(signature.vocabulary.size());
+  for (const std::string& token : signature.vocabulary) tokens.push_back(from_hex(token));
+  return tokens;
+}
+
+std::string unit_of_unknown(std::string_view token) {
   for (const char* const unit : kUnits) {
-    if (signature.vocabulary.front() == to_hex(unknown_token(unit))) return unit;
+    if (token == unknown_token(unit)) return unit;
   }
   return {};
+}
+
+std::string unit_of(const Signature& signature) {
+  if (!signature.is_text() || signature.vocabulary.empty()) return {};
+  return unit_of_unknown(from_hex(signature.vocabulary.front()));
 }
 
 Tokenizer::Tokenizer(std::string unit, const std::vector<std::string>& vocabulary)
@@ -102,7 +106,7 @@ Tokenizer::Tokenizer(std::string unit, const std::vector<std::string>& vocabular
 }
 
 Tokenizer::Tokenizer(const Signature& signature)
-    : Tokenizer(unit_of(signature), from_hex(signature.vocabulary)) {}
+    : Tokenizer(unit_of(signature), vocabulary_of(signature)) {}
 
 int32_t Tokenizer::token_of(std::string_view unit) const {
   const auto found = tokens_.find(unit);

@@ -44,8 +44,13 @@ class VocabularyBuilder {
   std::map<std::string, int64_t, std::less<>> counts_;
 };
 
-/// What texts are split into, by the name of the unknown token; empty for running text, whose
-/// vocabulary has none.
+/// The tokens of a vocabulary as bytes.
+std::vector<std::string> vocabulary_of(const Signature& signature);
+
+/// What texts are split into whose vocabulary begins with `token`; empty for running text, whose
+/// vocabulary has no unknown token.
+std::string unit_of_unknown(std::string_view token);
+/// The same of the vocabulary of a signature.
 std::string unit_of(const Signature& signature);
 /// Whether samples are texts of their own and of any length, not windows of running text.
 inline bool has_separate_texts(const Signature& signature) { return !unit_of(signature).empty(); }

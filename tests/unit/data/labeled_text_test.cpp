@@ -7,6 +7,8 @@
 #include "gallop/data/data_config.h"
 #include "gallop/data/loader.h"
 #include "gallop/data/text_columns.h"
+#include "gallop/data/tokenizer.h"
+#include "unit/data/data_folder.h"
 #include "unit/data/expect_error.h"
 #include "unit/data/text_files.h"
 
@@ -15,7 +17,7 @@ namespace {
 
 using Tokens = std::vector<int64_t>;
 
-class LabeledTextTest : public TextFiles {
+class LabeledTextTest : public DataFolder {
  protected:
   std::unique_ptr<DataModule> open(const LabeledTextConfig& texts = {}) const {
     return open_labeled_text(texts, context());

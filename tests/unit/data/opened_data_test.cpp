@@ -10,6 +10,7 @@
 #include "gallop/data/table.h"
 #include "gallop/data/text_samples.h"
 #include "unit/config/component_of.h"
+#include "unit/data/data_folder.h"
 #include "unit/data/expect_error.h"
 #include "unit/data/format_files.h"
 #include "unit/data/image_fields.h"
@@ -18,27 +19,20 @@ namespace gallop::data {
 namespace {
 
 /// Opens data of a folder as a recipe does.
-class OpenedData : public testing::Test {
+class OpenedData : public DataFolder {
  protected:
   std::unique_ptr<DataModule> open_csv(const TableConfig& table = {}) {
     DataConfig own = config;
     own.path = path.empty() ? folder.name() : path;
-    return open_table(table, {.config = own, .augmentations = augmentations, .options = options});
+    return open_table(table, context_of(own));
   }
   std::unique_ptr<DataModule> open_masks(const SegmentationConfig& masks = {}) {
     DataConfig own = config;
     own.path = folder.name();
-    return open_segmentation(masks,
-                             {.config = own, .augmentations = augmentations, .options = options});
+    return open_segmentation(masks, context_of(own));
   }
 
-  const TestFolder folder;
   std::string path;
-  OpenOptions options{.cores = 1, .cache_folder = folder.path() / "cache"};
-  const DataModuleRegistry modules = built_in_data_modules();
-  const AugmentationRegistry augmentations = built_in_augmentations();
-  const BatchTransformRegistry batch_transforms = built_in_batch_transforms();
-  DataConfig config{modules, augmentations, batch_transforms};
 };
 
 struct Row {

@@ -6,6 +6,7 @@
 #include "gallop/data/loader.h"
 #include "gallop/data/text_samples.h"
 #include "gallop/data/tokenizer.h"
+#include "unit/data/data_folder.h"
 #include "unit/data/expect_error.h"
 #include "unit/data/text_files.h"
 
@@ -14,7 +15,7 @@ namespace {
 
 using Values = std::vector<int64_t>;
 
-class TaggedTextTest : public TextFiles {
+class TaggedTextTest : public DataFolder {
  protected:
   std::unique_ptr<DataModule> open(int64_t min_count = 1) const {
     return open_tagged_text({.min_count = min_count}, context());

@@ -7,27 +7,10 @@
 #include <ATen/core/Tensor.h>
 #include <gtest/gtest.h>
 
-#include "gallop/data/data_config.h"
-#include "gallop/data/data_module.h"
-#include "unit/data/format_files.h"
+#include "gallop/data/samples.h"
 #include "unit/data/image_fields.h"
 
 namespace gallop::data {
-
-/// Tests that open texts in files of a folder, as a recipe does.
-class TextFiles : public testing::Test {
- protected:
-  DataContext context() const {
-    return {.config = config, .augmentations = augmentations, .options = options};
-  }
-
-  const TestFolder folder;
-  OpenOptions options{.cores = 1, .cache_folder = folder.path() / "cache"};
-  const DataModuleRegistry modules = built_in_data_modules();
-  const AugmentationRegistry augmentations = built_in_augmentations();
-  const BatchTransformRegistry batch_transforms = built_in_batch_transforms();
-  DataConfig config{modules, augmentations, batch_transforms};
-};
 
 /// A text with its label.
 struct LabeledRow {
@@ -46,12 +29,6 @@ inline LabeledRow row_of(const Samples& samples, int64_t index) {
   EXPECT_GE(lengths[0], 0);
   row.tokens.resize(static_cast<size_t>(lengths[0]));
   return row;
-}
-
-inline std::vector<std::string> vocabulary_of(const Signature& signature) {
-  std::vector<std::string> tokens;
-  for (const std::string& token : signature.vocabulary) tokens.push_back(from_hex(token));
-  return tokens;
 }
 
 inline std::vector<int64_t> values_of(const at::Tensor& tensor) {
