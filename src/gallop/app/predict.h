@@ -1,11 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gallop/app/trained_run.h"
 #include "gallop/base/error.h"
+#include "gallop/data/data_module.h"
+#include "gallop/data/part.h"
 
 // What `gallop predict` does for each kind of data.
 namespace gallop::app {
@@ -25,6 +28,15 @@ struct PredictRequest {
 /// Predicts files or a split of the run's data, one sample after the other, so that a broken one
 /// costs no other its answer. kData where one was broken.
 ExitCode predict_samples(TrainedRun& run, const PredictRequest& request);
+
+/// A split of a run's data, as its model takes them; targets may have no meaning.
+struct RunPart {
+  std::unique_ptr<data::DataModule> data;
+  const data::Samples* samples = nullptr;  ///< Of `data`.
+};
+
+/// Throws UsageError, which names `word` of --data, where the data have no such split.
+RunPart open_part(const TrainedRun& run, data::Part part, const std::string& word);
 
 /// Predicts files of separate texts, a split of the run's data or the text of `prompt`, one after
 /// the other. kData where one was broken.

@@ -53,21 +53,20 @@ ExitCode predict_tables(TrainedRun& run, const PredictRequest& request) {
   return result;
 }
 
-// A split of the run's data; its targets are not asked for.
-ExitCode predict_split(TrainedRun& run, const PredictRequest& request, data::Part part) {
+}  // namespace
+
+RunPart open_part(const TrainedRun& run, data::Part part, const std::string& word) {
   const Recipe& recipe = run.recipe.recipe;
   const Registries& registries = *recipe.registries;
-  const auto data = run.inputs.is_images() ? read_data(registries, recipe)
-                                           : open_data_for(registries, recipe, run.inputs);
+  auto data = run.inputs.is_images() ? read_data(registries, recipe)
+                                     : open_data_for(registries, recipe, run.inputs);
   const data::Samples* const samples = data->samples_for(part, run.inputs);
   if (samples == nullptr) {
-    throw UsageError(fmt::format("--data {}: the data of {} have no {} part", request.data,
+    throw UsageError(fmt::format("--data {}: the data of {} have no {} part", word,
                                  run.folder.string(), data::kPartNames[static_cast<size_t>(part)]));
   }
-  return predict_all(run, request, *samples);
+  return {.data = std::move(data), .samples = samples};
 }
-
-}  // namespace
 
 ExitCode predict_samples(TrainedRun& run, const PredictRequest& request) {
   const bool is_images = run.inputs.is_images();
@@ -81,7 +80,7 @@ ExitCode predict_samples(TrainedRun& run, const PredictRequest& request) {
   }
   if (!request.data.empty()) {
     if (const auto part = data::part_of_word(request.data)) {
-      return predict_split(run, request, *part);
+      return predict_all(run, request, *open_part(run, *part, request.data).samples);
     }
     if (is_images) return predict_images(run, request, data::image_files_in(request.data));
     throw UsageError(

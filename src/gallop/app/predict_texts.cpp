@@ -7,7 +7,6 @@
 #include "gallop/app/predict.h"
 #include "gallop/app/prediction_printer.h"
 #include "gallop/app/print.h"
-#include "gallop/app/recipe_components.h"
 #include "gallop/base/text.h"
 #include "gallop/data/loader.h"
 #include "gallop/data/part.h"
@@ -53,18 +52,9 @@ class TextPredictor {
     }
   }
 
-  // A split of the run's data, as it is read for an evaluation; its targets are not asked for.
-  void predict_part(data::Part part, const std::string& word) {
-    const Recipe& recipe = run_.recipe.recipe;
-    const auto data = open_data_for(*recipe.registries, recipe, run_.inputs);
-    const data::Samples* const samples = data->samples_for(part, run_.inputs);
-    if (samples == nullptr) {
-      throw UsageError(fmt::format("--data {}: the data of {} have no {} part", word,
-                                   run_.folder.string(),
-                                   data::kPartNames[static_cast<size_t>(part)]));
-    }
-    data::Loader loader(*samples, {.batch = 1, .threads = 1, .shuffle = false}, {});
-    for (int64_t i = 0; i < samples->size(); ++i) {
+  void predict_samples(const data::Samples& samples) {
+    data::Loader loader(samples, {.batch = 1, .threads = 1, .shuffle = false}, {});
+    for (int64_t i = 0; i < samples.size(); ++i) {
       const auto batch = loader.next();
       const at::Tensor& tokens = batch->input();
       const auto length = tokens.ne(data::kPaddingToken).sum().item<int64_t>();
@@ -73,7 +63,7 @@ class TextPredictor {
         const auto token = static_cast<size_t>(tokens[0][t].item<int64_t>());
         units.push_back(data::from_hex(run_.inputs.vocabulary[token]));
       }
-      print(samples->describe(i), units, tokens.narrow(1, 0, length));
+      print(samples.describe(i), units, tokens.narrow(1, 0, length));
     }
   }
 
@@ -134,7 +124,7 @@ ExitCode predict_texts(TrainedRun& run, const PredictRequest& request) {
                       "without --data",
                       printable(request.data)));
     }
-    predictor.predict_part(*part, request.data);
+    predictor.predict_samples(*open_part(run, *part, request.data).samples);
   }
   for (const std::string& file : request.files) predictor.predict_file(file);
   return predictor.result();
