@@ -42,10 +42,6 @@ bool is_for_people(ConsoleStyle style) {
   return style == ConsoleStyle::kLive || style == ConsoleStyle::kPlain;
 }
 
-void say_damaged(const std::string& damage) {
-  print_error("gallop: {}; going on from the checkpoint before it\n", damage);
-}
-
 std::vector<std::string> scheduled_names(const Session& session) {
   std::vector<std::string> names;
   for (const auto& one : session.scheduled()) names.emplace_back(train::name_of(one.value));
@@ -118,11 +114,12 @@ void Run::restore(const std::optional<RunPlan>& plan, const StopRequest& stop) {
   });
 }
 
-void Run::create(const RunPlace& place) {
+void Run::create() {
   const std::string recipe = recipe_yaml();
-  place_in(place.name.empty() ? track::RunFolder::create_numbered(
-                                    place.runs, session_.resolved().name, recipe, info())
-                              : track::RunFolder::create(place.runs, place.name, recipe, info()));
+  place_in(
+      place_.name.empty()
+          ? track::RunFolder::create_numbered(place_.runs, session_.resolved().name, recipe, info())
+          : track::RunFolder::create(place_.runs, place_.name, recipe, info()));
   write_file_atomically(path_ / kOrigins, session_.resolved().to_yaml(true));
 }
 

@@ -52,7 +52,7 @@ class Run {
   /// none, DataError if that run has other data.
   void find_beginning(const fs::path& folder);
   /// Creates the folder of a new run.
-  void create(const RunPlace& place);
+  void create();
   /// Continues in the folder of `plan`, with its changed options; nothing may fail after it.
   void commit(RunPlan& plan);
   /// Starts with what find_beginning() has found.

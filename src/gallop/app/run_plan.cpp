@@ -29,10 +29,6 @@ bool is_finished(const fs::path& folder) {
          records.back().texts.at("how") == "finished";
 }
 
-void say_damaged(const std::string& damage) {
-  print_error("gallop: {}; going on from the checkpoint before it\n", damage);
-}
-
 void plan_sharing(const Registries& registries, const RunPlace& place, RunPlan& plan) {
   if (!place.share) return;
   plan.prefix_sources = find_prefix_sources(registries, place.runs, place.name, plan.resolved);
@@ -156,6 +152,10 @@ std::string changes_of_data(const fs::path& run, const std::vector<std::string>&
 }
 
 }  // namespace
+
+void say_damaged(const std::string& damage) {
+  print_error("gallop: {}; going on from the checkpoint before it\n", damage);
+}
 
 std::optional<RunPlan> plan_resume(const Registries& registries, const RunPlace& place,
                                    const std::string& name,

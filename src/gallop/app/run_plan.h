@@ -30,6 +30,9 @@ struct RunPlan {
   std::map<std::string, std::string> trainer{};
 };
 
+/// Prints damage of a checkpoint, for CheckpointStore::newest_intact().
+void say_damaged(const std::string& damage);
+
 /// A new run from a recipe, or with `place.resume_if_there` one that is there. Nothing where that
 /// is finished, which is said. Throws UsageError for options that a resume does not allow.
 std::optional<RunPlan> plan_start(const Registries& registries, const RunPlace& place,

@@ -108,7 +108,7 @@ std::unique_ptr<Run> prepare_run(const Registries& registries, const RunPlace& p
     if (plan->folder) {
       run->commit(*plan);
     } else {
-      run->create(place);
+      run->create();
     }
     if (!context.is_alone()) {
       note_foreign_steps(run->path(), "several processes have trained some of them");
