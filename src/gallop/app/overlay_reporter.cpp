@@ -19,7 +19,7 @@ constexpr size_t kFirst = 4, kLowest = 4;
 constexpr int kMostPixels = 320;  // Of a side.
 
 std::vector<int64_t> labels_of(const at::Tensor& mask) {
-  const at::Tensor plain = mask.to(at::kLong).cpu().contiguous();
+  const at::Tensor plain = mask.to(at::kLong).contiguous();
   const int64_t* const labels = plain.const_data_ptr<int64_t>();
   return {labels, labels + plain.numel()};
 }
@@ -35,12 +35,12 @@ bool OverlayReporter::fits(const data::Signature& inputs) {
 }
 
 void OverlayReporter::add(const data::Batch& batch, const at::Tensor& logits) {
-  const at::Tensor predicted = at::argmax(logits, 1).cpu();
+  const at::Tensor predicted = at::argmax(logits, 1).cpu(), truth = batch.target().cpu();
   for (int64_t i = 0; i < predicted.size(0); ++i) {
     Kept one{.position = batch.position + i,
              .image = {},
              .predicted = labels_of(predicted[i]),
-             .truth = labels_of(batch.target()[i])};
+             .truth = labels_of(truth[i])};
     one.iou = data::image_iou(one.predicted, one.truth, inputs_.classes.size());
     const bool is_low = one.iou && (lowest_.size() < kLowest || *one.iou < *lowest_.back().iou);
     const bool is_first = first_.size() < kFirst;

@@ -17,8 +17,9 @@ namespace {
 
 using Target = MetricTask::Target;
 
-MetricTask task_of(const EvaluateConfig& config) {
-  return config.metrics ? config.metrics->task() : MetricTask();
+const MetricTask& task_of(const EvaluateConfig& config) {
+  static const MetricTask classes;
+  return config.metrics ? config.metrics->task() : classes;
 }
 
 // Adds the loss, and where targets are classes the correct predictions.
@@ -85,7 +86,7 @@ at::Tensor add_batch(model::Model& model, const data::Batch& batch, const Evalua
 /// outputs where they are numbers.
 class EnsembleOutputs {
  public:
-  EnsembleOutputs(MetricTask task, size_t members) : task_(std::move(task)), members_(members) {}
+  EnsembleOutputs(const MetricTask& task, size_t members) : task_(task), members_(members) {}
 
   void add(const at::Tensor& outputs) {
     const at::Tensor one = term_of(outputs.to(at::kFloat));
@@ -111,7 +112,7 @@ class EnsembleOutputs {
     return at::log_softmax(outputs, class_dimension(outputs));
   }
 
-  MetricTask task_;
+  const MetricTask& task_;
   size_t members_;
   at::Tensor sum_;
 };
