@@ -72,7 +72,7 @@ class Session {
   train::EvaluateConfig evaluate_config() const;
   train::StepConfig step_config() const;
 
-  /// What tells the teacher from others; empty without one.
+  /// Identifies the teacher: the checksum of its weights; empty without one.
   std::string teacher() const;
 
   /// The first samples of the training data, at most so many, on the device.

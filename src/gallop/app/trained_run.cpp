@@ -45,8 +45,7 @@ void note_if_none_is_best(const train::CheckpointStore& store, const train::Chec
   if (train::read_integer(store.read_trainer(newest), "evaluated_step") == 0) return;
   print_error(
       "gallop: note: {} has no best checkpoint, as none of its evaluations had a finite metric; "
-      "its "
-      "newest is used, of step {}\n",
+      "its newest is used, of step {}\n",
       printable(run.string()), newest.step);
 }
 

@@ -13,8 +13,8 @@ namespace gallop::data {
 using Rgb = std::array<uint8_t, 3>;
 
 /// The color of a class in overlays. The first eight, those of Okabe and Ito (2008) with gray in
-/// place of black, are told apart with any color vision; the next ones are lighter, then darker
-/// shades of them. From the 25th class on colors repeat.
+/// place of black, can be distinguished with any color vision; the next ones are lighter, then
+/// darker shades of them. From the 25th class on colors repeat.
 Rgb class_color(size_t label);
 
 /// That of pixels whose prediction is wrong.

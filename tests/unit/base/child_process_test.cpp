@@ -278,7 +278,7 @@ TEST(ChildProcess, TellsLaterThatItCouldNotBeStarted) {
   ChildProcess child(command);
   EXPECT_EQ(error_of([&] { child.wait(); }),
             "cannot start /nowhere/at-all: No such file or directory");
-  const ChildProcess ended(command);  // Its destructor tells nothing.
+  const ChildProcess ended(command);  // Its destructor throws nothing.
 }
 
 }  // namespace

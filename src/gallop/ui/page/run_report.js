@@ -22,8 +22,8 @@ function table({ classes, counts }) {
       title: `${classes[truth]} taken for ${classes[guess]}: ${formatNumber(number)} of ${formatNumber(all)}, ${percent(share(number, all))}`,
     }, number > 0 ? formatNumber(number) : "");
   };
-  return [h("p", { class: "muted", id: "confusion-told" }, "Rows are true classes, columns predicted ones."),
-    h("div", { class: "scroll-x" }, h("table", { class: "confusion", "aria-describedby": "confusion-told" },
+  return [h("p", { class: "muted", id: "confusion-note" }, "Rows are true classes, columns predicted ones."),
+    h("div", { class: "scroll-x" }, h("table", { class: "confusion", "aria-describedby": "confusion-note" },
     h("thead", {}, h("tr", {}, h("td", {}), [...classes, "found"].map((name) => h("th", { scope: "col" }, h("span", {}, name))))),
     h("tbody", {}, classes.map((name, truth) => h("tr", {}, h("th", { scope: "row" }, name),
       classes.map((_, guess) => cell(truth, guess)),
