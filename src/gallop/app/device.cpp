@@ -93,7 +93,7 @@ std::optional<int> capability_of(c10::Device device) {
 }
 
 GpuKernels::GpuKernels(c10::Device device) {
-  if (!device.is_cuda() || !kernel::kernels_are_allowed()) return;
+  if (!device.is_cuda() || !kernel::kernels_enabled()) return;
   auto launcher = std::make_shared<compile::NvrtcLauncher>();
   fallback_reason_ = launcher->fallback_reason(device);
   before_ = kernel::set_cuda_launcher(std::move(launcher));

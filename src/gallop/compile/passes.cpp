@@ -22,39 +22,41 @@ void plain(Graph& graph, PassContext&) {
 const std::vector<Pass>& all_passes() {
   using enum Pass::Kind;
   static const std::vector<Pass> kPasses = {
-      {"functionalize", "changes in place become new values", plain<passes::functionalize>},
-      {"cse", "equal calls are made once", plain<passes::cse>},
-      {"merge-casts", "conversions that undo each other go", plain<passes::merge_casts>},
-      {"merge-matmuls", "products of one tensor with several weights become one",
+      {"functionalize", "replaces in-place operators by functional ones",
+       plain<passes::functionalize>},
+      {"cse", "eliminates common subexpressions", plain<passes::cse>},
+      {"merge-casts", "removes casts that cancel out", plain<passes::merge_casts>},
+      {"merge-matmuls", "merges GEMMs of one tensor with several weights",
        plain<passes::merge_matmuls>, kRounds},
-      {"batch-norms", "batch norm, residual and ReLU become a kernel", plain<passes::batch_norms>,
+      {"batch-norms", "replaces batch norm, residual and ReLU by a kernel",
+       plain<passes::batch_norms>, kToKernels},
+      {"layer-norms", "replaces layer norm, addition and cast by a kernel",
+       plain<passes::layer_norms>, kToKernels},
+      {"attention", "replaces attention over packed heads by a kernel", plain<passes::attention>,
        kToKernels},
-      {"layer-norms", "layer norm with sum and cast becomes a kernel", plain<passes::layer_norms>,
+      {"cross-entropy", "replaces softmax cross-entropy by a kernel", plain<passes::cross_entropy>,
        kToKernels},
-      {"attention", "attention over packed heads becomes a kernel", plain<passes::attention>,
+      {"activations", "replaces activations and their bias by kernels", plain<passes::activations>,
        kToKernels},
-      {"cross-entropy", "softmax cross-entropy becomes a kernel", plain<passes::cross_entropy>,
-       kToKernels},
-      {"activations", "activations with their bias become kernels", plain<passes::activations>,
-       kToKernels},
-      {"linear-wgrads", "weight gradients of large linear layers become a kernel",
+      {"linear-wgrads", "selects a kernel for large weight gradients in bf16",
        plain<passes::linear_wgrads>, kToKernels},
-      {"linear-gemms", "other products of large linear layers become a kernel",
+      {"linear-gemms", "selects a kernel for other large GEMMs in bf16",
        plain<passes::linear_gemms>, kToKernels},
-      {"convolutions", "convolutions of few channels become kernels", plain<passes::convolutions>,
-       kToKernels},
-      {"narrow-gradients", "optimizers take bf16 gradients as they come",
+      {"convolutions", "selects kernels for convolutions with few channels in bf16",
+       plain<passes::convolutions>, kToKernels},
+      {"narrow-gradients", "passes bf16 gradients to the optimizer without a cast",
        plain<passes::narrow_gradients>},
-      {"bf16-weights", "updates write the bf16 copies of weights", passes::bf16_weights},
-      {"norm-loops", "norms become operators that fuse takes, on a GPU", passes::norm_loops,
+      {"bf16-weights", "lets the update write the bf16 copies of weights", passes::bf16_weights},
+      {"norm-loops", "decomposes norms into operators for fuse, on a GPU", passes::norm_loops,
        kToKernels},
-      {"dce", "unused results are removed", plain<passes::dce>},
-      {"fuse", "pointwise operators with their reductions become generated loops", passes::fuse,
+      {"dce", "removes dead code", plain<passes::dce>},
+      {"fuse", "fuses pointwise operators and reductions into generated loops", passes::fuse,
        kRounds},
-      {"barriers", "blocks that are computed again read what was kept", plain<passes::barriers>},
-      {"rematerialize", "cheap values are computed again rather than kept",
+      {"barriers", "lets recomputed blocks read saved tensors without a copy",
+       plain<passes::barriers>},
+      {"rematerialize", "recomputes cheap values instead of keeping them",
        plain<passes::rematerialize>},
-      {"schedule", "nodes run in the order that needs least memory", plain<passes::schedule>},
+      {"schedule", "orders nodes for the smallest peak memory", plain<passes::schedule>},
   };
   return kPasses;
 }
@@ -75,7 +77,7 @@ void run_passes(Graph& graph, const std::vector<std::string>& off, PassContext& 
       throw UsageError(fmt::format("there is no compiler pass '{}'", name));
     }
   }
-  const bool kernels = kernel::kernels_are_allowed();
+  const bool kernels = kernel::kernels_enabled();
   for (const Pass& pass : all_passes()) {
     const bool wanted = std::find(off.begin(), off.end(), pass.name) == off.end();
     if (!wanted || (pass.kind == Pass::Kind::kToKernels && !kernels)) continue;

@@ -168,7 +168,7 @@ void average_by_operators(const AverageStep& step, bool both) {
 }
 
 bool is_for_our_kernel(at::TensorList tensors) {
-  return kernels_are_allowed() && std::all_of(tensors.begin(), tensors.end(), [](const auto& t) {
+  return kernels_enabled() && std::all_of(tensors.begin(), tensors.end(), [](const auto& t) {
            return t.device().is_cpu() && t.scalar_type() == c10::kFloat;
          });
 }

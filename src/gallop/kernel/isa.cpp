@@ -50,11 +50,6 @@ bool has_tiles() {
 #endif
 }
 
-std::string_view kernel_choice() {
-  const char* choice = std::getenv("GALLOP_KERNELS");
-  return choice == nullptr ? "" : choice;
-}
-
 }  // namespace
 
 bool has(Isa isa) {
@@ -90,14 +85,16 @@ Isa best_isa() {
   return kBest;
 }
 
-bool kernels_are_allowed() {
-  static const bool kAllowed = kernel_choice() != "stock";
-  return kAllowed;
-}
-
-bool kernels_are_on() {
-  static const bool kOn = kernels_are_allowed() && kernel_choice() != "compiled";
-  return kOn;
+bool kernels_enabled() {
+  static const bool kEnabled = [] {
+    const char* choice = std::getenv("GALLOP_KERNELS");
+    if (choice == nullptr || *choice == '\0') return true;
+    if (std::string_view(choice) == "stock") return false;
+    throw UsageError(fmt::format(
+        "GALLOP_KERNELS is '{}', but must be stock, which disables Gallop's kernels, or unset",
+        choice));
+  }();
+  return kEnabled;
 }
 
 }  // namespace gallop::kernel

@@ -20,12 +20,8 @@ bool has(Isa isa);
 /// "avx512-bf16", "amx") where that is less. The kernels use it.
 Isa best_isa();
 
-/// False where GALLOP_KERNELS is "stock": then LibTorch's own operators do all.
-bool kernels_are_allowed();
-
-/// Whether models call the kernels. False also where GALLOP_KERNELS is "compiled": then they
-/// consist of LibTorch's operators, as those of users do, and the step compiler brings the kernels
-/// in.
-bool kernels_are_on();
+/// Whether Gallop's kernels may be used: false if GALLOP_KERNELS is "stock", which leaves all work
+/// to LibTorch's operators. Throws UsageError for any other value.
+bool kernels_enabled();
 
 }  // namespace gallop::kernel

@@ -96,7 +96,7 @@ Branch SelfAttention::forward(const at::Tensor& x_BTC, const at::Tensor& is_toke
 at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD, const at::Tensor& is_token_BT) {
   const double dropout = is_training() ? options_.dropout : 0.0;
   const int64_t tokens = qkv_BT3HD.size(1), head = qkv_BT3HD.size(4);
-  if (dropout == 0 && !is_token_BT.defined() && kernel::kernels_are_on() &&
+  if (dropout == 0 && !is_token_BT.defined() && kernel::kernels_enabled() &&
       kernel::takes_attention(qkv_BT3HD, options_.causal)) {
     kernel::AttentionOptions options{.causal = options_.causal,
                                      .scale = 1 / std::sqrt(static_cast<double>(head))};

@@ -27,7 +27,7 @@ at::Tensor Linear::forward(const at::Tensor& x, kernel::Activation activation) c
 
 Branch Linear::branch(const at::Tensor& x, double dropout) const {
   // A bias is in passes of its own where LibTorch's product on the CPU adds it, elsewhere not.
-  if (dropout > 0 || !x.is_cpu() || !kernel::kernels_are_on()) {
+  if (dropout > 0 || !x.is_cpu() || !kernel::kernels_enabled()) {
     return {functional::dropout(forward(x), dropout, /*training=*/true)};
   }
   return {product(x, {}), bias_};

@@ -94,7 +94,7 @@ class Adafactor final : public Optimizer {
 
  private:
   static bool is_for_our_kernel(const at::Tensor& tensor) {
-    return kernel::kernels_are_allowed() && tensor.device().is_cpu() &&
+    return kernel::kernels_enabled() && tensor.device().is_cpu() &&
            tensor.scalar_type() == at::kFloat && tensor.is_contiguous();
   }
 

@@ -154,7 +154,7 @@ class Muon final : public Optimizer {
   }
 
   static bool is_for_our_kernel(const TensorStep& step, size_t i) {
-    return kernel::kernels_are_allowed() && step.parameter(i).device().is_cpu() &&
+    return kernel::kernels_enabled() && step.parameter(i).device().is_cpu() &&
            step.parameter(i).scalar_type() == at::kFloat && step.parameter(i).numel() > 0 &&
            step.raw_gradient(i).scalar_type() == at::kFloat;
   }

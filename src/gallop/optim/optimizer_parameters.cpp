@@ -182,7 +182,7 @@ void OptimizerParameters::put_into(kernel::OptimizerStep& step,
 
 bool has_own_kernel(const NamedTensors& parameters) {
   const at::Tensor& first = parameters.front().tensor;
-  return kernel::kernels_are_allowed() && wide(first.scalar_type()) == c10::kFloat &&
+  return kernel::kernels_enabled() && wide(first.scalar_type()) == c10::kFloat &&
          (first.device().is_cpu() || kernel::cuda_launcher_for(first.device()) != nullptr);
 }
 

@@ -342,10 +342,11 @@ std::string TrainStep::first_bad_parameter() const {
   return {};
 }
 
-compile::GraphStages TrainStep::graphs(const NamedTensors& batch, const std::string& stage) {
+compile::GraphStages TrainStep::graphs(const NamedTensors& batch, const std::string& stage,
+                                       const compile::TimingConfig& timing) {
   set_names(batch);
   const at::Tensor &input = batch[0].tensor, &target = batch[1].tensor;
-  compile::StagesConfig config{.only = stage};
+  compile::StagesConfig config{.only = stage, .timing = timing};
   if (config_.compile) config.passes_off = config_.compile->passes_off;
   const auto scope = sharing();
   set(lr_, 0);

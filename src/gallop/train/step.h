@@ -152,7 +152,8 @@ class TrainStep {
 
   /// What an update that counts no guesses does, as graphs; `stage` is StagesConfig::only. Nothing
   /// is updated, and it does not matter whether the step is to be compiled.
-  compile::GraphStages graphs(const NamedTensors& batch, const std::string& stage);
+  compile::GraphStages graphs(const NamedTensors& batch, const std::string& stage,
+                              const compile::TimingConfig& timing = {});
 
   /// What compiling has come to; null where it is off.
   const compile::CompileReport* compile_report() const;

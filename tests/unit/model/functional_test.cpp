@@ -52,6 +52,20 @@ TEST(ActivationFunction, HasTheLibrarysValuesAndGradients) {
   }
 }
 
+TEST(ActivationFunction, KeepsChannelsLast) {
+  const auto leaf_x =
+      at::randn({2, 6, 3, 4}).contiguous(at::MemoryFormat::ChannelsLast).requires_grad_();
+  const auto true_x = fp64(leaf_x);
+  const auto y = activation(Activation::kGelu, leaf_x);
+  EXPECT_TRUE(y.is_contiguous(at::MemoryFormat::ChannelsLast));
+  EXPECT_NE(y.grad_fn()->name().find("Permute"), std::string::npos) << "not by the kernel";
+  const auto true_y = activation(Activation::kGelu, true_x);
+  expect_close(y, true_y);
+  (y * y).sum().backward();
+  (true_y * true_y).sum().backward();
+  expect_close(leaf_x.grad(), true_x.grad());
+}
+
 void expect_gradients_of_linear(std::optional<Activation> kind, double bound) {
   const auto x = leaf({64, 40}), weight = leaf({48, 40}), bias = leaf({48});
   const auto true_x = fp64(x), true_weight = fp64(weight), true_bias = fp64(bias);

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -62,6 +63,25 @@ TEST_P(CompiledStep, LeavesTheBitsOfTheStepAsItIs) {
   EXPECT_EQ(compiled.step->compile_report()->verified, 2);
   EXPECT_TRUE(compiled.step->compile_report()->reasons.empty())
       << compiled.step->compile_report()->reasons.front();
+}
+
+// The layers of built-in models call the kernels themselves; passes that insert kernels serve
+// models of LibTorch's operators. Were an operator replaced here, a layer would have two ways to
+// its kernel.
+TEST_P(CompiledStep, HasItsKernelsFromTheLayersAlone) {
+  const Case& tested = GetParam();
+  Trainee trainee(tested, compile::CompileConfig());
+  const auto [input, target] = batch_of(tested, 6);
+  const auto operators_after = [&, &input = input, &target = target](const std::string& pass) {
+    const auto graphs =
+        trainee.step->graphs(labeled(input, target), pass, {.seconds = 0, .least = 1, .most = 1});
+    EXPECT_EQ(graphs.refusal, "");
+    std::map<std::string, int64_t> counts;
+    for (const auto& all : graphs.stages.front().listing.operators) counts[all.op] = all.count;
+    return counts;
+  };
+  const auto before = operators_after("merge-matmuls"), after = operators_after("activations");
+  EXPECT_EQ(after, before);
 }
 
 using precision::Precision;

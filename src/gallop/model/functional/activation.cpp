@@ -59,7 +59,11 @@ struct ActivationFunction : torch::autograd::Function<ActivationFunction> {
 }  // namespace
 
 at::Tensor activation(Activation kind, const at::Tensor& x, const at::Tensor& bias) {
-  if (!kernel::kernels_are_on() || !kernel::takes_activation(x, bias)) {
+  if (!bias.defined() && x.dim() == 4 && !x.is_contiguous() &&
+      x.is_contiguous(at::MemoryFormat::ChannelsLast)) {
+    return activation(kind, x.permute({0, 2, 3, 1})).permute({0, 3, 1, 2});
+  }
+  if (!kernel::kernels_enabled() || !kernel::takes_activation(x, bias)) {
     return by_library(kind, bias.defined() ? x + bias.to(x.scalar_type()) : x);
   }
   const auto optional = bias.defined() ? std::optional(bias) : std::nullopt;

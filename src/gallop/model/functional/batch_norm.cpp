@@ -6,6 +6,7 @@
 #include <ATen/ops/batch_norm.h>
 #include <torch/csrc/autograd/custom_function.h>
 
+#include "gallop/model/functional/activation.h"
 #include "gallop/model/functional/first_order.h"
 #include "gallop/model/functional/shared_batch_norm.h"
 
@@ -74,7 +75,7 @@ bool is_taken(const at::Tensor& x, const at::Tensor& residual,
   };
   const bool fits = !residual.defined() ||
                     (residual.sizes() == x.sizes() && residual.scalar_type() == x.scalar_type());
-  return kernel::kernels_are_on() && options.training && !SharedBatchNormScope::is_there() &&
+  return kernel::kernels_enabled() && options.training && !SharedBatchNormScope::is_there() &&
          kernel::takes_batch_norm(x) && fits && is_plain(parameters.weight) &&
          is_plain(parameters.bias) && is_plain(parameters.running_mean) &&
          is_plain(parameters.running_var);
@@ -96,7 +97,8 @@ at::Tensor by_library(const at::Tensor& x, const at::Tensor& residual,
                                 parameters.running_var, options.training, parameters.momentum,
                                 parameters.eps, /*cudnn_enabled=*/true);
   if (residual.defined()) y.add_(residual);
-  return options.relu ? y.relu_() : y;
+  if (!options.relu) return y;
+  return at::GradMode::is_enabled() ? activation(kernel::Activation::kRelu, y) : y.relu_();
 }
 
 // What autograd knows of a tensor that the kernel changed through its pointer.

@@ -85,7 +85,7 @@ at::Tensor seen_pixels(const at::Tensor& x, int64_t stride) {
 
 at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                   int64_t stride, int64_t padding) {
-  if (kernel::kernels_are_on() && x.is_cpu() && x.dim() == 4 && x.size(1) == weight.size(1) &&
+  if (kernel::kernels_enabled() && x.is_cpu() && x.dim() == 4 && x.size(1) == weight.size(1) &&
       weight.is_cpu() && is_fp32_or_bf16(weight) && weight.requires_grad() &&
       at::GradMode::is_enabled() && !bias.defined() && is_bf16_autocast()) {
     const auto narrow =

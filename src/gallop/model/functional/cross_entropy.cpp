@@ -112,8 +112,14 @@ LossSum cross_entropy(const at::Tensor& logits, const at::Tensor& target,
                       const LossOptions& options) {
   const auto rows = as_rows(logits);
   const auto wanted = target.is_floating_point() ? as_rows(target) : target.reshape(-1);
-  if (!kernel::kernels_are_on() || wanted.requires_grad()) return by_library(rows, wanted, options);
-  const auto plain_rows = rows.contiguous(), plain_wanted = wanted.contiguous();
+  if (!kernel::kernels_enabled() || wanted.requires_grad())
+    return by_library(rows, wanted, options);
+  const auto plain_wanted = wanted.contiguous();
+  auto plain_rows = rows.contiguous();
+  // The CPU's kernel has no fp16. The gradient is cast back.
+  if (plain_rows.is_cpu() && plain_rows.scalar_type() == at::kHalf) {
+    plain_rows = plain_rows.to(at::kFloat);
+  }
   if (!kernel::takes_cross_entropy(plain_rows, plain_wanted)) {
     return by_library(rows, wanted, options);
   }
@@ -123,7 +129,7 @@ LossSum cross_entropy(const at::Tensor& logits, const at::Tensor& target,
 
 LossSum cross_entropy(const Output& output, const at::Tensor& target, const LossOptions& options) {
   if (!output.weight.defined()) return cross_entropy(output.x, target, options);
-  if (kernel::kernels_are_on() && is_large(output)) {
+  if (kernel::kernels_enabled() && is_large(output)) {
     const auto x = as_rows(output.x).to(product_format(output.x)).contiguous();
     const auto wanted = target.reshape(-1).contiguous();
     if (kernel::takes_linear_cross_entropy(x, output.weight, wanted)) {

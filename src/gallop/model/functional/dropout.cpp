@@ -100,7 +100,7 @@ at::Tensor by_kernel(const at::Tensor& x, double p, const at::Tensor& share) {
 }
 
 at::Tensor drop(const at::Tensor& x, double p, const at::Tensor& share) {
-  if (kernel::kernels_are_on()) {
+  if (kernel::kernels_enabled()) {
     if (kernel::takes_dropout(x)) return by_kernel(x, p, share);
     // The CPU's kernel has no fp16, whose numbers are all fp32's as well.
     if (x.is_cpu() && x.scalar_type() == at::kHalf && x.is_contiguous()) {

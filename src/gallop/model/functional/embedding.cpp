@@ -46,7 +46,7 @@ struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
 
 at::Tensor embedding(const at::Tensor& indices, const at::Tensor& weight,
                      const at::Tensor& positions) {
-  if (kernel::kernels_are_on() && indices.is_cpu()) {
+  if (kernel::kernels_enabled() && indices.is_cpu()) {
     const auto plain = indices.contiguous();
     if (kernel::takes_embedding(plain, weight, positions)) {
       return EmbeddingFunction::apply(

@@ -109,7 +109,7 @@ at::Tensor sum_of(const Summands& in) {
 NormedSum layer_norm(const Summands& in, const at::Tensor& weight, const at::Tensor& bias,
                      double eps, bool rms) {
   const auto format = output_format(in.x, in.residual);
-  if (!kernel::kernels_are_on() ||
+  if (!kernel::kernels_enabled() ||
       !kernel::takes_layer_norm(in.x, in.residual, weight, bias, format, in.bias)) {
     const auto sum = sum_of(in);
     const int64_t width = weight.size(0);

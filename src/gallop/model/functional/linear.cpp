@@ -56,7 +56,7 @@ at::Tensor by_library(const at::Tensor& x, const at::Tensor& weight, const at::T
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                   std::optional<Activation> activation) {
   const auto output = product_format(x);
-  if (!kernel::kernels_are_on() || !kernel::takes_linear(x, weight, bias, output)) {
+  if (!kernel::kernels_enabled() || !kernel::takes_linear(x, weight, bias, output)) {
     return by_library(x, weight, bias, activation);
   }
   const bool relu = activation == Activation::kRelu;

@@ -30,7 +30,7 @@ struct SwigluFunction : torch::autograd::Function<SwigluFunction> {
 }  // namespace
 
 at::Tensor swiglu(const at::Tensor& x) {
-  if (kernel::kernels_are_on() && kernel::takes_swiglu(x)) return SwigluFunction::apply(x);
+  if (kernel::kernels_enabled() && kernel::takes_swiglu(x)) return SwigluFunction::apply(x);
   const auto parts = x.chunk(2, -1);
   return at::silu(parts[0]) * parts[1];
 }
