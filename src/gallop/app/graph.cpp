@@ -47,7 +47,7 @@ std::string text_of(const compile::GraphStage& stage) {
 std::string list_of_passes() {
   std::string text;
   for (const auto& [name, help] : compile::all_stages()) {
-    text += fmt::format("  {:<16}{}\n", name, help);
+    text += fmt::format("  {:<16} {}\n", name, help);
   }
   return text;
 }

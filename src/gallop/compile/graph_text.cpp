@@ -24,7 +24,7 @@ size_t result_columns(const std::vector<std::string>& results) {
   return std::min(columns, kMostResultColumns);
 }
 
-// "+4 gallop::bias_gelu, -8 aten::gelu": those of which most came or went first.
+// "+4 gallop::bias_gelu, -8 aten::gelu": the largest changes first.
 std::string changes_text(const std::map<std::string, int64_t>& changes) {
   std::vector<std::pair<std::string, int64_t>> sorted(changes.begin(), changes.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
@@ -89,15 +89,15 @@ std::string nodes_text(const GraphListing& listing, size_t width) {
 }
 
 std::string stages_text(const std::vector<GraphStage>& stages, size_t width) {
-  std::string text = fmt::format("{:<14} {:>5}  {:>9}  {:>10}  {:>11}  {}\n", "pass", "nodes", "ms",
-                                 "planned", "most in use", "what came and went");
+  std::string text = fmt::format("{:<16} {:>5}  {:>9}  {:>10}  {:>11}  {}\n", "pass", "nodes", "ms",
+                                 "planned", "most in use", "operators added and removed");
   const GraphListing* before = nullptr;
   for (const auto& [name, listing] : stages) {
     std::string changes;
     if (before != nullptr) changes = changes_text(changes_of(*before, listing));
     if (!changes.empty()) changes.insert(0, "  ");
     const std::string line =
-        fmt::format("{:<14} {:>5}  {:>9.4f}  {:>10}  {:>11}{}", name, listing.nodes.size(),
+        fmt::format("{:<16} {:>5}  {:>9.4f}  {:>10}  {:>11}{}", name, listing.nodes.size(),
                     1e3 * listing.seconds, format_bytes(listing.planned_bytes),
                     format_bytes(listing.most_in_use_bytes), changes);
     text += (width == 0 ? line : cut(line, width)) + "\n";
