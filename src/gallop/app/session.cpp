@@ -371,7 +371,8 @@ size_t Session::best_of(const std::vector<train::StepFormat>& formats) {
       if (value == "auto") open += fmt::format("{}{}=auto", open.empty() ? "" : " ", option);
     }
     keep_choice(open, choice.measured, choice.scale);
-    return choice.measured.chosen;
+    const auto chosen = std::find(formats.begin(), formats.end(), choice.format);
+    return static_cast<size_t>(chosen - formats.begin());
   };
   return parallel::run_on_rank0(collectives_, choose);
 }

@@ -151,6 +151,7 @@ std::string MeasuredChoice::times(double scale) const {
   for (const MeasuredCandidate& one : candidates) {
     all.push_back(fmt::format("{} {:.1f} ms", one.name, 1e3 * scale * one.seconds));
   }
+  all.insert(all.end(), excluded.begin(), excluded.end());
   return fmt::format("{}", fmt::join(all, ", "));
 }
 
@@ -161,6 +162,7 @@ std::string MeasuredChoice::evidence(double scale) const {
                               1e3 * scale * one.seconds, one.rounds, one.rounds == 1 ? "" : "s",
                               100 * one.busy));
   }
+  all.insert(all.end(), excluded.begin(), excluded.end());
   const char* const reason = candidates.size() == 1 ? "the only one of"
                              : is_busy              ? "the least on a busy machine of"
                              : is_close             ? "hardly different from the least of"

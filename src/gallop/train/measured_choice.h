@@ -61,13 +61,14 @@ struct MeasuredCandidate {
 struct MeasuredChoice {
   size_t chosen = 0;
   std::vector<MeasuredCandidate> candidates{};  ///< In the order given.
+  std::vector<std::string> excluded{};  ///< Those that were not measured, each with the reason.
   int64_t rounds = 0;
   bool is_close = false;  ///< Another candidate would be chosen if times differed slightly.
   bool is_busy = false;   ///< No round found the machine idle for a candidate that may be fastest.
 
   /// Whether measuring again may change the choice by more than noise.
   bool is_uncertain() const { return is_busy; }
-  /// "fp32 12.1 ms, bf16 7.9 ms"; `scale` multiplies the times.
+  /// "fp32 12.1 ms, bf16 7.9 ms", then those excluded; `scale` multiplies the times.
   std::string times(double scale = 1) const;
   /// "bf16: fastest of fp32 12.1 ms (5 rounds, 2 % busy), bf16 7.9 ms (5 rounds, 1 % busy)".
   std::string evidence(double scale = 1) const;

@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
 
+#include <ATen/ops/mm.h>
+#include <ATen/ops/ones.h>
 #include <fmt/format.h>
 
 #include "gallop/optim/gradients.h"
@@ -18,6 +22,10 @@ using precision::Precision;
 // A pass that takes as long is timed well enough with fewer rows than the batch has.
 constexpr double kLongSeconds = 0.015;
 constexpr int64_t kFewRows = 4;
+
+// LibTorch's bf16 GEMMs take 10 to 100 times as long as fp32's on CPUs without bf16 instructions,
+// and a step of a transformer there many seconds. With them the ratio is below 1.
+constexpr double kSlowGemm = 4;
 
 struct Pass {
   MeasuredCost cost;
@@ -63,6 +71,43 @@ int64_t rows_to_time(model::Model& model, const NamedTensors& batch, const StepF
   }
 }
 
+// CPU time of this thread for a GEMM of 128 x 256 x 256, which other programs do not prolong.
+double gemm_seconds(Precision precision) {
+  const auto type = precision == Precision::kFp32 ? at::kFloat : at::kBFloat16;
+  const at::Tensor x = at::ones({128, 256}, type), weight = at::ones({256, 256}, type);
+  double least = std::numeric_limits<double>::max();
+  for (int run = 0; run < 4; ++run) {
+    const CostMeter meter(/*works=*/true);
+    at::mm(x, weight);
+    least = std::min(least, meter.thread_seconds());
+  }
+  return least;
+}
+
+// Appends the reason for each precision left out to `excluded`.
+std::vector<StepFormat> without_slow_precisions(const std::vector<StepFormat>& formats,
+                                                std::vector<std::string>& excluded) {
+  const double fp32 = gemm_seconds(Precision::kFp32);
+  std::vector<StepFormat> kept;
+  std::optional<Precision> slow;
+  for (const StepFormat& format : formats) {
+    if (format.precision == Precision::kFp32) {
+      kept.push_back(format);
+      continue;
+    }
+    if (format.precision == slow) continue;
+    const double ratio = gemm_seconds(format.precision) / fp32;
+    if (ratio < kSlowGemm) {
+      kept.push_back(format);
+      continue;
+    }
+    slow = format.precision;
+    excluded.push_back(fmt::format("{} excluded, as a GEMM takes {:.0f} times as long",
+                                   precision::name_of(format.precision), ratio));
+  }
+  return kept;
+}
+
 }  // namespace
 
 std::string StepFormat::describe() const {
@@ -90,8 +135,12 @@ std::vector<StepFormat> candidate_formats(const std::string& precision,
 }
 
 FormatChoice choose_format(model::Model& model, const NamedTensors& batch,
-                           const std::vector<StepFormat>& formats, const Loss& loss, double uses) {
+                           const std::vector<StepFormat>& allowed, const Loss& loss, double uses) {
   const at::Device device = batch.front().tensor.device();
+  std::vector<std::string> excluded;
+  const bool has_fp32 = allowed.front().precision == Precision::kFp32;
+  const auto formats =
+      device.is_cpu() && has_fp32 ? without_slow_precisions(allowed, excluded) : allowed;
   const TensorSnapshot statistics(model.buffers());
   const int64_t rows = rows_to_time(model, batch, formats.back(), loss);
   const NamedTensors some = slice_rows(batch, 0, rows);
@@ -108,6 +157,7 @@ FormatChoice choose_format(model::Model& model, const NamedTensors& batch,
   FormatChoice choice;
   choice.scale = static_cast<double>(batch.front().tensor.size(0)) / static_cast<double>(rows);
   choice.measured = choose_by_measuring(names, measure, {.uses = choice.scale * uses});
+  choice.measured.excluded = std::move(excluded);
   choice.format = formats[choice.measured.chosen];
 
   optim::drop_gradients(model.parameters());

@@ -36,11 +36,12 @@ struct FormatChoice {
 };
 
 /// Times forward and backward of a batch in every format, after one pass each to warm up, and
-/// chooses as choose_by_measuring(): a later format must be at least 5 % faster. Where a batch
-/// takes long, as many of its rows are timed as take 15 ms. `uses`: passes of the whole batch that
-/// the choice is for. Weights, statistics and gradients are as before afterwards; the model is left
-/// in the first format's memory order.
+/// chooses as choose_by_measuring(): a later format must be at least 5 % faster. Formats of a
+/// precision for which the CPU has no instructions, so that a small GEMM takes several times as
+/// long as in fp32, are excluded. Of a batch that takes long, as many rows are timed as take 15 ms.
+/// `uses`: passes of the whole batch that the choice is for. Weights, statistics and gradients are
+/// as before afterwards; the model is left in the first format's memory order.
 FormatChoice choose_format(model::Model& model, const NamedTensors& batch,
-                           const std::vector<StepFormat>& formats, const Loss& loss, double uses);
+                           const std::vector<StepFormat>& allowed, const Loss& loss, double uses);
 
 }  // namespace gallop::train

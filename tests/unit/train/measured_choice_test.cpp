@@ -4,7 +4,13 @@
 #include <string>
 #include <vector>
 
+#include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
+
+#include "gallop/model/mlp.h"
+#include "gallop/train/step_format.h"
+#include "unit/train/labeled.h"
+#include "unit/train/trainee.h"
 
 namespace gallop::train {
 namespace {
@@ -127,6 +133,31 @@ TEST(MeasuredChoice, TellsItsEvidence) {
   EXPECT_EQ(choice.times(/*scale=*/2), "a 36.2 ms, b 24.6 ms");
   EXPECT_EQ(choice.evidence(),
             "b: the least of a 18.1 ms (3 rounds, 2 % busy), b 12.3 ms (3 rounds, 2 % busy)");
+}
+
+TEST(MeasuredChoice, NamesTheExcludedCandidates) {
+  MadeUpMachine machine({0.0181}, {{1, 0.02}});
+  MeasuredChoice choice = machine.choose();
+  choice.excluded = {"b excluded, as it is slow"};
+  EXPECT_EQ(choice.times(), "a 18.1 ms, b excluded, as it is slow");
+  EXPECT_EQ(choice.evidence(),
+            "a: the only one of a 18.1 ms (1 round, 2 % busy), b excluded, as it is slow");
+}
+
+// Whether this CPU has bf16 instructions or not.
+TEST(StepFormat, IsChosenAmongThoseMeasured) {
+  const auto model = make_mlp({.hidden = {16}}, kImages, 1);
+  const auto formats = candidate_formats("auto", "false", /*images=*/true, at::kCPU);
+  const NamedTensors batch = labeled(at::ones({6, 3, 8, 8}), at::ones({6}, at::kLong));
+  const FormatChoice choice = choose_format(*model, batch, formats, *cross_entropy_loss(), 100);
+  EXPECT_EQ(choice.measured.candidates.size() + choice.measured.excluded.size(), formats.size());
+  EXPECT_EQ(choice.measured.candidates.front().name, "fp32");
+  EXPECT_EQ(choice.format.describe(), choice.measured.candidates[choice.measured.chosen].name);
+  // One precision, as asked for, is never excluded.
+  const FormatChoice only =
+      choose_format(*model, batch, candidate_formats("bf16", "false", true, at::kCPU),
+                    *cross_entropy_loss(), 100);
+  EXPECT_EQ(only.format.describe(), "bf16");
 }
 
 TEST(MeasuredChoice, OfOneCandidateNeedsOneRound) {
