@@ -55,8 +55,9 @@ chaos: build ## let everything go wrong that docs/faults.md lists, and compare w
 	tests/chaos/memory.py $(BUILD)/gallop
 	tests/hosts/hosts.py $(BUILD)/gallop --rounds 3 --within 10
 
-conformance: build ## run 10,000 random functions compiled and as they are (GALLOP_TEST_SEED: others)
+conformance: build ## compare 10,000 random functions and 200 random loops with their references (GALLOP_TEST_SEED: others)
 	GALLOP_TEST_COUNT=10000 $(BUILD)/tests/test_compile --gtest_filter='RandomGraphs.*'
+	GALLOP_TEST_COUNT=200 $(BUILD)/tests/test_compile --gtest_filter='*RandomLoops.*'
 
 parity: build ## write docs/parity.md: differences of optimizers and schedules from PyTorch's
 	tests/parity/write_parity.py $(BUILD)/tests docs/parity.md

@@ -374,19 +374,26 @@ TEST(CudaCrossEntropyRows, StandInForLibTorchsOperators) {
 
 using CudaTexts = FakeDriverTest;
 
-class CudaTextsOf : public FakeDriverTest, public testing::WithParamInterface<int> {};
+// A kernel's text and the compute capability of a GPU.
+class CudaTextsOf : public FakeDriverTest,
+                    public testing::WithParamInterface<std::tuple<const char*, int>> {};
 
 TEST_P(CudaTextsOf, Compile) {
-  for (const char* path : {kernel::kCrossEntropyText, kernel::kDropoutText, kernel::kUpdateText}) {
-    const CudaBinary binary = compiler_.submit({cuda_text(path)}, GetParam())[0].get();
-    EXPECT_EQ(binary.fallback_reason, "");
-    EXPECT_EQ(binary.image.substr(1, 3), "ELF");
-  }
+  const auto [path, capability] = GetParam();
+  const CudaBinary binary = compiler_.submit({cuda_text(path)}, capability)[0].get();
+  EXPECT_EQ(binary.fallback_reason, "");
+  EXPECT_EQ(binary.image.substr(1, 3), "ELF");
 }
 
-// By the capability of a GPU.
-INSTANTIATE_TEST_SUITE_P(Gpu, CudaTextsOf, testing::Values(90));
-INSTANTIATE_TEST_SUITE_P(Long, CudaTextsOf, testing::Values(80));
+INSTANTIATE_TEST_SUITE_P(Gpu, CudaTextsOf,
+                         testing::Combine(testing::Values(kernel::kCrossEntropyText,
+                                                          kernel::kDropoutText),
+                                          testing::Values(90)));
+INSTANTIATE_TEST_SUITE_P(Long, CudaTextsOf,
+                         testing::Combine(testing::Values(kernel::kCrossEntropyText,
+                                                          kernel::kDropoutText,
+                                                          kernel::kUpdateText),
+                                          testing::Values(80, 90)));
 
 TEST_F(CudaTexts, StartOnTheStream) {
   CudaTextKernels kernels(compiler_, 0, kFakeDriver);

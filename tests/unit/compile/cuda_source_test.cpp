@@ -32,7 +32,7 @@ TEST(CudaSource, ComputesWhatTheProgramSays) {
   const char* seed = std::getenv("GALLOP_TEST_SEED");
   RandomPrograms random(seed == nullptr ? 30 : static_cast<uint64_t>(std::atoll(seed)),
                         /*for_gpus=*/true);
-  constexpr int64_t kForms = 40;
+  constexpr int64_t kForms = 20;
   const CacheFolder folder;
   KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
   const std::vector<LoopCase> cases = make_cases_for_gpus(random, kForms);

@@ -22,7 +22,9 @@ TEST_P(RandomLoops, ComputeWhatTheProgramSays) {
   if (!kernel::has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
   const char* seed = std::getenv("GALLOP_TEST_SEED");
   RandomPrograms random(seed == nullptr ? 20 : static_cast<uint64_t>(std::atoll(seed)));
-  const int64_t forms = GetParam() == kernel::best_isa() ? 160 : 40;
+  const char* count = std::getenv("GALLOP_TEST_COUNT");
+  const int64_t most = count == nullptr ? 60 : std::atoll(count);
+  const int64_t forms = GetParam() == kernel::best_isa() ? most : most / 6;
   constexpr int64_t kSizes = 8;
   const CacheFolder folder;
   KernelCompiler compiler({.cache_folder = folder.path(), .isa = GetParam()});
@@ -46,7 +48,9 @@ TEST_P(RandomLoops, ComputeWhatTheProgramSays) {
   }
   for (const LoopProgram& program : programs) kept += !plan(program).kept.empty();
   EXPECT_GT(exact, 100'000) << "numbers that have to be equal";
-  EXPECT_GT(kept, kSizes) << "programs that leave values to later sweeps";
+  if (GetParam() == kernel::best_isa()) {
+    EXPECT_GT(kept, kSizes) << "programs that leave values to later sweeps";
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Compile, RandomLoops, kernel::every_isa());

@@ -104,8 +104,17 @@ model::Model& teacher_of(const Network& network) {
 // Of which no gradient of a finite batch overflows in fp16.
 constexpr precision::GradScalerConfig kLossScale{.initial = 256};
 
+// Which combinations: kUsual has every pair of an optimizer and a kind of step, kRest what remains
+// of all triples with precisions and options.
+enum class Selection { kUsual, kRest };
+
+// SGD and AdamW are combined with everything.
+bool is_common(const std::string& optimizer) {
+  return optimizer.starts_with("sgd") || optimizer.starts_with("adamw");
+}
+
 // Every optimizer in every wrapper with all options, and networks with statistics plain as well.
-void add_wrapped(std::vector<Case>& cases) {
+void add_wrapped(std::vector<Case>& cases, Selection selection) {
   for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
     if (wrappers == "[]") continue;
     for (const auto precision :
@@ -115,6 +124,8 @@ void add_wrapped(std::vector<Case>& cases) {
       const std::string suffix = in_a_name(wrapping + "_" + precision::name_of(precision));
       for (const std::string& optimizer : optim::built_in_optimizers().names()) {
         if (!optim::can_wrap(optimizer, wrappers) || (rounds && !can_round(optimizer))) continue;
+        const bool is_usual = is_common(optimizer) || precision == Precision::kFp32;
+        if (is_usual != (selection == Selection::kUsual)) continue;
         cases.push_back({.name = "Mlp_" + in_a_name(optimizer) + suffix,
                          .make_model = networks()[0].plain,
                          .optimizer = optimizer,
@@ -125,6 +136,7 @@ void add_wrapped(std::vector<Case>& cases) {
                                     .skip_nonfinite = true},
                          .wrappers = wrappers});
       }
+      if (selection == Selection::kRest) continue;
       cases.push_back({.name = "Resnet_sgd" + suffix,
                        .make_model = networks()[1].plain,
                        .optimizer = "sgd",
@@ -135,7 +147,7 @@ void add_wrapped(std::vector<Case>& cases) {
 }
 
 // Every model in every precision, with one option at a time and all at once.
-std::vector<Case> all_cases() {
+std::vector<Case> cases_of(Selection selection) {
   const std::vector<std::pair<std::string, StepConfig>> options = {
       {"Plain", {.every_target_counts = true}},
       {"Accumulate", {.gradient_accumulation = 3}},
@@ -183,6 +195,8 @@ std::vector<Case> all_cases() {
         for (auto [option_name, config] : options) {
           const bool drops =
               option_name == "Dropout" || option_name == "Varied" || option_name == "All";
+          const bool is_usual = is_common(optimizer) || drops || option_name == "Plain";
+          if (is_usual != (selection == Selection::kUsual)) continue;
           if (option_name == "Varied") config.scheduled = scheduled_of(optimizer);
           if (option_name == "Dropout" && network.with_dropout == nullptr) continue;
           // The one is refused with the other.
@@ -202,7 +216,7 @@ std::vector<Case> all_cases() {
       }
     }
   }
-  add_wrapped(cases);
+  add_wrapped(cases, selection);
   return cases;
 }
 
@@ -245,7 +259,9 @@ TEST_P(CompiledOptions, LeaveTheBitsOfTheStepAsItIs) {
   EXPECT_EQ(compiled.step->compile_report()->eager, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(, CompiledOptions, testing::ValuesIn(all_cases()),
+INSTANTIATE_TEST_SUITE_P(Usual, CompiledOptions, testing::ValuesIn(cases_of(Selection::kUsual)),
+                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(Long, CompiledOptions, testing::ValuesIn(cases_of(Selection::kRest)),
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

@@ -44,13 +44,14 @@ std::vector<std::string> expect_resumed_alike(
   return lines;
 }
 
-// Those too that train at other weights than they evaluate and save.
+// Those too that train at other weights than they evaluate and save. Every combination of optimizer
+// and wrapper continues from a copy of its state in EveryOptimizer.ContinuesExactlyFromCopiedState.
 TEST_F(Trainers, ContinueEveryOptimizerBitForBit) {
   const TrainConfig config{
       .steps = 24, .evaluate_every = "7 steps", .checkpoint_every = "10 steps"};
   for (const std::string& name : every_optimizer()) {
     for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
-      if (!optim::can_wrap(name, wrappers)) continue;
+      if (!optim::can_wrap(name, wrappers) || (wrappers != "[]" && name != "adamw")) continue;
       SCOPED_TRACE(name + wrapping);
       fs::remove_all(folder_);
       optimizer_ = name;
