@@ -2,7 +2,7 @@
 PRESET ?= release
 PREFIX ?= /usr/local
 BUILD := build/$(PRESET)
-# One more than there are cores, as some tests wait for most of their time; each may need a gigabyte of memory.
+# One more than the number of cores, as some tests mostly wait; each may need a gigabyte of memory.
 TEST_JOBS ?= $(shell n=$$(nproc); echo $$(((n < 4 ? n : 4) + 1)))
 
 .PHONY: build train test test-rerun test-long interop chaos conformance parity lint tidy format benchmark install clean help configure
@@ -14,19 +14,19 @@ train: configure ## build the program and train on Fashion-MNIST
 	cmake --build --preset $(PRESET) --target gallop
 	$(BUILD)/gallop train fashion-mnist
 
-test: build ## build and run every test but the long ones
+test: build ## build and run every test except the long ones
 	tools/run-tests --preset $(PRESET) --parallel $(TEST_JOBS) -LE long
 
-test-rerun: build ## make test that runs failed tests once more, alone, and names the flaky ones
+test-rerun: build ## make test, then run each failed test once more, alone, and report flaky ones
 	tools/run-tests --rerun --preset $(PRESET) --parallel $(TEST_JOBS) -LE long $(if $(SUMMARY),--summary $(SUMMARY))
 
 test-long: build ## build and run the long variants of tests (about 15 minutes)
 	tools/run-tests --preset $(PRESET) --parallel $(TEST_JOBS) -L long
 
-interop: build ## compare with TensorBoard, MLflow, Optuna, safetensors, torchrun, Open MPI and Slurm, installed first (15 minutes)
+interop: build ## test with TensorBoard, MLflow, Optuna, torchrun, Open MPI, Slurm, ..., installed first (15 minutes)
 	tools/interop $(BUILD)
 
-chaos: build ## let everything go wrong that docs/faults.md lists, and compare weights (an hour)
+chaos: build ## inject the faults of docs/faults.md and compare weights (an hour)
 	tests/chaos/tune.py $(BUILD)/tests/tune_program --storage sqlite --kills 50 --trials 400
 	tests/chaos/tune.py $(BUILD)/tests/tune_program --storage postgresql --kills 50 --trials 300
 	tests/chaos/tune.py $(BUILD)/tests/tune_program --storage sqlite --kills 0 --workers 64 --trials 10000 --milliseconds 0
@@ -59,10 +59,10 @@ conformance: build ## compare 10,000 random functions and 200 random loops with 
 	GALLOP_TEST_COUNT=10000 $(BUILD)/tests/test_compile --gtest_filter='RandomGraphs.*'
 	GALLOP_TEST_COUNT=200 $(BUILD)/tests/test_compile --gtest_filter='*RandomLoops.*'
 
-parity: build ## write docs/parity.md: differences of optimizers and schedules from PyTorch's
+parity: build ## write docs/parity.md: differences of optimizers and schedules from PyTorch
 	tests/parity/write_parity.py $(BUILD)/tests docs/parity.md
 
-benchmark: configure ## steps beside PyTorch's, time to the first step, one training (about 15 minutes)
+benchmark: configure ## compare steps with PyTorch, time the first step and one training (about 15 minutes)
 	cmake --preset $(PRESET) -DGALLOP_BENCHMARKS=ON
 	cmake --build --preset $(PRESET)
 	benchmarks/step/run --bench $(BUILD)/bench_step
@@ -70,7 +70,7 @@ benchmark: configure ## steps beside PyTorch's, time to the first step, one trai
 	benchmarks/startup/run.py $(BUILD)/gallop fashion-mnist
 	benchmarks/accuracy/run.py $(BUILD)/gallop --seeds 1 fashion-mnist
 
-lint: ## check format, layers, vocabulary and, with clang-tidy, what changed since tools/tidy.base
+lint: ## check format, layers, vocabulary and, with clang-tidy, the changes since tools/tidy.base
 	tools/setup --lint
 	cmake --preset release $(CMAKE_ARGS)
 	tools/format --check
@@ -79,7 +79,7 @@ lint: ## check format, layers, vocabulary and, with clang-tidy, what changed sin
 	cmake --build build/release --target plugin_abi
 	tools/tidy -p build/release --changed
 
-tidy: ## check all sources with clang-tidy (14 minutes on two cores); if clean, tools/tidy.base names this commit
+tidy: ## check all sources with clang-tidy (14 minutes on two cores); if clean, set tools/tidy.base to this commit
 	tools/setup --lint
 	cmake --preset release $(CMAKE_ARGS)
 	cmake --build build/release --target plugin_abi

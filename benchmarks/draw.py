@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/figures/speed.svg from what the benchmarks wrote with --json.
+"""Draws docs/figures/speed.svg from the --json files of the benchmarks.
 
     draw.py STEP.json LOADING.json FILE.svg
 """

@@ -1,4 +1,4 @@
-"""What benchmarks in folders of many runs share: their arguments, the folders, and how figures are told."""
+"""Common code of the benchmarks on folders of many runs: arguments, the folders, and output."""
 
 import argparse
 import json
@@ -8,12 +8,12 @@ import subprocess
 
 def parser(description, repeat):
     arguments = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    arguments.add_argument("--bench", required=True, help="bench_runs, which makes the runs")
+    arguments.add_argument("--bench", required=True, help="path of bench_runs, which creates the runs")
     arguments.add_argument("--runs", type=int, default=5000)
     arguments.add_argument("--metrics", type=int, default=100)
     arguments.add_argument("--points", type=int, default=10)
     arguments.add_argument("--repeat", type=int, default=repeat)
-    arguments.add_argument("--out", help="FILE for what was measured")
+    arguments.add_argument("--out", help="file for the results")
     return arguments
 
 

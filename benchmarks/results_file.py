@@ -1,4 +1,4 @@
-"""Results of a benchmark, in a file from which a call that was stopped goes on."""
+"""Results of a benchmark in a file, from which a later call continues an interrupted one."""
 
 import json
 import os
@@ -6,13 +6,13 @@ import sys
 
 
 class ResultsFile:
-    """What was measured so far, as `all`. The file is replaced in one step, so that it is always whole."""
+    """The results so far, as `all`. The file is replaced atomically."""
 
     def __init__(self, path, budget=None, empty=None):
         """
-        path: of the file; None or empty where results are not kept
-        budget: what all results of a file were measured with; a file of another one ends the program
-        empty: what a new file has besides
+        path: the file; None or empty if results are not stored
+        budget: settings that all results of a file must share; exits if those of the file differ
+        empty: further entries of a new file
         """
         budget = budget or {}
         self.path, self.all = path, {**budget, **(empty or {})}
@@ -21,7 +21,7 @@ class ResultsFile:
                 self.all = json.load(file)
         for name, value in budget.items():
             if self.all[name] != value:
-                sys.exit(f"{path} is of {self.all[name]} {name}, not of {value}")
+                sys.exit(f"{path} was measured with {name} = {self.all[name]}, not {value}")
 
     def save(self):
         if not self.path:

@@ -1,4 +1,4 @@
-"""Trainings that a benchmark measures: a recipe, and what the program prints of it."""
+"""Trainings for benchmarks: a recipe, and the events that the program prints."""
 
 import json
 import os
@@ -6,8 +6,8 @@ import subprocess
 
 
 class Failed(SystemExit):
-    """A training that ended with an error, which ends the benchmark where it is not caught; `errors` has the
-    program's words."""
+    """A training that ended with an error; ends the benchmark if it is not caught. `errors` is the error output of the
+    program."""
 
     def __init__(self, command, errors):
         super().__init__(f"{' '.join(command)}: {errors}")
@@ -24,7 +24,7 @@ class Trainer:
             file.write(recipe)
 
     def train(self, *options):
-        """All events of --json; the last is of its end."""
+        """All events of --json; the last one is the end of the training."""
         command = [self.program, "train", self.recipe, *options, "--json", "--runs", self.folder]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
@@ -37,10 +37,10 @@ def recipe_of(model, optimizer, batch, source, rest):
 
 
 def source_for(takes_text, data, validation):
-    """The first of the data that a model can take, as a recipe names it; None where there is none.
+    """The first data source that suits a model, in the syntax of a recipe; None if there is none.
 
     data: fashion-mnist, text files (*.txt), and folders or tar files of classes with images
-    validation: share of a text that is held back
+    validation: fraction of a text for the validation split
     """
     for source in data:
         is_text = source.endswith(".txt")

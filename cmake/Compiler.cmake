@@ -1,4 +1,4 @@
-# Compiler settings that hold for every target of the project.
+# Compiler settings for all targets.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)

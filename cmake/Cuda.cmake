@@ -1,5 +1,5 @@
-# libgallop_cuda.so, which makes CUDA graphs of compiled steps: built by the C++ compiler where the CUDA toolkit's
-# headers and LibTorch's CUDA library are, loaded by the program where a GPU is.
+# libgallop_cuda.so, which captures CUDA graphs of compiled steps: built by the C++ compiler if the headers of the CUDA
+# toolkit and LibTorch's CUDA library are present, loaded by the program if there is a GPU.
 if(NOT GALLOP_CUDA)
   return()
 endif()
@@ -20,7 +20,7 @@ endif()
 add_library(gallop_cuda SHARED ${PROJECT_SOURCE_DIR}/cuda/device_graph.cpp)
 target_include_directories(gallop_cuda PRIVATE ${PROJECT_SOURCE_DIR}/src)
 target_include_directories(gallop_cuda SYSTEM PRIVATE ${CUDAToolkit_INCLUDE_DIRS})
-# What these need in turn is there where a GPU is.
+# Their own dependencies are present on machines with a GPU.
 target_link_libraries(gallop_cuda PRIVATE gallop_torch ${GALLOP_TORCH_DIR}/lib/libtorch_cuda.so
                                           ${GALLOP_TORCH_DIR}/lib/libc10_cuda.so ${cudart})
 target_link_options(gallop_cuda PRIVATE LINKER:--allow-shlib-undefined)

@@ -1,5 +1,5 @@
 # cmake -DFOLDER=src -DVERSION=0.1.0 -DOUTPUT=plugin_abi.h -P HashHeaders.cmake: writes a header with the version and a
-# hash over all headers below the folder, by which a program and its plug-ins know each other (gallop/app/plugin.h).
+# hash of all headers below the folder, by which a program and its plug-ins identify each other (gallop/app/plugin.h).
 file(GLOB_RECURSE headers RELATIVE ${FOLDER} ${FOLDER}/*.h)
 list(SORT headers)
 set(all "")

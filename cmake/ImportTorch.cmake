@@ -29,7 +29,7 @@ function(gallop_import_torch folder)
                                                        IMPORTED_SONAME lib${library}.so)
   endforeach()
 
-  # A wheel unpacked by hand lacks what pip would have installed beside it.
+  # A wheel unpacked by hand lacks the dependencies that pip would have installed.
   execute_process(COMMAND ldd ${folder}/lib/libtorch_cpu.so OUTPUT_VARIABLE needed ERROR_QUIET)
   string(REGEX MATCHALL "[^ \t\n]+ => not found" missing "${needed}")
   if(missing)
@@ -40,12 +40,12 @@ function(gallop_import_torch folder)
   add_library(gallop_torch INTERFACE IMPORTED GLOBAL)
   target_include_directories(gallop_torch SYSTEM INTERFACE ${folder}/include
                                                            ${folder}/include/torch/csrc/api/include)
-  # NDEBUG: without it some classes of the headers have other members than in the compiled library.
+  # NDEBUG: without it some classes of the headers have other members than those of the compiled library.
   target_compile_definitions(gallop_torch INTERFACE NDEBUG _GLIBCXX_USE_CXX11_ABI=1 USE_DISTRIBUTED USE_C10D_GLOO)
   target_link_libraries(gallop_torch INTERFACE gallop_torch_cpu gallop_c10)
 
-  # at::parallel_for is inline and runs on one thread where OpenMP is off. LibTorch's own libgomp is
-  # linked, as a second copy would be a second pool of threads.
+  # at::parallel_for is inline and runs on one thread without OpenMP. LibTorch's own libgomp is linked, as a second copy
+  # would be a second thread pool.
   file(GLOB openmp ${folder}/lib/libgomp*.so.1)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND openmp)
     target_compile_options(gallop_torch INTERFACE -fopenmp)

@@ -1,7 +1,7 @@
 # cmake --install: the program, the module libraries, their headers, and a CMake package "gallop".
 include(CMakePackageConfigHelpers)
 
-# gallop::gallop, what users of the library link: every module, and LibTorch.
+# gallop::gallop, for programs that use the library: every module, and LibTorch.
 get_property(GALLOP_MODULES GLOBAL PROPERTY GALLOP_MODULES)
 add_library(gallop_library INTERFACE)
 add_library(gallop::gallop ALIAS gallop_library)
@@ -13,7 +13,8 @@ foreach(module IN LISTS GALLOP_MODULES)
 endforeach()
 set_target_properties(gallop_fmt PROPERTIES EXPORT_NAME fmt)
 
-# gallop::plugin, what plug-ins link: headers and options. The modules are those of the program that loads them.
+# gallop::plugin, for plug-ins: headers and compiler options. The modules are those of the program that loads the
+# plug-in.
 add_library(gallop_plugin INTERFACE)
 target_include_directories(gallop_plugin INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(gallop_plugin INTERFACE cxx_std_20)
@@ -31,7 +32,7 @@ foreach(header IN LISTS GALLOP_INSTALLED_HEADERS)
 endforeach()
 install(FILES ${PROJECT_BINARY_DIR}/include/gallop/app/plugin_abi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gallop/app)
 
-# The front finds the full program by this place, and that finds LibTorch where the build found it.
+# The front finds the full program at this path; the full program finds LibTorch at the path used by the build.
 if(TARGET gallop)
   install(TARGETS gallop RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
   set_target_properties(gallop_full PROPERTIES INSTALL_RPATH ${GALLOP_TORCH_DIR}/lib)

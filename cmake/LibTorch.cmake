@@ -6,7 +6,7 @@ set(GALLOP_TORCH "" CACHE PATH "An existing LibTorch; empty: the pinned one, fro
 
 include(${CMAKE_CURRENT_LIST_DIR}/ImportTorch.cmake)
 
-# Debian's libtorch-dev puts headers of 1.13 into /usr/include, where any file could pick them up unseen.
+# Debian's libtorch-dev puts headers of 1.13 into /usr/include, where any file could include them by mistake.
 function(gallop_refuse_system_torch)
   string(REPLACE ":" ";" from_environment "$ENV{CPATH}:$ENV{CPLUS_INCLUDE_PATH}")
   foreach(folder IN LISTS CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES from_environment)
@@ -22,7 +22,7 @@ function(gallop_fetch_torch result)
   set(script ${PROJECT_SOURCE_DIR}/tools/fetch-libtorch)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
                ${script} ${PROJECT_SOURCE_DIR}/cmake/libtorch.lock ${PROJECT_SOURCE_DIR}/cmake/libtorch-cuda.lock)
-  # NVIDIA's libraries, 2 GB, only where there is a driver that they can work with.
+  # NVIDIA's libraries, 2 GB, only if there is a driver.
   set(parts "")
   if(GALLOP_CUDA AND EXISTS /dev/nvidiactl)
     set(parts --cuda)
@@ -44,9 +44,9 @@ else()
 endif()
 gallop_import_torch(${GALLOP_TORCH_DIR})
 
-# LibTorch's headers use the fmt that they bring, so all of Gallop does: two versions cannot meet in one
-# program then. Compiled once (header-only use costs 2 s a file), and reached through a folder that holds
-# nothing else, so that a module without LibTorch still cannot include it.
+# LibTorch's headers use their bundled fmt, so all of Gallop uses it too: otherwise one program would contain two
+# versions. It is compiled once (header-only use costs 2 s per file), and included through a folder that contains
+# nothing else, so that a module without LibTorch still cannot include LibTorch.
 file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/fmt)
 file(CREATE_LINK ${GALLOP_TORCH_DIR}/include/fmt ${PROJECT_BINARY_DIR}/fmt/fmt SYMBOLIC)
 add_library(gallop_fmt STATIC ${CMAKE_CURRENT_LIST_DIR}/fmt/format.cpp)

@@ -1,14 +1,14 @@
 # gallop_module(NAME TORCH none|thin|full [DEPS module...] [LIBS library...])
 #
-# One static library gallop_NAME from every source in the current folder's NAME/ and the folders in it (but cpu/: see
-# gallop_cpu_kernels). A module links the modules below it and nothing else, so a module with TORCH none cannot include LibTorch at all.
+# One static library gallop_NAME from all sources in the current folder's NAME/ and its subfolders (except cpu/: see
+# gallop_cpu_kernels). A module links only the modules below it, so a module with TORCH none cannot include LibTorch.
 #   none  std only
 #   thin  ATen/core/Tensor.h and single operators
 #   full  torch/nn, autograd internals, c10d
 #
-# COMMANDS: a module of the command line: it has CLI11 and JSON precompiled, and is optimized little (gallop_runs_once).
-# LIGHT file...: sources of a module with LibTorch that need none: they are a library of their own, gallop_NAME_light, which
-# links the modules among DEPS that have none and which the module's library links in turn.
+# COMMANDS: a module of the command line, with CLI11 and JSON precompiled and few optimizations (gallop_runs_once).
+# LIGHT file...: sources of a module with LibTorch that do not need it. They form a separate library, gallop_NAME_light,
+# which links those DEPS that have no LibTorch, and is linked by the module's library.
 function(gallop_module name)
   cmake_parse_arguments(ARG "COMMANDS" "TORCH" "DEPS;LIBS;LIGHT" ${ARGN})
   file(GLOB sources CONFIGURE_DEPENDS RELATIVE ${CMAKE_CURRENT_SOURCE_DIR} ${name}/*.cpp ${name}/*/*.cpp)
@@ -49,7 +49,7 @@ function(gallop_library name torch commands sources)
   set_property(GLOBAL APPEND PROPERTY GALLOP_MODULES ${target})
 endfunction()
 
-# One precompiled header a kind, built once and shared by all targets of that kind, which have the same options.
+# One precompiled header per kind, built once and shared by all targets of that kind, which have the same options.
 function(gallop_precompile target kind)
   get_property(owner GLOBAL PROPERTY GALLOP_PCH_${kind})
   if(owner)
@@ -60,8 +60,8 @@ function(gallop_precompile target kind)
   endif()
 endfunction()
 
-# Code that runs once, such as that of commands and tests, compiles in a third less time with fewer optimizations, with
-# which g++ 12 takes the ends of strings for mistakes.
+# Code that runs once, such as commands and tests, compiles in a third less time with fewer optimizations, with which
+# g++ 12 reports false warnings for the ends of strings.
 function(gallop_runs_once target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1 -Wno-stringop-overread -Wno-array-bounds>)
 endfunction()
@@ -86,17 +86,17 @@ function(gallop_cpu_kernels name)
     set(target gallop_${name}_${isa})
     add_library(${target} OBJECT ${sources})
     target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR}/src)
-    # g++ 12 takes the undefined registers of its own intrinsics for mistakes (its bug 105593).
+    # g++ 12 warns about the undefined registers of its own intrinsics (GCC bug 105593).
     target_compile_options(${target} PRIVATE ${optimize} -ffp-contract=off -Wno-uninitialized -Wno-maybe-uninitialized ${${isa}_options})
     target_sources(gallop_${name} PRIVATE $<TARGET_OBJECTS:${target}>)
   endforeach()
 endfunction()
 
-# gallop_test(NAME [LONG] [LABELS label...] [DEPS module...] [SHARDS count] [PARALLEL suite...]): one GoogleTest program from
-# tests/unit/NAME/. Starting LibTorch takes longer than most tests, so each shard (unit.NAME, or unit.NAME.1 and so on) is one
-# process, in which tests/unit/run_suite.py names each test that fails. Tests run side by side, and with a thread for every
-# core each they wait for one another three times as long as they compute. So each has one thread but where it asks for more;
-# an eighth of the suites of PARALLEL runs again with two (unit.NAME.threads).
+# gallop_test(NAME [LONG] [LABELS label...] [DEPS module...] [SHARDS count] [PARALLEL suite...]): one GoogleTest program
+# from tests/unit/NAME/. Starting LibTorch takes longer than most tests, so each shard (unit.NAME, or unit.NAME.1 and so
+# on) is one process, in which tests/unit/run_suite.py reports each test that fails. Tests run in parallel; if each had
+# a thread for every core, they would wait for each other three times as long as they compute. Therefore each has one
+# thread unless it requests more; an eighth of the suites of PARALLEL runs again with two (unit.NAME.threads).
 # LONG: some tests are instantiated as Long/..., which `make test-long` runs (unit.NAME.long).
 function(gallop_test name)
   cmake_parse_arguments(ARG "LONG" "SHARDS" "DEPS;LABELS;PARALLEL" ${ARGN})
@@ -136,11 +136,11 @@ function(gallop_test name)
   endif()
 endfunction()
 
-# gallop_suite(NAME KIND LABELS THREADS [argument...]): a test unit.NAME that runs some tests of the caller's program.
+# gallop_suite(NAME KIND LABELS THREADS [argument...]): a test unit.NAME that runs a part of the caller's test program.
 function(gallop_suite name kind labels threads)
   add_test(NAME unit.${name} COMMAND ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/unit/run_suite.py
                                      $<TARGET_FILE:${target}> --name unit.${name} ${ARGN})
-  # Each test has its own limit; the longest programs begin first.
+  # Each test has its own time limit; the longest programs start first.
   set_tests_properties(unit.${name} PROPERTIES LABELS "${kind};${labels}" TIMEOUT 7200 PROCESSORS ${threads} COST 30
                                                ENVIRONMENT OMP_NUM_THREADS=${threads})
 endfunction()

@@ -1,5 +1,5 @@
-# gallop_embed_page(TARGET): compiles src/gallop/ui/page/* and Chart.js into the target, byte by byte, as the program is one file
-# and asks no other server for anything.
+# gallop_embed_page(TARGET): embeds src/gallop/ui/page/* and Chart.js into the target, since the program is one file and
+# makes no external requests.
 function(gallop_embed_page target)
   find_file(GALLOP_CHART_JS chart.min.js
             PATHS /usr/share/javascript/chart.js /usr/share/nodejs/chart.js/dist REQUIRED NO_DEFAULT_PATH

@@ -1,7 +1,7 @@
-# What programs that load plug-ins are linked with. Also part of the installed package.
+# Link options of programs that load plug-ins. Also part of the installed package.
 
-# gallop_program(TARGET [library...]): links a program with all of Gallop, whether it uses it or not, and lets plug-ins
-# find the symbols. Its main() calls gallop::cli::run(). The libraries: all modules; by default those of the package.
+# gallop_program(TARGET [library...]): links a program with whole modules and exports their symbols for plug-ins. Its
+# main() calls gallop::cli::run(). The libraries are all modules; by default those of the package.
 function(gallop_program target)
   set(libraries ${ARGN})
   if(NOT libraries)
@@ -11,8 +11,8 @@ function(gallop_program target)
   set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
 endfunction()
 
-# gallop_embed_abi(TARGET): gives it gallop/app/plugin_abi.h, which changes with any header. The target plugin_abi makes
-# that header alone, as clang-tidy needs it before anything is built.
+# gallop_embed_abi(TARGET): provides gallop/app/plugin_abi.h, which changes with any header. The target plugin_abi
+# creates only that header, which clang-tidy needs before anything is built.
 function(gallop_embed_abi target)
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/gallop/*.h)
   set(folder ${PROJECT_BINARY_DIR}/include)

@@ -1,5 +1,5 @@
-// libgallop_cuda.so: what of the step compiler needs LibTorch's CUDA library. The program loads it
-// where there is a GPU.
+// libgallop_cuda.so: the part of the step compiler that needs LibTorch's CUDA library. The program
+// loads it if there is a GPU.
 
 #include "gallop/compile/device_graph.h"
 
@@ -13,22 +13,21 @@ namespace gallop::compile {
 
 namespace {
 
-/// A CUDA graph of LibTorch: memory is of a pool of its own, and the default generator's numbers go
-/// on at each replay.
+/// LibTorch's CUDA graph, with its own memory pool; each replay advances the default generator.
 class CudaGraph : public DeviceGraph {
  public:
   explicit CudaGraph(c10::DeviceIndex device) : device_(device) {}
 
   void capture(const std::function<void()>& work) override {
     const c10::cuda::CUDAGuard on(device_);
-    // The default stream cannot be captured. What is under way on it comes first.
+    // The default stream cannot be captured. Its pending work comes first.
     const auto outside = c10::cuda::getCurrentCUDAStream(device_);
     const auto inside = c10::cuda::getStreamFromPool(/*isHighPriority=*/false, device_);
     wait(inside, outside);
     {
       const c10::cuda::CUDAStreamGuard guard(inside);
       graph_.register_generator_state(at::globalContext().defaultGenerator({c10::kCUDA, device_}));
-      // Other threads may copy and allocate meanwhile.
+      // Other threads may copy and allocate during the capture.
       graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
       try {
         work();
@@ -53,7 +52,7 @@ class CudaGraph : public DeviceGraph {
     event.block(waits);
   }
 
-  // The reason why it broke off is worth more than what this says.
+  // The original error is more useful than one of this call.
   void end_quietly() {
     try {
       graph_.capture_end();

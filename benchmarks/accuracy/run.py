@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Trains a recipe with several seeds and prints what it reaches and how long it takes.
+"""Trains a recipe with several seeds and reports the final metrics and the training time.
 
     run.py PROGRAM [--seeds 3] RECIPE [OVERRIDE ...]
 
-For example: run.py build/gallop --seeds 3 cifar10 data.path=/data/cifar10-jpeg
-Training seconds leave evaluation and checkpoints out; total seconds are those of the whole process.
-Prints one JSON object a seed and one with the extremes.
+For example: run.py build/gallop --seeds 3 cifar10 data.path=/data/cifar10-jpeg Training seconds exclude evaluations and
+checkpoints; total seconds are those of the whole process. Prints one JSON object per seed and one with the extremes.
 """
 
 import argparse

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""A recipe with the model airbench in PyTorch, as a careful user would write it.
+"""Trains a recipe with the model airbench in PyTorch, written as an experienced user would.
 
     torch_recipe.py PROGRAM [--seeds 3] [--form eager|compile] [--precision bf16|fp32] RECIPE [OVERRIDE ...]
 
-For example: torch_recipe.py build/release/gallop --form compile cifar10-airbench data.path=/data/cifar10-jpeg
-`PROGRAM train RECIPE --show-config` tells what the recipe says; what it sets and this program does not know is refused.
-The same network, whitening, augmentation, optimizer, schedule, loss and test views. All images are decoded once and lie in
-memory as bytes; each epoch is augmented as a whole by tensor operators, as the speed records of CIFAR-10 do it. Autocast,
-channels_last and the fused optimizer are on. Needs the packages of requirements.txt.
+For example: torch_recipe.py build/release/gallop --form compile cifar10-airbench data.path=/data/cifar10-jpeg Reads the
+recipe by `PROGRAM train RECIPE --show-config`, and rejects options that this program does not support. Network,
+whitening, augmentation, optimizer, schedule, loss and test views are those of the recipe. All images are decoded once
+and kept in memory as bytes; each epoch is augmented as a whole by tensor operators, as in the speed records of
+CIFAR-10. Autocast, channels_last and the fused optimizer are on. Needs the packages of requirements.txt.
 
-Prints one JSON object a seed and one with the extremes, as run.py does. training_seconds run from the images in memory
-to the last update, whitening included, without evaluation and without what compiling takes, which compile_seconds tells.
+Prints one JSON object per seed and one with the extremes, as run.py does. training_seconds are measured from the
+decoded images to the last update, including whitening, without evaluation and without compilation, which is
+compile_seconds.
 """
 
 import argparse
@@ -31,7 +32,7 @@ from PIL import Image
 from torch import nn
 
 WHITENED_PATCHES = 1 << 20
-# What does not change the result, or is decided on the command line here.
+# Options that do not affect the result, or are set on the command line of this program.
 IGNORED = ("data.path data.threads data.prefetch data.in_memory data.eval_batch train.device train.compile train.precision "
            "train.channels_last train.threads train.seed train.evaluate_every train.checkpoint_every evaluate.tta_in_training").split()
 
@@ -56,7 +57,7 @@ class Recipe:
         return value
 
     def number(self, name):
-        return float(self(name))  # YAML 1.1 takes 5e-4 for a text.
+        return float(self(name))  # YAML 1.1 parses 5e-4 as a string.
 
     def require(self, name, *values):
         if self(name) not in values:
@@ -149,13 +150,13 @@ class Airbench(nn.Module):
 
 
 def name_and_options(entry):
-    """Of an entry of a list in a recipe: `flip`, or `{flip: {mode: random}}`."""
+    """Name and options of a list entry in a recipe: `flip`, or `{flip: {mode: random}}`."""
     (name, options), = entry.items() if isinstance(entry, dict) else [(entry, {})]
     return name, options
 
 
 class Augmentation:
-    """Of a whole epoch of normalized images."""
+    """Augments a whole epoch of normalized images."""
 
     def __init__(self, recipe):
         self.padding, self.flips, self.coin = 0, None, None
@@ -188,7 +189,7 @@ class Augmentation:
 
 
 class Lookahead:
-    """Slow weights, which the fast ones become after every k updates; nothing where the recipe has no wrapper."""
+    """Lookahead: resets the fast weights to the slow ones every k updates. No effect if the recipe has no wrapper."""
 
     def __init__(self, recipe, model, steps):
         self.k, self.updates, self.steps = 0, 0, steps
@@ -250,7 +251,7 @@ def make_schedule(recipe, optimizer, samples, steps_an_epoch):
 
 
 def views(images, names, pixels):
-    """Images and what else they are looked at as, with weights that add up to 1."""
+    """Views of the images for test-time augmentation, with weights that sum to 1."""
     moved = [(1.0, images)]
     if "translate" in names:
         height, width = images.shape[2:]
@@ -285,7 +286,7 @@ class Trainer:
             return model(images)
 
     def compile(self, model, loss_of, sizes):
-        """Compiles for each size of batch, with the weights and statistics as they are."""
+        """Compiles for each batch size, without changing weights and statistics."""
         before = copy.deepcopy(model.state_dict())
         channels, height, width = self.train_images.shape[1:]
         for size in sizes:

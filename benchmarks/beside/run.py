@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Milliseconds a training step takes alone, and beside a second program on the same cores.
+"""Measures the milliseconds of a training step alone, and beside a second program on the same cores.
 
     run.py [--rounds 5] [--steps 10] NAME=COMMAND ... [--neighbor COMMAND | --busy CORES]
 
-Each COMMAND takes steps on demand, as bench_step and benchmarks/step/torch_step.py do; by default each one's
-neighbor is a second process of itself. Two that share the cores evenly take twice as long each. With --busy the neighbor
-is as many endless loops. Prints JSON.
+Each COMMAND runs steps on request, as bench_step and benchmarks/step/torch_step.py do. By default the neighbor of a
+command is a second process of itself; two programs that share the cores evenly each take twice as long. With --busy the
+neighbor is that number of endless loops. Prints JSON.
 
     run.py "gallop=build/release/bench_step resnet20 bf16 compiled" \\
            "pytorch=python3 benchmarks/step/torch_step.py resnet20 bf16 eager,channels_last wall"

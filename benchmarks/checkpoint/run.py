@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""What a checkpoint costs: a training without any, with some in the background, and with as many that it waits for.
+"""Measures the cost of a checkpoint: trains without checkpoints, with asynchronous and with synchronous ones.
 
     run.py PROGRAM DATA... [--models NAME ...] [--rounds 5] [--seconds 10] [--saves 10] [--json FILE]
 
-DATA: fashion-mnist, and a text file (*.txt) for the GPT. The three take turns. Prints a Markdown table: milliseconds that one
-checkpoint adds to the training (median over the rounds of the difference to the training without, and quartiles), and what
-share of the time that is where one is saved each minute. Every training saves at its end, which does not count. Run it on a
-machine that does nothing else.
+DATA: fashion-mnist, and a text file (*.txt) for the GPT. The three modes alternate. Prints a Markdown table: the
+milliseconds that one checkpoint adds to the training (median over the rounds of the difference from the training
+without checkpoints, with quartiles), and the fraction of the time that this is with one checkpoint per minute. The
+checkpoint at the end of every training is not counted. Run it on an idle machine.
 """
 
 import argparse
@@ -50,7 +50,7 @@ def measure(trainer, rounds, seconds, saves):
             interval = [] if mode == "never" else [f"train.checkpoint_every={every} steps"]
             took[mode] = trainer.train(f"train.steps={steps}", *options, *interval)[-1]["seconds"]
         for mode, found in costs.items():
-            # One at the last step is that of the end.
+            # A checkpoint at the last step is the final one, which every training has.
             found.append(1000 * (took[mode] - took["never"]) / ((steps - 1) // every))
     return {"steps": steps, "every": every, "costs_ms": costs}
 
@@ -66,12 +66,12 @@ def main():
     parser.add_argument("data", nargs="+")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="NAME")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--seconds", type=float, default=10, help="of a training")
-    parser.add_argument("--saves", type=int, default=10, help="of a training, about")
+    parser.add_argument("--seconds", type=float, default=10, help="approximate duration of a training")
+    parser.add_argument("--saves", type=int, default=10, help="approximate number of checkpoints of a training")
     parser.add_argument("--json", help="file for all results")
     arguments = parser.parse_args()
     results = {}
-    print("| model | in the background | waited for |\n|---|---|---|")
+    print("| model | asynchronous | synchronous |\n|---|---|---|")
     for name in arguments.models:
         source = training.source_for(name.startswith("GPT"), arguments.data, validation=0.01)
         if source is None:

@@ -1,8 +1,8 @@
-// Functions with reductions as the pass `fuse` makes loops of them, and products of one tensor as
-// `merge-matmuls` makes one of them, beside LibTorch's operators one by one, in turn, in one
-// process; both run as recorded graphs:
+// Compares reductions fused into loops by the pass `fuse`, and GEMMs of one tensor merged by
+// `merge-matmuls`, with LibTorch's separate operators, alternately in one process; both run as
+// recorded graphs:
 //   bench_fusion [--rounds N] [--json FILE] [--only TEXT]
-// Told are quartiles of the time of a call, and how many loops and nodes the fused graph has.
+// Reports quartiles of the time of a call, and the number of loops and nodes of the fused graph.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -169,7 +169,7 @@ void add_sums(std::vector<Case>& cases, at::ScalarType type) {
   }
 }
 
-// Forward and backward of layers without bias over one tensor, with weights in fp32.
+// Forward and backward of several layers without bias on one tensor, with weights in fp32.
 void add_groups(std::vector<Case>& cases, at::ScalarType type) {
   struct Group {
     int64_t rows, inputs, outputs, layers;
@@ -252,7 +252,7 @@ void measure(const Case& one, int rounds, compile::KernelCompiler& compiler,
   std::array<compile::Executor*, 2> forms = {&plain, &fused};
   std::array<std::vector<double>, 2> times;
   std::vector<double> ratios;
-  constexpr double kMicroseconds = 5000;  // Of a form within a round.
+  constexpr double kMicroseconds = 5000;  // Duration of a form within a round.
   for (auto* form : forms) microseconds(*form, one.inputs, 3);
   const auto repeats = std::clamp<int64_t>(
       std::llround(kMicroseconds / microseconds(plain, one.inputs, 3)), 1, 2000);

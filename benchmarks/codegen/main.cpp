@@ -1,7 +1,7 @@
-// Kernels that are generated and compiled at run time, beside LibTorch's operators and our own
-// written by hand for the same work, in turn, in one process; and how long their compiler takes:
+// Compares kernels that are generated and compiled at run time with LibTorch's operators and the
+// hand-written kernels, alternately in one process, and measures the compilation time:
 //   bench_codegen [--rounds N] [--json FILE]
-// Told are the median of each form, and GB/s of the traffic that cannot be avoided.
+// Reports the median of each form, and GB/s of the compulsory memory traffic.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -149,7 +149,7 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-// As many kernels as a step of a transformer in bf16 may have, none like another.
+// As many different kernels as a bf16 step of a transformer may have.
 std::vector<LoopProgram> programs_of_a_step() {
   std::vector<LoopProgram> programs;
   for (const auto type : {at::kFloat, at::kBFloat16}) {
@@ -219,7 +219,7 @@ void measure(const Case& one, const compile::LoopKernel& kernel, int rounds,
   forms.insert(forms.end(), one.others.begin(), one.others.end());
   std::vector<std::vector<double>> ms(forms.size());
   std::vector<int64_t> repeats;
-  constexpr double kMilliseconds = 20;  // Of a form within a round.
+  constexpr double kMilliseconds = 20;  // Duration of a form within a round.
   for (const Form& form : forms) {
     milliseconds(form.run, 3);
     repeats.push_back(

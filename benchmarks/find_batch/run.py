@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""How near the batch that `data.batch_size: auto` takes comes to the samples per second of the best of a fine grid.
+"""Compares the batch size that `data.batch_size: auto` selects with the fastest of a fine grid.
 
     run.py PROGRAM [--only NAME ...] [--text FILE] [--rounds N]
 
-For each model `gallop find-batch` runs as `batch_size: auto` has it, but for the noise, which is not about speed. Then batches a
-factor of about 1.4 apart, from 8 to four times what was found, and what was found itself, are timed in turn, for several
-rounds; each gives the best of its rounds. Prints JSON: samples per second of each batch, and the share of the best that
-the batch found has.
+For each model `gallop find-batch` runs as for `batch_size: auto`, but without measuring the noise scale. Then batch
+sizes a factor of about 1.4 apart, from 8 to four times the one found, and the one found itself, are timed alternately
+for several rounds; the best round of each counts. Prints JSON: the samples per second of each batch size, and the
+fraction of the best that the batch size found reaches.
 """
 
 import argparse

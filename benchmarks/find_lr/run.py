@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""How near the rates that `gallop find-lr` suggests come to the best of a grid.
+"""Compares the learning rates that `gallop find-lr` suggests with the best of a grid.
 
     run.py PROGRAM [--only NAME ...] [--text FILE] [--seeds 1] [--json FILE] [--set OVERRIDE ...]
 
-Problems are trained at rates a factor of 2 apart, of 1.4 next to the best of them, and at what each rule suggests. Prints
-a Markdown table: for each problem the best of the grid, and for each rule its rate and how much worse that is, as a share
-of the best (accuracy: of the accuracy; text: of the loss), in the mean over seeds. The rule that find-lr takes was chosen by the
-first five problems, and not by the others. With --json every training is kept as it ends, and one that the file
-has is not repeated: a call that was stopped goes on. --set is for what no result depends on, such as train.threads=1.
+Trains each problem at rates a factor of 2 apart, 1.4 near the best of them, and at the suggestion of each rule. Prints
+a Markdown table: for each problem the best of the grid, and for each rule its rate and how much worse that is, relative
+to the best (images: by accuracy; text: by loss), as the mean over seeds. The default rule of find-lr was selected on
+the first five problems, not on the others. --json stores the result of every training; a later call skips those in the
+file and thus continues an interrupted one. --set is for options that do not affect results, such as train.threads=1.
 """
 
 import argparse
@@ -31,7 +31,7 @@ optimizer: %s
 SGD = "{name: sgd, momentum: 0.9, nesterov: true}"
 VIT = "{name: vit, patch: 7, width: 64, depth: 3, heads: 2}"
 RESNET = "{name: resnet, depth: 8, stem: strided}"
-# Powers of two to begin with, by optimizer.
+# Exponents of 2 of the initial grid, by optimizer.
 GRIDS = {"SGD": range(-12, 2), "AdamW": range(-13, -1), "Lion": range(-17, -5)}
 PROBLEMS = {
     "MLP, SGD": FASHION % (2, "{name: mlp}", SGD),
@@ -52,7 +52,7 @@ optimizer: {name: adamw}
 
 
 class Results(ResultsFile):
-    """By problem and what was asked of it."""
+    """Results by problem and measurement."""
 
     def get(self, problem, key, measure):
         known = self.all.setdefault(problem, {})
@@ -114,7 +114,7 @@ def main():
     parser.add_argument("--only", nargs="*", choices=list(PROBLEMS), default=list(PROBLEMS), metavar="NAME")
     parser.add_argument("--text", help="a text file, for the GPT", type=os.path.abspath)
     parser.add_argument("--seeds", type=int, default=1)
-    parser.add_argument("--json", help="file for all results, read and continued where it is there")
+    parser.add_argument("--json", help="file for all results; an existing one is continued")
     parser.add_argument("--set", nargs="*", default=[], metavar="OVERRIDE", help="options of every recipe")
     arguments = parser.parse_args()
     arguments.program = os.path.abspath(arguments.program)

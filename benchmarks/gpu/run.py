@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Trainings of Gallop and of PyTorch on a GPU, in turn, in one call.
+"""Compares trainings of Gallop and of PyTorch on a GPU, alternately in one call.
 
     run.py PROGRAM [--only gpt2,resnet20] [--rounds 3] [--steps 240] [--json FILE]
 
-Needs a GPU and a Python with PyTorch, this one or --python. In bf16. Gallop: 'gallop train', compiled and plain, with its loader, checks and
-readings; its steps are deterministic. PyTorch: bare steps over four batches that lie ready on the GPU, with a fused optimizer, fused attention and
-channels_last, as they are, deterministic as Gallop's, and by torch.compile. A round takes each once; told are medians of samples per second, least
-and most, and the median of the ratios to Gallop's compiled step within a round.
+Needs a GPU and a Python with PyTorch (this one or --python). All trainings are in bf16. Gallop: 'gallop train',
+compiled and eager, with loader, checks and logging; its steps are deterministic. PyTorch: bare steps over four batches
+on the GPU, with a fused optimizer, fused attention and channels_last; eager, deterministic as Gallop's, and by
+torch.compile. A round runs each once. Reports the median, minimum and maximum of samples per second, and the median of
+the ratios to Gallop's compiled step within a round.
 """
 
 import argparse
@@ -53,7 +54,7 @@ def make_data(folder):
 
 
 class Gallop:
-    """Begins again for each round."""
+    """Starts a new training in each round."""
 
     def __init__(self, program, workload, compiled, folder, steps):
         recipe = os.path.join(folder, f"{workload}.yaml")
@@ -64,7 +65,7 @@ class Gallop:
         self.batch, self.steps = BATCHES[workload], steps
 
     def rate(self):
-        """Over the last two thirds of the steps."""
+        """Samples per second over the last two thirds of the steps."""
         begin = end = None
         first = self.steps // 3
         with subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True) as process:
@@ -80,7 +81,7 @@ class Gallop:
 
 
 class Torch:
-    """A process that takes steps when told to."""
+    """A process that runs steps on request."""
 
     def __init__(self, python, workload, form, steps):
         self.process = subprocess.Popen([python, os.path.join(HERE, "torch_steps.py"), workload, form], stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""PyTorch's side of run: torch_steps.py WORKLOAD [FORM], which reads numbers of steps and answers with the seconds that they took.
+"""PyTorch side of `run`: torch_steps.py WORKLOAD [FORM] reads numbers of steps, runs them and prints the seconds.
 
 FORM: empty, deterministic or compile. The models are those of benchmarks/step/torch_step.py.
 """

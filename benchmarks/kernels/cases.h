@@ -8,17 +8,17 @@
 
 namespace gallop::benchmark {
 
-/// One way to do the work, called often.
+/// One implementation of the work.
 struct Form {
   std::string name;
   std::function<void()> run;
 };
 
-/// The first form is ours.
+/// The first form is Gallop's.
 struct Case {
   std::string name;
   std::vector<Form> forms;
-  double bytes = 0;  ///< Read and written at least; 0 where arithmetic is the limit.
+  double bytes = 0;  ///< Compulsory memory traffic; 0 if compute-bound.
 };
 
 using MakeCase = std::function<Case()>;

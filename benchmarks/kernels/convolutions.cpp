@@ -24,7 +24,7 @@ struct Convolution {
   }
 };
 
-// Tensors of several calls in turn: in a step they come from memory.
+// Several sets of tensors in rotation, so that they come from memory, as in a step.
 struct ConvolutionData {
   std::vector<at::Tensor> x, dy;
   at::Tensor weight;
@@ -50,11 +50,11 @@ at::Tensor library_gradient(const ConvolutionData& data, const Convolution& of, 
   const auto [dx, dweight, dbias] = at::convolution_backward(
       data.dy[i], data.x[i], data.weight, {}, {of.window.stride, of.window.stride},
       {of.window.padding, of.window.padding}, {1, 1}, false, {0, 0}, 1, {of_x, !of_x, false});
-  // The gradient of a weight is wanted in fp32.
+  // The weight gradient is needed in fp32.
   return of_x ? dx : dweight.to(at::kFloat);
 }
 
-// What a convolution and its gradients are, each alone; only what ours takes.
+// A convolution and each of its gradients separately; only those that Gallop's kernels support.
 void add_convolutions(std::vector<MakeCase>& cases, const Convolution& of) {
   const auto add = [&](const char* what, auto ours, auto library) {
     cases.push_back([=] {

@@ -14,7 +14,7 @@ namespace gallop::benchmark {
 
 namespace {
 
-// Logits in `type`, as a product under autocast leaves them.
+// Logits in `type`, as a GEMM under autocast returns them.
 Case cross_entropy_case(int64_t rows, int64_t classes, at::ScalarType type) {
   const at::Tensor x = at::randn({rows, classes}).to(type).requires_grad_(true);
   const at::Tensor target = at::randint(classes, {rows}, at::kLong);
@@ -32,7 +32,7 @@ Case cross_entropy_case(int64_t rows, int64_t classes, at::ScalarType type) {
   return result;
 }
 
-// With the last linear layer, whose weights are fp32, under autocast where `type` is bf16.
+// With the last linear layer, which has fp32 weights, under autocast if `type` is bf16.
 Case linear_cross_entropy_case(int64_t rows, int64_t width, int64_t classes, at::ScalarType type) {
   const at::Tensor x = at::randn({rows, width}).to(type).requires_grad_(true);
   const at::Tensor weight = at::randn({classes, width}).mul_(0.02).requires_grad_(true);

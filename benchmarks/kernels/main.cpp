@@ -1,9 +1,8 @@
-// Kernels beside what LibTorch has for the same work, in turn, in one process:
+// Compares kernels with LibTorch's operators for the same work, alternately in one process:
 //   bench_kernels [--rounds N] [--json FILE] [NAME...]
-// A NAME chooses the cases that begin with it, such as attention/bf16. Each case is forward and
-// backward; told are the median of each form and the median of the ratio within a round with its
-// quartiles, and for kernels that memory limits the traffic that cannot be avoided in GB/s, beside
-// that of a copy.
+// NAME selects the cases that begin with it, such as attention/bf16. Each case is forward and
+// backward. Reports the median of each form, the median and quartiles of the ratio within a round,
+// and for memory-bound kernels GB/s of the compulsory traffic, beside those of a copy.
 #include <algorithm>
 #include <fstream>
 #include <string>

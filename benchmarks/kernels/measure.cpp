@@ -39,7 +39,7 @@ double copy_gb_per_second() {
 }
 
 nlohmann::json measure(const Case& one, int rounds) {
-  constexpr double kSeconds = 0.05;  // Of a form within a round.
+  constexpr double kSeconds = 0.05;  // Duration of a form within a round.
   std::vector<std::vector<double>> ms(one.forms.size());
   std::vector<int64_t> repeats;
   for (const Form& form : one.forms) {
@@ -75,7 +75,7 @@ nlohmann::json measure(const Case& one, int rounds) {
 }
 
 void print_head(double copy_gb_per_second) {
-  fmt::print("copy: {:.0f} GB/s\n{:38} {:>8} {:>5}  others, ms, and their time in Gallop's\n",
+  fmt::print("copy: {:.0f} GB/s\n{:38} {:>8} {:>5}  others, ms, and ratio to gallop\n",
              copy_gb_per_second, "forward and backward", "gallop", "GB/s");
 }
 

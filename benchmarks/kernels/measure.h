@@ -6,11 +6,11 @@
 
 namespace gallop::benchmark {
 
-/// GB/s of reading and writing 256 MB, by all threads.
+/// GB/s of a copy of 256 MB by all threads.
 double copy_gb_per_second();
 
-/// The forms in turn for so many rounds. Prints a line of the table, whose columns print_head()
-/// names, and returns the same numbers.
+/// Runs the forms alternately for a number of rounds. Prints a row of the table that print_head()
+/// begins, and returns the same values.
 nlohmann::json measure(const Case& one, int rounds);
 void print_head(double copy_gb_per_second);
 

@@ -19,7 +19,7 @@ namespace gallop::benchmark {
 
 namespace {
 
-// relu(batch norm(x) + residual), as a residual network's blocks end.
+// relu(batch norm(x) + residual), the end of a residual block.
 Case batch_norm_case(std::vector<int64_t> sizes, bool with_residual, at::ScalarType type) {
   const auto channels_last = [](const at::Tensor& x) {
     return x.contiguous(at::MemoryFormat::ChannelsLast);
@@ -41,7 +41,7 @@ Case batch_norm_case(std::vector<int64_t> sizes, bool with_residual, at::ScalarT
   Case result{.name = fmt::format("batch-norm/{}/{}{}", name_of(type), fmt::join(sizes, "x"),
                                   with_residual ? "/residual" : "")};
   // Forward reads x twice and writes y; backward reads x and dy twice and writes dx. The residual
-  // is read once, and its gradient is written and read in the place of dy.
+  // is read once, and its gradient is written, and read instead of dy.
   result.bytes = bytes_of(x) * (with_residual ? 10 : 8);
   result.forms.push_back(
       {"gallop",
@@ -57,7 +57,7 @@ Case batch_norm_case(std::vector<int64_t> sizes, bool with_residual, at::ScalarT
   return result;
 }
 
-// The norm of an fp32 stream and a branch in bf16, for a product in bf16; or all in fp32.
+// The norm of an fp32 stream and a bf16 branch, before a bf16 GEMM; or all in fp32.
 Case layer_norm_case(int64_t rows, int64_t width, at::ScalarType type) {
   const at::Tensor x = at::randn({rows, width}).requires_grad_(true);
   const at::Tensor branch = at::randn({rows, width}).to(type).requires_grad_(true);
@@ -71,7 +71,7 @@ Case layer_norm_case(int64_t rows, int64_t width, at::ScalarType type) {
   const bool bf16 = type == at::kBFloat16;
   Case result{.name = fmt::format("layer-norm/{}/{}x{}", name_of(type), rows, width)};
   // Forward reads both and writes the sum and y; backward reads dy, dsum and the sum and writes the
-  // two gradients, which are one in fp32.
+  // two gradients, which are the same tensor in fp32.
   result.bytes = 5 * bytes_of(x) + (bf16 ? 4 : 3) * bytes_of(branch);
   result.forms.push_back(
       {"gallop", [=] {

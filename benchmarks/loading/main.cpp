@@ -1,11 +1,12 @@
-// Measures the loading of data. Every command prints one line of JSON.
+// Measures data loading. Every command prints one line of JSON.
 //
-//   bench_loading overhead threads=2            what a sample costs besides filling it
-//   bench_loading decode FOLDER threads=2       libjpeg-turbo alone: the JPEG files of a folder, in
-//   memory bench_loading load KEY=VALUE...             batches, as the recipe's section `data` says
-//   bench_loading make-photos FOLDER COUNT      JPEG files like photographs
+//   bench_loading overhead threads=2        the loader's overhead per sample
+//   bench_loading decode FOLDER threads=2   libjpeg-turbo alone on the JPEG files of a folder, from
+//                                           memory
+//   bench_loading load KEY=VALUE...         batches by the options of the recipe's section `data`
+//   bench_loading make-photos FOLDER COUNT  creates JPEG files like photographs
 //
-// `seconds=S` sets how long is measured (default 3).
+// `seconds=S` sets the duration of the measurement (default 3).
 #include <atomic>
 #include <cstdio>
 #include <memory>
@@ -31,7 +32,7 @@ namespace {
 
 using nlohmann::json;
 
-/// Options of all commands; `data` only of `load`.
+/// Options of all commands; `data` is only for `load`.
 struct Options {
   double seconds = 3;
   int64_t batch = 512;
@@ -39,8 +40,9 @@ struct Options {
 };
 
 void visit(config::Visitor& visitor, Options& options) {
-  visitor.field({.name = "seconds", .help = "how long is measured", .min = 0.01}, options.seconds);
-  visitor.field({.name = "batch", .help = "samples a batch", .min = 1}, options.batch);
+  visitor.field({.name = "seconds", .help = "duration of the measurement", .min = 0.01},
+                options.seconds);
+  visitor.field({.name = "batch", .help = "samples per batch", .min = 1}, options.batch);
   visitor.field({.name = "threads", .help = "threads", .min = 0, .max = 1024}, options.threads);
 }
 
@@ -66,7 +68,7 @@ Options parse_options(const std::vector<std::string>& settings) {
   return options;
 }
 
-/// Samples that cost nothing to fill.
+/// Samples that take no time to fill.
 class EmptySamples final : public data::Samples {
  public:
   EmptySamples()
@@ -79,7 +81,7 @@ class EmptySamples final : public data::Samples {
   }
 };
 
-/// Takes batches for so many seconds, after those that were prepared meanwhile.
+/// Takes batches for a number of seconds, after those that were prefetched.
 json measure(data::Loader& loader, int64_t batch, double seconds) {
   for (int i = 0; i < 10; ++i) loader.next();
   const double begin = monotonic_seconds();
@@ -114,7 +116,7 @@ std::vector<std::string> read_jpegs(const std::string& folder) {
   return files;
 }
 
-// One pass after the other over the files, each thread taking the next one.
+// Repeated passes over the files, in which each thread takes the next one.
 void decode_files(const std::vector<std::string>& files, double until, std::atomic<int64_t>& next,
                   std::atomic<int64_t>& images, std::atomic<int64_t>& bytes) {
   const std::unique_ptr<void, int (*)(void*)> decoder(tjInitDecompress(), tjDestroy);
@@ -182,7 +184,7 @@ json load(std::vector<std::string> settings) {
   data::Loader loader(*data->train, data::training_loader(config, hardware.cores), {.seed = 1});
   loader.next();
   const double first = monotonic_seconds();
-  // With everything in memory, the first epoch is still that of decoding.
+  // With in_memory the first epoch still decodes.
   if (config.in_memory != "no") {
     while (!loader.next()->last_of_epoch) {
     }

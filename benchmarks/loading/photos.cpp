@@ -62,7 +62,7 @@ std::vector<uint8_t> paint(uint64_t number) {
     for (int x = 0; x < kWidth; ++x) {
       float light = 128;
       for (size_t i = 0; i < shapes.size(); ++i) light += heights[i] * shapes[i].at(y, x);
-      // Where a smooth field changes sign there is the edge of an object.
+      // A sign change of a smooth field is the edge of an object.
       if (shapes[1].at(y, x) > 0.02f) light = 255 - 0.8f * light;
       light += 14 * (random.uniform() - 0.5f);
       for (const auto& color : colors) {

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Memory and start of trainings of one machine that share decoded data, beside trainings that do not.
+"""Measures memory and start-up of trainings on one machine with and without shared decoded data.
 
     shared.py build/release/gallop FOLDER [--rounds 3] [--processes 1 2 4]
 
-FOLDER holds train/CLASS/NAME.jpg and test/CLASS/NAME.jpg: CIFAR-10 as JPEG files. Everything is measured in turn, with
-and without sharing, several times; medians are printed, and the lowest and highest.
+FOLDER contains train/CLASS/NAME.jpg and test/CLASS/NAME.jpg: CIFAR-10 as JPEG files. Both modes are measured
+alternately, several times; prints medians, minima and maxima.
 
-memory: so many trainings at once, and so many processes of one training ('gallop launch'), each after its first epoch. The
-sum over them of what they have in memory, where what n of them share counts 1/n for each (PSS of /proc/PID/smaps_rollup).
-start: seconds from the start of a training until its first epoch is logged, and of processor time in them, of the first
-training and of one beside it.
+memory: of several trainings at once, and of several processes of one training ('gallop launch'), after the first epoch.
+The sum over the processes of their proportional set size, in which a page shared by n of them counts 1/n for each (PSS
+of /proc/PID/smaps_rollup).
+start: wall and CPU seconds from the start of a training until its first epoch is logged, of the first training and of a
+second one beside it.
 """
 
 import argparse
@@ -33,7 +34,7 @@ train: {{epochs: 100000, precision: fp32, compile: "false", threads: 1, checkpoi
 
 
 class Trainings:
-    """Trainings under way in a folder of their own."""
+    """Running trainings in a folder of their own."""
 
     def __init__(self, arguments, shared):
         self.program, self.arguments = arguments.program, arguments
@@ -73,11 +74,11 @@ class Trainings:
         for line in process.stdout:
             if '"evaluation"' in line or '"event":"eval' in line:
                 return time.monotonic() - process.began
-        sys.exit(f"a training has ended: {process.stderr.read()[-1000:]}")
+        sys.exit(f"a training ended early: {process.stderr.read()[-1000:]}")
 
 
 def trainings_of(process):
-    """The processes that train: the process itself, or what 'gallop launch' has started."""
+    """The processes that train: the process itself, or the children of 'gallop launch'."""
     with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
         children = [int(word) for word in file.read().split()]
     return children or [process.pid]
@@ -103,7 +104,7 @@ def memory(arguments, shared, processes, launched):
                 trainings.until_evaluated(process)
         pids = [pid for process in trainings.started for pid in trainings_of(process)]
         if len(pids) != processes:
-            sys.exit(f"{len(pids)} processes where {processes} should be")
+            sys.exit(f"{len(pids)} processes instead of {processes}")
         return sum(map(proportional_mib, pids))
 
 
@@ -111,7 +112,7 @@ def start(arguments, shared):
     with Trainings(arguments, shared) as trainings:
         first = trainings.start()
         seconds = {"first": (trainings.until_evaluated(first), processor_seconds(first.pid))}
-        # It keeps its data, and takes no time from the second.
+        # While stopped it keeps its data, and takes no CPU time from the second.
         os.killpg(first.pid, signal.SIGSTOP)
         second = trainings.start()
         seconds["second"] = (trainings.until_evaluated(second), processor_seconds(second.pid))
@@ -134,7 +135,7 @@ def main():
     arguments = parser.parse_args()
     found = {}
     with tempfile.TemporaryDirectory() as arguments.cache:
-        start(arguments, False)  # Means and deviations are in the cache from here on, and the files in memory.
+        start(arguments, False)  # From here on means and deviations are cached, and the files are in memory.
         for number in range(arguments.rounds):
             print(f"round {number + 1} of {arguments.rounds}", file=sys.stderr)
             for shared in (False, True):

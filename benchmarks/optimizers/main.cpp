@@ -1,7 +1,7 @@
-// bench_optimizers OPTIMIZER[+WRAPPER...] TENSORS [OPTION=VALUE...]: updates 40 M parameters in so
-// many matrices, with clipping; every wrapper acts at every step. The option weights=bf16 makes
-// them and their gradients bf16. For each line with a number on standard input it takes as many
-// updates and writes their seconds in one line.
+// bench_optimizers OPTIMIZER[+WRAPPER...] TENSORS [OPTION=VALUE...]: updates 40 M parameters in
+// TENSORS matrices, with clipping; every wrapper is active at every step. weights=bf16 makes the
+// parameters and their gradients bf16. Reads numbers of updates from standard input, runs them, and
+// writes their seconds to one line each.
 #include <algorithm>
 #include <iostream>
 #include <string>
@@ -45,7 +45,7 @@ NamedTensors make_parameters(int64_t count, at::ScalarType format) {
   return parameters;
 }
 
-// Of "+lookahead+ema".
+// Parses "+lookahead+ema".
 config::ComponentList wrappers_of(const optim::WrapperRegistry& registry, const std::string& names,
                                   config::Problems& problems) {
   std::string yaml;
@@ -90,7 +90,7 @@ std::unique_ptr<optim::Optimizer> build(const optim::OptimizerRegistry& registry
                       .length = {.samples = 1e6, .batch = 1}});
 }
 
-// As train/step.cpp does it.
+// As in train/step.cpp.
 void update(optim::Optimizer& optimizer, const NamedTensors& parameters, const at::Tensor& lr) {
   const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters));
   static const at::Tensor kDraws = at::ones({2}, at::kLong);
@@ -123,7 +123,7 @@ int main(int count, char** args) {
     std::cerr << "usage: bench_optimizers OPTIMIZER[+WRAPPER...] TENSORS [OPTION=VALUE...]\n";
     return 2;
   }
-  gallop::retain_freed_memory();  // As the program does.
+  gallop::retain_freed_memory();  // As in the program.
   try {
     serve(args + 1);
   } catch (const gallop::Error& error) {

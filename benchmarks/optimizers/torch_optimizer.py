@@ -1,4 +1,4 @@
-"""torch_optimizer.py OPTIMIZER[+ema] TENSORS FORM: what bench_optimizers does, by PyTorch's fused, foreach or compiled form."""
+"""torch_optimizer.py OPTIMIZER[+ema] TENSORS FORM: bench_optimizers in PyTorch, in its fused, foreach or compiled form."""
 
 import sys
 import time
@@ -45,7 +45,7 @@ def main():
             if average is not None:
                 average.update_parameters(model)
             seconds.append(time.perf_counter() - begin)
-            # Clipping changes the gradients, which every step is to find as they were.
+            # Clipping changes the gradients: restore them for the next step.
             for parameter, gradient in zip(parameters, gradients):
                 parameter.grad.copy_(gradient)
         print(*seconds, flush=True)

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""What each precision does to speed and result, for each model of the zoo.
+"""Measures the effect of each precision on speed and result, for each built-in model.
 
     run.py PROGRAM DATA... [--precisions fp32 bf16 ...] [--models NAME ...] [--seconds 3] [--seeds 2]
            [--json FILE] [--docs FILE]
 
-DATA: fashion-mnist, or a folder or tar file of classes with images, for the models of images, and a text file (*.txt) for
-the GPT; a model takes the first that it can, and models without data are left out. Each model is trained for as many steps
-as fp32 does in --seconds, in each precision that this machine has, with the same seeds and steps; one that it does not have
-is named and left out. Prints JSON, a line for each model and precision as it comes, then a Markdown table: samples per
-second (median over the seeds, of the second half of the steps), their ratio to fp32's of the same seed (median, least and
-most), the loss and accuracy of the evaluation at the end (mean and standard deviation), and the most updates that were
-skipped. With --docs the table stands between the markers of that file from then on. Without fp16, in
-which a CPU is 20 times slower, it takes some five minutes on two cores. Run it on a machine that does nothing else.
+DATA: fashion-mnist, or a folder or tar file of images in classes, for the image models, and a text file (*.txt) for the
+GPT; each model uses the first that suits it, and models without data are left out. Each model is trained for as many
+steps as fp32 does in --seconds, in each precision that this machine supports, with the same seeds and steps;
+unsupported precisions are reported and left out. Prints a line of JSON for each model and precision, then a Markdown
+table: samples per second (median over the seeds, of the second half of the steps), their ratio to fp32's of the same
+seed (median, minimum and maximum), the loss and accuracy of the final evaluation (mean and standard deviation), and the
+maximum number of skipped updates. --docs writes the table between the markers of that file. Without fp16, which is 20
+times slower on a CPU, it takes about five minutes on two cores. Run it on an idle machine.
 """
 
 import argparse
@@ -29,11 +29,11 @@ from results_file import ResultsFile
 PRECISIONS = ["fp32", "tf32", "bf16", "bf16-weights", "fp16", "fp8"]
 TABLE = "precisions"
 FEWEST_STEPS = 8
-PROBE_SECONDS = 0.3  # Of the steps from which those that fit are guessed.
+PROBE_SECONDS = 0.3  # Duration of the steps from which the number of steps is estimated.
 
 SGD = "{name: sgd, lr: 0.1, momentum: 0.9, nesterov: true, weight_decay: 5.0e-4}"
 ADAMW = "{name: adamw, lr: 1.0e-3, weight_decay: 0.05}"
-# Model, optimizer, batch; of images but for the last.
+# Model, optimizer, batch; all but the last take images.
 MODELS = {
     "MLP": ("{name: mlp, hidden: [512, 256]}", ADAMW, 128),
     "ResNet-20": ("{name: resnet, depth: 20, stem: strided}", SGD, 128),
@@ -47,12 +47,12 @@ schedule: {name: cosine, warmup: 0.1}
 train: {evaluate_every: never, checkpoint_every: never, on_nonfinite: skip}
 """
 
-# What the program says of a precision that the machine, the model or the program itself does not have.
+# Error messages of a precision that the machine, the model or the program does not support.
 NOT_HERE = "which needs an NVIDIA GPU", "has no linear layer for it", "train.precision: unknown value"
 
 
 def steps_in(trainer, seconds):
-    """So many as fp32 does: from two lengths, so that what happens once does not count."""
+    """The number of steps of fp32 in `seconds`, from two lengths, so that start-up costs cancel."""
     steps = FEWEST_STEPS
     while True:
         short, long = (trainer.train(*options_of("fp32", length, 1))[-1]["training_seconds"] for length in (steps, 3 * steps))
@@ -72,7 +72,7 @@ def rate_of(events):
 
 
 def measure(trainer, name, precisions, seconds, seeds):
-    """One result a precision, in turn for each seed, so that the machine's states fall on all alike."""
+    """One result per precision; they alternate for each seed, so that the machine's state affects all alike."""
     steps = steps_in(trainer, seconds)
     results = {precision: {"model": name, "precision": precision, "steps": steps, "samples_per_second": [], "ratios": [],
                            "losses": [], "accuracies": [], "skipped_updates": []} for precision in precisions}
@@ -121,11 +121,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("data", nargs="+")
-    parser.add_argument("--precisions", nargs="+", default=PRECISIONS, metavar="NAME", help="fp32 is always one of them")
+    parser.add_argument("--precisions", nargs="+", default=PRECISIONS, metavar="NAME", help="precisions to measure besides fp32")
     parser.add_argument("--models", nargs="+", choices=list(MODELS), default=list(MODELS), metavar="NAME")
-    parser.add_argument("--seconds", type=float, default=3, help="of a training in fp32, evaluation left out")
+    parser.add_argument("--seconds", type=float, default=3, help="duration of a training in fp32, without evaluation")
     parser.add_argument("--seeds", type=int, default=2)
-    parser.add_argument("--json", help="file of all results; models that it has are not measured again")
+    parser.add_argument("--json", help="file for all results; models in an existing file are not measured again")
     parser.add_argument("--docs", help=f"a file with the lines <!-- {TABLE} --> and <!-- /{TABLE} -->")
     arguments = parser.parse_args()
     if arguments.seeds < 1 or arguments.seconds <= 0:
@@ -148,7 +148,7 @@ def main():
                 print(json.dumps(result), flush=True)
         file.save()
     if not results:
-        sys.exit("no model has data")
+        sys.exit("there is no data for any model")
     text = "\n".join(table(results))
     print(text)
     if arguments.docs:

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What activation checkpointing saves and costs: memory and step time with `train.activation_checkpointing.every`.
+"""Measures memory and step time with activation checkpointing (`train.activation_checkpointing.every`).
 
     run.py PROGRAM [--only NAME ...] [--every N ...] [--rounds N]
 
-Each model of a few is timed with nothing recomputed (0), every fourth, every second and every block, in turn, for several
-rounds, each in a process of its own. Prints JSON: for each `every` the median milliseconds of a step, that over the one
-without, the most memory of the process in MiB, and that above the process with a batch of one sample.
+Times each model with no block (0), every fourth, every second and every block recomputed, alternately for several
+rounds, each in its own process. Prints JSON: for each `every` the median milliseconds of a step, their ratio to those
+without checkpointing, the peak memory of the process in MiB, and its excess over a process with a batch of one sample.
 """
 
 import argparse

@@ -1,7 +1,7 @@
-// Makes runs as trainings leave them, and measures what a record of a run's log costs.
+// Creates folders of finished runs, and measures the cost of a log record.
 //
-//   bench_runs make FOLDER RUNS METRICS POINTS   so many runs, each metric with so many points
-//   bench_runs log RECORDS METRICS               appends records of so many metrics; prints JSON
+//   bench_runs make FOLDER RUNS METRICS POINTS   creates runs with METRICS metrics of POINTS points
+//   bench_runs log RECORDS METRICS               appends records of METRICS metrics; prints JSON
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -40,7 +40,7 @@ void make(const fs::path& folder, int64_t runs, int64_t metrics, int64_t points)
         {.started = utc_now()});
     std::vector<Record> records;
     for (int64_t point = 1; point <= points; ++point) {
-      // Half of them of evaluations, half of steps.
+      // Half of the metrics are of evaluations, half of steps.
       for (const char* kind : {"evaluation", "step"}) {
         Record record = record_of(run, point * 100, metrics / 2, kind);
         record.time = kBegin + kSecondsOfRun * static_cast<double>(run) +

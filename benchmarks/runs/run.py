@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
-"""Seconds that 'gallop runs' takes in a folder of many runs, and what a record of a log costs.
+"""Measures the seconds that 'gallop runs' takes in a folder of many runs, and the cost of a log record.
 
-    run.py --program GALLOP [--program OTHER] --bench BENCH_RUNS [--runs 5000] [--metrics 100] [--points 10] [--repeat 7]
-           [--out FILE]
+    run.py --program GALLOP [--program OTHER] --bench BENCH_RUNS [--runs 5000] [--metrics 100] [--points 10]
+           [--repeat 7] [--out FILE]
 
-The index is removed before the first call, which makes it again ("cold"); the files themselves are in the
-system's cache then. Each figure is the wall time of a process, median, least and most of --repeat; of several programs
-in turn. Prints JSON.
+"cold" is the first call after the index was removed, which rebuilds it, with the files in the system's cache. Each
+figure is the wall time of a process: median, minimum and maximum of --repeat. Several programs alternate. Prints JSON.
 """
 
 import json

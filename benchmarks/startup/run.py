@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Seconds from starting the program to the end of its first training step.
+"""Measures the seconds from the start of the program to the end of its first training step.
 
     run.py PROGRAM [--runs 7] [--cold] RECIPE [OVERRIDE ...]
 
-Every run is a new process that reads the recipe and the data, builds the model and takes one step. The
-first run, which warms the disk cache, is reported apart. With --cold every run has an empty folder for
-the user's cache, so that the step's generated kernels are compiled again. Prints JSON.
+Every run is a new process that reads the recipe and the data, builds the model and runs one step. The first run, which
+warms the disk cache, is reported separately. With --cold every run has an empty user cache, so that the generated
+kernels of the step are compiled again. Prints JSON.
 """
 
 import argparse

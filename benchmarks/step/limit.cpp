@@ -28,7 +28,7 @@ double least_seconds(const Function& function) {
   return least;
 }
 
-// The best of some shapes: large products are not always the fastest.
+// The fastest of some shapes: large GEMMs are not always the fastest.
 double product_flops_per_second(at::ScalarType format) {
   constexpr std::array<std::array<int64_t, 3>, 4> kShapes = {
       {{4096, 4096, 4096}, {1024, 1024, 1024}, {2048, 1024, 512}, {2048, 256, 256}}};
@@ -41,12 +41,12 @@ double product_flops_per_second(at::ScalarType format) {
   return best;
 }
 
-// Of arrays as large as what a step holds: small models stay in the caches.
+// The rate of copying arrays as large as the tensors of a step: small models stay in the caches.
 double copied_bytes_per_second(double held_bytes) {
   constexpr double kLeast = 1 << 20, kMost = 1 << 29;
   const auto numbers = static_cast<int64_t>(std::clamp(held_bytes, kLeast, kMost) / 8);
   const auto from = at::ones({numbers}), to = at::zeros({numbers});
-  // Several in turn, as one of small arrays is soon over.
+  // Several copies, as one of small arrays is too short to time.
   const int64_t copies = 1 + (int64_t{1} << 24) / numbers;
   const double seconds = least_seconds([&] {
     for (int64_t i = 0; i < copies; ++i) to.copy_(from);

@@ -1,19 +1,18 @@
-// Training steps on demand, for run: bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer]
-// [ddp|deterministic] [plain-heap] [cpu-clock]
+// Runs training steps on request, for `run`:
+//   bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer] [ddp|deterministic] [plain-heap]
+//              [cpu-clock]
 //
 // Reads commands from standard input and answers each with a line of JSON:
-//   run N    N steps: {"ms": [...], "loss": the last one's}
-//   memory   {"peak_bytes": of the process, "start_bytes": before the model was made}
-//   limit    {"flops", "bytes": of a step at least, "flops_per_second", "bytes_per_second": at
-//   most,
-//            "ms": both together}; see limit.h
-// A step is forward, backward and update of batches that lie ready, with "compiled" recorded and
-// replayed. With "loop" the loader brings
-// them, as in the shortest loop that one could write; with "trainer" a step is one turn of the loop
-// of `gallop train`, with loader, checks, counters and schedule. "plain-heap" leaves the C
-// allocator as it is. "cpu-clock" counts the time of the process on all cores instead of the time
-// that passed. With "ddp" or "deterministic" it shares its steps with others, as RANK, WORLD_SIZE
-// and MASTER_PORT say, each with its part of the batch.
+//   run N    runs N steps: {"ms": [...], "loss": of the last step}
+//   memory   {"peak_bytes": of the process, "start_bytes": before the model was created}
+//   limit    {"flops", "bytes": minimum of a step, "flops_per_second", "bytes_per_second": peak
+//            rates, "ms": minimum time}; see limit.h
+// A step is forward, backward and update of prefetched batches; with "compiled" it is recorded and
+// replayed. With "loop" the batches come from the loader in a minimal loop; with "trainer" a step
+// is one iteration of the loop of `gallop train`, with loader, checks, counters and schedule.
+// "plain-heap" leaves the settings of the C allocator unchanged. "cpu-clock" measures the CPU time
+// of the process on all cores instead of wall time. With "ddp" or "deterministic" the process joins
+// the group given by RANK, WORLD_SIZE and MASTER_PORT, and computes its slice of the batch.
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,7 +56,7 @@ namespace {
 
 using namespace gallop;
 
-constexpr int64_t kBatches = 4;  // That the steps take in turn.
+constexpr int64_t kBatches = 4;  // Used in rotation.
 
 struct Workload {
   std::unique_ptr<model::Model> model;
@@ -66,9 +65,9 @@ struct Workload {
   std::vector<at::Tensor> targets;
   model::Task task;
   double lr = 0;
-  int64_t moments = 0;  // States that the optimizer has of each parameter.
-  int64_t rows = 0;     // Of a batch, all parts together.
-  std::unique_ptr<parallel::Collectives> collectives;  // Of those that share the steps.
+  int64_t moments = 0;                                 // Optimizer states per parameter.
+  int64_t rows = 0;                                    // Rows of the global batch.
+  std::unique_ptr<parallel::Collectives> collectives;  // Of the process group.
   std::unique_ptr<parallel::Strategy> strategy;
 };
 
@@ -183,7 +182,7 @@ void share(Workload& work, const char* strategy) {
   }
 }
 
-// Forward, backward and update, and nothing else.
+// Forward, backward and update only.
 class EagerStep {
  public:
   EagerStep(Workload& work, precision::Precision precision)
@@ -229,13 +228,13 @@ double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC
 
 using Clock = double (*)();
 
-// Answers the commands on standard input. The steps themselves are taken elsewhere.
+// Answers the commands on standard input. The steps are run by the caller.
 class Server {
  public:
   Server(int64_t start_bytes, Clock clock, std::function<Limit()> limit)
       : start_bytes_(start_bytes), clock_(clock), limit_(std::move(limit)) {}
 
-  /// Answers until steps are wanted; false where there are no more commands.
+  /// Answers until steps are requested; false at the end of the commands.
   bool wants_step() {
     if (left_ > 0) return start_step();
     for (std::string command; std::cin >> command;) {
@@ -248,7 +247,8 @@ class Server {
         continue;
       }
       if (command != "memory") {
-        throw std::invalid_argument("no command '" + command + "'; it is run N, memory or limit");
+        throw std::invalid_argument("unknown command '" + command +
+                                    "'; use run N, memory or limit");
       }
       answer(fmt::format("\"peak_bytes\": {}, \"start_bytes\": {}", peak_bytes(), start_bytes_));
     }
@@ -288,7 +288,7 @@ class Server {
   std::vector<double> ms_;
 };
 
-// What a process is asked to do.
+// How a workload is run, from the command line.
 struct Form {
   precision::Precision precision;
   bool compiled = false;
@@ -343,7 +343,7 @@ void serve_loop(Workload& work, const Form& form, Server& server) {
   }
 }
 
-// Takes the trainer's steps one by one, as they are asked for.
+// Runs the trainer's steps one by one, as requested.
 class SteppedObserver final : public train::Observer {
  public:
   SteppedObserver(Server& server, StopRequest& stop) : server_(server), stop_(stop) {}

@@ -1,9 +1,9 @@
-"""Training steps of PyTorch on demand, for run: torch_step.py WORKLOAD fp32|bf16 FORM CLOCK
+"""Runs training steps of PyTorch on request, for `run`: torch_step.py WORKLOAD fp32|bf16 FORM CLOCK
 
-The same models, optimizers, commands and answers as main.cpp, written as a careful user would: fused optimizer,
-gradients set to none. FORM is words joined by commas: eager, compile or max-autotune (of torch.compile, forward with
-the loss, which compiles backward too); channels_last for images, else NCHW; bmm for attention by matrix products,
-else scaled_dot_product_attention. CLOCK is wall or cpu.
+The models, optimizers, commands and answers are those of main.cpp, written as an experienced user would: fused
+optimizer, gradients set to none. FORM is a list of words joined by commas: eager, compile or max-autotune (of
+torch.compile, forward with the loss, which compiles backward too); channels_last for images, otherwise NCHW; bmm for
+attention by GEMMs, otherwise scaled_dot_product_attention. CLOCK is wall or cpu.
 """
 
 import json

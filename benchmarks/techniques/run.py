@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
-"""What each technique is worth at the same budget of seconds.
+"""Compares the accuracy of training techniques within the same time budget.
 
     run.py PROGRAM DATA --json FILE [--seconds 30] [--rounds 3] [--seeds 3] [--only NAME ...] [--phase time|train|table]
            [--docs FILE] [--set OVERRIDE ...]
 
-DATA is fashion-mnist, or a folder of classes with images. A plain recipe (a small residual network, SGD at a constant
-rate) is trained, then the same with one technique at a time, each for as many steps as fit into the budget, so that what
-costs time pays for it.
+DATA is fashion-mnist, or a folder of images in classes. A baseline recipe ("plain": a small residual network, SGD at a
+constant rate) is trained, then the same with one technique at a time, each for as many steps as fit into the budget, so
+that slower steps mean fewer steps. The phases:
 
-1. time: a training with the technique and a plain one at once, of which one is stopped while the other works, in turn, on a
-   machine that does nothing else. What counts is the median of the ratios of all turns of all rounds; the budget's steps of the
-   plain recipe come from the median of its times.
-2. train: all seeds. Nothing is timed, so that other work may go on beside it.
-3. table: a Markdown table of what is there: a step's time against the plain one, the test accuracies' mean and standard
-   deviation over the seeds, and the difference from the plain recipe with its standard error, in bold where it is more than
-   twice that. --docs puts it into a file as well, between its lines <!-- techniques NAME --> and <!-- /techniques NAME -->,
-   NAME being fashion-mnist or images.
+1. time: runs a training with the technique and a plain one alternately, one stopped while the other runs, on an idle
+   machine. The result is the median of the ratios of all turns of all rounds; the number of plain steps within the
+   budget follows from the median of the plain times.
+2. train: trains all seeds. Nothing is timed, so other work may run at the same time.
+3. table: prints a Markdown table of the results so far: the time of a step relative to the plain one, mean and standard
+   deviation over the seeds of the test accuracy, and the difference from the plain recipe with its standard error, in
+   bold if it is more than twice that. --docs also writes it into a file, between the lines <!-- techniques NAME --> and
+   <!-- /techniques NAME -->, where NAME is fashion-mnist or images.
 
-Without --phase all three. Each result goes into FILE as it comes, and what FILE has is not measured again: a call that was
-stopped goes on, and --only does it piece by piece. --set is for what no result depends on, such as train.threads=1 while
-training beside other work. What is not within the budget: reading data, evaluation, and the teacher of distillation,
-which has had four times as long.
+Without --phase all three run. Each result is written to FILE at once, and results in FILE are not measured again, so a
+later call continues an interrupted one, and --only measures in parts. --set is for options that do not affect results,
+such as train.threads=1 while training beside other work. The budget excludes reading data, evaluation, and the training
+of the teacher for distillation, which is four times as long.
 """
 
 import argparse
@@ -40,9 +40,9 @@ sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import docs_table
 from results_file import ResultsFile
 
-# Turns of each side. Machines have moments of another speed, some a second long, which both sides should share.
+# Turns of each side. The speed of a machine varies, sometimes for a second, which should affect both sides alike.
 TURN_SECONDS, TURNS = 0.5, 6
-# Steps before those that are timed, in which the step is compiled; and of a run each step of which is recorded.
+# Warm-up steps, in which the step is compiled; and the number of steps of a run that logs each of them.
 FIRST_STEPS, STEPS = 60, 999
 TEACHER_BUDGETS = 4
 
@@ -61,7 +61,7 @@ AIRBENCH = ["model.name=airbench", "model.widths=[32,128,128]", "data.batch_size
             'optimizer.groups=[{match: "layer*.bn*.bias", lr_factor: 64, weight_decay: 2.0e-5}]']
 GROWING_LOOKAHEAD = "optimizer.wrappers=[{lookahead: {alpha: 0.226, power: 3}}]"
 MOVES = "data.augment=[{random-horizontal-flip: {mode: alternating}}, {random-crop: {padding: 2, mode: reflect}}]"
-# Lists of words for the command line.
+# Command-line arguments of each technique.
 TECHNIQUES = {
     "plain": [],
     "fp32 instead of bf16": ["train.precision=fp32"],
@@ -83,7 +83,7 @@ TECHNIQUES = {
     "EMA, 0.99": ["optimizer.wrappers=[{ema: {decay: 0.99}}]"],
     "SWA of the last half": ["optimizer.wrappers=[{swa: {start: 0.5, every: 50 steps}}]"],
     "Lookahead": ["optimizer.wrappers=[lookahead]"],
-    "Lookahead whose pull grows": [GROWING_LOOKAHEAD],
+    "Lookahead, increasing coefficient": [GROWING_LOOKAHEAD],
     "flip": ["data.augment=[random-horizontal-flip]"],
     "alternating flip": ["data.augment=[{random-horizontal-flip: {mode: alternating}}]"],
     "crop of 2": ["data.augment=[{random-crop: {padding: 2, mode: reflect}}]"],
@@ -102,7 +102,7 @@ TECHNIQUES = {
     "one-cycle and distillation": [*ONE_CYCLE, "train.distill.teacher=TEACHER"],
     "airbench with its recipe": AIRBENCH,
     "the same, flip and crop": [*AIRBENCH, MOVES],
-    "the same, Lookahead whose pull grows": [*AIRBENCH, MOVES, GROWING_LOOKAHEAD],
+    "the same, Lookahead, increasing coefficient": [*AIRBENCH, MOVES, GROWING_LOOKAHEAD],
 }
 TEACHER = [*ONE_CYCLE, "model.width=2", "optimizer.weight_decay=5e-4", "data.augment=[random-horizontal-flip]"]
 
@@ -115,7 +115,7 @@ class Trainer:
             self.source = f"name: folder, path: {json.dumps(os.path.abspath(arguments.data))}"
 
     def write_recipe(self, words):
-        """Another model or optimizer on the command line does not have the options of the plain one."""
+        """Omits the options of the plain model or optimizer if the command line selects another one."""
         def part(name, plain):
             changed = any(word.startswith(f"{name}.name=") for word in words)
             return plain.partition(",")[0] if changed else plain
@@ -136,7 +136,7 @@ class Trainer:
 
 
 class Stopped:
-    """A training that works in turns."""
+    """A training that is stopped between its turns."""
 
     def __init__(self, trainer, words, name):
         self.runs, self.turns = os.path.join(trainer.folder, name), []
@@ -150,7 +150,7 @@ class Stopped:
         self.process.send_signal(signal.SIGSTOP)
 
     def times(self):
-        """At which the steps ended that are on disk by now."""
+        """The end times of all steps logged so far."""
         logs = glob.glob(os.path.join(self.runs, "*", "metrics.log"))
         if not logs:
             return []
@@ -166,7 +166,7 @@ class Stopped:
         self.turns.append((begin, time.time()))
 
     def end(self):
-        """Seconds a step took in each turn, of steps that began and ended in it."""
+        """Seconds per step in each turn, over the steps that began and ended in it."""
         self.process.send_signal(signal.SIGCONT)
         self.process.terminate()
         self.process.wait()
@@ -180,7 +180,7 @@ class Stopped:
 
 
 def seconds_in_turns(trainer, words):
-    """Of the technique's steps and of plain ones."""
+    """Seconds per step in each turn: of the technique, and of the plain recipe."""
     both = Stopped(trainer, words, "technique"), Stopped(trainer, [], "plain")
     for _ in range(TURNS):
         for training in both:
@@ -189,7 +189,7 @@ def seconds_in_turns(trainer, words):
 
 
 class Results(ResultsFile):
-    """By technique."""
+    """Results by technique."""
 
     def __init__(self, path, seconds):
         super().__init__(path, {"seconds": seconds}, {"techniques": {}})
@@ -198,7 +198,7 @@ class Results(ResultsFile):
         return self.all["techniques"].setdefault(name, {"overrides": TECHNIQUES[name], "costs": [], "accuracies": {}})
 
     def steps(self, name):
-        """As many as fit, by the ratio of a step's time to the plain one."""
+        """The number of steps within the budget, from the relative time of a step."""
         plain = statistics.median(self.all["plain_seconds_a_step"])
         return max(1, round(self.all["seconds"] / (plain * self.cost(name))))
 
@@ -218,7 +218,7 @@ def short_teacher(trainer):
 
 def long_teacher(results):
     def train(trainer):
-        """Once for all calls: its run lies beside the file of results."""
+        """Trained once for all calls: its run is stored beside the results file."""
         if "teacher" not in results.all:
             steps = round(TEACHER_BUDGETS * results.steps("plain") / results.cost("twice as wide"))
             end = trainer.train(TEACHER, steps, 1, runs=os.path.abspath(results.path) + ".teacher")
@@ -284,9 +284,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("data")
-    parser.add_argument("--json", required=True, help="file of all results")
-    parser.add_argument("--seconds", type=float, default=30, help="of training, evaluation left out")
-    parser.add_argument("--rounds", type=int, default=3, help="of timing each technique")
+    parser.add_argument("--json", required=True, help="file for all results")
+    parser.add_argument("--seconds", type=float, default=30, help="training time, without evaluation")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of timing each technique")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="*", choices=list(TECHNIQUES), default=list(TECHNIQUES), metavar="NAME")
     parser.add_argument("--docs", help="a file for the tables")

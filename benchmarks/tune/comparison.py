@@ -1,4 +1,4 @@
-"""What the programs of this folder say of two lists of results, where small ones are good."""
+"""Statistical comparison of two lists of results, where lower is better."""
 
 import math
 import random
@@ -13,7 +13,7 @@ def bootstrap_interval(values, draws=10_000):
 
 
 def probability_of_larger(ours, theirs):
-    """One-sided Mann-Whitney test: how likely ours are so much larger by chance (normal approximation with ties)."""
+    """p-value of the one-sided Mann-Whitney test that ours are larger (normal approximation with ties)."""
     wins = sum((a > b) + 0.5 * (a == b) for a in ours for b in theirs)
     n, m = len(ours), len(theirs)
     both = ours + theirs

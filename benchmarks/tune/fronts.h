@@ -9,24 +9,24 @@
 
 namespace gallop::tune {
 
-/// Several functions of the same numbers from 0 to 1 that are to be made small. fronts.py has the
-/// same.
+/// A problem with several objectives to minimize, over parameters from 0 to 1. fronts.py has the
+/// same problems.
 struct FrontProblem {
   std::string name;
   size_t parameters;
-  std::vector<double> reference;  ///< The worst values there are.
-  double volume;                  ///< Of what the best points dominate up to it.
+  std::vector<double> reference;  ///< The reference point: the worst values.
+  double volume;                  ///< Hypervolume of the Pareto front.
   std::function<std::vector<double>(const Point&)> values;
 };
 
 /// ZDT1 and ZDT2 (Zitzler, Deb and Thiele, 2000), DTLZ2 with three objectives (Deb et al., 2002).
 const std::vector<FrontProblem>& front_problems();
 
-/// The hypervolume that is missing after each `every` of so many trials, one after the other.
+/// The hypervolume missing to that of the Pareto front, after every `every` sequential trials.
 std::vector<double> missing_volumes(const FrontProblem& problem, int64_t trials, int64_t every,
                                     Sampler& sampler, Study study);
 
-/// What a search of a problem is.
+/// The settings of a study of a problem.
 StudySettings front_settings(const FrontProblem& problem, uint64_t seed);
 
 }  // namespace gallop::tune

@@ -1,4 +1,4 @@
-"""The same problems as in fronts.cpp, and what a sampler of Optuna's finds of their fronts."""
+"""The problems of fronts.cpp, and the hypervolume that one of Optuna's samplers finds."""
 
 import math
 
@@ -27,7 +27,7 @@ def dtlz2(x):
     return radius * math.cos(a) * math.cos(b), radius * math.cos(a) * math.sin(b), radius * math.sin(a)
 
 
-# The values of each, how many parameters it has, the worst values there are, and the volume of its front.
+# For each problem: its function, number of parameters, reference point, and the hypervolume of its Pareto front.
 FRONTS = {
     "zdt1": (zdt1, 10, (1, 10), 10 - 1 / 3),
     "zdt2": (zdt2, 10, (1, 10), 10 - 2 / 3),

@@ -1,12 +1,12 @@
-// What Gallop's samplers find and what they cost; `run` sets it beside Optuna.
+// Measures the results and the cost of Gallop's samplers; `run` compares them with Optuna.
 //
 //   bench_tune quality PROBLEM TRIALS WORKERS SEED... -- SAMPLER [OPTION=VALUE...]
 //     a line for each seed: {"seed": 1, "seconds": S, "regrets": [after each trial]}
 //   bench_tune fronts PROBLEM TRIALS EVERY SEED... -- SAMPLER [OPTION=VALUE...]
 //     a line for each seed: {"seed": 1, "missing": [hypervolume after each EVERY trials]}
 //   bench_tune speed PROBLEM FINISHED ASKS -- SAMPLER [OPTION=VALUE...]
-//     {"ask_ms": [of each], "cpu_ms": [of each], "bytes_per_trial": B}, after so many finished
-//     trials; of a problem of either kind
+//     {"ask_ms": [of each], "cpu_ms": [of each], "bytes_per_trial": B}, after FINISHED finished
+//     trials; of a problem with one or several objectives
 //   bench_tune values
 //     the value of each {"problem": NAME, "point": {PARAMETER: VALUE}} on standard input
 #include <unistd.h>
@@ -48,7 +48,7 @@ StudySettings settings_of(const Space& space, uint64_t seed) {
   return {.name = "benchmark", .seed = seed, .space = space, .objectives = {{.metric = "loss"}}};
 }
 
-/// What stands behind "--".
+/// The arguments after "--".
 class SamplerArgs {
  public:
   explicit SamplerArgs(Args args) : args_(std::move(args)), registry_(built_in_samplers()) {
@@ -93,7 +93,7 @@ void quality(const Args& args, const SamplerArgs& sampler) {
   }
 }
 
-/// None where no problem with several objectives is named so.
+/// None if no problem with several objectives has this name.
 const FrontProblem* find_front_problem(const std::string& name) {
   for (const FrontProblem& problem : front_problems()) {
     if (problem.name == name) return &problem;
@@ -114,7 +114,7 @@ void fronts(const Args& args, const SamplerArgs& sampler) {
   }
 }
 
-/// What this process has in memory, in bytes.
+/// Resident memory of this process, in bytes.
 double resident_bytes() {
   std::ifstream file("/proc/self/statm");
   double all = 0, resident = 0;
@@ -122,7 +122,7 @@ double resident_bytes() {
   return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-/// What a speed is measured with: a problem with one objective or several.
+/// A problem for measuring speed, with one or several objectives.
 struct Search {
   StudySettings settings;
   std::function<std::vector<double>(const Point&)> losses;
@@ -155,7 +155,7 @@ void speed(const Args& args, const SamplerArgs& sampler) {
   const auto ask = [&] {
     return built->ask(study, static_cast<int64_t>(study.trials().size())).value().point;
   };
-  tell(ask());  // Fills what is kept between calls.
+  tell(ask());  // Fills the sampler's caches.
   std::vector<double> milliseconds, of_processor;
   for (int64_t i = 0; i < asks; ++i) {
     const std::clock_t cpu_begin = std::clock();
@@ -180,7 +180,8 @@ void values() {
       const size_t index = problem.space.find(name).value();
       point[index] = problem.space.parse_value(index, value.dump()).value();
     }
-    if (!problem.space.contains(point)) throw UsageError("no point of its space: " + line);
+    if (!problem.space.contains(point))
+      throw UsageError("not a point of the search space: " + line);
     std::cout << fmt::format("{}\n", problem.value(point));
   }
 }
@@ -193,7 +194,7 @@ void run(const Args& all) {
   if (all[0] == "quality") return quality(args, sampler);
   if (all[0] == "fronts") return fronts(args, sampler);
   if (all[0] == "speed") return speed(args, sampler);
-  throw UsageError("quality, fronts, speed or values, not " + all[0]);
+  throw UsageError("unknown command " + all[0] + "; expected quality, fronts, speed or values");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Optuna's side of `run_pruners`: takes what bench_tune_pruners takes, and writes the same.
+"""Optuna's side of `run_pruners`: has the arguments and the output of bench_tune_pruners.
 
     optuna_pruners.py quality STEPS WORKERS SEED... -- SAMPLER PRUNER
 """
@@ -48,7 +48,7 @@ def search(steps, workers, seed, sampler, pruner):
         points[one.trial.number] = one
         if one.step == WHOLE or is_pruned:
             held[i % workers] = None
-    for one in points.values():  # A complete trial is before all others.
+    for one in points.values():  # Complete trials precede all others.
         least = min(least, (one.step < WHOLE, one.loss, one.point))
     return {"seed": seed, "loss": curve(least[2], WHOLE), "trials": len(points)}
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Optuna's side of `run`: takes what bench_tune and bench_tune_storage take, and writes what is looked at of theirs.
+"""Optuna's side of `run`: has the arguments of bench_tune and bench_tune_storage, and the output that `run` reads.
 
     optuna_study.py quality PROBLEM TRIALS WORKERS SEED... -- SAMPLER
     optuna_study.py fronts PROBLEM TRIALS EVERY SEED... -- SAMPLER
@@ -36,12 +36,12 @@ SAMPLERS = {
 
 
 def regrets(problem, trials, workers, seed, sampler):
-    """After each trial in the order in which they ended, by how much the best is above the smallest value."""
+    """The regret after each trial, in the order in which trials ended."""
     value_of, smallest, noise = PROBLEMS[problem]
     study = optuna.create_study(sampler=SAMPLERS[sampler](seed))
     draw = random.Random(seed)
     ends, now, found, best = [], 0, [], math.inf
-    for number in range(2 * trials):  # A start of each, and an end.
+    for number in range(2 * trials):  # Each trial has a start and an end.
         if len(ends) < workers and len(found) + len(ends) < trials:
             trial = study.ask()
             heapq.heappush(ends, (now + math.exp(draw.gauss(0, 0.5)), number, trial, value_of(trial)))
@@ -71,7 +71,7 @@ def speed(problem, finished, asks, sampler):
     for _ in range(asks + 1):
         begin = time.monotonic()
         trial = study.ask()
-        value = value_of(trial)  # An independent sampler draws only as the objective asks for a parameter.
+        value = value_of(trial)  # An independent sampler draws a value when the objective suggests the parameter.
         milliseconds.append(1000 * (time.monotonic() - begin))
         study.tell(trial, value)
     print(json.dumps({"ask_ms": milliseconds[1:],
@@ -105,7 +105,7 @@ def main():
     *words, _, sampler = words
     if mode == "speed":
         return speed(words[0], int(words[1]), int(words[2]), sampler)
-    problem, trials, workers, *seeds = words  # For fronts, not workers but between which trials it is looked.
+    problem, trials, workers, *seeds = words  # For fronts, `workers` is the interval between measurements, in trials.
     if mode == "fronts":
         for seed in map(int, seeds):
             missing = missing_volumes(problem, int(trials), int(workers), SAMPLERS[sampler](seed))

@@ -57,7 +57,7 @@ double rosenbrock(const Point& x) {
   return sum;
 }
 
-// As a training could be: what is best for one parameter depends on others.
+// Similar to a training: the best value of a parameter depends on others.
 Space mixed_space() {
   using enum Scale;
   return Space(

@@ -8,17 +8,17 @@
 
 namespace gallop::tune {
 
-/// A function that is to be made small. problems.py has the same.
+/// A function to minimize. problems.py has the same functions.
 struct Problem {
   std::string name;
   Space space;
-  double smallest;   ///< Of all its values.
-  double noise = 0;  ///< The standard deviation of what is added where it is observed.
+  double smallest;   ///< The minimum of the function.
+  double noise = 0;  ///< Standard deviation of the noise of an observation.
   std::function<double(const Point&)> value;
 };
 
 /// Branin, Hartmann-6 (also with noise), Ackley-10, Rosenbrock-4, and one with parameters of all
-/// kinds, of which some are there only with others.
+/// kinds, including conditional ones.
 std::vector<Problem> problems();
 
 }  // namespace gallop::tune

@@ -1,4 +1,4 @@
-"""The functions of problems.cpp for Optuna: each asks a trial for its parameters and gives the value without noise."""
+"""The functions of problems.cpp for Optuna: each suggests its parameters to a trial and returns the noiseless value."""
 
 import math
 
@@ -61,7 +61,7 @@ def mixed(trial):
     return value + 0.3 * (math.log10(rate) - best_rate)**2
 
 
-# The value of each and the smallest there is, and the standard deviation of what is added to an observation.
+# For each problem: its function, its minimum, and the standard deviation of the noise of an observation.
 PROBLEMS = {
     "branin": (branin, 0.39788735772973816, 0),
     "hartmann6": (hartmann6, HARTMANN_SMALLEST, 0),

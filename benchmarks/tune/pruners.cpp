@@ -1,4 +1,5 @@
-// What pruners find within a number of training steps; `run_pruners` sets it beside Optuna.
+// Measures the results of pruners within a number of training steps; `run_pruners` compares them
+// with Optuna.
 //
 //   bench_tune_pruners quality STEPS WORKERS SEED... -- SAMPLER PRUNER
 //     a line for each seed: {"seed": 1, "loss": L, "trials": N}; sampler and pruner as in a sweep
@@ -25,11 +26,10 @@ using namespace gallop::tune;
 using Json = nlohmann::ordered_json;
 using Args = std::vector<std::string>;
 
-constexpr int64_t kWhole = 81;  // Steps of a whole trial.
+constexpr int64_t kWhole = 81;  // Steps of a complete trial.
 constexpr double kNoise = 0.02;
 
-/// The loss after a step: a power law. What is learned fast is not what ends best, so that curves
-/// cross.
+/// The loss after a step: a power law. The fastest curves do not end best, so that curves cross.
 double curve(const Point& point, int64_t step) {
   double end = 0;
   for (size_t i = 0; i < point.size(); ++i) {
@@ -48,7 +48,7 @@ StudySettings settings_of(uint64_t seed) {
           .trials = std::numeric_limits<int32_t>::max()};
 }
 
-/// Workers that each train a step at a time, in turn.
+/// Workers that train one step each, in turn.
 class Workers {
  public:
   Workers(const StudySettings& settings, size_t count) : held_(count) {
@@ -66,8 +66,8 @@ class Workers {
     }
   }
 
-  /// The loss without noise at the end of a whole training of what is held for the best: the
-  /// complete trial with the smallest loss, or where there is none the smallest report.
+  /// The noiseless loss at the end of a complete training of the presumed best: the complete trial
+  /// with the smallest loss, or if there is none, the trial with the smallest report.
   double found() const {
     const Study& study = tuner_->study();
     if (const auto best = study.best()) return whole(*best);
@@ -118,7 +118,7 @@ void quality(const Args& args, const Args& chosen) {
   }
 }
 
-/// Eight trials at a time report in turn; all run to their ends.
+/// Eight trials at a time report in turn; all are completed.
 void speed(const Args& args, const Args& chosen) {
   const int64_t trials = std::stoll(args.at(1)), reports = std::stoll(args.at(2));
   constexpr int64_t kTogether = 8;
@@ -164,11 +164,11 @@ void speed(const Args& args, const Args& chosen) {
 
 void run(const Args& all) {
   const auto separator = std::find(all.begin(), all.end(), "--");
-  if (separator == all.end()) throw UsageError("no -- and no pruner");
+  if (separator == all.end()) throw UsageError("expected -- and a pruner");
   const Args args(all.begin(), separator), chosen(separator + 1, all.end());
   if (args.at(0) == "quality") return quality(args, chosen);
   if (args.at(0) == "speed") return speed(args, chosen);
-  throw UsageError("quality or speed, not " + args[0]);
+  throw UsageError("unknown command " + args[0] + "; expected quality or speed");
 }
 
 }  // namespace

@@ -9,8 +9,8 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr uint32_t kNoise = 1000, kDuration = 1001;  // Items that no sampler draws for.
-constexpr double kDeviation = 0.5;                   // Of the logarithm of the time that one takes.
+constexpr uint32_t kNoise = 1000, kDuration = 1001;  // Items that no sampler uses.
+constexpr double kDeviation = 0.5;                   // Of the logarithm of a trial's duration.
 
 double normal(uint64_t seed, int64_t trial, uint32_t item) {
   return normal_quantile(Random(seed, trial, item).uniform(0x1p-54, 1));
@@ -40,7 +40,7 @@ class Simulator {
   }
 
  private:
-  // Gives work to all workers who have none.
+  // Assigns trials to all idle workers.
   void fill() {
     while (static_cast<int64_t>(ends_.size()) < simulation_.workers) {
       const auto number = static_cast<int64_t>(study_.trials().size());

@@ -1,5 +1,5 @@
-// Measures what a trial costs a storage: each is asked for, reports once and is told, by one
-// worker, with a random sampler over 10 parameters. Prints JSON.
+// Measures the cost of a trial in a storage: one ask, one report and one tell by one worker, with a
+// random sampler over 10 parameters. Prints JSON.
 //
 //   bench_tune_storage [WHERE [TRIALS]]     WHERE: "memory" (default), the path of a new SQLite
 //   file, or postgresql://...
@@ -67,7 +67,7 @@ nlohmann::ordered_json measure(const std::string& where, int64_t trials) {
           {"bytes_per_trial", (resident_bytes() - bytes) / told}};
 }
 
-// How long it takes to begin again with all that is kept.
+// The time to reopen the storage and load the study.
 double seconds_to_open(const std::string& where) {
   const double begin = gallop::monotonic_seconds();
   const Tuner tuner(open_store(where)->open(kName));

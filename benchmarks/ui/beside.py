@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""The page of 'gallop ui' beside TensorBoard and MLflow, on the same runs.
+"""Compares the page of 'gallop ui' with TensorBoard and MLflow on the same runs.
 
-    beside.py --program GALLOP --bench BENCH_RUNS --python PYTHON [--runs 500] [--metrics 20] [--points 10] [--long 100000]
-              [--repeat 9] [--out FILE]
+    beside.py --program GALLOP --bench BENCH_RUNS --python PYTHON [--runs 500] [--metrics 20] [--points 10]
+              [--long 100000] [--repeat 9] [--out FILE]
 
-PYTHON is that of an environment with tensorboard and mlflow. Each server gets the runs by 'gallop runs export' and 'gallop
-runs push', as its users would, on the loopback interface. Told are seconds: "ready", from the start of the server until it
-tells of all runs; "runs", the answer that its table of runs is made of (TensorBoard has none: its list of runs and tags);
-"curve", that with the points of one metric of the run with --long points, which ours and TensorBoard's (its own default) reduce;
-and what it took to hand the runs over. Ours has no index at its start. Median, least and most of --repeat requests. Prints JSON.
+PYTHON is a Python with tensorboard and mlflow. Each server receives the runs by 'gallop runs export' or 'gallop runs
+push', as users would do it, on the loopback interface. Reports seconds: "ready", from the start of the server until it
+lists all runs; "runs", the response with its table of runs (TensorBoard has none: its list of runs and tags); "curve",
+the response with the points of one metric of the run with --long points, which Gallop and TensorBoard (by default)
+downsample; and the import of the runs. Gallop starts without an index. Median, minimum and maximum of --repeat
+requests. Prints JSON.
 """
 
 import contextlib
@@ -45,7 +46,7 @@ def ask(port, path, body=None, **query):
 
 @contextlib.contextmanager
 def serving(command, folder):
-    """A server; it is ended by the end of its group, which its workers are in."""
+    """A server, which is ended together with its workers by killing its process group."""
     with open(os.path.join(folder, "server.log"), "ab") as log, \
             subprocess.Popen(command, stdout=log, stderr=log, cwd=folder, start_new_session=True) as process:
         try:
@@ -55,7 +56,7 @@ def serving(command, folder):
 
 
 def until(call):
-    """Seconds until it says yes."""
+    """Seconds until the condition holds."""
     begin = time.monotonic()
     while time.monotonic() - begin < PATIENCE_S:
         with contextlib.suppress(OSError, ValueError, KeyError):
@@ -75,7 +76,7 @@ def timed(call, repeat):
 
 
 def measure(command, folder, count, runs, curve, repeat):
-    """`runs` and `curve` ask a server; `count` tells how many runs it knows of."""
+    """`runs` and `curve` request these from a server; `count` is the number of runs that it lists."""
     with serving(command, folder):
         ready = until(count)
         begin = time.monotonic()

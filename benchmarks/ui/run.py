@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Seconds that the server of 'gallop ui' takes for its answers in a folder of many runs, one with a million points.
+"""Measures the response times of 'gallop ui' in a folder of many runs, one with a million points.
 
     run.py --program GALLOP --bench BENCH_RUNS [--runs 5000] [--metrics 100] [--points 10] [--repeat 9] [--out FILE]
 
-"start" is from the start of the program to its first answer, with the index of an earlier start. Each other figure is the
-time of a request over one connection: median, least and most of --repeat; "first" is the one request that reads a run's log.
-Prints JSON.
+"start" is the time from the start of the program to its first response, with an existing index. Each other figure is
+the time of a request over one connection: median, minimum and maximum of --repeat; "first" is the request that reads a
+run's log. Prints JSON.
 """
 
 import http.client
@@ -22,7 +22,7 @@ from many_runs import spread  # noqa: E402
 
 
 class Page:
-    """The program on a free port, and one connection to it."""
+    """The server on a free port, and one connection to it."""
 
     def __init__(self, program, runs):
         self.process = subprocess.Popen([program, "ui", runs, "--studies", "none", "--port", "0"], text=True, stdout=subprocess.PIPE)
@@ -56,7 +56,7 @@ def main():
                             (one, (1, 2, arguments.million))):
             os.mkdir(runs)
             many_runs.make(arguments.bench, runs, *sizes)
-        Page(arguments.program, many).close()  # Makes the index.
+        Page(arguments.program, many).close()  # Creates the index.
         begin = time.monotonic()
         page = Page(arguments.program, many)
         page.seconds("session")

@@ -1,5 +1,5 @@
-// Fits y = 3x - 1 with a module of LibTorch's: console, run folder, resume and compiled steps come
-// with Gallop.
+// Fits y = 3x - 1 with a LibTorch module: Gallop adds console output, a run folder, resume and
+// compiled steps.
 #include <memory>
 
 #include <ATen/ops/rand.h>

@@ -12,8 +12,8 @@
 #include "gallop/base/philox.h"
 #include "gallop/gallop.h"
 
-// Sample i of an epoch is a function of (i, epoch): any number of loader threads gives the same,
-// and a resumed run too.
+// Sample i of an epoch is a function of (i, epoch): it is the same for any number of loader threads
+// and in a resumed run.
 class Waves : public gallop::data::Samples {
  public:
   Waves(int64_t size, uint64_t seed)

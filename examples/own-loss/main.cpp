@@ -1,5 +1,5 @@
-// A loss of one's own: errors below the target cost four times as much as those above, so that the
-// model learns the 80 % quantile of y.
+// A custom loss: errors below the target cost four times as much as errors above it, so the model
+// learns the 80 % quantile of y.
 #include <memory>
 
 #include <ATen/ops/maximum.h>
@@ -15,8 +15,8 @@ struct Line : torch::nn::Module {
   at::Tensor forward(const at::Tensor& x) { return linear->forward(x); }
 };
 
-// The sum over the batch: Gallop divides by the number of samples, of all micro-batches and
-// processes.
+// Returns the sum over the batch: Gallop divides it by the number of samples of all micro-batches
+// and processes.
 at::Tensor pinball(const at::Tensor& outputs, const gallop::NamedTensors& batch) {
   const at::Tensor error = batch[1].tensor - outputs;
   return at::maximum(0.8 * error, -0.2 * error).sum();

@@ -1,4 +1,4 @@
-// The same components in a program of their own, with all commands of Gallop.
+// The same components in a separate program, with all commands of Gallop.
 #include <utility>
 
 #include "gallop/app/cli.h"

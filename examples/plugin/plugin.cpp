@@ -1,4 +1,4 @@
-// Components of one's own, which recipes choose by name like those of Gallop.
+// Custom components, which recipes select by name like those of Gallop.
 #include "gallop/app/plugin.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct ZLossConfig {
   double weight = 1e-4;
 };
 void visit(config::Visitor& visitor, ZLossConfig& config) {
-  visitor.field({.name = "weight", .help = "of log(Z)^2", .min = 0}, config.weight);
+  visitor.field({.name = "weight", .help = "weight of log(Z)^2", .min = 0}, config.weight);
 }
 std::unique_ptr<train::Loss> make_z_loss(const ZLossConfig& config,
                                          const train::LossContext& data) {
@@ -41,7 +41,7 @@ std::unique_ptr<train::Loss> make_z_loss(const ZLossConfig& config,
   return std::make_unique<ZLoss>(config.weight);
 }
 
-/// 64 hidden units, each the largest of 4 linear functions (Goodfellow et al., 2013).
+/// 64 hidden units, each the maximum of 4 linear functions (Goodfellow et al., 2013).
 struct Maxout final : model::Network {
   Maxout(const model::Task& task, model::Initializer init) {
     const int64_t pixels = task.channels * task.height * task.width;
@@ -63,7 +63,7 @@ std::unique_ptr<model::Model> make_maxout(const MaxoutConfig& /*config*/, const 
   return model::make_model(std::make_shared<Maxout>(task, model::Initializer(weights)));
 }
 
-/// The recall of the class that is recognized least, from the counts of Gallop's own metrics.
+/// The smallest recall of any class, from the counts of Gallop's metrics.
 struct WorstRecall final : train::Metric {
   explicit WorstRecall(train::MetricTask of) : task(std::move(of)) {}
   std::string name() const override { return "worst-recall"; }

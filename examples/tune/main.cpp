@@ -1,6 +1,6 @@
-// Searches for the learning rate and momentum with which gradient descent goes down a narrow valley
-// best. With the path of a file the study is kept there: a second call goes on where the first
-// ended, also if it was killed.
+// Searches for the best learning rate and momentum of gradient descent in a narrow valley. With a
+// file path as argument the study is stored there: a second call continues where the first ended,
+// also if it was killed.
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -40,7 +40,7 @@ std::vector<double> descend(Evaluation& trial) {
     x += x_speed;
     y += y_speed;
     loss = x * x / 2 + 10 * y * y;
-    // False where the study's pruner takes it for hopeless.
+    // False if the pruner stops the trial.
     if (step % 10 == 0 && !trial.report(step, loss)) break;
   }
   return {loss};
@@ -61,7 +61,7 @@ int main(int argc, char** argv) {
     optimize(tuner, descend);
     const Study& study = tuner.study();
     const auto best = study.best();
-    if (!best) throw gallop::DataError("no trial came to its end");
+    if (!best) throw gallop::DataError("no trial was completed");
     const Trial& trial = study.trials()[static_cast<size_t>(*best)];
     fmt::print("{} trials; the best, {}: lr {:.3f}, momentum {:.2f}, loss {:.2g}\n",
                study.finished().size(), trial.number, trial.point[0], trial.point[1],
