@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints a port of this machine that is free, for programs that cannot choose one by themselves."""
+"""Prints a free port of this machine, for programs that cannot choose one themselves."""
 
 import random
 import socket
@@ -8,7 +8,7 @@ FIRST = 10_000
 
 
 def free_port():
-    """One below those that the kernel gives out by itself, as others beside this test would get such a one meanwhile."""
+    """A port below the ephemeral range, from which the kernel could assign it to another process in the meantime."""
     with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
         end = int(file.read().split()[0])
     for _ in range(1000):

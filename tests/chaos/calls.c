@@ -1,17 +1,16 @@
-// Loaded before a program's libraries, lets one of its calls on files go wrong.
+// Preloaded into a program, injects a fault into one of its file system calls.
 //
-//   FAULT_PATH=TEXT     calls on paths that have this in them are counted, from 1:
-//   FAULT_WITHOUT=NAME[,...]  but not those of threads with these names
-//   FAULT_READS=1       opening files; otherwise calls that change files and folders
-//   FAULT_LOG=FILE      gets a line a call: number, name, path, and what it is renamed to
-//   FAULT_AT=N          the call at which it happens:
-//   FAULT_ACTION=       kill: SIGKILL before the call; tear: after half of a write; fail: the call
-//   returns
-//                       FAULT_ERROR, a number; full: so do all later ones that take room on the
-//                       disk; wait: the call waits until there is a file FAULT_UNTIL; slow: it and
-//                       all later ones take FAULT_SECONDS longer
-//   FAULT_RANK=R[,...]  in the processes of these ranks alone
-//   FAULT_RESTARTS=1    also where they are started again; otherwise only the first time
+//   FAULT_PATH=TEXT     counts the calls on paths that contain TEXT, from 1,
+//   FAULT_WITHOUT=NAME[,...]  except for those of threads with these names
+//   FAULT_READS=1       counts calls that open files; otherwise calls that change files and folders
+//   FAULT_LOG=FILE      writes a line per call: number, name, path, and the new path of a rename
+//   FAULT_AT=N          the number of the call with the fault
+//   FAULT_ACTION=       kill: SIGKILL before the call; tear: SIGKILL after half of a write;
+//                       fail: the call returns the error FAULT_ERROR, a number; full: so do all
+//                       later calls that need disk space; wait: the call waits until the file
+//                       FAULT_UNTIL exists; slow: it and all later ones take FAULT_SECONDS longer
+//   FAULT_RANK=R[,...]  only in the processes of these ranks
+//   FAULT_RESTARTS=1    also in restarted processes; otherwise only in the first start
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -107,7 +106,7 @@ static bool takes_room(const char* call) {
   return strcmp(call, "open") == 0 || strcmp(call, "write") == 0 || strcmp(call, "mkdir") == 0;
 }
 
-// 0 where the call is to be made, else the reason why it fails, or TEAR.
+// Returns 0 if the call shall be made, otherwise the error that it returns, or TEAR.
 static int fault(const char* call, const char* path, const char* target) {
   if (wanted_path == NULL || strstr(path, wanted_path) == NULL) return 0;
   if (is_of_unwanted_thread()) return 0;

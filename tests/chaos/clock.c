@@ -1,5 +1,5 @@
-// Loaded before a program's libraries, lets the clock of the day jump by hours back and forth, at every
-// eighth look at it; those that measure durations go on as they are.
+// Preloaded into a program, makes the system clock jump back and forth by hours, at every eighth
+// read; monotonic clocks are unchanged.
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -10,7 +10,9 @@
 static const time_t jumps[] = {0, 3600, -3600, 7200};
 static atomic_uint looks;
 
-static void jump(struct timespec* now) { now->tv_sec += jumps[atomic_fetch_add(&looks, 1) / 8 % 4]; }
+static void jump(struct timespec* now) {
+  now->tv_sec += jumps[atomic_fetch_add(&looks, 1) / 8 % 4];
+}
 
 int clock_gettime(clockid_t clock, struct timespec* now) {
   const int result = (int)syscall(SYS_clock_gettime, clock, now);

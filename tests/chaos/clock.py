@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Trains while the clock of the day jumps by hours, again and again, in every process of the training.
+"""Trains while the system clock jumps by hours, repeatedly, in every process of the training.
 
     clock.py PROGRAM
 
-Nothing may time out or start again, the log must have its steps in order, and the final weights must be those of
-an undisturbed run, bit for bit.
+Nothing may time out or restart, the log must have its steps in order, and the final weights must be bit-identical to
+those of an undisturbed run.
 """
 
 import argparse
@@ -15,7 +15,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import runs  # noqa: E402
 
-STEP_SECONDS = "parallel.step_seconds=600"  # Below the jumps, above what a busy machine may need.
+STEP_SECONDS = "parallel.step_seconds=600"  # Shorter than the jumps, longer than a busy machine may need.
 
 
 def records(there, name):
@@ -32,13 +32,13 @@ def main():
         jumping = there.preload("clock")
         for processes, epochs in ((0, 1000), (2, 100)):
             options = [STEP_SECONDS] if processes else []
-            # By time as well, which an hour must not make due.
+            # Also by time, which must not become due by a jump of an hour.
             options += [f"train.epochs={epochs}", "train.checkpoint_every=0.4 s", "train.evaluate_every=never"]
             calm, stormy = f"calm-{processes}", f"stormy-{processes}"
             there.finished(calm, *options, processes=processes)
             output = there.finished(stormy, *options, processes=processes, environment=jumping)
             if "gallop: starting" in output:
-                sys.exit(f"it had to start again:\n{output[-3000:]}")
+                sys.exit(f"it was restarted:\n{output[-3000:]}")
             there.require_weights(stormy, there.weights(calm), "a clock that jumps")
             log = records(there, stormy)
             steps = [record["step"] for record in log if record["kind"] == "step"]

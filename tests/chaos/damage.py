@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Damages the newest checkpoint of a run that was stopped, in every file and at places of every kind, and goes on.
+"""Damages the newest checkpoint of an interrupted run, in every file and at several kinds of positions, and resumes.
 
     damage.py PROGRAM
 
-Each time the training must say which file is damaged, go on from the checkpoint before, and end with the
-weights of an undisturbed run, bit for bit. Where every checkpoint is damaged it must end with code 3.
+Each time the training must name the damaged file, continue from the preceding checkpoint, and end with weights
+bit-identical to those of an undisturbed run. If every checkpoint is damaged it must exit with code 3.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def damages():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    parser.add_argument("--every", type=int, default=1, help="only each so many of the damages")
+    parser.add_argument("--every", type=int, default=1, help="test only every Nth kind of damage")
     arguments = parser.parse_args()
 
     with runs.make(arguments.program) as there:
@@ -75,12 +75,12 @@ def main():
             damage(os.path.join(there.checkpoint("damaged"), name))
             output = there.finished("damaged", "train.epochs=2")
             if f"{name}: " not in output or "damaged" not in output and "cannot open" not in output:
-                sys.exit(f"{name}, {what}: it does not say so:\n{output[-3000:]}")
+                sys.exit(f"{name}, {what}: the damage is not reported:\n{output[-3000:]}")
             found = re.search(r"resumed from step (\d+)", output)
             if found is None or int(found[1]) >= newest:
-                sys.exit(f"{name}, {what}: it did not go on from the checkpoint before:\n{output[-3000:]}")
+                sys.exit(f"{name}, {what}: it did not continue from the preceding checkpoint:\n{output[-3000:]}")
             there.require_weights("damaged", wanted, f"{name}, {what}")
-        print(f"{len(listed)} damages: each was told, and it went on from step {found[1]} in place of {newest}, "
+        print(f"{len(listed)} damages: each was reported, and it continued from step {found[1]} instead of {newest}, "
               "to the same weights, bit for bit")
 
         for folder in os.listdir(there.path("part", "checkpoints")):
@@ -88,7 +88,7 @@ def main():
                 cut(lambda size: size - 1)(there.path("part", "checkpoints", folder, "model.safetensors"))
         code, output = there.run("part", "train.epochs=2")
         if code != BAD_DATA or "model.safetensors: " not in output:
-            sys.exit(f"nothing whole was left, but it ended with {code}:\n{output[-3000:]}")
+            sys.exit(f"no intact checkpoint was left, but it ended with {code}:\n{output[-3000:]}")
         print(f"all damaged: exit {code}")
 
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Trains on a disk that is full, has no inodes left, or becomes read-only: a tmpfs in a mount namespace of its own.
+"""Trains on a disk that is full, has no inodes left, or becomes read-only: a tmpfs in its own mount namespace.
 
     disk.py PROGRAM
 
-Each time the training must end with exit code 4 and say path, reason and bytes, the older checkpoint must stay,
-and once there is room again it must go on to the weights of an undisturbed run, bit for bit.
-Ends with 77 where nothing can be mounted.
+Each time the training must exit with code 4 and report path, reason and bytes, and the older checkpoint must remain.
+With free space it must continue to weights bit-identical to those of an undisturbed run. Exits with 77 if nothing can
+be mounted.
 """
 
 import argparse
@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import runs  # noqa: E402
 
 INSIDE = "GALLOP_CHAOS_MOUNTS"
-# A checkpoint is of 390 KiB, and there are five of them. Inodes are counted, so that no samples are kept.
+# A checkpoint has 390 KiB, and there are five of them. No samples are logged, since the test limits inodes.
 RECIPE = """\
 data: {name: mnist, path: data, batch_size: 20, threads: 2}
 model: {name: mlp, hidden: [192], dropout: 0.1}
@@ -45,7 +45,7 @@ def require(condition, what, output):
 
 
 def check_end(what, code, output, texts):
-    """The last line is what is wrong."""
+    """Checks the last line of output, which is the error."""
     line = next(line for line in reversed(output.splitlines()) if line.startswith("gallop: "))
     print(f"{what}: exit {code}\n  {line}", flush=True)
     require(code == DEVICE_TROUBLE, f"{what}: exit {code}", output)
@@ -58,11 +58,11 @@ def go_on(there, name, what, wanted, options=(), processes=0):
     step = re.search(r"resumed from step (\d+)", output)
     require(step is not None, f"{what}: no checkpoint was left", output)
     there.require_weights(name, wanted, what)
-    print(f"  went on from step {step[1]}, to the same weights")
+    print(f"  continued from step {step[1]}, to the same weights")
 
 
 def on_small_disk(there, what, options, room, texts, wanted):
-    """Until the disk of these options is full; then it gets room."""
+    """Trains until the disk with these mount options is full, then frees space."""
     name = what.replace(" ", "-")
     os.makedirs(there.path(name))
     mount(there.path(name), options)
@@ -73,7 +73,7 @@ def on_small_disk(there, what, options, room, texts, wanted):
 
 
 def full_for_two(there, wanted):
-    """The launcher tries it again, and gives up in the end."""
+    """The launcher restarts it, and finally gives up."""
     name, what = "full-for-two", "a full disk, two processes"
     os.makedirs(there.path(name))
     mount(there.path(name), "size=1240k")
@@ -85,7 +85,7 @@ def full_for_two(there, wanted):
 
 
 def filled_by_others(there):
-    """After the first of two saves not a byte is left, and the log has eighty lines to take."""
+    """After the first of two saves no byte is left, while eighty lines are to be logged."""
     name, what = "filled", "a disk that others fill"
     options = ["train.epochs=20", "train.checkpoint_every=100 steps", "train.checkpoint_in_background=false"]
     there.finished("undisturbed-long", *options)
@@ -105,7 +105,7 @@ def filled_by_others(there):
 
 
 def read_only(there, wanted):
-    """At the first call of the second save: none of its files is open then."""
+    """Remounts at the first call of the second save, when none of its files is open."""
     name, what = "read-only", "a disk that becomes read-only"
     checkpoints = there.path(name, "checkpoints")
     os.makedirs(checkpoints)
@@ -146,7 +146,7 @@ def main():
             filled_by_others(there)
             read_only(there, wanted)
         finally:
-            # What is mounted ends with the namespace, but not before the folder is removed.
+            # Mounts end with the namespace, which is after the folder is removed: unmount them before.
             for name in os.listdir(os.path.join(there.folder, "runs")):
                 for path in (there.path(name, "checkpoints"), there.path(name)):
                     if os.path.ismount(path):

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Kills a training run at random moments, resumes it each time, and compares the final weights bit for
-bit with those of an undisturbed run.
+"""Kills a training at random moments, resumes it each time, and compares the final weights with an undisturbed run.
 
     kill.py PROGRAM --kills 20 --signal KILL --seed 1
 
-Moments are drawn over the whole life of a process: start-up, reading, training, evaluation, saving.
-Prints one line a kill and ends with 1 where the weights differ or a process hangs.
+Moments are drawn over the whole life of a process: start-up, reading, training, evaluation, saving. Prints one line per
+kill; exits with 1 if the weights are not bit-identical or a process hangs.
 """
 
 import argparse
@@ -40,7 +39,7 @@ def weights_hash(folder):
         name = file.read().strip()
     checkpoint = os.path.join(folder, "checkpoints", name)
     weights = hashlib.sha256()
-    # More than one where each of several processes has written a part.
+    # More than one file if several processes have each written a slice.
     for file_name in sorted(name for name in os.listdir(checkpoint) if name.startswith("model")):
         with open(os.path.join(checkpoint, file_name), "rb") as file:
             weights.update(file.read())
@@ -64,7 +63,7 @@ def disturbed(program, folder, kills, signal_number, seconds, rng):
     while True:
         process = start(program, "disturbed", folder)
         if sent < kills:
-            # Early moments are drawn often enough that progress needs several processes.
+            # Early moments are drawn often enough that finishing takes several processes.
             delay = rng.uniform(0, 0.35 * seconds)
             try:
                 process.wait(timeout=delay)
@@ -83,7 +82,7 @@ def disturbed(program, folder, kills, signal_number, seconds, rng):
             sys.exit(f"the last process ended with {code}:\n{output}")
         if sent >= kills:
             return sent
-        # It finished before every kill was sent: start over, the kills so far stay counted.
+        # It finished before every kill was sent: start over, and keep the count of kills.
         subprocess.run(["rm", "-rf", os.path.join(folder, "runs", "disturbed")], check=True)
 
 

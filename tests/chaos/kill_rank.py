@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Trains in several processes by 'gallop launch', kills one of them at random moments, and compares the
-final weights bit for bit with those of an undisturbed run.
+"""Trains in several processes by 'gallop launch', kills one of them at random moments, and compares the final weights.
 
     kill_rank.py PROGRAM --processes 2 --kills 20 --signal KILL --seed 1
-    kill_rank.py PROGRAM --at-saves             kills when a checkpoint is being written, which takes longer then
-    kill_rank.py PROGRAM --signal STOP --pause 2     lets it go on after so many seconds: nothing is to start again
-    kill_rank.py PROGRAM --mtbf 60 --epochs 400 --checkpoint-every "2 s"     kills at times that are exponentially
-                                                distributed, and says which share of the time was of use
+    kill_rank.py PROGRAM --at-saves               kills while a checkpoint is being written, which is slowed down
+    kill_rank.py PROGRAM --signal STOP --pause 2  continues the process after that many seconds: nothing may restart
+    kill_rank.py PROGRAM --mtbf 60 --epochs 400 --checkpoint-every "2 s"     kills at exponentially distributed times,
+                                                  and reports the goodput
 
-The signal may be STOP: the others must notice. Prints one line a kill, with the time until a step was done
-again and the steps that were lost, and ends with 1 where the weights differ or a process hangs or is left behind.
+With STOP the others must detect the stopped process. Prints one line per kill, with the time until a step was repeated
+and the number of steps lost; exits with 1 if the weights differ from those of an undisturbed run in any bit, or a
+process hangs or is left behind.
 """
 
 import argparse
@@ -26,17 +26,17 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import kill  # noqa: E402
 import runs  # noqa: E402
 
-# A process that is stopped is lost after so many seconds, in a step or elsewhere; after a pause it must not be.
+# A stopped process must be declared lost after this many seconds, in a step or elsewhere; after a pause it must not.
 STEP_SECONDS, OTHER_SECONDS, GRACE_SECONDS = 3, 10, 2
 PATIENT_SECONDS = 600
 HANGS_SECONDS = 300
-SLOW_CALL_SECONDS = 0.005  # Of each of some thirty calls of a save.
+SLOW_CALL_SECONDS = 0.005  # Delay of each of about thirty calls of a save.
 LONGEST_BETWEEN_SECONDS = 3
 
 
 class Launch(runs.Process):
-    """A launcher, when its training last did a step, and how many steps each new start had lost, of those that are
-    printed: about 500 of a run."""
+    """A launcher, the time of the last step of its training, and the steps lost at each restart, counted in printed
+    steps: about 500 per run."""
 
     def __init__(self, program, processes, name, folder, options, environment):
         self.restarted = self.stepped = time.monotonic()
@@ -64,7 +64,7 @@ class Launch(runs.Process):
             self.lost.append(max(0, self.step - step))
 
     def wait_for_step_after(self, moment):
-        """Seconds from then to the first step of those who were started again; None where it ended before."""
+        """Seconds from that moment to the first step after the restart; None if the training ended before."""
         while not moment < self.restarted < self.stepped:
             if not self.is_running():
                 return None
@@ -75,7 +75,7 @@ class Launch(runs.Process):
 
 
 class Disturbance:
-    """Sends signals to the ranks of one run, which it starts as often as it takes."""
+    """Sends signals to the ranks of one run, which it starts as often as necessary."""
 
     def __init__(self, arguments, there):
         self.arguments, self.there = arguments, there
@@ -108,12 +108,12 @@ class Disturbance:
         return any(name.startswith(".tmp-step-") for name in names)
 
     def is_done(self):
-        """Whether all kills were sent that count; where their number is open, only the end of the training tells."""
+        """Whether all kills were sent; if their number is not given, only the end of the training ends them."""
         counted = self.during_saves if self.arguments.at_saves else self.sent
         return not self.arguments.mtbf and counted >= self.arguments.kills
 
     def wait(self, launch):
-        """Until the next moment for a signal."""
+        """Waits until the next moment for a signal."""
         if self.arguments.mtbf:
             next_at = self.hit_at + self.rng.expovariate(1 / self.arguments.mtbf)
             try:
@@ -126,7 +126,7 @@ class Disturbance:
             time.sleep(0.0005)
 
     def hit(self, launch):
-        """Sends the signal to a rank, and waits until there are steps again; False where there was none to send to."""
+        """Sends the signal to a rank, and waits for a step; False if there was no rank to signal."""
         ranks = launch.children()
         if not ranks:
             return False
@@ -148,11 +148,11 @@ class Disturbance:
             print(f"kill {self.sent}: at the end", flush=True)
             return True
         self.costs.append(cost)
-        print(f"kill {self.sent}: a step again after {cost:.2f} s, {launch.lost[-1]} steps lost", flush=True)
+        print(f"kill {self.sent}: step repeated after {cost:.2f} s, {launch.lost[-1]} steps lost", flush=True)
         return True
 
     def run(self):
-        """To the end of a training, and of all kills where they are counted."""
+        """Runs until the training has ended and all kills were sent."""
         while True:
             launch = self.launch("disturbed")
             while launch.is_running() and not self.is_done():
@@ -164,20 +164,20 @@ class Disturbance:
             if code != kill.FINISHED:
                 sys.exit(f"the launcher ended with {code}:\n{output[-4000:]}")
             if self.arguments.pause and launch.starts:
-                sys.exit(f"it was started again, though the process went on:\n{output[-4000:]}")
+                sys.exit(f"it was restarted, although the process continued:\n{output[-4000:]}")
             if self.arguments.mtbf or self.is_done():
                 return
-            # It finished before every kill was sent: start over, the kills so far stay counted.
+            # It finished before every kill was sent: start over, and keep the count of kills.
             self.there.remove("disturbed")
 
 
 def share_below(values, share):
-    """The smallest value that so large a share of them does not exceed."""
+    """The quantile: the smallest value that this fraction of them does not exceed."""
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def left_behind(folder):
-    """Processes that still work in the folder."""
+    """Processes that still run in the folder."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -196,7 +196,7 @@ def parse_arguments():
     parser.add_argument("--signal", choices=["KILL", "SEGV", "STOP"], default="KILL")
     parser.add_argument("--at-saves", action="store_true")
     parser.add_argument("--pause", type=float, default=0)
-    parser.add_argument("--mtbf", type=float, default=0, help="mean seconds between kills, whose number is open then")
+    parser.add_argument("--mtbf", type=float, default=0, help="mean seconds between kills, instead of their number")
     parser.add_argument("--epochs", type=int, default=0)
     parser.add_argument("--checkpoint-every", default="")
     parser.add_argument("--model", choices=sorted(kill.MODELS), default="resnet")
@@ -225,10 +225,10 @@ def main():
         found = there.weights("disturbed")
         print(f"disturbed:   {disturbance.sent} times SIG{arguments.signal}, weights {found}")
         if costs := disturbance.costs:
-            print(f"a step again after {share_below(costs, 0.5):.2f} s in the median, {share_below(costs, 0.99):.2f} s "
+            print(f"step after {share_below(costs, 0.5):.2f} s in the median, {share_below(costs, 0.99):.2f} s "
                   f"in 99 of 100, {max(costs):.2f} s at most")
         if lost := disturbance.lost:
-            print(f"steps lost a kill: {sum(lost) / len(lost):.1f} in the mean, {max(lost)} at most")
+            print(f"steps lost per kill: {sum(lost) / len(lost):.1f} in the mean, {max(lost)} at most")
         if arguments.at_saves:
             print(f"{disturbance.during_saves} of them while a checkpoint was half-written")
         if arguments.mtbf:

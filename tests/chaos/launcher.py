@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What 'gallop launch' does where the launcher itself is killed, and where one process cannot start.
+"""Tests 'gallop launch' when the launcher itself is killed, and when a process cannot start.
 
     launcher.py PROGRAM
 
-Killed by SIGKILL, as one of several hosts, it leaves no process behind. With --min-processes it goes on without
-those of its processes that are killed whenever they begin to read the data.
+A launcher that is killed by SIGKILL, as one of several hosts, leaves no process behind. With --min-processes it
+continues without processes that are killed whenever they start to read the data.
 """
 
 import os
@@ -31,14 +31,14 @@ def leaves_nobody_behind(there, name, launch):
 def goes_on_with_fewer(there):
     deadly = there.preload("calls", FAULT_PATH="data/train-", FAULT_READS=1, FAULT_AT=1, FAULT_ACTION="kill",
                            FAULT_RANK="2,3", FAULT_RESTARTS=1)
-    deadly["GALLOP_SHARED_DATA"] = ""  # Each reads the data for itself.
+    deadly["GALLOP_SHARED_DATA"] = ""  # Each process reads the data itself.
     training = there.start("fewer", processes=4, launch=["--min-processes", "2", "--max-restarts", "10"],
                            environment=deadly)
     code, output = training.finish()
     started = [line.split()[2] for line in training.lines if line.startswith("gallop: starting")]
     if code != kill.FINISHED or started != ["4", "3", "2"]:
         sys.exit(f"--min-processes: {code}, {started}\n{output}")
-    print("--min-processes: went on with 4, 3 and 2 processes, and finished")
+    print("--min-processes: continued with 4, 3 and 2 processes, and finished")
 
 
 def main():

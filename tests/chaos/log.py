@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A process that writes a run's log as fast as it can is killed by SIGKILL again and again.
+"""Kills a process by SIGKILL, repeatedly, while it writes a run's log as fast as it can.
 
     log.py LOG_PROGRAM [--kills 100] [--seed 1]
 
-Every record that it had told of before it was killed is there afterwards, in order, and none is damaged.
+Every record that it reported before it was killed must be present, in order, and none may be damaged.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 
-KILLS_OF_A_LOG = 5  # Then another is begun, as each process reads all of it first.
+KILLS_OF_A_LOG = 5  # Then a new log is started, as each process first reads the whole log.
 
 
 def main():
@@ -32,7 +32,7 @@ def main():
                 all_records += records
                 os.remove(log)
             writer = subprocess.Popen([arguments.program, "write", log], stdout=subprocess.PIPE, text=True)
-            # It has begun to write before the time runs.
+            # The time runs from the first record.
             told = int(writer.stdout.readline())
             timer = threading.Timer(rng.uniform(0, 0.05), writer.kill)
             timer.start()
@@ -45,8 +45,8 @@ def main():
                 sys.exit(f"kill {kill + 1}: {check.stdout}")
             records, damaged = map(int, check.stdout.split())
             if records < told or damaged > 0:
-                sys.exit(f"kill {kill + 1}: {records} records of {told} that were told of, {damaged} damaged lines")
-        print(f"{arguments.kills} times SIGKILL: {all_records + records} records, all that were told of, none damaged")
+                sys.exit(f"kill {kill + 1}: {records} records of {told} reported ones, {damaged} damaged lines")
+        print(f"{arguments.kills} times SIGKILL: {all_records + records} records, all reported ones, none damaged")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 // Writes a run's log as fast as it can, for the test that kills it.
 //
-//   log_program write PATH   goes on behind the last record; says after every hundred how many
-//   there are log_program check PATH   prints "RECORDS DAMAGED", or what is wrong with their order
+//   log_program write PATH   appends records; prints the number of records after every hundred
+//   log_program check PATH   prints "RECORDS DAMAGED", or the first error in their order
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -16,7 +16,7 @@ using namespace gallop::track;
 
 constexpr const char* kKind = "step";
 
-// All that were written so far count from 1.
+// The records are numbered from 1.
 int64_t count(const Log& log) {
   int64_t last = 0;
   for (const Record& record : log.current()) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Trains in a memory cgroup in which an evaluation has no room, so that the kernel kills a process.
+"""Trains in a memory cgroup that is too small for an evaluation, so that the kernel kills a process.
 
     memory.py PROGRAM
 
-The launcher must say so with advice, the checkpoint before must be whole, and with more room the training must
-go on to the weights of an undisturbed run, bit for bit. Ends with 77 where cgroups cannot be made.
+The launcher must report this with advice, the preceding checkpoint must be intact, and with more memory the training
+must continue to weights bit-identical to those of an undisturbed run. Exits with 77 if cgroups cannot be created.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import runs  # noqa: E402
 
-# An evaluation takes all its images at once; the checkpoint before it is there for certain.
+# An evaluation takes all its images at once; the preceding checkpoint is written synchronously.
 RECIPE = """\
 data: {name: mnist, path: data, batch_size: 16, eval_batch: 1000, threads: 0}
 model: {name: vit, patch: 2, width: 64, depth: 2, heads: 4}
@@ -40,7 +40,7 @@ def own_cgroup():
 
 @contextlib.contextmanager
 def cgroup():
-    """One within the own, with the limit."""
+    """A child cgroup with the limit."""
     parent, limit = own_cgroup()
     folder = os.path.join(parent, f"gallop-chaos-{os.getpid()}")
     try:
@@ -71,16 +71,16 @@ def main():
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=runs.HANGS_SECONDS)
         for text in ("was killed by SIGKILL", "try a smaller data.batch_size or data.eval_batch", "started 2 times"):
             if within.returncode != DEVICE_TROUBLE or text not in within.stdout:
-                sys.exit(f"exit {within.returncode}, '{text}' is not told:\n{within.stdout[-4000:]}")
+                sys.exit(f"exit {within.returncode}, '{text}' is not reported:\n{within.stdout[-4000:]}")
         print(f"{LIMIT_BYTES >> 20} MiB: exit {within.returncode}")
         for line in within.stdout.splitlines():
             if "killed" in line:
                 print(f"  {line}")
         output = there.finished("limited", processes=2)
         if "resumed from step 7" not in output:
-            sys.exit(f"it did not go on from the checkpoint before:\n{output[-3000:]}")
+            sys.exit(f"it did not continue from the preceding checkpoint:\n{output[-3000:]}")
         there.require_weights("limited", there.weights("undisturbed"), "out of memory")
-        print("with more it went on from step 7, to the same weights, bit for bit")
+        print("with more memory it continued from step 7, to the same weights, bit for bit")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Kills the launcher at random moments: no process may be left.
+"""Kills the launcher at random moments: no process may be left behind.
 
     orphans.py PROGRAM --kills 20 --processes 4 --seed 1
 """
@@ -27,10 +27,10 @@ def main():
     with runs.make(arguments.program) as there:
         longest = started = 0
         for number in range(arguments.kills):
-            # The first half while it looks for a batch size, for which rank 0 has processes of its own.
+            # The first half is killed while it searches for a batch size, for which rank 0 has child processes.
             options = ["data.batch_size=auto"] if number < arguments.kills // 2 else []
             training = there.start(f"run-{number}", *options, "train.epochs=100000", processes=arguments.processes)
-            # Every other one is killed only once all its processes are there.
+            # Every other one is killed only once all its processes run.
             if number % 2 == 0:
                 training.rank(arguments.processes - 1)
             time.sleep(rng.uniform(0, 1.5))

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Kills the launcher of a training in several processes, goes on with another number of them, and compares the
-final weights bit for bit with those of one undisturbed process.
+"""Kills the launcher of a training in several processes and resumes with another number of them.
 
     processes.py PROGRAM --counts 4,3,12,1
+
+The final weights must be bit-identical to those of one undisturbed process.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import sys
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import runs  # noqa: E402
 
-# With all that a resume has to find again: order, augmentation, optimizer, schedule, statistics of batches.
+# With all the state that a resume restores: order, augmentation, optimizer, schedule, batch statistics.
 SAVE_STEPS = 3
 RECIPE = """\
 data: {name: mnist, path: data, batch_size: 24, threads: 1, augment: [{random-horizontal-flip: {}}, {random-crop: {padding: 1}}]}
@@ -27,7 +28,7 @@ parallel: {name: deterministic}
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    parser.add_argument("--counts", default="4,3,12,1", help="processes, one after the other")
+    parser.add_argument("--counts", default="4,3,12,1", help="successive numbers of processes")
     arguments = parser.parse_args()
     counts = [int(count) for count in arguments.counts.split(",")]
 
@@ -36,7 +37,7 @@ def main():
         wanted = there.weights("undisturbed")
         step = 0
         for count in counts[:-1]:
-            # At the second of its saves the first is published.
+            # At the second save the first checkpoint is published.
             second = there.hold(f"/.tmp-step-{step + 2 * SAVE_STEPS:08}", rank=0)
             training = there.start("changed", processes=count, environment=second.environment)
             training.wait_for(second.has_come, "second save")
@@ -45,7 +46,7 @@ def main():
             print(f"{count} processes: killed after the checkpoint of step {step}", flush=True)
         output = there.finished("changed", processes=counts[-1] if counts[-1] > 1 else 0)
         if "resumed from step" not in output:
-            sys.exit(f"the last did not go on:\n{output[-3000:]}")
+            sys.exit(f"the last one did not continue:\n{output[-3000:]}")
         there.require_weights("changed", wanted, "another number of processes")
         print(f"{counts[-1]} to the end: the weights are those of one process, bit for bit")
 

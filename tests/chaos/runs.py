@@ -1,4 +1,4 @@
-"""A folder with data and a recipe in which the programs of this folder train, and what they do to a training."""
+"""A folder with data and a recipe for the trainings of the programs of this folder, and the faults that they inject."""
 
 import contextlib
 import json
@@ -18,9 +18,9 @@ sys.path.insert(0, os.path.dirname(HERE))
 from free_port import free_port  # noqa: E402, F401
 
 SKIPPED = 77
-GRACE_SECONDS = 10  # Of every launcher.
-GONE_SECONDS = 60  # Until those are gone whose launcher was killed: in fact at once, and never without a cause.
-HANGS_SECONDS = 600  # For any machine: what takes longer hangs.
+GRACE_SECONDS = 10  # The grace period of every launcher.
+GONE_SECONDS = 60  # Until the processes of a killed launcher have ended, which normally happens at once.
+HANGS_SECONDS = 600  # On any machine: a process that takes longer hangs.
 RECIPE = """\
 data: {name: mnist, path: data, batch_size: 20, threads: 2}
 model: {name: mlp, hidden: [64], dropout: 0.1}
@@ -35,12 +35,12 @@ def skip(why):
 
 
 def test_python():
-    """The Python whose packages are compared with: GALLOP_TEST_PYTHON, or the one that runs the tests."""
+    """The Python with the packages to compare with: GALLOP_TEST_PYTHON, or the one that runs the tests."""
     return os.environ.get("GALLOP_TEST_PYTHON") or sys.executable
 
 
 def children_of(pid):
-    """Also those that other threads than the first have started."""
+    """The children of all threads of a process."""
     found = []
     with contextlib.suppress(OSError):
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -50,7 +50,7 @@ def children_of(pid):
 
 
 def is_there(pid):
-    """Whether it runs; what only waits to be reaped does not."""
+    """Whether the process runs; a zombie does not."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
             return file.read().rpartition(")")[2].split()[0] not in "ZX"
@@ -59,7 +59,7 @@ def is_there(pid):
 
 
 def rank_of(pid):
-    """Its number under 'gallop launch'; -1 where it has none, or not yet."""
+    """The rank of a process under 'gallop launch'; -1 if it has none, or not yet."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/environ", encoding="utf-8", errors="replace") as file:
         for entry in file.read().split("\0"):
             if entry.startswith("RANK="):
@@ -68,7 +68,7 @@ def rank_of(pid):
 
 
 def send(pids, *numbers):
-    """Signals; who is gone gets none."""
+    """Sends signals; processes that have ended are skipped."""
     for number in numbers:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
@@ -76,7 +76,7 @@ def send(pids, *numbers):
 
 
 def handles(pid, number):
-    """Whether it has come so far that it handles this signal."""
+    """Whether the process has installed a handler for this signal."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/status", encoding="utf-8") as file:
         for line in file:
             if line.startswith("SigCgt:"):
@@ -85,7 +85,7 @@ def handles(pid, number):
 
 
 def holds_within(seconds, condition):
-    """Whether it comes to hold in this time."""
+    """Whether the condition becomes true within this time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -95,7 +95,7 @@ def holds_within(seconds, condition):
 
 
 class Process:
-    """A training under way, and what it has printed so far."""
+    """A running training, and its output so far."""
 
     def __init__(self, command, folder, environment=None):
         self.lines = []
@@ -111,7 +111,7 @@ class Process:
             self.take_line(line)
 
     def take_line(self, line):
-        """Called for each line that it prints, by a thread of its own."""
+        """Called for each line of output, by a reader thread."""
 
     def output(self):
         return "".join(self.lines)
@@ -120,7 +120,7 @@ class Process:
         return self.process.poll() is None
 
     def event(self, name):
-        """The newest of this name that --json printed; None where there was none."""
+        """The newest event of this name in the output of --json; None if there is none."""
         for line in reversed(self.lines):
             if line.startswith("{") and json.loads(line)["event"] == name:
                 return json.loads(line)
@@ -147,12 +147,12 @@ class Process:
         return found()
 
     def kill(self):
-        """SIGKILL, as where its power is cut: nothing is cleaned up."""
+        """SIGKILL to all processes, as in a power failure: nothing is cleaned up."""
         self.process.kill()
         self.finish()
 
     def finish(self, seconds=HANGS_SECONDS):
-        """Exit code, as subprocess has it, and all that was printed."""
+        """The exit code, as in subprocess, and the whole output."""
         try:
             code = self.process.wait(timeout=seconds)
         except subprocess.TimeoutExpired:
@@ -164,7 +164,7 @@ class Process:
 
 
 class Hold:
-    """A call at which a training waits until it is let go; arguments as in calls.c."""
+    """A call at which a training waits until it is released; arguments as in calls.c."""
 
     def __init__(self, there, path, number=1, reads=False, rank=""):
         self.number = number
@@ -192,8 +192,8 @@ class Runs:
         self.started = []
 
     def start(self, name, *options, processes=0, launch=(), grace=GRACE_SECONDS, environment=None):
-        """Starts the training of this name or goes on with it, under 'gallop launch' where there are processes, which
-        has more options then."""
+        """Starts or continues the training of this name; with `processes` under 'gallop launch', with the options
+        `launch`."""
         launcher = ["launch", "-n", str(processes), "--grace", str(grace), *launch] if processes else []
         self.started.append(Process(
             [self.program, *launcher, "train", "recipe.yaml", "--name", name, "--continue", "--json", *options],
@@ -204,7 +204,7 @@ class Runs:
         return self.start(name, *options, processes=processes, environment=environment).finish()
 
     def finished(self, name, *options, processes=0, environment=None):
-        """The same, to its end; what it printed."""
+        """Runs the same training to its end; returns the output."""
         code, output = self.run(name, *options, processes=processes, environment=environment)
         if code != kill.FINISHED:
             sys.exit(f"the run {name} ended with {code}:\n{output[-4000:]}")
@@ -217,12 +217,12 @@ class Runs:
         return os.path.join(self.folder, "runs", name, *more)
 
     def checkpoint(self, name):
-        """The folder of the newest."""
+        """The folder of the newest checkpoint."""
         with open(self.path(name, "checkpoints", "latest"), encoding="utf-8") as file:
             return self.path(name, "checkpoints", file.read().strip())
 
     def step(self, name):
-        """Of the newest checkpoint."""
+        """The weights of the newest checkpoint."""
         return int(re.search(r"step-(\d+)", self.checkpoint(name))[1])
 
     def weights(self, name):
@@ -236,7 +236,7 @@ class Runs:
         return Hold(self, path, number, reads, rank)
 
     def preload(self, library, **variables):
-        """The environment that loads LIBRARY.c of this folder before a program's own libraries."""
+        """The environment that preloads LIBRARY.c of this folder."""
         path = os.path.join(self.folder, library + ".so")
         if not os.path.exists(path):
             if shutil.which("cc") is None:

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Lets a training die, or find no room, at each call by which it makes its run or saves, and goes on with it.
+"""Injects a fault at each system call by which a training creates its run or saves, and resumes it.
 
     save_calls.py PROGRAM --faults kill,tear,28 --calls start,last-save
     save_calls.py PROGRAM --faults kill --processes 2 --rank 1
 
-A fault is 'kill': SIGKILL before the call; 'tear': SIGKILL in the middle of a write; or the number of an
-error that the call returns, 'full' where no later call finds room either. After each the training must go on
-from the newest checkpoint that was published before, and end with the weights of an undisturbed run,
-bit for bit. With --processes one of several is hit, which write a part of each checkpoint each, and the launcher
-starts them again.
+A fault is 'kill': SIGKILL before the call; 'tear': SIGKILL in the middle of a write; or the number of an error that the
+call returns; 'full': this and all later calls fail for lack of space. After each fault the training must continue from
+the newest checkpoint published before, and end with weights bit-identical to those of an undisturbed run. With
+--processes the fault hits one of several processes, each of which writes a slice of each checkpoint, and the launcher
+restarts them.
 """
 
 import argparse
@@ -27,9 +27,9 @@ import runs  # noqa: E402
 
 DEVICE_TROUBLE = 4
 Call = collections.namedtuple("Call", "number name path target")
-# Their failure leaves old files where they are, which is no reason to stop.
+# If these calls fail, old files remain, which must not stop a training.
 OF_REMOVAL = ("unlink", "unlinkat", "rmdir", "remove")
-# Threads that write at any moment, and without which a run goes on.
+# Threads that write at any time, and whose failure does not stop a run.
 OF_OTHERS = "identity,system"
 TAKES_ROOM = ("open", "write", "mkdir")
 
@@ -58,12 +58,12 @@ def removes(call):
 
 
 def survives(fault, call, later):
-    """Whether a training goes on after an error; on a full disk not where it has more to write."""
+    """Whether a training continues after an error; on a full disk it does not if it has more to write."""
     return removes(call) and not (fault == "full" and any(one.name in TAKES_ROOM for one in later))
 
 
 def resumed_steps(calls, rank):
-    """From which steps a run may go on after these calls and at the beginning of one more; None: it begins again."""
+    """The steps from which a run may resume if it is interrupted in the last of these calls; None: from the start."""
     done = calls[:-1]
     published = pointed = None
     for call in done:
@@ -74,7 +74,8 @@ def resumed_steps(calls, rank):
             pointed = published
     if rank in ("", "0"):
         return {pointed or published}
-    # It publishes nothing itself: the one before that which it writes, which others publish once its part is there.
+    # The rank publishes nothing itself: others publish the checkpoint once its slice is complete; until then the run
+    # resumes from the preceding one.
     steps = [int(re.search(r"\.tmp-step-(\d+)", call.path)[1]) for call in calls]
     before = max((step for step in steps if step < steps[-1]), default=None)
     is_there = any(call.name == "rename" and step == steps[-1] for call, step in zip(done, steps))
@@ -86,7 +87,7 @@ def is_of_save(call):
 
 
 def calls_of(there, part, rank, processes, options):
-    """(all calls on this path, those that are to be tried)"""
+    """(all calls on this path, the calls to test)"""
     log = "saves" if part == "last-save" else part
     name = f"counted-{log}"
     if not os.path.exists(there.path(name)):
@@ -94,7 +95,7 @@ def calls_of(there, part, rank, processes, options):
         there.require_weights(name, there.weights("undisturbed"), "calls are counted")
     calls = read_calls(there, log)
     if [call.number for call in calls] != list(range(1, len(calls) + 1)) or not calls:
-        sys.exit(f"calls were not counted one by one: {calls}")
+        sys.exit(f"the numbers of calls are not consecutive: {calls}")
     if part == "start":
         return calls, list(itertools.takewhile(lambda call: not is_of_save(call), calls))
     if part == "saves":
@@ -105,28 +106,28 @@ def calls_of(there, part, rank, processes, options):
 
 
 def check_first_end(fault, call, later, code, output, processes):
-    """How the training ended, or under a launcher which end made it start again."""
+    """Checks the exit of the training, or under a launcher the failure that made it restart."""
     if fault in ("kill", "tear"):
         if code != (kill.FINISHED if processes else -signal.SIGKILL):
             return f"ended with {code}"
         if processes and "was killed by SIGKILL" not in output:
-            return "the launcher does not tell what happened"
+            return "the launcher does not report the failure"
         return None
     if survives(fault, call, later):
         return None if code == kill.FINISHED else f"ended with {code}"
     if code != (kill.FINISHED if processes else DEVICE_TROUBLE):
         return f"ended with {code}"
     texts = ["disturbed", os.strerror(int(fault) if fault.isdigit() else errno.ENOSPC)]
-    # The notes by which several processes tell each other of their parts take no room worth telling.
+    # Errors of the small files by which processes coordinate their slices do not report the bytes needed.
     for text in texts + (["checkpoints"] if is_of_save(call) else []) + (
             ["a checkpoint needs"] if is_of_save(call) and not processes else []):
         if text not in output:
-            return f"'{text}' is not told"
+            return f"'{text}' is not reported"
     return None
 
 
 def try_fault(there, part, rank, fault, call, calls, processes, options):
-    """What is wrong; None where nothing is. `calls` has all, of which this is one."""
+    """Returns an error, or None. `calls` has all calls, including this one."""
     until, later = calls[:call.number], calls[call.number:]
     there.remove("disturbed")
     environment = fault_variables(there, part, rank, fault, call.number) | {"FAULT_LOG": "/dev/null"}
@@ -141,11 +142,11 @@ def try_fault(there, part, rank, fault, call, calls, processes, options):
     if goes_on and step not in resumed_steps(until, rank):
         return f"resumed from step {step} instead of {resumed_steps(until, rank)}\n{output[-2000:]}"
     there.require_weights("disturbed", there.weights("undisturbed"), f"{fault} at call {call}")
-    # The next save removes what is left over; the last has none.
+    # The next save removes remaining files; after the last save there is none.
     is_at_end = goes_on and step is not None and there.checkpoint("disturbed").endswith(f"{step:08}")
     left = [name for name in os.listdir(there.path("disturbed", "checkpoints")) if ".tmp-" in name]
     if left and goes_on and not is_at_end:
-        return f"{left} stayed"
+        return f"{left} remained"
     return None
 
 
@@ -153,10 +154,10 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--processes", type=int, default=0)
-    parser.add_argument("--rank", default="", help="which of several processes; 0 by default")
+    parser.add_argument("--rank", default="", help="rank of the process with the fault (default 0)")
     parser.add_argument("--calls", default="last-save", help="start, last-save, saves")
     parser.add_argument("--faults", default="kill,tear,28")
-    parser.add_argument("--every", type=int, default=1, help="only each so many of the calls")
+    parser.add_argument("--every", type=int, default=1, help="test only every Nth call")
     arguments = parser.parse_args()
     processes = arguments.processes
     rank = (arguments.rank or "0") if processes else ""
@@ -177,7 +178,7 @@ def main():
                   f"({time.monotonic() - begin:.0f} s)", flush=True)
             if wrong:
                 sys.exit("\n".join(wrong))
-        print("each time it went on from the newest checkpoint, to the same weights, bit for bit")
+        print("each time it continued from the newest checkpoint, to the same weights, bit for bit")
 
 
 if __name__ == "__main__":

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Asks a training to stop in each of its phases, which are held up until it has done so, and goes on with it.
+"""Requests a training to stop in each of its phases, which is delayed until the signal was handled, and resumes it.
 
     stop.py PROGRAM --who rank-1,job
 
-SIGCONT and SIGTERM go to one process, to one rank under 'gallop launch', to the launcher, or to all processes
-of the job, as Slurm does it. During start-up, which is never let go, it must end with exit code 5; afterwards it must
-save before. Then it must go on to the weights of an undisturbed run, bit for bit. Then the signals that Slurm sends after its grace, and a training that is asked twice,
-which ends at once; and SIGSTOP to one rank in an evaluation or a checkpoint, which the others must notice, however
-long these may take, and which the launcher must name.
+SIGCONT and SIGTERM are sent to one process, to one rank under 'gallop launch', to the launcher, or to all processes of
+the job, as Slurm does. During start-up, which is then delayed forever, it must exit with code 5; afterwards it must
+save first. Then it must continue to weights bit-identical to those of an undisturbed run. Further tests: the signals
+that Slurm sends after its grace period; a second request, which must end the training at once; and SIGSTOP to one rank
+in an evaluation or a checkpoint, which the others must detect, however long these may take, and which the launcher must
+name.
 """
 
 import argparse
@@ -21,20 +22,20 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import kill  # noqa: E402
 import runs  # noqa: E402
 
-# Images are read again in every epoch, so that there are data to wait for.
+# Images are read again in every epoch, so that a wait for data is possible.
 RECIPE = """\
 data: {name: folder, path: pictures, batch_size: 10, threads: 2, normalize: none, in_memory: "no"}
 model: {name: mlp, hidden: [32], dropout: 0.1}
 optimizer: {name: adamw, lr: 0.003}
 train: {epochs: 4, precision: fp32, channels_last: "false", checkpoint_every: 7 steps}
 """
-# Of a launcher that is not to lose its patience, however slow the machine is.
+# The grace period of a launcher, which must suffice on any machine.
 LONG_GRACE_SECONDS = 300
 STILL_SECONDS = 5  # More than a busy machine takes for a step.
-# What the launcher says of a rank that stands still there.
+# The launcher's message about a rank that is stopped in this phase.
 PLACES = {"evaluation": "is stopped at .* waited for it at evaluation after step",
           "checkpoint": "is stopped at checkpoint of step"}
-# What is held up: path, whether it is read, number of the call, rank; "" for whichever comes to it.
+# The delayed call of each phase: path, whether it is a read, number of the call, rank ("": any).
 PHASES = {
     "start": ("recipe.yaml", True, 1, 0),
     "data": ("pictures/train", True, 1, 1),
@@ -57,13 +58,13 @@ def hold(there, phase, who):
 
 
 def environment_of(there, held, phase, who):
-    """What is compiled is kept, so that there is a folder for each."""
+    """Compiled kernels are cached, so each has its own cache folder."""
     cache = {"XDG_CACHE_HOME": os.path.join(there.folder, f"cache-{who}")} if phase == "compile" else {}
     return held.environment | cache
 
 
 def receivers(training, who):
-    """Those who get the signals, and those who then have something to say of it; all can hear them by now."""
+    """The processes to signal, and the number of those that then print a line; all have installed their handlers."""
     ranks = [] if who == "process" else [training.rank(number) for number in (0, 1)]
     launcher = [training.process.pid]
     pids = {"process": launcher, "launcher": launcher, "job": launcher + ranks,
@@ -76,12 +77,12 @@ def receivers(training, who):
 
 def wait_for_phase(training, held, phase):
     training.wait_for(held.has_come, f"phase {phase}")
-    if phase == "wait":  # Data are read ahead of the first step, which all have done where one has done the second.
+    if phase == "wait":  # Data are prefetched; once one rank has done the second step, all have done the first.
         training.wait_for(lambda: (training.event("step") or {"step": 0})["step"] >= 2, "second step")
 
 
 def ask(training, who):
-    """Sends the signals. Returns to whom, once they have been heard."""
+    """Sends the signals. Returns the receivers, once they have handled them."""
     pids, speakers = receivers(training, who)
     runs.send(pids, signal.SIGCONT, signal.SIGTERM)
     training.wait_for(lambda: training.output().count("stopping after this step") >= speakers, "word of the request")
@@ -120,18 +121,18 @@ def stop(there, phase, who, wanted):
 
 
 def end_at_once(there, who, signals, wanted):
-    """The second request: what got it ends at once, others within the grace, and the last checkpoint stays."""
+    """A second request: its receiver ends at once, others within the grace period, the last checkpoint remains."""
     name = f"twice-{who}-{len(signals)}"
     held = hold(there, "wait", who)
     training = there.start(name, processes=0 if who == "process" else 2, environment=held.environment)
     wait_for_phase(training, held, "wait")
     pids = ask(training, who)
     all_of_it = [training.process.pid, *training.children()]
-    # What comes within a second is one request.
+    # Signals within a second are one request.
     time.sleep(2)
     asked = time.monotonic()
     runs.send(pids, *signals)
-    code, output = training.finish()  # What is held up is never let go.
+    code, output = training.finish()  # The delayed call is never released.
     took = time.monotonic() - asked
     names = " ".join(one.name for one in signals)
     print(f"{names} after the first, to the {who}: exit {code} after {took:.1f} s", flush=True)
@@ -144,7 +145,7 @@ def end_at_once(there, who, signals, wanted):
 
 
 def stand_still(there, phase, wanted):
-    """A rank that is stopped for good where no calls are made: it is named, and all start again."""
+    """A rank that is stopped permanently between collectives: it must be named, and all must restart."""
     held = hold(there, phase, "job")
     rank = PHASES[phase][3]
     name = f"still-{phase}"
@@ -161,7 +162,7 @@ def stand_still(there, phase, wanted):
     if code != kill.FINISHED:
         sys.exit(f"{phase}: exit {code}:\n{output[-4000:]}")
     there.require_weights(name, wanted[False], f"rank {rank} stood still at {phase}")
-    print(f"{phase:10} rank {rank} stands still: noticed after {took:.1f} s", flush=True)
+    print(f"{phase:10} rank {rank} is stopped: detected after {took:.1f} s", flush=True)
 
 
 def main():
@@ -185,13 +186,13 @@ def main():
             for phase in arguments.phases.split(","):
                 stop(there, phase, one, wanted)
             end_at_once(there, one, [signal.SIGCONT, signal.SIGTERM], wanted)
-            # SIGKILL of one rank alone is a failure, after which it starts again.
+            # SIGKILL of one rank is a failure, after which all restart.
             if not one.startswith("rank"):
                 end_at_once(there, one, [signal.SIGCONT, signal.SIGTERM, signal.SIGKILL], wanted)
         if False in wanted:
             for phase in sorted(set(arguments.phases.split(",")) & set(PLACES)):
                 stand_still(there, phase, wanted)
-        print("each time it stopped, saved and went on to the same weights, bit for bit")
+        print("each time it stopped, saved and continued to the same weights, bit for bit")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs a study with many workers and kills them, the coordinator and the database at random moments; then every trial
-must have ended exactly once, with the loss of its point, and none may be lost.
+"""Runs a study with many workers and kills them, the coordinator and the database at random moments.
 
     tune.py TUNE_PROGRAM --storage sqlite --kills 50
-    tune.py TUNE_PROGRAM --storage postgresql --kills 50          a server of its own, in a temporary folder
-    tune.py TUNE_PROGRAM --storage sqlite --workers 64 --trials 10000 --milliseconds 0 --kills 0     none may end with an error
+    tune.py TUNE_PROGRAM --storage postgresql --kills 50          with its own server, in a temporary folder
+    tune.py TUNE_PROGRAM --storage sqlite --workers 64 --trials 10000 --milliseconds 0 --kills 0     no process may fail
 
-TUNE_PROGRAM is built from tests/chaos/tune_program.cpp. Ends with 77 where PostgreSQL is not installed.
+Every trial must end exactly once, with the loss of its point, and none may be lost. TUNE_PROGRAM is built from
+tests/chaos/tune_program.cpp. Exits with 77 if PostgreSQL is not installed.
 """
 
 import argparse
@@ -42,7 +42,7 @@ class Postgresql:
         os.mkdir(self.folder)
         os.chmod(folder, 0o711)
         self.prefix = []
-        if os.geteuid() == 0:  # It refuses to run as root.
+        if os.geteuid() == 0:  # PostgreSQL refuses to run as root.
             user = pwd.getpwnam("postgres")
             os.chown(self.folder, user.pw_uid, user.pw_gid)
             self.prefix = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
@@ -54,7 +54,7 @@ class Postgresql:
         self.start()
 
     def start(self):
-        """Until it answers: the memory of one that was killed is in use until its processes have noticed."""
+        """Waits until it answers: the shared memory of a killed server is in use until its processes have ended."""
         deadline = time.monotonic() + HANGS_SECONDS
         while time.monotonic() < deadline:
             self.process = subprocess.Popen(
@@ -98,7 +98,7 @@ class Study:
         return subprocess.Popen([self.program, *map(str, words)], stdin=stdin, stderr=subprocess.PIPE, text=True)
 
     def start_coordinator(self):
-        """It ends once its input is closed."""
+        """Ends the coordinator by closing its input."""
         if not self.database:
             self.coordinator = self.start("coordinate", self.where, stdin=subprocess.PIPE)
 
@@ -139,13 +139,13 @@ class Study:
             return [int(line.split()[0]) for line in file]
 
     def check_alive(self):
-        """No process ends by an error."""
+        """Checks that no process has ended with an error."""
         for process in [*self.workers, *([self.coordinator] if self.coordinator else [])]:
             if process.poll():
                 sys.exit(f"a process ended with {process.returncode}: {process.stderr.read()}")
 
     def go(self):
-        """Until no worker is left, as the study is done."""
+        """Waits until all workers have ended because the study is done."""
         kills = self.arguments.kills
         next_kill = time.monotonic() + self.rng.uniform(0, LONGEST_BETWEEN_SECONDS)
         last, last_at = 0, time.monotonic()
@@ -197,7 +197,7 @@ def main():
     parser.add_argument("--storage", choices=["sqlite", "postgresql"], default="sqlite")
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--trials", type=int, default=200)
-    parser.add_argument("--milliseconds", type=float, default=300, help="of a trial, in the mean")
+    parser.add_argument("--milliseconds", type=float, default=300, help="mean duration of a trial")
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -212,7 +212,7 @@ def main():
         killed = ", ".join(f"{times} of a {whom}" for whom, times in sorted(study.killed.items()))
         print(f"{arguments.trials} trials by {arguments.workers} workers in {seconds:.1f} s, each ended once; kills: "
               f"{killed or 'none'}; trials begun again: {summary['vanished']}", flush=True)
-        # It may be done before every kill was sent: another study gets those that are left.
+        # The study may be done before every kill was sent: the remaining kills are sent to another study.
         arguments.kills -= sum(study.killed.values())
         arguments.seed += 1
         if arguments.kills <= 0:

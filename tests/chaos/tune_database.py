@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Searches with the program itself in a database that has held no study, by processes of one host at once, two of one
-folder and one of another: each trial is run once, by one of them. While the database is away a search ends where it is
-asked to, and goes on later. Addresses and names that are wrong leave nothing behind.
+"""Tests 'gallop tune' with an empty database and several processes on one host, two of one folder and one of another.
 
     tune_database.py GALLOP
 
-Ends with 77 where PostgreSQL is not installed.
+Each trial must be run exactly once. While the database is down a search must end when requested, and continue later.
+Wrong addresses and names must leave nothing behind. Exits with 77 if PostgreSQL is not installed.
 """
 
 import collections
@@ -29,7 +28,7 @@ trials: 8
 """
 LONG = SWEEP.replace("time.sleep(0.3)", 'print("begins", flush=True); time.sleep(600)').replace("trials: 8", "trials: 2")
 USAGE, DEVICE, STOPPED = 2, 4, 5
-HANGS_SECONDS = 240  # A database is waited for somewhat longer.
+HANGS_SECONDS = 240  # Includes the wait for a database.
 
 
 class Place:
@@ -50,7 +49,7 @@ class Place:
                                 cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def outputs(self, name):
-        """Lines that each trial has printed, by the name of its file."""
+        """The output lines of each trial, by file name."""
         lines = {}
         for log in glob.glob(self.path("studies", name, "output", "*.log")):
             with open(log, encoding="utf-8") as file:
@@ -94,11 +93,11 @@ def ends_while_the_database_is_away(place, database):
     process = place.search(LONG, "long", workers=2)
     wait_for("both trials begin", lambda: list(place.outputs("long").values()) == [1, 1])
     database.stop()
-    time.sleep(4)  # Signs of life, one every 3.3 s, find it away.
+    time.sleep(4)  # Heartbeats, one every 3.3 s, fail.
     process.send_signal(signal.SIGTERM)
     expect(STOPPED, "trials that ran are taken up again", process)
     database.start()
-    # The same worker, which need not wait until it is missed.
+    # The same worker, which need not wait until its heartbeat expires.
     process = place.search(LONG, "long", workers=2)
     wait_for("both begin again", lambda: list(place.outputs("long").values()) == [2, 2])
     process.send_signal(signal.SIGTERM)

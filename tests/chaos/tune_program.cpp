@@ -3,8 +3,8 @@
 //   tune_program create WHERE TRIALS HEARTBEAT_SECONDS
 //   tune_program coordinate FILE         leads a study in SQLite until its input is closed
 //   tune_program work WHERE NAME MILLISECONDS LOG
-//                                        runs trials of so long in the mean; appends those that
-//                                        counted to LOG
+//                                        runs trials of this mean duration; appends those whose
+//                                        result was accepted to LOG
 //   tune_program summary WHERE           one line of JSON
 #include <poll.h>
 #include <unistd.h>
@@ -111,7 +111,7 @@ void work(const std::string& where, const std::string& name, double milliseconds
   optimize(
       client,
       [&](Evaluation& evaluation) {
-        // From half to one and a half of the mean.
+        // Between half and one and a half times the mean.
         const double pause = milliseconds * (0.5 + evaluation.number("x")) / kReports;
         for (int64_t step = 1; step <= kReports; ++step) {
           std::this_thread::sleep_for(std::chrono::duration<double, std::milli>(pause));

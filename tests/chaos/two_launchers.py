@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Starts a second launcher in the folder of a run, which must be refused by process and host of the first; then
-kills the first, whose lock must be free for the next at once.
+"""Starts a second launcher in the folder of a run, then kills the first.
 
     two_launchers.py PROGRAM
+
+The second must be rejected with process and host of the first, whose lock must be released at once when it is killed.
 """
 
 import argparse
@@ -24,12 +25,12 @@ def main():
     with runs.make(program) as there:
         options = ["train.epochs=150", "train.checkpoint_every=100 steps", "train.evaluate_every=never"]
         there.finished("calm", *options, processes=2)
-        # The first process of a resume has the lock from its beginning on.
+        # The first process of a resume has the lock from the start.
         second_save = there.hold("/.tmp-step-00000200", rank=0)
         first = there.start("run", *options, processes=2, environment=second_save.environment)
         first.wait_for(second_save.has_come, "second save")
         first.kill()
-        # It is held up until the second launcher has come and gone.
+        # It is delayed until the second launcher has ended.
         third_save = there.hold("/.tmp-step-00000300", rank=0)
         first = there.start("run", *options, processes=2, environment=third_save.environment)
         first.wait_for(third_save.has_come, "third save")
@@ -37,14 +38,14 @@ def main():
         code, output = there.run("run", *options, processes=2)
         refusal = [line for line in output.splitlines() if f"{owner} is training there" in line]
         if code != WRONG_USE or not refusal or "gallop: starting" in output:
-            sys.exit(f"the second ended with {code}, not refused by {owner}:\n{output}")
+            sys.exit(f"the second ended with {code}, and was not rejected because of {owner}:\n{output}")
         print(f"the second: exit {code}\n  {refusal[0]}")
         third_save.let_go()
         code, output = first.finish()
         if code != 0 or "gallop: starting" in output:
             sys.exit(f"the first ended with {code}:\n{output[-3000:]}")
         there.require_weights("run", there.weights("calm"), "after a second launcher")
-        print("the first went on, and its weights are those of an undisturbed run, bit for bit")
+        print("the first continued, and its weights are those of an undisturbed run, bit for bit")
 
 
 if __name__ == "__main__":

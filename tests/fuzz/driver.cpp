@@ -14,7 +14,7 @@ size_t below(gallop::Philox& random, size_t bound) {
   return static_cast<size_t>(random.below(bound));
 }
 
-// Numbers at which sizes and counts go wrong.
+// Boundary values of sizes and counts.
 uint64_t interesting_number(gallop::Philox& random) {
   const uint64_t power = uint64_t{1} << below(random, 64);
   return power + random.below(3) - 1;

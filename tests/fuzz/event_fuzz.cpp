@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     tensorboard::read_event({reinterpret_cast<const char*>(data), size}, visitor);
   } catch (const gallop::DataError&) {
-    // What is damaged is refused.
+    // Damaged input is rejected.
   }
   return 0;
 }

@@ -21,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const auto& [name, value] : target.query) {
       require(name.size() + value.size() <= size);
       require(std::none_of(name.begin(), name.end(), is_control));
-      require(value.find('\0') == std::string::npos);  // Names of runs may have all others.
+      // Names of runs may contain all other characters.
+      require(value.find('\0') == std::string::npos);
     }
   } catch (const UsageError&) {
   }

@@ -16,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       size_t values = 1;
       for (const int64_t length : array.sizes) values *= static_cast<size_t>(length);
       require(array.values.size() == values);
-      require(4 + 4 * array.sizes.size() + values == size);  // Behind magic number and sizes.
+      // After the magic number and the sizes.
+      require(4 + 4 * array.sizes.size() + values == size);
     } catch (const DataError&) {
     }
   }

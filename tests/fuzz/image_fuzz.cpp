@@ -12,7 +12,7 @@ using namespace gallop;
 
 namespace {
 
-// The part of an image in its middle.
+// The center crop of an image.
 class Middle final : public data::RegionChooser {
  public:
   data::Region choose(int height, int width) override {
@@ -29,7 +29,7 @@ uint32_t big_endian(const std::string& file, size_t at) {
   return value;
 }
 
-// Most changes of a PNG would only be found by a chunk's checksum; what lies behind is to be tried.
+// Most changes of a PNG are detected by a chunk's checksum; fixing it tests the code behind it.
 void repair_png(std::string& file) {
   if (!file.starts_with("\x89PNG")) return;
   for (size_t at = 8; at + 12 <= file.size();) {
@@ -44,8 +44,8 @@ void repair_png(std::string& file) {
   }
 }
 
-// What a header says is what decoding gives, and the beginning of a file says the same or that it
-// is too short.
+// The header agrees with the decoded image, and the beginning of a file gives the same header or is
+// reported as too short.
 void check_header(const std::string& file) {
   static data::ImageDecoder decoder;
   static data::Image image;

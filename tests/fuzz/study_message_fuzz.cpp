@@ -23,7 +23,7 @@ void check_event(std::string_view text) {
     const std::string line = to_json(parse_event(text));
     require(line.find('\n') == std::string::npos && to_json(parse_event(line)) == line);
   } catch (const gallop::DataError&) {
-    // Which is what it is to throw.
+    // The expected error.
   }
 }
 

@@ -12,7 +12,7 @@ using namespace gallop;
 
 namespace {
 
-// Most changes of a header would only be found by its checksum; what lies behind is to be tried.
+// Most changes of a header are detected by its checksum; fixing it tests the code behind it.
 void repair_checksums(std::string& archive) {
   for (size_t at = 0; at + 512 <= archive.size(); at += 512) {
     if (archive.compare(at + 257, 5, "ustar") != 0) continue;

@@ -3,8 +3,9 @@
 
     same_weights.py OLD NEW [--only PATTERN] [--steps 12]
 
-OLD and NEW are programs. The cases are the built-in recipes, with made-up data of the same kind, and small trainings that
-together use every model, precision, wrapper and parallel strategy, eager and compiled. Exit code: 0 all equal, 1 not.
+OLD and NEW are programs. The cases are the built-in recipes, with generated data of the same kind, and small trainings
+that together use every model, precision, wrapper and parallel strategy, eager and compiled. Exit code: 0 all equal, 1
+not.
 """
 
 import argparse
@@ -21,7 +22,7 @@ sys.path[:0] = [os.path.join(HERE, "..", "chaos"), os.path.join(HERE, "..", "sce
 import kill  # noqa: E402
 import make_data  # noqa: E402
 
-SECONDS = 900  # Of one training, on any machine: one that takes longer hangs.
+SECONDS = 900  # Timeout of one training, on any machine.
 MODEL = "model: {name: mlp, hidden: [48], dropout: 0.1}"
 ADAMW = "optimizer: {name: adamw, lr: 0.003}"
 IDX = "data: {name: mnist, path: idx, batch: 32, threads: 2}"
@@ -71,7 +72,7 @@ def make_inputs(folder):
 
 
 def cases_of(steps):
-    """(name, words after the program, environment) of every training."""
+    """(name, arguments, environment) of every training."""
     built_in = {"fashion-mnist": ["data.name=mnist", "data.path=large"], "fashion-mnist-airbench": ["data.name=mnist", "data.path=large"],
                 "cifar10": ["data.path=photos"], "cifar10-airbench": ["data.path=photos"], "shakespeare": ["data.path=text.txt"]}
     for recipe, overrides in built_in.items():

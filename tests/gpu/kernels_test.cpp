@@ -1,5 +1,5 @@
-// What CUDA C++ of ours does on a real GPU: generated loops against the program, and the kernels of
-// kernel/cuda against the CPU's.
+// CUDA C++ on a real GPU: compares generated loops with a reference of their programs, and the
+// kernels of kernel/cuda with those of the CPU.
 #include <limits>
 #include <map>
 #include <optional>

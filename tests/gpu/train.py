@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Trainings on a real GPU: every model and optimizer, plain and compiled, in every precision.
+"""Trains every model and optimizer on a real GPU, eager and compiled, in every precision.
 
     train.py PROGRAM [--jobs 8]
 
-Each training must learn; compiled steps are held against plain ones; one that is stopped and resumed ends with the bits of one
-that was not; four trials of a search share the GPU. Skipped (77) where no GPU is.
+Each training must learn; compiled steps are compared with eager ones; a training that is stopped and resumed must be
+bit-identical to an uninterrupted one; four trials of a search share the GPU. Skipped (77) without a GPU.
 """
 
 import argparse
@@ -69,7 +69,7 @@ class Gpu:
     def learns(self, recipe, *options):
         losses = self.losses(recipe, *options)
         if not all(loss is not None and loss == loss for loss in losses):
-            raise Failure(f"{options}: a loss is no number: {losses}")
+            raise Failure(f"{options}: a loss is not finite: {losses}")
         if not losses[-1] < 1.05 * losses[0]:
             raise Failure(f"{options}: the loss goes from {losses[0]} to {losses[-1]}")
         return losses
@@ -79,7 +79,7 @@ def precisions(gpu, model, precision):
     options = (f"--train.precision={precision}",)
     plain = gpu.learns(gpu.recipe(model), *options, "--train.compile=false")
     compiled = gpu.learns(gpu.recipe(model), *options, "--train.compile=verify")
-    # Later ones follow from how numbers were rounded before.
+    # Later losses depend on the rounding of earlier steps.
     if abs(plain[0] - compiled[0]) > 0.02 * plain[0]:
         raise Failure(f"the first loss is {plain[0]}, compiled {compiled[0]}")
 

@@ -1,22 +1,21 @@
 #!/usr/bin/env python3
-"""Trains on three hosts, lets hosts and links fail and come back, and compares the final weights bit for bit
-with those of one undisturbed process.
+"""Trains on three hosts, injects failures of hosts and links, and compares the final weights with an undisturbed run.
 
     hosts.py PROGRAM [--rounds 3 --seed 1] [--within 10] [--verbose]
 
-The hosts are network namespaces on a bridge of their own, which needs root and ip; without them it ends with 77
-and a word. What happens to them:
+The hosts are network namespaces on their own bridge, which needs root and ip; without them it exits with 77 and a
+message. The failures:
 
-    kill     a host's launcher and its processes are killed; it comes back
-    crash    the host of the coordinator and the store is gone, and does not even say so; it comes back
-    cut      a host's link is down for a while
-    cut_store  that of the coordinator's host
-    freeze   a host stands still for a while
-    delay    packets of a host take longer for a while: nothing may be started again
+    kill       a host's launcher and its processes are killed; it comes back
+    crash      the host of the coordinator and the store disappears without closing connections; it comes back
+    cut        a host's link is down for a while
+    cut_store  the link of the coordinator's host is down for a while
+    freeze     a host is frozen for a while
+    delay      a host's packets are delayed for a while: nothing may restart
 
-Each time all others stop, --within so many seconds. The training goes on with the hosts that are left, and with all
-once they are back. Without --rounds it does kill and crash; with it all of them, in an order of its own, and then what
-holds for a folder that is not shared.
+Each time all others must stop within --within seconds. The training must continue with the remaining hosts, and with
+all of them once they are back. Without --rounds it runs kill and crash, with --rounds all failures in random order, and
+then the test of a folder that is not shared.
 """
 
 import argparse
@@ -52,7 +51,7 @@ def ip(*words):
 
 
 class Launcher(runs.Process):
-    """One in the network namespace of a host, which receives what it prints."""
+    """A training in the network namespace of a host, which receives its output."""
 
     def __init__(self, host, command):
         self.host = host
@@ -76,7 +75,7 @@ class Host:
         self.launcher, self.lines = None, []
 
     def connect(self, bridge):
-        """Its end of a cable is eth0, the other hangs on the bridge."""
+        """Creates a veth pair: one end is eth0 in the namespace, the other is attached to the bridge."""
         ip("netns", "add", self.space)
         self.job.stack.callback(ip, "netns", "del", self.space)
         ip("-n", self.space, "link", "add", "eth0", "type", "veth", "peer", "name", f"host{self.number}", "netns", bridge)
@@ -86,7 +85,7 @@ class Host:
             ip("-n", self.space, "link", "set", device, "up")
 
     def start(self, before="true"):
-        """After a command of the shell, which may change what this host alone sees of the files."""
+        """Starts the launcher after a shell command, which may change this host's view of the files."""
         own_names = ["unshare", "--uts", "--mount", "sh", "-c", f'hostname {self.name} && {before} && exec "$@"', "sh"]
         self.launcher = Launcher(self, [
             "ip", "netns", "exec", self.space, *own_names, self.job.there.program, "launch", "-n", "1",
@@ -95,7 +94,7 @@ class Host:
             "train", "recipe.yaml", "--name", "disturbed", "--continue", "--json"])
 
     def kill(self):
-        """As where its power is cut: nothing is cleaned up."""
+        """Kills all processes, as in a power failure: nothing is cleaned up."""
         pids = self.launcher.pids()
         self.launcher.process.kill()
         self.job.wait_until(lambda: not any(map(runs.is_there, pids)), "processes outlive their launcher", runs.GONE_SECONDS)
@@ -106,7 +105,7 @@ class Host:
         ip("-n", self.space, "link", "set", "eth0", state)
 
     def delay(self):
-        """Where the kernel has no netem, packets wait in the queue of a slow link."""
+        """Delays packets; without netem in the kernel, by the queue of a slow link."""
         for kind in ("netem delay 80ms 20ms", "tbf rate 10mbit burst 32kb latency 500ms"):
             words = ["tc", "-n", self.space, "qdisc", "add", "dev", "eth0", "root", *kind.split()]
             if subprocess.run(words, capture_output=True).returncode == 0:
@@ -154,7 +153,7 @@ class Job:
             self.fail(why)
 
     def wait_for_steps(self, hosts, since):
-        """Until so many hosts do steps; seconds since then."""
+        """Waits until that number of hosts runs steps; returns the seconds since `moment`."""
         self.wait_until(lambda: self.size == hosts and self.stepped > since, f"no step of {hosts} hosts", HANGS_SECONDS)
         return self.stepped - since
 
@@ -163,7 +162,7 @@ class Job:
         self.wait_until(lambda: self.stepped > moment + 1, "no steps", HANGS_SECONDS)
         time.sleep(rng.uniform(0, 2))
 
-    # What happens. Each returns what it saw, in words.
+    # The failures. Each returns a description of the result.
 
     def fall_out(self, host, begin, end):
         """The host is away from begin() to end()."""
@@ -220,12 +219,12 @@ class Job:
         moment = time.monotonic()
         self.wait_for_steps(HOSTS, moment)
         if self.starts != starts:
-            self.fail("a delay has stopped the training")
+            self.fail("the delay stopped the training")
         return f"{delay}: {self.step - step} steps on the way, nothing started again"
 
 
 def stop_and_compare(job, rng):
-    """One launcher is asked to stop: all stop after the same step, and save."""
+    """Stops one launcher by a signal: all must stop after the same step, and save."""
     rng.choice(job.hosts).launcher.process.terminate()
     codes = [host.launcher.finish(HANGS_SECONDS)[0] for host in job.hosts]
     if codes != [kill.STOPPED] * HOSTS:
@@ -244,7 +243,7 @@ def refuse_folder_that_is_not_shared(job):
     output = "".join(line for host in job.hosts for line in host.lines)
     if codes != [2] * HOSTS or "is not there: launchers on several hosts need one folder of runs" not in output:
         job.fail(f"a folder that is not shared: {codes}")
-    print("a folder of runs that is not shared is refused by all", flush=True)
+    print("a folder of runs that is not shared is rejected by all", flush=True)
 
 
 def main():
@@ -253,8 +252,8 @@ def main():
     parser.add_argument("--rounds", type=int, default=0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--within", type=float, default=40,
-                        help="twice --lost-after; on a machine that does nothing else it can be 10")
-    parser.add_argument("--verbose", action="store_true", help="what the launchers say, and when")
+                        help="seconds until all others have stopped; on an idle machine 10 suffices")
+    parser.add_argument("--verbose", action="store_true", help="print the output of the launchers with times")
     arguments = parser.parse_args()
     if os.geteuid() != 0:
         runs.skip("network namespaces need root")

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Asks for a study on another host than the one of the process that leads it.
+"""Queries a study on another host than that of the process that leads it.
 
     study.py PROGRAM
 
-The other host is a namespace with a host name of its own, which needs root and unshare; without them it ends with 77
-and a word. The file of the study must not be opened there: only the process that leads it can tell of it.
+The other host is a namespace with its own host name, which needs root and unshare; without them it exits with 77 and a
+message. The file of the study must not be opened there: the process that leads the study must answer.
 """
 
 import json
@@ -33,7 +33,7 @@ def expect(condition, words):
 def main():
     program = os.path.abspath(sys.argv[1])
     if subprocess.run([*ELSEWHERE, "true"], capture_output=True, check=False).returncode != 0:
-        print("no host names of their own can be given here (unshare --uts, hostname)")
+        print("skipped: a separate host name is not possible here (unshare --uts, hostname)")
         sys.exit(77)
     with tempfile.TemporaryDirectory() as folder:
         check(program, folder)
@@ -75,7 +75,7 @@ def check(program, folder):
     finally:
         leader.kill()
         leader.wait()
-    # No process leads it now.
+    # Without a leader.
     after = tune("status", "sweep", prefix=ELSEWHERE)
     expect(after.returncode == 0, f"status without a leader: {after.stderr}")
 

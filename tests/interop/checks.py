@@ -1,4 +1,4 @@
-"""What the tests of this folder share."""
+"""Common code of the tests of this folder."""
 
 import argparse
 import os
@@ -15,7 +15,7 @@ HANGS_SECONDS = 300
 
 
 def program_and_python(words, statement, package):
-    """What the command line names; ends as skipped where the statement fails in that Python, as the package is missing."""
+    """The command-line arguments; exits as skipped if the statement fails because that Python lacks a package."""
     parser = argparse.ArgumentParser(description=words, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", type=os.path.abspath)
     parser.add_argument("--python", default=test_python())
@@ -27,7 +27,7 @@ def program_and_python(words, statement, package):
 
 
 def run(command, folder, code=0):
-    """What a command prints; its errors too where it is to end with another code than 0."""
+    """The output of a command; includes its error output if the expected exit code is not 0."""
     result = subprocess.run(command, cwd=folder, text=True, capture_output=True, check=False)
     if result.returncode != code:
         sys.exit(f"{command} ended with {result.returncode}\n{result.stdout}{result.stderr}")
@@ -36,11 +36,11 @@ def run(command, folder, code=0):
 
 def expect(what, found, wanted):
     if found != wanted:
-        sys.exit(f"{what}: {found!r}, and should be {wanted!r}")
+        sys.exit(f"{what}: {found!r}, expected {wanted!r}")
 
 
 class Server:
-    """Of another program, on loopback; there once it answers."""
+    """A server of another program, on loopback; entered once it answers."""
 
     def __init__(self, command, folder, port, path):
         self.address = f"http://127.0.0.1:{port}"

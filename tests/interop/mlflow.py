@@ -1,10 +1,9 @@
 #!/usr/bin/env python3
-"""A real server of MLflow gets runs by 'gallop runs push' and 'gallop train --mlflow', its own client reads them there, and
-'gallop runs import' reads back what that client has logged.
+"""Tests 'gallop runs push', 'gallop train --mlflow' and 'gallop runs import' with a real MLflow server and its client.
 
     mlflow.py PROGRAM [--python PYTHON]
 
-PYTHON is that of an environment with the package mlflow (default: GALLOP_TEST_PYTHON); without it the test is skipped.
+PYTHON is a Python with the package mlflow (default: GALLOP_TEST_PYTHON); without it the test is skipped.
 """
 
 import csv
@@ -89,7 +88,7 @@ class Place:
         return result.stdout
 
     def points(self, run):
-        """By the name in MLflow: step, time in ms, value."""
+        """By name in MLflow: step, time in ms, value."""
         points = {}
         for row in csv.DictReader(io.StringIO(self.gallop("runs", "export", run))):
             group, _, name = row["metric"].partition(".")
@@ -99,7 +98,7 @@ class Place:
 
 
 def same(ours, theirs):
-    """MLflow keeps NaN as it is."""
+    """Compares values; MLflow preserves NaN."""
     if len(ours) != len(theirs):
         return False
     return all(a[:2] == tuple(b[:2]) and (a[2] == b[2] or math.isnan(a[2]) and math.isnan(b[2]))
@@ -124,7 +123,7 @@ def check(program, python, folder):
     make_data.make(folder, ["idx", "tiny", "200"])
     address = f"http://127.0.0.1:{port}"
 
-    # No server is there: the training ends all the same, and says how the rest is sent.
+    # Without a server: the training finishes, and prints how to send the rest.
     told = place.gallop("train", "recipe.yaml", "--name", "early", "--mlflow", address)
     expect("'gallop runs push runs/early --mlflow" in told, f"without a server: {told}")
     place.gallop("runs", "push", "early", "--mlflow", address, code=4)
@@ -138,7 +137,7 @@ def check(program, python, folder):
         expect(there["early"]["tags"]["team"] == "vision", f"tags: {there['early']['tags']}")
         expect("0 points" in place.gallop("runs", "push", "early", "--mlflow", address), "what is there was sent again")
 
-        # As it trains; and a stopped one that goes on is the same run there.
+        # While it trains; and a stopped training that continues is the same run in MLflow.
         place.gallop("train", "recipe.yaml", "--name", "live", "--mlflow", address, "--experiment", "other", "--until", "1 epochs")
         there = json.loads(place.theirs(READ, address, "other"))
         check_pushed(place, "live", there["live"], "KILLED")
@@ -146,7 +145,7 @@ def check(program, python, folder):
         there = json.loads(place.theirs(READ, address, "other"))
         check_pushed(place, "live", there["live"], "FINISHED")
 
-        # The server goes in the middle of the sending: what was sent is not lost, and not doubled.
+        # The server ends during the transfer: data are neither lost nor sent twice.
         state = os.path.join(folder, "runs", "early", "mlflow.json")
         with open(state, encoding="utf-8") as file:
             places = json.load(file)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""'gallop runs import' makes runs of the trials of a study that Optuna has searched: the same numbers, in one group.
+"""Tests that 'gallop runs import' imports the trials of an Optuna study as runs, with the same values, in one group.
 
     optuna.py PROGRAM [--python PYTHON]
 
-PYTHON is that of an environment with Optuna 5 (default: GALLOP_TEST_PYTHON); without it the test is skipped.
+PYTHON is a Python with Optuna 5 (default: GALLOP_TEST_PYTHON); without it the test is skipped.
 """
 
 import json
@@ -45,7 +45,7 @@ print(json.dumps([{"number": trial.number, "state": trial.state.name, "params": 
 
 
 def shown(value):
-    """As an option's text."""
+    """The value as the text of an option."""
     return json.dumps(value) if value is None or isinstance(value, bool) else value if isinstance(value, float) else str(value)
 
 
@@ -92,7 +92,7 @@ def main():
             compare(program, folder, f"widths-a-{trial['number']:04}", trial, ["accuracy"], "widths/a")
         listed = json.loads(run([program, "runs", "list", "--filter", 'tags.sweep = "widths/a"', "--format", "json"], folder))
         expect("the group", len(listed), len(one))
-        # All studies, of which one is there already.
+        # All studies, one of which was already imported.
         words = run([program, "runs", "import", "optuna.db"], folder, code=2)
         expect("told", "give --prefix" in words, True)
         run([program, "runs", "import", "optuna.db", "--prefix", "all-"], folder)

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""A real optuna-dashboard opens a study that 'gallop tune export --optuna' has written, and shows its numbers.
+"""Tests that a real optuna-dashboard opens a study exported by 'gallop tune export --optuna', and shows its values.
 
     optuna_dashboard.py PROGRAM [--python PYTHON]
 
-PYTHON is that of an environment with the packages optuna and optuna-dashboard (default: GALLOP_TEST_PYTHON); without them the test is skipped.
+PYTHON is a Python with the packages optuna and optuna-dashboard (default: GALLOP_TEST_PYTHON); without them the test is
+skipped.
 """
 
 import json

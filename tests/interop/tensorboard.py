@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""TensorBoard's own package reads what 'gallop runs export' writes, and writes what 'gallop runs import' reads.
+"""Tests that TensorBoard's package reads the output of 'gallop runs export', and 'gallop runs import' its own.
 
     tensorboard.py PROGRAM [--python PYTHON]
 
-PYTHON is that of an environment with the package tensorboard (default: GALLOP_TEST_PYTHON); without it the test is skipped.
+PYTHON is a Python with the package tensorboard (default: GALLOP_TEST_PYTHON); without it the test is skipped.
 """
 
 import csv
@@ -112,7 +112,7 @@ def check_export(program, python, folder):
     run([program, "train", "r.yaml", "--quiet", "--name", "a"], folder)
     run([program, "evaluate", "a", "--report"], folder)
     run([program, "runs", "export", "a", "--format", "tensorboard", "--to", "logdir"], folder)
-    # Again, in place of the first.
+    # Exported again, replacing the first export.
     run([program, "runs", "export", "a", "--format", "tensorboard", "--to", "logdir"], folder)
     found = json.loads(run([python, "-c", READ, "logdir/a"], folder))
     wanted = {}
@@ -126,7 +126,7 @@ def check_export(program, python, folder):
     expect("the status", found["status"], 1)
     check_histograms(found["histograms"])
     check_images(found["images"], os.path.join(folder, "runs", "a", "report"))
-    print(f"TensorBoard reads {sum(map(len, wanted.values()))} numbers of {len(wanted)} tags as they were written")
+    print(f"TensorBoard reads {sum(map(len, wanted.values()))} values of {len(wanted)} tags unchanged")
 
 
 def check_import(program, python, folder):

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-// Numbers from a hash of a name and a position, the same as in make_models.py, so that fixtures
-// hold results only.
+// Values from a hash of a name and a position, the same as in make_models.py, so that fixtures
+// contain only results.
 namespace gallop::parity {
 
 /// SplitMix64 of the name's FNV-1a hash plus the position.

@@ -1,10 +1,10 @@
-"""Makes tests/fixtures/cma.json: distributions of the package cmaes after a few generations.
+"""Creates tests/fixtures/cma.json: distributions of the package cmaes after several generations.
 
     PYTHON tests/parity/make_cma.py tests/fixtures
 
-PYTHON's environment must hold cmaes (its version is noted in the file) and NumPy. Each case has the
-points that a generation was told, with their losses, the best first, and what the distribution was
-afterwards. With "step" the even dimensions have only the values 0, step, 2 step and so on to 1.
+PYTHON needs cmaes (its version is recorded in the file) and NumPy. Each case has the points of a generation with their
+losses, the best first, and the resulting distribution. With "step" the even dimensions have only the values 0, step, 2
+step and so on up to 1.
 """
 
 import importlib.metadata

@@ -1,11 +1,11 @@
-"""Makes tests/fixtures/gaussian_process.json: what Optuna's Gaussian processes say of random measurements.
+"""Creates tests/fixtures/gaussian_process.json: results of Optuna's Gaussian processes for random measurements.
 
     PYTHON tests/parity/make_gp.py tests/fixtures
 
-PYTHON's environment must hold optuna, scipy and torch (the versions are noted in the file). Optuna makes values large;
-the file has them with their signs changed, so that they are made small. A case has a kernel and measurements; what is
-likely under them, with derivatives by the kernel's numbers; predictions and what is promised at some points, with
-derivatives by the points; and the kernel that Optuna fits, to a gradient of 1e-5.
+PYTHON needs optuna, scipy and torch (the versions are recorded in the file). Optuna maximizes; the file has values with
+the opposite sign, for minimization. A case has a kernel and measurements; their log-likelihood, with derivatives with
+respect to the kernel parameters; predictions and the acquisition function at some points, with derivatives with respect
+to the points; and the kernel that Optuna fits, to a gradient of 1e-5.
 """
 
 import json
@@ -21,7 +21,7 @@ from scipy.optimize import minimize, rosen, rosen_der
 from scipy.special import erfcx, log_ndtr
 
 DRAW = np.random.RandomState(7)
-# Measurements, dimensions, how many of them (the last) have three categories, and the noise.
+# Measurements, dimensions, number of (last) dimensions with three categories, and the noise.
 CASES = [(6, 2, 0, 1e-3), (12, 3, 1, 0.1), (40, 5, 2, 1e-6), (70, 4, 0, 0.5)]
 
 
@@ -69,7 +69,7 @@ def likelihood(measured, values, is_categorical, numbers):
 
 def promised(acquisition, asked):
     found = [with_gradient(acquisition.eval_acqf, point) for point in asked]
-    # Far from any improvement Optuna's derivatives are not numbers.
+    # Far from any improvement Optuna's derivatives are NaN.
     return {"values": [value for value, _ in found],
             "gradients": [gradient if np.isfinite(gradient).all() else None for _, gradient in found]}
 

@@ -1,11 +1,11 @@
-"""Makes tests/fixtures/importance.json: how much parameters matter in some studies, by Optuna.
+"""Creates tests/fixtures/importance.json: parameter importances of some studies by Optuna.
 
     PYTHON tests/parity/make_importance.py tests/fixtures
 
-PYTHON's environment must hold optuna (its version is noted in the file), NumPy and scikit-learn. A
-study has its space as Gallop writes it, points (numbers, indices of choices, null where a parameter
-has no value) and losses. "fanova" are means and deviations over 10 seeds, of studies whose
-parameters are all numbers on a linear scale and always there, as Optuna takes others differently.
+PYTHON needs optuna (its version is recorded in the file), NumPy and scikit-learn. A study has its space in Gallop's
+format, points (numbers, indices of choices, null if a parameter has no value) and losses. "fanova" are means and
+deviations over 10 seeds, of studies with only unconditional numerical parameters on a linear scale, as Optuna treats
+others differently.
 """
 
 import json
@@ -19,7 +19,7 @@ import optuna
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.importance import FanovaImportanceEvaluator, PedAnovaImportanceEvaluator, get_param_importances
 
-warnings.simplefilter("ignore")  # Of optuna, about what is experimental.
+warnings.simplefilter("ignore")  # Optuna's warnings about experimental features.
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 PED_ANOVA = [{}, {"target": 0.25, "region": 0.7}, {"local": False}]
 

@@ -1,9 +1,9 @@
-"""Makes tests/fixtures/losses.safetensors: PyTorch's losses and their gradients for many options.
+"""Creates tests/fixtures/losses.safetensors: PyTorch's losses and their gradients for many options.
 
 Run with Python, torch==2.11.0 and safetensors==0.8.0: make_losses.py tests/fixtures
 
-All in fp64. IN/KIND are the outputs and the fields of a batch ("logits", "target", "weight", ...);
-KIND|LOSS|OPTIONS is the mean loss [1], followed by its gradient with respect to the logits.
+All in fp64. IN/KIND are the outputs and the fields of a batch ("logits", "target", "weight", ...); KIND|LOSS|OPTIONS is
+the mean loss [1], followed by its gradient with respect to the logits.
 """
 
 import itertools
@@ -147,7 +147,7 @@ def info_nce(x, batch, temperature=0.1, negatives="batch"):
 
 
 def dice(x, batch, smooth=1.0, squared=False, include_background=True):
-    """monai.losses.DiceLoss with smooth_nr = smooth_dr = smooth, but for ignored labels."""
+    """monai.losses.DiceLoss with smooth_nr = smooth_dr = smooth, except for ignored labels."""
     target = batch["target"]
     if target.is_floating_point():
         p, t = torch.sigmoid(x), target

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Writes tests/fixtures/metrics.json: metrics of predictions, as scikit-learn has them.
+"""Creates tests/fixtures/metrics.json: metrics of predictions by scikit-learn.
 
     python3 -m venv /tmp/venv && /tmp/venv/bin/pip install scikit-learn
     /tmp/venv/bin/python tests/parity/make_metrics.py tests/fixtures/metrics.json
 
-A case has a task, outputs (integers, to be divided by `scale`, so that they are the same numbers everywhere and that
-some are ties), targets, and the values of metrics by their name and options. A value of each class is a list; null is
-undefined. Only what scikit-learn has no function for is computed here: the expected calibration error and recall at k.
+A case has a task, outputs (integers, to be divided by `scale`, so that they are exact everywhere and some are ties),
+targets, and the values of metrics by name and options. A per-class value is a list; null is undefined. Only metrics
+without a function in scikit-learn are computed here: the expected calibration error and recall at k.
 
-`figures` are the data of figures by their names. Those of curves have an entry for each class, null where there is none:
-all points of a ROC curve and those of a precision-recall curve without intermediate ones, each as counts.
+`figures` are the data of figures by name. Curves have an entry for each class, null if there is none: all points of a
+ROC curve, and those of a precision-recall curve without intermediate ones, each as counts.
 """
 
 import json
@@ -27,14 +27,14 @@ AVERAGES = ("macro", "micro", "weighted", "per-class")
 
 
 def value(number):
-    """As JSON has it; what is not a number is undefined."""
+    """A value for JSON; NaN is undefined."""
     if isinstance(number, (list, numpy.ndarray)):
         return [value(one) for one in number]
     return None if number is None or numpy.isnan(number) else float(number)
 
 
 def of_sklearn(function, *arguments, **options):
-    """Nothing where scikit-learn has no value."""
+    """None if scikit-learn has no value."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -56,7 +56,7 @@ def by_average(values, name, truth, guess, classes):
         values[f"{name} average={average}"] = of_sklearn(function, truth, guess, average=average)
     per_class = of_sklearn(function, truth, guess, average=None, labels=range(classes) if truth.ndim == 1 else None)
     if truth.ndim == 1:
-        # Classes that are neither true nor predicted have none.
+        # Classes that are neither among targets nor predictions have no value.
         there = set(truth) | set(guess)
         per_class = [one if k in there else None for k, one in enumerate(per_class)]
     values[f"{name} average=per-class"] = per_class
@@ -73,7 +73,7 @@ def of_counts(values, truth, guess, classes):
 
 
 def of_scores(values, indicators, scores):
-    """Curves of columns of which each is one class against the others."""
+    """Curves of columns, each of which is one class against the rest."""
     aucs, precisions = [], []
     for column in range(scores.shape[1]):
         aucs.append(of_sklearn(metrics.roc_auc_score, indicators[:, column], scores[:, column]))
@@ -82,7 +82,7 @@ def of_scores(values, indicators, scores):
     for average in ("macro", "weighted"):
         one = scores.shape[1] == 1
         arguments = (indicators[:, 0], scores[:, 0]) if one else (indicators, scores)
-        # That of an indicator matrix has no value where a class has none.
+        # The metric of an indicator matrix has no value if that of a class has none.
         values[f"roc-auc average={average}"] = (None if None in aucs else
                                                 of_sklearn(metrics.roc_auc_score, *arguments, average=average))
         values[f"average-precision average={average}"] = of_sklearn(metrics.average_precision_score, *arguments,
@@ -90,7 +90,7 @@ def of_scores(values, indicators, scores):
 
 
 def curves_of(figures, indicators, scores):
-    """From the highest threshold to the lowest."""
+    """The points of the curve, from the highest threshold to the lowest."""
     roc, precision_recall = [], []
     for column in range(scores.shape[1]):
         truth, score = indicators[:, column], scores[:, column]
@@ -115,7 +115,7 @@ def reliability(confidence, right):
 
 
 def residual_counts(residuals):
-    """In 30 bins from the least to the most; nothing where one lies on an edge, as rounding decides about it."""
+    """A histogram of 30 bins from minimum to maximum; None if a value is on an edge, where rounding decides."""
     counts, edges = numpy.histogram(residuals, bins=30)
     is_on_edge = numpy.abs(residuals[:, None] - edges[None, 1:-1]).min() < 1e-9
     return None if is_on_edge else counts.tolist()
@@ -158,7 +158,7 @@ def classes_case(name, outputs, target, scale, text=False):
     if text:
         values["bits-per-character"] = float(loss / numpy.log(2))
     for k in (1, 2, 3):
-        if 2 < classes > k:  # Of two classes it takes a single score.
+        if 2 < classes > k:  # For two classes it takes a single score.
             values[f"top-k k={k}"] = of_sklearn(metrics.top_k_accuracy_score, truth, rows, k=k, labels=range(classes))
     if not text:
         of_scores(values, indicators if classes > 2 else indicators[:, :1],
@@ -229,7 +229,7 @@ def cases():
         return random.integers(-most, most, sizes, endpoint=True)
 
     def informed(outputs, target, by):
-        """So that predictions are better than chance."""
+        """Makes predictions better than chance."""
         flat, truth = outputs.reshape(-1, outputs.shape[-1]), target.reshape(-1)
         for row in range(len(truth)):
             if truth[row] >= 0 and random.random() < 0.5:
@@ -240,7 +240,7 @@ def cases():
     yield classes_case("classes", informed(logits(70, 5), target, 150), target, 64)
     target = random.choice(4, 60, p=[0.7, 0.2, 0.05, 0.05])
     yield classes_case("ties and rare classes", informed(logits(60, 4, most=2), target, 2), target, 1)
-    # Class 2 is never true, class 5 neither true nor predicted, class 0 never predicted.
+    # Class 2 is never a target, class 5 neither target nor prediction, class 0 never a prediction.
     target = random.choice([0, 1, 3, 4], 50)
     outputs = informed(logits(50, 6), target, 150)
     outputs[:, 5] = outputs[:, 0] = -500

@@ -1,12 +1,12 @@
-"""Makes tests/fixtures/models.json: outputs and gradients of models by their Python makers.
+"""Creates tests/fixtures/models.json: outputs and gradients of models from their Python implementations.
 
-Run with Python, torch==2.11.0, torchvision==0.26.0, timm==1.0.31 and transformers==5.23.0:
-make_models.py tests/fixtures
+Run with Python, torch==2.11.0, torchvision==0.26.0, timm==1.0.31 and transformers==5.23.0: make_models.py
+tests/fixtures
 
-Weights, inputs and labels come from a hash of names and positions that deterministic_weights.h
-repeats, so only results are stored, computed in float64. Of each gradient and buffer: its norm, its
-products with PROBES vectors of random signs and its first FIRST numbers. Where two tensors differ by e,
-the mean square of the differences of such products is an unbiased estimate of |e|^2.
+Weights, inputs and labels are derived from a hash of names and positions that deterministic_weights.h also computes, so
+only results are stored, computed in float64. Of each gradient and buffer: its norm, its products with PROBES vectors of
+random signs and its first FIRST elements. If two tensors differ by e, the mean square of the differences of such
+products is an unbiased estimate of |e|^2.
 """
 
 import json
@@ -46,7 +46,7 @@ def hashes(name, count):
 
 
 def uniform(name, count):
-    """In [-1, 1), with 24 bits."""
+    """Values in [-1, 1), with 24 bits."""
     return (hashes(name, count) >> np.uint64(40)).astype(np.float64) * 2.0**-23 - 1
 
 
@@ -55,7 +55,7 @@ def signs(name, count):
 
 
 def weight(name, shape):
-    """Matrices and filters: variance 1 / fan_in. Others: near what their layer does nothing with."""
+    """Matrices and filters: variance 1 / fan_in. Others: near the values with which their layer is an identity."""
     u = uniform(name, math.prod(shape))
     if len(shape) in (2, 4):
         u = u * math.sqrt(3.0 / (math.prod(shape) // shape[0]))
@@ -67,7 +67,7 @@ def weight(name, shape):
 
 
 class Case:
-    """A model, and how its tensors are called and laid out in Gallop."""
+    """A model, and the names and layouts of its tensors in Gallop."""
 
     def __init__(self, name, kind, options, task, module, rename=lambda n: n, layout=None):
         self.name, self.kind, self.options, self.task = name, kind, options, task
@@ -143,7 +143,7 @@ def text(batch, context, classes):
 
 
 class PadShortcut(nn.Module):
-    """Option A of He et al. 2016: every second pixel, zeros for the channels that are missing."""
+    """Option A of He et al. 2016: every second pixel, zeros for the missing channels."""
 
     def __init__(self, missing):
         super().__init__()
@@ -221,7 +221,7 @@ class AirbenchStage(nn.Module):
 
 
 class Airbench(nn.Module):
-    """Jordan 2024, figure 1, with numbers in the place of whitened patches."""
+    """Jordan 2024, figure 1, with given values instead of whitened patches."""
 
     def __init__(self, widths):
         super().__init__()
@@ -271,7 +271,7 @@ def gpt2_cases():
 
 
 def rotary_cases():
-    """GPT-NeoX with sequential residuals is our GPT with rotary positions; it mixes q, k, v by head."""
+    """GPT-NeoX with sequential residuals is Gallop's GPT with rotary positions; it interleaves q, k, v by head."""
     heads, width = 4, 48
     names = (("gpt_neox.embed_in.", "transformer.wte."), ("gpt_neox.layers.", "transformer.h."),
              ("gpt_neox.final_layer_norm.", "transformer.ln_f."), ("embed_out.", "lm_head."),
@@ -284,7 +284,7 @@ def rotary_cases():
             name = name.replace(theirs, ours)
         return name
 
-    def by_part(name, tensor):  # [heads, 3, ...] of theirs to [3, heads, ...] of ours
+    def by_part(name, tensor):  # [heads, 3, ...] of GPT-NeoX to [3, heads, ...] of Gallop
         if "c_attn" not in name:
             return tensor
         rest = tensor.shape[1:]

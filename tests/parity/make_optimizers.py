@@ -1,9 +1,9 @@
-"""Makes tests/fixtures/optimizers.safetensors: 50 steps of PyTorch's optimizers for many options.
+"""Creates tests/fixtures/optimizers.safetensors: 50 steps of PyTorch's optimizers for many options.
 
 Run with Python, torch==2.11.0 and safetensors==0.8.0: make_optimizers.py tests/fixtures
 
-START/NAME is the initial value, GRADIENT/NAME [50, ...] the gradient of each step, LR [50] the
-learning rate of each step, and OPTIONS the values of all parameters after the last step, in order.
+START/NAME is the initial value, GRADIENT/NAME [50, ...] the gradient of each step, LR [50] the learning rate of each
+step, and OPTIONS the values of all parameters after the last step, in order.
 """
 
 import itertools
@@ -17,7 +17,7 @@ STEPS = 50
 SHAPES = {"weight": (7, 5), "bias": (5,), "conv": (3, 2, 2, 2)}
 
 
-# Options of each optimizer; every combination is a case, but for those that contradict.
+# Options of each optimizer; every combination is a case, except for contradicting ones.
 DECAYS = {"weight_decay": (0.0, 0.1)}
 ADAM = {"betas": ((0.9, 0.999), (0.8, 0.95)), "eps": (1e-8, 1e-3)}
 OPTIONS = {
@@ -56,7 +56,7 @@ def cases():
             # Muon's parameters are all matrices.
             if kind == "muon" and not decay_1d:
                 continue
-            # One form of decay where there is none.
+            # Without weight decay only one form of it.
             if chosen["weight_decay"] == 0 and chosen.get("decoupled_weight_decay"):
                 continue
             yield kind, chosen, decay_1d

@@ -1,9 +1,8 @@
-"""Makes tests/fixtures/pareto.json: ranks, crowding distances and hypervolumes by Optuna.
+"""Creates tests/fixtures/pareto.json: ranks, crowding distances and hypervolumes by Optuna.
 
     PYTHON tests/parity/make_pareto.py tests/fixtures
 
-PYTHON's environment must hold optuna (its version is noted in the file) and NumPy. An infinite
-distance is null.
+PYTHON needs optuna (its version is recorded in the file) and NumPy. An infinite distance is null.
 """
 
 import json
@@ -56,7 +55,7 @@ def rows(objectives, count, kind, random):
     if kind == "grid":  # With equal losses and equal rows.
         return random.integers(-3, 4, (count, objectives)).astype(float)
     losses = random.normal(size=(count, objectives))
-    if kind == "sphere":  # Most of them in one rank.
+    if kind == "sphere":  # Most rows have the same rank.
         losses = np.abs(losses / np.linalg.norm(losses, axis=1, keepdims=True))
         losses[count // 2 :] *= 1.2
     return losses

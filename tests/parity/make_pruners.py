@@ -1,12 +1,12 @@
-"""Makes tests/fixtures/pruners.json: what Optuna's pruners say after each report of random studies.
+"""Creates tests/fixtures/pruners.json: decisions of Optuna's pruners after each report of random studies.
 
     PYTHON tests/parity/make_pruners.py tests/fixtures
 
-PYTHON's environment must hold optuna (its version is noted in the file) and scipy. A study has its
-events in order: [trial, "begin"], [trial, step, metric] for a report (null: NaN), and
-[trial, state, metric] for an end. Trials go on whatever the pruner says. A case has a pruner, the
-study, for Hyperband the bracket of each trial, and an answer for each report, "1" where the trial
-is to be pruned. Where pruners have rungs, no report passes two of them. "signed_rank" has differences and how likely SciPy holds them.
+PYTHON needs optuna (its version is recorded in the file) and scipy. A study has its events in order: [trial, "begin"],
+[trial, step, metric] for a report (null: NaN), and [trial, state, metric] for an end. Trials continue regardless of the
+pruner. A case has a pruner, the study, for Hyperband the bracket of each trial, and a decision for each report, "1" to
+prune the trial. For pruners with rungs, no report passes two of them. "signed_rank" has differences and SciPy's
+p-values.
 """
 
 import json

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""Writes tests/fixtures/resize.bin: what Pillow's bilinear filter makes of noise.
+"""Creates tests/fixtures/resize.bin: results of Pillow's bilinear filter on noise.
 
-Needs: pip install pillow==13.0.0
-Format, little-endian: int32 number of cases; for each case nine int32 (height, width, channels of the
-source; top, left, height, width of the box; height, width of the result), then the result's bytes.
+Needs: pip install pillow==13.0.0 Format, little-endian: int32 number of cases; for each case nine int32 (height, width,
+channels of the source; top, left, height, width of the box; height, width of the result), then the bytes of the result.
 The source is not stored: its bytes come from a linear congruential generator, here and in the test.
 """
 import pathlib

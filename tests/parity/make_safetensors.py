@@ -1,4 +1,4 @@
-"""Makes tests/fixtures/python.safetensors with the reference implementation.
+"""Creates tests/fixtures/python.safetensors with the reference implementation.
 
 Run with Python, torch==2.11.0 and safetensors==0.8.0: make_safetensors.py tests/fixtures
 """
@@ -16,7 +16,7 @@ DTYPES = {
     "c64": torch.complex64, "f8_e4m3": torch.float8_e4m3fn, "f8_e5m2": torch.float8_e5m2,
 }
 
-# 0, 1, 0, 1, 0, 1 in a shape of [2, 3], which every type holds exactly.
+# 0, 1, 0, 1, 0, 1 in the shape [2, 3], which every type represents exactly.
 tensors = {name: torch.tensor([[0, 1, 0], [1, 0, 1]], dtype=torch.float32).to(dtype)
            for name, dtype in DTYPES.items()}
 tensors["scalar"] = torch.tensor(2.5)

@@ -1,10 +1,10 @@
-"""Makes tests/fixtures/schedules.json: the learning rates of PyTorch's schedules.
+"""Creates tests/fixtures/schedules.json: the learning rates of PyTorch's schedules.
 
 Run with Python and torch==2.11.0: make_schedules.py tests/fixtures
 
-A case has the recipe that is to give the same numbers, "factor" for a base learning rate of 1 and,
-where it is cycled, "momentum", at each of the STEPS before an update; "metric" is what the
-evaluation before each of them found. Progress is step / "last".
+A case has the recipe that shall give the same values, "factor" for a base learning rate of 1 and, if it is cycled,
+"momentum", at each of the STEPS before an update; "metric" is the result of the evaluation before each of them.
+Progress is step / "last".
 """
 
 import json
@@ -17,12 +17,12 @@ import torch
 from torch.optim import lr_scheduler as lrs
 
 STEPS = 40
-EPOCH = 10  # Steps.
+EPOCH = 10  # Steps per epoch.
 METRIC = [1 / (1 + 0.3 * min(step, 9)) + 0.02 * math.sin(5 * step) for step in range(STEPS)]
 
 
 def one_cycle(optimizer, share, **options):
-    """Its phases end one step before a share of the run would."""
+    """PyTorch's phases end one step before the given fraction of the run."""
     recipe = {"name": "one-cycle", "warmup": (share * STEPS - 1) / (STEPS - 1),
               "start": 1 / options.get("div_factor", 25.0)}
     recipe["final"] = recipe["start"] / options.get("final_div_factor", 1e4)
@@ -125,7 +125,7 @@ def run(make):
     return case
 
 
-warnings.simplefilter("ignore")  # Of torch, about its own SequentialLR.
+warnings.simplefilter("ignore")  # Torch's warnings about its own SequentialLR.
 stored = {"torch": torch.__version__.split("+")[0], "steps": STEPS, "steps_per_epoch": EPOCH}
 lines = [json.dumps(run(make)) for make in CASES]
 text = json.dumps(stored)[:-1] + ', "cases": [\n' + ",\n".join(lines) + "\n]}\n"

@@ -1,4 +1,4 @@
-"""Makes tests/fixtures/sobol.json: points of SciPy's Sobol sequence in 128 dimensions, in units of 2^-32.
+"""Creates tests/fixtures/sobol.json: points of SciPy's Sobol sequence in 128 dimensions, in units of 2^-32.
 
 Run with Python and scipy==1.17: make_sobol.py tests/fixtures
 """
@@ -10,7 +10,7 @@ import sys
 from scipy.stats import qmc
 
 DIMENSIONS = 128
-FIRST = (0, 1000, 123_456)  # Of four each.
+FIRST = (0, 1000, 123_456)  # The first index of four points each.
 
 points = {}
 for first in FIRST:

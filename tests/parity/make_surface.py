@@ -1,9 +1,9 @@
-"""Makes tests/fixtures/surface.json: values between scattered points, by SciPy.
+"""Creates tests/fixtures/surface.json: interpolation of scattered points by SciPy.
 
     PYTHON tests/parity/make_surface.py tests/fixtures
 
-PYTHON's environment must hold SciPy, whose version is noted in the file. Values are those of
-scipy.interpolate.LinearNDInterpolator at the middles of cells, row by row; null beyond the triangles.
+PYTHON needs SciPy, whose version is recorded in the file. Values are those of scipy.interpolate.LinearNDInterpolator at
+the centers of cells, row by row; null outside of the triangles.
 """
 
 import json
@@ -18,7 +18,7 @@ COLUMNS, ROWS = 16, 10
 
 
 def main():
-    # Nodes of a fine grid, so that both see the same triangles.
+    # Nodes of a fine grid, so that both programs use the same triangles.
     points = np.random.default_rng(3).integers(0, 2**14, (40, 2)) / 2**14
     values = np.sin(5 * points[:, 0]) + points[:, 1] ** 2
     x, y = np.meshgrid((np.arange(COLUMNS) + 0.5) / COLUMNS, (np.arange(ROWS) + 0.5) / ROWS)

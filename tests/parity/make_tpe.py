@@ -1,11 +1,11 @@
-"""Makes tests/fixtures/tpe.json: the densities of Optuna's TPE sampler, and how it divides trials.
+"""Creates tests/fixtures/tpe.json: the densities of Optuna's TPE sampler, and its division of trials.
 
 Run with Python and optuna==5.0.0: make_tpe.py tests/fixtures
 
-Spaces and points are as Gallop writes them: a number, or the index of a choice. An estimator is
-made from the points in their order; it has the kernels' weights and for each parameter what each
-kernel is (center and deviation, or the probability of each choice), the prior's last, and the
-logarithms of the density at queries. A division has trials and which of them are the good ones.
+Spaces and points are in Gallop's format: a number, or the index of a choice. An estimator is built from the points in
+their order; the file has the weights of its kernels, the parameters of each kernel for each parameter (center and
+deviation, or the probability of each choice), the prior last, and the log densities at queries. A division has trials
+and the good ones among them.
 """
 
 import json
@@ -33,7 +33,7 @@ SIZES = [0, 1, 2, 5, 24, 27, 97, 98, 99, 200]
 draw = random.Random(1)
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
-# Optuna leaves open in which order equal numbers stand; Gallop scrambles that of the trials.
+# Optuna does not define the order of equal values; Gallop shuffles that of the trials.
 any_argsort = np.argsort
 
 
@@ -71,7 +71,7 @@ def columns_of(points, space):
 
 
 def rounded(numbers):
-    """To 12 digits, which tests ask for, as lists."""
+    """Values rounded to the 12 digits that tests compare, as lists."""
     if isinstance(numbers, np.ndarray):
         return [rounded(item) for item in numbers]
     return float(f"{numbers:.12g}")
@@ -92,7 +92,7 @@ def estimator(space, size, equal_weights=False):
     mixture = made._mixture_distribution
     result = {"space": {"parameters": space, "constraints": []}, "equal_weights": equal_weights, "points": points,
               "queries": queries, "log_densities": made.log_pdf(columns_of(queries, space)).tolist()}
-    if size < 30:  # The kernels of many would make the file large; their density tells.
+    if size < 30:  # More kernels would make the file large; their density is compared instead.
         result |= {"weights": rounded(mixture.weights), "kernels": [kernels_of(d) for d in mixture.distributions]}
     return result
 
@@ -105,7 +105,7 @@ def trial_of(number, state, losses, reports, violation):
 
 
 def division(size, objectives, states, violated):
-    """Of `size` trials: losses have two digits, so that there are equal ones."""
+    """A division of `size` trials; losses have two digits, so that some are equal."""
     study = optuna.create_study(directions=["minimize"] * objectives)
     trials, described = [], []
     for number in range(size):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Opens an export of a study with Optuna, and compares all that Optuna finds in it with the study.
+"""Opens an exported study with Optuna, and compares everything that Optuna reads with the study.
 
-    optuna_export.py PROGRAM [--python PATH]     PATH: the Python of an environment with optuna 5 (default: GALLOP_TEST_PYTHON)
+    optuna_export.py PROGRAM [--python PATH]     PATH: a Python with optuna 5 (default: GALLOP_TEST_PYTHON)
 
-PROGRAM is built from tests/parity/optuna_export_program.cpp. Ends with 77 where that Python has no Optuna.
+PROGRAM is built from tests/parity/optuna_export_program.cpp. Exits with 77 if that Python has no Optuna.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def same(found, wanted):
 
 def require(found, wanted, what):
     if not same(found, wanted):
-        sys.exit(f"{what}: Optuna found {found!r}, and it should be {wanted!r}")
+        sys.exit(f"{what}: Optuna found {found!r}, expected {wanted!r}")
 
 
 def seconds(date):
@@ -41,7 +41,7 @@ def compare_trial(trial, wanted):
     name = f"trial {wanted['number']}"
     require(trial.number, wanted["number"], name)
     require(STATES[trial.state.name], wanted["state"], f"{name}, state")
-    # Optuna knows no lists as choices.
+    # Optuna does not support lists as choices.
     params = {key: json.dumps(value) if isinstance(value, list) else value for key, value in wanted["params"].items()}
     require(trial.params, params, f"{name}, params")
     values = wanted["values"] or None
@@ -79,7 +79,7 @@ def compare(optuna, program, objectives):
             "depth": distributions.IntDistribution(1, 64, log=True),
             "act": distributions.CategoricalDistribution(["relu", None, 1.5, True, "[64, 64]"]),
             "slope": distributions.FloatDistribution(-1, 1)}, "distributions")
-        # And Optuna goes on with it: the trial that waits, then one of its own.
+        # Optuna can continue the study: with the waiting trial, then with a new one.
         require([study.ask().number, study.ask().number], [4, 5], "the next trials")
 
 

@@ -1,5 +1,5 @@
-// optuna_export_program FILE: exports a study with every kind of parameter and state, and prints as
-// JSON what a reader is to find, for tests/parity/optuna_export.py.
+// optuna_export_program FILE: exports a study with every kind of parameter and state, and prints
+// its expected content as JSON, for tests/parity/optuna_export.py.
 #include <cmath>
 #include <string>
 #include <vector>

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes docs/parity.md: the largest difference of each optimizer and schedule from PyTorch's.
+"""Writes docs/parity.md: the largest difference of each optimizer and schedule from PyTorch.
 
     write_parity.py FOLDER_OF_TESTS FILE
 
-Runs the tests of parity, whose fixtures PyTorch made (make_optimizers.py, make_schedules.py), and takes the
+Runs the parity tests, whose fixtures were created by PyTorch (make_optimizers.py, make_schedules.py), and collects the
 differences that they report.
 """
 
@@ -15,17 +15,17 @@ import xml.etree.ElementTree as ElementTree
 
 INTRODUCTION = """# Parity
 
-The largest difference of each optimizer and schedule from PyTorch 2.11's, as `make parity` finds it: the tests of parity
-take what PyTorch stored (`tests/parity/`) and report how far they are from it. This page is written by that command.
+The largest difference of each optimizer and schedule from PyTorch 2.11. `make parity` writes this page: it runs the
+parity tests, which compare with results stored by PyTorch (`tests/parity/`) and report the differences.
 """
 
 OPTIMIZERS = """
 ## Optimizers
 
-Fifty steps on a matrix, a vector and filters, with a learning rate of its own each, for every combination of options. The difference is
-that of weights after the last step, relative to the largest weight. fp32 holds 6e-8 of a number. Muon multiplies in bf16, in PyTorch too.
-Optimizers that are not here have no form in PyTorch; the tests hold them against their paper's formula in fp64
-([optimizers.md](optimizers.md)).
+Fifty steps, each with another learning rate, on a matrix, a vector and filters, for every combination of options. The
+difference is that of the weights after the last step, relative to the largest weight. The relative rounding error of
+fp32 is 6e-8. Muon's GEMMs are in bf16, as in PyTorch. PyTorch does not have the other optimizers; the tests compare
+these with their paper's formula in fp64 ([optimizers.md](optimizers.md)).
 
 | optimizer | combinations | largest difference |
 |---|---|---|
@@ -34,7 +34,7 @@ Optimizers that are not here have no form in PyTorch; the tests hold them agains
 SCHEDULES = """
 ## Schedules
 
-Factors, and momentum where the schedule has one, at forty steps of every case, in fp64.
+Factors, and momentum if the schedule has one, at forty steps of every case, in fp64.
 
 | schedule | largest difference |
 |---|---|

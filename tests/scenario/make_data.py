@@ -1,6 +1,6 @@
-"""Makes small data sets with plain Python, so that scenarios need neither downloads nor packages.
+"""Creates small data sets in plain Python, so that scenarios need neither downloads nor packages.
 
-Images of class k are noise around a bright bar at row k, so that a model can learn them.
+Images of class k are noise with a bright bar at row k, so that a model can learn them.
 """
 
 import json
@@ -26,7 +26,7 @@ def png(rows, size, channels, orientation=1):
                 struct.pack(">I", zlib.crc32(kind + body)))
     color = 2 if channels == 3 else 0
     header = struct.pack(">IIBBBBB", size, len(rows), 8, color, 0, 0, 0)
-    # A TIFF directory with the orientation alone.
+    # A TIFF directory with only the orientation.
     exif = chunk(b"eXIf", struct.pack("<2sHIHHHIHHI", b"II", 42, 8, 1, 0x112, 3, 1, orientation, 0, 0))
     body = zlib.compress(b"".join(b"\0" + row for row in rows))
     return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + (exif if orientation != 1 else b"") +
@@ -47,8 +47,8 @@ def make_idx(folder, count, size=12, classes=10):
 
 
 def make_folder(folder, count, size=12, classes=4, gray=0, turned=0, flat_test=0):
-    """PARTS/class_K/N.png for training and test; the first `gray` training images are gray and the first `turned`
-    are stored on their side; the test part may have no classes."""
+    """SPLIT/class_K/N.png for training and test; the first `gray` training images are grayscale and the first `turned`
+    are stored rotated; the test split may have no classes."""
     rng = random.Random(2)
     for part, images in (("train", count), ("test", count // 2)):
         for i in range(images):
@@ -78,8 +78,8 @@ def make_tar(folder, count, size=12, classes=4):
 
 
 def make_links(folder, count, size=12, classes=4, dangling=0):
-    """links.tar: `count` images in train/class_K, each with a hard and a symbolic link, one before its target; and links
-    to nowhere."""
+    """links.tar: `count` images in train/class_K, each with a hard and a symbolic link, one before its target; and
+    dangling links."""
     rng = random.Random(5)
     with tarfile.open(os.path.join(folder, "links.tar"), "w") as tar:
         for i in range(count):
@@ -97,8 +97,8 @@ def make_links(folder, count, size=12, classes=4, dangling=0):
 
 
 def make_odd(folder, count, size=12, classes=4):
-    """odd.tar: `count` good samples, then one image without a label, a label without an image, two labels that are none,
-    and an image with system files around it."""
+    """odd.tar: `count` valid samples, then one image without a label, a label without an image, two invalid labels, and
+    an image among system files."""
     rng = random.Random(6)
     with tarfile.open(os.path.join(folder, "odd.tar"), "w") as tar:
         image = png(pixels(rng, 0, size, 3), size, 3)
@@ -123,8 +123,8 @@ def make_text(folder, count):
 
 
 def make_shapes(folder, count, size=16):
-    """PART/images/N.png, a square (class 1) and a disc (class 2) on noise, and PART/masks/N.png, their classes; a row of
-    pixels is ignored."""
+    """SPLIT/images/N.png, a square (class 1) and a disc (class 2) on noise, and SPLIT/masks/N.png, their classes; a row
+    of pixels is ignored."""
     rng = random.Random(7)
     for part, images in (("train", count), ("test", count // 2)):
         for kind in ("images", "masks"):
@@ -161,7 +161,7 @@ def make_table(folder, count):
 
 
 def sentence(rng):
-    """A person does something in a place: words, their tags (CoNLL-2003, IOB2), and whether it is about food."""
+    """A sentence about a person and a place: words, their tags (CoNLL-2003, IOB2), and whether it is about food."""
     about_food = rng.random() < 0.5
     words = ["", rng.choice(["eats", "cooks", "bakes"] if about_food else ["runs", "swims", "rides"]), "in", ""]
     tags = ["B-PER", "O", "O", "B-LOC"]

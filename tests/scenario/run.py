@@ -1,19 +1,19 @@
 #!/usr/bin/env python3
-"""Runs one scenario: a text file of commands, what they must print and how they must end.
+"""Runs one scenario: a text file of commands with their expected output and exit codes.
 
     # comment
-    data idx tiny 64            makes a small data set (see make_data.py) in folder tiny
-    file r.yaml                 writes the indented lines below into r.yaml
+    data idx tiny 64            creates a small data set (see make_data.py) in the folder tiny
+    file r.yaml                 writes the indented lines below to r.yaml
       data: {name: mnist}
-    $ gallop train r.yaml       runs a command with bash, in a folder of its own
-    exit: 0                     its exit code (0 where nothing is said)
-    out: text                   standard output holds this text
-    err: text                   standard error holds this text
+    $ gallop train r.yaml       runs a command with bash, in the folder of the scenario
+    exit: 0                     its exit code (default 0)
+    out: text                   standard output contains this text
+    err: text                   standard error contains this text
     out~ regex                  standard output matches
     err~ regex                  standard error matches
-    no out: text                standard output does not hold it
-    $(python3 $FREE_PORT)       in a command: a port that is free
-    skip-without: NAME          skips the scenario where the environment variable is unset
+    no out: text                standard output does not contain it
+    $(python3 $FREE_PORT)       in a command: a free port
+    skip-without: NAME          skips the scenario if the environment variable is unset
 """
 
 import os
@@ -29,7 +29,7 @@ import make_data  # noqa: E402
 import shared_kernels  # noqa: E402
 
 SKIPPED = 77
-MOST_SECONDS = 900  # Longer than anything takes on a busy machine.
+MOST_SECONDS = 900  # Longer than any command takes on a busy machine.
 
 
 class Failure(Exception):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Searches in two processes that a real starter starts, and holds what they did against what one process does.
+"""Searches in two processes started by a real launcher, and compares the study with that of one process.
 
     search.py PROGRAM torchrun|mpirun|srun
 
-Ends with 77 and a word where the starter is not here. srun has a Slurm of its own, on loopback, which needs root.
+Exits with 77 and a message if the launcher is not installed. srun has its own Slurm, on loopback, which needs root.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import start  # noqa: E402
 from start import kill, runs  # noqa: E402
 
-# Tells which variables of a starter it sees, so slowly that both processes come to run some.
+# Prints the launcher's variables that it sees, slowly enough that both processes run some trials.
 TRIAL = """\
 import json, os, sys, time
 print(sorted(name for name in os.environ if name.startswith(("OMPI_", "PMI", "SLURM_", "TORCHELASTIC"))
@@ -32,7 +32,7 @@ parameters: {x: {min: -1, max: 1.0}}
 sampler: random
 trials: 16
 """
-# Its processes would train together if they took themselves for those of the starter.
+# Its trials would train together if they mistook themselves for processes of the launcher.
 TRAINING = """\
 recipe: recipe.yaml
 metric: accuracy
@@ -76,13 +76,13 @@ def check_command(folder, command):
     if len(processes) != 2:
         sys.exit(f"the trials were run by {processes}:\n{output}")
     if output.count("to run it again") != 1 or output.count("takes part") != 1:
-        sys.exit(f"not one process has led:\n{output}")
+        sys.exit(f"there was not exactly one leader:\n{output}")
     seen = {folder.printed("command", trial["trial"]).splitlines()[0] for trial in trials}
     if seen != {"[]"}:
-        sys.exit(f"trials see variables of the starter: {seen}")
+        sys.exit(f"trials see variables of the launcher: {seen}")
     folder.run(*command, "tune", "command.yaml", "--name", "kept", "--keep-variables")
     if folder.printed("kept", 0).startswith("[]"):
-        sys.exit("trials see no variables of the starter, though they were to")
+        sys.exit("trials do not see the variables of the launcher, although they should")
 
 
 def check_training(folder, command):
@@ -93,7 +93,7 @@ def check_training(folder, command):
         weights = [kill.weights_hash(os.path.join(folder.path, path))
                    for path in (f"studies/training/runs/{number:04}", f"runs/again-{number}")]
         if weights[0] != weights[1]:
-            sys.exit(f"trial {number} has not trained as one process does")
+            sys.exit(f"trial {number} did not train as a single process")
 
 
 def main():

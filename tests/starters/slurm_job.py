@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Submits trainings by 'gallop launch --slurm' to a real Slurm of one node, and lets it end them in every way.
+"""Submits trainings by 'gallop launch --slurm' to a real Slurm of one node, and makes it end them in every way.
 
     slurm_job.py PROGRAM
 
-One is asked to save before its time limit, then preempted, then canceled: it goes on where it was each time, and its
-weights are those of an undisturbed run, bit for bit. Others finish, fail and are refused. Ends with 77 and a
-word where Slurm is not here; it needs root.
+One training is signaled before its time limit, then preempted, then canceled: it must continue each time, and its
+weights must be bit-identical to those of an undisturbed run. Others finish, fail and are rejected. Exits with 77 and a
+message if Slurm is not installed; it needs root.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import start  # noqa: E402
 from start import kill  # noqa: E402
 
-# Without end, so that Slurm ends it in the middle, however fast this machine is.
+# Endless, so that Slurm interrupts it on any machine.
 RECIPE = """\
 data: {name: mnist, path: data, batch_size: 32, threads: 1, augment: [{random-horizontal-flip: {}}, {random-crop: {padding: 1}}]}
 model: {name: resnet, depth: 8, width: 0.5}
@@ -52,7 +52,7 @@ class Cluster:
 
 
 class Job:
-    """A job that was submitted, by what was printed then."""
+    """A submitted job, from the output of its submission."""
 
     def __init__(self, cluster, printed):
         found = re.fullmatch(r"job +(\d+)\nrun +(.+)\noutput +(\S+)\n", printed)
@@ -93,7 +93,7 @@ class Job:
         self.wait(state, lambda: self.told("JobState") == state)
 
     def start_again(self, restarts):
-        """Once it is in the queue again. Slurm would wait two minutes, lest the node still be busy with its end."""
+        """Starts the job once it is requeued: by itself, Slurm waits two minutes until the node has cleaned up."""
         self.wait("queued again", lambda: self.told("Restarts") == str(restarts) and self.told("JobState") == "PENDING")
         self.cluster.ask("scontrol", "update", f"JobId={self.number}", "StartTime=now", "TimeLimit=1-00:00:00")
 
@@ -103,19 +103,19 @@ class Job:
 
 
 def disturb(cluster):
-    """A job that its time limit, another job and a person end. Returns it with the steps it was saved at."""
-    # Slurm looks at limits every 30 seconds, and the signal is due five after the start.
+    """A job that is ended by its time limit, by another job and by scancel. Returns it with the steps of its saves."""
+    # Slurm checks limits every 30 seconds, and the signal is due five seconds after the start.
     job = cluster.submit(*PROCESSES, "--time", "00:10:00", "--signal-seconds", "595", "train", "recipe.yaml")
     job.start_again(1)
     steps = [job.step()]
     job.wait_until_it_goes_on(steps[-1])
-    print(f"before its time limit: saved at step {steps[-1]}, queued again, went on", flush=True)
+    print(f"before its time limit: saved at step {steps[-1]}, requeued, continued", flush=True)
 
     cluster.ask("sbatch", "--partition=urgent", "--wrap=true", "--output=/dev/null")
     job.start_again(2)
     steps.append(job.step())
     job.wait_until_it_goes_on(steps[-1])
-    print(f"preempted: saved at step {steps[-1]}, queued again, went on", flush=True)
+    print(f"preempted: saved at step {steps[-1]}, requeued, continued", flush=True)
 
     cluster.ask("scancel", job.number)
     job.wait_for_state("CANCELLED")
@@ -124,12 +124,12 @@ def disturb(cluster):
     if not steps[0] < steps[1] < steps[2]:
         job.fail(f"it was saved at steps {steps}")
     if job.told("Restarts") != "2":
-        job.fail("it was queued again once it was canceled")
+        job.fail("it was requeued after it was canceled")
     return job, steps
 
 
 def check_ends(cluster):
-    """Jobs that end by themselves end for good."""
+    """Jobs that end by themselves are not requeued."""
     name = "it's $HOME"
     done = cluster.submit(*PROCESSES, "--job-name", "done", "train", "recipe.yaml", "--name", name, "train.steps=3")
     done.wait_for_state("COMPLETED")
@@ -138,11 +138,11 @@ def check_ends(cluster):
     wrong = cluster.submit("train", "recipe.yaml", "data.path=nowhere")
     wrong.wait_for_state("FAILED")
     if wrong.told("ExitCode") != "3:0" or "nowhere" not in wrong.text() or wrong.told("Restarts") != "0":
-        wrong.fail("it failed in another way")
+        wrong.fail("it did not fail as expected")
     code, _, errors = cluster.run(cluster.program, "launch", "--slurm", "--partition", "none", "train", "recipe.yaml")
     if code != 4 or not re.fullmatch(r"gallop: sbatch ended with exit code 1: .*invalid partition.*\n", errors):
-        sys.exit(f"a partition that there is not ended with {code}:\n{errors}")
-    print("finished, failed and refused: not queued again")
+        sys.exit(f"a nonexistent partition ended with {code}:\n{errors}")
+    print("finished, failed and rejected: not requeued")
 
 
 def main():

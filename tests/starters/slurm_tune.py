@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Submits searches by 'gallop tune --slurm' to a real Slurm of one node: an array of jobs, and one job of two processes.
+"""Submits searches by 'gallop tune --slurm' to a real Slurm of one node: a job array, and one job of two processes.
 
     slurm_tune.py PROGRAM
 
-The job that leads is asked to end and queued again; another one leads from then on, and no trial is lost. Ends with 77
-and a word where Slurm is not here; it needs root.
+The job that leads is ended and requeued; another one must take over, and no trial may be lost. Exits with 77 and a
+message if Slurm is not installed; it needs root.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ import start  # noqa: E402
 from start import runs  # noqa: E402
 from search import Folder  # noqa: E402
 
-# Those from the sixth on wait until they are let go, so that there is something left to do at each look.
+# Trials from the sixth on wait until they are released, so that the study is not done before the checks.
 TRIAL = """\
 import json, os, sys, time
 while int(os.environ["GALLOP_TRIAL_NUMBER"]) >= 6 and not os.path.exists("let-go"):
@@ -44,7 +44,7 @@ class Study:
         self.job, self.output = found[1], os.path.basename(found[3])
 
     def elements(self):
-        """{number of the job: state} of those that Slurm knows."""
+        """{job number: state} of the jobs that Slurm lists."""
         text = self.folder.run("scontrol", "show", "job", self.job)
         return {record["JobId"]: record for record in
                 (dict(re.findall(r"(\w+)=(\S+)", part)) for part in text.split("\n\n")) if "JobId" in record}
@@ -85,13 +85,13 @@ def check_array(folder):
     led = leader()
     other = {"1": "2", "2": "1"}[led]
     study.wait("helped", lambda: "takes part" in study.text(other))
-    # Of a study without a finished trial another leader does not say that it goes on.
+    # A new leader reports that it continues only if the study has a finished trial.
     study.wait("at work", lambda: "complete" in study.text(led))
 
     def told(name):
         return next(one[name] for one in study.elements().values() if one.get("ArrayTaskId") == led)
 
-    # By this name, as the number of the last element's job is that of the whole array.
+    # By this name, as the job number of the last element is that of the whole array.
     number = f"{study.job}_{led}"
     folder.run("scancel", "--signal=USR1", number)
     study.wait("queued again", lambda: told("Restarts") == "1" and told("JobState") == "PENDING")
@@ -99,7 +99,7 @@ def check_array(folder):
     folder.write("let-go", "")
     folder.run("scontrol", "update", f"JobId={number}", "StartTime=now")
     study.wait_until_done()
-    print("an array: its leader was queued again, another led, and no trial was lost", flush=True)
+    print("an array: its leader was requeued, another took over, and no trial was lost", flush=True)
 
 
 def check_job(folder):

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Trains in two processes that a real starter starts, and compares the weights with those of 'gallop launch'.
+"""Trains in two processes started by a real launcher, and compares the weights with those of 'gallop launch'.
 
     start.py PROGRAM torchrun|mpirun|srun
 
-Ends with 77 and a word where the starter is not here. srun has a Slurm of its own, on loopback, which needs root.
+Exits with 77 and a message if the launcher is not installed. srun has its own Slurm, on loopback, which needs root.
 """
 
 import contextlib
@@ -73,7 +73,7 @@ PartitionName=urgent Nodes={host} MaxTime=INFINITE State=UP PriorityTier=10 Over
 
 @contextlib.contextmanager
 def slurm(folder):
-    """A Slurm of one node; its daemons end by their process numbers."""
+    """A Slurm of one node; its daemons are ended by process id."""
     missing = [name for name in ("srun", "slurmctld", "slurmd", "munged") if shutil.which(name) is None]
     if missing:
         runs.skip(f"no {', '.join(missing)}")
@@ -114,7 +114,7 @@ def slurm(folder):
 
 
 def processes(starter, folder, stack):
-    """The environment and the words that start two processes."""
+    """The environment and the arguments that start two processes."""
     if starter == "srun":
         return (stack.enter_context(slurm(folder)) | {"MASTER_PORT": str(runs.free_port())},
                 ["srun", "-n", "2", "--overcommit"])

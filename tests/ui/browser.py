@@ -1,4 +1,4 @@
-"""A headless Chromium that a test drives."""
+"""A headless Chromium controlled by a test."""
 
 import json
 import os
@@ -20,16 +20,15 @@ try:
 except ImportError:
     webdriver = By = Keys = None
 
-# As Puppeteer and Playwright start Chromium: nothing is put off or dropped because the window is not visible, or because more
-# happens than people do.
+# As Puppeteer and Playwright start Chromium: no throttling of invisible windows or of frequent events.
 AWAKE = ("--allow-pre-commit-input", "--disable-background-timer-throttling", "--disable-backgrounding-occluded-windows",
          "--disable-hang-monitor", "--disable-ipc-flooding-protection", "--disable-renderer-backgrounding")
-PATIENCE_S = 120  # Only what hangs takes as long.
+PATIENCE_S = 120  # Only a hanging browser takes that long.
 OFTEN_S = 0.05
 
 
 def missing():
-    """What there is not of all that the test needs; empty where all is there."""
+    """The missing requirements of the test; empty if there are none."""
     if webdriver is None:
         return "python3-selenium"
     for program in ("chromium", "chromedriver"):
@@ -39,7 +38,7 @@ def missing():
 
 
 def with_system_python():
-    """Goes on in the system's Python where this one has no selenium: distributions install it there alone."""
+    """Continues in the system's Python if this one has no selenium: distributions install it only there."""
     system = "/usr/bin/python3"
     if webdriver is None and os.path.exists(system) and os.path.realpath(sys.executable) != os.path.realpath(system):
         os.execv(system, [system, *sys.argv])
@@ -72,13 +71,13 @@ class Browser:
             {"name": "prefers-color-scheme", "value": "dark" if is_dark else "light"}]})
 
     def open(self, hash_):
-        """A page as in a new tab: nothing chosen, no columns kept."""
+        """Opens the page as in a new tab: no selection, no stored columns."""
         self.driver.get(self.address + "/missing-page-for-storage")
         self.run("localStorage.clear(); sessionStorage.clear();")
         self.driver.get(f"{self.address}/{hash_}")
 
     def go(self, hash_):
-        """Within the page."""
+        """Runs a script in the page."""
         self.run("location.hash = arguments[0]", hash_)
 
     def reload(self):
@@ -88,7 +87,7 @@ class Browser:
         return self.driver.execute_script(script, *values)
 
     def until(self, what, call, wanted=None):
-        """Waits until a call gives something, or what is wanted, and gives it."""
+        """Waits until a call returns something, or the expected value, and returns it."""
         end = time.monotonic() + PATIENCE_S
         found = None
         while time.monotonic() < end:
@@ -105,11 +104,11 @@ class Browser:
         return self.driver.find_elements(By.CSS_SELECTOR, selector)
 
     def one(self, selector):
-        """An element, once it is there and seen."""
+        """An element, once it exists and is visible."""
         return self.until(selector, lambda: next((one for one in self.all(selector) if one.is_displayed()), None))
 
     def texts(self, selector):
-        """The texts of all elements, also of those out of sight."""
+        """The texts of all elements, including invisible ones."""
         return self.run("return [...document.querySelectorAll(arguments[0])].map((one) => one.textContent)", selector)
 
     def text(self, selector):
@@ -123,14 +122,14 @@ class Browser:
         return ActionChains(self.driver)
 
     def let_go(self):
-        """Of every key and button that is held."""
+        """Releases every key and button."""
         ActionChains(self.driver).reset_actions()
 
     def click(self, selector):
         self.one(selector).click()
 
     def double_click(self, element):
-        """Says that the second click is one: between two of a driver a busy machine may take longer than a double click can."""
+        """Marks the second click as part of a double click, as a busy machine may delay it too much."""
         x, y = self.run("const one = arguments[0]; one.scrollIntoView({ block: 'nearest' }); const box = one.getBoundingClientRect();"
                         "return [box.left + box.width / 2, box.top + box.height / 2]", element)
         for clicks in (1, 2):
@@ -138,20 +137,20 @@ class Browser:
                 self.driver.execute_cdp_cmd("Input.dispatchMouseEvent", {"type": kind, "x": x, "y": y, "button": "left", "clickCount": clicks})
 
     def requests(self, part):
-        """Addresses that the page has asked for, which have this part."""
+        """The addresses requested by the page that contain this text."""
         return [name for name in self.run("return performance.getEntriesByType('resource').map((one) => one.name)") if part in name]
 
     def forget_requests(self):
         self.run("performance.clearResourceTimings()")
 
     def complaints(self):
-        """What the browser says of scripts that failed and of what the policy forbids."""
+        """The browser's messages about failed scripts and violations of the content security policy."""
         return [entry["message"] for entry in self.driver.get_log("browser")
                 if entry["level"] == "SEVERE" and "Failed to load resource" not in entry["message"]]
 
 
 class Api:
-    """Asks the server without the page, for what the page is to show."""
+    """Requests the expected content of the page directly from the server."""
 
     def __init__(self, address):
         self.address = address.rstrip("/")
@@ -165,7 +164,7 @@ class Api:
             self.get(path, **query)
         except urllib.error.HTTPError as error:
             return json.load(error)["error"]
-        raise Failure(f"{path} {query} is no error")
+        raise Failure(f"{path} {query} is not an error")
 
     def names(self, **query):
         return [run["name"] for run in self.get("runs", **query)["runs"]]

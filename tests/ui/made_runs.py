@@ -1,4 +1,4 @@
-"""Run folders as trainings leave them, written without the program: recipe.yaml, run.json, origins.yaml, metrics.log."""
+"""Run folders in the format of trainings, created without the program: recipe.yaml, run.json, origins.yaml, metrics.log."""
 
 import ctypes
 import ctypes.util
@@ -16,7 +16,7 @@ TRAINING_LENGTH = 2000  # Steps of each run.
 
 
 class NoHash(Exception):
-    """There is no libxxhash, by which lines of a log are checked."""
+    """libxxhash is missing, which computes the checksums of log lines."""
 
 
 def xxh3(text):
@@ -40,7 +40,7 @@ def line(step, time, kind, values=None, texts=None, session=1):
 
 
 def loss(run, step):
-    """With a spike in each run, and a hole in every fifth."""
+    """Losses with a spike in each run, and a gap in every fifth."""
     if run % 5 == 0 and step in (1000, 1050):
         return math.nan if step == 1000 else math.inf
     noise = random.Random(run * 1000003 + step).random()
@@ -52,7 +52,7 @@ def accuracy(run, step):
 
 
 def write_run(folder, run, name, ends=True, extra=0):
-    """A run of so many more metrics than a few."""
+    """A run with many more metrics."""
     path = os.path.join(folder, name)
     os.makedirs(os.path.join(path, "checkpoints"))
     started = BEGIN + 1000 * run
@@ -83,7 +83,7 @@ def write_run(folder, run, name, ends=True, extra=0):
 
 
 def write_run_of_nan(folder, run, name):
-    """A run that has finished, of whose evaluations none is a number."""
+    """A finished run with only NaN evaluations."""
     path = write_run(folder, run, name)
     started = BEGIN + 1000 * run
     with open(os.path.join(path, "metrics.log"), "wb") as file:
@@ -94,7 +94,7 @@ def write_run_of_nan(folder, run, name):
 
 
 def write_runs(folder, count, extra):
-    """So many runs; the newest have odd names, one has a damaged log, one has not ended."""
+    """Creates a number of runs; the newest have unusual names, one has a damaged log, one has not ended."""
     for run in range(count - 4):
         write_run(folder, run, f"run-{run}", extra=extra if run >= count - 12 else 0)
     write_run(folder, count - 4, MARKUP)
@@ -108,7 +108,7 @@ def write_runs(folder, count, extra):
 
 
 def append(folder, name, step, values):
-    """What a training writes while it is looked at."""
+    """Appends to a run, as a training does while it is viewed."""
     with open(os.path.join(folder, name, "metrics.log"), "ab") as file:
         file.write(line(step, BEGIN + 9e6 + step, "evaluation", values, {"part": "test"}))
 
@@ -122,7 +122,7 @@ def png(side):
 
 
 def write_report(folder, name):
-    """Of two classes, one mistake and one figure, as 'gallop evaluate --report' leaves it."""
+    """A report of two classes, one mistake and one figure, as written by 'gallop evaluate --report'."""
     path = os.path.join(folder, name, "report")
     os.makedirs(path)
     with open(os.path.join(path, "00.png"), "wb") as file:
@@ -155,7 +155,7 @@ def write_overlays(folder, name):
 
 
 def write_schedule(folder, name):
-    """A run half of which is done, whose momentum follows evaluations."""
+    """A half-finished run with a momentum that follows evaluations."""
     at = [1, 1000, 2000, 3000, 4000]
     schedule = {"steps": 2 * TRAINING_LENGTH, "steps_per_epoch": 400, "at": at, "lines": [
         {"metric": "train.lr", "schedule": "linear", "follows_evaluations": False, "values": [0.1 * (1 - step / 4000) for step in at]},
@@ -166,7 +166,7 @@ def write_schedule(folder, name):
 
 
 def write_samples(folder, name, samples, augmented_by=()):
-    """Images 00.png and 01.png, and what names them."""
+    """Images 00.png and 01.png, and the file that lists them."""
     path = os.path.join(folder, name, "samples")
     os.makedirs(path, exist_ok=True)
     for image, side in (("00.png", 6), ("01.png", 4)):

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What people see and do on the page of 'gallop ui', in a headless Chromium.
+"""Tests the page of 'gallop ui' in a headless Chromium.
 
-    page.py PROGRAM [--only NAME]...     makes runs of its own
-    page.py --address http://127.0.0.1:6006/ [--only NAME]...     on a server that is there; what needs runs of its own is left out
+    page.py PROGRAM [--only NAME]...     on generated runs
+    page.py --address http://127.0.0.1:6006/ [--only NAME]...     on a running server, without tests that need own runs
 
-Needs chromium, chromium-driver, python3-selenium and libxxhash; where one is missing the test is skipped. Exit codes: 0 all
-passed, 1 not, 77 skipped.
+Needs chromium, chromium-driver, python3-selenium and libxxhash; skipped if one is missing. Exit codes: 0 all passed, 1
+not, 77 skipped.
 """
 
 import argparse
@@ -32,13 +32,13 @@ tests = []
 
 
 def test(function):
-    """Of any server."""
+    """Tests that run on any server."""
     tests.append((function, False))
     return function
 
 
 def own_test(function):
-    """Of runs that were made for it."""
+    """Tests that need the generated runs."""
     tests.append((function, True))
     return function
 
@@ -60,7 +60,7 @@ trials: TRIALS
 
 
 def search(program, folder, trials):
-    """A sweep 'tiny' of so many trials, the first of which has a run."""
+    """Creates a sweep 'tiny' of a number of trials, the first of which has a run."""
     sweep = os.path.join(folder, ".tiny.yaml")
     with open(sweep, "w", encoding="utf-8") as file:
         file.write(SWEEP.replace("TRIALS", str(trials)))
@@ -76,7 +76,7 @@ def studies_of(folder):
 
 
 class Server:
-    """The program, serving a folder."""
+    """The server on a folder."""
 
     def __init__(self, program, folder, port=0, options=()):
         self.folder = folder
@@ -88,7 +88,7 @@ class Server:
                 self.address, self.port = found[0], int(found[1])
                 break
         if self.address is None:
-            raise Failure(f"'{program} ui' told no address and ended with {self.process.wait()}")
+            raise Failure(f"'{program} ui' printed no address and ended with {self.process.wait()}")
 
     def stop(self):
         self.process.send_signal(signal.SIGINT)
@@ -124,7 +124,7 @@ def table(browser, hash_="#/"):
 
 
 def compared(api, count=3):
-    """Runs that have all that charts show, one of them named like markup."""
+    """Runs with everything that charts show, one of them named like markup."""
     names = api.names(limit=40, filter='state == "finished"')
     return [name for name in names if "," not in name and '"' not in name][:count]
 
@@ -146,7 +146,7 @@ def open_curves(browser, api, count=3, **query):
 
 
 def chart(browser, metric, expression):
-    """Of the chart of a metric, once it is drawn: `chart` in an expression of JavaScript."""
+    """Evaluates a JavaScript expression of `chart`, the chart of a metric, once it is drawn."""
     browser.until(f"the chart of {metric}", lambda: browser.run("const canvas = document.querySelector(arguments[0]);"
                                                                 "return canvas !== null && Chart.getChart(canvas) !== undefined", f"{card(metric)} canvas"))
     return browser.run("const chart = Chart.getChart(document.querySelector(arguments[0])); return " + expression, f"{card(metric)} canvas")
@@ -447,7 +447,7 @@ def what_is_not_finite_is_a_gap(browser, api):
         if "NaN" in curve["y"] and "Infinity" in curve["y"]:
             break
     else:
-        raise Failure("no run has a value that is not finite")
+        raise Failure("no run has a non-finite value")
     browser.open(compare_hash([name], search="^train.loss$", smoothing="0"))
     browser.until("the chart", lambda: browser.all(f"{card('train.loss')} tbody tr"))
     gaps = lambda: chart(browser, "train.loss", "chart.data.datasets[0].data.filter((point) => Number.isNaN(point.y)).map((point) => point.x)")
@@ -755,7 +755,7 @@ def a_run_says_what_it_does_not_keep(browser, api):
 
 
 def until_as_wide_as_its_window(browser, what, pixels):
-    """Charts take a new width in a picture after the one that has it."""
+    """Waits for charts to adopt a new width, which happens in a later frame."""
     widest = "return Math.max(document.documentElement.scrollWidth, document.querySelector('#view').scrollWidth)"
     browser.until(f"width of {what}", lambda: browser.run(widest), pixels)
 
@@ -1010,7 +1010,7 @@ def what_changes_is_shown_without_moving(browser, api, server, program):
 
 @own_test
 def a_click_outlives_what_changes_meanwhile(browser, api, server, program):
-    """Browsers do not report a click where its element goes between press and release."""
+    """Browsers do not report a click if its element is removed between press and release."""
     table(browser)
     link = lambda name: browser.run("return [...document.querySelectorAll('.row:not([hidden]) .name a, .plain tbody th a')].find((one) => one.textContent === arguments[0])", name)
     browser.actions().click_and_hold(link("unfinished")).perform()
@@ -1130,11 +1130,11 @@ def main():
                     function(browser, api)
                 expect("complaints of the browser", browser.complaints(), [])
                 print(f"passed  {name}", flush=True)
-            except Exception as failure:  # Of the driver too: the other tests go on.
+            except Exception as failure:  # Including errors of the driver: the other tests continue.
                 failed += 1
                 print(f"FAILED  {name}: {type(failure).__name__}: {(str(failure) or '-').splitlines()[0]}", flush=True)
                 browser.complaints()
-                browser.let_go()  # What it held, as Shift, would be held in all tests that follow.
+                browser.let_go()  # Keys such as Shift would otherwise stay pressed in the following tests.
         return 1 if failed else 0
 
 

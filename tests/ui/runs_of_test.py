@@ -1,4 +1,4 @@
-"""Folders of runs for tests of the page, made by 'gallop runs import' from files of events (TensorBoard's) written here."""
+"""Folders of runs for tests of the page, created by 'gallop runs import' from TensorBoard event files written here."""
 
 import os
 import pathlib
@@ -61,7 +61,7 @@ def import_runs(program, runs, points):
 
 
 class Ui:
-    """'gallop ui' on a port of its own, from construction to stop()."""
+    """'gallop ui' on a free port, from construction to stop()."""
 
     def __init__(self, program, runs, *options):
         self.process = subprocess.Popen([program, "ui", str(runs), "--port", "0", *options], text=True,
@@ -73,7 +73,7 @@ class Ui:
         self.port = int(self.address.rsplit(":", 1)[1])
 
     def stop(self, signal=15):
-        """(code, what it wrote to standard error)"""
+        """(exit code, standard error)"""
         if self.process.poll() is None:
             self.process.send_signal(signal)
         _, errors = self.process.communicate(timeout=120)

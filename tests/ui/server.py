@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The server of 'gallop ui', asked as browsers, other sites and attackers ask it.
+"""Tests the server of 'gallop ui' with requests of browsers, of other sites and of attackers.
 
     server.py PROGRAM [NAME...]      NAME: only the tests whose names contain it
 """
@@ -22,7 +22,7 @@ import time
 from runs_of_test import Ui, import_runs
 
 PROGRAM = os.path.abspath(sys.argv[1])
-HANGS_SECONDS = 120  # Longer than anything takes on a busy machine.
+HANGS_SECONDS = 120  # Longer than any request takes on a busy machine.
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
@@ -57,12 +57,12 @@ class Answer:
 
 
 def exchange(ui, raw, seconds=HANGS_SECONDS):
-    """What the server sends for these bytes until it closes the connection."""
+    """The server's response to these bytes until it closes the connection."""
     with socket.create_connection(("127.0.0.1", ui.port), timeout=seconds) as connection:
         try:
             connection.sendall(raw)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # It has heard enough.
+            pass  # The server has closed the connection.
         answer = b""
         try:
             while piece := connection.recv(1 << 16):
@@ -103,7 +103,7 @@ def expect(condition, *what):
 
 
 def until(call, *what):
-    """Asks until a call gives something true, and returns it."""
+    """Repeats a call until its result is true, and returns it."""
     end = time.monotonic() + HANGS_SECONDS
     while not (found := call()):
         expect(time.monotonic() < end, "never came", *what)
@@ -122,7 +122,7 @@ def is_closed(connection):
 
 
 def snapshot(runs):
-    """All files of a folder but the index, with what they hold."""
+    """All files of a folder except the index, with their contents."""
     return {path.relative_to(runs): path.read_bytes() for path in sorted(runs.rglob("*"))
             if path.is_file() and not path.name.startswith(".index.db")}
 
@@ -287,10 +287,10 @@ def test_slow_clients(ui, runs):
             connection = socket.create_connection(("127.0.0.1", ui.port), timeout=HANGS_SECONDS)
             connection.sendall(sent)
             slow.append(connection)
-    # Others do not wait for them.
+    # Other connections are not blocked.
     expect(get(ui, "/api/session")["version"])
     expect(not is_closed(slow[0]), "the answer came after the slow clients were gone")
-    # One that sends a byte each second is no better.
+    # A connection that sends one byte per second is closed, too.
     trickle = socket.create_connection(("127.0.0.1", ui.port), timeout=1)
     trickle.sendall(b"GET /api/session HTTP/1.1\r\nX: ")
     gone, end = False, time.monotonic() + HANGS_SECONDS
@@ -313,13 +313,13 @@ def test_slow_clients(ui, runs):
 
 
 def test_connections(ui, runs):
-    """More than there is room for wait, and are served once there is."""
+    """Connections beyond the maximum wait, and are served later."""
     held = [socket.create_connection(("127.0.0.1", ui.port), timeout=HANGS_SECONDS) for _ in range(64)]
     waiting = socket.create_connection(("127.0.0.1", ui.port), timeout=HANGS_SECONDS)
     waiting.sendall(b"GET /api/session HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nConnection: close\r\n\r\n" % ui.port)
     waiting.settimeout(0.5)
     try:
-        # Only where the machine is so busy that the silent ones are gone already.
+        # Only if the machine is so busy that the silent connections have already been closed.
         expect(waiting.recv(1, socket.MSG_PEEK) == b"" or any(map(is_closed, held)), "the 65th connection was served")
     except TimeoutError:
         pass
@@ -331,7 +331,7 @@ def test_connections(ui, runs):
 
 
 class Events:
-    """A stream of events, read as it comes."""
+    """A stream of server-sent events."""
 
     def __init__(self, ui):
         self.connection = http.client.HTTPConnection("127.0.0.1", ui.port, timeout=HANGS_SECONDS)
@@ -370,7 +370,7 @@ def test_events(ui, runs):
         answer = ask(ui, "/api/curves?metric=accuracy&runs=new")
         return answer.json()["curves"][0]["count"] if answer.status == 200 else 0
 
-    # It may be seen while it is copied.
+    # The run may be noticed while it is copied.
     events.wait_for_change("new")
     before = sum(b"accuracy" in line for line in lines[:8])
     while count() != before:
@@ -407,7 +407,7 @@ def test_a_training_that_is_killed(ui, runs):
 
 
 def listen(ui):
-    """A stream, once there is room for one: the server has to notice that others are gone."""
+    """Opens a stream, once one is available: the server has to notice that others were closed."""
     def one():
         stream = Events(ui)
         return stream if stream.answer.status == 200 else None
@@ -488,7 +488,7 @@ def test_for_prometheus(ui, runs):
     answer = ask(ui, "/metrics")
     expect(answer.status == 200 and answer.headers["content-type"].startswith("text/plain; version=0.0.4"), answer.headers)
     expect(b"# TYPE gallop_run_metric gauge" in answer.body, answer.body)
-    if shutil.which("promtool"):  # Of Prometheus itself.
+    if shutil.which("promtool"):  # A tool of Prometheus.
         subprocess.run(["promtool", "check", "metrics"], input=answer.body, check=True, stdout=subprocess.DEVNULL)
 
 

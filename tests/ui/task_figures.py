@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the pictures of reports in docs/tasks.md: trains a small model for each task, evaluates it, and shows its report.
+"""Creates the pictures of reports in docs/tasks.md: trains and evaluates a small model per task.
 
     tests/ui/task_figures.py build/release/gallop [FOLDER]      FOLDER is docs/figures by default
 """
@@ -55,7 +55,7 @@ def take_picture(browser, task):
     browser.run("document.querySelectorAll('img').forEach((one) => { one.loading = 'eager'; })")
     browser.until("all images", lambda: browser.run(
         "return [...document.querySelectorAll('img')].every((one) => one.complete && one.naturalWidth > 0)"))
-    browser.run("document.querySelector('.folder').textContent = 'runs'")  # Not that of this machine.
+    browser.run("document.querySelector('.folder').textContent = 'runs'")  # Instead of the folder on this machine.
     ends = browser.run("return [...document.querySelectorAll('.box')].map((one) => Math.ceil(one.getBoundingClientRect().bottom))")
     clip = {"x": 0, "y": 0, "width": WIDTH, "height": max(end for end in ends if end < MOST_HEIGHT) + 16, "scale": 1}
     answer = browser.driver.execute_cdp_cmd("Page.captureScreenshot", {"format": "png", "clip": clip})

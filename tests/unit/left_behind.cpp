@@ -1,4 +1,4 @@
-// Fails a test that leaves behind what would reach the tests after it, which share its process.
+// Fails a test that leaks state into the following tests, which share its process.
 // Linked into every unit-test program.
 #include "unit/left_behind.h"
 
@@ -18,7 +18,7 @@ extern char** environ;
 namespace gallop {
 namespace {
 
-// Set once by the program itself, for libraries that it may load later.
+// Set once by the program, for libraries that it may load later.
 const std::set<std::string> kOfTheProgram = {"CUBLAS_WORKSPACE_CONFIG", "NCCL_SOCKET_IFNAME"};
 
 using Facts = std::map<std::string, std::string>;

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the tests of a GoogleTest program in one process and reports each that fails.
+"""Runs the tests of a GoogleTest program in one process and reports each failed test.
 
   tests/unit/run_suite.py PROGRAM [--shard K/N | --long] [--name NAME] [--limit S] [GTEST_ARGUMENT...]
 
-Instantiations of the name Long are for --long alone. A test that crashes or hangs fails by its name, and those after it run in a new process. Tests that
-tests/unit/own_process.txt names run in processes of their own. GALLOP_TEST_CASE=SUITE.TEST runs that
-test alone; GALLOP_TEST_RESULTS=FOLDER receives NAME.json with the counts and the failures' output.
-Exit code: 0 all passed or skipped, 1 a test failed, 2 wrong use.
+Instantiations named Long run only with --long. If a test crashes or hangs, it fails by name, and the remaining tests
+run in a new process. Tests listed in tests/unit/own_process.txt run in their own processes. GALLOP_TEST_CASE=SUITE.TEST
+runs only that test; GALLOP_TEST_RESULTS=FOLDER receives NAME.json with the counts and the output of failures. Exit
+code: 0 all passed or skipped, 1 a test failed, 2 wrong use.
 """
 
 import argparse
@@ -27,11 +27,11 @@ import time
 
 OWN_PROCESS = pathlib.Path(__file__).resolve().parent / "own_process.txt"
 HANGS_SECONDS = 600  # Each test; a sanitizer makes the longest ones ten times slower.
-MOST_LINES = 2000  # Of a test's output, the last ones.
+MOST_LINES = 2000  # Of a test's output, from its end.
 LONGEST_LINE = 20_000
 SLOWEST_SHOWN = 3
 BEGIN = re.compile(r"^(.*)\[ RUN      \] (\S+)$")
-# The output of a test may lack its last line's end.
+# The last line of a test's output may lack its newline.
 END = re.compile(r"^(.*)\[(       OK |  FAILED  |  SKIPPED )\] ([^\s,]+)(?:, where .*|(?: \(\d+ ms\)))?$")
 SUITE = re.compile(r"^\[-{10}\] \d+ tests? from ([^\s,]+)(?:, where .*)?$")
 PR_SET_PDEATHSIG = 1
@@ -43,7 +43,7 @@ def fail(message):
 
 
 def list_tests(program, arguments):
-    """SUITE.TEST of every test that `arguments` (filters) leave, without the disabled ones."""
+    """SUITE.TEST of every test selected by `arguments` (filters), without disabled ones."""
     try:
         listed = subprocess.run([program, "--gtest_list_tests", *arguments], stdin=subprocess.DEVNULL, text=True,
                                 capture_output=True)
@@ -84,7 +84,7 @@ def die_with_parent():
 
 
 class Lines:
-    """The lines of a pipe that are there already."""
+    """The lines that are already in a pipe."""
 
     def __init__(self, pipe):
         self.pipe, self.rest, self.closed = pipe, b"", False
@@ -92,7 +92,7 @@ class Lines:
 
     def read(self):
         with contextlib.suppress(BlockingIOError):
-            for _ in range(16):  # A pipe holds fewer; one that prints without end is not waited for.
+            for _ in range(16):  # More than a pipe holds; a program that prints endlessly is not waited for.
                 chunk = os.read(self.pipe, 65536)
                 self.closed = not chunk
                 self.rest += chunk
@@ -106,12 +106,12 @@ class Suite:
 
     def __init__(self, program, arguments, limit):
         self.program, self.arguments, self.limit = program, arguments, limit
-        self.passed, self.skipped, self.failed = {}, {}, {}  # Names to seconds, reasons, outputs.
+        self.passed, self.skipped, self.failed = {}, {}, {}  # By name: seconds, reasons, outputs.
         self.outside = []  # Outputs of failures outside any test.
         self.current, self.begun, self.output = None, 0, collections.deque(maxlen=MOST_LINES)
 
     def run(self, names):
-        """Runs `names` in one process, and in another those that a crash or hang leaves over."""
+        """Runs `names` in one process, and those that remain after a crash or hang in another one."""
         left = list(names)
         while left:
             failed, before = len(self.failed), len(left)
@@ -130,8 +130,8 @@ class Suite:
         return [name for name in names if name not in done]
 
     def fail_outside(self, left, output, progress):
-        """The process ended outside any test: the tests of the suite that was being set up fail; without one, all that
-        are left where no process gets further."""
+        """Handles a process that ended outside any test: the tests of the suite that was being set up fail; if there
+        was none, all remaining tests fail if no process gets further."""
         begun = [match[1] for match in map(SUITE.match, output) if match]
         failed = [name for name in left if begun and name.startswith(begun[-1] + ".")]
         if not failed and progress:
@@ -143,10 +143,10 @@ class Suite:
             output = ["The process ended before this test, see the one above."]
 
     def run_process(self, names):
-        """Runs a process to its end; its exit code, and how it ended."""
+        """Runs a process to its end; returns its exit code and the reason of its end."""
         self.current, self.output = None, collections.deque(maxlen=MOST_LINES)
         with tempfile.NamedTemporaryFile("w", prefix="gallop-tests-") as flags:
-            flags.write(f"--gtest_filter={':'.join(names)}\n")  # Too long for an argument.
+            flags.write(f"--gtest_filter={':'.join(names)}\n")  # In a file, as it may be too long for an argument.
             flags.flush()
             process = subprocess.Popen(
                 [self.program, *self.arguments, f"--gtest_flagfile={flags.name}", "--gtest_color=no", "--gtest_brief=0"],
@@ -158,7 +158,7 @@ class Suite:
         return process.returncode, how
 
     def follow(self, process):
-        """Reads the output until the process ends; false where a test hangs and it is killed."""
+        """Reads the output until the process ends; false if a test hangs and the process is killed."""
         lines, ended = Lines(process.stdout.fileno()), os.pidfd_open(process.pid)
         poll = select.poll()
         for source in (lines.pipe, ended):
@@ -169,7 +169,7 @@ class Suite:
             ready = [source for source, _ in poll.poll(max(0, patience) * 1000)]
             hangs = patience <= 0 and ended not in ready
             over = hangs or ended in ready
-            if over:  # Before the process is waited for, as its id is another's afterwards.
+            if over:  # Before the process is reaped, as its id may be reused afterwards.
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
@@ -229,7 +229,7 @@ def main():
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--name")
     parser.add_argument("--limit", type=float, default=HANGS_SECONDS)
-    parser.add_argument("--own-process", type=pathlib.Path, default=OWN_PROCESS, help="another file of such tests")
+    parser.add_argument("--own-process", type=pathlib.Path, default=OWN_PROCESS, help="another file in place of tests/unit/own_process.txt")
     options, arguments = parser.parse_known_args()
     wrong = [word for word in arguments if not word.startswith("--gtest_")]
     if wrong:

@@ -1,4 +1,4 @@
-// Seeds LibTorch's random numbers before each test, which begin with the time otherwise. Linked
+// Seeds LibTorch's random numbers before each test; by default they are seeded by time. Linked
 // into every test program of a module that uses LibTorch; --gtest_random_seed takes other numbers.
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>

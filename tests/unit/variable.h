@@ -7,7 +7,7 @@
 
 namespace gallop {
 
-/// Sets a variable of the environment, or unsets it where there is no value, until its own end.
+/// Sets an environment variable, or unsets it without a value, until its destruction.
 class Variable {
  public:
   Variable(std::string name, const std::optional<std::string>& value) : name_(std::move(name)) {

@@ -16,7 +16,7 @@ namespace {
 
 using Numbers = std::vector<int>;
 
-TEST(Affinity, PartsAreNeighborsAndHaveEachCoreOnce) {
+TEST(Affinity, PartsAreContiguousAndDisjoint) {
   const Numbers all = {0, 1, 4, 5, 6};
   EXPECT_EQ(part_of(all, 0, 2), (Numbers{0, 1}));
   EXPECT_EQ(part_of(all, 1, 2), (Numbers{4, 5, 6}));
@@ -32,7 +32,7 @@ TEST(Affinity, PartsAreNeighborsAndHaveEachCoreOnce) {
 }
 
 // Two nodes with two cores of two threads each, numbered as Linux does on Intel's machines.
-TEST(Affinity, PartsKeepToANode) {
+TEST(Affinity, PartsStayWithinANumaNode) {
   const TemporaryFolder folder(fs::temp_directory_path(), "gallop-affinity-");
   const auto write = [&](const std::string& file, const std::string& text) {
     const fs::path path = folder.path() / file;
@@ -55,9 +55,9 @@ TEST(Affinity, PartsKeepToANode) {
   EXPECT_EQ(side_by_side({5, 2, 4}, folder.path()), (Numbers{4, 5, 2}));
 }
 
-TEST(Affinity, AProgramKeepsToTheCoresThatItIsLeft) {
+TEST(Affinity, RespectsTheInheritedAffinity) {
   EXPECT_GE(cores_online(), static_cast<int>(cores_given().size()));
-  // In a process of its own: what is given up does not come back.
+  // In a separate process, as an affinity cannot be widened again.
   const pid_t child = fork();
   if (child == 0) {
     const Numbers last = {cores_given().back()};

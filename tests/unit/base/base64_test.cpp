@@ -6,7 +6,7 @@ namespace gallop {
 namespace {
 
 // The test vectors of RFC 4648, section 10.
-TEST(Base64, EncodesTheTestVectorsOfItsStandard) {
+TEST(Base64, EncodesTheTestVectorsOfRfc4648) {
   EXPECT_EQ(to_base64(""), "");
   EXPECT_EQ(to_base64("f"), "Zg==");
   EXPECT_EQ(to_base64("fo"), "Zm8=");

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
 
-TEST(Checked, TellsWhatDoesNotFit) {
+TEST(Checked, ReportsOverflow) {
   EXPECT_EQ(checked_add<int64_t>(kMost - 1, 1), kMost);
   EXPECT_FALSE(checked_add<int64_t>(kMost, 1));
   EXPECT_EQ(checked_multiply<uint32_t>(0xFFFF, 0x10001), 0xFFFFFFFFU);

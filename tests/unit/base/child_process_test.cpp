@@ -27,10 +27,10 @@ ChildCommand shell(const std::string& script) {
   return {.program = "sh", .arguments = {"-c", script}, .keep_output = true};
 }
 
-// Whoever it was left to has yet to ask for its end, so that it may be a zombie for a while.
+// Its new parent may not have reaped it yet, so it may be a zombie for a while.
 void expect_ends(pid_t id) {
   const std::string status = "/proc/" + std::to_string(id) + "/stat";
-  for (;;) {  // A process that stays ends the test at its limit.
+  for (;;) {  // If the process does not end, the test times out.
     std::ifstream file(status);
     std::string number, name, state;
     if (!(file >> number >> name >> state) || state == "Z") return;
@@ -38,7 +38,7 @@ void expect_ends(pid_t id) {
   }
 }
 
-TEST(ChildProcess, TellsWhatItPrintedAndHowItEnded) {
+TEST(ChildProcess, ReturnsOutputAndExitCode) {
   const ChildRun run = run_to_end(shell("echo out; echo err >&2; exit 3"));
   EXPECT_EQ(run.output, "out\nerr\n");
   EXPECT_EQ(run.cause, ChildRun::Cause::kItself);
@@ -51,7 +51,7 @@ TEST(ChildProcess, TellsWhatItPrintedAndHowItEnded) {
   EXPECT_EQ(child.wait().exit_code, 3);
 }
 
-TEST(ChildProcess, TellsTheSignalThatKilledIt) {
+TEST(ChildProcess, ReportsTheSignalThatKilledIt) {
   ChildProcess child(shell("kill -SEGV $$"));
   const ChildEnd end = child.wait();
   EXPECT_EQ(end.signal, SIGSEGV);
@@ -59,7 +59,7 @@ TEST(ChildProcess, TellsTheSignalThatKilledIt) {
   EXPECT_EQ(end.describe(), "was killed by SIGSEGV");
 }
 
-TEST(ChildProcess, HasItsOwnVariablesBesideOurs) {
+TEST(ChildProcess, ExtendsTheEnvironment) {
   const Variable a("GALLOP_TEST_A", "ours"), b("GALLOP_TEST_B", "ours");
   ChildCommand command = shell("echo $GALLOP_TEST_A $GALLOP_TEST_B $GALLOP_TEST_C");
   command.variables = {{"GALLOP_TEST_B", "its own"}, {"GALLOP_TEST_C", "new"}};
@@ -68,30 +68,30 @@ TEST(ChildProcess, HasItsOwnVariablesBesideOurs) {
   EXPECT_EQ(run_to_end(command).output, "its own new\n");
 }
 
-TEST(ChildProcess, PrintsAsMuchAsItMayWhileNobodyReads) {
+TEST(ChildProcess, BlocksOnAFullPipe) {
   ChildCommand command = shell("head -c 300000 /dev/zero");
   command.unread_bytes = 512 << 10;
   ChildProcess child(command);
   expect_ends(child.id());
 }
 
-TEST(ChildProcess, ReadsWhatItIsGiven) {
+TEST(ChildProcess, ReadsItsStandardInput) {
   ChildCommand command = {.program = "sha1sum", .arguments = {}, .keep_output = true};
-  // More than a pipe holds.
+  // More than the capacity of a pipe.
   command.input = std::string(1 << 20, 'a');
   EXPECT_EQ(run_to_end(command).output, "454027d64e3b855735552d42230eea1cbd645fa0  -\n");
   command.input = "";
   EXPECT_EQ(run_to_end(command).output, "da39a3ee5e6b4b0d3255bfef95601890afd80709  -\n");
 }
 
-TEST(ChildProcess, RunsOnItsCores) {
+TEST(ChildProcess, RunsOnTheGivenCores) {
   ChildCommand command = shell("grep Cpus_allowed_list /proc/self/status");
   const int last = cores_given().back();
   command.cores = {last};
   EXPECT_EQ(run_to_end(command).output, "Cpus_allowed_list:\t" + std::to_string(last) + "\n");
 }
 
-TEST(ChildProcess, RunsOnAllCoresWhereverItsMakerIsKept) {
+TEST(ChildProcess, DoesNotInheritTheAffinityOfTheCreatingThread) {
   const ChildCommand command = shell("unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc");
   run_on_core(cores_given().back());
   const std::string output = run_to_end(command).output;
@@ -99,7 +99,7 @@ TEST(ChildProcess, RunsOnAllCoresWhereverItsMakerIsKept) {
   EXPECT_EQ(output, std::to_string(cores_given().size()) + "\n");
 }
 
-TEST(ChildProcess, TakesSignalsWhateverOursBlocks) {
+TEST(ChildProcess, DoesNotInheritBlockedSignals) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -113,7 +113,7 @@ TEST(ChildProcess, TakesSignalsWhateverOursBlocks) {
   child.send(SIGTERM);
 }
 
-TEST(ChildProcess, EndsWithItsObject) {
+TEST(ChildProcess, IsKilledByItsDestructor) {
   pid_t id = -1;
   {
     ChildProcess child(shell("exec sleep 100"));
@@ -125,8 +125,8 @@ TEST(ChildProcess, EndsWithItsObject) {
   EXPECT_NE(kill(id, 0), 0);
 }
 
-// What stands for a parent that dies.
-TEST(ChildProcess, EndsWithTheThreadThatStartedIt) {
+// Simulates a parent that dies.
+TEST(ChildProcess, IsKilledWhenTheStartingThreadEnds) {
   pid_t id = -1;
   std::optional<ChildProcess> child;
   std::thread([&] {
@@ -136,7 +136,7 @@ TEST(ChildProcess, EndsWithTheThreadThatStartedIt) {
   EXPECT_EQ(child->wait().signal, SIGKILL);
 }
 
-TEST(ChildProcess, SaysWhyItCannotBeStarted) {
+TEST(ChildProcess, ReportsWhyItCannotBeStarted) {
   EXPECT_EQ(error_of([] { ChildProcess({.program = "/nowhere/at-all", .arguments = {}}); }),
             "cannot start /nowhere/at-all: No such file or directory");
   ChildCommand command = shell("true");
@@ -144,7 +144,7 @@ TEST(ChildProcess, SaysWhyItCannotBeStarted) {
   EXPECT_EQ(error_of([&] { ChildProcess child(command); }), "cannot start sh: Invalid argument");
 }
 
-TEST(ChildProcess, CanBeKilledWithWhatItLeftBehind) {
+TEST(ChildProcess, CanBeKilledWithItsBackgroundProcesses) {
   ChildCommand command = shell("sleep 100 > /dev/null 2>&1 & echo $!");
   command.keep_output = command.own_group = true;
   ChildProcess child(command);
@@ -171,7 +171,7 @@ TEST(ChildProcess, CanBeKilledWithItsGroupByAHandler) {
   kill_groups();                    // Of no process any more.
 }
 
-// Ends as this process would that is killed: without a word to anybody.
+// Ends like a killed process, without any cleanup.
 TEST(ChildProcess, DiesWithItsGroupWhenItsParentIsKilled) {
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
@@ -198,7 +198,7 @@ TEST(ChildProcess, DiesWithItsGroupWhenItsParentIsKilled) {
   expect_ends(std::stoi(left));
 }
 
-TEST(ChildProcess, LeavesTheRestOfItsGroupWhereItHasEnded) {
+TEST(ChildProcess, DoesNotKillItsGroupAfterItHasEnded) {
   ChildCommand command = shell("sleep 100 > /dev/null 2>&1 & echo $!");
   command.own_group = command.with_warden = true;
   pid_t left = -1;
@@ -213,14 +213,14 @@ TEST(ChildProcess, LeavesTheRestOfItsGroupWhereItHasEnded) {
   expect_ends(left);
 }
 
-TEST(RunToEnd, KeepsAsMuchOutputAsItMay) {
+TEST(RunToEnd, LimitsTheStoredOutput) {
   const ChildRun run =
       run_to_end(shell("head -c 1000000 /dev/zero | tr '\\0' x"), {.output_bytes = 70000});
   EXPECT_TRUE(run.is_good());
   EXPECT_EQ(run.output, std::string(70000, 'x'));
 }
 
-TEST(RunToEnd, EndsItAtItsTimeWithItsChildren) {
+TEST(RunToEnd, KillsTheProcessAndItsChildrenAtTheTimeout) {
   ChildCommand command = shell("sleep 100 & echo $!; wait");
   command.own_group = true;
   const ChildRun run = run_to_end(command, {.seconds = 0.3});
@@ -230,7 +230,7 @@ TEST(RunToEnd, EndsItAtItsTimeWithItsChildren) {
   expect_ends(std::stoi(run.output));
 }
 
-TEST(RunToEnd, EndsWhatItsLeaderHasLeft) {
+TEST(RunToEnd, KillsProcessesLeftByTheLeader) {
   ChildCommand command = shell("sleep 100 & echo $!");
   command.own_group = true;
   const ChildRun run = run_to_end(command, {.seconds = 0.3});
@@ -238,7 +238,7 @@ TEST(RunToEnd, EndsWhatItsLeaderHasLeft) {
   expect_ends(std::stoi(run.output));
 }
 
-TEST(RunToEnd, EndsWhenItIsAskedTo) {
+TEST(RunToEnd, StopsOnRequest) {
   std::atomic<bool> stop = false;
   std::thread asks([&] { stop = true; });
   const ChildRun run = run_to_end(shell("exec sleep 100"), {.stop = [&] { return stop.load(); }});
@@ -247,13 +247,13 @@ TEST(RunToEnd, EndsWhenItIsAskedTo) {
   EXPECT_EQ(run.end.signal, SIGKILL);
 }
 
-// Between fork and exec, where the test asks for it.
+// Stops between fork and exec on request of the test.
 std::atomic<bool> stops_children{false};
 void stop_this_process() {
   if (stops_children) raise(SIGSTOP);
 }
 
-TEST(ChildProcess, DoesNotHoldUpItsParentWhereItIsStoppedBeforeItsExec) {
+TEST(ChildProcess, DoesNotBlockItsParentWhenStoppedBeforeExec) {
   pthread_atfork(nullptr, nullptr, stop_this_process);
   ChildCommand command = shell("exit 3");
   command.own_group = true;
@@ -273,7 +273,7 @@ TEST(ChildProcess, DoesNotHoldUpItsParentWhereItIsStoppedBeforeItsExec) {
   EXPECT_EQ(child.wait().exit_code, 3);
 }
 
-TEST(ChildProcess, TellsLaterThatItCouldNotBeStarted) {
+TEST(ChildProcess, ReportsALaterFailureToStart) {
   ChildCommand command{.program = "/nowhere/at-all", .awaits_start = false};
   ChildProcess child(command);
   EXPECT_EQ(error_of([&] { child.wait(); }),

@@ -8,7 +8,7 @@ namespace gallop {
 namespace {
 
 // RFC 3720, appendix B.4.
-TEST(Crc32c, IsThatOfTheStandard) {
+TEST(Crc32c, MatchesRfc3720) {
   std::string rising;
   for (char byte = 0; byte < 32; ++byte) rising += byte;
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAu);

@@ -5,13 +5,13 @@
 namespace gallop {
 namespace {
 
-TEST(Csv, QuotesWhatWouldEndAField) {
+TEST(Csv, QuotesSeparatorsAndNewlines) {
   EXPECT_EQ(csv_line({"a", "b c", "", "1"}), "a,b c,,1\r\n");
   EXPECT_EQ(csv_line({"a,b", "say \"x\"", "two\nlines"}),
             "\"a,b\",\"say \"\"x\"\"\",\"two\nlines\"\r\n");
 }
 
-TEST(Csv, GivesSpreadsheetsNoFormulas) {
+TEST(Csv, EscapesFormulas) {
   EXPECT_EQ(csv_line({"=1+1", "+A1", "-A1", "@SUM(A1)", "\t=1"}),
             "'=1+1,'+A1,'-A1,'@SUM(A1),'\t=1\r\n");
   EXPECT_EQ(csv_line({"=HYPERLINK(\"http://evil.example\")"}),

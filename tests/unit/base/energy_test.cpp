@@ -21,7 +21,7 @@ class Counters {
   TemporaryFolder folder_{fs::temp_directory_path(), "gallop-energy-"};
 };
 
-TEST(EnergyCounter, AddsPackagesAndNotTheirParts) {
+TEST(EnergyCounter, SumsPackagesWithoutSubdomains) {
   Counters counters;
   for (const char* package : {"intel-rapl:0", "intel-rapl:1", "intel-rapl:0:0"}) {
     counters.write(package, "energy_uj", 1e6);
@@ -36,7 +36,7 @@ TEST(EnergyCounter, AddsPackagesAndNotTheirParts) {
   EXPECT_DOUBLE_EQ(counter.joules(), 0);
 }
 
-TEST(EnergyCounter, GoesOnWhereACounterBeginsAnew) {
+TEST(EnergyCounter, HandlesCounterWraparound) {
   Counters counters;
   counters.write("intel-rapl:0", "energy_uj", 99e6);
   counters.write("intel-rapl:0", "max_energy_range_uj", 100e6);
@@ -45,7 +45,7 @@ TEST(EnergyCounter, GoesOnWhereACounterBeginsAnew) {
   EXPECT_DOUBLE_EQ(counter.joules(), 5);
 }
 
-TEST(EnergyCounter, IsNotThereWithoutCounters) {
+TEST(EnergyCounter, IsUnavailableWithoutCounters) {
   const Counters counters;
   EnergyCounter counter(counters.path());
   EXPECT_FALSE(counter.is_there());

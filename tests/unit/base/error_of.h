@@ -7,7 +7,7 @@
 
 namespace gallop {
 
-/// What the Error that the action throws says; empty where it throws none.
+/// The message of the Error that the action throws; empty if it throws none.
 inline std::string error_of(const std::function<void()>& action) {
   try {
     action();

@@ -40,7 +40,7 @@ TEST_F(FileTest, ReadsWhatWasWritten) {
   EXPECT_EQ(MappedFile(path).bytes(), std::string_view("one t\0wo", 8));
 }
 
-TEST_F(FileTest, ReplacesInOneStepAndLeavesNothingBeside) {
+TEST_F(FileTest, ReplacesAtomicallyWithoutTemporaryFiles) {
   const fs::path path = folder / "state";
   write_file_atomically(path, "old");
   write_file_atomically(path, "new");
@@ -65,7 +65,7 @@ TEST_F(FileTest, RefusesAFileLongerThanAllowed) {
   EXPECT_FALSE(message_of<DataError>([&] { read_file(folder / "long", 4); }).empty());
 }
 
-TEST_F(FileTest, ReadsExactlyOrSaysThatTheFileEnds) {
+TEST_F(FileTest, ReadsExactlyOrReportsTheEndOfTheFile) {
   write_file_atomically(folder / "short", "abcdef");
   const FileDescriptor file = open_for_reading(folder / "short");
   char out[4] = {};
@@ -79,7 +79,7 @@ TEST_F(FileTest, MapsAnEmptyFile) {
   EXPECT_TRUE(MappedFile(folder / "empty").bytes().empty());
 }
 
-TEST_F(FileTest, LocksForOneOwnerAtATime) {
+TEST_F(FileTest, LocksExclusively) {
   const fs::path path = folder / "lock";
   {
     const auto first = FileLock::try_lock(path, "first");

@@ -24,7 +24,7 @@ class InputTest : public testing::Test {
   }
   ~InputTest() override { fs::remove_all(folder); }
 
-  // What is read of a pipe into which `content` is written in two parts.
+  // The result of reading a pipe into which `content` is written in two parts.
   std::string read_piped(const std::string& content, int64_t max_bytes) {
     std::jthread writer([&] {
       const FileDescriptor file(open(pipe.c_str(), O_WRONLY));
@@ -39,7 +39,7 @@ class InputTest : public testing::Test {
   fs::path folder, pipe;
 };
 
-TEST_F(InputTest, ReadsAPipeToItsEnd) {
+TEST_F(InputTest, ReadsAPipeToTheEnd) {
   EXPECT_EQ(read_piped("train: {epochs: 3}\n", 100), "train: {epochs: 3}\n");
 }
 

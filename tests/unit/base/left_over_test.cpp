@@ -13,7 +13,7 @@
 namespace gallop {
 namespace {
 
-// Runs in a process that is killed as soon as it has done so.
+// Runs the action in a process that is then killed.
 template <typename Function>
 void run_and_be_killed(const Function& function) {
   const pid_t child = fork();
@@ -42,7 +42,7 @@ TEST(LeftOver, FolderOfAKilledProcessIsRemovedByTheNext) {
   EXPECT_TRUE(fs::exists(next.path()));
 }
 
-TEST(LeftOver, FolderInUseStays) {
+TEST(LeftOver, KeepsAFolderInUse) {
   const TemporaryFolder place(fs::temp_directory_path(), "gallop-left-");
   const TemporaryFolder used(place.path(), "work-");
   const TemporaryFolder other(place.path(), "work-");
@@ -51,7 +51,7 @@ TEST(LeftOver, FolderInUseStays) {
   EXPECT_TRUE(fs::exists(other.path()));
 }
 
-TEST(LeftOver, OnlyFoldersOfThatNameAreRemoved) {
+TEST(LeftOver, RemovesOnlyMatchingFolders) {
   const TemporaryFolder place(fs::temp_directory_path(), "gallop-left-");
   for (const char* name : {"work-abcde", "work-abcdefg", "my-work-abcdef", "work-abc.ef", "work-"})
     fs::create_directory(place.path() / name);
@@ -79,7 +79,7 @@ TEST(LeftOver, HalfWrittenFilesOfKilledProcessesAreRemoved) {
   EXPECT_EQ(count_in(place.path()), 5);
 }
 
-TEST(LeftOver, WhatWasRemovedBeforeItWasLockedIsToBeMadeAgain) {
+TEST(LeftOver, RecreatesAFolderRemovedBeforeItWasLocked) {
   const TemporaryFolder place(fs::temp_directory_path(), "gallop-left-");
   const fs::path path = place.path() / "file.tmp-1";
   FileWriter(path).finish();

@@ -10,7 +10,7 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-TEST(MetricOrder, TakesNoNanOrInfinityForBetter) {
+TEST(MetricOrder, NanAndInfinityAreNeverBetter) {
   for (const Better better : {Better::kSmaller, Better::kLarger}) {
     for (const double value : {kNan, kInfinity, -kInfinity}) {
       for (const double reference : {0.0, kNan, kInfinity, -kInfinity}) {
@@ -21,7 +21,7 @@ TEST(MetricOrder, TakesNoNanOrInfinityForBetter) {
   }
 }
 
-TEST(MetricOrder, WantsMoreThanTheMargin) {
+TEST(MetricOrder, RequiresMoreThanTheMargin) {
   EXPECT_TRUE(is_better(0.5, 1, Better::kSmaller));
   EXPECT_FALSE(is_better(1, 1, Better::kSmaller));
   EXPECT_FALSE(is_better(0.5, 1, Better::kSmaller, 0.5));

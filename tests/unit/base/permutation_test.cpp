@@ -41,8 +41,8 @@ TEST(Permutation, SeedAndEpochChangeTheOrder) {
   EXPECT_LT(same_ac, 20);
 }
 
-// Where does the first position go, over many epochs? A chi-square test with 9 degrees of freedom;
-// 33.7 is its 0.9999 quantile, and the draws are fixed.
+// The distribution of the first position over many epochs: a chi-square test with 9 degrees of
+// freedom; 33.7 is its 0.9999 quantile, and the draws are fixed.
 TEST(Permutation, FirstPositionIsUniformOverEpochs) {
   std::vector<int> counts(10);
   const int epochs = 10000;

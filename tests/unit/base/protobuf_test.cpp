@@ -8,14 +8,14 @@ namespace gallop {
 namespace {
 
 // From https://protobuf.dev/programming-guides/encoding.
-TEST(Protobuf, IsWrittenAsItsGuideHasIt) {
+TEST(Protobuf, EncodesTheExamplesOfTheGuide) {
   ProtobufWriter writer;
   writer.integer(1, 150);
   writer.bytes(2, "testing");
   EXPECT_EQ(writer.message(), "\x08\x96\x01\x12\x07testing");
 }
 
-TEST(Protobuf, IsReadAsItWasWritten) {
+TEST(Protobuf, RoundTrips) {
   ProtobufWriter writer;
   writer.integer(1, ~uint64_t{0});
   writer.real(2, 0.1);
@@ -36,7 +36,7 @@ TEST(Protobuf, IsReadAsItWasWritten) {
   EXPECT_FALSE(reader.next());
 }
 
-TEST(Protobuf, IsRefusedWhereItIsDamaged) {
+TEST(Protobuf, RejectsDamagedMessages) {
   for (const std::string& message :
        {std::string("\x08"), std::string("\x12\x07test"), std::string("\x0B"),
         std::string("\x00", 1), std::string("\x09\x01"), std::string(11, '\xFF')}) {

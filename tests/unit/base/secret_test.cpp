@@ -5,14 +5,14 @@
 namespace gallop {
 namespace {
 
-TEST(Secret, IsNeverTheSame) {
+TEST(Secret, IsRandom) {
   const std::string one = new_secret(), other = new_secret();
   EXPECT_EQ(one.size(), 64);
   EXPECT_EQ(one.find_first_not_of("0123456789abcdef"), std::string::npos);
   EXPECT_NE(one, other);
 }
 
-TEST(Secret, IsComparedWhole) {
+TEST(Secret, ComparesAllBytes) {
   EXPECT_TRUE(is_same_secret("abc", "abc"));
   EXPECT_FALSE(is_same_secret("abc", "abd"));
   EXPECT_FALSE(is_same_secret("abc", "bbc"));

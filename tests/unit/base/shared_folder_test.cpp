@@ -39,7 +39,7 @@ class SharedFolderTest : public testing::Test {
   const std::vector<fs::path> places = {folder.path() / "a", folder.path() / "b"};
 };
 
-TEST_F(SharedFolderTest, IsRemovedByTheLastThatLeaves) {
+TEST_F(SharedFolderTest, IsRemovedByTheLastUser) {
   std::optional<SharedFolder> first(std::in_place, places, kFree);
   EXPECT_EQ(first->path(), at(0));
   struct stat info = {};
@@ -54,7 +54,7 @@ TEST_F(SharedFolderTest, IsRemovedByTheLastThatLeaves) {
   EXPECT_TRUE(fs::is_empty(at(0)));
 }
 
-TEST_F(SharedFolderTest, IsWhereItIsInUseElseWhereThereIsRoom) {
+TEST_F(SharedFolderTest, PrefersAFolderInUseThenOneWithSpace) {
   {
     const SharedFolder only({places[1]}, kFree);
     EXPECT_EQ(SharedFolder(places, kFree).path(), at(1));
@@ -64,7 +64,7 @@ TEST_F(SharedFolderTest, IsWhereItIsInUseElseWhereThereIsRoom) {
   EXPECT_EQ(SharedFolder({folder.path() / "none", places[1]}, kFree).path(), at(1));
 }
 
-TEST_F(SharedFolderTest, HoldsNothingOfThoseThatWereKilled) {
+TEST_F(SharedFolderTest, IsEmptiedAfterItsUsersWereKilled) {
   leave_in(0);
   leave_in(1);
   const SharedFolder first(places, kFree);
@@ -77,7 +77,7 @@ TEST_F(SharedFolderTest, HoldsNothingOfThoseThatWereKilled) {
   EXPECT_TRUE(fs::exists(at(0) / "data")) << "it is in use";
 }
 
-TEST_F(SharedFolderTest, IsInUseUntilItsProcessIsDead) {
+TEST_F(SharedFolderTest, IsInUseUntilItsProcessEnds) {
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
@@ -99,7 +99,7 @@ TEST_F(SharedFolderTest, IsInUseUntilItsProcessIsDead) {
   close(ready[1]);
 }
 
-TEST_F(SharedFolderTest, IsTheSameForThoseThatBeginAtOnce) {
+TEST_F(SharedFolderTest, IsTheSameForConcurrentStarts) {
   constexpr int kProcesses = 6;
   for (int round = 0; round < 100; ++round) {
     int begin[2], chosen[2], leave[2];
@@ -108,7 +108,7 @@ TEST_F(SharedFolderTest, IsTheSameForThoseThatBeginAtOnce) {
     for (int process = 0; process < kProcesses; ++process) {
       children.push_back(fork());
       if (children.back() != 0) continue;
-      alarm(60);  // One that waits forever is killed.
+      alarm(60);  // Kills a process that waits forever.
       close(begin[1]);
       close(leave[1]);
       char letter = 0;
@@ -120,7 +120,7 @@ TEST_F(SharedFolderTest, IsTheSameForThoseThatBeginAtOnce) {
       _exit(0);
     }
     close(chosen[1]);
-    close(begin[1]);  // All read its end now.
+    close(begin[1]);  // All processes now read the end of the pipe.
     std::string answers;
     char letter = 0;
     while (answers.size() < kProcesses && read(chosen[0], &letter, 1) == 1) answers += letter;
@@ -135,7 +135,7 @@ TEST_F(SharedFolderTest, IsTheSameForThoseThatBeginAtOnce) {
   }
 }
 
-TEST_F(SharedFolderTest, RefusesOneThatOthersMayEnter) {
+TEST_F(SharedFolderTest, RejectsAFolderAccessibleToOthers) {
   const auto refused = [&] { return error_of([&] { SharedFolder({places[0]}, kFree); }); };
   fs::create_directory(at(0));
   fs::permissions(at(0), fs::perms::owner_all | fs::perms::others_exec);

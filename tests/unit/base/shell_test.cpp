@@ -10,7 +10,7 @@
 namespace gallop {
 namespace {
 
-TEST(ShellWord, IsReadBackByTheShell) {
+TEST(ShellWord, RoundTripsThroughTheShell) {
   const std::vector<std::string> words = {"plain",     "",           "two words",
                                           "it's",      "'",          "''",
                                           "\"$HOME\"", "$(id)",      "`id`",
@@ -33,7 +33,7 @@ TEST(ShellWord, IsReadBackByTheShell) {
   EXPECT_EQ(shell_word("it's"), "'it'\\''s'");
 }
 
-TEST(ShellWord, StandInALine) {
+TEST(ShellWord, JoinsWords) {
   EXPECT_EQ(shell_line({"gallop", "train", "my recipe.yaml"}), "gallop train 'my recipe.yaml'");
   EXPECT_EQ(shell_line({}), "");
 }

@@ -25,7 +25,7 @@ TEST(Socket, ListensAtOneAddressOnce) {
   EXPECT_EQ(reason, EADDRINUSE);
 }
 
-TEST(Socket, SaysThatNoMoreFilesCanBeOpened) {
+TEST(Socket, ReportsTheLimitOfOpenFiles) {
   const SocketAddress address = resolve("127.0.0.1", 0).front();
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -41,7 +41,7 @@ TEST(Socket, SaysThatNoMoreFilesCanBeOpened) {
   EXPECT_EQ(connects, EMFILE);
 }
 
-TEST(Socket, NoticesThatAnotherHostHasGone) {
+TEST(Socket, DetectsAClosedConnection) {
   int reason = 0;
   const FileDescriptor listener = listen_at(resolve("127.0.0.1", 0).front(), reason);
   const FileDescriptor socket = start_to_connect(address_of(listener), std::nullopt, reason);
@@ -54,21 +54,21 @@ TEST(Socket, NoticesThatAnotherHostHasGone) {
   EXPECT_EQ(value, 30'000);
 }
 
-TEST(Socket, ListensAtNoAddressOfAnotherHost) {
+TEST(Socket, DoesNotListenAtAnAddressOfAnotherHost) {
   int reason = 0;
   EXPECT_FALSE(listen_at(resolve("192.0.2.1", 29400).front(), reason));
   EXPECT_EQ(reason, EADDRNOTAVAIL);
 }
 
-TEST(Socket, NamesWhatHasNoAddress) {
+TEST(Socket, ReportsUnresolvableNames) {
   EXPECT_THROW(resolve("missing.invalid", 1), UsageError);
   EXPECT_THROW(addresses_of_interface("nosuch0"), UsageError);
   EXPECT_EQ(addresses_of_interface("lo").front().host(), "127.0.0.1");
   EXPECT_EQ(interface_of("127.0.0.1"), "lo");
-  EXPECT_THROW(interface_of("192.0.2.1"), UsageError);  // Kept for documents (RFC 5737).
+  EXPECT_THROW(interface_of("192.0.2.1"), UsageError);  // Reserved for documentation (RFC 5737).
 }
 
-TEST(Socket, KnowsWhatIsLoopback) {
+TEST(Socket, RecognizesLoopback) {
   for (const char* host : {"127.0.0.1", "127.0.1.1", "::1"}) {
     EXPECT_TRUE(resolve(host, 1).front().is_loopback()) << host;
   }
@@ -77,7 +77,7 @@ TEST(Socket, KnowsWhatIsLoopback) {
   }
 }
 
-TEST(Socket, ReachesThisHostFromItself) {
+TEST(Socket, ConnectsToItsOwnHost) {
   EXPECT_EQ(address_toward("127.0.0.1"), "127.0.0.1");
   EXPECT_EQ(resolve("10.0.0.1", 7).front().with_port(70000 - 65536).port(), 4464);
 }

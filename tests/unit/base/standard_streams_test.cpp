@@ -13,7 +13,7 @@
 namespace gallop {
 namespace {
 
-TEST(ReaderIsGone, OfAPipeThatNobodyReadsAnyMore) {
+TEST(ReaderIsGone, DetectsAPipeWithoutReader) {
   std::array<int, 2> ends{};
   ASSERT_EQ(pipe(ends.data()), 0);
   const FileDescriptor write_end(ends[1]);
@@ -24,7 +24,7 @@ TEST(ReaderIsGone, OfAPipeThatNobodyReadsAnyMore) {
   EXPECT_TRUE(is_reader_gone(write_end.get()));
 }
 
-TEST(ReaderIsGone, OfASocketThatWasClosed) {
+TEST(ReaderIsGone, DetectsAClosedSocket) {
   std::array<int, 2> ends{};
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
   const FileDescriptor one(ends[0]);
@@ -35,7 +35,7 @@ TEST(ReaderIsGone, OfASocketThatWasClosed) {
   EXPECT_TRUE(is_reader_gone(one.get()));
 }
 
-TEST(ReaderIsGone, NotOfFiles) {
+TEST(ReaderIsGone, IsFalseForFiles) {
   const FileDescriptor file(open("/dev/null", O_WRONLY | O_CLOEXEC));
   EXPECT_FALSE(is_reader_gone(file.get()));
 }

@@ -8,7 +8,7 @@
 namespace gallop {
 namespace {
 
-TEST(NearestName, FindsTypingMistakesAndNothingElse) {
+TEST(NearestName, FindsOnlyTypos) {
   const std::vector<std::string> names{"momentum", "lr", "weight_decay", "nesterov"};
   EXPECT_EQ(nearest_name("momentun", names), "momentum");
   EXPECT_EQ(nearest_name("weigth_decay", names), "weight_decay");
@@ -16,7 +16,7 @@ TEST(NearestName, FindsTypingMistakesAndNothingElse) {
   EXPECT_EQ(nearest_name("batch", names), "");
 }
 
-TEST(Format, CountsBytesAndDurations) {
+TEST(Format, FormatsBytesAndDurations) {
   EXPECT_EQ(format_count(0), "0");
   EXPECT_EQ(format_count(999), "999");
   EXPECT_EQ(format_count(1234567), "1,234,567");
@@ -28,13 +28,13 @@ TEST(Format, CountsBytesAndDurations) {
   EXPECT_EQ(format_duration(3725), "1:02:05");
 }
 
-TEST(Printable, RemovesWhatCouldSteerATerminal) {
+TEST(Printable, RemovesTerminalControlSequences) {
   EXPECT_EQ(printable("a\x1b[2Jb\n"), "a?[2Jb?");
   EXPECT_EQ(printable("größe"), "größe");
   EXPECT_EQ(printable("a\xc2\x9b\x32J \xc2\xa0 \xe2\x82\x9b"), "a??2J \xc2\xa0 \xe2\x82\x9b");
 }
 
-TEST(ParseNumber, ReadsTheWholeText) {
+TEST(ParseNumber, ParsesTheWholeText) {
   EXPECT_EQ(parse_number<int>("0"), 0);
   EXPECT_EQ(parse_number<int>("007"), 7);
   EXPECT_EQ(parse_number<int>("-12"), -12);
@@ -47,7 +47,7 @@ TEST(ParseNumber, ReadsTheWholeText) {
   EXPECT_EQ(parse_number<int>(std::string_view("123").substr(0, 2)), 12);
 }
 
-TEST(ParseNumber, RefusesAllElse) {
+TEST(ParseNumber, RejectsOtherTexts) {
   for (const char* text : {"", " ", "-", "+1", " 1", "1 ", "1\n", "1x", "x", "0x10", "1,000", "--1",
                            "1.5", "1e3", "99999999999"}) {
     EXPECT_FALSE(parse_number<int>(text)) << text;
@@ -60,13 +60,13 @@ TEST(ParseNumber, RefusesAllElse) {
   EXPECT_FALSE(parse_number<int>(std::string_view("1\0", 2)));
 }
 
-TEST(JoinNames, ReadsAsASentence) {
+TEST(JoinNames, JoinsWithCommasAndAnd) {
   EXPECT_EQ(join_names({}), "");
   EXPECT_EQ(join_names({"a"}), "a");
   EXPECT_EQ(join_names({"a", "b", "c"}), "a, b or c");
 }
 
-TEST(MatchesPattern, TakesStarsAndQuestionMarks) {
+TEST(MatchesPattern, SupportsStarsAndQuestionMarks) {
   EXPECT_TRUE(matches_pattern("layer1.0.bias", "*.bias"));
   EXPECT_TRUE(matches_pattern("layer1.0.bias", "layer?.*.bias"));
   EXPECT_TRUE(matches_pattern("abcabd", "*ab?"));
@@ -77,7 +77,7 @@ TEST(MatchesPattern, TakesStarsAndQuestionMarks) {
   EXPECT_FALSE(matches_pattern("a", ""));
 }
 
-TEST(XmlText, HasNoMarkupAndNoControlCharacters) {
+TEST(XmlText, EscapesMarkupAndControlCharacters) {
   EXPECT_EQ(xml_text("a<b> & \"c\"\x1b é"), "a&lt;b&gt; &amp; &quot;c&quot;? é");
 }
 

@@ -13,7 +13,7 @@
 namespace gallop {
 namespace {
 
-TEST(ThreadPool, RunsEveryTaskBeforeItIsGone) {
+TEST(ThreadPool, RunsAllTasksBeforeItsDestructorReturns) {
   std::atomic<int> count{0};
   {
     ThreadPool pool(3, "test");
@@ -23,14 +23,14 @@ TEST(ThreadPool, RunsEveryTaskBeforeItIsGone) {
   EXPECT_EQ(count, 1000);
 }
 
-TEST(ThreadPool, RunsAsManyAtOnceAsItHasThreads) {
+TEST(ThreadPool, RunsOneTaskPerThreadConcurrently) {
   ThreadPool pool(4, "test");
-  std::latch together(4);  // No thread goes on before all four are here.
+  std::latch together(4);  // No thread continues before all four have arrived.
   for (int i = 0; i < 4; ++i) pool.submit([&] { together.arrive_and_wait(); });
   together.wait();
 }
 
-TEST(ThreadPool, RunsOnAllCoresWhereverItsMakerIsKept) {
+TEST(ThreadPool, DoesNotInheritTheAffinityOfTheCreatingThread) {
   const auto cores = [] {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : -1;
@@ -54,7 +54,7 @@ TEST(ThreadPool, OneThreadKeepsTheOrder) {
   for (int i = 0; i < 100; ++i) EXPECT_EQ(seen[static_cast<size_t>(i)], i);
 }
 
-TEST(ThreadPool, LeavesSignalsToTheMainThread) {
+TEST(ThreadPool, BlocksSignalsInItsThreads) {
   sigset_t blocked;
   sigemptyset(&blocked);
   {

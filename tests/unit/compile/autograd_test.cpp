@@ -22,7 +22,7 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 using torch::autograd::AutogradContext;
 
-// x^3, with a gradient of its own.
+// x^3 with a custom gradient.
 struct Cube : torch::autograd::Function<Cube> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x) {
     context->save_for_backward({x});
@@ -35,7 +35,7 @@ struct Cube : torch::autograd::Function<Cube> {
   }
 };
 
-// A layer that keeps only its arguments and computes itself again in the backward pass.
+// A layer that saves only its arguments and is recomputed in the backward pass.
 struct Recomputed : torch::autograd::Function<Recomputed> {
   static at::Tensor layer(const at::Tensor& x, const at::Tensor& weight) {
     return at::linear(x, weight).tanh().square();
@@ -57,7 +57,7 @@ struct Recomputed : torch::autograd::Function<Recomputed> {
 };
 
 struct Network {
-  Tensors state;  // Weights, then all else that lasts.
+  Tensors state;  // Weights, then other persistent state.
   std::function<Tensors(const at::Tensor& x)> step;
 };
 
@@ -130,7 +130,7 @@ Network with_average() {
           }};
 }
 
-// Adds to the gradients that are there, and clears them in place afterwards.
+// Accumulates into existing gradients, and zeroes them in place afterwards.
 Network with_kept_gradients() {
   const Tensors weights = {weight(4, 3)};
   weights[0].mutable_grad() = at::zeros_like(weights[0]).fill_(0.5);
@@ -168,7 +168,7 @@ void PrintTo(const Tested& tested, std::ostream* out) { *out << tested.name; }
 
 class CompiledAutograd : public testing::TestWithParam<Tested> {};
 
-TEST_P(CompiledAutograd, LeavesTheBitsOfTheFunction) {
+TEST_P(CompiledAutograd, IsBitIdenticalToTheFunction) {
   const Network plain = GetParam().make(), other = GetParam().make();
   const CompileConfig config{.passes_off = names_of_rounding_passes()};
   CompiledFunction compiled([&](const Tensors& in, int64_t) { return other.step(in[0]); },

@@ -71,7 +71,7 @@ Tensors arguments(int64_t rows, double skip = 0) {
   return {at::randn({rows, 6}).to(at::kBFloat16), at::full({}, 0.05), at::full({}, skip)};
 }
 
-// Whether the graph rounds a parameter.
+// Whether the graph casts a parameter.
 bool rounds(const Graph& graph) {
   return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
     return name_of(node.op) == "aten::_to_copy" &&
@@ -84,7 +84,7 @@ bool updates(const Graph& graph) {
                      [](const Node& node) { return name_of(node.op) == "gallop::update_"; });
 }
 
-// What is done to both layers before a call.
+// A change of both layers before a call.
 using Meddle = void (*)(Layer& layer, int64_t call);
 
 struct Story {
@@ -97,7 +97,7 @@ void PrintTo(const Story& story, std::ostream* out) { *out << story.name; }
 
 class Bf16Weights : public testing::TestWithParam<Story> {};
 
-TEST_P(Bf16Weights, LeaveTheBitsOfTheStepAsItIs) {
+TEST_P(Bf16Weights, AreBitIdenticalToTheEagerStep) {
   Layer plain, cached;
   plain.adamw = cached.adamw = GetParam().adamw;
   cached.weight.copy_(plain.weight);
@@ -137,7 +137,7 @@ INSTANTIATE_TEST_SUITE_P(
                             if (call == 6) layer.weight.set_data(layer.weight.detach() * 2);
                           }}));
 
-TEST(Bf16Weights, FollowCallsThatRunAsTheyAre) {
+TEST(Bf16Weights, FollowEagerCalls) {
   Layer plain, cached;
   cached.weight.copy_(plain.weight);
   CompiledFunction function = cached.compiled({.graphs = 1});
@@ -148,7 +148,7 @@ TEST(Bf16Weights, FollowCallsThatRunAsTheyAre) {
   EXPECT_EQ(function.report().eager, 2);
 }
 
-TEST(Bf16Weights, VerifyingFindsWeightsThatWereWrittenByOtherMeans) {
+TEST(Bf16Weights, VerifyDetectsRawWritesOfWeights) {
   Layer layer;
   CompiledFunction function = layer.compiled({.verify_every = 1});
   function(arguments(5));
@@ -157,7 +157,7 @@ TEST(Bf16Weights, VerifyingFindsWeightsThatWereWrittenByOtherMeans) {
   EXPECT_THROW(function(arguments(5)), InternalError);
 }
 
-// Whether the pass replaces the conversion in a step of this kind.
+// Whether the pass removes the cast in a step of this kind.
 bool replaces(const Function& function, const Tensors& state, const Tensors& inputs) {
   Graph graph = record(function, inputs).graph;
   KernelCompiler compiler;
@@ -168,7 +168,7 @@ bool replaces(const Function& function, const Tensors& state, const Tensors& inp
   return !rounds(graph);
 }
 
-TEST(Bf16Weights, AreNotThereForWhatIsReadAfterTheUpdateOrGivenAway) {
+TEST(Bf16Weights, AreNotCachedIfReadAfterTheUpdateOrReturned) {
   Layer layer;
   const auto step = [&](bool reads_after, bool gives) -> Function {
     return [&layer, reads_after, gives](const Tensors& inputs) -> Tensors {

@@ -29,7 +29,7 @@ using Tensors = std::vector<at::Tensor>;
 
 int64_t works_done = 0;
 
-// Does its work as late as it may, within wait(): what it reads must be there until then.
+// Does its work as late as allowed, in wait(): its inputs must be alive until then.
 class LateWork final : public c10d::Work {
  public:
   explicit LateWork(std::function<void()> work) : work_(std::move(work)) {}
@@ -69,7 +69,7 @@ class Pair final : public c10d::Backend {
   }
 };
 
-// The registry holds groups weakly.
+// The registry holds weak references to groups.
 void make_group() {
   static const auto kGroup = [] {
     auto group = c10::make_intrusive<c10d::ProcessGroup>(/*rank=*/0, /*size=*/2);
@@ -144,14 +144,14 @@ TEST(Collectives, AreRecordedWithTheirWaits) {
                                              "add.Scalar", "neg"}));
 }
 
-TEST(Collectives, GoOnWhileOthersCompute) {
+TEST(Collectives, OverlapWithComputation) {
   const auto names = calls_of(graph_of(two_layers, {at::ones({4, 4})}, {"schedule"}));
   EXPECT_EQ(names,
             std::vector<std::string>({"mm", "all_reduce", "mm", "all_gather_into_tensor", "tanh",
                                       "mm", "wait_tensor", "add.Scalar", "wait_tensor", "neg"}));
 }
 
-TEST(Collectives, StartWhenTheirTensorsAreThereHoweverLateTheyWereAskedFor) {
+TEST(Collectives, StartAsSoonAsTheirTensorsAreReady) {
   const Function function = [](const Tensors& in) -> Tensors {
     const at::Tensor first = in[0].mm(in[0]), second = first.mm(in[0]).tanh();
     const at::Tensor sum = wait(all_reduce(first)), other = wait(all_reduce(second));
@@ -162,7 +162,7 @@ TEST(Collectives, StartWhenTheirTensorsAreThereHoweverLateTheyWereAskedFor) {
                                              "wait_tensor", "neg", "wait_tensor", "neg"}));
 }
 
-TEST(Collectives, KeepWhatTheyReadUntilTheWait) {
+TEST(Collectives, KeepTheirInputsAliveUntilTheWait) {
   const Function function = [](const Tensors& in) -> Tensors {
     const at::Tensor x = in[0] * 2;
     const at::Tensor gathered = all_gather(x);
@@ -212,7 +212,7 @@ struct Stepped {
   }
 };
 
-TEST(Collectives, CompiledStepsKeepTheirBits) {
+TEST(Collectives, CompiledStepsAreBitIdentical) {
   const Stepped plain, step;
   CompiledFunction compiled([&](const Tensors& in, int64_t) { return step(in); }, {step.weight},
                             {.passes_off = only(kExact)});
@@ -221,7 +221,7 @@ TEST(Collectives, CompiledStepsKeepTheirBits) {
     const Tensors wanted = plain(inputs);
     const int64_t before = works_done;
     const Tensors got = compiled(inputs);
-    EXPECT_EQ(works_done - before, i < 2 ? 6 : 3);  // With those of trials.
+    EXPECT_EQ(works_done - before, i < 2 ? 6 : 3);  // Including those of dry runs.
     for (size_t j = 0; j < wanted.size(); ++j) {
       EXPECT_EQ(difference_of_bits(got[j], wanted[j]), "") << j;
     }
@@ -230,7 +230,7 @@ TEST(Collectives, CompiledStepsKeepTheirBits) {
   EXPECT_TRUE(compiled.report().reasons.empty());
 }
 
-TEST(Collectives, OfStateAreMadeInACopyOnTrial) {
+TEST(Collectives, DryRunsUseCopiesOfState) {
   const at::Tensor state = at::ones({64});
   const Recording recording =
       record([&](const Tensors& in) -> Tensors { return {wait(all_reduce_(state)) + in[0]}; },

@@ -38,7 +38,7 @@ void seed(uint64_t number) {
   generator.set_current_seed(number);
 }
 
-// What a function may know on the host of how often it was called.
+// The number of calls, as a function may count them on the host.
 int call_number = 0;
 
 // Kernels and generated loops round a little differently.
@@ -100,7 +100,7 @@ Function descent(Tensors& state) {
   };
 }
 
-TEST(CompiledFunction, TrainsAsTheFunctionDoesBitForBit) {
+TEST(CompiledFunction, TrainsBitIdenticallyToTheFunction) {
   const auto report = expect_same(descent, calls_of({{5, 4}, {}}, 7));
   EXPECT_EQ(report.recorded, 2);
   EXPECT_EQ(report.replayed, 7);
@@ -132,7 +132,7 @@ TEST(CompiledFunction, FollowsViewsAndChangesInPlace) {
   EXPECT_EQ(expect_same(function, calls_of({{2, 6}}, 5)).replayed, 5);
 }
 
-TEST(CompiledFunction, TakesArgumentsWhereverTheyLie) {
+TEST(CompiledFunction, AcceptsArgumentsAtAnyAddress) {
   auto calls = calls_of({{5, 4}}, 5);
   for (auto& inputs : calls) inputs[0] = at::cat({at::ones({3, 4}), inputs[0]}).narrow(0, 3, 5);
   calls.push_back({calls[0][0].clone()});
@@ -142,7 +142,7 @@ TEST(CompiledFunction, TakesArgumentsWhereverTheyLie) {
   EXPECT_EQ(expect_same(twice, calls).replayed, 6);
 }
 
-TEST(CompiledFunction, RunsAsItIsWhereAValueIsReadOnTheHost) {
+TEST(CompiledFunction, RunsEagerlyIfAValueIsReadOnTheHost) {
   const auto function = [](Tensors&) -> Function {
     return [](const Tensors& inputs) -> Tensors {
       return {inputs[0].sum().item<float>() > 0 ? inputs[0] + 1 : inputs[0] - 1};
@@ -156,7 +156,7 @@ TEST(CompiledFunction, RunsAsItIsWhereAValueIsReadOnTheHost) {
   EXPECT_EQ(report.reasons[0], "aten::_local_scalar_dense reads a value on the host");
 }
 
-TEST(CompiledFunction, RunsAsItIsWhereANumberChangesFromCallToCall) {
+TEST(CompiledFunction, RunsEagerlyIfAScalarChangesFromCallToCall) {
   const auto function = [](Tensors&) -> Function {
     return [](const Tensors& inputs) -> Tensors { return {inputs[0] * (0.5 + call_number)}; };
   };
@@ -171,7 +171,7 @@ TEST(CompiledFunction, RunsAsItIsWhereANumberChangesFromCallToCall) {
       << report.reasons[0];
 }
 
-TEST(CompiledFunction, RunsAsItIsWhereSizesDependOnTheData) {
+TEST(CompiledFunction, RunsEagerlyIfSizesDependOnTheData) {
   const auto function = [](Tensors&) -> Function {
     return [](const Tensors& inputs) -> Tensors { return {inputs[0].nonzero()}; };
   };
@@ -180,7 +180,7 @@ TEST(CompiledFunction, RunsAsItIsWhereSizesDependOnTheData) {
   EXPECT_EQ(report.reasons.at(0), "aten::nonzero has results whose sizes depend on the data");
 }
 
-TEST(CompiledFunction, RunsAsItIsWhereMemoryIsFilledByHand) {
+TEST(CompiledFunction, RunsEagerlyIfMemoryIsWrittenWithoutAnOperator) {
   const auto function = [](Tensors&) -> Function {
     return [](const Tensors& inputs) -> Tensors {
       const at::Tensor number = at::empty({});
@@ -194,7 +194,7 @@ TEST(CompiledFunction, RunsAsItIsWhereMemoryIsFilledByHand) {
             "aten::add.Tensor reads a tensor that was filled without an operator");
 }
 
-TEST(CompiledFunction, RunsAsItIsWhereATensorFromElsewhereIsAnotherAtEachCall) {
+TEST(CompiledFunction, RunsEagerlyIfACapturedTensorChangesFromCallToCall) {
   const auto function = [](Tensors&) -> Function {
     return [tables = Tensors{at::ones({3}), at::zeros({3})}](const Tensors& inputs) -> Tensors {
       return {inputs[0] + tables[static_cast<size_t>(call_number % 2)]};
@@ -205,7 +205,7 @@ TEST(CompiledFunction, RunsAsItIsWhereATensorFromElsewhereIsAnotherAtEachCall) {
   EXPECT_NE(report.reasons.at(0).find("is another at each call"), std::string::npos);
 }
 
-TEST(CompiledFunction, ForgivesTheFirstCallWhatItAloneDoes) {
+TEST(CompiledFunction, IgnoresInitializationInTheFirstCall) {
   const auto function = [](Tensors&) -> Function {
     return [table = std::make_shared<at::Tensor>()](const Tensors& inputs) -> Tensors {
       if (!table->defined()) {
@@ -220,7 +220,7 @@ TEST(CompiledFunction, ForgivesTheFirstCallWhatItAloneDoes) {
   EXPECT_EQ(report.replayed, 6);
 }
 
-TEST(CompiledFunction, HasNoEffectWhereItCannotBeRecorded) {
+TEST(CompiledFunction, HasNoSideEffectsIfItCannotBeRecorded) {
   const at::Tensor weight = at::ones({3}).requires_grad_();
   CompiledFunction compiled(
       [&](const Tensors& inputs, int64_t) -> Tensors {
@@ -238,7 +238,7 @@ TEST(CompiledFunction, HasNoEffectWhereItCannotBeRecorded) {
   EXPECT_EQ(weight.sum().item<float>(), 0.75F * 3);
 }
 
-TEST(Verify, AgreesWithTheFunctionAndHasNoEffect) {
+TEST(Verify, AgreesWithTheFunctionWithoutSideEffects) {
   Tensors state, other_state;
   const Function function = descent(state), other = descent(other_state);
   CompiledFunction verified([&](const Tensors& inputs, int64_t) { return function(inputs); }, state,
@@ -263,7 +263,7 @@ TEST(Verify, NamesTheFirstNodeThatDiffers) {
     if (name_of(node.op) != "aten::gelu") continue;
     node.arguments[1] = Operand::of(c10::IValue("tanh"));
   }
-  EXPECT_EQ(find_difference(function, graph, inputs), "");  // As near as rounding, nearly.
+  EXPECT_EQ(find_difference(function, graph, inputs), "");  // Nearly as small as a rounding error.
   for (Node& node : graph.nodes) {
     if (name_of(node.op) != "aten::gelu_backward") continue;
     std::swap(node.arguments[0], node.arguments[1]);
@@ -273,7 +273,7 @@ TEST(Verify, NamesTheFirstNodeThatDiffers) {
       << found;
 }
 
-TEST(MakeValues, ACopyIntoNewMemoryIsAConversion) {
+TEST(MakeValues, ACopyIntoNewMemoryIsACast) {
   const Function function = [](const Tensors& inputs) -> Tensors {
     const at::Tensor& x = inputs[0];
     const auto nhwc = at::empty_like(x, at::kBFloat16, at::MemoryFormat::ChannelsLast).copy_(x);
@@ -299,7 +299,7 @@ TEST(MakeValues, ACopyIntoNewMemoryIsAConversion) {
   }
 }
 
-TEST(Record, TellsWhatACallWouldChangeAndChangesNothing) {
+TEST(Record, ReturnsChangedStateWithoutSideEffects) {
   const at::Tensor weight = at::ones({2, 3}), statistics = at::zeros({3});
   seed(5);
   const at::Tensor before = at::rand({1});
@@ -323,7 +323,7 @@ TEST(Record, TellsWhatACallWouldChangeAndChangesNothing) {
   }
 }
 
-TEST(CompiledFunction, RecordsAnewWhereTheStateHasGotOtherMemory) {
+TEST(CompiledFunction, RecordsAgainIfTheStateIsReallocated) {
   const at::Tensor weight = at::ones({3});
   CompiledFunction compiled(
       [&](const Tensors& inputs, int64_t) -> Tensors { return {inputs[0] * weight}; }, {weight});
@@ -335,7 +335,7 @@ TEST(CompiledFunction, RecordsAnewWhereTheStateHasGotOtherMemory) {
   EXPECT_EQ(compiled.report().recorded, 3);
 }
 
-TEST(CompiledFunction, ModesHaveGraphsOfTheirOwn) {
+TEST(CompiledFunction, HasOneGraphForEachMode) {
   CompiledFunction compiled(
       [&](const Tensors& inputs, int64_t mode) -> Tensors {
         return {mode == 0 ? inputs[0] + 1 : inputs[0] - 1};
@@ -349,7 +349,7 @@ TEST(CompiledFunction, ModesHaveGraphsOfTheirOwn) {
   EXPECT_EQ(compiled.report().graphs, 2);
 }
 
-TEST(CompiledFunction, MoreShapesThanItKeepsRunAsTheyAre) {
+TEST(CompiledFunction, RunsEagerlyBeyondTheMaximumNumberOfShapes) {
   CompiledFunction compiled(
       [](const Tensors& inputs, int64_t) -> Tensors { return {inputs[0] * 2}; }, {}, {.graphs = 2});
   for (int64_t size : {1, 2, 3, 1, 2, 3}) {

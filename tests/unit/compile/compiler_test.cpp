@@ -53,7 +53,7 @@ std::vector<fs::path> libraries_in(const fs::path& folder) {
   return list;
 }
 
-TEST(KernelCompiler, CompilesInOrderAndKeepsOnDisk) {
+TEST(KernelCompiler, CompilesInOrderAndCachesOnDisk) {
   const CacheFolder folder;
   for (const int64_t runs : {2, 0}) {
     KernelCompiler compiler({.cache_folder = folder.path()});
@@ -73,7 +73,7 @@ TEST(KernelCompiler, CompilesInOrderAndKeepsOnDisk) {
   EXPECT_EQ(info.st_mode & 0777, 0700U);
 }
 
-TEST(KernelCompiler, KeyHoldsSourceFlagsAndCompiler) {
+TEST(KernelCompiler, KeyDependsOnSourceFlagsAndCompiler) {
   const CacheFolder folder;
   {
     KernelCompiler compiler({.cache_folder = folder.path()});
@@ -102,7 +102,7 @@ TEST(KernelCompiler, RebuildsDamagedFiles) {
                                  "no library at all", whole.substr(0, whole.size() - 1)};
   for (const std::string& damage : damages) {
     const fs::path path = libraries_in(folder.path()).at(0);
-    fs::remove(path);  // The loaded one must stay as it is.
+    fs::remove(path);  // The loaded library must remain unchanged.
     std::ofstream(path, std::ios::binary) << damage;
     KernelCompiler compiler({.cache_folder = folder.path()});
     const CompiledKernel kernel = compile_one(compiler, returns(1));
@@ -113,7 +113,7 @@ TEST(KernelCompiler, RebuildsDamagedFiles) {
   }
 }
 
-TEST(KernelCompiler, TellsWhatIsLostWithoutACompiler) {
+TEST(KernelCompiler, ReportsFallbacksWithoutACompiler) {
   const CacheFolder folder;
   KernelCompiler compiler({.command = "/nowhere/c++", .cache_folder = folder.path()});
   auto results = compiler.submit("", {returns(1), returns(2)});
@@ -147,7 +147,7 @@ TEST(KernelCompiler, FindsTheSystemsCompiler) {
             "c++, g++ or clang++ in $PATH");
 }
 
-TEST(KernelCompiler, ABadKernelDoesNotTakeOthersAlong) {
+TEST(KernelCompiler, ABadKernelDoesNotAffectOthers) {
   const CacheFolder folder;
   KernelCompiler compiler({.cache_folder = folder.path(), .threads = 1});
   auto results = compiler.submit(
@@ -161,7 +161,7 @@ TEST(KernelCompiler, ABadKernelDoesNotTakeOthersAlong) {
   EXPECT_EQ(call(results[3].get()), 3);
 }
 
-TEST(KernelCompiler, TellsOfWhatCannotBeLoaded) {
+TEST(KernelCompiler, ReportsLibrariesThatCannotBeLoaded) {
   const CacheFolder folder;
   const std::string writes = "while [ \"$1\" != -o ]; do shift; done; echo junk > \"$2\"";
   KernelCompiler compiler(
@@ -173,7 +173,7 @@ TEST(KernelCompiler, TellsOfWhatCannotBeLoaded) {
   EXPECT_TRUE(libraries_in(folder.path()).empty());
 }
 
-TEST(KernelCompiler, DoesWithoutTheCacheWhereItCannotBeWritten) {
+TEST(KernelCompiler, WorksWithoutAWritableCache) {
   const CacheFolder folder;
   std::ofstream(folder.root() / "file") << "in the way";
   KernelCompiler compiler({.cache_folder = folder.root() / "file" / "kernels"});
@@ -184,7 +184,7 @@ TEST(KernelCompiler, DoesWithoutTheCacheWhereItCannotBeWritten) {
       << kernel.fallback_reason;
 }
 
-TEST(KernelCompiler, LoadsNothingFromAFolderThatOthersMayWriteTo) {
+TEST(KernelCompiler, RejectsACacheWritableByOthers) {
   const CacheFolder folder;
   fs::create_directories(folder.path());
   fs::permissions(folder.path(), fs::perms::all);
@@ -196,7 +196,7 @@ TEST(KernelCompiler, LoadsNothingFromAFolderThatOthersMayWriteTo) {
   EXPECT_TRUE(libraries_in(folder.path()).empty());
 }
 
-TEST(KernelCompiler, EndsSlowCompilers) {
+TEST(KernelCompiler, KillsSlowCompilers) {
   const CacheFolder folder;
   const std::string slow = fake_compiler(folder, "sleep 1000");
   {
@@ -218,7 +218,7 @@ TEST(KernelCompiler, EndsSlowCompilers) {
   }
 }
 
-TEST(KernelCompiler, RefusesMoreThanItsQueue) {
+TEST(KernelCompiler, RejectsJobsBeyondItsQueue) {
   const CacheFolder folder;
   KernelCompiler compiler(
       {.command = fake_compiler(folder, "sleep 1000"), .cache_folder = folder.path(), .queue = 2});
@@ -243,7 +243,7 @@ bool asks_for_four(const CacheFolder& folder, int first) {
   return true;
 }
 
-// Their kernels overlap, so that some find files that others have just made.
+// Their kernels overlap, so that some find files that others have just created.
 TEST(KernelCompiler, ServesManyProcessesAtOnce) {
   const CacheFolder folder;
   std::vector<pid_t> children;
@@ -287,7 +287,7 @@ TEST(KernelCache, RemovesTheLeastRecentlyUsed) {
   age(key, 30);
   age("b", 20);
   age("c", 10);
-  EXPECT_NE(cache.find(key), nullptr);  // Now the youngest.
+  EXPECT_NE(cache.find(key), nullptr);  // Now the most recently used.
   cache.publish(library, {"d"});
   EXPECT_TRUE(fs::exists(first));
   EXPECT_FALSE(fs::exists(folder.path() / "b.so"));

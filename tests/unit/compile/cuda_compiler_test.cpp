@@ -60,7 +60,7 @@ TEST_F(WithNvrtc, ReadsAndWritesSixteenBytesAtOnce) {
     builder.output(builder.apply(Op::kRelu, x), format, {1});
     const KernelSource source = cuda_source(cuda_plan(std::move(builder).finish()));
     CudaCompiler compiler(options_);
-    // For a GPU of the future, NVRTC gives a text.
+    // For a GPU newer than NVRTC, it returns PTX.
     const std::string text = compiler.submit({source}, 999)[0].get().image;
     const size_t aligned = text.find(".entry " + source.symbol + "_aligned");
     ASSERT_NE(aligned, std::string::npos);
@@ -70,7 +70,7 @@ TEST_F(WithNvrtc, ReadsAndWritesSixteenBytesAtOnce) {
   }
 }
 
-TEST_F(WithNvrtc, KeepsBinariesOnDisk) {
+TEST_F(WithNvrtc, CachesBinariesOnDisk) {
   std::string first;
   {
     CudaCompiler compiler(options_);
@@ -83,7 +83,7 @@ TEST_F(WithNvrtc, KeepsBinariesOnDisk) {
   EXPECT_EQ(compiler.runs(), 0);
 }
 
-TEST_F(WithNvrtc, ADamagedBinaryIsMadeAnew) {
+TEST_F(WithNvrtc, RecompilesADamagedBinary) {
   std::string first;
   {
     CudaCompiler compiler(options_);
@@ -97,7 +97,7 @@ TEST_F(WithNvrtc, ADamagedBinaryIsMadeAnew) {
   EXPECT_EQ(compiler.runs(), 1);
 }
 
-TEST_F(WithNvrtc, SaysWhatIsWrongWithASource) {
+TEST_F(WithNvrtc, ReportsCompilationErrors) {
   CudaCompiler compiler(options_);
   const CudaBinary binary = compile(compiler, a_kernel("*p = nothing;"));
   EXPECT_EQ(binary.image, "");
@@ -108,17 +108,17 @@ TEST_F(WithNvrtc, SaysWhatIsWrongWithASource) {
   EXPECT_EQ(binary.fallback_reason.find('\n'), std::string::npos);
 }
 
-TEST_F(WithNvrtc, SaysWhichGpuItDoesNotKnow) {
+TEST_F(WithNvrtc, ReportsUnknownGpus) {
   CudaCompiler compiler(options_);
   const CudaBinary old = compiler.submit({a_kernel()}, 35)[0].get();
   EXPECT_NE(old.fallback_reason.find("knows no GPU of compute capability 3.5"), std::string::npos)
       << old.fallback_reason;
-  // A newer one gets a text that its driver can compile.
+  // A newer GPU gets PTX that its driver can compile.
   const CudaBinary young = compiler.submit({a_kernel()}, 999)[0].get();
   EXPECT_NE(young.image.find(".visible .entry mine"), std::string::npos) << young.fallback_reason;
 }
 
-TEST_F(WithNvrtc, DoesWithoutACache) {
+TEST_F(WithNvrtc, WorksWithoutACache) {
   options_.cache_folder = "/proc/none/kernels";
   CudaCompiler compiler(options_);
   const CudaBinary binary = compile(compiler, a_kernel());
@@ -127,7 +127,7 @@ TEST_F(WithNvrtc, DoesWithoutACache) {
             std::string::npos);
 }
 
-TEST(CudaCompiler, SaysThatThereIsNoNvrtc) {
+TEST(CudaCompiler, ReportsMissingNvrtc) {
   const CacheFolder folder;
   CudaCompiler compiler({.libraries = {"libnvrtc-missing.so"}, .cache_folder = folder.path()});
   EXPECT_EQ(compile(compiler, a_kernel()).fallback_reason,
@@ -137,7 +137,7 @@ TEST(CudaCompiler, SaysThatThereIsNoNvrtc) {
   EXPECT_FALSE(compiler.is_there(why));
 }
 
-TEST(CudaCompiler, SaysWhatALibraryLacks) {
+TEST(CudaCompiler, ReportsMissingSymbols) {
   const CacheFolder folder;
   CudaCompiler compiler({.libraries = {"libm.so.6"}, .cache_folder = folder.path()});
   EXPECT_EQ(compile(compiler, a_kernel()).fallback_reason,

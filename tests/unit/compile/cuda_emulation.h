@@ -9,7 +9,7 @@
 
 namespace gallop::compile {
 
-/// What emulated kernels stand behind: tests/fixtures/cuda_on_cpu.h and cuda_prefix().
+/// The prefix of emulated kernels: tests/fixtures/cuda_on_cpu.h and cuda_prefix().
 std::string emulated_prefix();
 
 /// cuda_source() of the plan, with a function around it that starts its kernels on the CPU one
@@ -19,7 +19,7 @@ KernelSource emulated_source(const CudaPlan& plan);
 /// Kernels of a plan on the CPU.
 class EmulatedLoop {
  public:
-  /// What emulated_source() has become.
+  /// The compiled emulated_source().
   EmulatedLoop(const CudaPlan& plan, const CompiledKernel& kernel);
 
   /// As CudaKernel::launch(). `aligned` addresses take the wide kernel; `reversed` runs threads in

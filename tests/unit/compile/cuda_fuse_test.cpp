@@ -25,7 +25,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// A function's graph as if its tensors were on a GPU, as far as `fuse` has it.
+/// A function's graph as if its tensors were on a GPU, after the pass `fuse`.
 Graph graph_for_gpu(const Function& function, const Tensors& inputs, KernelCompiler& compiler) {
   Graph graph = record(function, inputs).graph;
   for (Buffer& buffer : graph.buffers) buffer.device = {c10::kCUDA, 0};
@@ -40,7 +40,7 @@ std::optional<passes::FusedLoop> loop_of(const Graph& graph) {
   return passes::fused_loop(graph, uses_of(graph), all);
 }
 
-/// What a function of fresh tensors makes as one loop for GPUs, run on the CPU.
+/// The results of a function of fresh tensors as one loop for GPUs, run on the CPU.
 Tensors run_as_one_loop(const Function& function, const Tensors& inputs) {
   const CacheFolder folder;
   KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
@@ -81,7 +81,7 @@ TEST(CudaFuse, Fp16IsRoundedWhereLibTorchRounds) {
   EXPECT_TRUE(at::equal(run_as_one_loop(function, inputs)[0], function(inputs)[0]));
 }
 
-TEST(CudaFuse, Fp16OverflowsAndGetsSmallAsItDoesInLibTorch) {
+TEST(CudaFuse, Fp16OverflowsAndUnderflowsAsInLibTorch) {
   const Function function = [](const Tensors& x) -> Tensors {
     return {(x[0] * x[0] * 3e-3 + x[1]) * 2};
   };
@@ -139,7 +139,7 @@ TEST(CudaFuse, Fp16IsNotFusedOnTheCpu) {
 }
 
 // bf16 and fp16 meet in fp32, which is left to LibTorch; and so are its powers in 16 bits.
-TEST(CudaFuse, FormatsThatMeetAreLeftAlone) {
+TEST(CudaFuse, DoesNotFuseMixedDataTypes) {
   const CacheFolder folder;
   KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
   const Tensors inputs = {at::randn({64}).to(at::kHalf), at::randn({64}).to(at::kBFloat16)};

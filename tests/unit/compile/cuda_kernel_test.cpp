@@ -28,7 +28,7 @@ class CudaKernelTest : public FakeDriverTest {
   }
 };
 
-TEST_F(CudaKernelTest, StartsItsKernelsOnTheStreamInOrder) {
+TEST_F(CudaKernelTest, LaunchesItsKernelsOnTheStreamInOrder) {
   const auto kernel = make(relu_with_sums(1000, 512));
   ASSERT_TRUE(kernel->load()) << kernel->fallback_reason();
   const CudaPlan& plan = kernel->plan();
@@ -48,12 +48,12 @@ TEST_F(CudaKernelTest, StartsItsKernelsOnTheStreamInOrder) {
             line("", plan.grid, plan.block, 68) + line("_columns", last_grid, plan.last_block, 68));
 }
 
-TEST_F(CudaKernelTest, GivesItsModuleBack) {
+TEST_F(CudaKernelTest, UnloadsItsModule) {
   make(relu_with_sums(10, 10))->load();
   EXPECT_EQ(told(), "unload\n");
 }
 
-TEST_F(CudaKernelTest, SaysWhatTheDriverRefuses) {
+TEST_F(CudaKernelTest, ReportsDriverErrors) {
   fail("cuModuleLoadData");
   auto kernel = make(relu_with_sums(10, 10));
   EXPECT_FALSE(kernel->load());
@@ -72,7 +72,7 @@ TEST_F(CudaKernelTest, SaysWhatTheDriverRefuses) {
   EXPECT_THROW(kernel->launch({nullptr}, {nullptr, nullptr}, nullptr, nullptr), DeviceError);
 }
 
-TEST_F(CudaKernelTest, SaysThatThereIsNoDriver) {
+TEST_F(CudaKernelTest, ReportsAMissingDriver) {
   const auto kernel = CudaKernel::make(relu_with_sums(10, 10), compiler_, 0, "libcuda-missing.so");
   EXPECT_TRUE(kernel->is_done());
   EXPECT_FALSE(kernel->load());
@@ -81,7 +81,7 @@ TEST_F(CudaKernelTest, SaysThatThereIsNoDriver) {
       << kernel->fallback_reason();
 }
 
-TEST_F(CudaKernelTest, SaysThatAGpuIsNotThere) {
+TEST_F(CudaKernelTest, ReportsAMissingGpu) {
   const auto kernel = CudaKernel::make(relu_with_sums(10, 10), compiler_, 3, kFakeDriver);
   EXPECT_FALSE(kernel->load());
   EXPECT_NE(kernel->fallback_reason().find("cannot tell the GPU's kind"), std::string::npos)

@@ -44,7 +44,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-TEST(CudaDropout, DropsTheNumbersOfTheCpu) {
+TEST(CudaDropout, DropsTheSameElementsAsTheCpu) {
   EmulatedLauncher launcher;
   for (const int64_t count : {1, 15, 16, 17, 127, 128, 129, 1000, 70000}) {
     const at::Tensor state = at::tensor({int64_t{0x0123456789abcdef}, (count << 40) + 7});
@@ -76,7 +76,7 @@ void expect_same_norm(const at::Tensor& found, const at::Tensor& wanted) {
   EXPECT_NEAR(found.item<double>() / wanted.item<double>(), 1, 1e-7);
 }
 
-// One launcher for all, which compiles the text once.
+// One launcher for all tests, which compiles the source once.
 class CudaUpdate : public testing::TestWithParam<kernel::UpdateRule> {
  protected:
   static void SetUpTestSuite() { shared_ = std::make_unique<EmulatedLauncher>(); }
@@ -87,7 +87,7 @@ class CudaUpdate : public testing::TestWithParam<kernel::UpdateRule> {
   static inline std::unique_ptr<EmulatedLauncher> shared_;
 };
 
-TEST_P(CudaUpdate, IsThatOfTheCpu) {
+TEST_P(CudaUpdate, MatchesTheCpu) {
   const bool has_ratio = GetParam().ratio != nullptr;
   for (const size_t count : {1, 7, 130}) {
     Parameters on_gpu(GetParam(), count), on_cpu = on_gpu.clone();
@@ -116,7 +116,7 @@ void expect_codes_near(const Tensors& found, const Tensors& wanted) {
   }
 }
 
-TEST_P(CudaUpdate, KeepsStatesIn8BitsAsTheCpuDoes) {
+TEST_P(CudaUpdate, StoresStatesIn8BitsLikeTheCpu) {
   if (GetParam().signs_of_8_bits < 0) GTEST_SKIP() << "this rule keeps them in fp32";
   const auto states = static_cast<int64_t>(GetParam().states);
   for (const size_t count : {1, 9, 100}) {
@@ -151,7 +151,7 @@ TEST_P(CudaUpdate, KeepsStatesIn8BitsAsTheCpuDoes) {
   }
 }
 
-// Where fp32 comes out as another number, rounding may as well: seldom, and by one place.
+// If the fp32 results differ, so may the rounding: rarely, and by one ulp.
 void expect_mostly_equal(const at::Tensor& found, const at::Tensor& wanted, const char* what) {
   const at::Tensor apart =
       (found.view(at::kShort).to(at::kInt) - wanted.view(at::kShort).to(at::kInt)).abs();
@@ -159,12 +159,12 @@ void expect_mostly_equal(const at::Tensor& found, const at::Tensor& wanted, cons
   EXPECT_LE(apart.sum().item<int64_t>(), 1 + found.numel() / 500) << what;
 }
 
-TEST_P(CudaUpdate, RoundsBf16ParametersAsTheCpuDoes) {
+TEST_P(CudaUpdate, RoundsBf16ParametersLikeTheCpu) {
   for (const std::string rounding : {"nearest", "stochastic", "kahan"}) {
     Parameters on_gpu(GetParam(), 9);
     for (size_t i = 0; i < 9; i += 2) {
       at::Tensor& parameter = on_gpu.step.parameters[i];
-      // Away from 0, where the last place is small.
+      // Away from 0, where an ulp is small.
       parameter = (parameter.abs() + 0.5).to(at::kBFloat16);
       on_gpu.step.bf16_copies[i].reset();
       if (rounding != "kahan") continue;
@@ -187,13 +187,13 @@ TEST_P(CudaUpdate, RoundsBf16ParametersAsTheCpuDoes) {
   }
 }
 
-TEST_P(CudaUpdate, TakesOptionsThatVary) {
+TEST_P(CudaUpdate, SupportsScheduledOptions) {
   Parameters fixed(GetParam(), 9), varied = fixed.clone();
   kernel::OptimizerStep& step = varied.step;
   for (size_t i = 0; i < step.options.size(); ++i) {
     step.scheduled.push_back(at::full({}, step.options[i], at::kDouble));
     step.scheduled_options.push_back(static_cast<int64_t>(i));
-    step.options[i] = 0.125;  // Which does not count.
+    step.options[i] = 0.125;  // Ignored.
   }
   step.scheduled.push_back(at::full({}, 0.01, at::kDouble));
   step.scheduled_options.push_back(kernel::kWeightDecayOption);
@@ -203,7 +203,7 @@ TEST_P(CudaUpdate, TakesOptionsThatVary) {
   varied.expect_equal(fixed);
 }
 
-TEST_P(CudaUpdate, ThatIsSkippedChangesNothingButTellsTheNorm) {
+TEST_P(CudaUpdate, WhenSkippedChangesNothingButReportsTheNorm) {
   Parameters on_gpu(GetParam(), 9);
   const Parameters before = on_gpu.clone();
   on_gpu.step.found_inf = at::full({}, std::numeric_limits<float>::quiet_NaN());
@@ -215,7 +215,7 @@ TEST_P(CudaUpdate, ThatIsSkippedChangesNothingButTellsTheNorm) {
 INSTANTIATE_TEST_SUITE_P(Rules, CudaUpdate, testing::ValuesIn(kernel::update_rules()),
                          [](const auto& tested) { return std::string(tested.param.name); });
 
-TEST(CudaNorm, IsThatOfTheCpuInOneOrder) {
+TEST(CudaNorm, MatchesTheCpuInAFixedOrder) {
   EmulatedLauncher launcher;
   const Parameters some(kernel::update_rule("sgd"), 100);
   const at::Tensor norm = kernel::norm_on_gpu(launcher, some.step.gradients);
@@ -243,7 +243,7 @@ struct Classified {
         target(at::randint(columns, {rows}, at::kLong)),
         shares(at::softmax(at::randn({rows, columns}), 1)) {
     target[rows / 2] = -100;
-    // Two largest: the first counts.
+    // Of two maxima the first counts.
     logits[0][0] = 30;
     logits[0][columns - 1] = 30;
     target[0] = columns - 1;
@@ -252,7 +252,7 @@ struct Classified {
 
 class CudaCrossEntropy : public testing::TestWithParam<at::ScalarType> {};
 
-TEST_P(CudaCrossEntropy, IsLibTorchsOfFp64) {
+TEST_P(CudaCrossEntropy, MatchesLibTorchInFp64) {
   EmulatedLauncher launcher;
   const at::ScalarType type = GetParam();
   const double unit = type == at::kFloat ? 0x1p-22 : type == at::kHalf ? 0x1p-11 : 0x1p-8;
@@ -286,7 +286,7 @@ TEST_P(CudaCrossEntropy, IsLibTorchsOfFp64) {
 
 INSTANTIATE_TEST_SUITE_P(, CudaCrossEntropy, testing::Values(at::kFloat, at::kBFloat16, at::kHalf));
 
-TEST(CudaCrossEntropyRows, AClassThatIsNotThereIsNoNumber) {
+TEST(CudaCrossEntropyRows, AnInvalidClassGivesNan) {
   EmulatedLauncher launcher;
   for (const int64_t bad : {-1, 7}) {
     const at::Tensor logits = at::randn({4, 7}), target = at::zeros({4}, at::kLong);
@@ -302,7 +302,7 @@ TEST(CudaCrossEntropyRows, AClassThatIsNotThereIsNoNumber) {
 
 class CudaLinearCrossEntropy : public testing::TestWithParam<at::ScalarType> {};
 
-TEST_P(CudaLinearCrossEntropy, IsThatOfAllLogitsInFp64WhateverThePartsAre) {
+TEST_P(CudaLinearCrossEntropy, MatchesFp64ForAnyChunkSize) {
   EmulatedLauncher launcher;
   const at::AutoGradMode with_gradients(true);
   const at::ScalarType type = GetParam();
@@ -340,7 +340,7 @@ INSTANTIATE_TEST_SUITE_P(, CudaLinearCrossEntropy,
                          testing::Values(at::kFloat, at::kBFloat16, at::kHalf));
 
 // A step of LibTorch's operators gets the kernel on a GPU that has it, and memory there.
-TEST(CudaCrossEntropyRows, StandInForLibTorchsOperators) {
+TEST(CudaCrossEntropyRows, ReplacesLibTorchsOperators) {
   const Function function = [](const Tensors& in) -> Tensors {
     const at::AutoGradMode with_gradients(true);
     const at::Tensor x = in[0].detach().set_requires_grad(true);
@@ -395,7 +395,7 @@ INSTANTIATE_TEST_SUITE_P(Long, CudaTextsOf,
                                                           kernel::kUpdateText),
                                           testing::Values(80, 90)));
 
-TEST_F(CudaTexts, StartOnTheStream) {
+TEST_F(CudaTexts, LaunchOnTheStream) {
   CudaTextKernels kernels(compiler_, 0, kFakeDriver);
   ASSERT_EQ(kernels.fallback_reason(), "");
   std::vector<uint64_t> slots(kernel::kCudaSlots);
@@ -408,7 +408,7 @@ TEST_F(CudaTexts, StartOnTheStream) {
                             .slots = slots};
   kernels.launch(launch, reinterpret_cast<void*>(0x88));
   EXPECT_EQ(told(), "gallop_update_sgd grid 5 1 block 256 1 stream 0x88 first 77\n");
-  // A thread that nothing has been started from, as autograd's.
+  // A thread without a context, such as autograd's.
   std::thread([&] { kernels.launch(launch, nullptr); }).join();
   EXPECT_EQ(told(), "gallop_update_sgd grid 5 1 block 256 1 stream 0 first 77\n");
   launch.kernel = "gallop_nothing";
@@ -425,7 +425,7 @@ TEST_F(CudaTexts, StartOnTheStream) {
             std::string::npos);
 }
 
-TEST_F(CudaTexts, SayWhatIsMissing) {
+TEST_F(CudaTexts, ReportMissingFunctions) {
   const std::string without = CudaTextKernels(compiler_, 0, "libcuda-missing.so").fallback_reason();
   EXPECT_NE(without.find("cannot be loaded"), std::string::npos) << without;
   CudaCompiler none({.libraries = {"libnvrtc-missing.so"}, .cache_folder = folder_.path()});
@@ -435,7 +435,7 @@ TEST_F(CudaTexts, SayWhatIsMissing) {
 }
 
 // No launcher, no GPU: LibTorch's operators.
-TEST(CudaLauncher, IsForGpusThatHaveOne) {
+TEST(CudaLauncher, IsOnlyRegisteredForSupportedGpus) {
   EXPECT_EQ(kernel::cuda_launcher_for({c10::kCUDA, 0}), nullptr);
   kernel::set_cuda_launcher(std::make_shared<EmulatedLauncher>());
   EXPECT_NE(kernel::cuda_launcher_for({c10::kCUDA, 0}), nullptr);

@@ -13,7 +13,7 @@
 namespace gallop::compile {
 namespace {
 
-// But for the bits of NaN, which a compiler for the CPU leaves open.
+// Except for the bits of NaN, which a CPU compiler does not define.
 bool are_same(const LoopCase& c, const std::vector<Memory>& a, const std::vector<Memory>& b) {
   for (size_t o = 0; o < a.size(); ++o) {
     const LoopOperand& operand = c.program.outputs[o].operand;
@@ -28,7 +28,7 @@ bool are_same(const LoopCase& c, const std::vector<Memory>& a, const std::vector
   return true;
 }
 
-TEST(CudaSource, ComputesWhatTheProgramSays) {
+TEST(CudaSource, ComputesTheProgram) {
   const char* seed = std::getenv("GALLOP_TEST_SEED");
   RandomPrograms random(seed == nullptr ? 30 : static_cast<uint64_t>(std::atoll(seed)),
                         /*for_gpus=*/true);
@@ -40,7 +40,7 @@ TEST(CudaSource, ComputesWhatTheProgramSays) {
   std::vector<KernelSource> sources;
   for (const LoopCase& c : cases) {
     plans.push_back(cuda_plan(c.program, /*busy_threads=*/1));
-    // What only loops of gigabytes or of very long rows get.
+    // Code that only loops over gigabytes or over very long rows use.
     plans.back().long_index = random.chance(20);
     if (random.chance(30)) plans.back().shared_columns = 0;
     sources.push_back(emulated_source(plans.back()));

@@ -39,8 +39,8 @@ Tensors new_state() {
   return state;
 }
 
-// What is put off is made up for as soon as it is needed, and where all is wanted at the end.
-TEST_P(Updates, AreMadeWhereTheyAreNeeded) {
+// Deferred calls are flushed as soon as they are needed, and at the end on request.
+TEST_P(Updates, AreFlushedWhenNeeded) {
   const at::NoGradGuard no_grad;
   const at::Tensor x = at::arange(24, at::kFloat).view({4, 6}) / 7;
   Tensors wanted_state = new_state();
@@ -142,7 +142,7 @@ INSTANTIATE_TEST_SUITE_P(
                              }}),
     [](const auto& updating) { return updating.param.name; });
 
-TEST(Record, RefusesStateThatGetsAnotherSize) {
+TEST(Record, RejectsStateThatIsResized) {
   const at::Tensor state = at::zeros({2});
   const Recording recording = record(
       [&](const Tensors& in) -> Tensors {

@@ -58,7 +58,7 @@ class Emulator {
     return tensor_in(bases_[view.buffer], view.dtype, view.sizes, view.strides, view.offset);
   }
 
-  // Of the nodes from `begin` on.
+  // For the nodes from `begin` on.
   std::optional<FusedLoop> longest_loop(size_t begin, size_t& count) const {
     const auto uses = uses_of(for_gpu_);
     Group group;

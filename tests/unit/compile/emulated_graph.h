@@ -15,7 +15,7 @@ namespace gallop::compile {
 struct EmulatedRun {
   std::vector<at::Tensor> outputs;
   int64_t loops = 0;
-  int64_t others = 0;  ///< Nodes that no loop has.
+  int64_t others = 0;  ///< Nodes outside of loops.
 };
 EmulatedRun run_emulated(const Graph& graph, const std::vector<at::Tensor>& inputs,
                          KernelCompiler& compiler);

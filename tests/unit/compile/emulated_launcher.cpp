@@ -12,7 +12,7 @@ namespace gallop::compile {
 
 namespace {
 
-// A function that starts any of the text's kernels by name.
+// A function that launches any kernel of the source by name.
 KernelSource with_launcher(const std::string& path) {
   KernelSource source = cuda_text(path);
   source.symbol = "run_" + source.symbol;
@@ -33,7 +33,7 @@ KernelSource with_launcher(const std::string& path) {
 
 }  // namespace
 
-// A busy machine may take minutes for one text.
+// A busy machine may take minutes to compile one source.
 EmulatedLauncher::EmulatedLauncher()
     : compiler_({.cache_folder = folder_.path(), .timeout_seconds = 3600}) {}
 

@@ -10,14 +10,14 @@
 
 namespace gallop::compile {
 
-/// Runs the texts of kernel/cuda on the CPU, at once, with tensors of the CPU.
+/// Runs the sources of kernel/cuda synchronously on the CPU, with CPU tensors.
 class EmulatedLauncher final : public kernel::CudaLauncher {
  public:
   EmulatedLauncher();
   bool can_launch(c10::Device) override { return true; }
   void launch(const kernel::CudaLaunch& launch) override;
 
-  bool reversed = false;  ///< Threads run in the other order.
+  bool reversed = false;  ///< Threads run in reverse order.
   int64_t launches = 0;
 
  private:

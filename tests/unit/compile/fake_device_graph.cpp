@@ -81,7 +81,7 @@ void FakeDeviceGraph::capture(const std::function<void()>& work) {
     saved->tensor.copy_(saved->before);
   }
   saved_.clear();
-  // Nothing has been done yet.
+  // No work was done yet.
   for (const Call& call : calls_) {
     for (const at::Tensor& result : call.results) {
       if (result.is_floating_point()) result.fill_(std::numeric_limits<double>::quiet_NaN());

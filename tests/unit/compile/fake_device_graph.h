@@ -19,14 +19,14 @@ class FakeDeviceGraph : public DeviceGraph {
   void capture(const std::function<void()>& work) override;
   void replay() override;
 
-  /// What the dispatcher calls for each operator.
+  /// The fallback that the dispatcher calls for each operator.
   void keep(const c10::OperatorHandle& op, std::vector<c10::IValue>& stack);
 
  private:
   struct Call {
     c10::OperatorHandle op;
     std::vector<c10::IValue> arguments;
-    std::vector<at::Tensor> results;  // Those in memory of their own.
+    std::vector<at::Tensor> results;  // Results with their own memory.
   };
   struct Saved {
     at::Tensor tensor, before;
@@ -35,7 +35,7 @@ class FakeDeviceGraph : public DeviceGraph {
   std::vector<Saved> saved_;
 };
 
-/// For CPU and GPU alike.
+/// For both CPU and GPU.
 std::unique_ptr<DeviceGraph> make_fake_graph(c10::Device device, std::string& missing);
 
 }  // namespace gallop::compile

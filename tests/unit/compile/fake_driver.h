@@ -30,9 +30,9 @@ class FakeDriverTest : public testing::Test {
     fail("");
     dlclose(driver_);
   }
-  /// What was started since the last call.
+  /// The launches since the last call.
   std::string told() { return reinterpret_cast<const char* (*)()>(dlsym(driver_, "fake_told"))(); }
-  /// Which function is to fail from now on; none where it is "".
+  /// The function that shall fail from now on; "" for none.
   void fail(const char* function) {
     reinterpret_cast<void (*)(const char*)>(dlsym(driver_, "fake_fail"))(function);
   }

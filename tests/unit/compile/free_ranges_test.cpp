@@ -13,7 +13,7 @@ namespace {
 
 using Ranges = std::map<int64_t, int64_t>;
 
-TEST(FreeRanges, BlocksLieOneBehindTheOther) {
+TEST(FreeRanges, BlocksAreConsecutive) {
   FreeRanges ranges(100, 1000);
   EXPECT_EQ(ranges.highest(), 100);
   EXPECT_EQ(ranges.take(50), 100);
@@ -22,7 +22,7 @@ TEST(FreeRanges, BlocksLieOneBehindTheOther) {
   EXPECT_EQ(ranges.highest(), 160);
 }
 
-TEST(FreeRanges, SmallestPartThatHoldsABlockIsTaken) {
+TEST(FreeRanges, UsesTheSmallestSufficientRange) {
   FreeRanges ranges(0, 1000);
   for (const int64_t bytes : {100, 1, 30, 1, 40, 1}) ranges.take(bytes);
   ranges.give_back(0, 100);
@@ -34,7 +34,7 @@ TEST(FreeRanges, SmallestPartThatHoldsABlockIsTaken) {
   EXPECT_EQ(ranges.ranges(), (Ranges{{30, 100}, {167, 172}, {173, 1000}}));
 }
 
-TEST(FreeRanges, PartsThatTouchBecomeOne) {
+TEST(FreeRanges, AdjacentRangesAreMerged) {
   FreeRanges ranges(0, 40);
   for (int i = 0; i < 4; ++i) ranges.take(10);
   EXPECT_TRUE(ranges.ranges().empty());
@@ -48,14 +48,14 @@ TEST(FreeRanges, PartsThatTouchBecomeOne) {
   EXPECT_EQ(ranges.highest(), 40);
 }
 
-TEST(FreeRanges, WhatIsTooLargeIsRefused) {
+TEST(FreeRanges, RejectsBlocksThatAreTooLarge) {
   FreeRanges ranges(0, 20);
   EXPECT_EQ(ranges.take(21), -1);
   EXPECT_EQ(ranges.take(20), 0);
   EXPECT_EQ(ranges.take(1), -1);
 }
 
-TEST(FreeRanges, NoTwoBlocksOverlapWhateverTheOrder) {
+TEST(FreeRanges, BlocksNeverOverlapInAnyOrder) {
   constexpr int64_t kEnd = 5000;
   std::mt19937 draw(1);
   FreeRanges ranges(0, kEnd);

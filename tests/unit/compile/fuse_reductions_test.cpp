@@ -60,7 +60,7 @@ void expect_values(const FusedFunction& fused, const Function& function, const T
   }
 }
 
-// The whole function is one loop and nothing else.
+// The whole function is a single loop.
 void expect_one_loop(const Function& function, const Tensors& inputs,
                      const std::vector<std::string>& off = {}) {
   const FusedFunction fused(function, inputs, "", off);
@@ -92,7 +92,7 @@ TEST_P(FuseReductions, SoftmaxByHand) {
       {numbers({40, 70})});
 }
 
-TEST_P(FuseReductions, SumsThatLoseTheirDimensionAndGetItBack) {
+TEST_P(FuseReductions, SumsWithoutKeepdimAndUnsqueeze) {
   expect_one_loop(
       [](const Tensors& x) -> Tensors {
         const at::Tensor mean = x[0].mean(1);
@@ -182,7 +182,7 @@ TEST_P(FuseReductions, SumsOfChannels) {
   expect_one_loop(function, channels_last, {"activations"});
 }
 
-TEST_P(FuseReductions, LargestAndSmallest) {
+TEST_P(FuseReductions, MaximaAndMinima) {
   expect_one_loop(
       [](const Tensors& x) -> Tensors {
         const at::Tensor y = x[0] * 3;
@@ -193,7 +193,7 @@ TEST_P(FuseReductions, LargestAndSmallest) {
 
 INSTANTIATE_TEST_SUITE_P(, FuseReductions, testing::Values(at::kFloat, at::kBFloat16, at::kDouble));
 
-TEST(FuseReductionsOf, FormatsThatAreAskedForAndWholeNumbers) {
+TEST(FuseReductionsOf, DtypeArgumentsAndIntegers) {
   const Tensors inputs = {at::randn({40, 70}).to(at::kBFloat16)};
   expect_one_loop(
       [](const Tensors& x) -> Tensors {
@@ -211,8 +211,8 @@ TEST(FuseReductionsOf, FormatsThatAreAskedForAndWholeNumbers) {
   EXPECT_TRUE(at::equal(fused.run(inputs)[1], count(inputs)[1]));
 }
 
-TEST(FuseReductionsOf, WhatOneLoopCannotCompute) {
-  // Means of all, and of columns, are not there while elements are computed.
+TEST(FuseReductionsOf, UnsupportedReductionsAreNotFused) {
+  // Means of all elements and of columns are not known while elements are computed.
   const Tensors inputs = {at::randn({40, 70}), at::randn({40, 40})};
   const Function centered = [](const Tensors& x) -> Tensors {
     const at::Tensor y = x[0] * 2;
@@ -231,8 +231,8 @@ TEST(FuseReductionsOf, WhatOneLoopCannotCompute) {
   expect_values(square, turned, inputs);
 }
 
-// Where LibTorch is at least as fast: see is_worth_it() in passes/fused_loop.cpp.
-TEST(FuseReductionsOf, WhatIsNotWorthIt) {
+// Cases in which LibTorch is at least as fast: see is_worth_it() in passes/fused_loop.cpp.
+TEST(FuseReductionsOf, SlowReductionsAreNotFused) {
   const auto loops = [](const Function& function, const at::Tensor& x) {
     const FusedFunction fused(function, {x});
     expect_values(fused, function, {x});
@@ -242,12 +242,12 @@ TEST(FuseReductionsOf, WhatIsNotWorthIt) {
     return {x[0] / x[0].sum(-1, /*keepdim=*/true)};
   };
   EXPECT_EQ(loops(norm, at::rand({64, 64})), 1);
-  EXPECT_EQ(loops(norm, at::rand({64, 5})), 0);       // Rows are short.
-  EXPECT_EQ(loops(norm, at::rand({2, 50'000})), 0);   // Rows are few.
-  EXPECT_EQ(loops(norm, at::rand({32, 32}).t()), 0);  // Rows lie across memory.
+  EXPECT_EQ(loops(norm, at::rand({64, 5})), 0);       // Short rows.
+  EXPECT_EQ(loops(norm, at::rand({2, 50'000})), 0);   // Few rows.
+  EXPECT_EQ(loops(norm, at::rand({32, 32}).t()), 0);  // Non-contiguous rows.
   const Function by_erf = [](const Tensors& x) -> Tensors { return {(x[0].erf() * 2).sum(0)}; };
   EXPECT_EQ(loops(by_erf, at::rand({256, 128})), 1);
-  EXPECT_EQ(loops(by_erf, at::rand({512, 256})), 2);  // Much of erf: the sum stays apart.
+  EXPECT_EQ(loops(by_erf, at::rand({512, 256})), 2);  // Many erf: the sum is not fused.
   const Function spatial = [](const Tensors& x) -> Tensors { return {(x[0] * 2).sum({2, 3})}; };
   const at::Tensor images = at::rand({4, 16, 8, 8});
   EXPECT_EQ(loops(spatial, images), 1);
@@ -255,7 +255,7 @@ TEST(FuseReductionsOf, WhatIsNotWorthIt) {
   EXPECT_EQ(loops(spatial, images.contiguous(at::MemoryFormat::ChannelsLast)), 0);
 }
 
-TEST(FuseReductionsOf, OneOperatorAlone) {
+TEST(FuseReductionsOf, SingleReductions) {
   const auto loops = [](const Function& function, const at::Tensor& x) {
     const FusedFunction fused(function, {x});
     expect_values(fused, function, {x});

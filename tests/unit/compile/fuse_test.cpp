@@ -24,7 +24,7 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-TEST(Fuse, AChainIsOneLoopInEveryFormat) {
+TEST(Fuse, AChainIsOneLoopForEveryDataType) {
   for (const at::ScalarType type : {at::kFloat, at::kBFloat16, at::kDouble}) {
     const Function function = [](const Tensors& x) -> Tensors {
       const at::Tensor gate = at::sigmoid(x[0] * 2 + x[1]);
@@ -42,7 +42,7 @@ TEST(Fuse, AChainIsOneLoopInEveryFormat) {
   }
 }
 
-TEST(Fuse, ExactOperatorsKeepTheirBits) {
+TEST(Fuse, ExactOperatorsAreBitIdentical) {
   const Function function = [](const Tensors& x) -> Tensors {
     const at::Tensor sum = x[0] + x[1] * 0.1;
     return {at::where(sum > 0.3, sum / x[1], -sum).to(at::kFloat) * 3};
@@ -54,7 +54,7 @@ TEST(Fuse, ExactOperatorsKeepTheirBits) {
   EXPECT_TRUE(at::equal(fused.run(inputs)[0], function(inputs)[0]));
 }
 
-TEST(Fuse, TakesTensorsOfNoDimensionAndMemoryOrders) {
+TEST(Fuse, SupportsScalarsAndMemoryFormats) {
   const Function function = [](const Tensors& x) -> Tensors {
     return {x[0].t() * x[1] + 1, (x[2] + x[1]) * x[1]};
   };
@@ -69,12 +69,12 @@ TEST(Fuse, TakesTensorsOfNoDimensionAndMemoryOrders) {
   }
 }
 
-TEST(Fuse, LeavesWhatIsChangedOrReadInBetween) {
+TEST(Fuse, DoesNotFuseAcrossWritesAndReads) {
   const at::Tensor state = at::ones({4});
   const Function function = [state](const Tensors& x) -> Tensors {
     const at::Tensor a = x[0] * state;
     state.add_(1);
-    const at::Tensor b = a.sum() + a;  // The sum is needed before.
+    const at::Tensor b = a.sum() + a;  // The sum is needed before the addition.
     return {b * state, a};
   };
   const Tensors inputs = {at::randn({4})};
@@ -86,7 +86,7 @@ TEST(Fuse, LeavesWhatIsChangedOrReadInBetween) {
   EXPECT_EQ(state.sum().item<float>(), 8);
 }
 
-TEST(Fuse, WithoutACompilerTheGraphStaysAndTheReasonIsTold) {
+TEST(Fuse, WithoutACompilerKeepsTheGraphAndReportsTheReason) {
   const Function function = [](const Tensors& x) -> Tensors { return {at::exp(x[0] * 2.25) + 1}; };
   const Tensors inputs = {at::randn({3})};
   const FusedFunction fused(function, inputs, "/nowhere/c++");
@@ -98,8 +98,8 @@ TEST(Fuse, WithoutACompilerTheGraphStaysAndTheReasonIsTold) {
   EXPECT_NE(fused.context.fallbacks[0].find("/nowhere/c++"), std::string::npos);
 }
 
-// A step of everything that kernels for the CPU take the place of, as if it were on a GPU.
-TEST(Passes, NoKernelForTheCpuGetsTensorsOfAGpu) {
+// A step with everything that CPU kernels replace, as if it were on a GPU.
+TEST(Passes, CpuKernelsAreNotInsertedOnGpus) {
   const Function function = [](const Tensors& x) -> Tensors {
     const at::Tensor rows = at::layer_norm(x[0] + x[1], {24}, x[2], x[3]);
     const at::Tensor active = at::gelu(rows);
@@ -130,7 +130,7 @@ TEST(Passes, NoKernelForTheCpuGetsTensorsOfAGpu) {
       << fallback_reason;
 }
 
-TEST(Passes, AnUnknownNameIsRefused) {
+TEST(Passes, RejectUnknownNames) {
   KernelCompiler compiler;
   PassContext context{.compiler = compiler};
   Graph graph;

@@ -14,7 +14,7 @@
 
 namespace gallop::compile {
 
-/// A function's graph after the passes, as it is run.
+/// A function's graph after all passes.
 struct FusedFunction {
   CacheFolder folder;
   KernelCompiler compiler;

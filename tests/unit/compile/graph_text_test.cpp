@@ -59,7 +59,7 @@ const ListedNode& find(const GraphListing& listing, const std::string& op) {
   return *found;
 }
 
-TEST(GraphText, NamesWhatANodeReads) {
+TEST(GraphText, NamesTheInputsOfANode) {
   const GraphListing listing = listing_of({});
   EXPECT_EQ(find(listing, "aten::addmm").text_of_call(2),
             "aten::addmm(fc.bias, input, fc.weight^T)");
@@ -74,7 +74,7 @@ TEST(GraphText, ShortensLists) {
   EXPECT_EQ(node.text_of_call(9), "aten::cat([%2, %3, %4, (state 0)])");
 }
 
-TEST(GraphText, TellsResultsFromWhatIsOverwritten) {
+TEST(GraphText, DistinguishesResultsAndWrites) {
   const GraphListing listing = listing_of({});
   EXPECT_EQ(listing.nodes[0].text_of_results(2), "writes n");
   EXPECT_EQ(listing.nodes[0].text_of_call(2), "aten::add_.Scalar(n, other=2)");
@@ -90,7 +90,7 @@ TEST(GraphText, TellsResultsFromWhatIsOverwritten) {
   EXPECT_EQ(many.text_of_results_within(14), "%1.0 fp32 2...");
 }
 
-TEST(GraphText, SumsUpTimes) {
+TEST(GraphText, SumsTimesByKindAndOperator) {
   const GraphListing listing = listing_of({});
   EXPECT_DOUBLE_EQ(listing.seconds, 10e-3);
   EXPECT_EQ(listing.operators.front().op, "aten::addmm");
@@ -113,7 +113,7 @@ TEST(GraphText, HasOneLineANodeOfLimitedWidth) {
   EXPECT_NE(nodes_text(listing, 0).find("aten::cat([%2, %3, %4, (state 0)])"), std::string::npos);
 }
 
-TEST(GraphText, GivesEverythingAsJson) {
+TEST(GraphText, WritesEverythingAsJson) {
   const auto object = graph_json(listing_of({}));
   ASSERT_EQ(object["nodes"].size(), 8);
   EXPECT_EQ(object["nodes"][5]["arguments"][0]["values"].size(), 4);
@@ -121,7 +121,7 @@ TEST(GraphText, GivesEverythingAsJson) {
   EXPECT_DOUBLE_EQ(object["nodes"][1]["share"], 0.3);
 }
 
-// Enough of a parser to see that every element is closed and text is escaped.
+// A minimal parser that checks that every element is closed and text is escaped.
 void expect_well_formed(const std::string& xml) {
   std::vector<std::string> open;
   for (size_t i = 0; i < xml.size(); ++i) {
@@ -167,7 +167,7 @@ TEST(GraphSvg, IsWellFormedAndHasEveryNodeAndArc) {
   EXPECT_GT(arcs, 6);
 }
 
-TEST(GraphStages, TimesEveryStageAndChangesNothing) {
+TEST(GraphStages, TimesEveryStageWithoutSideEffects) {
   const Network network;
   const GraphStages found =
       graph_stages(network, kArguments, network.names(), {.timing = {.seconds = 0, .least = 3}});
@@ -186,7 +186,7 @@ TEST(GraphStages, TimesEveryStageAndChangesNothing) {
             1 + found.stages.size());
 }
 
-TEST(GraphStages, GivesOneStageAlone) {
+TEST(GraphStages, ReturnsASingleStage) {
   const Network network;
   const TimingConfig once{.seconds = 0, .least = 1};
   const auto only = [&](const std::string& stage) {
@@ -202,7 +202,7 @@ TEST(GraphStages, GivesOneStageAlone) {
       UsageError);
 }
 
-TEST(GraphStages, SaysWhyThereIsNoGraph) {
+TEST(GraphStages, ReportsWhyThereIsNoGraph) {
   const auto reads = [](const Tensors& arguments) -> Tensors {
     return {arguments[0].mul(arguments[0].sum().item<float>())};
   };
@@ -217,7 +217,7 @@ TEST(GraphStages, SaysWhyThereIsNoGraph) {
             std::string::npos);
 }
 
-TEST(Recorder, ComesPastTablesThatAreMadeOnce) {
+TEST(Recorder, IgnoresTablesThatAreCreatedOnce) {
   std::vector<at::Tensor> tables(3);
   const auto function = [&](const Tensors& arguments) -> Tensors {
     at::Tensor sum = arguments[0];

@@ -24,7 +24,7 @@ Memory random_memory(RandomPrograms& random, const LoopOperand& operand,
   return memory;
 }
 
-// Inputs that are read once all rows are done: nothing may be written over them.
+// Inputs that are read after all rows are done must not be overwritten.
 void find_late(const LoopProgram& program, int32_t at, std::set<int32_t>& late) {
   const Expression& e = program.expressions[static_cast<size_t>(at)];
   if (e.op == Op::kInput) late.insert(e.index);

@@ -11,7 +11,7 @@
 
 namespace gallop::compile {
 
-/// A program with all that it reads.
+/// A program with its inputs.
 struct LoopCase {
   LoopProgram program;
   std::vector<Memory> inputs;
@@ -29,7 +29,7 @@ std::string describe(const LoopProgram& program);
 
 using RunLoop =
     std::function<void(const std::vector<const void*>& inputs, const std::vector<void*>& outputs)>;
-/// What a loop makes of a case.
+/// The results of a loop for a case.
 std::vector<Memory> run(const LoopCase& c, const RunLoop& loop);
 
 /// Fails the test at the first number that is wrong. Returns how many had to be equal.

@@ -54,7 +54,7 @@ struct Pair {
   const char* name;
   std::function<Value(LoopBuilder&, Value dy, Value x)> ours;
   std::function<at::Tensor(const at::Tensor& dy, const at::Tensor& x)> theirs;
-  double tolerance = 1e-6;  // Of the result, or of 1 where that is smaller.
+  double tolerance = 1e-6;  // Relative to the result, or to 1 if that is smaller.
 };
 
 std::vector<Pair> forward_pairs() {
@@ -167,7 +167,7 @@ void expect_near(const at::Tensor& found, const at::Tensor& wanted, const at::Te
 
 class Formulas : public testing::TestWithParam<at::ScalarType> {};
 
-TEST_P(Formulas, AreThoseOfLibTorch) {
+TEST_P(Formulas, MatchLibTorch) {
   const at::ScalarType type = GetParam();
   const Format format = type == at::kFloat ? Format::kFp32 : Format::kBf16;
   std::vector<Pair> pairs = forward_pairs();
@@ -188,7 +188,7 @@ TEST_P(Formulas, AreThoseOfLibTorch) {
     ASSERT_TRUE(kernels[i]->wait()) << kernels[i]->fallback_reason();
     const at::Tensor y = at::empty_like(x);
     kernels[i]->run({{dy, x}}, {{y}});
-    // Half a unit of bf16 for what is not exact.
+    // Half an ulp of bf16 for inexact operators.
     const double rounding = type == at::kFloat || pairs[i].tolerance == 0 ? 0 : 0x1p-8;
     expect_near(y, pairs[i].theirs(dy, x), pairs[i].theirs(dy.to(at::kDouble), x.to(at::kDouble)),
                 pairs[i].tolerance + rounding,
@@ -212,7 +212,7 @@ LoopProgram sums_of_both(int64_t rows, int64_t columns) {
   return std::move(b).finish();
 }
 
-TEST(LoopKernel, GivesTheSameBitsForAnyNumberOfThreads) {
+TEST(LoopKernel, IsBitIdenticalForAnyNumberOfThreads) {
   const CacheFolder folder;
   KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
   for (const auto& [rows, columns] :
@@ -259,7 +259,7 @@ TEST(LoopKernel, SharesCodeBetweenSizesAndConstants) {
   EXPECT_EQ(compiler.runs(), 1);
 }
 
-TEST(LoopKernel, SaysWhatIsWrongWithItsTensors) {
+TEST(LoopKernel, ReportsInvalidTensors) {
   const CacheFolder folder;
   KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
   const auto kernel = make_one(sums_of_both(4, 8), compiler);

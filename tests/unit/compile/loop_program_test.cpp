@@ -24,7 +24,7 @@ std::string mistake(const std::function<void(LoopBuilder&)>& make, int32_t row_d
   return "none";
 }
 
-TEST(LoopProgram, MistakesAreNamed) {
+TEST(LoopProgram, ReportsMistakes) {
   const Strides all = {8, 1};
   const auto x = [&](LoopBuilder& b) { return b.input(Format::kFp32, {8, 1}); };
   EXPECT_EQ(mistake([&](LoopBuilder& b) { b.output(x(b), Format::kBf16, all); }), "none");
@@ -105,7 +105,7 @@ LoopPlan plan_of(Strides sizes, int32_t row_dims, const std::vector<Strides>& in
   return plan(std::move(b).finish());
 }
 
-TEST(LoopPlan, JoinsDimensionsInTheOrderOfMemory) {
+TEST(LoopPlan, MergesDimensionsInMemoryOrder) {
   // Channels last, all of one order: a single dimension.
   const Strides channels_last = {3 * 5 * 7, 1, 5 * 3, 3};
   EXPECT_EQ(plan_of({2, 3, 7, 5}, 0, {channels_last}, channels_last).program.sizes,
@@ -118,11 +118,11 @@ TEST(LoopPlan, JoinsDimensionsInTheOrderOfMemory) {
   const LoopPlan turned = plan_of({6, 9}, 0, {{1, 6}}, {9, 1});
   EXPECT_EQ(turned.program.sizes, (Strides{6, 9}));
   EXPECT_EQ(turned.program.inputs[0].strides, (Strides{1, 6}));
-  // One number alone.
+  // A single element.
   EXPECT_EQ(plan_of({}, 0, {{}}, {}).program.sizes, (Strides{1, 1}));
 }
 
-TEST(LoopPlan, KeepsCostlyElementsForLaterSweeps) {
+TEST(LoopPlan, StoresExpensiveElementsForLaterSweeps) {
   LoopBuilder b({4, 8}, 1);
   const Value x = b.input(Format::kFp32, {8, 1});
   const Value e = b.apply(Op::kExp, b.apply(Op::kSubtract, x, b.apply(Op::kRowMax, x)));
@@ -137,7 +137,7 @@ TEST(LoopPlan, KeepsCostlyElementsForLaterSweeps) {
   EXPECT_FALSE(last[static_cast<size_t>(x.position)]);
 }
 
-TEST(LoopPlan, BlocksOfColumnSumsDependOnRowsAlone) {
+TEST(LoopPlan, BlocksOfColumnSumsDependOnlyOnRows) {
   for (const int64_t rows : {1, 15, 16, 1000, 1025, 100'000}) {
     LoopBuilder b({rows, 8}, 1);
     b.output(b.apply(Op::kColumnSum, b.input(Format::kFp32, {8, 1})), Format::kFp32, {0, 1});

@@ -43,7 +43,7 @@ double unit_of(double number, Format kind) {
   return std::max(std::ldexp(1.0, std::ilogb(number) - digits), least);
 }
 
-// The stated bounds of functions, in units in the last place.
+// The documented error bounds of functions, in ulp.
 double ulps_of(Op op) {
   switch (op) {
     case Op::kExp: return 1.6;

@@ -37,7 +37,7 @@ void run_exact_passes(Graph& graph) {
   run_passes(graph, names_of_rounding_passes(), context);
 }
 
-// What this thread's tensors take on the CPU, outside of arenas.
+// The memory of this thread's CPU tensors outside of arenas.
 class Meter : public c10::MemoryReportingInfoBase {
  public:
   void reportMemoryUsage(void*, int64_t bytes, size_t, size_t, c10::Device) override {
@@ -54,7 +54,7 @@ struct Taken {
   int64_t now = 0, most = 0;
 };
 
-// What a call took at most, and what of it is still there.
+// The peak memory of a call, and the memory that is still in use.
 template <typename Call>
 Taken measured(const Call& call) {
   const auto meter = std::make_shared<Meter>();
@@ -99,7 +99,7 @@ void expect_apart(const Graph& graph, const MemoryPlan& plan) {
   }
 }
 
-TEST(MemoryPlan, KeepsWhatIsInUseAtOnceApart) {
+TEST(MemoryPlan, SeparatesSimultaneouslyLiveBuffers) {
   int64_t planned = 0;
   for (uint64_t number = 1; number <= 300; ++number) {
     const Program program = random_program(number, Flavor::kAny);
@@ -132,7 +132,7 @@ Tensors large_tensors(const Tensors& inputs) {
   return {x.sum(1)};
 }
 
-TEST(MemoryPlan, TakesNoMoreThanTheFunctionAsItIs) {
+TEST(MemoryPlan, NeedsNoMoreThanTheEagerFunction) {
   const Tensors inputs = {at::randn({256, 256})};
   const auto plain = measured([&] { large_tensors(inputs); });
   const Graph graph = record(large_tensors, inputs).graph;
@@ -144,7 +144,7 @@ TEST(MemoryPlan, TakesNoMoreThanTheFunctionAsItIs) {
 }
 
 // State of 1 MB that is changed at the end, in place, by a temporary tensor.
-TEST(Record, TakesNoCopiesOfStateThatNobodyUsesAfterItsUpdate) {
+TEST(Record, DoesNotCopyStateThatIsUnusedAfterItsUpdate) {
   const at::Tensor weight = at::ones({512, 512}), moment = at::zeros({512, 512});
   const auto update = [&](const Tensors& in) -> Tensors {
     const at::Tensor gradient = (weight * in[0]).tanh();
@@ -162,7 +162,7 @@ TEST(Record, TakesNoCopiesOfStateThatNobodyUsesAfterItsUpdate) {
   EXPECT_EQ(weight.sum().item<float>(), 512 * 512);
 }
 
-TEST(Executor, HoldsNothingAfterACall) {
+TEST(Executor, ReleasesMemoryAfterACall) {
   with_random_programs(
       200, [&](const Program& program, const RandomFunction& function, const Tensors& inputs) {
         for (const bool planned : {false, true}) {
@@ -173,7 +173,7 @@ TEST(Executor, HoldsNothingAfterACall) {
       });
 }
 
-TEST(Executor, APlanStandsWhereResultsAreNotUsed) {
+TEST(Executor, KeepsThePlanIfResultsAreUnused) {
   Executor executor(record(
                         [](const Tensors& in) -> Tensors {
                           const at::Tensor x = in[0] * 2;
@@ -188,7 +188,7 @@ TEST(Executor, APlanStandsWhereResultsAreNotUsed) {
   EXPECT_GT(executor.planned_bytes(), 0);
 }
 
-// Operators of these tests.
+// Operators for these tests.
 std::vector<at::Tensor> kept;
 bool fails = false;
 
@@ -203,7 +203,7 @@ at::Tensor keep_argument(const at::Tensor& x) {
   return x * 3;
 }
 
-// Of the size of its result, and so at its place.
+// Of the size of its result, and therefore at its planned offset.
 at::Tensor keep_scratch(const at::Tensor& x) {
   kept.push_back(x * 5);
   return x * 3;
@@ -237,7 +237,7 @@ at::Tensor call(const char* name, const at::Tensor& x) {
 
 class KeepingOperator : public testing::TestWithParam<const char*> {};
 
-TEST_P(KeepingOperator, EndsThePlanAndKeepsWhatItKept) {
+TEST_P(KeepingOperator, DiscardsThePlanAndKeepsItsMemory) {
   const auto uses = [](const Tensors& in) -> Tensors {
     const at::Tensor y = call(GetParam(), in[0] * 2);
     return {(y.exp() + y).sum() - (y * 2).cos().sum()};
@@ -273,7 +273,7 @@ INSTANTIATE_TEST_SUITE_P(, KeepingOperator,
                          testing::Values("keep_result", "keep_argument", "keep_scratch"),
                          [](const auto& op) { return std::string(op.param); });
 
-TEST(CompiledFunction, GoesOnAfterAnOperatorThrows) {
+TEST(CompiledFunction, ContinuesAfterAnOperatorThrows) {
   CompiledFunction compiled(
       [](const Tensors& in, int64_t) -> Tensors {
         const at::Tensor x = (in[0] * 2).exp();
@@ -294,7 +294,7 @@ TEST(CompiledFunction, GoesOnAfterAnOperatorThrows) {
   EXPECT_TRUE(compiled.report().reasons.empty());
 }
 
-TEST(CompiledFunction, GoesOnAfterATrialThrows) {
+TEST(CompiledFunction, ContinuesAfterADryRunThrows) {
   fails = true;
   CompiledFunction compiled(
       [](const Tensors& in, int64_t) -> Tensors { return {call("fail_sometimes", in[0])}; }, {});
@@ -335,7 +335,7 @@ struct Worker {
   }
 };
 
-TEST(CompiledFunction, WorksBesideOthersInTurn) {
+TEST(CompiledFunction, AlternatesWithOthers) {
   Worker one(1), two(2);
   for (int i = 0; i < 10; ++i) {
     one.call(2);
@@ -343,7 +343,7 @@ TEST(CompiledFunction, WorksBesideOthersInTurn) {
   }
 }
 
-TEST(CompiledFunction, WorksBesideOthersInOtherThreads) {
+TEST(CompiledFunction, RunsConcurrentlyWithOthers) {
   std::vector<std::thread> threads;
   for (int number = 1; number <= 3; ++number) {
     threads.emplace_back([number] {
@@ -353,7 +353,7 @@ TEST(CompiledFunction, WorksBesideOthersInOtherThreads) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(CompiledFunction, AsManyAsOneLikesAreAlive) {
+TEST(CompiledFunction, AnyNumberCanBeAlive) {
   for (int round = 0; round < 2; ++round) {
     std::vector<std::unique_ptr<Worker>> workers;
     for (int number = 0; number < 24; ++number) workers.push_back(std::make_unique<Worker>(number));

@@ -16,7 +16,7 @@ namespace {
 
 using Tensors = StockNetwork::Tensors;
 
-// Under autocast in bf16. Gradients are given out in copies.
+// Under autocast in bf16. Returns copies of gradients.
 StockNetwork in_bf16(StockNetwork network) {
   network.bf16 = true;
   network.keeps_gradients = true;
@@ -57,11 +57,11 @@ at::Tensor attention(const at::Tensor& a, const at::Tensor& b, const at::Tensor&
       .reshape({kBatch, kTokens, kWidth});
 }
 
-TEST(MergeMatmuls, QueriesKeysAndValuesBecomeThePackedAttention) {
+TEST(MergeMatmuls, QueriesKeysAndValuesArePackedForAttention) {
   for (const bool bf16 : {false, true}) {
     StockNetwork network = in_bf16(three_layers(attention, false));
     network.bf16 = bf16;
-    // Two products of the first layer; three for the group of three.
+    // Two GEMMs of the first layer; three for the group of three.
     expect_replaced(network,
                     {.wanted = {{"gallop::attention", 1},
                                 {"gallop::attention_backward", 1},
@@ -80,7 +80,7 @@ TEST(MergeMatmuls, LayersWithBiases) {
       {.wanted = {{"aten::mm", 4}, {"aten::addmm", 1}, {"aten::cat", 4}}, .replaced = {}});
 }
 
-// A gated layer of 40 and 56 outputs in parts of 8, whose input goes past it as well.
+// A gated layer of 40 and 56 outputs in parts of 8, with a residual connection.
 StockNetwork gated(bool with_residual, bool read_early) {
   return {.forward = [with_residual, read_early](const StockNetwork& self,
                                                  const Tensors& batch) -> Tensors {
@@ -120,7 +120,7 @@ StockNetwork read_as(Reads reads, int64_t rows = 132) {
           .batches = {{random({rows, 10}, 4)}, {random({rows, 10}, 5)}}};
 }
 
-TEST(MergeMatmuls, ReadersOfPartsSeeTheSame) {
+TEST(MergeMatmuls, ReadersOfSlicesGetTheSameValues) {
   for (const Reads reads : {Reads([](const at::Tensor& y) { return y.t().tanh(); }),
                             Reads([](const at::Tensor& y) { return y.narrow(0, 3, 50).exp(); }),
                             Reads([](const at::Tensor& y) { return y.select(1, 5).sin(); }),
@@ -132,12 +132,12 @@ TEST(MergeMatmuls, ReadersOfPartsSeeTheSame) {
   }
 }
 
-TEST(MergeMatmuls, ThoseThatRunAcrossRowsStay) {
+TEST(MergeMatmuls, GemmsAcrossRowsAreNotMerged) {
   expect_replaced(in_bf16(read_as([](const at::Tensor& y) { return y.view({-1}).tanh(); })),
                   {.wanted = {{"aten::mm", 8}}, .replaced = {"aten::cat"}});
 }
 
-TEST(MergeMatmuls, TheyStayWhereOneWouldNotBeFaster) {
+TEST(MergeMatmuls, SlowerGemmsAreNotMerged) {
   const Reads tanh = [](const at::Tensor& y) { return y.tanh(); };
   StockNetwork fp32 = in_bf16(read_as(tanh));
   fp32.bf16 = false;

@@ -48,7 +48,7 @@ int64_t count(const Graph& graph, const std::string& op) {
                        [&](const Node& node) { return name_of(node.op).starts_with(op); });
 }
 
-// Relative to the largest number.
+// Relative to the largest element.
 double error_of(const at::Tensor& found, const at::Tensor& wanted) {
   const at::Tensor exact = wanted.to(at::kDouble);
   const double size = exact.abs().max().item<double>();
@@ -97,7 +97,7 @@ void PrintTo(const BatchNormCase& tested, std::ostream* out) {
 
 class BatchNormLoops : public testing::TestWithParam<BatchNormCase> {};
 
-TEST_P(BatchNormLoops, AreLibTorchsNumbers) {
+TEST_P(BatchNormLoops, MatchLibTorch) {
   const BatchNormCase& c = GetParam();
   const int64_t channels = c.sizes[1];
   const auto made = [&](double offset) {
@@ -152,7 +152,7 @@ INSTANTIATE_TEST_SUITE_P(, BatchNormLoops,
                                          BatchNormCase{{8, 32, 6, 6}, true, at::kBFloat16, 1},
                                          BatchNormCase{{8, 19, 3, 8}, false, at::kBFloat16, 0}));
 
-TEST(NormLoops, StatisticsOfSeveralNormsMoveTogether) {
+TEST(NormLoops, UpdateTheStatisticsOfAllNormsTogether) {
   const at::Tensor weight = at::ones({16}), bias = at::zeros({16});
   Tensors statistics;
   for (int i = 0; i < 6; ++i) statistics.push_back(at::zeros({16}));
@@ -179,7 +179,7 @@ TEST(NormLoops, StatisticsOfSeveralNormsMoveTogether) {
 }
 
 // cuDNN's forms have other arguments; no CPU computes them, but their graph is the same.
-TEST(NormLoops, CudnnsFormIsTaken) {
+TEST(NormLoops, SupportCudnnOperators) {
   const at::Tensor weight = at::ones({16}), bias = at::zeros({16}), mean = at::zeros({16}),
                    var = at::ones({16});
   const Function function = [&](const Tensors& in) -> Tensors {
@@ -219,8 +219,8 @@ TEST(NormLoops, CudnnsFormIsTaken) {
   for (size_t i = 0; i < found.size(); ++i) EXPECT_LE(error_of(found[i], wanted[i]), 3e-6) << i;
 }
 
-// Without a loop for it LibTorch's own form is faster.
-TEST(NormLoops, LeavesWhatHasNoLoop) {
+// Without a loop LibTorch's fused operator is faster.
+TEST(NormLoops, KeepOperatorsWithoutALoop) {
   const auto left = [](std::vector<int64_t> sizes, at::MemoryFormat format, bool training) {
     const at::Tensor row = at::ones({sizes[1]}), mean = row.clone(), var = row.clone();
     const Function function = [=](const Tensors& in) -> Tensors {
@@ -241,7 +241,7 @@ TEST(NormLoops, LeavesWhatHasNoLoop) {
 class LayerNormLoops : public testing::TestWithParam<at::ScalarType> {};
 
 // The sum before it and the cast behind it are of the same loop.
-TEST_P(LayerNormLoops, AreLibTorchsNumbers) {
+TEST_P(LayerNormLoops, MatchLibTorch) {
   constexpr int64_t kWidth = 72;
   const Function function = [](const Tensors& in) -> Tensors {
     const at::Tensor sum = in[0] + in[1];

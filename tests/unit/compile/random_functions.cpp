@@ -77,7 +77,7 @@ at::ScalarType format_of(const Instruction& declaration, bool wide) {
 at::Tensor declared(const Instruction& declaration, uint64_t seed, bool wide) {
   const auto& numbers = declaration.numbers;
   const std::vector<int64_t> sizes(numbers.begin() + 2, numbers.end());
-  // Numbers that the narrow format has.
+  // Values that the narrow data type can represent.
   const at::Tensor tensor = filled(format_of(declaration, false), sizes, seed);
   return in_memory_order(tensor.to(format_of(declaration, wide)), numbers.at(1));
 }
@@ -114,7 +114,7 @@ at::Tensor hooked(const at::Tensor& value) {
   return value;
 }
 
-// In fp64 no conversion narrows.
+// In fp64 no cast narrows.
 at::Tensor apply_wide(const Instruction& op, const Arguments& arguments) {
   if (op.name == "to_float" || op.name == "to_bf16") return arguments[0].to(at::kDouble);
   return operation_named(op.name)->apply(arguments);
@@ -136,7 +136,7 @@ at::Tensor apply(const Instruction& op, const Values& values, bool wide) {
   return result;
 }
 
-// Chooses programs' lines, trying each on tensors.
+// Draws the lines of programs, trying each on tensors.
 class Generator {
  public:
   Generator(uint64_t seed, Flavor flavor) : random_(seed), flavor_(flavor) {}
@@ -211,7 +211,7 @@ class Generator {
     for (const auto& [id, tensor] : function.values()) values_[id] = tensor;
   }
 
-  // Rather a late value than an early one.
+  // Prefers late values.
   int64_t some_value() {
     const int64_t count = static_cast<int64_t>(values_.size());
     int64_t place = chance(50) ? std::max(below(count), below(count)) : below(count);

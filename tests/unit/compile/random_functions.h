@@ -43,7 +43,7 @@ class RandomFunction {
   /// Throws Unfit or c10::Error where operations do not fit.
   std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& inputs) const;
 
-  /// What lives longer than a call, gradients that are kept included.
+  /// The state that outlives a call, including kept gradients.
   const std::vector<at::Tensor>& state() const { return state_; }
 
   /// Tensors of the state by their value.
@@ -61,14 +61,14 @@ class RandomFunction {
 /// somewhere within larger memory.
 std::vector<at::Tensor> arguments_of(const Program& program, int64_t call, bool wide = false);
 
-/// What random programs are like.
+/// Kinds of random programs.
 enum class Flavor : uint8_t {
   kAny,
   kSmooth,    ///< Of operations only that are so.
   kReducing,  ///< Of smooth ones, reductions of larger tensors and what is broadcast to them.
 };
 
-/// A program that runs, by chance.
+/// A random program that runs.
 Program random_program(uint64_t seed, Flavor flavor);
 
 /// Calls the test with each of the first `count` programs of any flavor that run with these inputs.
@@ -76,7 +76,7 @@ void with_random_programs(
     uint64_t count, const std::function<void(const Program& program, const RandomFunction& function,
                                              const std::vector<at::Tensor>& inputs)>& test);
 
-/// The program without what is not needed for `fails` to hold.
+/// The program reduced to the lines needed for `fails` to hold.
 Program shrunk(Program program, const std::function<bool(const Program&)>& fails);
 
 }  // namespace gallop::compile

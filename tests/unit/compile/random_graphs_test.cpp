@@ -36,7 +36,7 @@ int64_t number_in_environment(const char* name, int64_t otherwise) {
   return text == nullptr ? otherwise : std::stoll(text);
 }
 
-// Passes that only choose what is called, and in what order.
+// Exact passes: they only choose which operators are called, and in which order.
 const Names kExact = {"functionalize", "cse", "merge-casts", "dce", "rematerialize", "schedule"};
 
 Names all_but(const Names& kept) {
@@ -66,7 +66,7 @@ void seed(int64_t number) {
   generator.set_current_seed(static_cast<uint64_t>(number));
 }
 
-/// What a call left behind.
+/// The results of a call.
 struct Outcome {
   Tensors results, inputs, state;             // Copies.
   std::vector<std::vector<int64_t>> strides;  // Of the results, unless they are empty.
@@ -100,7 +100,7 @@ std::vector<Outcome> outcomes_of(const Program& program, const Tensors& state, c
   return outcomes;
 }
 
-// Nothing where the program cannot run.
+// None if the program cannot run.
 std::optional<std::vector<Outcome>> plain_outcomes(const Program& program) {
   try {
     const RandomFunction function(program);
@@ -168,7 +168,7 @@ std::string report_of(const Program& program, int64_t number, const Names& passe
                      text_of(smallest));
 }
 
-TEST(RandomGraphs, DoWhatTheFunctionsDoBitForBit) {
+TEST(RandomGraphs, AreBitIdenticalToTheFunctions) {
   const int64_t first = number_in_environment("GALLOP_TEST_SEED", 1);
   const int64_t count = number_in_environment("GALLOP_TEST_COUNT", 200);
   int64_t ran = 0, failed = 0;
@@ -234,7 +234,7 @@ std::string excess_of(const Program& program, const Names& passes_off) {
   try {
     const RandomFunction function(program, /*wide=*/true);
     wanted = outcomes_of(program, function.state(), function, /*wide=*/true);
-  } catch (const std::exception&) {  // Two formats meet that are one now.
+  } catch (const std::exception&) {  // Two data types meet that are now the same.
     return {};
   }
   const auto judge = [&](size_t call, const Outcome& got) {
@@ -265,9 +265,11 @@ void expect_near(Flavor flavor, int64_t share) {
 }
 
 // Kernels and generated loops round otherwise.
-TEST(RandomGraphs, AreAsNearAsTheFunctionsWithKernelsAndLoops) { expect_near(Flavor::kSmooth, 20); }
+TEST(RandomGraphs, AreAsAccurateAsTheFunctionsWithKernelsAndLoops) {
+  expect_near(Flavor::kSmooth, 20);
+}
 
-TEST(RandomGraphs, AreAsNearAsTheFunctionsWithReductionsInLoops) {
+TEST(RandomGraphs, AreAsAccurateAsTheFunctionsWithReductionsInLoops) {
   expect_near(Flavor::kReducing, 40);
 }
 
@@ -300,7 +302,7 @@ TEST(RandomGraphs, OftenHaveReductionsInLoops) {
   EXPECT_GE(found, 3);
 }
 
-// Programs that went wrong once.
+// Programs that once failed.
 struct Found {
   const char* name;
   const char* program;
@@ -310,7 +312,7 @@ void PrintTo(const Found& found, std::ostream* out) { *out << found.name; }
 
 class FoundGraphs : public testing::TestWithParam<Found> {};
 
-TEST_P(FoundGraphs, DoWhatTheFunctionDoes) {
+TEST_P(FoundGraphs, AreBitIdenticalToTheFunctions) {
   const Program program = parse(GetParam().program);
   const auto wanted = plain_outcomes(program);
   ASSERT_TRUE(wanted);

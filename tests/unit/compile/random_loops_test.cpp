@@ -18,7 +18,7 @@ std::vector<Memory> run(const LoopKernel& kernel, const LoopCase& c) {
 
 class RandomLoops : public testing::TestWithParam<kernel::Isa> {};
 
-TEST_P(RandomLoops, ComputeWhatTheProgramSays) {
+TEST_P(RandomLoops, ComputeTheProgram) {
   if (!kernel::has(GetParam())) GTEST_SKIP() << "this machine does not have these instructions";
   const char* seed = std::getenv("GALLOP_TEST_SEED");
   RandomPrograms random(seed == nullptr ? 20 : static_cast<uint64_t>(std::atoll(seed)));

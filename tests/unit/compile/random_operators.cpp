@@ -125,7 +125,7 @@ Tensor attention(A a) {
 }
 
 constexpr Operation kOperations[] = {
-    // Of one tensor, element by element.
+    // Elementwise, unary.
     {"neg", 1, true, [](A a) { return number(a[0]).neg(); }},
     {"abs", 1, true, [](A a) { return number(a[0]).abs(); }},
     {"relu", 1, true, [](A a) { return number(a[0]).relu(); }},
@@ -150,7 +150,7 @@ constexpr Operation kOperations[] = {
     {"add_whole", 1, true, [](A a) { return a[0].add(a.p % 5 - 2); }},
     {"clamp", 1, true, [](A a) { return number(a[0]).clamp(-1, small(a.p) + 1); }},
     {"greater", 1, false, [](A a) { return a[0].gt(small(a.p)); }},
-    // Of several.
+    // Elementwise, several inputs.
     {"add", 2, true, [](A a) { return a[0].add(a[1]); }},
     {"add_times", 2, true, [](A a) { return number(a[0]).add(number(a[1]), a.p % 5 - 2); }},
     {"sub", 2, true, [](A a) { return number(a[0]).sub(number(a[1])); }},
@@ -167,7 +167,7 @@ constexpr Operation kOperations[] = {
     {"addcmul", 3, true, [](A a) { return a[0].addcmul(a[1], a[2], 0.5); }},
     {"lerp", 2, true, [](A a) { return fraction(a[0]).lerp(a[1], small(a.p)); }},
     {"gelu_backward", 2, true, [](A a) { return at::gelu_backward(fraction(a[0]), a[1]); }},
-    // Formats and copies.
+    // Casts and copies.
     {"to_float", 1, true, [](A a) { return a[0].to(at::kFloat); }},
     {"to_double", 1, true, [](A a) { return a[0].to(at::kDouble); }},
     {"to_bf16", 1, true, [](A a) { return a[0].to(at::kBFloat16); }},
@@ -364,12 +364,12 @@ constexpr Operation kOperations[] = {
      }},
     {"gather", 2, false,
      [](A a) { return a[0].gather(dim(a), row_numbers(a[1], a[0].size(dim(a)))); }},
-    // Joining.
+    // Concatenation.
     {"cat", 2, true, [](A a) { return at::cat({a[0], a[1], a[0]}, dim(a)); }},
     {"stack", 2, true, [](A a) { return at::stack({a[0], a[1]}, a.p % (a[0].dim() + 1)); }},
     {"flip", 1, true, [](A a) { return a[0].flip({dim(a)}); }},
     {"pad", 1, true, [](A a) { return at::constant_pad_nd(a[0], {1, a.p % 3 - 1}, small(a.q)); }},
-    // From nothing.
+    // Factories.
     {"zeros_like", 1, true, [](A a) { return at::zeros_like(a[0]); }},
     {"full_like", 1, true, [](A a) { return at::full_like(a[0], small(a.p)); }},
     {"filled_later", 1, true, [](A a) { return at::empty_like(a[0]).copy_(a[0]); }},
@@ -383,7 +383,7 @@ constexpr Operation kOperations[] = {
      }},
     {"range", 0, true, [](A a) { return at::arange(a.p % 5, at::kLong); }},
     {"ones", 0, true, [](A a) { return at::ones({a.p % 3 + 1, a.q % 4 + 1}); }},
-    // By chance.
+    // Random operators.
     {"dropout", 1, false, [](A a) { return at::dropout(fraction(a[0]), 0.3, true); }},
     {"rand_like", 1, false, [](A a) { return at::rand_like(fraction(a[0])); }},
     {"randn_like", 1, false, [](A a) { return at::randn_like(fraction(a[0])); }},

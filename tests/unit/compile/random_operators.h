@@ -24,7 +24,7 @@ struct Arguments {
   const at::Tensor& operator[](size_t i) const { return tensors[i]; }
 };
 
-/// Something a random function may do.
+/// An operation of a random function.
 struct Operation {
   std::string_view name;
   int arity;

@@ -35,7 +35,7 @@ std::vector<int64_t> strides_in(const std::vector<size_t>& order, const std::vec
   return strides;
 }
 
-/// One program in the making.
+/// A program under construction.
 class Maker {
  public:
   Maker(RandomPrograms& random, int64_t dims) : random_(random) {
@@ -65,7 +65,7 @@ class Maker {
   int64_t dims() const { return static_cast<int64_t>(program_.sizes.size()); }
   int32_t last() const { return static_cast<int32_t>(known_.size()) - 1; }
   int32_t pick() const {
-    // Later ones more often.
+    // Prefers later values.
     const int64_t size = static_cast<int64_t>(known_.size());
     return static_cast<int32_t>(std::max(random_.below(size), random_.below(size)));
   }
@@ -129,7 +129,7 @@ class Maker {
   int32_t in_kind(int32_t at, Format kind) {
     Known known = known_[static_cast<size_t>(at)];
     if (known.kind == kind) return at;
-    // Fractions and ends of fp32 are no integers.
+    // Fractions and limits of fp32 are not integers.
     if (kind == Format::kInt64 && known.kind != Format::kBool) return constant(kind);
     known.kind = kind;
     return add({.op = kCast, .arguments = {at, -1, -1}, .format = kind}, known);
@@ -247,7 +247,7 @@ class Maker {
   }
 
   void add_unary(int32_t a, const Known& known) {
-    // Those of the C library less often.
+    // Functions of the C library less often.
     const int first = static_cast<int>(kNegate);
     const int end = static_cast<int>(random_.chance(15) ? kNot : kExp2);
     const auto op = static_cast<Op>(first + random_.below(end - first));
@@ -271,7 +271,7 @@ class Maker {
          .value = value});
   }
 
-  // Whether it is one number for a row.
+  // Whether it is one value per row.
   bool reduced_level(int32_t value) const {
     LoopProgram trial = program_;
     trial.outputs = {{.operand = {.format = known_[static_cast<size_t>(value)].kind,

@@ -23,7 +23,7 @@ class RandomPrograms {
   int64_t below(int64_t bound) {
     return static_cast<int64_t>(random_() % static_cast<uint64_t>(bound));
   }
-  /// bf16, or the other format of 16 bits.
+  /// bf16, or fp16.
   Format narrow() { return for_gpus_ && chance(50) ? Format::kFp16 : Format::kBf16; }
   bool chance(int percent) { return below(100) < percent; }
 

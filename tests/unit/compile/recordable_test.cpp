@@ -10,7 +10,7 @@ c10::OperatorHandle operator_named(const char* name) {
 }
 
 // Forms of attention for GPUs also give the longest sequences, which are no secret of the data.
-TEST(Recordable, NumbersMayFollowFromSizes) {
+TEST(Recordable, ScalarsMayDependOnSizes) {
   for (const char* name :
        {"aten::_scaled_dot_product_cudnn_attention", "aten::_scaled_dot_product_flash_attention",
         "aten::_fused_sdp_choice", "aten::_scaled_dot_product_efficient_attention"}) {

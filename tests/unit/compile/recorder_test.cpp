@@ -47,7 +47,7 @@ void PrintTo(const Refused& refused, std::ostream* out) { *out << refused.name; 
 
 class Refusal : public testing::TestWithParam<Refused> {};
 
-TEST_P(Refusal, NamesWhatItIsAndHasNoEffect) {
+TEST_P(Refusal, NamesTheReasonWithoutSideEffects) {
   const auto& function = GetParam().function;
   const at::Tensor x = at::arange(1, 7, at::kFloat).view({2, 3});
   const at::Tensor state = at::ones({2, 3});
@@ -55,7 +55,7 @@ TEST_P(Refusal, NamesWhatItIsAndHasNoEffect) {
   const at::Tensor before = generator.get_state();
   const Recording recording = record(
       [&](const Tensors& inputs) -> Tensors {
-        // Effects that must not be seen.
+        // Side effects that must not be visible.
         const at::Tensor noise = at::rand({2, 3});
         const at::NoGradGuard no_grad;
         state.add_(noise);
@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(
                 "aten::_local_scalar_dense reads a value on the host"}),
     [](const auto& refused) { return refused.param.name; });
 
-TEST(Record, PassesOnWhatTheFunctionThrows) {
+TEST(Record, PropagatesExceptions) {
   const at::Tensor state = at::ones({3});
   const auto fails = [&](const Tensors& inputs) -> Tensors {
     const at::NoGradGuard no_grad;
@@ -170,7 +170,7 @@ TEST(Record, PassesOnWhatTheFunctionThrows) {
     return {inputs[0] + at::ones({4})};
   };
   EXPECT_THROW(record(misfits, {at::ones({3})}), c10::Error);
-  // And the next recording is none the worse for it.
+  // The next recording is not affected.
   EXPECT_EQ(record([](const Tensors& in) -> Tensors { return {in[0] + 1}; }, {state}).refusal, "");
 }
 
@@ -182,7 +182,7 @@ TEST(Record, RefusesUnusualArguments) {
   EXPECT_EQ(record(identity, {x, x.select(0, 1)}).refusal, "two arguments share memory");
 }
 
-TEST(Record, PutsGeneratorsBackThatAreArguments) {
+TEST(Record, RestoresGeneratorsGivenAsArguments) {
   at::Generator own = at::detail::createCPUGenerator(5);
   const Function draws = [&](const Tensors& inputs) -> Tensors {
     return {at::zeros_like(inputs[0]).uniform_(0, 1, own)};
@@ -192,7 +192,7 @@ TEST(Record, PutsGeneratorsBackThatAreArguments) {
   EXPECT_TRUE(at::equal(own.get_state(), before));
 }
 
-TEST(Record, ArgumentsMayLieInMemoryOfAnySize) {
+TEST(Record, ArgumentsMayBePartOfLargerMemory) {
   CompiledFunction compiled([](const Tensors& in, int64_t) -> Tensors { return {in[0] * 2}; }, {});
   const at::Tensor large = at::arange(40, at::kFloat);
   for (int64_t i = 0; i < 4; ++i) {
@@ -202,7 +202,7 @@ TEST(Record, ArgumentsMayLieInMemoryOfAnySize) {
   EXPECT_EQ(compiled.report().replayed, 4);
 }
 
-TEST(CompiledFunction, RunsUnusualArgumentsAsTheyAre) {
+TEST(CompiledFunction, RunsEagerlyWithUnusualArguments) {
   CompiledFunction compiled(
       [](const Tensors& in, int64_t) -> Tensors {
         return {in[0].defined() ? in[0].to_dense() * 2 : at::zeros({})};
@@ -216,7 +216,7 @@ TEST(CompiledFunction, RunsUnusualArgumentsAsTheyAre) {
   EXPECT_EQ(compiled.report().replayed, 1);
 }
 
-TEST(CompiledFunction, RunsArgumentsThatShareMemoryAsTheyAre) {
+TEST(CompiledFunction, RunsEagerlyIfArgumentsShareMemory) {
   const at::Tensor state = at::ones({3});
   CompiledFunction compiled(
       [&](const Tensors& in, int64_t) -> Tensors {
@@ -236,7 +236,7 @@ TEST(CompiledFunction, RunsArgumentsThatShareMemoryAsTheyAre) {
   EXPECT_EQ(compiled.report().replayed, 4);
 }
 
-TEST(CompiledFunction, OneWithinAnotherIsPartOfIt) {
+TEST(CompiledFunction, NestedFunctionsAreInlined) {
   CompiledFunction inner([](const Tensors& in, int64_t) -> Tensors { return {in[0] + 1}; }, {});
   CompiledFunction outer(
       [&](const Tensors& in, int64_t) -> Tensors { return {inner({in[0] * 2})[0] * 3}; }, {});
@@ -244,7 +244,7 @@ TEST(CompiledFunction, OneWithinAnotherIsPartOfIt) {
   EXPECT_EQ(outer.report().replayed, 4);
 }
 
-TEST(CompiledFunction, HasAGraphForEachGradientModeAndRecordsAnewWhereWeightsAreFrozen) {
+TEST(CompiledFunction, HasOneGraphPerGradientModeAndRecordsAgainIfWeightsAreFrozen) {
   const at::Tensor weight = at::ones({2}).requires_grad_(), other = at::ones({2}).requires_grad_();
   CompiledFunction compiled(
       [&](const Tensors& in, int64_t) -> Tensors {
@@ -267,7 +267,7 @@ TEST(CompiledFunction, HasAGraphForEachGradientModeAndRecordsAnewWhereWeightsAre
   for (int i = 0; i < 3; ++i) EXPECT_EQ(compiled({x})[0].sum().item<float>(), 0);
 }
 
-TEST(CompiledFunction, GivesItsStateAwayInTensorsOfTheCallersOwn) {
+TEST(CompiledFunction, ReturnsCopiesOfItsState) {
   const at::Tensor state = at::ones({2, 3});
   CompiledFunction compiled(
       [&](const Tensors& in, int64_t) -> Tensors {
@@ -282,7 +282,7 @@ TEST(CompiledFunction, GivesItsStateAwayInTensorsOfTheCallersOwn) {
   }
 }
 
-TEST(Constants, AreTheSameBitForBitButForNan) {
+TEST(Constants, AreComparedBitwiseExceptForNan) {
   const auto same = [](double a, double b) {
     return is_same(c10::IValue(a), c10::IValue(b)) &&
            is_same(c10::IValue(std::vector<double>{1, a}),

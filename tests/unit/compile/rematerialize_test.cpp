@@ -29,7 +29,7 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 using passes::RematerializeLimits;
 
-// Whatever it costs, for whatever it brings.
+// Without limits on cost and gain.
 constexpr RematerializeLimits kAny{.most_time = 1e9, .least_saved = 0};
 
 int64_t planned(const Graph& graph) { return plan_memory(graph, Arena::kMargin).bytes; }
@@ -93,7 +93,7 @@ struct Layers {
   }
 };
 
-TEST(Rematerialize, ActivationsAreComputedAgainInTheBackwardPass) {
+TEST(Rematerialize, RecomputesActivationsInTheBackwardPass) {
   const Layers layers(6, 128, 64);
   const auto graphs = recomputed(layers.function(), layers.inputs, kAny);
   EXPECT_EQ(calls_of(graphs.before, "aten::gelu"), 6);
@@ -101,8 +101,8 @@ TEST(Rematerialize, ActivationsAreComputedAgainInTheBackwardPass) {
   EXPECT_LT(planned(graphs.after), planned(graphs.before) * 3 / 4);
 }
 
-// Products of this width take long enough beside a gelu.
-TEST(Rematerialize, TakesAPercentOfTheStepAtMost) {
+// GEMMs of this width take long compared with a gelu.
+TEST(Rematerialize, CostsAtMostOnePercentOfTheStep) {
   const Layers narrow(6, 128, 64), wide(4, 1024, 1024);
   const auto never = recomputed(narrow.function(), narrow.inputs, RematerializeLimits());
   EXPECT_EQ(calls_of(never.after, "aten::gelu"), 6);
@@ -111,21 +111,21 @@ TEST(Rematerialize, TakesAPercentOfTheStepAtMost) {
   EXPECT_LT(planned(some.after), planned(some.before) * 9 / 10);
 }
 
-TEST(Rematerialize, LeavesAGraphWhosePlanHardlyGetsSmaller) {
+TEST(Rematerialize, KeepsGraphsWithLittleGain) {
   const Layers layers(6, 128, 64);
   const auto graphs =
       recomputed(layers.function(), layers.inputs, {.most_time = 1e9, .least_saved = 0.9});
   EXPECT_EQ(graphs.after.nodes.size(), graphs.before.nodes.size());
 }
 
-// Twice used: before and after memory is at its peak.
+// Used twice: before and after the memory peak.
 Tensors around_the_peak(const at::Tensor& value, const at::Tensor& x) {
   const at::Tensor early = value.sum();
   const at::Tensor large = x.matmul(x).matmul(x);
   return {early, (large.matmul(x) + large).sum(), value.amax()};
 }
 
-TEST(Rematerialize, RandomNumbersAreDrawnOnce) {
+TEST(Rematerialize, DoesNotRepeatRandomOperators) {
   const Function function = [](const Tensors& in) {
     return around_the_peak(at::bernoulli(in[0].sigmoid()), in[0]);
   };
@@ -133,7 +133,7 @@ TEST(Rematerialize, RandomNumbersAreDrawnOnce) {
   EXPECT_EQ(calls_of(graphs.after, "aten::bernoulli"), 1);
 }
 
-TEST(Rematerialize, WhatHasChangedSinceIsNotReadAgain) {
+TEST(Rematerialize, DoesNotReadChangedTensors) {
   const at::NoGradGuard no_grad;
   const at::Tensor state = at::ones({64, 64});
   const Function of_state = [&](const Tensors& in) {
@@ -154,7 +154,7 @@ TEST(Rematerialize, WhatHasChangedSinceIsNotReadAgain) {
   EXPECT_EQ(calls_of(recomputed(of_changing_state, inputs, kAny).after, "aten::mul.Scalar"), 1);
 }
 
-TEST(Rematerialize, RandomGraphsKeepTheirBits) {
+TEST(Rematerialize, RandomGraphsAreBitIdentical) {
   int64_t changed = 0;
   with_random_programs(
       400, [&](const Program& program, const RandomFunction& function, const Tensors& inputs) {

@@ -47,7 +47,7 @@ void seed(int64_t call) {
   generator.set_current_seed(static_cast<uint64_t>(call));
 }
 
-TEST(Replayer, StepsAsOneGraphHaveTheBitsOfSteps) {
+TEST(Replayer, GraphReplaysAreBitIdentical) {
   const at::NoGradGuard no_grad;
   Trained plain, trained;
   CompiledFunction compiled([&](const Tensors& in, int64_t mode) { return trained.step(in, mode); },
@@ -67,7 +67,7 @@ TEST(Replayer, StepsAsOneGraphHaveTheBitsOfSteps) {
     EXPECT_TRUE(at::equal(kept.back()[2], wanted.back()[2])) << call;
     EXPECT_TRUE(at::equal(trained.momentum, plain.momentum)) << call;
   }
-  // What was given out before is not written over.
+  // Previously returned results are not overwritten.
   for (size_t call = 0; call < kept.size(); ++call) {
     EXPECT_TRUE(at::equal(kept[call][0], wanted[call][0])) << call;
     EXPECT_EQ(kept[call][1].defined(), call % 2 == 1);
@@ -82,7 +82,7 @@ TEST(Replayer, StepsAsOneGraphHaveTheBitsOfSteps) {
   EXPECT_EQ(node_by_node.report().captured, 0);
 }
 
-// A replayer of what the function does.
+// A replayer of the function.
 Replayer replayer_of(const Function& function, const Tensors& inputs,
                      const MakeDeviceGraph& make = make_fake_graph,
                      const std::function<void(Graph&)>& change = {}) {
@@ -103,7 +103,7 @@ void expect_plain(Replayer& replayer, const Tensors& inputs, const at::Tensor& w
 
 const Function kTwice = [](const Tensors& in) -> Tensors { return {in[0] * 2}; };
 
-TEST(Replayer, WorkOnTheHostIsNoPartOfADevicesGraph) {
+TEST(Replayer, HostWorkIsNotCaptured) {
   const Tensors inputs = {at::randn({3})};
   auto replayer = replayer_of(kTwice, inputs, make_fake_graph, [](Graph& graph) {
     graph.buffers.push_back({.device = {c10::kCUDA, 0}});
@@ -113,7 +113,7 @@ TEST(Replayer, WorkOnTheHostIsNoPartOfADevicesGraph) {
                "besides that of cuda:0");
 }
 
-TEST(Replayer, AFunctionThatChangesItsArgumentIsNoGraph) {
+TEST(Replayer, FunctionsThatWriteArgumentsAreNotCaptured) {
   const Function function = [](const Tensors& in) -> Tensors { return {in[0].fill_(3)}; };
   const Tensors inputs = {at::randn({3})};
   auto replayer = replayer_of(function, inputs);
@@ -121,7 +121,7 @@ TEST(Replayer, AFunctionThatChangesItsArgumentIsNoGraph) {
                "the step is no graph of the device: aten::fill_.Scalar changes an argument");
 }
 
-TEST(Replayer, AnArgumentThatIsSpreadOutIsNoGraph) {
+TEST(Replayer, StridedArgumentsAreNotCaptured) {
   const Tensors inputs = {at::randn({3, 1}).expand({3, 4})};
   auto replayer = replayer_of(kTwice, inputs);
   expect_plain(replayer, inputs, inputs[0] * 2,
@@ -129,7 +129,7 @@ TEST(Replayer, AnArgumentThatIsSpreadOutIsNoGraph) {
                "place, or gaps between them");
 }
 
-TEST(Replayer, WhatADeviceCannotCaptureRunsAsBefore) {
+TEST(Replayer, RunsNodeByNodeIfTheCaptureFails) {
   struct Refusing : DeviceGraph {
     void capture(const std::function<void()>& work) override {
       work();
@@ -151,13 +151,13 @@ TEST(Replayer, TheCpuHasNoGraphs) {
   expect_plain(replayer, inputs, inputs[0] * 2, "");
 }
 
-TEST(DeviceGraph, SaysThatItsLibraryIsMissing) {
+TEST(DeviceGraph, ReportsAMissingLibrary) {
   std::string missing;
   EXPECT_EQ(make_device_graph_of("libgallop_of_nobody.so", {c10::kCUDA, 0}, missing), nullptr);
   EXPECT_EQ(missing.find("steps are no CUDA graphs: libgallop_of_nobody.so: "), 0U) << missing;
 }
 
-TEST(DeviceGraph, SaysThatALibraryIsAnother) {
+TEST(DeviceGraph, ReportsAnotherLibrary) {
   std::string missing;
   EXPECT_EQ(make_device_graph_of("libm.so.6", {c10::kCUDA, 0}, missing), nullptr);
   EXPECT_NE(missing.find("gallop_make_cuda_graph"), std::string::npos) << missing;

@@ -63,7 +63,7 @@ Graph ordered(const Function& function, const Tensors& inputs) {
 
 constexpr int64_t kLarge = 256 * 256 * 4;
 
-TEST(Schedule, LargeTensorsAreMadeWhereTheyAreNeeded) {
+TEST(Schedule, AllocatesLargeTensorsLate) {
   const Function function = [](const Tensors& in) -> Tensors {
     Tensors large, sums;
     for (int i = 1; i <= 8; ++i) large.push_back(in[0] * i);
@@ -74,7 +74,7 @@ TEST(Schedule, LargeTensorsAreMadeWhereTheyAreNeeded) {
   EXPECT_LT(planned(graph), 2 * kLarge);
 }
 
-TEST(Schedule, LargeTensorsAreUsedUpAsSoonAsTheyAreThere) {
+TEST(Schedule, ConsumesLargeTensorsEarly) {
   const Function function = [](const Tensors& in) -> Tensors {
     Tensors large, sums;
     at::Tensor x = in[0];
@@ -86,7 +86,7 @@ TEST(Schedule, LargeTensorsAreUsedUpAsSoonAsTheyAreThere) {
   EXPECT_LT(planned(graph), 3 * kLarge);
 }
 
-TEST(Schedule, RandomNumbersAreDrawnInTheirOrder) {
+TEST(Schedule, KeepsTheOrderOfRandomOperators) {
   const Function function = [](const Tensors& in) -> Tensors {
     const at::Tensor first = at::rand({256, 256}), second = at::rand({256, 256}) * in[0];
     const at::Tensor third = at::rand({16});
@@ -98,7 +98,7 @@ TEST(Schedule, RandomNumbersAreDrawnInTheirOrder) {
   EXPECT_LE(draws.size(), 3U);
 }
 
-TEST(Schedule, StateIsReadBeforeItChangesAndAfter) {
+TEST(Schedule, RespectsWritesOfState) {
   const at::NoGradGuard no_grad;
   const at::Tensor state = at::ones({256, 256});
   const Function function = [&](const Tensors& in) -> Tensors {
@@ -111,7 +111,7 @@ TEST(Schedule, StateIsReadBeforeItChangesAndAfter) {
   ordered(function, {at::ones({256, 256})});
 }
 
-TEST(Schedule, KeepsTheRecordedOrderWhereNothingIsGained) {
+TEST(Schedule, KeepsTheRecordedOrderWithoutGain) {
   const Function function = [](const Tensors& in) -> Tensors {
     return {((in[0] * 2).tanh() + in[0]).sum()};
   };
@@ -119,7 +119,7 @@ TEST(Schedule, KeepsTheRecordedOrderWhereNothingIsGained) {
   EXPECT_EQ(calls_of(ordered(function, inputs)), calls_of(record(function, inputs).graph));
 }
 
-TEST(Schedule, RandomGraphsNeedNoMore) {
+TEST(Schedule, RandomGraphsNeedNoMoreMemory) {
   int64_t less = 0;
   with_random_programs(
       300, [&](const Program& program, const RandomFunction& function, const Tensors& inputs) {

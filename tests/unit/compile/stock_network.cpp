@@ -80,7 +80,7 @@ class Run {
   const CompiledFunction& compiled() const { return *compiled_; }
 
  private:
-  // Gives out the results of the network, then the gradients.
+  // Returns the results of the network, then the gradients.
   Tensors step(const Tensors& batch) {
     for (const at::Tensor& parameter : network_.parameters) parameter.mutable_grad().reset();
     Tensors results;

@@ -34,7 +34,7 @@ TEST(Expression, FollowsTheOrderOfOperators) {
   EXPECT_EQ(number("not true or true"), 1);
 }
 
-TEST(Expression, RefusesComparisonsInARow) {
+TEST(Expression, RejectsChainedComparisons) {
   EXPECT_NE(mistake("0.2 < x < 0.4").find("join them by 'and'"), std::string::npos);
   EXPECT_NE(mistake("not 1 == 2 == 3").find("join them by 'and'"), std::string::npos);
   EXPECT_EQ(number("(1 < 2) == (2 < 3)"), 1);
@@ -46,7 +46,7 @@ TEST(Expression, KnowsFunctions) {
   EXPECT_DOUBLE_EQ(number("log(exp(2))"), 2);
 }
 
-TEST(Expression, AsksForNames) {
+TEST(Expression, LooksUpNames) {
   const Expression expression("model.width * depth <= 64 and model.name == 'mlp' and depth > 1");
   EXPECT_EQ(expression.names(), (std::vector<std::string>{"model.width", "depth", "model.name"}));
   EXPECT_TRUE(expression.holds({16.0, 4.0, "mlp"}));
@@ -57,7 +57,7 @@ TEST(Expression, AsksForNames) {
   EXPECT_TRUE(Expression("orders or nothing").holds({1.0, 0.0}));
 }
 
-TEST(Expression, TakesAnyNameInBackquotes) {
+TEST(Expression, SupportsAnyNameInBackquotes) {
   const Expression expression(
       "metrics.`val-loss` < 1 and `params.learning rate`== 2 and `not` > 0");
   EXPECT_EQ(expression.names(),
@@ -68,7 +68,7 @@ TEST(Expression, TakesAnyNameInBackquotes) {
   EXPECT_EQ(mistake("``(1)"), "'``(1)': at letter 3: this is too much");
 }
 
-TEST(Expression, TakesLongSumsAndRefusesEndlessOnes) {
+TEST(Expression, LimitsItsLength) {
   std::string sum = "1";
   for (int i = 1; i < 5000; ++i) sum += "+1";
   EXPECT_EQ(number(sum), 5000);
@@ -76,7 +76,7 @@ TEST(Expression, TakesLongSumsAndRefusesEndlessOnes) {
   EXPECT_NE(mistake(sum).find("this is too long"), std::string::npos);
 }
 
-TEST(Expression, TellsWhereTheMistakeIs) {
+TEST(Expression, ReportsThePositionOfAMistake) {
   EXPECT_EQ(mistake("1 +"), "'1 +': at letter 4: a value is missing");
   EXPECT_EQ(mistake("1 2"), "'1 2': at letter 3: this is too much");
   EXPECT_EQ(mistake("(1"), "'(1': at letter 3: ')' is missing");

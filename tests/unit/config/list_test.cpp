@@ -46,7 +46,7 @@ TEST(ListOfMaps, IsReadItemByItem) {
   EXPECT_EQ(holder.items[1].decay, 0);
 }
 
-TEST(ListOfMaps, StaysWhereItIsNotNamedAndMayBeEmpty) {
+TEST(ListOfMaps, KeepsItsDefaultAndMayBeEmpty) {
   Holder holder;
   EXPECT_EQ(read(parse_yaml("{}", "r.yaml"), holder), "");
   EXPECT_EQ(holder.items.size(), 1u);
@@ -54,7 +54,7 @@ TEST(ListOfMaps, StaysWhereItIsNotNamedAndMayBeEmpty) {
   EXPECT_TRUE(holder.items.empty());
 }
 
-TEST(ListOfMaps, TellsEveryMistakeWithItsPlace) {
+TEST(ListOfMaps, ReportsEveryMistakeWithItsPosition) {
   Holder holder;
   const std::string told =
       read(parse_yaml("items:\n- {mach: a}\n- {factor: -1}\n- 7\n", "r.yaml"), holder);
@@ -67,7 +67,7 @@ TEST(ListOfMaps, TellsEveryMistakeWithItsPlace) {
             std::string::npos);
 }
 
-TEST(ListOfMaps, IsWrittenAsItWasReadAndExplained) {
+TEST(ListOfMaps, RoundTripsAndIsDescribed) {
   Holder holder, again;
   const Node root = parse_yaml("items: [{match: a*, decay: 0.5}]", "r.yaml");
   EXPECT_EQ(read(root, holder), "");

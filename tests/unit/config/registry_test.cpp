@@ -23,7 +23,7 @@ std::unique_ptr<Shape> make_square(const NoOptions& /*options*/) {
   return std::make_unique<Shape>(4);
 }
 
-TEST(Registry, NamesBothWhoRegisterOneName) {
+TEST(Registry, ReportsBothOriginsOfADuplicateName) {
   Registry<Shape> shapes("shape");
   shapes.add("triangle", "three corners", make_triangle);
   shapes.set_origin("the plug-in /lib/libmine.so");
@@ -40,7 +40,7 @@ TEST(Registry, NamesBothWhoRegisterOneName) {
   }
 }
 
-TEST(Registry, IsCopiedWithoutTheCopyChangingIt) {
+TEST(Registry, CopiesAreIndependent) {
   Registry<Shape> shapes("shape");
   shapes.add("triangle", "three corners", make_triangle);
   Registry<Shape> more = shapes;

@@ -31,7 +31,7 @@ Renamed renamed(const std::string& yaml) {
   return result;
 }
 
-TEST(RenamedOptions, KeysGetTheirCurrentNamesAndKeepTheirPlaces) {
+TEST(RenamedOptions, RenamesKeysInPlace) {
   const Renamed found = renamed(
       "data: {name: mnist, batch: 8}\n"
       "vary: {momentum: {name: linear, to: 0.8}}\n"
@@ -52,7 +52,7 @@ TEST(RenamedOptions, KeysGetTheirCurrentNamesAndKeepTheirPlaces) {
   EXPECT_EQ(found.error, "");
 }
 
-TEST(RenamedOptions, MembersOfListsGetTheirCurrentNames) {
+TEST(RenamedOptions, RenamesMembersOfLists) {
   const Renamed found = renamed("data: {augment: [flip, {crop: {padding: 2}}]}\n");
   EXPECT_EQ(
       found.yaml,
@@ -65,7 +65,7 @@ TEST(RenamedOptions, MembersOfListsGetTheirCurrentNames) {
           "r.yaml:1:25: data.augment.1.crop is deprecated; write data.augment.1.random-crop"}));
 }
 
-TEST(RenamedOptions, CurrentNamesAreNotTouched) {
+TEST(RenamedOptions, KeepsCurrentNames) {
   const char* const yaml =
       "data: {name: mnist, batch_size: 8}\nmodel: {name: gpt, batch: 8, clip: 3}\nclip: 2\n";
   EXPECT_EQ(renamed(yaml).warnings, std::vector<std::string>());
@@ -78,7 +78,7 @@ TEST(RenamedOptions, BothNamesAreAnError) {
             "well; remove one of them");
 }
 
-TEST(RenamedOptions, PathsGetTheirCurrentNames) {
+TEST(RenamedOptions, RenamesPaths) {
   EXPECT_EQ(current_path("data.batch"), "data.batch_size");
   EXPECT_EQ(current_path("data.batch_size"), "data.batch_size");
   EXPECT_EQ(current_path("vary.momentum.to"), "schedules.momentum.to");

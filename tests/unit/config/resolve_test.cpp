@@ -82,7 +82,7 @@ TEST(ReadFields, ReadsEveryType) {
   EXPECT_NEAR(outer.registry.build(outer.chain.items[1], {})->factor(0.05), 0.5, 1e-12);
 }
 
-TEST(ReadFields, TellsEveryMistakeAtOnceWithItsPlaceAndTheNearestName) {
+TEST(ReadFields, ReportsAllMistakesWithPositionAndNearestName) {
   Outer outer;
   EXPECT_EQ(read("batch: 0\n"
                  "precision: bf61\n"
@@ -102,7 +102,7 @@ TEST(ReadFields, TellsEveryMistakeAtOnceWithItsPlaceAndTheNearestName) {
                 join_names(outer.registry.names(), "and"));
 }
 
-TEST(ReadFields, LeavesOpenWhatIsAutoAndWritesItSo) {
+TEST(ReadFields, KeepsAuto) {
   Outer outer;
   const std::string yaml = "optimizer: {lr: auto}\n";
   EXPECT_EQ(read(yaml, outer), "");
@@ -127,7 +127,7 @@ TEST(ReadFields, ChecksEachTextOfAList) {
             "epochs' or '500 steps', not '2'");
 }
 
-TEST(ReadFields, AMemberMayBeMadeOfMembersOfItsFamily) {
+TEST(ReadFields, MembersCanBeNested) {
   Outer outer;
   EXPECT_EQ(read("name: chained\nmembers: [{chained: {members: [step]}}, cosine]\n", outer), "");
   EXPECT_NEAR(outer.registry.build(outer.schedule, {})->factor(0.5), 0.01 * 0.5, 1e-15);
@@ -135,7 +135,7 @@ TEST(ReadFields, AMemberMayBeMadeOfMembersOfItsFamily) {
             "r.yaml:2:32: members.0.chained.members.0: unknown schedule 'stepp'; did you mean");
 }
 
-TEST(ReadFields, OverridesWinAndKeepTheirOrigin) {
+TEST(ReadFields, OverridesTakePrecedenceAndKeepTheirOrigin) {
   Outer outer;
   EXPECT_EQ(read("batch: 8\n", outer, {{"batch", "16"}, {"optimizer.lr", "0.5"}}), "");
   EXPECT_EQ(outer.batch, 16);
@@ -165,7 +165,7 @@ void visit(Visitor& v, Sections& c) {
   v.section({.name = "optimizer", .help = ""}, c.optimizer);
 }
 
-// What is read, written again with origins; or what is wrong.
+// The values that were read, written with their origins; or the error.
 std::string read_sections(const std::string& yaml, const std::string& key = {},
                           const std::string& value = {}) {
   Node root = parse_yaml(yaml, "r.yaml");
@@ -182,7 +182,7 @@ std::string read_sections(const std::string& yaml, const std::string& key = {},
   return to_yaml(*write_fields(fields, root).find("schedule"), true);
 }
 
-TEST(ReadFields, ANameAloneChoosesAMember) {
+TEST(ReadFields, ANameSelectsAMember) {
   EXPECT_NE(read_sections("schedule: exponential\n").find("name: exponential"), std::string::npos);
   EXPECT_NE(read_sections("schedule: exponential\n").find("# r.yaml:1:11"), std::string::npos);
   EXPECT_NE(read_sections("schedule: step\n", "schedule.gamma", "0.5").find("gamma: 0.5"),
@@ -221,7 +221,7 @@ TEST(WriteFields, RoundTripsAndShowsOrigins) {
             to_yaml(resolved, false));
 }
 
-TEST(ParseYaml, RefusesWhatARecipeMustNotHold) {
+TEST(ParseYaml, RejectsUnsupportedYaml) {
   for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
            {"a: 1\na: 2\n", "r.yaml:2:1: a: this key is given twice"},
            {"a: &x 1\n", "r.yaml:1:4: anchors"},
@@ -237,7 +237,7 @@ TEST(ParseYaml, RefusesWhatARecipeMustNotHold) {
   }
 }
 
-TEST(ToJson, TypesFollowTheText) {
+TEST(ToJson, InfersTypesFromTheText) {
   EXPECT_EQ(to_json(parse_yaml("a: 1\nb: 2.5\nc: [true, x, null]\nd: '7'\n", "r")),
             R"({"a":1,"b":2.5,"c":[true,"x",null],"d":"7"})");
 }

@@ -17,7 +17,7 @@ inline Fields image_fields(std::vector<int64_t> sizes,
           {.name = "label", .shape = {.dtype = c10::ScalarType::Long}}};
 }
 
-/// Writes one sample of two fields where it is told to.
+/// Writes one sample of two fields to the given buffers.
 inline bool fill_row(const Samples& samples, int64_t index, int64_t epoch, void* input,
                      void* target) {
   void* const rows[] = {input, target};

@@ -178,7 +178,7 @@ TEST(TarFormat, PassesOverFilesStoredWithHoles) {
                                               make_pax_record("path", "GNUSparseFile.1/a"),
                                           'x') +
                           make_tar({{"GNUSparseFile.1/a", "1"}, {"b", "2"}});
-  // A map that goes on in two blocks behind the header.
+  // A map that continues in two blocks after the header.
   std::string header = make_tar_header("a", 3, 'S');
   header[482] = 1;
   std::string map(512, '\0');

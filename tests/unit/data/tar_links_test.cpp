@@ -7,7 +7,7 @@
 namespace gallop::data {
 namespace {
 
-// A file's content is told by its offset.
+// The content of a file identifies its offset.
 TarMember file(const std::string& name, int64_t offset) {
   return {.name = name, .offset = offset, .size = 10 * offset};
 }

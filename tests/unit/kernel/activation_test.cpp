@@ -88,7 +88,7 @@ Results by_kernels(Isa isa, Activation kind, const Case& c) {
 
 class ActivationOfIsa : public IsaTest {};
 
-TEST_P(ActivationOfIsa, IsThatOfFp64ForEveryShape) {
+TEST_P(ActivationOfIsa, MatchesFp64ForEveryShape) {
   for (const auto kind : kKinds) {
     for (const auto format : kFormats) {
       for (const bool with_bias : {false, true}) {
@@ -107,7 +107,7 @@ TEST_P(ActivationOfIsa, IsThatOfFp64ForEveryShape) {
   }
 }
 
-TEST_P(ActivationOfIsa, ErrsNoMoreThanTheLibrary) {
+TEST_P(ActivationOfIsa, IsAsAccurateAsLibTorch) {
   for (const auto kind : kKinds) {
     for (const auto format : kFormats) {
       for (const double spread : {0.1, 1.0, 5.0}) {
@@ -125,7 +125,7 @@ TEST_P(ActivationOfIsa, ErrsNoMoreThanTheLibrary) {
   }
 }
 
-TEST_P(ActivationOfIsa, HasTheRightEnds) {
+TEST_P(ActivationOfIsa, IsCorrectAtTheLimits) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const auto kind : kKinds) {
     Case c(1, 8, at::kFloat, false, 1);
@@ -148,7 +148,7 @@ TEST_P(ActivationOfIsa, HasTheRightEnds) {
 
 INSTANTIATE_TEST_SUITE_P(Kernel, ActivationOfIsa, every_isa());
 
-TEST(Activation, IsThatOfItsBodiesForTensors) {
+TEST(Activation, MatchesItsKernels) {
   for (const auto format : kFormats) {
     const Case c(301, 77, format, true, 2);
     const auto wanted = by_kernels(best_isa(), Activation::kGelu, c);
@@ -172,7 +172,7 @@ TEST(Activation, IsThatOfItsBodiesForTensors) {
   }
 }
 
-TEST(Activation, SumsErrNoMoreThanTheLibrarys) {
+TEST(Activation, SumsAreAsAccurateAsLibTorchs) {
   constexpr double kNoise = 1.05;  // Of errors of 300 numbers.
   for (const auto format : kFormats) {
     for (const int64_t rows : {100, 2048, 5000}) {
@@ -201,7 +201,7 @@ TEST(Activation, DoesNotDependOnTheNumberOfThreads) {
   }
 }
 
-TEST(Activation, SaysWhatItDoesNotTake) {
+TEST(Activation, RejectsUnsupportedInputs) {
   const auto x = at::randn({4, 6});
   EXPECT_TRUE(takes_activation(x, {}));
   EXPECT_FALSE(takes_activation(x.to(at::kDouble), {}));

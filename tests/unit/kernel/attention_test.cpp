@@ -74,7 +74,7 @@ struct Formula {
   }
 };
 
-// Relative, or absolute where the truth is 0.
+// Relative error, or absolute if the exact value is 0.
 double error(const at::Tensor& x, const at::Tensor& truth) {
   const double size = truth.norm().item<double>();
   return (x.to(at::kDouble) - truth).norm().item<double>() / (size > 0 ? size : 1);
@@ -96,7 +96,7 @@ class AttentionOf : public testing::TestWithParam<Case> {
   AttentionOptions options;
 };
 
-TEST_P(AttentionOf, IsNoFurtherFromTheTruthThanItsFormula) {
+TEST_P(AttentionOf, IsAsAccurateAsItsFormula) {
   const Formula truth(qkv.to(at::kDouble), dy.to(at::kDouble), options);
   const Formula stock(qkv, dy, options);
   const AttentionOutput output = attention_by(GetParam().isa, qkv, options);
@@ -111,7 +111,7 @@ TEST_P(AttentionOf, IsNoFurtherFromTheTruthThanItsFormula) {
   }
 }
 
-TEST_P(AttentionOf, HasTheSameBitsForAnyNumberOfThreads) {
+TEST_P(AttentionOf, IsBitIdenticalForAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
   const AttentionOutput first = attention(qkv, options);
   const at::Tensor gradient = attention_backward(dy, qkv, first, options);
@@ -147,7 +147,7 @@ std::vector<Case> cases() {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, AttentionOf, testing::ValuesIn(cases()), name_of);
 
-TEST(Attention, KeepsItsRangeForLargeScores) {
+TEST(Attention, DoesNotOverflowForLargeScores) {
   const at::Tensor qkv = at::randn({1, 40, 3, 2, 16}) * 100;
   const AttentionOptions options{.causal = true, .scale = 1};
   const AttentionOutput output = attention(qkv, options);
@@ -157,7 +157,7 @@ TEST(Attention, KeepsItsRangeForLargeScores) {
             1e-4);
 }
 
-TEST(Attention, TellsWhatItDoesNotTake) {
+TEST(Attention, RejectsUnsupportedInputs) {
   EXPECT_TRUE(takes_attention(at::zeros({1, 2048, 3, 1, 8}), true));
   EXPECT_FALSE(takes_attention(at::zeros({1, 2048, 3, 1, 8}), false));
   EXPECT_FALSE(takes_attention(at::zeros({1, 4, 3, 1, 8}, at::kDouble), true));

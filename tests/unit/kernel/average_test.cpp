@@ -25,7 +25,7 @@ using Kind = AverageRule::Kind;
 
 at::Tensor fp32(double value) { return at::scalar_tensor(value, at::TensorOptions(at::kFloat)); }
 
-// The formula, of one number after the other, for values that are given step by step.
+// The formula, element by element, for values given step by step.
 std::vector<double> plain_average(const AverageRule& rule, double start,
                                   const std::vector<double>& values) {
   double average = start, n = 0;
@@ -64,7 +64,7 @@ std::vector<AverageRule> rules() {
 }
 
 // Sizes around vectors and chunks, by our kernel in fp32 and by LibTorch's operators in fp64.
-TEST(Average, FollowsItsFormulaWhateverTheSizes) {
+TEST(Average, FollowsItsFormulaForAnySize) {
   for (const AverageRule& rule : rules()) {
     for (const auto type : {at::kFloat, at::kDouble}) {
       std::vector<at::Tensor> starts, averages, values;
@@ -80,7 +80,7 @@ TEST(Average, FollowsItsFormulaWhateverTheSizes) {
         for (const at::Tensor& value : values) value.fill_(given.back());
         average({.averages = averages, .values = values, .counts = counts, .rule = rule});
         for (size_t i = 0; i < starts.size(); ++i) {
-          // Linear in what it starts from.
+          // Linear in its start value.
           const double zero = plain_average(rule, 0, given).back();
           const double one = plain_average(rule, 1, given).back();
           const at::Tensor wanted = starts[i] * (one - zero) + zero;
@@ -94,7 +94,7 @@ TEST(Average, FollowsItsFormulaWhateverTheSizes) {
   }
 }
 
-TEST(Average, BothBecomeTheAverageWhereItIsDue) {
+TEST(Average, SetsBothToTheAverageWhenDue) {
   const AverageRule rule{.kind = Kind::kShare, .number = 0.5, .every = 2};
   for (const auto type : {at::kFloat, at::kDouble}) {
     std::vector<at::Tensor> slow = {at::full({100}, 1, type)}, fast = {at::full({100}, 3, type)};
@@ -112,7 +112,7 @@ TEST(Average, BothBecomeTheAverageWhereItIsDue) {
   }
 }
 
-TEST(Average, AnUpdateThatWasSkippedDoesNotCount) {
+TEST(Average, IgnoresSkippedUpdates) {
   const AverageRule rule{.kind = Kind::kEqual, .start = 2, .every = 1};
   for (const auto type : {at::kFloat, at::kDouble}) {
     std::vector<at::Tensor> averages = {at::zeros({9}, type)}, values = {at::full({9}, 4, type)};
@@ -136,7 +136,7 @@ TEST(Average, AnUpdateThatWasSkippedDoesNotCount) {
   }
 }
 
-TEST(Average, HasTheSameBitsWithAnyNumberOfThreads) {
+TEST(Average, IsBitIdenticalForAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
   std::vector<at::Tensor> results;
   const at::Tensor start = at::randn({100'003}), value = at::randn({100'003});
@@ -153,7 +153,7 @@ TEST(Average, HasTheSameBitsWithAnyNumberOfThreads) {
   at::set_num_threads(threads);
 }
 
-TEST(Average, RefusesListsThatDoNotFit) {
+TEST(Average, RejectsListsOfDifferentSizes) {
   std::vector<at::Tensor> one = {at::zeros({3})}, two = {at::zeros({3}), at::zeros({3})};
   const at::Tensor counts = at::zeros({2}, at::kDouble);
   EXPECT_THROW(average({.averages = one, .values = two, .counts = counts}), InternalError);

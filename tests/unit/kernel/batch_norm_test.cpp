@@ -152,7 +152,7 @@ constexpr Form kForms[] = {Form::kPlain, Form::kRelu, Form::kResidual};
 
 class BatchNorm : public IsaTest {};
 
-TEST_P(BatchNorm, IsThatOfTheFormulasForAllShapes) {
+TEST_P(BatchNorm, MatchesTheFormulasForAllShapes) {
   const std::vector<std::vector<int64_t>> shapes = {
       {2, 1, 1, 1},  {1, 1, 3, 5},   {1, 3, 7, 9},  {2, 17, 5, 3},   {3, 100, 1, 1},
       {5, 16, 1, 1}, {1, 16, 67, 9}, {4, 32, 8, 8}, {9, 64, 13, 11}, {33, 5000, 1, 2},
@@ -175,7 +175,7 @@ TEST_P(BatchNorm, IsThatOfTheFormulasForAllShapes) {
   }
 }
 
-// A second gradient is worth what the sum of both is, rounded once.
+// A second gradient gives the result of the sum of both, rounded once.
 TEST_P(BatchNorm, AddsASecondGradient) {
   for (const Form form : kForms) {
     for (const auto type : {at::kFloat, at::kBFloat16}) {
@@ -208,7 +208,7 @@ TEST_P(BatchNorm, AddsASecondGradient) {
   }
 }
 
-TEST_P(BatchNorm, ErrsNoMoreThanTheLibrary) {
+TEST_P(BatchNorm, IsAsAccurateAsLibTorch) {
   std::vector<Case> cases;
   for (const Form form : kForms) {
     for (const auto type : {at::kFloat, at::kBFloat16}) {
@@ -225,7 +225,7 @@ TEST_P(BatchNorm, ErrsNoMoreThanTheLibrary) {
     const auto library = by_library(data, c.form, c.type);
     const auto ours_exact = by_library(data, c.form, at::kDouble, ours.y);
     const auto library_exact = by_library(data, c.form, at::kDouble, library.y);
-    // Both round a result at least once, so errors of that size are chance.
+    // Both round a result at least once, so errors of that size are random.
     const auto compare = [&](at::Tensor Results::*field, double one_rounding, const char* name) {
       const double scale = norm_of(ours_exact.*field);
       const double error = distance(ours.*field, ours_exact.*field) / scale;
@@ -242,7 +242,7 @@ TEST_P(BatchNorm, ErrsNoMoreThanTheLibrary) {
   }
 }
 
-TEST_P(BatchNorm, KeepsItsDigitsWhereTheImagesDiffer) {
+TEST_P(BatchNorm, IsAccurateIfImagesDiffer) {
   // One image of zeros before others far away: a single shift for all would lose them.
   const Data data({.sizes = {64, 16, 16, 16}, .mean = 4000, .spread = 0.5});
   data.x[0].zero_();
@@ -251,7 +251,7 @@ TEST_P(BatchNorm, KeepsItsDigitsWhereTheImagesDiffer) {
   expect_near(actual, expected, 3e-7, 0);
 }
 
-TEST_P(BatchNorm, HasTheSameBitsForAnyNumberOfThreads) {
+TEST_P(BatchNorm, IsBitIdenticalForAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     const Case c{.sizes = {64, 24, 31, 17}, .type = type, .form = Form::kResidual};
@@ -282,7 +282,7 @@ TEST_P(BatchNorm, KeepsNanToItsChannel) {
   EXPECT_TRUE(std::isnan(actual.running_var[1].item<float>()));
 }
 
-TEST_P(BatchNorm, GivesTheBiasForASingleValue) {
+TEST_P(BatchNorm, ReturnsTheBiasForASingleValue) {
   const Data data({.sizes = {1, 20, 1, 1}});
   auto parameters = data.parameters();
   const auto before = parameters.running_var.clone();
@@ -293,7 +293,7 @@ TEST_P(BatchNorm, GivesTheBiasForASingleValue) {
 
 INSTANTIATE_TEST_SUITE_P(Kernels, BatchNorm, every_isa());
 
-TEST(BatchNormInput, IsTakenOrRefused) {
+TEST(BatchNormInput, IsValidated) {
   const auto image = at::ones({2, 3, 4, 4});
   EXPECT_FALSE(takes_batch_norm(image));
   EXPECT_TRUE(takes_batch_norm(in_layout(image)));

@@ -24,7 +24,7 @@ inline std::string name_of(const testing::TestParamInfo<Conv2dCase>& info) {
          std::to_string(c.window.padding) + "_isa" + std::to_string(static_cast<int>(c.isa));
 }
 
-/// As the kernels take them: bf16, channels last.
+/// In the layout of the kernels: bf16, channels_last.
 inline at::Tensor images(at::IntArrayRef sizes) {
   return at::randn(sizes).to(at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
 }

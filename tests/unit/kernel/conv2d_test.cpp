@@ -25,7 +25,7 @@ class Conv2dOf : public Conv2dTest {
   bool has_data() const { return GetParam().width / GetParam().window.stride >= 16; }
 };
 
-TEST_P(Conv2dOf, IsNoFurtherFromTheTruthThanLibTorch) {
+TEST_P(Conv2dOf, IsAsAccurateAsLibTorch) {
   const auto truth = by_library(at::kDouble), found = result();
   EXPECT_EQ(found.scalar_type(), at::kBFloat16);
   ASSERT_EQ(found.sizes(), truth.sizes());
@@ -33,7 +33,7 @@ TEST_P(Conv2dOf, IsNoFurtherFromTheTruthThanLibTorch) {
   EXPECT_LE(error_of(found, truth), 1.01 * error_of(by_library(at::kBFloat16), truth));
 }
 
-TEST_P(Conv2dOf, HasAGradientNoFurtherFromTheTruthThanLibTorchs) {
+TEST_P(Conv2dOf, HasGradientsAsAccurateAsLibTorchs) {
   if (!has_data()) GTEST_SKIP() << "too few columns for the gradient";
   const auto truth = gradient_by_library(at::kDouble, /*of_x=*/true), found = data();
   ASSERT_EQ(found.sizes(), truth.sizes());
@@ -41,7 +41,7 @@ TEST_P(Conv2dOf, HasAGradientNoFurtherFromTheTruthThanLibTorchs) {
   EXPECT_LE(error_of(found, truth), 1.01 * error_of(library, truth));
 }
 
-TEST_P(Conv2dOf, HasTheSameBitsForAnyNumberOfThreads) {
+TEST_P(Conv2dOf, IsBitIdenticalForAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
   const auto first = result(), first_data = has_data() ? data() : at::Tensor();
   for (const int count : {1, 3, 8}) {
@@ -73,7 +73,7 @@ std::vector<Conv2dCase> cases() {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Conv2dOf, testing::ValuesIn(cases()), name_of);
 
-TEST(Conv2d, TakesWeightsOfAnyStrides) {
+TEST(Conv2d, SupportsWeightsOfAnyStrides) {
   at::manual_seed(3);
   constexpr Conv2dWindow kWindow = {3, 3, 1, 1};
   const auto x = images({2, 16, 16, 16});
@@ -83,7 +83,7 @@ TEST(Conv2d, TakesWeightsOfAnyStrides) {
                         conv2d_by(best_isa(), x, turned, kWindow)));
 }
 
-TEST(Conv2d, KeepsNumbersThatAreNotFiniteWhereTheyBelong) {
+TEST(Conv2d, DoesNotSpreadNonFiniteValues) {
   const auto x = images({1, 16, 16, 32});
   const auto weight = at::randn({16, 16, 3, 3}).to(at::kBFloat16);
   x.select(3, 8).fill_(std::numeric_limits<double>::quiet_NaN());
@@ -93,7 +93,7 @@ TEST(Conv2d, KeepsNumbersThatAreNotFiniteWhereTheyBelong) {
   EXPECT_FALSE(found.narrow(3, 10, 22).isnan().any().item<bool>());
 }
 
-TEST(Conv2d, TakesWhatItIsFastestFor) {
+TEST(Conv2d, IsUsedOnlyWhereItIsFastest) {
   if (best_isa() < Isa::kAmx) GTEST_SKIP() << "this machine has no tiles";
   constexpr Conv2dWindow kWindow = {3, 3, 1, 1};
   const auto x = images({2, 16, 16, 16});
@@ -114,7 +114,7 @@ TEST(Conv2d, TakesWhatItIsFastestFor) {
   EXPECT_FALSE(takes_conv2d_dgrad(x, weight, 31, 31, {3, 3, 2, 1}));
 }
 
-TEST(Conv2d, RefusesWhatDoesNotFit) {
+TEST(Conv2d, RejectsInvalidShapes) {
   constexpr Conv2dWindow kWindow = {3, 3, 1, 1};
   const auto x = images({2, 16, 16, 16});
   const auto weight = at::randn({16, 16, 3, 3}).to(at::kBFloat16);

@@ -19,7 +19,7 @@ class Conv2dWeightOf : public Conv2dTest {
   at::Tensor result() const { return conv2d_wgrad_by(GetParam().isa, dy, x, GetParam().window); }
 };
 
-TEST_P(Conv2dWeightOf, IsNoFurtherFromTheTruthThanLibTorch) {
+TEST_P(Conv2dWeightOf, IsAsAccurateAsLibTorch) {
   const auto truth = by_library(at::kDouble), found = result();
   EXPECT_EQ(found.scalar_type(), at::kFloat);
   EXPECT_EQ(found.sizes(), truth.sizes());
@@ -28,7 +28,7 @@ TEST_P(Conv2dWeightOf, IsNoFurtherFromTheTruthThanLibTorch) {
   EXPECT_LE(error_of(found, truth), error_of(by_library(at::kBFloat16), truth));
 }
 
-TEST_P(Conv2dWeightOf, HasTheSameBitsForAnyNumberOfThreads) {
+TEST_P(Conv2dWeightOf, IsBitIdenticalForAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
   const auto first = result();
   for (const int count : {1, 3, 8}) {
@@ -65,7 +65,7 @@ std::vector<Conv2dCase> cases() {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, Conv2dWeightOf, testing::ValuesIn(cases()), name_of);
 
-TEST(Conv2dWeight, KeepsNumbersThatAreNotFiniteWhereTheyBelong) {
+TEST(Conv2dWeight, DoesNotSpreadNonFiniteValues) {
   constexpr Conv2dWindow kWindow = {3, 3, 1, 1};
   const auto x = images({2, 16, 8, 8}), dy = images({2, 16, 8, 8});
   x[0][3].fill_(std::numeric_limits<double>::quiet_NaN());
@@ -75,7 +75,7 @@ TEST(Conv2dWeight, KeepsNumbersThatAreNotFiniteWhereTheyBelong) {
   EXPECT_FALSE(found.narrow(1, 4, 12).isnan().any().item<bool>());
 }
 
-TEST(Conv2dWeight, TakesWhatItIsFastestFor) {
+TEST(Conv2dWeight, IsUsedOnlyWhereItIsFastest) {
   if (best_isa() < Isa::kAvx512Bf16) GTEST_SKIP() << "this machine has no products of bf16";
   constexpr Conv2dWindow kWindow = {3, 3, 1, 1};
   const auto x = images({2, 16, 8, 8});
@@ -88,7 +88,7 @@ TEST(Conv2dWeight, TakesWhatItIsFastestFor) {
   EXPECT_FALSE(takes_conv2d_wgrad(images({0, 16, 8, 8}), 16, kWindow));
 }
 
-TEST(Conv2dWeight, RefusesWhatDoesNotFit) {
+TEST(Conv2dWeight, RejectsInvalidShapes) {
   constexpr Conv2dWindow kWindow = {3, 3, 1, 1};
   const auto x = images({2, 16, 8, 8});
   EXPECT_THROW(conv2d_wgrad(images({2, 16, 6, 6}), x, kWindow), InternalError);

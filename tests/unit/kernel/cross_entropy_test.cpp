@@ -112,7 +112,7 @@ Results by_kernels(Isa isa, const Case& c, float gradient) {
 
 class CrossEntropyOfIsa : public IsaTest {};
 
-TEST_P(CrossEntropyOfIsa, IsThatOfFp64ForEveryShape) {
+TEST_P(CrossEntropyOfIsa, MatchesFp64ForEveryShape) {
   for (const auto format : kFormats) {
     for (const double smoothing : {0.0, 0.1, 1.0}) {
       for (const int64_t columns : {1, 2, 10, 16, 17, 64, 77, 513, 1500}) {
@@ -133,7 +133,7 @@ TEST_P(CrossEntropyOfIsa, IsThatOfFp64ForEveryShape) {
   }
 }
 
-TEST_P(CrossEntropyOfIsa, TakesSharesOfClasses) {
+TEST_P(CrossEntropyOfIsa, SupportsClassProbabilities) {
   for (const auto format : kFormats) {
     for (const auto share_format : kFormats) {
       for (const double smoothing : {0.0, 0.2}) {
@@ -149,7 +149,7 @@ TEST_P(CrossEntropyOfIsa, TakesSharesOfClasses) {
   }
 }
 
-TEST_P(CrossEntropyOfIsa, ErrsNoMoreThanTheLibrary) {
+TEST_P(CrossEntropyOfIsa, IsAsAccurateAsLibTorch) {
   for (const auto format : kFormats) {
     for (const bool shares : {false, true}) {
       for (const double spread : {0.1, 1.0, 20.0}) {
@@ -160,7 +160,7 @@ TEST_P(CrossEntropyOfIsa, ErrsNoMoreThanTheLibrary) {
           const auto library = by_library(at::kFloat, c, static_cast<double>(0.3F));
           EXPECT_LE(error_of(found.loss, truth.loss), error_of(library.loss, truth.loss) + 0x1p-24)
               << format << " " << spread << " " << smoothing << " " << shares;
-          // Rounding to bf16 differs in the few numbers that lie half-way.
+          // Rounding to bf16 differs for the few values that are half-way.
           EXPECT_LE(error_of(found.gradient, truth.gradient),
                     error_of(library.gradient, truth.gradient) * 1.001 + 0x1p-26)
               << format << " " << spread << " " << smoothing << " " << shares;
@@ -170,7 +170,7 @@ TEST_P(CrossEntropyOfIsa, ErrsNoMoreThanTheLibrary) {
   }
 }
 
-TEST_P(CrossEntropyOfIsa, TellsWhatIsNotFinite) {
+TEST_P(CrossEntropyOfIsa, PropagatesNonFiniteValues) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   for (const int64_t columns : {3, 16, 40, 600}) {
     for (const int64_t place : {int64_t{0}, columns / 2, columns - 1}) {
@@ -180,7 +180,7 @@ TEST_P(CrossEntropyOfIsa, TellsWhatIsNotFinite) {
       EXPECT_TRUE(std::isnan(by_kernels(GetParam(), c, 1).loss.item<double>())) << place;
       c.logits[0][place].fill_(kInfinity);
       EXPECT_FALSE(std::isfinite(by_kernels(GetParam(), c, 1).loss.item<double>())) << place;
-      // A class that is ruled out has no part in it.
+      // A class with logit -inf has no effect.
       c.logits[0][place].fill_(-kInfinity);
       const auto found = by_kernels(GetParam(), c, 1);
       EXPECT_TRUE(std::isfinite(found.loss.item<double>())) << place;
@@ -194,7 +194,7 @@ TEST_P(CrossEntropyOfIsa, TellsWhatIsNotFinite) {
 
 INSTANTIATE_TEST_SUITE_P(Kernel, CrossEntropyOfIsa, every_isa());
 
-TEST(CrossEntropy, IsThatOfItsBodiesForTensors) {
+TEST(CrossEntropy, MatchesItsKernels) {
   for (const auto format : kFormats) {
     const Case c = make_case(301, 77, format, 2, 0.1);
     const auto wanted = by_kernels(best_isa(), c, 0.5F);
@@ -206,7 +206,7 @@ TEST(CrossEntropy, IsThatOfItsBodiesForTensors) {
   }
 }
 
-TEST(CrossEntropy, CountsFirstGuessesAsTheLibrary) {
+TEST(CrossEntropy, CountsTop1PredictionsAsLibTorch) {
   for (const int64_t columns : {2, 10, 40, 200}) {
     Case c = make_case(500, columns, at::kBFloat16, 1, 0);
     // Small whole numbers are often the same: the first of them is the guess.
@@ -220,7 +220,7 @@ TEST(CrossEntropy, CountsFirstGuessesAsTheLibrary) {
   EXPECT_FALSE(cross_entropy(shares.logits, shares.target, shares.options).correct.defined());
 }
 
-TEST(CrossEntropy, IgnoresMarkedRows) {
+TEST(CrossEntropy, IgnoresRowsOfTheIgnoreIndex) {
   Case c = make_case(9, 20, at::kFloat, 1, 0.1);
   c.target.fill_(kIgnored);
   c.logits[3].fill_(std::nanf(""));
@@ -232,7 +232,7 @@ TEST(CrossEntropy, IgnoresMarkedRows) {
   EXPECT_EQ(gradient.abs().sum().item<float>(), 0);
 }
 
-TEST(CrossEntropy, NamesTargetsThatAreOutOfRange) {
+TEST(CrossEntropy, ReportsTargetsOutOfRange) {
   Case c = make_case(9, 20, at::kFloat, 1, 0);
   for (const int64_t wrong : {20, -1, -101}) {
     c.target[4].fill_(wrong);
@@ -264,7 +264,7 @@ TEST(CrossEntropy, DoesNotDependOnTheNumberOfThreads) {
   }
 }
 
-TEST(CrossEntropy, SaysWhatItDoesNotTake) {
+TEST(CrossEntropy, RejectsUnsupportedInputs) {
   const auto logits = at::randn({4, 6}), target = at::randint(6, {4}, at::kLong);
   EXPECT_TRUE(takes_cross_entropy(logits, target));
   EXPECT_TRUE(takes_cross_entropy(logits, logits));

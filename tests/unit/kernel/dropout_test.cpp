@@ -38,7 +38,7 @@ uint32_t bits_of(uint64_t seed, uint64_t step, uint32_t call, int64_t i) {
 
 class DropoutOfIsa : public IsaTest {};
 
-TEST_P(DropoutOfIsa, DrawsTheNumbersOfTheScalarForm) {
+TEST_P(DropoutOfIsa, MatchesTheScalarImplementation) {
   const uint64_t seed = 0x0123456789abcdef, step = 0xfedcba9876543210;
   const auto key = Philox::key_of(seed, Purpose::kDropout);
   const DropoutDraw draw{
@@ -65,13 +65,13 @@ TEST_P(DropoutOfIsa, DrawsTheNumbersOfTheScalarForm) {
 
 INSTANTIATE_TEST_SUITE_P(Kernel, DropoutOfIsa, every_isa());
 
-TEST(Dropout, KeepsTheShareAndTheMean) {
+TEST(Dropout, KeepsTheExpectedFractionAndMean) {
   const int64_t count = 1'000'000;
   for (const double p : {0.0, 0.1, 0.5, 0.9}) {
     const auto y = dropout(at::ones({count}), p, {state(1, 2), 1});
     const double dropped = at::eq(y, 0).sum().item<double>() / static_cast<double>(count);
     EXPECT_NEAR(dropped, p, 4 * std::sqrt(p * (1 - p) / static_cast<double>(count)) + 1e-5);
-    // The numbers that are kept make up for the others on average, exactly.
+    // Kept elements are scaled so that the expectation is exact.
     const double share = std::round(p * 65536) / 65536;
     EXPECT_NEAR(y.max().item<double>(), 1 / (1 - share), 1e-6);
   }
@@ -80,7 +80,7 @@ TEST(Dropout, KeepsTheShareAndTheMean) {
       std::isfinite(dropout(at::ones({100}), 0.9999999, {state(1, 2), 1}).sum().item<float>()));
 }
 
-TEST(Dropout, EverySeedStepCallAndPlaceHasNumbersOfItsOwn) {
+TEST(Dropout, DrawsDependOnSeedStepCallAndPosition) {
   const auto x = at::ones({10'000});
   const auto first = dropout(x, 0.5, {state(1, 2), 3});
   EXPECT_TRUE(first.equal(dropout(x, 0.5, {state(1, 2), 3})));
@@ -88,7 +88,7 @@ TEST(Dropout, EverySeedStepCallAndPlaceHasNumbersOfItsOwn) {
        {DropoutKey{state(2, 2), 3}, DropoutKey{state(1, 3), 3}, DropoutKey{state(1, 2), 4},
         DropoutKey{state(1, int64_t{2} << 32), 3}, DropoutKey{state(int64_t{1} << 32, 2), 3}}) {
     const auto other = dropout(x, 0.5, key);
-    // Independent coins are the same half of the time.
+    // Independent draws agree half of the time.
     EXPECT_NEAR(at::eq(first, other).to(at::kFloat).mean().item<double>(), 0.5, 0.03);
   }
   const auto shifted = first.narrow(0, 128, 5000);
@@ -96,7 +96,7 @@ TEST(Dropout, EverySeedStepCallAndPlaceHasNumbersOfItsOwn) {
               0.04);
 }
 
-TEST(Dropout, DropsTheSameInBothFormatsAndForEveryNumberOfThreads) {
+TEST(Dropout, DropsTheSameForBothDataTypesAndAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
   const auto x = at::randn({777, 333});
   std::vector<at::Tensor> results;
@@ -110,7 +110,7 @@ TEST(Dropout, DropsTheSameInBothFormatsAndForEveryNumberOfThreads) {
   EXPECT_TRUE(at::eq(narrow, 0).equal(at::eq(results[0], 0)));
 }
 
-TEST(Dropout, SaysWhatItDoesNotTake) {
+TEST(Dropout, RejectsUnsupportedInputs) {
   const auto x = at::randn({4, 6});
   EXPECT_TRUE(takes_dropout(x));
   EXPECT_FALSE(takes_dropout(x.t()));

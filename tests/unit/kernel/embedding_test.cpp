@@ -53,7 +53,7 @@ Results by_kernel(const Case& c) {
   return {kernel::embedding(c.indices, c.weight, c.positions), found.weight, found.positions};
 }
 
-TEST(Embedding, ErrsNoMoreThanTheLibraryForEveryShape) {
+TEST(Embedding, IsAsAccurateAsLibTorchForEveryShape) {
   for (const auto format : {at::kFloat, at::kBFloat16}) {
     for (const bool with_positions : {false, true}) {
       for (const auto& [batch, tokens, rows, columns] :
@@ -130,7 +130,7 @@ TEST(Embedding, DoesNotDependOnTheNumberOfThreads) {
   }
 }
 
-TEST(Embedding, NamesIndicesThatAreOutOfRange) {
+TEST(Embedding, ReportsIndicesOutOfRange) {
   const Case c = make_case(2, 5, 10, 4, false);
   for (const int64_t wrong : {10, -1}) {
     c.indices[1][2].fill_(wrong);
@@ -145,7 +145,7 @@ TEST(Embedding, NamesIndicesThatAreOutOfRange) {
   }
 }
 
-TEST(Embedding, SaysWhatItDoesNotTake) {
+TEST(Embedding, RejectsUnsupportedInputs) {
   const Case c = make_case(2, 5, 10, 4, true);
   EXPECT_TRUE(takes_embedding(c.indices, c.weight, c.positions));
   EXPECT_TRUE(takes_embedding(c.indices.flatten(), c.weight, {}));

@@ -5,7 +5,7 @@
 
 namespace gallop::kernel {
 
-/// The norm of what `found` misses of `truth`, over the norm of `truth`.
+/// The norm of the difference of `found` and `truth`, over the norm of `truth`.
 inline double error_of(const at::Tensor& found, const at::Tensor& truth) {
   const auto exact = truth.to(at::kDouble);
   return (found.to(at::kDouble) - exact).norm().item<double>() /

@@ -127,7 +127,7 @@ Results by_kernels(Isa isa, const Inputs& in, const Case& c) {
 
 class LayerNormOfIsa : public IsaTest {};
 
-TEST_P(LayerNormOfIsa, IsThatOfFp64ForEveryShapeAndFormat) {
+TEST_P(LayerNormOfIsa, MatchesFp64ForEveryShapeAndDataType) {
   for (const Case& c : all_cases()) {
     for (const int64_t columns : {1, 3, 16, 17, 100, 5000}) {
       // Variances of one column are 0: backward is all cancellation.
@@ -149,7 +149,7 @@ TEST_P(LayerNormOfIsa, IsThatOfFp64ForEveryShapeAndFormat) {
   }
 }
 
-TEST_P(LayerNormOfIsa, ErrsNoMoreThanTheLibrary) {
+TEST_P(LayerNormOfIsa, IsAsAccurateAsLibTorch) {
   for (Case c : all_cases()) {
     for (const double mean : {0.0, 10.0}) {
       c.mean = mean;
@@ -171,7 +171,7 @@ TEST_P(LayerNormOfIsa, ErrsNoMoreThanTheLibrary) {
 
 INSTANTIATE_TEST_SUITE_P(Kernel, LayerNormOfIsa, every_isa());
 
-TEST(LayerNorm, IsThatOfItsBodiesForTensors) {
+TEST(LayerNorm, MatchesItsKernels) {
   for (const Case& c : all_cases()) {
     const Inputs in(97, 40, c);
     const auto wanted = by_kernels(best_isa(), in, c);
@@ -196,7 +196,7 @@ TEST(LayerNorm, IsThatOfItsBodiesForTensors) {
   }
 }
 
-TEST(LayerNorm, SumsErrNoMoreThanTheLibrarys) {
+TEST(LayerNorm, SumsAreAsAccurateAsLibTorchs) {
   constexpr double kNoise = 1.05;  // Of errors of 300 numbers.
   for (const bool rms : {false, true}) {
     for (const int64_t rows : {100, 2048, 5000}) {
@@ -214,7 +214,7 @@ TEST(LayerNorm, SumsErrNoMoreThanTheLibrarys) {
   }
 }
 
-TEST(LayerNorm, AddsTheResidualsBiasInItsPass) {
+TEST(LayerNorm, FusesTheBiasOfTheResidual) {
   for (const auto format : {at::kFloat, at::kBFloat16}) {
     const Case c{.residual_format = format};
     for (const int64_t columns : {16, 17, 300}) {
@@ -256,7 +256,7 @@ TEST(LayerNorm, DoesNotDependOnTheNumberOfThreads) {
   }
 }
 
-TEST(LayerNorm, SaysWhatItDoesNotTake) {
+TEST(LayerNorm, RejectsUnsupportedInputs) {
   const auto x = at::randn({4, 6}), weight = at::randn({6});
   EXPECT_TRUE(takes_layer_norm(x, {}, weight, {}, at::kFloat));
   EXPECT_FALSE(takes_layer_norm(x, {}, weight, {}, at::kHalf));

@@ -59,7 +59,7 @@ Results by_kernel(const Case& c, double smoothing, float gradient, int64_t most_
   return {found.loss, found.x, found.weight};
 }
 
-TEST(LinearCrossEntropy, ErrsNoMoreThanTheLibraryInOnePartAndInMany) {
+TEST(LinearCrossEntropy, IsAsAccurateAsLibTorchForAnyChunkSize) {
   for (const auto& [rows, width, classes] :
        {std::array<int64_t, 3>{5, 7, 33}, {100, 48, 5000}, {67, 8, 3001}}) {
     for (const auto format : {at::kFloat, at::kBFloat16}) {
@@ -88,7 +88,7 @@ TEST(LinearCrossEntropy, ErrsNoMoreThanTheLibraryInOnePartAndInMany) {
   }
 }
 
-TEST(LinearCrossEntropy, GivesWhatIsWanted) {
+TEST(LinearCrossEntropy, ComputesOnlyRequestedGradients) {
   const Case c = make_case(20, 8, 50, at::kFloat);
   const auto none =
       linear_cross_entropy(c.x, c.weight, c.target, {.wants_x = false, .wants_weight = false});
@@ -107,7 +107,7 @@ TEST(LinearCrossEntropy, GivesWhatIsWanted) {
   EXPECT_LE(error_of(one.loss, plain.loss), 1e-6);
 }
 
-TEST(LinearCrossEntropy, SaysWhatItDoesNotTake) {
+TEST(LinearCrossEntropy, RejectsUnsupportedInputs) {
   const Case c = make_case(20, 8, 50, at::kBFloat16);
   EXPECT_TRUE(takes_linear_cross_entropy(c.x, c.weight, c.target));
   EXPECT_FALSE(

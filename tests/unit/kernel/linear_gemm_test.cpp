@@ -39,7 +39,7 @@ class LinearGemmOf : public testing::TestWithParam<Case> {
   at::Tensor x, weight, right;
 };
 
-TEST_P(LinearGemmOf, IsNoFurtherFromTheTruthThanLibTorch) {
+TEST_P(LinearGemmOf, IsAsAccurateAsLibTorch) {
   const auto truth = at::mm(x.to(at::kDouble), right.to(at::kDouble));
   const auto found = linear_gemm(x, weight, GetParam().transposed_weight);
   EXPECT_EQ(found.scalar_type(), at::kBFloat16);
@@ -47,7 +47,7 @@ TEST_P(LinearGemmOf, IsNoFurtherFromTheTruthThanLibTorch) {
   EXPECT_LE(error_of(found, truth), 1.02 * error_of(at::mm(x, right), truth));
 }
 
-TEST_P(LinearGemmOf, HasTheSameBitsForAnyNumberOfThreads) {
+TEST_P(LinearGemmOf, IsBitIdenticalForAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
   const auto first = linear_gemm(x, weight, GetParam().transposed_weight);
   for (const int count : {1, 3, 8, 64}) {
@@ -77,7 +77,7 @@ std::vector<Case> cases() {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LinearGemmOf, testing::ValuesIn(cases()), name_of);
 
-TEST(LinearGemm, KeepsNumbersThatAreNotFiniteWhereTheyBelong) {
+TEST(LinearGemm, DoesNotSpreadNonFiniteValues) {
   if (best_isa() < Isa::kAmx) GTEST_SKIP() << "this machine has no tiles";
   const auto x = side(70, 64), weight = side(96, 64);
   x.select(0, 69).select(0, 5).fill_(std::numeric_limits<double>::quiet_NaN());
@@ -87,7 +87,7 @@ TEST(LinearGemm, KeepsNumbersThatAreNotFiniteWhereTheyBelong) {
   EXPECT_EQ(found.isfinite().logical_not().sum().item<int64_t>(), 96 + 69);
 }
 
-TEST(LinearGemm, TakesWhatItIsFastestFor) {
+TEST(LinearGemm, IsUsedOnlyWhereItIsFastest) {
   if (best_isa() < Isa::kAmx) GTEST_SKIP() << "this machine has no tiles";
   EXPECT_TRUE(takes_linear_gemm(side(512, 64), side(96, 64), true));
   EXPECT_TRUE(takes_linear_gemm(side(512, 64), side(64, 96), false));
@@ -100,7 +100,7 @@ TEST(LinearGemm, TakesWhatItIsFastestFor) {
   EXPECT_FALSE(takes_linear_gemm(side(512, 768), side(768, 768), true));
 }
 
-TEST(LinearGemm, RefusesWhatDoesNotFit) {
+TEST(LinearGemm, RejectsInvalidShapes) {
   EXPECT_THROW(linear_gemm(side(4, 32), side(32, 64), true), InternalError);
   EXPECT_THROW(linear_gemm(side(4, 16), side(16, 32), false), InternalError);
   EXPECT_THROW(linear_gemm(at::randn({4, 32}), side(32, 32), true), InternalError);

@@ -76,14 +76,14 @@ class LinearOf : public testing::TestWithParam<Case> {
   at::Tensor x, weight, bias, dy;
 };
 
-TEST_P(LinearOf, IsNoFurtherFromTheTruthThanLibTorch) {
+TEST_P(LinearOf, IsAsAccurateAsLibTorch) {
   const at::Tensor y = forward();
   const LinearGradients gradients = backward(y);
   const Formula truth = formula(at::kDouble, y), stock = formula(GetParam().output, y);
   const auto expect_no_worse = [](const at::Tensor& found, const at::Tensor& library,
                                   const at::Tensor& exact) {
     ASSERT_TRUE(found.defined());
-    // Of few numbers the error is a matter of luck.
+    // With few elements the error is random.
     const double least = 2.5 * rounding_of(library.scalar_type());
     EXPECT_LE(error_of(found, exact), std::max(least, 1.1 * error_of(library, exact)));
   };
@@ -97,7 +97,7 @@ TEST_P(LinearOf, IsNoFurtherFromTheTruthThanLibTorch) {
   if (GetParam().bias) expect_no_worse(gradients.bias, stock.dbias, truth.dbias);
 }
 
-TEST_P(LinearOf, TakesWeightsInBf16AsTheSameNumbersInFp32) {
+TEST_P(LinearOf, Bf16WeightsMatchTheSameFp32Weights) {
   if (GetParam().output == at::kFloat) GTEST_SKIP() << "products in fp32 take weights in fp32";
   const at::Tensor narrow = weight.to(at::kBFloat16);
   weight = narrow.to(at::kFloat);
@@ -114,7 +114,7 @@ TEST_P(LinearOf, TakesWeightsInBf16AsTheSameNumbersInFp32) {
   }
 }
 
-TEST_P(LinearOf, HasTheSameBitsForAnyNumberOfThreads) {
+TEST_P(LinearOf, IsBitIdenticalForAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
   const at::Tensor y = forward();
   const LinearGradients first = backward(y);
@@ -154,7 +154,7 @@ std::vector<Case> cases() {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LinearOf, testing::ValuesIn(cases()), name_of);
 
-TEST(Linear, GivesOnlyTheWantedGradients) {
+TEST(Linear, ComputesOnlyRequestedGradients) {
   const auto x = at::randn({6, 4}), weight = at::randn({5, 4}), dy = at::randn({6, 5});
   const auto none = linear_backward(dy, {}, x, weight, {false, false, false});
   EXPECT_FALSE(none.x.defined() || none.weight.defined() || none.bias.defined());
@@ -163,7 +163,7 @@ TEST(Linear, GivesOnlyTheWantedGradients) {
   EXPECT_LE(error_of(one.bias, dy.to(at::kDouble).sum(0)), 1e-6);
 }
 
-TEST(Linear, TakesNumbersThatBeginAnywhere) {
+TEST(Linear, SupportsUnalignedTensors) {
   const auto off = [](at::IntArrayRef sizes) {
     return at::randn({sizes[0] * sizes[1] + 1}).narrow(0, 1, sizes[0] * sizes[1]).view(sizes);
   };
@@ -177,14 +177,14 @@ TEST(Linear, TakesNumbersThatBeginAnywhere) {
   EXPECT_LE(error_of(gradients.x, at::mm(dy.to(at::kDouble), weight.to(at::kDouble))), 1e-6);
 }
 
-TEST(Linear, KeepsSizesInFront) {
+TEST(Linear, KeepsLeadingDimensions) {
   const auto x = at::randn({2, 3, 8}), weight = at::randn({5, 8});
   const auto y = linear(x, weight, {}, true, at::kBFloat16);
   EXPECT_EQ(y.sizes(), at::IntArrayRef({2, 3, 5}));
   EXPECT_EQ(linear_backward(y, y, x, weight, {}).x.sizes(), x.sizes());
 }
 
-TEST(Linear, TakesWhatItIsFastestFor) {
+TEST(Linear, IsUsedOnlyWhereItIsFastest) {
   if (best_isa() < Isa::kAvx512Bf16) GTEST_SKIP() << "this machine has no products of bf16";
   const auto x = at::randn({64, 256}), weight = at::randn({256, 256}), bias = at::randn({256});
   EXPECT_TRUE(takes_linear(x, weight, bias, at::kFloat));
@@ -200,7 +200,7 @@ TEST(Linear, TakesWhatItIsFastestFor) {
   EXPECT_FALSE(takes_linear(at::randn({2048, 256}), weight, bias, at::kFloat));
 }
 
-TEST(Linear, RefusesWhatDoesNotFit) {
+TEST(Linear, RejectsInvalidShapes) {
   const auto x = at::randn({6, 4}), weight = at::randn({5, 4});
   EXPECT_THROW(linear(x, at::randn({5, 3}), {}, false, at::kFloat), InternalError);
   EXPECT_THROW(linear_backward(at::randn({6, 4}), {}, x, weight, {}), InternalError);

@@ -38,7 +38,7 @@ class LinearWgradOf : public testing::TestWithParam<Case> {
   at::Tensor dy, x;
 };
 
-TEST_P(LinearWgradOf, IsNoFurtherFromTheTruthThanLibTorch) {
+TEST_P(LinearWgradOf, IsAsAccurateAsLibTorch) {
   const auto truth = at::mm(dy.to(at::kDouble).t(), x.to(at::kDouble));
   const auto found = linear_wgrad_by(GetParam().isa, dy, x);
   EXPECT_EQ(found.scalar_type(), at::kBFloat16);
@@ -46,7 +46,7 @@ TEST_P(LinearWgradOf, IsNoFurtherFromTheTruthThanLibTorch) {
   EXPECT_LE(error_of(found, truth), 1.02 * error_of(at::mm(dy.t(), x), truth));
 }
 
-TEST_P(LinearWgradOf, HasTheSameBitsForAnyNumberOfThreads) {
+TEST_P(LinearWgradOf, IsBitIdenticalForAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
   const auto first = linear_wgrad_by(GetParam().isa, dy, x);
   for (const int count : {1, 3, 8, 64}) {
@@ -69,7 +69,7 @@ std::vector<Case> cases() {
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LinearWgradOf, testing::ValuesIn(cases()), name_of);
 
-TEST(LinearWeight, KeepsNumbersThatAreNotFiniteWhereTheyBelong) {
+TEST(LinearWeight, DoesNotSpreadNonFiniteValues) {
   for (const int64_t inputs : {16, 64}) {
     const auto dy = side(600, 32), x = side(600, inputs);
     x.select(1, 3).select(0, 599).fill_(std::numeric_limits<double>::quiet_NaN());
@@ -79,7 +79,7 @@ TEST(LinearWeight, KeepsNumbersThatAreNotFiniteWhereTheyBelong) {
   }
 }
 
-TEST(LinearWeight, TakesWhatItIsFastestFor) {
+TEST(LinearWeight, IsUsedOnlyWhereItIsFastest) {
   if (best_isa() < Isa::kAvx512Bf16) GTEST_SKIP() << "this machine has no products of bf16";
   EXPECT_TRUE(takes_linear_wgrad(side(512, 32), side(512, 48)));
   EXPECT_FALSE(takes_linear_wgrad(side(64, 32), side(64, 48)));
@@ -91,7 +91,7 @@ TEST(LinearWeight, TakesWhatItIsFastestFor) {
   EXPECT_FALSE(takes_linear_wgrad(side(512, 4096), side(512, 1024)));
 }
 
-TEST(LinearWeight, RefusesWhatDoesNotFit) {
+TEST(LinearWeight, RejectsInvalidShapes) {
   EXPECT_THROW(linear_wgrad(side(4, 16), side(5, 16)), InternalError);
   EXPECT_THROW(linear_wgrad(side(4, 10), side(4, 16)), InternalError);
   EXPECT_THROW(linear_wgrad(side(16, 16).t(), side(16, 16)), InternalError);

@@ -68,7 +68,7 @@ double largest_error(Unary function, const Truth& truth, float from, float to) {
   return largest;
 }
 
-TEST_P(MathMore, KeepsTheStatedErrors) {
+TEST_P(MathMore, IsWithinTheDocumentedErrorBounds) {
   const auto check = [&](const char* name, Unary function, const Truth& truth, float from, float to,
                          double ulps) {
     // Bounds are stated for machines with fused multiply-add.
@@ -91,7 +91,7 @@ TEST_P(MathMore, KeepsTheStatedErrors) {
   }
 }
 
-TEST_P(MathMore, HasTheEndsOfIeee) {
+TEST_P(MathMore, HandlesIeeeSpecialValues) {
   const MathIeeeTable t = table();
   for (const Unary f : {t.exp, t.expm1, t.log1p, t.sigmoid, t.tanh, t.erf, t.exact_root,
                         t.round_down, t.round_up, t.round_to_zero, t.as_bf16}) {
@@ -132,7 +132,7 @@ constexpr std::array kNumbers = {0.0F,       -0.0F,      1.0F, -1.0F,      0.5F,
                                  -0x1p-149F, 8388609.F,  3e9F, -1e30F,     3e38F,  1e-20F,
                                  kInfinity,  -kInfinity, kNan, 16777217.F, 0.1F,   -7.0F};
 
-TEST_P(MathMore, IsExactWhereItSaysSo) {
+TEST_P(MathMore, IsExactWhereDocumented) {
   const MathIeeeTable t = table();
   for (const float x : kNumbers) {
     EXPECT_TRUE(is_same(at(t.round_down, x), std::floor(x))) << x;

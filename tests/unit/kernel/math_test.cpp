@@ -52,7 +52,7 @@ class Math : public IsaTest {
   double bound(double ulps) const { return GetParam() == Isa::kBaseline ? 2 * ulps + 0.5 : ulps; }
 };
 
-TEST_P(Math, KeepsTheStatedErrors) {
+TEST_P(Math, IsWithinTheDocumentedErrorBounds) {
   const auto check = [&](const char* name, void (*function)(const float*, float*),
                          const std::function<double(double)>& truth, double from, double to,
                          double ulps, int64_t steps = 100'000) {
@@ -90,7 +90,7 @@ TEST_P(Math, KeepsTheStatedErrors) {
   }
 }
 
-TEST_P(Math, HasTheRightEnds) {
+TEST_P(Math, IsCorrectAtTheLimits) {
   EXPECT_EQ(at(table().exp, 0), 1);
   EXPECT_EQ(at(table().exp, -kInfinity), 0);
   EXPECT_EQ(at(table().exp, -200), 0);
@@ -115,7 +115,7 @@ TEST_P(Math, HasTheRightEnds) {
   EXPECT_EQ(at(table().root, 4), 2);
 }
 
-TEST_P(Math, RoundsToBf16AsTheDefinitionSays) {
+TEST_P(Math, RoundsToBf16ByTheDefinition) {
   // All upper halves, with lower halves around the middle.
   for (uint32_t high = 0; high < 0x10000; ++high) {
     float x[kLanes];

@@ -113,7 +113,7 @@ struct Arrays {
 
 class RoundedUpdate : public UpdateTest {};
 
-// What the arrays must hold where the update in fp32 gives `exact`.
+// The expected arrays if the update in fp32 gives `exact`.
 void expect_rounded(const Arrays& arrays, Rounding rounding, const std::vector<float>& exact,
                     const UpdateTensor& tensor) {
   for (size_t i = 0; i < exact.size(); ++i) {
@@ -132,7 +132,7 @@ void expect_rounded(const Arrays& arrays, Rounding rounding, const std::vector<f
   }
 }
 
-TEST_P(RoundedUpdate, IsTheOneInFp32AndThenRounded) {
+TEST_P(RoundedUpdate, IsTheRoundedFp32Update) {
   for (const UpdateRule& rule : update_rules()) {
     for (const int64_t count : {1, 15, 64, 127, 128, 129, 1000, 4096}) {
       for (const Rounding rounding : kAllRoundings) {
@@ -148,7 +148,7 @@ TEST_P(RoundedUpdate, IsTheOneInFp32AndThenRounded) {
   }
 }
 
-TEST_P(RoundedUpdate, KeepsStatesIn8BitsAsTheOneInFp32) {
+TEST_P(RoundedUpdate, StoresStatesIn8BitsLikeTheFp32Update) {
   for (const UpdateRule& rule : update_rules()) {
     if (rule.signs_of_8_bits < 0) continue;
     for (const Rounding rounding : kAllRoundings) {
@@ -192,7 +192,7 @@ std::vector<Bf16> after_sgd(Isa isa, const std::vector<float>& from, const std::
   return result;
 }
 
-TEST_P(RoundedUpdate, KeepsWhatIsNotFinite) {
+TEST_P(RoundedUpdate, PreservesNonFiniteValues) {
   const float most = std::numeric_limits<float>::max(), infinity = INFINITY;
   for (const Rounding rounding : kAllRoundings) {
     std::vector<Bf16> compensation(4, {0});
@@ -207,7 +207,7 @@ TEST_P(RoundedUpdate, KeepsWhatIsNotFinite) {
   }
 }
 
-TEST_P(RoundedUpdate, RoundsExactNumbersToThemselves) {
+TEST_P(RoundedUpdate, KeepsRepresentableValues) {
   for (const Rounding rounding : kAllRoundings) {
     std::vector<float> exact;
     for (int i = 0; i < 1000; ++i) exact.push_back(static_cast<float>(i % 256) - 128);
@@ -254,7 +254,7 @@ struct Descent {
 
 constexpr double kUlpBelowOne = 0x1p-8;
 
-TEST(StochasticRounding, IsRightOnAverage) {
+TEST(StochasticRounding, IsUnbiased) {
   constexpr size_t kCount = 1 << 20;
   for (const double share : {0.5, 0.25, 0.1, 0.01, 0.9}) {
     Descent run(kCount, Rounding::kStochastic);
@@ -276,7 +276,7 @@ void expect_independent(const std::vector<Bf16>& a, const std::vector<Bf16>& b, 
   EXPECT_NEAR(equal / static_cast<double>(count), 0.5, 2 / std::sqrt(static_cast<double>(count)));
 }
 
-TEST(StochasticRounding, DrawsAnewForEachNumberStepAndParameter) {
+TEST(StochasticRounding, DrawsIndependentlyForEachElementStepAndParameter) {
   const auto half = static_cast<float>(kUlpBelowOne / 2);
   const auto drawn = [&](uint64_t step, uint32_t parameter) {
     Descent run(1 << 16, Rounding::kStochastic);
@@ -290,8 +290,8 @@ TEST(StochasticRounding, DrawsAnewForEachNumberStepAndParameter) {
   expect_independent(first, drawn(1, 1), 0);
 }
 
-// The reason for all of it: updates of which each alone is nothing to bf16.
-TEST(Rounding, FollowsTinyUpdatesWhereTheNearestStandsStill) {
+// The purpose of compensated rounding: updates, each of which is below the resolution of bf16.
+TEST(Rounding, AccumulatesTinyUpdatesThatRoundToNearestLoses) {
   constexpr int kSteps = 4000;
   constexpr size_t kCount = 4096;
   const auto tiny = static_cast<float>(kUlpBelowOne / 50);
@@ -313,7 +313,7 @@ TEST(Rounding, FollowsTinyUpdatesWhereTheNearestStandsStill) {
 }
 
 // optimi's: all in bf16, with the update added to what was lost before.
-TEST(Rounding, IsAsCloseAsOptimisKahan) {
+TEST(Rounding, IsAsAccurateAsKahanInOptimi) {
   constexpr int kSteps = 2000;
   Descent run(1, Rounding::kKahan);
   c10::BFloat16 theirs = 1, lost = 0;
@@ -338,7 +338,7 @@ TEST(Rounding, IsAsCloseAsOptimisKahan) {
   EXPECT_LE(std::abs(ours - exact), std::max(error, kUlpBelowOne / 8));
 }
 
-TEST(Rounding, DoesNotDependOnThreadsOrOnWhatStandsBeside) {
+TEST(Rounding, DoesNotDependOnThreadsOrNeighbors) {
   const int threads = at::get_num_threads();
   for (const Rounding rounding : kAllRoundings) {
     for (const UpdateRule& rule : update_rules()) {
@@ -361,7 +361,7 @@ TEST(Rounding, DoesNotDependOnThreadsOrOnWhatStandsBeside) {
 }
 
 // Where no root is taken, nor a quotient, which machines with fused multiply-add compute alike.
-TEST(Rounding, HasTheSameBitsByEveryInstructionSetThatComputesTheSame) {
+TEST(Rounding, IsBitIdenticalForAllInstructionSets) {
   for (const Rounding rounding : kAllRoundings) {
     std::vector<std::vector<uint16_t>> results;
     for (const Isa isa : {Isa::kAvx2, Isa::kAvx512, Isa::kAvx512Bf16, Isa::kAmx}) {

@@ -38,7 +38,7 @@ std::vector<int> cores_of_threads() {
   return cores;
 }
 
-TEST(SharedCores, ChangeNoResultAndLeaveNoThread) {
+TEST(SharedCores, KeepResultsAndLeaveNoThread) {
   const at::Tensor a = at::randn({300, 300}), b = at::randn({300, 300});
   const at::Tensor wanted = a.mm(b);
   const int64_t threads = threads_of_process();
@@ -66,7 +66,7 @@ bool system_keeps_threads() {
   return kept;
 }
 
-TEST(SharedCores, AreOneThreadsEachWhereThereAreAsMany) {
+TEST(SharedCores, ArePinnedToOneThreadEachIfThereAreAsMany) {
   if (!system_keeps_threads()) GTEST_SKIP() << "the system keeps no thread on a core";
   const int threads = at::get_num_threads(), cores = static_cast<int>(cores_given().size());
   at::set_num_threads(cores);
@@ -79,7 +79,7 @@ TEST(SharedCores, AreOneThreadsEachWhereThereAreAsMany) {
   at::set_num_threads(threads);
 }
 
-TEST(SharedCores, AreNotKeptWhereThreadsAreFewer) {
+TEST(SharedCores, AreNotPinnedIfThereAreFewerThreads) {
   if (cores_given().size() == 1) GTEST_SKIP() << "one core";
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
@@ -99,7 +99,7 @@ double end_of_sharing(Sharing& sharing, double& now, double until) {
   return now;
 }
 
-TEST(Sharing, BeginsWithADisturbanceAndEndsHalfASecondAfterIt) {
+TEST(Sharing, StartsWithContentionAndEndsHalfASecondAfterIt) {
   Sharing sharing;
   EXPECT_FALSE(sharing.look(1, 0.05));
   double now = 2;
@@ -107,7 +107,7 @@ TEST(Sharing, BeginsWithADisturbanceAndEndsHalfASecondAfterIt) {
   EXPECT_FALSE(sharing.look(now + 1, 0));
 }
 
-TEST(Sharing, TriesTwiceAsLateWhereOthersAreStillThere) {
+TEST(Sharing, BacksOffExponentiallyDuringContention) {
   Sharing sharing;
   double now = 0, lasted = 0;
   for (const double wanted : {0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 40.0, 40.0}) {

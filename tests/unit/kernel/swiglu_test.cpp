@@ -72,7 +72,7 @@ Results by_kernels(Isa isa, const Case& c) {
 
 class SwigluOfIsa : public IsaTest {};
 
-TEST_P(SwigluOfIsa, ErrsNoMoreThanTheLibraryForEveryShape) {
+TEST_P(SwigluOfIsa, IsAsAccurateAsLibTorchForEveryShape) {
   for (const auto format : kFormats) {
     for (const double spread : {0.1, 1.0, 5.0}) {
       for (const int64_t columns : {1, 3, 16, 17, 333}) {
@@ -90,7 +90,7 @@ TEST_P(SwigluOfIsa, ErrsNoMoreThanTheLibraryForEveryShape) {
   }
 }
 
-TEST_P(SwigluOfIsa, HasTheRightEnds) {
+TEST_P(SwigluOfIsa, IsCorrectAtTheLimits) {
   Case c(1, 5, at::kFloat, 1);
   const float nan = std::nanf("");
   c.x = at::tensor({0.0F, 100.0F, -100.0F, 1e15F, nan, 2.0F, 2.0F, 2.0F, 2.0F, 2.0F}).view({1, 10});
@@ -109,7 +109,7 @@ TEST_P(SwigluOfIsa, HasTheRightEnds) {
 
 INSTANTIATE_TEST_SUITE_P(Kernel, SwigluOfIsa, every_isa());
 
-TEST(Swiglu, IsThatOfItsBodiesForTensorsAndAnyNumberOfThreads) {
+TEST(Swiglu, MatchesItsKernelsForAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
   for (const auto format : kFormats) {
     const Case c(602, 77, format, 2);
@@ -123,7 +123,7 @@ TEST(Swiglu, IsThatOfItsBodiesForTensorsAndAnyNumberOfThreads) {
   }
 }
 
-TEST(Swiglu, SaysWhatItDoesNotTake) {
+TEST(Swiglu, RejectsUnsupportedInputs) {
   const auto x = at::randn({4, 6});
   EXPECT_TRUE(takes_swiglu(x));
   EXPECT_FALSE(takes_swiglu(x.t()));

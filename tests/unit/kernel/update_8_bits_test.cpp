@@ -31,7 +31,7 @@ std::vector<double> published_map(bool is_signed) {
   return numbers;
 }
 
-// Distance to the nearest number of a map.
+// Distance to the nearest value of a map.
 double least_distance(const std::vector<double>& map, double number) {
   double least = INFINITY;
   for (const double one : map) least = std::min(least, std::abs(one - number));
@@ -143,7 +143,7 @@ UpdateTensor that_shows(Arrays& arrays, float root_scale, float added) {
   return tensor;
 }
 
-TEST_P(States8OfIsa, CodesStandForTheNumbersOfThePublishedMap) {
+TEST_P(States8OfIsa, CodesMatchThePublishedMap) {
   const auto with_sign = published_map(true), without = published_map(false);
   ASSERT_EQ(with_sign.size(), 256u);
   ASSERT_EQ(without.size(), 256u);
@@ -169,7 +169,7 @@ TEST_P(States8OfIsa, CodesStandForTheNumbersOfThePublishedMap) {
   }
 }
 
-TEST_P(States8OfIsa, AreThoseOfThePapersUpdate) {
+TEST_P(States8OfIsa, MatchThePapersUpdate) {
   for (const UpdateRule* rule : rules_in_8_bits()) {
     for (const int64_t count : {1, 63, 64, 255, 256, 257, 1000, 4096}) {
       Arrays arrays(*rule, count);
@@ -214,7 +214,7 @@ TEST_P(States8OfIsa, AreThoseOfThePapersUpdate) {
   }
 }
 
-TEST_P(States8OfIsa, ABlockOfZerosStaysSo) {
+TEST_P(States8OfIsa, ABlockOfZerosRemainsZero) {
   for (const UpdateRule* rule : rules_in_8_bits()) {
     Arrays arrays(*rule, 300);
     std::fill(arrays.gradient.begin(), arrays.gradient.end(), 0.0F);
@@ -228,7 +228,7 @@ TEST_P(States8OfIsa, ABlockOfZerosStaysSo) {
   }
 }
 
-TEST_P(States8OfIsa, TakesGradientsInBf16AndWritesShadows) {
+TEST_P(States8OfIsa, SupportsBf16GradientsAndBf16Copies) {
   for (const UpdateRule* rule : rules_in_8_bits()) {
     Arrays fp32(*rule, 700), bf16(*rule, 700);
     std::vector<Bf16> gradient, bf16_copy(700);

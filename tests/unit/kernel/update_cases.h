@@ -18,7 +18,7 @@ inline std::vector<float> numbers(int64_t count, uint64_t seed, double spread = 
   return result;
 }
 
-/// What a rule makes of the tensor's moment, once for all chunks.
+/// The coefficients of a rule for a tensor, common to all chunks.
 inline void begin_update(const UpdateRule& rule, UpdateTensor& tensor) {
   double factors[kMostFactors], next[kMostRunning];
   rule.begin(tensor.moment, factors, next);

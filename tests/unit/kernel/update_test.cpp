@@ -22,7 +22,7 @@
 namespace gallop::kernel {
 namespace {
 
-// The options that a rule is tried with: any share, and what is to be added.
+// The options with which a rule is tested: any fraction, and epsilons.
 std::vector<double> options_of(const UpdateRule& rule) {
   std::vector<double> options;
   for (int i = 0; i < rule.options; ++i) options.push_back(i % 2 == 0 ? 0.9 : 0.75);
@@ -108,7 +108,7 @@ void expect_near(const std::vector<float>& found, const at::Tensor& wanted, cons
   }
 }
 
-TEST_P(EveryIsa, EveryRuleIsThatOfFp64ForEveryLength) {
+TEST_P(EveryIsa, EveryRuleMatchesFp64ForEveryLength) {
   for (const UpdateRule& rule : update_rules()) {
     for (const int64_t count : {1, 15, 16, 17, 63, 64, 65, 127, 1000, 4095, 4096}) {
       Arrays before(rule, count), after(rule, count);
@@ -126,7 +126,7 @@ TEST_P(EveryIsa, EveryRuleIsThatOfFp64ForEveryLength) {
   }
 }
 
-TEST_P(EveryIsa, SumsOfSquaresHaveTheSameBitsInEveryKernel) {
+TEST_P(EveryIsa, SumsOfSquaresAreBitIdenticalInEveryKernel) {
   for (const int64_t count : {1, 64, 100, 4000, 4096}) {
     for (const UpdateRule& rule : update_rules()) {
       Arrays a(rule, count);
@@ -137,7 +137,7 @@ TEST_P(EveryIsa, SumsOfSquaresHaveTheSameBitsInEveryKernel) {
   }
 }
 
-TEST_P(EveryIsa, SumsLeaveTheRangeOfFp32) {
+TEST_P(EveryIsa, SumsMayExceedTheRangeOfFp32) {
   std::vector<float> large(100, std::numeric_limits<float>::max());
   EXPECT_NEAR(std::sqrt(kernels().sum_of_squares({.data = large.data(), .size = 100})) /
                   (10.0 * std::numeric_limits<float>::max()),
@@ -163,7 +163,7 @@ std::vector<Bf16> narrowed(const std::vector<float>& gradient, std::vector<float
   return narrow;
 }
 
-TEST_P(EveryIsa, Bf16GradientsDoWhatTheSameNumbersDoInFp32) {
+TEST_P(EveryIsa, Bf16GradientsMatchTheSameFp32Gradients) {
   for (const UpdateRule& rule : update_rules()) {
     for (const int64_t count : {1, 17, 64, 4001, 4096}) {
       Arrays fp32(rule, count), bf16(rule, count);
@@ -180,7 +180,7 @@ TEST_P(EveryIsa, Bf16GradientsDoWhatTheSameNumbersDoInFp32) {
   }
 }
 
-TEST_P(EveryIsa, ShadowsAreTheNewParametersRounded) {
+TEST_P(EveryIsa, Bf16CopiesAreTheRoundedParameters) {
   const auto rounded = [](float number) { return static_cast<uint16_t>(c10::BFloat16(number).x); };
   const Bf16 kUntouched{0x1234};
   for (const UpdateRule& rule : update_rules()) {
@@ -211,7 +211,7 @@ TEST_P(EveryIsa, ShadowsAreTheNewParametersRounded) {
 
 INSTANTIATE_TEST_SUITE_P(Update, EveryIsa, every_isa());
 
-TEST(Update, DoesNotDependOnTheNumberOfThreadsAndTellsTheNormBefore) {
+TEST(Update, DoesNotDependOnTheNumberOfThreadsAndReturnsTheUnclippedNorm) {
   const int threads = at::get_num_threads();
   for (const UpdateRule& rule : update_rules()) {
     std::vector<std::vector<float>> results;
@@ -232,7 +232,7 @@ TEST(Update, DoesNotDependOnTheNumberOfThreadsAndTellsTheNormBefore) {
   }
 }
 
-TEST(Update, TellsOfAGradientThatIsNotFinite) {
+TEST(Update, ReportsNonFiniteGradients) {
   for (const UpdateRule& rule : update_rules()) {
     Arrays arrays(rule, 10'000);
     arrays.gradient[7000] = std::nanf("");
@@ -241,7 +241,7 @@ TEST(Update, TellsOfAGradientThatIsNotFinite) {
   }
 }
 
-TEST(Update, EndsMomentsThatFaded) {
+TEST(Update, FlushesDenormalMoments) {
 #if !defined(__x86_64__)
   GTEST_SKIP() << "this machine has no such mode";
 #endif
@@ -257,7 +257,7 @@ TEST(Update, EndsMomentsThatFaded) {
   EXPECT_GT(tiny * 0.5F, 0);
 }
 
-TEST(UpdateRules, HaveNamesOfTheirOwn) {
+TEST(UpdateRules, HaveUniqueNames) {
   for (const UpdateRule& rule : update_rules())
     EXPECT_EQ(update_rule(rule.name).number, rule.number);
   EXPECT_THROW(update_rule("nothing"), InternalError);
@@ -292,7 +292,7 @@ OptimizerStep step_of(const UpdateRule& rule, bool is_scheduled) {
   return step;
 }
 
-TEST(OptimizerStep, OptionsThatVaryDoWhatTheSameOptionsDo) {
+TEST(OptimizerStep, ScheduledOptionsMatchConstantOnes) {
   for (const UpdateRule& rule : update_rules()) {
     for (const bool by_operators : {false, true}) {
       const OptimizerStep fixed = step_of(rule, false), scheduled = step_of(rule, true);
@@ -312,7 +312,7 @@ TEST(OptimizerStep, OptionsThatVaryDoWhatTheSameOptionsDo) {
   }
 }
 
-TEST(OptimizerStep, RefusesOptionsThatTheRuleDoesNotHave) {
+TEST(OptimizerStep, RejectsOptionsThatTheRuleDoesNotHave) {
   for (const int64_t number : {int64_t{-2}, int64_t{3}}) {
     OptimizerStep step = step_of(update_rule("adamw"), false);
     step.scheduled = {at::scalar_tensor(0.5, at::kDouble)};
@@ -321,7 +321,7 @@ TEST(OptimizerStep, RefusesOptionsThatTheRuleDoesNotHave) {
   }
 }
 
-TEST(OptimizerStep, RefusesListsThatDoNotFitTheRule) {
+TEST(OptimizerStep, RejectsListsThatDoNotMatchTheRule) {
   EXPECT_THROW(update({.rule = "adamw",
                        .options = {0.9, 0.999, 1e-8},
                        .parameters = {at::full({3}, 1.0)},

@@ -33,7 +33,7 @@ TEST(CallLog, KeepsTheLastCalls) {
   EXPECT_EQ(calls.back().number, 70);
   EXPECT_EQ(calls.back().state, Call::State::kUnderWay);
   EXPECT_EQ(std::string(calls.back().place), std::string(31, 'p')) << "what is too long is cut";
-  log.end(3, Call::State::kFailed);  // Long gone.
+  log.end(3, Call::State::kFailed);  // Already overwritten.
   EXPECT_EQ(read_calls(folder.path(), 3).front().state, Call::State::kDone);
   EXPECT_TRUE(read_calls(folder.path(), 0).empty());
 }
@@ -53,13 +53,13 @@ TEST(CallLog, OutlivesTheProcess) {
   EXPECT_STREQ(calls[0].what, "broadcast of 8 bytes");
 }
 
-TEST(CallLog, IsReadWhereItIsCutOff) {
+TEST(CallLog, ReadsATruncatedLog) {
   const TemporaryFolder folder(fs::temp_directory_path(), "gallop-calls-");
   std::ofstream(folder.path() / "0") << "x";
   EXPECT_TRUE(read_calls(folder.path(), 0).empty());
 }
 
-TEST(CallLog, NeedsItsFolder) { EXPECT_THROW(CallLog("/nowhere", 0), DeviceError); }
+TEST(CallLog, RequiresItsFolder) { EXPECT_THROW(CallLog("/nowhere", 0), DeviceError); }
 
 }  // namespace
 }  // namespace gallop::launch

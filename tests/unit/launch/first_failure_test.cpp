@@ -31,14 +31,14 @@ std::string text_of(const std::vector<RankReport>& rank_reports) {
   return first ? first->text : "";
 }
 
-TEST(FirstFailure, IsNoneWhereAllStoppedAsAsked) {
+TEST(FirstFailure, IsNoneIfAllStoppedOnRequest) {
   const ChildEnd stopped{.exit_code = static_cast<int>(ExitCode::kStopped)};
   EXPECT_FALSE(first_failure(
       {rank_report(0, stopped, {}), rank_report(1, {}, {}), rank_report(2, ChildEnd(), {})},
       "of 3"));
 }
 
-TEST(FirstFailure, IsNoneWhereOthersWaitedForOneThatStoppedAsAsked) {
+TEST(FirstFailure, IsNoneIfOthersWaitedForOneThatStoppedOnRequest) {
   const ChildEnd stopped{.exit_code = static_cast<int>(ExitCode::kStopped)};
   const RankReport waited = rank_report(1, kLost, {kDone, kFailed});
   EXPECT_FALSE(first_failure({rank_report(0, stopped, {}), waited}, "of 2"));
@@ -47,7 +47,7 @@ TEST(FirstFailure, IsNoneWhereOthersWaitedForOneThatStoppedAsAsked) {
       first_failure({rank_report(0, stopped, {}), waited, rank_report(2, killed, {})}, "of 3"));
 }
 
-TEST(FirstFailure, IsTheOneThatWasKilledAndNotThoseThatWaitedForIt) {
+TEST(FirstFailure, IsTheKilledRankNotThoseThatWaitedForIt) {
   const ChildEnd killed{.signal = SIGKILL};
   EXPECT_EQ(
       text_of({rank_report(0, kLost, {kDone, kFailed}), rank_report(1, killed, {kDone, kUnderWay}),
@@ -67,13 +67,13 @@ TEST(FirstFailure, HasItsOwnExitCode) {
             "of 1.0 MiB");
 }
 
-TEST(FirstFailure, MayBeADeviceThatFailedInOneThatWaitedForNobody) {
+TEST(FirstFailure, MayBeADeviceErrorInARankThatDidNotWait) {
   EXPECT_EQ(
       text_of({rank_report(0, kLost, {kFailed}), rank_report(1, kLost, {kDone})}).find("rank 1 "),
       0U);
 }
 
-TEST(FirstFailure, IsTheOneThatIsStopped) {
+TEST(FirstFailure, IsTheStoppedRank) {
   auto stopped = rank_report(2, {}, {kDone, kUnderWay});
   stopped.state = 'T';
   EXPECT_EQ(
@@ -82,20 +82,20 @@ TEST(FirstFailure, IsTheOneThatIsStopped) {
       "rank 0 waited for it at step 10, in call 20, sum of 1.0 MiB");
 }
 
-TEST(FirstFailure, IsTheOneThatIsFurthestBehind) {
+TEST(FirstFailure, IsTheRankFurthestBehind) {
   EXPECT_EQ(text_of({rank_report(0, {}, {kDone, kUnderWay}), rank_report(1, {}, {kDone}),
                      rank_report(2, kLost, {kDone, kFailed})}),
             "rank 1 of 3 on a (process 101) does not answer at step 9, after call 19, sum of 1.0 "
             "MiB; rank 2 waited for it at step 10, in call 20, sum of 1.0 MiB");
 }
 
-TEST(FirstFailure, IsNotOnThisHostWhereAllOfItHaveWaited) {
+TEST(FirstFailure, IsOnAnotherHostIfAllOfThisHostWaited) {
   EXPECT_EQ(text_of({rank_report(0, kLost, {kFailed}), rank_report(1, kLost, {kFailed})}),
             "rank 0 of 3 on a (process 100) waited for others in vain at step 10, in call 20, sum "
             "of 1.0 MiB");
 }
 
-TEST(WhoStays, IsTheOneThatStillRuns) {
+TEST(WhoStays, IsTheRankThatStillRuns) {
   EXPECT_EQ(
       who_stays({rank_report(0, ChildEnd(), {kDone}), rank_report(1, {}, {kDone})}, "of 2 on a"),
       "rank 1 of 2 on a (process 101) does not answer at step 9, after call 19, sum of 1.0 "
@@ -103,7 +103,7 @@ TEST(WhoStays, IsTheOneThatStillRuns) {
   EXPECT_EQ(who_stays({rank_report(0, ChildEnd(), {})}, "of 1"), "");
 }
 
-TEST(FirstFailure, ComesWithTheLastCallsOfAll) {
+TEST(FirstFailure, IncludesTheLastCallsOfAllRanks) {
   EXPECT_EQ(describe_calls(
                 {rank_report(0, kLost, {kDone, kFailed}), rank_report(1, {}, {kUnderWay})}, 11),
             "rank 0 (process 100) ended with exit code 4\n"

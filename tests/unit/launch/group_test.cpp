@@ -14,7 +14,7 @@
 namespace gallop::launch {
 namespace {
 
-/// A group of shells, and what those but the first printed.
+/// A group of shells, and the output of all but the first.
 class Shells {
  public:
   explicit Shells(int processes, const std::string& script)
@@ -45,7 +45,7 @@ class Shells {
 
 using Lines = std::vector<std::string>;
 
-TEST(Group, TellsEachWhichItIs) {
+TEST(Group, SetsTheRankOfEachProcess) {
   Shells shells(3,
                 "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $MASTER_ADDR $MASTER_PORT "
                 "$TORCHELASTIC_RESTART_COUNT >&2");
@@ -56,7 +56,7 @@ TEST(Group, TellsEachWhichItIs) {
             (Lines{"[rank 1] 1 3 1 3 127.0.0.1 29500 0", "[rank 2] 2 3 2 3 127.0.0.1 29500 0"}));
 }
 
-TEST(Group, SharesTheCoresOut) {
+TEST(Group, DividesTheCores) {
   const auto cores = static_cast<int>(cores_given().size());
   if (cores < 2) GTEST_SKIP() << "one core";
   const std::string script = "unset OMP_NUM_THREADS OMP_THREAD_LIMIT; nproc";
@@ -68,13 +68,13 @@ TEST(Group, SharesTheCoresOut) {
   EXPECT_EQ(many.lines.front(), "[rank 1] " + std::to_string(cores));
 }
 
-TEST(Group, TellsWholeLines) {
+TEST(Group, PrintsWholeLines) {
   Shells shells(2, "printf 'a'; sleep 0.1; printf 'b\\n\\nc\\033'");
   shells.run();
   EXPECT_EQ(shells.lines, (Lines{"[rank 1] ", "[rank 1] ab", "[rank 1] c?"}));
 }
 
-TEST(Group, StopsTheOthersWhereOneFails) {
+TEST(Group, StopsTheOthersIfOneFails) {
   Shells shells(
       3, "if [ $RANK = 1 ]; then exit 3; fi; trap 'exit 5' TERM; while :; do sleep 0.01; done");
   const GroupEnd end = shells.run();
@@ -84,14 +84,14 @@ TEST(Group, StopsTheOthersWhereOneFails) {
             std::string::npos);
 }
 
-TEST(Group, NamesTheSignalThatKilledOne) {
+TEST(Group, ReportsTheSignalThatKilledARank) {
   Shells shells(2, "if [ $RANK = 1 ]; then kill -KILL $$; fi; exec sleep 100");
   const GroupEnd end = shells.run();
   EXPECT_EQ(end.code, ExitCode::kDevice);
   EXPECT_NE(end.first_failure.find("was killed by SIGKILL"), std::string::npos);
 }
 
-TEST(Group, DoesNotWaitForOneThatStandsStillAtItsEnd) {
+TEST(Group, DoesNotWaitForARankThatHangsAtItsEnd) {
   const TemporaryFolder folder(std::filesystem::temp_directory_path(), "gallop-group-");
   const std::string id = (folder.path() / "id").string();
   Shells shells(2, "if [ $RANK = 1 ]; then echo $$ > " + id + ".new; mv " + id + ".new " + id +
@@ -104,7 +104,7 @@ TEST(Group, DoesNotWaitForOneThatStandsStillAtItsEnd) {
       << end.first_failure;
 }
 
-TEST(Group, IsStoppedWhereAllHaveSaved) {
+TEST(Group, IsStoppedIfAllHaveSaved) {
   Shells shells(3, "trap 'exit 5' TERM; while :; do sleep 0.01; done");
   shells.stop.request(SIGTERM);
   const GroupEnd end = shells.run();
@@ -112,13 +112,13 @@ TEST(Group, IsStoppedWhereAllHaveSaved) {
   EXPECT_EQ(end.first_failure, "");
 }
 
-TEST(Group, IsStoppedWhereOneWasAskedTo) {
+TEST(Group, IsStoppedIfOneRankWasSignaled) {
   Shells shells(
       2, "if [ $RANK = 1 ]; then exit 5; fi; trap 'exit 5' TERM; while :; do sleep 0.01; done");
   EXPECT_EQ(shells.run().code, ExitCode::kStopped);
 }
 
-TEST(Group, IsKilledAfterTheGrace) {
+TEST(Group, IsKilledAfterTheGracePeriod) {
   Shells shells(
       2,
       "trap '' TERM; if [ $RANK = 1 ]; then sleep 0.2; exit 4; fi; while :; do sleep 0.01; done");

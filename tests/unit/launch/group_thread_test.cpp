@@ -30,7 +30,7 @@ auto shells(const std::string& script) {
   };
 }
 
-/// Shells that do as `signals` says with signals, and say so before they wait for them.
+/// Shells that handle signals by `signals`, and print a line before they wait for them.
 class Waiting {
  public:
   explicit Waiting(const std::string& signals)
@@ -50,14 +50,14 @@ class Waiting {
   GroupThread group;
 };
 
-TEST(GroupThread, NamesRanksAmongAllHosts) {
+TEST(GroupThread, UsesGlobalRanks) {
   GroupThread group(shells("[ $RANK/$WORLD_SIZE/$LOCAL_RANK/$LOCAL_WORLD_SIZE != 3/4/1/2 ]"));
   const GroupEnd end = wait_for(group);
   EXPECT_EQ(end.code, ExitCode::kInternal);
   EXPECT_EQ(end.first_failure.find("rank 3 of 4 on "), 0) << end.first_failure;
 }
 
-TEST(GroupThread, IsAskedToStop) {
+TEST(GroupThread, StopsOnRequest) {
   Waiting waiting("trap 'exit 5' TERM");
   GroupThread& group = waiting.group;
   EXPECT_FALSE(group.end());
@@ -65,7 +65,7 @@ TEST(GroupThread, IsAskedToStop) {
   EXPECT_EQ(wait_for(group).code, ExitCode::kStopped);
 }
 
-TEST(GroupThread, IsKilledAfterTheShortestGrace) {
+TEST(GroupThread, IsKilledAfterTheShortestGracePeriod) {
   Waiting waiting("trap '' TERM");
   GroupThread& group = waiting.group;
   group.stop(1000);
@@ -75,14 +75,14 @@ TEST(GroupThread, IsKilledAfterTheShortestGrace) {
   EXPECT_EQ(wait_for(group).code, ExitCode::kStopped);
 }
 
-TEST(GroupThread, EndsWithTheErrorThatIsThrown) {
+TEST(GroupThread, PropagatesErrors) {
   GroupThread group([](const StopRequest&) -> GroupEnd { throw DataError("why"); });
   const GroupEnd end = wait_for(group);
   EXPECT_EQ(end.code, ExitCode::kData);
   EXPECT_EQ(end.first_failure, "why");
 }
 
-TEST(GroupThread, LeavesNobodyBehind) { const Waiting waiting("trap '' TERM"); }
+TEST(GroupThread, LeavesNoProcessBehind) { const Waiting waiting("trap '' TERM"); }
 
 }  // namespace
 }  // namespace gallop::launch

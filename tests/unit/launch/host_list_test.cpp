@@ -13,7 +13,7 @@ namespace {
 using Hosts = std::vector<std::string>;
 using Tasks = std::vector<int>;
 
-TEST(HostList, HasAllHostsInTheirOrder) {
+TEST(HostList, ListsAllHostsInOrder) {
   EXPECT_EQ(parse_host_list("login"), (Hosts{"login"}));
   EXPECT_EQ(parse_host_list("b,a.example.org,b"), (Hosts{"b", "a.example.org", "b"}));
   EXPECT_EQ(parse_host_list("gnode[10,20,25-27]"),
@@ -27,7 +27,7 @@ TEST(HostList, HasAllHostsInTheirOrder) {
   EXPECT_EQ(parse_host_list("[1-2]"), (Hosts{"1", "2"}));
 }
 
-TEST(HostList, IsRefusedWhereItIsNone) {
+TEST(HostList, RejectsInvalidLists) {
   for (const char* text :
        {"", ",", "a,", "a,,b", "a[", "a[]", "a[1", "a[1-", "a[1-]", "a[2-1]", "a[x]", "a]", "a[1]]",
         "a[1[2]]", "a[1,]", "a[-1]", "a[1-99999999999999999999]"}) {
@@ -35,7 +35,7 @@ TEST(HostList, IsRefusedWhereItIsNone) {
   }
 }
 
-TEST(HostList, IsRefusedWhereItHasTooMany) {
+TEST(HostList, RejectsTooManyHosts) {
   for (const char* text :
        {"a[0-100000]", "a[0-9999999999]", "a[0-9999]b[0-9999]", "a[0-60000],b[0-60000]"}) {
     EXPECT_THROW(parse_host_list(text), UsageError) << text;
@@ -47,13 +47,13 @@ TEST(HostList, IsRefusedWhereItHasTooMany) {
   EXPECT_THROW(parse_host_list(std::string(252, 'a') + "[1000,1]"), UsageError);
 }
 
-TEST(TasksPerNode, AreOnePerHost) {
+TEST(TasksPerNode, HaveOneEntryPerHost) {
   EXPECT_EQ(parse_tasks_per_node("4"), (Tasks{4}));
   EXPECT_EQ(parse_tasks_per_node("4(x3),2"), (Tasks{4, 4, 4, 2}));
   EXPECT_EQ(parse_tasks_per_node("1,2(x2)"), (Tasks{1, 2, 2}));
 }
 
-TEST(TasksPerNode, AreRefusedWhereTheyAreNone) {
+TEST(TasksPerNode, RejectInvalidTexts) {
   for (const char* text : {"", ",", "4,", "x", "4(x", "4(x)", "4(x3", "4(3)", "4(x0)", "-1",
                            "4(x100001)", "99999999999"}) {
     EXPECT_THROW(parse_tasks_per_node(text), UsageError) << text;

@@ -7,7 +7,7 @@
 namespace gallop::launch {
 namespace {
 
-TEST(Message, ComesBackFromItsLine) {
+TEST(Message, RoundTrips) {
   const Message all[] = {Ask{},
                          CoordinatorReply{CoordinatorPhase::kReady},
                          Join{.id = "a",
@@ -45,7 +45,7 @@ TEST(Message, ComesBackFromItsLine) {
             R"({"kind":"ended","attempt":1,"code":3,"failure":"x"})");
 }
 
-TEST(Message, IsNothingForOtherLines) {
+TEST(Message, RejectsOtherLines) {
   for (const char* line :
        {"", "GET / HTTP/1.1", "{}", "[]", R"({"kind":"unknown"})", R"({"kind":7})",
         R"({"kind":"here"})", R"({"kind":"here","standing":3})", R"({"kind":"here","standing":-1})",

@@ -40,7 +40,7 @@ bool trains_on(SimulatedHosts& world, int hosts, double seconds = kSoon) {
   return world.run_until([&] { return world.training_hosts() == hosts; }, seconds);
 }
 
-TEST(Rendezvous, BeginsAtOnceWhereAllAreThere) {
+TEST(Rendezvous, StartsAtOnceIfAllHostsHaveJoined) {
   SimulatedHosts world(options_for(1, 3, 1), 3, 5);
   for (const int host : {2, 1, 0}) world.start(host);
   EXPECT_TRUE(trains_on(world, 3, 2));
@@ -52,7 +52,7 @@ TEST(Rendezvous, BeginsAtOnceWhereAllAreThere) {
   EXPECT_EQ(world.starts.size(), 1);
 }
 
-TEST(Rendezvous, GivesTheCoordinatorTheFirstRanks) {
+TEST(Rendezvous, AssignsTheFirstRanksToTheCoordinator) {
   SimulatedHosts world(options_for(3, 3, 3), 3, 50);
   world.start(1);
   world.run(5);
@@ -66,7 +66,7 @@ TEST(Rendezvous, GivesTheCoordinatorTheFirstRanks) {
             2 + 2 + (world.work_of(0)->host_index == 1 ? 1 : 3));
 }
 
-TEST(Rendezvous, WaitsForMoreHostsAShortTime) {
+TEST(Rendezvous, WaitsBrieflyForMoreHosts) {
   SimulatedHosts world(options_for(2, 3, 1), 3, 5);
   world.start(0);
   world.run(20);
@@ -77,7 +77,7 @@ TEST(Rendezvous, WaitsForMoreHostsAShortTime) {
   EXPECT_TRUE(trains_on(world, 2, 3));
 }
 
-TEST(Rendezvous, EndsWhereTooFewCome) {
+TEST(Rendezvous, FailsIfTooFewHostsJoin) {
   JobOptions options = options_for(2, 3, 2);
   options.wait_seconds = 30;
   SimulatedHosts world(options, 2, 5);
@@ -86,7 +86,7 @@ TEST(Rendezvous, EndsWhereTooFewCome) {
   EXPECT_NE(world.end_of(1)->text.find("fewer than 2 hosts"), std::string::npos);
 }
 
-TEST(Rendezvous, EndsWhereNobodyCoordinates) {
+TEST(Rendezvous, FailsWithoutACoordinator) {
   JobOptions options = options_for(1, 3, 1);
   options.wait_seconds = 30;
   SimulatedHosts world(options, 2, 5);
@@ -95,7 +95,7 @@ TEST(Rendezvous, EndsWhereNobodyCoordinates) {
   EXPECT_EQ(world.end_of(1)->text, "no host of --rdzv answered within 0:30: h0");
 }
 
-TEST(Rendezvous, TakesInAHostThatComesLate) {
+TEST(Rendezvous, AdmitsALateHost) {
   SimulatedHosts world(options_for(1, 2, 1), 2, 40);
   world.start(0);
   ASSERT_TRUE(trains_on(world, 1));
@@ -109,7 +109,7 @@ TEST(Rendezvous, TakesInAHostThatComesLate) {
   EXPECT_TRUE(end_is(world, ExitCode::kDone));
 }
 
-TEST(Rendezvous, LetsOneMoreThanTheMostWait) {
+TEST(Rendezvous, MakesAHostBeyondTheMaximumWait) {
   SimulatedHosts world(options_for(1, 2, 1), 3, 60);
   world.start(0);
   world.start(1);
@@ -124,7 +124,7 @@ TEST(Rendezvous, LetsOneMoreThanTheMostWait) {
   EXPECT_TRUE(end_is(world, ExitCode::kDone));
 }
 
-TEST(Rendezvous, LetsOneThatWaitsLeaveAlone) {
+TEST(Rendezvous, AWaitingHostCanLeave) {
   SimulatedHosts world(options_for(1, 1, 1), 2, 30);
   world.start(0);
   ASSERT_TRUE(trains_on(world, 1));
@@ -137,7 +137,7 @@ TEST(Rendezvous, LetsOneThatWaitsLeaveAlone) {
   EXPECT_EQ(world.training_hosts(), 1);
 }
 
-TEST(Rendezvous, StopsEveryoneWhereOneIsAsked) {
+TEST(Rendezvous, StopsAllIfOneIsSignaled) {
   SimulatedHosts world(options_for(3, 3, 1), 3, 100);
   for (int host = 0; host < 3; ++host) world.start(host);
   ASSERT_TRUE(trains_on(world, 3));
@@ -145,7 +145,7 @@ TEST(Rendezvous, StopsEveryoneWhereOneIsAsked) {
   EXPECT_TRUE(end_is(world, ExitCode::kStopped));
 }
 
-TEST(Rendezvous, StopsEveryoneWhoGathers) {
+TEST(Rendezvous, StopsDuringRendezvous) {
   SimulatedHosts world(options_for(3, 3, 1), 3, 100);
   world.start(0);
   world.start(1);
@@ -154,19 +154,19 @@ TEST(Rendezvous, StopsEveryoneWhoGathers) {
   EXPECT_TRUE(end_is(world, ExitCode::kStopped));
 }
 
-TEST(Rendezvous, DoesNotTryWrongUseAgain) {
+TEST(Rendezvous, DoesNotRetryWrongUse) {
   SimulatedHosts world(options_for(2, 2, 1), 2, 100);
   world.start(0);
   world.start(1);
   ASSERT_TRUE(trains_on(world, 2));
-  world.fail(0, ExitCode::kDevice);  // Follows from the other, and comes first.
+  world.fail(0, ExitCode::kDevice);  // A consequence of the other failure, but reported first.
   world.fail(1, ExitCode::kUsage);
   EXPECT_TRUE(end_is(world, ExitCode::kUsage));
   EXPECT_EQ(world.end_of(0)->text, "h1 (somewhere): rank 7 fails");
   EXPECT_EQ(world.starts.size(), 1);
 }
 
-TEST(Rendezvous, StartsAgainSoOften) {
+TEST(Rendezvous, LimitsRestarts) {
   JobOptions options = options_for(2, 2, 1);
   options.max_restarts = 2;
   SimulatedHosts world(options, 2, 1000);
@@ -187,7 +187,7 @@ TEST(Rendezvous, StartsAgainSoOften) {
   EXPECT_NE(world.end_of(1)->text.find("--max-restarts allows no more"), std::string::npos);
 }
 
-TEST(Rendezvous, GoesOnWithFewerAndWaitsBelowTheLeast) {
+TEST(Rendezvous, ContinuesWithFewerHostsAndWaitsBelowTheMinimum) {
   SimulatedHosts world(options_for(2, 3, 1), 3, 100);
   for (int host = 0; host < 3; ++host) world.start(host);
   ASSERT_TRUE(trains_on(world, 3));
@@ -204,7 +204,7 @@ TEST(Rendezvous, GoesOnWithFewerAndWaitsBelowTheLeast) {
   EXPECT_TRUE(end_is(world, ExitCode::kDone));
 }
 
-TEST(Rendezvous, StopsWithinTenSecondsOfACut) {
+TEST(Rendezvous, StopsWithinTenSecondsOfANetworkFailure) {
   SimulatedHosts world(options_for(2, 3, 1), 3, 100);
   for (int host = 0; host < 3; ++host) world.start(host);
   ASSERT_TRUE(trains_on(world, 3));
@@ -220,7 +220,7 @@ TEST(Rendezvous, StopsWithinTenSecondsOfACut) {
   EXPECT_EQ(world.most_trainings, 1);
 }
 
-TEST(Rendezvous, GoesOnAtTheNextCandidate) {
+TEST(Rendezvous, ContinuesAtTheNextCandidate) {
   SimulatedHosts world(options_for(2, 3, 2), 3, 100);
   for (int host = 0; host < 3; ++host) world.start(host);
   ASSERT_TRUE(trains_on(world, 3));
@@ -231,7 +231,7 @@ TEST(Rendezvous, GoesOnAtTheNextCandidate) {
   EXPECT_TRUE(world.coordinates(1));
   EXPECT_EQ(world.starts.back().run, "/runs/one");
   EXPECT_EQ(world.starts.back().restarts, 1);
-  // It asks before it serves.
+  // It queries the others before it serves.
   world.set_dead(0, false);
   world.start(0);
   EXPECT_TRUE(trains_on(world, 3, 15));
@@ -239,7 +239,7 @@ TEST(Rendezvous, GoesOnAtTheNextCandidate) {
   EXPECT_TRUE(end_is(world, ExitCode::kDone));
 }
 
-TEST(Rendezvous, GivesUpAHostWhoseProcessesDoNotEnd) {
+TEST(Rendezvous, DropsAHostWhoseProcessesDoNotEnd) {
   SimulatedHosts world(options_for(2, 3, 1), 3, 200);
   for (int host = 0; host < 3; ++host) world.start(host);
   ASSERT_TRUE(trains_on(world, 3));
@@ -251,7 +251,7 @@ TEST(Rendezvous, GivesUpAHostWhoseProcessesDoNotEnd) {
   EXPECT_TRUE(world.work_of(2));
 }
 
-TEST(Rendezvous, MergesCoordinatorsThatBeginAtOnce) {
+TEST(Rendezvous, MergesConcurrentCoordinators) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     SimulatedHosts world(options_for(2, 4, 4), 4, 5, seed);
     for (int host = 3; host >= 0; --host) world.start(host);
@@ -262,7 +262,7 @@ TEST(Rendezvous, MergesCoordinatorsThatBeginAtOnce) {
   }
 }
 
-TEST(Rendezvous, MergesAfterACut) {
+TEST(Rendezvous, MergesAfterANetworkPartition) {
   SimulatedHosts world(options_for(2, 3, 2), 3, 200);
   for (int host = 0; host < 3; ++host) world.start(host);
   ASSERT_TRUE(trains_on(world, 3));
@@ -276,7 +276,7 @@ TEST(Rendezvous, MergesAfterACut) {
   EXPECT_EQ(world.most_trainings, 1);
 }
 
-TEST(Rendezvous, RefusesAnotherCommand) {
+TEST(Rendezvous, RejectsAnotherCommand) {
   SimulatedHosts world(options_for(1, 2, 1), 2, 20);
   world.start(0);
   ASSERT_TRUE(trains_on(world, 1));
@@ -290,7 +290,7 @@ TEST(Rendezvous, RefusesAnotherCommand) {
   EXPECT_EQ(world.training_hosts(), 1);
 }
 
-TEST(Rendezvous, EndsWhereTheRunIsNotShared) {
+TEST(Rendezvous, FailsIfTheRunIsNotShared) {
   SimulatedHosts world(options_for(2, 2, 1), 2, 1000);
   world.set_trouble("/runs/one is not there");
   world.start(0);
@@ -299,7 +299,7 @@ TEST(Rendezvous, EndsWhereTheRunIsNotShared) {
   EXPECT_EQ(world.end_of(0)->text, "h1 (somewhere): /runs/one is not there");
 }
 
-TEST(Rendezvous, IsNotDisturbedByDelay) {
+TEST(Rendezvous, ToleratesDelays) {
   SimulatedHosts world(options_for(3, 3, 3), 3, 60);
   world.latency = 0.2;
   for (int host = 0; host < 3; ++host) world.start(host);
@@ -309,7 +309,7 @@ TEST(Rendezvous, IsNotDisturbedByDelay) {
 
 // Deaths, cuts and returns at random moments, in every phase: once they are over all come to the
 // end, and two trainings never went on at once.
-TEST(Rendezvous, ComesToTheEndAfterAnything) {
+TEST(Rendezvous, FinishesAfterRandomFaults) {
   for (unsigned seed = 1; seed <= 200; ++seed) {
     std::mt19937 random(seed);
     const auto draw = [&](int below) {

@@ -29,7 +29,7 @@ class SimulatedHosts {
   SimulatedHosts(const JobOptions& options, int hosts, int all_steps, unsigned seed = 1)
       : steps(all_steps), options_(options), random_(seed), hosts_(static_cast<size_t>(hosts)) {}
 
-  /// One launcher more, on a host that has none.
+  /// Adds a launcher on a host that has none.
   void start(int host) {
     Host& one = at(host);
     one.wire = std::make_unique<SimulatedWire>(*this, host);
@@ -41,7 +41,7 @@ class SimulatedHosts {
     one.launcher = std::make_unique<Launcher>(options_, self, *one.wire, *one.work);
   }
 
-  /// The launcher dies with its processes. Its system tells others so, unless it dies as well.
+  /// The launcher dies with its processes. Its system closes connections, unless it dies as well.
   void kill(int host, bool tells) {
     at(host).wire->is_dead = true;
     at(host).launcher.reset();
@@ -60,13 +60,13 @@ class SimulatedHosts {
   /// Its processes end with this code, at once.
   void fail(int host, ExitCode code) { at(host).work->end(code, "rank 7 fails"); }
 
-  /// Its processes take no notice of anything.
+  /// Its processes ignore all requests.
   void get_stuck(int host) { at(host).work->is_stuck = true; }
 
   void run(double seconds) {
     for (const double until = now + seconds; now < until;) tick();
   }
-  /// False where it does not hold within so many seconds.
+  /// False if the condition does not become true within that many seconds.
   bool run_until(const std::function<bool()>& holds, double seconds) {
     for (const double until = now + seconds; !holds() && now < until;) tick();
     return holds();
@@ -85,7 +85,7 @@ class SimulatedHosts {
     for (int host = 0; host < hosts(); ++host) count += coordinates(host) ? 1 : 0;
     return count;
   }
-  /// Hosts of the training that takes steps; 0 where there is none.
+  /// Number of hosts of the training that runs steps; 0 if there is none.
   int training_hosts() {
     const auto found = trainings();
     return found.empty() ? 0 : static_cast<int>(found.front().size());
@@ -94,11 +94,11 @@ class SimulatedHosts {
 
   double now = 0;
   std::string command = "train my.yaml";
-  int steps;  ///< Of the whole training.
+  int steps;  ///< Total steps of the training.
   int saved_steps = 0;
-  std::string run_folder;     ///< Folder that was made.
+  std::string run_folder;     ///< The created folder.
   std::vector<Start> starts;  ///< Of host index 0.
-  int most_trainings = 0;     ///< That took steps at once.
+  int most_trainings = 0;     ///< Maximum number of simultaneous trainings.
   std::vector<std::string> said;
   double latency = 0.01;  ///< Up to four times as much.
 
@@ -118,7 +118,7 @@ class SimulatedHosts {
     double arrives = 0;
     int line = 0, to = 0;  // To which end.
     bool connects = false;
-    std::optional<Message> message;  // Nothing: it closes.
+    std::optional<Message> message;  // None: the connection closes.
   };
 
   class SimulatedWire final : public Wire {
@@ -196,7 +196,7 @@ class SimulatedHosts {
     std::string trouble_with(const std::string&) override { return world_.trouble_; }
     void serve_store(Start& place) override {
       place.address = "somewhere";
-      // Tells the stores of different launchers apart.
+      // Distinguishes the stores of different launchers.
       if (port_ == 0) port_ = ++world_.ports_;
       place.port = port_;
     }
@@ -269,7 +269,7 @@ class SimulatedHosts {
   }
 
   void deliver_all() {
-    // What cannot come through now is sent again later, as TCP does.
+    // Undeliverable messages are retransmitted later, as by TCP.
     std::vector<Parcel> due;
     for (auto one = parcels_.begin(); one != parcels_.end();) {
       if (one->arrives > now || is_cut(lines_[one->line])) {
@@ -284,7 +284,7 @@ class SimulatedHosts {
     for (const Parcel& parcel : due) deliver(parcel);
   }
 
-  // By their attempt: all hosts whose processes are there and can reach each other.
+  // By attempt: all hosts with processes that can reach each other.
   std::vector<std::vector<int>> trainings() {
     std::map<std::pair<int, int>, std::vector<int>> attempts;
     for (int host = 0; host < hosts(); ++host) {
@@ -355,7 +355,7 @@ class SimulatedHosts {
   }
 
  public:
-  /// It does not answer at all where it is dead.
+  /// A dead host does not answer.
   void set_dead(int host, bool is_dead) {
     if (is_dead) {
       dead_.insert(host);

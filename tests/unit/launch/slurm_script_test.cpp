@@ -28,7 +28,7 @@ bool has_line(const std::string& script, const std::string& line) {
   return script.find("\n" + line + "\n") != std::string::npos;
 }
 
-TEST(TimeLimit, IsInSeconds) {
+TEST(TimeLimit, ParsesSeconds) {
   EXPECT_EQ(parse_time_limit("04:00:00"), 14400);
   EXPECT_EQ(parse_time_limit("4:05:06"), 14706);
   EXPECT_EQ(parse_time_limit("100:00:00"), 360000);
@@ -41,7 +41,7 @@ TEST(TimeLimit, IsInSeconds) {
   }
 }
 
-TEST(SlurmScript, LeavesToTheClusterWhatIsNotSaid) {
+TEST(SlurmScript, OmitsUnspecifiedOptions) {
   const std::string script = slurm_script(small_job());
   EXPECT_TRUE(script.starts_with(
       "#!/bin/bash\n#SBATCH --job-name=night\n#SBATCH --nodes=1\n#SBATCH --ntasks-per-node=1\n"
@@ -54,7 +54,7 @@ TEST(SlurmScript, LeavesToTheClusterWhatIsNotSaid) {
       << script;
 }
 
-TEST(SlurmScript, HasWhatIsSaid) {
+TEST(SlurmScript, ContainsAllOptions) {
   SlurmJob job = small_job();
   job.nodes = 2;
   job.processes = 4;
@@ -79,7 +79,7 @@ TEST(SlurmScript, HasWhatIsSaid) {
   }
 }
 
-TEST(SlurmScript, LetsProcessesThatAreNoTeamGoOnWithoutEachOther) {
+TEST(SlurmScript, IndependentProcessesContinueWithoutEachOther) {
   SlurmJob job = small_job();
   job.is_distributed = false;
   job.array = 8;
@@ -96,7 +96,7 @@ TEST(SlurmScript, LetsProcessesThatAreNoTeamGoOnWithoutEachOther) {
   EXPECT_EQ(script.find("checkpoint"), std::string::npos) << script;
 }
 
-TEST(SlurmScript, NamesTheOptionThatCannotBe) {
+TEST(SlurmScript, RejectsInvalidOptionsByName) {
   const auto error = [](auto change) {
     SlurmJob job = small_job();
     change(job);
@@ -144,7 +144,7 @@ class SlurmScriptRun : public testing::Test {
     chmod((folder_ / name).c_str(), 0755);
   }
 
-  // srun ends with these codes, one after the other.
+  // srun exits with these codes in sequence.
   void srun_ends_with(const std::string& codes) {
     std::ofstream(folder_ / "codes") << codes;
     make("srun",
@@ -184,7 +184,7 @@ class SlurmScriptRun : public testing::Test {
 
 constexpr const char* kFirst = "srun 14711 none my run-job4711\n";
 
-TEST_F(SlurmScriptRun, EndsWithATrainingThatIsDoneOrCannotBe) {
+TEST_F(SlurmScriptRun, EndsIfTheTrainingIsDoneOrInvalid) {
   for (const int code : {0, 2, 3}) {
     const Result result = run(std::to_string(code));
     EXPECT_EQ(result.code, code);
@@ -192,7 +192,7 @@ TEST_F(SlurmScriptRun, EndsWithATrainingThatIsDoneOrCannotBe) {
   }
 }
 
-TEST_F(SlurmScriptRun, IsQueuedAgainWhereTheTrainingWasStopped) {
+TEST_F(SlurmScriptRun, RequeuesIfTheTrainingWasStopped) {
   for (const int code : {5, 128 + SIGUSR1}) {
     const Result result = run(std::to_string(code));
     EXPECT_EQ(result.code, code);
@@ -200,7 +200,7 @@ TEST_F(SlurmScriptRun, IsQueuedAgainWhereTheTrainingWasStopped) {
   }
 }
 
-TEST_F(SlurmScriptRun, StartsAgainWhatFailed) {
+TEST_F(SlurmScriptRun, RestartsAfterFailures) {
   Result result = run("4 137 0");
   EXPECT_EQ(result.code, 0);
   EXPECT_EQ(result.text, std::string(kFirst) +
@@ -215,13 +215,13 @@ TEST_F(SlurmScriptRun, StartsAgainWhatFailed) {
   EXPECT_NE(result.text.find("(3 of 3)"), std::string::npos);
 }
 
-TEST_F(SlurmScriptRun, LeavesItToSlurmWhereSlurmEndsIt) {
+TEST_F(SlurmScriptRun, DoesNotRequeueIfSlurmEndsTheJob) {
   make("srun", "trap 'exit 5' USR1\necho started\nwhile true; do sleep 0.05; done\n");
   ChildProcess child(command());
   char text[64] = "";
   ASSERT_EQ(read(child.output(), text, sizeof(text)), 8);
   child.send(SIGTERM);
-  // The script waits for what it has started.
+  // The script waits for its child process.
   const std::string children =
       "/proc/" + std::to_string(child.id()) + "/task/" + std::to_string(child.id()) + "/children";
   pid_t srun = 0;

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kHangsSeconds = 300;
 
-// No process listens there.
+// A port on which no process listens.
 Candidate free_place() {
   int reason = 0;
   const FileDescriptor socket = listen_at(resolve("127.0.0.1", 0).front(), reason);
@@ -27,7 +27,7 @@ class TcpWires : public testing::Test {
  protected:
   using Events = std::vector<Event>;
 
-  // What one wire receives until there is as much as is wanted.
+  // The messages received until there is the expected number.
   Events hear(TcpWire& wire, size_t wanted) {
     Events events;
     for (const double end = monotonic_seconds() + kHangsSeconds;
@@ -42,7 +42,7 @@ class TcpWires : public testing::Test {
     return events;
   }
 
-  // A program that speaks something else.
+  // A program with another protocol.
   FileDescriptor stranger() {
     int reason = 0;
     return start_to_connect(server.address(), std::nullopt, reason);
@@ -62,7 +62,7 @@ TEST_F(TcpWires, CarryMessagesBothWays) {
   EXPECT_TRUE(std::holds_alternative<Ask>(*heard[0].message));
   EXPECT_EQ(std::get<RunAt>(*heard[1].message).folder.size(), 60000);
   EXPECT_EQ(server.address_of(heard[0].link), "127.0.0.1");
-  // All that was sent comes before the end.
+  // All sent messages arrive before the end.
   server.send(heard[0].link, CoordinatorReply{CoordinatorPhase::kRunning});
   server.close(heard[0].link);
   const Events answer = hear(client, 2);
@@ -72,7 +72,7 @@ TEST_F(TcpWires, CarryMessagesBothWays) {
   EXPECT_FALSE(answer[1].message);
 }
 
-TEST_F(TcpWires, CloseWhereNobodyListens) {
+TEST_F(TcpWires, CloseIfNoProcessListens) {
   const Link link = client.connect(0);
   client.send(link, Ask{});
   const Events heard = hear(client, 1);
@@ -81,7 +81,7 @@ TEST_F(TcpWires, CloseWhereNobodyListens) {
   EXPECT_NE(client.describe(0).find("Connection refused"), std::string::npos);
 }
 
-TEST_F(TcpWires, OneListensAtAPlace) {
+TEST_F(TcpWires, OnlyOneListensAtAnAddress) {
   ASSERT_TRUE(server.listen(0));
   EXPECT_FALSE(client.listen(0));
   server.stop_listening();
@@ -93,7 +93,7 @@ TEST_F(TcpWires, DoNotListenForAnotherHost) {
   EXPECT_FALSE(wire.listen(0));
 }
 
-TEST_F(TcpWires, CloseOnWhatIsNoMessage) {
+TEST_F(TcpWires, CloseOnInvalidMessages) {
   ASSERT_TRUE(server.listen(0));
   for (const std::string& text :
        {std::string("GET / HTTP/1.1\r\n"), std::string(200000, 'x'), std::string(1000, '\0')}) {
@@ -103,7 +103,7 @@ TEST_F(TcpWires, CloseOnWhatIsNoMessage) {
     hear(server, 1);
     ASSERT_GT(send(other.get(), text.data(), text.size(), MSG_NOSIGNAL), 0);
     shutdown(other.get(), SHUT_WR);
-    // The stranger's link, which has said nothing that counts.
+    // The connection of the unknown program, which has sent no valid message.
     EXPECT_FALSE(hear(server, 1)[0].message);
     client.send(link, Leave{});
     EXPECT_TRUE(hear(server, 1)[0].message);
@@ -112,7 +112,7 @@ TEST_F(TcpWires, CloseOnWhatIsNoMessage) {
   }
 }
 
-TEST_F(TcpWires, KeepToAnInterface) {
+TEST_F(TcpWires, UseTheGivenInterface) {
   TcpWire wire({place}, "lo");
   EXPECT_TRUE(wire.listen(0));
   EXPECT_THROW(TcpWire({place}, "nosuch0"), UsageError);

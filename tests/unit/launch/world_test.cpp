@@ -67,14 +67,14 @@ const Variables kSlurm = {{"SLURM_PROCID", "5"},
 const Variables kPmi = {
     {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "2"}};
 
-TEST(World, IsOneProcessWhereNobodySaysOtherwise) {
+TEST(World, IsOneProcessByDefault) {
   const World world = world_of({});
   EXPECT_EQ(world.rank, 0);
   EXPECT_EQ(world.size, 1);
   EXPECT_EQ(world.starter, "");
 }
 
-TEST(World, IsWhatItsStarterSays) {
+TEST(World, ReadsTheVariablesOfEachLauncher) {
   expect_world(world_of(kTorchrun), {.rank = 3,
                                      .size = 4,
                                      .local_rank = 1,
@@ -94,7 +94,7 @@ TEST(World, IsWhatItsStarterSays) {
   EXPECT_EQ(world_of(kPmi).starter, "PMI");
 }
 
-TEST(World, KnowsWhoHasTheStoreAndWhichStartItIs) {
+TEST(World, KnowsTheStoreAndTheNumberOfRestarts) {
   EXPECT_FALSE(world_of(kTorchrun).store_is_there);
   const Variables agent = with(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"},
                                            {"TORCHELASTIC_RUN_ID", "job"},
@@ -105,13 +105,13 @@ TEST(World, KnowsWhoHasTheStoreAndWhichStartItIs) {
             world_of(with(agent, {{"TORCHELASTIC_RESTART_COUNT", "3"}})).attempt);
 }
 
-TEST(World, HasOneProcessAHostWhereNothingElseIsSaid) {
+TEST(World, HasOneProcessPerHostByDefault) {
   const World world =
       world_of({{"RANK", "2"}, {"WORLD_SIZE", "3"}, {"MASTER_ADDR", "job-master-0"}});
   expect_world(world, {.rank = 2, .size = 3, .host = "job-master-0", .starter = "torchrun"});
 }
 
-TEST(World, IsThatOfTheInnermostStarter) {
+TEST(World, UsesTheInnermostLauncher) {
   EXPECT_EQ(world_of(with(kPmi, kTorchrun)).starter, "torchrun");
   EXPECT_EQ(world_of(with(kPmi, kMpi)).starter, "Open MPI");
   // One torchrun on each of two hosts.
@@ -121,17 +121,17 @@ TEST(World, IsThatOfTheInnermostStarter) {
   EXPECT_EQ(world_of(with(kSlurm, {{"PMI_RANK", "5"}, {"PMI_SIZE", "6"}})).starter, "Slurm");
 }
 
-TEST(World, IsNoStepOfSlurmInABatchScript) {
+TEST(World, IgnoresSlurmInABatchScript) {
   EXPECT_EQ(world_of({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}, {"SLURM_LOCALID", "0"}}).size,
             1);
   EXPECT_EQ(world_of(with(kMpi, {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}})).size, 2);
 }
 
-TEST(World, IsRefusedWhereTasksAddUpToMoreThanCanBe) {
+TEST(World, RejectsTooManyTasks) {
   expect_error(with(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", "2147483647(x3)"}}), "which is not");
 }
 
-TEST(World, OnSeveralHostsNeedsAStore) {
+TEST(World, RequiresAStoreOnSeveralHosts) {
   Variables apart = kMpi;
   apart["OMPI_COMM_WORLD_LOCAL_SIZE"] = "1";
   apart["OMPI_COMM_WORLD_LOCAL_RANK"] = "0";
@@ -140,7 +140,7 @@ TEST(World, OnSeveralHostsNeedsAStore) {
   EXPECT_EQ(world_of(apart).host, "first");
 }
 
-TEST(World, IsRefusedWhereVariablesAreMissingOrWrong) {
+TEST(World, RejectsMissingOrInvalidVariables) {
   for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}) {
     Variables some = kTorchrun;
     some.erase(name);
@@ -158,7 +158,7 @@ TEST(World, IsRefusedWhereVariablesAreMissingOrWrong) {
   }
 }
 
-TEST(World, IsRefusedWhereVariablesContradictEachOther) {
+TEST(World, RejectsContradictingVariables) {
   expect_error(with(kTorchrun, {{"RANK", "4"}}), "RANK is 4, but WORLD_SIZE is 4");
   expect_error(with(kTorchrun, {{"LOCAL_RANK", "2"}}), "LOCAL_RANK is 2");
   expect_error(with(kTorchrun, {{"LOCAL_WORLD_SIZE", "5"}}), "than all");
@@ -166,22 +166,22 @@ TEST(World, IsRefusedWhereVariablesContradictEachOther) {
   expect_error(with(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", "4"}}), "which is not");
   expect_error(with(kSlurm, {{"SLURM_NODEID", "2"}}), "SLURM_NODEID=2");
   expect_error(with(kSlurm, {{"SLURM_STEP_NODELIST", "a["}}), "host list");
-  // Left over in the shell from which srun was called.
+  // Inherited from the shell in which srun was called.
   const Variables left = {
       {"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}};
   expect_error(with(kSlurm, left), "process 0 of 1, but Slurm has started 6");
 }
 
-TEST(World, GivesEachProcessOfAHostAGpu) {
+TEST(World, AssignsAGpuToEachProcessOfAHost) {
   const World alone, second{.rank = 5, .size = 8, .local_rank = 1, .local_size = 4};
   EXPECT_EQ(choose_gpu(alone, 4), 0);
   EXPECT_EQ(choose_gpu(second, 4), 1);
   EXPECT_EQ(choose_gpu(second, 8), 1);
-  EXPECT_EQ(choose_gpu(second, 1), 0);  // Its starter lets it see no other.
+  EXPECT_EQ(choose_gpu(second, 1), 0);  // Its launcher makes only one visible.
   EXPECT_THROW(choose_gpu(second, 3), DeviceError);
 }
 
-TEST(World, KnowsTheVariablesOfAStarter) {
+TEST(World, ListsTheVariablesOfLaunchers) {
   const std::vector<std::string> names = {"RANK",
                                           "WORLD_SIZE",
                                           "LOCAL_RANK",

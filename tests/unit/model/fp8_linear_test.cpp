@@ -153,7 +153,7 @@ TEST(Fp8LinearOf, ZerosIsZero) {
   EXPECT_EQ(size_of(weight.grad()), 0);
 }
 
-// Else a step that overflows would not be told from a good one: fp8 saturates.
+// Otherwise an overflow could not be detected: fp8 saturates.
 TEST(Fp8LinearOf, WhatIsNotFiniteIsNotFinite) {
   constexpr double kBad[] = {std::numeric_limits<double>::infinity(),
                              -std::numeric_limits<double>::infinity(),

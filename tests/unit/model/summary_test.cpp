@@ -74,7 +74,7 @@ TEST(Summary, CountsAttention) {
   const int64_t attention = 4 * tokens * tokens * width;
   const int64_t head = 2 * tokens * width * vocabulary;
   EXPECT_EQ(total_of(layers).flops, 2 * (linear + attention) + head);
-  // The tied embedding stands twice and is counted once.
+  // The tied embedding is listed twice and counted once.
   EXPECT_EQ(find(layers, "transformer.wte").parameters, width * vocabulary);
   EXPECT_EQ(find(layers, "transformer.wpe").parameters, width * tokens);
   int64_t parameters = 0;

@@ -29,7 +29,7 @@ std::unique_ptr<Optimizer> build(const std::string& text, const NamedTensors& pa
   return built(built_in_optimizers(), text, parameters);
 }
 
-// A matrix and its bias, as precision::keep_in_bf16() leaves them.
+// A matrix and its bias, after precision::keep_in_bf16().
 NamedTensors parameters() {
   return {{"weight", at::randn({64, 128}).to(at::kBFloat16)}, {"bias", at::randn({64})}};
 }
@@ -78,7 +78,7 @@ double bytes_per_weight(const std::string& optimizer) {
   return bytes / static_cast<double>(count);
 }
 
-TEST(Bf16Weights, TakeTheBytesThatTheDocumentationSays) {
+TEST(Bf16Weights, TakeTheDocumentedNumberOfBytes) {
   EXPECT_EQ(bytes_per_weight("sgd momentum=0"), 4);
   EXPECT_EQ(bytes_per_weight("sgd momentum=0.9"), 8);
   EXPECT_EQ(bytes_per_weight("sgd momentum=0.9 rounding=kahan"), 10);
@@ -90,7 +90,7 @@ TEST(Bf16Weights, TakeTheBytesThatTheDocumentationSays) {
   EXPECT_NEAR(bytes_per_weight("adamw state_bits=8 rounding=kahan"), 8.03, 5e-3);
 }
 
-TEST(Bf16Weights, HaveStatesInFp32AndWhatWasLostInBf16) {
+TEST(Bf16Weights, HaveFp32StatesAndBf16Compensation) {
   const NamedTensors all = parameters();
   std::map<std::string, at::Tensor> state;
   for (const auto& [name, tensor] : build("adamw rounding=kahan", all)->state()) {
@@ -141,7 +141,7 @@ TEST_P(Rounded, SkippedStepsChangeNothing) {
 }
 
 // Each number has the same part of the loss, and a learning rate that bf16 rounds away at the end.
-TEST_P(Rounded, ReachesTheOptimumUnlessItStands) {
+TEST_P(Rounded, ReachesTheOptimumUnlessUpdatesAreLost) {
   at::manual_seed(3);
   const at::Tensor goal = at::randn({64, 128});
   const NamedTensors all = {{"weight", at::ones({64, 128}, at::kBFloat16)}};
@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(, Rounded,
                                          "sgd momentum=0 rounding=kahan",
                                          "sgd momentum=0 rounding=nearest"));
 
-TEST(Bf16Weights, DrawBySeedAndStep) {
+TEST(Bf16Weights, DrawsDependOnSeedAndStep) {
   const NamedTensors start = parameters();
   const auto updated = [&](int64_t seed, int64_t step) {
     NamedTensors all = cloned(start);
@@ -202,12 +202,12 @@ TEST(Bf16Weights, AreClippedAsInFp32) {
   for (size_t i = 0; i < 2; ++i) {
     const at::Tensor found = narrow[i].tensor.grad();
     EXPECT_EQ(found.scalar_type(), at::kBFloat16);
-    // Twice rounded.
+    // Rounded twice.
     EXPECT_LE((found.to(at::kFloat) - wide[i].tensor.grad()).abs().max().item<double>(), 4e-5);
   }
 }
 
-TEST(Bf16Weights, HaveAveragesInFp32ThatEvaluationsDoNotRound) {
+TEST(Bf16Weights, HaveFp32AveragesUnaffectedByEvaluations) {
   const auto averaged = [](bool evaluates) {
     at::manual_seed(1);
     const NamedTensors all = parameters();
@@ -235,7 +235,7 @@ TEST(Bf16Weights, HaveAveragesInFp32ThatEvaluationsDoNotRound) {
   }
 }
 
-TEST(Bf16Weights, AreRefusedWhereTheyCannotBe) {
+TEST(Bf16Weights, RejectUnsupportedCombinations) {
   const NamedTensors narrow = parameters(), wide = {{"w", at::zeros({8, 8})}};
   for (const char* optimizer : {"adafactor", "muon", "schedule-free-sgd", "schedule-free-adamw"}) {
     EXPECT_NE(error_of(optimizer, narrow).find("'weight' is bf16, which this optimizer"),

@@ -74,7 +74,7 @@ TEST_P(EightBits, LargeParametersHaveCodesAndScales) {
   EXPECT_EQ(state.at("exp_avg.bias").scalar_type(), at::kFloat);
   EXPECT_EQ(state.at("scales.large").sizes(), at::IntArrayRef({static_cast<int64_t>(kinds), 17}));
   EXPECT_EQ(state.count("scales.bias"), 0u);
-  // A byte a number, 4 for each 256 of them, and the rest.
+  // One byte per element, 4 per block of 256, and the rest.
   const auto counted = static_cast<int64_t>(kinds) * (64 * 65 + 4096 + 4 * (17 + 16) + 4 * 65);
   EXPECT_EQ(bytes, counted + (kinds == 2 ? 4 * 3 : 0));
 }
@@ -148,7 +148,7 @@ double loss_after(const char* optimizer, const char* bits) {
   return loss() / first;
 }
 
-TEST_P(EightBits, LearnAsWellAsThirtyTwo) {
+TEST_P(EightBits, LearnsAsWellAsThirtyTwoBits) {
   const double with_32 = loss_after(GetParam(), "32"), with_8 = loss_after(GetParam(), "8");
   EXPECT_LT(with_32, 0.01);
   EXPECT_LT(with_8, 0.02);
@@ -163,7 +163,7 @@ TEST_P(EightBits, FollowsTheMemoryOrderOfFilters) {
     const at::Tensor before = all[0].tensor.clone();
     optimizer->step(fp32(0.01));
     EXPECT_FALSE(at::equal(all[0].tensor, before));
-    // A run that goes on in another order is told that its state does not fit.
+    // Resuming in another memory format reports that the state does not fit.
     bool is_there = false;
     for (const auto& item : optimizer->state()) {
       is_there |=
@@ -174,7 +174,7 @@ TEST_P(EightBits, FollowsTheMemoryOrderOfFilters) {
   }
 }
 
-TEST_P(EightBits, NeedsParametersInFp32) {
+TEST_P(EightBits, RequiresFp32Parameters) {
   const NamedTensors twice = {{"w", at::zeros({64, 64}, at::kDouble)}};
   EXPECT_NE(error_of(GetParam(), twice, "8", false).find("state_bits is 8, which needs"),
             std::string::npos);
@@ -184,7 +184,7 @@ TEST_P(EightBits, NeedsParametersInFp32) {
 INSTANTIATE_TEST_SUITE_P(, EightBits, testing::Values("adam", "adamw", "lion"),
                          [](const auto& tested) { return std::string(tested.param); });
 
-TEST(EightBitsOptions, RefuseWhatContradicts) {
+TEST(EightBitsOptions, RejectContradictions) {
   EXPECT_NE(error_of("adamw", parameters(), "8", true).find("amsgrad with state_bits 8"),
             std::string::npos);
   EXPECT_NE(error_of("adam", parameters(), "16", false).find("state_bits: unknown value '16'"),

@@ -28,7 +28,7 @@ double exact_norm(const std::vector<at::Tensor>& tensors) {
   return std::sqrt(sum);
 }
 
-TEST(GradientNorm, IsNearTheExactOneForEveryLength) {
+TEST(GradientNorm, IsAccurateForEveryLength) {
   for (const int64_t count : {1, 31, 32, 33, 2047, 2081, 16383, 16384, 16385, 70001}) {
     const std::vector<at::Tensor> gradients = {numbers(count), numbers(7)};
     EXPECT_NEAR(gradient_norm(gradients).item<double>() / exact_norm(gradients), 1, 2e-7) << count;
@@ -49,7 +49,7 @@ TEST(GradientNorm, DoesNotDependOnTheNumberOfThreads) {
   EXPECT_EQ(norms[0], norms[2]);
 }
 
-TEST(GradientNorm, TakesOtherTypesAndLayouts) {
+TEST(GradientNorm, SupportsOtherTypesAndLayouts) {
   const at::Tensor last =
       numbers(4 * 3 * 5 * 5).reshape({4, 3, 5, 5}).contiguous(at::MemoryFormat::ChannelsLast);
   const std::vector<at::Tensor> mixed = {last, numbers(9).to(c10::kDouble),
@@ -71,7 +71,7 @@ TEST(GradientNorm, IsFiniteIfAndOnlyIfTheGradientsAre) {
   }
 }
 
-TEST(ClipDivisor, BringsTheNormDownAndNeverUp) {
+TEST(ClipDivisor, NeverIncreasesTheNorm) {
   const auto divisor = [](double norm, double max_norm) {
     const at::Tensor result =
         clip_divisor(at::full({}, norm, at::TensorOptions(c10::kDouble)), max_norm);
@@ -86,7 +86,7 @@ TEST(ClipDivisor, BringsTheNormDownAndNeverUp) {
   EXPECT_EQ(divisor(std::nan(""), 2), 1);
 }
 
-TEST(FirstNonFiniteGradient, NamesIt) {
+TEST(FirstNonFiniteGradient, ReturnsItsName) {
   NamedTensors parameters = {
       {"none", at::ones({2})}, {"good", at::ones({2})}, {"bad", at::ones({2})}};
   parameters[1].tensor.mutable_grad() = at::ones({2});
@@ -103,7 +103,7 @@ NamedTensor parameter_with(const char* name, const at::Tensor& values, const at:
   return {name, parameter};
 }
 
-TEST(ClipValues, KeepsNumbersWithinTheLimitWhateverTheScale) {
+TEST(ClipValues, ClampsElementsForAnyScale) {
   const at::Tensor gradient = at::tensor({-5.0F, -0.5F, 0.0F, 0.25F, 3.0F});
   const at::Tensor wanted = at::tensor({-1.0F, -0.5F, 0.0F, 0.25F, 1.0F});
   at::Tensor plain = gradient.clone(), scaled = gradient * 64;
@@ -113,7 +113,7 @@ TEST(ClipValues, KeepsNumbersWithinTheLimitWhateverTheScale) {
   EXPECT_TRUE(at::equal(scaled, wanted * 64));
 }
 
-TEST(ClipAdaptively, BoundsEachUnitByItsWeights) {
+TEST(ClipAdaptively, ClipsEachUnitRelativeToItsWeights) {
   const double limit = 0.01;
   // Rows of norms 5, 0 and 1; filters; a vector; the classifier with its bias.
   const at::Tensor matrix = at::tensor({3.0F, 4.0F, 0.0F, 0.0F, 0.6F, 0.8F}).reshape({3, 2});

@@ -26,7 +26,7 @@ const std::vector<std::string> kNames = {"stem.weight",       "blocks.0.fc1.weig
                                          "blocks.0.fc1.bias", "blocks.1.fc1.weight",
                                          "head.weight",       "head.bias"};
 
-TEST(Groups, TheLastThatMatchesDecides) {
+TEST(Groups, TheLastMatchTakesPrecedence) {
   const GroupsConfig config{.groups = {{.match = "*.bias", .lr_factor = 2, .weight_decay = 0.5},
                                        {.match = "head.*", .lr_factor = 10}}};
   const ParameterOptions options = options_of(parameters_of(kNames), 0.1, false, config);
@@ -34,18 +34,18 @@ TEST(Groups, TheLastThatMatchesDecides) {
   EXPECT_EQ(options.weight_decays, (std::vector<double>{0.1, 0.1, 0.5, 0.1, 0.1, 0.5}));
 }
 
-TEST(Groups, LayersCountFromTheEnd) {
+TEST(Groups, NumberLayersFromTheEnd) {
   const GroupsConfig config{.layer_decay = 0.5, .groups = {{.match = "stem.*", .lr_factor = 3}}};
   const ParameterOptions options = options_of(parameters_of(kNames), 0, true, config);
   EXPECT_EQ(options.lr_factors, (std::vector<double>{3 * 0.125, 0.25, 0.25, 0.5, 1, 1}));
-  // Without anything behind the blocks, the last block is the last layer.
+  // Without parameters after the blocks, the last block is the last layer.
   EXPECT_EQ(options_of(parameters_of({"layers.0.weight", "layers.1.weight"}), 0, true,
                        {.layer_decay = 0.5})
                 .lr_factors,
             (std::vector<double>{0.5, 1}));
 }
 
-TEST(Groups, NameThePatternThatMatchesNothing) {
+TEST(Groups, RejectPatternsWithoutAMatch) {
   try {
     options_of(parameters_of(kNames), 0, true, {.groups = {{.match = "head.weigth"}}});
     FAIL();
@@ -56,8 +56,8 @@ TEST(Groups, NameThePatternThatMatchesNothing) {
   }
 }
 
-// Every optimizer takes them from a recipe and keeps to them.
-TEST(Groups, BelongToEveryOptimizer) {
+// Every optimizer reads groups from a recipe and applies them.
+TEST(Groups, AreSupportedByEveryOptimizer) {
   const OptimizerRegistry registry = built_in_optimizers();
   for (const std::string& name : registry.names()) {
     config::Component chosen(registry, name);

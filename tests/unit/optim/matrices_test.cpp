@@ -15,7 +15,7 @@
 namespace gallop::optim {
 namespace {
 
-// Above a million numbers all threads work on one tensor.
+// Above a million elements all threads work on one tensor.
 NamedTensors many_sizes() {
   NamedTensors parameters;
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{1100, 1000},
@@ -27,7 +27,7 @@ NamedTensors many_sizes() {
                                             {33}}) {
     parameters.push_back({"p" + std::to_string(parameters.size()), at::randn(sizes)});
   }
-  // Its gradients all have one sign, so that its steps do not take each other back.
+  // All gradients have the same sign, so that steps do not cancel.
   parameters.push_back({"number", at::scalar_tensor(0.5)});
   return parameters;
 }
@@ -67,7 +67,7 @@ class Matrices : public testing::TestWithParam<Case> {
   }
 };
 
-TEST_P(Matrices, AreUpdatedAsByOperatorsInFp64) {
+TEST_P(Matrices, MatchFp64Operators) {
   const NamedTensors start = many_sizes();
   const NamedTensors ours = trained(start, at::kFloat), wanted = trained(start, at::kDouble);
   for (size_t i = 0; i < start.size(); ++i) {
@@ -78,7 +78,7 @@ TEST_P(Matrices, AreUpdatedAsByOperatorsInFp64) {
   }
 }
 
-TEST_P(Matrices, HaveTheSameBitsWithAnyNumberOfThreads) {
+TEST_P(Matrices, AreBitIdenticalForAnyNumberOfThreads) {
   if (std::string(GetParam().first) == "muon") {
     GTEST_SKIP() << "LibTorch's products have other bits with other threads";
   }

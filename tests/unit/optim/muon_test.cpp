@@ -38,7 +38,7 @@ NamedTensors parameters_of(
 
 at::Tensor lr(double value) { return at::scalar_tensor(value, at::TensorOptions(c10::kFloat)); }
 
-// From 0 by a rate of 1, a parameter becomes its negative update.
+// Starting from 0 with a rate of 1, a parameter becomes the negative update.
 TEST(Muon, UpdatesAreNearlyOrthogonal) {
   for (const char* precision : {"bf16", "fp32"}) {
     for (const std::vector<int64_t>& shape :
@@ -82,7 +82,7 @@ TEST(Muon, FollowsItsFormula) {
   EXPECT_LT((parameters[0].tensor - p).abs().max().item<double>(), 3e-5);
 }
 
-TEST(Muon, LeavesVectorsEmbeddingsAndOutputsToTheOther) {
+TEST(Muon, DelegatesVectorsEmbeddingsAndOutputs) {
   const std::vector<std::pair<std::string, std::vector<int64_t>>> shapes = {
       {"transformer.wte.weight", {6, 4}},
       {"transformer.h.0.attn.c_attn.weight", {12, 4}},
@@ -116,7 +116,7 @@ std::string error_of(const MuonConfig& config, const NamedTensors& parameters) {
   return "";
 }
 
-TEST(Muon, RefusesVectorsAndPatternsOfNothing) {
+TEST(Muon, RejectsVectorsAndPatternsWithoutAMatch) {
   const NamedTensors parameters = parameters_of({{"fc1.weight", {4, 4}}, {"fc1.bias", {4}}});
   EXPECT_NE(error_of({.matrices = {"fc1.b*"}}, parameters).find("'fc1.bias' by 'fc1.b*'"),
             std::string::npos);

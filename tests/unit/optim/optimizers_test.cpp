@@ -65,7 +65,7 @@ TEST(Sgd, FollowsItsFormula) {
   EXPECT_TRUE(at::allclose(optimizer->state()[0].tensor, m2, 1e-6, 1e-7));
 }
 
-TEST(Sgd, DampeningSparesTheFirstStepOfEachParameter) {
+TEST(Sgd, DampeningSkipsTheFirstStepOfEachParameter) {
   NamedTensors parameters = two_parameters();
   const auto optimizer = make_sgd({.momentum = 0.5, .dampening = 0.25}, parameters);
   set_gradients(parameters, 0.1);
@@ -81,7 +81,7 @@ TEST(Sgd, DampeningSparesTheFirstStepOfEachParameter) {
   EXPECT_TRUE(at::equal(state[2].tensor, at::tensor({2.0f, 1.0f})));
 }
 
-TEST(Sgd, LeavesBiasesUndecayedOnDemand) {
+TEST(Sgd, CanExcludeBiasesFromWeightDecay) {
   NamedTensors parameters = two_parameters();
   const NamedTensors before = {{"weight", parameters[0].tensor.clone()},
                                {"bias", parameters[1].tensor.clone()}};
@@ -94,7 +94,7 @@ TEST(Sgd, LeavesBiasesUndecayedOnDemand) {
   EXPECT_TRUE(at::equal(parameters[1].tensor, before[1].tensor));
 }
 
-TEST(Sgd, RefusesOptionsThatContradict) {
+TEST(Sgd, RejectsContradictingOptions) {
   const NamedTensors parameters = two_parameters();
   EXPECT_NE(error_of(make_sgd, SgdConfig{.momentum = 0, .nesterov = true}, parameters)
                 .find("nesterov is true with momentum 0"),
@@ -144,7 +144,7 @@ TEST(Adamw, CountsStepsOfEachParameter) {
   EXPECT_TRUE(at::equal(optimizer->state().back().tensor, at::tensor({0.0f, 1.0f})));
 }
 
-// By name, with its defaults, in some wrappers.
+// By name, with defaults, in some wrappers.
 struct Make {
   std::string name, optimizer, wrappers;
   std::unique_ptr<Optimizer> operator()(const NamedTensors& parameters) const {
@@ -181,7 +181,7 @@ TEST_P(EveryOptimizer, DividesByTheGradientScale) {
   }
 }
 
-TEST_P(EveryOptimizer, ChangesNothingOnceAnInfinityIsFound) {
+TEST_P(EveryOptimizer, SkipsTheUpdateIfFoundInfIsSet) {
   for (const double found : {1.0, 3.0}) {
     NamedTensors parameters = two_parameters();
     const auto optimizer = GetParam()(parameters);
@@ -222,7 +222,7 @@ TEST_P(EveryOptimizer, ContinuesExactlyFromCopiedState) {
   }
 }
 
-TEST_P(EveryOptimizer, GivesTheSameBitsWhateverTheMemoryLayouts) {
+TEST_P(EveryOptimizer, IsBitIdenticalForAnyMemoryLayout) {
   // The kernels walk through raw memory, so a gradient in another layout would be applied wrongly.
   const at::Tensor weight = numbers({4, 3, 5, 5}, 0.3);
   const at::Tensor gradient = numbers({4, 3, 5, 5}, 0.9);
@@ -243,7 +243,7 @@ TEST_P(EveryOptimizer, GivesTheSameBitsWhateverTheMemoryLayouts) {
   }
 }
 
-TEST_P(EveryOptimizer, NamesWhatIsWrongWithTheParameters) {
+TEST_P(EveryOptimizer, ReportsInvalidParameters) {
   const auto error = [](const NamedTensors& parameters) -> std::string {
     try {
       GetParam()(parameters);
@@ -262,7 +262,7 @@ TEST_P(EveryOptimizer, NamesWhatIsWrongWithTheParameters) {
             std::string::npos);
 }
 
-TEST_P(EveryOptimizer, RefusesAModelThatMovedOrFollowsIt) {
+TEST_P(EveryOptimizer, RejectsOrFollowsAModelThatMoved) {
   std::vector<at::Tensor> results;
   bool refused = false;
   for (const bool moves : {false, true}) {
@@ -282,14 +282,14 @@ TEST_P(EveryOptimizer, RefusesAModelThatMovedOrFollowsIt) {
   EXPECT_TRUE(refused || at::allclose(results[0], results[1], 1e-6, 1e-7));
 }
 
-TEST_P(EveryOptimizer, RefusesSparseGradients) {
+TEST_P(EveryOptimizer, RejectsSparseGradients) {
   NamedTensors matrix = {{"m", numbers({4, 4}, 0.3)}};
   const auto other = GetParam()(matrix);
   matrix[0].tensor.mutable_grad() = at::ones({4, 4}).to_sparse();
   EXPECT_THROW(other->step(fp32(0.1)), UsageError);
 }
 
-TEST_P(EveryOptimizer, SkipsWithFoundInfAlone) {
+TEST_P(EveryOptimizer, DependsOnlyOnFoundInf) {
   NamedTensors parameters = two_parameters();
   const auto optimizer = GetParam()(parameters);
   set_gradients(parameters, 0.1);
@@ -303,7 +303,7 @@ TEST_P(EveryOptimizer, SkipsWithFoundInfAlone) {
   EXPECT_FALSE(at::equal(parameters[0].tensor, before));
 }
 
-TEST_P(EveryOptimizer, TellsNoOtherNormThanThatOfTheGradientsAsTheyCame) {
+TEST_P(EveryOptimizer, ReturnsTheNormOfTheOriginalGradients) {
   NamedTensors parameters = two_parameters();
   const auto optimizer = GetParam()(parameters);
   for (const double scale : {1.0, 3.0}) {
@@ -321,7 +321,7 @@ TEST_P(EveryOptimizer, TellsNoOtherNormThanThatOfTheGradientsAsTheyCame) {
   }
 }
 
-TEST_P(EveryOptimizer, UpdatesParametersOfFp64Alike) {
+TEST_P(EveryOptimizer, UpdatesFp64Parameters) {
   NamedTensors single = two_parameters(), twice;
   for (const auto& [name, tensor] : single) twice.push_back({name, tensor.to(c10::kDouble)});
   const auto ours = GetParam()(single), theirs = GetParam()(twice);

@@ -178,7 +178,7 @@ TEST(Papers, LambIsYousAlgorithm2) {
   expect_follows(make(false, 0), lamb(0, false), lamb(0, false));
 }
 
-TEST(Papers, AParameterOfZerosHasNoRatio) {
+TEST(Papers, AZeroParameterHasNoTrustRatio) {
   for (const bool is_lars : {true, false}) {
     NamedTensors zeros = {{"w", at::scalar_tensor(0.0, at::kFloat).expand({3, 3}).clone()}};
     const auto optimizer = is_lars ? make_lars({.momentum = 0}, zeros) : make_lamb({}, zeros);
@@ -238,7 +238,7 @@ TEST(Papers, ScheduleFreeIsDefaziosAlgorithm) {
   }
 }
 
-TEST(ScheduleFree, PutsTheTrainingWeightsBackBitForBit) {
+TEST(ScheduleFree, RestoresTheTrainingWeightsBitForBit) {
   NamedTensors parameters = {{"w", at::scalar_tensor(1.7, at::kFloat).expand({40}).clone()}};
   const auto optimizer = make_schedule_free_sgd({}, parameters);
   const at::Tensor w = parameters[0].tensor;

@@ -11,13 +11,13 @@
 
 namespace gallop::optim {
 
-/// Of a text such as "adamw state_bits=8".
+/// An optimizer from a text such as "adamw state_bits=8".
 inline std::unique_ptr<Optimizer> built(const OptimizerRegistry& registry, const std::string& text,
                                         const NamedTensors& parameters) {
   return registry.build(config::component_of(registry, text), parameters);
 }
 
-/// An optimizer of such a text, in the wrappers of a YAML list.
+/// An optimizer from such a text, in the wrappers of a YAML list.
 inline std::unique_ptr<Optimizer> make_wrapped(const std::string& optimizer,
                                                const std::string& wrappers,
                                                const NamedTensors& parameters,
@@ -43,7 +43,7 @@ inline std::unique_ptr<Optimizer> make_wrapped(const std::string& optimizer,
 inline const schedule::RunLength kHundredSteps{
     .samples = 100, .samples_per_epoch = 10, .batch = 1, .batches_per_epoch = 10};
 
-/// Every wrapper, alone and with what goes with it, by name; the first is none.
+/// Every wrapper, alone and in valid combinations, by name; the first entry has none.
 inline const std::vector<std::pair<std::string, std::string>>& every_wrapping() {
   static const std::vector<std::pair<std::string, std::string>> kAll = {
       {"", "[]"},
@@ -55,7 +55,7 @@ inline const std::vector<std::pair<std::string, std::string>>& every_wrapping() 
   return kAll;
 }
 
-/// Whether the wrappers may stand around it.
+/// Whether the optimizer supports the wrappers.
 inline bool can_wrap(const std::string& optimizer, const std::string& wrappers) {
   return wrappers == "[]" || optimizer.rfind("schedule-free", 0) != 0;
 }

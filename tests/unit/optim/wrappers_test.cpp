@@ -44,7 +44,7 @@ struct Training {
     for (auto& [name, tensor] : parameters) {
       tensor.mutable_grad() = numbers(tensor.sizes(), 0.1 * static_cast<double>(steps));
     }
-    // As a forward pass does.
+    // As in a forward pass.
     buffers[0].tensor.add_(0.25);
     buffers[1].tensor.add_(1);
     optimizer->step(fp32(0.1), {}, found_inf);
@@ -92,14 +92,14 @@ void expect_average(const std::string& wrappers, int64_t first, int64_t every,
       for (size_t i = 0; i < now.size(); ++i) average[i] += share * (now[i] - average[i]);
       n += 1;
     }
-    // Training takes no notice.
+    // Training is not affected.
     EXPECT_TRUE(at::equal(bare.parameters[0].tensor, wrapped.parameters[0].tensor));
     wrapped.optimizer->use_averaged_weights(true);
     const std::vector<at::Tensor> got = wrapped.copies(), plain = bare.copies();
     for (size_t i = 0; i < 3; ++i) {
       EXPECT_TRUE(at::allclose(got[i], n == 0 ? plain[i] : average[i], 1e-5, 1e-6)) << t;
     }
-    // Of a counter there is none.
+    // Counters are not averaged.
     EXPECT_TRUE(at::equal(got[3], plain[3]));
     wrapped.optimizer->use_averaged_weights(false);
     for (size_t i = 0; i < plain.size(); ++i) {
@@ -108,7 +108,7 @@ void expect_average(const std::string& wrappers, int64_t first, int64_t every,
   }
 }
 
-TEST(Ema, IsTheAverageOfPyTorch) {
+TEST(Ema, MatchesPyTorch) {
   expect_average("[{ema: {decay: 0.9, warmup: false}}]", 1, 1, [](double) { return 0.1; });
   expect_average("[{ema: {decay: 0.9, warmup: false, every: 3}}]", 3, 3,
                  [](double) { return 0.1; });
@@ -121,7 +121,7 @@ TEST(Ema, WarmsUpAsInTimm) {
                  [](double n) { return 1 - std::min(0.99, (1 + n) / (10 + n)); });
 }
 
-TEST(Swa, IsTheMeanOfPyTorch) {
+TEST(Swa, MatchesPyTorch) {
   const auto share = [](double n) { return 1 / (n + 1); };
   expect_average("[{swa: {start: 0.05, every: 5 steps}}]", 5, 5, share);
   expect_average("[{swa: {start: 7 steps, every: 0.03}}]", 7, 3, share);
@@ -129,7 +129,7 @@ TEST(Swa, IsTheMeanOfPyTorch) {
   expect_average("[{swa: {start: 0, every: 1 epoch}}]", 10, 10, share);
 }
 
-TEST(Swa, AsksForStatisticsAsItsOptionsSay) {
+TEST(Swa, RecomputesStatisticsByItsOptions) {
   EXPECT_TRUE(Training("[swa]").optimizer->averaging().recompute_statistics);
   EXPECT_FALSE(
       Training("[{swa: {batch_norm: average}}]").optimizer->averaging().recompute_statistics);
@@ -159,14 +159,14 @@ TEST(Lookahead, FollowsItsPaper) {
 }
 
 // LookaheadState of airbench94.py, whose decay is 0.95^5 * progress^3.
-TEST(Lookahead, WithAPowerIsThatOfTheSpeedRecords) {
+TEST(Lookahead, WithAPowerMatchesTheSpeedRecords) {
   Training bare("[]"), wrapped("[{lookahead: {k: 5, alpha: 0.226219, power: 3}}]");
   at::Tensor slow = bare.copies()[0], fast = slow.clone();
   for (int64_t t = 1; t <= 110; ++t) {
     const at::Tensor before = bare.copies()[0];
     bare.step();
     wrapped.step();
-    // SGD goes the same way from anywhere.
+    // SGD makes the same steps from any point.
     fast += bare.copies()[0] - before;
     if (t % 5 == 0) {
       const double progress = std::min(1.0, static_cast<double>(t) / 100);
@@ -177,7 +177,7 @@ TEST(Lookahead, WithAPowerIsThatOfTheSpeedRecords) {
   }
 }
 
-TEST(Lookahead, OfAverageOneIsTheOptimizerItself) {
+TEST(Lookahead, WithAlphaOneIsTheOptimizerItself) {
   Training bare("[]"), wrapped("[{lookahead: {k: 2, alpha: 1}}]");
   for (int t = 0; t < 9; ++t) {
     bare.step();
@@ -186,7 +186,7 @@ TEST(Lookahead, OfAverageOneIsTheOptimizerItself) {
   }
 }
 
-TEST(Wrappers, TellTheOptimizersNormAndRate) {
+TEST(Wrappers, ForwardNormAndLearningRate) {
   for (const auto& [name, wrappers] : every_wrapping()) {
     Training training(wrappers, "adamw");
     EXPECT_EQ(training.optimizer->base_lr(), 1e-3);
@@ -216,8 +216,8 @@ TEST(Wrappers, NameTheirState) {
             "ema.training.running_mean ");
 }
 
-// What the model is given while the average is in use stays the average.
-TEST(Wrappers, KeepAnAverageThatIsChangedInPlace) {
+// In-place changes while the average is in use are changes of the average.
+TEST(Wrappers, KeepInPlaceChangesOfTheAverage) {
   Training training("[ema]");
   training.step();
   training.optimizer->use_averaged_weights(true);
@@ -228,7 +228,7 @@ TEST(Wrappers, KeepAnAverageThatIsChangedInPlace) {
   EXPECT_TRUE(at::equal(training.buffers[0].tensor, at::full({5}, 5)));
 }
 
-TEST(Wrappers, AreRefusedWhereTheyContradict) {
+TEST(Wrappers, RejectContradictions) {
   EXPECT_EQ(error_of("[ema, swa]"),
             "optimizer.wrappers: swa around another average: weights are averaged once");
   EXPECT_EQ(error_of("[ema, ema]"), "optimizer.wrappers names 'ema' twice");
@@ -246,7 +246,7 @@ TEST(Wrappers, AreRefusedWhereTheyContradict) {
   EXPECT_EQ(error_of("[lookahead, ema]"), "");
 }
 
-TEST(Wrappers, AreRefusedWhereTheyWouldNeverAct) {
+TEST(Wrappers, RejectIntervalsBeyondTheRun) {
   EXPECT_EQ(error_of("[{swa: {start: 10 epochs}}]"),
             "optimizer.wrappers: swa starts at '10 epochs', which is step 100 of a run of 100");
   EXPECT_NE(error_of("[{ema: {start: 1000 steps}}]").find("step 1000 of a run of 100"),
@@ -258,7 +258,7 @@ TEST(Wrappers, AreRefusedWhereTheyWouldNeverAct) {
   EXPECT_NE(error_of("[{lookahead: {k: 101}}]").find("acts every 101 steps"), std::string::npos);
 }
 
-TEST(Wrappers, NameWrongOptions) {
+TEST(Wrappers, RejectInvalidOptionsByName) {
   EXPECT_NE(error_of("[{ema: {decay: 1}}]").find("wrap.0.ema.decay"), std::string::npos);
   EXPECT_NE(error_of("[{swa: {start: 1.5}}]").find("wrap.0.swa.start"), std::string::npos);
   EXPECT_NE(error_of("[{lookahead: {alpha: 0}}]").find("wrap.0.lookahead.alpha"),

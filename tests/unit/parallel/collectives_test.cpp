@@ -36,7 +36,7 @@ namespace fs = std::filesystem;
 
 class CollectivesOf : public testing::TestWithParam<int> {};
 
-TEST_P(CollectivesOf, SumInEveryFormatThatGradientsHave) {
+TEST_P(CollectivesOf, AllReduceEveryDataTypeOfGradients) {
   const int size = GetParam();
   for (const auto format : {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong}) {
     run_ranks(size, [&](Collectives& collectives) {
@@ -49,7 +49,7 @@ TEST_P(CollectivesOf, SumInEveryFormatThatGradientsHave) {
   }
 }
 
-TEST_P(CollectivesOf, SumsHaveTheSameBitsEverywhere) {
+TEST_P(CollectivesOf, AllReducesAreBitIdenticalInAllRanks) {
   std::mutex mutex;
   std::vector<at::Tensor> sums;
   for (const int64_t count : {1, 3, 1023, 300000}) {
@@ -67,7 +67,7 @@ TEST_P(CollectivesOf, SumsHaveTheSameBitsEverywhere) {
   }
 }
 
-TEST_P(CollectivesOf, SeveralSumsAreUnderWayAtOnceAndAreWaitedForInAnyOrder) {
+TEST_P(CollectivesOf, AllReducesCanOverlapAndBeWaitedForInAnyOrder) {
   run_ranks(GetParam(), [&](Collectives& collectives) {
     const at::Tensor first = at::full({100000}, 1.0), second = at::full({5}, 2.0);
     collectives.all_reduce_async(first);
@@ -79,7 +79,7 @@ TEST_P(CollectivesOf, SeveralSumsAreUnderWayAtOnceAndAreWaitedForInAnyOrder) {
   });
 }
 
-TEST_P(CollectivesOf, GiveAllWhatTheFirstHas) {
+TEST_P(CollectivesOf, BroadcastFromRank0) {
   run_ranks(GetParam(), [&](Collectives& collectives) {
     const at::Tensor tensor = at::arange(10).add(collectives.rank());
     collectives.broadcast(tensor);
@@ -95,7 +95,7 @@ TEST_P(CollectivesOf, GiveAllWhatTheFirstHas) {
 INSTANTIATE_TEST_SUITE_P(Processes, CollectivesOf, testing::Values(1, 2, 3, 4),
                          testing::PrintToStringParamName());
 
-TEST(Collectives, TellAllWhoHasAnotherText) {
+TEST(Collectives, ReportTheRankWithAnotherText) {
   std::atomic<int> told = 0;
   run_ranks(3, [&](Collectives& collectives) {
     require_same(collectives, "the recipe", "one");
@@ -110,7 +110,7 @@ TEST(Collectives, TellAllWhoHasAnotherText) {
   EXPECT_EQ(told, 3);
 }
 
-TEST(Collectives, AskTheFirstAndThrowInAllWhatItThrows) {
+TEST(Collectives, RunOnRank0AndPropagateItsError) {
   std::atomic<int> thrown = 0, calls = 0;
   run_ranks(3, [&](Collectives& collectives) {
     const auto answer = [&calls] {
@@ -145,7 +145,7 @@ TEST(Collectives, AskTheFirstAndThrowInAllWhatItThrows) {
   EXPECT_EQ(thrown, 3);
 }
 
-TEST(Collectives, NameTheCallAndTheStepWhereAnotherIsGone) {
+TEST(Collectives, ReportTheCallAndStepIfAPeerIsGone) {
   std::string message;
   run_ranks(2,
             [&](Collectives& collectives) {
@@ -165,7 +165,7 @@ TEST(Collectives, NameTheCallAndTheStepWhereAnotherIsGone) {
             "answer within 0.50 s ");
 }
 
-// Measures stalls. Its time passes only when a test advances it.
+// Measures stalls with a clock that only the test advances.
 class FakeClock {
  public:
   std::function<double()> function() {
@@ -215,8 +215,8 @@ class FakeClock {
   std::map<int, int64_t> calls_;
 };
 
-// Long before the limit of an evaluation.
-TEST(Collectives, NameTheOneThatStandsStillInAnEvaluationOrACheckpoint) {
+// Long before the timeout of an evaluation.
+TEST(Collectives, ReportTheRankThatHangsInAnEvaluationOrCheckpoint) {
   for (const auto& [section, words] :
        {std::pair(Section::kEvaluation, "evaluation after step 7, call 2, sum of 8 bytes: "),
         std::pair(Section::kCheckpoint, "checkpoint of step 7, call 2, sum of 8 bytes: ")}) {
@@ -234,7 +234,7 @@ TEST(Collectives, NameTheOneThatStandsStillInAnEvaluationOrACheckpoint) {
                   // Both have entered; each has to see that the other one has.
                   for (const int rank : {0, 1}) clock.wait_for_observation(rank);
                   clock.advance(10);
-                  // It does not end, as its end would be noticed at once.
+                  // It does not exit, as an exit would be detected at once.
                   others_end.wait();
                   return;
                 }
@@ -256,14 +256,14 @@ TEST(Collectives, NameTheOneThatStandsStillInAnEvaluationOrACheckpoint) {
   }
 }
 
-TEST(Collectives, WaitForTheOneThatGoesAheadInAnEvaluation) {
+TEST(Collectives, WaitForARankThatMakesProgressInAnEvaluation) {
   FakeClock clock;
   run_ranks(2,
             [&](Collectives& collectives) {
               collectives.begin(Section::kEvaluation, 7);
               if (collectives.rank() == 1) {
                 clock.wait_for_calls(0, 3);
-                // Twice as long as it may stand still.
+                // Twice as long as the stall timeout.
                 for (int i = 0; i < 3; ++i) {
                   clock.advance(2);
                   collectives.note_progress();
@@ -282,7 +282,7 @@ TEST(Collectives, WaitForTheOneThatGoesAheadInAnEvaluation) {
             {.limits = {.step = 3, .other = 3600}, .clock = clock.function()});
 }
 
-// Neither waits for the other until the limit, which is in minutes.
+// Neither waits for the other until the timeout, which is minutes.
 TEST(Collectives, AbortAllReducesInFlight) {
   const StoreServer server("127.0.0.1", 0);
   const auto join_as = [&](int rank) {
@@ -326,7 +326,7 @@ TEST(Collectives, DoNotRaiseSigpipeWhenAPeerIsGone) {
   EXPECT_FALSE(sigismember(&blocked, SIGPIPE));
 }
 
-TEST(Collectives, SayWhoDidNotFindTheOthers) {
+TEST(Collectives, ReportTheRankThatDidNotJoin) {
   try {
     run_ranks(1, [](Collectives&) {}, {.size = 2, .seconds = 0.5});
     const StoreServer server("127.0.0.1", 0);
@@ -340,7 +340,7 @@ TEST(Collectives, SayWhoDidNotFindTheOthers) {
   }
 }
 
-TEST(Collectives, UseTheInterfacesThatAreNamed) {
+TEST(Collectives, UseTheGivenInterfaces) {
   const auto sum = [](Collectives& collectives) {
     EXPECT_EQ(sum_over_all(collectives, {1}).front(), 2);
   };
@@ -356,17 +356,17 @@ TEST(Collectives, UseTheInterfacesThatAreNamed) {
   run_ranks(2, sum);
 }
 
-TEST(StoreServer, ListensAtItsAddressAloneAndSaysWhatIsWrong) {
+TEST(StoreServer, ListensOnlyAtItsAddressAndReportsErrors) {
   const StoreServer server("127.0.0.1", 0);
   EXPECT_GT(server.port(), 0);
   EXPECT_THROW(StoreServer("127.0.0.1", server.port()), UsageError);
   EXPECT_THROW(StoreServer("192.0.2.1", 0), UsageError);
-  // Free at another address of this host.
+  // The port is free at another address of this host.
   const StoreServer other("127.0.0.2", server.port());
   EXPECT_EQ(other.port(), server.port());
 }
 
-TEST(Sums, NeedCollectives) {
+TEST(Sums, RequireCollectives) {
   EXPECT_THROW(all_reduce_async(at::zeros({1})), InternalError);
   run_ranks(2, [](Collectives& collectives) {
     const CollectivesScope scope(collectives);

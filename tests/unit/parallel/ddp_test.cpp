@@ -1,4 +1,4 @@
-// Which gradients ddp sums together, and when.
+// Which gradients ddp all-reduces together, and when.
 #include "gallop/parallel/ddp.h"
 
 #include <map>
@@ -65,13 +65,13 @@ std::vector<size_t> buckets_of(const Network& network, const std::vector<std::st
   return buckets;
 }
 
-TEST(Ddp, PutsTogetherWhatComesTogether) {
+TEST(Ddp, GroupsGradientsInTheirOrder) {
   EXPECT_EQ(buckets_of(Network(), kOrder), (std::vector<size_t>{1, 0, 1, 0}));
-  // Where the order is not known, from the last.
+  // If the order is unknown, from the last parameter on.
   EXPECT_EQ(buckets_of(Network(), {}), (std::vector<size_t>{1, 1, 0, 0}));
 }
 
-// Sums that have been started when gradients of so many parameters are there.
+// The number of all-reduces started once the gradients of a number of parameters are ready.
 std::vector<int64_t> started_after(const std::vector<std::string>& order) {
   const Network network;
   FakeCollectives fake(0, 64);
@@ -87,14 +87,14 @@ std::vector<int64_t> started_after(const std::vector<std::string>& order) {
   return started;
 }
 
-TEST(Ddp, StartsEachSumAsSoonAsItsGradientsAreThere) {
+TEST(Ddp, StartsEachAllReduceAsSoonAsItsGradientsAreReady) {
   EXPECT_EQ(started_after(kOrder), (std::vector<int64_t>{1, 2, 3, 4}));
   EXPECT_EQ(started_after({}), (std::vector<int64_t>{0, 1, 1, 4}));
   // What was not seen comes last, and names that are no parameters' count for nothing.
   EXPECT_EQ(started_after({"b", "unknown"}), (std::vector<int64_t>{1, 2, 2, 4}));
 }
 
-TEST(Ddp, MicroBatchesAddUpWithinTheBucket) {
+TEST(Ddp, MicroBatchesAccumulateInTheBucket) {
   const Network network;
   FakeCollectives fake(0, 64);
   const CollectivesScope scope(fake);
@@ -122,7 +122,7 @@ TEST(Ddp, MicroBatchesAddUpWithinTheBucket) {
   }
 }
 
-TEST(Ddp, NamesParametersWithoutAGradientOnce) {
+TEST(Ddp, ReportsParametersWithoutAGradientOnce) {
   const Network network;
   FakeCollectives fake(0, 64);
   const CollectivesScope scope(fake);
@@ -142,7 +142,7 @@ TEST(Ddp, NamesParametersWithoutAGradientOnce) {
   EXPECT_TRUE(at::equal(network[1].grad(), at::full({256}, 0.0F)));
 }
 
-// What all processes have after three steps, by the parameters' names.
+// The weights of all processes after three steps, by parameter name.
 std::map<std::string, at::Tensor> summed(int size, const std::string& options,
                                          const std::vector<std::string>& order) {
   std::map<std::string, at::Tensor> results;
@@ -195,7 +195,7 @@ TEST_P(CompressedDdp, BitsOfTwoProcessesDoNotDependOnBuckets) {
 INSTANTIATE_TEST_SUITE_P(, CompressedDdp, testing::Values("none", "bf16", "fp16", "powersgd"),
                          [](const auto& tested) { return tested.param; });
 
-TEST(Ddp, SumsOfManyDifferByRoundingAloneWhateverTheBuckets) {
+TEST(Ddp, BucketsOfManyRanksChangeOnlyTheRounding) {
   const auto whole = summed(5, "ddp bucket=25MiB", kOrder);
   const auto parts = summed(5, "ddp bucket=1KiB", {});
   for (const auto& [name, tensor] : whole) {
@@ -203,7 +203,7 @@ TEST(Ddp, SumsOfManyDifferByRoundingAloneWhateverTheBuckets) {
   }
 }
 
-TEST(Ddp, TakesSizesInBytesOrAuto) {
+TEST(Ddp, ParsesSizesInBytesOrAuto) {
   static const auto kStrategies = built_in_strategies();
   config::component_of(kStrategies, "ddp bucket=auto");
   try {

@@ -21,7 +21,7 @@
 // sums within this process. One GPU for each rank.
 namespace gallop::parallel {
 
-/// Does what is queued, in its order.
+/// Executes queued work in order.
 class FakeStream {
  public:
   FakeStream() : thread_([this] { run(); }) {}
@@ -80,7 +80,7 @@ class FakeEvent {
   bool is_set_ = false;
 };
 
-/// Registered for CUDA, which is not there: see C10_REGISTER_GUARD_IMPL in the test.
+/// Registered for CUDA, which is absent: see C10_REGISTER_GUARD_IMPL in the test.
 class FakeGpus final : public c10::impl::DeviceGuardImplInterface {
  public:
   static constexpr c10::DeviceType static_type = c10::kCUDA;
@@ -198,7 +198,7 @@ class FakeNccl {
   }
 
   static inline std::atomic<bool> fails_to_make_id = false;
-  /// Of the calls of rank 1 from the second on.
+  /// Delay of the calls of rank 1 from the second on.
   static inline std::atomic<int> state_later = Nccl::kSuccess;
 
  private:

@@ -26,7 +26,7 @@ RendezvousOptions with_gpus() {
   return rendezvous;
 }
 
-// What the current stream of that process does once it comes to it.
+// Enqueues work on the current stream of that process.
 void do_on_stream(const Collectives& collectives, std::function<void()> work) {
   FakeGpus::stream(static_cast<c10::DeviceIndex>(collectives.rank()), FakeGpus::kDefault)
       .push(std::move(work));
@@ -34,7 +34,7 @@ void do_on_stream(const Collectives& collectives, std::function<void()> work) {
 
 class GpuSumsOf : public testing::TestWithParam<int> {};
 
-TEST_P(GpuSumsOf, SumInEveryFormat) {
+TEST_P(GpuSumsOf, AllReduceEveryDataType) {
   const int size = GetParam();
   for (const auto format :
        {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong, at::kByte}) {
@@ -52,13 +52,13 @@ TEST_P(GpuSumsOf, SumInEveryFormat) {
   }
 }
 
-TEST_P(GpuSumsOf, ComeBehindWhatTheStreamDoesAndBeforeWhatItDoesNext) {
+TEST_P(GpuSumsOf, AreOrderedWithTheStream) {
   run_ranks(
       GetParam(),
       [&](Collectives& collectives) {
         const at::Tensor memory = at::zeros({100});
         const at::Tensor tensor = on_gpu(memory, collectives.rank());
-        // The stream begins only after everything was enqueued.
+        // The stream starts only after everything was enqueued.
         FakeEvent all_enqueued, done;
         at::Tensor seen;
         do_on_stream(collectives, [&] {
@@ -79,13 +79,13 @@ TEST_P(GpuSumsOf, ComeBehindWhatTheStreamDoesAndBeforeWhatItDoesNext) {
       with_gpus());
 }
 
-TEST_P(GpuSumsOf, GiveAllWhatTheFirstHas) {
+TEST_P(GpuSumsOf, BroadcastFromRank0) {
   run_ranks(
       GetParam(),
       [&](Collectives& collectives) {
         const at::Tensor memory = at::arange(10).add(collectives.rank());
         collectives.broadcast(on_gpu(memory, collectives.rank()));
-        // Tensors of the CPU meanwhile, and numbers of calls that count both.
+        // CPU tensors at the same time, and call numbers that count both.
         EXPECT_EQ(sum_over_all(collectives, {1.0}).front(), GetParam());
         collectives.begin(Section::kCheckpoint, 1);
         EXPECT_TRUE(at::equal(memory, at::arange(10)));
@@ -96,7 +96,7 @@ TEST_P(GpuSumsOf, GiveAllWhatTheFirstHas) {
 INSTANTIATE_TEST_SUITE_P(Processes, GpuSumsOf, testing::Values(2, 3, 4),
                          testing::PrintToStringParamName());
 
-// What each process of two throws that does this.
+// The errors of two processes that execute this.
 std::vector<std::string> errors_of(const std::function<void(Collectives&)>& function,
                                    const RendezvousOptions& rendezvous = with_gpus()) {
   std::vector<std::string> errors(2);
@@ -113,7 +113,7 @@ std::vector<std::string> errors_of(const std::function<void(Collectives&)>& func
   return errors;
 }
 
-TEST(GpuSums, EndWhereAnotherProcessDoesNotCome) {
+TEST(GpuSums, TimeOutIfAPeerDoesNotJoin) {
   RendezvousOptions rendezvous = with_gpus();
   rendezvous.limits.step = 0.2;
   FakeEvent is_told;
@@ -130,7 +130,7 @@ TEST(GpuSums, EndWhereAnotherProcessDoesNotCome) {
         const at::Tensor lonely = on_gpu(memory, 0);
         collectives.all_reduce_async(lonely);
         collectives.wait(lonely);
-        // The stream goes on, and with it who waits for it.
+        // The stream continues, and so do the threads that wait for it.
         FakeEvent done;
         do_on_stream(collectives, [&] { done.set(); });
         done.wait();
@@ -144,7 +144,7 @@ TEST(GpuSums, EndWhereAnotherProcessDoesNotCome) {
   EXPECT_EQ(errors[1], "");
 }
 
-TEST(GpuSums, TellWhatNcclSaysOfAnEarlierCall) {
+TEST(GpuSums, ReportNcclErrorsOfEarlierCalls) {
   const auto fail = [](Collectives& collectives) {
     collectives.begin(Section::kStep, 5);
     const at::Tensor one = at::full({2}, 1.0), two = at::full({300}, 1.0);
@@ -166,7 +166,7 @@ TEST(GpuSums, TellWhatNcclSaysOfAnEarlierCall) {
             "answer (NCCL says: remote process exited)");
 }
 
-TEST(GpuSums, SayThatTheyCouldNotStart) {
+TEST(GpuSums, ReportStartUpErrors) {
   const auto start = [](Collectives& collectives) {
     const at::Tensor memory = at::full({2}, 1.0);
     collectives.all_reduce_async(on_gpu(memory, collectives.rank()));
@@ -179,7 +179,7 @@ TEST(GpuSums, SayThatTheyCouldNotStart) {
   EXPECT_EQ(errors[1], "NCCL did not start in process 0");
 }
 
-TEST(GpuSums, SayWhichFormatTheyDoNotSum) {
+TEST(GpuSums, RejectUnsupportedDataTypes) {
   const at::Tensor memory = at::zeros({2}, at::kInt);
   run_ranks(
       2,
@@ -190,7 +190,7 @@ TEST(GpuSums, SayWhichFormatTheyDoNotSum) {
       with_gpus());
 }
 
-TEST(Nccl, IsAskedForWhereItIsMissing) {
+TEST(Nccl, ReportsAMissingLibrary) {
   const std::string missing = error_of([] { load_nccl("libnccl-that-is-not-there.so.2"); });
   EXPECT_NE(missing.find("libnccl-that-is-not-there.so.2"), std::string::npos) << missing;
   EXPECT_NE(missing.find("tools/fetch-libtorch --cuda"), std::string::npos) << missing;
@@ -198,7 +198,7 @@ TEST(Nccl, IsAskedForWhereItIsMissing) {
             "libc.so.6 lacks ncclGetVersion: Gallop needs NCCL 2.18");
 }
 
-// The real one, where the machine has it: it numbers what it has as is asked for here.
+// The real library, if present: its version and enumerators agree with the declarations.
 TEST(Nccl, OfThisMachineHasAllFunctions) {
   std::shared_ptr<const Nccl> nccl;
   try {

@@ -24,7 +24,7 @@ at::Tensor randn(int rank, std::vector<int64_t> shape) {
   return at::randn(shape, own);
 }
 
-// What each process has after `steps` sums of the same gradients, and the mean of all.
+// The results of each process after `steps` all-reduces of the same gradients, and the exact mean.
 struct Summed {
   std::vector<std::vector<at::Tensor>> last, mean;
 };
@@ -63,7 +63,7 @@ at::Tensor sum_of(const std::function<std::vector<at::Tensor>(int rank)>& gradie
   return sum;
 }
 
-TEST(PowerSgd, IsExactForWhatHasNoHigherRank) {
+TEST(PowerSgd, IsExactForMatricesOfLowRank) {
   const at::Tensor columns = randn(100, {40, 2});
   const auto gradients_of = [&](int rank) {
     return std::vector<at::Tensor>{at::matmul(columns, randn(rank, {2, 60}))};
@@ -75,7 +75,7 @@ TEST(PowerSgd, IsExactForWhatHasNoHigherRank) {
   }
 }
 
-TEST(PowerSgd, SumsVectorsAndSmallMatricesAsTheyAre) {
+TEST(PowerSgd, DoesNotCompressVectorsAndSmallMatrices) {
   const auto gradients_of = [](int rank) {
     return std::vector<at::Tensor>{randn(rank, {100}), randn(rank + 10, {40, 60}),
                                    randn(rank + 20, {3, 4})};
@@ -86,8 +86,8 @@ TEST(PowerSgd, SumsVectorsAndSmallMatricesAsTheyAre) {
   EXPECT_TRUE(at::allclose(summed.last[0][2], sum_of(gradients_of, 2)));
 }
 
-// Algorithm 2 of the paper: what is left out is added the next time, so that nothing is lost.
-TEST(PowerSgd, LosesNothingOverManySteps) {
+// Algorithm 2 of the paper: the approximation error is added to the next gradient.
+TEST(PowerSgd, FeedsErrorsBack) {
   const auto gradients_of = [](int rank) { return std::vector<at::Tensor>{randn(rank, {20, 30})}; };
   const at::Tensor wanted = sum_of(gradients_of, 0);
   const auto error_after = [&](int steps) {
@@ -99,8 +99,8 @@ TEST(PowerSgd, LosesNothingOverManySteps) {
   EXPECT_LT(late, 0.05);
 }
 
-// What all have left out comes back, whoever has it now; the factors of all are the same.
-TEST(PowerSgd, GoesOnInAnotherNumberOfProcesses) {
+// The sum of all errors is preserved; the factors of all processes are the same.
+TEST(PowerSgd, ResumesWithAnotherNumberOfProcesses) {
   const auto single = single_process_group();
   const CollectivesScope scope(*single);
   const auto make = [](int seed, int processes) {
@@ -130,8 +130,8 @@ TEST(PowerSgd, GoesOnInAnotherNumberOfProcesses) {
   EXPECT_TRUE(at::equal(taken[0][1].tensor, saved[2][1].tensor));
 }
 
-// Kernels of convolutions that lie in channels_last, as one matrix of outputs and the rest.
-TEST(PowerSgd, TakesEveryMemoryOrder) {
+// Convolution kernels in channels_last, as one matrix of outputs and the rest.
+TEST(PowerSgd, SupportsEveryMemoryFormat) {
   const auto gradients_of = [](int rank) {
     return std::vector<at::Tensor>{
         randn(rank, {32, 16, 3, 3}).contiguous(at::MemoryFormat::ChannelsLast),

@@ -11,7 +11,7 @@
 
 namespace gallop::parallel {
 
-// LibTorch's record of collectives, one for all groups of a process, takes no second thread.
+// LibTorch's flight recorder, one for all groups of a process, is not thread-safe.
 [[maybe_unused]] inline const int kNoRecord = setenv("TORCH_FR_BUFFER_SIZE", "0", 1);
 
 /// Runs the function in so many threads, each with collectives of its own, as processes would.

@@ -75,7 +75,7 @@ TEST(PointsInText, ShowValuesByThreeMarks) {
   const std::string text = to_text(plot, kAscii);
   EXPECT_NE(text.find("\ntrial: . 0 to 3   o to 6   @ to 9\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("complete"), std::string::npos);
-  EXPECT_EQ(count(text, "@"), 2u) << text;  // It lies above the fourth.
+  EXPECT_EQ(count(text, "@"), 2u) << text;  // It covers the fourth.
 }
 
 TEST(SurfaceInText, IsShadedAndLeavesHoles) {
@@ -106,7 +106,7 @@ TEST(BarsInText, AreAsLongAsTheirValues) {
             "x       0.0 %\n");
 }
 
-TEST(ParallelInText, HasARowForWhatIsNotThere) {
+TEST(ParallelInText, HasARowForMissingValues) {
   EXPECT_EQ(to_text(three_rows(), kAscii).substr(0, 4), "all\n");
   const std::string text = to_text(three_rows(), kAscii);
   for (const char* part : {"loss", "name", "beta", "|5 ", "|adam ", "|sgd ", "none", "|0.9"}) {
@@ -115,18 +115,18 @@ TEST(ParallelInText, HasARowForWhatIsNotThere) {
   EXPECT_EQ(count(text, "none"), 1u);
 }
 
-TEST(ParallelInText, GoesOnInBlocksWhereAxesHaveNoRoom) {
+TEST(ParallelInText, ContinuesInBlocksIfAxesDoNotFit) {
   ParallelPlot plot = three_rows();
   for (int i = 0; i < 4; ++i) {
     plot.axes.push_back({"more" + std::to_string(i)});
     for (auto& row : plot.rows) row.push_back(i);
   }
   const std::string text = to_text(plot, kAscii);
-  EXPECT_EQ(count(text, "loss        "), 3u) << text;  // Of three axes each.
+  EXPECT_EQ(count(text, "loss        "), 3u) << text;  // Three axes each.
   for (int i = 0; i < 4; ++i) EXPECT_EQ(count(text, "more" + std::to_string(i)), 1u);
 }
 
-TEST(AnyInText, KeepsToItsWidth) {
+TEST(AnyInText, StaysWithinItsWidth) {
   XyPlot long_names = five_points();
   long_names.title = long_names.y.label = long_names.x.label = std::string(300, 'n');
   long_names.x = {.label = "x", .categories = {std::string(100, 'a'), "größe\n", "c", "d", "e"}};
@@ -150,7 +150,7 @@ TEST(AnyInText, KeepsToItsWidth) {
   }
 }
 
-TEST(HeatMapInText, HasItsTextsWhereTheyFit) {
+TEST(HeatMapInText, ShowsTextsIfTheyFit) {
   EXPECT_EQ(to_text(three_by_two(), kAscii),
             "counts\n"
             "rows: true, columns: predicted\n"
@@ -160,7 +160,7 @@ TEST(HeatMapInText, HasItsTextsWhereTheyFit) {
             "<b>          0        7\n");
 }
 
-TEST(HeatMapInText, IsShadedWhereTextsHaveNoRoomAndSaysWhatIsLeftOut) {
+TEST(HeatMapInText, IsShadedIfTextsDoNotFitAndReportsOmissions) {
   HeatMap map = three_by_two();
   map.texts.clear();
   EXPECT_EQ(to_text(map, kAscii),
@@ -188,7 +188,7 @@ TEST(HeatMapAsSvg, HasACellForEachValueWithItsTextAndLabel) {
   EXPECT_EQ(svg.find("nan"), std::string::npos);
 }
 
-TEST(HeatMapAsSvg, StaysInItsWidthAndHasNoTextsInNarrowCells) {
+TEST(HeatMapAsSvg, StaysWithinItsWidthWithoutTextsInNarrowCells) {
   HeatMap map{.title = "many", .row_label = "rows", .column_label = "columns"};
   for (int i = 0; i < 100; ++i) map.rows.push_back("class " + std::to_string(i));
   map.columns = map.rows;
@@ -233,7 +233,7 @@ TEST(PageAsSvg, DrawsManyPointsOfOneColorAsOnePath) {
   EXPECT_EQ(count(svg, "class=\"dot b\""), 1u) << svg;
 }
 
-TEST(PageAsSvg, ShowsTheBarsThatHaveRoomAndSaysHowManyHaveNone) {
+TEST(PageAsSvg, ShowsTheBarsThatFitAndReportsTheRest) {
   BarPlot bars{"many", {}};
   for (int i = 0; i < 100; ++i) bars.bars.push_back({"p" + std::to_string(i), 1, ""});
   const std::string svg = to_svg(Page{"", {{{bars}, 2}}});
@@ -255,14 +255,14 @@ TEST(PageAsSvg, IsAsHighAsItsBars) {
   EXPECT_GT(height({"a heading", {{{bars}, 1}}}), height({"", {{{bars}, 1}}}));
 }
 
-TEST(PageAsSvg, RefusesRowsWithoutPlotsOrRoom) {
+TEST(PageAsSvg, RejectsRowsWithoutPlotsOrSpace) {
   const XyPlot plot = five_points();
   EXPECT_THROW(to_svg(Page{"", {{{}, 1}}}), UsageError);
   EXPECT_THROW(to_svg(Page{"", {{{plot, plot}, 1}}}), UsageError);
   EXPECT_THROW(to_svg(Page{"", {{{plot}, 4}}}), UsageError);
 }
 
-TEST(ColorLevels, EndWithWhatStandsOut) {
+TEST(ColorLevels, ExcludeOutliers) {
   const ColorLevels high({.label = ""}, {0, 10, kNothing}, 5),
       low({.low_stands_out = true}, {0, 10}, 5), bounded({.max = 5}, {0, 100}, 5), one({}, {3}, 5),
       none({}, {kNothing}, 5);

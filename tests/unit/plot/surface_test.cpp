@@ -99,15 +99,15 @@ double area_of_hull(std::vector<GridPoint> points) {
   return area;
 }
 
-TEST(Triangulated, IsDelaunaysOfRandomPoints) {
+TEST(Triangulated, IsDelaunayForRandomPoints) {
   for (const size_t count : {3, 4, 10, 60, 300}) {
     const auto points = random_points(count, kGridSide + 1);
     expect_delaunay(points, area_of_hull(points));
   }
 }
 
-// Where many points lie on one circle and on one line.
-TEST(Triangulated, IsDelaunaysOfALattice) {
+// Many points on one circle and on one line.
+TEST(Triangulated, IsDelaunayForALattice) {
   std::vector<GridPoint> points;
   for (int64_t x = 0; x < 9; ++x) {
     for (int64_t y = 0; y < 7; ++y) points.push_back({x * 2048, y * 2048});
@@ -126,7 +126,7 @@ TEST(Triangulated, FindsNoTriangleOnALine) {
   EXPECT_TRUE(triangulated({{1, 1}, {3, 3}, {2, 2}, {9, 9}}).empty());
 }
 
-TEST(Sampled, IsAPlaneExactly) {
+TEST(Sampled, ReproducesAPlaneExactly) {
   const auto plane = [](double x, double y) { return 3 - 2 * x + 5 * y; };
   Surface surface;
   for (const GridPoint& point : random_points(50, kGridSide)) {
@@ -134,7 +134,7 @@ TEST(Sampled, IsAPlaneExactly) {
     surface.y.push_back(static_cast<double>(point.y) / kGridSide);
     surface.values.push_back(plane(surface.x.back(), surface.y.back()));
   }
-  for (const double corner : {0., 1.}) {  // Then no cell is beyond.
+  for (const double corner : {0., 1.}) {  // With these no cell is outside.
     surface.x.insert(surface.x.end(), {0, 1});
     surface.y.insert(surface.y.end(), {corner, corner});
     surface.values.insert(surface.values.end(), {plane(0, corner), plane(1, corner)});
@@ -167,7 +167,7 @@ TEST(Sampled, AgreesWithSciPy) {
   EXPECT_LT(holes, columns * rows / 2);
 }
 
-TEST(Sampled, HasNothingBeyondTheTrianglesAndNoneOfALine) {
+TEST(Sampled, IsEmptyOutsideOfTheTrianglesAndForALine) {
   const Surface triangle{{0, 1, 0}, {0, 0, 1}, {1, 1, 1}};
   const auto values = sampled(triangle, unit_axis(), unit_axis(), 4, 4);
   EXPECT_EQ(at(values, 0, 0, 4), 1);
@@ -178,13 +178,13 @@ TEST(Sampled, HasNothingBeyondTheTrianglesAndNoneOfALine) {
   }
 }
 
-TEST(Sampled, IsLinearInTheLogarithmAndLeavesOutWhatIsNotFinite) {
+TEST(Sampled, IsLinearInTheLogarithmAndOmitsNonFiniteValues) {
   const Surface surface{{1, 100, 1, 100, 10}, {0, 0, 1, 1, 0.5}, {0, 2, 0, 2, NAN}};
   const auto values = sampled(surface, unit_axis(Scale::kLog, 1, 100), unit_axis(), 4, 4);
   for (int row = 0; row < 4; ++row) EXPECT_NEAR(at(values, 1, row, 4), 0.75, 1e-12);
 }
 
-TEST(Sampled, TakesTheAverageOfOnePlace) {
+TEST(Sampled, AveragesDuplicatePoints) {
   const Surface surface{{0, 1, 0, 1, 0}, {0, 0, 1, 1, 0}, {1, 1, 1, 1, 9}};
   const auto values = sampled(surface, unit_axis(), unit_axis(), 2, 2);
   EXPECT_GT(at(values, 0, 0, 2), 2);

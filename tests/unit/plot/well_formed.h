@@ -6,7 +6,7 @@
 
 namespace gallop::plot {
 
-// Every tag is closed, no text has a bare "<" or "&". Attributes are ours.
+// Every tag is closed, no text has a bare "<" or "&". Attributes are not checked.
 inline bool is_well_formed(const std::string& svg) {
   std::vector<std::string> open;
   static const std::regex kTag("<(/?)([a-z]+)([^<>]*?)(/?)>");

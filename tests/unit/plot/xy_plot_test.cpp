@@ -46,7 +46,7 @@ TEST(Ticks, LinearOnesAreRoundAndWiden) {
   EXPECT_EQ(labels_of({axis, {1e6, 3e6}, 2, true}), Labels({"0", "2e6", "4e6"}));
 }
 
-TEST(Ticks, AFlatLineHasRoomAroundIt) {
+TEST(Ticks, AFlatLineHasAMargin) {
   const AxisTicks high({"rate"}, {0.2, 0.2}, 4, true), zero({"rate"}, {0, 0}, 4, true),
       low({"rate"}, {-3}, 4, true);
   EXPECT_GT(high.place(0.2), 0.5);
@@ -55,7 +55,7 @@ TEST(Ticks, AFlatLineHasRoomAroundIt) {
   EXPECT_GT(low.place(-3), 0.1);
 }
 
-TEST(Ticks, LogarithmicOnesArePowersAndLeaveOutWhatHasNone) {
+TEST(Ticks, LogarithmicOnesArePowersAndOmitNonPositiveValues) {
   const Axis axis{"rate", Scale::kLog};
   const AxisTicks ticks(axis, {1e-6, 1, 0, -2, kNothing}, 8, false);
   EXPECT_EQ(labels_of(ticks), Labels({"1e-6", "1e-5", "1e-4", "0.001", "0.01", "0.1", "1"}));
@@ -65,7 +65,7 @@ TEST(Ticks, LogarithmicOnesArePowersAndLeaveOutWhatHasNone) {
   EXPECT_EQ(labels_of({axis, {0.1, 5}, 8, false}), Labels({"0.1", "0.2", "0.5", "1", "2", "5"}));
 }
 
-TEST(Ticks, GivenBoundsStay) {
+TEST(Ticks, GivenBoundsAreKept) {
   const AxisTicks ticks({"loss", Scale::kLinear, 0.5, 3.}, {-100, 100}, 5, true);
   EXPECT_EQ(ticks.place(0.5), 0);
   EXPECT_EQ(ticks.place(3), 1);
@@ -97,7 +97,7 @@ TEST(ToText, DrawsInDots) {
             "              epoch\n");
 }
 
-TEST(ToText, KeepsToItsWidth) {
+TEST(ToText, StaysWithinItsWidth) {
   XyPlot plot = line_from_0_to_1();
   plot.series.push_back({"other", {0, 4}, {-1e-7, 1e5}});
   plot.marks = {{3, "steepest"}};
@@ -111,7 +111,7 @@ TEST(ToText, KeepsToItsWidth) {
   }
 }
 
-TEST(ToText, TellsSeriesAndMarksApart) {
+TEST(ToText, DistinguishesSeriesAndMarks) {
   XyPlot plot = line_from_0_to_1();
   plot.series.push_back({"other", {0, 4}, {1, 0}});
   plot.marks = {{3, "steepest"}, {9, "beyond the axis"}};
@@ -121,7 +121,7 @@ TEST(ToText, TellsSeriesAndMarksApart) {
   EXPECT_EQ(std::count(text.begin(), text.end(), ':'), 8) << text;  // 4 are beside the lines.
 }
 
-TEST(ToText, LeavesGapsAndTakesAnything) {
+TEST(ToText, LeavesGapsAndAcceptsAnyData) {
   XyPlot plot{"", {}, {}, {{"", {0, 1, 2, 3, 4}, {0, 1, kNothing, 1, 0}}}};
   for (const std::string& line : lines_of(to_text(plot, {.columns = 30, .unicode = false}))) {
     EXPECT_TRUE(line.size() < 16 || line[15] == ' ' || line[15] == '-') << line;
@@ -137,7 +137,7 @@ TEST(ToText, LeavesGapsAndTakesAnything) {
   EXPECT_FALSE(to_text(plot, {}).empty());
 }
 
-TEST(ToSvg, DrawsOneLineOfAsFewPointsAsItTakes) {
+TEST(ToSvg, DrawsOneLineOfFewPoints) {
   XyPlot plot = line_from_0_to_1();
   plot.series[0] = {"line", {}, {}};
   for (int i = 0; i <= 1000; ++i) {
@@ -175,14 +175,14 @@ TEST(ToSvg, FollowsACurve) {
   }
 }
 
-TEST(ToSvg, KeepsThePeaksOfUprightLines) {
+TEST(ToSvg, KeepsThePeaksOfSteepLines) {
   XyPlot plot = line_from_0_to_1();
   plot.series[0] = {"line", {0, 2, 2, 2, 4}, {0, 0, 1, 0.5, 0.5}};
   EXPECT_NE(to_svg({plot}).find("L388.0 356.0L388.0 64.0L388.0 210.0L704.0 210.0\""),
             std::string::npos);
 }
 
-TEST(ToSvg, KeepsWhatIsWrittenFromBeingMarkup) {
+TEST(ToSvg, EscapesMarkup) {
   XyPlot plot = line_from_0_to_1();
   plot.title = "<script> & \"more\"";
   plot.marks = {{2, "<b>"}};
@@ -194,7 +194,7 @@ TEST(ToSvg, KeepsWhatIsWrittenFromBeingMarkup) {
   EXPECT_NE(svg.find("width=\"576\" height=\"210\""), std::string::npos);
 }
 
-TEST(ToSvg, RefusesNothing) { EXPECT_THROW(to_svg(std::vector<XyPlot>{}), UsageError); }
+TEST(ToSvg, RejectsAnEmptyList) { EXPECT_THROW(to_svg(std::vector<XyPlot>{}), UsageError); }
 
 }  // namespace
 }  // namespace gallop::plot

@@ -53,7 +53,7 @@ TEST(GradScaler, ContinuesFromCopiedState) {
   EXPECT_EQ(second.skipped_steps(), 1);
 }
 
-TEST(GradScaler, RefusesSettingsThatCannotWork) {
+TEST(GradScaler, RejectsInvalidSettings) {
   for (const GradScalerConfig& config :
        {GradScalerConfig{.initial = 0}, GradScalerConfig{.growth = 1},
         GradScalerConfig{.backoff = 1}, GradScalerConfig{.backoff = 0},

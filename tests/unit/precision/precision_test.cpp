@@ -32,7 +32,7 @@ TEST(Precision, NamesRoundTrip) {
   }
 }
 
-TEST(KeepInBf16, RoundsMatricesInTheirPlace) {
+TEST(KeepInBf16, RoundsMatricesInPlace) {
   const NamedTensors all = {
       {"weight", at::randn({4, 3})},
       {"conv", at::randn({4, 3, 2, 2}).contiguous(at::MemoryFormat::ChannelsLast)},
@@ -41,7 +41,7 @@ TEST(KeepInBf16, RoundsMatricesInTheirPlace) {
   for (const auto& [name, tensor] : all) {
     before.push_back({name, tensor.clone()});
     tensor.set_requires_grad(true);
-    // Autograd knows the tensor as it was.
+    // Autograd has saved the previous metadata of the tensor.
     tensor.sum().backward();
   }
   keep_in_bf16(all);
@@ -59,7 +59,7 @@ TEST(KeepInBf16, RoundsMatricesInTheirPlace) {
 
 c10::ScalarType type_of_product(const at::Tensor& a) { return at::mm(a, a).scalar_type(); }
 
-TEST(AutocastGuard, CastsToBf16WhateverWeightsAreKeptIn) {
+TEST(AutocastGuard, CastsToBf16ForAnyWeightDataType) {
   const AutocastGuard guard(Precision::kBf16Weights, c10::DeviceType::CPU);
   EXPECT_EQ(type_of_product(at::ones({4, 4})), c10::kBFloat16);
 }
@@ -82,7 +82,7 @@ TEST(AutocastGuard, CastsWithinTheBlockOnlyAndNests) {
   EXPECT_FALSE(at::autocast::is_autocast_enabled(at::kCPU));
 }
 
-TEST(AutocastGuard, ForgetsCastWeights) {
+TEST(AutocastGuard, ClearsTheWeightCache) {
   at::Tensor weight = at::ones({4, 4});
   weight.set_requires_grad(true);
   const auto product = [&] {
@@ -94,7 +94,7 @@ TEST(AutocastGuard, ForgetsCastWeights) {
   EXPECT_EQ(product(), 256);
 }
 
-TEST(AutocastGuard, Fp8IsBf16WithLinearLayersThatKnow) {
+TEST(AutocastGuard, Fp8IsBf16WithFp8LinearLayers) {
   const at::Tensor a = at::ones({4, 4});
   EXPECT_FALSE(linear_is_fp8());
   {
@@ -117,7 +117,7 @@ std::pair<bool, bool> tf32() {
   return {at::globalContext().allowTF32CuBLAS(), at::globalContext().allowTF32CuDNN()};
 }
 
-TEST(Tf32Guard, DecidesForBothKindsOfProductsAndOnAGpuOnly) {
+TEST(Tf32Guard, AppliesToGemmsAndConvolutionsOnGpusOnly) {
   const auto before = tf32();
   EXPECT_EQ(before, std::pair(false, true)) << "LibTorch's own";
   {
@@ -149,7 +149,7 @@ std::string missing(Precision precision, std::optional<int> capability) {
   }
 }
 
-TEST(RequireAvailable, NamesWhatIsMissing) {
+TEST(RequireAvailable, ReportsMissingHardware) {
   EXPECT_EQ(missing(Precision::kFp8, std::nullopt),
             "train.precision is fp8, which needs an NVIDIA GPU of compute capability 8.9 or higher "
             "(Ada, Hopper or newer), and this training is on the CPU; take train.precision=bf16, "

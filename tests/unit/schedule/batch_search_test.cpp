@@ -44,12 +44,12 @@ TEST(BatchSearch, FindsTheLargestThatFitsToAnEighth) {
   }
 }
 
-TEST(BatchSearch, HasNoPointsWhereOneSampleIsTooMuch) {
+TEST(BatchSearch, HasNoPointsIfOneSampleDoesNotFit) {
   Machine machine{.fits = 0};
   EXPECT_TRUE(search(machine, {.most = 100}).points.empty());
 }
 
-TEST(BatchSearch, EndsDoublingWhereSpeedDoesNotGrowAndGuessesTheLargest) {
+TEST(BatchSearch, StopsDoublingWithoutGainAndExtrapolatesTheLargest) {
   // Each step costs as much as a sample: there is nothing to be gained.
   Machine machine{.step_seconds = 1e-7, .fits = 50'000};
   const auto found = search(machine, {.most = 1'000'000});
@@ -59,7 +59,7 @@ TEST(BatchSearch, EndsDoublingWhereSpeedDoesNotGrowAndGuessesTheLargest) {
   EXPECT_EQ(fastest_from(found.points), 8);
 }
 
-TEST(BatchSearch, LooksForTheLargestOnlyWhereAsked) {
+TEST(BatchSearch, SearchesForTheLargestOnlyOnRequest) {
   Machine machine{.step_seconds = 1e-7, .fits = 50'000};
   const auto found = search(machine, {.most = 1'000'000, .largest = false});
   EXPECT_EQ(machine.tries, 3);
@@ -70,7 +70,7 @@ TEST(BatchSearch, LooksForTheLargestOnlyWhereAsked) {
   EXPECT_EQ(full.too_large, 128);
 }
 
-TEST(BatchSearch, TriesABatchAgainThatWasDisturbed) {
+TEST(BatchSearch, RepeatsADisturbedMeasurement) {
   Machine machine;
   bool was_disturbed = false;
   const auto disturbed = [&](int64_t batch) {
@@ -90,14 +90,14 @@ TEST(BatchSearch, TriesABatchAgainThatWasDisturbed) {
   }
 }
 
-TEST(BatchSearch, TriesNoMoreThanThereAreSamples) {
+TEST(BatchSearch, IsLimitedByTheNumberOfSamples) {
   Machine machine{.fits = 50'000};
   const auto found = search(machine, {.most = 500});
   EXPECT_EQ(found.largest(), 500);
   EXPECT_FALSE(found.too_large);
 }
 
-TEST(BatchSearch, TriesNoStepsThatTakeTooLong) {
+TEST(BatchSearch, IsLimitedByTheTimeOfAStep) {
   Machine machine{.sample_seconds = 0.01, .fits = 1'000'000};
   const auto found = search(machine, {.most = 1'000'000, .step_seconds = 2});
   EXPECT_TRUE(found.cut_short);
@@ -116,7 +116,7 @@ TEST(BatchSearch, SuggestsTheSmallestFastBatchUpToTheCriticalOne) {
 }
 
 // Gradients of samples with a known mean and covariance: tr(S) = 3 * 4, |G|^2 = 3 * 0.25.
-TEST(NoiseScale, IsThatOfKnownGaussians) {
+TEST(NoiseScale, IsCorrectForKnownGaussians) {
   constexpr int kDimensions = 3, kSmall = 4, kParts = 8;
   std::mt19937 random(7);
   std::normal_distribution<double> gradient(0.5, 2.0);
@@ -142,7 +142,7 @@ TEST(NoiseScale, IsThatOfKnownGaussians) {
   EXPECT_NEAR(noise.batch().value(), 16, 0.7);
 }
 
-TEST(NoiseScale, IsUnknownWithoutGradientsAndWhereTheyAreLost) {
+TEST(NoiseScale, IsUnknownWithoutGradientsOrSignal) {
   NoiseScale noise(1, 2);
   EXPECT_FALSE(noise.batch());
   noise.add(4, 1);  // 2 * 1 - 4 is below 0.

@@ -29,7 +29,7 @@ inline std::unique_ptr<Schedule> build(const std::string& yaml, const RunLength&
   return kSchedules.build(component, length);
 }
 
-/// What is said against a schedule; empty where it is built.
+/// The error for a schedule; empty if it is valid.
 inline std::string refusal(const std::string& yaml, const RunLength& length = kRun) {
   try {
     build(yaml, length);

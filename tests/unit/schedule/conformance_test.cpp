@@ -1,4 +1,4 @@
-// What holds for every schedule of the registry: a new one is tested by being listed.
+// Properties of every schedule in the registry: a new one is tested automatically.
 #include <cmath>
 #include <random>
 
@@ -54,7 +54,7 @@ class RandomOptions final : public config::Visitor {
   N below(N count) {
     return static_cast<N>(random_() % static_cast<uint64_t>(count));
   }
-  // The bounds themselves, too, where they are allowed.
+  // Including the bounds, if they are allowed.
   double number(const config::Field& field) {
     const double low = field.min.value_or(0), high = field.max.value_or(low + 3);
     const double share = below(5) / 4.;
@@ -100,7 +100,7 @@ class Schedules : public testing::TestWithParam<std::string> {
   }
 };
 
-// What an evaluation finds that gets better at first, and then no more.
+// Evaluations that improve at first, and then no more.
 Metrics metrics_at(int64_t step) {
   const double better = static_cast<double>(std::min<int64_t>(step, 15));
   return {.loss = 2 - 0.1 * better + 0.05 * std::sin(step), .accuracy = 0.04 * better};
@@ -120,7 +120,7 @@ TEST_P(Schedules, FactorsLieBetween0And1) {
   });
 }
 
-TEST_P(Schedules, AResumedRunGetsTheSameNumbers) {
+TEST_P(Schedules, AResumedRunGetsTheSameValues) {
   check_many([](const auto& build_one) {
     const auto whole = build_one();
     auto resumed = build_one();
@@ -140,8 +140,8 @@ TEST_P(Schedules, AResumedRunGetsTheSameNumbers) {
   });
 }
 
-// But for those with a state, the order in which a run is looked at does not matter.
-TEST_P(Schedules, ProgressAloneDecides) {
+// Except for stateful schedules, factors do not depend on the order of evaluation.
+TEST_P(Schedules, DependOnlyOnProgress) {
   check_many([](const auto& build_one) {
     const auto forward = build_one(), backward = build_one();
     std::vector<double> factors;
@@ -150,7 +150,7 @@ TEST_P(Schedules, ProgressAloneDecides) {
   });
 }
 
-// A last batch that is smaller, or samples counted otherwise, must not move a step of the schedule.
+// A smaller last batch, or another unit of samples, must not change the schedule.
 TEST_P(Schedules, TheUnitOfSamplesDoesNotMatter) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 100; ++i) {

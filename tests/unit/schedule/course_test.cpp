@@ -1,4 +1,4 @@
-// How many steps two runs take alike, by hand for each kind of schedule.
+// The number of common steps of two runs, by hand for each kind of schedule.
 #include "gallop/schedule/course.h"
 
 #include <gtest/gtest.h>
@@ -32,21 +32,21 @@ int64_t common(const Course& one, const Course& other) {
   return common_steps(one, other);
 }
 
-TEST(CommonSteps, OfTheSameScheduleAreAll) {
+TEST(CommonSteps, AreAllForTheSameSchedule) {
   for (const char* const yaml : {"{name: cosine, warmup: 1 epoch}", "{name: one-cycle}", kConstant,
                                  "{name: exponential, gamma: 0.9, step_size: 1 epoch}"}) {
     EXPECT_EQ(common(course(yaml), course(yaml)), 160) << yaml;
   }
 }
 
-TEST(CommonSteps, OfConstantRatesAreThoseOfTheShorterRun) {
+TEST(CommonSteps, AreTheShorterRunForConstantRates) {
   EXPECT_EQ(common(course(kConstant), course(kConstant, epochs(5))), 50);
   EXPECT_EQ(common(course(kConstant), course(kConstant, epochs(2.5))), 25);
   // A ragged last batch.
   EXPECT_EQ(common(course(kConstant, epochs(16, 3)), course(kConstant, epochs(3, 3))), 30);
 }
 
-TEST(CommonSteps, OfCosinesOfOtherLengthsAreThoseOfTheWarmUp) {
+TEST(CommonSteps, AreTheWarmUpForCosinesOfDifferentLengths) {
   const char* const yaml = "{name: cosine, warmup: 2 epochs}";
   // Step 20 itself has the full rate in both.
   EXPECT_EQ(common(course(yaml), course(yaml, epochs(8))), 21);
@@ -56,16 +56,16 @@ TEST(CommonSteps, OfCosinesOfOtherLengthsAreThoseOfTheWarmUp) {
             1);
 }
 
-TEST(CommonSteps, OfTrapezoidsGoOnUntilTheEarlierDecay) {
+TEST(CommonSteps, LastUntilTheEarlierDecayForWsd) {
   const Course late = course("{name: wsd, warmup: 1 epoch, decay: 4 epochs}");
   const Course early = course("{name: wsd, warmup: 1 epoch, decay: 8 epochs}");
   EXPECT_EQ(common(late, early), 81);
-  // And with another length: its decay begins at epoch 4.
+  // Also with another length: its decay begins at epoch 4.
   EXPECT_EQ(common(late, course("{name: wsd, warmup: 1 epoch, decay: 4 epochs}", epochs(8))), 41);
   EXPECT_EQ(common(late, course("{name: wsd, warmup: 1 epoch, decay: 4 epochs, final: 0.1}")), 121);
 }
 
-TEST(CommonSteps, OfStepsGoOnUntilTheFirstMilestoneThatDiffers) {
+TEST(CommonSteps, LastUntilTheFirstDifferentMilestone) {
   const Course one = course("{name: multi-step, milestones: [5 epochs, 10 epochs], gamma: 0.5}");
   EXPECT_EQ(common(one, course("{name: multi-step, milestones: [5 epochs, 8 epochs], gamma: 0.5}")),
             80);
@@ -79,7 +79,7 @@ TEST(CommonSteps, OfStepsGoOnUntilTheFirstMilestoneThatDiffers) {
             80);
 }
 
-TEST(CommonSteps, LookAtEveryValue) {
+TEST(CommonSteps, CompareAllScheduledValues) {
   const char* const yaml = "{name: one-cycle, base_momentum: 0.85, max_momentum: 0.95}";
   EXPECT_EQ(
       common(course(yaml), course("{name: one-cycle, base_momentum: 0.8, max_momentum: 0.95}")), 1);
@@ -88,7 +88,7 @@ TEST(CommonSteps, LookAtEveryValue) {
   EXPECT_EQ(common(fewer, course(kConstant)), 0);
 }
 
-TEST(CommonSteps, AreNoneOfOtherBatches) {
+TEST(CommonSteps, AreNoneForDifferentBatchSizes) {
   RunLength other = epochs(16);
   other.batch = 16;
   other.batches_per_epoch = 5;

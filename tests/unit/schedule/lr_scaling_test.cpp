@@ -9,7 +9,7 @@
 namespace gallop::schedule {
 namespace {
 
-TEST(LrScaling, FollowsTheBatchByItsRule) {
+TEST(LrScaling, ScalesWithTheBatchByItsRule) {
   EXPECT_EQ(LrScaling{}.factor(12), 1);
   EXPECT_EQ((LrScaling{.rule = "linear", .batch = 256}).factor(256), 1);
   EXPECT_EQ((LrScaling{.rule = "linear", .batch = 256}).factor(1024), 4);
@@ -28,7 +28,7 @@ std::string refusal(const LrScaling& scaling, bool lr_is_auto) {
   return {};
 }
 
-TEST(LrScaling, IsRefusedWhereItContradictsItself) {
+TEST(LrScaling, RejectsContradictions) {
   EXPECT_EQ(refusal({}, false), "");
   EXPECT_EQ(refusal({}, true), "");
   EXPECT_EQ(refusal({.rule = "sqrt", .batch = 16}, false), "");

@@ -8,7 +8,7 @@
 namespace gallop::schedule {
 namespace {
 
-// A curve as range tests give it: at rest, a fall around `middle`, and a rise behind `end`.
+// A curve as of a range test: flat, a fall around `middle`, and a rise after `end`.
 std::vector<RangePoint> curve(double middle, double end) {
   std::vector<RangePoint> points;
   for (const double lr : rates_between(1e-6, 10, 100, false)) {
@@ -27,7 +27,7 @@ std::optional<double> suggestion(const std::string& rule, std::span<const RangeP
   return {};
 }
 
-TEST(SmoothedLoss, FirstMeansAreNotDrawnToZero) {
+TEST(SmoothedLoss, IsBiasCorrected) {
   SmoothedLoss smoothed(0.9);
   EXPECT_DOUBLE_EQ(smoothed.add(4), 4);
   EXPECT_DOUBLE_EQ(smoothed.add(2), (0.1 * 2 + 0.09 * 4) / 0.19);
@@ -36,7 +36,7 @@ TEST(SmoothedLoss, FirstMeansAreNotDrawnToZero) {
   EXPECT_EQ(plain.add(2), 2);
 }
 
-TEST(LrRates, RiseByAFactorOrByASum) {
+TEST(LrRates, IncreaseGeometricallyOrLinearly) {
   const auto rates = rates_between(1e-3, 10, 5, false);
   ASSERT_EQ(rates.size(), 5);
   for (size_t i = 0; i < 5; ++i)
@@ -47,7 +47,7 @@ TEST(LrRates, RiseByAFactorOrByASum) {
 
 // The steepest place of the curve (its derivative by the logarithm of the rate is least where
 // (lr / middle)^1.5 = 1) and its lowest place are known.
-TEST(LrSuggestion, RulesFindTheirPlaces) {
+TEST(LrSuggestion, RulesFindTheKnownRates) {
   const auto points = curve(1e-3, 1);
   EXPECT_NEAR(std::log10(*suggestion("steepest", points)), -3, 0.1);
   const double lowest = 10 * *suggestion("minimum/10", points);
@@ -58,8 +58,8 @@ TEST(LrSuggestion, RulesFindTheirPlaces) {
   EXPECT_LT(*suggestion("slide", points), lowest);
 }
 
-// The loss rises soon behind its fall, or far behind it.
-TEST(LrSuggestion, TheOneBetweenTwoIsTaken) {
+// The loss rises soon after its fall, or much later.
+TEST(LrSuggestion, BetweenIsTheGeometricMean) {
   for (const double end : {3e-3, 1.0}) {
     const auto points = curve(1e-3, end);
     const double steepest = *suggestion("steepest", points);
@@ -67,7 +67,7 @@ TEST(LrSuggestion, TheOneBetweenTwoIsTaken) {
     EXPECT_EQ(tenth < steepest, end < 1);
     EXPECT_DOUBLE_EQ(*suggestion("between", points), std::sqrt(steepest * tenth));
   }
-  // What falls within the first tenth alone, which "steepest" leaves out.
+  // A fall only within the first tenth, which "steepest" ignores.
   std::vector<RangePoint> early;
   for (const double lr : rates_between(1e-6, 1, 50, false)) {
     const double loss = early.size() < 4 ? 2 - 0.1 * static_cast<double>(early.size()) : 3 + lr;
@@ -77,7 +77,7 @@ TEST(LrSuggestion, TheOneBetweenTwoIsTaken) {
   EXPECT_EQ(suggestion("between", early), suggestion("minimum/10", early));
 }
 
-TEST(LrSuggestion, NoiseMovesTheValleyLittle) {
+TEST(LrSuggestion, ValleyIsRobustToNoise) {
   auto points = curve(1e-3, 1);
   const double clean = *suggestion("valley", points);
   for (size_t i = 0; i < points.size(); ++i) points[i].smoothed += i % 2 == 0 ? 0.004 : -0.004;
@@ -95,7 +95,7 @@ TEST(LrSuggestion, ACurveThatNeverFallsHasNone) {
   EXPECT_FALSE(range_of_fall(rising));
 }
 
-TEST(LrSuggestion, FewPointsAreNoError) {
+TEST(LrSuggestion, HandlesFewPoints) {
   const auto points = curve(1e-3, 1);
   for (size_t count = 0; count < 12; ++count) {
     const auto few = std::span(points).subspan(45, count);

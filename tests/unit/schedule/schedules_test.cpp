@@ -1,4 +1,4 @@
-// Schedules by their papers' formulas where PyTorch has none, and what is refused.
+// Schedules that PyTorch does not have, by their papers' formulas; and rejected options.
 #include <cmath>
 #include <limits>
 
@@ -9,7 +9,7 @@
 namespace gallop::schedule {
 namespace {
 
-// Of the schedule and of a formula of progress, all along the run.
+// Compares the schedule with a formula of progress, along the whole run.
 void expect_formula(const std::string& yaml, double (*formula)(double progress)) {
   const auto schedule = build(yaml);
   for (int i = 0; i <= 1000; ++i) {
@@ -18,7 +18,7 @@ void expect_formula(const std::string& yaml, double (*formula)(double progress))
   }
 }
 
-TEST(InverseSqrt, IsThatOfTheTransformer) {
+TEST(InverseSqrt, MatchesTheTransformerSchedule) {
   // d^-0.5 min(t^-0.5, t w^-1.5), over its peak (d w)^-0.5.
   expect_formula("{name: inverse-sqrt, warmup: 0.1}", [](double t) {
     const double w = 0.1;
@@ -26,7 +26,7 @@ TEST(InverseSqrt, IsThatOfTheTransformer) {
   });
 }
 
-TEST(Wsd, DecaysInTheEndOnly) {
+TEST(Wsd, DecaysOnlyAtTheEnd) {
   expect_formula("{name: wsd, warmup: 0.1, decay: 0.2}", [](double t) {
     if (t < 0.1) return t / 0.1;
     return t <= 0.8 ? 1 : 1 - std::sqrt((t - 0.8) / 0.2);
@@ -42,7 +42,7 @@ TEST(Wsd, DecaysInTheEndOnly) {
   expect_formula("{name: wsd, warmup: 0, decay: 0}", [](double) { return 1.0; });
 }
 
-TEST(Warmup, ComesBeforeWhatTheRestOfTheRunIsFor) {
+TEST(Warmup, PrecedesAScheduleOverTheRestOfTheRun) {
   expect_formula("{name: cosine, warmup: 0.2, final: 0.5}", [](double t) {
     return t < 0.2 ? t / 0.2 : 0.75 + 0.25 * std::cos(M_PI * (t - 0.2) / 0.8);
   });
@@ -65,7 +65,7 @@ TEST(Chained, MultipliesItsMembers) {
       [](double t) { return std::fmin(1, t / 0.1) * std::pow(0.1, std::floor(t / 0.25)); });
 }
 
-TEST(Sequence, GivesEachMemberItsPart) {
+TEST(Sequence, RunsEachMemberOnItsPart) {
   expect_formula(
       "{name: sequence, milestones: [0.2], members: [{warmup: {length: 1}}, cosine]}",
       [](double t) { return t < 0.2 ? t / 0.2 : 0.5 + 0.5 * std::cos(M_PI * (t - 0.2) / 0.8); });
@@ -76,7 +76,7 @@ TEST(Sequence, GivesEachMemberItsPart) {
       [](double t) { return t < 0.5 ? 1 : std::fmax(0, 1 - (t - 0.5) / 0.25); });
 }
 
-TEST(Sequence, TakesTheMomentumOfItsMember) {
+TEST(Sequence, UsesTheMomentumOfTheActiveMember) {
   const auto schedule = build(
       "{name: sequence, milestones: [0.5], members: [{cyclic: {period: 1, base_momentum: 0.8, "
       "max_momentum: 0.9}}, constant]}");
@@ -85,7 +85,7 @@ TEST(Sequence, TakesTheMomentumOfItsMember) {
   EXPECT_EQ(schedule->momentum(0.5), std::nullopt);
 }
 
-TEST(Plateau, FollowsOnlyEvaluationsOfItsPart) {
+TEST(Plateau, UsesOnlyEvaluationsOfItsPart) {
   const auto schedule = build(
       "{name: sequence, milestones: [0.5], members: [constant, {reduce-on-plateau: {patience: "
       "0}}]}");
@@ -97,7 +97,7 @@ TEST(Plateau, FollowsOnlyEvaluationsOfItsPart) {
   EXPECT_EQ(schedule->factor(0.2), 1);
 }
 
-TEST(Plateau, TakesNaNForNoProgress) {
+TEST(Plateau, NanIsNoImprovement) {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const auto decays_after = [](const std::vector<double>& losses) {
@@ -126,11 +126,11 @@ TEST(Plateau, FollowsAnyMetricInItsDirection) {
     EXPECT_EQ(schedule->factor(0), 1);
     schedule->evaluated(0.3, evaluation(4 * sign, is_higher_better));
     EXPECT_EQ(schedule->factor(0), 0.1);
-    // What is undefined is not better.
+    // An undefined metric is not better.
     schedule->evaluated(0.4, evaluation(std::nan(""), is_higher_better));
     EXPECT_NEAR(schedule->factor(0), 0.01, 1e-12);
   }
-  // Nor is it the best where it is the first.
+  // Nor is it the best if it is the first.
   const auto schedule = build("{name: reduce-on-plateau, patience: 1, metric: f1}");
   schedule->evaluated(0.1, evaluation(std::nan(""), true));
   schedule->evaluated(0.2, evaluation(-7, true));
@@ -140,7 +140,7 @@ TEST(Plateau, FollowsAnyMetricInItsDirection) {
   EXPECT_EQ(chained->followed_metrics(), std::vector<std::string>{"loss"});
 }
 
-TEST(Refused, ContradictionsByName) {
+TEST(Refused, ContradictionsAreNamed) {
   const std::pair<const char*, const char*> kCases[] = {
       {"{name: one-cycle, warmup: 1.2}",
        "recipe:1:27: warmup: must be a share of the run from 0 to 1, or such as '30 epochs' or "
@@ -209,7 +209,7 @@ std::vector<int> ends_of(const std::string& yaml) {
   return ends;
 }
 
-TEST(Schedules, SayWhereCyclesEnd) {
+TEST(Schedules, ReportTheEndsOfCycles) {
   using Steps = std::vector<int>;
   const Steps none = {-1};
   EXPECT_EQ(ends_of("{name: cosine}"), none);

@@ -11,7 +11,7 @@
 namespace gallop {
 namespace {
 
-TEST(CopyByName, CopiesWhateverTheOrder) {
+TEST(CopyByName, CopiesInAnyOrder) {
   const NamedTensors source = {{"a", at::ones({2})}, {"b", at::ones({3, 2}) * 2}};
   const NamedTensors target = {{"b", at::zeros({3, 2})}, {"a", at::zeros({2})}};
   target[0].tensor.requires_grad_(true);
@@ -20,7 +20,7 @@ TEST(CopyByName, CopiesWhateverTheOrder) {
   EXPECT_TRUE(at::equal(target[1].tensor, source[0].tensor));
 }
 
-TEST(CopyByName, TellsEveryDifferenceAndCopiesNothing) {
+TEST(CopyByName, ReportsAllDifferencesWithoutCopying) {
   const NamedTensors source = {{"same", at::ones({2})},
                                {"shape", at::ones({2, 3})},
                                {"type", at::ones({2}, at::TensorOptions(c10::kHalf))},
@@ -43,7 +43,7 @@ TEST(CopyByName, TellsEveryDifferenceAndCopiesNothing) {
   EXPECT_TRUE(at::equal(target[0].tensor, at::zeros({2})));
 }
 
-TEST(CopyByName, RefusesDoubleNames) {
+TEST(CopyByName, RejectsDuplicateNames) {
   const NamedTensors twice = {{"a", at::ones({2})}, {"a", at::ones({2})}};
   EXPECT_THROW(copy_by_name(twice, "file", twice), InternalError);
 }

@@ -45,7 +45,7 @@ TEST(SafetensorsHeader, ReadsAnEmptyFileOfNoTensors) {
 
 std::string tensor(const std::string& fields) { return "{\"t\":{" + fields + "}}"; }
 
-TEST(SafetensorsHeader, RefusesWhateverBreaksARule) {
+TEST(SafetensorsHeader, RejectsInvalidHeaders) {
   const std::string good = R"("dtype":"F32","shape":[2],"data_offsets":[0,8])";
   ASSERT_EQ(problem_of(file_with(tensor(good), 8)), "");
   const std::string deep = std::string(100000, '[');
@@ -139,7 +139,7 @@ TEST(SafetensorsHeader, WritesWhatItReads) {
   EXPECT_EQ(again.metadata, header.metadata);
 }
 
-TEST(SafetensorsHeader, WritesNothingThatItWouldRefuse) {
+TEST(SafetensorsHeader, DoesNotWriteInvalidHeaders) {
   const SafetensorsEntry good{.name = "a", .dtype = "U8", .shape = {2}};
   const std::vector<std::vector<SafetensorsEntry>> cases = {
       {good, good},

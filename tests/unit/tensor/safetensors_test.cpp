@@ -85,7 +85,7 @@ TEST_F(SafetensorsFile, TensorsOutliveTheFile) {
   EXPECT_EQ(kept.sum().item<float>(), 276 - 7.5f * 24);
 }
 
-TEST_F(SafetensorsFile, CopiesWhatIsNotAligned) {
+TEST_F(SafetensorsFile, CopiesUnalignedTensors) {
   SafetensorsHeader header{.entries = {{.name = "byte", .dtype = "U8", .shape = {1}},
                                        {.name = "number", .dtype = "F32", .shape = {2}}},
                            .metadata = {}};
@@ -98,14 +98,14 @@ TEST_F(SafetensorsFile, CopiesWhatIsNotAligned) {
   EXPECT_EQ(number[1].item<float>(), -2);
 }
 
-TEST_F(SafetensorsFile, MakesForeignBooleansSafe) {
+TEST_F(SafetensorsFile, NormalizesBooleans) {
   SafetensorsHeader header{.entries = {{.name = "b", .dtype = "BOOL", .shape = {3}}},
                            .metadata = {}};
   write_file_atomically(path_, format_safetensors_header(header) + std::string("\0\1\xff", 3));
   EXPECT_EQ(find(read_safetensors(path_).tensors, "b").sum().item<int64_t>(), 2);
 }
 
-TEST_F(SafetensorsFile, NamesATypeThatItCannotHold) {
+TEST_F(SafetensorsFile, RejectsUnsupportedTypesByName) {
   SafetensorsHeader header{.entries = {{.name = "x", .dtype = "F6_E2M3", .shape = {4}}},
                            .metadata = {}};
   write_file_atomically(path_, format_safetensors_header(header) + "abc");

@@ -32,9 +32,9 @@ class CodeStates : public testing::Test {
   TemporaryFolder folder_{fs::temp_directory_path(), "gallop-code-"};
 };
 
-TEST_F(CodeStates, AreCommitBranchAndPatch) {
+TEST_F(CodeStates, RecordCommitBranchAndPatch) {
   good("mkdir src && echo one > src/a.cpp && echo > b.cpp && git add . && git commit -qm first");
-  // Of a folder in it, too.
+  // Also for a subfolder.
   auto state = read_code_state(path() / "src");
   ASSERT_TRUE(state);
   EXPECT_EQ(state->commit, output("git rev-parse HEAD"));
@@ -45,7 +45,7 @@ TEST_F(CodeStates, AreCommitBranchAndPatch) {
   good("echo two > src/a.cpp; git rm -q b.cpp; printf '\\0\\1' > c.bin; git add c.bin");
   state = read_code_state(path() / "src");
   EXPECT_EQ(state->patch_bytes, static_cast<int64_t>(state->patch.size()));
-  // The patch makes of the commit what was there.
+  // Applying the patch to the commit restores the files.
   write_file_atomically(path() / "code.patch", state->patch);
   good("git stash -q && git apply code.patch");
   EXPECT_EQ(output("cat src/a.cpp"), "two");
@@ -53,7 +53,7 @@ TEST_F(CodeStates, AreCommitBranchAndPatch) {
   EXPECT_EQ(read_file(path() / "c.bin"), std::string("\0\1", 2));
 }
 
-TEST_F(CodeStates, HaveNoSecrets) {
+TEST_F(CodeStates, OmitSecrets) {
   good("echo > .env && echo > tokenizer.cpp && git add . && git commit -qm first");
   good("git remote add origin https://me:hunter2@example.org/code.git");
   good("echo PASSWORD=hunter2 > .env; echo 1 > tokenizer.cpp");
@@ -71,7 +71,7 @@ TEST_F(CodeStates, StartNoOtherPrograms) {
   EXPECT_FALSE(fs::exists(path() / "started"));
 }
 
-TEST_F(CodeStates, MayBeWithoutACommitOrARepository) {
+TEST_F(CodeStates, HandleAMissingCommitOrRepository) {
   EXPECT_EQ(read_code_state(path())->commit, "");
   EXPECT_EQ(read_code_state(path())->branch, "main");
   fs::remove_all(path() / ".git");
@@ -79,7 +79,7 @@ TEST_F(CodeStates, MayBeWithoutACommitOrARepository) {
   EXPECT_FALSE(read_code_state(path() / "gone"));
 }
 
-TEST_F(CodeStates, LeaveALongPatchOut) {
+TEST_F(CodeStates, OmitALongPatch) {
   good("echo > a.txt && git add . && git commit -qm first");
   write_file_atomically(path() / "a.txt", std::string(5 << 20, 'x'));
   const auto state = read_code_state(path());

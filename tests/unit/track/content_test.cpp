@@ -27,7 +27,7 @@ class Contents : public testing::Test {
   TemporaryFolder folder_{fs::temp_directory_path(), "gallop-content-"};
 };
 
-TEST_F(Contents, AreTheFilesOfAFolderInTheOrderOfTheirNames) {
+TEST_F(Contents, ListTheFilesOfAFolderByName) {
   write("dog/1.jpg", "abc");
   write("cat/2.jpg", "");
   write("cat/10.jpg", "abcd");
@@ -41,15 +41,15 @@ TEST_F(Contents, AreTheFilesOfAFolderInTheOrderOfTheirNames) {
   EXPECT_TRUE(content.is_read());
 }
 
-TEST_F(Contents, OfOneFileHaveItsName) {
+TEST_F(Contents, ListASingleFileByItsName) {
   write("train.bin", "abc");
   const Content content = ContentReader(cache()).read(data() / "train.bin");
   ASSERT_EQ(content.files.size(), 1u);
   EXPECT_EQ(content.files[0].name, "train.bin");
 }
 
-// A real reader of such listings.
-TEST_F(Contents, AreListedAsXxhsumChecksThem) {
+// The listing is checked by xxhsum itself.
+TEST_F(Contents, AreVerifiedByXxhsum) {
   write("cat/1 and 2.jpg", std::string(9'000'000, 'x'));
   write("dog/3.jpg", "abc");
   write_file_atomically(folder_.path() / "listing.txt", read().listing());
@@ -66,11 +66,11 @@ TEST_F(Contents, AreListedAsXxhsumChecksThem) {
   EXPECT_FALSE(check().is_good());
 }
 
-TEST_F(Contents, ThatHaveNotChangedAreNotReadAgain) {
+TEST_F(Contents, CacheChecksumsOfUnchangedFiles) {
   write("1.jpg", "abc");
   write("2.jpg", "abc");
   const Content first = read();
-  // A cache that is wrong shows which files it was asked for.
+  // A manipulated cache shows which files are looked up.
   for (const auto& entry : fs::directory_iterator(cache())) {
     std::string text = read_file(entry.path());
     for (size_t at; (at = text.find(xxh3_128("abc"))) != std::string::npos;) {
@@ -84,7 +84,7 @@ TEST_F(Contents, ThatHaveNotChangedAreNotReadAgain) {
   EXPECT_EQ(second.files[1].checksum, xxh3_128("abd"));
 }
 
-TEST_F(Contents, DoNotNeedTheCache) {
+TEST_F(Contents, WorkWithoutTheCache) {
   write("1.jpg", "abc");
   const std::string checksum = read().checksum();
   for (const auto& entry : fs::directory_iterator(cache())) {
@@ -96,17 +96,17 @@ TEST_F(Contents, DoNotNeedTheCache) {
   EXPECT_EQ(read().checksum(), checksum);
 }
 
-TEST_F(Contents, OfMoreThanTheLimitAreSizesAlone) {
+TEST_F(Contents, RecordOnlySizesBeyondTheLimit) {
   write("1.jpg", "abcdef");
   const Content content = read({.bytes = 5});
   EXPECT_FALSE(content.is_read());
   EXPECT_EQ(content.bytes(), 6);
   EXPECT_TRUE(read({.bytes = 6}).is_read());
-  // What the cache knows is not read.
+  // Cached files are not read.
   EXPECT_TRUE(read({.bytes = 0}).is_read());
 }
 
-TEST_F(Contents, AreGivenUpWhereItIsAskedFor) {
+TEST_F(Contents, StopOnRequest) {
   write("1.jpg", "abc");
   EXPECT_FALSE(read({.stop = [] { return true; }}).is_read());
   EXPECT_TRUE(read().is_read());
@@ -126,7 +126,7 @@ TEST_F(Contents, DifferByName) {
   EXPECT_TRUE(difference(before, before).is_empty());
 }
 
-TEST_F(Contents, NameWhatCannotBeRead) {
+TEST_F(Contents, ReportUnreadableFiles) {
   EXPECT_NE(error_of([&] { read(); }).find("data: cannot be read"), std::string::npos);
   write("a\nb", "");
   EXPECT_NE(error_of([&] { read(); }).find("has a file 'a?b', whose name no listing can hold"),

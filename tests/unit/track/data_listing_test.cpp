@@ -22,7 +22,7 @@ class DataListing : public testing::Test {
   TemporaryFolder folder_{fs::temp_directory_path(), "gallop-listing-"};
 };
 
-TEST_F(DataListing, NamesWhatWasAddedRemovedRenamedAndResized) {
+TEST_F(DataListing, ReportsAddedRemovedRenamedAndResizedFiles) {
   write("data/train/cat/1.png", "abc");
   write("data/train/cat/2.png", "abcd");
   write("data/train/dog/1.png", "abc");
@@ -31,7 +31,7 @@ TEST_F(DataListing, NamesWhatWasAddedRemovedRenamedAndResized) {
   ASSERT_EQ(before.files.size(), 4U);
   EXPECT_EQ(before.files[0].name, "test/cat/1.png");
   EXPECT_EQ(describe(difference(before, list())), "");
-  // Hidden files are no data, and a set may move.
+  // Hidden files are ignored, and a data set may be moved.
   write("data/train/.cache/1", "");
   fs::rename(at("data"), at("moved"));
   EXPECT_EQ(describe(difference(
@@ -50,7 +50,7 @@ TEST_F(DataListing, NamesWhatWasAddedRemovedRenamedAndResized) {
             "1 changed (train/cat/2.png)");
 }
 
-TEST_F(DataListing, OfVeryManyFilesHasAnEntryForEachFolder) {
+TEST_F(DataListing, HasAnEntryPerFolderForManyFiles) {
   write("data/train/cat/1.png", "abc");
   write("data/train/cat/2.png", "abcd");
   write("data/train/dog/1.png", "abc");
@@ -63,7 +63,7 @@ TEST_F(DataListing, OfVeryManyFilesHasAnEntryForEachFolder) {
   EXPECT_EQ(describe(difference(before, list(3))), "1 file changed (train/cat/)");
 }
 
-TEST_F(DataListing, IsReadBackAndDamageIsNoticed) {
+TEST_F(DataListing, RoundTripsAndDetectsDamage) {
   write("data/train/cat/1.png", "abc");
   write("data/test/with blanks.png", "");
   const Content listing = list();

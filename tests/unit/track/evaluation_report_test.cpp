@@ -31,7 +31,7 @@ class EvaluationReports : public testing::Test {
   TemporaryFolder folder_{fs::temp_directory_path(), "gallop-report-"};
 };
 
-TEST_F(EvaluationReports, AreReadAsTheyWereWritten) {
+TEST_F(EvaluationReports, RoundTrip) {
   EXPECT_FALSE(read_evaluation_report(run()));
   write_evaluation_report(evaluation_report_of(run()), report_);
   const auto read = read_evaluation_report(run());
@@ -95,7 +95,7 @@ TEST_F(EvaluationReports, HaveOverlaysWithTheColorsOfTheirClasses) {
   refuse(bad);
 }
 
-TEST_F(EvaluationReports, OfOlderVersionsHaveNoFigures) {
+TEST_F(EvaluationReports, ReadOlderVersionsWithoutFigures) {
   write_file_atomically(evaluation_report_of(run()) / "report.json",
                         R"({"step":3,"part":"test","classes":["a"],"counts":[[5]],"mistakes":[]})");
   const auto read = read_evaluation_report(run());
@@ -104,7 +104,7 @@ TEST_F(EvaluationReports, OfOlderVersionsHaveNoFigures) {
   EXPECT_EQ(read->counts[0][0], 5);
 }
 
-TEST_F(EvaluationReports, AreAloneInTheirFolders) {
+TEST_F(EvaluationReports, ReplaceOnlyReportFolders) {
   const fs::path folder = evaluation_report_of(run());
   EXPECT_TRUE(is_report_folder(folder));
   EXPECT_TRUE(is_report_folder(folder / "nothing"));
@@ -124,8 +124,8 @@ TEST_F(EvaluationReports, AreAloneInTheirFolders) {
   EXPECT_FALSE(is_report_folder(folder));  // It has no report.
 }
 
-// They may come from anywhere: what they name is shown and opened.
-TEST_F(EvaluationReports, AreRefusedWhereTheyNameWhatIsNotThere) {
+// Reports may be untrusted: the files that they name are shown and opened.
+TEST_F(EvaluationReports, RejectInvalidFileNames) {
   EvaluationReport bad = report_;
   for (const char* image : {"../../secret.png", "00.png/../../secret.png", ".png", "00", ""}) {
     bad.mistakes[0].image = image;

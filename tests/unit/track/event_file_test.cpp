@@ -24,7 +24,7 @@ class EventFiles : public testing::Test {
     writer.finish();
     return read_file(file);
   }
-  // What is read of these bytes.
+  // The events read from these bytes.
   struct Read {
     std::vector<Scalar> scalars;
     std::map<std::string, Option> options;
@@ -51,7 +51,7 @@ class EventFiles : public testing::Test {
   TemporaryFolder folder_{fs::temp_directory_path(), "gallop-events-"};
 };
 
-TEST_F(EventFiles, AreReadAsTheyWereWritten) {
+TEST_F(EventFiles, RoundTrip) {
   const Read found = read(written());
   ASSERT_EQ(found.scalars.size(), 2u);
   EXPECT_EQ(found.scalars[1].tag, "train/loss");
@@ -64,8 +64,8 @@ TEST_F(EventFiles, AreReadAsTheyWereWritten) {
   EXPECT_EQ(found.ending, Ending::kFailure);
 }
 
-// A file that is being written ends anywhere.
-TEST_F(EventFiles, MayBeTornAtTheirEnd) {
+// A file that is being written may end anywhere.
+TEST_F(EventFiles, MayBeTruncated) {
   const std::string whole = written();
   size_t most = 0, torn = 0;
   for (size_t size = 0; size < whole.size(); ++size) {
@@ -77,11 +77,11 @@ TEST_F(EventFiles, MayBeTornAtTheirEnd) {
   }
   EXPECT_EQ(most, 2u);
   EXPECT_EQ(read(whole).torn, 0u);
-  // All but those that end with one of five events, or with nothing.
+  // All prefixes except those that end with one of five events, or are empty.
   EXPECT_EQ(torn, whole.size() - 5);
 }
 
-TEST_F(EventFiles, AreRefusedWhereABitHasFlipped) {
+TEST_F(EventFiles, RejectFlippedBits) {
   const std::string whole = written();
   for (size_t byte = 0; byte < whole.size(); ++byte) {
     std::string damaged = whole;
@@ -97,8 +97,8 @@ TEST_F(EventFiles, AreRefusedWhereABitHasFlipped) {
             std::string::npos);
 }
 
-// One event at most is lost by one damage, wherever it is.
-TEST_F(EventFiles, AreReadBehindADamage) {
+// A single damage loses at most one event.
+TEST_F(EventFiles, AreReadAfterDamage) {
   constexpr size_t kEvery = 5;
   const std::string whole = written();
   for (size_t byte = 0; byte < whole.size(); byte += kEvery) {
@@ -115,8 +115,8 @@ TEST_F(EventFiles, AreReadBehindADamage) {
   }
 }
 
-// A writer that was killed within an event, and another one that went on in its file.
-TEST_F(EventFiles, AreReadBehindAnEventThatIsNotWhole) {
+// A writer was killed within an event, and another one appended to its file.
+TEST_F(EventFiles, AreReadAfterAnIncompleteEvent) {
   const std::string whole = written();
   const Read found = read(whole.substr(0, whole.size() - 3) + whole, Damaged::kIsPassedOver);
   EXPECT_EQ(found.scalars.size(), 4u);
@@ -124,7 +124,7 @@ TEST_F(EventFiles, AreReadBehindAnEventThatIsNotWhole) {
   EXPECT_EQ(found.damages[0].what, "a damaged event");
 }
 
-TEST_F(EventFiles, AreRefusedWithoutAnyEvent) {
+TEST_F(EventFiles, RejectFilesWithoutEvents) {
   EXPECT_NE(error_of([&] {
               read("this is a text, not a file of events", Damaged::kIsPassedOver);
             }).find("no file of events, or damaged at byte 0"),

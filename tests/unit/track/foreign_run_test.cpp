@@ -15,8 +15,8 @@
 namespace gallop::track {
 namespace {
 
-// Other programs take nearly any name, and any text.
-TEST(ForeignRun, KeepsOptionsWhateverTheyAreCalled) {
+// Other programs accept nearly any name, and any text.
+TEST(ForeignRun, KeepsOptionsOfAnyName) {
   RunsOfTest runs;
   ForeignRun run;
   std::map<std::string, std::string> options;
@@ -52,7 +52,7 @@ class ForeignRunMade : public testing::Test {
   RunsOfTest runs_;
 };
 
-TEST_F(ForeignRunMade, LastsFromItsFirstPointToItsLast) {
+TEST_F(ForeignRunMade, SpansItsPoints) {
   ForeignRun run;
   run.add("loss", 1, 1000, 0.5);
   run.add("loss", 2, 1030, 0.25);
@@ -62,9 +62,9 @@ TEST_F(ForeignRunMade, LastsFromItsFirstPointToItsLast) {
   EXPECT_EQ(summary.seconds, 30);
 }
 
-TEST_F(ForeignRunMade, LastsAsLongAsItsProgramSays) {
+TEST_F(ForeignRunMade, UsesTheRecordedDuration) {
   ForeignRun run;
-  run.add("value", 0, 1030, 0.5);  // What a trial came to, and nothing before.
+  run.add("value", 0, 1030, 0.5);  // The final value of a trial, and no earlier one.
   run.set_ending(ForeignRun::Ending::kFinished);
   run.set_times(1000, 1040);
   const RunSummary summary = made(run);
@@ -72,7 +72,7 @@ TEST_F(ForeignRunMade, LastsAsLongAsItsProgramSays) {
   EXPECT_EQ(summary.seconds, 40);
 }
 
-TEST_F(ForeignRunMade, HasItsTimesWithoutAPoint) {
+TEST_F(ForeignRunMade, HasTimesWithoutAnyPoint) {
   ForeignRun run;
   run.set_ending(ForeignRun::Ending::kStopped);
   run.set_times(1000, 1040);
@@ -96,7 +96,7 @@ using Points = std::vector<std::pair<int64_t, double>>;
 TEST(ForeignRun, KeepsAllPointsOfOneStep) {
   RunsOfTest runs;
   ForeignRun run;
-  // A run that was started again, and one time twice.
+  // A restarted run, and a duplicate time.
   for (const auto& [step, time, value] : std::vector<std::tuple<int64_t, double, double>>{
            {0, 1, 0.5}, {1, 2, 0.4}, {2, 3, 0.3}, {1, 4, 0.35}, {2, 5, 0.25}, {2, 5, 0.2}}) {
     run.add("loss", step, time, value);
@@ -132,7 +132,7 @@ TEST(ForeignRun, NumbersPointsWithoutStepsByTheirTime) {
                 "4 points that were logged without a step are numbered by their time"});
 }
 
-TEST(ForeignRun, KeepsMetricsApartThatHaveOneNameHere) {
+TEST(ForeignRun, KeepsMetricsWithConflictingNamesApart) {
   RunsOfTest runs;
   ForeignRun run;
   const std::vector<std::string> names = {
@@ -158,7 +158,7 @@ TEST(ForeignRun, KeepsMetricsApartThatHaveOneNameHere) {
             "metric 'evaluation/loss' is 'loss-2' here, as 'loss' is another one");
 }
 
-TEST(ForeignRun, KeepsNumbersThatAreNotFinite) {
+TEST(ForeignRun, KeepsNonFiniteValues) {
   RunsOfTest runs;
   ForeignRun run;
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
@@ -171,7 +171,7 @@ TEST(ForeignRun, KeepsNumbersThatAreNotFinite) {
   EXPECT_TRUE(std::isnan(points[1].second));
 }
 
-TEST(ForeignRun, HasANameOfItsOwn) {
+TEST(ForeignRun, HasAUniqueName) {
   using Names = std::vector<std::string>;
   EXPECT_EQ(run_names({"a/b", "a-b", "a", "a", "a-b-2"}),
             (Names{"a-b-3", "a-b", "a", "a-2", "a-b-2"}));
@@ -188,11 +188,11 @@ TEST(ForeignRun, HasANameOfItsOwn) {
   EXPECT_EQ(run_names({letters + umlauts}).front().size(), 180u);
 }
 
-TEST(ForeignRun, LeavesNothingWhereItCannotBeWritten) {
+TEST(ForeignRun, LeavesNoFilesIfItCannotBeWritten) {
   RunsOfTest runs;
   ForeignRun run;
   run.add("loss", 1, 10, 0.5);
-  fs::create_directories(runs.path() / "a" / "metrics.log");  // In the log's place.
+  fs::create_directories(runs.path() / "a" / "metrics.log");  // In place of the log.
   EXPECT_THROW(run.make(runs.path(), "a", "a test"), Error);
   EXPECT_FALSE(RunFolder::is_run(runs.path() / "a"));
 }

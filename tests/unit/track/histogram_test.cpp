@@ -8,7 +8,7 @@
 namespace gallop::track {
 namespace {
 
-TEST(Histograms, AreReadAsTheyWereWrittenAndGoBackWithTheRun) {
+TEST(Histograms, RoundTripAndAreSupersededWithTheRun) {
   const TemporaryFolder folder(fs::temp_directory_path(), "gallop-histograms-");
   EXPECT_TRUE(read_histograms(folder.path()).empty());
   Histogram histogram;
@@ -35,7 +35,7 @@ TEST(Histograms, AreReadAsTheyWereWrittenAndGoBackWithTheRun) {
   EXPECT_EQ(found[1].counts, histogram.counts);
 }
 
-TEST(Histograms, AreNotMadeOfOtherRecords) {
+TEST(Histograms, AreNotReadFromOtherRecords) {
   EXPECT_THROW(histogram_of(Record{.kind = "step"}), DataError);
   Record record = record_of({.name = "a"});
   record.values.erase("least");

@@ -30,7 +30,7 @@ class Identities : public testing::Test {
   fs::path run_;
 };
 
-TEST_F(Identities, AreReadAsTheyWereWritten) {
+TEST_F(Identities, RoundTrip) {
   Identity wanted = read_identity(question());
   wanted.code = CodeState{.folder = "/code",
                           .commit = "1234",
@@ -50,7 +50,7 @@ TEST_F(Identities, AreReadAsTheyWereWritten) {
   EXPECT_EQ(found[0].data[0].path, data().string());
   EXPECT_EQ(found[0].data[0].files, 1);
   EXPECT_EQ(found[0].data[0].bytes, 3);
-  // Beside the runs is what the data were.
+  // The listing of the data is beside the runs.
   const fs::path listing = listings_of(runs_.path()) / (found[0].data[0].checksum + ".txt");
   EXPECT_EQ(parse_listing(read_file(listing), "").files[0].name, "1.jpg");
 }
@@ -72,7 +72,7 @@ TEST_F(Identities, NamePlugins) {
   EXPECT_TRUE(read_identity(question()).plugins.empty());
 }
 
-TEST_F(Identities, AreAddedWhereSomethingHasChanged) {
+TEST_F(Identities, AreAppendedAfterChanges) {
   add_identity(run_, read_identity(question()));
   add_identity(run_, read_identity(question(10)));
   EXPECT_EQ(read_identities(run_).size(), 1u);
@@ -84,14 +84,14 @@ TEST_F(Identities, AreAddedWhereSomethingHasChanged) {
   EXPECT_NE(found[0].data[0].checksum, found[1].data[0].checksum);
 }
 
-TEST_F(Identities, OfDamagedFilesAreAnError) {
+TEST_F(Identities, RejectDamagedFiles) {
   EXPECT_TRUE(read_identities(run_).empty());
   write_file_atomically(run_ / "identity.json", "[{\"step\": 0}]");
   EXPECT_NE(error_of([&] { read_identities(run_); }).find("does not say what a run was made of"),
             std::string::npos);
   add_identity(run_, read_identity(question()));
   EXPECT_EQ(read_identities(run_).size(), 1u);
-  // A name out of a file leads nowhere else.
+  // A name from a file cannot refer to another folder.
   std::string text = read_file(run_ / "identity.json");
   text.replace(text.find("\"data\""), 0,
                R"("code": {"folder": "", "commit": "", "branch": "", "remote": "",)"
@@ -101,13 +101,13 @@ TEST_F(Identities, OfDamagedFilesAreAnError) {
             std::string::npos);
 }
 
-TEST_F(Identities, AreRecordedBesideATraining) {
+TEST_F(Identities, AreRecordedDuringATraining) {
   IdentityRecorder recorder(run_, question());
   EXPECT_EQ(recorder.finish(), "");
   EXPECT_EQ(read_identities(run_).size(), 1u);
 }
 
-TEST_F(Identities, ThatCannotBeToldSayWhy) {
+TEST_F(Identities, ReportWhyTheyAreUnknown) {
   IdentityQuestion wrong = question();
   wrong.data = {"/none"};
   IdentityRecorder recorder(run_, wrong);

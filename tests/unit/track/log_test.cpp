@@ -67,7 +67,7 @@ TEST_F(LogFile, KeepsWhatIsAppended) {
   EXPECT_EQ(log.intact_bytes, static_cast<int64_t>(fs::file_size(path_)));
 }
 
-TEST_F(LogFile, KeepsNumbersThatAreNotFinite) {
+TEST_F(LogFile, KeepsNonFiniteValues) {
   LogWriter writer(path_, 0, {});
   const double infinity = std::numeric_limits<double>::infinity();
   writer.append({.step = 1,
@@ -79,7 +79,7 @@ TEST_F(LogFile, KeepsNumbersThatAreNotFinite) {
   EXPECT_TRUE(std::isnan(record.values.at("c")));
 }
 
-TEST_F(LogFile, SupersedesWhatALaterSessionGoesBackBehind) {
+TEST_F(LogFile, SupersedesStepsRepeatedByALaterSession) {
   {
     LogWriter writer(path_, 0, {});
     for (const int64_t number : {10, 20, 30, 40}) writer.append(step(number, 1));
@@ -102,7 +102,7 @@ TEST_F(LogFile, SupersedesWhatALaterSessionGoesBackBehind) {
   EXPECT_EQ(losses, "1 1 2 3 ");
 }
 
-TEST_F(LogFile, DropsALineTornAtAnyByteAndGoesOn) {
+TEST_F(LogFile, DropsATornLineAndContinues) {
   {
     LogWriter writer(path_, 0, {});
     writer.append(step(1, 0.5));
@@ -113,7 +113,7 @@ TEST_F(LogFile, DropsALineTornAtAnyByteAndGoesOn) {
   for (size_t length = kept; length < whole.size(); ++length) {
     for (const char* rest : {"", "\n", "\xffgarbage\n\n"}) {
       std::ofstream(path_, std::ios::binary) << whole.substr(0, length) << rest;
-      if (length == whole.size() - 1 && *rest == '\n') continue;  // The whole line after all.
+      if (length == whole.size() - 1 && *rest == '\n') continue;  // The line is complete.
       const Log torn = read_log(path_);
       ASSERT_EQ(torn.records.size(), 2u) << length;
       ASSERT_EQ(torn.intact_bytes, static_cast<int64_t>(kept));
@@ -127,7 +127,7 @@ TEST_F(LogFile, DropsALineTornAtAnyByteAndGoesOn) {
   }
 }
 
-TEST_F(LogFile, LeavesOutALineWithAFlippedBitAnywhere) {
+TEST_F(LogFile, OmitsALineWithAFlippedBit) {
   {
     LogWriter writer(path_, 0, {});
     for (const int64_t number : {1, 2, 3}) writer.append(step(number, 0.5));
@@ -141,7 +141,7 @@ TEST_F(LogFile, LeavesOutALineWithAFlippedBitAnywhere) {
     std::ofstream(path_, std::ios::binary) << bad;
     const Log log = read_log(path_);
     ASSERT_GE(log.damaged_lines, 1) << at;
-    // Without its newline the line takes the next one with it.
+    // Without its newline the line damages the next one as well.
     ASSERT_EQ(steps(log.records), at + 1 == third_line ? Steps{3} : (Steps{2, 3})) << at;
   }
   LogWriter writer(path_, 3, {});
@@ -154,7 +154,7 @@ std::optional<Record> parsed(const std::string& json) {
 
 constexpr const char* kBegin = R"({"session":1,"step":2,"time":3,"kind":"step")";
 
-TEST(LogLine, HasItsNumbersAndTexts) {
+TEST(LogLine, HasNumbersAndTexts) {
   const auto record = parsed(std::string(kBegin) +
                              R"(,"texts":{"step":"7","b":""},"values":{"z":)"
                              R"(18446744073709551615,"kind":-1,"a":"-inf","nan":"nan","n":0.5}})");
@@ -182,7 +182,7 @@ TEST(LogLine, MayHaveKeysOfALaterVersion) {
   }
 }
 
-TEST(LogLine, IsDamagedWhereItIsNoRecord) {
+TEST(LogLine, RejectsInvalidRecords) {
   for (const char* text :
        {"", "1", "[]", "{}", "[{\"step\":1}]", R"({"session":1,"step":2,"time":3})",
         R"({"step":2,"time":3,"kind":"step"})", R"({"session":1,"step":2,"time":3,"kind":1})",
@@ -200,7 +200,7 @@ TEST(LogLine, IsDamagedWhereItIsNoRecord) {
   EXPECT_TRUE(parsed(std::string(kBegin) + "}"));
 }
 
-TEST_F(LogFile, StaysWholeOnAFullDisk) {
+TEST_F(LogFile, RemainsIntactOnAFullDisk) {
   LogWriter writer(path_, 0, {});
   writer.append(step(1, 0.5));
   const auto before = fs::file_size(path_);
@@ -225,7 +225,7 @@ TEST_F(LogFile, IsReadWhileItIsWritten) {
   EXPECT_EQ(steps(read_log(path_).current()), (Steps{1, 2}));
 }
 
-TEST_F(LogFile, MustBeThere) {
+TEST_F(LogFile, RequiresTheFile) {
   EXPECT_THROW(read_log(folder_ / "none"), DataError);
   EXPECT_THROW(LogWriter(folder_ / "none" / "log", 0, {}), DeviceError);
   EXPECT_THROW(LogWriter(folder_, 0, {}), DeviceError);

@@ -7,8 +7,8 @@
 namespace gallop::track {
 namespace {
 
-// The escapes and words of "Exposition formats", Prometheus's documentation.
-TEST(Prometheus, IsToldHowRunsStand) {
+// Escapes and keywords as in "Exposition formats" of Prometheus's documentation.
+TEST(Prometheus, ExportsTheStateOfRuns) {
   RunSummary run;
   run.name = "a \"b\"\\\nc";
   run.state = RunState::kTraining;
@@ -31,7 +31,7 @@ TEST(Prometheus, IsToldHowRunsStand) {
   EXPECT_EQ(text.find("\n\n"), std::string::npos);
 }
 
-TEST(Prometheus, IsToldNothingOfNoRuns) {
+TEST(Prometheus, IsEmptyWithoutRuns) {
   EXPECT_EQ(prometheus_text({}).find('{'), std::string::npos);
 }
 

@@ -19,7 +19,7 @@ Record step(int64_t number, double loss, double speed) {
           .values = {{"loss", loss}, {"samples_per_second", speed}, {"epoch", 0.5}}};
 }
 
-TEST(RunComparison, PassesOverTime) {
+TEST(RunComparison, IgnoresTimes) {
   const Record end{.step = 2, .kind = "end", .values = {{"samples", 5}}};
   const Record machine{.step = 2, .kind = "system", .values = {{"cpu", 1.5}}};
   const auto same = compare_results(log_of({step(1, 0.5, 10), step(2, 0.4, 10), end}),
@@ -40,14 +40,14 @@ TEST(RunComparison, FindsTheFirstBitThatDiffers) {
   EXPECT_EQ(found.differences[0].other, almost);
 }
 
-TEST(RunComparison, CountsWhatOneHasNot) {
+TEST(RunComparison, CountsMissingValues) {
   const auto found = compare_results(log_of({step(1, 0.5, 1)}), log_of({step(3, 0.5, 1)}));
   ASSERT_EQ(found.differences.size(), 2u);
   EXPECT_FALSE(found.differences[0].other);
   EXPECT_FALSE(found.differences[1].one);
 }
 
-TEST(RunComparison, TakesNanForItself) {
+TEST(RunComparison, TreatsNanAsEqual) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_TRUE(
       compare_results(log_of({step(1, nan, 1)}), log_of({step(1, -nan, 1)})).differences.empty());

@@ -44,7 +44,7 @@ class Runs : public testing::Test {
   fs::path runs_ = fs::temp_directory_path() / fmt::format("gallop-runs-{}", getpid());
 };
 
-TEST_F(Runs, HoldRecipeAndOrigin) {
+TEST_F(Runs, StoreRecipeAndOrigin) {
   const RunFolder run = RunFolder::create(runs_, "night", "a: 1\n", example());
   EXPECT_EQ(run.path(), runs_ / "night");
   EXPECT_EQ(run.name(), "night");
@@ -73,7 +73,7 @@ TEST_F(Runs, AreNumberedAfterTheHighest) {
   EXPECT_EQ(numbered("cifar").name(), "cifar-10");
 }
 
-TEST_F(Runs, MadeAtOnceGetNamesOfTheirOwn) {
+TEST_F(Runs, CreatedConcurrentlyGetUniqueNames) {
   constexpr int kProcesses = 8;
   make_folders(runs_);
   std::vector<pid_t> children;
@@ -131,13 +131,13 @@ TEST_F(Runs, AreTrainedByOneProcessAtATime) {
   EXPECT_EQ(RunFolder::open(runs_ / "r").name(), "r") << "the lock dies with its process";
 }
 
-// A child that is not its program yet has the lock of its parent, who may be killed before it.
+// A child before its exec holds the lock of its parent, which may be killed before it.
 TEST_F(Runs, WaitForAChildOfTheProcessThatTrainedThem) {
   auto run = std::make_optional(RunFolder::create(runs_, "r", "a: 1\n", example()));
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    usleep(20'000);  // A small part of the second for which they wait.
+    usleep(20'000);  // A small fraction of the second that they wait.
     _exit(0);
   }
   run.reset();
@@ -145,7 +145,7 @@ TEST_F(Runs, WaitForAChildOfTheProcessThatTrainedThem) {
   waitpid(child, nullptr, 0);
 }
 
-TEST_F(Runs, AreContinuedButNotMadeTwice) {
+TEST_F(Runs, AreContinuedButNotCreatedTwice) {
   { const RunFolder run = RunFolder::create(runs_, "r", "a: 1\n", example()); }
   EXPECT_NE(error_of([&] {
               RunFolder::create(runs_, "r", "b: 2\n", example());
@@ -157,8 +157,8 @@ TEST_F(Runs, AreContinuedButNotMadeTwice) {
   EXPECT_FALSE(fs::exists(runs_ / "none"));
 }
 
-// Who continues a run first looks whether it can, and must leave no trace where it cannot.
-TEST_F(Runs, AreHeldWithoutAWriteUntilTheyAreClaimed) {
+// A resume is first validated, and must leave no trace if it is rejected.
+TEST_F(Runs, AreLockedWithoutWritesUntilTheyAreClaimed) {
   { const RunFolder run = RunFolder::create(runs_, "r", "a: 1\n", example()); }
   const fs::path lock = runs_ / "r" / "lock";
   std::ofstream(lock) << "process 1 on gone";
@@ -195,13 +195,13 @@ TEST_F(Runs, HavePlainNames) {
   EXPECT_THROW(RunFolder::create(runs_, std::string(300, 'a'), "", example()), UsageError);
 }
 
-TEST_F(Runs, NeedAPlaceToBe) {
+TEST_F(Runs, RequireAWritableFolder) {
   std::ofstream(runs_.string()) << "a file";
   EXPECT_THROW(numbered("r"), DeviceError);
   EXPECT_THROW(RunFolder::create(runs_ / "deeper", "r", "", example()), DeviceError);
 }
 
-TEST_F(Runs, TellADamagedDescription) {
+TEST_F(Runs, ReportADamagedDescription) {
   const RunFolder run = RunFolder::create(runs_, "r", "a: 1\n", example());
   for (const char* text : {"", "{}", "[]", "{\"version\": 1}"}) {
     std::ofstream(run.path() / "run.json") << text;
@@ -211,7 +211,7 @@ TEST_F(Runs, TellADamagedDescription) {
   }
 }
 
-TEST(UtcNow, ReadsLikeATime) {
+TEST(UtcNow, HasIsoFormat) {
   EXPECT_EQ(utc_now().size(), std::string("2026-03-01T12:00:00Z").size());
 }
 

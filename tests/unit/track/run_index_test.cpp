@@ -35,7 +35,7 @@ Names chosen(const RunIndex& index, const std::string& formula) {
   return names;
 }
 
-TEST(RunSummary, HasLastLeastAndMostOfEachMetric) {
+TEST(RunSummary, HasLastMinimumAndMaximumOfEachMetric) {
   RunsOfTest folder;
   const fs::path run =
       folder.add("a", "model: {name: mlp, hidden: [64, 32]}\noptimizer: {lr: 0.1}\n",
@@ -56,7 +56,7 @@ TEST(RunSummary, HasLastLeastAndMostOfEachMetric) {
   EXPECT_EQ(summary.metrics.at("train.loss").least_step, 20);
 }
 
-TEST(RunSummary, TellsWhatIsWrongWithARun) {
+TEST(RunSummary, ReportsDamage) {
   RunsOfTest runs;
   const fs::path died = runs.add("died", "{}", {0.5}, /*finished=*/false);
   EXPECT_EQ(summarize_run(died).state, RunState::kDied);
@@ -74,7 +74,7 @@ TEST(RunSummary, TellsWhatIsWrongWithARun) {
   EXPECT_NE(summarize_run(broken).trouble.find("recipe.yaml"), std::string::npos);
 }
 
-TEST(RunIndex, FollowsWhatHappensInTheFolder) {
+TEST(RunIndex, FollowsChangesOfTheFolder) {
   RunsOfTest runs;
   EXPECT_TRUE(RunIndex(runs.path()).rows().empty());
   const fs::path a = runs.add("a", "{optimizer: {lr: 0.1}}", {0.5});
@@ -96,7 +96,7 @@ TEST(RunIndex, FollowsWhatHappensInTheFolder) {
             runs.path().string());
 }
 
-TEST(RunIndex, HasWhatSomeRunsHave) {
+TEST(RunIndex, ListsNamesThatAnyRunHas) {
   RunsOfTest runs;
   for (const char* name : {"a", "b", "c"}) runs.add(name, "{optimizer: {lr: 0.1}}", {0.5});
   write_labels(runs.path() / "c", {.tags = {{"good", ""}}, .note = ""});
@@ -109,7 +109,7 @@ TEST(RunIndex, HasWhatSomeRunsHave) {
   EXPECT_EQ(index.metric("accuracy").size(), 3);
 }
 
-TEST(RunIndex, SeesThatATrainingBeginsAndDies) {
+TEST(RunIndex, DetectsThatATrainingStartsAndDies) {
   RunsOfTest runs;
   const fs::path a = runs.add("a", "{}", {0.5}, /*finished=*/false);
   const auto state = [&] { return RunIndex(runs.path()).rows()[0].state; };
@@ -121,7 +121,7 @@ TEST(RunIndex, SeesThatATrainingBeginsAndDies) {
   EXPECT_EQ(state(), RunState::kDied);
 }
 
-TEST(RunIndex, IsMadeAnewWhereItIsGoneDamagedOrOfAnotherVersion) {
+TEST(RunIndex, IsRebuiltIfMissingDamagedOrOfAnotherVersion) {
   RunsOfTest runs;
   runs.add("a", "{optimizer: {lr: 0.1}}", {0.5});
   const fs::path file = runs.path() / ".index.db";
@@ -139,7 +139,7 @@ TEST(RunIndex, IsMadeAnewWhereItIsGoneDamagedOrOfAnotherVersion) {
   EXPECT_EQ(RunIndex(runs.path()).metric("accuracy").at("a"), 0.5);
 }
 
-TEST(RunIndex, KnowsOfARunWhatItsFilesSaid) {
+TEST(RunIndex, CachesTheContentOfFiles) {
   RunsOfTest runs;
   const fs::path a = runs.add("a", "{optimizer: {lr: 0.1}}", {0.5, 0.9, std::nan("")});
   write_labels(a, {.tags = {{"kind", "baseline"}}, .note = "a note"});
@@ -160,14 +160,14 @@ TEST(RunIndex, KnowsOfARunWhatItsFilesSaid) {
   EXPECT_EQ(known.metrics.at("accuracy").count, 3);
 }
 
-TEST(RunIndex, IsInMemoryWhereTheDiskIsFull) {
+TEST(RunIndex, IsInMemoryIfTheDiskIsFull) {
   RunsOfTest runs;
   runs.add("a", "{}", {0.5});
   EXPECT_EQ(RunIndex(runs.path()).rows().size(), 1);
   std::string recipe;
   for (int i = 0; i < 1000; ++i) recipe += fmt::format("option_{}: {:0100}\n", i, i);
   runs.add("b", recipe, {0.7});
-  // Enough for SQLite to open the file, and for no more.
+  // Enough for SQLite to open the file, but not more.
   constexpr rlim_t kRoom = 1 << 15;
   const auto handler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit limit{};
@@ -184,7 +184,7 @@ TEST(RunIndex, IsInMemoryWhereTheDiskIsFull) {
   EXPECT_EQ(error, "");
 }
 
-TEST(RunIndex, IsMadeAnewWhereDamageShowsLater) {
+TEST(RunIndex, IsRebuiltIfDamageIsDetectedLater) {
   RunsOfTest runs;
   runs.add("a", "{}", {0.5});
   RunIndex(runs.path());
@@ -205,12 +205,12 @@ TEST(RunIndex, IsMadeAnewWhereDamageShowsLater) {
   EXPECT_EQ(RunIndex(runs.path()).summary("a").metrics.at("accuracy").last, 0.5);
 }
 
-TEST(RunIndex, NeedsAFolder) {
+TEST(RunIndex, RequiresAFolder) {
   EXPECT_NE(error_of([] { RunIndex("/nowhere/runs"); }).find("there is no folder"),
             std::string::npos);
 }
 
-TEST(RunFilter, ChoosesByMetricsOptionsTagsAndWhatARowHas) {
+TEST(RunFilter, SelectsByMetricsOptionsTagsAndFields) {
   RunsOfTest runs;
   runs.add("a", "{optimizer: {name: sgd, lr: 0.1}}", {0.91});
   runs.add("b", "{optimizer: {name: adamw, lr: 0.01}}", {0.95});
@@ -232,7 +232,7 @@ TEST(RunFilter, ChoosesByMetricsOptionsTagsAndWhatARowHas) {
             std::string::npos);
 }
 
-TEST(Labels, ComeBackAsTheyWereWritten) {
+TEST(Labels, RoundTrip) {
   RunsOfTest runs;
   const fs::path run = runs.add("a", "{}", {});
   EXPECT_TRUE(read_labels(run).tags.empty());
@@ -246,7 +246,7 @@ TEST(Labels, ComeBackAsTheyWereWritten) {
   EXPECT_THROW(parse_tag("=x"), UsageError);
 }
 
-TEST(Labels, KeepWhatSeveralChangeAtOnce) {
+TEST(Labels, KeepConcurrentChanges) {
   constexpr int kThreads = 4, kTagsOfEach = 25;
   RunsOfTest runs;
   const fs::path run = runs.add("a", "{}", {});

@@ -40,7 +40,7 @@ Names names_of(const RunPlaces& places) {
   return names;
 }
 
-TEST(RunPlaces, HaveTheRunsOfSweepsToo) {
+TEST(RunPlaces, IncludeTheRunsOfSweeps) {
   Folders folders;
   const fs::path run = folders.runs.add("mlp-1", "{}", {0.5});
   const fs::path trial = folders.add_trial("widths", "0007", 0.75);
@@ -59,11 +59,11 @@ TEST(RunPlaces, HaveTheRunsOfSweepsToo) {
   EXPECT_EQ(sweep_of("mlp-1"), "");
 }
 
-TEST(RunPlaces, NameTrialsByTheirSweepWhereverTheyAreAsked) {
+TEST(RunPlaces, NameTrialsByTheirSweep) {
   Folders folders;
   const fs::path run = folders.runs.add("7", "{}", {0.5});
   const fs::path trial = folders.add_trial("widths", "0007", 0.75);
-  EXPECT_EQ(run_name_of(trial), "0007");  // Of no sweep that is known.
+  EXPECT_EQ(run_name_of(trial), "0007");  // Its sweep is unknown.
   for (const char* file : {"sweep.yaml", "study.db"}) {
     std::ofstream(folders.studies.path() / "widths" / file) << "something";
   }
@@ -72,7 +72,7 @@ TEST(RunPlaces, NameTrialsByTheirSweepWhereverTheyAreAsked) {
   EXPECT_EQ(summarize_run(trial).name, "widths/0007");
 }
 
-TEST(RunPlaces, ListWhatMayNotBeRead) {
+TEST(RunPlaces, ListUnreadableRuns) {
   Folders folders;
   fs::permissions(folders.runs.path(), fs::perms(0755));
   const fs::path run = folders.runs.add("secret", "{}", {0.5});
@@ -90,7 +90,7 @@ TEST(RunPlaces, ListWhatMayNotBeRead) {
   fs::permissions(run, fs::perms(0755));
 }
 
-TEST(RunPlaces, MayLackOneOfTheTwo) {
+TEST(RunPlaces, MayLackRunsOrSweeps) {
   Folders folders;
   folders.add_trial("widths", "0001", 0.5);
   const RunPlaces places{.runs = "/nowhere/runs", .studies = folders.studies.path()};
@@ -113,7 +113,7 @@ TEST(RunIndex, TagsTheRunsOfSweeps) {
   EXPECT_EQ(index.tag("sweep"), (Column{{"widths/0001", "widths"}, {"widths/0002", "mine"}}));
   EXPECT_EQ(index.metric("accuracy").at("widths/0001"), 0.75);
   EXPECT_EQ(index.summary("widths/0001").name, "widths/0001");
-  // The index without sweeps is another one.
+  // The index without sweeps is a different one.
   EXPECT_EQ(RunIndex(folders.runs.path()).rows().size(), 1);
   EXPECT_TRUE(RunIndex(folders.runs.path()).tag_names().empty());
 }

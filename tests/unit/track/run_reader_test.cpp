@@ -9,7 +9,7 @@
 namespace gallop::track {
 namespace {
 
-/// A run that is trained: its lock is held, and its log grows.
+/// A run in training: its lock is held, and its log grows.
 class RunReaderOfTest : public testing::Test {
  protected:
   RunReaderOfTest() { begin(0); }
@@ -20,7 +20,7 @@ class RunReaderOfTest : public testing::Test {
     log_->append({.step = step, .kind = kind, .values = {{value, number}}});
   }
 
-  // Each look of the same reader tells what a new one reads.
+  // Each update of a reader equals the result of a new one.
   void look() {
     const RunSummary found = reader_.read(run_.path()), wanted = RunReader().read(run_.path());
     EXPECT_EQ(found.state, RunState::kTraining);
@@ -46,7 +46,7 @@ class RunReaderOfTest : public testing::Test {
   RunReader reader_;
 };
 
-TEST_F(RunReaderOfTest, KeepsUpWithALogThatGrows) {
+TEST_F(RunReaderOfTest, FollowsAGrowingLog) {
   look();
   for (int64_t step = 1; step <= 5; ++step) {
     add(step, "step", "loss", 1.0 / static_cast<double>(step));
@@ -56,7 +56,7 @@ TEST_F(RunReaderOfTest, KeepsUpWithALogThatGrows) {
   EXPECT_EQ(reader_.read(run_.path()).metrics.at("train.loss").count, 5);
 }
 
-TEST_F(RunReaderOfTest, ForgetsWhatASessionWentBackBehind) {
+TEST_F(RunReaderOfTest, DropsSupersededSteps) {
   for (int64_t step = 1; step <= 5; ++step) add(step, "step", "loss", 9);
   look();
   begin(2);
@@ -67,7 +67,7 @@ TEST_F(RunReaderOfTest, ForgetsWhatASessionWentBackBehind) {
   EXPECT_EQ(reader_.read(run_.path()).metrics.at("train.loss").last, 1);
 }
 
-TEST_F(RunReaderOfTest, PutsWhatComesLateInItsPlace) {
+TEST_F(RunReaderOfTest, InsertsLatePointsInOrder) {
   add(5, "step", "loss", 1);
   look();
   add(3, "late", "number", 7);
@@ -76,7 +76,7 @@ TEST_F(RunReaderOfTest, PutsWhatComesLateInItsPlace) {
   EXPECT_EQ(reader_.read(run_.path()).metrics.at("train.loss").last, 1);
 }
 
-TEST_F(RunReaderOfTest, CountsDamagedLinesAndALogThatIsAnotherOne) {
+TEST_F(RunReaderOfTest, CountsDamagedLinesAndDetectsAReplacedLog) {
   add(1, "step", "loss", 1);
   look();
   std::ofstream(run_.log(), std::ios::app) << "damaged\n";

@@ -21,7 +21,7 @@ class SamplesOfARun : public testing::Test {
   TemporaryFolder folder_{fs::temp_directory_path(), "gallop-samples-"};
 };
 
-TEST_F(SamplesOfARun, AreReadAsTheyWereWritten) {
+TEST_F(SamplesOfARun, RoundTrip) {
   EXPECT_FALSE(read_run_samples(run()));
   write_run_samples(run(), samples_);
   const auto read = read_run_samples(run());
@@ -35,15 +35,15 @@ TEST_F(SamplesOfARun, AreReadAsTheyWereWritten) {
   EXPECT_EQ(read->samples[1].text, "once\nupon");
 }
 
-// A text of bytes may be cut within a character.
-TEST_F(SamplesOfARun, MayHaveTextsThatAreNoUtf8) {
+// A text of bytes may be truncated within a character.
+TEST_F(SamplesOfARun, MayHaveInvalidUtf8) {
   samples_.samples[1].text = "\xe2\x82 and \xff";
   write_run_samples(run(), samples_);
   EXPECT_EQ(read_run_samples(run())->samples[1].text, "\xef\xbf\xbd and \xef\xbf\xbd");
 }
 
-// They may come from anywhere: what they name is shown and opened.
-TEST_F(SamplesOfARun, AreRefusedWhereTheyNameOtherFiles) {
+// They may be untrusted: the files that they name are shown and opened.
+TEST_F(SamplesOfARun, RejectOtherFileNames) {
   for (const char* name : {"../../secret.png", "00.png/../../secret.png", ".png", "00", "x.png"}) {
     RunSamples bad = samples_;
     bad.samples[0].image = name;

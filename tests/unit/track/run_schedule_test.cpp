@@ -43,7 +43,7 @@ class RunSchedules : public testing::Test {
   TemporaryFolder folder_{fs::temp_directory_path(), "gallop-schedule-"};
 };
 
-TEST_F(RunSchedules, AreReadAsTheyWereWritten) {
+TEST_F(RunSchedules, RoundTrip) {
   EXPECT_FALSE(read_run_schedule(run()));
   write_run_schedule(run(), schedule_);
   const auto read = read_run_schedule(run());
@@ -60,7 +60,7 @@ TEST_F(RunSchedules, AreReadAsTheyWereWritten) {
   EXPECT_TRUE(std::isnan(read->lines[1].values[2]));
 }
 
-TEST_F(RunSchedules, AreRefusedWhereTheyAreDamaged) {
+TEST_F(RunSchedules, RejectDamagedFiles) {
   expect_damaged("{\"steps\": 40");
   expect_damaged("[]");
   expect_damaged("{\"steps\": 1, \"steps_per_epoch\": 1, \"at\": [1], \"lines\": [3]}");

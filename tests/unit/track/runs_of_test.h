@@ -10,7 +10,7 @@
 
 namespace gallop::track {
 
-/// A folder of runs as trainings leave them.
+/// A folder of runs in the format of trainings.
 class RunsOfTest {
  public:
   const fs::path& path() const { return folder_.path(); }

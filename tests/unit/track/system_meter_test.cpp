@@ -11,7 +11,7 @@
 namespace gallop::track {
 namespace {
 
-// A machine of files.
+// A machine simulated by files.
 class SystemMeters : public testing::Test {
  protected:
   void SetUp() override {
@@ -39,7 +39,7 @@ class SystemMeters : public testing::Test {
   TemporaryFolder folder_{fs::temp_directory_path(), "gallop-machine-"};
 };
 
-TEST_F(SystemMeters, TellWhatWasDoneSinceTheLastLook) {
+TEST_F(SystemMeters, ReportUsageSinceTheLastReading) {
   SystemMeter meter(1, places());
   say(175, 925, 7'000'000, 501'000, 2000);
   const SystemReading reading = meter.read();
@@ -54,7 +54,7 @@ TEST_F(SystemMeters, TellWhatWasDoneSinceTheLastLook) {
   EXPECT_EQ(meter.read().values.at("joules"), 0);
 }
 
-TEST_F(SystemMeters, EstimateEnergyOfCoresAndMemory) {
+TEST_F(SystemMeters, EstimateEnergyFromCoresAndMemory) {
   fs::remove_all(folder_.path() / "powercap");
   write("self/statm", "1000 0 10 1 0 50 0\n");
   SystemMeter one(1, places()), four(4, places());
@@ -64,12 +64,12 @@ TEST_F(SystemMeters, EstimateEnergyOfCoresAndMemory) {
   const SystemReading reading = one.read();
   EXPECT_EQ(reading.energy_method, "estimated");
   EXPECT_GE(reading.values.at("joules"), 12 * spent);
-  // Four that do the same take four times as much.
+  // Four processes with the same load use four times as much.
   EXPECT_GE(four.read().values.at("joules"), 4 * 12 * spent);
   EXPECT_EQ(one.read().values.at("memory_bytes"), 0);
 }
 
-TEST_F(SystemMeters, TellOfGpus) {
+TEST_F(SystemMeters, ReportGpus) {
   SystemPlaces with_gpus = places();
   with_gpus.nvml = beside_program("libfake_nvml.so");
   SystemMeter meter(1, with_gpus);
@@ -86,7 +86,7 @@ TEST_F(SystemMeters, TellOfGpus) {
   EXPECT_GE(reading.values.at("joules"), 10);
 }
 
-TEST_F(SystemMeters, LeaveOutWhatTheyCannotTell) {
+TEST_F(SystemMeters, OmitUnavailableReadings) {
   fs::remove_all(proc());
   SystemMeter meter(1, places());
   const SystemReading reading = meter.read();

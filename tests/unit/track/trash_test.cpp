@@ -8,7 +8,7 @@
 namespace gallop::track {
 namespace {
 
-TEST(Trash, KeepsWhatItIsGivenUntilItIsTakenBack) {
+TEST(Trash, KeepsRunsUntilTheyAreRestored) {
   RunsOfTest runs;
   const fs::path first = runs.add("a", "{x: 1}", {});
   EXPECT_EQ(move_to_trash(first), runs.path() / ".trash" / "a");
@@ -24,7 +24,7 @@ TEST(Trash, KeepsWhatItIsGivenUntilItIsTakenBack) {
   EXPECT_THROW(restore_from_trash(runs.path(), "../a"), UsageError);
 }
 
-TEST(Trash, GivesBackTheRunThatHasTheName) {
+TEST(Trash, RestoresByName) {
   RunsOfTest runs;
   for (const char* name : {"lr0", "lr0.2"}) {
     move_to_trash(runs.add(name, std::string("{name: ") + name + "}", {}));
@@ -35,7 +35,7 @@ TEST(Trash, GivesBackTheRunThatHasTheName) {
   EXPECT_TRUE(names_in_trash(runs.path()).empty());
 }
 
-TEST(Trash, GivesBackTheLastAlsoWhereAnEarlierOneWasRemovedForGood) {
+TEST(Trash, RestoresTheLastAfterAnEarlierOneWasPurged) {
   RunsOfTest runs;
   const fs::path first = move_to_trash(runs.add("a", "{x: 1}", {}));
   move_to_trash(runs.add("a", "{x: 2}", {}));
@@ -44,7 +44,7 @@ TEST(Trash, GivesBackTheLastAlsoWhereAnEarlierOneWasRemovedForGood) {
   EXPECT_EQ(RunFolder::read_recipe(restore_from_trash(runs.path(), "a")), "{x: 3}");
 }
 
-TEST(Trash, TakesNoRunThatIsTrained) {
+TEST(Trash, RejectsRunsThatTrain) {
   RunsOfTest runs;
   const fs::path run = runs.add("a", "{}", {});
   const RunFolder held = RunFolder::open(run);

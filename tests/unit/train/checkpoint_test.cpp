@@ -419,7 +419,7 @@ TEST_F(Checkpoints, TellOnceWhyTheyCouldNotBeWritten) {
   store_.save(state_with(1), 1, false);
   const CheckpointDraft draft = store_.draft_of(state_with(2), 2);
   CheckpointWriter writer(store_, {});
-  writer.start(draft, state_with(2), false);  // Its folder is not there.
+  writer.start(draft, state_with(2), false);  // Its folder does not exist.
   EXPECT_NE(error_of([&] { writer.wait(); }).find("older checkpoints are untouched"),
             std::string::npos);
   EXPECT_FALSE(writer.wait());

@@ -101,7 +101,7 @@ model::Model& teacher_of(const Network& network) {
   return *teacher;
 }
 
-// Of which no gradient of a finite batch overflows in fp16.
+// With which no gradient of a finite batch overflows in fp16.
 constexpr precision::GradScalerConfig kLossScale{.initial = 256};
 
 // Which combinations: kUsual has every pair of an optimizer and a kind of step, kRest what remains

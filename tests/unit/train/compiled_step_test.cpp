@@ -194,7 +194,7 @@ TEST(CompiledStep, NamesWhatIsNotFinite) {
     const auto bad = at::full({4, 3, 8, 8}, NAN);
     EXPECT_EQ(trainee.step->run(labeled(bad, target), 4, 0.1, false).bad_tensor, "loss");
     EXPECT_TRUE(std::isfinite(parameters.front().tensor.sum().item<double>()));
-    // Products with the last layer's weights overflow on their way back, and nothing before.
+    // Only the GEMM with the last layer's weights overflows in the backward pass.
     {
       const at::NoGradGuard no_grad;
       parameters[0].tensor.zero_();

@@ -66,7 +66,7 @@ class LimitedAllocator final : public c10::Allocator {
 
  private:
   LimitedAllocator() {
-    // Arenas wrap the allocator that they find; this one goes on top.
+    // Arenas wrap the current allocator; this one wraps them.
     compile::Arena::reserve();
     inner_ = c10::GetCPUAllocator();
     self_ = this;

@@ -103,7 +103,7 @@ TEST(LrRangeTest, WithResetEveryRateStartsFromTheSameWeights) {
   const LrRangeTestConfig each{.min = 1e-5, .max = 1e-1, .rates = 20, .memory = 0, .steps_each = 3};
   const LrRangeTest test = fixture.test(each);
   ASSERT_EQ(test.points.size(), 20);
-  // A rate by itself comes to the same: what came before it left nothing.
+  // A single rate gives the same result: preceding rates have no effect.
   const double lr = test.points[12].lr;
   const LrRangeTest alone =
       fixture.test({.min = lr, .max = lr, .rates = 1, .memory = 0, .steps_each = 3});

@@ -148,7 +148,7 @@ TEST(OutOfMemory, CompiledStepsOfMorePartsTakeLess) {
   }
 }
 
-// The graph of a step is there, and its memory is not any more.
+// The graph of a step exists, but its memory was freed.
 TEST_P(StepWithoutMemory, IsSplitWithinAGraphThatRuns) {
   const Case& tested = GetParam();
   // One in which weights change on the way as well.

@@ -32,7 +32,7 @@ TEST(Progress, SurvivesACheckpointExactly) {
   EXPECT_EQ(Progress::from_map(map, loaded).splits, 1);
 }
 
-// A number that follows what it is told.
+// A number that follows its input.
 class LastLoss final : public schedule::Schedule {
  public:
   double factor(double) const override { return 1; }

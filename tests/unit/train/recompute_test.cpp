@@ -142,7 +142,8 @@ TEST(Recompute, DrawsTheSameRandomNumbersOfLibTorchsGeneratorsAgain) {
     const at::Tensor leaf = x.clone().requires_grad_();
     const at::Tensor y =
         recomputed ? model::functional::recompute(part, {leaf}, {})[0] : part({leaf})[0];
-    const at::Tensor more = at::dropout(y, 0.5, true);  // Goes on behind the part's numbers.
+    const at::Tensor more =
+        at::dropout(y, 0.5, true);  // Continues after the random numbers of the slice.
     more.sum().backward();
     return std::pair(leaf.grad(), at::randn({3}));
   };

@@ -1,4 +1,4 @@
-// Steps that processes share, of which some have not the memory they need.
+// Data-parallel steps in which some processes run out of memory.
 #include <algorithm>
 #include <mutex>
 #include <set>

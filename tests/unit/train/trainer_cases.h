@@ -94,7 +94,7 @@ struct Told : Observer {
   }
   const int64_t& pushes;
   std::vector<std::string> lines;
-  std::vector<int64_t> started_before;  // Steps, when each was told.
+  std::vector<int64_t> started_before;  // Number of started steps when each step was reported.
 };
 
 /// Asks for a stop after a step.
@@ -132,7 +132,7 @@ class Trainers : public testing::Test {
   std::unique_ptr<Trained> run_schedule(const std::string& yaml, bool late, TrainConfig config,
                                         StepConfig step_config = {}, int64_t bad = -1,
                                         int64_t stop_at = -1, const std::string& smoothing = {}) {
-    // So that what is told has one order.
+    // So that reports have one order.
     config.checkpoint_in_background = false;
     auto run = std::make_unique<Trained>();
     const model::ModelRegistry models = model::built_in_models();

@@ -12,7 +12,7 @@
 namespace gallop::train {
 namespace {
 
-// The rates of a run's steps as it told them.
+// The learning rates reported by the steps of a run.
 std::vector<std::string> rates_of(const Trained& trained) {
   std::vector<std::string> rates;
   for (const std::string& line : trained.told.lines) {

@@ -73,7 +73,7 @@ constexpr Known kShares[] = {
 // The logarithms of gamma functions lose digits where their arguments are large.
 double tolerance(const Known& known) { return 1e-13 * (10 + known.a + known.b); }
 
-TEST(Beta, IsThatOfSciPy) {
+TEST(Beta, MatchesSciPy) {
   for (const Known& known : kShares) {
     EXPECT_NEAR(beta_cdf(known.x, known.a, known.b) / known.y, 1, tolerance(known))
         << known.a << " " << known.b << " " << known.x;
@@ -84,7 +84,7 @@ TEST(Beta, IsThatOfSciPy) {
   }
 }
 
-TEST(Beta, HasEndsAndIsSymmetric) {
+TEST(Beta, IsSymmetricWithKnownEnds) {
   EXPECT_EQ(beta_cdf(-0.1, 2, 3), 0);
   EXPECT_EQ(beta_cdf(0, 2, 3), 0);
   EXPECT_EQ(beta_cdf(1, 2, 3), 1);

@@ -19,7 +19,7 @@ inline std::unique_ptr<Sampler> build_sampler(const std::string& written, StudyS
   return make_sampler(TuneRegistries(), settings);
 }
 
-/// What is said against what `build` builds; empty where it is built.
+/// The error of `build`; empty if it succeeds.
 template <typename Build>
 std::string refusal(const Build& build) {
   try {

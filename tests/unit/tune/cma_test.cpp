@@ -37,7 +37,7 @@ CmaMargin margin_of(size_t dimensions, double step) {
   return CmaMargin(std::move(limits));
 }
 
-TEST(Cma, MovesAsThePackageCmaesDoes) {
+TEST(Cma, MatchesThePackageCmaes) {
   std::ifstream file(fixtures() / "cma.json");
   const Json fixture = Json::parse(file);
   ASSERT_EQ(fixture.at("cases").size(), 8u);
@@ -64,7 +64,7 @@ TEST(Cma, MovesAsThePackageCmaesDoes) {
   }
 }
 
-TEST(Cma, HasThePublishedPopulations) {
+TEST(Cma, HasThePublishedPopulationSizes) {
   std::vector<size_t> populations;
   for (const size_t dimensions : {1, 2, 5, 10, 100}) {
     populations.push_back(CmaDistribution::default_population(dimensions));
@@ -72,7 +72,7 @@ TEST(Cma, HasThePublishedPopulations) {
   EXPECT_EQ(populations, (std::vector<size_t>{4, 6, 8, 10, 17}));
 }
 
-TEST(Cma, DrawsWhatItsCovarianceSays) {
+TEST(Cma, SamplesItsCovariance) {
   CmaDistribution distribution({.mean = {1, -1}, .deviation = 0.5});
   std::vector<CmaDistribution::Solution> told;
   for (int i = 0; i < 6; ++i) told.push_back({{1 + 0.3 * i, -1 + 0.2 * i}, i * 1.0});
@@ -92,7 +92,7 @@ TEST(Cma, DrawsWhatItsCovarianceSays) {
               0.05 * distribution.deviation(0) * distribution.deviation(1));
 }
 
-TEST(Cma, TakesForeignPointsFromNearby) {
+TEST(Cma, ClipsDistantInjectedPoints) {
   const CmaDistribution distribution({.mean = {0.5, 0.5}, .deviation = 0.1});
   EXPECT_EQ(distribution.injected({0.55, 0.45}), (Vector{0.55, 0.45}));
   const Vector far = distribution.injected({1.5, 0.5});
@@ -100,7 +100,7 @@ TEST(Cma, TakesForeignPointsFromNearby) {
   EXPECT_EQ(far[1], 0.5);
 }
 
-TEST(Cma, SeesThatItHasConverged) {
+TEST(Cma, DetectsConvergence) {
   CmaDistribution distribution({.mean = {0.4, 0.6}, .deviation = 0.2});
   int generation = 0;
   for (; !distribution.has_converged() && generation < 1000; ++generation) {
@@ -119,7 +119,7 @@ TEST(Cma, SeesThatItHasConverged) {
   EXPECT_NEAR(distribution.mean()[1], 0, 1e-4);
 }
 
-TEST(SymmetricEigen, TakesMatricesApart) {
+TEST(SymmetricEigen, DecomposesMatrices) {
   for (const size_t size : {1, 2, 3, 10, 30}) {
     SquareMatrix matrix(size);
     Random random(1, static_cast<int64_t>(size));

@@ -11,7 +11,7 @@
 namespace gallop::tune {
 namespace {
 
-/// Losses of which many are equal, or none; some are infinite or no numbers.
+/// Losses with many duplicates or none; some are infinite or NaN.
 std::vector<double> random_row(Random& random, size_t objectives, bool has_ties) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   constexpr double kOdd[] = {kInfinity, -kInfinity, std::numeric_limits<double>::quiet_NaN()};
@@ -42,7 +42,7 @@ void expect_ranks(DominationFronts& fronts, const Rows& rows) {
   ASSERT_EQ(found, expected);
 }
 
-TEST(DominationFronts, RanksAreThoseOfAllRowsAfterEachThatComesOrGoes) {
+TEST(DominationFronts, RanksAreExactAfterEachInsertionAndRemoval) {
   for (int64_t trial = 0; trial < 12; ++trial) {
     const size_t objectives = 2 + static_cast<size_t>(trial) % 3;
     SCOPED_TRACE(testing::Message() << objectives << " objectives, trial " << trial);
@@ -63,7 +63,7 @@ TEST(DominationFronts, RanksAreThoseOfAllRowsAfterEachThatComesOrGoes) {
   }
 }
 
-TEST(DominationFronts, TakesManyChangesAtOnce) {
+TEST(DominationFronts, SupportsBatchedChanges) {
   for (const size_t objectives : {2, 3, 4}) {
     Random random(2, static_cast<int64_t>(objectives));
     DominationFronts fronts(objectives);
@@ -77,7 +77,7 @@ TEST(DominationFronts, TakesManyChangesAtOnce) {
       fronts.erase(row);
     };
     for (int64_t row = 0; row < 300; ++row) insert(row);
-    erase(7);  // Not ranked yet.
+    erase(7);  // Not yet ranked.
     expect_ranks(fronts, rows);
     for (int64_t row = 300; row < 310; ++row) insert(row);
     expect_ranks(fronts, rows);
@@ -92,7 +92,7 @@ TEST(DominationFronts, TakesManyChangesAtOnce) {
   }
 }
 
-TEST(DominationFronts, ARowAboveAWholeFrontMovesAllThatFollow) {
+TEST(DominationFronts, ARowThatDominatesAFrontMovesAllFollowingFronts) {
   DominationFronts fronts(2);
   Rows rows;
   for (int64_t row = 0; row < 40; ++row) {

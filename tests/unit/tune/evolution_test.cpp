@@ -66,8 +66,8 @@ double sphere(const Point& x) {
 struct Plan {
   int64_t trials = 200;
   size_t workers = 1;
-  double failing = 0, pruned = 0;  // Shares of the trials.
-  /// Another sampler, made for every so many trials, must propose the same; 0 for never.
+  double failing = 0, pruned = 0;  // Fractions of the trials.
+  /// A new sampler, created after every n trials, must propose the same; 0: never.
   int64_t check_every = 0;
 };
 
@@ -119,14 +119,14 @@ void PrintTo(const NamedSampler& sampler, std::ostream* out) { *out << sampler.n
 
 class EverySampler : public testing::TestWithParam<NamedSampler> {};
 
-TEST_P(EverySampler, AnswersTheSameAfterARestart) {
+TEST_P(EverySampler, IsDeterministicAcrossRestarts) {
   const Plan plan{.trials = 150, .workers = 5, .failing = 0.1, .pruned = 0.1, .check_every = 6};
   const auto played = play(plan, GetParam().make, ToldStudy(mixed_space(), 1, 0),
                            [](const Point& x) { return std::vector{mixed_loss(x)}; });
   EXPECT_EQ(played.study.trials().size(), 150u);
 }
 
-TEST_P(EverySampler, FindsMoreThanRandomPointsDo) {
+TEST_P(EverySampler, OutperformsRandomSearch) {
   const auto loss = [](const Point& x) { return std::vector{mixed_loss(x)}; };
   const Make random = [](const StudySettings& settings) {
     return built_in_samplers().build({built_in_samplers(), "random"}, settings);
@@ -141,7 +141,7 @@ TEST_P(EverySampler, FindsMoreThanRandomPointsDo) {
   EXPECT_LT(ours, theirs);
 }
 
-TEST_P(EverySampler, GoesOnAfterLossesThatAreNoNumbers) {
+TEST_P(EverySampler, ContinuesAfterNonFiniteLosses) {
   const auto losses = [](const Point& x) -> std::vector<double> {
     if (x[0] > 0.7) return {NAN};
     if (x[1] > 0.7) return {kInfinity};
@@ -154,7 +154,7 @@ TEST_P(EverySampler, GoesOnAfterLossesThatAreNoNumbers) {
   play({.trials = 200}, GetParam().make, ToldStudy(mixed_space(), 1, 0), worst);
 }
 
-TEST_P(EverySampler, BeginsAnewWhereATrialThatCountedRunsAgain) {
+TEST_P(EverySampler, ReplaysIfAFinishedTrialRunsAgain) {
   ToldStudy told(box(2), 1, 0);
   const auto sampler = GetParam().make(told.study.settings());
   const auto ask = [&](Sampler& asked) {
@@ -210,7 +210,7 @@ TEST(CmaEs, FindsAMinimumExactlyAndThenElsewhere) {
   }
 }
 
-TEST(CmaEs, NeverLosesSightOfTheNeighborsOfAnInteger) {
+TEST(CmaEs, KeepsSamplingTheNeighborsOfAnInteger) {
   const Space space({{"x", Interval{.low = -5, .high = 5}},
                      {"n", Interval{.low = 0, .high = 1, .step = 1, .integer = true}},
                      {"m", Interval{.low = -10, .high = 10, .step = 1, .integer = true}}},
@@ -232,7 +232,7 @@ TEST(CmaEs, NeverLosesSightOfTheNeighborsOfAnInteger) {
   EXPECT_GE(values.size(), 2u);
 }
 
-TEST(CmaEs, LearnsWhichChoicesAreGoodUnlessTheyAreRandom) {
+TEST(CmaEs, LearnsGoodChoicesUnlessTheyAreRandom) {
   const Space space({{"x", Interval{.low = 0, .high = 1}},
                      {"y", Interval{.low = 0, .high = 1}},
                      {"kind", Choices{{"1", "2", "3", "4"}}},
@@ -255,12 +255,12 @@ TEST(CmaEs, LearnsWhichChoicesAreGoodUnlessTheyAreRandom) {
   EXPECT_LT(good[1], 15);
 }
 
-TEST(CmaEs, TakesWhatOthersQueued) {
+TEST(CmaEs, UsesQueuedPoints) {
   ToldStudy told(box(2), 1, 0);
   const auto sampler = make_cma_es({.startup = 1}, told.study.settings());
   told.complete(told.start({0.9, 0.1}), 1);
   told.complete(told.start({0.1, 0.1}), 2);
-  // The first that ended is where it begins; the second counts as not far away.
+  // The first finished trial is the start; the second is clipped to its vicinity.
   double sum = 0;
   for (int64_t number = 2; number < 102; ++number) {
     sum += sampler->ask(told.study, number)->point[0] / 100;
@@ -281,7 +281,7 @@ TEST(CmaEs, LearnsFromLateTrials) {
   EXPECT_LT(many / 10, one / 10 + 1.5);  // More than 2 without them.
 }
 
-TEST(CmaEs, LikesWhatIsWithinTheLimits) {
+TEST(CmaEs, PrefersTrialsWithinTheLimits) {
   ToldStudy told(box(2), 1, 1);
   const auto sampler = make_cma_es({}, told.study.settings());
   for (int64_t number = 0; number < 200; ++number) {
@@ -293,7 +293,7 @@ TEST(CmaEs, LikesWhatIsWithinTheLimits) {
   EXPECT_NEAR(best.point[1], 0.3, 0.05);
 }
 
-TEST(CmaEs, RefusesWhatItCannotSearch) {
+TEST(CmaEs, RejectsUnsupportedSpaces) {
   StudySettings settings = ToldStudy::settings_of(box(1));
   EXPECT_THROW(make_cma_es({.population = 1}, settings), UsageError);
   settings.objectives.push_back({"second"});
@@ -319,12 +319,12 @@ double volume_of(const ToldStudy& told) {
   return hypervolume(front, {1.1, 11});
 }
 
-TEST(Nsga2, NearsAFront) {
+TEST(Nsga2, ApproachesAFront) {
   const Plan plan{.trials = 600, .workers = 4, .check_every = 100};
   for (const char* const crossover : {"uniform", "blx", "sbx"}) {
     const auto played = play(plan, nsga2({.population = 20, .crossover = crossover}),
                              ToldStudy(box(5), 2, 0), zdt1);
-    // 11.76 at most; random points reach 10.1 or so.
+    // At most 11.76; random points reach about 10.1.
     EXPECT_GT(volume_of(played), 11) << crossover;
   }
 }
@@ -341,7 +341,7 @@ TEST(Nsga2, StaysWithinTheLimits) {
   EXPECT_GT(feasible, 80);
 }
 
-TEST(Nsga2, TriesNoParentAgain) {
+TEST(Nsga2, DoesNotRepeatParents) {
   const Space space({{"a", Choices{{"1", "2", "3", "4"}}},
                      {"b", Choices{{"1", "2", "3", "4"}}},
                      {"c", Choices{{"1", "2", "3", "4"}}}},

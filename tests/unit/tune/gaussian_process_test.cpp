@@ -73,14 +73,14 @@ Numbers kernel_numbers(const Kernel& kernel) {
   return numbers;
 }
 
-TEST(ScaledErfc, IsSciPys) {
+TEST(ScaledErfc, MatchesSciPy) {
   for (const auto& [x, wanted] :
        stored()["scaled_erfc"].get<std::vector<std::pair<double, double>>>()) {
     EXPECT_NEAR(scaled_erfc(x) / wanted, 1, 4e-15) << x;
   }
 }
 
-TEST(LogImprovement, IsOptunas) {
+TEST(LogImprovement, MatchesOptuna) {
   for (const auto& [z, wanted] :
        stored()["log_improvement"].get<std::vector<std::pair<double, double>>>()) {
     double slope = 0;
@@ -91,7 +91,7 @@ TEST(LogImprovement, IsOptunas) {
   }
 }
 
-TEST(LogNormalCdf, IsSciPys) {
+TEST(LogNormalCdf, MatchesSciPy) {
   for (const auto& [z, wanted] :
        stored()["log_normal_cdf"].get<std::vector<std::pair<double, double>>>()) {
     double slope = 0;
@@ -102,7 +102,7 @@ TEST(LogNormalCdf, IsSciPys) {
   }
 }
 
-TEST(Kernel, HasOptunasCovariances) {
+TEST(Kernel, CovariancesMatchOptuna) {
   for (const Json& json : stored()["cases"]) {
     const Inputs inputs = inputs_of(json);
     const Kernel kernel = kernel_of(json["kernel"]);
@@ -114,7 +114,7 @@ TEST(Kernel, HasOptunasCovariances) {
   }
 }
 
-TEST(LogLikelihood, IsOptunasWithItsGradient) {
+TEST(LogLikelihood, MatchesOptunaWithItsGradient) {
   for (const Json& json : stored()["cases"]) {
     const Kernel kernel = kernel_of(json["kernel"]);
     Numbers gradient;
@@ -123,7 +123,7 @@ TEST(LogLikelihood, IsOptunasWithItsGradient) {
     const double got =
         log_likelihood(kernel, inputs_of(json), json["values"].get<Numbers>(), &gradient, memory);
     expect_near({got}, {json["log_likelihood"]}, 1e-9);
-    gradient.pop_back();  // Of what there is without times.
+    gradient.pop_back();  // Without the derivative of the time parameter.
     expect_near(gradient, json["log_likelihood_by_kernel"], 1e-6);
     expect_near({log_prior(kernel, &gradient)}, {json["log_prior"]}, 1e-12);
     gradient.pop_back();
@@ -158,7 +158,7 @@ TEST(LogLikelihood, HasAGradientWithTimes) {
   }
 }
 
-TEST(Kernel, ForgetsByHalfTheTimeBetween) {
+TEST(Kernel, DecaysWithTime) {
   Inputs inputs({false}, true);
   inputs.append(Numbers{0.3, 2});
   const Kernel kernel{.inverse_squared_lengths = {1}, .scale = 2, .noise = 1, .forgetting = 0.36};
@@ -169,7 +169,7 @@ TEST(Kernel, ForgetsByHalfTheTimeBetween) {
   EXPECT_NEAR(later, 2 * std::pow(0.8, 3), 1e-14);
 }
 
-TEST(LowestBoundAt, FollowsAMinimumThatMoves) {
+TEST(LowestBoundAt, FollowsAMovingMinimum) {
   const Coordinates coordinates(Space({{"x", Interval{}}, {"z", Choices{{"1", "2"}}}}, {}));
   std::vector<TimedMeasurement> measured;
   for (int64_t i = 0; i < 60; ++i) {
@@ -184,7 +184,7 @@ TEST(LowestBoundAt, FollowsAMinimumThatMoves) {
   EXPECT_NEAR(bound_width(100), std::sqrt(0.2 + std::log(40)), 1e-15);
 }
 
-TEST(KernelFit, FindsAKernelAsProbableAsOptunas) {
+TEST(KernelFit, FindsAKernelAsLikelyAsOptunas) {
   for (const Json& json : stored()["cases"]) {
     const Inputs inputs = inputs_of(json);
     const Numbers values = json["values"];
@@ -203,7 +203,7 @@ TEST(KernelFit, FindsAKernelAsProbableAsOptunas) {
   }
 }
 
-TEST(Posterior, PredictsWhatOptunaDoes) {
+TEST(Posterior, PredictionsMatchOptuna) {
   for (const Json& json : stored()["cases"]) {
     const Posterior posterior = posterior_of(json, json["values"]);
     Predictions predictions;
@@ -213,7 +213,7 @@ TEST(Posterior, PredictsWhatOptunaDoes) {
   }
 }
 
-TEST(Posterior, GrowsToWhatItWouldHaveBeen) {
+TEST(Posterior, IncrementalUpdatesMatchAFullFit) {
   for (const Json& json : stored()["cases"]) {
     const Posterior at_once = posterior_of(json, json["values"]);
     Inputs some = inputs_of(json);
@@ -233,7 +233,7 @@ TEST(Posterior, GrowsToWhatItWouldHaveBeen) {
   }
 }
 
-TEST(Posterior, DrawsPendingTrialsAsOptunaDoes) {
+TEST(Posterior, PendingTrialsMatchOptuna) {
   for (const Json& json : stored()["cases"]) {
     Posterior posterior = posterior_of(json, json["values"]);
     const std::vector<Numbers> pending = json["pending"], normals = json["normals"];
@@ -254,7 +254,7 @@ TEST(Posterior, DrawsPendingTrialsAsOptunaDoes) {
   }
 }
 
-TEST(Posterior, TakesTheSamePointsManyTimes) {
+TEST(Posterior, HandlesDuplicatePoints) {
   Inputs inputs({false});
   Numbers values;
   for (int i = 0; i < 40; ++i) {
@@ -277,7 +277,7 @@ const Matrix& nothing_drawn() {
   return one;
 }
 
-TEST(Acquisition, IsOptunasLogExpectedImprovement) {
+TEST(Acquisition, MatchesOptunasLogExpectedImprovement) {
   for (const Json& json : stored()["cases"]) {
     const Posterior posterior = posterior_of(json, json["values"]);
     const Posterior limit = posterior_of(json, json["limit_values"]);
@@ -302,7 +302,7 @@ TEST(Acquisition, IsOptunasLogExpectedImprovement) {
   }
 }
 
-TEST(Acquisition, IsOptunasExpectedHypervolumeImprovementWithoutItsSamples) {
+TEST(Acquisition, MatchesOptunasExpectedHypervolumeImprovement) {
   for (const Json& json : stored()["cases"]) {
     const Posterior posteriors[] = {posterior_of(json, json["values"]),
                                     posterior_of(json, json["second_values"]),
@@ -319,7 +319,7 @@ TEST(Acquisition, IsOptunasExpectedHypervolumeImprovementWithoutItsSamples) {
       const Numbers got = acquisition->evaluate(matrix_of(json["asked"]), nullptr);
       for (size_t i = 0; i < got.size(); ++i) {
         const double value = wanted["values"][i];
-        // Where less than a sample in many improves, Optuna's samples say little.
+        // If few samples improve, Optuna's Monte Carlo estimate is inaccurate.
         if (value > -4) {
           EXPECT_NEAR(got[i], value, 0.02) << i;
         } else {
@@ -330,7 +330,7 @@ TEST(Acquisition, IsOptunasExpectedHypervolumeImprovementWithoutItsSamples) {
   }
 }
 
-// By differences of the values.
+// By finite differences.
 void expect_gradient(const Acquisition& acquisition, const Numbers& point,
                      const std::vector<bool>& categorical) {
   Matrix gradient, ignored;
@@ -366,7 +366,7 @@ TEST(Acquisition, HasGradientsWhileTrialsArePending) {
   }
 }
 
-TEST(UndominatedBoxes, FillWhatNothingDominates) {
+TEST(UndominatedBoxes, CoverTheUndominatedRegion) {
   for (const size_t objectives : {2, 3}) {
     for (int64_t draw = 0; draw < 50; ++draw) {
       Random random(3, draw);
@@ -404,7 +404,7 @@ double rosenbrock(const Numbers& x, Numbers& gradient) {
   return sum;
 }
 
-TEST(Lbfgs, EndsWhereSciPyDoes) {
+TEST(Lbfgs, MatchesSciPy) {
   for (const Json& json : stored()["minimized"]) {
     Numbers lower, upper;
     if (!json["bounds"].is_null()) {
@@ -429,7 +429,7 @@ TEST(Lbfgs, EndsWhereSciPyDoes) {
   }
 }
 
-TEST(Lbfgs, KeepsOutOfWhatIsNotFinite) {
+TEST(Lbfgs, AvoidsNonFiniteRegions) {
   Lbfgs search({3}, {}, {});
   Numbers gradient(1);
   while (!search.is_done()) {
@@ -445,7 +445,7 @@ TEST(Lbfgs, KeepsOutOfWhatIsNotFinite) {
   EXPECT_EQ(nowhere.best(), Numbers{0});
 }
 
-TEST(Matrix, FactorsOfAnySizeAreFactors) {
+TEST(Matrix, CholeskyFactorsOfAnySizeAreCorrect) {
   for (const size_t size : {1, 7, 31, 32, 33, 64, 100, 129}) {
     Random random(5, static_cast<int64_t>(size));
     Matrix root(size, size), wanted(size, size);
@@ -478,7 +478,7 @@ TEST(Matrix, FactorsOfAnySizeAreFactors) {
   EXPECT_FALSE(factor_cholesky(indefinite, inverse));
 }
 
-TEST(Standardized, ClipsWhatIsNotFinite) {
+TEST(Standardized, ClipsNonFiniteValues) {
   const double infinity = std::numeric_limits<double>::infinity();
   const Standardized some = standardized({1, infinity, 3, -infinity, std::nan("")});
   EXPECT_EQ(some.values[1], some.values[2]);
@@ -488,7 +488,7 @@ TEST(Standardized, ClipsWhatIsNotFinite) {
   EXPECT_EQ(standardized({4, 4, 4}).values, (Numbers{0, 0, 0}));
 }
 
-TEST(Standardized, DrawsTogetherWhatIsAboveTheMedian) {
+TEST(Standardized, CompressesValuesAboveTheMedian) {
   const Standardized some = standardized({0, 1, 2, 3, 1e30});
   double sum = 0, squares = 0;
   for (const double value : some.values) {
@@ -506,7 +506,7 @@ TEST(Standardized, DrawsTogetherWhatIsAboveTheMedian) {
   }
 }
 
-TEST(Standardized, KeepsLargeValuesWhereAsked) {
+TEST(Standardized, KeepsLargeValuesOnRequest) {
   const std::vector<double> values{0, 1, 2, 3, 14};
   const Standardized some = standardized(values, LargeValues::kKept);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -515,8 +515,8 @@ TEST(Standardized, KeepsLargeValuesWhereAsked) {
   }
 }
 
-// A model that was there all the time, and ones that are made now.
-TEST(Model, IsAFunctionOfWhatWasMeasured) {
+// A model that was updated incrementally, and newly created ones.
+TEST(Model, DependsOnlyOnTheMeasurements) {
   const std::vector<bool> categorical{false, false, true};
   std::vector<Numbers> points;
   Numbers values;
@@ -541,7 +541,7 @@ TEST(Model, IsAFunctionOfWhatWasMeasured) {
     EXPECT_EQ(got.variances, wanted.variances);
     EXPECT_EQ(made_now.posterior().drawn(Numbers{1, -1}), old.posterior().drawn(Numbers{1, -1}));
   }
-  values[20] = 3;  // As where a trial went on.
+  values[20] = 3;  // As if a trial was continued.
   old.update(points, values);
   Model made_now(categorical, false);
   made_now.update(points, values);

@@ -34,7 +34,7 @@ class Search {
       : study(settings), config_(config), sampler_(make_gp(config, settings)) {}
 
   Point ask() { return sampler_->ask(study, next()).value().point; }
-  /// Of a sampler that is made now.
+  /// The point proposed by a new sampler.
   Point ask_another() const {
     return make_gp(config_, study.settings())->ask(study, next()).value().point;
   }
@@ -52,7 +52,7 @@ class Search {
                  .losses = std::move(losses),
                  .violations = std::move(violations)});
   }
-  /// Asks for so many trials, each of which is complete before the next.
+  /// Runs a number of trials sequentially.
   void run(int64_t trials, const std::function<Losses(const Point&)>& losses) {
     for (int64_t i = 0; i < trials; ++i) {
       const Point point = ask();
@@ -77,7 +77,7 @@ double bowl(const Point& point) {
   return sum;
 }
 
-TEST(GpSampler, FindsTheBottomOfABowl) {
+TEST(GpSampler, FindsTheMinimumOfAQuadratic) {
   Search search(settings_of({{"x", Interval{.low = -3, .high = 3}},
                              {"y", Interval{.low = -3, .high = 3}},
                              {"z", Interval{.low = -3, .high = 3}}}));
@@ -85,7 +85,7 @@ TEST(GpSampler, FindsTheBottomOfABowl) {
   EXPECT_LT(search.best(), 1e-3);
 }
 
-TEST(GpSampler, FindsTheBestOfAMixedSpaceWithBranches) {
+TEST(GpSampler, FindsTheMinimumOfAConditionalSpace) {
   Search search(settings_of({{"layers", Interval{.low = 1, .high = 8, .step = 1, .integer = true}},
                              {"width", Interval{.low = 1, .high = 200, .step = 1, .integer = true}},
                              {"kind", Choices{{"\"a\"", "\"b\"", "\"c\""}}},
@@ -99,7 +99,7 @@ TEST(GpSampler, FindsTheBestOfAMixedSpaceWithBranches) {
   EXPECT_LT(search.best(), 0.5);
 }
 
-TEST(GpSampler, AnswersTheSameAfterARestart) {
+TEST(GpSampler, IsDeterministicAcrossRestarts) {
   Search search(settings_of({{"x", Interval{}},
                              {"steps", Interval{.low = 0, .high = 40, .step = 1, .integer = true}},
                              {"kind", Choices{{"1", "2", "3"}}}}));
@@ -123,7 +123,7 @@ TEST(GpSampler, AnswersTheSameAfterARestart) {
   }
 }
 
-TEST(GpSampler, SpreadsTrialsThatRunAtTheSameTime) {
+TEST(GpSampler, SpreadsParallelTrials) {
   Search search(settings_of({{"x", Interval{}}, {"y", Interval{}}}));
   search.run(12, [](const Point& point) { return Losses{bowl(point)}; });
   std::vector<Point> points;
@@ -153,13 +153,13 @@ TEST(GpSampler, TriesAllPointsOfASmallSpaceOnce) {
   EXPECT_TRUE(search.study.space().contains(search.ask()));
 }
 
-TEST(GpSampler, KeepsToConstraintsOfTheSpace) {
+TEST(GpSampler, SatisfiesConstraintsOfTheSpace) {
   Search search(settings_of({{"x", Interval{}}, {"y", Interval{}}}, {"x + y >= 1.6"}));
   search.run(16, [](const Point& point) { return Losses{bowl(point)}; });
   EXPECT_LT(search.best(), 0.55);  // The least, at x = y = 0.8, is 0.5.
 }
 
-TEST(GpSampler, KeepsToLimits) {
+TEST(GpSampler, SatisfiesLimits) {
   StudySettings settings = settings_of({{"x", Interval{}}, {"y", Interval{}}});
   settings.limits = {{"memory", 1}};
   Search search(settings);
@@ -176,7 +176,7 @@ TEST(GpSampler, KeepsToLimits) {
   EXPECT_LT(best, 0.06);  // The least, at x = y = 0.45, is 0.045.
 }
 
-TEST(GpSampler, SearchesForWhatKeepsToLimitsFirst) {
+TEST(GpSampler, SearchesForFeasiblePointsFirst) {
   StudySettings settings = settings_of({{"x", Interval{}}, {"y", Interval{}}});
   settings.limits = {{"memory", 1}};
   Search search(settings);
@@ -190,7 +190,7 @@ TEST(GpSampler, SearchesForWhatKeepsToLimitsFirst) {
   EXPECT_GT(trials, kQuick.startup);
 }
 
-TEST(GpSampler, GrowsAFront) {
+TEST(GpSampler, ImprovesAFront) {
   for (const size_t objectives : {2, 3}) {
     Search search(settings_of({{"x", Interval{}}, {"y", Interval{}}}, {}, objectives));
     const auto losses = [objectives](const Point& point) {
@@ -216,7 +216,7 @@ TEST(GpSampler, GrowsAFront) {
 
 // ZDT2 (Zitzler et al., "Comparison of multiobjective evolutionary algorithms", 2000): from one end
 // of its front no gradient leads along it.
-TEST(GpSampler, FillsAFrontThatBendsAway) {
+TEST(GpSampler, CoversAConcaveFront) {
   constexpr size_t kParameters = 6;
   std::vector<Parameter> parameters;
   for (size_t i = 0; i < kParameters; ++i)
@@ -235,7 +235,7 @@ TEST(GpSampler, FillsAFrontThatBendsAway) {
   EXPECT_GT(hypervolume(front, {1, 1}), 0.28);  // Of 1/3.
 }
 
-TEST(GpSampler, TakesLossesThatAreNoNumbersForBad) {
+TEST(GpSampler, TreatsNonFiniteLossesAsBad) {
   const double infinity = std::numeric_limits<double>::infinity();
   Search search(settings_of({{"x", Interval{}}}));
   search.run(15, [&](const Point& point) {
@@ -249,7 +249,7 @@ TEST(GpSampler, TakesLossesThatAreNoNumbersForBad) {
   constant.run(8, [&](const Point&) { return Losses{1}; });
 }
 
-TEST(GpSampler, KeepsAwayFromWhatFailsOrIsPruned) {
+TEST(GpSampler, AvoidsFailedAndPrunedRegions) {
   Search search(settings_of({{"x", Interval{}}}));
   int ended_early = 0;
   for (int i = 0; i < 24; ++i) {
@@ -270,13 +270,13 @@ TEST(GpSampler, KeepsAwayFromWhatFailsOrIsPruned) {
   EXPECT_LE(ended_early, 6);
 }
 
-TEST(GpSampler, HasOneAnswerWhereThereIsOnePoint) {
+TEST(GpSampler, ReturnsTheOnlyPoint) {
   Search search(settings_of({{"only", Choices{{"3"}}}, {"same", Interval{.low = 2, .high = 2}}}));
   search.run(8, [](const Point& point) { return Losses{point[1]}; });
   EXPECT_EQ(search.ask(), (Point{0, 2}));
 }
 
-TEST(GpSampler, ModelsNoMoreThanItIsTold) {
+TEST(GpSampler, LimitsTheSizeOfItsModel) {
   GpConfig config = kQuick;
   config.most_trials = 20;
   Search search(settings_of({{"x", Interval{}}, {"y", Interval{}}}), config);

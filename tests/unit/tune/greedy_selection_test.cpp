@@ -42,7 +42,7 @@ std::vector<size_t> selected_one_by_one(const LossRows& rows, size_t count,
   return selected;
 }
 
-/// The same with two objectives, where a row adds a rectangle.
+/// The same for two objectives, for which a row adds a rectangle.
 std::vector<size_t> selected_by_rectangles(const LossRows& rows, size_t count,
                                            const std::vector<double>& reference) {
   LossRows corners(rows.size(), reference);
@@ -99,7 +99,7 @@ LossRows random_front(Random& random, size_t objectives, size_t count, double st
   return front_of(std::move(rows));
 }
 
-TEST(GreedySelection, TakesWhatAddedVolumesSayInAllDetails) {
+TEST(GreedySelection, MatchesThePlainAlgorithm) {
   for (const double scale : {1.0, -1.0, 1e-70, 1e-150, 1e150}) {
     for (const double steps : {0.0, 4.0, 7.0, 10.0, 1000.0}) {
       for (const size_t objectives : {2, 3, 4}) {
@@ -118,7 +118,7 @@ TEST(GreedySelection, TakesWhatAddedVolumesSayInAllDetails) {
   }
 }
 
-TEST(GreedySelection, TakesRowsThatAreInfinitelyGoodFirst) {
+TEST(GreedySelection, SelectsInfinitelyGoodRowsFirst) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   const LossRows rows{{-kInfinity, 3, 1}, {0, -kInfinity, 1}, {0, 1, 0.5}, {1, 0, 0.5}, {1, 1, 0}};
   const std::vector<double> reference{4, 4, 4};
@@ -128,7 +128,7 @@ TEST(GreedySelection, TakesRowsThatAreInfinitelyGoodFirst) {
   }
 }
 
-TEST(GreedySelection, KeepsWhatRowsThatComeAndGoLeaveAsItIs) {
+TEST(GreedySelection, KeepsTheUnaffectedSelectionAfterChanges) {
   for (const double steps : {0.0, 8.0, 10.0}) {
     for (const size_t objectives : {2, 3, 4}) {
       SCOPED_TRACE(testing::Message() << objectives << " objectives, " << steps << " steps");
@@ -154,7 +154,7 @@ TEST(GreedySelection, KeepsWhatRowsThatComeAndGoLeaveAsItIs) {
   }
 }
 
-TEST(BoxCover, LeavesWhatTheRowAddsToOthersUpToItsError) {
+TEST(BoxCover, IsAccurateWithinItsError) {
   for (int64_t trial = 0; trial < 40; ++trial) {
     Random random(5, trial);
     const auto row = [&] {

@@ -23,7 +23,7 @@ std::string text_of(const Space& space, const Point& point) {
   return text;
 }
 
-/// All points of a grid in its order, each by a sampler of its own.
+/// All points of a grid in order, each from a new sampler.
 std::vector<std::string> walk(const Space& space, const GridConfig& config, uint64_t seed = 7) {
   StudySettings settings = ToldStudy::settings_of(space);
   settings.seed = seed;
@@ -40,14 +40,14 @@ std::vector<std::string> walk(const Space& space, const GridConfig& config, uint
   }
 }
 
-TEST(GridSampler, TakesEachCombinationOnce) {
+TEST(GridSampler, TriesEachCombinationOnce) {
   const Space space({{"depth", steps(1, 3)}, {"kind", Choices{{"\"a\"", "\"b\""}}}}, {});
   EXPECT_EQ(
       walk(space, {.points = {}, .shuffle = false}),
       (std::vector<std::string>{"1 \"a\"", "1 \"b\"", "2 \"a\"", "2 \"b\"", "3 \"a\"", "3 \"b\""}));
 }
 
-TEST(GridSampler, HasTheValuesThatAreWritten) {
+TEST(GridSampler, HasExactDecimalValues) {
   using Texts = std::vector<std::string>;
   const Space steps({{"a", Interval{.low = 0, .high = 1, .step = 0.1}}}, {"a <= 0.3"});
   EXPECT_EQ(walk(steps, {.points = {}, .shuffle = false}), (Texts{"0", "0.1", "0.2", "0.3"}));
@@ -58,8 +58,8 @@ TEST(GridSampler, HasTheValuesThatAreWritten) {
             (Texts{"0.0001", "0.001", "0.01", "0.1", "1"}));
 }
 
-// Of an earlier version, whose sums were not rounded.
-TEST(GridSampler, TakesNoValueAgainThatWasRoundedOtherwise) {
+// From an earlier version, which did not round sums.
+TEST(GridSampler, DoesNotRepeatDifferentlyRoundedValues) {
   const Space space({{"a", Interval{.low = 0, .high = 0.4, .step = 0.1}}}, {});
   ToldStudy told(ToldStudy::settings_of(space));
   for (const double value : {0.0, 0.1, 0.2, 3 * 0.1}) told.start({value});
@@ -80,7 +80,7 @@ TEST(GridSampler, ShufflesBySeed) {
   EXPECT_EQ(seventh.size(), 25);
 }
 
-TEST(GridSampler, LeavesOutWhatIsNotThere) {
+TEST(GridSampler, OmitsInactiveParameters) {
   const Space space({{"model", Choices{{"0", "1", "2"}}},
                      {"depth", steps(1, 2), Condition{0, {1, 2}}},
                      {"norm", Choices{{"0", "1"}}, Condition{0, {2}}},
@@ -94,13 +94,13 @@ TEST(GridSampler, LeavesOutWhatIsNotThere) {
                                       "2 2 1 1 true", "2 2 1 2 true", "2 2 1 3 true"}));
 }
 
-TEST(GridSampler, HoldsConstraintsAndWeights) {
+TEST(GridSampler, SatisfiesConstraintsAndWeights) {
   const Space space({{"x", steps(1, 3)}, {"y", Choices{{"1", "2", "3"}, {1, 0, 1}}}}, {"x <= y"});
   EXPECT_EQ(walk(space, {.points = {}, .shuffle = false}),
             (std::vector<std::string>{"1 1", "1 3", "2 3", "3 3"}));
 }
 
-TEST(GridSampler, SpacesIntervalsOnTheirScale) {
+TEST(GridSampler, DividesIntervalsOnTheirScale) {
   const Space space({{"rate", Interval{.low = 1e-4, .high = 1, .scale = Scale::kLog}}}, {});
   const StudySettings settings = ToldStudy::settings_of(space);
   ToldStudy told(settings);
@@ -114,7 +114,7 @@ TEST(GridSampler, SpacesIntervalsOnTheirScale) {
   EXPECT_TRUE(sampler->is_exhausted(told.study));
 }
 
-TEST(GridSampler, SkipsWhatTheStudyHasAlready) {
+TEST(GridSampler, SkipsExistingPoints) {
   const Space space({{"x", steps(1, 4)}}, {});
   const StudySettings settings = ToldStudy::settings_of(space);
   ToldStudy told(settings);
@@ -129,7 +129,7 @@ TEST(GridSampler, SkipsWhatTheStudyHasAlready) {
   EXPECT_TRUE(sampler->is_exhausted(told.study));
 }
 
-TEST(GridSampler, RefusesWhatItCannotCount) {
+TEST(GridSampler, RejectsUncountableSpaces) {
   const auto refusal = [](const Space& space) -> std::string {
     try {
       make_grid({}, ToldStudy::settings_of(space));
@@ -148,8 +148,8 @@ TEST(GridSampler, RefusesWhatItCannotCount) {
   EXPECT_EQ(refusal(Space({{"one", Interval{.low = 2, .high = 2}}}, {})), "");
 }
 
-// A walk through all of it would take months.
-TEST(GridSampler, GivesUpWhereConstraintsAllowHardlyAnything) {
+// Enumerating all of it would take months.
+TEST(GridSampler, StopsIfConstraintsExcludeNearlyEverything) {
   const Space space({{"a", steps(1, 100'000)}, {"b", steps(1, 100'000)}, {"c", steps(1, 100'000)}},
                     {"a + b + c < 3"});
   const StudySettings settings = ToldStudy::settings_of(space);

@@ -66,7 +66,7 @@ TEST(PedAnova, AgreesWithOptuna) {
   }
 }
 
-TEST(PedAnova, TakesOneOfSeveralObjectives) {
+TEST(PedAnova, SelectsOneOfSeveralObjectives) {
   ToldStudy told(Space({{"x", Interval{}}, {"y", Interval{}}}, {}), 2, 0);
   for (int64_t trial = 0; trial < 200; ++trial) {
     Random random(1, trial);
@@ -75,13 +75,14 @@ TEST(PedAnova, TakesOneOfSeveralObjectives) {
   }
   EXPECT_GT(ped_anova(told.study, {.objective = 0})[0], 0.9);
   EXPECT_GT(ped_anova(told.study, {.objective = 1})[1], 0.9);
-  EXPECT_GT(ped_anova(told.study)[0], 0.1);  // By both objectives, both matter.
+  // For both objectives together, both parameters matter.
+  EXPECT_GT(ped_anova(told.study)[0], 0.1);
   EXPECT_GT(ped_anova(told.study)[1], 0.1);
   EXPECT_THROW(ped_anova(told.study, {.objective = 2}), UsageError);
   EXPECT_THROW(ped_anova(told.study, {.target = 0.5, .region = 0.5}), UsageError);
 }
 
-TEST(Fanova, AgreesWithOptunaOnStudiesOfNumbers) {
+TEST(Fanova, AgreesWithOptunaForNumericalParameters) {
   int compared = 0;
   for (const Json& stored : fixture()) {
     if (!stored.contains("fanova")) continue;
@@ -108,7 +109,7 @@ Vector shares_of(const Space& space, int64_t trials, const std::function<double(
   return fanova(told.study);
 }
 
-TEST(Fanova, NearsWhatVariancesAre) {
+TEST(Fanova, ApproximatesTheVariances) {
   // Of 3 u, 2 v and w with u, v, w uniform: 9 : 4 : 1.
   const Space numbers({{"u", Interval{.low = 1e-4, .high = 1, .scale = Scale::kLog}},
                        {"v", Interval{.low = 0, .high = 20, .step = 1, .integer = true}},
@@ -126,7 +127,7 @@ TEST(Fanova, NearsWhatVariancesAre) {
   EXPECT_EQ(shares[4], 0);
 }
 
-TEST(Fanova, TakesChoicesAsOftenAsTheyAreDrawn) {
+TEST(Fanova, WeightsChoicesByTheirProbability) {
   // Variances: 0.9 * 0.1 * 10^2 = 9, and 3^2 / 4 = 2.25.
   const Space space({{"rare", Choices{{"0", "1", "2"}, {4, 1, 5}}}, {"even", Choices{{"0", "1"}}}},
                     {});
@@ -136,7 +137,7 @@ TEST(Fanova, TakesChoicesAsOftenAsTheyAreDrawn) {
   EXPECT_NEAR(shares[1], 2.25 / 11.25, 0.03);
 }
 
-TEST(Fanova, LeavesAnInactiveParameterAlone) {
+TEST(Fanova, HandlesInactiveParameters) {
   const Space space({{"kind", Choices{{"1", "2"}}},
                      {"only", Interval{}, Condition{0, {1}}},
                      {"other", Interval{}, Condition{0, {0}}},
@@ -149,7 +150,7 @@ TEST(Fanova, LeavesAnInactiveParameterAlone) {
   EXPECT_LT(shares[3], 0.01);
 }
 
-TEST(Importance, IsEqualWhereNothingCanBeTold) {
+TEST(Importance, IsEqualWithoutInformation) {
   ToldStudy told(Space({{"x", Interval{}}, {"y", Interval{}}}, {}), 1, 0);
   const Vector equal{0.5, 0.5};
   EXPECT_EQ(ped_anova(told.study), equal);
@@ -165,7 +166,7 @@ TEST(Importance, IsEqualWhereNothingCanBeTold) {
   EXPECT_THROW(fanova(told.study, {.objective = 1}), UsageError);
 }
 
-TEST(Importance, SaysWhyNothingCanBeTold) {
+TEST(Importance, ReportsWhyItIsUnknown) {
   ToldStudy told(Space({{"x", Interval{}}, {"y", Interval{}}}, {}), 2, 0);
   complete(told, {0.25, 0.5}, {1, 2});
   EXPECT_EQ(no_importance_reason(told.study, 0), "two complete trials or more are wanted");
@@ -179,7 +180,7 @@ TEST(Importance, SaysWhyNothingCanBeTold) {
   EXPECT_EQ(no_importance_reason(told.study, {}), "");
 }
 
-TEST(RegressionTree, HasLeavesThatFillTheSpace) {
+TEST(RegressionTree, LeavesPartitionTheSpace) {
   const Samples samples{.categories = {{}, {0.25, 0.5, 0.25}, {}},
                         .points = {{0.1, 0, 0.2}, {0.7, 2, 0.9}, {0.4, 1, 0.4}, {0.9, 1, 0.6}},
                         .values = {1, 2, 3, 4}};

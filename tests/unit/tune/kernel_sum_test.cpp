@@ -56,7 +56,7 @@ double plain(const Case& made, const KernelQuery& query) {
   return largest + std::log(sum);
 }
 
-TEST(LogDensities, AreTheLogarithmOfTheSum) {
+TEST(LogDensities, MatchTheLogarithmOfTheSum) {
   for (const size_t count : {1, 2, 7, 8, 255, 256, 257, 1000}) {
     for (const double shift : {0.0, -3000.0, 5000.0}) {
       SCOPED_TRACE(std::to_string(count) + " kernels, shift " + std::to_string(shift));
@@ -70,7 +70,7 @@ TEST(LogDensities, AreTheLogarithmOfTheSum) {
   }
 }
 
-TEST(LogDensities, KnowKernelsThatNeverReachAQuery) {
+TEST(LogDensities, HandleKernelsFarFromAQuery) {
   Case made = make_case(300, 0);
   for (KernelQuery& query : made.queries) query.tables[0] = {-INFINITY, -INFINITY, 0};
   for (size_t k = 0; k < 300; ++k) made.rows[k] = k < 290 ? 1 : 2;
@@ -112,7 +112,7 @@ TEST(MergedKernels, AreTheSameMixture) {
   for (size_t i = 0; i < queries.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-12);
 }
 
-TEST(MergedKernels, AreNotMadeWhereTheyWouldSpareLittle) {
+TEST(MergedKernels, AreNotUsedIfTheySaveLittle) {
   const Case bells = make_case(500, 0);
   MergedKernels merged;
   EXPECT_FALSE(merged.merge(bells.columns()));

@@ -93,7 +93,7 @@ TEST(Nni, HasNestedChoices) {
   EXPECT_FALSE(space[4].condition);
 }
 
-TEST(Nni, RefusesByNameWhatASweepCannotSay) {
+TEST(Nni, RejectsUnsupportedTypesByName) {
   EXPECT_EQ(mistake_in("[1]"), "space.json: not a search space of NNI, a map in JSON");
   EXPECT_EQ(mistake_in(R"({"x": {"y": 1}, "y": 2, "x": {"_type": "choice", "_value": [1]}})"),
             "space.json: x: this key is given twice");

@@ -11,7 +11,7 @@
 namespace gallop::tune {
 namespace {
 
-TEST(VectorMath, IsThatOfTheStandardLibrary) {
+TEST(VectorMath, MatchesTheStandardLibrary) {
   for (int i = 0; i <= 24'000; ++i) {
     const double x = i / 1000.0;
     EXPECT_NEAR(erfc_of_positive(x) / std::erfc(x), 1, x <= 3 ? 2e-15 : 2e-13) << x;
@@ -26,7 +26,7 @@ TEST(VectorMath, IsThatOfTheStandardLibrary) {
   EXPECT_EQ(log_of_positive(1), 0);
 }
 
-TEST(LogMasses, AreThoseOfFortyDigits) {
+TEST(LogMasses, MatchFortyDigitResults) {
   // Computed with mpmath: center, deviation, logarithm of the share from 0.25 to 0.75.
   constexpr std::array<std::array<double, 3>, 7> kCases = {{{0.5, 0.25, -0.381715146302126072},
                                                             {0, 2, -2.33892193334562037},
@@ -48,7 +48,7 @@ TEST(LogMasses, AreThoseOfFortyDigits) {
   }
 }
 
-TEST(LogMasses, AreNumbersWhereverTheDistributionStands) {
+TEST(LogMasses, AreFiniteForAnyDistribution) {
   const std::array<double, 3> centers = {-1e6, 0.5, 1e6}, scales = {10, 1e7, 10};
   std::array<double, 3> masses{};
   log_masses({3, centers.data(), scales.data()}, 0.25, 0.75, masses.data());

@@ -13,7 +13,7 @@ namespace {
 
 using database::SqliteDatabase;
 
-// What Optuna itself finds there is compared by tests/parity/optuna_export.py.
+// tests/parity/optuna_export.py compares what Optuna reads.
 TEST(OptunaExport, WritesANewFile) {
   const TemporaryFolder folder(fs::temp_directory_path(), "gallop-optuna-");
   const fs::path path = folder.path() / "optuna.db";
@@ -41,7 +41,7 @@ TEST(OptunaExport, WritesANewFile) {
   EXPECT_THROW(export_to_optuna(tuner.study(), folder.path() / "none" / "a.db"), DeviceError);
 }
 
-TEST(OptunaExport, LeavesNothingBehindWhereItFails) {
+TEST(OptunaExport, LeavesNoFilesAfterFailures) {
   const TemporaryFolder folder(fs::temp_directory_path(), "gallop-optuna-");
   // JSON is UTF-8.
   const Study study(StudySettings{

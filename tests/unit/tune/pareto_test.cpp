@@ -62,7 +62,7 @@ TEST(Pareto, AgreesWithOptuna) {
   }
 }
 
-TEST(Pareto, RanksAreWhatTakingFrontsAwayGives) {
+TEST(Pareto, RanksMatchRepeatedRemovalOfFronts) {
   for (int64_t trial = 0; trial < 60; ++trial) {
     const size_t objectives = 1 + static_cast<size_t>(trial) % 4;
     const LossRows rows = random_rows(40, objectives, trial, trial % 2 == 0 ? 6 : 1000);
@@ -85,7 +85,7 @@ TEST(Pareto, TheFirstOfEqualRowsIsOnTheFront) {
   EXPECT_EQ(nondominated({}), std::vector<size_t>());
 }
 
-TEST(Pareto, NanIsWorstAndInfinityHasItsPlace) {
+TEST(Pareto, NanIsWorstAndInfinityIsOrdered) {
   EXPECT_TRUE(dominates({1, kInfinity}, {NAN, kInfinity}));
   EXPECT_FALSE(dominates({NAN, 1}, {kInfinity, 1}));
   EXPECT_EQ(domination_ranks({{NAN, 0}, {1, 0}, {kInfinity, 0}, {0, NAN}, {-kInfinity, 5}}),
@@ -114,7 +114,7 @@ double counted_volume(const LossRows& rows, size_t side, size_t objectives) {
   return static_cast<double>(dominated);
 }
 
-TEST(Pareto, HypervolumeIsWhatCountingGives) {
+TEST(Pareto, HypervolumeMatchesCounting) {
   constexpr size_t kSide = 6;
   for (int64_t trial = 0; trial < 50; ++trial) {
     const size_t objectives = 1 + static_cast<size_t>(trial) % 5;
@@ -124,14 +124,14 @@ TEST(Pareto, HypervolumeIsWhatCountingGives) {
   }
 }
 
-TEST(Pareto, SelectionTakesEqualRowsLastAndAllIfThereAreFewer) {
+TEST(Pareto, SelectionTakesDuplicatesLastAndAllIfFewer) {
   const LossRows rows{{0, 1}, {0, 1}, {1, 0}, {0, 1}};
   EXPECT_EQ(select_by_hypervolume(rows, 3, {2, 2}), (std::vector<size_t>{0, 2, 1}));
   EXPECT_EQ(select_by_hypervolume(rows, 9, {2, 2}), (std::vector<size_t>{0, 2, 1, 3}));
   EXPECT_EQ(select_by_hypervolume(rows, 1, {kInfinity, 2}), (std::vector<size_t>{0}));
 }
 
-TEST(Pareto, CrowdingIsANumberHoweverFarLossesAreApart) {
+TEST(Pareto, CrowdingDistancesAreNeverNan) {
   const std::vector<double> distances =
       crowding_distances({{-1e308, 0}, {1e308, 1}, {0, 2}, {5e307, 3}});
   EXPECT_TRUE(std::none_of(distances.begin(), distances.end(),

@@ -35,7 +35,7 @@ StudySettings settings(Space space, std::vector<Objective> objectives) {
   return made;
 }
 
-// Of one metric, with trials that came to these losses.
+// One metric, with trials of these losses.
 ToldStudy completed(const Vector& losses, bool maximize = false) {
   ToldStudy told(settings(one_number(), {{"metric", maximize}}));
   for (size_t i = 0; i < losses.size(); ++i) {
@@ -81,13 +81,13 @@ TEST(HistoryPlot, StepsDownToTheBestSoFar) {
   EXPECT_EQ(plot.points[0].labels[1], "trial 1: metric 3, x 0.01");
 }
 
-TEST(HistoryPlot, ShowsAMetricThatIsToBeLargeAsItIs) {
+TEST(HistoryPlot, ShowsMaximizedMetricsUnchanged) {
   const plot::XyPlot plot = history_plot(completed({-0.5, -0.2, -0.9}, true).study, 0);
   EXPECT_EQ(plot.points[0].y, Vector({0.5, 0.2, 0.9}));
   EXPECT_EQ(plot.series[0].y, Vector({0.5, 0.5, 0.9}));
 }
 
-TEST(HistoryPlot, TellsPrunedAndForbiddenTrialsApartAndLeavesOutTheRest) {
+TEST(HistoryPlot, DistinguishesPrunedAndInfeasibleTrialsAndOmitsTheRest) {
   ToldStudy told(one_number(), 1, 1);
   told.end(told.start({0.1}), TrialState::kComplete, {4}, {-1});
   told.end(told.start({0.2}), TrialState::kComplete, {1}, {2});  // Above its limit.
@@ -110,7 +110,7 @@ TEST(HistoryPlot, TellsPrunedAndForbiddenTrialsApartAndLeavesOutTheRest) {
   EXPECT_EQ(plot.series[0].y, Vector({4, 4}));
 }
 
-TEST(HistoryPlot, OfEachOfSeveralMetrics) {
+TEST(HistoryPlot, HasOnePlotPerMetric) {
   ToldStudy told(settings(one_number(), {{"loss", false}, {"accuracy", true}}));
   told.end(told.start({0.1}), TrialState::kComplete, {2, -0.5});
   told.end(told.start({0.2}), TrialState::kComplete, {3, -0.7});
@@ -124,7 +124,7 @@ TEST(HistoryPlot, OfEachOfSeveralMetrics) {
 }
 
 // Quartiles 2 and 6, so that the fence is at 6 + 3 x 4.
-TEST(MetricAxis, EndsAtTheWorstWithinTukeysFence) {
+TEST(MetricAxis, EndsAtTheWorstValueWithinTukeysFence) {
   const Vector values = {0, 1, 2, 3, 4, 5, 6, 18, 19};
   EXPECT_EQ(metric_axis({"loss", false}, values).max, 18);
   EXPECT_EQ(metric_axis({"loss", false}, values).min, std::nullopt);
@@ -159,7 +159,7 @@ TEST(IntermediatePlot, HasALineForEachTrialByItsState) {
   EXPECT_EQ(find_line(plot, "running")->y, Vector({8}));
   const plot::Series& others = *find_line(plot, "complete");
   ASSERT_EQ(others.x.size(), 5u);
-  EXPECT_TRUE(std::isnan(others.x[2]));  // No line from one trial to the next.
+  EXPECT_TRUE(std::isnan(others.x[2]));  // Trials are not connected.
   EXPECT_EQ(others.y[4], 2);
 }
 
@@ -175,12 +175,12 @@ ToldStudy told_conditional() {
   return told;
 }
 
-TEST(ParallelPlot, HasARowForEachTrialAlsoWhereAParameterIsNotThere) {
+TEST(ParallelPlot, HasARowForEachTrialIncludingInactiveParameters) {
   const ToldStudy told = told_conditional();
   const auto plots = study_plots(told.study, kind("parallel"), {});
   ASSERT_EQ(plots.size(), 1u);
   const auto& plot = std::get<plot::ParallelPlot>(plots[0]);
-  ASSERT_EQ(plot.axes.size(), 4u);  // What is always the same is left out.
+  ASSERT_EQ(plot.axes.size(), 4u);  // Constant parameters are omitted.
   EXPECT_EQ(plot.axes[1].scale, plot::Scale::kLog);
   EXPECT_EQ(plot.axes[2].categories, std::vector<std::string>({"a", "b"}));
   EXPECT_TRUE(plot.axes[3].whole);
@@ -192,7 +192,7 @@ TEST(ParallelPlot, HasARowForEachTrialAlsoWhereAParameterIsNotThere) {
   EXPECT_FALSE(plot.color.low_stands_out);
 }
 
-TEST(ParallelPlot, TakesThoseThatMatterMostOfMany) {
+TEST(ParallelPlot, SelectsTheMostImportantParameters) {
   std::vector<Parameter> parameters;
   for (int i = 0; i < 14; ++i) parameters.push_back({"x" + std::to_string(i), Interval{}});
   ToldStudy told(settings(Space(std::move(parameters), {}), {{"loss", false}}));
@@ -216,12 +216,12 @@ TEST(SlicePlot, HasTheTrialsThatHaveTheParameter) {
   ASSERT_EQ(plot.points.size(), 1u);
   EXPECT_EQ(plot.points[0].x, Vector({4, 2, 8}));
   EXPECT_EQ(plot.points[0].y, Vector({0.9, 0.6, 0.7}));
-  EXPECT_EQ(plot.points[0].values, Vector({1, 2, 3}));  // Numbers of the trials.
+  EXPECT_EQ(plot.points[0].values, Vector({1, 2, 3}));  // Trial numbers.
   EXPECT_EQ(study_plots(told.study, kind("slice"), {}).size(), 3u);
   EXPECT_EQ(study_plots(told.study, kind("slice"), {.parameters = {2}}).size(), 1u);
 }
 
-TEST(ContourPlot, HasEachPairThatTrialsHaveTogether) {
+TEST(ContourPlot, HasEachPairOfParametersWithCommonTrials) {
   const ToldStudy told = told_conditional();
   const plot::XyPlot plot = contour_plot(told.study, 0, 0, 2);
   ASSERT_TRUE(plot.surface);
@@ -234,7 +234,7 @@ TEST(ContourPlot, HasEachPairThatTrialsHaveTogether) {
   EXPECT_EQ(study_plots(told.study, kind("contour"), {.parameters = {0, 1, 2}}).size(), 3u);
 }
 
-TEST(ImportancePlot, ShowsWhatPedAnovaSays) {
+TEST(ImportancePlot, ShowsPedAnova) {
   const ToldStudy told = told_conditional();
   const plot::BarPlot plot = importance_plot(told.study, 0, {0, 1, 2});
   const Vector shares = ped_anova(told.study, {.objective = 0});
@@ -266,7 +266,7 @@ TEST(ParetoPlot, MarksTheStudysFront) {
   EXPECT_GT(front.size(), 2u);
   EXPECT_EQ(front, expected);
   EXPECT_EQ(find(plot, "dominated")->x.size(), 40 - front.size());
-  // The line leaves every point on its bad side: right of it, or below.
+  // Every point is on the worse side of the line: right of it, or below.
   ASSERT_EQ(plot.series.size(), 1u);
   const plot::Series& border = plot.series[0];
   EXPECT_EQ(border.x.size(), 2 * front.size() - 1);
@@ -285,7 +285,7 @@ TEST(ParetoPlot, HasEachPairOfSeveralMetrics) {
   EXPECT_EQ(study_plots(told.study, kind("pareto"), {.objectives = {0, 2}}).size(), 1u);
 }
 
-TEST(StudyPlots, SayWhyThereAreNone) {
+TEST(StudyPlots, ReportWhyThereAreNone) {
   ToldStudy none(conditional(), 1, 0), one = completed({1, 2}), two(conditional(), 2, 0);
   for (const PlotKind& each : plot_kinds()) {
     EXPECT_FALSE(why_not(none.study, each, {}).empty()) << each.name;
@@ -312,7 +312,7 @@ TEST(StudyPlots, SayWhyThereAreNone) {
             "--parameters");
 }
 
-TEST(StudyPage, PutsPlotsOfOneSizeSideBySide) {
+TEST(StudyPage, PlacesPlotsOfEqualSizeSideBySide) {
   const ToldStudy told = told_conditional();
   const plot::Page page = study_page(
       told.study, {&kind("history"), &kind("importance"), &kind("parallel"), &kind("slice")}, {});

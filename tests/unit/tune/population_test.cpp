@@ -21,7 +21,7 @@ struct Checkpoint {
   std::vector<double> weights{};
 };
 
-/// A training that can be taken up: one step, and the metric to be made large.
+/// A resumable training: one step, and the metric to maximize.
 struct Toy {
   std::vector<double> start;
   void (*train)(std::vector<double>& weights, const Point& point, Random& random);
@@ -56,7 +56,7 @@ const Toy kNoisy{.start = std::vector<double>(20, 10.0),
                        return -sum / static_cast<double>(weights.size());
                      }};
 
-/// Workers that train a study's trials in turn, save as they go, and may die at any moment.
+/// Workers that train a study's trials in turn, save, and may die at any moment.
 class Workers {
  public:
   Workers(const StudySettings& settings, const Toy& toy, uint64_t seed, double kills, size_t count)
@@ -84,7 +84,7 @@ class Workers {
   }
 
   const Study& study() const { return tuner->study(); }
-  /// Where the training of a trial began.
+  /// The start of the training of a trial.
   const std::map<int64_t, int64_t>& first_steps() const { return first_steps_; }
 
   std::unique_ptr<Tuner> tuner;
@@ -137,7 +137,7 @@ class Workers {
     }
     if (verdict == Verdict::kPrune) {
       if (random_.uniform() < kills_) {
-        worker = {};  // Just before it could tell.
+        worker = {};  // Just before it reports the result.
         return;
       }
       tell(worker);
@@ -172,7 +172,7 @@ StudySettings population_settings(const std::string& options, int64_t trials, ui
   return settings;
 }
 
-/// What must hold of each population, whatever happened to its workers.
+/// Invariants of each population, after any faults of its workers.
 void check_population(const Workers& workers, int64_t members, int64_t interval, int64_t last) {
   const auto& trials = workers.study().trials();
   std::map<int32_t, const Trial*> latest;
@@ -197,7 +197,7 @@ void check_population(const Workers& workers, int64_t members, int64_t interval,
   for (const auto& [member, trial] : latest) EXPECT_EQ(trial->last_step, last) << member;
 }
 
-TEST(Pbt, LosesNoMemberWhoeverDies) {
+TEST(Pbt, LosesNoMemberWhenWorkersDie) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     for (const bool synchronous : {false, true}) {
       const StudySettings settings = population_settings(
@@ -216,7 +216,7 @@ TEST(Pbt, LosesNoMemberWhoeverDies) {
   }
 }
 
-TEST(Pbt, ComparesMembersOfOneGenerationWhereItIsSynchronous) {
+TEST(Pbt, ComparesMembersOfOneGenerationIfSynchronous) {
   const StudySettings settings =
       population_settings("population: 6, interval: 5, last: 40, synchronous: true", 100);
   Workers workers(settings, kSurrogate, 3, /*kills=*/0, /*count=*/4);
@@ -258,7 +258,7 @@ TEST(Pbt, SolvesTheExampleOfItsPaper) {
   const int64_t best = study.best().value();
   EXPECT_LT(study.trials()[static_cast<size_t>(best)].losses[0], -1.19);
 
-  // Trained alone by its lineage, the weights come out as they did.
+  // Trained again by its lineage, the weights are the same.
   std::vector<double> weights = kSurrogate.start;
   Random random(1, 0);
   int64_t step = 0;
@@ -303,15 +303,15 @@ int wins_over_random_search(const std::string& sampler, int seeds) {
   return wins;
 }
 
-TEST(Pbt, FindsABetterTrainingThanRandomSearchOfTheSameSteps) {
+TEST(Pbt, OutperformsRandomSearchOfTheSameSteps) {
   EXPECT_GE(wins_over_random_search("pbt", 20), 15);
 }
 
-TEST(Pb2, FindsABetterTrainingThanRandomSearchOfTheSameSteps) {
+TEST(Pb2, OutperformsRandomSearchOfTheSameSteps) {
   EXPECT_GE(wins_over_random_search("pb2", 8), 6);
 }
 
-TEST(Pb2, LosesNoMemberWhoeverDies) {
+TEST(Pb2, LosesNoMemberWhenWorkersDie) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     const StudySettings settings =
         population_settings("population: 4, interval: 4, last: 18", 200, seed, "pb2");
@@ -321,8 +321,8 @@ TEST(Pb2, LosesNoMemberWhoeverDies) {
   }
 }
 
-// By how much a segment lowers the loss is the square of how far the rate is from 0.8.
-TEST(Pb2, ChoosesWhatLoweredTheLossMost) {
+// The loss of a segment depends on the squared distance of the rate from 0.8.
+TEST(Pb2, SelectsOptionsThatLoweredTheLossMost) {
   int near = 0;
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     StudySettings settings =
@@ -359,7 +359,7 @@ TEST(Pb2, LearnsFromFailedSegments) {
   }
 }
 
-/// A study of one population that is told what happens to each segment.
+/// A study of one population, with given results of each segment.
 class Segments {
  public:
   explicit Segments(const Space& space, const std::string& options = "") : told(settings(space)) {
@@ -471,7 +471,7 @@ TEST(Pbt, RestartsAMemberWithoutACompleteSegment) {
   EXPECT_EQ(third.parent, -1);
 }
 
-TEST(Pbt, ChangesPointsWithinTheirSpace) {
+TEST(Pbt, PerturbsPointsWithinTheirSpace) {
   const Space space(
       {{"rate", Interval{.low = 0.1, .high = 10, .scale = Scale::kLog}},
        {"depth", Interval{.low = 1, .high = 9, .step = 2, .integer = true}},
@@ -498,7 +498,7 @@ TEST(Pbt, ChangesPointsWithinTheirSpace) {
   EXPECT_EQ(factors.count(120), 1u);
 }
 
-TEST(Pbt, RefusesWhatItCannotDo) {
+TEST(Pbt, RejectsUnsupportedSettings) {
   const auto said = [](const std::string& options, const auto& change) {
     StudySettings settings = population_settings(options, 100);
     change(settings);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr double kHangsSeconds = 120;
 
-// The folder of the newest server's programs; empty where there is none.
+// The folder with the programs of the newest server; empty if there is none.
 fs::path programs() {
   fs::path found;
   const fs::path all = "/usr/lib/postgresql";
@@ -75,7 +75,7 @@ ChildCommand PostgresqlServer::command(const char* program,
   return {.program = "setpriv", .arguments = std::move(words)};
 }
 
-// The memory of a server that was killed is in use until its processes have noticed.
+// The shared memory of a killed server is in use until its processes have ended.
 void PostgresqlServer::start() {
   const double until = monotonic_seconds() + kHangsSeconds;
   while (monotonic_seconds() < until) {

@@ -8,7 +8,7 @@
 
 namespace gallop::tune {
 
-/// A PostgreSQL server of a test's own, on a socket in a temporary folder.
+/// A PostgreSQL server for a test, on a socket in a temporary folder.
 class PostgresqlServer {
  public:
   static bool is_installed();
@@ -19,7 +19,7 @@ class PostgresqlServer {
 
   /// Kills the server at once, and starts it again.
   void kill_and_start();
-  /// Where its socket is, or another one that leads to it.
+  /// The address of its socket, or of another one connected to it.
   std::string url(const fs::path& socket_folder) const;
   std::string url() const { return url(folder_.path()); }
   fs::path socket() const { return folder_.path() / ".s.PGSQL.5432"; }

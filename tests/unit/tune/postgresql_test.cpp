@@ -32,7 +32,7 @@ sockaddr_un address_of(const fs::path& path) {
   return address;
 }
 
-/// Stands between client and server, and can cut the connection at a commit.
+/// A proxy between client and server that can cut the connection at a commit.
 class Proxy {
  public:
   enum class Cut { kNone, kBefore, kAfter };
@@ -96,7 +96,7 @@ class Proxy {
     pair.is_open = size > 0 && now != Cut::kBefore &&
                    send(to.get(), part.data(), part.size(), MSG_NOSIGNAL) == size;
     if (now != Cut::kAfter) return;
-    recv(to.get(), part.data(), 1, 0);  // It is done, and the answer is lost.
+    recv(to.get(), part.data(), 1, 0);  // The commit is done, and the answer is lost.
     pair.is_open = false;
   }
 
@@ -115,7 +115,7 @@ class Postgresql : public testing::Test {
   std::unique_ptr<PostgresqlServer> server;
 };
 
-TEST_F(Postgresql, KeepsStudiesThatManyWrite) {
+TEST_F(Postgresql, SupportsConcurrentWriters) {
   const auto store = open_store(server->url());
   EXPECT_TRUE(store->names().empty());
   store->create(stored_settings("b"));
@@ -151,13 +151,13 @@ TEST_F(Postgresql, KeepsStudiesThatManyWrite) {
             std::string::npos);
 }
 
-TEST_F(Postgresql, KeepsAStudyWithItsFirstEventsOrNothing) {
+TEST_F(Postgresql, CreatesAStudyAtomically) {
   expect_first_events_or_nothing(*open_store(server->url()), [&] {
     PostgresqlConnection(server->url()).run("ALTER TABLE gallop_events ADD CHECK (number <> 1)");
   });
 }
 
-TEST_F(Postgresql, GoesOnAfterTheServerWasKilled) {
+TEST_F(Postgresql, ContinuesAfterTheServerWasKilled) {
   const auto store = open_store(server->url());
   store->create(stored_settings());
   Tuner tuner(store->open("a"));
@@ -195,7 +195,7 @@ TEST_F(Postgresql, AppliesAChangeOnceWhenTheCommitIsNotAcknowledged) {
   EXPECT_EQ(events.integer(0, 0), 12);
 }
 
-TEST_F(Postgresql, KnowsSilentTrialsByItsOwnClock) {
+TEST_F(Postgresql, ExpiresTrialsByTheServersClock) {
   const auto store = open_store(server->url());
   store->create(stored_settings());
   const auto storage = store->open("a");
@@ -207,7 +207,7 @@ TEST_F(Postgresql, KnowsSilentTrialsByItsOwnClock) {
   };
   EXPECT_TRUE(storage->silent(600).empty());
   grow_old();
-  // The server has just started, and no sign could be given before.
+  // The server has just started, so no heartbeat was possible before.
   EXPECT_TRUE(storage->silent(600).empty());
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   const auto silent = storage->silent(0.1);
@@ -236,7 +236,7 @@ TEST_F(Postgresql, ExpiresNoWorkerBeforeAHeartbeatWasPossibleAfterAnOutage) {
   const Trial trial = tuner.ask("w").trial;
   constexpr double kSeconds = 2;
   std::this_thread::sleep_for(std::chrono::duration<double>(1.1 * kSeconds));
-  // A busy machine may let as long pass after an outage before the question is put.
+  // On a busy machine the query may come that long after an outage.
   for (bool is_in_time = false; !is_in_time;) {
     const double begin = monotonic_seconds();
     proxy.cut = Proxy::Cut::kBefore;
@@ -250,7 +250,7 @@ TEST_F(Postgresql, ExpiresNoWorkerBeforeAHeartbeatWasPossibleAfterAnOutage) {
   }
 }
 
-TEST_F(Postgresql, IsNotWaitedForByWhoIsToEnd) {
+TEST_F(Postgresql, DoesNotBlockAStoppingProcess) {
   auto proxy = std::make_unique<Proxy>(server->socket());
   open_store(server->url())->create(stored_settings());
   bool goes_on = true;
@@ -263,14 +263,14 @@ TEST_F(Postgresql, IsNotWaitedForByWhoIsToEnd) {
   EXPECT_THROW(tuner.heartbeat(trial), StudyUnreachable);
 }
 
-TEST(PostgresqlAddress, IsGivenUpWhereItIsSilentAndWhoAsksCannotWait) {
+TEST(PostgresqlAddress, TimesOutIfTheServerIsSilent) {
   int reason = 0;
   const FileDescriptor silent = listen_at(resolve("127.0.0.1", 0).front(), reason);
   const std::string url = fmt::format("postgresql://127.0.0.1:{}/x", address_of(silent).port());
   EXPECT_THROW(open_store(url, {.seconds = 0.1}), DeviceError);
 }
 
-TEST(PostgresqlAddress, IsCheckedAndNamedWithoutItsPassword) {
+TEST(PostgresqlAddress, IsValidatedAndPrintedWithoutItsPassword) {
   EXPECT_THROW(open_store("postgresql://host/?nonsense=1"), UsageError);
   try {
     open_store("postgresql://me:secret@localhost:1/studies");

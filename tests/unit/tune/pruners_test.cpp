@@ -60,7 +60,7 @@ StudySettings settings_of(const json& study) {
   return settings;
 }
 
-// Whether the last reports, which the pruner patience compares with those before, are all NaN.
+// Whether the last reports, which the pruner patience compares with earlier ones, are all NaN.
 bool ends_in_nan(const Trial& trial, const json& pruner) {
   if (pruner["name"] != "patience") return false;
   const size_t last = pruner["patience"].get<size_t>() + 1;
@@ -70,7 +70,7 @@ bool ends_in_nan(const Trial& trial, const json& pruner) {
                      [](const Report& report) { return std::isnan(report.loss); });
 }
 
-TEST(Pruners, AnswerAsOptuna) {
+TEST(Pruners, MatchOptuna) {
   for (const json& item : stored()["cases"]) {
     const json& study = stored()["studies"][item["study"].get<size_t>()];
     Told told(settings_of(study));
@@ -78,7 +78,7 @@ TEST(Pruners, AnswerAsOptuna) {
     std::string answers, expected = item["answers"];
     replay(study, item.value("brackets", json()), told, [&](const Trial& trial) {
       answers += pruner->should_stop(told.study, trial) ? '1' : '0';
-      // Optuna goes on where all that patience looks at is NaN.
+      // Optuna continues if all reports within the patience are NaN.
       if (!ends_in_nan(trial, item["pruner"])) return;
       const bool is_alone = !item["pruner"].contains("then");
       expected[answers.size() - 1] = is_alone ? '1' : answers.back();
@@ -87,7 +87,7 @@ TEST(Pruners, AnswerAsOptuna) {
   }
 }
 
-TEST(SignedRank, IsSciPys) {
+TEST(SignedRank, MatchesSciPy) {
   for (const json& item : stored()["signed_rank"]) {
     const auto differences = item["differences"].get<std::vector<double>>();
     EXPECT_NEAR(signed_rank_p(differences), item["p"].get<double>(), 1e-13) << item;
@@ -153,7 +153,7 @@ void simulate(uint64_t seed, const Pruner& pruner, Told& told, const Judge& judg
   }
 }
 
-TEST(Pruners, AnswerTheSameAfterARestart) {
+TEST(Pruners, AreDeterministicAcrossRestarts) {
   for (const std::string& recipe : kPruners) {
     for (uint64_t seed = 1; seed <= 3; ++seed) {
       Told told(plain_settings());
@@ -170,7 +170,7 @@ TEST(Pruners, AnswerTheSameAfterARestart) {
   }
 }
 
-TEST(Pruners, RefuseSeveralObjectives) {
+TEST(Pruners, RejectSeveralObjectives) {
   StudySettings settings = plain_settings();
   settings.objectives.push_back({"memory", false});
   for (const std::string& recipe : kPruners) {
@@ -181,7 +181,7 @@ TEST(Pruners, RefuseSeveralObjectives) {
   }
 }
 
-TEST(Pruners, RefuseOptionsThatContradictEachOther) {
+TEST(Pruners, RejectContradictingOptions) {
   const auto said = [](const std::string& recipe) {
     return refusal([&] { build_pruner(recipe, plain_settings()); });
   };
@@ -199,7 +199,7 @@ TEST(Pruners, RefuseOptionsThatContradictEachOther) {
   EXPECT_EQ(said("{name: patience, then: asha}"), "pruner patience: then cannot be asha");
 }
 
-TEST(Patience, TakesNaNForNoProgress) {
+TEST(Patience, NanIsNoImprovement) {
   const auto stops_after = [](const std::vector<double>& losses) {
     Told told(plain_settings());
     const auto pruner = build_pruner("{name: patience, patience: 1}", told.study.settings());
@@ -232,14 +232,14 @@ TEST(Hyperband, HasTheBracketsOfItsPaper) {
   }
 }
 
-TEST(Hyperband, DrawsBracketsByTheirShares) {
+TEST(Hyperband, DrawsBracketsByTheirWeights) {
   const StudySettings settings = plain_settings();
   const auto pruner = build_pruner("{name: hyperband, max_resource: 81}", settings);
   const Study study(settings);
   std::map<int32_t, int> drawn;
   constexpr int kTrials = 14'300;
   for (int64_t number = 0; number < kTrials; ++number) ++drawn[pruner->bracket(study, number)];
-  const std::vector<int> sizes = {8100, 3400, 1500, 800, 500};  // Of 143 a hundred times.
+  const std::vector<int> sizes = {8100, 3400, 1500, 800, 500};  // 100 times of 143.
   // Within five standard deviations.
   for (int bracket = 0; bracket < 5; ++bracket) {
     const double share = sizes[bracket] / static_cast<double>(kTrials);
@@ -278,7 +278,7 @@ TEST(SuccessiveHalving, TakesItsFirstRungFromTheFirstCompleteTrial) {
   EXPECT_TRUE(pruner->should_stop(told.study, told.trial(1)));
 }
 
-TEST(SuccessiveHalving, EndsNoTrialThatIsNearlyWhole) {
+TEST(SuccessiveHalving, DoesNotPruneNearlyCompleteTrials) {
   Told told(plain_settings());
   const auto pruner = build_pruner(
       "{name: successive-halving, min_resource: 3, max_resource: 9, reduction_factor: 3}",
@@ -293,8 +293,8 @@ TEST(SuccessiveHalving, EndsNoTrialThatIsNearlyWhole) {
   }
 }
 
-// As W&B has them: no powers of the factor times a whole number.
-TEST(SuccessiveHalving, HasRungsAtPartsOfTheWhole) {
+// As in W&B: not powers of the factor times an integer.
+TEST(SuccessiveHalving, HasRungsAtFractionsOfTheLength) {
   const auto compared = [](const std::string& more) {
     Told told(plain_settings());
     const auto pruner = build_pruner(
@@ -332,7 +332,7 @@ TEST(SuccessiveHalving, ComparesATrialOnceAtAReportThatPassesSeveralRungs) {
   }
 }
 
-TEST(Asha, HasNoRungThatTheLargestStepCouldPassForEver) {
+TEST(Asha, HasNoRungBeyondTheLargestStep) {
   Told told(plain_settings());
   const auto pruner = build_pruner("{name: asha}", told.study.settings());
   const int64_t number = told.queue();
@@ -341,7 +341,7 @@ TEST(Asha, HasNoRungThatTheLargestStepCouldPassForEver) {
   EXPECT_FALSE(pruner->should_stop(told.study, told.trial(number)));
 }
 
-/// A study of asha by promotion, whose trials report at each step what `loss` says.
+/// A study with asha by promotion; trials report `loss` at each step.
 class Promoted {
  public:
   Promoted() : told(plain_settings()), pruner(build_pruner(kRecipe, told.study.settings())) {}
@@ -396,7 +396,7 @@ TEST(Asha, PromotesTheBestThirdOfEachRung) {
   EXPECT_EQ(asha.promoted(), -1);
 }
 
-TEST(Asha, GivesNoMoreToATrialWhoseLossIsNoNumber) {
+TEST(Asha, DoesNotPromoteTrialsWithNan) {
   Promoted asha;
   for (const double loss : {1.0, 2.0, 3.0}) asha.run(asha.begin(), loss);
   EXPECT_EQ(asha.promoted(), 0);

@@ -24,7 +24,7 @@ Point ask(const StudySettings& settings, int64_t number, bool scramble = true) {
   return make_quasi_random({.scramble = scramble}, settings)->ask(Study(settings), number)->point;
 }
 
-TEST(Sobol, IsScipys) {
+TEST(Sobol, MatchesSciPy) {
   std::ifstream file(fixtures() / "sobol.json");
   const auto points = nlohmann::json::parse(file);
   ASSERT_EQ(points.size(), 12);
@@ -71,7 +71,7 @@ TEST(Sobol, ScramblesToUniformPoints) {
   EXPECT_NEAR(squares / kSeeds, 1.0 / 3, 0.0106);
   std::set<uint32_t> halves;
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    // Those with the same first digit stay together, the others go to the other half.
+    // Points with the same first digit stay together, the others move to the other half.
     const uint32_t low = scrambled(0, seed, 0) >> 31, also_low = scrambled(1u << 30, seed, 0) >> 31;
     EXPECT_EQ(low, also_low);
     EXPECT_NE(low, scrambled(1u << 31, seed, 0) >> 31);
@@ -80,7 +80,7 @@ TEST(Sobol, ScramblesToUniformPoints) {
   EXPECT_EQ(halves.size(), 2);
 }
 
-TEST(QuasiRandomSampler, DependsOnSeedAndNumberAlone) {
+TEST(QuasiRandomSampler, DependsOnlyOnSeedAndNumber) {
   StudySettings settings = ToldStudy::settings_of(box(3));
   const Point fifth = ask(settings, 5);
   EXPECT_EQ(ask(settings, 5), fifth);
@@ -91,7 +91,7 @@ TEST(QuasiRandomSampler, DependsOnSeedAndNumberAlone) {
   for (const double x : plain) EXPECT_NEAR(x, 0.5, 1e-9);
 }
 
-TEST(QuasiRandomSampler, TakesEachValueAsOftenAsItShould) {
+TEST(QuasiRandomSampler, HasTheCorrectFrequencies) {
   const Space space({{"kind", Choices{{"1", "2", "3"}, {1, 0, 3}}},
                      {"steps", Interval{.low = 1, .high = 4, .step = 1, .integer = true}},
                      {"only", Interval{}, Condition{.parent = 0, .choices = {0}}}},
@@ -110,7 +110,7 @@ TEST(QuasiRandomSampler, TakesEachValueAsOftenAsItShould) {
   EXPECT_EQ(steps, (std::vector<int>{0, 64, 64, 64, 64}));
 }
 
-TEST(QuasiRandomSampler, LeavesOutWhatConstraintsForbid) {
+TEST(QuasiRandomSampler, SatisfiesConstraints) {
   const StudySettings settings =
       ToldStudy::settings_of(Space({{"x", Interval{}}, {"y", Interval{}}}, {"x + y < 0.5"}));
   const auto sampler = make_quasi_random({}, settings);
@@ -126,7 +126,7 @@ TEST(QuasiRandomSampler, LeavesOutWhatConstraintsForbid) {
   EXPECT_THROW(ask(none, 0), UsageError);
 }
 
-TEST(QuasiRandomSampler, RefusesMoreParametersThanItKnows) {
+TEST(QuasiRandomSampler, RejectsTooManyParameters) {
   EXPECT_EQ(ask(ToldStudy::settings_of(box(128)), 3).size(), 128);
   EXPECT_THROW(ask(ToldStudy::settings_of(box(129)), 3), UsageError);
 }

@@ -9,7 +9,7 @@
 namespace gallop::tune {
 namespace {
 
-TEST(RandomPoint, DrawsEachValueAsOftenAsItShould) {
+TEST(RandomPoint, HasTheCorrectFrequencies) {
   const Space space({{"steps", Interval{.low = 1, .high = 4, .step = 1, .integer = true}},
                      {"rate", Interval{.low = 1e-4, .high = 1, .scale = Scale::kLog}},
                      {"name", Choices{{"1", "2", "3"}, {1, 0, 3}}},
@@ -33,7 +33,7 @@ TEST(RandomPoint, DrawsEachValueAsOftenAsItShould) {
   EXPECT_EQ(names[1], 0);
 }
 
-TEST(RandomPoint, HoldsConstraints) {
+TEST(RandomPoint, SatisfiesConstraints) {
   const Space space({{"x", Interval{}}, {"y", Interval{}}}, {"x + y < 0.5"});
   for (int64_t trial = 0; trial < 100; ++trial) {
     Random random(1, trial);
@@ -45,7 +45,7 @@ TEST(RandomPoint, HoldsConstraints) {
   EXPECT_THROW(random_point(none, random), UsageError);
 }
 
-TEST(RandomSampler, DependsOnSeedAndNumberAlone) {
+TEST(RandomSampler, DependsOnlyOnSeedAndNumber) {
   StudySettings settings{.seed = 3, .space = Space({{"x", Interval{}}}, {})};
   const auto sampler = make_random({}, settings);
   const Study study(settings);

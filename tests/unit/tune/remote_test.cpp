@@ -20,7 +20,7 @@
 namespace gallop::tune {
 namespace {
 
-/// A coordinator that serves in a thread of its own as long as it lives.
+/// A coordinator that serves in its own thread during its lifetime.
 class Serving {
  public:
   Serving(StudyStore& store, const fs::path& address_file)
@@ -51,7 +51,7 @@ class Remote : public testing::Test {
     return RemoteStudyClient([this] { return read_address(address); },
                              {.seconds = patience_seconds});
   }
-  /// With little patience, but as much as a busy machine's first answer takes.
+  /// With a short timeout that suffices for the first answer of a busy machine.
   RemoteStudyClient impatient_worker() {
     for (double seconds = 0.2;; seconds *= 2) {
       try {
@@ -60,7 +60,7 @@ class Remote : public testing::Test {
       }
     }
   }
-  /// What is answered to a line of a stranger; empty where the connection is closed.
+  /// The answer to a line without authentication; empty if the connection is closed.
   std::string answer_to(const std::string& text) {
     const RemoteAddress at = read_address(address);
     const SocketAddress where = resolve(at.host, at.port).front();
@@ -79,7 +79,7 @@ class Remote : public testing::Test {
   fs::path address = folder.path() / "address";
 };
 
-TEST_F(Remote, LetsWorkersTakePart) {
+TEST_F(Remote, ServesWorkers) {
   const Serving serving(*store, address);
   std::vector<std::thread> threads;
   for (const char* name : {"a", "b", "c"}) {
@@ -107,7 +107,7 @@ TEST_F(Remote, LetsWorkersTakePart) {
   EXPECT_EQ(study.trials()[5].losses[0], study.trials()[5].point[0] * study.trials()[5].point[0]);
 }
 
-TEST_F(Remote, TellsWhoseStepsATrialShares) {
+TEST_F(Remote, ReportsTheSourceOfSharedSteps) {
   const Serving serving(*store, address);
   RemoteStudyClient client = worker();
   const Trial first = client.ask("a").trial, second = client.ask("b").trial;
@@ -117,7 +117,7 @@ TEST_F(Remote, TellsWhoseStepsATrialShares) {
   EXPECT_EQ(study.shared_steps(), 40);
 }
 
-TEST_F(Remote, TellsAllThatIsKnownOfAStudy) {
+TEST_F(Remote, TransfersAWholeStudy) {
   const Serving serving(*store, address);
   RemoteStudyClient client = worker();
   EXPECT_TRUE(client.study().trials().empty());
@@ -129,7 +129,8 @@ TEST_F(Remote, TellsAllThatIsKnownOfAStudy) {
       },
       "a");
   const Study wanted = store->read("a"), found = client.study();
-  ASSERT_EQ(found.trials().size(), 60U);  // With their reports more events than one answer has.
+  // Including reports, more events than fit into one answer.
+  ASSERT_EQ(found.trials().size(), 60U);
   for (size_t i = 0; i < found.trials().size(); ++i) {
     const Trial &a = found.trials()[i], &b = wanted.trials()[i];
     EXPECT_EQ(a.state, b.state);
@@ -140,7 +141,7 @@ TEST_F(Remote, TellsAllThatIsKnownOfAStudy) {
   }
 }
 
-TEST_F(Remote, SteersAStudyHoweverOftenItIsAsked) {
+TEST_F(Remote, AppliesRepeatedControlRequestsOnce) {
   const Serving serving(*store, address);
   RemoteStudyClient client = worker();
   const Trial trial = client.ask("w").trial;
@@ -159,7 +160,7 @@ TEST_F(Remote, SteersAStudyHoweverOftenItIsAsked) {
   EXPECT_EQ(client.ask("w").trial.number, trial.number);
 }
 
-TEST_F(Remote, GoesOnWithTheNextCoordinator) {
+TEST_F(Remote, ContinuesWithTheNextCoordinator) {
   auto serving = std::make_unique<Serving>(*store, address);
   RemoteStudyClient client = worker();
   const Trial trial = client.ask("w").trial;
@@ -182,7 +183,7 @@ TEST_F(Remote, GoesOnWithTheNextCoordinator) {
   EXPECT_EQ(store->read("a").finished(), std::vector<int64_t>{0});
 }
 
-TEST_F(Remote, GivesUpWhereThereIsNoCoordinator) {
+TEST_F(Remote, TimesOutWithoutACoordinator) {
   EXPECT_THROW(worker(0.1), DeviceError);
   auto serving = std::make_unique<Serving>(*store, address);
   RemoteStudyClient client = impatient_worker();
@@ -196,7 +197,7 @@ TEST_F(Remote, GivesUpWhereThereIsNoCoordinator) {
   }
 }
 
-TEST_F(Remote, WaitsNoLongerThanItIsToldMeanwhile) {
+TEST_F(Remote, StopsWaitingOnRequest) {
   auto serving = std::make_unique<Serving>(*store, address);
   bool goes_on = true;
   RemoteStudyClient client([this] { return read_address(address); },
@@ -207,7 +208,7 @@ TEST_F(Remote, WaitsNoLongerThanItIsToldMeanwhile) {
   EXPECT_THROW(client.ask("w"), StudyUnreachable);
 }
 
-TEST_F(Remote, WaitsWhereAnotherStudyIsLedAtAnOldAddress) {
+TEST_F(Remote, WaitsIfAnotherStudyIsServedAtTheOldAddress) {
   const Serving serving(*store, address);
   RemoteAddress wrong = read_address(address);
   wrong.token = std::string(32, '0');
@@ -217,7 +218,7 @@ TEST_F(Remote, WaitsWhereAnotherStudyIsLedAtAnOldAddress) {
   EXPECT_EQ(client.ask("w").kind, Assignment::Kind::kTrial);
 }
 
-TEST_F(Remote, ServesNobodyWithoutTheToken) {
+TEST_F(Remote, RequiresTheToken) {
   const Serving serving(*store, address);
   struct stat info {};
   ASSERT_EQ(stat(address.c_str(), &info), 0);
@@ -234,7 +235,7 @@ TEST_F(Remote, ServesNobodyWithoutTheToken) {
   EXPECT_TRUE(store->read("a").trials().empty());
 }
 
-TEST_F(Remote, IsNotHurtByNonsense) {
+TEST_F(Remote, IgnoresInvalidMessages) {
   const Serving serving(*store, address);
   const std::string hello = to_line(Request(HelloRequest{.token = read_address(address).token}));
   for (const std::string& text :
@@ -249,7 +250,7 @@ TEST_F(Remote, IsNotHurtByNonsense) {
   EXPECT_EQ(client.ask("w").trial.number, 0);
 }
 
-TEST_F(Remote, TellsWorkersWhatIsWrongWithTheirStudy) {
+TEST_F(Remote, ReportsErrorsOfTheStudyToWorkers) {
   StudySettings impossible = stored_settings("a", 60);
   impossible.space = Space({{"x", Interval{}}}, {"x > 2"});
   store->remove("a");

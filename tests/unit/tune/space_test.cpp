@@ -30,14 +30,14 @@ Space nested() {
           {"heads <= 4 or name == 'gpt'"}};
 }
 
-TEST(Normal, HasTheQuantilesOfTables) {
+TEST(Normal, MatchesTabulatedQuantiles) {
   EXPECT_NEAR(normal_quantile(0.975), 1.959963984540054, 1e-15);
   EXPECT_NEAR(normal_quantile(1e-10), -6.361340902404056, 1e-14);
   EXPECT_NEAR(normal_quantile(1e-300), -37.0470962993612, 1e-12);
   for (double p = 0.01; p < 1; p += 0.01) EXPECT_NEAR(normal_cdf(normal_quantile(p)), p, 1e-15);
 }
 
-TEST(Interval, RunsOverItsScale) {
+TEST(Interval, MapsToItsScale) {
   const Interval rate{.low = 1e-4, .high = 1, .scale = Scale::kLog};
   EXPECT_DOUBLE_EQ(value_at(rate, coordinate(rate, 0.01)), 0.01);
   EXPECT_DOUBLE_EQ(coordinates(rate).low, std::log(1e-4));
@@ -46,7 +46,7 @@ TEST(Interval, RunsOverItsScale) {
   EXPECT_EQ(cell(rate, 0.1).low, cell(rate, 0.1).high);
 }
 
-TEST(Interval, GivesEachStepItsShare) {
+TEST(Interval, GivesEachStepTheSameProbability) {
   const Interval layers{.low = 2, .high = 9, .step = 3, .integer = true};
   EXPECT_EQ(count(layers), 3);
   EXPECT_EQ(coordinates(layers).low, 0.5);
@@ -63,7 +63,7 @@ TEST(Interval, GivesEachStepItsShare) {
   EXPECT_TRUE(Space({{"tenths", tenths}}, {}).contains({0.3}));
 }
 
-TEST(Interval, HasStepsAsTheyAreWritten) {
+TEST(Interval, HasExactDecimalSteps) {
   const auto values = [](const Interval& interval) {
     std::vector<std::string> texts;
     const Space space({{"a", interval}}, {});
@@ -88,14 +88,14 @@ TEST(Interval, HasStepsAsTheyAreWritten) {
   EXPECT_EQ(values({.low = 0.1, .high = 1e6 + 0.1, .step = 1e5})[7], "700000.1");
 }
 
-// Histories of earlier versions have sums with their rounding.
-TEST(Interval, KnowsStepsThatWereNotRounded) {
+// Studies of earlier versions have unrounded sums.
+TEST(Interval, AcceptsUnroundedSteps) {
   const Space space({{"a", Interval{.low = 0, .high = 1, .step = 0.1}}}, {});
   EXPECT_TRUE(space.contains({3 * 0.1}));
   EXPECT_FALSE(space.contains({0.3001}));
 }
 
-TEST(Interval, TakesSharesOfANormalDistribution) {
+TEST(Interval, MapsANormalDistribution) {
   const Interval spread{.low = -10, .high = 10, .scale = Scale::kNormal, .mean = 1, .deviation = 2};
   EXPECT_NEAR(coordinate(spread, 1), 0.5, 1e-15);
   EXPECT_NEAR(value_at(spread, normal_cdf(1)), 3, 1e-12);
@@ -104,7 +104,7 @@ TEST(Interval, TakesSharesOfANormalDistribution) {
   EXPECT_NEAR(value_at(positive, 0.5), 1, 1e-12);
 }
 
-TEST(Space, KnowsWhatIsActive) {
+TEST(Space, KnowsActiveParameters) {
   const Space space = nested();
   Point point = {0, 3, 1, 20};
   space.drop_inactive(point);
@@ -119,7 +119,7 @@ TEST(Space, KnowsWhatIsActive) {
   EXPECT_FALSE(space.contains({3, 3, 0, 20}));
 }
 
-TEST(Space, HoldsItsConstraints) {
+TEST(Space, ChecksItsConstraints) {
   const Space space = nested();
   EXPECT_TRUE(space.allows({1, 4, kInactive, kInactive}));
   EXPECT_FALSE(space.allows({1, 5, kInactive, kInactive}));
@@ -142,7 +142,7 @@ TEST(Space, WritesAndReadsValues) {
   EXPECT_FALSE(space.parse_value(0, "\"cnn\""));
 }
 
-TEST(Space, KnowsItsValuesHoweverFineTheyAre) {
+TEST(Space, SupportsVeryFineSteps) {
   // The logarithm of 2^53 has no digits left for a step of 1.
   const Interval fine{.low = 1, .high = 0x1p53, .scale = Scale::kLog, .step = 1, .integer = true};
   // Beyond 9 deviations the share of a normal distribution is 1.
@@ -161,7 +161,7 @@ TEST(Space, KnowsItsValuesHoweverFineTheyAre) {
   }
 }
 
-TEST(Space, RefusesWhatNumbersCannotHold) {
+TEST(Space, RejectsUnrepresentableValues) {
   EXPECT_EQ(mistakes({{"a", Interval{.low = 0, .high = 1e20, .step = 1, .integer = true}}}),
             "a: from 0 to 1e+20: whole numbers are at most 2^53");
   EXPECT_EQ(mistakes({{"a", Interval{.low = 0, .high = 0x1p53, .step = 1, .integer = true}}}), "");
@@ -175,7 +175,7 @@ TEST(Space, RefusesWhatNumbersCannotHold) {
             "a: mean inf: must be finite");
 }
 
-TEST(Space, IsTheSameAfterJson) {
+TEST(Space, RoundTripsThroughJson) {
   const Space space = nested();
   EXPECT_EQ(Space::from_json(space.to_json()).to_json(), space.to_json());
   EXPECT_THROW(Space::from_json("{}"), DataError);
@@ -183,7 +183,7 @@ TEST(Space, IsTheSameAfterJson) {
   EXPECT_THROW(Space::from_json(R"({"parameters": [], "constraints": []})"), DataError);
 }
 
-TEST(Space, TellsEveryMistake) {
+TEST(Space, ReportsAllMistakes) {
   EXPECT_EQ(mistakes({}), "parameters: there is nothing to search");
   EXPECT_EQ(mistakes({{"lr", Interval{.low = 0, .high = 1, .scale = Scale::kLog}},
                       {"width", Interval{.low = 8, .high = 4}},

@@ -55,7 +55,7 @@ TEST_F(Sqlite, KeepsAStudy) {
   EXPECT_TRUE(tuner.tell(trials[3], {.values = {1}}));
 }
 
-TEST_F(Sqlite, KeepsAStudyWithItsFirstEventsOrNothing) {
+TEST_F(Sqlite, CreatesAStudyAtomically) {
   expect_first_events_or_nothing(*store, [&] {
     execute(
         "CREATE TRIGGER refuse BEFORE INSERT ON events WHEN NEW.number = 1 "
@@ -88,7 +88,7 @@ TEST_F(Sqlite, ListsAndRemovesStudies) {
   EXPECT_TRUE(store->read("b").trials().empty());
 }
 
-TEST_F(Sqlite, IsReadWhereItsFolderCannotBeWritten) {
+TEST_F(Sqlite, IsReadInAReadOnlyFolder) {
   store->create(stored_settings());
   fs::permissions(folder.path(), fs::perms(0555));
   constexpr uid_t kNobody = 65534;
@@ -101,14 +101,14 @@ TEST_F(Sqlite, IsReadWhereItsFolderCannotBeWritten) {
   fs::permissions(folder.path(), fs::perms(0755));
 }
 
-TEST_F(Sqlite, IsMadeAnewWhereItsMakerWasEnded) {
+TEST_F(Sqlite, IsRecreatedIfItsCreatorWasKilled) {
   std::ofstream(path).close();
   EXPECT_TRUE(store->names().empty());
   store->create(stored_settings());
   EXPECT_EQ(store->names(), std::vector<std::string>{"a"});
 }
 
-TEST_F(Sqlite, NamesWhatIsNotThere) {
+TEST_F(Sqlite, ReportsMissingStudies) {
   EXPECT_EQ(message<UsageError>([&] { store->names(); }),
             fmt::format("there are no studies at '{}'", path.string()));
   EXPECT_FALSE(fs::exists(path));
@@ -129,7 +129,7 @@ TEST_F(Sqlite, NamesWhatIsNotThere) {
       std::string::npos);
 }
 
-TEST_F(Sqlite, RefusesWhatIsNotItsOwn) {
+TEST_F(Sqlite, RejectsForeignFiles) {
   std::ofstream(path) << std::string(5000, 'x');
   EXPECT_EQ(message<DataError>([&] { store->names(); }), path.string() + ": no SQLite database");
   EXPECT_THROW(store->create(stored_settings()), DataError);
@@ -139,14 +139,14 @@ TEST_F(Sqlite, RefusesWhatIsNotItsOwn) {
             std::string::npos);
 }
 
-TEST_F(Sqlite, RefusesANewerFormat) {
+TEST_F(Sqlite, RejectsANewerFormat) {
   store->create(stored_settings());
   execute("PRAGMA user_version = 2");
   EXPECT_EQ(message<DataError>([&] { store->open("a"); }),
             path.string() + ": made by a newer Gallop (its format is 2, and this one knows 1)");
 }
 
-TEST_F(Sqlite, NamesTheFileThatIsDamaged) {
+TEST_F(Sqlite, ReportsADamagedFile) {
   store->create(stored_settings());
   {
     Tuner tuner(store->open("a"));
@@ -196,12 +196,12 @@ TEST_F(Sqlite, ReportsAFullDiskAndContinuesLater) {
   EXPECT_EQ(store->read("a").finished().size(), 1u);
 }
 
-TEST_F(Sqlite, KnowsWhatWasWrittenThoughTheDiskCouldNotBeWaitedFor) {
+TEST_F(Sqlite, KeepsEventsIfAFlushFails) {
   store->create(stored_settings());
   Tuner tuner(store->open("a"));
   rlimit limit{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-  const int next = dup(STDIN_FILENO);  // The lowest number that is free.
+  const int next = dup(STDIN_FILENO);  // The lowest free descriptor.
   close(next);
   const rlimit small{static_cast<rlim_t>(next), limit.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &small), 0);

@@ -18,7 +18,7 @@ inline StudySettings stored_settings(const std::string& name = "a", int64_t tria
           .trials = trials};
 }
 
-/// What a call says that throws this; a test failure where it does not.
+/// The message of the expected error; a test failure if there is none.
 template <typename Thrown, typename Call>
 std::string message(const Call& call) {
   try {

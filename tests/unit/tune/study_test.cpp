@@ -20,7 +20,7 @@ StudySettings settings(size_t objectives = 1) {
   return settings;
 }
 
-/// A study that goes through its events as text, as a storage would hand them out.
+/// A study that serializes its events, as a storage does.
 class Told {
  public:
   explicit Told(size_t objectives = 1) : study(settings(objectives)) {}
@@ -74,7 +74,7 @@ TEST(Study, FollowsATrial) {
   EXPECT_EQ(told.study.finished(), std::vector<int64_t>{trial});
 }
 
-TEST(Study, LetsATrialBeginAgain) {
+TEST(Study, RestartsATrial) {
   Told told;
   const int64_t trial = told.queue();
   told.start(trial);
@@ -93,7 +93,7 @@ TEST(Study, LetsATrialBeginAgain) {
   EXPECT_EQ(told.study.trials()[0].rewinds, 1);
 }
 
-TEST(Study, KnowsTheOrderOfQueuesAndEnds) {
+TEST(Study, KeepsTheOrderOfQueuedAndFinishedTrials) {
   Told told;
   const int64_t first = told.queue();
   told.queue();
@@ -170,7 +170,7 @@ TEST(Study, CountsFailuresInARow) {
   EXPECT_EQ(told.study.failures_in_a_row(), 0);
 }
 
-TEST(Study, RefusesWhatCannotBe) {
+TEST(Study, RejectsInvalidEvents) {
   Told told;
   EXPECT_THROW(told.tell({.kind = Kind::kStarted, .trial = 0, .attempt = 1}), DataError);
   EXPECT_THROW(told.tell({.kind = Kind::kQueued, .trial = 1, .point = {0.5}}), DataError);
@@ -200,7 +200,7 @@ TEST(Study, RefusesWhatCannotBe) {
   EXPECT_THROW(parse_event("{"), DataError);
 }
 
-TEST(Settings, AreTheSameAfterJson) {
+TEST(Settings, RoundTripThroughJson) {
   StudySettings written = settings(2);
   written.objectives[1] = {"accuracy", true};
   written.sampler = R"({"name":"tpe"})";

@@ -28,14 +28,14 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-TEST(TrialsTable, HasTheLastTrialsAndAllThatRun) {
+TEST(TrialsTable, ShowsTheLastTrialsAndAllRunningOnes) {
   const auto lines = lines_of(trials_table(busy_study().study, 2, 100));
   ASSERT_EQ(lines.size(), 21u);
   EXPECT_EQ(lines[1].substr(0, 14), "    3  running");
   EXPECT_EQ(lines[20].substr(0, 14), "   22  running");
 }
 
-TEST(TrialsTable, SaysHowManyItLeavesOut) {
+TEST(TrialsTable, ReportsTheNumberOfOmittedTrials) {
   const auto lines = lines_of(trials_table(busy_study().study, 2, 100, 5));
   ASSERT_EQ(lines.size(), 6u);
   EXPECT_EQ(lines[1], "  ...  16 more");
@@ -54,7 +54,7 @@ ToldStudy grid_study() {
   return ToldStudy(settings);
 }
 
-TEST(ResultText, NamesWhatIsAboveALimit) {
+TEST(ResultText, ReportsExceededLimits) {
   ToldStudy told = grid_study();
   told.end(told.start({0}), TrialState::kComplete, {0.5}, {-1});
   told.end(told.start({1}), TrialState::kComplete, {0.25}, {2});
@@ -64,7 +64,7 @@ TEST(ResultText, NamesWhatIsAboveALimit) {
             std::string::npos);
 }
 
-TEST(StandingText, SaysThatAGridHasNoMorePoints) {
+TEST(StandingText, ReportsAnExhaustedGrid) {
   ToldStudy told = grid_study();
   EXPECT_EQ(standing_text(told.study, TuneRegistries()), "0 of 100 trials finished");
   told.end(told.start({0}), TrialState::kComplete, {0.5}, {0});
@@ -76,7 +76,7 @@ TEST(StandingText, SaysThatAGridHasNoMorePoints) {
             "2 of 100 trials finished; all points of the grid have been tried");
 }
 
-TEST(PrunedText, TellsOfReportsOrOfAMissedTarget) {
+TEST(PrunedText, ReportsTheReason) {
   StudySettings settings = ToldStudy::settings_of(Space({{"x", Interval{}}}, {}));
   ToldStudy reported(settings);
   EXPECT_EQ(pruned_text(reported.study), "");
@@ -96,7 +96,7 @@ TEST(PrunedText, TellsOfReportsOrOfAMissedTarget) {
   EXPECT_EQ(pruned_text(missed.study), "none of 2 trials has reached accuracy 0.9\n");
 }
 
-TEST(StudyCsv, GivesEachColumnANameOfItsOwn) {
+TEST(StudyCsv, HasUniqueColumnNames) {
   StudySettings settings = ToldStudy::settings_of(
       Space({{"loss", Interval{}}, {"seconds", Interval{}}, {"x", Interval{}}}, {}), 1, 1);
   settings.limits[0].metric = "loss";

@@ -27,7 +27,7 @@ const Interval& interval(const Sweep& sweep, const std::string& name) {
   return *sweep.settings.space[*sweep.settings.space.find(name)].interval();
 }
 
-TEST(Sweep, LeavesItsMetricToItsRecipe) {
+TEST(Sweep, UsesTheMetricOfItsRecipe) {
   const std::string yaml = "recipe: r\nparameters: {x: [1, 2]}\n";
   EXPECT_TRUE(parse(yaml).settings.objectives.empty());
   const auto parsed = [&](const std::string& text) {
@@ -94,7 +94,7 @@ start:
   EXPECT_TRUE(settings.space.contains(sweep.start[0]));
 }
 
-TEST(Sweep, SaysWhetherTrialsShareSteps) {
+TEST(Sweep, ReadsShare) {
   const auto share = [](const std::string& line) {
     const Sweep sweep = parse("recipe: r\nmetric: loss\nparameters: {a: [1, 2]}\n" + line);
     return parse_run_spec(sweep.settings.run).share;
@@ -114,7 +114,7 @@ TEST(Sweep, SaysWhetherTrialsShareSteps) {
             std::string::npos);
 }
 
-TEST(Sweep, MayBeOneOfWandb) {
+TEST(Sweep, ReadsWandbSweeps) {
   const Sweep sweep = parse(R"(
 program: train.py
 name: night
@@ -176,7 +176,7 @@ parameters:
   EXPECT_EQ(choices("text"), (Values{"\"yes\""}));
 }
 
-TEST(Sweep, OfWandbHasNamesOfNestedParameters) {
+TEST(Sweep, OfWandbFlattensNestedParameters) {
   const Sweep sweep = parse(
       "program: a\nmethod: random\nmetric: loss\nparameters:\n"
       "  optimizer: {parameters: {lr: [1, 2], more: {parameters: {beta: [1, 2]}}}}\n"
@@ -185,7 +185,7 @@ TEST(Sweep, OfWandbHasNamesOfNestedParameters) {
             (std::vector<std::string>{"optimizer", "optimizer.more"}));
 }
 
-TEST(Sweep, HasNoMacroThatThereIsNot) {
+TEST(Sweep, RejectsUnknownMacros) {
   const std::string said = mistake(
       "program: a\nmethod: grid\nmetric: loss\nparameters: {a: [1, 2]}\n"
       "command: [\"${env}\", \"${progam}\", \"${args_dict}\"]\n");
@@ -195,7 +195,7 @@ TEST(Sweep, HasNoMacroThatThereIsNot) {
   EXPECT_NE(said.find("there is no macro '${args_dict}'"), std::string::npos) << said;
 }
 
-TEST(Sweep, HasMultiplesOfQAsTheyAreWritten) {
+TEST(Sweep, HasExactDecimalMultiplesOfQ) {
   const Sweep sweep = parse(
       "program: a\nmethod: random\nmetric: loss\nparameters:\n"
       "  a: {distribution: q_uniform, min: 0.3, max: 0.7, q: 0.1}\n"
@@ -206,7 +206,7 @@ TEST(Sweep, HasMultiplesOfQAsTheyAreWritten) {
   EXPECT_EQ(interval(sweep, "b").high, 0.3);
 }
 
-TEST(Sweep, MayPruneAsWandbDoes) {
+TEST(Sweep, ReadsEarlyTerminateOfWandb) {
   const auto pruner = [](const std::string& text) {
     return parse(
                "program: a\nmethod: grid\nmetric: loss\nparameters: {a: [1, 2]}\n"
@@ -233,13 +233,13 @@ TEST(Sweep, MayPruneAsWandbDoes) {
   EXPECT_NE(wrong("{type: hyperband, eta: 1}").find("early_terminate.eta"), std::string::npos);
 }
 
-TEST(Sweep, OfWandbMayHaveANameForPeople) {
+TEST(Sweep, OfWandbMayHaveADisplayName) {
   const std::string rest = "program: a\nmetric: loss\nparameters: {a: [1, 2]}\n";
   EXPECT_EQ(parse("method: grid\nname: My first sweep!\n" + rest).settings.name, "sweep");
   EXPECT_EQ(parse("name: My first sweep!\n" + rest).settings.name, "My first sweep!");
 }
 
-TEST(Sweep, HasNoFixedOptionThatAParameterSets) {
+TEST(Sweep, RejectsOptionsSetByAParameter) {
   const std::string start =
       "recipe: a\nmetric: loss\nparameters:\n  model: [mlp, cnn]\n  train.epochs: [1, 2]\n"
       "  kind: {cases: {a: {train.steps: [1, 2]}, b: }}\n";
@@ -258,7 +258,7 @@ TEST(Sweep, HasNoFixedOptionThatAParameterSets) {
   EXPECT_EQ(wrong("{train.steps: 3, models: 1}"), "");
 }
 
-TEST(Sweep, WantsAccuraciesToBeLarge) {
+TEST(Sweep, MaximizesAccuracies) {
   const auto is_maximized = [](const std::string& metric) {
     return parse("recipe: a\nmetric: " + metric + "\nparameters: {a: [1, 2]}\n")
         .settings.objectives.at(0)
@@ -272,7 +272,7 @@ TEST(Sweep, WantsAccuraciesToBeLarge) {
   }
 }
 
-TEST(Sweep, PassesNothingOverThatHasTheWrongForm) {
+TEST(Sweep, RejectsValuesOfTheWrongType) {
   const std::string start = "recipe: a\nmetric: loss\nparameters: {a: {min: 0, max: 9}}\n";
   const auto names = [&](const std::string& line, const std::string& part) {
     const std::string error = mistake(start + line);
@@ -325,7 +325,7 @@ parameters:
             sweep.settings.space.to_json());
 }
 
-TEST(Sweep, HasNoPrunerByItsName) {
+TEST(Sweep, SupportsPrunerNone) {
   for (const char* pruner : {"none", "{name: none}", "\"none\""}) {
     const Sweep sweep =
         parse(std::string("recipe: a\nmetric: loss\nparameters: {a: 1}\npruner: ") + pruner + "\n");
@@ -334,13 +334,13 @@ TEST(Sweep, HasNoPrunerByItsName) {
   }
 }
 
-TEST(Sweep, IsUtf8) {
+TEST(Sweep, RequiresUtf8) {
   EXPECT_EQ(mistake("metric: \"caf\xe9\"\nparameters: {x: {min: 0, max: 1.0}}\n"),
             "sweep.yaml: not UTF-8");
   EXPECT_EQ(mistake("metric: \"caf\xc3\xa9\"\nparameters: {x: {min: 0, max: 1.0}}\n"), "");
 }
 
-TEST(Sweep, TellsEveryMistakeAndItsPlace) {
+TEST(Sweep, ReportsAllMistakesWithPosition) {
   EXPECT_EQ(mistake("recipe: a\ntrails: 3\nmetric: loss\nparameters: {lr: {min: 0, mx: 1}}\n"),
             "sweep.yaml:2:1: trails: unknown key, did you mean 'trials'?\n"
             "sweep.yaml:4:27: parameters.lr.mx: unknown key, did you mean 'max'?; known are min, "

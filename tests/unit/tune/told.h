@@ -7,7 +7,7 @@
 
 namespace gallop::tune {
 
-/// A study that is told its events one by one.
+/// A study with events added one by one.
 class Told {
  public:
   using Kind = Event::Kind;

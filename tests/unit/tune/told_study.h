@@ -6,7 +6,7 @@
 
 namespace gallop::tune {
 
-/// A study that a test tells what happens.
+/// A study controlled by a test.
 struct ToldStudy {
   Study study;
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-TEST(ParzenEstimator, CountsKernelsByHowLikelyTheyMakeTheContext) {
+TEST(ParzenEstimator, WeightsKernelsByTheLikelihoodOfTheContext) {
   const Space space({{"kind", Choices{{"0", "1"}, {1, 3}}},
                      {"x", Interval{.low = 0, .high = 1}, Condition{0, {0, 1}}}},
                     {});
@@ -45,7 +45,7 @@ TEST(ParzenEstimator, CountsKernelsByHowLikelyTheyMakeTheContext) {
   EXPECT_DOUBLE_EQ(estimator.weights()[0], 1.0 / 3);
 }
 
-TEST(TpeHistory, HasGoodTrialsOfAnotherHistoryToo) {
+TEST(TpeHistory, CombinesGoodTrialsOfAnotherHistory) {
   ToldStudy told(ToldStudy::settings_of(Space({{"x", Interval{}}}, {})));
   TpeHistory history(1, /*counts_running=*/true);
   for (int64_t trial = 0; trial < 5; ++trial) {
@@ -84,7 +84,7 @@ int near(const ToldStudy& told, double kind, double best) {
   return count;
 }
 
-TEST(TpeSampler, KnowsWhatIsGoodInABranchWithoutGoodTrials) {
+TEST(TpeSampler, LearnsInABranchWithoutGoodTrials) {
   const Space space({{"kind", Choices{{"0", "1"}}}, {"x", Interval{}, Condition{0, {1}}}}, {});
   ToldStudy told(ToldStudy::settings_of(space));
   for (int64_t i = 0; i < 100; ++i) {
@@ -95,10 +95,10 @@ TEST(TpeSampler, KnowsWhatIsGoodInABranchWithoutGoodTrials) {
       told.complete(told.start({1, x}), 1 + std::pow(x - 0.7, 2));
     }
   }
-  EXPECT_GE(near(told, 1, 0.7), 40);  // By chance 10.
+  EXPECT_GE(near(told, 1, 0.7), 40);  // 10 at random.
 }
 
-TEST(TpeSampler, KnowsWhatIsGoodWithTheChoiceThatIsMade) {
+TEST(TpeSampler, LearnsConditionallyOnTheChoice) {
   const Space space({{"kind", Choices{{"0", "1", "2"}}}, {"x", Interval{}, Condition{0, {0, 1}}}},
                     {});
   ToldStudy told(ToldStudy::settings_of(space));

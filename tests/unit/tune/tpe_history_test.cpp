@@ -42,7 +42,7 @@ std::set<int64_t> good_of_all(const Study& study) {
   return good;
 }
 
-TEST(TpeHistory, GoodTrialsAreTheBestRowsOfAllWhateverComesAndGoes) {
+TEST(TpeHistory, GoodTrialsAreExactAfterAnyChanges) {
   for (int64_t trial = 0; trial < 8; ++trial) {
     const size_t objectives = 2 + static_cast<size_t>(trial) % 3;
     SCOPED_TRACE(testing::Message() << objectives << " objectives, trial " << trial);
@@ -60,7 +60,7 @@ TEST(TpeHistory, GoodTrialsAreTheBestRowsOfAllWhateverComesAndGoes) {
           history.change(some);
         }
       }
-      if (random.below(3) == 0) continue;  // Several at once.
+      if (random.below(3) == 0) continue;  // Several changes at once.
       history.update(told.study);
       ASSERT_EQ(history.good(), good_of_all(told.study)) << "after " << number;
     }

@@ -49,7 +49,7 @@ void expect_densities(const json& wanted, ParzenEstimator& estimator) {
   }
 }
 
-TEST(TpeParity, DensitiesAreOptunas) {
+TEST(TpeParity, DensitiesMatchOptuna) {
   const json all = stored("estimators");
   ASSERT_GT(all.size(), 50);
   for (const json& wanted : all) {
@@ -63,7 +63,7 @@ TEST(TpeParity, DensitiesAreOptunas) {
   }
 }
 
-TEST(TpeParity, KernelsThatComeAndGoLeaveNothingBehind) {
+TEST(TpeParity, AddedAndRemovedKernelsHaveNoEffect) {
   for (const json& wanted : stored("estimators")) {
     SCOPED_TRACE(wanted["space"].dump() + " with " + std::to_string(wanted["points"].size()));
     const Space space = Space::from_json(wanted["space"].dump());
@@ -71,7 +71,7 @@ TEST(TpeParity, KernelsThatComeAndGoLeaveNothingBehind) {
     const auto points = wanted["points"].get<std::vector<Point>>();
     const auto queries = wanted["queries"].get<std::vector<Point>>();
     const auto count = static_cast<int64_t>(points.size());
-    // The last come first, and each query stands beside them for a while.
+    // In reverse order, with each query temporarily added.
     for (int64_t trial = count - 1; trial >= 0; --trial) {
       const int64_t guest = 10'000 + trial % 5;
       const Point& query = queries[static_cast<size_t>(trial % 5)];
@@ -85,7 +85,7 @@ TEST(TpeParity, KernelsThatComeAndGoLeaveNothingBehind) {
   }
 }
 
-TEST(TpeParity, GoodTrialsAreOptunas) {
+TEST(TpeParity, GoodTrialsMatchOptuna) {
   const json all = stored("divisions");
   ASSERT_GT(all.size(), 30);
   for (size_t index = 0; index < all.size(); ++index) {

@@ -63,7 +63,7 @@ bool are_same(const Point& a, const Point& b) {
   return true;
 }
 
-/// Ends a running trial in one of many ways, and takes some back.
+/// Ends a running trial in one of many ways, and restarts some.
 void end_somehow(ToldStudy& told, int64_t trial, Random& random) {
   const double loss = loss_at(told.study.trials()[static_cast<size_t>(trial)].point);
   const std::vector<double> violations = {random.uniform(-1, 0.3)};
@@ -84,7 +84,7 @@ void end_somehow(ToldStudy& told, int64_t trial, Random& random) {
 
 // Workers come and go, trials end in all ways and begin again, and at each ask a sampler that has
 // seen nothing answers as the one that has seen all.
-TEST(TpeSampler, AnswersAfterARestartAsBefore) {
+TEST(TpeSampler, IsDeterministicAcrossRestarts) {
   for (const char* const densities : {"grouped", "joint", "independent"}) {
     SCOPED_TRACE(densities);
     const TpeConfig config{.densities = densities};
@@ -109,7 +109,7 @@ TEST(TpeSampler, AnswersAfterARestartAsBefore) {
   }
 }
 
-TEST(TpeSampler, AnswersAfterARestartAsBeforeWithTenThousandTrials) {
+TEST(TpeSampler, IsDeterministicAcrossRestartsWithTenThousandTrials) {
   ToldStudy told(settings_of(nested()));
   for (int64_t number = 0; number < 10'000; ++number) {
     Random random(2, number);
@@ -150,13 +150,13 @@ int count_near(ToldStudy& told, int count, const std::function<double(const Poin
   return near;
 }
 
-TEST(TpeSampler, ComesBackToWhereItWasGood) {
+TEST(TpeSampler, ReturnsToGoodRegions) {
   ToldStudy told(settings_of(plane()));
   count_near(told, 60, loss_at);
   EXPECT_GE(count_near(told, 100, loss_at), 15);  // At random, one.
 }
 
-TEST(TpeSampler, TakesLossesThatAreNoNumbers) {
+TEST(TpeSampler, HandlesNonFiniteLosses) {
   const auto loss = [](const Point& point) {
     if (point[0] < -2) return kNan;
     if (point[1] < -2) return kInfinity;
@@ -181,7 +181,7 @@ TEST(TpeSampler, TakesLossesThatAreNoNumbers) {
   EXPECT_GE(best, 300);
 }
 
-TEST(TpeSampler, GoesAwayFromTrialsThatRun) {
+TEST(TpeSampler, AvoidsRunningTrials) {
   ToldStudy told(settings_of(plane()));
   tell_at_random(told, 60);
   const Point best = told.study.trials()[static_cast<size_t>(*told.study.best())].point;
@@ -216,7 +216,7 @@ TEST(TpeSampler, StartsWithQuasiRandomPoints) {
   const auto quasi_random = [&] { return ask(*sampler, told.study); };
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(ask_anew(told.study, {.startup = 4}), quasi_random());
-    told.start(quasi_random());  // They run, and do not count.
+    told.start(quasi_random());  // Running trials do not count.
   }
   EXPECT_EQ(ask_anew(told.study, {.startup = 4}), quasi_random());
   for (int i = 0; i < 4; ++i) told.complete(i, i);
@@ -237,7 +237,7 @@ TEST(TpeSampler, StartsAtRandomWithSeveralObjectivesOrTooManyParameters) {
   EXPECT_EQ(ask_anew(Study(settings_of(space))), random_point(space, random));
 }
 
-TEST(TpeSampler, NarrowsTheGoodTrialsDensitiesWhereOneObjectiveAndNoConditionAre) {
+TEST(TpeSampler, NarrowsGoodDensitiesForOneObjectiveWithoutConditions) {
   const auto is_narrower = [](const Space& space, size_t objectives) {
     ToldStudy told(settings_of(space, objectives));
     tell_at_random(told, 40);
@@ -288,7 +288,7 @@ TEST(ParzenEstimator, NarrowsAndWidensAgain) {
   EXPECT_EQ(widths(), wide);
 }
 
-TEST(TpeSampler, FindsWhereSeveralObjectivesAreGood) {
+TEST(TpeSampler, FindsGoodRegionsOfSeveralObjectives) {
   ToldStudy told(settings_of(plane(), 2));
   const auto sampler = make_tpe({}, told.study.settings());
   int between = 0;

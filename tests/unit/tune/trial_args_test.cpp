@@ -22,7 +22,7 @@ Args args_of(const std::string& word, Variables variables = Variables::kFilled) 
                       variables);
 }
 
-TEST(TrialArgs, StandForAllParameters) {
+TEST(TrialArgs, ExpandAllParameters) {
   EXPECT_EQ(args_of("${args}"), (Args{"--lr=0.5", "--fast=true", "--wide=false"}));
   EXPECT_EQ(args_of("${args_no_hyphens}"), (Args{"lr=0.5", "fast=true", "wide=false"}));
   EXPECT_EQ(args_of("${args_no_boolean_flags}"), (Args{"--lr=0.5", "--fast"}));
@@ -36,7 +36,7 @@ TEST(TrialArgs, StandForAllParameters) {
   EXPECT_FALSE(wants_arguments_file({.recipe = "", .command = {"${args}"}}));
 }
 
-TEST(TrialArgs, HavePythonsBooleansInSweepsOfWandb) {
+TEST(TrialArgs, UsePythonBooleansInWandbSweeps) {
   const Space space(
       {{"fast", Choices{{"false", "true"}}}, {"text", Choices{{R"("true")", R"("b")"}}}}, {});
   const RunSpec spec{.recipe = "", .command = {"${args}", "{fast}"}, .python_words = true};
@@ -53,7 +53,7 @@ TEST(TrialArgs, HavePythonsBooleansInSweepsOfWandb) {
 }
 
 // What create_sweep_command_args() of W&B 0.31 makes of such values.
-TEST(TrialArgs, HaveValuesAsPythonWritesThem) {
+TEST(TrialArgs, UsePythonNotation) {
   const Space space({{"a", Choices{{"true"}}},
                      {"b", Choices{{"false"}}},
                      {"c", Choices{{"1"}}},
@@ -80,7 +80,7 @@ TEST(TrialArgs, HaveValuesAsPythonWritesThem) {
                   "--g=1e-05", R"(--h={'k': 'a\nb'})"}));
 }
 
-TEST(TrialArgs, HaveNestedParametersOfWandbInOneMap) {
+TEST(TrialArgs, PassNestedWandbParametersInOneMap) {
   const Interval rate{.low = 0, .high = 1};
   const Space space({{"model.width", Interval{.low = 1, .high = 9, .step = 1, .integer = true}},
                      {"optimizer.lr", rate},
@@ -97,7 +97,7 @@ TEST(TrialArgs, HaveNestedParametersOfWandbInOneMap) {
             R"({"model.width": 3, "optimizer": {"lr": 0.5, "more": {"beta": 0.25}}, "seed": 7})"}));
 }
 
-TEST(TrialArgs, LeaveBracesOfWandbAsTheyAre) {
+TEST(TrialArgs, KeepBracesOfWandb) {
   const Space space({{"lr", Interval{.low = 0, .high = 1}}}, {});
   const auto word = [&](const std::string& text) {
     const RunSpec spec{.recipe = "", .command = {text}, .python_words = true};
@@ -110,7 +110,7 @@ TEST(TrialArgs, LeaveBracesOfWandbAsTheyAre) {
   EXPECT_EQ(word("run-{lr}"), "run-0.5");
 }
 
-TEST(TrialArgs, KnowWhatIsNoMacro) {
+TEST(TrialArgs, RejectUnknownMacros) {
   EXPECT_EQ(wrong_macro("${args}"), "");
   EXPECT_EQ(wrong_macro("${envvar:HOME}"), "");
   EXPECT_EQ(wrong_macro("--x=${other}"), "");
@@ -121,7 +121,7 @@ TEST(TrialArgs, KnowWhatIsNoMacro) {
             "${args_override_hydra} and ${envvar:NAME}");
 }
 
-TEST(TrialArgs, StandForOneParameterOrVariable) {
+TEST(TrialArgs, ExpandSingleParametersAndVariables) {
   {
     const Variable word("GALLOP_TEST_WORD", "here");
     EXPECT_EQ(args_of("{{{lr}}} ${envvar:GALLOP_TEST_WORD}/{fast}"), (Args{"{0.5} here/true"}));

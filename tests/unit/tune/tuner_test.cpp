@@ -23,7 +23,7 @@ StudySettings settings() {
           .heartbeat_seconds = 10};
 }
 
-/// A study in memory under a clock that stands.
+/// A study in memory with a stopped clock.
 class Led {
  public:
   explicit Led(const StudySettings& settings = tune::settings(), std::vector<Event> events = {}) {
@@ -38,7 +38,7 @@ class Led {
     EXPECT_EQ(assignment.kind, Assignment::Kind::kTrial);
     return assignment.trial;
   }
-  /// Lets time pass in which the study is looked after.
+  /// Advances time while heartbeats are processed.
   void pass(int seconds) {
     for (int i = 0; i < seconds; ++i) {
       now += 1;
@@ -78,13 +78,13 @@ TEST(Tuner, StopsAtTheTarget) {
   EXPECT_TRUE(led.tuner->study().has_reached_targets());
   EXPECT_EQ(led.tuner->study().stop_reason(), "trial 2 has reached the target: accuracy 0.9");
   EXPECT_EQ(led.tuner->ask("w").kind, Assignment::Kind::kDone);
-  // Whoever wants to can go on.
+  // The study can be continued.
   led.tuner->resume();
   tell(0.5, 1);
   EXPECT_FALSE(led.tuner->study().is_stopped());
 }
 
-TEST(Tuner, HandsOutAsManyTrialsAsAreWanted) {
+TEST(Tuner, AssignsTheRequestedNumberOfTrials) {
   Led led;
   std::vector<Trial> trials;
   for (const char* worker : {"a", "b", "c", "d"}) trials.push_back(led.ask(worker));
@@ -95,7 +95,7 @@ TEST(Tuner, HandsOutAsManyTrialsAsAreWanted) {
   EXPECT_EQ(led.ask("a").number, 4);
 }
 
-TEST(Tuner, HandsAWorkerTheTrialThatItHas) {
+TEST(Tuner, ReturnsTheCurrentTrialOfAWorker) {
   Led led;
   const Trial trial = led.ask("a");
   EXPECT_EQ(led.ask("a").number, trial.number);
@@ -103,7 +103,7 @@ TEST(Tuner, HandsAWorkerTheTrialThatItHas) {
   EXPECT_NE(led.ask("b").number, trial.number);
 }
 
-TEST(Tuner, GoesOnWhereAnotherEnded) {
+TEST(Tuner, ContinuesAnExistingStudy) {
   Led undisturbed;
   for (int i = 0; i < 4; ++i) undisturbed.complete(undisturbed.ask());
 
@@ -120,7 +120,7 @@ TEST(Tuner, GoesOnWhereAnotherEnded) {
   }
 }
 
-TEST(Tuner, TakesWhatIsToldOnce) {
+TEST(Tuner, AppliesRepeatedResultsOnce) {
   Led led;
   const Trial trial = led.ask();
   EXPECT_TRUE(led.complete(trial, 2));
@@ -136,7 +136,7 @@ TEST(Tuner, TakesWhatIsToldOnce) {
   EXPECT_EQ(led.count(Kind::kReported), 1);
 }
 
-TEST(Tuner, SaysWhyTheLastTrialFailedThatVanished) {
+TEST(Tuner, ReportsWhyAVanishedTrialFailed) {
   StudySettings settings = tune::settings();
   settings.attempts = 2;
   settings.failures = 1;
@@ -144,7 +144,7 @@ TEST(Tuner, SaysWhyTheLastTrialFailedThatVanished) {
   const Trial lost = led.ask("a");
   led.pass(21);
   led.ask("b");
-  led.ask("c");  // Another one, which vanishes for the first time.
+  led.ask("c");  // Another trial, which vanishes for the first time.
   led.pass(21);
   led.tuner->requeue_silent();
   EXPECT_EQ(led.known(lost).state, TrialState::kFailed);
@@ -154,7 +154,7 @@ TEST(Tuner, SaysWhyTheLastTrialFailedThatVanished) {
             "b");
 }
 
-TEST(Tuner, TakesAnInfinityOnTheGoodSideForNoNumber) {
+TEST(Tuner, TreatsInfinitelyGoodValuesAsNan) {
   Led led;
   const Trial trial = led.ask();
   led.tuner->report(trial, 1, -INFINITY);
@@ -164,7 +164,7 @@ TEST(Tuner, TakesAnInfinityOnTheGoodSideForNoNumber) {
   EXPECT_TRUE(std::isnan(reports[0].loss));
 }
 
-TEST(Tuner, TakesAReportOfNaNOnce) {
+TEST(Tuner, AppliesARepeatedNanReportOnce) {
   Led led;
   const Trial trial = led.ask();
   led.tuner->report(trial, 1, NAN);
@@ -173,7 +173,7 @@ TEST(Tuner, TakesAReportOfNaNOnce) {
   EXPECT_EQ(led.known(trial).rewinds, 0);
 }
 
-TEST(Tuner, SignsWhatIsToBeLarge) {
+TEST(Tuner, NegatesMaximizedMetrics) {
   StudySettings settings = tune::settings();
   settings.objectives = {{"accuracy", true}};
   settings.limits = {{"seconds", 10}};
@@ -186,7 +186,7 @@ TEST(Tuner, SignsWhatIsToBeLarge) {
   EXPECT_EQ(led.known(trial).violations, std::vector<double>{2});
 }
 
-TEST(Tuner, TakesATrialWithoutFiniteNumbersForFailed) {
+TEST(Tuner, FailsATrialWithoutFiniteValues) {
   StudySettings settings = tune::settings();
   settings.limits = {{"memory", 1}};
   Led led(settings);
@@ -218,7 +218,7 @@ TEST(Tuner, StopsAfterFailuresInARow) {
   EXPECT_EQ(led.ask().number, 0);
 }
 
-TEST(Tuner, GivesTheTrialOfASilentWorkerToAnother) {
+TEST(Tuner, ReassignsTheTrialOfASilentWorker) {
   Led led;
   const Trial trial = led.ask("a");
   led.tuner->set_run_folder(trial, "runs/a");
@@ -256,7 +256,7 @@ TEST(Tuner, FailsATrialWhoseWorkersVanish) {
   EXPECT_EQ(led.known(trial).attempt, 3);
 }
 
-TEST(Tuner, DoesNotCountTheTimeInWhichItStoodStill) {
+TEST(Tuner, IgnoresTimeInWhichItWasStopped) {
   Led led;
   const Trial trial = led.ask("a"), other = led.ask("b");
   led.pass(5);
@@ -277,7 +277,7 @@ TEST(Tuner, PrunesAtTheLastStep) {
   EXPECT_TRUE(led.tuner->tell(trial, {.state = TrialState::kPruned}));
 }
 
-TEST(Tuner, TellsTheFolderOfTheParent) {
+TEST(Tuner, ReturnsTheFolderOfTheParent) {
   Led led(settings(), {{.kind = Kind::kQueued, .trial = 0, .point = {0.5}},
                        {.kind = Kind::kQueued, .trial = 1, .parent = 0, .point = {0.5}}});
   const Trial parent = led.ask();
@@ -286,7 +286,7 @@ TEST(Tuner, TellsTheFolderOfTheParent) {
   EXPECT_EQ(led.tuner->ask("w").parent_folder, "runs/parent");
 }
 
-TEST(Tuner, KnowsWhoseStepsATrialShares) {
+TEST(Tuner, RecordsTheSourceOfSharedSteps) {
   Led led;
   const Trial first = led.ask("a"), second = led.ask("b");
   for (int again = 0; again < 2; ++again) led.tuner->share(second, first.number, 40);
@@ -306,7 +306,7 @@ TEST(Tuner, KnowsWhoseStepsATrialShares) {
   EXPECT_EQ(next.known(second).shared_with, first.number);
 }
 
-TEST(Tuner, BeginsWithThePointsThatAreQueued) {
+TEST(Tuner, StartsWithQueuedPoints) {
   Led led;
   led.tuner->enqueue({{0.25}, {0.5}});
   EXPECT_THROW(led.tuner->enqueue({{2}}), UsageError);
@@ -317,7 +317,7 @@ TEST(Tuner, BeginsWithThePointsThatAreQueued) {
   EXPECT_EQ(led.tuner->ask("e").kind, Assignment::Kind::kWait);
 }
 
-TEST(Tuner, NamesMistakesInItsSettings) {
+TEST(Tuner, ReportsInvalidSettings) {
   const auto message = [](const char* sampler, const char* pruner) -> std::string {
     StudySettings settings = tune::settings();
     settings.sampler = sampler;
@@ -352,7 +352,7 @@ TEST(Optimize, FindsASmallLoss) {
   EXPECT_LT(study.trials()[static_cast<size_t>(*study.best())].losses[0], 0.01);
 }
 
-TEST(Optimize, TellsAPrunedTrial) {
+TEST(Optimize, ReportsPrunedTrials) {
   auto storage = std::make_unique<MemoryStorage>(
       settings(),
       std::vector<Event>{{.kind = Kind::kQueued, .trial = 0, .last_step = 3, .point = {0.5}}});
@@ -370,7 +370,7 @@ TEST(Optimize, TellsAPrunedTrial) {
   EXPECT_EQ(tuner.study().trials()[1].state, TrialState::kComplete);
 }
 
-TEST(Optimize, KnowsChoicesByTheirText) {
+TEST(Optimize, ReturnsChoicesAsText) {
   StudySettings settings = tune::settings();
   settings.space =
       Space({{"act", Choices{{"\"relu\"", "\"gelu\""}}}, {"width", Choices{{"64"}}}}, {});

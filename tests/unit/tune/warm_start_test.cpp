@@ -61,7 +61,7 @@ Told earlier_study() {
   return told;
 }
 
-TEST(WarmStart, TakesOverTrialsThatAreInTheSpace) {
+TEST(WarmStart, ImportsTrialsWithinTheSpace) {
   const Told earlier = earlier_study();
   Told later(later_settings());
   const auto pruner = build_pruner("{}", later_settings());
@@ -96,7 +96,7 @@ TEST(WarmStart, MatchesObjectivesAndLimitsByMetric) {
   const auto pruner = build_pruner("{}", earlier_settings());
   const WarmStart warm = warm_start(later.study, earlier.study, *pruner);
   for (const Event& event : warm.events) later.study.apply(event);
-  // What was pruned or reported was about the accuracy.
+  // Pruning and reports were by accuracy.
   ASSERT_EQ(later.study.trials().size(), 5u);
   EXPECT_EQ(later.trial(0).losses, (std::vector{90, -0.75}));
   EXPECT_TRUE(later.trial(0).reports.empty());
@@ -106,7 +106,7 @@ TEST(WarmStart, MatchesObjectivesAndLimitsByMetric) {
             "the study 'earlier' did not measure time");
 }
 
-TEST(WarmStart, LetsPrunersKnowWhatWasReported) {
+TEST(WarmStart, ImportsReportsForPruners) {
   Told earlier(plain_settings());
   for (const double loss : {1.0, 2.0, 3.0, 4.0, 5.0}) {
     const int64_t number = earlier.queue();
@@ -125,7 +125,7 @@ TEST(WarmStart, LetsPrunersKnowWhatWasReported) {
   EXPECT_TRUE(pruner->should_stop(later.study, later.trial(number)));
 }
 
-TEST(WarmStart, LeavesOutSegmentsOfAPopulation) {
+TEST(WarmStart, SkipsSegmentsOfPopulations) {
   Told earlier(plain_settings());
   earlier.study.apply(
       {.kind = Event::Kind::kQueued, .trial = 0, .member = 0, .last_step = 10, .point = {0.5}});

@@ -16,14 +16,14 @@ namespace gallop::ui::api {
 using Json = nlohmann::ordered_json;
 using Names = std::vector<std::string>;
 
-/// The answers about a folder of runs, and one of sweeps.
+/// The API on a folder of runs, and one of sweeps.
 class Api : public testing::Test {
  protected:
   track::RunsOfTest folder;
   TemporaryFolder studies{fs::temp_directory_path(), "gallop-studies-"};
   track::Surroundings surroundings{};
 
-  // What the end point answers; `status` is what it must have.
+  // The response of an endpoint, which must have this `status`.
   std::string text(const std::string& target, int status = 200) {
     const http::Target parsed = http::parse_target("/api/" + target);
     return ask({.method = "GET", .path = parsed.path, .query = parsed.query}, status);

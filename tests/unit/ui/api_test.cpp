@@ -21,7 +21,7 @@ namespace {
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-TEST_F(Api, TellsWhatItIs) {
+TEST_F(Api, DescribesItself) {
   folder.add("a", "{optimizer: {lr: 0.1}}", {0.5});
   const Json session = get("session");
   EXPECT_EQ(session.at("token"), "the token");
@@ -33,7 +33,7 @@ TEST_F(Api, TellsWhatItIs) {
   EXPECT_EQ(columns.at("tags"), Json::array());
 }
 
-TEST_F(Api, RefusesWhatThereIsNot) {
+TEST_F(Api, RejectsUnknownEndpoints) {
   EXPECT_EQ(error("nothing", 404), "there is no '/api/nothing'");
   EXPECT_EQ(error("tag", 405), "'/api/tag' is asked by POST");
   EXPECT_EQ(post("runs", "{}", 405).at("error"), "'/api/runs' is asked by GET");
@@ -41,7 +41,7 @@ TEST_F(Api, RefusesWhatThereIsNot) {
   EXPECT_EQ(error("run", 400), "give 'name'");
 }
 
-TEST_F(Api, ShowsAReportAndItsImagesAlone) {
+TEST_F(Api, ServesOnlyAReportAndItsImages) {
   folder.add("a", "{}", {0.5});
   EXPECT_EQ(error("run/report?name=a", 404), "'a' has no report");
   const fs::path run = folder.path() / "a";
@@ -78,7 +78,7 @@ TEST_F(Api, ShowsAReportAndItsImagesAlone) {
   EXPECT_NE(error("run/report?name=a", 422).find("report.json"), std::string::npos);
 }
 
-TEST_F(Api, ShowsTheScheduleThatARunKeeps) {
+TEST_F(Api, ReturnsTheScheduleOfARun) {
   const fs::path run = folder.add("a", "{}", {0.5});
   EXPECT_EQ(error("run/schedule?name=a", 404), "'a' has no schedule");
   EXPECT_EQ(error("run/schedule?name=..%2Fa", 404), "there is no run '../a'");
@@ -103,7 +103,7 @@ TEST_F(Api, ShowsTheScheduleThatARunKeeps) {
   EXPECT_NE(error("run/schedule?name=a", 422).find("schedule.json"), std::string::npos);
 }
 
-TEST_F(Api, ShowsTheSamplesThatARunKeepsAndTheirImagesAlone) {
+TEST_F(Api, ServesOnlyTheSamplesOfARunAndTheirImages) {
   const fs::path run = folder.add("a", "{}", {0.5});
   EXPECT_EQ(error("run/samples?name=a", 404), "'a' has no samples");
   EXPECT_EQ(error("run/samples?name=..", 404), "there is no run '..'");
@@ -134,7 +134,7 @@ TEST_F(Api, ShowsTheSamplesThatARunKeepsAndTheirImagesAlone) {
             std::string::npos);
 }
 
-TEST_F(Api, TellsPrometheusOfRunsThatTrainOrHaveJustEnded) {
+TEST_F(Api, ExportsActiveAndRecentRunsToPrometheus) {
   folder.add("now", "{}", {0.5});
   track::ForeignRun old;
   old.add("evaluation/accuracy", 1, 1e9, 0.25);
@@ -147,7 +147,7 @@ TEST_F(Api, TellsPrometheusOfRunsThatTrainOrHaveJustEnded) {
   EXPECT_EQ(told.find("run=\"old\""), std::string::npos);
 }
 
-TEST_F(Api, ShowsAPageOfTheTable) {
+TEST_F(Api, ReturnsAPageOfTheTable) {
   folder.add("a", "{optimizer: {name: sgd, lr: 0.1}}", {0.5});
   folder.add("b", "{optimizer: {name: adamw, lr: 1e-3}}", {0.9});
   folder.add("c", "{}", {kInfinity}, /*finished=*/false);
@@ -160,7 +160,7 @@ TEST_F(Api, ShowsAPageOfTheTable) {
   EXPECT_EQ(table.at("runs")[0].at("values"), (Json{0.5, 0.1, "sgd", nullptr}));
   EXPECT_EQ(table.at("runs")[2].at("values"), (Json{"Infinity", nullptr, nullptr, nullptr}));
   EXPECT_EQ(table.at("runs")[2].at("state"), "died");
-  // What has none of it is last in either direction.
+  // Runs without a value are last in either order.
   EXPECT_EQ(names_of(get("runs?sort=metrics.accuracy&descending=1")), (Names{"c", "b", "a", "d"}));
   EXPECT_EQ(names_of(get("runs?sort=name&offset=1&limit=2")), (Names{"b", "c"}));
   EXPECT_EQ(names_of(get("runs?sort=name&offset=9")), Names());
@@ -170,7 +170,7 @@ TEST_F(Api, ShowsAPageOfTheTable) {
   EXPECT_EQ(names_of(some), (Names{"b", "c"}));
 }
 
-TEST_F(Api, SaysWhatIsWrongWithATable) {
+TEST_F(Api, ReportsInvalidTableRequests) {
   folder.add("a", "{}", {0.5});
   EXPECT_EQ(error("runs?filter=metrics.acuracy%3E0", 400),
             "no run has 'metrics.acuracy'; did you mean 'metrics.accuracy'?");
@@ -196,7 +196,7 @@ TEST_F(Api, GroupsRuns) {
   EXPECT_EQ(groups[2].at("runs"), Json::array({"d"}));
 }
 
-TEST_F(Api, GivesCurves) {
+TEST_F(Api, ReturnsCurves) {
   folder.add("a", "{data: {batch_size: 16}}", {0.5, kNan, 0.8});
   folder.add("b", "{data: {batch_size: 32}}", {0.25});
   const Json answer = get("curves?metric=accuracy&runs=a,b&smoothing=0.5");
@@ -219,7 +219,7 @@ TEST_F(Api, GivesCurves) {
   EXPECT_EQ(part.at("count"), 3);
 }
 
-TEST_F(Api, HasNoLeastOrMostOfWhatIsNeverFinite) {
+TEST_F(Api, HasNoMinimumOrMaximumWithoutFiniteValues) {
   folder.add("a", "{}", {kNan, kNan});
   folder.add("b", "{}", {0.25});
   const Json curve = get("curves?metric=accuracy&runs=a").at("curves")[0];
@@ -230,7 +230,7 @@ TEST_F(Api, HasNoLeastOrMostOfWhatIsNeverFinite) {
   EXPECT_EQ(names_of(get("runs?sort=metrics.accuracy&descending=1")), (Names{"b", "a"}));
 }
 
-TEST_F(Api, ReducesCurvesAndExportsThemWhole) {
+TEST_F(Api, DownsamplesCurvesAndExportsAllPoints) {
   const fs::path run = folder.add("a", "{}", {});
   std::vector<track::Record> records;
   for (int64_t step = 1; step <= 5000; ++step) {
@@ -253,7 +253,7 @@ TEST_F(Api, ReducesCurvesAndExportsThemWhole) {
   EXPECT_NE(text("plot.svg?metric=x&runs=a&logx=1&smoothing=0.9").find("<svg"), std::string::npos);
 }
 
-TEST_F(Api, SaysWhatIsWrongWithCurves) {
+TEST_F(Api, ReportsInvalidCurveRequests) {
   folder.add("a", "{data: {batch_size: none}}", {0.5});
   EXPECT_EQ(error("curves?metric=acuracy&runs=a", 400),
             "none of these runs has the metric 'acuracy'; did you mean 'accuracy'?");
@@ -276,7 +276,7 @@ TEST_F(Api, CountsTokensOfText) {
             Json::array({2560.0}));
   EXPECT_EQ(error("curves?metric=accuracy&runs=image&axis=tokens", 422),
             "image: its data are no text, which has tokens");
-  // One that cannot be drawn keeps none of the others away.
+  // A curve that cannot be drawn does not affect the others.
   const Json both = get("curves?metric=accuracy&runs=image,text&axis=tokens").at("curves");
   EXPECT_EQ(both[0].at("trouble"), "image: its data are no text, which has tokens");
   EXPECT_EQ(both[0].at("x"), Json::array());
@@ -287,7 +287,7 @@ TEST_F(Api, CountsTokensOfText) {
             "image: its data are no text, which has tokens");
 }
 
-TEST_F(Api, GivesTheBandOfEachGroup) {
+TEST_F(Api, ReturnsTheBandOfEachGroup) {
   folder.add("a", "{model: {name: x}}", {0.5, 0.7});
   folder.add("b", "{model: {name: x}}", {0.7});
   folder.add("c", "{model: {name: y}}", {0.1});
@@ -306,7 +306,7 @@ TEST_F(Api, GivesTheBandOfEachGroup) {
   EXPECT_EQ(get("band?metric=accuracy&filter=name%3D%3D%22a%22").at("groups")[0].at("runs"), 1);
 }
 
-TEST_F(Api, TellsAllOfARun) {
+TEST_F(Api, ReturnsAllDetailsOfARun) {
   const fs::path run = folder.add("a", "{optimizer: {name: sgd, lr: 0.2}}", {0.5, 0.75});
   std::ofstream(run / "origins.yaml")
       << "optimizer:\n  name: sgd  # r.yaml:1:2\n"
@@ -335,7 +335,7 @@ TEST_F(Api, TellsAllOfARun) {
   EXPECT_EQ(log.at("records")[0].at("values").at("accuracy"), 0.75);
 }
 
-TEST_F(Api, TellsWhatOfARunCannotBeRead) {
+TEST_F(Api, ReportsUnreadableFilesOfARun) {
   const fs::path run = folder.add("a", "{}", {0.5, 0.75});
   std::ofstream(run / "run.json") << "{";
   std::ofstream(run / "labels.json") << "[";
@@ -366,7 +366,7 @@ TEST_F(Api, ComparesRuns) {
   EXPECT_EQ(get("compare?runs=a,b").at("info")[0].at("name"), "version");
 }
 
-TEST_F(Api, KnowsRunsWhoseNamesHaveControlCharacters) {
+TEST_F(Api, SupportsControlCharactersInNames) {
   folder.add("a", "{}", {0.5});
   fs::rename(folder.add("b", "{}", {0.75}), folder.path() / "new\nline");
   EXPECT_EQ(names_of(get("runs?sort=name")), (Names{"a", "new\nline"}));
@@ -377,7 +377,7 @@ TEST_F(Api, KnowsRunsWhoseNamesHaveControlCharacters) {
   EXPECT_EQ(get("run?name=new%0Aline").at("note"), "good");
 }
 
-TEST_F(Api, TellsWhatARunHasTaken) {
+TEST_F(Api, ReturnsTheCostOfARun) {
   folder.add("a", "{}", {0.5}, /*finished=*/false);
   track::LogWriter log(folder.path() / "a" / "metrics.log", 10, {});
   log.append({.step = 20,
@@ -410,7 +410,7 @@ TEST_F(Api, ChangesLabels) {
   EXPECT_EQ(get("run?name=a").at("tags"), (Json{{"good", ""}}));
 }
 
-TEST_F(Api, RefusesChangesThatCannotBe) {
+TEST_F(Api, RejectsInvalidChanges) {
   folder.add("a", "{}", {});
   for (const char* body :
        {"", "[]", "{", "{}", R"({"run": "a"})", R"({"run": 1, "key": "k", "value": "v"})",
@@ -443,7 +443,7 @@ TEST_F(Api, DeletesToTheTrashAndRestores) {
   EXPECT_EQ(get("session").at("runs"), 1);
 }
 
-TEST_F(Api, TakesNamesWithCommasMarkupAndLetters) {
+TEST_F(Api, SupportsNamesWithCommasMarkupAndUnicode) {
   const Names names = {"a", "a,b", "b", "<img src=x onerror=alert(1)>", "ü & ö"};
   for (const std::string& name : names) folder.add(name, "{}", {0.5});
   EXPECT_EQ(names_of(get("runs?sort=name")).size(), 5);

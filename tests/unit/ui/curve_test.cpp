@@ -23,7 +23,7 @@ std::vector<double> some_values(size_t count) {
   return values;
 }
 
-// The definition that the recursion computes: weights w^(n-1), ..., w, 1 over their sum.
+// The definition of the recursion: weights w^(n-1), ..., w, 1 over their sum.
 double weighted_mean(const std::vector<double>& values, size_t end, double weight) {
   double sum = 0, weights = 0;
   for (size_t i = 0; i < end; ++i) {
@@ -34,7 +34,7 @@ double weighted_mean(const std::vector<double>& values, size_t end, double weigh
   return sum / weights;
 }
 
-// As TensorBoard's classicSmoothing goes, step by step.
+// TensorBoard's classicSmoothing, step by step.
 std::vector<double> as_tensorboard(const std::vector<double>& values, double weight) {
   double last = 0, count = 0;
   std::vector<double> result;
@@ -50,7 +50,7 @@ std::vector<double> as_tensorboard(const std::vector<double>& values, double wei
   return result;
 }
 
-TEST(Smoothing, IsTheWeightedMeanOfAllBefore) {
+TEST(Smoothing, IsTheWeightedMeanOfAllPrecedingValues) {
   const auto values = some_values(200);
   for (const double weight : {0.1, 0.6, 0.99}) {
     const auto smooth = smoothed(values, weight);
@@ -60,7 +60,7 @@ TEST(Smoothing, IsTheWeightedMeanOfAllBefore) {
   }
 }
 
-TEST(Smoothing, HasTheBitsOfTensorBoards) {
+TEST(Smoothing, IsBitIdenticalToTensorBoard) {
   auto values = some_values(3000);
   values[7] = kNan;
   values[100] = kInfinity;
@@ -77,13 +77,13 @@ TEST(Smoothing, HasTheBitsOfTensorBoards) {
   EXPECT_EQ(smoothed(std::vector{1.0, 2.0}, 7)[1], smoothed(std::vector{1.0, 2.0}, 1)[1]);
 }
 
-TEST(Smoothing, LeavesAConstantAsItIs) {
+TEST(Smoothing, PreservesAConstant) {
   // 0.1 would not come back from the recursion.
   EXPECT_EQ(smoothed(std::vector<double>(9, 0.1), 0.6), std::vector<double>(9, 0.1));
   EXPECT_TRUE(smoothed(std::vector<double>(), 0.6).empty());
 }
 
-TEST(Reduction, KeepsAllWhereTheyAreFew) { EXPECT_EQ(reduced(some_values(50), 50).size(), 50); }
+TEST(Reduction, KeepsAllOfFewPoints) { EXPECT_EQ(reduced(some_values(50), 50).size(), 50); }
 
 TEST(Reduction, KeepsEverySpikeAndBothEnds) {
   auto values = some_values(100'000);
@@ -100,8 +100,8 @@ TEST(Reduction, KeepsEverySpikeAndBothEnds) {
   }
 }
 
-// What any part of the drawing shows is what all of its points would: directly from the definition.
-TEST(Reduction, HasLeastAndMostOfEachPart) {
+// Any part of the drawing looks the same as with all points: directly from the definition.
+TEST(Reduction, KeepsMinimumAndMaximumOfEachPart) {
   const auto values = some_values(10'000);
   constexpr size_t kPoints = 202, kParts = 100;
   const auto kept = reduced(values, kPoints);
@@ -145,14 +145,14 @@ TEST(Band, IsMeanAndDeviationAtEachStep) {
   EXPECT_DOUBLE_EQ(band.high[0], 1 + std::sqrt(2));
 }
 
-TEST(Band, LeavesOutWhatIsNotFinite) {
+TEST(Band, OmitsNonFiniteValues) {
   const Band band = band_of({{{0, 1, 2}, {1, kNan, 3}}, {{0, 1, 2}, {kInfinity, 4, 5}}});
   EXPECT_EQ(band.x, (std::vector<double>{0, 1, 2}));
   EXPECT_EQ(band.mean, (std::vector<double>{1, 3, 4}));
   EXPECT_TRUE(band_of({}).x.empty());
 }
 
-TEST(Band, TakesLinesWhoseClockWasSetBack) {
+TEST(Band, HandlesClocksThatWereSetBack) {
   const Band band = band_of({{{10, 20, 5, 15}, {1, 2, 3, 4}}, {{5, 20}, {0, 30}}});
   EXPECT_EQ(band.x, (std::vector<double>{5, 10, 15, 20}));
   EXPECT_EQ(band.mean, (std::vector<double>{1.5, 5.5, 12, 16}));

@@ -20,7 +20,7 @@ using track::RunsOfTest;
 using Steps = std::vector<int64_t>;
 using Values = std::vector<double>;
 
-// The same by reading the whole log at once.
+// The expected result, from reading the whole log at once.
 std::map<std::string, MetricPoints> read_at_once(const fs::path& log) {
   std::map<std::string, MetricPoints> metrics;
   track::for_each_point(track::read_log(log), [&](const track::Point& point) {
@@ -46,14 +46,14 @@ void expect_as_at_once(const RunHistory& history, const fs::path& log) {
   EXPECT_EQ(history.points(), points);
 }
 
-TEST(RunHistory, FollowsALogThatGrowsAndGoesBack) {
+TEST(RunHistory, FollowsAGrowingLogWithSupersededSteps) {
   RunsOfTest runs;
   const fs::path log = runs.add("a", "{}", {0.5, 0.6, 0.7}) / "metrics.log";
   RunHistory history(log);
   history.update();
   expect_as_at_once(history, log);
   EXPECT_EQ(history.metrics().at("accuracy").steps, (Steps{10, 20, 30}));
-  LogWriter writer(log, 20, {});  // Goes back behind the third.
+  LogWriter writer(log, 20, {});  // Supersedes the records from the third on.
   history.update();
   EXPECT_EQ(history.metrics().at("accuracy").steps, (Steps{10, 20}));
   writer.append({.step = 25, .kind = "evaluation", .values = {{"accuracy", 0.9}}});
@@ -63,7 +63,7 @@ TEST(RunHistory, FollowsALogThatGrowsAndGoesBack) {
   EXPECT_EQ(history.ends().size(), 1);
 }
 
-TEST(RunHistory, TakesALineOnceItIsWhole) {
+TEST(RunHistory, ReadsOnlyCompleteLines) {
   RunsOfTest runs;
   const fs::path log = runs.add("a", "{}", {0.5, 0.6}) / "metrics.log";
   const std::string text = read_file(log);
@@ -79,13 +79,13 @@ TEST(RunHistory, TakesALineOnceItIsWhole) {
   }
 }
 
-TEST(RunHistory, BeginsAnewWithAnotherFile) {
+TEST(RunHistory, StartsOverWithAReplacedFile) {
   RunsOfTest runs;
   const fs::path a = runs.add("a", "{}", {0.5, 0.6}) / "metrics.log";
   const fs::path b = runs.add("b", "{}", {0.1, 0.2, 0.3, 0.4}) / "metrics.log";
   RunHistory history(a);
   history.update();
-  // Written over in place: the file keeps its number.
+  // Overwritten in place: the file keeps its inode.
   std::ofstream(a, std::ios::binary) << read_file(b);
   history.update();
   expect_as_at_once(history, b);
@@ -95,7 +95,7 @@ TEST(RunHistory, BeginsAnewWithAnotherFile) {
   EXPECT_EQ(history.count(""), 0);
 }
 
-TEST(RunHistory, LeavesOutADamagedLine) {
+TEST(RunHistory, OmitsADamagedLine) {
   RunsOfTest runs;
   const fs::path log = runs.add("a", "{}", {0.5, 0.6, 0.7}) / "metrics.log";
   std::fstream(log, std::ios::in | std::ios::out).seekp(300).put('#');
@@ -131,7 +131,7 @@ TEST(RunHistory, ShowsRecordsByTheirKind) {
             std::string::npos);
 }
 
-TEST(RunHistory, SumsUpAsARunsSummaryDoes) {
+TEST(RunHistory, MatchesTheSummaryOfARun) {
   RunsOfTest runs;
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const fs::path run = runs.add("a", "{}", {nan, 0.6, 0.2, nan});

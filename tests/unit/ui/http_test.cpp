@@ -20,7 +20,7 @@ TEST(Target, IsDecodedOnce) {
   EXPECT_TRUE(parse_target("/?").query.empty());
 }
 
-TEST(Target, RefusesWhatNobodyAsksWhoMeansWell) {
+TEST(Target, RejectsMaliciousTargets) {
   for (const char* text : {"",
                            "api",
                            "http://x/",
@@ -62,7 +62,7 @@ int status(const Guard& guard, const Request& request) {
   return fault ? fault->status : 200;
 }
 
-TEST(Guard, TakesItsOwnNamesAlone) {
+TEST(Guard, AcceptsOnlyItsOwnNames) {
   const Guard guard(6006, {"trainer.example"});
   for (const char* host :
        {"127.0.0.1:6006", "localhost:6006", "[::1]:6006", "trainer.example:6006"}) {
@@ -77,7 +77,7 @@ TEST(Guard, TakesItsOwnNamesAlone) {
   EXPECT_EQ(status(guard, get({{"host", "localhost:6006"}, {"host", "localhost:6006"}})), 403);
 }
 
-TEST(Guard, RefusesPagesOfOthers) {
+TEST(Guard, RejectsOtherOrigins) {
   const Guard guard(6006, {});
   const std::pair<std::string, std::string> host{"host", "localhost:6006"};
   EXPECT_EQ(status(guard, get({host, {"origin", "http://localhost:6006"}})), 200);
@@ -87,9 +87,9 @@ TEST(Guard, RefusesPagesOfOthers) {
   }
 }
 
-TEST(Guard, KnowsItsNamesHoweverBrowsersWriteThem) {
+TEST(Guard, NormalizesHostNames) {
   const Guard guard(6006, {"Trainer.Example", "tunnel:7000", "fe80::1", "[::2]:7000"});
-  // Browsers send small letters, whatever is typed.
+  // Browsers send lower case, whatever is typed.
   for (const char* host : {"trainer.example:6006", "TRAINER.example:6006", "LocalHost:6006",
                            "tunnel:7000", "[fe80::1]:6006", "[::2]:7000"}) {
     EXPECT_EQ(status(guard, get({{"host", host}})), 200) << host;
@@ -98,14 +98,14 @@ TEST(Guard, KnowsItsNamesHoweverBrowsersWriteThem) {
   for (const char* host : {"tunnel:6006", "tunnel", "localhost:7000", "[::2]:6006", "localhost"}) {
     EXPECT_EQ(status(guard, get({{"host", host}})), 403) << host;
   }
-  // Browsers leave this port out.
+  // Browsers omit this port.
   const Guard usual(80, {"trainer.example"});
   EXPECT_EQ(status(usual, get({{"host", "localhost"}, {"origin", "http://localhost"}})), 200);
   EXPECT_EQ(status(usual, get({{"host", "trainer.example:80"}})), 200);
   EXPECT_EQ(status(usual, get({{"host", "evil.example"}})), 403);
 }
 
-TEST(Guard, IsNoPartOfPagesOfOthers) {
+TEST(Guard, CannotBeEmbeddedByOtherSites) {
   const Guard guard(6006, {});
   const auto asked = [&](const char* site, const char* place) {
     Headers headers = {{"host", "localhost:6006"}, {"sec-fetch-site", site}};
@@ -122,7 +122,7 @@ TEST(Guard, IsNoPartOfPagesOfOthers) {
   EXPECT_EQ(asked("cross-site", nullptr), 403);
 }
 
-TEST(Guard, LetsOnlyItsPageChangeSomething) {
+TEST(Guard, RequiresTheTokenForChanges) {
   const Guard guard(6006, {});
   const Headers right = {{"host", "localhost:6006"},
                          {"origin", "http://localhost:6006"},
@@ -152,13 +152,13 @@ TEST(Guard, LetsOnlyItsPageChangeSomething) {
   }
 }
 
-TEST(Guard, MakesATokenThatNobodyGuesses) {
+TEST(Guard, CreatesARandomToken) {
   const Guard one(1, {}), other(1, {});
   EXPECT_EQ(one.token().size(), 64);
   EXPECT_NE(one.token(), other.token());
 }
 
-TEST(EventStream, GivesWhatIsSentAndWakesWhoWaits) {
+TEST(EventStream, DeliversEventsAndWakesTheReader) {
   EventStream stream;
   int sleeps = 0, wakes = 0;
   stream.serve({.sleep = [&] { ++sleeps; }, .wake = [&] { ++wakes; }});
@@ -179,7 +179,7 @@ TEST(EventStream, GivesWhatIsSentAndWakesWhoWaits) {
   EXPECT_EQ(stream.take(text, sizeof text), -1);
 }
 
-TEST(EventStream, EndsWhereNobodyTakesIt) {
+TEST(EventStream, EndsWithoutAReader) {
   EventStream stream;
   for (int i = 0; i < 1100 && !stream.is_closed(); ++i) stream.send(std::string(1000, 'x'));
   EXPECT_TRUE(stream.is_closed());

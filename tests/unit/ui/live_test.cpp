@@ -21,7 +21,7 @@ using track::RunFolder;
 using track::RunsOfTest;
 using Names = std::set<std::string>;
 
-TEST(RunWatch, SeesWhatChanges) {
+TEST(RunWatch, DetectsChanges) {
   RunsOfTest runs;
   const fs::path a = runs.add("a", "{}", {0.5});
   const fs::path b = runs.add("b", "{}", {0.5});
@@ -40,7 +40,7 @@ TEST(RunWatch, SeesWhatChanges) {
   EXPECT_TRUE(gone.changed.empty());
 }
 
-TEST(RunWatch, SeesThatATrainingDies) {
+TEST(RunWatch, DetectsThatATrainingDies) {
   RunsOfTest runs;
   const fs::path a = runs.add("a", "{}", {0.5}, /*finished=*/false);
   RunWatch watch({.runs = runs.path()});
@@ -52,19 +52,19 @@ TEST(RunWatch, SeesThatATrainingDies) {
   EXPECT_EQ(watch.look().changed, (Names{"a"}));
 }
 
-TEST(RunWatch, NeedsItsFolder) {
+TEST(RunWatch, RequiresItsFolder) {
   EXPECT_NE(error_of([] { RunWatch({.runs = "/nowhere/runs"}).look(); }).find("cannot be read"),
             std::string::npos);
 }
 
-TEST(RunChanges, TheLaterCounts) {
+TEST(RunChanges, KeepTheLaterOne) {
   RunChanges changes{.changed = {"a", "b"}, .removed = {"c"}};
   changes.add({.changed = {"c"}, .removed = {"b"}});
   EXPECT_EQ(changes.changed, (Names{"a", "c"}));
   EXPECT_EQ(changes.removed, (Names{"b"}));
 }
 
-TEST(Runs, ShowWhatHasJustBeenWritten) {
+TEST(Runs, ShowRecentWrites) {
   RunsOfTest folder;
   folder.add("a", "{}", {0.5});
   Runs runs({.runs = folder.path()});
@@ -83,7 +83,7 @@ TEST(Runs, ShowWhatHasJustBeenWritten) {
   EXPECT_EQ(count(), 3);
 }
 
-TEST(Runs, TellOfAChangeOnceMoreWhereTheIndexDidNotKnowIt) {
+TEST(Runs, RepeatAChangeThatTheIndexDidNotKnow) {
   RunsOfTest folder;
   folder.add("a", "{}", {0.5});
   Runs runs({.runs = folder.path()}, {.between_looks = -1, .between_updates = 1e12});
@@ -102,7 +102,7 @@ TEST(Runs, TellOfAChangeOnceMoreWhereTheIndexDidNotKnowIt) {
   EXPECT_TRUE(runs.take_changes().is_empty());
 }
 
-TEST(Runs, GiveTheIndexAsItWasWhileAnUpdateTakesLong) {
+TEST(Runs, ReturnTheOldIndexDuringALongUpdate) {
   RunsOfTest folder;
   folder.add("a", "{}", {0.5});
   Runs runs({.runs = folder.path()}, {.between_looks = -1, .between_updates = 0});
@@ -110,7 +110,7 @@ TEST(Runs, GiveTheIndexAsItWasWhileAnUpdateTakesLong) {
     return runs.with_index([](const track::RunIndex& index) { return index.rows().size(); });
   };
   EXPECT_EQ(count(), 1);
-  // Who brings it up to date has to wait for this one.
+  // The updating thread has to wait for this one.
   database::SqliteDatabase file(folder.path() / ".index.db", /*create=*/false);
   auto held = std::make_unique<database::SqliteTransaction>(file);
   folder.add("b", "{}", {0.5});
@@ -130,7 +130,7 @@ TEST(Runs, GiveTheIndexAsItWasWhileAnUpdateTakesLong) {
   held.reset();
   for (std::thread& asker : askers) asker.join();
   EXPECT_EQ(counts, (std::multiset<size_t>{1, 2}));
-  EXPECT_EQ(runs.take_changes().changed, (Names{"b"}));  // One of them did not see it.
+  EXPECT_EQ(runs.take_changes().changed, (Names{"b"}));  // One of them has not received it.
 }
 
 }  // namespace

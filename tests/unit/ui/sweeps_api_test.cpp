@@ -69,7 +69,7 @@ TEST_F(Api, ShowsSweeps) {
   }
 }
 
-TEST_F(Api, AsksASilentDatabaseOnceForAll) {
+TEST_F(Api, QueriesASilentDatabaseOnce) {
   int reason = 0;
   const FileDescriptor silent = listen_at(resolve("127.0.0.1", 0).front(), reason);
   make_folders(studies.path() / "far");
@@ -81,7 +81,7 @@ TEST_F(Api, AsksASilentDatabaseOnceForAll) {
   const std::string trouble = listed[0].at("trouble");
   if (trouble.find("built without libpq") != std::string::npos) GTEST_SKIP() << trouble;
   EXPECT_NE(trouble.find("cannot be reached"), std::string::npos) << trouble;
-  // It is not waited for once more before some time has passed.
+  // The next attempt to connect is only after some time.
   pollfd connections{.fd = silent.get(), .events = POLLIN, .revents = 0};
   while (poll(&connections, 1, 0) > 0) close(accept(silent.get(), nullptr, nullptr));
   EXPECT_EQ(error("sweep?name=far", 500), trouble);
@@ -110,7 +110,7 @@ TEST_F(Api, TreatsRunsOfSweepsAsRuns) {
   EXPECT_EQ(get("run?name=widths/0000").at("note"), "good");
 }
 
-TEST_F(Api, HearsOfChangesOfSweeps) {
+TEST_F(Api, NotifiesOfChangesOfSweeps) {
   search(studies.path(), "widths");
   Sweeps sweeps(studies.path());
   EXPECT_TRUE(sweeps.take_changes().empty());
@@ -125,8 +125,8 @@ TEST_F(Api, HearsOfChangesOfSweeps) {
   EXPECT_TRUE(Sweeps("/nowhere").names().empty());
 }
 
-// Who asks again soon after gets what was read before, and would never hear of the last change.
-TEST_F(Api, HearsOfASweepThatWasNotReadAnew) {
+// A second request soon after gets the cached answer, and would miss the last change.
+TEST_F(Api, NotifiesOfAChangeSkippedByTheCache) {
   search(studies.path(), "widths");
   Sweeps sweeps(studies.path());
   sweeps.take_changes();
