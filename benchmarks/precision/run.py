@@ -48,7 +48,7 @@ train: {evaluate_every: never, checkpoint_every: never, on_nonfinite: skip}
 """
 
 # Error messages of a precision that the machine, the model or the program does not support.
-NOT_HERE = "which needs an NVIDIA GPU", "has no linear layer for it", "train.precision: unknown value"
+NOT_HERE = "which requires an NVIDIA GPU", "has no linear layer for it", "train.precision: unknown value"
 
 
 def steps_in(trainer, seconds):

@@ -71,7 +71,7 @@ def wait_for(what, is_so):
 def refuses_what_is_wrong(place):
     nowhere = place.where.replace("/postgres?", "/nowhere?")
     expect(DEVICE, "cannot be reached", place.search(SWEEP, "nowhere", where=nowhere))
-    expect(USAGE, "'sweep' in the database already, which differs in parameters",
+    expect(USAGE, "study 'sweep' in the database already exists and differs in parameters",
            place.search(SWEEP.replace("0.5", "0.6"), "sweep"))
     for name in "nowhere", "sweep":
         if os.path.exists(place.path("studies", name, "store")):
@@ -95,13 +95,13 @@ def ends_while_the_database_is_away(place, database):
     database.stop()
     time.sleep(4)  # Heartbeats, one every 3.3 s, fail.
     process.send_signal(signal.SIGTERM)
-    expect(STOPPED, "trials that ran are taken up again", process)
+    expect(STOPPED, "running trials resume with the study", process)
     database.start()
     # The same worker, which need not wait until its heartbeat expires.
     process = place.search(LONG, "long", workers=2)
     wait_for("both begin again", lambda: list(place.outputs("long").values()) == [2, 2])
     process.send_signal(signal.SIGTERM)
-    expect(STOPPED, "stopped; to go on", process)
+    expect(STOPPED, "stopped; to resume", process)
 
 
 def main():

@@ -36,7 +36,7 @@ def main():
         first.wait_for(third_save.has_come, "third save")
         owner = f"process {first.rank(0)} on {socket.gethostname()}"
         code, output = there.run("run", *options, processes=2)
-        refusal = [line for line in output.splitlines() if f"{owner} is training there" in line]
+        refusal = [line for line in output.splitlines() if f"{owner} is training this run" in line]
         if code != WRONG_USE or not refusal or "gallop: starting" in output:
             sys.exit(f"the second ended with {code}, and was not rejected because of {owner}:\n{output}")
         print(f"the second: exit {code}\n  {refusal[0]}")

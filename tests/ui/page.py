@@ -237,7 +237,7 @@ def names_are_offered_in_the_filter(browser, api):
 @test
 def a_filter_without_runs_says_so(browser, api):
     browser.open("#/?filter=metrics.accuracy%20%3E%2099")
-    browser.until("a word", lambda: "No run fulfills this filter" in (browser.text(".empty") or ""))
+    browser.until("a word", lambda: "No run matches this filter" in (browser.text(".empty") or ""))
     browser.click(".empty button")
     browser.until("all again", lambda: first_names(browser), api.names(limit=5))
 
@@ -591,7 +591,7 @@ def parallel_coordinates_are_brushed(browser, api):
     out = browser.until("lines outside", lambda: len(browser.all(".run-line.out")))
     if out >= matching:
         raise Failure("no line is inside")
-    browser.run("[...document.querySelectorAll('.toolbar button')].find((one) => one.textContent.startsWith('Choose these')).click()")
+    browser.run("[...document.querySelectorAll('.toolbar button')].find((one) => one.textContent.startsWith('Select these')).click()")
     browser.until("chosen in the table", lambda: browser.text("#compare"), f"Compare {matching - out:,}")
 
 
@@ -743,13 +743,13 @@ def masks_are_shown_over_their_images(browser, api, server, program):
     colors = ("return [...document.querySelectorAll('.legend-of-classes li')].map((one) => "
               "`${one.textContent} ${getComputedStyle(one.querySelector('i')).backgroundColor}`)")
     expect("the legend", browser.run(colors), ["ground rgb(153, 153, 153)", f"{made_runs.MARKUP} rgb(230, 159, 0)", "wrong pixel rgb(216, 27, 96)"])
-    expect("no empty list of mistakes", "Surest mistakes" in browser.texts("h2"), False)
+    expect("no empty list of mistakes", "Most confident mistakes" in browser.texts("h2"), False)
 
 
 @test
 def a_run_says_what_it_does_not_keep(browser, api):
     name = compared(api, 1)[0]
-    for view, word in (("schedule", "No schedule is kept"), ("data", "No samples are kept")):
+    for view, word in (("schedule", "No schedule"), ("data", "No samples")):
         browser.open(f"#/run?name={urllib.request.quote(name, safe='')}&view={view}")
         browser.until(view, lambda: browser.text(".empty h2"), word)
 
@@ -783,7 +783,7 @@ def schedules_are_drawn_with_what_was_used(browser, api, server, program):
     rates = {param["name"]: param["value"] for param in api.get("run", name=name)["params"]}
     browser.until("used", lambda: chart(browser, "train.lr", "[chart.data.datasets[0].data.at(-1).x, chart.data.datasets[0].data.at(-1).y]"), [2000, float(rates["optimizer.lr"])])
     expect("the mark", chart(browser, "train.lr", "chart.options.plugins.marks.place"), 2000)
-    expect("what follows evaluations", browser.text(".hint"), "What evaluations find decides: momentum. Planned is what comes as long as they get better.")
+    expect("what follows evaluations", browser.text(".hint"), "Depends on evaluations: momentum. The plan assumes that they keep improving.")
     browser.run("document.querySelector(arguments[0]).focus()", f"{card('train.lr')} .plot")
     browser.press(Keys.ARROW_RIGHT, "+")
     browser.until("the keys zoom", lambda: browser.all(f"{card('train.lr')} .whole:not([hidden])"))
@@ -805,7 +805,7 @@ def samples_are_shown(browser, api, server, program):
     browser.click("[data-view=schedule]")
     browser.press(Keys.ARROW_RIGHT)
     browser.until("classes", lambda: browser.texts(".samples .label"), [made_runs.MARKUP, "cat"])
-    browser.until("how they are augmented", lambda: browser.text(".box .muted"), "Each as it is, and as the model sees it after random-horizontal-flip, random-crop.")
+    browser.until("how they are augmented", lambda: browser.text(".box .muted"), "Each image before and after random-horizontal-flip, random-crop.")
     browser.until("the images before and after", lambda: browser.run("return [...document.querySelectorAll('.samples img')].map((one) => one.naturalWidth)"), [4, 6])
     browser.until("the one that is missing", lambda: browser.texts(".samples .no-image"), ["cannot be read"])
     expect_no_scrolling_aside(browser, ".samples")
@@ -833,7 +833,7 @@ def tags_and_notes_are_written(browser, api):
     browser.until("the note", lambda: "seen at noon" in api.get("run", name=name)["note"])
     browser.click("#tag")
     browser.press("x" * 300, Keys.ENTER)
-    browser.until("what the server refuses is told", lambda: any("is no tag" in text for text in browser.texts(".error")))
+    browser.until("what the server refuses is told", lambda: any("is not a tag" in text for text in browser.texts(".error")))
 
 
 @test
@@ -857,7 +857,7 @@ def a_deleted_run_comes_back(browser, api):
 @test
 def a_run_that_is_not_there_is_told(browser, api):
     browser.open("#/run?name=no-such-run")
-    browser.until("a word", lambda: "There is no such run" in (browser.text(".empty") or ""))
+    browser.until("a word", lambda: "Run not found" in (browser.text(".empty") or ""))
 
 
 # Sweeps.
@@ -941,7 +941,7 @@ def runs_of_sweeps_are_a_group(browser, api, server, program):
 @test
 def a_sweep_that_is_not_there_is_told(browser, api):
     browser.open("#/sweep?name=no-such-sweep")
-    browser.until("a word", lambda: "There is no such sweep" in (browser.text(".empty") or ""))
+    browser.until("a word", lambda: "Sweep not found" in (browser.text(".empty") or ""))
 
 
 # Everywhere.
@@ -1076,7 +1076,7 @@ def a_server_that_ends_and_comes_back(browser, api, server, program):
             other.open("#/")
             other.until("rows", lambda: shown_names(other), ["first"])
             first.stop()
-            other.until("a quiet word", lambda: "does not answer" in other.text("#banner") and other.one("#banner").is_displayed())
+            other.until("a quiet word", lambda: "does not respond" in other.text("#banner") and other.one("#banner").is_displayed())
             expect("what was shown stays", shown_names(other), ["first"])
             made_runs.write_run(folder, 2, "second")
             with serving(program, folder, first.port):

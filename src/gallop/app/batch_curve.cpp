@@ -50,9 +50,9 @@ std::string batch_curve_json(const std::string& recipe, const FoundBatch& found)
 }
 
 std::string why_suggested(const FoundBatch& found) {
-  std::string text = "the smallest with 95 % of the most samples/s";
+  std::string text = "the smallest with 95 % of the maximum throughput";
   if (found.suggested() < found.fastest()) {
-    text = fmt::format("not beyond the critical batch of {}, though {} is faster",
+    text = fmt::format("limited to the critical batch size {}, although {} is faster",
                        format_count(static_cast<int64_t>(*found.critical)),
                        format_count(found.fastest()));
   } else if (found.critical) {

@@ -58,14 +58,14 @@ class Finder {
   }
 
  private:
-  // On one host and on all others.
+  // The minimum over all hosts.
   int64_t least_of_all(int64_t bytes) const {
     if (context_.is_alone()) return bytes;
     const auto all = parallel::gather(*context_.collectives(), static_cast<uint64_t>(bytes));
     return static_cast<int64_t>(*std::min_element(all.begin(), all.end()));
   }
 
-  // Of all processes that try together.
+  // Over all processes of the trial.
   ProbeResult try_on_all_ranks(const BatchTrial& trial) {
     const auto args = args_of(trial);
     if (context_.is_alone()) return run_probe(args, {}, stop_);
@@ -80,8 +80,7 @@ class Finder {
     return agree(own, failure);
   }
 
-  // One of them that fails, or is short of memory, takes the others with it: those then fail
-  // because it is gone, with code 4.
+  // If one of them fails or runs out of memory, the others fail with code 4, as their peer is gone.
   ProbeResult agree(const ProbeResult& own, const std::optional<Error>& failure) {
     using Kind = ProbeResult::Kind;
     constexpr uint64_t kKinds = 8;
@@ -108,7 +107,7 @@ class Finder {
     if (rank == states.size()) {
       return {.kind = Kind::kDone, .text = parallel::text_of_first(others, own.text)};
     }
-    // Of others the first 255 bytes are known.
+    // Other processes' texts are truncated to 255 bytes.
     const bool is_own = static_cast<int>(rank) == context_.rank();
     const Error error =
         is_own ? *failure : Error(static_cast<ExitCode>(states[rank] / kKinds), texts[rank]);
@@ -116,7 +115,7 @@ class Finder {
     throw Error(error);
   }
 
-  // Nothing where it does not fit.
+  // Nothing if it does not fit into memory.
   std::optional<Json> run(const std::string& probe, int64_t batch) {
     BatchTrial trial = trial_;
     trial.probe = probe;
@@ -130,8 +129,8 @@ class Finder {
     return Json::parse(result.text);
   }
 
-  // Once for all batches, on as many samples as training would choose by. False where there is no
-  // memory even for one.
+  // Once for all batch sizes, with the number of samples that training would use. False if there is
+  // not enough memory even for one.
   bool choose_format() {
     if (!question_.is_format_open) return true;
     for (int64_t batch = std::min(question_.batch, kTimedSamples); batch > 0; batch /= 2) {
@@ -169,7 +168,7 @@ class Finder {
                                 .bytes = point->at("bytes")};
   }
 
-  // Small batches for the noise: an eighth of the recipe's.
+  // The small batches for the gradient noise scale are an eighth of the recipe's.
   void measure_noise() {
     const train::NoiseConfig& noise = trial_.noise;
     if (noise.steps == 0) return;
@@ -177,7 +176,7 @@ class Finder {
     const int64_t most = std::min(found_.search.largest(), found_.samples / noise.parts);
     int64_t small =
         std::min(std::max(kFewest, question_.batch / noise.parts), std::max<int64_t>(1, most));
-    // As many in each process.
+    // Rounded up to a multiple of the number of processes.
     small = (small + context_.size() - 1) / context_.size() * context_.size();
     const double seconds = seconds_of_noise(small);
     if (question_.noise_seconds && seconds > *question_.noise_seconds) {
@@ -191,7 +190,7 @@ class Finder {
     if (result->contains("batch")) found_.critical = result->at("batch").get<double>();
   }
 
-  // At the speed of small batches; where it is measured, each sample is computed twice.
+  // Assumes the throughput of small batches; the measurement computes each sample twice.
   double seconds_of_noise(int64_t small) const {
     const auto& points = found_.search.points;
     const auto at_least = std::find_if(points.begin(), points.end(),
@@ -203,7 +202,7 @@ class Finder {
 
   const BatchQuestion& question_;
   const DistributedContext& context_;
-  BatchTrial trial_;  ///< With what each process may take of the memory.
+  BatchTrial trial_;  ///< With the memory limit of each process.
   int64_t probes_ = 0;
   const StopRequest& stop_;
   schedule::BatchLimits limits_;

@@ -48,10 +48,11 @@ struct FoundBatch {
   int64_t suggested() const { return schedule::suggested_batch(search, critical); }
 };
 
-/// Tries batch sizes, each in its own child process, and calls `on_point` for each that fits.
-/// Returns nothing if a stop is requested. Throws DeviceError if a single sample does not fit, and
+/// Measures batch sizes, each in its own child process, and calls `on_point` for each that fits.
+/// Returns nothing after a stop request. Throws DeviceError if a single sample does not fit, and
 /// the errors of children. All processes of a group must call it, and each starts one child: the
-/// children train together, on their slices of each batch, as the group would. All return the same.
+/// children train together, on their slices of each batch, as the group would. All return the same
+/// result.
 std::optional<FoundBatch> find_batch(
     const BatchQuestion& question, const DistributedContext& context, const StopRequest& stop,
     const std::function<void(const schedule::BatchPoint&)>& on_point);

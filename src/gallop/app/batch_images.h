@@ -7,7 +7,7 @@
 
 namespace gallop::app {
 
-/// The image in a row [C, H, W] of a batch, as it was before it was normalized.
+/// The unnormalized image of a batch row [C, H, W].
 data::Image image_of(const at::Tensor& row, const data::Signature& inputs);
 
 }  // namespace gallop::app

@@ -37,7 +37,7 @@ Json probe_format(Session& session) {
   return result;
 }
 
-// Of all processes of a host, the one with most.
+// The maximum over all processes of the host.
 int64_t bytes_of_host(const DistributedContext& context, int64_t own) {
   if (context.is_alone()) return own;
   const auto bytes = parallel::gather(*context.collectives(), static_cast<uint64_t>(own));

@@ -10,23 +10,22 @@
 
 namespace gallop::app {
 
-/// What one process, a copy of this program that `find-batch --probe` starts, or several together,
-/// are to find out for another one.
+/// A measurement in a child process (or a group of them) started as `find-batch --probe`.
 struct BatchTrial {
-  /// "format": precision and memory order, where the recipe leaves them open. "speed": samples per
-  /// second and memory of its batch. "noise": the gradient noise scale, from parts of its batch.
+  /// "format": precision and memory format, if the recipe leaves them open. "speed": throughput and
+  /// memory of its batch size. "noise": the gradient noise scale, from slices of its batch.
   std::string probe;
   std::string recipe;
   std::string runs = "runs";
   std::vector<Override> overrides;
-  int64_t limit_bytes = 0;     ///< That each process may take.
-  train::NoiseConfig noise{};  ///< But for what the recipe tells.
+  int64_t limit_bytes = 0;     ///< Per process.
+  train::NoiseConfig noise{};  ///< Except for what the recipe determines.
 };
 
-/// The words that start it, after the program's name.
+/// The arguments that start it, after the program's name.
 std::vector<std::string> args_of(const BatchTrial& trial);
 
-/// Tells the result, or that there was no memory, to the one that started this process.
+/// Reports the result, or that memory ran out, to the parent process.
 ExitCode run_batch_trial(const Registries& registries, const BatchTrial& trial,
                          const StopRequest& stop);
 

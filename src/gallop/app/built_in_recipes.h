@@ -4,7 +4,7 @@
 
 namespace gallop::app {
 
-/// A recipe that comes with Gallop, compiled into the program.
+/// A built-in recipe, embedded in the program.
 struct BuiltInRecipe {
   const char* name;
   const char* yaml;

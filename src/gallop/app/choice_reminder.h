@@ -11,9 +11,9 @@
 
 namespace gallop::app {
 
-/// Reminds of a choice that was measured on a busy machine, after the first epoch, with the command
-/// that measures again. The run does not change it by itself, which would change its bits at a step
-/// that no resume repeats; a resume with other options is recorded.
+/// Reminds the user after the first epoch that a choice was measured on a busy machine, with the
+/// command that repeats the measurement. The run does not change the choice by itself, as that
+/// could not be reproduced; a resume with other options is recorded.
 class ChoiceReminder final : public train::Observer {
  public:
   /// `resume`: the command that resumes the run. `told` outlives it.

@@ -39,7 +39,7 @@ int run(int argc, char** argv, Registries registries) {
   try {
     return static_cast<int>(run_command(argc, argv, registries));
   } catch (const parallel::Rank0Error& error) {
-    return static_cast<int>(error.code());  // Said already.
+    return static_cast<int>(error.code());  // Already reported.
   } catch (const Error& error) {
     return static_cast<int>(app::report_error(error));
   } catch (const std::exception& error) {

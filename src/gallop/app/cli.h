@@ -4,8 +4,8 @@
 
 namespace gallop::cli {
 
-/// Gallop's whole command line with the components of `registries`, for a program of its own that
-/// has further models, losses or data:
+/// Gallop's command line with the components of `registries`, for a custom program with additional
+/// models, losses or data:
 ///
 ///     int main(int argc, char** argv) {
 ///       gallop::Registries registries;
@@ -13,9 +13,9 @@ namespace gallop::cli {
 ///       return gallop::cli::run(argc, argv, std::move(registries));
 ///     }
 ///
-/// Returns the exit code, and prints errors. Trials, ranks and probes are processes of the same
-/// program with other arguments, so main() must come here with those that it was given. What
-/// --plugin and GALLOP_PLUGINS name is added to the registries.
+/// Returns the exit code, and prints errors. Trials, ranks and probes are child processes of the
+/// same program, so that main() must call this with its original arguments. Plug-ins named by
+/// --plugin and GALLOP_PLUGINS are added to the registries.
 int run(int argc, char** argv, Registries registries = {});
 
 }  // namespace gallop::cli

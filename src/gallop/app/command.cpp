@@ -39,8 +39,7 @@ const Registries& CommandContext::registries() const {
 
 namespace {
 
-// The part of `argument` that names an option, or empty: a name with a dot in it, or that of a
-// section with a list or map.
+// The option that `argument` names, or empty: a name with a dot, or a section with a list or map.
 std::string option_name(const std::string& argument) {
   const bool dashed = argument.starts_with("--");
   const std::string body = dashed ? argument.substr(2) : argument;

@@ -20,15 +20,15 @@ struct TuneRegistries;
 
 namespace gallop::app {
 
-/// The components that a command can choose from, of the program that runs it.
+/// The components that a command can use.
 class CommandContext {
  public:
-  /// Of the front, which has no LibTorch and no other components.
+  /// For the front program, which has no LibTorch and only the components of sweeps.
   explicit CommandContext(const tune::TuneRegistries& tune) : tune_(&tune) {}
-  /// Of the full program.
+  /// For the full program.
   explicit CommandContext(const Registries& registries);
 
-  /// Of the full program; the front's commands that need them go on there.
+  /// Only in the full program; front commands that need them exec the full program.
   const Registries& registries() const;
   const tune::TuneRegistries& tune() const { return *tune_; }
 
@@ -52,18 +52,18 @@ const std::vector<Command>& commands();
 struct Override {
   std::string path;  ///< With the current names of options.
   std::string value;
-  std::string old_path{};  ///< As written, where it has a deprecated name; else empty.
+  std::string old_path{};  ///< As written, if the name is deprecated; otherwise empty.
 
   static Override parse(const std::string& path, const std::string& value);
 };
 
-/// Takes overrides out of the arguments: `optimizer.lr=0.1`, `--optimizer.lr 0.1` (or `=0.1`), and
-/// a section as a map or list, `schedule={name: cosine}`, which is replaced by it. Throws
-/// UsageError where a value is missing.
+/// Removes overrides from the arguments: `optimizer.lr=0.1`, `--optimizer.lr 0.1` (or `=0.1`), and
+/// a whole section as a map or list, `schedule={name: cosine}`, which replaces it. Throws
+/// UsageError for a missing value.
 std::vector<Override> take_overrides(std::vector<std::string>& arguments);
 
-/// Parses the rest with CLI11. False where help was asked for and has been printed. Throws
-/// UsageError for wrong use.
+/// Parses the remaining arguments with CLI11. False if help was requested and printed. Throws
+/// UsageError for invalid usage.
 bool parse_arguments(CLI::App& parser, const std::vector<std::string>& arguments);
 
 ExitCode run_train(const CommandContext& command, const std::vector<std::string>& arguments);

@@ -21,8 +21,8 @@ Node written(Recipe recipe) {
   return config::write_fields([&](config::Visitor& visitor) { visit(visitor, recipe); }, {});
 }
 
-// What decides a training from its first step on. An option that is not known to matter only later
-// stays in it.
+// The part of a recipe that affects training from its first step on. Options that are not known to
+// take effect only later are included.
 std::string from_the_beginning(const Recipe& recipe) {
   Node all = written(recipe);
   drop(all, "schedule");
@@ -43,7 +43,7 @@ bool is_known(const Recipe& recipe) {
   using Unit = train::Interval::Unit;
   const train::TrainConfig& train = recipe.train;
   const auto is_swa = [](const config::Component& wrapper) { return wrapper.name() == "swa"; };
-  // Of a plug-in's components no other process knows whether they are the same in both.
+  // Plug-in components may differ between processes.
   return recipe.plugins.empty() && !train.early_stopping.restore_best &&
          train.spikes.action != "rewind" && !train.snapshots && train.distill.teacher.empty() &&
          train::Interval::parse(train.evaluate_every).unit != Unit::kSeconds &&
@@ -82,7 +82,7 @@ std::vector<int64_t> PlannedSteps::branch_points(int64_t evaluations) const {
                            ? static_cast<double>(length_.batches_per_epoch)
                            : evaluate_every_.count * steps_per_unit;
   const auto there_are = static_cast<int64_t>(static_cast<double>(length_.steps) / every);
-  // The last one is the end.
+  // The last one is the end of the run.
   const int64_t apart = std::max<int64_t>(1, (there_are + evaluations) / (evaluations + 1));
   std::vector<int64_t> steps =
       schedule::turning_points(course_, static_cast<int64_t>(std::ceil(every)));
@@ -109,7 +109,7 @@ int64_t common_steps(const Registries& registries, const Recipe& one, const Reci
   if (first.scheduled() != second.scheduled()) return 0;
   const int64_t steps = first.length().steps;
   const bool are_of_one_length = steps == second.length().steps;
-  // Averages count in shares of the run.
+  // Averaging starts at fractions of the run.
   if (!one.wrappers.items.empty() && !are_of_one_length) return 0;
   if (first.follows_evaluations() || second.follows_evaluations()) {
     const bool are_the_same =
@@ -117,7 +117,8 @@ int64_t common_steps(const Registries& registries, const Recipe& one, const Reci
     return are_the_same ? steps : 0;
   }
   const int64_t common = schedule::common_steps(first.course(), second.course());
-  // The end is evaluated in any case, and where the longer run comes by it is not.
+  // The final evaluation always takes place, and may not be scheduled at this step in the longer
+  // run.
   const bool shorter_ends = !are_of_one_length && common == std::min(steps, second.length().steps);
   return shorter_ends && !first.evaluates_at(common) ? common - 1 : common;
 }

@@ -20,17 +20,17 @@ class PlannedSteps {
   PlannedSteps& operator=(const PlannedSteps&) = delete;
 
   const train::Length& length() const { return length_; }
-  /// The learning rate's factor, and what else changes.
+  /// The learning rate factor, and other scheduled values.
   const schedule::Course& course() const { return course_; }
-  /// Which values these are besides the learning rate.
+  /// The names of the scheduled values besides the learning rate.
   const std::vector<train::ScheduledParameter>& scheduled() const { return scheduled_names_; }
-  /// Whether values depend on what evaluations find.
+  /// Whether values depend on evaluations.
   bool follows_evaluations() const { return follows_evaluations_; }
-  /// Whether an evaluation comes at this step anyway, not only as it is the last one.
+  /// Whether an evaluation is scheduled at this step, apart from the final one.
   bool evaluates_at(int64_t step) const;
 
-  /// Steps whose checkpoints serve runs that begin alike: where values that had stayed the same
-  /// begin to change, and evaluations, `evaluations` of them, spread over the training. Rising.
+  /// Steps whose checkpoints are useful for runs with the same prefix: where a constant value
+  /// starts to change, and `evaluations` evaluations, spread over the training. Ascending.
   std::vector<int64_t> branch_points(int64_t evaluations) const;
 
  private:
@@ -43,15 +43,15 @@ class PlannedSteps {
   bool follows_evaluations_ = false;
 };
 
-/// Whether two recipes differ in nothing but what can matter later: the schedule, the values of
-/// `schedules`, and the length. Others are not known to begin alike: where checkpoints are gone
-/// back to (spikes, the best weights in the end) or kept as snapshots, where statistics are taken
-/// again at the end (swa), where another run teaches, and where evaluations come by time.
+/// Whether two recipes differ only in options that take effect later: the schedule, `schedules`,
+/// and the length. Runs that rewind to checkpoints (spikes, restoring the best weights) or keep
+/// snapshots, that recompute statistics at the end (swa), that use a teacher, or that evaluate by
+/// time never share.
 bool shares_prefix(const Recipe& one, const Recipe& other);
 
-/// After how many steps from the beginning both trainings have the same weights, optimizer state,
-/// counters and evaluations, bit for bit, on data of so many samples an epoch. 0 unless
-/// shares_prefix(). Throws as PlannedSteps does.
+/// The number of initial steps after which both trainings have bit-identical weights, optimizer
+/// state, counters and evaluations, with this many samples per epoch. 0 unless shares_prefix().
+/// Throws as PlannedSteps does.
 int64_t common_steps(const Registries& registries, const Recipe& one, const Recipe& other,
                      int64_t samples_per_epoch);
 

@@ -23,10 +23,10 @@ enum class ConsoleStyle {
   kQuiet,  ///< Only the table at the end.
 };
 
-/// kLive where standard output is a terminal that can rewrite a line, else kPlain.
+/// kLive if standard output is a terminal that can rewrite a line, otherwise kPlain.
 ConsoleStyle default_console_style();
 
-/// Shows a run on standard output.
+/// An observer that shows a run on standard output.
 std::unique_ptr<train::Observer> make_console(ConsoleStyle style, const ConsoleLabels& labels);
 
 }  // namespace gallop::app

@@ -58,7 +58,7 @@ NamedTensors with_type(NamedTensors tensors, const std::string& name) {
   return tensors;
 }
 
-// As it came to be, or not at all.
+// Writes the file atomically.
 WrittenFile write_in_one_step(const fs::path& file, const NamedTensors& tensors) {
   const fs::path temporary = file.string() + ".new";
   try {
@@ -75,14 +75,15 @@ WrittenFile write_in_one_step(const fs::path& file, const NamedTensors& tensors)
 void refuse_existing(const Arguments& arguments) {
   if (fs::exists(arguments.file) && !arguments.force) {
     throw UsageError(
-        fmt::format("{} is there already; --force writes over it", printable(arguments.file)));
+        fmt::format("{} already exists; use --force to overwrite it", printable(arguments.file)));
   }
 }
 
 ExitCode convert_space(const Arguments& arguments) {
   if (!arguments.file.ends_with(".yaml")) {
-    throw UsageError(fmt::format("{}: a search space becomes a sweep, whose name must end in .yaml",
-                                 printable(arguments.file)));
+    throw UsageError(
+        fmt::format("{}: the output of a search space is a sweep, whose name must end in .yaml",
+                    printable(arguments.file)));
   }
   if (!fs::exists(arguments.run)) {
     throw UsageError(fmt::format("there is no file '{}'", printable(arguments.run)));
@@ -91,11 +92,10 @@ ExitCode convert_space(const Arguments& arguments) {
   const std::string sweep =
       tune::sweep_of_nni(read_file(arguments.run, kLargestSpace), arguments.run);
   write_file_atomically(arguments.file,
-                        fmt::format("# The search space of NNI in {}. To be added: 'metric', and "
+                        fmt::format("# The search space of NNI in {}. Add 'metric', and "
                                     "'recipe' or 'command'.\n{}",
                                     printable(arguments.run), sweep));
-  fmt::print("{}: to be added are 'metric', and 'recipe' or 'command'\n",
-             printable(arguments.file));
+  fmt::print("{}: add 'metric', and 'recipe' or 'command'\n", printable(arguments.file));
   return ExitCode::kDone;
 }
 

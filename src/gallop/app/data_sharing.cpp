@@ -19,7 +19,7 @@ namespace {
 constexpr const char* kFolderVariable = "GALLOP_SHARED_DATA";
 constexpr const char* kPartsVariable = "GALLOP_MEMORY_PARTS";
 constexpr int kMostParts = 1 << 16;
-// Memory that data may take is a quarter; there should be room for it.
+// Shared data may take a quarter of the memory.
 constexpr int64_t kShareOfMemory = 4;
 
 int parts_told() {
@@ -28,12 +28,13 @@ int parts_told() {
   const auto parts = parse_number<int>(*text);
   if (parts && *parts >= 1 && *parts <= kMostParts) return *parts;
   throw UsageError(
-      fmt::format("the environment variable {} is '{}', and must be a number from 1 "
+      fmt::format("the environment variable {} is '{}', but must be a number from 1 "
                   "to {}: of trainings that share this machine's memory",
                   kPartsVariable, printable(*text), kMostParts));
 }
 
-// Of launchers and trainings that were killed. Those that make such folders do it themselves.
+// Left-overs of killed launchers and trainings. Processes that create such folders do this
+// themselves.
 void remove_left_temporary_folders() {
   std::error_code error;
   const fs::path place = fs::temp_directory_path(error);
@@ -69,7 +70,7 @@ void set_sharing(data::OpenOptions& options) {
   if (folder) {
     if (!folder->empty()) options.shared = std::make_shared<data::SharedData>(fs::path(*folder));
   } else if (processes > 1) {
-    // Of a starter that knows nothing of Gallop.
+    // Started by a launcher other than Gallop.
     options.shared = std::make_shared<data::SharedData>(SharedFolder::usual_places(),
                                                         options.memory_bytes / kShareOfMemory);
   } else {

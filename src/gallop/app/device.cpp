@@ -26,9 +26,9 @@ constexpr bool kBuiltWithCuda = GALLOP_CUDA != 0;
 
 bool has_nvidia_driver() { return fs::exists("/dev/nvidiactl"); }
 
-// A run that was killed goes on bit for bit, so what computes a step may not leave its sums to
-// chance. Attention too: LibTorch takes its flash attention for cuDNN's then. An operator that has
-// no such form is an error; no model of ours has one.
+// A killed run must resume bit-identically, so that reductions must be deterministic. For
+// attention, LibTorch then uses its flash attention instead of cuDNN's. An operator without a
+// deterministic implementation is an error; none of our models has one.
 void compute_in_one_order() {
   at::globalContext().setDeterministicCuDNN(true);
   at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
@@ -47,8 +47,8 @@ void load_cuda() {
         "train.device is cuda, but this machine has no NVIDIA driver (/dev/nvidiactl); "
         "use train.device=cpu or auto");
   }
-  // cuBLAS reads it when it is loaded: without it products may have sums in another order
-  // (docs.nvidia.com/cuda/cublas, results reproducibility). An own value of the user's stays.
+  // Read by cuBLAS when it is loaded: without it, GEMMs may not be deterministic
+  // (docs.nvidia.com/cuda/cublas, results reproducibility). A value set by the user is kept.
   setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   if (dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL) == nullptr) {
     throw DeviceError(fmt::format(
@@ -88,7 +88,7 @@ std::optional<int> capability_of(c10::Device device) {
   if (!device.is_cuda()) return std::nullopt;
   std::string missing;
   const auto driver = compile::CudaDriver::open(missing);
-  if (!driver) throw DeviceError("the GPU's driver does not tell what it can do: " + missing);
+  if (!driver) throw DeviceError("the GPU driver does not report its capabilities: " + missing);
   return driver->capability(device.has_index() ? device.index() : 0);
 }
 

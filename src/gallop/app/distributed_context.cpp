@@ -18,7 +18,7 @@ fs::path call_logs() {
 }  // namespace
 
 void pin_to_local_cores(const launch::World& world) {
-  // A starter that binds processes gives each no more than its share.
+  // A launcher that binds processes gives each at most its part.
   const auto given = static_cast<int>(cores_given().size());
   if (world.local_size == 1 || given <= cores_online() / world.local_size) return;
   set_cpu_affinity(part_of(side_by_side(cores_given()), world.local_rank, world.local_size));
@@ -28,8 +28,8 @@ void require_alone(const char* command) {
   const launch::World world = launch::read_world(launch::process_environment());
   if (world.size == 1) return;
   throw UsageError(fmt::format(
-      "'gallop {}' works in one process, and this is process {} of {} that {} has started; of "
-      "several, 'gallop train' makes use",
+      "'gallop {0}' needs a single process, but {3} started this as process {1} of {2}; only "
+      "'gallop train' supports several",
       command, world.rank, world.size, world.starter));
 }
 
@@ -60,7 +60,7 @@ std::map<std::string, std::string> DistributedContext::variables_of_children(
           {"MASTER_PORT", std::to_string(world_.port)},
           {"TORCHELASTIC_USE_AGENT_STORE", "True"},
           {"TORCHELASTIC_RUN_ID", world_.attempt + "/" + name},
-          // That is the log of this process.
+          // The log of this process, not of its children.
           {launch::kCallLogsVariable, ""}};
 }
 

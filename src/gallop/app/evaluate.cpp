@@ -41,10 +41,10 @@ Part choose_part(const data::DataModule& data, const std::string& wanted) {
   }
   if (wanted.empty() && !present.empty()) return {evaluation_part(data), data.evaluation()};
   if (present.empty()) {
-    throw UsageError("the data have neither a validation nor a test part to evaluate on");
+    throw UsageError("the data have neither a validation nor a test split to evaluate on");
   }
   throw UsageError(
-      fmt::format("the data have no part '{}'; they have {}", wanted, join_names(present, "and")));
+      fmt::format("the data have no split '{}'; they have {}", wanted, join_names(present, "and")));
 }
 
 std::string percent(double share) { return fmt::format("{:.2f} %", 100 * share); }
@@ -121,7 +121,7 @@ void print(const Runs& runs, const Part& part, const train::EnsembleEvaluation& 
   fmt::print("  time      {}\n", format_duration(ensemble.seconds));
 }
 
-// All see the same numbers.
+// Ensembles must be comparable.
 void check_alike(const Runs& runs) {
   const TrainedRun& first = runs.front();
   for (const TrainedRun& run : runs) {
@@ -129,28 +129,27 @@ void check_alike(const Runs& runs) {
       check_fits(first.inputs, run.inputs);
     } catch (const DataError&) {
       throw UsageError(
-          fmt::format("{} and {} were trained on other data: an ensemble is of models "
-                      "that take the same inputs and have the same outputs",
+          fmt::format("{} and {} were trained on different data: an ensemble needs models "
+                      "with the same inputs and outputs",
                       first.folder.string(), run.folder.string()));
     }
     if (normalize_alike(first.inputs, run.inputs)) continue;
     throw UsageError(fmt::format(
-        "{} and {} normalize images by other means or deviations; give both the same data.mean and "
-        "data.std in training",
+        "{} and {} normalize images differently; train both with the same data.mean and "
+        "data.std",
         first.folder.string(), run.folder.string()));
   }
 }
 
-// Where the report goes; `wanted` is empty for the folder of the run.
+// The folder of the report; `wanted` is empty for the default.
 fs::path report_folder(const Runs& runs, const std::string& wanted) {
   if (!wanted.empty()) return wanted;
   if (runs.size() == 1) return track::evaluation_report_of(runs.front().folder);
-  throw UsageError(fmt::format(
-      "--report: an ensemble of {} models has no folder of its own; give one, --report FOLDER",
-      runs.size()));
+  throw UsageError(fmt::format("--report: an ensemble of {} models needs a folder: --report FOLDER",
+                               runs.size()));
 }
 
-// What a report shows, and what else of the metrics can be drawn.
+// The metrics that a report shows, and others that can be plotted.
 train::Metrics drawn_metrics(const train::MetricSet& set, const train::MetricTask& task) {
   train::Metrics metrics = train::report_metrics_for(task);
   const size_t own = metrics.size();
@@ -163,7 +162,7 @@ train::Metrics drawn_metrics(const train::MetricSet& set, const train::MetricTas
   return metrics;
 }
 
-// Each checkpoint once, in the order given.
+// The checkpoints without duplicates, in the given order.
 std::vector<std::string> all_checkpoints(const std::string& runs,
                                          const std::vector<std::string>& names,
                                          const std::vector<std::string>& wanted) {
@@ -178,7 +177,7 @@ std::vector<std::string> all_checkpoints(const std::string& runs,
   return all;
 }
 
-// Throws UsageError where one is not known.
+// Throws UsageError for an unknown metric.
 train::MetricChoice with_metrics(train::MetricChoice choice,
                                  const std::vector<std::string>& names) {
   const config::Catalog& known = choice.further.catalog();
@@ -194,7 +193,7 @@ train::MetricChoice with_metrics(train::MetricChoice choice,
   return choice;
 }
 
-// The models, on the device and in the memory format of their runs.
+// Moves the models to the device, in the memory format of their runs.
 std::vector<train::Member> move_to(c10::Device device, const Runs& runs) {
   std::vector<train::Member> members;
   for (const TrainedRun& run : runs) {
@@ -209,14 +208,14 @@ struct EvaluateArguments {
   std::vector<std::string> names, checkpoints = {"best"}, metrics;
   std::vector<Override> overrides;
   bool reports = false, json = false;
-  std::string report;  ///< Its folder; empty for that of the run.
+  std::string report;  ///< Folder; empty: that of the run.
 };
 
 void check_names(const EvaluateArguments& arguments) {
   if (!arguments.names.empty()) return;
   const std::string folder = printable(arguments.report);
   if (arguments.report.empty()) {
-    throw UsageError("give a run to evaluate; for example: gallop evaluate fashion-mnist-1");
+    throw UsageError("specify a run to evaluate; for example: gallop evaluate fashion-mnist-1");
   }
   throw UsageError(
       fmt::format("--report takes '{0}' for the folder of the report, so that there is no run. If "
@@ -225,7 +224,7 @@ void check_names(const EvaluateArguments& arguments) {
                   folder));
 }
 
-// False where help was asked for and has been printed.
+// False if help was requested and printed.
 bool parse(const std::vector<std::string>& args, EvaluateArguments& arguments) {
   CLI::App parser(
       "Evaluate trained models on the data of their recipe or on other data of the same kind; "

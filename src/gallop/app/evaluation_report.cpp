@@ -27,7 +27,7 @@ constexpr size_t kToldClasses = 3, kToldMistakes = 5;
 
 using Values = std::vector<train::MetricValue>;
 
-// All of an evaluation, those that every one has first.
+// All metrics of an evaluation, those common to all tasks first.
 Values values_of(const train::Evaluation& evaluation) {
   const train::Tally& tally = evaluation.tally;
   Values values = {{"loss", tally.loss(), /*higher_is_better=*/false}};

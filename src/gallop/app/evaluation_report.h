@@ -10,15 +10,15 @@
 
 namespace gallop::app {
 
-/// What is evaluated.
+/// The evaluated split.
 struct EvaluatedPart {
   std::string name;  ///< Of the data: "test".
   int64_t samples = 0;
 };
 
-/// Makes the folder of a report, so that it is known to be writable before the evaluation. Throws
-/// UsageError where `folder` has something else in it, DeviceError where it cannot be written.
-/// `is_of_run`: it is that of a run, which has nothing else.
+/// Creates the folder of a report before the evaluation, to check that it is writable. Throws
+/// UsageError if `folder` has other content, DeviceError if it is not writable. `is_of_run`: it is
+/// the default folder of a run, which has no other content.
 void prepare_report_folder(const fs::path& folder, bool is_of_run);
 
 /// Images of a report; either may be null.
@@ -27,14 +27,14 @@ struct ReportedImages {
   const OverlayReporter* overlays = nullptr;
 };
 
-/// Writes report.json, report.html, figures as SVG files and the images in place of an earlier
+/// Writes report.json, report.html, figures as SVG files and the images, replacing an earlier
 /// report. Throws DeviceError.
 void write_report(const fs::path& folder, const std::vector<TrainedRun>& runs,
                   const EvaluatedPart& part, const train::Evaluation& evaluation,
                   const ReportedImages& images);
 
-/// For people: the classes that are found least often, and what is mistaken most. Empty without a
-/// confusion matrix among the figures.
+/// A text about the classes with the lowest recall and the most frequent confusions. Empty without
+/// a confusion matrix among the figures.
 std::string confusion_text(const std::vector<train::FigureData>& figures);
 
 }  // namespace gallop::app

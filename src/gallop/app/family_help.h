@@ -8,12 +8,12 @@
 
 namespace gallop::app {
 
-/// The options of a member of a plug-in family, whose keys begin with `section`.
+/// The options of a member of a plug-in family, with keys prefixed by `section`.
 std::vector<config::FieldHelp> options_of(const std::string& section,
                                           const config::Catalog& catalog,
                                           const config::Catalog::Member& member);
 
-/// Prints an option in one line: key, help, type and default.
+/// Prints one line of help for an option: key, help, type and default.
 void print_option(const config::FieldHelp& line);
 
 /// Prints a member of a plug-in family with its options.

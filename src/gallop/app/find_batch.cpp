@@ -110,7 +110,7 @@ std::string why_largest(const FoundBatch& found, int64_t most) {
     return fmt::format("that fits; {} does not: {}", format_count(*found.search.too_large),
                        found.why_too_large);
   }
-  if (found.search.largest() >= most) return "and there is room for all that may be tried";
+  if (found.search.largest() >= most) return "and larger ones are not allowed";
   return found.search.cut_short ? "that was tried and fits; steps of larger ones take long"
                                 : "that was tried and fits";
 }
@@ -121,20 +121,19 @@ void print_table(const FoundBatch& found, int64_t most) {
   };
   line("largest", format_count(found.search.largest()), why_largest(found, most));
   line("fastest", format_count(found.fastest()),
-       "the smallest with 95 % of the most samples per second");
+       "the smallest with 95 % of the maximum throughput");
   if (found.critical) {
     line("critical", format_count(static_cast<int64_t>(*found.critical)),
-         fmt::format("gradient noise scale, from batches of {} and {}: more samples a step bring "
+         fmt::format("gradient noise scale, from batches of {} and {}: larger batches bring "
                      "less",
                      found.small, found.big));
   } else if (found.small > 0) {
     line("critical", "-",
-         "the gradients are lost in their noise, or not finite; try another "
+         "the gradients are dominated by noise, or not finite; try another "
          "--warmup-steps or more --noise-steps");
   }
-  line(
-      "suggested", format_count(found.suggested()),
-      "the fastest, but not beyond the critical one  <- data.batch_size, or data.batch_size: auto");
+  line("suggested", format_count(found.suggested()),
+       "the fastest up to the critical one  <- data.batch_size, or data.batch_size: auto");
 }
 
 }  // namespace

@@ -54,7 +54,7 @@ void check(const train::LrRangeTestConfig& test) {
         fmt::format("rates from {:g} to {:g}: --min must be above 0, and --max above --min",
                     test.min, test.max));
   }
-  if (test.rates < 20) throw UsageError("--rates must be at least 20, or there is no curve");
+  if (test.rates < 20) throw UsageError("--rates must be at least 20");
   if (test.steps_each < 0) throw UsageError("--reset needs a number of steps, at least 1");
   if (!(test.memory >= 0 && test.memory < 1)) {
     throw UsageError(fmt::format("--smooth must be in [0, 1), not {:g}", test.memory));
@@ -88,7 +88,7 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   std::vector<std::string> rest = args;
   arguments.overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return false;
-  // Losses of the same samples from the same weights need no smoothing.
+  // With --reset all rates see the same samples and weights, so that smoothing is unnecessary.
   if (test.steps_each > 0 && parser.count("--smooth") == 0) test.memory = 0;
   check(test);
   arguments.rule =
@@ -145,7 +145,7 @@ ExitCode run_find_lr(const CommandContext& command, const std::vector<std::strin
     fmt::print("\n");
     print_table(parsed, test);
     if (const auto& recipe = session.recipe(); recipe.lr_scaling.scales()) {
-      fmt::print("These are for the batch of {}: they go with optimizer.lr_batch={}\n",
+      fmt::print("These are for a batch size of {}: use them with optimizer.lr_batch={}\n",
                  format_count(recipe.data.batch_size), recipe.data.batch_size);
     }
     suggested_lr(parsed.rule, parsed.test, test);

@@ -35,7 +35,7 @@ class FunctionLoss final : public train::Loss {
     const at::Tensor& target = train::field_of(batch, "target");
     return train::count_tensor(expected_count(target, target.size(0)), target);
   }
-  // One for each sample, whatever its target is.
+  // One target per sample.
   int64_t expected_count(const at::Tensor& /*target*/, int64_t rows) const override { return rows; }
   train::LossTraits traits() const override { return {.counts_by_size = true}; }
 
@@ -95,7 +95,7 @@ Trainer::Trainer(TrainerOptions options, Registries registries)
 
 train::Outcome Trainer::fit_model(std::function<std::unique_ptr<model::Model>()> make,
                                   const FitData& data, LossFunction loss) {
-  if (!data.train) throw UsageError("there are no samples to train on; set FitData::train");
+  if (!data.train) throw UsageError("no training samples; set FitData::train");
   retain_freed_memory();
   Registries registries = registries_;
   registries.data_modules.add_function<NoOptions>(
@@ -121,7 +121,7 @@ train::Outcome Trainer::fit_model(std::function<std::unique_ptr<model::Model>()>
       .runs = options_.runs, .name = options_.name, .resume_if_there = true, .can_probe = false};
   const auto run = app::start_run(registries, place, recipe.string(),
                                   overrides_of(static_cast<bool>(loss)), stop, context);
-  if (!run) return {};  // It is finished, which has been said.
+  if (!run) return {};  // Already finished; a message was printed.
   return run->train(options_.quiet ? app::ConsoleStyle::kQuiet : app::default_console_style(),
                     signals);
 }

@@ -109,7 +109,7 @@ void print_text(const std::string& title, const compile::GraphStages& graphs,
   fmt::print("{}\n", title);
   const size_t width = arguments.wide ? 0 : kColumns;
   if (!graphs.refusal.empty()) {
-    fmt::print("the step cannot be recorded, and runs as it is: {}\n", graphs.refusal);
+    fmt::print("the step cannot be captured, and runs eagerly: {}\n", graphs.refusal);
     return;
   }
   for (const std::string& line : graphs.fallbacks) fmt::print("{}\n", line);
@@ -121,7 +121,7 @@ void print_text(const std::string& title, const compile::GraphStages& graphs,
     if (arguments.svg.empty()) {
       fmt::print("\n{}", compile::nodes_text(stage.listing, width));
     } else {
-      fmt::print("\n{} has the nodes\n", arguments.svg);
+      fmt::print("\nthe nodes are in {}\n", arguments.svg);
     }
   }
 }

@@ -28,12 +28,12 @@ namespace gallop::app {
 namespace {
 
 constexpr int kMostHosts = 4096;
-// What makes use of several processes.
+// Commands that support several processes.
 const std::vector<std::string> kCommands = {"train", "find-lr", "find-batch"};
 constexpr double kLongest = 1e6;
 
 struct Arguments {
-  int min_processes = 0;  // Given: from 1.
+  int min_processes = 0;  // If given, at least 1.
   std::string hosts = "1", rendezvous;
   HostsLaunch launch;
 };
@@ -80,9 +80,8 @@ void finish_hosts(Arguments& arguments) {
   if (arguments.rendezvous.empty()) {
     if (job.max_hosts == 1 && arguments.launch.interface.empty()) return;
     throw UsageError(
-        "several hosts need --rdzv HOST[:PORT]: one of them, by the name or address that the "
-        "others "
-        "reach it at");
+        "several hosts need --rdzv HOST[:PORT]: one of the hosts, by a name or address that the "
+        "others can reach");
   }
   arguments.launch.candidates = launch::parse_candidates(arguments.rendezvous);
   job.candidates = static_cast<int>(arguments.launch.candidates.size());
@@ -93,14 +92,14 @@ void finish_processes(Arguments& arguments) {
   if (arguments.min_processes == 0) {
     arguments.min_processes = processes;
   } else if (!arguments.rendezvous.empty()) {
-    throw UsageError("--min-processes is for one host; for several give --nnodes MIN:MAX");
+    throw UsageError("--min-processes is for a single host; use --nnodes MIN:MAX for several");
   } else if (arguments.min_processes > processes) {
     throw UsageError(fmt::format("--min-processes is {}, but there are {} processes",
                                  arguments.min_processes, processes));
   }
 }
 
-// Options stand before the command, whose own may have the same names.
+// Launcher options come before the command, whose options may have the same names.
 bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
       "Train, or find a learning rate or batch size, in several processes on this machine or on\n"
@@ -137,7 +136,7 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   launch.command =
       parse_to_command(parser, args, kCommands, "gallop launch -n 2 train fashion-mnist");
   if (launch.command.empty()) return false;
-  // Others keep nothing from which they could go on.
+  // Other commands save no checkpoints to resume from.
   if (launch.command.front() != "train" && parser.count("--max-restarts") == 0) {
     launch.job.max_restarts = 0;
   }
@@ -146,12 +145,12 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   return true;
 }
 
-// Wrong use and bad data are as wrong the next time.
+// Invalid usage and bad data fail again after a restart.
 bool may_start_again(ExitCode code) {
   return code == ExitCode::kDevice || code == ExitCode::kInternal;
 }
 
-// Steps, evaluations and checkpoints in the log of a run, which also grows where it went back.
+// The number of steps, evaluations and checkpoints in a run's log, which grows even after a rewind.
 int64_t logged(const std::string& run) {
   const fs::path log = fs::path(run) / "metrics.log";
   if (run.empty() || !fs::exists(log)) return 0;
@@ -191,10 +190,10 @@ ExitCode launch_here(const Arguments& arguments, const StopRequest& stop) {
     if (group.restarts > 0 && logged(run) == logged_before &&
         group.processes > arguments.min_processes) {
       group.processes -= 1;
-      say_launcher("it came to nothing since it was started again: one process fewer");
+      say_launcher("no progress since the restart: continuing with one process fewer");
     }
     group.arguments = resumed(launch.command, run);
-    say_launcher(fmt::format("starting {} processes again ({} of {}), from {}", group.processes,
+    say_launcher(fmt::format("restarting {} processes ({} of {}) from {}", group.processes,
                              group.restarts + 1, launch.job.max_restarts,
                              run.empty() ? "the beginning" : "the newest checkpoint of " + run));
   }
@@ -208,7 +207,7 @@ ExitCode run_launch(const CommandContext& command, const std::vector<std::string
   SignalGuard signals(stop, SignalGuard::Says::kNothing);
   Arguments parsed;
   if (!parse(arguments, parsed)) return ExitCode::kDone;
-  signals.started();  // From here on its processes are asked to save.
+  signals.started();  // From here on, stop signals let its processes save.
   return parsed.rendezvous.empty() ? launch_here(parsed, stop)
                                    : launch_on_hosts(parsed.launch, stop);
 }

@@ -28,30 +28,30 @@ namespace gallop::app {
 namespace {
 
 constexpr int kPollMilliseconds = 50;
-// A file server may hold a lock of a host that has died for a while, and show a folder late.
+// A file server may hold a dead host's lock for a while, and show new folders late.
 constexpr double kLockSeconds = 120, kShownSeconds = 60, kSayAfterSeconds = 3;
 constexpr double kFarewellSeconds = 5;
 
 std::string trouble_with_run(const std::string& run) {
   if (track::RunFolder::is_run(run)) return {};
   return fmt::format(
-      "{} is not there: launchers on several hosts need one folder of runs at the same place of a "
-      "file system that all of them share (train --runs DIR)",
+      "{} does not exist: launchers on several hosts need the same runs folder on a "
+      "shared file system (train --runs DIR)",
       printable(run));
 }
 
-/// Waits until a run can be gone on with on this host.
+/// Waits until a run can be resumed on this host.
 class RunWait {
  public:
   RunWait(const std::string& run, bool is_first, const StopRequest& stop)
       : run_(run), is_first_(is_first), stop_(stop) {}
 
-  /// Of the processes, where they cannot be started.
+  /// The end of the group if the processes cannot be started.
   std::optional<launch::GroupEnd> end() {
     if (!until(kShownSeconds, [this] { return trouble_with_run(run_); })) {
       return ended(ExitCode::kUsage);
     }
-    // Who trained in it before has been told to stop, but may be where nothing can be told.
+    // The previous trainer was told to stop, but may be unreachable.
     const auto trainer = [this] {
       const std::string other = is_first_ ? track::RunFolder::trained_by(run_) : "";
       return other.empty() ? other : fmt::format("{} still trains in {}", other, printable(run_));
@@ -144,9 +144,9 @@ class HostWork final : public launch::Work {
   const launch::TcpWire& wire_;
   const RunHandoff note_;
   const DataSharing sharing_{1};
-  bool has_first_ = false;  // Rank 0, who tells.
+  bool has_first_ = false;  // Has rank 0, which reports the run.
   std::string run_;
-  int64_t killed_ = 0;  // By the system, before the processes were started.
+  int64_t killed_ = 0;  // Killed by the OOM killer before the processes were started.
   std::optional<parallel::StoreServer> store_;
   std::optional<launch::GroupThread> group_;
 };
@@ -155,23 +155,23 @@ void introduce(const SocketAddress& address, const launch::JobOptions& job) {
   say_launcher(fmt::format("waiting for {} at {} port {}", launch::describe_hosts(job),
                            address.host(), address.port()));
   if (address.is_loopback()) return;
-  say_launcher(fmt::format(
-      "warning: no password is required at {}: anyone who can reach it can take part in the "
-      "training, so keep it within a network that you trust",
-      address.host()));
+  say_launcher(
+      fmt::format("warning: {} requires no password: anyone who can reach it can join the "
+                  "training, so use it only within a trusted network",
+                  address.host()));
 }
 
 void warn_of_halves(const HostsLaunch& launch) {
   const auto& job = launch.job;
   if (launch.candidates.size() == 1 || 2 * job.min_hosts > job.max_hosts) return;
   say_launcher(fmt::format(
-      "warning: where the network is cut, two parts of {} hosts may both go on with --nnodes "
-      "{}:{}; "
-      "the lock of the run lets one of them train. From {}:{} on there is never a second",
+      "warning: after a network partition, two groups of {} hosts may both continue with --nnodes "
+      "{}:{}; only the run's lock prevents a second training. With {}:{} or more there is only one "
+      "group",
       job.max_hosts, job.min_hosts, job.max_hosts, job.max_hosts / 2 + 1, job.max_hosts));
 }
 
-// Of the command line, what is the same on all hosts.
+// The options that must be equal on all hosts.
 std::string common_args(const HostsLaunch& launch) {
   std::vector<std::string> places;
   for (const auto& one : launch.candidates) {

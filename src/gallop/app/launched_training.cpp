@@ -23,11 +23,11 @@ std::vector<std::string> parse_to_command(CLI::App& parser, const std::vector<st
   const auto begin = std::find_first_of(args.begin(), args.end(), commands.begin(), commands.end());
   if (!parse_arguments(parser, {args.begin(), begin})) return {};
   if (!others.empty()) {
-    throw UsageError(fmt::format("there is '{}' where {} should be; for example: {}",
+    throw UsageError(fmt::format("expected {1}, got '{0}'; for example: {2}",
                                  printable(others.front()), join_names(quoted, "or"), example));
   }
   if (begin == args.end()) {
-    throw UsageError(fmt::format("say what to launch; for example: {}", example));
+    throw UsageError(fmt::format("missing command to launch; for example: {}", example));
   }
   return {begin, args.end()};
 }
@@ -54,9 +54,10 @@ std::string kept_calls(const std::string& run, const std::string& suffix,
     int number = 1;
     while (fs::exists(file_of(number))) ++number;
     write_file_atomically(file_of(number), calls);
-    return fmt::format("; the last calls of all are in {}", printable(file_of(number).string()));
+    return fmt::format("; the last calls of all processes are in {}",
+                       printable(file_of(number).string()));
   } catch (const Error& error) {
-    return fmt::format("; the last calls of all could not be kept: {}", error.what());
+    return fmt::format("; the last calls of all processes could not be saved: {}", error.what());
   }
 }
 

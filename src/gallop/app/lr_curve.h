@@ -7,7 +7,7 @@
 #include "gallop/plot/plot.h"
 #include "gallop/train/lr_range_test.h"
 
-// How `find-lr` and `lr: auto` show a range test.
+// Output of `find-lr` and `lr: auto`.
 namespace gallop::app {
 
 /// The suggestion of each of schedule::lr_rules(), to two digits, the precision of the curve.

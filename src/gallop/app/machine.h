@@ -6,7 +6,7 @@
 
 namespace gallop::app {
 
-/// Lines about this machine and this program: a name and a value each.
+/// Information about this machine and program: pairs of name and value.
 using MachineReport = std::vector<std::pair<std::string, std::string>>;
 MachineReport describe_machine();
 

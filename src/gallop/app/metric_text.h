@@ -11,7 +11,7 @@ namespace gallop::app {
 /// "0.8123", or "undefined".
 std::string metric_text(const train::MetricValue& metric);
 
-/// Null where it is undefined.
+/// Null if it is undefined.
 nlohmann::ordered_json metric_json(const train::MetricValue& metric);
 
 }  // namespace gallop::app

@@ -15,7 +15,7 @@ namespace gallop::app {
 
 namespace {
 
-// What is no file cannot be replaced, and in its place there would be one.
+// Pipes and devices cannot be replaced atomically.
 void write_into(std::FILE* file, const std::string& name, std::string_view text) {
   const bool is_written = file != nullptr &&
                           std::fwrite(text.data(), 1, text.size(), file) == text.size() &&

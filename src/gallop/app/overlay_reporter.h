@@ -13,20 +13,20 @@
 
 namespace gallop::app {
 
-/// Keeps a few images with the masks that a segmentation model predicts: the first of the part, and
-/// those with the lowest IoU, the first of several that are as low.
+/// Collects a few images with the masks that a segmentation model predicts: the first of the split,
+/// and those with the lowest IoU (ties: first).
 class OverlayReporter {
  public:
-  /// Whether the run predicts a class for each pixel.
+  /// Whether the run is a segmentation.
   static bool fits(const data::Signature& inputs);
-  /// Of a run that it fits.
+  /// Requires fits().
   explicit OverlayReporter(const data::Signature& inputs) : inputs_(inputs) {}
 
   /// `logits`: [N, classes, H, W], of the model or its views together; targets [N, H, W].
   void add(const data::Batch& batch, const at::Tensor& logits);
 
-  /// Writes four images of each into a folder, of 320 pixels a side at most: the image, its mask
-  /// and the prediction blended over it, and where they differ. Throws DeviceError.
+  /// Writes four images of each kind into a folder, at most 320 pixels wide or high: the image, its
+  /// mask and the prediction blended over it, and their difference. Throws DeviceError.
   std::vector<track::EvaluationReport::Overlay> write_images(const fs::path& folder) const;
 
  private:

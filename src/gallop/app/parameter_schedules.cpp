@@ -25,7 +25,7 @@ constexpr std::array<ScheduledOption, 5> kScheduledOptions = {
      {ScheduledParameter::kWeightDecay, &SchedulesConfig::weight_decay},
      {ScheduledParameter::kDropout, &SchedulesConfig::dropout}}};
 
-// The recipe's; nothing where its optimizer or model has no such option.
+// The recipe's value; nothing if its optimizer or model has no such option.
 std::optional<double> base_of(ScheduledParameter value, const Recipe& recipe) {
   switch (value) {
     case ScheduledParameter::kLabelSmoothing: {
@@ -45,33 +45,31 @@ std::optional<double> base_of(ScheduledParameter value, const Recipe& recipe) {
 [[noreturn]] void throw_without(ScheduledParameter value, const Recipe& recipe, bool is_schedules) {
   if (is_schedules) {
     throw UsageError(
-        fmt::format("the schedule has base_momentum and max_momentum, but optimizer '{}' has no "
-                    "momentum that can change from step to step; leave them out, or take another "
+        fmt::format("the schedule sets base_momentum and max_momentum, but optimizer '{}' has no "
+                    "momentum that can be scheduled; remove them, or use another "
                     "optimizer",
                     recipe.optimizer.name()));
   }
   if (value == ScheduledParameter::kLabelSmoothing) {
     throw UsageError(fmt::format(
         "schedules.label_smoothing is an option of the loss cross-entropy, but train.loss "
-        "is {}; leave it out, or take train.loss=cross-entropy",
+        "is {}; remove it, or use train.loss=cross-entropy",
         recipe.loss.name()));
   }
   const bool is_models = value == ScheduledParameter::kDropout;
   throw UsageError(fmt::format("schedules.{0}: {1} '{2}' has no {0}{3}", train::name_of(value),
                                is_models ? "model" : "optimizer",
                                is_models ? recipe.model.name() : recipe.optimizer.name(),
-                               is_models ? "" : " that can change from step to step"));
+                               is_models ? "" : " that can be scheduled"));
 }
 
 double base_or_throw(ScheduledParameter value, const Recipe& recipe, bool is_schedules) {
   const auto base = base_of(value, recipe);
   if (!base) throw_without(value, recipe, is_schedules);
-  // The model is made without.
+  // The model would be built without dropout.
   if (value == ScheduledParameter::kDropout && *base == 0) {
     throw UsageError(
-        "schedules.dropout: model.dropout is 0; give the model the dropout that it is to have "
-        "where the "
-        "factor is 1");
+        "schedules.dropout: model.dropout is 0; set it to the dropout probability at factor 1");
   }
   return *base;
 }
@@ -88,9 +86,9 @@ ParameterSchedules::ParameterSchedules(const Recipe& recipe, const schedule::Run
     if (!vary.is_scheduled() && !is_schedules) continue;
     if (vary.is_scheduled() && is_schedules) {
       throw UsageError(
-          "the schedule has base_momentum and max_momentum, and schedules.momentum gives the "
+          "the schedule sets base_momentum and max_momentum, and schedules.momentum gives the "
           "momentum a "
-          "schedule of its own; leave one of them out");
+          "schedule of its own; remove one of them");
     }
     One one{.value = value,
             .scheduled_value = nullptr,

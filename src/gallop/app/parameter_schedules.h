@@ -26,7 +26,7 @@ class ParameterSchedules {
 
   ParameterSchedules() = default;
   /// `schedule`, that of the learning rate, must outlive it. Throws UsageError for a parameter that
-  /// the recipe's optimizer or model does not have, and for a momentum with two schedules.
+  /// the recipe's optimizer or model does not have, and for two schedules of the momentum.
   ParameterSchedules(const Recipe& recipe, const schedule::RunLength& length,
                      const schedule::Schedule& schedule);
 

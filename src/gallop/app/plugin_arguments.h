@@ -5,13 +5,13 @@
 
 namespace gallop::app {
 
-/// The plug-ins that the environment variable GALLOP_PLUGINS (FILE:FILE) and the option
-/// `--plugin FILE` name, by absolute paths, each once. Takes the option out of the arguments, where
-/// it may stand anywhere. Throws UsageError where it names no file.
+/// The plug-ins in the environment variable GALLOP_PLUGINS (FILE:FILE) and in `--plugin FILE`
+/// options, as absolute paths without duplicates. Removes the options from the arguments. Throws
+/// UsageError for a missing file name.
 std::vector<std::string> take_plugin_files(std::vector<std::string>& arguments);
 
-/// Sets GALLOP_PLUGINS to these files, so that the processes that this one starts load them as
-/// well. Throws UsageError where a path has a ':'.
+/// Sets GALLOP_PLUGINS to these files, so that child processes load them as well. Throws UsageError
+/// if a path contains ':'.
 void pass_on_plugin_files(const std::vector<std::string>& files);
 
 }  // namespace gallop::app

@@ -21,8 +21,8 @@ constexpr std::string_view kMark = GALLOP_PLUGIN_MARK;
 
 std::string_view without_mark(std::string_view abi) { return abi.substr(kMark.size()); }
 
-// Read from the file, as one that was built for another Gallop may not load, and none of its code
-// is to run. Empty where it has none.
+// Read from the file, as a library built for another Gallop may not load, and its code must not
+// run. Empty if it is not a plug-in.
 std::string abi_in(const fs::path& file) {
   const MappedFile mapped(file);
   const std::string_view bytes = mapped.bytes();
@@ -35,18 +35,18 @@ void check_file(const fs::path& file) {
   const std::string name = printable(file.string());
   std::error_code error;
   if (!fs::is_regular_file(file, error)) {
-    throw UsageError(fmt::format("plug-in {}: there is no such file", name));
+    throw UsageError(fmt::format("plug-in {}: the file does not exist", name));
   }
   const std::string abi = abi_in(file);
   if (abi.empty()) {
-    throw UsageError(fmt::format(
-        "plug-in {}: the file is no plug-in of Gallop; one of its sources must have the macro "
-        "GALLOP_PLUGIN of gallop/app/plugin.h",
-        name));
+    throw UsageError(
+        fmt::format("plug-in {}: not a Gallop plug-in; one of its sources must use the macro "
+                    "GALLOP_PLUGIN of gallop/app/plugin.h",
+                    name));
   }
   if (abi != kAbi) {
     throw UsageError(
-        fmt::format("plug-in {} was built for {}, but this program is {}; build it again with the "
+        fmt::format("plug-in {} was built for {}, but this program is {}; rebuild it with the "
                     "installed package of this Gallop",
                     name, printable(without_mark(abi)), without_mark(kAbi)));
   }
@@ -55,7 +55,7 @@ void check_file(const fs::path& file) {
 const PluginDescriptor& open_plugin(const fs::path& file) {
   check_file(file);
   const std::string name = printable(file.string());
-  // Its code may be needed until the process ends, so it is never unloaded.
+  // Never unloaded, as its code may be needed until the process ends.
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr) {
     throw UsageError(

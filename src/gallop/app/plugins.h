@@ -8,16 +8,15 @@
 
 namespace gallop::app {
 
-/// Loads a plug-in (a shared library with the macro GALLOP_PLUGIN; app/plugin.h), which stays
-/// loaded, and adds its components to the registries, unless they have them already. Throws
-/// UsageError where the file is none, was built for another Gallop, or has a component of a name
-/// that is taken.
+/// Loads a plug-in (a shared library with the macro GALLOP_PLUGIN; app/plugin.h) permanently and
+/// adds its components to the registries, unless they have them already. Throws UsageError if the
+/// file is not a plug-in, was built for another Gallop, or has a component whose name is taken.
 void load_plugin(const fs::path& file, Registries& registries);
 
-/// Whether the registries have its components already.
+/// Whether the registries already have its components.
 bool has_plugin(const Registries& registries, const fs::path& file);
 
-/// `--plugin FILE` for each plug-in of the registries, for a program that is started by others.
+/// The `--plugin FILE` options for the plug-ins of the registries, for child processes.
 std::vector<std::string> plugin_args(const Registries& registries);
 
 }  // namespace gallop::app

@@ -14,7 +14,7 @@ namespace gallop::app {
 
 namespace {
 
-// What a model of separate texts has no use for.
+// Rejects options that do not apply to a model of separate texts.
 void require_options_of_texts(const CLI::App& parser, const TrainedRun& run) {
   for (const char* option : {"--length", "--temperature", "--seed", "--output"}) {
     if (parser.count(option) == 0) continue;
@@ -25,7 +25,7 @@ void require_options_of_texts(const CLI::App& parser, const TrainedRun& run) {
   }
 }
 
-// Options for the other kind of model would have no effect.
+// Rejects options of the other kind of model, which would have no effect.
 void require_fitting_options(const CLI::App& parser, const TrainedRun& run) {
   if (data::has_separate_texts(run.inputs)) return require_options_of_texts(parser, run);
   const bool is_text = run.inputs.is_text();

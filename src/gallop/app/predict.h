@@ -10,13 +10,13 @@
 #include "gallop/data/data_module.h"
 #include "gallop/data/part.h"
 
-// What `gallop predict` does for each kind of data.
+// The implementations of `gallop predict` for each kind of data.
 namespace gallop::app {
 
 struct PredictRequest {
   std::vector<std::string> files;
   std::string data;    ///< A folder of images, or a split of the run's data.
-  std::string output;  ///< Folder for masks; empty: they are not written.
+  std::string output;  ///< Folder for predicted masks; empty: they are not saved.
   std::string prompt;
   int64_t length = 500;
   double temperature = 0.8;
@@ -25,21 +25,21 @@ struct PredictRequest {
   bool json = false;
 };
 
-/// Predicts files or a split of the run's data, one sample after the other, so that a broken one
-/// costs no other its answer. kData where one was broken.
+/// Predicts files or a split of the run's data one by one, so that a broken sample does not affect
+/// the others. Returns kData if one was broken.
 ExitCode predict_samples(TrainedRun& run, const PredictRequest& request);
 
-/// A split of a run's data, as its model takes them; targets may have no meaning.
+/// A split of a run's data for its model; targets may be meaningless.
 struct RunPart {
   std::unique_ptr<data::DataModule> data;
-  const data::Samples* samples = nullptr;  ///< Of `data`.
+  const data::Samples* samples = nullptr;  ///< Belongs to `data`.
 };
 
-/// Throws UsageError, which names `word` of --data, where the data have no such split.
+/// Throws UsageError, with `word` of --data, if the data have no such split.
 RunPart open_part(const TrainedRun& run, data::Part part, const std::string& word);
 
-/// Predicts files of separate texts, a split of the run's data or the text of `prompt`, one after
-/// the other. kData where one was broken.
+/// Predicts text files, a split of the run's data or the text of `prompt`, one by one. Returns
+/// kData if one was broken.
 ExitCode predict_texts(TrainedRun& run, const PredictRequest& request);
 
 /// Continues a text, or fills in the masked tokens of one.

@@ -62,7 +62,7 @@ RunPart open_part(const TrainedRun& run, data::Part part, const std::string& wor
                                      : open_data_for(registries, recipe, run.inputs);
   const data::Samples* const samples = data->samples_for(part, run.inputs);
   if (samples == nullptr) {
-    throw UsageError(fmt::format("--data {}: the data of {} have no {} part", word,
+    throw UsageError(fmt::format("--data {}: the data of {} have no {} split", word,
                                  run.folder.string(), data::kPartNames[static_cast<size_t>(part)]));
   }
   return {.data = std::move(data), .samples = samples};
@@ -71,12 +71,12 @@ RunPart open_part(const TrainedRun& run, data::Part part, const std::string& wor
 ExitCode predict_samples(TrainedRun& run, const PredictRequest& request) {
   const bool is_images = run.inputs.is_images();
   if (request.files.empty() == request.data.empty()) {
-    throw UsageError(
-        is_images
-            ? "which images? For example: gallop predict RUN photo.jpg, or a folder of images or a "
-              "part of the run's data: gallop predict RUN --data test"
-            : "which rows? For example: gallop predict RUN new.csv, or a part of the run's data: "
-              "gallop predict RUN --data test");
+    throw UsageError(is_images ? "no input images; for example: gallop predict RUN photo.jpg, or a "
+                                 "folder of images or a "
+                                 "split of the run's data: gallop predict RUN --data test"
+                               : "no input rows; for example: gallop predict RUN new.csv, or a "
+                                 "split of the run's data: "
+                                 "gallop predict RUN --data test");
   }
   if (!request.data.empty()) {
     if (const auto part = data::part_of_word(request.data)) {

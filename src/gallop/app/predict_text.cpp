@@ -22,8 +22,8 @@ namespace gallop::app {
 
 namespace {
 
-// Tokens of a prompt: at each place the longest token that fits, which is the only one for
-// characters and bytes.
+// Greedy tokenization: the longest matching token at each position; for characters and bytes, it is
+// unique.
 std::vector<int64_t> tokenize(const std::string& text, const std::vector<std::string>& vocabulary) {
   std::map<std::string, int64_t> numbers;
   size_t longest = 1;
@@ -60,7 +60,7 @@ int64_t draw(const at::Tensor& logits, double temperature, Philox& random) {
   return probabilities.numel() - 1;
 }
 
-// Continues `prompt` by `length` tokens and prints them as they come.
+// Continues `prompt` by `length` tokens, printing them as they are generated.
 void continue_text(TrainedRun& run, const std::string& prompt, const PredictRequest& request) {
   const std::vector<std::string> vocabulary = data::vocabulary_of(run.inputs);
   std::vector<int64_t> tokens = tokenize(prompt, vocabulary);
@@ -115,7 +115,7 @@ void fill_masks(TrainedRun& run, const std::string& text, const PredictRequest& 
   const std::vector<int64_t> tokens = tokenize(text, vocabulary);
   const auto count = static_cast<int64_t>(tokens.size());
   if (count > run.inputs.context) {
-    throw UsageError(fmt::format("the text has {} tokens, but the model sees {} at once", count,
+    throw UsageError(fmt::format("the text has {} tokens, but the model's context is {}", count,
                                  run.inputs.context));
   }
   const auto is_mask = [&](size_t i) { return vocabulary[static_cast<size_t>(tokens[i])] == mask; };
@@ -123,8 +123,7 @@ void fill_masks(TrainedRun& run, const std::string& text, const PredictRequest& 
   for (size_t i = 0; i < tokens.size(); ++i) masks += is_mask(i) ? 1 : 0;
   if (masks == 0) {
     throw UsageError(fmt::format(
-        "the text has no {0} to fill in; for example: gallop predict RUN --prompt 'to {0}e'",
-        mask));
+        "the text contains no {0}; for example: gallop predict RUN --prompt 'to {0}e'", mask));
   }
   const at::Tensor input = at::full({1, count}, 0, at::kLong);
   std::copy(tokens.begin(), tokens.end(), input.mutable_data_ptr<int64_t>());

@@ -19,7 +19,7 @@ namespace gallop::app {
 
 namespace {
 
-/// Predicts one text after the other.
+/// Predicts texts one by one.
 class TextPredictor {
  public:
   TextPredictor(TrainedRun& run, const PredictRequest& request)
@@ -74,7 +74,7 @@ class TextPredictor {
     if (units.empty()) throw DataError("the text is empty");
     const auto most = static_cast<size_t>(run_.inputs.context);
     if (units.size() > most) {
-      print_error("gallop: warning: {}: of its {} {} the model sees the first {}\n",
+      print_error("gallop: warning: {}: of {} {} the model uses only the first {}\n",
                   printable(name), units.size(), tokenizer_.unit(), most);
       units.resize(most);
     }
@@ -111,8 +111,8 @@ ExitCode predict_texts(TrainedRun& run, const PredictRequest& request) {
                       (request.prompt.empty() ? 0 : 1);
   if (sources != 1) {
     throw UsageError(
-        "which texts? Give one of: files (gallop predict RUN new.txt, with a text in each line, or "
-        ".csv, .tsv or .jsonl), --prompt TEXT, or --data test, a part of the run's data");
+        "no input texts; specify files (gallop predict RUN new.txt, with one text per line, or "
+        ".csv, .tsv or .jsonl), --prompt TEXT, or --data test, a split of the run's data");
   }
   TextPredictor predictor(run, request);
   if (!request.prompt.empty()) predictor.predict_text("prompt", request.prompt);

@@ -78,7 +78,7 @@ void PredictionPrinter::print_classes(const std::string& name,
   if (request_.json) fmt::print("{}\n", json_line(object));
 }
 
-// Labels that are likely; as JSON all of them.
+// Prints the likely labels; as JSON all labels.
 void PredictionPrinter::print_labels(const std::string& name,
                                      const at::Tensor& probabilities) const {
   nlohmann::ordered_json object{{"file", name}, {"labels", nlohmann::json::array()}};
@@ -121,7 +121,7 @@ void PredictionPrinter::print_numbers(const std::string& name, const at::Tensor&
   }
 }
 
-// The share of each class, and where there is a folder for it the mask.
+// Prints the fraction of each class, and saves the mask if there is a folder for it.
 void PredictionPrinter::print_mask(const std::string& name, const at::Tensor& classes) const {
   const at::Tensor counts = classes.reshape(-1).bincount({}, inputs_.outputs());
   nlohmann::ordered_json object{{"file", name}, {"classes", nlohmann::json::array()}};

@@ -14,11 +14,11 @@ namespace gallop::app {
 
 namespace {
 
-// What a probe tells stands in a line of its own behind one of these.
+// A probe reports on a line with one of these prefixes.
 constexpr const char* kResult = "probe result: ";
 constexpr const char* kNoMemory = "probe without memory: ";
 
-// Behind the mark, to the end of the line.
+// Extracts the text after a prefix, to the end of the line.
 bool find_told(const std::string& text, const std::string& mark, std::string& told) {
   const size_t at = text.rfind(mark);
   if (at == std::string::npos) return false;
@@ -70,7 +70,7 @@ void tell_result(const std::string& text) {
 
 void tell_no_memory(const std::string& why) {
   const std::string line = fmt::format("\n{}{}\n", kNoMemory, why);
-  // Whether it arrives or not: the exit code does.
+  // Write errors are ignored: the exit code reports it as well.
   static_cast<void>(!write(STDOUT_FILENO, line.data(), line.size()));
   _exit(static_cast<int>(ExitCode::kDevice));
 }

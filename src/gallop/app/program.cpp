@@ -36,12 +36,12 @@ std::string help() {
          "5 stopped but resumable.\n";
 }
 
-// A full disk shows when what was printed is written at last. A reader that has ended wants no
-// more, and a run that was stopped can go on however little of its output arrived.
+// A full disk is only detected when the buffered output is flushed. A closed reader needs no
+// output, and a stopped run can be resumed regardless of its output.
 ExitCode once_written(ExitCode code) {
   if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
   if (code != ExitCode::kDone || is_reader_gone(STDOUT_FILENO)) return code;
-  throw DeviceError("standard output cannot be written; what was printed is not whole");
+  throw DeviceError("cannot write standard output; the output is incomplete");
 }
 
 }  // namespace

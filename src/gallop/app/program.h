@@ -9,12 +9,11 @@
 
 namespace gallop::app {
 
-/// Runs the command that a program's arguments name, without those of take_plugin_files(), or says
-/// what there is. Throws what the command throws, and UsageError where there is no such command.
+/// Runs the command in a program's arguments (without those of take_plugin_files()), or prints the
+/// list of commands. Throws the command's errors, and UsageError for an unknown command.
 ExitCode run_program(const std::vector<std::string>& arguments, const CommandContext& context);
 
-/// Says in a line on standard error what has ended the program, and with which exit code it is to
-/// end.
+/// Prints the error that ended the program on standard error, and returns the exit code.
 ExitCode report_error(const std::exception& error);
 
 }  // namespace gallop::app

@@ -33,10 +33,10 @@ fs::path full_program() {
   fs::path beside = folder / kFullProgram, installed = folder.parent_path() / kFullProgram;
   if (is_file(beside)) return beside;
   if (is_file(installed)) return installed;
-  throw DeviceError(fmt::format(
-      "{} is missing: the part of Gallop with LibTorch, which this command needs and which 'cmake "
-      "--install' and 'make install' put there",
-      printable(installed.string())));
+  throw DeviceError(
+      fmt::format("{} is missing: this command needs the full program with LibTorch, which 'cmake "
+                  "--install' and 'make install' install there",
+                  printable(installed.string())));
 }
 
 void exec_full_program() {

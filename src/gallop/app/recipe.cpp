@@ -32,7 +32,7 @@ Recipe::Recipe(std::shared_ptr<const Registries> all)
 
 namespace {
 
-// The one option of a section that names a member of a family.
+// The option of a section that selects a family member.
 struct Choice {
   const char* help;
   config::Component& component;
@@ -70,13 +70,13 @@ struct TrainSection {
 };
 
 void visit(config::Visitor& visitor, TrainSection& section) {
-  visit_choice(visitor, "loss", "what is minimized", section.loss);
+  visit_choice(visitor, "loss", "loss function", section.loss);
   visit(visitor, section.train);
   visit_choice(visitor, "metric",
-               "decides which evaluation is the best, for checkpoints and early stopping; "
+               "metric that determines the best evaluation, for checkpoints and early stopping; "
                "metric: NAME is short for it",
                section.metric.deciding);
-  visitor.field({.name = "metrics", .help = "what evaluations report besides"},
+  visitor.field({.name = "metrics", .help = "additional metrics of evaluations"},
                 section.metric.further);
 }
 
@@ -98,7 +98,7 @@ void read(ResolvedRecipe& resolved, config::Problems& problems) {
   problems.throw_if_any();
 }
 
-// Whether nothing is said in it: no text, comments alone, "{}", or sections of that kind.
+// Whether a recipe is empty: no text, only comments, "{}", or empty sections.
 bool is_empty(const config::Node& node) {
   if (node.kind == config::Node::Kind::kNull) return true;
   return node.kind == config::Node::Kind::kMap &&
@@ -120,7 +120,7 @@ void apply(const std::vector<Override>& overrides, config::Node& written,
       config::add_has_both(old_names.back(), problems);
     }
   }
-  // Values may be maps, whose keys are names as well.
+  // Values may be maps, whose keys are renamed as well.
   auto within = config::rename_old_options(written, problems);
   old_names.insert(old_names.end(), within.begin(), within.end());
 }
@@ -134,7 +134,7 @@ void visit(config::Visitor& visitor, PluginsOption& option) {
                 option.files);
 }
 
-// The files that are written; their list is checked.
+// The plug-in files of the recipe; other problems are reported later.
 std::vector<std::string> plugin_files(const config::Node& written) {
   std::vector<std::string> files;
   const config::Node* const list = written.find("plugins");
@@ -155,8 +155,7 @@ fs::path absolute_plugin(const config::Node& item) {
   return fs::absolute(folder / item.scalar).lexically_normal();
 }
 
-// The components of the program, and of the plug-ins that are written, whose paths are made
-// absolute there.
+// The components of the program and of the recipe's plug-ins, whose paths are made absolute.
 std::shared_ptr<const Registries> load_plugins(const Registries& registries, config::Node& written,
                                                PluginUse use) {
   std::shared_ptr<const Registries> unowned(std::shared_ptr<void>(), &registries);
@@ -179,7 +178,8 @@ std::shared_ptr<const Registries> load_plugins(const Registries& registries, con
   return all ? all : unowned;
 }
 
-// Those of the command line become the recipe's, so that its run can be resumed without them.
+// Plug-ins of the command line are added to the recipe, so that its run can be resumed without
+// them.
 void add_plugins(const Registries& registries, config::Node& written) {
   const config::Origin origin{.source = config::Origin::Source::kCommandLine};
   for (const Plugin& one : registries.plugins) {
@@ -281,7 +281,7 @@ ResolvedRecipe parse_recipe(const Registries& registries, const std::string& yam
   config::Node written = config::parse_yaml(yaml, file_name);
   if (is_empty(written)) {
     throw UsageError(fmt::format(
-        "{}: the recipe is empty; it must say at least what to train on and what to train, as in "
+        "{}: the recipe is empty; it must specify at least data and model, such as "
         "'data: {{name: folder, path: pictures}}' and 'model: {{name: resnet}}'; 'gallop recipes' "
         "lists those that come with Gallop",
         printable(file_name)));
@@ -289,7 +289,7 @@ ResolvedRecipe parse_recipe(const Registries& registries, const std::string& yam
   config::Problems problems;
   std::vector<config::OldName> old_names = config::rename_old_options(written, problems);
   apply(overrides, written, old_names, problems);
-  // What the other options may be depends on them.
+  // The valid options depend on the plug-ins.
   auto all = load_plugins(registries, written, use);
   add_plugins(*all, written);
   ResolvedRecipe resolved{Recipe(std::move(all)), fs::path(file_name).stem().string(),
@@ -311,7 +311,7 @@ ResolvedRecipe read_recipe(const Registries& registries, const std::string& name
                            const std::vector<Override>& overrides) {
   if (is_path(name_or_path)) {
     if (!fs::exists(name_or_path)) {
-      throw UsageError(fmt::format("there is no recipe file '{}'", printable(name_or_path)));
+      throw UsageError(fmt::format("recipe file '{}' does not exist", printable(name_or_path)));
     }
     return parse_recipe(registries, read_input(name_or_path, 1 << 20), name_or_path, overrides);
   }
@@ -324,9 +324,8 @@ ResolvedRecipe read_recipe(const Registries& registries, const std::string& name
   }
   const std::string nearest = nearest_name(name_or_path, names);
   throw UsageError(fmt::format(
-      "there is no recipe '{}'{} Recipes: {}; or give the path of a YAML file",
-      printable(name_or_path), nearest.empty() ? "." : "; did you mean '" + nearest + "'?",
-      join_names(names, "and")));
+      "unknown recipe '{}'{} Recipes: {}; or give the path of a YAML file", printable(name_or_path),
+      nearest.empty() ? "." : "; did you mean '" + nearest + "'?", join_names(names, "and")));
 }
 
 ResolvedRecipe load_recipe(const Registries& registries, const std::string& name_or_path,
@@ -360,7 +359,7 @@ ResolvedRecipe load_recipe(const Registries& registries, parallel::Collectives* 
                            const std::string& name_or_path,
                            const std::vector<Override>& overrides) {
   ResolvedRecipe resolved = read_recipe(registries, collectives, name_or_path, overrides);
-  warn_of_old_names(resolved);  // What the others were handed has none.
+  warn_of_old_names(resolved);  // The other processes receive current names.
   return resolved;
 }
 

@@ -7,14 +7,13 @@
 
 namespace gallop::app {
 
-// What 'gallop recipes' does by all that a recipe may name.
+// Actions of 'gallop recipes' that need all components.
 
-/// Draws the schedule of a recipe, by name or path: in the terminal and, where it is named, in an
-/// SVG file.
+/// Plots the schedule of a recipe, by name or path, in the terminal and optionally to an SVG file.
 void draw_schedule(const CommandContext& command, const std::string& recipe,
                    const std::vector<Override>& overrides, const std::string& svg);
 
-/// Lists all schedules, and draws them where an SVG file is named.
+/// Lists all schedules, and optionally plots them to an SVG file.
 void list_schedules(const CommandContext& command, const std::string& svg);
 
 }  // namespace gallop::app

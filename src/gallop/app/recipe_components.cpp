@@ -41,7 +41,7 @@ std::unique_ptr<data::DataModule> open_data_for(const Registries& registries, Re
                                                 const data::Signature& trained) {
   recipe.data.mean = trained.mean;
   recipe.data.deviation = trained.deviation;
-  // Other data may be all gray, or the first to have color.
+  // Other data may be grayscale only, or unlike the training data have color.
   if (recipe.data.channels == 0) recipe.data.channels = trained.channels;
   auto data = open_data(registries, recipe);
   check_fits(data->signature, trained);
@@ -83,13 +83,13 @@ std::string describe(const data::Signature& signature) {
 
 void check_fits(const data::Signature& found, const data::Signature& wanted) {
   if (describe(found) != describe(wanted)) {
-    throw DataError(fmt::format("the model was trained on {}, but the data are {}",
+    throw DataError(fmt::format("the model was trained on {}, but the data contain {}",
                                 describe(wanted), describe(found)));
   }
   const auto require_same = [](const auto& one, const auto& other, const char* what) {
     if (one == other) return;
-    throw DataError(
-        fmt::format("the data have other {} than those that the model was trained on", what));
+    throw DataError(fmt::format(
+        "the data have different {} than the data that the model was trained on", what));
   };
   require_same(found.vocabulary, wanted.vocabulary, "characters");
   require_same(found.classes, wanted.classes, "classes");
@@ -167,7 +167,7 @@ std::shared_ptr<const train::Loss> build_loss(const Registries& registries, cons
                              .classes = classes,
                              .device = device,
                              .label_smoothing = recipe.train.label_smoothing};
-  // A prediction for each target: logits of images have the class dimension first, as in PyTorch.
+  // One prediction per target: logits of images have the class dimension first, as in PyTorch.
   if (has_classes) {
     auto& sizes = context.output_sizes;
     sizes.insert(sizes.size() >= 2 ? sizes.begin() : sizes.end(), classes);
@@ -175,7 +175,7 @@ std::shared_ptr<const train::Loss> build_loss(const Registries& registries, cons
   auto loss = train::build_loss(registries.losses, recipe.loss, context);
   if (loss->traits().predicts_classes && !has_classes) {
     throw UsageError(fmt::format(
-        "train.loss: {} needs a class for each target, but the task of these data is {}; its loss "
+        "train.loss: {} requires class targets, but the task of these data is {}; its loss "
         "is {}",
         recipe.loss.name(), signature.task, task.loss));
   }
@@ -191,7 +191,7 @@ std::string set_compute_threads(const Recipe& recipe, const Hardware& hardware) 
   const auto wanted = static_cast<int>(recipe.train.threads);
   at::set_num_threads(wanted > 0 ? wanted : hardware.cores);
   if (wanted <= hardware.cores) return {};
-  return fmt::format("train.threads is {}, but only {} cores are here: expect it to be slower",
+  return fmt::format("train.threads is {}, but only {} cores are available: expect slower training",
                      wanted, hardware.cores);
 }
 

@@ -10,31 +10,31 @@
 
 namespace gallop::app {
 
-/// Reads the data of a recipe and prepares its samples.
+/// Opens the data of a recipe and prepares its samples.
 std::unique_ptr<data::DataModule> open_data(const Registries& registries, const Recipe& recipe);
 
-/// The same without samples, to inspect it.
+/// The same without samples, for inspection.
 std::unique_ptr<data::DataModule> read_data(const Registries& registries, const Recipe& recipe);
 
-/// The same for a trained model, whose normalization is kept. Throws DataError where the data do
-/// not have the shape and the classes that the model was trained on.
+/// The same for a trained model, with the normalization of its training. Throws DataError if the
+/// data do not have the shape and classes of the training data.
 std::unique_ptr<data::DataModule> open_data_for(const Registries& registries, Recipe recipe,
                                                 const data::Signature& trained);
 
-/// Throws DataError where data that need `found` are not what a model trained on `wanted` takes.
+/// Throws DataError if data with the signature `found` do not fit a model trained on `wanted`.
 void check_fits(const data::Signature& found, const data::Signature& wanted);
 
-/// Whether images that were made ready for the one model are as good for the other: means and
-/// deviations differ by a hundredth of a deviation at most, as two parts of one set may.
+/// Whether images normalized for one model are suitable for the other: means and deviations differ
+/// by at most 1% of a deviation, as between splits of one data set.
 bool normalize_alike(const data::Signature& one, const data::Signature& other);
 
-/// Builds the recipe's model. Throws UsageError, with the place in the recipe, where it cannot take
-/// such data.
+/// Builds the recipe's model. Throws UsageError, with the position in the recipe, if it does not
+/// support the data.
 std::unique_ptr<model::Model> build_model(const Registries& registries,
                                           const ResolvedRecipe& resolved, const model::Task& task,
                                           model::InitialWeights weights);
 
-/// What is counted: "images", "tokens" or "rows".
+/// The unit of counts: "images", "tokens" or "rows".
 const char* item_of(const data::Signature& signature);
 
 /// "50,000 training images of 3x32x32 in 10 classes"
@@ -48,7 +48,7 @@ std::shared_ptr<const train::Loss> build_loss(const Registries& registries, cons
 /// Name of DataModule::evaluation(): "validation", "test", or empty.
 std::string evaluation_part(const data::DataModule& data);
 
-/// Gives LibTorch the threads of `train.threads`. Returns a warning, or nothing.
+/// Sets LibTorch's number of threads to `train.threads`. Returns a warning, or an empty text.
 std::string set_compute_threads(const Recipe& recipe, const Hardware& hardware);
 
 }  // namespace gallop::app

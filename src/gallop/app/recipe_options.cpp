@@ -17,7 +17,7 @@ namespace gallop::app {
 
 namespace {
 
-/// A plug-in family and the key under which a recipe chooses from it.
+/// A plug-in family and the key under which a recipe selects its member.
 struct FamilyAt {
   std::string key;
   const config::Catalog& catalog;
@@ -42,7 +42,7 @@ bool is_within(const std::string& key, const std::string& path) {
   return key.starts_with(path) && (key.size() == path.size() || key[path.size()] == '.');
 }
 
-// Options that do not depend on which members are chosen.
+// Options that do not depend on the selected members.
 std::vector<config::FieldHelp> common_options(const Registries& registries) {
   std::set<std::string> of_members;
   for (const FamilyAt& family : families_in(registries)) {
@@ -59,7 +59,7 @@ std::vector<config::FieldHelp> common_options(const Registries& registries) {
   return lines;
 }
 
-// All that may be asked for by name.
+// All keys that can be looked up.
 std::vector<std::string> known_keys(const Registries& registries,
                                     const std::vector<config::FieldHelp>& common) {
   std::set<std::string> keys;
@@ -89,7 +89,7 @@ void print_all(const Registries& registries) {
   for (const FamilyAt& family : families_in(registries)) print_members(family.key, family.catalog);
 }
 
-// Those of members that have an option of this name. False where none has.
+// Prints the members that have an option of this name. False if there are none.
 bool print_option_of_members(const Registries& registries, const std::string& key) {
   bool is_known = false;
   for (const FamilyAt& family : families_in(registries)) {
@@ -106,7 +106,7 @@ bool print_option_of_members(const Registries& registries, const std::string& ke
   return is_known;
 }
 
-// A whole family, or one of its members. False where the key names neither.
+// Prints a family or one of its members. False if the key is neither.
 bool print_family(const Registries& registries, const std::string& key) {
   for (const FamilyAt& family : families_in(registries)) {
     if (key == family.key) {

@@ -27,24 +27,24 @@ struct Arguments {
   std::vector<Override> overrides;
 };
 
-// What an action has no use for is a mistake.
+// Rejects arguments that the action does not use.
 void check(const Arguments& arguments) {
   const std::string& action = arguments.action;
   const bool draws = action == "schedule" || action == "schedules";
   const bool takes_recipe = action == "show" || action == "copy" || action == "schedule";
   if (takes_recipe && arguments.recipe.empty()) {
     throw UsageError(
-        fmt::format("which recipe? For example: gallop recipes {} fashion-mnist", action));
+        fmt::format("missing recipe; for example: gallop recipes {} fashion-mnist", action));
   }
   if (!arguments.svg.empty() && !draws) {
-    throw UsageError(fmt::format("--svg is for schedule and schedules, not for {}", action));
+    throw UsageError(fmt::format("--svg applies to schedule and schedules, not to {}", action));
   }
   if (!arguments.target.empty() && action != "copy") {
-    throw UsageError(fmt::format("'{}' says where to copy a recipe, and '{}' copies none",
+    throw UsageError(fmt::format("'{}' is the target of a copy, but '{}' copies nothing",
                                  printable(arguments.target), action));
   }
   if (!arguments.overrides.empty() && action != "schedule") {
-    throw UsageError(fmt::format("{} changes nothing in 'gallop recipes {}'; schedule takes it",
+    throw UsageError(fmt::format("{} has no effect on 'gallop recipes {}', only on schedule",
                                  arguments.overrides.front().path, action));
   }
 }
@@ -55,11 +55,11 @@ const BuiltInRecipe& find_recipe(const std::string& name) {
     if (name == recipe.name) return recipe;
     names.emplace_back(recipe.name);
   }
-  throw UsageError(fmt::format("there is no recipe '{}'. Recipes: {}", printable(name),
-                               join_names(names, "and")));
+  throw UsageError(
+      fmt::format("unknown recipe '{}'. Recipes: {}", printable(name), join_names(names, "and")));
 }
 
-// Its first comment line.
+// The first comment line of a recipe.
 std::string_view summary_of(const BuiltInRecipe& recipe) {
   const std::string_view text(recipe.yaml);
   return text.starts_with("# ") ? text.substr(2, text.find('\n') - 2) : std::string_view();

@@ -19,19 +19,19 @@
 
 namespace gallop {
 
-/// A plug-in whose components are registered.
+/// A loaded plug-in.
 struct Plugin {
-  std::filesystem::path file;  ///< As it was named, but absolute.
-  std::filesystem::path path;  ///< The same without symbolic links.
+  std::filesystem::path file;  ///< As given, but absolute.
+  std::filesystem::path path;  ///< With symbolic links resolved.
   std::string name;
 
-  /// Whether it is this file, by whatever path.
+  /// Whether it is the same file, by any path.
   bool is_of(const std::filesystem::path& other) const;
 };
 
-/// All components that recipes and sweeps can choose by name, at first those that come with
-/// Gallop. A value that is passed to whoever chooses; outlives all that is chosen from it. A copy
-/// has the same components, and may get others.
+/// All components that recipes and sweeps can select by name, initially the built-in ones. Must
+/// outlive everything that is created from it. A copy has the same components, and may get
+/// additional ones.
 struct Registries {
   /// The built-in components. Those added later have the origin "the program".
   Registries();
@@ -39,7 +39,7 @@ struct Registries {
   data::DataModuleRegistry data_modules = data::built_in_data_modules();
   data::AugmentationRegistry augmentations = data::built_in_augmentations();
   data::BatchTransformRegistry batch_transforms = data::built_in_batch_transforms();
-  model::ModelRegistry models = model::built_in_models();  ///< And the layers.
+  model::ModelRegistry models = model::built_in_models();  ///< And layers.
   optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
   optim::WrapperRegistry wrappers = optim::built_in_wrappers();
   train::LossRegistry losses = train::built_in_losses();
@@ -50,7 +50,7 @@ struct Registries {
   tune::TuneRegistries tune{};
   std::vector<Plugin> plugins{};  ///< In the order in which they were loaded.
 
-  /// Who registers what is added from now on, for messages.
+  /// Sets the origin of components added from now on, for messages.
   void set_origin(const std::string& origin);
 };
 

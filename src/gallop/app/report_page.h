@@ -6,7 +6,7 @@
 
 namespace gallop::app {
 
-/// A report as a page for browsers.
+/// An HTML report.
 struct ReportPage {
   using Rows = std::vector<std::pair<std::string, std::string>>;
   std::string title;
@@ -14,7 +14,7 @@ struct ReportPage {
   Rows metrics;                   ///< Names and values.
   std::vector<std::string> svgs;  ///< As plot::to_svg() makes them.
 
-  /// PNG files in a row, with what each shows.
+  /// A row of PNG files with captions.
   struct Pictures {
     std::string caption;
     std::vector<std::pair<std::string, std::string>> files;  ///< Name and content.
@@ -24,7 +24,7 @@ struct ReportPage {
   std::vector<Pictures> pictures{};
 };
 
-/// One HTML file that needs no other, light or dark as the reader's system is.
+/// Renders a self-contained HTML file, light or dark by the system's setting.
 std::string to_html(const ReportPage& page);
 
 }  // namespace gallop::app

@@ -61,7 +61,8 @@ bool is_one_place(const std::string& one, const std::string& other) {
              fs::weakly_canonical(fs::absolute(other), error);
 }
 
-// The member of a family whose name may change, with what options the section has; else null.
+// The selected member if its name may change, provided that the section has its options; otherwise
+// null.
 config::Component* member_of(Recipe& recipe, const std::string& section) {
   if (section == "schedule") return &recipe.schedule;
   if (section == "parallel") return &recipe.strategy;
@@ -73,10 +74,10 @@ config::Component* member_of(Recipe& recipe, const std::string& section) {
   return nullptr;
 }
 
-// Sections with a member whose name may not change; its options would be unknown to another one.
+// Sections whose member must not change, as its options would be invalid for another one.
 constexpr std::array kFixedMembers = {"data", "model", "optimizer", "train.loss", "train.metric"};
 
-// Of a teacher only the place may change, not whether there is one.
+// A teacher's location may change, but not whether there is one.
 bool is_allowed(const OptionChange& change) {
   const std::string none = "\"\"";
   if (change.option == "train.distill.teacher" &&
@@ -102,7 +103,7 @@ N* find_section(N& root, const std::string& section) {
 
 const std::vector<ResumeRule>& resume_rules() {
   static const std::vector<ResumeRule> rules = {
-      {"plugins", true, "the same components in other files"},
+      {"plugins", true, "the same components in different files"},
       {"data.path", true, "the data have moved; their files are compared"},
       {"data.batch_size", true, "the position in the data is kept in samples"},
       {"data.eval_batch", true, ""},
@@ -235,8 +236,8 @@ void check_changes(const std::vector<OptionChange>& changes, const std::string& 
   }
   if (lines.empty()) return;
   throw UsageError(fmt::format(
-      "{} cannot continue with other values of options that decide what its weights and metrics "
-      "mean:{}\nLeave them as they are in the run, or begin another run: 'gallop train RECIPE "
+      "{} cannot resume with different values of options that determine its weights and metrics"
+      ":{}\nKeep the run's values, or start another run: 'gallop train RECIPE "
       "--name NAME', with its weights by --from {}. 'gallop train --help' lists the options that "
       "may change; nothing was changed",
       printable(run), lines, shell_word(run)));

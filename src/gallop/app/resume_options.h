@@ -14,16 +14,16 @@ struct ResumeRule {
   bool may_change;
   const char* help;  ///< Empty if there is nothing to add.
 };
-/// The first that matches an option decides.
+/// The first matching rule of an option applies.
 const std::vector<ResumeRule>& resume_rules();
 
 /// Whether an option, "optimizer.lr", may change.
 bool may_change_on_resume(const std::string& option);
 
-/// A few lines for --help: all that may change.
+/// The rules for --help.
 std::string describe_resume_rules();
 
-/// An option that has another value than in the run, with values as a recipe has them.
+/// An option whose value differs from the run's, with values in recipe notation.
 struct OptionChange {
   std::string option;
   std::string in_run;
@@ -31,8 +31,8 @@ struct OptionChange {
   std::string section{};  ///< The whole section, if it names a member of a family.
 };
 
-/// The changes of `wanted` against a run's recipe. `is_continued`: `wanted` is a complete recipe,
-/// in which "auto" stands for the value that the run has found.
+/// The changes of `wanted` relative to a run's recipe. `is_continued`: `wanted` is a complete
+/// recipe, in which "auto" stands for the value that the run has measured.
 std::vector<OptionChange> changed_options(ResolvedRecipe& run, ResolvedRecipe& wanted,
                                           bool is_continued);
 

@@ -29,7 +29,7 @@ namespace {
 
 constexpr const char* kOrigins = "origins.yaml";
 
-// Options that a resume has changed.
+// Records the origins of options that a resume has changed.
 void add_origins(const fs::path& folder, const std::vector<OptionChange>& changes) {
   if (changes.empty() || !fs::exists(folder / kOrigins)) return;
   std::string text = read_file(folder / kOrigins);
@@ -48,7 +48,7 @@ std::vector<std::string> scheduled_names(const Session& session) {
   return names;
 }
 
-// An error that ends the run stands in its log.
+// Records an error that ends the run in its log.
 train::Outcome run_to_its_end(train::Trainer& trainer, std::optional<RunLog>& log) {
   try {
     return trainer.run();
@@ -81,7 +81,7 @@ track::RunInfo Run::info() const {
 
 void Run::check_against(const RunPlan& plan) {
   const fs::path& folder = plan.folder->path();
-  // A run that was stopped early may not have recorded its data.
+  // A run that was stopped early may not have recorded its inputs.
   if (has_inputs(folder)) check_fits(session_.inputs(), read_inputs(folder));
   if (session_.resolved().is_auto("optimizer", "lr") && plan.checkpoint) {
     throw UsageError("optimizer.lr: 'auto' cannot be resolved when resuming; give a number");
@@ -93,7 +93,7 @@ void Run::find_beginning(const fs::path& folder) {
   check_fits(session_.inputs(), read_inputs(folder));
   beginning_ = train::CheckpointStore(folder / "checkpoints").newest_intact(&say_damaged);
   if (beginning_) return;
-  throw UsageError(fmt::format("{} has no checkpoint to begin with", folder.string()));
+  throw UsageError(fmt::format("{} has no checkpoint to start from", folder.string()));
 }
 
 void Run::restore(const std::optional<RunPlan>& plan, const StopRequest& stop) {
@@ -155,13 +155,13 @@ void Run::share_with(const std::vector<PrefixSource>& prefix_sources) {
   if (!checkpoints_->list().empty()) return;
   const auto length =
       train::Length::of(recipe().train, recipe().data.batch_size, data().train->size());
-  // The last step is done here, so that memory and speed of a process can be reported.
+  // The last step is trained here, so that this process can report memory and throughput.
   const int64_t last = std::min(length.step_of(place_.until), length.steps - 1);
   shared_ = share_prefix(session_, info(), prefix_sources, path_, *checkpoints_, last);
 }
 
 void Run::look_at(const fs::path& path) {
-  if (checkpoints_ && path == path_) return;  // The trainer has it.
+  if (checkpoints_ && path == path_) return;  // Already restored by the trainer.
   path_ = path;
   checkpoints_.emplace(path_ / "checkpoints",
                        train::CheckpointConfig{.keep_last = recipe().train.keep_checkpoints});
@@ -184,7 +184,7 @@ void Run::place_in(track::RunFolder folder) {
 train::Outcome Run::train(ConsoleStyle style, SignalGuard& signals) {
   const StopRequest& stop = signals.stop();
   const bool is_first = context_.is_first();
-  const std::string how_to_resume = fmt::format("gallop: to go on: {}\n", resume_command());
+  const std::string how_to_resume = fmt::format("gallop: to resume: {}\n", resume_command());
   std::optional<RunLog> log;
   std::optional<StartUpEnd> start_up_end;
   if (is_first) {
@@ -245,15 +245,15 @@ void Run::build_trainer(const StopRequest& stop) {
                    session_.evaluate_config());
 }
 
-// From rank 0's checkpoint, if it has one.
+// Restores rank 0's checkpoint, if there is one.
 void Run::resume_trainer() {
   if (!context_.run_on_rank0([&] { return checkpoint_.has_value(); })) return;
   trainer_->resume(checkpoint_);
   is_resumed_ = true;
 }
 
-// Resolves `lr: auto`, also in the run folder, where the curve is kept. False if a stop is
-// requested: the next start does it again.
+// Resolves `lr: auto`, also in the run folder, which stores the curve. False after a stop request:
+// the next start repeats it.
 bool Run::find_lr(ConsoleStyle style, const StopRequest& stop) {
   const train::LrRangeTestConfig config;
   const auto test =
@@ -261,7 +261,7 @@ bool Run::find_lr(ConsoleStyle style, const StopRequest& stop) {
                            session_.step_config(), session_.training_loader());
   if (test.stopped) {
     if (context_.is_first()) {
-      print_error("gallop: stopped while looking for a learning rate; to start again: {}\n",
+      print_error("gallop: stopped during the learning rate search; to restart: {}\n",
                   resume_command());
     }
     return false;
@@ -317,7 +317,7 @@ void Run::introduce(ConsoleStyle style) {
   const std::string part = evaluation_part(data());
   fmt::print("data       {}: {}", recipe().data.module.name(),
              describe_training_data(session_.inputs(), data().train->size()));
-  fmt::print("{}\n", part.empty() ? std::string(", no part to evaluate on")
+  fmt::print("{}\n", part.empty() ? std::string(", no split to evaluate on")
                                   : fmt::format("; evaluated on the {} part", part));
   fmt::print("model      {}, {} parameters\n", recipe().model.name(), format_count(parameters));
   fmt::print("training   {}\n", session_.describe_training());
@@ -339,7 +339,7 @@ void Run::introduce(ConsoleStyle style) {
   std::fflush(stdout);
 }
 
-// None if no other run could start with them.
+// Empty if no other run could start with them.
 std::vector<int64_t> Run::steps_to_keep() const {
   const Recipe& recipe = session_.recipe();
   if (!place_.share || !session_.device().is_cpu() || !shares_prefix(recipe, recipe)) return {};

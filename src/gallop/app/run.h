@@ -81,16 +81,16 @@ class Run {
   const DistributedContext& context_;
   RunPlace place_;
   Session session_;
-  std::optional<track::RunFolder> folder_;  // Of rank 0.
+  std::optional<track::RunFolder> folder_;  // On rank 0.
   fs::path path_;
   std::optional<train::CheckpointStore> checkpoints_;
   std::optional<train::CheckpointInfo> beginning_;   // Of the run that this one starts from.
   std::optional<train::CheckpointInfo> checkpoint_;  // Of rank 0, that it continues from.
   std::optional<SharedPrefix> shared_;
   std::optional<FoundBatch> batch_;
-  std::string changed_options_, changed_data_;  // Of a resume, in a line each.
+  std::string changed_options_, changed_data_;  // Changes of a resume, one line each.
   std::optional<train::Trainer> trainer_;
-  bool is_resumed_ = false;  // The trainer, from the checkpoint.
+  bool is_resumed_ = false;  // Whether the trainer was restored from the checkpoint.
 };
 
 }  // namespace gallop::app

@@ -22,7 +22,7 @@ model::Task model_task(const data::Signature& signature, const train::TaskTable&
 
 namespace {
 
-// One byte that begins a character of UTF-8, and those that go on with it.
+// A single byte, or a lead byte with its continuation bytes.
 bool is_character(const std::string& token) {
   const auto goes_on = [](unsigned char byte) { return (byte & 0xc0) == 0x80; };
   return !token.empty() && !goes_on(token.front()) &&

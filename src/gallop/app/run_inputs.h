@@ -7,11 +7,11 @@
 
 namespace gallop::app {
 
-/// What data of this signature look like to a model, and to metrics.
+/// The model task of data with this signature, with its metrics.
 model::Task model_task(const data::Signature& signature, const train::TaskTable& tasks);
 train::MetricTask metric_task(const data::Signature& signature, const train::TaskTable& tasks);
 
-/// What a recipe chooses, where it leaves that to the task.
+/// The recipe's metrics, with the task's as defaults.
 train::MetricChoice metrics_for(const train::MetricChoice& choice, const train::Task& task);
 
 }  // namespace gallop::app

@@ -27,7 +27,7 @@ void RunLog::sampled(const track::SystemReading& reading) {
                     .values = reading.values,
                     .texts = {{"energy", reading.energy_method}}});
   } catch (const DeviceError&) {
-    // Training finds out by itself, and can say so.
+    // Training detects this itself, and reports it.
   }
 }
 
@@ -73,7 +73,7 @@ void RunLog::evaluated(const train::EvaluationEvent& event) {
   append(std::move(record));
 }
 
-// What was told of the steps after it is superseded.
+// Records of later steps are superseded.
 void RunLog::went_back(int64_t step) {
   const std::lock_guard lock(mutex_);
   writer_ = track::LogWriter(path_, step, {{"version", GALLOP_VERSION}});
@@ -89,7 +89,7 @@ void RunLog::saved(int64_t step, const std::string& folder) {
 }
 
 void RunLog::finished(const train::Outcome& outcome) {
-  system_.reset();  // The end is the last record.
+  system_.reset();  // The end must be the last record.
   track::Record record{.step = outcome.step,
                        .kind = "end",
                        .values = {{"training_seconds", outcome.training_seconds},
@@ -107,14 +107,14 @@ std::string RunLog::stopped_record() const {
 }
 
 void RunLog::failed(const std::string& error) {
-  system_.reset();  // The end is the last record.
+  system_.reset();  // The end must be the last record.
   try {
     append({.step = step_,
             .kind = "end",
             .texts = {{"how", "failed"}, {"error", error.substr(0, error.find('\n'))}}});
     writer_.sync();
   } catch (const Error&) {
-    // A full disk may be what it failed of.
+    // The original error may be a full disk.
   }
 }
 

@@ -13,7 +13,7 @@
 
 namespace gallop::app {
 
-/// Writes the events of a run to its log, and the state of the machine meanwhile.
+/// An observer that writes the events of a run, and system metrics, to its log.
 class RunLog final : public train::Observer {
  public:
   /// Begins a session of the log after `step`. `part` is the evaluated split, `scheduled` the names
@@ -42,7 +42,7 @@ class RunLog final : public train::Observer {
   void sampled(const track::SystemReading& reading);
 
   fs::path path_;
-  std::mutex mutex_;  // Of the writer.
+  std::mutex mutex_;  // Guards the writer.
   track::LogWriter writer_;
   std::atomic<int64_t> step_;  // The last known step.
   std::string part_;

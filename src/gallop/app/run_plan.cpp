@@ -17,10 +17,10 @@ namespace gallop::app {
 namespace {
 
 constexpr const char* kRecipe = "recipe.yaml";
-constexpr int64_t kMostBytesRead = int64_t{64} << 20;  // To compare contents.
+constexpr int64_t kMostBytesRead = int64_t{64} << 20;  // Limit for comparing contents.
 
-// Finished: the newest checkpoint stands at the last step of the run. One that ended before it
-// began has no log.
+// Whether the newest checkpoint is at the last step of the run. One that ended before training has
+// no log.
 bool is_finished(const fs::path& folder) {
   const fs::path log = folder / "metrics.log";
   if (!fs::exists(log)) return false;
@@ -34,7 +34,7 @@ void plan_sharing(const Registries& registries, const RunPlace& place, RunPlan& 
   plan.prefix_sources = find_prefix_sources(registries, place.runs, place.name, plan.resolved);
 }
 
-// The recipe of a run, and what is asked of it in its place.
+// The recipe of a run, and the requested changes.
 struct Asked {
   ResolvedRecipe resolved;
   std::vector<OptionChange> changes;
@@ -109,7 +109,7 @@ std::optional<RunPlan> plan_existing(const Registries& registries, const RunPlac
   return plan;
 }
 
-// By what the run has recorded of its data, which it does while it trains.
+// Compares with the run's recorded identity of its data, which it records during training.
 track::ContentDifference compare_contents(const fs::path& run,
                                           const std::vector<std::string>& data) {
   track::ContentDifference all;
@@ -132,7 +132,7 @@ track::ContentDifference compare_contents(const fs::path& run,
       all.added.insert(all.added.end(), one.added.begin(), one.added.end());
     }
   } catch (const DataError&) {
-    // A record that is damaged, or names that it cannot hold: names and sizes have been compared.
+    // Damaged records and unsupported names are ignored: names and sizes have been compared.
   }
   return all;
 }
@@ -154,7 +154,7 @@ std::string changes_of_data(const fs::path& run, const std::vector<std::string>&
 }  // namespace
 
 void say_damaged(const std::string& damage) {
-  print_error("gallop: {}; going on from the checkpoint before it\n", damage);
+  print_error("gallop: {}; resuming from the previous checkpoint\n", damage);
 }
 
 std::optional<RunPlan> plan_resume(const Registries& registries, const RunPlace& place,

@@ -12,7 +12,7 @@ namespace gallop::app {
 namespace {
 
 constexpr std::chrono::seconds kPeriod{2};
-constexpr double kPatienceSeconds = 10;  // At the end.
+constexpr double kPatienceSeconds = 10;  // For the final push.
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void RunPusher::push() {
     try {
       push_.send();
     } catch (const Error&) {
-      // Told at the end, if it lasts.
+      // Reported at the end if the error persists.
     }
     lock.lock();
     wake_.wait_for(lock, kPeriod, [this] { return is_done_; });

@@ -19,13 +19,13 @@ namespace {
 
 constexpr size_t kMostTextBytes = 2000;
 
-// One sample after the other in the order in which training sees them.
+// Reads samples one by one in training order.
 class Reader {
  public:
   Reader(const data::Samples& samples, data::LoaderConfig config, int64_t seed)
       : loader_(samples, one_by_one(std::move(config)), {.seed = seed}) {}
 
-  // Nothing where it is broken: training meets it too, and leaves it out or ends with an error.
+  // Nothing for a broken sample: training skips it as well, or fails.
   std::optional<data::Batch> next() {
     try {
       auto batch = loader_.next();
@@ -55,7 +55,7 @@ class Keeper {
 
   void keep(int64_t count) {
     std::error_code ignored;
-    fs::remove_all(folder_, ignored);  // So that no list names others' images.
+    fs::remove_all(folder_, ignored);  // So that no list refers to older images.
     if (count == 0) return;
     make_folders(folder_);
     const data::DataModule& data = session_.data();
@@ -91,7 +91,7 @@ class Keeper {
     kept_.samples.push_back(std::move(one));
   }
 
-  // Of one class; other targets are not shown beside an image.
+  // The class name; other targets are not shown beside an image.
   std::string label_of(const data::Batch& sample) const {
     const at::Tensor& target = sample.target();
     const auto& classes = session_.inputs().classes;
@@ -112,7 +112,7 @@ class Keeper {
     kept_.samples.push_back(std::move(one));
   }
 
-  // Up to its padding.
+  // Without padding.
   void keep_text(const data::Batch& sample) {
     const data::Signature& signature = session_.inputs();
     const bool are_words = data::unit_of(signature) == "words";
@@ -128,8 +128,7 @@ class Keeper {
     kept_.samples.push_back(std::move(one));
   }
 
-  // Not made durable, which takes longer than all else: the list of them is, and says nothing of
-  // what they hold.
+  // Not synced, which would dominate the time; only the list is synced.
   std::string write_image(const data::Batch& sample) {
     const std::string name = fmt::format("{:02}.png", images_++);
     FileWriter(folder_ / name)

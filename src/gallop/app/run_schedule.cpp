@@ -9,9 +9,9 @@ namespace gallop::app {
 
 namespace {
 
-constexpr int64_t kPoints = 500;  // About as many as a chart has pixels.
+constexpr int64_t kPoints = 500;  // About the pixels of a chart.
 
-// From the first to the last, each once.
+// Evenly spaced steps from the first to the last, without duplicates.
 std::vector<int64_t> some_of(int64_t steps) {
   const int64_t count = std::min(kPoints, steps);
   std::vector<int64_t> some;

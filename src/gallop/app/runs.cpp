@@ -10,19 +10,19 @@ namespace gallop::app {
 
 const std::vector<Command>& runs_actions() {
   static const std::vector<Command> kActions = {
-      {"list", "a table of runs, chosen and sorted by what they have", runs_list},
-      {"show", "all that is known of a run", runs_show},
-      {"compare", "what differs between runs, and their curves", runs_compare},
-      {"tag", "give runs tags, or take them away", runs_tag},
-      {"note", "write a note to a run", runs_note},
-      {"cost", "time, energy, CO2 and money that runs have taken", runs_cost},
-      {"verify", "whether what made runs is still the same", runs_verify},
-      {"reproduce", "train a run again from its record, and compare", runs_reproduce},
-      {"export", "all points of runs as CSV, JSON or files of TensorBoard", runs_export},
-      {"import", "make runs of TensorBoard's files, or of runs of MLflow", runs_import},
-      {"push", "send runs to a server of MLflow", runs_push},
+      {"list", "list runs in a table, filtered and sorted", runs_list},
+      {"show", "show the details of a run", runs_show},
+      {"compare", "compare options, metrics and curves of runs", runs_compare},
+      {"tag", "add or remove tags", runs_tag},
+      {"note", "set the note of a run", runs_note},
+      {"cost", "report time, energy, CO2 and cost of runs", runs_cost},
+      {"verify", "verify the provenance of runs", runs_verify},
+      {"reproduce", "repeat a run from its record, and compare results", runs_reproduce},
+      {"export", "export data points as CSV, JSON or TensorBoard files", runs_export},
+      {"import", "import runs from TensorBoard, MLflow or Optuna", runs_import},
+      {"push", "push runs to an MLflow server", runs_push},
       {"delete", "move runs to the trash", runs_delete},
-      {"restore", "take runs back from the trash", runs_restore},
+      {"restore", "restore runs from the trash", runs_restore},
   };
   return kActions;
 }
@@ -49,8 +49,8 @@ ExitCode run_runs(const CommandContext& command, const std::vector<std::string>&
   }
   if (first.empty() || first.starts_with('-')) return runs_list(command, arguments);
   const std::string nearest = nearest_name(first, names);
-  throw UsageError(fmt::format("'gallop runs' knows no '{}'{}", printable(first),
-                               nearest.empty() ? "; it knows " + join_names(names, "and")
+  throw UsageError(fmt::format("unknown action '{}' of 'gallop runs'{}", printable(first),
+                               nearest.empty() ? "; known are " + join_names(names, "and")
                                                : "; did you mean '" + nearest + "'?"));
 }
 

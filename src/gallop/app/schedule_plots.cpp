@@ -16,13 +16,13 @@ namespace {
 
 constexpr int kPoints = 2000;
 
-// The length as the recipe alone tells it, in epochs or in steps.
+// The run length from the recipe alone, in epochs or in steps.
 schedule::RunLength length_without_data(const train::TrainConfig& config) {
   if (config.steps) return {.samples = static_cast<double>(*config.steps), .batch = 1};
   return {.samples = config.epochs, .samples_per_epoch = 1};
 }
 
-// Of a schedule that counts in what the recipe alone does not tell.
+// The run length if the schedule needs the size of the data.
 schedule::RunLength length_with_data(const Registries& registries, const ResolvedRecipe& resolved) {
   if (resolved.is_auto("data", "batch_size")) {
     throw UsageError(
@@ -36,7 +36,7 @@ schedule::RunLength length_with_data(const Registries& registries, const Resolve
       .for_schedules();
 }
 
-// Whether the rate follows a batch that is to be found.
+// Whether the learning rate depends on a batch size that is not resolved yet.
 bool waits_for_batch(const ResolvedRecipe& resolved) {
   return resolved.recipe.lr_scaling.scales() && resolved.is_auto("data", "batch_size");
 }
@@ -55,8 +55,8 @@ std::string label_of(train::ScheduledParameter value) {
   return label;
 }
 
-// `value` of progress, over a run that ends at `end`. Its last step comes before the end, where
-// another cycle would begin.
+// `value` as a function of progress over a run that ends at `end`. The last step precedes the end,
+// where another cycle would start.
 template <typename Function>
 plot::Series curve(double end, Function value) {
   plot::Series series;
@@ -77,12 +77,12 @@ std::vector<plot::XyPlot> plots_of(const Registries& registries, const ResolvedR
   const auto title = [](const std::string& value, const std::string& name,
                         const schedule::Schedule& one) {
     return fmt::format("{}, {}{}", value, name,
-                       one.state().empty() ? "" : " (as long as evaluations get better)");
+                       one.state().empty() ? "" : " (assuming that evaluations improve)");
   };
   const char* const lr_title =
-      resolved.is_auto("optimizer", "lr") ? "learning rate over the one to be found"
-      : waits_for_batch(resolved)         ? "learning rate over that of the batch to be found"
-                                          : "learning rate";
+      resolved.is_auto("optimizer", "lr") ? "learning rate relative to the one to be found"
+      : waits_for_batch(resolved) ? "learning rate relative to that of the batch size to be found"
+                                  : "learning rate";
   std::vector<plot::XyPlot> plots = {
       {title(lr_title, recipe.schedule.name(), *schedule), x, from_zero, {curve(end, [&](double p) {
          return lr * schedule->factor(p);
@@ -122,7 +122,7 @@ std::vector<plot::XyPlot> all_schedules(const Registries& registries) {
     try {
       schedule = registries.schedules.build({registries.schedules, member.name}, length);
     } catch (const UsageError&) {
-      continue;  // It has no defaults.
+      continue;  // Requires options.
     }
     if (!schedule->state().empty()) continue;
     plots.push_back({member.name,

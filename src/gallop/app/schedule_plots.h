@@ -8,15 +8,14 @@
 
 namespace gallop::app {
 
-/// The learning rate of a recipe along its run (its factor where the rate is left open), its
-/// momentum where the schedule has one, and what the recipe varies. Opens the data only where the
-/// schedule counts in what they decide: steps of a run that is given in epochs, or epochs of one
-/// given in steps.
+/// Plots the learning rate of a recipe along its run (its factor if the rate is unresolved), its
+/// momentum if scheduled, and other scheduled values. Opens the data only if the length depends on
+/// them: a schedule in steps for a run in epochs, or vice versa.
 std::vector<plot::XyPlot> schedule_plots(const Registries& registries,
                                          const ResolvedRecipe& resolved);
 
-/// The factor of each schedule with its default options over a run of 10 epochs, but for those that
-/// are made of others, which have no defaults, and those that follow evaluations.
+/// Plots the factor of each schedule with its default options over 10 epochs, except for schedules
+/// that require options and those that depend on evaluations.
 std::vector<plot::XyPlot> all_schedules(const Registries& registries);
 
 }  // namespace gallop::app

@@ -27,7 +27,7 @@ constexpr int64_t kTimedTexts = 4;
 constexpr int64_t kOrderSamples = 4;
 constexpr int64_t kVerifyEvery = 100;  // Steps.
 
-// Of options that have no effect in a run of this length, as in a short try of a recipe.
+// Warns about options that have no effect in a run of this length.
 std::string early_stopping_note(const train::TrainConfig& config, const train::Length& length) {
   const auto every = train::Interval::parse(config.evaluate_every);
   const bool is_wanted = config.early_stopping.patience > 0 || config.early_stopping.restore_best;
@@ -74,7 +74,7 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
     single_process_ = parallel::single_process_group();
     collectives_ = single_process_.get();
   }
-  // Bits of some operators depend on it.
+  // The results of some operators depend on the number of threads.
   if (is_deterministic && recipe().train.threads == 0) resolve("train.threads", "0", "1");
   note(set_compute_threads(recipe(), hardware_));
   const DeviceChoice choice = choose_device(recipe().train.device);
@@ -117,7 +117,7 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   if (collectives_ != nullptr) build_strategy();
 }
 
-// What several processes cannot do yet is refused by name.
+// Rejects options that are not supported with several processes.
 void Session::require_shareable() {
   collectives_->set_limits(recipe().limits);
   if (collectives_->size() == 1) return;
@@ -138,7 +138,7 @@ void Session::require_precision() {
   const std::string& name = recipe().train.precision;
   if (name == "auto") return;
   const auto precision = precision::parse_precision(name);
-  // Only of those that not every GPU has is it asked what this one is.
+  // The GPU is only queried for precisions that require a certain one.
   if (precision != Precision::kTf32 && precision != Precision::kFp8) return;
   precision::require_available(precision, capability_of(device_));
 }
@@ -178,8 +178,8 @@ std::string Session::teacher() const {
       .model_checksum(teacher_->checkpoint);
 }
 
-// A recipe that names no loss has that of its data's task. The other processes have the recipe in
-// full, in which rank 0 alone can tell.
+// Selects the default loss of the data's task. Other processes receive the complete recipe from
+// rank 0.
 void Session::choose_loss() {
   const std::string loss = parallel::run_on_rank0(collectives_, [this] {
     return resolved_.find("train", "loss") != nullptr ? recipe().loss.name() : task_->loss;
@@ -217,7 +217,7 @@ void Session::build_optimizer() {
                             .length = length().for_updates()});
 }
 
-// Last, as the order of gradients depends on all that a step does.
+// Must be last, as the order of gradients depends on the whole step.
 void Session::build_strategy() {
   parallel::ModelTensors tensors{model_->parameters(), model_->buffers()};
   const auto build = [&](const Recipe& recipe) {
@@ -230,7 +230,7 @@ void Session::build_strategy() {
   strategy_ = build(recipe());
 }
 
-// That of the first process, in all.
+// Broadcasts rank 0's gradient order.
 std::vector<std::string> Session::shared_gradient_order() {
   return parallel::run_on_rank0(collectives_, [&] {
     const data::Batch some = first_batch(kOrderSamples);
@@ -341,7 +341,7 @@ std::string Session::describe_training() const {
                      measured_.empty() ? "" : " (measured " + measured_ + ")", recomputed_);
 }
 
-// What "auto" leaves open is measured, and what came out stands in the run's recipe.
+// Measures options that are "auto", and stores the results in the run's recipe.
 void Session::choose_format() {
   train::TrainConfig& config = recipe().train;
   const auto formats = train::candidate_formats(config.precision, config.channels_last,
@@ -360,7 +360,7 @@ void Session::choose_format() {
   resolve("train.channels_last", config.channels_last, format_.channels_last ? "true" : "false");
 }
 
-// Measured by one process, for all.
+// Measured by rank 0 for all processes.
 size_t Session::best_of(const std::vector<train::StepFormat>& formats) {
   const auto choose = [&] {
     const train::FormatChoice choice = measure(formats);
@@ -377,17 +377,17 @@ size_t Session::best_of(const std::vector<train::StepFormat>& formats) {
   return parallel::run_on_rank0(collectives_, choose);
 }
 
-// A choice that a busy machine may have decided is worth a word.
+// Records a choice, with a warning if the machine was busy.
 void Session::keep_choice(const std::string& options, const train::MeasuredChoice& choice,
                           double scale) {
   choices_.push_back({.options = options,
                       .evidence = choice.evidence(scale),
                       .is_uncertain = choice.is_uncertain()});
   if (!choice.is_uncertain() || (collectives_ != nullptr && collectives_->rank() > 0)) return;
-  note(
-      fmt::format("the machine is busy with other programs, so that what {} chose may not be the "
-                  "fastest: {}",
-                  options, choices_.back().evidence));
+  note(fmt::format(
+      "the machine is busy with other programs, so that the choice of {} may not be the "
+      "fastest: {}",
+      options, choices_.back().evidence));
 }
 
 void Session::choose_recomputed_blocks() {
@@ -396,10 +396,10 @@ void Session::choose_recomputed_blocks() {
   const auto most_bytes = parse_bytes(config.activation_checkpointing.memory);
   if (config.activation_checkpointing.every == 0 && !most_bytes) return;
   if (blocks == 0) {
-    throw UsageError(
-        fmt::format("train.activation_checkpointing: in model '{}' no block recomputed would spare "
-                    "memory; leave it out",
-                    recipe().model.name()));
+    throw UsageError(fmt::format(
+        "train.activation_checkpointing: recomputing blocks of model '{}' would not save "
+        "memory; remove it",
+        recipe().model.name()));
   }
   std::vector<bool> chosen = train::every_block(blocks, config.activation_checkpointing.every);
   if (most_bytes) {
@@ -430,7 +430,7 @@ train::FormatChoice Session::measure(const std::vector<train::StepFormat>& forma
                               samples_of_run() / static_cast<double>(batch.size()));
 }
 
-// Samples that are still to be trained with, at most.
+// The maximum number of remaining samples.
 double Session::samples_of_run() const {
   const Recipe& recipe = resolved_.recipe;
   return static_cast<double>(

@@ -24,7 +24,7 @@ namespace {
 using train::CheckpointInfo;
 
 constexpr const char* kShared = "shared.json";
-constexpr const char* kSharing = "sharing";  // While a beginning is taken over.
+constexpr const char* kSharing = "sharing";  // Exists while a prefix is being taken over.
 constexpr const char* kForeign = "foreign-steps";
 constexpr const char* kLog = "metrics.log";
 constexpr int64_t kLargestNote = 1 << 16;
@@ -38,7 +38,7 @@ constexpr std::array<Measured, 3> kMeasured = {
      {"train.channels_last", &train::TrainConfig::channels_last},
      {"train.compile", &train::TrainConfig::compile}}};
 
-// With what the sibling has measured in the place of what is to be measured.
+// Resolves unresolved options with the sibling's measurements.
 ResolvedRecipe settled(const ResolvedRecipe& resolved, const Recipe& prefix_source) {
   ResolvedRecipe settled = resolved;
   for (const auto& [path, value] : kMeasured) {
@@ -54,11 +54,11 @@ std::optional<Recipe> recipe_of(const Registries& registries, const fs::path& fo
                         (folder / "recipe.yaml").string(), {}, PluginUse::kRefuse)
         .recipe;
   } catch (const Error&) {
-    return {};  // Of another version, or being made.
+    return {};  // Of another version, or being created.
   }
 }
 
-// Bits depend on the kernels that a processor has and on the threads that share a sum.
+// Bit-identical results require the same kernels and number of threads.
 bool compute_alike(const track::RunInfo& one, const track::RunInfo& other, const Recipe& recipe) {
   const Hardware &a = one.hardware, &b = other.hardware;
   const bool on_one_device = recipe.train.device == "cpu" || a.host == b.host;
@@ -74,7 +74,7 @@ bool learn_from_the_same(const track::RunInfo& one, const track::RunInfo& other)
                     });
 }
 
-/// A sibling's checkpoint that the run could begin with.
+/// A sibling's checkpoint from which the run could start.
 struct Candidate {
   fs::path run;
   CheckpointInfo checkpoint;
@@ -108,10 +108,10 @@ std::vector<Candidate> candidates_of(Session& session, const track::RunInfo& inf
   return candidates;
 }
 
-// Whether a training by oneself would have come to the same counters.
+// Whether an independent training would have the same counters.
 bool is_undisturbed(const std::map<std::string, std::string>& trainer,
                     const train::Progress& progress) {
-  // Values of schedules were compared where steps begin, and updates that were skipped shift them.
+  // Schedules were compared by step, and skipped updates shift them.
   const bool has_held =
       train::read_integer(trainer, "held.samples") + train::read_integer(trainer, "held.pending") >
       0;
@@ -134,7 +134,7 @@ void copy_log(const Candidate& from, const train::Progress& progress, const fs::
                                                 from.run.filename().string())}}});
 }
 
-// False where the checkpoint will not do, and one before it may.
+// False if the checkpoint is unusable; an earlier one may be usable.
 bool begin_with(const Candidate& candidate, const fs::path& folder,
                 train::CheckpointStore& checkpoints) {
   const train::CheckpointStore store(candidate.run / "checkpoints");
@@ -194,7 +194,7 @@ std::optional<SharedPrefix> SharedPrefix::read(const fs::path& folder) {
     shared.step = json.at("step");
     return shared;
   } catch (const nlohmann::json::exception&) {
-    throw DataError(fmt::format("{}: does not say which run it shares steps with", file.string()));
+    throw DataError(fmt::format("{}: not a record of shared steps", file.string()));
   }
 }
 
@@ -207,7 +207,7 @@ std::optional<SharedPrefix> share_prefix(Session& session, const track::RunInfo&
     try {
       if (begin_with(one, folder, checkpoints)) return SharedPrefix::read(folder);
     } catch (const DataError& error) {
-      print_error("gallop: {}; the steps that are the same in {} are trained again\n",
+      print_error("gallop: {}; the steps shared with {} are trained again\n",
                   printable(error.what()), printable(one.run.string()));
       remove_half_shared(folder);
     }

@@ -20,12 +20,12 @@ namespace {
 constexpr int kSignals[] = {SIGTERM, SIGINT, SIGUSR1, SIGHUP, SIGPIPE};
 constexpr int64_t kSameRequestMilliseconds = 1000;
 
-// A signal handler has no other way to reach these.
+// Global, for the signal handler.
 std::atomic<StopRequest*> target{nullptr};
 std::atomic<const StartUpEnd*> start_up_end{nullptr};
 std::atomic<bool> says_stopping{true}, is_starting{false}, is_ending{false};
 
-// When this process was asked first, by the one that started it or by any other; 0: not yet.
+// When the first signal of the launcher or of another process arrived; 0: none yet.
 std::atomic<int64_t> asked_by_starter{0}, asked_by_other{0};
 
 void write_all(int file, std::string_view text) {
@@ -40,8 +40,8 @@ int64_t milliseconds_now() {
   return int64_t{1000} * now.tv_sec + now.tv_nsec / 1000000;
 }
 
-// What manages processes often asks in two ways, as a terminal or Slurm all of them and a starter
-// its own; only a second Ctrl-C is a person's. A closed pipe raises SIGPIPE at each write.
+// Process managers often signal twice, as a terminal or Slurm signals all processes and a launcher
+// its own; only a second Ctrl-C is the user's. A closed pipe raises SIGPIPE at each write.
 bool is_same_request(const StopRequest& stop, int signal, int64_t asked) {
   if (signal == SIGPIPE) return true;
   const bool again = signal == SIGINT && stop.signal() == SIGINT;
@@ -53,7 +53,7 @@ bool is_same_request(const StopRequest& stop, int signal, int64_t asked) {
   _exit(static_cast<int>(ExitCode::kStopped));
 }
 
-// Returns where start-up has ended. A closed pipe needs no answer.
+// Returns if start-up has ended. A closed pipe needs no message.
 void end_start_up(int signal) {
   is_ending.store(true);
   if (!is_starting.load()) {
@@ -66,7 +66,7 @@ void end_start_up(int signal) {
   end_at_once();
 }
 
-// Who withdraws what the handler uses waits where another thread's handler ends the process.
+// Blocks destructors of the handler's state while another thread's handler ends the process.
 void wait_if_ending() {
   while (is_ending.load()) sched_yield();
 }
@@ -98,7 +98,7 @@ void handle(int signal, siginfo_t* info, void* /*context*/) {
     say("\ngallop: second signal, ending at once; the last checkpoint stays\n");
     end_at_once();
   }
-  // A person who presses Ctrl-C after a pipe was closed asks for the first time.
+  // Ctrl-C after a closed pipe counts as the first request.
   if (signal != SIGPIPE) asked.store(milliseconds_now());
   stop->request(signal);
   if (says_stopping.load()) say(stopping_text(signal));
@@ -122,7 +122,7 @@ SignalGuard::SignalGuard(StopRequest& stop, Says says, Scope scope) : stop_(stop
   action.sa_sigaction = handle;
   action.sa_flags = SA_RESTART | SA_SIGINFO;
   for (const int signal : kSignals) {
-    // nohup has SIGHUP ignored, and service managers SIGPIPE.
+    // nohup ignores SIGHUP, and service managers ignore SIGPIPE.
     if ((signal == SIGHUP || signal == SIGPIPE) && is_ignored(signal)) continue;
     struct sigaction before = {};
     sigaction(signal, &action, &before);

@@ -34,22 +34,22 @@ void SlurmArguments::add_to(CLI::App& parser) {
   const CLI::Range count(1, kMost);
   parser.add_flag("--slurm", is_wanted, "submit a Slurm batch job");
   parser.add_flag("--dry-run", dry_run, "print the job script without submitting it");
-  add("--nodes", job.nodes, "how many; 1 by default")->check(count);
-  add("-n,--processes", processes, "on each node; by default one for each of its GPUs, or one")
+  add("--nodes", job.nodes, "number of nodes; 1 by default")->check(count);
+  add("-n,--processes", processes, "processes per node; by default one per GPU, or one")
       ->check(count);
   add("--time", job.time, "limit, as 04:00:00 or 1-12:00:00");
-  add("--partition", job.partition, "of the cluster");
-  add("--account", job.account, "to charge");
-  add("--gpus-per-node", job.gpus_per_node, "how many")->check(count);
-  add("--cpus-per-task", job.cpus_per_process, "cores of each process")->check(count);
-  add("--mem", job.memory, "memory of each node, as 64G");
-  add("--job-name", job.name, "the run's name by default");
+  add("--partition", job.partition, "Slurm partition");
+  add("--account", job.account, "Slurm account");
+  add("--gpus-per-node", job.gpus_per_node, "GPUs per node")->check(count);
+  add("--cpus-per-task", job.cpus_per_process, "cores per process")->check(count);
+  add("--mem", job.memory, "memory per node, such as 64G");
+  add("--job-name", job.name, "job name; the run's name by default");
   add("--signal-seconds", job.signal_seconds,
-      "from the request to save to the time limit; 120 by default");
+      "seconds between the request to save and the time limit; 120 by default");
   add("--max-restarts", job.max_restarts,
-      "how often to start again within a job where a process fails; 3 by default")
+      "maximum restarts after a failed process within one job; 3 by default")
       ->check(CLI::Range(0, kMost));
-  add("--sbatch", job.more_options, "one more option for sbatch; may be given more than once")
+  add("--sbatch", job.more_options, "additional sbatch option; may be repeated")
       ->expected(1)
       ->take_all();
 }
@@ -70,7 +70,7 @@ std::string submit_job(const std::string& script) {
     throw DeviceError(fmt::format("{}; --dry-run prints the script", error.what()));
   }
   while (run.output.ends_with('\n')) run.output.pop_back();
-  // What sbatch warns of stands before it.
+  // sbatch prints warnings before it.
   const std::string last = run.output.substr(run.output.rfind('\n') + 1);
   std::string number = last.substr(0, last.find(';'));
   const bool is_number =

@@ -25,7 +25,7 @@ namespace {
 
 struct Arguments {
   SlurmArguments slurm;
-  std::vector<std::string> train;  ///< What stands behind it.
+  std::vector<std::string> train;  ///< The arguments after it.
 };
 
 bool parse(const std::vector<std::string>& args, Arguments& arguments) {
@@ -45,12 +45,12 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   return true;
 }
 
-// The training as the job starts it, also again: it goes on with its run, which has a name. What
-// the job would refuse in hours is refused now.
+// The training command of the job, which resumes the run by name after a restart. Errors that the
+// job would have later are reported now.
 void take_training(const Registries& registries, const TrainArguments& train,
                    Arguments& arguments) {
   launch::SlurmJob& job = arguments.slurm.job;
-  if (train.show_config) throw UsageError("--show-config trains nothing: leave out launch --slurm");
+  if (train.show_config) throw UsageError("--show-config trains nothing; omit launch --slurm");
   std::string name = train.place.name;
   job.program = program_path().string();
   job.arguments = plugin_args(registries);

@@ -8,13 +8,13 @@
 
 namespace gallop::app {
 
-/// Whether the words behind 'gallop launch' ask for a job of Slurm.
+/// Whether the arguments of 'gallop launch' request a Slurm job.
 bool asks_for_slurm(const std::vector<std::string>& args);
 
 /// 'gallop launch --slurm': submits a training as a batch job (see launch/slurm_script.h) and
-/// prints its number, its run and where its output goes; with --dry-run it prints the script.
-/// Throws UsageError for wrong use, also of what the job would refuse in the recipe, DeviceError
-/// where sbatch is not there or takes no job.
+/// prints its number, its run and its output file; with --dry-run it prints the script. Throws
+/// UsageError for invalid usage, including recipe errors that the job would have, DeviceError if
+/// sbatch is missing or rejects the job.
 ExitCode run_slurm_launch(const Registries& registries, const std::vector<std::string>& args);
 
 }  // namespace gallop::app

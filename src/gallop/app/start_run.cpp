@@ -18,8 +18,8 @@ namespace gallop::app {
 
 namespace {
 
-// For `batch_size: auto`, in bounded time: the largest that fits is not searched for. Nothing if a
-// stop is requested.
+// Searches a batch size for `batch_size: auto` in bounded time: the largest one that fits is not
+// searched. Nothing after a stop request.
 std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial,
                                          const DistributedContext& context,
                                          const StopRequest& stop) {
@@ -31,15 +31,15 @@ std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial,
   const auto say = [&context](const std::string& line) {
     if (context.is_first()) print_error("gallop: {}\n", line);
   };
-  say(fmt::format("data.batch_size: auto: trying batches, each in {} of {} own",
+  say(fmt::format("data.batch_size: auto: trying batch sizes, each in {} of {} own",
                   context.is_alone() ? "a process" : fmt::format("{} processes", context.size()),
                   context.is_alone() ? "its" : "their"));
   auto found = find_batch(question, context, stop, {});
-  if (!found) say("stopped while looking for a batch; nothing was made");
+  if (!found) say("stopped during the batch size search; nothing was created");
   return found;
 }
 
-// Nothing if a stop is requested.
+// Nothing after a stop request.
 using FindBatch = std::function<std::optional<FoundBatch>(const Recipe&)>;
 
 std::optional<FoundBatch> resolve_batch(ResolvedRecipe& resolved, const FindBatch& find) {
@@ -50,14 +50,14 @@ std::optional<FoundBatch> resolve_batch(ResolvedRecipe& resolved, const FindBatc
   return found;
 }
 
-/// What all processes know of rank 0's plan.
+/// The part of rank 0's plan that all processes need.
 struct SharedPlan {
   std::map<std::string, std::string> trainer{};  ///< RunPlan::trainer.
   bool resumes = false;
-  std::string recipe{};  ///< As to_text() has it, which is any bytes.
+  std::string recipe{};  ///< Serialized by to_text(); may be any bytes.
 };
 
-// A line of JSON, then the recipe.
+// A line of JSON, followed by the recipe.
 std::string to_bytes(RunPlan& plan) {
   const nlohmann::json head{{"trainer", plan.trainer}, {"resumes", plan.folder.has_value()}};
   return head.dump() + "\n" + to_text(plan.resolved);
@@ -71,16 +71,16 @@ SharedPlan from_bytes(const std::string& bytes) {
           .recipe = bytes.substr(end + 1)};
 }
 
-// Rank 0 makes the plan and owns the folder; the others follow. A run that continues is changed
-// only when everything is known to fit.
+// Rank 0 makes the plan and owns the folder; the others follow. A resumed run is only modified
+// after all checks have passed.
 std::unique_ptr<Run> prepare_run(const Registries& registries, const RunPlace& place,
                                  const DistributedContext& context,
                                  const std::function<std::optional<RunPlan>()>& make_plan,
                                  const StopRequest& stop, const FindBatch& find = {}) {
   if (place.share && !context.is_alone()) {
-    throw UsageError("--share is for one process, not for several that train together");
+    throw UsageError("--share requires a single process");
   }
-  std::optional<RunPlan> plan;  // Of rank 0.
+  std::optional<RunPlan> plan;  // On rank 0.
   fs::path from;
   const std::string plan_bytes = context.run_on_rank0([&] {
     if (!place.from.empty()) from = track::RunFolder::find(place.runs, place.from);
@@ -101,7 +101,7 @@ std::unique_ptr<Run> prepare_run(const Registries& registries, const RunPlace& p
     if (!from.empty() && !plan->checkpoint) run->find_beginning(from);
   });
   if (shared.resumes) run->restore(plan, stop);
-  // No other process may have failed when rank 0 writes.
+  // Ensures that no process has failed before rank 0 writes.
   if (!context.is_alone()) parallel::any_of(*context.collectives(), false);
   const std::string path = context.run_on_rank0([&] {
     if (batch) run->take_batch(std::move(*batch));
@@ -111,7 +111,7 @@ std::unique_ptr<Run> prepare_run(const Registries& registries, const RunPlace& p
       run->create();
     }
     if (!context.is_alone()) {
-      note_foreign_steps(run->path(), "several processes have trained some of them");
+      note_foreign_steps(run->path(), "some were trained by several processes");
     }
     if (!from.empty()) run->begin_from(from);
     if (place.share) run->share_with(plan->prefix_sources);

@@ -25,10 +25,10 @@ int terminal_rows() {
   return rows > 0 ? rows : 24;
 }
 
-// By the locale that the environment names.
+// By the locale environment variables.
 static bool is_utf8_terminal() {
   if (isatty(STDOUT_FILENO) == 0) return false;
-  // The first that is set and not empty decides, as setlocale() has it.
+  // The first non-empty variable is used, as in setlocale().
   for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char* value = std::getenv(name);
     if (value == nullptr || *value == '\0') continue;

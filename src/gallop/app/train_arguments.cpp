@@ -22,7 +22,7 @@ train::Interval parse_until(const std::string& text) {
   using Unit = train::Interval::Unit;
   const train::Interval until = train::Interval::parse(text);
   if (until.unit == Unit::kSteps || until.unit == Unit::kEpochs) return until;
-  throw UsageError(fmt::format("--until is in steps or epochs, not '{}'", printable(text)));
+  throw UsageError(fmt::format("--until must be in steps or epochs, not '{}'", printable(text)));
 }
 
 }  // namespace
@@ -73,7 +73,7 @@ bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments
   }
   if (arguments.recipe.empty() == arguments.resume.empty()) {
     throw UsageError(
-        "give either a recipe or --resume RUN; for example: gallop train fashion-mnist");
+        "specify either a recipe or --resume RUN; for example: gallop train fashion-mnist");
   }
   if (arguments.place.resume_if_there && arguments.place.name.empty()) {
     throw UsageError("--continue needs the --name of the run");
@@ -81,18 +81,18 @@ bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments
   if (arguments.place.allow_changed_data && arguments.resume.empty() &&
       !arguments.place.resume_if_there) {
     throw UsageError(
-        "--allow-changed-data is for a run that continues: with --resume, or --name and "
+        "--allow-changed-data requires --resume, or --name and "
         "--continue");
   }
   if (!until.empty()) arguments.place.until = parse_until(until);
   if (!arguments.resume.empty() && !arguments.place.from.empty()) {
-    throw UsageError("--resume goes on with a run of its own; --from is for a new one");
+    throw UsageError("--resume continues an existing run; --from requires a new one");
   }
   if (arguments.place.share && !arguments.place.from.empty()) {
-    throw UsageError("--from and --share both say what the run begins with; give one of them");
+    throw UsageError("--from and --share are mutually exclusive");
   }
   if (arguments.place.share && !arguments.resume.empty()) {
-    throw UsageError("--share is for a new run, or with --name and --continue");
+    throw UsageError("--share requires a new run, or --name and --continue");
   }
   return true;
 }

@@ -25,7 +25,7 @@ bool is_checkpoint(const fs::path& folder) {
          track::RunFolder::is_run(folder.parent_path().parent_path());
 }
 
-// "runs/a/checkpoints/step-00000100/" without what ends a path in nothing.
+// Normalizes a path: "runs/a/checkpoints/step-00000100/" without the trailing slash.
 fs::path clean(const std::string& name) {
   fs::path path = fs::path(name).lexically_normal();
   return path.has_filename() ? path : path.parent_path();
@@ -39,7 +39,7 @@ train::CheckpointInfo info_of(const fs::path& checkpoint) {
   throw DataError(fmt::format("{}: no complete checkpoint", printable(checkpoint.string())));
 }
 
-// A run that was never evaluated has no best either, and its newest checkpoint is what is meant.
+// A run that was never evaluated has no best checkpoint, so that its newest one is used.
 void note_if_none_is_best(const train::CheckpointStore& store, const train::CheckpointInfo& newest,
                           const fs::path& run) {
   if (train::read_integer(store.read_trainer(newest), "evaluated_step") == 0) return;
@@ -69,7 +69,7 @@ data::Signature read_inputs(const fs::path& folder) {
       config::parse_yaml(read_file(file, 1 << 26), file.string()),
       [&](config::Visitor& visitor) { visit(visitor, inputs); }, problems);
   problems.throw_if_any();
-  // Runs of versions that knew no other tasks.
+  // Runs of versions without other tasks.
   if (inputs.task.empty()) inputs.task = inputs.is_text() ? "causal-lm" : "classification";
   return inputs;
 }
@@ -110,8 +110,8 @@ fs::path find_checkpoint(const std::string& runs, const std::string& name,
                          const std::string& checkpoint) {
   const auto found = find_checkpoints(runs, name, checkpoint);
   if (found.size() == 1) return found.front();
-  throw UsageError(
-      fmt::format("{} are {} checkpoints where one is asked for", checkpoint, found.size()));
+  throw UsageError(fmt::format("{} means {} checkpoints, but a single one is required", checkpoint,
+                               found.size()));
 }
 
 TrainedRun open_trained_run(const Registries& registries, const std::string& runs,

@@ -12,7 +12,7 @@
 
 namespace gallop::app {
 
-/// A model with the weights of one of a run's checkpoints.
+/// A trained model: a checkpoint of a run.
 struct TrainedRun {
   fs::path folder;
   ResolvedRecipe recipe;
@@ -21,26 +21,26 @@ struct TrainedRun {
   train::CheckpointInfo checkpoint;
 
   int64_t step() const { return checkpoint.step; }
-  /// Of evaluations and predictions; see precision::for_evaluation().
+  /// The precision of evaluations and predictions; see precision::for_evaluation().
   precision::Precision precision() const;
 };
 
-/// Keeps what the run's model expects in its folder, and reads it.
+/// Stores the input signature of the run's model in its folder, and reads it below.
 void write_inputs(const fs::path& folder, data::Signature inputs);
 data::Signature read_inputs(const fs::path& folder);
 bool has_inputs(const fs::path& folder);
 
-/// The folders of the checkpoints that `name` means: a run by its path or by its name under `runs`,
-/// of which `checkpoint` is "best", "latest", a step's number or "snapshots", or one checkpoint by
-/// its path. Throws UsageError with what there is, DataError where it is damaged.
+/// The checkpoint folders for `name`: a run by its path or by its name under `runs`, with
+/// `checkpoint` "best", "latest", a step number or "snapshots", or one checkpoint by its path.
+/// Throws UsageError with the available ones, DataError if it is damaged.
 std::vector<fs::path> find_checkpoints(const std::string& runs, const std::string& name,
                                        const std::string& checkpoint);
 
-/// The same, where they must mean one. Throws UsageError where they do not.
+/// The same for a single checkpoint. Throws UsageError if there are several.
 fs::path find_checkpoint(const std::string& runs, const std::string& name,
                          const std::string& checkpoint);
 
-/// Opens a run for use; arguments as those of find_checkpoint().
+/// Opens a trained run; arguments as for find_checkpoint().
 TrainedRun open_trained_run(const Registries& registries, const std::string& runs,
                             const std::string& name, const std::string& checkpoint,
                             const std::vector<Override>& overrides);

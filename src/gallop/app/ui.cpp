@@ -20,7 +20,7 @@ namespace gallop::app {
 
 namespace {
 
-// Where the page is to be found, and by whom.
+// The addresses and names of the page.
 struct UiOptions {
   std::string runs = "runs", studies = "studies", host = "127.0.0.1";
   int port = 6006;
@@ -40,12 +40,12 @@ FileDescriptor listen_as_asked(const UiOptions& options) {
   throw DeviceError(fmt::format("{}: {}", place, std::generic_category().message(reason)));
 }
 
-// As it stands in an address.
+// The host as part of a URL.
 std::string in_address(const std::string& host) {
   return host.find(':') != std::string::npos ? "[" + host + "]" : host;
 }
 
-// No name is taken for an address that stands for all of this machine's.
+// A wildcard address adds no name.
 std::vector<std::string> names_of(const UiOptions& options, const SocketAddress& address) {
   std::vector<std::string> names = options.open_to;
   if (address.host() == "0.0.0.0" || address.host() == "::") return names;
@@ -84,7 +84,7 @@ ExitCode run_ui(const CommandContext& /*command*/, const std::vector<std::string
       ->take_all();
   options.cost.add_to(parser);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  // Threads that are made from here on leave them to this one.
+  // Threads created from here on leave these signals to this one.
   const BlockedSignals blocked({SIGINT, SIGTERM, SIGHUP});
   FileDescriptor socket = listen_as_asked(options);
   const SocketAddress address = address_of(socket);
@@ -99,10 +99,10 @@ ExitCode run_ui(const CommandContext& /*command*/, const std::vector<std::string
       {.refuse = [&](const ui::http::Request& request) { return site.refuse(request); },
        .answer = [&](const ui::http::Request& request) { return site.answer(request); }});
   if (!address.is_loopback()) {
-    print_error("gallop: warning: whoever can reach {} can read these runs, and change them\n",
+    print_error("gallop: warning: anyone who can reach {} can read and modify these runs\n",
                 address.host());
   }
-  fmt::print("{} at http://{}:{}/ (Ctrl-C ends it)\n", printable(options.runs),
+  fmt::print("{} at http://{}:{}/ (Ctrl-C to stop)\n", printable(options.runs),
              in_address(address.host()), address.port());
   std::fflush(stdout);
   wait_for_signal();

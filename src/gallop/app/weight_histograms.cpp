@@ -10,7 +10,7 @@ namespace gallop::app {
 
 namespace {
 
-constexpr int64_t kParts = 30;  // As many as TensorBoard draws.
+constexpr int64_t kParts = 30;  // TensorBoard's number of bins.
 
 track::Histogram histogram_of(const at::Tensor& tensor) {
   track::Histogram histogram;
@@ -20,7 +20,7 @@ track::Histogram histogram_of(const at::Tensor& tensor) {
   if (finite.numel() == 0) return histogram;
   histogram.least = finite.min().item<double>();
   histogram.most = finite.max().item<double>();
-  if (histogram.least == histogram.most) {  // histc would take a wider range.
+  if (histogram.least == histogram.most) {  // histc would widen the range.
     histogram.counts = {finite.numel()};
     return histogram;
   }

@@ -46,10 +46,10 @@ std::string text_in(const fs::path& file) {
   return line;
 }
 
-// 0 where there is none.
+// 0 if the file does not exist.
 int number_in(const fs::path& file) { return parse_number<int>(text_in(file)).value_or(0); }
 
-// Of a list such as "0-15,32-47" for each node.
+// From a list such as "0-15,32-47" for each node.
 std::map<int, int> nodes_of_cores(const fs::path& folder) {
   std::map<int, int> nodes;
   std::error_code ignored;

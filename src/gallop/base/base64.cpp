@@ -8,7 +8,7 @@ namespace gallop {
 std::string to_base64(std::string_view bytes) {
   constexpr std::string_view kDigits =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  constexpr size_t kBytes = 3, kGroup = 4;  // Three bytes are four digits.
+  constexpr size_t kBytes = 3, kGroup = 4;  // Three bytes become four characters.
   std::string text;
   text.reserve((bytes.size() + kBytes - 1) / kBytes * kGroup);
   for (size_t at = 0; at < bytes.size(); at += kBytes) {

@@ -5,8 +5,8 @@
 
 namespace gallop {
 
-/// Blocks signals in the thread that makes it until it goes. Threads made meanwhile keep them
-/// blocked for good.
+/// Blocks signals in the current thread during its lifetime. Threads created meanwhile keep them
+/// blocked.
 class BlockedSignals {
  public:
   BlockedSignals(std::initializer_list<int> signals);

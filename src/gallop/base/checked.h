@@ -7,7 +7,7 @@
 
 namespace gallop {
 
-/// Sizes read from files go through these before anything is allocated: the result is empty where
+/// Arithmetic for sizes read from files, to be checked before allocating: the result is empty if
 /// the exact sum or product does not fit the type.
 template <std::integral T>
 constexpr std::optional<T> checked_add(T a, T b) {
@@ -23,7 +23,7 @@ constexpr std::optional<T> checked_multiply(T a, T b) {
   return result;
 }
 
-/// Product of all values, empty on overflow or where a value is negative.
+/// The product of all values; empty on overflow or for a negative value.
 template <typename Range>
 constexpr std::optional<int64_t> checked_product(const Range& values) {
   int64_t product = 1;
@@ -36,7 +36,7 @@ constexpr std::optional<int64_t> checked_product(const Range& values) {
   return product;
 }
 
-/// `value` as a `To`, empty where it does not fit.
+/// Converts `value` to `To`; empty if it does not fit.
 template <std::integral To, std::integral From>
 constexpr std::optional<To> checked_cast(From value) {
   if (!std::in_range<To>(value)) return std::nullopt;

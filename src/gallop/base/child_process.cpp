@@ -30,8 +30,8 @@ namespace {
 
 constexpr int kPollMilliseconds = 50;
 
-// Groups of processes that have not been waited for, 0 in free places: a signal's handler has no
-// other way to know them. Those beyond so many are not ended by it.
+// Process groups that have not been reaped, 0 for free entries, for the signal handler. Groups
+// beyond this number are not killed by it.
 std::array<std::atomic<pid_t>, 4096> groups{};
 static_assert(std::atomic<pid_t>::is_always_lock_free);
 
@@ -50,14 +50,14 @@ struct Pipe {
   FileDescriptor read_end, write_end;
 };
 
-// No other child keeps its ends open.
+// Close-on-exec, so that no other child keeps its ends open.
 Pipe make_pipe() {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) fail("cannot make a pipe", errno);
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-// A file that has no name, at its beginning.
+// An anonymous file, positioned at its beginning.
 FileDescriptor file_of(std::string_view text) {
   FileDescriptor file(memfd_create("input", MFD_CLOEXEC));
   if (!file) fail("cannot make a file in memory", errno);
@@ -92,8 +92,8 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
   return pointers;
 }
 
-// All that a child needs, made before there is one: between fork() and exec() only system calls are
-// safe, as other threads may have held locks.
+// Everything that a child needs, prepared before fork(): until exec() only system calls are safe,
+// as other threads may hold locks.
 struct Prepared {
   std::string program;
   std::vector<std::string> words, environment;
@@ -113,13 +113,13 @@ struct Prepared {
     if (command.input) input = file_of(*command.input);
     own_group = command.own_group;
     has_own_cores = !command.cores.empty();
-    // Not those of a thread that is kept on one.
+    // Not those of a thread that is pinned to one core.
     for (const int core : has_own_cores ? command.cores : cores_given()) {
       CPU_SET(core, &cores);
     }
   }
 
-  // Returns where it fails, with the reason in errno.
+  // Returns only on failure, with the reason in errno.
   void become() {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) return;
     if (getppid() != parent) _exit(static_cast<int>(ExitCode::kInternal));
@@ -138,7 +138,7 @@ std::string cannot_start(const std::string& program) {
   return fmt::format("cannot start {}", printable(program));
 }
 
-// What is there to read, at most so long from now; false at its end.
+// Reads available output, waiting for at most this long; false at its end.
 bool read_some(int from, size_t most, std::string& text) {
   pollfd waiting{.fd = from, .events = POLLIN, .revents = 0};
   if (poll(&waiting, 1, kPollMilliseconds) <= 0) return true;
@@ -172,12 +172,12 @@ ChildProcess::ChildProcess(const ChildCommand& command)
   if (id_ == 0) {
     prepared.become();
     const int error = errno;
-    // Where that fails as well, the exit code tells.
+    // If this fails as well, the exit code indicates it.
     static_cast<void>(!write(failure.write_end.get(), &error, sizeof(error)));
     _exit(static_cast<int>(ExitCode::kDevice));
   }
   if (own_group_) {
-    setpgid(id_, id_);  // The child may not have come to it yet, and then has it as well.
+    setpgid(id_, id_);  // The child may not have done so yet; it will do the same.
     replace_group(0, id_);
   }
   output_ = std::move(output.read_end);
@@ -187,7 +187,7 @@ ChildProcess::ChildProcess(const ChildCommand& command)
   if (command.with_warden) start_warden();
 }
 
-// Until the exec or the end of the child.
+// Waits until the child's exec or end.
 void ChildProcess::check_start() {
   if (!failure_) return;
   const FileDescriptor failure = std::move(failure_);
@@ -233,7 +233,7 @@ ChildProcess& ChildProcess::operator=(ChildProcess&& other) noexcept {
 
 ChildProcess::~ChildProcess() {
   if (id_ < 0 || end_) return;
-  failure_ = FileDescriptor();  // A destructor cannot throw what wait() would.
+  failure_ = FileDescriptor();  // A destructor must not throw what wait() would.
   kill_all();
   wait();
 }
@@ -243,12 +243,12 @@ void ChildProcess::send(int signal) {
 }
 
 void ChildProcess::kill_all() {
-  // As long as its end was not asked for, neither number is another's.
+  // As long as the end was not reaped, the ids cannot be reused.
   if (!end_) kill(own_group_ ? -id_ : id_, SIGKILL);
 }
 
 bool ChildProcess::has_ended() const {
-  // Leaves the status, and with it the number, to poll().
+  // Leaves the status, and with it the id, to poll().
   siginfo_t info{};
   return id_ < 0 || end_ ||
          (waitid(P_PID, static_cast<id_t>(id_), &info, WEXITED | WNOWAIT | WNOHANG) == 0 &&
@@ -262,7 +262,7 @@ std::optional<ChildEnd> ChildProcess::poll() {
 }
 
 void ChildProcess::reap() {
-  // From then on its number may be another's.
+  // From then on its id may be reused.
   reaper_.reset();
   if (own_group_) replace_group(id_, 0);
   int status = 0;

@@ -4,12 +4,12 @@
 
 namespace gallop {
 
-/// Seconds on a clock that never jumps. Only differences mean anything.
+/// Seconds of a monotonic clock. Only differences are meaningful.
 inline double monotonic_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// Seconds since 1970 on the clock on the wall, which may be set at any moment.
+/// Seconds since 1970 by the system clock, which may be set at any time.
 inline double seconds_since_1970() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }

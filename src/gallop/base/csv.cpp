@@ -8,7 +8,7 @@ namespace gallop {
 
 namespace {
 
-// Whether a spreadsheet would compute it ("CSV Injection", OWASP).
+// Whether a spreadsheet would evaluate it as a formula ("CSV Injection", OWASP).
 bool is_formula(const std::string& text) {
   constexpr std::string_view kBeginnings = "=+-@\t\r";
   return !text.empty() && kBeginnings.find(text.front()) != std::string_view::npos &&

@@ -5,8 +5,8 @@
 
 namespace gallop {
 
-/// A line of CSV (RFC 4180) with its ending. What a spreadsheet would take for a formula ("=1+1" as
-/// a name) gets an apostrophe before it; numbers do not.
+/// A line of CSV (RFC 4180) with its line ending. A text that a spreadsheet would evaluate as a
+/// formula ("=1+1" as a name) is prefixed with an apostrophe; numbers are not.
 std::string csv_line(const std::vector<std::string>& fields);
 
 }  // namespace gallop

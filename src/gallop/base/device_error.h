@@ -9,7 +9,7 @@ namespace gallop {
 
 /// Throws DeviceError: "PATH: WHAT".
 [[noreturn]] void throw_device_error(const fs::path& path, std::string_view what);
-/// Throws DeviceError: "PATH: cannot ACTION: REASON", with the reason that an errno stands for.
+/// Throws DeviceError: "PATH: cannot ACTION: REASON", with the reason of the errno value.
 [[noreturn]] void throw_device_error(const fs::path& path, std::string_view action, int error);
 
 }  // namespace gallop

@@ -17,7 +17,7 @@ std::optional<double> read_joules(const fs::path& file) {
   return micro_joules * kMicro;
 }
 
-// "intel-rapl:0"; those with a second number are parts of one.
+// "intel-rapl:0"; names with a second number are subdomains.
 bool is_package(const std::string& name) {
   const size_t colon = name.find(':');
   return name.starts_with("intel-rapl") && colon != std::string::npos &&

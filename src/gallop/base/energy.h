@@ -7,22 +7,22 @@
 
 namespace gallop {
 
-/// Counts the energy that the processors of this machine take, by the counters that Linux shows of
-/// Intel's and AMD's (RAPL, /sys/class/powercap). Whatever runs on the machine counts.
+/// Measures the energy of the machine's processors by Linux's RAPL counters of Intel and AMD CPUs
+/// (/sys/class/powercap), which include all processes.
 class EnergyCounter {
  public:
   explicit EnergyCounter(const fs::path& root = "/sys/class/powercap");
 
-  /// Whether there is a counter that this process may read.
+  /// Whether there is a readable counter.
   bool is_there() const { return !packages_.empty(); }
-  /// Since the last call, or the construction; 0 without a counter. A counter begins again once it
-  /// is full, after some minutes at least: call this more often than that.
+  /// Joules since the last call or the construction; 0 without a counter. Counters wrap around
+  /// after some minutes at least; call this more often.
   double joules();
 
  private:
   struct Package {
     fs::path file;
-    double full = 0;  ///< Joules at which it begins again.
+    double full = 0;  ///< Joules at which it wraps around.
     double last = 0;
   };
   std::vector<Package> packages_;

@@ -5,7 +5,7 @@
 
 namespace gallop {
 
-/// What a failed command tells the shell. Every code is documented in docs/commands.md.
+/// Exit codes of commands; documented in docs/commands.md.
 enum class ExitCode : int {
   kDone = 0,
   kInternal = 1,
@@ -26,13 +26,13 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// The user asked for something that cannot be: unknown key, wrong type, value out of range.
+/// The request is invalid: unknown key, wrong type, value out of range.
 class UsageError : public Error {
  public:
   explicit UsageError(const std::string& message) : Error(ExitCode::kUsage, message) {}
 };
 
-/// A file or data set is missing, damaged or does not fit the recipe.
+/// A file or data set is missing, damaged or does not match the recipe.
 class DataError : public Error {
  public:
   explicit DataError(const std::string& message) : Error(ExitCode::kData, message) {}
@@ -44,7 +44,7 @@ class DeviceError : public Error {
   explicit DeviceError(const std::string& message) : Error(ExitCode::kDevice, message) {}
 };
 
-/// Our own bug. The user is asked to report it.
+/// A bug in Gallop, which the user is asked to report.
 class InternalError : public Error {
  public:
   explicit InternalError(const std::string& message) : Error(ExitCode::kInternal, message) {}

@@ -44,7 +44,7 @@ FileDescriptor::~FileDescriptor() {
 }
 
 FileDescriptor open_for_reading(const fs::path& path) {
-  // A pipe in the place of a file would be waited for until a process writes to it.
+  // Non-blocking, as opening a FIFO would wait for a writer.
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!file) throw_data(path, "open", errno);
   return file;
@@ -101,8 +101,8 @@ MappedFile::~MappedFile() {
 
 namespace {
 
-// Of a large file one part is on its way to the disk while the next is written, so that what is
-// left at the end does not take long. Where the file system cannot do that, the end does it all.
+// Starts writing the last part of a large file to disk while the next one is written, so that the
+// final sync is short. Without support by the file system, the final sync does all the work.
 void sync_behind(int file, ssize_t written) {
   constexpr auto kPart = static_cast<off_t>(kWrittenAtOnce);
   constexpr unsigned kStart = SYNC_FILE_RANGE_WRITE;
@@ -145,7 +145,7 @@ void FileWriter::finish() {
 void write_file_atomically(const fs::path& path, std::string_view content, mode_t mode) {
   const fs::path temporary = path.string() + fmt::format("{}{}", kTemporaryMark, getpid());
   try {
-    // Locked while it is written, as it may be taken for what a killed process has left.
+    // Locked while it is written, so that it is not removed as a left-over of a killed process.
     std::optional<FileWriter> writer;
     FileDescriptor lock;
     do {
@@ -167,7 +167,7 @@ void write_file_atomically(const fs::path& path, std::string_view content, mode_
 void sync_folder(const fs::path& folder) {
   const FileDescriptor file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!file) throw_device_error(folder, "open", errno);
-  // Some file systems cannot sync a folder and say EINVAL; there is nothing more to do there.
+  // Some file systems cannot sync a folder and return EINVAL.
   if (fsync(file.get()) != 0 && errno != EINVAL) throw_device_error(folder, "write", errno);
 }
 

@@ -14,7 +14,7 @@ namespace gallop {
 
 namespace fs = std::filesystem;
 
-/// An open file descriptor that closes itself.
+/// An owning file descriptor.
 class FileDescriptor {
  public:
   FileDescriptor() = default;
@@ -27,7 +27,7 @@ class FileDescriptor {
   ~FileDescriptor();
 
   int get() const { return fd_; }
-  /// Leaves it to the caller to close it.
+  /// Releases ownership without closing.
   int release() { return std::exchange(fd_, -1); }
   explicit operator bool() const { return fd_ >= 0; }
 
@@ -38,11 +38,11 @@ class FileDescriptor {
 /// Opens for reading. Throws DataError with the system's reason.
 FileDescriptor open_for_reading(const fs::path& path);
 
-/// The whole file. Throws DataError where it cannot be read or is longer than `max_bytes`.
+/// Reads a whole file. Throws DataError if it cannot be read or is longer than `max_bytes`.
 std::string read_file(const fs::path& path, int64_t max_bytes = int64_t{1} << 40);
 
-/// Reads exactly `bytes` at `offset` into `out`; false where the file ends before. Throws DataError
-/// on a read error; `path` is only named in it.
+/// Reads exactly `bytes` at `offset` into `out`; false if the file ends before. Throws DataError on
+/// a read error; `path` is only used in the message.
 bool read_exactly(const FileDescriptor& file, const fs::path& path, int64_t offset, void* out,
                   int64_t bytes);
 
@@ -64,16 +64,16 @@ class MappedFile {
   size_t size_ = 0;
 };
 
-/// Writes a new file piece by piece and makes it durable. Throws DeviceError (full disk, read-only
-/// folder, ...) that names the file and the system's reason.
+/// Writes a new file incrementally and syncs it. Throws DeviceError (full disk, read-only folder,
+/// ...) with the file's name and the system's reason.
 class FileWriter {
  public:
   explicit FileWriter(const fs::path& path, mode_t mode = 0644) : FileWriter(path, mode, path) {}
-  /// Errors speak of `name`, which the file is to have in the end.
+  /// Error messages use `name`, the final name of the file.
   FileWriter(const fs::path& path, mode_t mode, fs::path name);
   void write(const void* data, size_t bytes);
   void write(std::string_view text) { write(text.data(), text.size()); }
-  /// fsync and close. Without it nothing is promised.
+  /// Syncs and closes the file. Without it, the content may be incomplete.
   void finish();
 
  private:
@@ -81,24 +81,24 @@ class FileWriter {
   FileDescriptor file_;
 };
 
-/// Replaces `path` by `content` in one step: a reader sees the old or the new file, never a part,
-/// also after a crash. `mode` says who may read it. Throws DeviceError.
+/// Atomically replaces `path`: a reader sees the old or the new file, never a part, even after a
+/// crash. `mode` are the permissions. Throws DeviceError.
 void write_file_atomically(const fs::path& path, std::string_view content, mode_t mode = 0644);
 
-/// fsync of a folder, after which renames in it are durable. Throws DeviceError.
+/// Syncs a folder, so that renames in it are durable. Throws DeviceError.
 void sync_folder(const fs::path& folder);
 
-/// Makes the folder and its parents. Throws DeviceError with the system's reason.
+/// Creates the folder and its parents. Throws DeviceError with the system's reason.
 void make_folders(const fs::path& folder);
 
 /// An exclusive lock on a file (flock), held while the object lives and released by the kernel when
 /// the process dies.
 class FileLock {
  public:
-  /// Takes the lock and writes `owner` into the file, or returns nothing where another process has
-  /// it. Throws DeviceError where the file cannot be made.
+  /// Takes the lock and writes `owner` into the file; nothing if another process holds it. Throws
+  /// DeviceError if the file cannot be created.
   static std::optional<FileLock> try_lock(const fs::path& path, std::string_view owner);
-  /// What the present owner wrote; empty where unknown.
+  /// The text written by the current owner; empty if unknown.
   static std::string owner_of(const fs::path& path);
 
  private:

@@ -6,25 +6,25 @@
 
 namespace gallop {
 
-/// What this process may use of the machine.
+/// The resources of the machine that this process may use.
 struct Hardware {
   std::string cpu_model;
   /// Cores that the process may run on, after affinity and cgroup limits; at least 1.
   int cores = 1;
   /// Bytes of memory, after cgroup limits.
   int64_t memory_bytes = 0;
-  /// Widest instruction sets, as words: "avx2", "avx512", "avx512_bf16", "amx_bf16".
+  /// The widest instruction sets: "avx2", "avx512", "avx512_bf16", "amx_bf16".
   std::string instruction_sets;
   std::string host;
 };
 
-/// Looks at the machine; takes well under a millisecond.
+/// Detects the hardware; takes well under a millisecond.
 Hardware read_hardware();
 
-/// The name of this host; empty where the system does not tell.
+/// The name of this host; empty if unknown.
 std::string host_name();
 
-/// The words that this process was started with; empty where the system does not tell.
+/// The arguments of this process; empty if unknown.
 std::vector<std::string> read_command_line();
 
 }  // namespace gallop

@@ -11,7 +11,7 @@ namespace gallop {
 
 namespace {
 
-// Of a mapped file, which may have to be read.
+// Piece size for mapped files, which may have to be read from disk.
 constexpr size_t kPieceBytes = size_t{64} << 20;
 
 std::string to_hex(XXH128_hash_t hash) {

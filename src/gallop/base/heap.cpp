@@ -12,7 +12,7 @@ namespace gallop {
 
 namespace {
 
-// Below the trim threshold, which is an int: more would be given back on the spot.
+// Below the trim threshold, which is an int: more would be returned to the system at once.
 constexpr size_t kReserveBytes = size_t{3} << 29;
 
 }  // namespace
@@ -22,7 +22,7 @@ void retain_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, INT_MAX);
   mallopt(M_TRIM_THRESHOLD, INT_MAX);
   mallopt(M_TOP_PAD, 64 << 20);
-  // Extends the heap once, so that the address range can be marked before it is used.
+  // Extends the heap once, so that the address range can be advised before it is used.
   void* block = std::malloc(kReserveBytes);
   if (block == nullptr) return;
   const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));

@@ -20,7 +20,7 @@ namespace {
   throw DataError(fmt::format("{}: {}", printable(path.string()), reason));
 }
 
-// Unlike open_for_reading(), waits for a process that writes.
+// Unlike open_for_reading(), waits for a writer of a pipe.
 FileDescriptor open_pipe(const fs::path& path) {
   FileDescriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file) fail(path, "cannot open: " + std::generic_category().message(errno));

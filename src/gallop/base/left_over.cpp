@@ -15,7 +15,7 @@ namespace gallop {
 
 namespace {
 
-// Whether the name still stands for the file that was opened.
+// Whether the path still refers to the opened file.
 bool is_at(const FileDescriptor& file, const fs::path& path) {
   struct stat opened = {}, named = {};
   return fstat(file.get(), &opened) == 0 && lstat(path.c_str(), &named) == 0 &&
@@ -29,7 +29,7 @@ bool is_own(const fs::path& path, mode_t type) {
 }
 
 bool is_folder_name(std::string_view name, std::string_view prefix) {
-  constexpr size_t kLetters = 6;  // Of mkdtemp.
+  constexpr size_t kLetters = 6;  // Of mkdtemp().
   return name.starts_with(prefix) && name.size() == prefix.size() + kLetters &&
          std::all_of(name.end() - kLetters, name.end(),
                      [](unsigned char c) { return std::isalnum(c) != 0; });
@@ -59,7 +59,7 @@ void remove_left(const fs::path& folder, mode_t type, const IsName& is_name) {
 }  // namespace
 
 bool lock_temporary(const FileDescriptor& file, const fs::path& path) {
-  // Only who removes it can have it locked, and does not keep it for long.
+  // Only a process that is removing it can hold the lock, for a short time.
   while (flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
   }
   return is_at(file, path);

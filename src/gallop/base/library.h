@@ -7,23 +7,22 @@
 
 namespace gallop {
 
-/// Loads a library, by its path or by the name that the system knows it by; null where the system
-/// cannot, then `error` is its reason.
+/// Loads a shared library by its path or name; null on failure, with the reason in `error`.
 std::shared_ptr<void> load_library(const fs::path& path, std::string& error);
 
-/// Finds functions of a library.
+/// Looks up functions of a library.
 class FunctionFinder {
  public:
-  /// The library must stay loaded for as long as a function is called.
+  /// The library must stay loaded while its functions are used.
   explicit FunctionFinder(void* library) : library_(library) {}
 
-  /// Null where it is not there.
+  /// Null if the function does not exist.
   template <typename Function>
   void find(Function*& function, const char* name) {
     function = reinterpret_cast<Function*>(address_of(name));
   }
 
-  /// The first that was not there, or empty.
+  /// The first function that was not found, or empty.
   const std::string& missing() const { return missing_; }
 
  private:

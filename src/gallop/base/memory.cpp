@@ -13,7 +13,7 @@ namespace gallop {
 
 namespace {
 
-// 123 of "oom_kill 123"; 0 where there is no such line.
+// 123 for "oom_kill 123"; 0 if there is no such line.
 int64_t number_behind(const std::string& key, const char* file_name) {
   std::ifstream file(file_name);
   for (std::string word; file >> word;) {

@@ -8,21 +8,20 @@
 
 namespace gallop {
 
-/// Bytes of memory that this process may still take without the machine swapping: what the system
-/// calls available, within the cgroup's limit.
+/// Bytes of memory that this process can allocate without swapping: MemAvailable, within the
+/// cgroup's limit.
 int64_t available_memory();
 
-/// What of this process is in memory now, its code and what it shares included, and at most so far.
-/// 0 where the system does not tell.
+/// The resident set size of this process, current and peak. 0 if unknown.
 int64_t resident_bytes();
 int64_t peak_resident_bytes();
 
-/// How many processes, of anybody, the system has killed so far because memory ran out, in a cgroup
-/// or altogether. 0 where it does not tell.
+/// The number of processes killed by the OOM killer so far, in this cgroup or on the whole system.
+/// 0 if unknown.
 int64_t processes_killed_for_memory();
 
-/// While it lives, looks every millisecond at what of this process is in memory, and calls back, in
-/// a thread of its own, once that is more than a limit.
+/// Polls the resident memory of this process every millisecond, and calls back, in its own thread,
+/// once it exceeds a limit.
 class MemoryWatch {
  public:
   MemoryWatch(int64_t limit_bytes, std::function<void()> exceeded);

@@ -5,8 +5,8 @@
 
 namespace gallop {
 
-/// What random numbers are drawn for. Part of the key, so that no purpose disturbs another; values
-/// are stored in no file but decide every run's numbers, so existing ones never change.
+/// The purpose of random numbers. Part of the key, so that purposes are independent; values are not
+/// stored in files but determine the numbers of every run, so that existing ones never change.
 enum class Purpose : uint32_t {
   kShuffle = 1,
   kAugment = 2,
@@ -71,7 +71,7 @@ class Philox {
     return high << 32 | (*this)();
   }
 
-  /// Uniform in [0, bound), without bias worth naming: a 64-bit draw by multiplication, whose
+  /// Uniform in [0, bound), with negligible bias: a 64-bit draw by multiplication, whose
   /// probabilities differ by less than bound / 2^64. `bound` at least 1.
   constexpr uint64_t below(uint64_t bound) {
     __extension__ using Wide = unsigned __int128;

@@ -20,7 +20,7 @@ namespace gallop {
 
 namespace {
 
-// The other end of its input is this process's alone, and is closed when that has ended.
+// The write end of its input is only open in this process, so that it closes when that dies.
 constexpr const char* kScript = R"(read -r done || kill -s KILL -- "-$0")";
 
 void check(int error) {
@@ -29,7 +29,7 @@ void check(int error) {
                                 std::generic_category().message(error)));
 }
 
-// Not in the group of this process, so that Ctrl-C does not come to it.
+// In another process group, so that Ctrl-C does not reach it.
 struct Attributes {
   Attributes() {
     sigset_t none;
@@ -46,7 +46,7 @@ struct Attributes {
   posix_spawnattr_t value{};
 };
 
-// Whoever waits for the end of what this process prints does not wait for the warden.
+// Does not inherit output pipes, so that their readers do not wait for the reaper.
 struct Files {
   explicit Files(int input) {
     posix_spawn_file_actions_init(&value);
@@ -78,7 +78,7 @@ ProcessGroupReaper::ProcessGroupReaper(pid_t group) {
 }
 
 ProcessGroupReaper::~ProcessGroupReaper() {
-  // A pipe would be SIGPIPE where it was killed.
+  // A pipe would raise SIGPIPE if the reaper was killed.
   send(line_.get(), "\n", 1, MSG_NOSIGNAL);
   while (waitpid(id_, nullptr, 0) < 0 && errno == EINTR) {
   }

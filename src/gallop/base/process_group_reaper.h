@@ -6,14 +6,14 @@
 
 namespace gallop {
 
-/// Kills a group of processes where this process dies before this object, however it dies. What
-/// PR_SET_PDEATHSIG is for a child, this is for those that the child has started. It is a shell
-/// that waits for what this process tells it.
+/// Kills a process group if this process dies before this object, for whatever reason: the
+/// equivalent of PR_SET_PDEATHSIG for grandchildren. Implemented by a shell that waits for this
+/// process.
 class ProcessGroupReaper {
  public:
-  /// Throws DeviceError where there is no shell.
+  /// Throws DeviceError if there is no shell.
   explicit ProcessGroupReaper(pid_t group);
-  /// Lets the group be, whose number may be another's from then on.
+  /// Releases the group, whose id may be reused afterwards.
   ~ProcessGroupReaper();
   ProcessGroupReaper(const ProcessGroupReaper&) = delete;
   ProcessGroupReaper& operator=(const ProcessGroupReaper&) = delete;

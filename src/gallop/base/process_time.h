@@ -2,7 +2,7 @@
 
 namespace gallop {
 
-/// Seconds that the threads of this process have spent on cores.
+/// CPU seconds of all threads of this process.
 double process_cpu_seconds();
 
 }  // namespace gallop

@@ -4,7 +4,8 @@
 
 namespace gallop {
 
-/// While it lives, receives this thread's calls of note_progress(), in place of one around it.
+/// During its lifetime, receives this thread's calls of note_progress(), instead of an enclosing
+/// scope.
 class ProgressScope {
  public:
   explicit ProgressScope(std::function<void()> heard);
@@ -19,9 +20,9 @@ class ProgressScope {
   ProgressScope* outer_;
 };
 
-/// Tells that a long piece of work of this thread goes ahead: a batch has been evaluated, a part of
-/// a file written. Others may take a process that tells nothing for one that hangs. Does nothing
-/// outside of any scope.
+/// Reports progress of a long operation of this thread: a batch was evaluated, a part of a file was
+/// written. Without reports, others may consider the process hung. Does nothing outside of any
+/// scope.
 void note_progress();
 
 }  // namespace gallop

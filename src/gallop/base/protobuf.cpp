@@ -9,7 +9,7 @@ namespace gallop {
 
 namespace {
 
-// How a field is written.
+// Wire types.
 enum Wire : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
 
 [[noreturn]] void refuse() { throw DataError("a damaged message of Protocol Buffers"); }

@@ -6,14 +6,14 @@
 
 namespace gallop {
 
-/// A message of Protocol Buffers as it is sent
+/// A serialized Protocol Buffers message.
 /// (https://protobuf.dev/programming-guides/encoding), field by field.
 class ProtobufWriter {
  public:
   void integer(uint32_t field, uint64_t value);
   void real(uint32_t field, double value);
   void real32(uint32_t field, float value);
-  /// Texts, bytes, packed lists and messages.
+  /// Strings, bytes, packed lists and messages.
   void bytes(uint32_t field, std::string_view value);
 
   const std::string& message() const { return message_; }
@@ -26,20 +26,20 @@ class ProtobufWriter {
   std::string message_;
 };
 
-/// Reads one, field by field:
+/// Parses a message, field by field:
 ///
 ///     for (ProtobufReader reader(message); reader.next();) { if (reader.field() == 1) ... }
 ///
-/// A field has the value that its writer gave it, and zero or nothing for others' kinds.
+/// Accessors of other types than the field's return zero or nothing.
 class ProtobufReader {
  public:
   explicit ProtobufReader(std::string_view message) : rest_(message) {}
 
-  /// Goes to the next field; false at the end. Throws DataError where the message is damaged.
+  /// Advances to the next field; false at the end. Throws DataError if the message is damaged.
   bool next();
   uint32_t field() const { return field_; }
   uint64_t integer() const { return integer_; }
-  double real() const { return real_; }  ///< Of 64 or 32 bits.
+  double real() const { return real_; }  ///< 64-bit or 32-bit.
   std::string_view bytes() const { return bytes_; }
 
  private:

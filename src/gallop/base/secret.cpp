@@ -20,7 +20,7 @@ constexpr size_t kBytes = 32;
 
 std::string new_secret() {
   std::array<unsigned char, kBytes> bytes{};
-  // So few bytes come at once.
+  // Requests of at most 256 bytes are not interrupted.
   if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) {
     throw DeviceError(fmt::format("the system has no random numbers: {}",
                                   std::generic_category().message(errno)));

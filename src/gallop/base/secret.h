@@ -5,10 +5,10 @@
 
 namespace gallop {
 
-/// 32 random bytes of the system as 64 hexadecimal digits. Throws DeviceError where it has none.
+/// 32 random bytes of the system as 64 hexadecimal digits. Throws DeviceError on failure.
 std::string new_secret();
 
-/// Whether texts are equal, in a time that does not tell where they differ.
+/// Constant-time comparison.
 bool is_same_secret(std::string_view a, std::string_view b);
 
 }  // namespace gallop

@@ -29,8 +29,7 @@ FileDescriptor open_at(const fs::path& place) {
   return open_own_folder(folder);
 }
 
-// Whether no other process uses the folder; this process alone has it then, until it locks it
-// otherwise.
+// Tries to lock the folder exclusively, which succeeds if no other process uses it.
 bool take_alone(const FileDescriptor& folder) {
   return flock(folder.get(), LOCK_EX | LOCK_NB) == 0;
 }
@@ -87,7 +86,7 @@ bool SharedFolder::take_part(const std::vector<fs::path>& places, int64_t bytes)
     FileDescriptor folder;
     int64_t free;
   };
-  std::vector<Unused> unused;  // Held alone, so that no process chooses another meanwhile.
+  std::vector<Unused> unused;  // Locked exclusively, so that no process uses them meanwhile.
   std::string trouble;
   for (const fs::path& place : places) {
     try {
@@ -99,7 +98,7 @@ bool SharedFolder::take_part(const std::vector<fs::path>& places, int64_t bytes)
         continue;
       }
       const bool is_used = flock(folder.get(), LOCK_SH | LOCK_NB) == 0;
-      // Who waits holds nothing, or two that begin at once would wait for each other.
+      // Holds no locks while waiting, to avoid a deadlock of two starting processes.
       unused.clear();
       if (!is_used) {
         lock_shared(folder, folder_at(place));
@@ -132,7 +131,7 @@ void SharedFolder::remove_left(const std::vector<fs::path>& places) {
       const FileDescriptor folder = open_own_folder(folder_at(place));
       if (take_alone(folder)) remove_content(folder_at(place));
     } catch (const DeviceError&) {
-      // There is none, or it is not ours.
+      // It does not exist, or belongs to another user.
     }
   }
 }

@@ -7,20 +7,20 @@
 
 namespace gallop {
 
-/// Opens a folder that is this user's own and that no other user may enter or write to. Throws
-/// DeviceError that says what is wrong with it; so does a link.
+/// Opens a folder that belongs to this user and that no other user may enter or write to. Throws
+/// DeviceError with the reason; also for a link.
 FileDescriptor open_own_folder(const fs::path& folder);
 
-/// A folder for what processes of one user on this machine share while they run: PLACE/gallop-UID,
-/// the same for all of them. Whoever leaves it last removes all that is in it. What is left where
-/// the last was killed is removed by the next that comes.
+/// A folder shared by processes of one user on this machine while they run: PLACE/gallop-UID. The
+/// last process to leave it removes its content. Left-overs of killed processes are removed by the
+/// next one.
 class SharedFolder {
  public:
-  /// Where one may be: in memory, or in the folder for temporary files.
+  /// Possible locations: in memory, or in the folder for temporary files.
   static std::vector<fs::path> usual_places();
 
-  /// At the first of the places where it is in use, else where `bytes` are free, else where the
-  /// most are. Throws DeviceError where it can be at none.
+  /// At the first of the places where it is in use, otherwise where `bytes` are free, otherwise
+  /// where the most space is free. Throws DeviceError if no place is usable.
   SharedFolder(const std::vector<fs::path>& places, int64_t bytes);
   ~SharedFolder();
   SharedFolder(const SharedFolder&) = delete;
@@ -28,15 +28,15 @@ class SharedFolder {
 
   const fs::path& path() const { return path_; }
 
-  /// Removes what is left at these places and used by no process.
+  /// Removes unused left-overs at these places.
   static void remove_left(const std::vector<fs::path>& places);
 
  private:
-  // False where another was just choosing or leaving, and is done now.
+  // False if another process was just choosing or leaving; then retry.
   bool take_part(const std::vector<fs::path>& places, int64_t bytes);
 
   fs::path path_;
-  FileDescriptor folder_;  // Its shared lock says that the folder is in use.
+  FileDescriptor folder_;  // A shared lock marks the folder as in use.
 };
 
 }  // namespace gallop

@@ -6,13 +6,13 @@
 
 namespace gallop {
 
-/// Whether a text has letters of ASCII, digits and ._-+:,@%/= and nothing else: one word for
-/// shells and for sbatch, without quotes, escapes or comments.
+/// Whether a text consists of ASCII letters, digits and ._-+:,@%/= only: one word for shells and
+/// sbatch, without quotes, escapes or comments.
 bool is_plain_word(std::string_view text);
 
-/// The text as one argument in a command of a POSIX shell, in single quotes where it needs them.
+/// Quotes a text as one argument for a POSIX shell, if needed.
 std::string shell_word(std::string_view text);
-/// The words of a command as a line for it.
+/// Joins arguments to a command line for a POSIX shell.
 std::string shell_line(const std::vector<std::string>& words);
 
 }  // namespace gallop

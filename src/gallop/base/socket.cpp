@@ -155,7 +155,7 @@ FileDescriptor start_to_connect(const SocketAddress& address,
                                 const std::optional<SocketAddress>& from, int& reason) {
   FileDescriptor socket = make_socket(address, SOCK_STREAM | SOCK_NONBLOCK);
   const int on = 1;
-  // Small messages at once.
+  // Disables Nagle's algorithm, as messages are small.
   if (!socket || setsockopt(socket.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) != 0 ||
       (from && bind(socket.get(), pointer_to(*from), from->size) != 0) ||
       (connect(socket.get(), pointer_to(address), address.size) != 0 && errno != EINPROGRESS)) {
@@ -182,7 +182,7 @@ std::string address_toward(const std::string& host) {
   constexpr int kAnyPort = 9;
   int reason = 0;
   for (const SocketAddress& address : resolve(host, kAnyPort)) {
-    // Sends nothing, but chooses an address.
+    // Sends nothing, but selects the source address.
     const FileDescriptor socket = make_socket(address, SOCK_DGRAM);
     if (socket && connect(socket.get(), pointer_to(address), address.size) == 0) {
       return address_of(socket).host();

@@ -21,7 +21,7 @@ bool is_reader_gone(int file) {
 void open_closed_streams() {
   for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     if (fcntl(file, F_GETFD) >= 0 || errno != EBADF) continue;
-    // The lowest free number is taken, which is this one.
+    // open() returns the lowest free descriptor, which is this one.
     [[maybe_unused]] const int opened = open("/dev/null", file == STDIN_FILENO ? O_RDONLY : O_RDWR);
   }
 }

@@ -6,8 +6,8 @@ namespace gallop {
 /// it raises SIGPIPE. Async-signal-safe; keeps errno.
 bool is_reader_gone(int file);
 
-/// Opens /dev/null in the place of standard streams that the parent has closed. Otherwise the next
-/// files opened, such as a run's log, would get what is printed.
+/// Opens /dev/null for standard streams that the parent has closed. Otherwise the next opened
+/// files, such as a run's log, would receive output.
 void open_closed_streams();
 
 }  // namespace gallop

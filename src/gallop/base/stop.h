@@ -4,18 +4,18 @@
 
 namespace gallop {
 
-/// A request to stop that may come from a signal handler at any moment. Whoever runs a loop looks
-/// at it between two steps; whoever waits does so in slices and looks as well.
+/// A stop request that a signal handler can set at any time. Loops poll it between two steps; waits
+/// are split into slices and poll it, too.
 class StopRequest {
  public:
   StopRequest() = default;
-  /// Is asked for as well where `outer` is, which outlives it.
+  /// Also requested if `outer` is, which must outlive this object.
   explicit StopRequest(const StopRequest* outer) : outer_(outer) {}
 
   /// Async-signal-safe. `signal` is the signal's number, or -1 for a request without a signal.
   void request(int signal) { signal_.store(signal, std::memory_order_relaxed); }
   bool requested() const { return signal() != 0; }
-  /// Number of the signal that asked, -1 for a request without one, 0 for none.
+  /// The number of the requesting signal, -1 for a request without one, 0 for none.
   int signal() const {
     const int signal = signal_.load(std::memory_order_relaxed);
     return signal == 0 && outer_ != nullptr ? outer_->signal() : signal;

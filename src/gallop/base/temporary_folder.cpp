@@ -15,7 +15,7 @@ namespace gallop {
 TemporaryFolder::TemporaryFolder(const fs::path& parent, const char* prefix) {
   remove_left_folders(parent, prefix);
   for (;;) {
-    // mkdtemp puts letters of its own in the place of the last six.
+    // mkdtemp() replaces the last six characters.
     std::string name = (parent / prefix).string() + "XXXXXX";
     if (mkdtemp(name.data()) == nullptr) throw_device_error(parent, "write", errno);
     lock_ = FileDescriptor(open(name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));

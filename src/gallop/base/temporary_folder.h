@@ -4,11 +4,11 @@
 
 namespace gallop {
 
-/// A new folder that is removed with all in it. What is left where the process was killed is
-/// removed by the next that makes one with such a name there (remove_left_folders()).
+/// A temporary folder that is removed with its content. Left-overs of killed processes are removed
+/// by the next process that creates one with this prefix (remove_left_folders()).
 class TemporaryFolder {
  public:
-  /// In `parent`, with a name that begins so. Throws DeviceError.
+  /// Creates a folder in `parent` whose name begins with `prefix`. Throws DeviceError.
   TemporaryFolder(const fs::path& parent, const char* prefix);
   ~TemporaryFolder();
   TemporaryFolder(const TemporaryFolder&) = delete;

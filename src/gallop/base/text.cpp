@@ -43,7 +43,7 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 }
 
 bool matches_pattern(std::string_view text, std::string_view pattern) {
-  // Where the last '*' began to match, to let it match one letter more.
+  // Backtracking state: where the last '*' began to match.
   size_t at = 0, of = 0, star = std::string_view::npos, from = 0;
   while (at < text.size()) {
     if (of < pattern.size() && pattern[of] == '*') {

@@ -10,20 +10,20 @@
 
 namespace gallop {
 
-/// The entry of `names` nearest to `name` by edit distance, or empty where none is near enough to
-/// be meant (more than a third of its letters differ).
+/// The entry of `names` nearest to `name` by edit distance; empty if none is close enough (more
+/// than a third of its characters differ).
 std::string nearest_name(std::string_view name, const std::vector<std::string>& names);
 
-/// Whether a whole text is what a pattern says, in which '*' stands for any letters, also none, and
-/// '?' for any one.
+/// Whether a whole text matches a pattern, in which '*' stands for any number of characters and '?'
+/// for exactly one.
 bool matches_pattern(std::string_view text, std::string_view pattern);
 
 /// "a, b or c" with the given last word; empty for no names.
 std::string join_names(const std::vector<std::string>& names, std::string_view last_word = "or");
 
-/// A whole text as a number, as std::from_chars reads it: digits, behind '-' where T has a sign,
-/// and for a floating-point T a point, an exponent, "inf" and "nan". Nothing for any other text, as
-/// with blanks or '+', and for what does not fit T.
+/// Parses a whole text as a number, as std::from_chars does: digits, with '-' if T is signed, and
+/// for floating-point T a point, an exponent, "inf" and "nan". Nothing for any other text, such as
+/// with spaces or '+', and for values that do not fit T.
 template <typename T>
 std::optional<T> parse_number(std::string_view text) {
   T number{};
@@ -39,16 +39,17 @@ std::string format_count(int64_t count);
 /// 1536 as "1.5 KiB".
 std::string format_bytes(int64_t bytes);
 
-/// "2 GiB", "512 MiB", "1.5 GB" or "4096 bytes" in bytes; nothing where it is no such text.
+/// Parses "2 GiB", "512 MiB", "1.5 GB" or "4096 bytes" to bytes; nothing for any other text.
 std::optional<int64_t> parse_bytes(std::string_view text);
 
 /// 3725 seconds as "1:02:05", 62 as "1:02", 0.25 as "0.25 s".
 std::string format_duration(double seconds);
 
-/// Control characters replaced by '?', so that a file name cannot steer the terminal. UTF-8 stays.
+/// Replaces control characters by '?', so that a file name cannot control the terminal. UTF-8 is
+/// kept.
 std::string printable(std::string_view text);
 
-/// printable() text as it stands in XML, between tags or in an attribute.
+/// printable() text, escaped for XML text and attributes.
 std::string xml_text(std::string_view text);
 
 }  // namespace gallop

@@ -9,14 +9,15 @@
 
 namespace gallop {
 
-/// A fixed number of threads that run tasks in the order of submission. Tasks handle their own
-/// errors: one that throws ends the program.
+/// A fixed number of threads that run tasks in the order of submission. Tasks must handle their
+/// errors: one that throws terminates the program.
 class ThreadPool {
  public:
-  /// `name` (at most 15 letters) is what debuggers and profilers show. Threads block every signal,
-  /// so that signals reach the main thread, and run on all cores, wherever the caller is kept.
+  /// `name` (at most 15 characters) is shown by debuggers and profilers. Threads block every
+  /// signal, so that signals reach the main thread, and run on all cores, even if the caller is
+  /// pinned.
   ThreadPool(int threads, const char* name);
-  /// Runs what has been submitted to its end, then joins.
+  /// Runs all submitted tasks, then joins.
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;

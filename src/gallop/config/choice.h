@@ -4,7 +4,7 @@
 
 namespace gallop::config {
 
-/// What the name of a member of a family is short for: `loss: focal` for `loss: {name: focal}`.
+/// Expands the short form of a family member: `loss: focal` to `loss: {name: focal}`.
 Node choice_of(const Node& name);
 
 }  // namespace gallop::config

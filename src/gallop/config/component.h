@@ -12,7 +12,7 @@
 
 namespace gallop::config {
 
-/// The options of one member of a plug-in family, with its type hidden.
+/// Type-erased options of a member of a plug-in family.
 class Options {
  public:
   virtual ~Options() = default;
@@ -20,7 +20,7 @@ class Options {
   virtual std::unique_ptr<Options> clone() const = 0;
 };
 
-/// The hidden type, for config structs with a `visit` function.
+/// Type-erased options for a config struct with a `visit` function.
 template <typename C>
 class OptionsOf final : public Options {
  public:
@@ -30,18 +30,18 @@ class OptionsOf final : public Options {
   C config;
 };
 
-/// The names of a family and their options, without what they build.
+/// The names of a family with their options, without factories.
 class Catalog {
  public:
   struct Member {
     std::string name;
     std::string help;  ///< One line.
     std::unique_ptr<Options> (*make_options)(const Catalog& catalog);
-    std::string origin{};  ///< Who has registered it, "the plug-in /home/me/libmine.so".
+    std::string origin{};  ///< Who registered it, "the plug-in /home/me/libmine.so".
   };
 
   virtual ~Catalog() = default;
-  /// What a member is called in messages, "optimizer".
+  /// The family's name in messages, "optimizer".
   virtual const char* family() const = 0;
   virtual const std::vector<Member>& members() const = 0;
 
@@ -49,10 +49,10 @@ class Catalog {
   std::vector<std::string> names() const;
 };
 
-/// A chosen member of a family with its options. A value: copies are deep.
+/// A selected member of a family with its options. Copies are deep.
 class Component {
  public:
-  /// Chooses `name`; throws InternalError where the family has no such member.
+  /// Selects `name`; throws InternalError if the family has no such member.
   Component(const Catalog& catalog, const std::string& name);
   Component(const Component& other);
   Component& operator=(const Component& other);
@@ -72,7 +72,7 @@ class Component {
   std::unique_ptr<Options> options_;
 };
 
-/// A list of chosen members of one family.
+/// A list of selected members of one family.
 class ComponentList {
  public:
   explicit ComponentList(const Catalog& catalog) : catalog_(&catalog) {}
@@ -83,10 +83,9 @@ class ComponentList {
   const Catalog* catalog_;
 };
 
-/// A plug-in family: a table from a name to its options and to the function that builds a `T` from
-/// them and `Args`. A config that is made of members of a family has a constructor from the catalog
-/// in which it is registered. Each family has one such table, in its registry.cpp, one line an
-/// entry:
+/// A plug-in family: a registry from names to options and to factories that create a `T` from them
+/// and `Args`. A config that contains members of a family has a constructor from the family's
+/// catalog. Each family has one registry, in its registry.cpp, with one line per entry:
 ///
 ///     registry.add<SgdConfig>("sgd", "stochastic gradient descent", make_sgd);
 template <typename T, typename... Args>
@@ -103,7 +102,7 @@ class Registry : public Catalog {
     return add_function<C>(name, help, function);
   }
 
-  /// The same for a function with a state.
+  /// The same for a stateful factory.
   template <typename C>
   Registry& add_function(const char* name, const char* help,
                          std::function<std::unique_ptr<T>(const C&, Args...)> function) {
@@ -119,10 +118,10 @@ class Registry : public Catalog {
     return *this;
   }
 
-  /// Who registers what is added from now on.
+  /// Sets the origin of members that are registered from now on.
   void set_origin(const std::string& origin) { origin_ = origin; }
 
-  /// Builds the chosen member.
+  /// Creates the selected member.
   std::unique_ptr<T> build(const Component& component, Args... args) const {
     for (size_t i = 0; i < members_.size(); ++i) {
       if (members_[i].name == component.name()) {

@@ -14,7 +14,7 @@ namespace gallop::config {
 
 using Value = Expression::Value;
 
-/// A number, a text, the value of a name, or an operation on other terms.
+/// A number, a string, the value of a name, or an operation on other terms.
 struct Expression::Term {
   enum class Kind { kConstant, kName, kOperation };
   Kind kind = Kind::kConstant;
@@ -29,7 +29,7 @@ namespace {
 using Term = Expression::Term;
 
 constexpr int kDeepest = 64;
-// In a row, as in 1 + 1 + ...: each is computed within the next.
+// Limits the nesting of chains such as 1 + 1 + ..., each evaluated within the next.
 constexpr int kMostOperations = 5000;
 
 struct Function {
@@ -56,12 +56,12 @@ const Function* find_function(std::string_view name) {
   return nullptr;
 }
 
-// Operators that stand between two terms, from the weakest. Each level is read from left to right.
+// Binary operators by precedence, lowest first; left-associative within a level.
 const std::vector<std::vector<std::string_view>> kLevels = {
     {"or"}, {"and"}, {"<=", ">=", "==", "!=", "<", ">", "="}, {"+", "-"}, {"*", "/", "%"}};
 constexpr size_t kComparisons = 2;
 
-/// Recursive descent over the text.
+/// A recursive-descent parser.
 class Parser {
  public:
   Parser(std::string_view text, std::vector<std::string>& names) : text_(text), names_(names) {}
@@ -69,7 +69,7 @@ class Parser {
   Term parse() {
     Term term = level(0);
     skip_blanks();
-    if (at_ < text_.size()) fail("this is too much");
+    if (at_ < text_.size()) fail("unexpected text");
     return term;
   }
 
@@ -86,7 +86,7 @@ class Parser {
     return std::isalnum(static_cast<unsigned char>(letter)) || letter == '_' || letter == '.';
   }
 
-  /// Takes an operator if it comes next; one made of letters only as a whole word.
+  /// Consumes an operator if it comes next; alphabetic ones only as whole words.
   bool take(std::string_view wanted) {
     skip_blanks();
     if (!text_.substr(at_).starts_with(wanted)) return false;
@@ -103,7 +103,7 @@ class Parser {
             .operands = std::move(operands)};
   }
 
-  // Moves both, where a list in braces would copy all that is below them.
+  // Moves both, as an initializer list would copy all subterms.
   Term operation(std::string_view name, Term left, Term right) {
     std::vector<Term> operands;
     operands.reserve(2);
@@ -213,7 +213,7 @@ class Parser {
 
   Term call(const std::string& name) {
     const Function* const function = find_function(name);
-    if (function == nullptr) fail(fmt::format("there is no function '{}'", name));
+    if (function == nullptr) fail(fmt::format("unknown function '{}'", name));
     std::vector<Term> arguments;
     do {
       arguments.push_back(deeper(0));
@@ -233,7 +233,7 @@ class Parser {
 
 double number_of(const Value& value) {
   if (const double* const number = std::get_if<double>(&value)) return *number;
-  throw UsageError(fmt::format("'{}' is a text, and a number is wanted",
+  throw UsageError(fmt::format("'{}' is a string, but a number is required",
                                printable(std::get<std::string>(value))));
 }
 
@@ -248,7 +248,7 @@ double computed(std::string_view operation, double a, double b) {
   if (operation == "/") return a / b;
   if (operation == "%") return std::fmod(a, b);
   if (operation == "^") return std::pow(a, b);
-  throw InternalError(fmt::format("no operation '{}'", operation));
+  throw InternalError(fmt::format("unknown operation '{}'", operation));
 }
 
 Value evaluated(const Term& term, const std::vector<Value>& values);

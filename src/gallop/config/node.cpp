@@ -75,10 +75,10 @@ std::vector<std::string> split_path(const std::string& path) {
   return parts;
 }
 
-// It may be the name of a member of a family.
+// Whether the text may be the name of a family member.
 bool is_word(const Node& node) { return !as_number(node) && !as_bool(node) && !is_null(node); }
 
-// The item of a list that `part` names, or null where it is no number or out of range.
+// The list item with the index `part`, or null if that is not a number or out of range.
 Node* list_item(Node& list, const std::string& part) {
   const auto index = parse_number<size_t>(part);
   return index && *index < list.items.size() ? &list.items[*index] : nullptr;
@@ -101,7 +101,7 @@ void apply_override(Node& root, const std::string& path, Node value, Problems& p
         return;
       }
     } else if (at->kind == Node::Kind::kScalar && !is_word(*at)) {
-      problems.add(origin, path, fmt::format("'{}' is inside of a plain value", part));
+      problems.add(origin, path, fmt::format("'{}' is inside a scalar", part));
       return;
     } else {
       if (at->kind == Node::Kind::kScalar) *at = choice_of(*at);

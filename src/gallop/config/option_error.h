@@ -8,10 +8,10 @@
 
 namespace gallop::config {
 
-/// A mistake in an option that shows only where something is built from it.
+/// A mistake in an option that is only detected when something is built from it.
 class OptionError : public UsageError {
  public:
-  /// `path` is the option's, "model.layers.3.conv"; the message says what is wrong with it.
+  /// `path` is the option's path, "model.layers.3.conv"; `message` describes the mistake.
   OptionError(std::string path, std::string message)
       : UsageError(path + ": " + message), path_(std::move(path)), message_(std::move(message)) {}
 
@@ -22,11 +22,11 @@ class OptionError : public UsageError {
   std::string path_, message_;
 };
 
-/// Where the option at `path` stands in what was written: the origin of the deepest node on the
-/// way to it. Keys that are not written, as those of defaults and shorthands, are passed over.
+/// The position of the option at `path` in the written configuration: the origin of the deepest
+/// existing node on its path. Keys from defaults and shorthands are skipped.
 Origin origin_of(const Node& written, const std::string& path);
 
-/// Throws the error once more as the UsageError of a mistake in a recipe, with its place.
+/// Rethrows the error as a UsageError with the position in the recipe.
 [[noreturn]] void throw_with_origin(const OptionError& error, const Node& written);
 
 }  // namespace gallop::config

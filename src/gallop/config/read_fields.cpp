@@ -40,7 +40,7 @@ std::string unknown_name(const char* what, const std::string& name,
 
 class Reader final : public Visitor {
  public:
-  /// `first`: a value that stands alone in place of a map, for the first field.
+  /// `first`: a scalar in place of a map, for the first field.
   Reader(const Node& map, std::string prefix, Problems& problems, const Node* first = nullptr)
       : map_(map), prefix_(std::move(prefix)), problems_(problems), first_(first) {}
 
@@ -99,10 +99,10 @@ class Reader final : public Visitor {
   }
 
   void field(const Field& field, Component& value) override {
-    // A member whose options stand beside its name, and name a member again.
+    // A member whose options include a family of the same name.
     const bool is_taken = std::find(known_.begin(), known_.end(), field.name) != known_.end();
     if (const Node* const node = map_.find(field.name); is_taken && node != nullptr) {
-      problem(field, *node, fmt::format("{} cannot be chosen within itself", shown(*node)));
+      problem(field, *node, fmt::format("{} cannot be nested within itself", shown(*node)));
       unknown_allowed_ = true;
       return;
     }
@@ -194,7 +194,7 @@ class Reader final : public Visitor {
     return kEmpty;
   }
 
-  // A name alone, of a section that chooses a member of a family; false where it does not.
+  // Reads a bare name for a section that selects a family member; false if it does not.
   bool read_choice(const Field& field, const Node& node,
                    const std::function<void(Visitor&)>& visit_fields) {
     if (node.kind != Node::Kind::kScalar) return false;
@@ -271,7 +271,7 @@ class Reader final : public Visitor {
     value = std::move(read);
   }
 
-  // `name`, `{name: {options}}`, or `{name: VALUE}` with the first option alone.
+  // Parses `name`, `{name: {options}}`, or `{name: VALUE}` with only the first option.
   void read_item(const Node& item, const std::string& key, ComponentList& list) {
     const bool is_name = item.kind == Node::Kind::kScalar;
     if (!is_name && (item.kind != Node::Kind::kMap || item.entries.size() != 1)) {
@@ -310,7 +310,7 @@ class Reader final : public Visitor {
   const Node* first_;
   std::vector<std::string> known_;
   bool unknown_allowed_ = false;
-  bool chooses_ = false;  // A member of a family, by its name.
+  bool chooses_ = false;  // Selects a family member by name.
 };
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace gallop::config {
 
 namespace {
 
-// The current name of `name` in the map or list at `pattern`, or null where it has not changed.
+// The current name of `name` in the map or list at `pattern`, or null if it is unchanged.
 const char* current_name(const std::string& pattern, const std::string& name) {
   for (const RenamedOption& one : renamed_options()) {
     if (pattern == one.parent && name == one.old_name) return one.name;
@@ -22,7 +22,7 @@ const char* current_name(const std::string& pattern, const std::string& name) {
 struct Place {
   std::string path;     ///< As written.
   std::string current;  ///< With current names.
-  std::string pattern;  ///< The same with '*' for the numbers of items.
+  std::string pattern;  ///< With '*' for list indices.
 
   Place at(const std::string& written, const std::string& name) const {
     return {join_key(path, written), join_key(current, name), join_key(pattern, name)};
@@ -52,7 +52,7 @@ class Renamer {
   std::vector<OldName> take() { return std::move(found_); }
 
  private:
-  // A member of a family without options stands there by its name alone.
+  // A family member without options may be a bare name.
   void rename_item(Node& item, const Place& place) {
     if (item.kind != Node::Kind::kScalar) return rename(item, place);
     if (const char* const name = current_name(place.pattern, item.scalar)) {

@@ -7,9 +7,9 @@
 
 namespace gallop::config {
 
-/// An option, a section or a member of a family that had another name in an earlier version.
-/// Recipes, overrides, search spaces and stored runs may still use that name. `parent` is the path
-/// of the map or list that it is in, where '*' stands for the number of an item.
+/// An option, section or family member that was renamed. Recipes, overrides, search spaces and
+/// stored runs may still use the old name. `parent` is the path of its map or list, with '*' for
+/// list indices.
 struct RenamedOption {
   const char* parent;
   const char* old_name;
@@ -22,21 +22,21 @@ const std::vector<RenamedOption>& renamed_options();
 /// The path with current names: "vary.momentum.to" becomes "schedules.momentum.to".
 std::string current_path(const std::string& path);
 
-/// A place where an old name is used.
+/// An occurrence of an old name.
 struct OldName {
   Origin origin;
   std::string path;          ///< As written.
-  std::string current_path;  ///< As it is written today.
+  std::string current_path;  ///< With current names.
 
   /// "r.yaml:3:7: data.batch is deprecated; write data.batch_size".
   std::string describe() const;
 };
 
-/// Records that an option is given by its old and by its current name.
+/// Records that an option is given by both its old and its current name.
 void add_has_both(const OldName& one, Problems& problems);
 
-/// Gives the keys and list items of a recipe their current names, and returns where old ones were.
-/// An option that has both names is a problem.
+/// Renames the old names in a recipe, and returns where they were used. An option with both names
+/// is a problem.
 std::vector<OldName> rename_old_options(Node& root, Problems& problems);
 
 }  // namespace gallop::config

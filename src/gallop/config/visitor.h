@@ -11,18 +11,18 @@ namespace gallop::config {
 class Component;
 class ComponentList;
 
-/// Describes one option: its key, one line of help, and what is allowed.
+/// Describes an option: its key, one line of help, and allowed values.
 struct Field {
   const char* name;
   const char* help;
   std::optional<double> min{};
   std::optional<double> max{};
-  bool above_min = false;  ///< `min` itself is not allowed.
-  bool below_max = false;  ///< `max` itself is not allowed.
-  /// A number may be "auto": it stands at its default until what is written is resolved.
+  bool above_min = false;  ///< `min` itself is excluded.
+  bool below_max = false;  ///< `max` itself is excluded.
+  /// A number may be "auto": it has its default until it is resolved.
   bool or_auto = false;
-  std::vector<std::string> choices{};  ///< Allowed words, for text options.
-  /// Says what is wrong with a text or an item of a list of texts, or nothing.
+  std::vector<std::string> choices{};  ///< Allowed values of a text option.
+  /// Validates a text, or an item of a list of texts: the error, or an empty text.
   std::function<std::string(const std::string&)> check{};
 };
 
@@ -40,12 +40,12 @@ class Visitor {
   virtual void field(const Field& field, std::vector<int64_t>& value) = 0;
   virtual void field(const Field& field, std::vector<double>& value) = 0;
   virtual void field(const Field& field, std::vector<std::string>& value) = 0;
-  /// Written as a value, or "none" for nothing.
+  /// A value, or "none" for nothing.
   virtual void field(const Field& field, std::optional<int64_t>& value) = 0;
   virtual void field(const Field& field, std::optional<double>& value) = 0;
 
-  /// A named member of a plug-in family. Its name stands under `field.name` and its options beside
-  /// it in the same map: `model: {name: resnet, depth: 20}`.
+  /// A named member of a plug-in family. Its name is under `field.name`, with its options beside it
+  /// in the same map: `model: {name: resnet, depth: 20}`.
   virtual void field(const Field& field, Component& value) = 0;
   /// A list of members of one family, each `- name: {options}`.
   virtual void field(const Field& field, ComponentList& value) = 0;
@@ -64,7 +64,7 @@ class Visitor {
                             }});
   }
 
-  /// A map of its own, for a nested struct that has a `visit` function.
+  /// A nested struct with a `visit` function.
   template <typename C>
   void section(const Field& field, C& config) {
     nested(field, [&config](Visitor& visitor) { visit(visitor, config); });
@@ -75,7 +75,7 @@ class Visitor {
     std::function<void(size_t)> resize;
     std::function<size_t()> size;
     std::function<void(size_t, Visitor&)> visit_item;
-    std::function<void(Visitor&)> visit_sample;  ///< An item of no list.
+    std::function<void(Visitor&)> visit_sample;  ///< An item that belongs to no list.
   };
   virtual void nested_list(const Field& field, const ListAccess& list) = 0;
   virtual void nested(const Field& field, const std::function<void(Visitor&)>& visit_fields) = 0;

@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kMaxDepth = 32;
 
-// Builds nodes from the parser's events. yaml-cpp's own tree is not used, as it keeps one of two
-// equal keys without a word.
+// Builds nodes from the parser's events. yaml-cpp's own tree silently keeps one of two duplicate
+// keys.
 class Builder final : public YAML::EventHandler {
  public:
   Builder(std::string file, Origin::Source source) : file_(std::move(file)), source_(source) {}
@@ -35,7 +35,7 @@ class Builder final : public YAML::EventHandler {
   }
 
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    fail(mark, "aliases (*name) are not allowed in a recipe; write the value out");
+    fail(mark, "aliases (*name) are not allowed in a recipe; repeat the value");
   }
 
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
@@ -75,7 +75,7 @@ class Builder final : public YAML::EventHandler {
   }
 
   void refuse_anchor(const YAML::Mark& mark, YAML::anchor_t anchor) const {
-    if (anchor != 0) fail(mark, "anchors (&name) are not allowed in a recipe; write the value out");
+    if (anchor != 0) fail(mark, "anchors (&name) are not allowed in a recipe; repeat the value");
   }
 
   void open(const YAML::Mark& mark, YAML::anchor_t anchor, Node::Kind kind) {
@@ -115,7 +115,7 @@ class Builder final : public YAML::EventHandler {
       throw UsageError(fmt::format("{}: a key must be plain text", printable(origin.describe())));
     }
     if (level.node.find(node.scalar) != nullptr) {
-      throw UsageError(fmt::format("{}: {}: this key is given twice", printable(origin.describe()),
+      throw UsageError(fmt::format("{}: {}: duplicate key", printable(origin.describe()),
                                    printable(node.scalar)));
     }
     level.has_key = true;
@@ -224,7 +224,7 @@ Node parse_yaml(const std::string& text, const std::string& file_name) {
 }
 
 Node parse_override_value(const std::string& text, const std::string& key) {
-  // An empty value and a lone word that YAML would read as structure are text.
+  // Quotes empty values and single words that YAML would parse as structure.
   if (text.empty()) {
     Node node = Node::make_scalar("", {Origin::Source::kCommandLine, key, 1, 1});
     node.quoted = true;

@@ -16,10 +16,10 @@ namespace gallop::database {
 
 namespace {
 
-// Others hold a lock for the time of a transaction.
+// Other processes hold a lock for the duration of a transaction.
 constexpr int kBusyMilliseconds = 60'000;
 
-// As URIs have paths: all but letters and digits of ASCII and a few signs as %XX.
+// Percent-encodes a path for a URI: everything but ASCII letters, digits and a few characters.
 std::string percent_encoded(const std::string& text) {
   std::string encoded;
   for (const char c : text) {
@@ -38,7 +38,7 @@ SqliteDatabase::SqliteDatabase(const fs::path& path, bool create)
 
 SqliteDatabase SqliteDatabase::to_read(const fs::path& path) {
   const fs::path folder = fs::absolute(path).parent_path();
-  // A write-ahead log is there while a process writes; without one, SQLite would make it.
+  // A write-ahead log exists while a process writes; otherwise SQLite would try to create one.
   const bool is_fixed = !fs::exists(path.string() + "-wal") && access(folder.c_str(), W_OK) != 0;
   if (!is_fixed) return {path, /*create=*/false};
   std::string name = "file:" + percent_encoded(fs::absolute(path).string()) + "?immutable=1";
@@ -57,7 +57,7 @@ SqliteDatabase::SqliteDatabase(fs::path path, const std::string& name, int flags
 void SqliteDatabase::fail(const char* action) const {
   const std::string path = printable(path_.string());
   const int code = sqlite3_errcode(handle_.get()) & 0xff;
-  if (code == SQLITE_NOTADB) throw DataError(fmt::format("{}: no SQLite database", path));
+  if (code == SQLITE_NOTADB) throw DataError(fmt::format("{}: not an SQLite database", path));
   if (code == SQLITE_CORRUPT) {
     throw DataError(fmt::format("{}: damaged: {}", path, sqlite3_errmsg(handle_.get())));
   }

@@ -12,20 +12,20 @@ struct sqlite3_stmt;
 
 namespace gallop::database {
 
-/// A connection to an SQLite file. All calls throw DataError where the file is no such file or
-/// damaged, and DeviceError with the system's reason where it cannot be read or written; both name
-/// the file.
+/// A connection to an SQLite file. All calls throw DataError if it is not an SQLite file or
+/// damaged, and DeviceError with the system's reason if it cannot be read or written; both with the
+/// file's name.
 class SqliteDatabase {
  public:
-  /// `create`: a file that is not there is made.
+  /// `create`: creates a missing file.
   SqliteDatabase(const fs::path& path, bool create);
-  /// To read it, also in a folder that cannot be written that no process writes to.
+  /// Opens it for reading, even in a read-only folder if no process is writing to it.
   static SqliteDatabase to_read(const fs::path& path);
 
   const fs::path& path() const { return path_; }
-  /// Statements without results.
+  /// Runs statements without results.
   void execute(const char* sql);
-  /// The number that a statement without parameters gives.
+  /// The numeric result of a statement without parameters.
   int64_t number(const char* sql);
 
  private:
@@ -37,8 +37,8 @@ class SqliteDatabase {
   std::unique_ptr<sqlite3, int (*)(sqlite3*)> handle_;
 };
 
-/// A statement that may be run many times: bind all its parameters, step() until there is no more
-/// row. Parameters and columns are counted from 0.
+/// A statement that can be run repeatedly: bind all its parameters, then call step() until there
+/// are no more rows. Parameters and columns are indexed from 0.
 class SqliteStatement {
  public:
   SqliteStatement(SqliteDatabase& database, const char* sql);
@@ -53,14 +53,14 @@ class SqliteStatement {
     return bind(parameter, std::string_view(text));
   }
   SqliteStatement& bind_null(int parameter);
-  /// Whether there is a row; where there is none, the statement can be run again.
+  /// Whether there is another row; after the last one, the statement can be run again.
   bool step();
-  /// Runs a statement that gives no rows.
+  /// Runs a statement without result rows.
   void run();
 
   int64_t integer(int column) const;
-  double real(int column) const;            ///< NaN for null, as which NaN is stored.
-  std::string_view text(int column) const;  ///< Up to the next step.
+  double real(int column) const;            ///< NaN for null, which represents NaN.
+  std::string_view text(int column) const;  ///< Valid until the next step.
 
  private:
   void check(int code);
@@ -69,7 +69,7 @@ class SqliteStatement {
   std::unique_ptr<sqlite3_stmt, int (*)(sqlite3_stmt*)> handle_;
 };
 
-/// What is written is kept only if it is committed.
+/// A transaction that is rolled back unless committed.
 class SqliteTransaction {
  public:
   explicit SqliteTransaction(SqliteDatabase& database);

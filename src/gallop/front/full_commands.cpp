@@ -1,6 +1,6 @@
-// What the front has not: it goes on as the full program, which links the functions of these names
-// that do the work. A command whose function is neither here nor among the light sources of app/
-// (src/gallop/CMakeLists.txt) is missed by the linker.
+// Commands that are missing in the front program: they exec the full program, which links the real
+// implementations of these functions. A command with neither an entry here nor a light source in
+// app/ (src/gallop/CMakeLists.txt) is a linker error.
 #include "gallop/app/command.h"
 #include "gallop/app/programs.h"
 #include "gallop/app/recipe_actions.h"

@@ -26,7 +26,7 @@ bool has_failed(const RankReport& rank_report) {
   return rank_report.end && !rank_report.end->is_good() && !has_stopped_as_asked(*rank_report.end);
 }
 
-// It has waited for others in vain.
+// Its error only reports that other processes failed or timed out.
 bool is_consequence(const RankReport& rank_report) {
   const auto& calls = rank_report.calls;
   return rank_report.end->signal == 0 &&
@@ -54,7 +54,7 @@ const char* describe_state(char state) {
   }
 }
 
-// Of those that others may be waiting for: who is stopped, else who is furthest behind.
+// Of the processes that others may wait for: a stopped one, otherwise the furthest behind.
 const RankReport* slowest(const std::vector<RankReport>& rank_reports) {
   const RankReport* found = nullptr;
   const auto is_worse = [](const RankReport& one, const RankReport& other) {
@@ -84,7 +84,7 @@ std::optional<FirstFailure> first_failure(const std::vector<RankReport>& rank_re
     }
     if (waiting == nullptr) waiting = &one;
   }
-  // Who waits for a process that was asked to end during its start-up waits in vain.
+  // Waiting for a process that was stopped during start-up is not a failure of its own.
   if (waiting == nullptr || has_one_stopped) return {};
   const RankReport* const cause = slowest(rank_reports);
   if (cause == nullptr) {
@@ -126,7 +126,7 @@ char state_of(pid_t process) {
   std::ifstream file(fmt::format("/proc/{}/stat", process));
   std::string text;
   std::getline(file, text);
-  // "100 (name) R 1 ...", and the name may have brackets of its own.
+  // "100 (name) R 1 ..."; the name may contain parentheses.
   const size_t end_of_name = text.rfind(')');
   return end_of_name != std::string::npos && end_of_name + 2 < text.size() ? text[end_of_name + 2]
                                                                            : '?';

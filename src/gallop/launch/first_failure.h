@@ -12,14 +12,14 @@
 
 namespace gallop::launch {
 
-/// A process of a group when one of them had failed.
+/// The state of a process of a group when one of them failed.
 struct RankReport {
   int rank = 0;
   pid_t process = 0;
-  /// How it has ended by itself; nothing where it was asked to.
+  /// How it ended by itself; nothing if it was asked to stop.
   std::optional<ChildEnd> end{};
-  char state = 'R';           ///< Of one that runs, as /proc/PID/stat has it: T is stopped.
-  std::vector<Call> calls{};  ///< The last ones, in their order.
+  char state = 'R';           ///< State of a running process from /proc/PID/stat: T is stopped.
+  std::vector<Call> calls{};  ///< The last calls, in order.
 };
 
 struct FirstFailure {
@@ -27,20 +27,19 @@ struct FirstFailure {
   std::string text;  ///< Which process failed, how and where, in one line.
 };
 
-/// What has failed first, of what each process knows. One that was killed, or that ended for a
-/// reason of its own; else, where the others have only waited for it, one that is stopped or that
-/// has not come to the call in which they wait. `where`: "of 4 on host a". Nothing where none has
-/// failed.
+/// Determines the root cause of a failure: a process that was killed or ended with an error of its
+/// own; otherwise, if the others only waited for it, one that is stopped or has not reached the
+/// call in which they wait. `where`: "of 4 on host a". Nothing if no process failed.
 std::optional<FirstFailure> first_failure(const std::vector<RankReport>& rank_reports,
                                           const std::string& where);
 
-/// Which process still runs, and where it is, where the others have ended as done.
+/// The process that still runs, and where it is, although the others have finished.
 std::string who_stays(const std::vector<RankReport>& rank_reports, const std::string& where);
 
-/// The last calls of all, a line each, for people. `now`: by the monotonic clock, in seconds.
+/// The last calls of all processes, one line each. `now`: monotonic time in seconds.
 std::string describe_calls(const std::vector<RankReport>& rank_reports, double now);
 
-/// The state of a process as /proc/PID/stat has it; '?' where it is gone.
+/// The state of a process from /proc/PID/stat; '?' if it no longer exists.
 char state_of(pid_t process);
 
 }  // namespace gallop::launch

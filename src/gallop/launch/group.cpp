@@ -55,7 +55,7 @@ ChildCommand command_of(const GroupCommand& group, int local_rank, const fs::pat
           .awaits_start = false};
 }
 
-/// One of the processes, and what of its output is no whole line yet.
+/// A process of the group, with the incomplete last line of its output.
 class Member {
  public:
   Member(const GroupCommand& group, int local_rank, const fs::path& call_logs)
@@ -69,7 +69,7 @@ class Member {
   ChildProcess& process() { return process_; }
   int output() const { return open_ ? process_.output() : -1; }
 
-  // All that is there by now.
+  // Reads all available output.
   void read_lines(const Tell& tell) {
     std::array<char, 4096> part{};
     while (open_) {
@@ -120,7 +120,7 @@ class Group {
   GroupEnd run(const StopRequest& stop) {
     while (!all_ended()) {
       wait_for_output();
-      // One look later than it is seen: the end that caused it may be seen after it.
+      // One iteration after it is noticed, as the end that caused it may be noticed later.
       if (one_ended_badly()) note_failure();
       note_ends();
       note_who_stays();
@@ -161,7 +161,7 @@ class Group {
                        [](const auto& end) { return end && !end->is_good(); });
   }
 
-  // What others do once they were asked to stop follows from what was first.
+  // Recorded once, as what the others do after being stopped is a consequence.
   void note_failure() {
     if (asked_at_) {
       if (result_.code == ExitCode::kDone) result_.code = ExitCode::kStopped;
@@ -178,7 +178,7 @@ class Group {
     ask_to_stop();
   }
 
-  // Who has come to the end with the others has little left to do.
+  // A process that has reached the end with the others has little left to do.
   void note_who_stays() {
     const bool one_is_done =
         std::any_of(ends_.begin(), ends_.end(), [](const auto& end) { return end.has_value(); });

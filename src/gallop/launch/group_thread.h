@@ -10,21 +10,21 @@
 
 namespace gallop::launch {
 
-/// A group of processes that runs while this thread does other things.
+/// Runs a process group in a background thread.
 class GroupThread {
  public:
-  /// Calls `run` in a thread of its own; it ends soon where the request asks, and at once where
-  /// that is by SIGKILL, as run_group() does. An Error that it throws is the end of the group.
+  /// Runs `run` in a new thread; it must end soon after a stop request, and at once after one by
+  /// SIGKILL, as run_group() does. An Error that it throws becomes the result.
   explicit GroupThread(std::function<GroupEnd(const StopRequest&)> run);
-  /// Kills what still runs.
+  /// Kills running processes.
   ~GroupThread();
   GroupThread(const GroupThread&) = delete;
   GroupThread& operator=(const GroupThread&) = delete;
 
-  /// Asks for the end, and for it at once after so many seconds; of several times the earliest
-  /// counts.
+  /// Requests a stop, and a kill after this many seconds; of several requests, the earliest
+  /// deadline applies.
   void stop(double grace_seconds);
-  /// How it ended, if it has. To be called again and again, as it looks at the time.
+  /// The result, once the group has ended. Must be polled, as it also checks the deadline.
   std::optional<GroupEnd> end();
 
  private:

@@ -19,7 +19,7 @@ std::optional<int> parse_count(std::string_view text) {
   return count && *count >= 0 ? count : std::nullopt;
 }
 
-// Reads a list from left to right.
+// A recursive-descent parser of a host list.
 class HostList {
  public:
   explicit HostList(std::string_view text) : text_(text) {}
@@ -34,7 +34,7 @@ class HostList {
   }
 
  private:
-  // Of one entry: names and brackets in turn, all combinations.
+  // One entry: alternating names and brackets, expanded to all combinations.
   std::vector<std::string> parse_hosts() {
     std::vector<std::string> hosts = {take_name()};
     while (rest_at_ < text_.size() && text_[rest_at_] == '[') {
@@ -67,7 +67,7 @@ class HostList {
     return numbers;
   }
 
-  // "07-12" with as many digits as its first number, or one number.
+  // "07-12" with the number of digits of its first number, or a single number.
   std::vector<std::string> parse_range() {
     const std::string_view first = take_digits();
     if (rest_at_ == text_.size() || text_[rest_at_] != '-') return {std::string(first)};
@@ -114,9 +114,9 @@ class HostList {
   }
 
   [[noreturn]] void fail() const {
-    throw UsageError(
-        fmt::format("host list '{}' is wrong at letter {}; it should be like 'login,gpu[07-09,12]'",
-                    printable(text_), rest_at_ + 1));
+    throw UsageError(fmt::format(
+        "host list '{}' is invalid at character {}; expected a list such as 'login,gpu[07-09,12]'",
+        printable(text_), rest_at_ + 1));
   }
 
   std::string_view text_;
@@ -129,7 +129,8 @@ std::vector<std::string> parse_host_list(std::string_view text) { return HostLis
 
 std::vector<int> parse_tasks_per_node(std::string_view text) {
   const auto fail = [&] {
-    return UsageError(fmt::format("tasks per node '{}' are not like '4(x3),2'", printable(text)));
+    return UsageError(fmt::format("invalid tasks per node '{}'; expected a list such as '4(x3),2'",
+                                  printable(text)));
   };
   std::vector<int> tasks;
   for (size_t begin = 0; begin <= text.size();) {

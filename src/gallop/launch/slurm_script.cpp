@@ -12,22 +12,22 @@ namespace gallop::launch {
 
 namespace {
 
-constexpr int kMostSignalSeconds = 65535;  // Of sbatch.
-// That the processes of a team may run on once one has ended.
+constexpr int kMostSignalSeconds = 65535;  // Limit of sbatch.
+// Time that processes of a group may run after one has ended.
 constexpr int kSecondsForOthers = 60;
 
-// The number of the last element's job is that of the whole array.
+// The job id of the last array element is that of the array.
 constexpr const char* kElement = "\"${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID\"";
 
 constexpr const char* kPort = R"(  # Another port for each job of a host, and for each start.
   export MASTER_PORT=$((10000 + (SLURM_JOB_ID + 7919 * restarts) % 20000))
 )";
 
-// What sbatch reads as one word, without quotes, escapes or comments.
+// Checks that sbatch parses the text as one word, without quotes, escapes or comments.
 void check_word(const char* option, const std::string& text) {
   if (is_plain_word(text)) return;
   throw UsageError(fmt::format(
-      "{} is '{}', but may have only letters, digits and ._-+:,@%/=", option, printable(text)));
+      "{} is '{}', but may contain only letters, digits and ._-+:,@%/=", option, printable(text)));
 }
 
 // Number and unit, as sbatch takes it.
@@ -101,7 +101,7 @@ std::string header(const SlurmJob& job) {
 std::string command_line(const SlurmJob& job) {
   std::string text = fmt::format("srun --wait={} --kill-on-bad-exit=0",
                                  job.is_distributed ? kSecondsForOthers : 0);
-  // srun does not take over what sbatch was told of the cores.
+  // srun does not inherit --cpus-per-task of sbatch.
   if (job.cpus_per_process) text += fmt::format(" --cpus-per-task={}", *job.cpus_per_process);
   text += fmt::format(" \\\n    {}", shell_word(job.program));
   for (size_t i = 0; i < job.arguments.size(); ++i) {

@@ -8,39 +8,40 @@
 
 namespace gallop::launch {
 
-/// Processes of this program as a batch job of Slurm. What is empty the cluster decides.
+/// A Slurm batch job that runs processes of this program. Empty values use the cluster's defaults.
 struct SlurmJob {
   std::string name;
   int nodes = 1;
-  int processes = 1;  ///< On each node.
+  int processes = 1;  ///< Per node.
   std::optional<int> cpus_per_process, gpus_per_node;
-  std::string memory;  ///< Of each node: "64G".
+  std::string memory;  ///< Per node: "64G".
   std::string time;    ///< "04:00:00" or "1-12:00:00"; see parse_time_limit().
   std::string partition, account;
-  int signal_seconds = 120;               ///< From the request to save to the time limit.
-  int max_restarts = 3;                   ///< Within one start of the job, where processes fail.
-  std::vector<std::string> more_options;  ///< Of sbatch, as "--constraint=a100"; they count last.
+  int signal_seconds = 120;  ///< Between the request to save and the time limit.
+  int max_restarts = 3;      ///< Restarts after failed processes, per start of the job.
+  /// Further sbatch options, such as "--constraint=a100"; they take precedence.
+  std::vector<std::string> more_options;
   std::string program;
-  /// Its command and what belongs to that. Started again, it goes on where it was.
+  /// The command with its arguments. After a restart it must resume.
   std::vector<std::string> arguments;
-  /// Where not empty, "--name STEM-job4711" stands behind the command, the number being the job's.
+  /// If not empty, "--name STEM-job4711" with the job's id is appended to the command.
   std::string run_stem{};
-  /// Whether the processes train together: they meet at a port of the job's, and none goes on for
-  /// long without the others.
+  /// Whether the processes train together: they rendezvous at a port derived from the job, and end
+  /// soon after one of them.
   bool is_distributed = true;
-  int array = 0;  ///< So many jobs of this kind, the elements of an array; 0: one by itself.
+  int array = 0;  ///< Number of array elements, each such a job; 0: a single job.
 };
 
 /// "HH:MM:SS" or "DAYS-HH:MM:SS" in seconds; nothing for any other text.
 std::optional<int64_t> parse_time_limit(std::string_view text);
 
-/// The script for sbatch. It starts the processes by srun, those of a team with a port for their
-/// store that depends on the job. Before the time limit Slurm sends them SIGUSR1; where they end as
-/// stopped (exit code 5) the job puts itself back into the queue. Where Slurm ends the job by
-/// SIGTERM, as on scancel, they get the time to save, and whether it is queued again is left to
-/// Slurm. Where a process fails, other than by wrong use or bad data, all are started again.
+/// The sbatch script. It starts the processes with srun; distributed ones get a port for their
+/// store that is derived from the job. Slurm sends them SIGUSR1 before the time limit; if they end
+/// as stopped (exit code 5), the job requeues itself. If Slurm ends the job with SIGTERM, as
+/// scancel does, they get time to save, and requeueing is left to Slurm. If a process fails, except
+/// for invalid usage or bad data, all are restarted.
 ///
-/// Throws UsageError that names the option of 'gallop launch --slurm' where a value cannot be.
+/// Throws UsageError, with the option of 'gallop launch --slurm', for an invalid value.
 std::string slurm_script(const SlurmJob& job);
 
 }  // namespace gallop::launch

@@ -19,7 +19,7 @@ namespace gallop::launch {
 
 namespace {
 
-/// The variables of one that starts processes.
+/// The environment variables of a launcher.
 struct Starter {
   const char *name, *rank, *size, *local_rank, *local_size;  ///< local_size: null for Slurm.
 
@@ -27,7 +27,7 @@ struct Starter {
 };
 
 constexpr const char* kSlurm = "Slurm";
-// From the innermost.
+// Innermost first.
 constexpr Starter kStarters[] = {
     {"torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"},
     {"Open MPI", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
@@ -48,7 +48,7 @@ class Variables {
         fmt::format("{} is '{}', but must be a number from 0", name, printable(*text)));
   }
 
-  // `other` is there.
+  // Requires a variable, since `other` is set.
   int needed(const std::string& name, const std::string& other) const {
     if (const auto value = number(name)) return *value;
     throw UsageError(fmt::format("{} is set, but {} is not; set both or none", other, name));
@@ -60,11 +60,11 @@ class Variables {
 
 void require_below(int rank, const char* rank_name, int size, const char* size_name) {
   if (rank < size) return;
-  throw UsageError(fmt::format("{} is {}, but {} is {}: ranks go from 0 to one below it", rank_name,
-                               rank, size_name, size));
+  throw UsageError(fmt::format("{} is {}, but {} is {}: ranks must be in [0, world size)",
+                               rank_name, rank, size_name, size));
 }
 
-// Of this process's host, from what Slurm says of all.
+// The number of tasks on this host, from Slurm's list for all hosts.
 int slurm_local_size(const Environment& environment, const Variables& variables, int size) {
   const auto tasks = environment("SLURM_STEP_TASKS_PER_NODE");
   const auto node = variables.number("SLURM_NODEID");
@@ -77,15 +77,15 @@ int slurm_local_size(const Environment& environment, const Variables& variables,
   int64_t sum = 0;
   for (const int of_node : all) sum += of_node;
   if (sum != size || static_cast<size_t>(*node) >= all.size()) {
-    throw UsageError(
-        fmt::format("SLURM_STEP_TASKS_PER_NODE is '{}', which is not SLURM_STEP_NUM_TASKS={} tasks "
-                    "with one of SLURM_NODEID={}",
-                    printable(*tasks), size, *node));
+    throw UsageError(fmt::format(
+        "SLURM_STEP_TASKS_PER_NODE is '{}', which does not match SLURM_STEP_NUM_TASKS={} "
+        "and SLURM_NODEID={}",
+        printable(*tasks), size, *node));
   }
   return all[static_cast<size_t>(*node)];
 }
 
-// A batch script of Slurm has a rank as well, but is no step that srun has started.
+// A Slurm batch script has a rank as well, but is not a step started by srun.
 const char* sign_of(const Starter& starter) {
   return starter.is_slurm() ? starter.size : starter.rank;
 }
@@ -107,7 +107,7 @@ void read_place_on_host(World& world, const Starter& starter, const Environment&
     world.local_size = slurm_local_size(environment, variables, world.size);
   } else {
     local_size = starter.local_size;
-    // Kubernetes' jobs have one process a host and say nothing of it.
+    // Kubernetes jobs have one process per host and set no local rank.
     if (!variables.number(starter.local_rank) && !variables.number(local_size)) return;
     world.local_rank = variables.needed(starter.local_rank, local_size);
     world.local_size = variables.needed(local_size, starter.local_rank);
@@ -161,7 +161,7 @@ bool is_of_starter(std::string_view name) {
                                               "PRTE_",         "PMI_",  "SLURM_"};
   const auto is_it = [name](const char* other) { return name == other; };
   const auto begins_it = [name](const char* prefix) { return name.starts_with(prefix); };
-  // Where Slurm's own commands find their cluster.
+  // Slurm's own commands need it to find their cluster.
   if (name == "SLURM_CONF") return false;
   return std::any_of(std::begin(kNames), std::end(kNames), is_it) ||
          std::any_of(std::begin(kPrefixes), std::end(kPrefixes), begins_it);
@@ -196,10 +196,10 @@ World read_world(const Environment& environment) {
     }
     const int size = Variables(environment).number(starter.size).value_or(1);
     if (size > world.size) {
-      throw UsageError(fmt::format(
-          "{} says that this is process {} of {}, but {} has started {}: unset the variables of "
-          "the one that did not start it",
-          world.starter, world.rank, world.size, starter.name, size));
+      throw UsageError(
+          fmt::format("{} sets rank {} of {}, but {} started {} processes: unset the variables of "
+                      "the launcher that did not start this process",
+                      world.starter, world.rank, world.size, starter.name, size));
     }
   }
   find_store(world, environment);

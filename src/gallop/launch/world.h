@@ -7,17 +7,18 @@
 
 namespace gallop::launch {
 
-/// A process among those that were started together.
+/// The position of a process in its process group.
 struct World {
   int rank = 0, size = 1;
-  int local_rank = 0, local_size = 1;  ///< Among those of its host.
-  /// Where rank 0 has the store in which all meet.
+  int local_rank = 0, local_size = 1;  ///< On its host.
+  /// The address of the store, which rank 0 serves.
   std::string host = "127.0.0.1";
   int port = 29500;
-  bool store_is_there = false;  ///< Another process than rank 0 has it, as the agent of torchrun.
-  /// Differs from one start of a job to the next.
+  /// The store is served by another process than rank 0, such as torchrun's agent.
+  bool store_is_there = false;
+  /// Differs between restarts of a job.
   std::string attempt = "0";
-  std::string starter;  ///< "torchrun", "Open MPI", "Slurm" or "PMI"; empty where it is alone.
+  std::string starter;  ///< "torchrun", "Open MPI", "Slurm" or "PMI"; empty for a single process.
 };
 
 /// Value of an environment variable, if it is set.
@@ -25,24 +26,22 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 
 Environment process_environment();
 
-/// Names of the variables of this process that are its starter's: those by which torchrun, MPI and
-/// Slurm tell a process who it is among the others, and what goes with them. What this process
-/// starts without them is alone.
+/// The environment variables of this process that torchrun, MPI and Slurm set to describe its place
+/// in a process group. A child process without them is a single process.
 std::vector<std::string> starter_variables();
 
-/// What the variables say that torchrun, Open MPI, Slurm's srun and PMI (MPICH, Intel MPI) set for
-/// each process they start, in this order: the first that is there counts, as one may start the
-/// next, but srun never mpirun's processes. MASTER_ADDR and MASTER_PORT say where the store
-/// is; without them it is on the first host of Slurm's step, or on this host where all processes
-/// are on it. Rank 0 has it, but with TORCHELASTIC_USE_AGENT_STORE=True.
+/// Parses the variables of torchrun, Open MPI, Slurm's srun and PMI (MPICH, Intel MPI), in this
+/// order; the first launcher found is used, as one may start the next, but srun never starts
+/// mpirun's processes. The store is at MASTER_ADDR and MASTER_PORT, otherwise on the first host of
+/// Slurm's step, or on this host if it has all processes. Rank 0 serves it, unless
+/// TORCHELASTIC_USE_AGENT_STORE=True.
 ///
-/// Throws UsageError, which names the variables, where some are missing, are no numbers or
-/// contradict each other, or where fewer processes were started than by the one that started the
-/// starter.
+/// Throws UsageError, with the variables' names, if some are missing, invalid or contradictory, or
+/// if fewer processes were started than by an outer launcher.
 World read_world(const Environment& environment);
 
-/// Which of the GPUs that this process sees is its own: the one with its number on its host, or the
-/// single one that its starter lets it see. Throws DeviceError where there are too few.
+/// The index of the GPU of this process among those visible: its local rank, or the only visible
+/// one. Throws DeviceError if there are too few.
 int choose_gpu(const World& world, int gpus);
 
 }  // namespace gallop::launch

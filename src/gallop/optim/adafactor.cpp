@@ -22,7 +22,7 @@ namespace gallop::optim {
 
 namespace {
 
-// As norms, which make no tensor of squares.
+// By norms, which allocate no tensor of squares.
 at::Tensor rms(const at::Tensor& tensor) {
   return at::linalg_vector_norm(tensor) / std::sqrt(static_cast<double>(tensor.numel()));
 }
@@ -115,7 +115,7 @@ class Adafactor final : public Optimizer {
     const at::Tensor t = count + 1;
     const at::Tensor& scale = step.gradient_scale();
     const at::Tensor variance = variance_of(step, i, g, t.pow(config_.beta2_decay));
-    // Scales of the whole tensor become part of the rate, which spares passes over it.
+    // Scalar factors are folded into the learning rate, which saves passes over the tensor.
     const at::Tensor change = variance.clamp_min_(eps1_ * eps1_).rsqrt_().mul_(g);
     at::Tensor rate = config_.relative_step ? at::minimum(lr, t.rsqrt()) : lr;
     if (config_.scale_parameter) rate = rate * rms(p).clamp_min(config_.eps2);
@@ -127,7 +127,7 @@ class Adafactor final : public Optimizer {
     step.write(count, t);
   }
 
-  // Takes the share `take` of the gradient's square in; a tensor of its own.
+  // Updates the second moment with weight `take` and returns it as a new tensor.
   at::Tensor variance_of(const TensorStep& step, size_t i, const at::Tensor& g,
                          const at::Tensor& take) const {
     const std::vector<size_t>& own = of_parameter_[step.index(i)];
@@ -149,7 +149,7 @@ class Adafactor final : public Optimizer {
   OptimizerParameters all_;
   double eps1_;
   NamedTensors state_;
-  std::vector<std::vector<size_t>> of_parameter_;  // Numbers among state_.
+  std::vector<std::vector<size_t>> of_parameter_;  // Indices in state_.
   at::Tensor steps_;
 };
 

@@ -19,7 +19,7 @@ struct AdagradConfig {
   double lr_decay = 0;
   double eps = 1e-10;
   double initial_accumulator_value = 0;  ///< v before the first step.
-  std::string rounding = "auto";         ///< Of bf16 weights; see optim/fields.h.
+  std::string rounding = "auto";         ///< For bf16 weights; see optim/fields.h.
   double weight_decay = 0;
   bool decay_1d = true;
   GroupsConfig groups{};

@@ -12,7 +12,7 @@ namespace gallop::optim {
 
 namespace {
 
-// Of every Adam.
+// Fields common to all variants of Adam.
 template <typename Config>
 void visit_adam(config::Visitor& visitor, Config& config) {
   visitor.field(kLearningRate, config.lr);
@@ -39,10 +39,11 @@ RuleConfig with_amsgrad(const std::string& rule, const Config& config) {
   if (config.amsgrad) all.states.push_back("max_exp_avg_sq");
   all.keeps_8_bits = config.state_bits == "8";
   if (config.amsgrad && all.keeps_8_bits) {
-    throw UsageError(fmt::format(
-        "{}: amsgrad with state_bits 8, whose rounding the largest mean square would gather; set "
-        "one of them back",
-        rule));
+    throw UsageError(
+        fmt::format("{}: amsgrad is not supported with state_bits 8, as the maximum would "
+                    "accumulate rounding errors; reset "
+                    "one of them",
+                    rule));
   }
   return all;
 }

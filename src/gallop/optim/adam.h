@@ -11,7 +11,7 @@ namespace gallop::optim {
 
 /// Adam (Kingma and Ba, "Adam: a method for stochastic optimization", ICLR 2015), as in PyTorch,
 /// with t counted from 1; AMSGrad (Reddi et al., "On the convergence of Adam and beyond", ICLR
-/// 2018) takes the largest v so far for v in the last line:
+/// 2018) uses the maximum of all v so far in the last line:
 ///
 ///     g = gradient + weight_decay * p
 ///     m = beta1 * m + (1 - beta1) * g,  v = beta2 * v + (1 - beta2) * g * g
@@ -23,9 +23,10 @@ struct AdamConfig {
   double eps = 1e-8;
   bool amsgrad = false;
   std::string state_bits = "32";  ///< Or 8; see optim/fields.h.
-  std::string rounding = "auto";  ///< Of bf16 weights; see optim/fields.h.
+  std::string rounding = "auto";  ///< For bf16 weights; see optim/fields.h.
   double weight_decay = 0;
-  bool decay_1d = true;  ///< Weight decay also on parameters of one dimension: biases and norms.
+  /// Apply weight decay to one-dimensional parameters, too: biases and norms.
+  bool decay_1d = true;
   GroupsConfig groups{};
 };
 
@@ -81,8 +82,7 @@ struct RadamConfig {
   GroupsConfig groups{};
 };
 
-/// Adam by the largest gradient in place of the mean square (Kingma and Ba, section 7), as in
-/// PyTorch:
+/// Adam with the infinity norm (Kingma and Ba, section 7), as in PyTorch:
 ///
 ///     g = gradient + weight_decay * p
 ///     m = beta1 * m + (1 - beta1) * g,  u = max(beta2 * u, |g| + eps)
@@ -104,9 +104,9 @@ void visit(config::Visitor& visitor, NadamConfig& config);
 void visit(config::Visitor& visitor, RadamConfig& config);
 void visit(config::Visitor& visitor, AdamaxConfig& config);
 
-/// State of all: "exp_avg.NAME" (m) and "exp_avg_sq.NAME" (v; Adamax: "exp_inf.NAME", u) for each
-/// parameter, with AMSGrad "max_exp_avg_sq.NAME", and "step" (t), fp32 [parameters], in the order
-/// of `parameters`; NAdam has U in "running", fp64 [parameters, 1].
+/// State of all variants: "exp_avg.NAME" (m) and "exp_avg_sq.NAME" (v; Adamax: "exp_inf.NAME", u)
+/// for each parameter, with AMSGrad "max_exp_avg_sq.NAME", and "step" (t), fp32 [parameters], in
+/// the order of `parameters`; NAdam stores U in "running", fp64 [parameters, 1].
 std::unique_ptr<Optimizer> make_adam(const AdamConfig& config, const NamedTensors& parameters);
 std::unique_ptr<Optimizer> make_adamw(const AdamwConfig& config, const NamedTensors& parameters);
 std::unique_ptr<Optimizer> make_nadam(const NadamConfig& config, const NamedTensors& parameters);

@@ -40,7 +40,7 @@ std::unique_ptr<Optimizer> make_average(const char* name, Wrapped wrapped,
   const Kind kind = wrapped.optimizer->averaging().kind;
   if (kind != Kind::kNone) {
     throw UsageError(
-        fmt::format("optimizer.wrappers: {} around {}: weights are averaged once", name,
+        fmt::format("optimizer.wrappers: {} around {}: weights can be averaged only once", name,
                     kind == Kind::kWithin ? "a schedule-free optimizer, which averages them itself"
                                           : "another average"));
   }
@@ -59,13 +59,12 @@ void visit(config::Visitor& visitor, EmaConfig& config) {
                 config.warmup);
   visitor.field({.name = "every", .help = "updates between two averaging steps", .min = 1},
                 config.every);
-  visitor.field(schedule::span_field("start", "when it begins"), config.start);
+  visitor.field(schedule::span_field("start", "when averaging starts"), config.start);
 }
 
 void visit(config::Visitor& visitor, SwaConfig& config) {
-  visitor.field(schedule::span_field("start", "the first weights that are part of the mean"),
-                config.start);
-  visitor.field(schedule::span_field("every", "how far apart they are"), config.every);
+  visitor.field(schedule::span_field("start", "when averaging starts"), config.start);
+  visitor.field(schedule::span_field("every", "interval between averaged weights"), config.every);
   visitor.field(
       {.name = "batch_norm",
        .help =

@@ -5,12 +5,12 @@
 
 namespace gallop::optim {
 
-/// A share, or a memory: from 0 on, below 1.
+/// A decay rate or fraction in [0, 1).
 inline config::Field share_field(const char* name, const char* help) {
   return {.name = name, .help = help, .min = 0, .max = 1, .below_max = true};
 }
 
-/// Options that several optimizers have.
+/// Options common to several optimizers.
 inline const config::Field kLearningRate{
     .name = "lr",
     .help = "base learning rate, multiplied by the schedule's factor",
@@ -33,7 +33,7 @@ inline const config::Field kDecoupledDecay{
     .name = "decoupled_weight_decay",
     .help = "decouple weight decay from the gradient (as AdamW does)"};
 /// Block-wise dynamic quantization (Dettmers et al., "8-bit optimizers via block-wise
-/// quantization", ICLR 2022) of parameters of at least 4096 numbers.
+/// quantization", ICLR 2022) of parameters with at least 4096 elements.
 inline const config::Field kStateBits{.name = "state_bits",
                                       .help = "bits per element of the optimizer states",
                                       .choices = {"32", "8"}};
@@ -47,7 +47,7 @@ inline const config::Field kAlwaysAdapt{
     .name = "always_adapt",
     .help = "apply the trust ratio to parameters without weight decay, too"};
 
-/// What the options of nearly every optimizer end with.
+/// The last options of nearly every optimizer.
 template <typename Config>
 void visit_decay(config::Visitor& visitor, Config& config) {
   if constexpr (requires { config.rounding; }) visitor.field(kRounding, config.rounding);

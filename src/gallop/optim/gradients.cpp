@@ -52,7 +52,7 @@ at::Tensor gradient_norm(at::TensorList gradients) {
 
 at::Tensor clip_divisor(const at::Tensor& norm, double max_norm) {
   const at::NoGradGuard no_grad;
-  // The host never learns the norm, so a step on a GPU does not wait and can be captured.
+  // The norm stays on the device, so that a step on a GPU does not synchronize and can be captured.
   const at::Tensor divisor = norm.div(max_norm).clamp_min(1);
   return at::where(at::isfinite(divisor), divisor, at::ones_like(divisor)).to(c10::kFloat);
 }
@@ -69,7 +69,7 @@ void clip_values(at::TensorList gradients, double limit, const at::Tensor& scale
 
 namespace {
 
-// Of each unit, with the dimensions of the tensor; of bf16 in fp32.
+// Norms by unit, with the tensor's number of dimensions; fp32 for bf16 tensors.
 at::Tensor unit_norms(const at::Tensor& tensor) {
   const auto format = c10::promoteTypes(tensor.scalar_type(), c10::kFloat);
   if (tensor.dim() < 2) return at::linalg_vector_norm(tensor);

@@ -12,7 +12,7 @@ namespace gallop::optim {
 
 namespace {
 
-// Its name up to the first part that is a number; empty where none is.
+// The name up to its first numeric part; empty if there is none.
 std::string block_of(const std::string& name) {
   for (size_t begin = 0; begin < name.size();) {
     const size_t end = std::min(name.find('.', begin), name.size());
@@ -25,7 +25,7 @@ std::string block_of(const std::string& name) {
   return {};
 }
 
-// The number of each parameter's layer.
+// The layer index of each parameter.
 std::vector<int64_t> layers_of(const NamedTensors& parameters) {
   std::vector<int64_t> layers;
   std::vector<std::string> blocks;

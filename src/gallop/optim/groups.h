@@ -9,38 +9,39 @@
 
 namespace gallop::optim {
 
-/// What parameters of certain names have of their own.
+/// Options of the parameters with matching names.
 struct GroupConfig {
-  std::string match;  ///< Pattern of names, '*' and '?': "*.bias", "transformer.h.?.attn.*".
+  std::string match;  ///< Glob pattern of names: "*.bias", "transformer.h.?.attn.*".
   double lr_factor = 1;
-  std::optional<double> weight_decay;  ///< Empty for the optimizer's.
+  std::optional<double> weight_decay;  ///< Empty: that of the optimizer.
 };
 
-/// Which parameters an optimizer treats in another way than the rest, an option of all of them:
+/// Parameter groups, an option of all optimizers:
 ///
 ///     optimizer: {name: adamw, layer_decay: 0.8, groups: [{match: "*.bias", lr_factor: 2}]}
 struct GroupsConfig {
-  /// Factor of the learning rate of each layer in that of the layer behind it (Howard and Ruder,
-  /// "Universal language model fine-tuning", ACL 2018). A layer is a block, told by the first
-  /// number in its name ("layer1.0", "transformer.h.3"); what comes before the blocks is one layer,
-  /// and what comes behind them another.
+  /// Layer-wise learning rate decay: the factor between consecutive layers (Howard and Ruder,
+  /// "Universal language model fine-tuning", ACL 2018). A layer is a block, identified by the first
+  /// number in its name ("layer1.0", "transformer.h.3"); everything before the blocks is one layer,
+  /// and everything after them another one.
   double layer_decay = 1;
-  /// Where several match, the last decides. Their factors come on top of layer_decay's.
+  /// If several groups match, the last one applies. Their factors multiply those of layer_decay.
   std::vector<GroupConfig> groups{};
 };
 
 void visit(config::Visitor& visitor, GroupConfig& config);
-/// Among the options of an optimizer.
+/// Visits the group options of an optimizer.
 void visit_groups(config::Visitor& visitor, GroupsConfig& config);
 
-/// Of each parameter.
+/// Options by parameter.
 struct ParameterOptions {
   std::vector<double> lr_factors, weight_decays;
-  std::vector<bool> has_own_decay;  ///< Its group's, or none; else the optimizer's, which may vary.
+  std::vector<bool> has_own_decay;  ///< Set by its group, or zero; otherwise the optimizer's, which
+                                    ///< can be scheduled.
 };
 
-/// Parameters of at most one dimension have no weight decay unless `decay_1d` or their group says
-/// so. Throws UsageError for a group that matches no parameter.
+/// One-dimensional parameters have no weight decay unless `decay_1d` or their group specifies it.
+/// Throws UsageError for a group that matches no parameter.
 ParameterOptions options_of(const NamedTensors& parameters, double weight_decay, bool decay_1d,
                             const GroupsConfig& config);
 

@@ -16,27 +16,27 @@ namespace gallop::optim {
 ///     b = momentum * b + lr * r * (g + weight_decay * p)
 ///     p = p - b
 ///
-/// r is 1 where a norm is 0, and for parameters without weight decay unless `always_adapt`: so
-/// biases and norms train by plain momentum.
+/// r is 1 if a norm is 0, and for parameters without weight decay unless `always_adapt`: biases and
+/// norms are trained with plain momentum.
 struct LarsConfig {
   double lr = 1;
   double momentum = 0.9;
   double trust_coefficient = 0.001;
   double eps = 1e-8;
   bool always_adapt = false;
-  std::string rounding = "auto";  ///< Of bf16 weights; see optim/fields.h.
+  std::string rounding = "auto";  ///< For bf16 weights; see optim/fields.h.
   double weight_decay = 1e-4;
   bool decay_1d = false;
   GroupsConfig groups{};
 };
 
 /// LAMB (You et al., "Large batch optimization for deep learning: training BERT in 76 minutes",
-/// ICLR 2020): AdamW whose step has the length of the parameter. m and v as in Adam:
+/// ICLR 2020): AdamW with updates scaled to the parameter's norm. m and v as in Adam:
 ///
 ///     u = m / (1 - beta1^t) / (sqrt(v / (1 - beta2^t)) + eps) + weight_decay * p
 ///     p = p - lr * |p| / |u| * u
 ///
-/// The ratio is 1 in the same cases.
+/// The ratio |p| / |u| is 1 in the same cases.
 struct LambConfig {
   double lr = 1e-3;
   double beta1 = 0.9;

@@ -9,9 +9,9 @@
 
 namespace gallop::optim {
 
-/// Lion (Chen et al., "Symbolic discovery of optimization algorithms", NeurIPS 2023), which moves
-/// every weight by the same amount. Wants a learning rate 3 to 10 times smaller than AdamW's and a
-/// weight decay as much larger:
+/// Lion (Chen et al., "Symbolic discovery of optimization algorithms", NeurIPS 2023), a sign-based
+/// optimizer. Needs a learning rate 3 to 10 times smaller than AdamW's, and a weight decay larger
+/// by the same factor:
 ///
 ///     p = p - lr * weight_decay * p - lr * sign(beta1 * m + (1 - beta1) * g)
 ///     m = beta2 * m + (1 - beta2) * g

@@ -47,21 +47,23 @@ std::unique_ptr<Optimizer> make_lookahead(const LookaheadConfig& config, Wrapped
     case Averaging::Kind::kNone: break;
     case Averaging::Kind::kBeside:
       throw UsageError(
-          "optimizer.wrappers: lookahead around an average, which would miss its steps; put "
+          "optimizer.wrappers: lookahead cannot wrap an average, which would miss its steps; put "
           "lookahead "
           "first in the list");
     case Averaging::Kind::kWithin:
       throw UsageError(
-          "optimizer.wrappers: lookahead around a schedule-free optimizer, whose average depends "
+          "optimizer.wrappers: lookahead cannot wrap a schedule-free optimizer, whose average "
+          "depends "
           "on "
           "every step of the weights");
   }
   if (has_bf16(wrapped.parameters)) {
     throw UsageError(
-        "optimizer.wrappers: lookahead with train.precision=bf16-weights: slow weights that become "
+        "optimizer.wrappers: lookahead is not supported with train.precision=bf16-weights: slow "
+        "weights copied to "
         "the "
-        "fast ones, rounded, are pulled to what bf16 has and stand still; set precision to bf16, "
-        "or take ema or swa");
+        "fast ones are rounded to bf16 and stagnate; set precision to bf16, "
+        "or use ema or swa");
   }
   first_step("lookahead", "0", config.k, wrapped.length);
   kernel::AverageRule rule{

@@ -40,7 +40,8 @@ void check_matrices(const MuonConfig& config, const NamedTensors& parameters) {
       matched = true;
       if (tensor.dim() < 2) {
         throw UsageError(fmt::format(
-            "muon: matrices names '{}' by '{}', which is no matrix but has {} dimension{}; leave "
+            "muon: matrices selects '{}' by '{}', which is not a matrix but has {} dimension{}; "
+            "leave "
             "it "
             "to {}",
             name, pattern, tensor.dim(), tensor.dim() == 1 ? "" : "s", config.other_optimizer));
@@ -57,7 +58,7 @@ bool is_muons(const MuonConfig& config, const NamedTensor& parameter) {
                                          matches_any(parameter.name, config.matrices));
 }
 
-// The parameters for which `wanted` holds, with what the groups say of all.
+// The parameters for which `wanted` is true, with their group options.
 OptimizerParameters part_of(const NamedTensors& parameters, const ParameterOptions& options,
                             const std::vector<bool>& wanted) {
   OptimizerParameters part;
@@ -71,7 +72,7 @@ OptimizerParameters part_of(const NamedTensors& parameters, const ParameterOptio
   return part;
 }
 
-// Groups that name each parameter with its options.
+// One group per parameter with its options.
 GroupsConfig groups_of(const OptimizerParameters& part) {
   GroupsConfig groups;
   for (size_t i = 0; i < part.parameters.size(); ++i) {
@@ -95,7 +96,7 @@ std::unique_ptr<Optimizer> make_other(const MuonConfig& config, const OptimizerP
                     part.parameters);
 }
 
-// The least norm of a matrix.
+// Lower bound on the norm of a matrix.
 constexpr double kEps = 1e-7;
 
 class Muon final : public Optimizer {
@@ -125,7 +126,7 @@ class Muon final : public Optimizer {
         update_alike(step, {members.begin() + begin, members.begin() + end}, found_inf);
       }
     }
-    // What varies is Muon's; the other keeps its options.
+    // Scheduled options apply to Muon only.
     if (other_) other_->step(lr * (config_.other_lr / config_.lr), grad_scale, found_inf);
     return {};
   }
@@ -146,7 +147,7 @@ class Muon final : public Optimizer {
   double base_lr() const override { return config_.lr; }
 
  private:
-  // Matrices of one size are multiplied at once, up to so many numbers: what caches still hold.
+  // Matrices of one size are batched, up to a number of elements that fits caches.
   static constexpr size_t kMostNumbers = size_t{1} << 22;
 
   static std::pair<int64_t, int64_t> matrix_size(const at::Tensor& tensor) {
@@ -176,7 +177,7 @@ class Muon final : public Optimizer {
     }
     const auto type = config_.ns_precision == "bf16" ? at::kBFloat16 : at::kFloat;
     kernel::muon_update(own, orthogonal(kernel::muon_directions(own, type, kEps)));
-    // Those that lay in another order were copies.
+    // Gradients with another memory layout were copied.
     for (size_t k = 0; k < members.size(); ++k) {
       const at::Tensor& parameter = step.parameter(members[k]);
       if (parameter.is_contiguous()) continue;
@@ -213,9 +214,9 @@ class Muon final : public Optimizer {
     return 0.2 * std::sqrt(std::max(r, c));
   }
 
-  // Of matrices [count, rows, columns] of norm 1.
+  // Input: matrices [count, rows, columns] of norm 1.
   at::Tensor orthogonal(at::Tensor x) const {
-    // Of Jordan's post: the steepest at 0 that does not leave [0.7, 1.2].
+    // Coefficients of Jordan's post: the steepest at 0 whose result stays in [0.7, 1.2].
     constexpr double kA = 3.4445, kB = -4.7750, kC = 2.0315;
     const bool is_tall = x.size(1) > x.size(2);
     for (int64_t step = 0; step < config_.ns_steps; ++step) {
@@ -229,7 +230,7 @@ class Muon final : public Optimizer {
 
   MuonConfig config_;
   OptimizerParameters all_;
-  std::unique_ptr<Optimizer> other_;  // Null where all is Muon's.
+  std::unique_ptr<Optimizer> other_;  // Null if Muon updates all parameters.
 };
 
 }  // namespace
@@ -282,8 +283,7 @@ std::unique_ptr<Optimizer> make_muon(const MuonConfig& config, const NamedTensor
     others.push_back(!muons.back());
   }
   if (std::find(muons.begin(), muons.end(), true) == muons.end()) {
-    throw UsageError(
-        "muon: no parameter of the model is a matrix of its own; name some in matrices");
+    throw UsageError("muon: the model has no matrix for Muon; select some with matrices");
   }
   auto matrices =
       part_of(parameters, options_of(parameters, config.weight_decay, false, config.groups), muons);

@@ -17,13 +17,13 @@ namespace gallop::optim {
 ///     u = nesterov ? momentum * m + (1 - momentum) * g : m
 ///     p = p - lr * weight_decay * p - lr * scale * orthogonal(u)
 ///
-/// orthogonal() makes singular values near 1 by `ns_steps` steps of Newton and Schulz. scale is
-/// sqrt(max(1, rows / columns)) for adjust_lr_fn "original", and 0.2 * sqrt(max(rows, columns)),
-/// which makes updates as large as AdamW's (Liu et al., "Muon is scalable for LLM training", 2025),
-/// for "match_rms_adamw".
+/// orthogonal() brings the singular values close to 1 with `ns_steps` Newton-Schulz iterations.
+/// scale is sqrt(max(1, rows / columns)) for adjust_lr_fn "original", and 0.2 * sqrt(max(rows,
+/// columns)), which matches the RMS of AdamW's updates (Liu et al., "Muon is scalable for LLM
+/// training", 2025), for "match_rms_adamw".
 ///
-/// All else is left to AdamW or SGD: parameters of one dimension, embeddings and output layers,
-/// which `others` names.
+/// Other parameters are updated by AdamW or SGD: one-dimensional ones, and the embeddings and
+/// output layers that match `others`.
 struct MuonConfig {
   double lr = 0.02;
   double momentum = 0.95;
@@ -32,13 +32,13 @@ struct MuonConfig {
   std::string ns_precision = "bf16";  ///< Or fp32.
   std::string adjust_lr_fn = "original";
   double weight_decay = 0.1;
-  /// Patterns of names that are not Muon's, although they are matrices; not all need be there.
+  /// Glob patterns of matrices that Muon does not update; patterns may match nothing.
   std::vector<std::string> others = {"*embed*",   "*wte*",   "*wpe*", "*token*",
                                      "*lm_head*", "*head.*", "fc.*"};
-  /// Patterns of names that are Muon's, whatever `others` says.
+  /// Glob patterns of matrices that Muon updates even if they match `others`.
   std::vector<std::string> matrices{};
   std::string other_optimizer = "adamw";  ///< Or sgd, with Nesterov's momentum of 0.9.
-  double other_lr = 3e-4;                 ///< Its learning rate where Muon's is `lr`.
+  double other_lr = 3e-4;                 ///< Used where Muon's is `lr`.
   double other_beta1 = 0.9;
   double other_beta2 = 0.95;
   double other_weight_decay = 0;
@@ -48,8 +48,8 @@ struct MuonConfig {
 void visit(config::Visitor& visitor, MuonConfig& config);
 
 /// State: "momentum.NAME" (m) for each of Muon's parameters, then that of the other optimizer.
-/// Throws UsageError for a pattern of `matrices` that names a vector or nothing, and where no
-/// parameter is Muon's.
+/// Throws UsageError for a pattern in `matrices` that matches a vector or nothing, and if Muon has
+/// no parameter.
 std::unique_ptr<Optimizer> make_muon(const MuonConfig& config, const NamedTensors& parameters);
 
 }  // namespace gallop::optim

@@ -20,10 +20,10 @@ namespace gallop::optim {
 
 namespace {
 
-// That of what belongs to a parameter of this type.
+// The type of state for parameters of this type.
 c10::ScalarType wide(c10::ScalarType type) { return type == c10::kBFloat16 ? c10::kFloat : type; }
 
-// Whether element i of both lies at the same place. Strides of dimensions of size 1 mean nothing.
+// Whether both have the same memory layout. Strides of dimensions of size 1 are irrelevant.
 bool same_layout(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes()) return false;
   for (int64_t i = 0; i < a.dim(); ++i) {
@@ -50,12 +50,12 @@ bool has_bf16(const NamedTensors& parameters) {
 }
 
 void check_parameters(const NamedTensors& parameters, bool rounds) {
-  if (parameters.empty()) throw UsageError("an optimizer was given no parameters to train");
+  if (parameters.empty()) throw UsageError("an optimizer needs at least one parameter");
   const at::Tensor& first = parameters.front().tensor;
   std::set<std::string> names;
   for (const auto& [name, tensor] : parameters) {
     if (!names.insert(name).second) {
-      throw UsageError(fmt::format("two parameters are named '{}'", name));
+      throw UsageError(fmt::format("duplicate parameter name '{}'", name));
     }
     const auto type = tensor.scalar_type();
     if (type == c10::kBFloat16 && !rounds) {

@@ -9,50 +9,49 @@
 #include "gallop/optim/groups.h"
 #include "gallop/tensor/named_tensor.h"
 
-// Only for sources of optim/: what optimizers do with their parameters.
+// Internal to optim/: common handling of parameters.
 namespace gallop::optim {
 
-/// Smaller parameters keep their states in fp32: they are sensitive, and little would be gained.
+/// Smaller parameters keep fp32 states: they are sensitive, and the saving would be small.
 inline constexpr int64_t kLeast8Bits = 4096;
 
-/// Whether some parameters are bf16: weights that have no copy in fp32.
+/// Whether some parameters are bf16: weights without an fp32 copy.
 bool has_bf16(const NamedTensors& parameters);
 
-/// Throws UsageError unless there is at least one parameter, names differ, and all are fp32 or fp64
-/// of one type and device, each dense in memory, as the kernels step through raw memory. Beside
-/// fp32 there may be bf16 where the optimizer `rounds` them.
+/// Throws UsageError unless there is at least one parameter, names are unique, and all are fp32 or
+/// fp64 of one type and device and dense in memory, as kernels access raw memory. bf16 is allowed
+/// besides fp32 if the optimizer `rounds`.
 void check_parameters(const NamedTensors& parameters, bool rounds = false);
 
-/// One tensor of `value` a parameter, in the parameter's memory layout, named "PREFIX.NAME"; that
-/// of a bf16 parameter is fp32.
+/// One tensor filled with `value` per parameter, in the parameter's memory layout, named
+/// "PREFIX.NAME"; fp32 for a bf16 parameter.
 NamedTensors make_state(const char* prefix, const NamedTensors& parameters, double value = 0);
 
-/// The parameters of an optimizer, what is kept for each, and how each is updated.
+/// The parameters of an optimizer with their states and options.
 struct OptimizerParameters {
   NamedTensors parameters;
-  std::vector<NamedTensors> states;  ///< One list for each kind, in the parameters' order.
-  NamedTensors scales{};             ///< Of states in 8 bits; undefined elsewhere, or empty.
-  NamedTensors compensations{};      ///< Of bf16 parameters; undefined elsewhere, or empty.
-  bool draws = false;                ///< bf16 parameters are rounded stochastically.
+  std::vector<NamedTensors> states;  ///< One list per kind of state, in the parameters' order.
+  NamedTensors scales{};             ///< Of 8-bit states; undefined for others, or empty.
+  NamedTensors compensations{};      ///< Of bf16 parameters; undefined for others, or empty.
+  bool draws = false;                ///< Whether bf16 parameters are rounded stochastically.
   ParameterOptions options;
 
-  /// Turns the states of large parameters, all 0 yet, into ones in 8 bits, for this rule of
-  /// kernel/update_rules.h. Throws UsageError where no kernel of ours updates them.
+  /// Converts the states of large parameters, still all 0, to 8 bits, for this rule of
+  /// kernel/update_rules.h. Throws UsageError if none of our kernels updates them.
   void keep_in_8_bits(const std::string& rule);
 
-  /// Makes what the option optimizer.rounding asks for: "auto", "stochastic", "kahan" or "nearest".
-  /// Throws UsageError where there is nothing to be rounded, or no kernel of ours that rounds.
+  /// Prepares the rounding mode of optimizer.rounding: "auto", "stochastic", "kahan" or "nearest".
+  /// Throws UsageError if there is nothing to round, or none of our kernels supports it.
   void round_by(const std::string& rounding);
 
-  /// Fills in what the step of the parameters that have a gradient now takes. A gradient in another
-  /// memory layout than its parameter is copied into the same one. `weight_decay`, if defined, is
-  /// one that varies. Throws UsageError where a gradient is sparse or a parameter's layout is no
-  /// longer that of its state.
+  /// Fills in the step of the parameters that have a gradient. A gradient with another memory
+  /// layout than its parameter is copied. `weight_decay`, if defined, is scheduled. Throws
+  /// UsageError if a gradient is sparse, or a parameter's layout no longer matches its state.
   void put_into(kernel::OptimizerStep& step, const at::Tensor& weight_decay) const;
 };
 
-/// Whether our kernels can update such parameters: fp32 or bf16, in main memory or on a GPU that
-/// has them.
+/// Whether our kernels can update these parameters: fp32 or bf16, on the CPU or on a GPU with
+/// kernels.
 bool has_own_kernel(const NamedTensors& parameters);
 
 }  // namespace gallop::optim

@@ -15,7 +15,7 @@ namespace {
 
 void put(const at::Tensor& value, std::optional<int64_t> option, kernel::OptimizerStep& step) {
   if (!value.defined()) return;
-  if (!option) throw InternalError("optimizer: an option that does not vary");
+  if (!option) throw InternalError("optimizer: this option cannot be scheduled");
   step.scheduled.push_back(value);
   step.scheduled_options.push_back(*option);
 }
@@ -53,7 +53,9 @@ at::Tensor RuleOptimizer::step(const at::Tensor& lr, const at::Tensor& grad_scal
                              .grad_scale = grad_scale,
                              .found_inf = found_inf};
   if (all_.draws) {
-    if (!scheduled.draws.defined()) throw InternalError("optimizer: no seed and step to round by");
+    if (!scheduled.draws.defined()) {
+      throw InternalError("optimizer: stochastic rounding needs a seed and step");
+    }
     step.draws = scheduled.draws;
   }
   all_.put_into(step, scheduled.weight_decay);

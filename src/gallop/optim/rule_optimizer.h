@@ -8,21 +8,21 @@
 #include "gallop/optim/optimizer.h"
 #include "gallop/optim/optimizer_parameters.h"
 
-// Only for sources of optim/.
+// Internal to optim/.
 namespace gallop::optim {
 
-/// An optimizer that is a rule of kernel/update_rules.h.
+/// An optimizer defined by a rule of kernel/update_rules.h.
 struct RuleConfig {
   std::string rule{};
   std::vector<double> options{};      ///< In the order of the rule's Option.
   std::vector<const char*> states{};  ///< Names of the rule's states.
   double initial_state = 0;
   bool keeps_8_bits = false;  ///< See OptimizerParameters::keep_in_8_bits().
-  std::string rounding{};     ///< See OptimizerParameters::round_by(); empty where it cannot.
-  /// Which of `options` these are; none where the rule has none that may vary.
+  std::string rounding{};     ///< See OptimizerParameters::round_by(); empty if unsupported.
+  /// Indices in `options`; none if the rule cannot schedule them.
   std::optional<int64_t> momentum{}, beta2{};
-  bool counts_steps = true;       ///< Whether the rule asks for the step.
-  std::vector<double> running{};  ///< What the rule's running numbers are at first.
+  bool counts_steps = true;       ///< Whether the rule needs the step count.
+  std::vector<double> running{};  ///< Initial values of the rule's running scalars.
 
   double lr = 0;
   double weight_decay = 0;
@@ -30,14 +30,14 @@ struct RuleConfig {
   GroupsConfig groups{};
 };
 
-/// An option of those that can round.
+/// Adds the rounding option.
 template <typename Config>
 std::string rounding_of(const Config& config) {
   if constexpr (requires { config.rounding; }) return config.rounding;
   return {};
 }
 
-/// With the learning rate, weight decay and groups of an optimizer's own config.
+/// Fills in learning rate, weight decay and groups from an optimizer's config.
 template <typename Config>
 RuleConfig rule_of(const Config& config, const std::string& rule,
                    const std::vector<double>& options, const std::vector<const char*>& states) {
@@ -51,11 +51,11 @@ RuleConfig rule_of(const Config& config, const std::string& rule,
           .groups = config.groups};
 }
 
-/// State: "STATE.NAME" for each kind and parameter, "step", fp32 [parameters], where steps are
-/// counted, and "running", fp64 [parameters, numbers], where the rule has such, in the order of
-/// `parameters`. States in 8 bits are uint8 (codes of kernel::StateMap), and "scales.NAME", fp32
-/// [states, blocks], comes behind all of them, or "scales_channels_last.NAME": blocks follow the
-/// order of memory. Kahan's summation has "compensation.NAME", bf16, for each parameter in bf16.
+/// State: "STATE.NAME" for each kind and parameter, "step", fp32 [parameters], if steps are
+/// counted, and "running", fp64 [parameters, values], if the rule has running scalars, in the order
+/// of `parameters`. 8-bit states are uint8 (codes of kernel::StateMap), followed by "scales.NAME",
+/// fp32 [states, blocks], or "scales_channels_last.NAME": blocks follow the memory order. Kahan
+/// summation adds "compensation.NAME", bf16, for each bf16 parameter.
 class RuleOptimizer : public Optimizer {
  public:
   RuleOptimizer(RuleConfig config, const NamedTensors& parameters);
@@ -73,7 +73,7 @@ class RuleOptimizer : public Optimizer {
  private:
   RuleConfig config_;
   OptimizerParameters all_;
-  at::Tensor steps_, running_;  // Undefined where they are not needed.
+  at::Tensor steps_, running_;  // Undefined if not needed.
 };
 
 std::unique_ptr<Optimizer> make_rule_optimizer(RuleConfig config, const NamedTensors& parameters);

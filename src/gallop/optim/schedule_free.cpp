@@ -15,7 +15,7 @@ class ScheduleFree final : public RuleOptimizer {
  public:
   ScheduleFree(RuleConfig config, const NamedTensors& parameters)
       : RuleOptimizer(std::move(config), parameters) {
-    // z begins where y does.
+    // z is initialized with y.
     const at::NoGradGuard no_grad;
     for (size_t i = 0; i < parameters.size(); ++i) {
       all().states[0][i].tensor.copy_(parameters[i].tensor);
@@ -62,7 +62,7 @@ void visit_schedule_free(config::Visitor& visitor, Config& config) {
   visit_decay(visitor, config);
 }
 
-// The momentum says where x lies between y and z, so it stays.
+// Momentum defines the interpolation of x between y and z, so it cannot be scheduled.
 std::unique_ptr<Optimizer> make_schedule_free(RuleConfig rule, const NamedTensors& parameters) {
   rule.running = {0, 0};
   return std::make_unique<ScheduleFree>(std::move(rule), parameters);

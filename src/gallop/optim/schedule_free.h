@@ -9,9 +9,9 @@
 namespace gallop::optim {
 
 /// Schedule-free SGD (Defazio et al., "The road less scheduled", NeurIPS 2024), which averages the
-/// weights instead of lowering the learning rate: give it a constant schedule, with warm-up where
-/// that helps. The model trains at y; x, which use_averaged_weights() puts in its place, is what is
-/// evaluated and saved. With t counted from 1:
+/// weights instead of decaying the learning rate: use a constant schedule, optionally with warm-up.
+/// The model trains at y; x, which use_averaged_weights() swaps in, is evaluated and saved. With t
+/// counted from 1:
 ///
 ///     w = t^r * (largest lr so far)^weight_lr_power,  c = w / (sum of all w)
 ///     d = gradient at y + weight_decay * y
@@ -45,10 +45,9 @@ struct ScheduleFreeAdamwConfig {
 void visit(config::Visitor& visitor, ScheduleFreeSgdConfig& config);
 void visit(config::Visitor& visitor, ScheduleFreeAdamwConfig& config);
 
-/// State: "z.NAME" for each parameter, AdamW also "exp_avg_sq.NAME", then "step" and "running",
+/// State: "z.NAME" for each parameter, for AdamW also "exp_avg_sq.NAME", then "step" and "running",
 /// fp64 [parameters, 2]: the sum of w and the largest lr. While averaged weights are in use, also
-/// "training.NAME", which is y: so a checkpoint taken then holds x as the model and continues bit
-/// for bit.
+/// "training.NAME" (y): a checkpoint taken then has x as the model and resumes bit-identically.
 std::unique_ptr<Optimizer> make_schedule_free_sgd(const ScheduleFreeSgdConfig& config,
                                                   const NamedTensors& parameters);
 std::unique_ptr<Optimizer> make_schedule_free_adamw(const ScheduleFreeAdamwConfig& config,

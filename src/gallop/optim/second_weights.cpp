@@ -16,7 +16,7 @@ SecondWeights::SecondWeights(std::string name, std::string own, NamedTensors ten
     : name_(std::move(name)), own_(std::move(own)), rule_(rule) {
   const at::NoGradGuard no_grad;
   for (NamedTensor& item : tensors) {
-    // A counter has no average.
+    // Counters are not averaged.
     if (!item.tensor.is_floating_point()) continue;
     own_tensors_.push_back(kernel::is_bf16(item.tensor) ? item.tensor.detach().to(c10::kFloat)
                                                         : item.tensor.detach().clone());
@@ -45,7 +45,7 @@ void SecondWeights::update(const at::Tensor& found_inf, bool both) {
 void SecondWeights::exchange(bool inside) {
   if (inside == inside_) return;
   const at::NoGradGuard no_grad;
-  // An average of nothing; slow weights are there from the start.
+  // The average is still empty; slow weights exist from the start.
   const bool is_empty = inside && rule_.kind != kernel::AverageRule::Kind::kShare &&
                         counts_.select(0, 1).item<double>() == 0;
   for (size_t i = 0; i < own_tensors_.size(); ++i) {
@@ -84,7 +84,7 @@ void SecondWeights::add_state(NamedTensors& state) const {
   }
 }
 
-// Kernels walk through raw memory.
+// Kernels access raw memory.
 void SecondWeights::check_layouts() const {
   for (size_t i = 0; i < own_tensors_.size(); ++i) {
     const at::Tensor &own = own_tensors_[i], &live = live_tensors_[i];

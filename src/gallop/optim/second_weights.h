@@ -5,25 +5,25 @@
 #include "gallop/kernel/average.h"
 #include "gallop/optim/optimizer.h"
 
-// Only for sources of optim/.
+// Internal to optim/.
 namespace gallop::optim {
 
-/// Weights kept beside those of a model, which can change places with them.
+/// A second set of weights that can be swapped with the model's.
 class SecondWeights {
  public:
-  /// `name` begins the names of the state: "NAME.counts", and "NAME.OWN.TENSOR" for each tensor.
+  /// `name` prefixes the state: "NAME.counts", and "NAME.OWN.TENSOR" for each tensor.
   SecondWeights(std::string name, std::string own, NamedTensors tensors, kernel::AverageRule rule);
 
-  /// After an update that `found_inf`, where defined and not 0, says did not happen. With `both`
-  /// the model's weights become these.
+  /// Updates the weights after an optimizer step, unless `found_inf` is defined and not 0. With
+  /// `both`, the model's weights are set to the result.
   void update(const at::Tensor& found_inf, bool both);
 
-  /// Puts these in the model's place, and back. An average of nothing is what the model has. That
-  /// of a bf16 weight is fp32, and stays what it is: the model gets it rounded.
+  /// Swaps the weights into the model, and back. An empty average equals the model's weights. The
+  /// average of a bf16 weight is fp32 and unchanged: the model gets it rounded.
   void exchange(bool inside);
 
-  /// Adds to a list; while exchanged, "NAME.training.TENSOR" is what the model trains at. Of a bf16
-  /// weight it stands there beside the average.
+  /// Appends the state; while swapped in, "NAME.training.TENSOR" are the trained weights, for bf16
+  /// weights in addition to the average.
   void add_state(NamedTensors& state) const;
 
  private:
@@ -32,13 +32,13 @@ class SecondWeights {
   std::string name_, own_;
   NamedTensors live_;
   std::vector<at::Tensor> own_tensors_, live_tensors_;
-  std::vector<at::Tensor> training_;  // Of bf16 weights while exchanged; undefined elsewhere.
+  std::vector<at::Tensor> training_;  // Of bf16 weights while swapped in; undefined otherwise.
   at::Tensor counts_;
   kernel::AverageRule rule_;
   bool inside_ = false;
 };
 
-/// An optimizer around another.
+/// An optimizer that wraps another one.
 class WrappingOptimizer : public Optimizer {
  public:
   WrappingOptimizer(std::unique_ptr<Optimizer> inner, SecondWeights second)

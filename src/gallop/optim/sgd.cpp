@@ -15,15 +15,14 @@ namespace {
 template <typename Config>
 void check(const char* name, const Config& config) {
   if (config.nesterov && config.momentum == 0) {
-    throw UsageError(
-        fmt::format("{}: nesterov is true with momentum 0; give a momentum, such as 0.9", name));
+    throw UsageError(fmt::format("{}: nesterov requires a momentum above 0, such as 0.9", name));
   }
   if (config.nesterov && config.dampening != 0) {
-    throw UsageError(fmt::format("{}: nesterov is true with dampening; set dampening to 0", name));
+    throw UsageError(fmt::format("{}: nesterov requires zero dampening; set dampening to 0", name));
   }
   if (config.dampening != 0 && config.momentum == 0) {
     throw UsageError(
-        fmt::format("{}: dampening acts on momentum, which is 0; leave dampening out", name));
+        fmt::format("{}: dampening requires a momentum above 0; omit dampening", name));
   }
 }
 

@@ -20,9 +20,10 @@ struct SgdConfig {
   double momentum = 0.9;
   double dampening = 0;
   bool nesterov = false;
-  std::string rounding = "auto";  ///< Of bf16 weights; see optim/fields.h.
+  std::string rounding = "auto";  ///< For bf16 weights; see optim/fields.h.
   double weight_decay = 0;
-  bool decay_1d = true;  ///< Weight decay also on parameters of one dimension: biases and norms.
+  /// Apply weight decay to one-dimensional parameters, too: biases and norms.
+  bool decay_1d = true;
   GroupsConfig groups{};
 };
 
@@ -43,9 +44,8 @@ void visit(config::Visitor& visitor, SgdConfig& config);
 void visit(config::Visitor& visitor, SgdwConfig& config);
 
 /// State: "momentum.NAME" for each parameter, and with dampening "step", fp32 [parameters], in the
-/// order of `parameters`.
-/// Throws UsageError for Nesterov without momentum or with dampening, and dampening without
-/// momentum.
+/// order of `parameters`. Throws UsageError for Nesterov momentum without momentum or with
+/// dampening, and for dampening without momentum.
 std::unique_ptr<Optimizer> make_sgd(const SgdConfig& config, const NamedTensors& parameters);
 std::unique_ptr<Optimizer> make_sgdw(const SgdwConfig& config, const NamedTensors& parameters);
 

@@ -8,29 +8,29 @@
 
 namespace gallop::optim {
 
-/// What a wrapper works on.
+/// The arguments of a wrapper.
 struct Wrapped {
   std::unique_ptr<Optimizer> optimizer;
-  NamedTensors parameters;  ///< Those of the optimizer.
-  NamedTensors buffers;     ///< Of the model: statistics of batch norm.
+  NamedTensors parameters;  ///< The optimizer's.
+  NamedTensors buffers;     ///< The model's batch norm statistics.
   schedule::RunLength length;
 };
 
-/// Builds optimizers by name around others: an average of the weights, or slow weights.
+/// Creates wrappers of optimizers by name: weight averages, or slow weights.
 using WrapperRegistry = config::Registry<Optimizer, Wrapped>;
 
-/// The wrappers that come with Gallop.
+/// The built-in wrappers.
 WrapperRegistry built_in_wrappers();
 
-/// Puts the members of a list around an optimizer, the first innermost. Throws UsageError where
-/// they contradict each other or the optimizer.
+/// Wraps an optimizer with the members of a list, the first innermost. Throws UsageError if they
+/// conflict with each other or the optimizer.
 std::unique_ptr<Optimizer> wrap(const WrapperRegistry& registry, const config::ComponentList& list,
                                 Wrapped wrapped);
 
 // For sources of wrappers.
 
-/// The step in which a wrapper acts first: `start` for those of a recipe, from 1, with its name for
-/// messages. Throws UsageError where it never would before the end of the run.
+/// The step, from 1, at which a wrapper first acts, from the recipe's `start`; `wrapper` is used in
+/// messages. Throws UsageError if the run ends before it.
 int64_t first_step(const char* wrapper, const std::string& start, int64_t every,
                    const schedule::RunLength& length);
 

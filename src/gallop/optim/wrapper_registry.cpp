@@ -11,7 +11,7 @@ namespace gallop::optim {
 
 WrapperRegistry built_in_wrappers() {
   WrapperRegistry registry("wrapper");
-  registry.add("lookahead", "slow weights that follow the others every few steps", make_lookahead)
+  registry.add("lookahead", "slow weights that follow the fast ones every k steps", make_lookahead)
       .add("ema", "evaluates and saves an exponential moving average of the weights", make_ema)
       .add("swa", "evaluates and saves the mean of weights of the last part of the run", make_swa);
   return registry;
@@ -22,7 +22,7 @@ std::unique_ptr<Optimizer> wrap(const WrapperRegistry& registry, const config::C
   for (size_t i = 0; i < list.items.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (list.items[j].name() != list.items[i].name()) continue;
-      throw UsageError(fmt::format("optimizer.wrappers names '{}' twice", list.items[i].name()));
+      throw UsageError(fmt::format("optimizer.wrappers: duplicate '{}'", list.items[i].name()));
     }
   }
   for (const config::Component& component : list.items) {
@@ -43,7 +43,7 @@ int64_t first_step(const char* wrapper, const std::string& start, int64_t every,
         fmt::format("optimizer.wrappers: {} starts at '{}', which is step {} of a run of {}",
                     wrapper, start, first, steps));
   }
-  // Nothing is there after no step.
+  // Nothing exists at step 0.
   if (first == 0) first = every;
   if (first > steps) {
     throw UsageError(fmt::format("optimizer.wrappers: {} acts every {} steps, but the run has {}",

@@ -14,10 +14,10 @@ namespace {
 constexpr Precision kAll[] = {Precision::kFp32,        Precision::kTf32, Precision::kBf16,
                               Precision::kBf16Weights, Precision::kFp16, Precision::kFp8};
 
-// As autocast, it is found deep in a model.
+// Global like autocast, as it is read deep in a model.
 thread_local bool linear_fp8 = false;
 
-// The lowest compute capability of a GPU that has products in it; 0 where the CPU has them too.
+// The minimum compute capability for a precision; 0 if the CPU supports it as well.
 struct Needed {
   int capability = 0;
   const char* generations = "";
@@ -64,12 +64,13 @@ Precision parse_precision(const std::string& name) {
 void require_available(Precision precision, std::optional<int> capability) {
   const Needed needed = needed_by(precision);
   if (capability.value_or(0) >= needed.capability) return;
-  throw DeviceError(fmt::format(
-      "train.precision is {}, which needs an NVIDIA GPU of compute capability {} or higher ({}), "
-      "and this training is on {}; take train.precision={}, or auto",
-      name_of(precision), text_of(needed.capability), needed.generations,
-      capability ? "a GPU of " + text_of(*capability) : "the CPU",
-      precision == Precision::kFp8 ? "bf16" : "fp32"));
+  throw DeviceError(
+      fmt::format("train.precision is {}, which requires an NVIDIA GPU of compute capability {} or "
+                  "higher ({}), "
+                  "but this training runs on {}; use train.precision={}, or auto",
+                  name_of(precision), text_of(needed.capability), needed.generations,
+                  capability ? "a GPU of " + text_of(*capability) : "the CPU",
+                  precision == Precision::kFp8 ? "bf16" : "fp32"));
 }
 
 Precision for_evaluation(Precision precision) {
@@ -99,7 +100,7 @@ void keep_in_bf16(const NamedTensors& parameters) {
   for (const auto& [name, tensor] : parameters) {
     if (tensor.dim() < 2) continue;
     tensor.mutable_grad().reset();
-    // Set as data, they stay the tensors that the model knows.
+    // set_data() keeps the tensor objects that the model knows.
     at::Tensor same = tensor;
     same.set_data(tensor.detach().to(c10::kBFloat16));
   }

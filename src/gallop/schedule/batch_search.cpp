@@ -9,10 +9,10 @@ namespace gallop::schedule {
 namespace {
 
 constexpr double kGrowth = 1.03;   // In two doublings.
-constexpr double kFast = 0.95;     // Of the fastest.
-constexpr double kSlow = 0.8;      // Of the fastest so far: tried again.
-constexpr double kCaution = 0.97;  // Of what a guess says.
-constexpr int64_t kExact = 8;      // Part of a batch to which the largest is found.
+constexpr double kFast = 0.95;     // Relative to the fastest.
+constexpr double kSlow = 0.8;      // Relative to the fastest so far: measured again.
+constexpr double kCaution = 0.97;  // Safety factor of the memory estimate.
+constexpr int64_t kExact = 8;      // The largest batch is found to 1/8.
 
 class Search {
  public:
@@ -66,14 +66,14 @@ class Search {
            last().samples_per_second > kGrowth * points[points.size() - 3].samples_per_second;
   }
 
-  // By what steps have taken so far.
+  // Estimated from the steps so far.
   bool is_short(int64_t batch) {
     const double seconds = static_cast<double>(batch) / last().samples_per_second;
     found_.cut_short = found_.cut_short || seconds > limits_.step_seconds;
     return seconds <= limits_.step_seconds;
   }
 
-  // Memory is a line over batches.
+  // Assumes that memory is linear in the batch size.
   void guess() {
     const auto& points = found_.points;
     if (points.size() < 2) return;

@@ -10,7 +10,7 @@ namespace {
 
 using Members = std::vector<std::unique_ptr<Schedule>>;
 
-// Schedules whose states lie one after the other.
+// Schedules whose states are concatenated.
 class Combined : public Schedule {
  public:
   explicit Combined(Members members) : members_(std::move(members)) {}
@@ -58,7 +58,7 @@ class Chained final : public Combined {
     }
     return {};
   }
-  // Where that of any member does.
+  // True if the cycle of any member ends.
   std::optional<bool> cycle_ends(double from, double to) const override {
     std::optional<bool> ends;
     for (const auto& member : members_) {
@@ -73,7 +73,7 @@ class Chained final : public Combined {
 
 class Sequence final : public Combined {
  public:
-  // `bounds` has the beginning of each member and the end of the run.
+  // `bounds` are the starts of the members and the end of the run.
   Sequence(Members members, std::vector<double> bounds)
       : Combined(std::move(members)), bounds_(std::move(bounds)) {}
 
@@ -103,7 +103,7 @@ class Sequence final : public Combined {
  private:
   struct Place {
     size_t member;
-    double progress;  // Within it.
+    double progress;  // Within the member.
   };
 
   Place place_of(double progress) const {
@@ -122,7 +122,7 @@ std::unique_ptr<Schedule> build(const config::Component& member, const RunLength
 void check_members(const char* schedule, const config::ComponentList& members) {
   if (!members.items.empty()) return;
   throw UsageError(fmt::format(
-      "schedule {}: it has no members; give them as members: [{{warmup: {{}}}}, {{cosine: {{}}}}]",
+      "schedule {}: no members; set for example members: [{{warmup: {{}}}}, {{cosine: {{}}}}]",
       schedule));
 }
 
@@ -136,7 +136,7 @@ void visit(config::Visitor& visitor, ChainedConfig& config) {
 
 void visit(config::Visitor& visitor, SequenceConfig& config) {
   visitor.field(kMembers, config.members);
-  visitor.field(span_field("milestones", "where each member but the first begins, rising"),
+  visitor.field(span_field("milestones", "where each member but the first begins, ascending"),
                 config.milestones);
 }
 
@@ -150,7 +150,7 @@ std::unique_ptr<Schedule> make_chained(const ChainedConfig& config, const RunLen
   }
   if (with_momentum > 1) {
     throw UsageError(
-        "schedule chained: more than one member has a momentum; leave base_momentum and "
+        "schedule chained: more than one member sets a momentum; leave base_momentum and "
         "max_momentum to one");
   }
   return std::make_unique<Chained>(std::move(members));

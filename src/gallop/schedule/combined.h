@@ -6,17 +6,17 @@
 
 #include "gallop/schedule/schedule.h"
 
-// Schedules made of others.
+// Schedules composed of other schedules.
 namespace gallop::schedule {
 
-/// The product of the members, each over the whole run.
+/// The product of its members, each over the whole run.
 struct ChainedConfig {
   explicit ChainedConfig(const config::Catalog& catalog) : members(catalog) {}
   config::ComponentList members;
 };
 
-/// One member after the other, each from one milestone to the next. The run of a member is its own
-/// part: its shares, epochs and steps count from its milestone, and its end is the next one.
+/// Its members one after the other, switching at milestones. Fractions, epochs and steps of a
+/// member are relative to its own part of the run, which ends at the next milestone.
 struct SequenceConfig {
   explicit SequenceConfig(const config::Catalog& catalog) : members(catalog) {}
   config::ComponentList members;
@@ -26,8 +26,8 @@ struct SequenceConfig {
 void visit(config::Visitor& visitor, ChainedConfig& config);
 void visit(config::Visitor& visitor, SequenceConfig& config);
 
-/// Throw UsageError without members; a sequence also where milestones are not one fewer or do not
-/// rise within the run, a chain where several members have a momentum.
+/// Both throw UsageError without members; a sequence also unless there is one milestone fewer than
+/// members and they ascend within the run, a chain if several members set a momentum.
 std::unique_ptr<Schedule> make_chained(const ChainedConfig& config, const RunLength& length);
 std::unique_ptr<Schedule> make_sequence(const SequenceConfig& config, const RunLength& length);
 

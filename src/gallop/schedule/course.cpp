@@ -8,7 +8,7 @@ namespace gallop::schedule {
 
 namespace {
 
-// As the trainer has it for the update that comes after so many.
+// The trainer's progress for the update after `step` updates.
 double progress_at(const RunLength& length, int64_t step) {
   const Span done{.count = static_cast<double>(step), .unit = Span::Unit::kSteps};
   return std::fmin(1, length.share_of(done));

@@ -8,20 +8,20 @@
 
 namespace gallop::schedule {
 
-/// What changes along a run from step to step: the factor of its learning rate, its momentum, ...
+/// The scheduled values of a run at each step: learning rate factor, momentum, ...
 struct Course {
-  /// With `samples_per_epoch`, `batch` and `batches_per_epoch`.
+  /// Must have `samples_per_epoch`, `batch` and `batches_per_epoch`.
   RunLength length;
   std::vector<std::function<double(double progress)>> values;
 };
 
-/// How many steps from the beginning two runs take with the same values, each to the last bit; at
-/// most as many as the shorter one has. 0 where one has other samples, batches or values than the
-/// other.
+/// The number of initial steps for which two runs have bit-identical values; at most the length of
+/// the shorter one. 0 if their samples, batches or scheduled values differ.
 int64_t common_steps(const Course& one, const Course& other);
 
-/// Where runs that began alike may part: the steps that are done when values that have stayed the
-/// same for at least `least` steps begin to change. Rising, between the first step and the last.
+/// Steps at which runs with a common prefix may diverge: numbers of completed steps at which a
+/// value that was constant for at least `least` steps starts to change. Ascending, excluding the
+/// first and last step.
 std::vector<int64_t> turning_points(const Course& course, int64_t least);
 
 }  // namespace gallop::schedule

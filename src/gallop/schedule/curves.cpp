@@ -24,18 +24,19 @@ std::unique_ptr<Schedule> make_curve(std::function<double(double)> factor) {
 std::vector<double> rising_shares(const char* schedule, const std::vector<std::string>& milestones,
                                   const RunLength& length) {
   if (milestones.empty()) {
-    throw UsageError(fmt::format("schedule {}: milestones is empty; give at least one", schedule));
+    throw UsageError(fmt::format("schedule {}: milestones must not be empty", schedule));
   }
   std::vector<double> shares;
   for (size_t i = 0; i < milestones.size(); ++i) {
     shares.push_back(length.share_of(milestones[i]));
     if (shares[i] > (i > 0 ? shares[i - 1] : 0)) continue;
-    throw UsageError(i > 0 ? fmt::format("schedule {}: milestones must rise, but '{}' comes after "
-                                         "'{}'",
-                                         schedule, milestones[i], milestones[i - 1])
-                           : fmt::format("schedule {}: the first milestone is '{}'; it must be "
-                                         "above 0",
-                                         schedule, milestones[i]));
+    throw UsageError(i > 0
+                         ? fmt::format("schedule {}: milestones must ascend, but '{}' comes after "
+                                       "'{}'",
+                                       schedule, milestones[i], milestones[i - 1])
+                         : fmt::format("schedule {}: the first milestone is '{}'; it must be "
+                                       "above 0",
+                                       schedule, milestones[i]));
   }
   return shares;
 }

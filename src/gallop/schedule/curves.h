@@ -9,20 +9,20 @@
 
 #include "gallop/schedule/schedule.h"
 
-// Only for sources of schedule/: what several schedules are made of.
+// Internal to schedule/: building blocks of several schedules.
 namespace gallop::schedule {
 
-// Progress and the shares it is compared with are quotients of their own, each rounded. Far less
-// than one sample of any run.
+// Tolerance for comparing progress with fractions, which are rounded quotients. Far less than one
+// sample of any run.
 inline constexpr double kRounding = 1e-12;
 
-/// Whether progress has come to `share`.
+/// Whether progress has reached a fraction of the run.
 inline bool has_reached(double progress, double share) { return progress >= share - kRounding; }
 
-/// Where progress stands in periods of equal length.
+/// The position of progress in periods of equal length.
 struct Cycle {
-  double number;  ///< Periods that are over.
-  double share;   ///< Of the present one, in [0, 1].
+  double number;  ///< Completed periods.
+  double share;   ///< Fraction of the current period, in [0, 1).
 };
 
 inline Cycle cycle_at(double progress, double period) {
@@ -31,22 +31,22 @@ inline Cycle cycle_at(double progress, double period) {
   return {number, std::fmax(0, passed - number)};
 }
 
-/// An option that several schedules have.
+/// An option common to several schedules.
 inline const config::Field kFinal{.name = "final", .help = "final factor", .min = 0, .max = 1};
 
-/// The way from `from` to `to`, at `share` of it in [0, 1].
+/// Interpolation between `from` and `to` at `share` in [0, 1].
 using Blend = double (*)(double from, double to, double share);
 
 inline double blend_linear(double from, double to, double share) {
   return std::lerp(from, to, share);
 }
 
-/// Along half a cosine.
+/// Cosine interpolation.
 inline double blend_cosine(double from, double to, double share) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * share)) / 2;
 }
 
-/// Steep at first and ever flatter.
+/// Steep at first, then flattening.
 inline double blend_square_root(double from, double to, double share) {
   return std::lerp(from, to, std::sqrt(share));
 }
@@ -57,16 +57,16 @@ inline Blend blend_of(const std::string& shape) {
   return shape == "1-sqrt" ? blend_square_root : blend_linear;
 }
 
-/// Where `progress` stands between `begin` and `end`, in [0, 1].
+/// The position of `progress` between `begin` and `end`, clamped to [0, 1].
 inline double share_between(double begin, double end, double progress) {
   return std::fmin(1, std::fmax(0, (progress - begin) / (end - begin)));
 }
 
-/// A schedule without state from its function of progress.
+/// A stateless schedule from a function of progress.
 std::unique_ptr<Schedule> make_curve(std::function<double(double progress)> factor);
 
-/// Milestones as shares of a run. Throws UsageError unless there is one and each comes after the
-/// one before, the first after the beginning.
+/// Milestones as fractions of a run. Throws UsageError unless there is at least one, and they
+/// ascend from above 0.
 std::vector<double> rising_shares(const char* schedule, const std::vector<std::string>& milestones,
                                   const RunLength& length);
 

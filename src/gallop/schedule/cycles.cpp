@@ -10,7 +10,7 @@ namespace gallop::schedule {
 
 namespace {
 
-// Periods that grow: the n-th, from 0, begins at period (m^n - 1) / (m - 1).
+// Geometrically growing periods: period n, from 0, begins at period (m^n - 1) / (m - 1).
 class GrowingPeriods {
  public:
   GrowingPeriods(double period, double multiplier) : period_(period), multiplier_(multiplier) {}
@@ -21,12 +21,12 @@ class GrowingPeriods {
     return share_between(begin(current), begin(current + 1), progress);
   }
 
-  /// Of the period that progress stands in.
+  /// The index of the period of `progress`.
   double number(double progress) const {
     if (multiplier_ == 1) return cycle_at(progress, period_).number;
     const double passed = progress / period_ * (multiplier_ - 1);
     double number = std::floor(std::log1p(passed) / std::log(multiplier_));
-    // The logarithm may miss a beginning by its rounding.
+    // The logarithm may be off by one because of rounding.
     if (number > 0 && !has_reached(progress, begin(number))) number -= 1;
     if (has_reached(progress, begin(number + 1))) number += 1;
     return number;
@@ -56,13 +56,13 @@ class CosineRestarts final : public Schedule {
   double final_;
 };
 
-// How far the momentum is down, as a function of how far the factor is up.
+// The momentum, which moves opposite to the factor.
 class Momentum {
  public:
   Momentum(const char* schedule, const MomentumConfig& config) {
     if (config.base_momentum.has_value() != config.max_momentum.has_value()) {
       throw UsageError(fmt::format(
-          "schedule {}: base_momentum and max_momentum go together; give both or none", schedule));
+          "schedule {}: base_momentum and max_momentum must be set together", schedule));
     }
     if (!config.base_momentum) return;
     base_ = *config.base_momentum;
@@ -100,7 +100,7 @@ class Cyclic final : public Schedule {
   }
 
  private:
-  // From 0 to 1.
+  // In [0, 1].
   double height(double progress) const {
     const Cycle cycle = cycle_at(progress, period_);
     const double triangle = cycle.share <= config_.rise
@@ -161,7 +161,7 @@ void visit_momentum(config::Visitor& visitor, MomentumConfig& config) {
     return config::Field{.name = name, .help = help, .min = 0, .max = 1, .below_max = true};
   };
   visitor.field(field("base_momentum", "momentum (or beta1) at the peak"), config.base_momentum);
-  visitor.field(field("max_momentum", "momentum (or beta1) at the foot"), config.max_momentum);
+  visitor.field(field("max_momentum", "momentum (or beta1) at the minimum"), config.max_momentum);
 }
 
 }  // namespace
@@ -183,7 +183,7 @@ void visit(config::Visitor& visitor, CyclicConfig& config) {
        .help = "peak over the cycles: constant, halved each cycle, or decayed by gamma per period",
        .choices = {"triangular", "triangular2", "exp-range"}},
       config.mode);
-  visitor.field(span_field("period", "length of one way up and down"), config.period);
+  visitor.field(span_field("period", "length of one cycle"), config.period);
   visitor.field({.name = "rise",
                  .help = "fraction of a cycle in which the factor rises",
                  .min = 0,
@@ -202,7 +202,7 @@ void visit(config::Visitor& visitor, CyclicConfig& config) {
 }
 
 void visit(config::Visitor& visitor, OneCycleConfig& config) {
-  visitor.field(span_field("warmup", "how long the factor rises to 1"), config.warmup);
+  visitor.field(span_field("warmup", "length of the rise to 1"), config.warmup);
   visitor.field({.name = "start", .help = "initial factor", .min = 0, .max = 1}, config.start);
   visitor.field(kFinal, config.final);
   visitor.field({.name = "shape", .help = "curve of each phase", .choices = {"linear", "cosine"}},

@@ -7,27 +7,27 @@
 
 #include "gallop/schedule/schedule.h"
 
-// Schedules that go up and down, some with a momentum that goes the other way.
+// Cyclic schedules, some with a momentum that moves in the opposite direction.
 namespace gallop::schedule {
 
-/// Half a cosine from 1 to `final` in each period; each period is `multiplier` times as long as the
-/// one before (Loshchilov and Hutter, "SGDR", 2017).
+/// Cosine annealing from 1 to `final` in each period, with warm restarts; each period is
+/// `multiplier` times as long as the previous one (Loshchilov and Hutter, "SGDR", 2017).
 struct CosineRestartsConfig {
   std::string period = "0.25";
   double multiplier = 1;
   double final = 0;
 };
 
-/// Momentum that goes from `max_momentum` to `base_momentum` while the factor rises, and back. Both
-/// or none are given.
+/// A momentum that moves from `max_momentum` to `base_momentum` while the factor rises, and back.
+/// Both or neither must be set.
 struct MomentumConfig {
   std::optional<double> base_momentum{};
   std::optional<double> max_momentum{};
 };
 
-/// Between `low` and a peak that stays 1 (triangular), is halved each time (triangular2), or decays
-/// by `gamma` within a period (exp-range), up in the first `rise` of a period (Smith, "Cyclical
-/// learning rates for training neural networks", 2017).
+/// Triangular cycles between `low` and a peak that is constant 1 (triangular), halved each cycle
+/// (triangular2), or decayed by `gamma` per period (exp-range), rising in the first `rise` of a
+/// period (Smith, "Cyclical learning rates for training neural networks", 2017).
 struct CyclicConfig {
   std::string mode = "triangular";
   std::string period = "0.25";
@@ -37,9 +37,9 @@ struct CyclicConfig {
   MomentumConfig momentum;
 };
 
-/// From `start` to 1 over `warmup`. With two phases down to `final` at the end of the run; with
-/// three back to `start` in the same time, then to `final` (Smith and Topin, "Super-convergence",
-/// 2018).
+/// From `start` to 1 over `warmup`. With two phases, then down to `final` at the end of the run;
+/// with three, back to `start` in the same time, then to `final` (Smith and Topin,
+/// "Super-convergence", 2018).
 struct OneCycleConfig {
   std::string warmup = "0.25";
   double start = 0.04;

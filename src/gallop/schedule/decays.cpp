@@ -16,7 +16,7 @@ const config::Field kGamma{.name = "gamma",
                            .max = 1,
                            .above_min = true};
 
-// The warm-up, then `rest` of the share of the remaining run.
+// The warm-up, then `rest` as a function of the fraction of the remaining run.
 template <typename Rest>
 std::unique_ptr<Schedule> after_warmup(const char* schedule, const WarmupConfig& config,
                                        const RunLength& length, Rest rest) {
@@ -35,17 +35,17 @@ void visit(config::Visitor& visitor, RiseConfig& config) {
 }
 
 void visit(config::Visitor& visitor, StepConfig& config) {
-  visitor.field(span_field("step_size", "from one decay to the next"), config.step_size);
+  visitor.field(span_field("step_size", "interval between decays"), config.step_size);
   visitor.field(kGamma, config.gamma);
 }
 
 void visit(config::Visitor& visitor, MultiStepConfig& config) {
-  visitor.field(span_field("milestones", "when it decays, rising"), config.milestones);
+  visitor.field(span_field("milestones", "when the factor decays, ascending"), config.milestones);
   visitor.field(kGamma, config.gamma);
 }
 
 void visit(config::Visitor& visitor, ExponentialConfig& config) {
-  visitor.field(span_field("step_size", "how long it takes to decay by gamma"), config.step_size);
+  visitor.field(span_field("step_size", "time to decay by gamma"), config.step_size);
   visitor.field(kGamma, config.gamma);
 }
 
@@ -60,7 +60,7 @@ void visit(config::Visitor& visitor, LinearConfig& config) {
   visit_warmup(visitor, config.warmup);
   visitor.field({.name = "start", .help = "initial factor", .min = 0, .max = 1}, config.start);
   visitor.field(kFinal, config.final);
-  visitor.field(span_field("length", "how long it takes, without the warm-up"), config.length);
+  visitor.field(span_field("length", "length, without the warm-up"), config.length);
 }
 
 void visit(config::Visitor& visitor, CosineConfig& config) {
@@ -74,7 +74,7 @@ void visit(config::Visitor& visitor, InverseSqrtConfig& config) {
 
 void visit(config::Visitor& visitor, WsdConfig& config) {
   visit_warmup(visitor, config.warmup);
-  visitor.field(span_field("decay", "how long it decays in the end"), config.decay);
+  visitor.field(span_field("decay", "length of the final decay"), config.decay);
   visitor.field(
       {.name = "shape", .help = "curve of the decay", .choices = {"linear", "cosine", "1-sqrt"}},
       config.shape);
@@ -122,7 +122,7 @@ std::unique_ptr<Schedule> make_polynomial(const PolynomialConfig& config, const 
 std::unique_ptr<Schedule> make_linear(const LinearConfig& config, const RunLength& length) {
   const double warm = length.share_of(config.warmup.length);
   const double line = period_share("linear", "length", config.length, length);
-  // A share is one of what the warm-up leaves; epochs and steps are counted from its end.
+  // A fraction refers to the run after the warm-up; epochs and steps count from its end.
   const bool is_share = Span::parse(config.length).unit == Span::Unit::kShare;
   const double end = is_share || warm >= 1 ? line : line / (1 - warm);
   return after_warmup("linear", config.warmup, length,
@@ -142,7 +142,7 @@ std::unique_ptr<Schedule> make_inverse_sqrt(const InverseSqrtConfig& config,
   const Warmup warmup("inverse-sqrt", config.warmup, length);
   if (warmup.end() <= 0) {
     throw UsageError(
-        "schedule inverse-sqrt: warmup is 0; the decay is measured by it, so give one, "
+        "schedule inverse-sqrt: warmup is 0, but defines the decay; set one, "
         "such as 0.05");
   }
   return make_curve([warmup](double progress) {
@@ -156,7 +156,7 @@ std::unique_ptr<Schedule> make_wsd(const WsdConfig& config, const RunLength& len
   const double decay = length.share_of(config.decay);
   if (warmup.end() + decay > 1 + kRounding) {
     throw UsageError(
-        fmt::format("schedule wsd: a warm-up of '{}' and a decay of '{}' do not fit into one run",
+        fmt::format("schedule wsd: a warm-up of '{}' and a decay of '{}' are longer than the run",
                     config.warmup.length, config.decay));
   }
   return make_curve(

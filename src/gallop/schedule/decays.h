@@ -7,11 +7,11 @@
 #include "gallop/schedule/schedule.h"
 #include "gallop/schedule/warmup.h"
 
-// Schedules that go down once, or not at all. p is progress, and s the share of the run after the
-// warm-up that is over.
+// Constant or decaying schedules. p is progress, and s the elapsed fraction of the run after the
+// warm-up.
 namespace gallop::schedule {
 
-/// 1 throughout.
+/// Constant 1.
 struct ConstantConfig {};
 
 /// A warm-up, then 1.
@@ -25,7 +25,7 @@ struct StepConfig {
   double gamma = 0.1;
 };
 
-/// gamma to the number of milestones that p has come to.
+/// gamma to the power of the number of milestones that p has reached.
 struct MultiStepConfig {
   std::vector<std::string> milestones = {"0.5", "0.75"};
   double gamma = 0.1;
@@ -44,7 +44,7 @@ struct PolynomialConfig {
   double final = 0;
 };
 
-/// From `start` to `final` in a straight line over the first `length` of the run, then `final`.
+/// Linear from `start` to `final` over the first `length` of the run, then `final`.
 struct LinearConfig {
   WarmupConfig warmup;
   double start = 1;
@@ -58,14 +58,14 @@ struct CosineConfig {
   double final = 0;
 };
 
-/// sqrt(warmup / p) after the warm-up, which it needs (Vaswani et al., "Attention is all you need",
-/// 2017, as a factor of the rate at the peak)
+/// sqrt(warmup / p) after a required warm-up (Vaswani et al., "Attention is all you need", 2017,
+/// relative to the peak learning rate)
 struct InverseSqrtConfig {
   WarmupConfig warmup{.length = "0.05"};
 };
 
-/// Warm-up, stable, decay: 1, and down to `final` over the last `decay` of the run, along a line, a
-/// cosine, or 1 - sqrt (Hägele et al., "Scaling laws and compute-optimal training beyond fixed
+/// Warm-up, stable, decay: 1, then down to `final` over the last `decay` of the run, linearly, by a
+/// cosine, or by 1 - sqrt (Hägele et al., "Scaling laws and compute-optimal training beyond fixed
 /// training durations", 2024).
 struct WsdConfig {
   WarmupConfig warmup{.length = "0.05"};

@@ -27,21 +27,21 @@ void visit_lr_scaling(config::Visitor& visitor, LrScaling& scaling) {
 
 void check(const LrScaling& scaling, bool lr_is_auto) {
   if (scaling.scales() && lr_is_auto) {
-    throw UsageError(fmt::format(
-        "optimizer.lr: auto finds a rate for the batch that is trained with, and "
-        "optimizer.lr_scaling={} is for one that is known for another; leave one of them out",
-        scaling.rule));
+    throw UsageError(
+        fmt::format("optimizer.lr: auto already finds a learning rate for this batch size, so that "
+                    "optimizer.lr_scaling={} does not apply; remove one of them",
+                    scaling.rule));
   }
   if (scaling.scales() && !scaling.batch) {
-    throw UsageError(
-        fmt::format("optimizer.lr_scaling={} needs to know which batch optimizer.lr is for; give "
-                    "optimizer.lr_batch, for example 256",
-                    scaling.rule));
+    throw UsageError(fmt::format(
+        "optimizer.lr_scaling={} requires the reference batch size of optimizer.lr; set "
+        "optimizer.lr_batch, for example 256",
+        scaling.rule));
   }
   if (!scaling.scales() && scaling.batch) {
     throw UsageError(
-        "optimizer.lr_batch says which batch optimizer.lr is for, but optimizer.lr_scaling is "
-        "none; make that linear or sqrt, or leave lr_batch out");
+        "optimizer.lr_batch has no effect, as optimizer.lr_scaling is "
+        "none; set that to linear or sqrt, or remove lr_batch");
   }
 }
 

@@ -17,7 +17,8 @@ size_t index_of_minimum(Points points) {
                              points.begin());
 }
 
-// The first losses say little of their rate, the last ones nothing but that it was too high.
+// Drops the first losses, which are insensitive to the rate, and the last ones, which have
+// diverged.
 Points without_ends(Points points) {
   constexpr size_t kLast = 5;
   const size_t first = points.size() / 10;
@@ -28,7 +29,7 @@ Points without_ends(Points points) {
 std::optional<double> valley(Points all) {
   const Points points = without_ends(all);
   if (points.empty()) return {};
-  // Of the longest subsequence of falling losses that ends here.
+  // The longest decreasing subsequence of losses that ends here.
   struct Fall {
     size_t begin, length;
   };
@@ -68,7 +69,7 @@ std::optional<double> tenth_of_minimum(Points points) {
   return points[minimum].lr / 10;
 }
 
-// Either alone is far off for some problem, and not on the same side of the best rate.
+// Each estimate alone is far off for some problems, in opposite directions.
 std::optional<double> between(Points points) {
   const auto one = steepest(points), other = tenth_of_minimum(points);
   if (!one || !other) return one ? one : other;
@@ -80,7 +81,7 @@ double slope_at(Points points, size_t i) {
   return (points[after].smoothed - points[before].smoothed) / static_cast<double>(after - before);
 }
 
-// From the end back, until slopes some points apart are alike: there the curve is still at rest.
+// Moves back from the end until the slopes of nearby points agree, where the curve is still stable.
 std::optional<double> slide(Points all) {
   constexpr size_t kApart = 15;
   constexpr double kAlike = 0.005;
@@ -118,9 +119,9 @@ const std::vector<LrRule>& lr_rules() {
   static const std::vector<LrRule> kRules = {
       {"between", "the geometric mean of the next two", between},
       {"steepest", "where the loss falls fastest", steepest},
-      {"minimum/10", "a tenth of where it is lowest", tenth_of_minimum},
-      {"valley", "the middle of the longest fall", valley},
-      {"slide", "the last rate before it leaves its course", slide},
+      {"minimum/10", "a tenth of the rate with the lowest loss", tenth_of_minimum},
+      {"valley", "the middle of the longest decreasing run", valley},
+      {"slide", "the last rate before the loss diverges", slide},
   };
   return kRules;
 }

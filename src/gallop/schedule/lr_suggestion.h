@@ -9,20 +9,19 @@
 namespace gallop::schedule {
 
 /// A learning rate of a range test (Smith, "Cyclical learning rates for training neural networks",
-/// WACV 2017) and what training at it came to.
+/// WACV 2017) with the loss of training at it.
 struct RangePoint {
   double lr = 0;
   double loss = 0;
   double smoothed = 0;
 };
 
-/// Exponential mean of losses with its bias towards 0 at the start taken out, as Adam's means
-/// (Kingma and Ba, 2015).
+/// A bias-corrected exponential moving average of losses, as in Adam (Kingma and Ba, 2015).
 class SmoothedLoss {
  public:
-  /// The share of the past in each new mean, in [0, 1); 0 leaves losses as they are.
+  /// The weight of the previous average, in [0, 1); 0 disables smoothing.
   explicit SmoothedLoss(double memory) : memory_(memory) {}
-  /// The mean with this loss in it.
+  /// Adds a loss and returns the new average.
   double add(double loss);
 
  private:
@@ -30,29 +29,29 @@ class SmoothedLoss {
   double mean_ = 0, bias_ = 1;
 };
 
-/// `count` rates from `min` to `max`, both above 0, each the same factor (or with `linear` the same
-/// step) from the one before. One rate is `min`.
+/// `count` rates from `min` to `max`, both above 0, spaced geometrically, or linearly if `linear`.
+/// A single rate is `min`.
 std::vector<double> rates_between(double min, double max, int64_t count, bool linear);
 
-/// A rule that reads a learning rate off the curve of a range test.
+/// A rule that suggests a learning rate from the curve of a range test.
 struct LrRule {
   const char* name;
   const char* help;
-  /// Given points in the order of their rates; nothing where the curve has no such place.
+  /// Takes points ordered by rate; nothing if the rule does not apply to the curve.
   std::optional<double> (*suggest)(std::span<const RangePoint> points);
 };
 
-/// "between", the geometric mean of "steepest" and "minimum/10", which is the one to take unless
-/// another is asked for (docs/training.md has what each comes to), these two, "valley" and "slide",
-/// all but the first by the names that fastai gives them.
+/// "between", the geometric mean of "steepest" and "minimum/10", which is the default
+/// (docs/training.md compares them), these two, "valley" and "slide", all but the first named as in
+/// fastai.
 const std::vector<LrRule>& lr_rules();
 
-/// Where the smoothed loss falls: bounds for a cyclic schedule.
+/// The range in which the smoothed loss falls: bounds for a cyclic schedule.
 struct LrRange {
-  double min = 0;  ///< Here a tenth of the whole fall is done.
-  double max = 0;  ///< Here nine tenths are.
+  double min = 0;  ///< 10% of the total decrease is reached.
+  double max = 0;  ///< 90% of it is reached.
 };
-/// Nothing where the loss does not fall.
+/// Nothing if the loss does not fall.
 std::optional<LrRange> range_of_fall(std::span<const RangePoint> points);
 
 }  // namespace gallop::schedule

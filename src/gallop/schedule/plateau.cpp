@@ -11,7 +11,7 @@ namespace {
 
 class Plateau final : public Schedule {
  public:
-  // Not finite before the first evaluation, from which on it is known whether a metric is to rise.
+  // Not finite before the first evaluation, which determines the direction of the metric.
   explicit Plateau(const PlateauConfig& config)
       : config_(config), best_(config.metric == "accuracy" ? -kInfinity : kInfinity) {}
 
@@ -72,11 +72,10 @@ class Plateau final : public Schedule {
 }  // namespace
 
 void visit(config::Visitor& visitor, PlateauConfig& config) {
-  visitor.field(
-      {.name = "metric",
-       .help = "what evaluations are judged by: loss, accuracy, top5, train.metric or one "
-               "of train.metrics"},
-      config.metric);
+  visitor.field({.name = "metric",
+                 .help = "metric to monitor: loss, accuracy, top5, train.metric or one "
+                         "of train.metrics"},
+                config.metric);
   visitor.field({.name = "factor",
                  .help = "multiplicative factor of each decay",
                  .min = 0,

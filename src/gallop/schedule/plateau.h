@@ -8,9 +8,9 @@
 
 namespace gallop::schedule {
 
-/// Multiplies the factor by `factor` whenever more than `patience` evaluations one after the other
-/// have not been better than the best by `threshold`; then waits for `cooldown` evaluations. The
-/// rules are those of PyTorch's ReduceLROnPlateau.
+/// Multiplies the factor by `factor` after more than `patience` consecutive evaluations that have
+/// not improved on the best by `threshold`, then waits for `cooldown` evaluations. The rules are
+/// those of PyTorch's ReduceLROnPlateau.
 struct PlateauConfig {
   std::string metric = "loss";
   double factor = 0.1;
@@ -19,7 +19,7 @@ struct PlateauConfig {
   std::string threshold_mode = "rel";
   int64_t cooldown = 0;
   double min = 0;
-  double eps = 1e-8;  ///< A smaller change is not made.
+  double eps = 1e-8;  ///< Smaller changes are not applied.
 };
 
 void visit(config::Visitor& visitor, PlateauConfig& config);

@@ -17,7 +17,7 @@ void visit(config::Visitor& visitor, ScheduledValueConfig& config) {
 }
 
 bool has_momentum(const Schedule& schedule) {
-  // A sequence may have it in a later part only.
+  // A sequence may set it in a later part only.
   for (int i = 0; i < 1000; ++i) {
     if (schedule.momentum(i / 1000.)) return true;
   }
@@ -32,7 +32,7 @@ ScheduledValue::ScheduledValue(const char* name, const ScheduledValueConfig& con
       to_(config.to) {
   if (base != config.to) return;
   throw UsageError(
-      fmt::format("schedules.{0} goes from {1} to {1}; give the recipe another {0}, or "
+      fmt::format("schedules.{0} goes from {1} to {1}; set another {0} in the recipe, or "
                   "schedules.{0}.to",
                   name, base));
 }

@@ -6,28 +6,28 @@
 
 namespace gallop::schedule {
 
-/// How a value other than the learning rate changes, as in a recipe.
+/// The schedule of a value other than the learning rate, as in a recipe.
 struct ScheduledValueConfig {
   explicit ScheduledValueConfig(const config::Catalog& schedules)
       : schedule(schedules, "constant") {}
 
   config::Component schedule;
-  double to = 0;  ///< The value where the factor is 0.
+  double to = 0;  ///< The value at factor 0.
 
   bool is_scheduled() const { return schedule.name() != "constant"; }
 };
 
 void visit(config::Visitor& visitor, ScheduledValueConfig& config);
 
-/// Whether a schedule has a momentum of its own, if only in a part of the run.
+/// Whether a schedule sets a momentum in any part of the run.
 bool has_momentum(const Schedule& schedule);
 
-/// A value that is `base` where its schedule's factor is 1, `to` where it is 0, and in between
-/// accordingly.
+/// A value that is `base` at its schedule's factor 1, `to` at factor 0, and interpolated linearly
+/// between.
 class ScheduledValue {
  public:
-  /// `name` stands in messages. Throws UsageError where both ends are the same, and what the
-  /// schedule throws.
+  /// `name` is used in messages. Throws UsageError if both ends are equal, and the errors of the
+  /// schedule.
   ScheduledValue(const char* name, const ScheduledValueConfig& config, double base,
                  const RunLength& length);
 

@@ -48,7 +48,7 @@ Span Span::parse(const std::string& text) {
     }
   }
   throw UsageError(fmt::format(
-      "must be a share of the run from 0 to 1, or such as '30 epochs' or '500 steps', not '{}'",
+      "must be a fraction of the run from 0 to 1, or such as '30 epochs' or '500 steps', not '{}'",
       text));
 }
 
@@ -70,13 +70,13 @@ double RunLength::share_of(const Span& span) const {
       return (epochs * samples_per_epoch + rest * batch) / samples;
   }
   throw UnknownLength(
-      fmt::format("the schedule counts in {}, of which the run's number is not known",
+      fmt::format("the schedule is given in {}, but the run's length in them is unknown",
                   span.unit == Span::Unit::kEpochs ? "epochs" : "steps"));
 }
 
 int64_t RunLength::steps_of(const Span& span) const {
   if (span.unit == Span::Unit::kSteps) return static_cast<int64_t>(span.count);
-  if (batch == 0) throw UnknownLength("the length of a run in steps is not known");
+  if (batch == 0) throw UnknownLength("the length of the run in steps is unknown");
   if (step_at) return step_at(share_of(span));
   const double seen = share_of(span) * samples;
   if (batches_per_epoch == 0) return std::llround(seen / batch);

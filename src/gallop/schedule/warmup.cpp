@@ -7,7 +7,7 @@
 namespace gallop::schedule {
 
 void visit_warmup(config::Visitor& visitor, WarmupConfig& config, const WarmupNames& names) {
-  visitor.field(span_field(names.length, "how long the factor rises to 1 at first"), config.length);
+  visitor.field(span_field(names.length, "length of the warm-up"), config.length);
   visitor.field({.name = names.kind,
                  .help = "shape of the warm-up",
                  .choices = {"linear", "exponential", "constant"}},
@@ -24,8 +24,8 @@ Warmup::Warmup(const char* schedule, const WarmupConfig& config, const RunLength
   }
   if (end_ > 0 && kind_ != "linear" && start_ == 0) {
     throw UsageError(fmt::format(
-        "schedule {}: the {} warm-up would stay at 0; let it start above, such as at 0.1", schedule,
-        kind_));
+        "schedule {}: the {} warm-up starts at 0 and stays there; set a start above 0, such as 0.1",
+        schedule, kind_));
   }
 }
 

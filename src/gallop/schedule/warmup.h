@@ -7,7 +7,8 @@
 
 namespace gallop::schedule {
 
-/// A rise to factor 1 before what a schedule is about. With x the share of the rise that is over:
+/// A warm-up to factor 1 at the beginning of a schedule. With x the elapsed fraction of the
+/// warm-up:
 ///
 ///     linear        start + (1 - start) x      (Goyal et al., "Accurate, large minibatch SGD",
 ///     2017) exponential   start^(1 - x) constant      start                      (He et al., "Deep
@@ -18,7 +19,7 @@ struct WarmupConfig {
   double start = 0;
 };
 
-/// What the options of a warm-up are called: by default those of another schedule.
+/// Names of the warm-up options, which differ between schedules.
 struct WarmupNames {
   const char* length = "warmup";
   const char* kind = "warmup_kind";
@@ -27,19 +28,19 @@ struct WarmupNames {
 
 void visit_warmup(config::Visitor& visitor, WarmupConfig& config, const WarmupNames& names = {});
 
-/// A warm-up in shares of a run.
+/// A warm-up in fractions of a run.
 class Warmup {
  public:
-  /// Throws UsageError for a constant or exponential one that starts at 0, and where it is longer
-  /// than the run; `schedule` names whose it is.
+  /// Throws UsageError for a constant or exponential warm-up that starts at 0, and if it is longer
+  /// than the run; `schedule` is used in messages.
   Warmup(const char* schedule, const WarmupConfig& config, const RunLength& length);
 
-  /// Share of the run that it takes.
+  /// The fraction of the run that it takes.
   double end() const { return end_; }
   bool is_over(double progress) const;
-  /// The factor before it is over.
+  /// The factor during the warm-up.
   double factor(double progress) const;
-  /// Where progress stands in the rest of the run, in [0, 1].
+  /// The position of progress in the rest of the run, in [0, 1].
   double share_of_rest(double progress) const;
 
  private:

@@ -47,11 +47,11 @@ const char* safetensors_name(c10::ScalarType type, const std::string& tensor) {
   for (const TypePair& pair : kTypes) {
     if (pair.type == type) return pair.name;
   }
-  throw UsageError(fmt::format("a safetensors file cannot hold '{}': it is of type {}",
-                               printable(tensor), c10::toString(type)));
+  throw UsageError(fmt::format("a safetensors file cannot store '{}' of type {}", printable(tensor),
+                               c10::toString(type)));
 }
 
-// Bytes that a number's address must be a multiple of: a complex number's halves stand alone.
+// The alignment of a type's elements: that of one component for complex numbers.
 size_t alignment_of(c10::ScalarType type) {
   return type == c10::ScalarType::ComplexFloat ? 4 : c10::elementSize(type);
 }
@@ -60,7 +60,7 @@ at::Tensor tensor_of(const SafetensorsEntry& entry, const std::shared_ptr<const 
   const auto* pair = std::find_if(std::begin(kTypes), std::end(kTypes),
                                   [&](const TypePair& each) { return entry.dtype == each.name; });
   if (pair == std::end(kTypes)) {
-    throw DataError(fmt::format("{}: tensor '{}' has type {}, which Gallop cannot hold",
+    throw DataError(fmt::format("{}: tensor '{}' has the unsupported type {}",
                                 printable(file->path().string()), printable(entry.name),
                                 entry.dtype));
   }
@@ -68,7 +68,7 @@ at::Tensor tensor_of(const SafetensorsEntry& entry, const std::shared_ptr<const 
   if (entry.bytes == 0) return at::empty(entry.shape, options);
   const char* data = file->bytes().data() + entry.begin;
   if (pair->type == c10::ScalarType::Bool) {
-    // A foreign file may hold bytes other than 0 and 1, which no C++ bool may have.
+    // A file of another program may contain bytes other than 0 and 1, which are not valid bools.
     return at::from_blob(const_cast<char*>(data), entry.shape, at::TensorOptions(c10::kByte)).ne(0);
   }
   if (reinterpret_cast<uintptr_t>(data) % alignment_of(pair->type) != 0) {
@@ -80,7 +80,7 @@ at::Tensor tensor_of(const SafetensorsEntry& entry, const std::shared_ptr<const 
       const_cast<char*>(data), entry.shape, [file](void*) {}, options);
 }
 
-// Writes and hashes in pieces small enough that hashing finds them in the cache.
+// Writes and hashes in pieces that stay in the cache.
 class HashingWriter {
  public:
   explicit HashingWriter(const fs::path& path) : writer_(path) {}

@@ -23,7 +23,7 @@ constexpr size_t kMaxDimensions = 64;
 constexpr size_t kMaxNameBytes = 4096;
 constexpr std::string_view kMetadataKey = "__metadata__";
 
-// What is wrong with a name, empty for a good one.
+// Validates a name; empty if it is valid.
 std::string name_problem(std::string_view name) {
   if (name.size() > kMaxNameBytes) {
     return fmt::format("has a name of {} bytes, where {} are allowed", name.size(), kMaxNameBytes);
@@ -34,8 +34,8 @@ std::string name_problem(std::string_view name) {
   return control ? "has a control character in its name" : "";
 }
 
-// Takes the parser's events and builds entries whose offsets are still relative to the data.
-// nlohmann's own objects would silently keep one of two equal keys.
+// A SAX parser that builds entries with offsets relative to the data. nlohmann's objects would
+// silently keep one of two equal keys.
 class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
  public:
   SafetensorsHeader header;
@@ -200,8 +200,8 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
   std::unordered_set<std::string> names_;
 };
 
-// Bytes of a tensor by its shape and type; empty where they overflow or are no whole number. Sizes
-// of 0 do not hide an overflow of the others, as strides are products as well.
+// The size of a tensor in bytes by its shape and type; empty on overflow or for a fractional number
+// of bytes. Dimensions of 0 do not hide an overflow of the others, as strides are products as well.
 std::optional<int64_t> bytes_of(const SafetensorsEntry& entry) {
   std::vector<int64_t> at_least_1 = entry.shape;
   for (int64_t& size : at_least_1) size = std::max<int64_t>(size, 1);
@@ -212,7 +212,7 @@ std::optional<int64_t> bytes_of(const SafetensorsEntry& entry) {
   return bits / 8;
 }
 
-// Checks sizes and order against the file, and makes offsets count from its start.
+// Checks sizes and order against the file, and makes offsets relative to its start.
 std::string place_entries(std::vector<SafetensorsEntry>& entries, int64_t data_begin,
                           int64_t file_bytes) {
   std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) {
@@ -226,15 +226,15 @@ std::string place_entries(std::vector<SafetensorsEntry>& entries, int64_t data_b
     const auto expected = bytes_of(entry);
     if (!expected) return where + "its shape is too large for its type";
     if (*expected != entry.bytes) {
-      return where +
-             fmt::format("{} bytes of data where shape and dtype need {}", entry.bytes, *expected);
+      return where + fmt::format("{} bytes of data, but shape and dtype require {}", entry.bytes,
+                                 *expected);
     }
     if (entry.bytes > data_bytes - end) return where + "its data go beyond the end of the file";
     end += entry.bytes;
     entry.begin += data_begin;
   }
   if (end != data_bytes) {
-    return fmt::format("{} bytes after the last tensor belong to none", data_bytes - end);
+    return fmt::format("{} unused bytes after the last tensor", data_bytes - end);
   }
   return "";
 }
@@ -305,7 +305,7 @@ std::string format_safetensors_header(SafetensorsHeader& header) {
     if (!next) wrong = "does not fit into one file";
     if (!wrong.empty()) {
       throw UsageError(
-          fmt::format("a safetensors file cannot hold '{}': it {}", printable(entry.name), wrong));
+          fmt::format("a safetensors file cannot store '{}': it {}", printable(entry.name), wrong));
     }
     json[entry.name] = {
         {"dtype", entry.dtype}, {"shape", entry.shape}, {"data_offsets", {end, *next}}};
@@ -317,7 +317,7 @@ std::string format_safetensors_header(SafetensorsHeader& header) {
   try {
     text = json.dump();
   } catch (const nlohmann::json::exception&) {
-    throw UsageError("a safetensors file holds only names and metadata in UTF-8");
+    throw UsageError("names and metadata in a safetensors file must be UTF-8");
   }
   text.resize((text.size() + 7) / 8 * 8, ' ');
   if (text.size() > kMaxHeaderBytes) {

@@ -16,7 +16,7 @@ namespace {
 constexpr double kSeconds = 20;
 constexpr size_t kMostPatch = size_t{4} << 20;
 constexpr size_t kMostRead = size_t{64} << 20;
-// Files that are made to hold secrets, by their names in small letters.
+// Files that usually contain secrets, by lower-case name.
 constexpr std::array kSecrets = {".env",        ".env.*",  "*.env",        "*.pem",
                                  "*.key",       "*.p12",   "*.pfx",        "id_rsa*",
                                  ".netrc",      ".npmrc",  ".pypirc",      ".pgpass",
@@ -30,9 +30,9 @@ bool may_hold_secrets(const std::string& path) {
                      [&](const char* pattern) { return matches_pattern(name, pattern); });
 }
 
-// What git prints; nothing where it fails. Its own configuration starts no other program.
+// The output of git; nothing if it fails. The configuration cannot start other programs.
 std::optional<std::string> git(const fs::path& folder, const std::vector<std::string>& arguments) {
-  // The shell keeps what git complains of out of what it prints.
+  // The shell discards git's error messages.
   constexpr const char* kLine =
       "exec git --no-optional-locks -c core.fsmonitor=false -c core.quotePath=false \"$@\" 2> "
       "/dev/null";
@@ -55,7 +55,7 @@ std::string line_of(const std::optional<std::string>& output) {
   return output ? output->substr(0, output->find('\n')) : std::string();
 }
 
-// "https://user:word@host/path" without what stands before "@".
+// Removes the user and password of "https://user:password@host/path".
 std::string without_user(std::string address) {
   const size_t scheme = address.find("://");
   if (scheme == std::string::npos) return address;

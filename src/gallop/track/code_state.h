@@ -9,23 +9,22 @@
 
 namespace gallop::track {
 
-/// In which state the git repository of a folder is.
+/// The state of a git repository.
 struct CodeState {
-  std::string folder;  ///< The repository's.
-  std::string commit;  ///< Empty where nothing is committed yet.
-  std::string branch;  ///< Empty where none is checked out.
-  std::string
-      remote;  ///< Address of `origin` without user and password; empty where there is none.
-  /// What is not committed of files that git knows, as `git diff HEAD`; `git apply` takes it.
+  std::string folder;  ///< The repository's folder.
+  std::string commit;  ///< Empty without any commit.
+  std::string branch;  ///< Empty for a detached HEAD.
+  std::string remote;  ///< URL of `origin` without user and password; empty if there is none.
+  /// Uncommitted changes of tracked files as `git diff HEAD`, for `git apply`.
   std::string patch;
-  std::vector<std::string> left_out;  ///< Changed files that are not in it: ".env", "*.pem", ...
-  int64_t patch_bytes = 0;  ///< Also where the patch is left out, being longer than 4 MiB.
+  std::vector<std::string> left_out;  ///< Changed files that the patch omits: ".env", "*.pem", ...
+  int64_t patch_bytes = 0;            ///< Also if the patch is omitted because it exceeds 4 MiB.
 
   bool operator==(const CodeState&) const = default;
 };
 
-/// Nothing where the folder lies in no repository, or where there is no git. Starts processes,
-/// which take some milliseconds, seconds at most.
+/// Reads the state of the repository that contains `folder`; nothing without a repository or git.
+/// Runs git, which takes milliseconds to seconds.
 std::optional<CodeState> read_code_state(const fs::path& folder);
 
 }  // namespace gallop::track

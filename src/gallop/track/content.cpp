@@ -20,14 +20,14 @@ namespace {
 
 constexpr size_t kPiece = size_t{4} << 20;
 constexpr size_t kDigits = 32;
-constexpr size_t kGap = 2;  // Blanks behind them.
+constexpr size_t kGap = 2;  // Spaces after the checksum.
 
 struct Known {
   std::string state, checksum;
 };
 using Cache = std::map<std::string, Known>;  // By name.
 
-// Lines "STATE<tab>CHECKSUM<tab>NAME". What is damaged is read again.
+// Lines "STATE<tab>CHECKSUM<tab>NAME". Damaged entries are recomputed.
 Cache read_cache(const fs::path& file) {
   Cache cache;
   std::string text;
@@ -55,7 +55,7 @@ void write_cache(const fs::path& file, const Cache& cache) {
     make_folders(file.parent_path());
     write_file_atomically(file, text);
   } catch (const DeviceError&) {
-    // All is read again the next time.
+    // Ignored: checksums are recomputed the next time.
   }
 }
 
@@ -87,7 +87,7 @@ std::string checksum_of(const fs::path& path, const std::function<bool()>& stop)
   return hasher.digest();
 }
 
-// With the time at which its owner, name or links last changed, which no program can set back.
+// Includes ctime, which programs cannot set back.
 std::string state_of(const fs::path& path, struct stat& info) {
   if (stat(path.c_str(), &info) != 0) {
     throw DataError(fmt::format("{}: cannot be read: {}", printable(path.string()),
@@ -96,7 +96,7 @@ std::string state_of(const fs::path& path, struct stat& info) {
   return fmt::format("{} {}.{:09}", file_state(info), info.st_ctim.tv_sec, info.st_ctim.tv_nsec);
 }
 
-// A line is a file.
+// Each file is one line.
 bool is_plain(const std::string& name) { return name.find_first_of("\n\t\\") == std::string::npos; }
 
 }  // namespace
@@ -135,7 +135,7 @@ Content parse_listing(const std::string& text, const std::string& file_name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
     if (line.size() <= kDigits + kGap || line.substr(kDigits, kGap) != "  ") {
-      throw DataError(fmt::format("{}: no listing of files: {}", printable(file_name),
+      throw DataError(fmt::format("{}: not a listing of files: {}", printable(file_name),
                                   printable(line.substr(0, 80))));
     }
     content.files.push_back(
@@ -162,7 +162,7 @@ Content ContentReader::read(const fs::path& path, const ReadLimits& limits) cons
   int64_t unknown_bytes = 0;
   for (const std::string& name : names) {
     if (!is_plain(name)) {
-      throw DataError(fmt::format("{}: has a file '{}', whose name no listing can hold",
+      throw DataError(fmt::format("{}: the name of file '{}' cannot be listed",
                                   printable(path.string()), printable(name)));
     }
     struct stat info = {};

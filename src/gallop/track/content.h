@@ -11,48 +11,47 @@
 namespace gallop::track {
 
 struct FileContent {
-  std::string name;  ///< Below the folder, "cat/1.jpg"; of a single file its own.
+  std::string name;  ///< Relative to the folder, "cat/1.jpg"; for a single file its name.
   int64_t bytes = 0;
-  std::string checksum;  ///< XXH3-128, as 32 hexadecimal digits; empty where it was not read.
+  std::string checksum;  ///< XXH3-128 as 32 hexadecimal digits; empty if not computed.
 };
 
-/// What a file, or a folder with all in it, holds: its files in the order of their names.
+/// The content of a file or of a folder, recursively: its files, sorted by name.
 struct Content {
   std::vector<FileContent> files;
 
   int64_t bytes() const;
-  /// Whether all checksums are there.
+  /// Whether all checksums were computed.
   bool is_read() const;
-  /// One line a file, "CHECKSUM  NAME", as `xxh128sum` prints and checks them.
+  /// One line per file, "CHECKSUM  NAME", in the format of `xxh128sum`.
   std::string listing() const;
-  /// Of the listing.
+  /// The checksum of listing().
   std::string checksum() const;
 };
 
-/// What differs, by name.
+/// A difference between two contents, by name.
 struct ContentDifference {
   std::vector<std::string> changed, missing, added;
   bool is_empty() const { return changed.empty() && missing.empty() && added.empty(); }
 };
 ContentDifference difference(const Content& before, const Content& now);
 
-/// The inverse of Content::listing(), without sizes. Throws DataError, which begins with
-/// `file_name`.
+/// Parses Content::listing(), which has no sizes. Throws DataError, prefixed with `file_name`.
 Content parse_listing(const std::string& text, const std::string& file_name);
 
 struct ReadLimits {
-  std::function<bool()> stop{};  ///< Asked between pieces of some megabytes.
-  /// If files that are not in the cache hold more, nothing is read and only sizes are returned.
+  std::function<bool()> stop{};  ///< Polled every few megabytes.
+  /// If uncached files have more bytes, nothing is read and only sizes are returned.
   int64_t bytes = std::numeric_limits<int64_t>::max();
 };
 
-/// Reads what files hold. Checksums of files that have not changed since (number, size and times)
-/// are taken from `cache`, a folder, as DVC does; they are lost without harm.
+/// Computes checksums of files. Checksums of files whose inode, size and times have not changed
+/// come from the folder `cache`, as in DVC; the cache can be deleted at any time.
 class ContentReader {
  public:
   explicit ContentReader(fs::path cache) : cache_(std::move(cache)) {}
 
-  /// Links are followed. Throws DataError where something cannot be read.
+  /// Follows links. Throws DataError if a file cannot be read.
   Content read(const fs::path& path, const ReadLimits& limits = {}) const;
 
  private:

@@ -32,7 +32,7 @@ void add_file(const fs::path& path, const std::string& name, Content& content) {
   std::error_code error;
   const auto bytes = static_cast<int64_t>(fs::file_size(path, error));
   if (error) throw unreadable(path, error);
-  // A line each, as read back.
+  // One line each, as read back.
   content.files.push_back({printable(name), bytes, std::to_string(bytes)});
 }
 
@@ -53,7 +53,7 @@ void sort_by_name(Content& content) {
             [](const auto& a, const auto& b) { return a.name < b.name; });
 }
 
-// An entry for each folder, in the place of its files.
+// Merges the files of each folder into one entry.
 Content by_folder(const Content& content) {
   std::map<std::string, std::pair<int64_t, Hasher>> folders;
   for (const FileContent& file : content.files) {
@@ -112,14 +112,14 @@ std::optional<Content> read_data_listing(const fs::path& run) {
   if (!fs::exists(path, ignored)) return {};
   const auto fail = [&path]() {
     throw DataError(
-        fmt::format("{}: damaged: it is no listing of data; remove it to continue "
-                    "the run without comparing its data",
+        fmt::format("{}: damaged listing of data; delete it to continue "
+                    "the run without verifying its data",
                     printable(path.string())));
   };
   std::string text = read_file(path);
   if (text.empty() || text.back() != '\n') fail();
   text.pop_back();
-  const size_t end = text.rfind('\n') + 1;  // 0 where there is none.
+  const size_t end = text.rfind('\n') + 1;  // 0 if there is none.
   if (xxh3_128(text.substr(0, end)) != text.substr(end)) fail();
   Content content;
   std::istringstream lines(text.substr(0, end));

@@ -30,7 +30,7 @@ EvaluationReport::Mistake mistake_of(const Json& json) {
   return mistake;
 }
 
-// Its files, by their names in JSON.
+// The overlay's image files by JSON key.
 template <typename Overlay>
 auto files_of(Overlay& overlay) {
   return std::array{std::pair("image", &overlay.image), std::pair("truth", &overlay.truth),
@@ -68,35 +68,35 @@ bool is_file_of_report(const fs::path& path) {
   return name == kFile || name == kPage || is_figure || is_image_name(name);
 }
 
-// What is wrong with it; empty for nothing.
+// Validates a report; returns the first error, or an empty text.
 std::string mistake_in(const EvaluationReport& report) {
   const size_t classes = report.classes.size();
   const auto is_label = [&](int64_t label) {
     return label >= 0 && static_cast<size_t>(label) < classes;
   };
   if (!report.counts.empty() && report.counts.size() != classes) {
-    return "it does not have a row for each class";
+    return "it must have one row per class";
   }
   for (const auto& row : report.counts) {
-    if (row.size() != classes) return "it does not have a count for each class";
+    if (row.size() != classes) return "it must have one count per class";
   }
   for (const auto& one : report.mistakes) {
-    if (!is_label(one.truth) || !is_label(one.guess)) return "it names a class that is not there";
-    if (!is_image_name(one.image)) return "it names a file that is none of its images";
+    if (!is_label(one.truth) || !is_label(one.guess)) return "it refers to an unknown class";
+    if (!is_image_name(one.image)) return "it refers to an unknown image";
   }
   for (const auto& one : report.overlays) {
     for (const auto& [name, file] : files_of(one)) {
-      if (!is_image_name(*file)) return "it names a file that is none of its images";
+      if (!is_image_name(*file)) return "it refers to an unknown image";
     }
   }
   if (!report.overlays.empty() && report.colors.size() != classes) {
-    return "it does not have a color for each class";
+    return "it must have one color per class";
   }
   if (!std::all_of(report.colors.begin(), report.colors.end(), is_color)) {
-    return "it has a color that is none";
+    return "it has an invalid color";
   }
   for (const auto& one : report.figures) {
-    if (!is_figure_name(one.name)) return "it names a file that is none of its figures";
+    if (!is_figure_name(one.name)) return "it refers to an unknown figure";
   }
   return {};
 }
@@ -149,7 +149,7 @@ std::optional<EvaluationReport> read_evaluation_report(const fs::path& run) {
     json.at("classes").get_to(report.classes);
     json.at("counts").get_to(report.counts);
     for (const Json& mistake : json.at("mistakes")) report.mistakes.push_back(mistake_of(mistake));
-    // Reports of older versions have none of these.
+    // Reports of older versions have no overlays.
     for (const Json& overlay : json.value("overlays", Json::array())) {
       report.overlays.push_back(overlay_of(overlay));
     }

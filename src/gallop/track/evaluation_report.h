@@ -10,65 +10,69 @@
 
 namespace gallop::track {
 
-/// What an evaluation has found: its metrics and figures, of classes of images which the model
-/// takes for which, and images that it is sure of and wrong about, and of segmentations images with
-/// their masks. The file report.json of a folder, RUN/report, with figures as SVG files and the
-/// images beside it.
+/// The report of an evaluation: metrics and figures; for classification, the confusion matrix and
+/// the most confident mistakes; for segmentation, images with their masks. Stored as report.json in
+/// a folder such as RUN/report, with the figures as SVG files and the images beside it.
 struct EvaluationReport {
   struct Figure {
-    std::string name;         ///< "roc-curve", which is in roc-curve.svg.
-    std::string title;        ///< For people.
-    std::string data = "{}";  ///< As JSON. Not read.
+    std::string name;         ///< "roc-curve", stored as roc-curve.svg.
+    std::string title;        ///< Display title.
+    std::string data = "{}";  ///< As JSON. Not read back.
   };
   struct Mistake {
     std::string image;  ///< "00.png"
     int width = 0, height = 0, channels = 0;
     int64_t truth = 0, guess = 0;
-    double probability = 0;  ///< Of the guess.
+    double probability = 0;  ///< Predicted probability.
   };
-  /// An image, and masks of it blended over it, all PNG files of one size.
+  /// An image and blended masks, all PNG files of one size.
   struct Overlay {
-    enum class Group { kFirst, kLowest };  ///< The first of the part, or of the lowest IoU.
+    enum class Group {
+      kFirst,
+      kLowest
+    };  ///< The first ones of the split, or those with the lowest IoU.
     Group group = Group::kFirst;
-    int64_t sample = 0;           ///< Its number in the part, from 0.
-    std::optional<double> iou{};  ///< Mean over its classes; nothing where no pixel counts.
+    int64_t sample = 0;           ///< Index in the split, from 0.
+    std::optional<double> iou{};  ///< Mean over its classes; nothing if no pixel counts.
     std::string image, truth, prediction, differences;
   };
 
-  std::vector<std::string> runs{};  ///< Folders; several are an ensemble. Not read.
-  int64_t step = 0;                 ///< Of the checkpoint; 0 of an ensemble.
-  std::string part;                 ///< Of the data: "test".
-  int64_t targets = 0;              ///< Counted by the metrics. Not read.
-  /// By name; undefined without a number. Not read.
+  std::vector<std::string> runs{};  ///< Run folders; several for an ensemble. Not read back.
+  int64_t step = 0;                 ///< Step of the checkpoint; 0 for an ensemble.
+  std::string part;                 ///< The split of the data: "test".
+  int64_t targets = 0;              ///< Number of targets in the metrics. Not read back.
+  /// By name; nothing for undefined values. Not read back.
   std::vector<std::pair<std::string, std::optional<double>>> metrics{};
   std::vector<Figure> figures{};
   std::vector<std::string> classes{};
-  std::vector<std::vector<int64_t>> counts{};  ///< By truth, then guess; empty where unknown.
-  std::vector<Mistake> mistakes{};             ///< The surest first.
-  std::vector<Overlay> overlays{};             ///< By group; the lowest IoU first.
-  std::vector<std::string> colors{};  ///< Of the classes in overlays, "#e69f00"; empty without.
+  /// Confusion matrix [true class][predicted class]; empty if unknown.
+  std::vector<std::vector<int64_t>> counts{};
+  std::vector<Mistake> mistakes{};  ///< Most confident first.
+  std::vector<Overlay> overlays{};  ///< By group; lowest IoU first.
+  /// Class colors in overlays, "#e69f00"; empty without overlays.
+  std::vector<std::string> colors{};
 };
 
-/// Where a run keeps it.
+/// The folder of a run's report.
 fs::path evaluation_report_of(const fs::path& run);
 
-/// Writes report.json into a folder that has the images and figures already. Throws DeviceError.
+/// Writes report.json into a folder that already has the images and figures. Throws DeviceError.
 void write_evaluation_report(const fs::path& folder, const EvaluationReport& report);
 
-/// That of a run. Nothing where it has none. Throws DataError where it is damaged.
+/// Reads the report of a run; nothing if it has none. Throws DataError if it is damaged.
 std::optional<EvaluationReport> read_evaluation_report(const fs::path& run);
 
-/// Whether it is the name of a figure. No other is to be opened.
+/// Whether this is a valid figure name. Only such files may be opened.
 bool is_figure_name(const std::string& name);
 
-/// The name of the file of a figure.
+/// The file name of a figure.
 std::string figure_file(const std::string& name);
 
-/// Whether a folder has a report and nothing else, is empty or not there: what is in it may be
+/// Whether a folder contains nothing but a report, is empty or does not exist, so that it may be
 /// replaced.
 bool is_report_folder(const fs::path& folder);
 
-/// Removes what a folder has of an earlier report.
+/// Removes the files of an earlier report from a folder.
 void clear_report_folder(const fs::path& folder);
 
 }  // namespace gallop::track

@@ -134,8 +134,8 @@ CarbonIntensity carbon_intensity(const std::string& country) {
     if (one.two == code || one.three == code) return {.grams = one.grams, .year = one.year};
   }
   throw UsageError(fmt::format(
-      "'{}' is no country whose electricity is known; give its code (ISO 3166-1), as DE "
-      "or DEU, or the grams of CO2 for a kilowatt-hour",
+      "no carbon intensity is known for country '{}'; use an ISO 3166-1 code such as DE "
+      "or DEU, or grams of CO2 per kilowatt-hour",
       printable(country)));
 }
 

@@ -8,14 +8,14 @@
 
 namespace gallop::track {
 
-/// What a run has taken, in all of its sessions, also in steps that it went back behind.
+/// The energy that a run has used in all sessions, including superseded steps.
 struct Energy {
   double joules = 0;
-  std::string method;  ///< See SystemReading; empty where nothing was measured.
-  double seconds = 0;  ///< In which it trained.
+  std::string method;  ///< See SystemReading; empty if it was not measured.
+  double seconds = 0;  ///< Seconds of training.
 };
 
-/// Adds it up, record by record, in any order.
+/// Sums the energy of records, in any order.
 class EnergySum {
  public:
   void add(const Record& record);
@@ -31,26 +31,25 @@ class EnergySum {
 
 Energy energy_of(const Log& log);
 
-/// Grams of CO2 equivalents for a kilowatt-hour of a country's electricity.
+/// The carbon intensity of a country's electricity, in grams of CO2 equivalents per kilowatt-hour.
 struct CarbonIntensity {
   double grams = 0;
-  int year = 0;  ///< In which they were counted.
+  int year = 0;  ///< Year of the data.
 };
 
-/// By the country's code, ISO 3166-1 alpha-2 or alpha-3, small letters too: "DE", "deu". Yearly
-/// means of Our World in Data (Ember, Energy Institute), as CodeCarbon 3 has them. Throws
-/// UsageError for a country that is not among them.
+/// By ISO 3166-1 alpha-2 or alpha-3 code, case-insensitive: "DE", "deu". Yearly means of Our World
+/// in Data (Ember, Energy Institute), as in CodeCarbon 3. Throws UsageError for an unknown country.
 CarbonIntensity carbon_intensity(const std::string& country);
 
-/// What surrounds a computer.
+/// The environment of a computer.
 struct Surroundings {
   double grams_per_kwh = 0;
-  double pue = 1;             ///< Power usage effectiveness: of the building to the computers.
+  double pue = 1;             ///< Power usage effectiveness of the data center.
   double price_per_hour = 0;  ///< Of the machine.
 };
 
 struct Footprint {
-  double kwh = 0;  ///< With what the building takes besides.
+  double kwh = 0;  ///< Including the overhead of the data center.
   double grams = 0;
   double price = 0;
 };

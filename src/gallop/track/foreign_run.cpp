@@ -21,14 +21,14 @@ namespace {
 
 constexpr const char* kEvaluation = "evaluation";
 constexpr const char* kTraining = "train";
-constexpr const char* kStep = "step";  // The kind of record that training writes.
-// Kinds of records that mean something else.
+constexpr const char* kStep = "step";  // The record kind of training steps.
+// Record kinds that are reserved.
 constexpr std::array kOfTheLog = {"session", "end", "checkpoint", "note", kStep};
 
-// Of values that are no points in records of training (track/points.h).
+// Record kind of values that are not points in training records (track/points.h).
 constexpr const char* kOther = "imported";
 
-// Kind of record and name of the value.
+// The record kind and name of a value.
 std::pair<std::string, std::string> kind_and_value(const std::string& name) {
   const size_t slash = name.find('/');
   const std::string group = slash == std::string::npos ? "" : name.substr(0, slash);
@@ -40,16 +40,16 @@ std::pair<std::string, std::string> kind_and_value(const std::string& name) {
   return {is_point(group, value) ? group : kOther, value};
 }
 
-// What a run's name may be, of any text.
+// Converts any text to a valid run name.
 std::string plain_name(const std::string& text) {
-  constexpr size_t kMostBytes = 180;  // Of 200; a number may come behind.
+  constexpr size_t kMostBytes = 180;  // Of 200; leaves room for a number.
   std::string name = text.substr(std::min(text.find_first_not_of('.'), text.size()));
   for (char& letter : name) {
     const auto byte = static_cast<unsigned char>(letter);
     if (letter == '/' || byte < 0x20 || byte == 0x7f) letter = '-';
   }
   const auto continues = [&](size_t at) {
-    return (static_cast<unsigned char>(name[at]) & 0xc0) == 0x80;  // A letter of UTF-8.
+    return (static_cast<unsigned char>(name[at]) & 0xc0) == 0x80;  // Continuation byte of UTF-8.
   };
   if (name.size() > kMostBytes) {
     size_t end = kMostBytes;
@@ -80,7 +80,7 @@ std::vector<std::string> run_names(const std::vector<std::string>& wanted) {
   std::vector<std::string> names;
   std::set<std::string> taken;
   for (const std::string& name : wanted) names.push_back(plain_name(name));
-  std::vector<size_t> others;  // What need not change comes first.
+  std::vector<size_t> others;  // Names that need not change come first.
   for (size_t i = 0; i < names.size(); ++i) {
     if (names[i] != wanted[i] || !taken.insert(names[i]).second) others.push_back(i);
   }
@@ -99,14 +99,14 @@ size_t ForeignRun::metric_of(const std::string& name) {
   auto [kind, value] = kind_and_value(name);
   const std::string wanted = metric_name(kind, value);
   const std::string plain = value;
-  // "loss" and "evaluation/loss" are one metric here.
+  // "loss" and "evaluation/loss" map to the same metric.
   for (int number = 2;
        !metric_by_own_name_.try_emplace(metric_name(kind, value), metrics_.size()).second;
        ++number) {
     value = fmt::format("{}-{}", plain, number);
   }
   if (const std::string own = metric_name(kind, value); own != wanted) {
-    renamed_.push_back(fmt::format("metric '{}' is '{}' here, as '{}' is another one",
+    renamed_.push_back(fmt::format("metric '{}' is renamed to '{}', as '{}' is already used",
                                    printable(name), printable(own), printable(wanted)));
   }
   metrics_.push_back({.kind = std::move(kind), .value = std::move(value)});
@@ -150,21 +150,19 @@ Imported ForeignRun::summary() const {
     return metrics_[point.metric].is_numbered;
   });
   if (numbered > 0) {
-    imported.notes.push_back(
-        fmt::format("{} points that were logged without a step are numbered by their time",
-                    format_count(numbered)));
+    imported.notes.push_back(fmt::format("{} points logged without a step are numbered by time",
+                                         format_count(numbered)));
   }
   if (const int64_t repeated = repeated_points(); repeated > 0) {
-    imported.notes.push_back(
-        fmt::format("{} points have a step that their metric has already; all are kept",
-                    format_count(repeated)));
+    imported.notes.push_back(fmt::format("{} points repeat a step of their metric; all are kept",
+                                         format_count(repeated)));
   }
   return imported;
 }
 
 void ForeignRun::make(const fs::path& runs, const std::string& name,
                       const std::string& from) const {
-  // Values of one step and time make a record; one that has a value already, a further one.
+  // Values of one step and time form a record; a repeated value starts another one.
   using Place = std::tuple<int64_t, double, std::string>;
   std::map<std::pair<Place, int64_t>, Record> by_place;
   std::map<std::pair<Place, size_t>, int64_t> counts;

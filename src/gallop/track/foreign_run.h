@@ -10,27 +10,27 @@
 
 namespace gallop::track {
 
-/// The name that other programs are given for a metric, in groups by a slash: "train/loss" for
-/// `train.loss`, "evaluation/accuracy" for `accuracy`, which is of an evaluation.
+/// The name of a metric for other programs, grouped by a slash: "train/loss" for `train.loss`,
+/// "evaluation/accuracy" for `accuracy` (of an evaluation).
 std::string foreign_name(const std::string& metric);
 
-/// Names for runs of other programs, one for each of those given: '-' for what a run's name may
-/// not have, no dot at the beginning, and a number behind where another run has the name.
+/// Unique run names for runs of other programs: invalid characters become '-', leading dots are
+/// removed, and duplicates get a number.
 std::vector<std::string> run_names(const std::vector<std::string>& wanted);
 
-/// What an import took of a run, and what is to be said about it, a line each.
+/// The result of importing a run, with notes for the user, one per line.
 struct Imported {
   int64_t points = 0;
   std::vector<std::string> notes{};
 };
 
-/// A run of another program, as it is put together here.
+/// A run of another program, assembled for import.
 class ForeignRun {
  public:
   enum class Ending { kFinished, kStopped, kFailed, kUnknown };
 
-  /// A number by the other program's name for it: the inverse of foreign_name(), where names
-  /// without a group are taken for those of evaluations. All are kept, several of one step too.
+  /// Adds a value by the other program's name: the inverse of foreign_name(); names without a group
+  /// belong to evaluations. All values are kept, even several of one step.
   void add(const std::string& name, int64_t step, double time, double value);
   /// Numbers the points of each metric that was logged without steps, which are all 0 then, from 0
   /// on in the order of their times.

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFile = "identity.json";
 constexpr size_t kNameDigits = 16;
 
-// Its file may be gone, but not what it holds.
+// Works even if the program's file was deleted.
 std::string program_checksum(const fs::path& cache) {
   const fs::path link = "/proc/self/exe";
   std::error_code error;
@@ -31,7 +31,7 @@ std::string program_checksum(const fs::path& cache) {
   return xxh3_128(MappedFile(link).bytes());
 }
 
-// A patch has a file of its own, which is named after what it holds.
+// The file name of a patch, derived from its content.
 std::string patch_name(const std::string& patch) {
   return patch.empty() ? "" : "code-" + xxh3_128(patch).substr(0, kNameDigits) + ".patch";
 }
@@ -88,7 +88,7 @@ Identity from_json(const Json& json, const fs::path& run) {
     stored.at("patch_bytes").get_to(code.patch_bytes);
     stored.at("left_out").get_to(code.left_out);
     const auto patch = stored.at("patch").get<std::string>();
-    // The name comes out of a file, and names one of the run.
+    // The file name is untrusted; only a file of the run is read.
     if (!patch.empty()) code.patch = read_file(run / fs::path(patch).filename());
   }
   if (json.contains("plugins")) identity.plugins = data_from_json(json.at("plugins"));
@@ -143,8 +143,8 @@ std::vector<Identity> read_identities(const fs::path& run) {
   try {
     for (const Json& one : Json::parse(read_file(file))) identities.push_back(from_json(one, run));
   } catch (const nlohmann::json::exception& error) {
-    throw DataError(fmt::format("{}: does not say what a run was made of: {}",
-                                printable(file.string()), printable(error.what())));
+    throw DataError(fmt::format("{}: not a run identity: {}", printable(file.string()),
+                                printable(error.what())));
   }
   return identities;
 }
@@ -154,7 +154,7 @@ void add_identity(const fs::path& run, const Identity& identity) {
   try {
     all = read_identities(run);
   } catch (const DataError&) {
-    // Damaged: the present one is better than none.
+    // A damaged file is replaced by the present identity.
   }
   if (!all.empty()) {
     Identity last = all.back();

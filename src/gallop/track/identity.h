@@ -12,17 +12,16 @@
 
 namespace gallop::track {
 
-/// A file or folder of data, and what it holds.
+/// The identity of a file or folder of data.
 struct DataIdentity {
   std::string path;
   int64_t files = 0, bytes = 0;
-  std::string checksum;  ///< Content::checksum(); empty where there was too much to read.
+  std::string checksum;  ///< Content::checksum(); empty if there was too much to read.
 };
 
-/// What a run was made of: program, plug-ins, code and data, so that it can be told later whether
-/// they have changed.
+/// The identity of a run's inputs (program, plug-ins, code and data), to detect later changes.
 struct Identity {
-  int64_t step = 0;     ///< From which on it holds.
+  int64_t step = 0;     ///< First step for which it is valid.
   std::string version;  ///< Of Gallop.
   std::string program;  ///< XXH3-128 of its file.
   std::vector<DataIdentity> plugins{};
@@ -30,43 +29,44 @@ struct Identity {
   std::vector<DataIdentity> data;
 };
 
-/// What of it to find out, and where.
+/// What to identify.
 struct IdentityQuestion {
   int64_t step = 0;
   std::string version;
-  fs::path folder = ".";  ///< In which the repository of the code is looked for.
+  fs::path folder = ".";  ///< Folder in which the code repository is looked up.
   std::vector<std::string> data;
   std::vector<std::string> plugins{};  ///< Files.
   fs::path cache;                      ///< See ContentReader.
-  fs::path listings;  ///< Gets the listing of all that is read, CHECKSUM.txt; empty: nothing does.
+  fs::path listings;  ///< Folder for the listings of all data, CHECKSUM.txt; empty: none.
   ReadLimits limits;
 };
 
-/// The present state; throws DataError where data cannot be read, DeviceError where a listing
+/// Reads the current identity. Throws DataError if data cannot be read, DeviceError if a listing
 /// cannot be written.
 Identity read_identity(const IdentityQuestion& question);
 
-/// The same for one file or folder of data alone, whatever else the question names.
+/// The same for one file or folder of data.
 DataIdentity read_data_identity(const std::string& path, const IdentityQuestion& question);
 
-/// Where the runs of a folder share the listings of their data.
+/// The folder in which the runs of a folder share the listings of their data.
 fs::path listings_of(const fs::path& runs);
 
-/// All of a run (RUN/identity.json), the first first; patches are read from their files. None where
-/// it has no such file. Throws DataError where one is damaged.
+/// All identities of a run (RUN/identity.json), oldest first, including patches. Empty if there is
+/// no such file. Throws DataError if one is damaged.
 std::vector<Identity> read_identities(const fs::path& run);
 
-/// Adds one to those of a run, unless it is the last but for its step. Throws DeviceError.
+/// Appends an identity to those of a run, unless only its step differs from the last one. Throws
+/// DeviceError.
 void add_identity(const fs::path& run, const Identity& identity);
 
-/// Finds out and adds to a run while that trains, in a thread that gives way to all others.
+/// Identifies the inputs of a run during training, in a low-priority background thread.
 class IdentityRecorder {
  public:
   IdentityRecorder(fs::path run, IdentityQuestion question);
-  /// Gives up what is not done.
+  /// Cancels unfinished work.
   ~IdentityRecorder();
 
-  /// Waits until it is done. Returns why it could not be, or nothing.
+  /// Waits for the thread. Returns the error, or an empty text.
   std::string finish();
 
  private:

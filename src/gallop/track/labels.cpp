@@ -20,8 +20,8 @@ using Json = nlohmann::ordered_json;
 constexpr const char* kFile = "labels.json";
 constexpr int64_t kMostBytes = int64_t{1} << 24;
 
-// The lock of the folder itself, which needs no file; held until it is closed. File systems that
-// have no such locks do without.
+// Locks the folder itself, which needs no lock file, until the descriptor is closed. Without
+// support by the file system there is no locking.
 FileDescriptor lock_folder(const fs::path& folder) {
   FileDescriptor file(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   while (file && flock(file.get(), LOCK_EX) != 0 && errno == EINTR) {
@@ -42,7 +42,7 @@ Labels read_labels(const fs::path& folder) {
     json.at("note").get_to(labels.note);
     return labels;
   } catch (const nlohmann::json::exception&) {
-    throw DataError(fmt::format("{}: damaged: no labels", printable(path.string())));
+    throw DataError(fmt::format("{}: damaged labels", printable(path.string())));
   }
 }
 
@@ -64,7 +64,8 @@ std::pair<std::string, std::string> parse_tag(const std::string& text) {
   const size_t equals = text.find('=');
   const std::string key = text.substr(0, equals);
   if (key.empty() || key.size() > kMostKeyBytes) {
-    throw UsageError(fmt::format("'{}' is no tag: give KEY=VALUE or a word", printable(text)));
+    throw UsageError(
+        fmt::format("'{}' is not a tag: use KEY=VALUE or a single word", printable(text)));
   }
   return {key, equals == std::string::npos ? "" : text.substr(equals + 1)};
 }

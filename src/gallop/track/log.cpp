@@ -18,7 +18,7 @@ Log parse_log(std::string_view text) {
   Log log;
   for (size_t begin = 0; begin < text.size();) {
     const size_t end = text.find('\n', begin);
-    // Without a newline it is torn, or just being written.
+    // Without a newline the record is torn, or still being written.
     if (end == std::string_view::npos) break;
     if (auto record = record_of(text.substr(begin, end - begin))) {
       log.add(std::move(*record));
@@ -92,7 +92,8 @@ void LogWriter::append(Record record) {
       done += static_cast<size_t>(written);
     } else if (errno != EINTR) {
       const int reason = errno;
-      // Half a line would spoil the next one. Should this fail too, the checksum tells.
+      // Removes a partial line, which would damage the next one. If this fails, its checksum is
+      // wrong.
       [[maybe_unused]] const int ignored = ftruncate(file_.get(), bytes_);
       errno = reason;
       throw_device_error(path_, "write", errno);

@@ -11,58 +11,58 @@ namespace gallop::track {
 
 /// One entry of a run's log.
 struct Record {
-  int64_t session = 0;  ///< Process of the run that wrote it, counted from 1.
-  int64_t step = 0;     ///< Updates done.
-  double time = 0;      ///< Seconds since 1970, by the clock of the machine.
+  int64_t session = 0;  ///< Index of the run's process that wrote it, from 1.
+  int64_t step = 0;     ///< Number of completed updates.
+  double time = 0;      ///< Seconds since 1970, by the machine's clock.
   std::string kind;     ///< "session", "step", "evaluation", "checkpoint", "end", ...
-  std::map<std::string, double> values{};  ///< Infinities and NaN are kept.
+  std::map<std::string, double> values{};  ///< May be infinite or NaN.
   std::map<std::string, std::string> texts{};
-  /// A later session went back to a step before this one, so that the run took another course. Set
-  /// by read_log().
+  /// Whether a later session resumed from a step before this one, so that the record no longer
+  /// counts. Set by read_log().
   bool superseded = false;
 };
 
-/// What a log holds. The file is one line a record, JSON and its XXH3-64 in hexadecimal, with a tab
-/// between, so that a line torn by a crash is told from a whole one.
+/// The content of a log. Each line of the file is a record: JSON, a tab, and the JSON's XXH3-64 in
+/// hexadecimal, which detects lines torn by a crash.
 struct Log {
-  std::vector<Record> records;  ///< As written; those that are superseded too.
-  int64_t damaged_lines = 0;    ///< Left out, as their checksum is wrong.
-  int64_t intact_bytes = 0;     ///< Where the last good line ends.
+  std::vector<Record> records;  ///< In file order, including superseded ones.
+  int64_t damaged_lines = 0;    ///< Skipped because of wrong checksums.
+  int64_t intact_bytes = 0;     ///< End of the last intact line.
 
-  /// One more, behind all others; where it begins a session, those that it went back behind are
+  /// Appends a record. If it begins a session, the records that it rewinds are marked as
   /// superseded.
   void add(Record record);
 
-  /// Records that count, in the order of their steps.
+  /// The records that are not superseded, ordered by step.
   std::vector<Record> current() const;
 };
 
-/// Reads a log, also one that is being written. Throws DataError where the file cannot be read.
+/// Reads a log, which may still be growing. Throws DataError if the file cannot be read.
 Log read_log(const fs::path& path);
 
-/// Writes a whole log at once, of one session, with the times that its records have. The session
-/// began at `began`, or with the earliest record where that is 0 or later. Throws DeviceError.
+/// Writes a complete log of one session, with the times of its records. The session starts at
+/// `began`, or with the earliest record if that is earlier or `began` is 0. Throws DeviceError.
 void write_log(const fs::path& path, const std::vector<Record>& records, double began = 0);
 
-/// Appends to a log, one write a record, so that a killed process loses nothing that was appended.
+/// Appends to a log, one write per record, so that a killed process loses no appended record.
 class LogWriter {
  public:
-  /// Opens or makes the log, drops what is torn at its end, and begins a session with a record of
-  /// kind "session", which has `texts`. What earlier sessions wrote after `step` becomes
-  /// superseded. Throws DeviceError where the file cannot be written.
+  /// Opens or creates the log, truncates a torn line at its end, and begins a session with a record
+  /// of kind "session" that contains `texts`. Records of earlier sessions after `step` become
+  /// superseded. Throws DeviceError if the file cannot be written.
   LogWriter(const fs::path& path, int64_t step, const std::map<std::string, std::string>& texts);
 
   int64_t session() const { return session_; }
 
-  /// Writes one record; its session and time are filled in. Throws DeviceError, and leaves the log
-  /// as it was, where the disk is full.
+  /// Writes one record, with its session and time filled in. Throws DeviceError and leaves the log
+  /// unchanged if the disk is full.
   void append(Record record);
 
-  /// What append() would write, and the file that it would append to.
+  /// The line that append() would write, and below the file's descriptor.
   std::string line(Record record) const;
   int file() const { return file_.get(); }
 
-  /// Makes everything so far durable against a loss of power. Throws DeviceError.
+  /// Syncs all records to disk. Throws DeviceError.
   void sync();
 
  private:

@@ -17,14 +17,14 @@ namespace gallop::track {
 namespace {
 
 constexpr size_t kPieceBytes = size_t{1} << 20;
-constexpr size_t kLineBytes = size_t{1} << 12;  // Of a usual line, and more.
+constexpr size_t kLineBytes = size_t{1} << 12;  // Longer than usual lines.
 
 [[noreturn]] void refuse(const fs::path& path, int reason) {
   throw DataError(fmt::format("{}: cannot read: {}", printable(path.string()),
                               std::generic_category().message(reason)));
 }
 
-// Appends up to so many bytes of the file; false at its end.
+// Appends up to `bytes` bytes of the file; false at its end.
 bool append_piece(const FileDescriptor& file, const fs::path& path, int64_t offset, size_t bytes,
                   std::string& text) {
   const size_t before = text.size();
@@ -75,7 +75,7 @@ void LogFollower::take(std::string_view line, int64_t offset, const Reader& read
   reader.record(std::move(*record), offset);
 }
 
-// A file of the same name may be another run's, also of the same number.
+// A new file may have the same name and inode.
 bool LogFollower::is_same(const FileDescriptor& file) const {
   if (offset_ == 0) return true;
   std::string found(mark_.size() + 1, '\0');

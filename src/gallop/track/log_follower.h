@@ -9,23 +9,23 @@
 
 namespace gallop::track {
 
-/// Reads a log that may grow, each line of it once.
+/// Follows a growing log; reads each line once.
 class LogFollower {
  public:
   explicit LogFollower(fs::path path) : path_(std::move(path)) {}
 
   struct Reader {
-    /// The file is another one than before, or has been cut: all of it comes again.
+    /// The file was replaced or truncated: all records are read again.
     std::function<void()> restart;
-    /// A record, and where its line begins in the file.
+    /// A record and the offset of its line in the file.
     std::function<void(Record record, int64_t offset)> record;
   };
 
-  /// Reads what has been written since the last call. A file that is not there is an empty log.
-  /// Throws DataError where it cannot be read.
+  /// Reads the records written since the last call. A missing file is an empty log. Throws
+  /// DataError if it cannot be read.
   void read(const Reader& reader);
 
-  /// Lines that are left out, as their checksum is wrong.
+  /// The number of lines skipped because of wrong checksums.
   int64_t damaged_lines() const { return damaged_ + damaged_at_end_; }
 
  private:
@@ -34,12 +34,12 @@ class LogFollower {
   void reset();
 
   fs::path path_;
-  int64_t offset_ = 0;  ///< Where the last good line ends; what follows may be written over.
-  std::string mark_;    ///< The bytes before it.
+  int64_t offset_ = 0;  ///< End of the last intact line; later bytes may be overwritten.
+  std::string mark_;    ///< The bytes before `offset_`.
   int64_t damaged_ = 0, damaged_at_end_ = 0;
 };
 
-/// The record whose line begins at `offset` of a log. Throws DataError where there is none.
+/// Reads the record whose line begins at `offset`. Throws DataError if there is none.
 Record read_record(const FileDescriptor& log, const fs::path& path, int64_t offset);
 
 }  // namespace gallop::track

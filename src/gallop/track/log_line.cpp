@@ -16,8 +16,8 @@ using Json = nlohmann::ordered_json;
 
 std::string checksum(std::string_view text) { return fmt::format("{:016x}", xxh3_64(text)); }
 
-// Takes the parser's events: documents take half as long again, and a log may have millions of
-// lines. Keys that are not known are passed over, as a later version may write them.
+// A SAX parser, as building documents takes 50% longer, and a log may have millions of lines.
+// Unknown keys of later versions are skipped.
 class RecordReader final : public nlohmann::json_sax<Json> {
  public:
   Record record;
@@ -106,7 +106,7 @@ class RecordReader final : public nlohmann::json_sax<Json> {
     return true;
   }
 
-  // Whether a value may stand here that is none of a record's.
+  // Whether a value may occur here that is not part of a record.
   bool is_passed_over() const {
     if (section_ != Section::kTop) return section_ == Section::kUnknown;
     return key_ != "session" && key_ != "step" && key_ != "time" && key_ != "kind" &&

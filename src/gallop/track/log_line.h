@@ -9,17 +9,16 @@
 
 namespace gallop::track {
 
-/// The kind of the record that begins a session: what was written of steps after its own does not
-/// count any more.
+/// The kind of the record that begins a session: earlier records of later steps are superseded.
 inline constexpr const char* kSession = "session";
 
-/// Hexadecimal digits of the checksum that a line of a log ends with, behind a tab.
+/// Number of hexadecimal digits of the checksum at the end of a line, after a tab.
 inline constexpr size_t kChecksumDigits = 16;
 
-/// A record as a line of a log's file, with its newline.
+/// Serializes a record as a line with its newline.
 std::string line_of(const Record& record);
 
-/// The record of a line without its newline; nothing where the line is damaged.
+/// Parses a line without its newline; nothing if it is damaged.
 std::optional<Record> record_of(std::string_view line);
 
 }  // namespace gallop::track

@@ -8,8 +8,8 @@
 
 namespace gallop::track {
 
-/// One value of a metric. Metrics of evaluations have the names of their values ("accuracy"), those
-/// of steps and others stand behind their kind ("train.loss").
+/// One value of a metric. Metrics of evaluations have the plain names of their values ("accuracy");
+/// others are prefixed with their record kind ("train.loss").
 struct Point {
   std::string metric{};
   int64_t step = 0;
@@ -17,18 +17,17 @@ struct Point {
   double value = 0;
 };
 
-/// What the value of a record of some kind is called.
+/// The metric name of a value in a record of this kind.
 std::string metric_name(const std::string& kind, const std::string& value);
 
-/// Whether the value of a record of some kind is a point. Those that say where in the run a record
-/// of training was written, and whether it was the best, are none.
+/// Whether a value of a record is a point. Position and best-so-far values of training records are
+/// not.
 bool is_point(const std::string& kind, const std::string& value);
 
-/// Those of one record.
+/// Visits the points of one record.
 void for_each_point(const Record& record, const std::function<void(const Point&)>& visit);
 
-/// Every point of a run, in the order in which they were written; none of what was gone back
-/// behind.
+/// Visits all points of a run in the order in which they were written, without superseded ones.
 void for_each_point(const Log& log, const std::function<void(const Point&)>& visit);
 
 }  // namespace gallop::track

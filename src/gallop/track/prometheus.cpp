@@ -27,7 +27,7 @@ std::string number(double value) {
   return fmt::format("{}", value);
 }
 
-/// All samples of a name stand together.
+/// Groups all samples of a metric name.
 class Family {
  public:
   Family(std::string& text, const char* name, const char* help) : text_(text), name_(name) {
@@ -50,12 +50,12 @@ std::string prometheus_text(const std::vector<RunSummary>& runs) {
   for (const RunSummary& run : runs) {
     state.add(run, fmt::format(",state=\"{}\"", state_name(run.state)), 1);
   }
-  Family created(text, "gallop_run_created_timestamp_seconds", "When a run was begun.");
+  Family created(text, "gallop_run_created_timestamp_seconds", "Creation time of a run.");
   for (const RunSummary& run : runs) created.add(run, "", run.created);
   Family seconds(text, "gallop_run_duration_seconds",
-                 "From the beginning of a run to its last sign of life.");
+                 "Seconds from the start of a run to its last record.");
   for (const RunSummary& run : runs) seconds.add(run, "", run.seconds);
-  Family steps(text, "gallop_run_steps", "Updates that a run has told of.");
+  Family steps(text, "gallop_run_steps", "Reported updates of a run.");
   for (const RunSummary& run : runs) steps.add(run, "", static_cast<double>(run.steps));
   Family metric(text, "gallop_run_metric", "The last value of a metric of a run.");
   for (const RunSummary& run : runs) {

@@ -7,8 +7,8 @@
 
 namespace gallop::track {
 
-/// How runs stand, as Prometheus reads it (text format 0.0.4): their steps, seconds and states, and
-/// the last value of each metric.
+/// The state of runs in the Prometheus text format 0.0.4: steps, seconds, states, and the last
+/// value of each metric.
 std::string prometheus_text(const std::vector<RunSummary>& runs);
 
 }  // namespace gallop::track

@@ -8,16 +8,16 @@
 
 namespace gallop::track {
 
-/// What runs have of one name: `metrics.NAME` (the last value), `params.NAME`, `tags.NAME`, or
+/// The values of runs in a column: `metrics.NAME` (the last value), `params.NAME`, `tags.NAME`, or
 /// `name`, `state`, `created` (seconds since 1970), `seconds`, `steps`.
 class RunColumn {
  public:
-  /// Throws UsageError where no run has such a metric, option or tag, with the nearest name.
+  /// Throws UsageError, with the nearest name, if no run has such a metric, option or tag.
   RunColumn(std::string name, const RunIndex& index);
 
-  /// Empty where the run has none. Numbers have all their digits.
+  /// Empty if the run has none. Numbers with full precision.
   std::string text(const RunRow& row) const;
-  /// A number where an option or tag is the text of one; NaN where the run has none.
+  /// Numeric options and tags as numbers; NaN if the run has none.
   config::Expression::Value value(const RunRow& row) const;
 
  private:

@@ -17,9 +17,9 @@ using Key = std::pair<int64_t, std::string>;  // Step and metric.
 constexpr std::array kOfTheMachine = {"seconds", "samples_per_second", "wait_share",
                                       "training_seconds", "joules"};
 
-// Whether a metric says what was computed, and not how fast.
+// Whether a metric is a result of the computation, as opposed to its speed.
 bool is_result(const std::string& metric) {
-  // How often a run was stopped is told by its ends.
+  // The number of interruptions is not a result.
   if (metric.starts_with("end.") || metric.starts_with("system.")) return false;
   const std::string name = metric.substr(metric.rfind('.') + 1);
   return std::find(kOfTheMachine.begin(), kOfTheMachine.end(), name) == kOfTheMachine.end();

@@ -10,22 +10,21 @@
 
 namespace gallop::track {
 
-/// A value that two runs have not alike; nothing where one has none.
+/// A value that differs between two runs; nothing if one run lacks it.
 struct ResultDifference {
   int64_t step = 0;
   std::string metric;
   std::optional<double> one{}, other{};
 };
 
-/// How the results of two runs differ.
+/// The differences between the results of two runs.
 struct RunComparison {
-  int64_t compared = 0;  ///< Values that say what was computed, of one run or both.
-  int64_t metrics = 0;   ///< Of as many.
-  std::vector<ResultDifference> differences{};  ///< In the order of their steps.
+  int64_t compared = 0;                         ///< Number of result values in either run.
+  int64_t metrics = 0;                          ///< Number of their metrics.
+  std::vector<ResultDifference> differences{};  ///< Ordered by step.
 };
 
-/// Compares what two runs computed, bit for bit; what tells of time and of the machine is passed
-/// over.
+/// Compares the results of two runs bitwise, ignoring times and system metrics.
 RunComparison compare_results(const Log& one, const Log& other);
 
 }  // namespace gallop::track

@@ -9,23 +9,23 @@
 
 namespace gallop::track {
 
-/// Chooses runs by a formula (config::Expression) over the names of columns (RunColumn):
+/// Filters runs by a formula (config::Expression) over columns (RunColumn):
 ///
 ///     metrics.accuracy > 0.9 and params.optimizer.lr < 0.1 and state == "finished"
 ///
-/// `=` is the same as `==`, as in MLflow's. What a run has not is unequal to all, and neither above
-/// nor below anything.
+/// `=` equals `==`, as in MLflow. A missing value is unequal to everything, and neither less nor
+/// greater than anything.
 class RunFilter {
  public:
-  /// An empty text chooses all. Throws UsageError with the place of the first mistake, or as
-  /// RunColumn does.
+  /// An empty text matches all runs. Throws UsageError with the position of the first mistake, and
+  /// the errors of RunColumn.
   RunFilter(const std::string& text, const RunIndex& index);
 
   bool chooses(const RunRow& row) const;
 
  private:
   std::optional<config::Expression> formula_;
-  std::vector<RunColumn> columns_;  ///< As the formula names them.
+  std::vector<RunColumn> columns_;  ///< In the formula's order.
 };
 
 }  // namespace gallop::track

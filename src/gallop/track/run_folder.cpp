@@ -26,18 +26,18 @@ namespace {
 constexpr const char* kRecipe = "recipe.yaml";
 constexpr const char* kInfo = "run.json";
 constexpr const char* kLock = "lock";
-constexpr size_t kMostNamed = 8;  // In an error.
+constexpr size_t kMostNamed = 8;  // Names listed in an error.
 
 std::string name_of(const fs::path& path) { return printable(path.string()); }
 
-// False where it is there already.
+// False if it already exists.
 bool make_folder(const fs::path& folder) {
   if (mkdir(folder.c_str(), 0777) == 0) return true;
   if (errno == EEXIST) return false;
   throw_device_error(folder, "create", errno);
 }
 
-// N of "STEM-N", 0 for any other name.
+// N for "STEM-N", 0 for any other name.
 int64_t number_of(const std::string& name, const std::string& stem) {
   if (!name.starts_with(stem + "-")) return 0;
   const auto number = parse_number<int64_t>(std::string_view(name).substr(stem.size() + 1));
@@ -52,7 +52,7 @@ int64_t next_number(const fs::path& runs, const std::string& stem) {
   return highest + 1;
 }
 
-// Also one whose folder may not be read, which cannot be told.
+// Includes unreadable folders, for which this cannot be determined.
 bool may_be_run(const fs::path& folder) {
   std::error_code error;
   return fs::is_regular_file(folder / kRecipe, error) || error == std::errc::permission_denied;
@@ -63,7 +63,7 @@ std::string owner_of_lock(const fs::path& path) {
   return owner.empty() ? "another process" : printable(owner);
 }
 
-// False where another process has it.
+// False if another process holds the lock.
 bool try_lock(const FileDescriptor& file, const fs::path& path) {
   while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return false;
@@ -72,9 +72,9 @@ bool try_lock(const FileDescriptor& file, const fs::path& path) {
   return true;
 }
 
-// The lock with its file as it is; made where `flags` say so, else empty where there is none. Who
-// looks whether a run is trained has its lock for a moment, and so has a child of one that is
-// killed, until it has become its program.
+// Opens the lock file and locks it; created if `flags` say so, otherwise empty if it does not
+// exist. Retries, as the lock is held briefly by processes that check whether a run is training,
+// and by a forked child of a killed process before its exec.
 FileDescriptor take_lock(const fs::path& folder, int flags) {
   constexpr int kTimes = 200;
   const fs::path path = folder / kLock;
@@ -85,7 +85,7 @@ FileDescriptor take_lock(const fs::path& folder, int flags) {
     if (try_lock(file, path)) return file;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  throw UsageError(fmt::format("{}: {} is training there; wait for it, or train under another name",
+  throw UsageError(fmt::format("{}: {} is training this run; wait for it, or choose another name",
                                name_of(folder), owner_of_lock(path)));
 }
 
@@ -110,18 +110,18 @@ fs::path RunFolder::find(const fs::path& runs, const std::string& name) {
   const fs::path path = fs::path(name).lexically_normal();
   if (is_run(path)) return path.has_filename() ? path : path.parent_path();
   for (const fs::path& place : {runs / name, path}) {
-    if (may_be_run(place)) throw DataError(fmt::format("{}: may not be read", name_of(place)));
+    if (may_be_run(place)) throw DataError(fmt::format("{}: permission denied", name_of(place)));
   }
   std::error_code ignored;
   const auto names = names_in(runs, ignored);
   const std::string nearest = nearest_name(name, names);
-  std::string end = "; 'gallop runs' lists what it holds";
+  std::string end = "; 'gallop runs' lists the runs";
   if (!nearest.empty()) {
     end = fmt::format("; did you mean '{}'?", printable(nearest));
   } else if (names.empty()) {
-    end = ", which holds none";
+    end = ", which has no runs";
   } else if (names.size() <= kMostNamed) {
-    end = ", which holds " + printable(join_names(names, "and"));
+    end = "; it has " + printable(join_names(names, "and"));
   }
   throw UsageError(
       fmt::format("there is no run '{}' in {}{}", printable(name), name_of(runs), end));
@@ -145,8 +145,8 @@ void RunFolder::check_name(const std::string& name) {
   if (name.empty() || name.size() > kMaxBytes || name.front() == '.' || control ||
       name.find('/') != std::string::npos) {
     throw UsageError(
-        fmt::format("'{}' cannot name a run: give a plain file name that does not "
-                    "begin with a dot",
+        fmt::format("'{}' is not a valid run name: use a plain file name that does not "
+                    "start with a dot",
                     printable(name)));
   }
 }
@@ -168,10 +168,10 @@ RunFolder RunFolder::create(const fs::path& runs, const std::string& name,
   const fs::path folder = runs / name;
   make_folder(folder);
   FileDescriptor lock = make_lock(folder);
-  // Under the lock, so that of two processes only one finds the place free.
+  // Checked under the lock, so that of two processes only one creates the run.
   if (is_run(folder)) {
     throw UsageError(
-        fmt::format("{}: there is a run of this name; continue it, remove it or choose "
+        fmt::format("{}: a run of this name already exists; continue it, delete it or choose "
                     "another name",
                     name_of(folder)));
   }
@@ -181,7 +181,7 @@ RunFolder RunFolder::create(const fs::path& runs, const std::string& name,
 RunFolder RunFolder::fill(fs::path folder, FileDescriptor lock, const std::string& recipe_yaml,
                           const RunInfo& info) {
   write_file_atomically(folder / kInfo, to_json(info));
-  // Last, as it makes the folder a run.
+  // Written last, as it makes the folder a run.
   write_file_atomically(folder / kRecipe, recipe_yaml);
   sync_folder(folder.parent_path());
   return RunFolder(std::move(folder), std::move(lock));
@@ -189,7 +189,7 @@ RunFolder RunFolder::fill(fs::path folder, FileDescriptor lock, const std::strin
 
 RunFolder RunFolder::open(const fs::path& folder) {
   if (!is_run(folder)) {
-    throw UsageError(fmt::format("{}: no run: it has no {}", name_of(folder), kRecipe));
+    throw UsageError(fmt::format("{}: not a run: it has no {}", name_of(folder), kRecipe));
   }
   return RunFolder(folder, take_lock(folder, 0));
 }

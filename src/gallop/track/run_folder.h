@@ -12,45 +12,45 @@ namespace gallop::track {
 /// The folder of one run, held by this process while the object lives:
 ///
 ///     recipe.yaml   the resolved recipe; a folder is a run once it is there
-///     run.json      what made it (RunInfo)
+///     run.json      its provenance (RunInfo)
 ///     metrics.log   its log (track/log.h)
-///     checkpoints/  what it continues from
-///     lock          who trains in it now
+///     checkpoints/  its checkpoints
+///     lock          the process that is training it
 class RunFolder {
  public:
-  /// Makes RUNS/STEM-N with the next free number. Of processes that do so at once, each gets its
-  /// own. Throws DeviceError where nothing can be written.
+  /// Creates RUNS/STEM-N with the next free number; concurrent processes get different ones. Throws
+  /// DeviceError if nothing can be written.
   static RunFolder create_numbered(const fs::path& runs, const std::string& stem,
                                    const std::string& recipe_yaml, const RunInfo& info);
 
-  /// Makes RUNS/NAME, or takes over one that died before it became a run. Throws UsageError where
-  /// there is such a run, or where the name is no plain file name.
+  /// Creates RUNS/NAME, or takes over a folder whose process died before it became a run. Throws
+  /// UsageError if the run exists, or for an invalid name.
   static RunFolder create(const fs::path& runs, const std::string& name,
                           const std::string& recipe_yaml, const RunInfo& info);
 
-  /// Takes an existing run, to continue it. Nothing is written yet: see claim(). Throws UsageError
-  /// where there is none, or where another process trains in it, with that one's number and host.
+  /// Opens an existing run to continue it. Writes nothing yet: see claim(). Throws UsageError if it
+  /// does not exist, or if another process is training it, with that process's id and host.
   static RunFolder open(const fs::path& folder);
 
-  /// Writes into the lock of a run that was opened who has it. Throws UsageError where the run had
-  /// no lock, and another process has taken it since.
+  /// Writes this process into the lock of an opened run. Throws UsageError if the run had no lock,
+  /// and another process has taken it since.
   void claim();
 
-  /// A run by its name in this folder, or by a path to it. Throws UsageError where there is none,
-  /// with the nearest name or those that there are.
+  /// Finds a run by its name in this folder, or by a path. Throws UsageError if there is none, with
+  /// the nearest name or the existing ones.
   static fs::path find(const fs::path& runs, const std::string& name);
 
-  /// The names of the runs in a folder, in order, with those of folders that may not be read; of
-  /// those that can be listed where there is an error.
+  /// The names of the runs in a folder, sorted, including unreadable folders; after an error those
+  /// that could be listed.
   static std::vector<std::string> names_in(const fs::path& runs, std::error_code& error);
 
-  /// Throws UsageError where the text cannot name a run.
+  /// Throws UsageError for an invalid run name.
   static void check_name(const std::string& name);
 
-  /// Whether the folder holds a run. Takes nothing.
+  /// Whether the folder contains a run. Does not lock it.
   static bool is_run(const fs::path& folder);
 
-  /// Which process trains in the run now, "process 12 on host"; empty for none.
+  /// The process that is training the run, "process 12 on host"; empty for none.
   static bool is_trained(const fs::path& folder);
   static std::string trained_by(const fs::path& folder);
 
@@ -59,7 +59,7 @@ class RunFolder {
   fs::path log() const { return path_ / "metrics.log"; }
   fs::path checkpoints() const { return path_ / "checkpoints"; }
 
-  /// Both throw DataError where the file is missing or damaged.
+  /// Both throw DataError if the file is missing or damaged.
   static std::string read_recipe(const fs::path& folder);
   static RunInfo read_info(const fs::path& folder);
 
@@ -69,7 +69,7 @@ class RunFolder {
                         const RunInfo& info);
 
   fs::path path_;
-  FileDescriptor lock_;  // Empty until claim() where the run had none.
+  FileDescriptor lock_;  // Empty until claim() if the run had none.
 };
 
 }  // namespace gallop::track

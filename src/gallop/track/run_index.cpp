@@ -26,7 +26,7 @@ using database::SqliteTransaction;
 
 constexpr const char* kFile = ".index.db";
 constexpr const char* kFileWithSweeps = ".index.sweeps.db";
-// "GalR"; another version is made again.
+// "GalR"; other versions of the index are rebuilt.
 constexpr int64_t kApplication = 0x47616c52;
 constexpr int64_t kVersion = 2;
 
@@ -48,7 +48,7 @@ CREATE INDEX metrics_of_run ON metrics (run);
 
 enum Kind : int64_t { kMetric, kParam, kTag };
 
-// What changes where a file of the run does.
+// Changes when a file of the run does.
 std::string stamp_of(const fs::path& folder) {
   return file_states({folder / "metrics.log", folder / "recipe.yaml", folder / "labels.json"});
 }
@@ -115,7 +115,7 @@ class RunIndex::Tables {
   }
 
   std::vector<std::string> names(Kind kind) {
-    // A look-up for each name, where IN would read the whole table.
+    // One lookup per name; IN would scan the whole table.
     const std::string sql = fmt::format(
         "SELECT name FROM names WHERE kind = ? AND "
         "EXISTS (SELECT 1 FROM {0} WHERE {0}.name = names.id) ORDER BY name",
@@ -164,7 +164,7 @@ class RunIndex::Tables {
     return rows;
   }
 
-  // Options, tags and metrics of the run of this name.
+  // Options, tags and metrics of a run.
   void fill(RunSummary& run) {
     SqliteStatement texts(database_,
                           "SELECT names.kind, names.name, text FROM texts "
@@ -239,7 +239,7 @@ class RunIndex::Tables {
   std::map<std::pair<Kind, std::string>, int64_t> ids_;
 };
 
-// Damage may show only where it is read.
+// Damage may only be detected on reading.
 template <typename Read>
 auto RunIndex::read(const Read& read) const {
   try {
@@ -256,8 +256,9 @@ RunIndex::RunIndex(RunPlaces places, std::shared_ptr<RunReader> reader)
   std::error_code error;
   const bool has_runs = fs::is_directory(places_.runs, error), has_sweeps = places_.has_studies();
   if (!has_runs && !has_sweeps) {
-    throw UsageError(fmt::format("there is no folder '{}' of runs; 'gallop train RECIPE' makes one",
-                                 printable(places_.runs.string())));
+    throw UsageError(
+        fmt::format("the runs folder '{}' does not exist; 'gallop train RECIPE' creates it",
+                    printable(places_.runs.string())));
   }
   file_ = (has_runs ? places_.runs : places_.studies) / (has_sweeps ? kFileWithSweeps : kFile);
   tables_ = open();
@@ -273,7 +274,7 @@ std::unique_ptr<RunIndex::Tables> RunIndex::open() const {
   try {
     try {
       return opened(file_);
-    } catch (const DataError&) {  // Of another version or damaged.
+    } catch (const DataError&) {  // Another version, or damaged.
       remove_file();
       return opened(file_);
     }
@@ -283,7 +284,7 @@ std::unique_ptr<RunIndex::Tables> RunIndex::open() const {
   return opened(":memory:");
 }
 
-// It holds nothing that the runs do not.
+// The index can be rebuilt from the runs.
 void RunIndex::remove_file() const {
   std::error_code ignored;
   for (const char* end : {"", "-wal", "-shm"}) fs::remove(file_.string() + end, ignored);
@@ -315,7 +316,7 @@ void RunIndex::update(Tables& tables) const {
     const std::string stamp = stamp_of(folder);
     const auto found = known.find(name);
     const bool is_new = found == known.end();
-    // Its end leaves no trace in its files where it is killed.
+    // A killed training leaves no trace in its files.
     const bool is_same =
         !is_new && found->second.first == stamp &&
         (found->second.second == RunState::kTraining) == RunFolder::is_trained(folder);

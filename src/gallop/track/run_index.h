@@ -14,7 +14,7 @@
 
 namespace gallop::track {
 
-/// What is known of one run in a table, without its metrics and options.
+/// The row of a run in a table, without its metrics and options.
 struct RunRow {
   std::string name;
   RunState state = RunState::kDied;
@@ -23,17 +23,17 @@ struct RunRow {
   std::string note, trouble;
 };
 
-/// One number or text of many runs, by the run's name.
+/// One value of many runs, by run name.
 using Column = std::map<std::string, std::string>;
 
-/// All runs of a folder, and of sweeps where they are asked for: those have a tag `sweep`, unless
-/// they were given another. Summaries are kept in RUNS/.index.db, with sweeps in
-/// .index.sweeps.db, which may be removed at any time: only runs whose files have changed are read
-/// again. Where it cannot be written or is damaged, it is made again, in memory if need be.
+/// The index of all runs in a folder, and of sweeps if requested: their runs get a tag `sweep`
+/// unless they have one. Summaries are cached in RUNS/.index.db, with sweeps in .index.sweeps.db,
+/// which can be deleted at any time: only changed runs are read again. An index that is damaged or
+/// not writable is rebuilt, in memory if necessary.
 class RunIndex {
  public:
-  /// Brings the index up to date with the folders; a `reader` that has read their runs before knows
-  /// what is new in the logs of those that train. Throws UsageError where there is no folder.
+  /// Updates the index; a `reader` that has read the runs before only reads new log records of
+  /// those in training. Throws UsageError if there is no folder.
   explicit RunIndex(RunPlaces places,
                     std::shared_ptr<RunReader> reader = std::make_shared<RunReader>());
   explicit RunIndex(fs::path runs) : RunIndex(RunPlaces{std::move(runs)}) {}
@@ -42,23 +42,22 @@ class RunIndex {
   RunIndex& operator=(RunIndex&&) noexcept;
 
   const RunPlaces& places() const { return places_; }
-  /// By name.
+  /// Sorted by name.
   const std::vector<RunRow>& rows() const { return rows_; }
 
-  /// The last value of a metric, the text of an option or of a tag of all runs that have it; where
-  /// any are named in `runs`, of those alone, and as fast as they are few.
+  /// The last value of a metric, or the text of an option or tag, of all runs that have it, or only
+  /// of those in `runs`, at a cost proportional to their number.
   std::map<std::string, double> metric(const std::string& name,
                                        const std::vector<std::string>& runs = {}) const;
   Column param(const std::string& name, const std::vector<std::string>& runs = {}) const;
   Column tag(const std::string& name, const std::vector<std::string>& runs = {}) const;
 
-  /// The names of all metrics, options and tags that any run has.
+  /// The names of all metrics, options and tags of any run.
   std::vector<std::string> metric_names() const;
   std::vector<std::string> param_names() const;
   std::vector<std::string> tag_names() const;
 
-  /// All that the index knows of a run; its files are not read. Throws UsageError where there is
-  /// none of this name.
+  /// The indexed summary of a run; its files are not read. Throws UsageError for an unknown run.
   RunSummary summary(const std::string& name) const;
 
  private:
@@ -73,7 +72,7 @@ class RunIndex {
   RunPlaces places_;
   std::shared_ptr<RunReader> reader_;
   fs::path file_;
-  mutable std::unique_ptr<Tables> tables_;  ///< Made again where they turn out to be damaged.
+  mutable std::unique_ptr<Tables> tables_;  ///< Rebuilt if they turn out to be damaged.
   std::vector<RunRow> rows_;
 };
 

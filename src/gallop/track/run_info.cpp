@@ -102,7 +102,7 @@ RunInfo run_info_from_json(const std::string& text, const std::string& file_name
     }
     return info;
   } catch (const nlohmann::json::exception& error) {
-    throw DataError(fmt::format("{}: does not describe a run: {}", printable(file_name),
+    throw DataError(fmt::format("{}: not a run description: {}", printable(file_name),
                                 printable(error.what())));
   }
 }

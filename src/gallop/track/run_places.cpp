@@ -15,7 +15,7 @@ constexpr const char* kRunsOfSweep = "runs";
 
 std::vector<RunPlaces::Part> RunPlaces::parts() const {
   std::error_code error;
-  // There may be sweeps and nothing else.
+  // There may be sweeps only.
   std::vector<Part> parts;
   if (!has_studies() || fs::exists(runs, error)) parts.push_back({"", runs});
   if (!has_studies()) return parts;

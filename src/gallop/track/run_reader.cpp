@@ -15,7 +15,7 @@
 
 namespace gallop::track {
 
-/// What a log says of its run, kept up with it.
+/// The summary of a run's log, updated incrementally.
 class RunReader::LogSummary {
  public:
   explicit LogSummary(fs::path log) : log_(std::move(log)), follower_(log_) {}
@@ -27,13 +27,13 @@ class RunReader::LogSummary {
     const int64_t damaged = follower_.damaged_lines();
     summary_.trouble =
         damaged == 0 ? ""
-                     : fmt::format("{} {} of its log {} damaged and left out", damaged,
+                     : fmt::format("{} {} of its log {} damaged and skipped", damaged,
                                    damaged == 1 ? "line" : "lines", damaged == 1 ? "is" : "are");
     return summary_;
   }
 
  private:
-  // False where what was read before no longer counts, or something comes before it.
+  // False if earlier records were superseded, or a record precedes them.
   bool read_on() {
     bool is_on = true;
     follower_.read({.restart = [&] { is_on = false; },

@@ -9,14 +9,13 @@
 
 namespace gallop::track {
 
-/// Reads runs again and again: of the log of one that is trained only what has been written since
-/// the last time. Several threads may share one.
+/// Reads runs repeatedly: of the log of a run in training only new records. Thread-safe.
 class RunReader {
  public:
   RunReader();
   ~RunReader();
 
-  /// Nothing that is wrong with the run is thrown: see RunSummary::trouble.
+  /// Errors are not thrown but stored in RunSummary::trouble.
   RunSummary read(const fs::path& folder);
 
  private:
@@ -24,7 +23,7 @@ class RunReader {
   void read_into(RunSummary& run, const fs::path& folder);
 
   std::mutex mutex_;
-  std::map<fs::path, std::unique_ptr<LogSummary>> growing_;  ///< By the run's folder.
+  std::map<fs::path, std::unique_ptr<LogSummary>> growing_;  ///< By run folder.
 };
 
 }  // namespace gallop::track

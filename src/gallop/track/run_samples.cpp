@@ -21,12 +21,12 @@ RunSamples::One one_of(const Json& json) {
   return one;
 }
 
-// What is wrong with it; empty for nothing.
+// Validates samples; returns the first error, or an empty text.
 std::string mistake_in(const RunSamples& samples) {
   for (const auto& one : samples.samples) {
     for (const std::string& image : {one.image, one.before}) {
       if (!image.empty() && !is_image_name(image)) {
-        return "it names a file that is none of its images";
+        return "it refers to an unknown image";
       }
     }
   }

@@ -25,14 +25,14 @@ RunSchedule::Line line_of(const Json& json) {
   return line;
 }
 
-// What is wrong with it; empty for nothing.
+// Validates a schedule; returns the first error, or an empty text.
 std::string mistake_in(const RunSchedule& schedule) {
   const auto& at = schedule.at;
   if (std::adjacent_find(at.begin(), at.end(), std::greater_equal<>()) != at.end()) {
-    return "its steps do not rise";
+    return "its steps are not ascending";
   }
   for (const auto& line : schedule.lines) {
-    if (line.values.size() != at.size()) return "it does not have a value for each step";
+    if (line.values.size() != at.size()) return "it must have one value per step";
   }
   return {};
 }

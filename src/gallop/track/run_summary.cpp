@@ -11,7 +11,7 @@ namespace gallop::track {
 
 namespace {
 
-// Lists are one value, as a reader of a table sees them.
+// A list is one value, as displayed in a table.
 void flatten(const config::Node& node, const std::string& path,
              std::map<std::string, std::string>& params) {
   if (node.kind != config::Node::Kind::kMap) {

@@ -16,12 +16,12 @@ namespace {
 
 constexpr const char* kTrash = ".trash";
 
-// NAME, .2/NAME, .3/NAME ...: no run's name begins with a dot.
+// NAME, .2/NAME, .3/NAME ...: run names do not begin with a dot.
 fs::path place(const fs::path& trash, const std::string& name, int number) {
   return number == 1 ? trash / name : trash / fmt::format(".{}", number) / name;
 }
 
-// The number of the last place of each name.
+// The last number of each name.
 std::map<std::string, int> last_numbers(const fs::path& trash) {
   std::map<std::string, int> numbers;
   std::error_code error;
@@ -41,7 +41,7 @@ std::map<std::string, int> last_numbers(const fs::path& trash) {
   return numbers;
 }
 
-// 0: there is none of this name.
+// 0 for an unknown name.
 int last_number(const fs::path& trash, const std::string& name) {
   const auto numbers = last_numbers(trash);
   const auto found = numbers.find(name);
@@ -62,7 +62,7 @@ void check_idle(const fs::path& folder) {
   const std::string owner = RunFolder::trained_by(folder);
   if (owner.empty()) return;
   throw UsageError(
-      fmt::format("{}: {} is training there; stop it first", printable(folder.string()), owner));
+      fmt::format("{}: {} is training this run; stop it first", printable(folder.string()), owner));
 }
 
 fs::path move_to_trash(const fs::path& folder) {
@@ -90,7 +90,7 @@ fs::path restore_from_trash(const fs::path& runs, const std::string& name) {
     throw UsageError(fmt::format("{} has no '{}'", printable(trash.string()), printable(name)));
   }
   if (fs::exists(target)) {
-    throw UsageError(fmt::format("there is a run at {}", printable(target.string())));
+    throw UsageError(fmt::format("a run already exists at {}", printable(target.string())));
   }
   move(place(trash, name, number), target);
   return target;

@@ -10,15 +10,15 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr int kMostTerms = 100000;  // Some square roots of the larger parameter are enough.
+constexpr int kMostTerms = 100000;  // Iteration limit; about sqrt(max(a, b)) are needed.
 
-// Of the logarithm; std::lgamma() writes to a variable that threads share.
+// The log-gamma function, by lgamma_r(): std::lgamma() writes to a global variable.
 double log_gamma(double x) {
   int sign = 0;
   return lgamma_r(x, &sign);
 }
 
-// By Lentz's method. Converges fast below (a + 1) / (a + b + 2).
+// Lentz's method; converges fast for x below (a + 1) / (a + b + 2).
 double continued_fraction(double x, double a, double b) {
   constexpr double kLeast = std::numeric_limits<double>::min();
   const auto nonzero = [](double value) { return std::abs(value) < kLeast ? kLeast : value; };
@@ -57,7 +57,7 @@ double beta_cdf(double x, double a, double b) {
 double beta_quantile(double p, double a, double b) {
   if (p <= 0) return 0;
   if (p >= 1) return 1;
-  // Between positive doubles there are as many as between their bits as integers.
+  // Bisects over the bit patterns, which are ordered like the positive doubles that they represent.
   auto low = std::bit_cast<uint64_t>(0.0), high = std::bit_cast<uint64_t>(1.0);
   while (high - low > 1) {
     const uint64_t middle = low + (high - low) / 2;

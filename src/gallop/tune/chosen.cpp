@@ -14,7 +14,7 @@ struct Choice {
 };
 
 void visit(config::Visitor& visitor, Choice& choice) {
-  visitor.field({.name = "name", .help = "which one"}, choice.member);
+  visitor.field({.name = "name", .help = "name of the method"}, choice.member);
 }
 
 config::Component chosen(const config::Catalog& catalog, const char* at_default,

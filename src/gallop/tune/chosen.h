@@ -8,19 +8,19 @@
 
 namespace gallop::tune {
 
-/// The sampler and the pruner that a study asks for, by JSON as `{"name": "random"}` with options
-/// beside the name. They throw UsageError with a line for each mistake.
+/// Creates the sampler and the pruner of a study from JSON: `{"name": "random"}`, options beside
+/// the name. Both throw UsageError with one line per mistake.
 std::unique_ptr<Sampler> make_sampler(const TuneRegistries& registries,
                                       const StudySettings& settings);
 std::unique_ptr<Pruner> make_pruner(const TuneRegistries& registries,
                                     const StudySettings& settings);
 
-/// Records what is wrong with the sampler or the pruner (`key`) that a file asks for, at the places
-/// that its map of a name and options has.
+/// Records mistakes in the sampler or pruner section (`key`) of a sweep, at their positions in the
+/// map with its name and options.
 void check_chosen(const TuneRegistries& registries, const std::string& key, const config::Node& map,
                   config::Problems& problems);
 
-/// Whether it asks for another pruner than none.
+/// Whether the study has a pruner other than `none`.
 bool has_pruner(const StudySettings& settings);
 
 }  // namespace gallop::tune

@@ -9,8 +9,8 @@
 
 namespace gallop::tune {
 
-/// One line of a study's history. The state of a study is a fold over its events in their order, so
-/// that a storage need only keep them.
+/// One entry of a study's event log. A study's state is a fold over its events in order, so that a
+/// storage only has to keep the events.
 struct Event {
   enum class Kind : uint8_t {
     kQueued,    ///< A trial was created: number, bracket, point, parent, member, last_step.
@@ -19,7 +19,7 @@ struct Event {
     kReported,  ///< step, losses[0].
     kFinished,  ///< state, losses, violations, text (the error).
     kRequeued,  ///< It was released, or is to run further, and waits again: last_step.
-    kStopped,   ///< No trial is started any more: text (why).
+    kStopped,   ///< No further trial is started: text (why).
     kResumed,   ///< Trials are started again; `step` more than requested before, text (kTakenOver
                 ///< or none).
     kVanished,  ///< Its worker's heartbeat expired, and it waits again: last_step.
@@ -46,8 +46,8 @@ struct Event {
   std::string folder{};
 };
 
-/// One line of JSON, without default values. Numbers that JSON cannot represent, such as NaN, are
-/// texts.
+/// Serializes an event as one line of JSON, without default values. Non-finite numbers such as NaN,
+/// which JSON cannot represent, are strings.
 std::string to_json(const Event& event);
 /// The inverse. Throws DataError if the text is not an event.
 Event parse_event(std::string_view text);

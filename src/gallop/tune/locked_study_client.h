@@ -7,10 +7,10 @@
 
 namespace gallop::tune {
 
-/// A study client for several threads: one call at a time.
+/// Serializes the calls of several threads to a study client.
 class LockedStudyClient final : public StudyClient {
  public:
-  /// `mutex` is locked during each call, so that others can share the client under it.
+  /// Each call locks `mutex`; others that use the client must lock it as well.
   LockedStudyClient(StudyClient& client, std::mutex& mutex) : client_(client), mutex_(mutex) {}
 
   const StudySettings& settings() const override { return client_.settings(); }

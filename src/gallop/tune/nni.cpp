@@ -23,12 +23,12 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// What a kind of distribution has as its '_value'.
+/// An NNI distribution: its '_type' and the format of its '_value'.
 struct Kind {
   const char* name;
   const char* values;
-  const char* scale;  ///< Of a sweep's interval, or its distribution where that begins with "q_".
-  size_t numbers;     ///< The third is a step.
+  const char* scale;  ///< Scale of the interval, or distribution if it begins with "q_".
+  size_t numbers;     ///< Number of values; the third one is a step.
 };
 
 constexpr std::array kKinds = {
@@ -50,7 +50,7 @@ bool is_multiple(double number, double step) {
   return std::abs(steps - std::round(steps)) < kNearMultiple;
 }
 
-// In a sweep a number without a point is a whole one.
+// In a sweep, a number without a decimal point is an integer.
 std::string with_point(double number) {
   std::string text = config::number_text(number);
   if (text.find_first_of(".en") == std::string::npos) text += ".0";
@@ -60,7 +60,7 @@ std::string with_point(double number) {
 /// Writes parameters as entries of a YAML map.
 class Writer {
  public:
-  /// "NAME: DEFINITION" of each parameter of a map, their names behind the prefix.
+  /// "NAME: DEFINITION" for each parameter of a map, with prefixed names.
   std::vector<std::string> entries(const Json& space, const std::string& prefix) {
     std::vector<std::string> lines;
     for (const auto& [key, definition] : space.items()) {
@@ -96,8 +96,8 @@ class Writer {
     }
     std::vector<std::string> known = {"choice"};
     for (const Kind& kind : kKinds) known.emplace_back(kind.name);
-    fail(name, fmt::format("a sweep has nothing for _type '{}'; what can be converted is {}",
-                           printable(type), join_names(known, "and")));
+    fail(name, fmt::format("unsupported _type '{}'; supported are {}", printable(type),
+                           join_names(known, "and")));
     return {};
   }
 
@@ -116,8 +116,8 @@ class Writer {
     for (const Json& option : options) {
       const Json& label = option.is_object() && option.contains("_name") ? option["_name"] : option;
       if (label.is_structured()) {
-        fail(name, fmt::format("{} is an option among others with a '_name': such have to be "
-                               "words or numbers",
+        fail(name, fmt::format("{}: options beside those with a '_name' must be "
+                               "strings or numbers",
                                printable(label.dump())));
         continue;
       }
@@ -173,17 +173,17 @@ class Writer {
     return stepped(name, kind, numbers, are_whole, log);
   }
 
-  // Without the upper end.
+  // The upper end is exclusive.
   std::string whole_numbers(const std::string& name, const std::vector<double>& ends,
                             bool are_whole) {
     if (!are_whole || ends[1] <= ends[0]) {
-      fail(name, "_value of randint is [low, high] in whole numbers, the high one not included");
+      fail(name, "_value of randint must be [low, high], two integers, high exclusive");
       return {};
     }
     return fmt::format("{{min: {:.0f}, max: {:.0f}}}", ends[0], ends[1] - 1);
   }
 
-  // NNI rounds to multiples of q, and then takes what is beyond the ends to them.
+  // NNI rounds to multiples of q and then clamps to the interval.
   std::string stepped(const std::string& name, const Kind& kind, const std::vector<double>& numbers,
                       bool are_whole, const std::string& log) {
     const double step = numbers[2];
@@ -193,8 +193,8 @@ class Writer {
     }
     if (!is_multiple(numbers[0], step) || !is_multiple(numbers[1], step)) {
       fail(name,
-           fmt::format("{} from {} to {} with q {}: NNI also draws ends that are no multiples "
-                       "of q, a sweep does not; give ends that are",
+           fmt::format("{} from {} to {} with q {}: NNI also samples bounds that are not multiples "
+                       "of q, a sweep does not; use bounds that are",
                        kind.name, config::number_text(numbers[0]), config::number_text(numbers[1]),
                        config::number_text(step)));
       return {};
@@ -209,9 +209,9 @@ class Writer {
   std::string mistakes_;
 };
 
-// JSON itself takes the last of several entries with one key, which is told in `twice`.
+// nlohmann::json keeps the last of duplicate keys; the first duplicate is reported in `twice`.
 Json parse_json(const std::string& json, std::string& twice) {
-  std::vector<std::set<std::string>> keys;  // Of the maps around a place.
+  std::vector<std::set<std::string>> keys;  // Keys of the open objects.
   const auto look = [&](int /*depth*/, Json::parse_event_t event, const Json& parsed) {
     if (event == Json::parse_event_t::object_start) keys.emplace_back();
     if (event == Json::parse_event_t::object_end) keys.pop_back();
@@ -230,13 +230,13 @@ std::string sweep_of_nni(const std::string& json, const std::string& file_name) 
     throw UsageError(fmt::format("{}: not a search space of NNI, a map in JSON", file_name));
   }
   if (!twice.empty()) {
-    throw UsageError(fmt::format("{}: {}: this key is given twice", file_name, printable(twice)));
+    throw UsageError(fmt::format("{}: {}: duplicate key", file_name, printable(twice)));
   }
   Writer writer;
   std::string text = "parameters:\n";
   for (const std::string& entry : writer.entries(space, "")) text += "  " + entry + "\n";
   writer.throw_if_any(file_name);
-  // What a sweep takes amiss is told now.
+  // Parses the result, to report errors that a sweep of it would have.
   const config::Node sweep = config::parse_yaml(text, file_name);
   config::Problems problems;
   std::vector<Parameter> parameters = read_parameters(*sweep.find("parameters"), problems);

@@ -15,7 +15,7 @@ double polynomial(const Coefficients& coefficients, double x) {
   return sum;
 }
 
-// Of AS 241 (PPND16): numerators and denominators for the middle, the tails, and the far tails.
+// Coefficients of AS 241 (PPND16): numerators and denominators for the center, tails and far tails.
 constexpr Coefficients kMiddleTop = {3.3871328727963666080,    1.3314166789178437745e+2,
                                      1.9715909503065514427e+3, 1.3731693765509461125e+4,
                                      4.5921953931549871457e+4, 6.7265770927008700853e+4,

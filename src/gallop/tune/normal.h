@@ -5,7 +5,7 @@ namespace gallop::tune {
 /// The cumulative distribution function of the standard normal distribution.
 double normal_cdf(double x);
 
-/// The inverse, to a relative error of 1e-15; `p` in (0, 1) (Wichura, algorithm AS 241, 1988).
+/// The quantile function, to a relative error of 1e-15; `p` in (0, 1) (Wichura, AS 241, 1988).
 double normal_quantile(double p);
 
 }  // namespace gallop::tune

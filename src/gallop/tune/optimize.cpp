@@ -41,7 +41,9 @@ double Evaluation::number(const std::string& name) const {
   const double value = trial_.point[index];
   if (parameter.interval() != nullptr || value != value) return value;
   const auto number = parse_number<double>(text(name));
-  if (!number) throw UsageError(fmt::format("'{}' is no number: {}", printable(name), text(name)));
+  if (!number) {
+    throw UsageError(fmt::format("'{}' is not a number: {}", printable(name), text(name)));
+  }
   return *number;
 }
 

@@ -8,14 +8,14 @@
 
 namespace gallop::tune {
 
-/// A trial from the view of its objective function.
+/// A trial as seen by its objective function.
 class Evaluation {
  public:
   Evaluation(StudyClient& client, const Assignment& assignment)
       : client_(client), trial_(assignment.trial), parent_folder_(assignment.parent_folder) {}
 
   const Trial& trial() const { return trial_; }
-  /// The run folder of the trial from which this one begins; empty for none.
+  /// The run folder of the trial from whose checkpoint this one starts; empty for none.
   const std::string& parent_folder() const { return parent_folder_; }
 
   /// The value of a numeric parameter, or of a numeric choice; kInactive if its condition does not

@@ -18,17 +18,18 @@ using config::Problems;
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// How far a normal distribution is followed to both sides.
+// Truncation of normal distributions, in standard deviations to both sides.
 constexpr double kDeviations = 6;
 
-/// What `min` and `max` are: the ends, or the natural logarithms of them or of 1 divided by them.
+/// What `min` and `max` give: the bounds, or the natural logarithms of them or of their
+/// reciprocals.
 enum class Ends : uint8_t { kValues, kLogarithms, kInverseLogarithms };
 
-/// What a distribution of W&B's stands for.
+/// A distribution of a W&B sweep and its equivalent here.
 struct Distribution {
   const char* name;
   Scale scale;
-  bool has_step;  ///< Its `q`.
+  bool has_step;  ///< Whether it has a step `q`.
   Ends ends;
   bool is_integer;
 };
@@ -55,7 +56,7 @@ bool is_whole(const Node& node) {
   return config::as_integer(node) && node.scalar.find_first_of(".eE") == std::string::npos;
 }
 
-/// Reads the parameters of one map, and those that their choices bring.
+/// Reads the parameters of a map, including those nested in choices.
 class Reader {
  public:
   explicit Reader(Problems& problems) : problems_(problems) {}
@@ -80,7 +81,7 @@ class Reader {
 
   void read(const std::string& name, const Node& node, const std::optional<Condition>& condition) {
     switch (node.kind) {
-      case Node::Kind::kNull: return fail(node, name, "there is nothing to choose from");
+      case Node::Kind::kNull: return fail(node, name, "there are no values to choose from");
       case Node::Kind::kScalar: return add(name, Choices{{config::to_json(node)}}, condition);
       case Node::Kind::kList: return add(name, choices_of(node), condition);
       case Node::Kind::kMap: break;
@@ -143,7 +144,7 @@ class Reader {
     add(name, std::move(choices), condition);
   }
 
-  // A choice by its key, and the parameters that it brings.
+  // A map from each choice to the parameters that are active with it.
   void read_cases(const std::string& name, const Node& node,
                   const std::optional<Condition>& condition) {
     check_keys(name, node, {"cases"});
@@ -202,7 +203,7 @@ class Reader {
       std::vector<std::string> names = {"constant", "categorical"};
       for (const Distribution& one : kDistributions) names.emplace_back(one.name);
       fail(*given, name,
-           fmt::format("there is no distribution '{}'; there are {}", printable(given->scalar),
+           fmt::format("unknown distribution '{}'; known are {}", printable(given->scalar),
                        join_names(names, "and")));
     }
     return found;
@@ -279,7 +280,7 @@ class Reader {
       interval.integer = interval.integer && std::floor(*step) == *step;
     }
     if (!distribution.has_step) return;
-    // Multiples of q, as W&B rounds its draws.
+    // Multiples of q, since W&B rounds its samples.
     const double q = number_at(name, node, "q", false).value_or(1);
     if (!(q > 0)) return fail(node, name, "q: must be above 0");
     interval.step = q;
@@ -317,7 +318,7 @@ Point read_point(const Space& space, const Node& map, Problems& problems) {
     const auto value = space.parse_value(*index, config::to_json(entry.value));
     if (!value) {
       problems.add(entry.origin, entry.key,
-                   fmt::format("{} is none of its values", printable(entry.value.scalar)));
+                   fmt::format("{} is not one of its values", printable(entry.value.scalar)));
       continue;
     }
     point[*index] = *value;

@@ -9,10 +9,10 @@ namespace gallop::tune {
 /// How long to wait for the process that leads a study, or for its database.
 struct Patience {
   double seconds = 0;               ///< In each call, approximately; 0: minutes.
-  std::function<bool()> goes_on{};  ///< If it returns false meanwhile, 2 s are left.
+  std::function<bool()> goes_on{};  ///< Once it returns false, the wait ends within 2 s.
 };
 
-/// No process leads the study, its leader does not answer, or its database does not, within the
+/// The study's coordinator is missing or does not answer, or its database does not, within the
 /// patience.
 class StudyUnreachable : public DeviceError {
  public:
@@ -22,7 +22,7 @@ class StudyUnreachable : public DeviceError {
 /// The remaining time of a patience.
 class Wait {
  public:
-  /// Starts now; `seconds` must not be 0.
+  /// Starts the wait; `seconds` must not be 0.
   explicit Wait(Patience patience);
 
   bool is_over();

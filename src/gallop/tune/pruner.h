@@ -7,7 +7,7 @@
 
 namespace gallop::tune {
 
-/// Decides which trials to stop early. Like a sampler, a function of the study.
+/// Decides which trials to stop early. Like a sampler, its decisions are a function of the study.
 class Pruner {
  public:
   virtual ~Pruner() = default;
@@ -18,19 +18,19 @@ class Pruner {
   /// Whether to stop a running trial, just after its last report.
   virtual bool should_stop(const Study& study, const Trial& trial) = 0;
 
-  /// A pruned trial to promote because of the reports of others since then, and the step up to
-  /// which it runs; nothing if there is none.
+  /// A pruned trial to promote because of later reports of other trials, and the step up to which
+  /// it then runs; nothing if there is none.
   struct Promotion {
     int64_t trial;
     int64_t last_step;
   };
   virtual std::optional<Promotion> promote(const Study& /*study*/) { return {}; }
-  /// The step up to which a newly requested trial runs; 0 for all.
+  /// The step up to which a new trial of this bracket runs; 0: no limit.
   virtual int64_t first_stop(const Study& /*study*/, int32_t /*bracket*/) const { return 0; }
 };
 
-/// Pruners by name. They throw UsageError if options contradict each other or a study has several
-/// objectives.
+/// Pruners by name. Factories throw UsageError if options contradict each other or the study has
+/// several objectives.
 using PrunerRegistry = config::Registry<Pruner, const StudySettings&>;
 
 /// The pruners that come with Gallop.

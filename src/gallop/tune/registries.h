@@ -5,7 +5,7 @@
 
 namespace gallop::tune {
 
-/// The samplers and pruners that a study can choose by name, at first those that come with Gallop.
+/// The samplers and pruners that a study can select by name; initially the built-in ones.
 struct TuneRegistries {
   SamplerRegistry samplers = built_in_samplers();
   PrunerRegistry pruners = built_in_pruners();

@@ -20,10 +20,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 using config::number_text;
 
-constexpr double kNearStep = 1e-6;        // A share of the step.
-constexpr double kLeastShare = 1e-300;    // Of a normal distribution; 0 is infinitely far.
-constexpr double kMostOfBeta = 1e6;       // Beyond it takes long to compute, and is nearly normal.
-constexpr double kLargestWhole = 0x1p53;  // Beyond it a double skips whole numbers.
+constexpr double kNearStep = 1e-6;  // Relative to the step.
+// Of a normal distribution's mass; the quantile of 0 is infinite.
+constexpr double kLeastShare = 1e-300;
+constexpr double kMostOfBeta = 1e6;       // Larger parameters are slow and nearly normal.
+constexpr double kLargestWhole = 0x1p53;  // Beyond it, doubles do not represent every integer.
 
 bool is_logarithmic(Scale scale) { return scale == Scale::kLog || scale == Scale::kLogNormal; }
 bool is_normal(Scale scale) { return scale == Scale::kNormal || scale == Scale::kLogNormal; }
@@ -47,7 +48,7 @@ double highest(const Interval& interval) {
   return interval.step == 0 ? interval.high : value_on_grid(interval, last_step(interval));
 }
 
-/// Digits behind the point of a number's shortest text: 2 of 0.25, 5 of 2.5e-4.
+/// The number of decimals in a number's shortest text: 2 for 0.25, 5 for 2.5e-4.
 int decimal_digits(double value) {
   const std::string text = number_text(value);
   const size_t exponent_at = std::min(text.find('e'), text.size());
@@ -57,12 +58,12 @@ int decimal_digits(double value) {
   return std::max(digits - exponent, 0);
 }
 
-/// The ends of an interval with half a step around.
+/// The bounds of an interval extended by half a step.
 Range widened(const Interval& interval) {
   return {interval.low - interval.step / 2, highest(interval) + interval.step / 2};
 }
 
-/// Whether a step from either end leads to another number than the end.
+/// Whether a step from either bound leads to a different double.
 bool has_room_for_steps(const Interval& interval) {
   return interval.low + interval.step > interval.low &&
          interval.high - interval.step < interval.high;
@@ -78,12 +79,12 @@ std::string mistake_in_steps(const Interval& interval) {
   }
   if (interval.integer && (interval.step < 1 || std::floor(interval.step) != interval.step ||
                            std::floor(interval.low) != interval.low)) {
-    return fmt::format("{} in steps of {}: no whole numbers", given_ends(interval),
+    return fmt::format("{} in steps of {}: not integers", given_ends(interval),
                        number_text(interval.step));
   }
   if (interval.integer &&
       std::max(std::abs(interval.low), std::abs(interval.high)) > kLargestWhole) {
-    return fmt::format("{}: whole numbers are at most 2^53", given_ends(interval));
+    return fmt::format("{}: integers must be at most 2^53", given_ends(interval));
   }
   if (interval.low == interval.high || interval.step == 0) return {};
   if (interval.step > interval.high - interval.low) {
@@ -91,21 +92,23 @@ std::string mistake_in_steps(const Interval& interval) {
                        given_ends(interval));
   }
   if (has_room_for_steps(interval)) return {};
-  return fmt::format("step {}: is too small {}", number_text(interval.step), given_ends(interval));
+  return fmt::format("step {}: too small {}", number_text(interval.step), given_ends(interval));
 }
 
 std::string mistake_in(const Interval& interval) {
   const auto given = [&] { return given_ends(interval); };
   if (!std::isfinite(interval.low) || !std::isfinite(interval.high)) {
-    return fmt::format("{}: both ends must be finite", given());
+    return fmt::format("{}: both bounds must be finite", given());
   }
-  if (interval.low > interval.high) return fmt::format("{}: the low end is above", given());
+  if (interval.low > interval.high) {
+    return fmt::format("{}: the lower bound is above the upper", given());
+  }
   if (!std::isfinite(interval.high - interval.low)) {
-    return fmt::format("{}: the ends are too far apart", given());
+    return fmt::format("{}: the bounds are too far apart", given());
   }
   if (std::string mistake = mistake_in_steps(interval); !mistake.empty()) return mistake;
   if (is_logarithmic(interval.scale) && widened(interval).low <= 0) {
-    return fmt::format("{}{}: a logarithmic scale begins above {}", given(),
+    return fmt::format("{}{}: a logarithmic scale requires values above {}", given(),
                        interval.step > 0 ? " in steps of " + number_text(interval.step) : "",
                        interval.step > 0 ? "half a step" : "0");
   }
@@ -117,7 +120,7 @@ std::string mistake_in(const Interval& interval) {
   }
   if (interval.scale == Scale::kBeta) {
     if (interval.low < 0 || interval.high > 1) {
-      return fmt::format("{}: a beta distribution is from 0 to 1", given());
+      return fmt::format("{}: a beta distribution must be from 0 to 1", given());
     }
     for (const double parameter : {interval.a, interval.b}) {
       if (parameter > 0 && parameter <= kMostOfBeta) continue;
@@ -127,16 +130,16 @@ std::string mistake_in(const Interval& interval) {
   }
   const auto [low, high] = coordinates(interval);
   if (interval.low == interval.high || low < high) return {};
-  return fmt::format("{}: nothing lies between them on the scale '{}'", given(),
+  return fmt::format("{}: no probability mass between them on the scale '{}'", given(),
                      scale_name(interval.scale));
 }
 
 std::string mistake_in(const Choices& choices) {
-  if (choices.values.empty()) return "there is nothing to choose from";
+  if (choices.values.empty()) return "there are no values to choose from";
   std::set<std::string> seen;
   for (const std::string& value : choices.values) {
     if (!Json::accept(value)) return fmt::format("{}: not JSON", printable(value));
-    if (!seen.insert(value).second) return fmt::format("{} stands there twice", printable(value));
+    if (!seen.insert(value).second) return fmt::format("duplicate value {}", printable(value));
   }
   if (choices.weights.empty()) return {};
   if (choices.weights.size() != choices.values.size()) {
@@ -154,13 +157,12 @@ std::string mistake_in(const Choices& choices) {
 
 std::string mistake_in(const Condition& condition, const std::vector<Parameter>& parameters,
                        size_t index) {
-  if (condition.parent >= index) return "its condition names a parameter that comes later";
+  if (condition.parent >= index) return "its condition refers to a later parameter";
   const Choices* const choices = parameters[condition.parent].choices();
-  if (choices == nullptr) return "its condition names a parameter without choices";
+  if (choices == nullptr) return "its condition refers to a parameter without choices";
   if (condition.choices.empty()) return "its condition never holds";
   for (const size_t choice : condition.choices) {
-    if (choice >= choices->values.size())
-      return "its condition asks for a choice that is not there";
+    if (choice >= choices->values.size()) return "its condition refers to an unknown choice";
   }
   return {};
 }
@@ -168,16 +170,16 @@ std::string mistake_in(const Condition& condition, const std::vector<Parameter>&
 std::string mistake_in(const std::vector<Parameter>& parameters, size_t index) {
   const Parameter& parameter = parameters[index];
   for (size_t i = 0; i < index; ++i) {
-    if (parameters[i].name == parameter.name) return "there are two of this name";
+    if (parameters[i].name == parameter.name) return "duplicate name";
   }
-  if (parameter.name.empty()) return "a parameter has no name";
+  if (parameter.name.empty()) return "a parameter has an empty name";
   std::string mistake =
       std::visit([](const auto& domain) { return mistake_in(domain); }, parameter.domain);
   if (!mistake.empty() || !parameter.condition) return mistake;
   return mistake_in(*parameter.condition, parameters, index);
 }
 
-/// The value as a formula has it: a number, or the text of a choice that is no number.
+/// The value of a parameter in a formula: a number, or the text of a non-numeric choice.
 config::Expression::Value formula_value(const Parameter& parameter, double value) {
   const Choices* const choices = parameter.choices();
   if (choices == nullptr) return value;
@@ -193,7 +195,7 @@ Scale parse_scale(const std::string& name) {
        {Scale::kLinear, Scale::kLog, Scale::kNormal, Scale::kLogNormal, Scale::kBeta}) {
     if (name == scale_name(scale)) return scale;
   }
-  throw DataError(fmt::format("no scale '{}'", printable(name)));
+  throw DataError(fmt::format("unknown scale '{}'", printable(name)));
 }
 
 Json json_of(const Parameter& parameter) {
@@ -263,7 +265,7 @@ double value_on_grid(const Interval& interval, double steps) {
   const double sum = interval.low + steps * interval.step;
   if (interval.integer) return std::min(sum, interval.high);
   const int digits = std::max(decimal_digits(interval.low), decimal_digits(interval.step));
-  // No -0 where steps lead from below up to 0.
+  // Adding 0.0 turns -0 into 0.
   const double rounded = parse_number<double>(fmt::format("{:.{}f}", sum, digits)).value() + 0.0;
   return std::clamp(rounded, interval.low, interval.high);
 }
@@ -308,7 +310,7 @@ Space::Space(std::vector<Parameter> parameters, std::vector<std::string> constra
       mistakes += fmt::format("{}{}: {}", mistakes.empty() ? "" : "\n", printable(what), mistake);
     }
   };
-  if (parameters_.empty()) add("parameters", "there is nothing to search");
+  if (parameters_.empty()) add("parameters", "there are no parameters");
   for (size_t i = 0; i < parameters_.size(); ++i) {
     add(parameters_[i].name, mistake_in(parameters_, i));
   }
@@ -357,7 +359,7 @@ bool Space::contains(const Point& point) const {
     if (std::isnan(value)) continue;
     if (const Interval* const interval = parameters_[i].interval()) {
       if (value < interval->low || value > interval->high) return false;
-      // Histories of earlier versions have sums that were not rounded.
+      // Event logs of earlier versions contain unrounded sums.
       const double off = std::abs(nearest_value(*interval, value) - value);
       if (off > kNearStep * interval->step) return false;
     } else if (!(value >= 0 &&

@@ -23,7 +23,7 @@ std::unique_ptr<StudyStore> open_store(const std::string& where,
 #if GALLOP_POSTGRESQL
   return open_postgresql(where, patience);
 #else
-  throw UsageError("postgresql:// cannot be used: this Gallop was built without libpq");
+  throw UsageError("postgresql:// is not supported: Gallop was built without libpq");
 #endif
 }
 
@@ -43,8 +43,8 @@ bool is_study_name(const std::string& name) {
 void check_study_name(const std::string& name) {
   if (is_study_name(name)) return;
   throw UsageError(
-      fmt::format("'{}' cannot be the name of a study: at most {} letters, digits, '.', '_' and "
-                  "'-' are, and no '.' at the beginning",
+      fmt::format("'{}' is not a valid study name: use at most {} letters, digits, '.', '_' and "
+                  "'-', and no leading '.'",
                   printable(name), kMostLetters));
 }
 

@@ -30,7 +30,7 @@ void check(const Event& event, bool is_right, const char* why) {
 
 void check_one_objective(const StudySettings& settings, const char* who) {
   if (settings.objectives.size() == 1) return;
-  throw UsageError(fmt::format("{}: is for one objective, and the study has {}", who,
+  throw UsageError(fmt::format("{}: supports a single objective; the study has {}", who,
                                settings.objectives.size()));
 }
 
@@ -64,11 +64,12 @@ StudySettings parse_settings(std::string_view text) {
     const Json json = Json::parse(text);
     const int version = json.at("version");
     if (version > kVersion) {
-      throw DataError(fmt::format(
-          "the study was made by a newer Gallop (its format is {}, and this one knows {})", version,
-          kVersion));
+      throw DataError(
+          fmt::format("the study was created by a newer version of Gallop (format {}; this version "
+                      "supports up to {})",
+                      version, kVersion));
     }
-    // Member by member: g++ 12 destroys those before twice where one throws within braces.
+    // Member by member: g++ 12 destroys members twice if an initializer in braces throws.
     StudySettings settings;
     settings.name = json.at("name");
     settings.seed = json.at("seed");
@@ -124,7 +125,7 @@ void Study::apply(const Event& event) {
   const auto known = static_cast<int64_t>(trials_.size());
   if (!is_of_study) {
     check(event, is_new ? event.trial == known : event.trial >= 0 && event.trial < known,
-          "no such trial");
+          "unknown trial");
   }
   switch (event.kind) {
     case Kind::kQueued: return queue(event);
@@ -177,8 +178,8 @@ void Study::start(const Event& event) {
 void Study::report(const Event& event) {
   Trial& trial = at(event.trial);
   check(event, trial.state == TrialState::kRunning, "it is not running");
-  check(event, event.losses.size() == 1, "one number is wanted");
-  // A trial that goes on from a checkpoint reports again what came after it.
+  check(event, event.losses.size() == 1, "one loss is required");
+  // A trial that is resumed from a checkpoint repeats the reports after it.
   const bool rewinds = !trial.reports.empty() && trial.reports.back().step >= event.step;
   while (!trial.reports.empty() && trial.reports.back().step >= event.step) {
     trial.reports.pop_back();
@@ -190,15 +191,15 @@ void Study::report(const Event& event) {
 void Study::finish(const Event& event) {
   Trial& trial = at(event.trial);
   check(event, trial.state == TrialState::kRunning, "it is not running");
-  check(event, event.state >= TrialState::kComplete, "this is no end");
+  check(event, event.state >= TrialState::kComplete, "this is not a final state");
   if (event.state == TrialState::kComplete) {
-    check(event, event.losses.size() == objectives(), "not one number for each objective");
+    check(event, event.losses.size() == objectives(), "not one loss per objective");
   } else {
     check(event, event.losses.empty(), "it is not complete");
   }
   const bool has_limits = event.state == TrialState::kComplete || !event.violations.empty();
   check(event, !has_limits || event.violations.size() == settings_.limits.size(),
-        "not one for each limit");
+        "not one violation per limit");
   trial.state = event.state;
   trial.losses = event.losses;
   trial.violations = event.violations;
@@ -214,20 +215,20 @@ void Study::finish(const Event& event) {
 void Study::share(const Event& event) {
   const auto known = static_cast<int64_t>(trials_.size());
   check(event, event.parent >= 0 && event.parent < known && event.parent != event.trial,
-        "there is no such other trial");
-  check(event, event.step > 0, "it shares no step");
+        "the other trial does not exist");
+  check(event, event.step > 0, "no steps are shared");
   at(event.trial).shared_with = event.parent;
   at(event.trial).shared_steps = event.step;
 }
 
 void Study::requeue(const Event& event) {
   Trial& trial = at(event.trial);
-  check(event, trial.state != TrialState::kWaiting, "it is waiting already");
+  check(event, trial.state != TrialState::kWaiting, "it is already waiting");
   if (event.kind == Event::Kind::kVanished) {
     check(event, trial.state == TrialState::kRunning, "it is not running");
     ++trial.vanished;
   }
-  // Whoever wants a failed trial again wants all its attempts.
+  // Retrying a failed trial resets its attempts.
   if (trial.state == TrialState::kFailed) trial.vanished = 0;
   trial.state = TrialState::kWaiting;
   trial.last_step = event.last_step;

@@ -19,7 +19,7 @@ struct Objective {
   bool maximize = false;
   std::optional<double> target{};  ///< No trial is started once one reaches it.
 
-  /// A metric as a loss, and a loss as a metric.
+  /// Converts a metric to a loss, and a loss to a metric.
   double signed_value(double value) const { return maximize ? -value : value; }
   /// Whether a loss reaches the target, if there is one.
   bool is_reached_by(double loss) const { return target && loss <= signed_value(*target); }
@@ -31,7 +31,7 @@ struct Limit {
   double most = 0;
 };
 
-/// The settings of a study, which do not change.
+/// The immutable settings of a study.
 struct StudySettings {
   std::string name;
   uint64_t seed = 1;
@@ -42,17 +42,17 @@ struct StudySettings {
   std::string pruner = "{}";
   std::string run = "{}";         ///< JSON that describes a trial; interpreted by the workers.
   int64_t trials = 100;           ///< Number of trials to finish.
-  int32_t attempts = 3;           ///< Attempts at a trial whose workers vanish.
+  int32_t attempts = 3;           ///< Maximum attempts at a trial whose workers vanish.
   int32_t failures = 10;          ///< Number of consecutive failures that stops the study.
   double heartbeat_seconds = 10;  ///< A worker expires after two intervals without a heartbeat.
 };
 
-/// Throws UsageError if there are several objectives; `who` is for the message, such as "pruner
-/// median".
+/// Throws UsageError if there are several objectives; `who`, such as "pruner median", prefixes the
+/// message.
 void check_one_objective(const StudySettings& settings, const char* who);
 
 std::string to_json(const StudySettings& settings);
-/// The inverse. Throws DataError if the text is not a study, or one of a newer version.
+/// Parses settings. Throws DataError if the text is invalid, or of a newer version.
 StudySettings parse_settings(std::string_view text);
 
 /// The state of a study: its settings, and a fold over its events.
@@ -70,7 +70,7 @@ class Study {
   /// Numbers of the finished trials, in the order in which they finished. A trial that is resumed
   /// later is listed again at its new end.
   const std::vector<int64_t>& finished() const { return finished_; }
-  /// Numbers of started trials that were requeued, in that order.
+  /// Numbers of trials that were requeued after a start, in that order.
   const std::vector<int64_t>& requeued() const { return requeued_; }
   const std::set<int64_t>& running() const { return running_; }
   const std::set<int64_t>& waiting() const { return waiting_; }
@@ -78,13 +78,13 @@ class Study {
   int64_t count(TrialState state) const;
   /// The number of trials that are complete, pruned or failed.
   int64_t finished_trials() const;
-  /// Training steps that were saved because other trials had done them.
+  /// Training steps that were saved because other trials had trained them.
   int64_t shared_steps() const;
   /// The number of consecutive failures.
   int32_t failures_in_a_row() const { return failures_in_a_row_; }
-  /// Whether the study is stopped for now.
+  /// Whether the study is stopped.
   bool is_stopped() const { return stopped_; }
-  /// The reason, if given.
+  /// The reason of the stop, if given.
   const std::string& stop_reason() const { return stop_reason_; }
   /// The number of trials to finish, including those added later.
   int64_t wanted_trials() const { return settings_.trials + more_trials_; }
@@ -94,17 +94,15 @@ class Study {
   int64_t taken_over() const { return taken_over_; }
 
   /// Applies the next event. Throws DataError if it is impossible: an unknown trial, a start of a
-  /// running trial, an end of one that does not run.
+  /// running trial, an end of a trial that is not running.
   void apply(const Event& event);
 
-  /// The complete trial with the smallest first loss among those without violations; nothing if
-  /// there is none.
+  /// The complete, feasible trial with the smallest first loss; nothing if there is none.
   std::optional<int64_t> best() const { return best_; }
-  /// The Pareto front: numbers of complete trials without violations and NaN that no other
+  /// The Pareto front: numbers of the complete, feasible trials without NaN that no other one
   /// dominates; the first of several with equal losses.
   std::vector<int64_t> pareto_front() const;
-  /// Whether a complete trial without violations reaches all targets, of which there must be at
-  /// least one.
+  /// Whether a complete, feasible trial reaches all targets, of which there must be at least one.
   bool has_reached_targets() const;
 
  private:
@@ -131,7 +129,7 @@ class Study {
 /// Whether all violations are at most 0.
 bool is_feasible(const Trial& trial);
 
-/// Whether losses, one for each objective, reach all targets, of which there must be at least one.
+/// Whether losses, one per objective, reach all targets, of which there must be at least one.
 bool reach_targets(const std::vector<Objective>& objectives, const std::vector<double>& losses);
 
 }  // namespace gallop::tune

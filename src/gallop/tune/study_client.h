@@ -12,17 +12,17 @@ namespace gallop::tune {
 struct Assignment {
   enum class Kind : uint8_t {
     kTrial,
-    kWait,  ///< Ask again later: a running trial decides how to continue.
-    kDone,  ///< The study needs no more.
+    kWait,  ///< Ask again later: the next trial depends on a running one.
+    kDone,  ///< The study needs no more trials.
   };
   Kind kind = Kind::kDone;
   Trial trial{};                ///< Its number, attempt, point, last_step, and reports so far.
-  std::string parent_folder{};  ///< The run folder of the trial from which it begins; empty for
+  std::string parent_folder{};  ///< The run folder of the trial from which it starts; empty for
                                 ///< none.
   std::string reason{};         ///< Why the study was stopped, if given.
 };
 
-/// The end of a message, its most informative part: at most so many bytes, with "..." if truncated.
+/// The last `most` bytes of a message, its most informative part; "..." marks truncation.
 inline std::string shortened(const std::string& message, size_t most) {
   return message.size() <= most ? message : "..." + message.substr(message.size() - most);
 }
@@ -30,31 +30,31 @@ inline std::string shortened(const std::string& message, size_t most) {
 /// The result of a trial, reported by its worker. Values are metrics, not losses.
 struct Outcome {
   TrialState state = TrialState::kComplete;  ///< kComplete, kPruned or kFailed.
-  std::vector<double> values{};              ///< One for each objective, of a complete trial.
-  std::vector<double> limited{};             ///< One for each limit.
+  std::vector<double> values{};              ///< One per objective, of a complete trial.
+  std::vector<double> limited{};             ///< One per limit.
   std::string message{};
 };
 
 enum class Verdict : uint8_t {
   kGoOn,
   kPrune,    ///< End at a step boundary, keep the checkpoint, and report that it was pruned.
-  kAbandon,  ///< The trial is no longer this worker's: end without a report.
+  kAbandon,  ///< The trial was reassigned: end without a report.
 };
 
-/// A request to a study, except for trials.
+/// A request that controls a study as a whole.
 struct Control {
   enum class Kind : uint8_t {
-    kStop,    ///< No trial is started any more; running ones continue.
+    kStop,    ///< No further trial is started; running ones continue.
     kResume,  ///< Trials are started again, up to `wanted` in all if that is more than before.
-    kRetry,   ///< Failed trials wait to be started again.
+    kRetry,   ///< Failed trials are queued again.
   };
   Kind kind = Kind::kStop;
   int64_t wanted = 0;
-  std::string reason{};  ///< Of a stop.
+  std::string reason{};  ///< For a stop.
 };
 
 /// Assigns trials to workers and receives their results. A worker must send a heartbeat for its
-/// trial at least every interval. Calls throw DeviceError if the study cannot be reached.
+/// trial at least once per interval. Calls throw DeviceError if the study cannot be reached.
 class StudyClient {
  public:
   virtual ~StudyClient() = default;
@@ -65,14 +65,14 @@ class StudyClient {
   virtual Assignment ask(const std::string& worker) = 0;
   /// Records the run folder of a trial, from which another worker can resume it.
   virtual void set_run_folder(const Trial& trial, const std::string& folder) = 0;
-  /// Records that its first training steps are those of another trial.
+  /// Records that the trial's first training steps are those of another trial.
   virtual void share(const Trial& trial, int64_t other, int64_t steps) = 0;
   /// Reports an intermediate value. A trial is also pruned at its last step.
   virtual Verdict report(const Trial& trial, int64_t step, double value) = 0;
   virtual Verdict heartbeat(const Trial& trial) = 0;
-  /// Reports the result of a trial. False, with no effect, if the trial is no longer this worker's.
+  /// Reports the result of a trial. False, without effect, if the trial was reassigned.
   virtual bool tell(const Trial& trial, const Outcome& outcome) = 0;
-  /// Releases an unfinished trial because its worker ends; it waits for another one.
+  /// Releases an unfinished trial because its worker ends; it is queued again.
   virtual void release(const Trial& trial) = 0;
   virtual void control(const Control& control) = 0;
 };

@@ -29,7 +29,7 @@ constexpr auto kPause = std::chrono::milliseconds(20);
 StudyPlace StudyPlace::at(const fs::path& folder) {
   StudyPlace place;
   place.folder = folder;
-  // Shells complete names of folders with a slash.
+  // Shell completion of folder names appends a slash.
   const fs::path whole = fs::absolute(folder).lexically_normal();
   place.name = (whole.has_filename() ? whole : whole.parent_path()).filename().string();
   place.store = (folder / kDatabase).string();
@@ -41,7 +41,7 @@ StudyPlace StudyPlace::at(const fs::path& folder) {
 }
 
 void StudyPlace::set_store(const fs::path& folder, const std::string& store) {
-  // It may hold a password.
+  // The address may contain a password.
   if (!store.empty()) write_file_atomically(folder / kStore, store, /*mode=*/0600);
 }
 
@@ -55,20 +55,20 @@ Study StudyPlace::read(double patience_seconds) const {
     return RemoteStudyClient([this] { return read_address(address_file()); }, {.seconds = seconds})
         .study();
   } catch (const DeviceError& error) {
-    throw DeviceError(
-        fmt::format("{} leads '{}': {}. Ask there, or let it listen at an address that this host "
-                    "reaches (--listen)",
-                    printable(leader), name, error.what()));
+    throw DeviceError(fmt::format(
+        "{} leads '{}': {}. Run this command there, or start it with an address that this "
+        "host can reach (--listen)",
+        printable(leader), name, error.what()));
   }
 }
 
-// "process 12 on host" where that is not this host. Its file is not to be touched then: a
-// write-ahead log of SQLite is for the processes of one host.
+// "process 12 on host" if another host leads the study. Its file must not be opened then: the
+// write-ahead log of SQLite only supports the processes of one host.
 std::string StudyPlace::leader_elsewhere() const {
   if (is_in_database()) return {};
   std::string owner = FileLock::owner_of(file_beside(store, name, "lock"));
   const bool is_elsewhere = !owner.empty() && !owner.ends_with(" on " + host_name());
-  // To ask who holds the lock takes it for a moment.
+  // The check takes the lock for a moment.
   return is_elsewhere && is_led() ? owner : std::string();
 }
 
@@ -85,7 +85,7 @@ std::unique_ptr<StudyClient> StudyPlace::open_study_client(
       }
     }
     if (storage != nullptr) return std::make_unique<Tuner>(std::move(storage), registries);
-    // Whoever leads it answers, or has it for a moment as this process wants to.
+    // Its leader answers, or has only taken the lock for a moment like this process.
     if (is_answered(knock)) return open_remote({.seconds = kAnswerSeconds});
     std::this_thread::sleep_for(kPause);
   }
@@ -97,7 +97,7 @@ bool StudyPlace::is_answered(double patience_seconds) const {
     open_remote({.seconds = patience_seconds});
     return true;
   } catch (const Error&) {
-    // That of one who led it before, perhaps another study's by now.
+    // The address file of an earlier leader; the address may be another study's by now.
     return false;
   }
 }
@@ -151,7 +151,7 @@ StudyPlace find_study(const fs::path& studies, const std::string& name) {
   if (is_study(studies / name)) return StudyPlace::at(studies / name);
   const auto names = study_names(studies);
   const std::string nearest = nearest_name(name, names);
-  const std::string instead = names.empty()     ? fmt::format("; {} has none", studies.string())
+  const std::string instead = names.empty() ? fmt::format("; {} contains none", studies.string())
                               : nearest.empty() ? "; there are " + join_names(names, "and")
                                                 : ", did you mean '" + nearest + "'?";
   throw UsageError(fmt::format("there is no study '{}'{}", printable(name), instead));

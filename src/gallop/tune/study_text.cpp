@@ -30,7 +30,7 @@ constexpr size_t kMostOfResult = 24;
 const std::vector<std::string> kFirstColumns = {"trial", "state"};
 const std::vector<std::string> kLastColumns = {"seconds", "attempts", "worker", "message"};
 
-// No two have the same name, by which programs find them.
+// Column names must be unique, as programs access columns by name.
 std::vector<std::string> csv_columns(const Study& study) {
   std::vector<std::string> columns = kFirstColumns;
   std::set<std::string> taken(kFirstColumns.begin(), kFirstColumns.end());
@@ -51,21 +51,21 @@ double seconds_of(const Trial& trial) {
   return (trial.is_finished() ? trial.ended : seconds_since_1970()) - trial.started;
 }
 
-// Why no more trials come although more are wanted; empty where that is not so.
+// Why fewer trials than requested are available; empty if that is not so.
 std::string exhausted_text(const Study& study, const TuneRegistries& registries) {
   const bool is_underway = !study.running().empty() || !study.waiting().empty();
   if (is_underway || study.is_stopped() || study.has_all_trials()) return {};
   const std::string sampler = name_in(study.settings().sampler);
-  // One of a plug-in that is not loaded cannot be asked.
+  // The sampler of a plug-in that is not loaded cannot be queried.
   if (!sampler.empty() && registries.samplers.find(sampler) == nullptr) return {};
   if (study.trials().empty() || !make_sampler(registries, study.settings())->is_exhausted(study)) {
     return {};
   }
   if (sampler == "grid") return "all points of the grid have been tried";
-  return fmt::format("all members of the population have come to the last step of {}", sampler);
+  return fmt::format("all members of the population have reached the last step of {}", sampler);
 }
 
-// The pruned trials whose last reports are best: a line a trial, and no more than a few.
+// The pruned trials with the best last reports, one line each, limited to a few.
 std::string best_pruned_text(const Study& study) {
   constexpr size_t kShown = 5;
   std::vector<const Trial*> pruned;
@@ -150,7 +150,7 @@ std::string shared_text(const Study& study, size_t trials) {
   if (steps == 0) return {};
   const auto count = std::count_if(study.trials().begin(), study.trials().end(),
                                    [](const Trial& trial) { return trial.shared_with >= 0; });
-  std::string text = fmt::format("shared     {} steps were spared in {} of {} trials\n",
+  std::string text = fmt::format("shared     {} steps were saved in {} of {} trials\n",
                                  format_count(steps), count, study.trials().size());
   for (const Trial& trial : study.trials()) {
     const bool is_shown = static_cast<size_t>(trial.number) + trials >= study.trials().size();
@@ -210,7 +210,7 @@ std::string above_limits_text(const Study& study) {
   for (const Limit& limit : study.settings().limits) {
     limits.push_back(fmt::format("{} at most {:.6g}", printable(limit.metric), limit.most));
   }
-  return fmt::format("of {} complete trials none is within the limits ({})",
+  return fmt::format("none of {} complete trials is within the limits ({})",
                      study.count(TrialState::kComplete), join_names(limits, "and"));
 }
 
@@ -219,15 +219,14 @@ std::string pruned_text(const Study& study) {
   if (count == 0 || study.count(TrialState::kComplete) > 0) return {};
   const std::string best = best_pruned_text(study);
   if (!best.empty()) {
-    return "no trial ran to its end; the best of those that were pruned, by their last report:\n" +
-           best;
+    return "no trial is complete; the best pruned trials, by their last report:\n" + best;
   }
   for (const Objective& objective : study.settings().objectives) {
     if (!objective.metric.starts_with(kSecondsTo)) continue;
     return fmt::format("none of {} trials has reached {}\n", format_count(count),
                        printable(objective.metric.substr(kSecondsTo.size())));
   }
-  return "no trial ran to its end; none of those that were pruned has reported a number\n";
+  return "no trial is complete, and no pruned trial has reported a finite value\n";
 }
 
 std::string trials_table(const Study& study, size_t trials, size_t columns, size_t most) {

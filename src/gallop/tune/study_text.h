@@ -11,67 +11,66 @@
 
 namespace gallop::tune {
 
-/// The trial of this number. Throws UsageError where there is none.
+/// The trial with this number. Throws UsageError if there is none.
 const Trial& trial_at(const Study& study, int64_t number);
 
-/// The name of a sampler or a pruner as settings have it, {"name": "tpe", ...}; empty for none.
+/// The name of a sampler or a pruner in the settings, {"name": "tpe", ...}; empty for none.
 std::string name_in(const std::string& component);
 
-/// Numbers of the best trial, or of those of the Pareto front. Empty where none is complete.
+/// The number of the best trial, or those of the Pareto front. Empty if none is complete.
 std::vector<int64_t> best_trials(const Study& study);
 
 /// "12 of 30 trials finished (3 pruned, 1 failed), 2 running, 1 waiting"
 std::string progress_text(const Study& study);
 
-/// The same, with "; all points of the grid have been tried" or its like where no more trials come
-/// although more are wanted, as far as the sampler is one of `registries`.
+/// progress_text(), with "; all points of the grid have been tried" or similar if the sampler is
+/// exhausted before the requested number of trials, provided that it is in `registries`.
 std::string standing_text(const Study& study, const TuneRegistries& registries);
 
-/// A complete trial's metrics, or the last that another has reported; as users have them, not
-/// losses.
+/// The metrics of a complete trial, or the last ones that another trial reported; as the user
+/// defined them, not losses.
 std::vector<double> metrics_of(const Study& study, const Trial& trial);
 
-/// "accuracy 0.9123", several with commas; the last report of a trial that is not complete.
+/// "accuracy 0.9123", several separated by commas; the last report of an incomplete trial.
 std::string values_text(const Study& study, const Trial& trial);
 
-/// The same with what is above a limit, "accuracy 0.9123 (memory_bytes 5, above 4)"; or why a trial
-/// has failed.
+/// values_text() with violated limits, "accuracy 0.9123 (memory_bytes 5, above 4)"; or the error of
+/// a failed trial.
 std::string result_text(const Study& study, const Trial& trial);
 
 /// "optimizer.lr=0.12 model.name=mlp", numbers with `digits` digits (0: all).
 std::string point_text(const Study& study, const Trial& trial, int digits);
 
-/// The best trial, or each of the Pareto front: a line a trial. Empty where none is complete.
+/// The best trial, or the Pareto front, one line per trial. Empty if none is complete.
 std::string best_text(const Study& study);
 
-/// How many steps were spared as trials share them, and with whom the last `trials` do. Empty where
-/// none were.
+/// The number of training steps saved by sharing, and the last `trials` trials that shared steps.
+/// Empty if none did.
 std::string shared_text(const Study& study, size_t trials);
 
-/// The pruned trials whose last reports are best, where no trial is complete, or that none of them
-/// has reached the target of "seconds to METRIC NUMBER". Empty where a trial is complete, or none
-/// was pruned.
+/// The best pruned trials if no trial is complete, or that none of them reached the target of
+/// "seconds to METRIC NUMBER". Empty if a trial is complete, or none was pruned.
 std::string pruned_text(const Study& study);
-/// That there are complete trials, and all of them above a limit.
+/// A message that all complete trials violate a limit; empty if that is not so.
 std::string above_limits_text(const Study& study);
 
-/// A table of the last trials, and of all that run: number, state, values, reports, seconds and
-/// parameters. Lines are cut at `columns`. Where it would have more than `most` lines below its
-/// head, at least 1, the first of them says how many trials are left out.
+/// A table of the last trials and of all running ones: number, state, values, reports, seconds and
+/// parameters. Lines are truncated at `columns`. If it has more than `most` lines (at least 1)
+/// below the header, the first one gives the number of omitted trials.
 std::string trials_table(const Study& study, size_t trials, size_t columns,
                          size_t most = std::numeric_limits<size_t>::max());
 
-/// All of a trial. Losses appear as metrics.
+/// A trial as JSON. Losses are converted to metrics.
 nlohmann::ordered_json trial_object(const Study& study, const Trial& trial);
 
-/// All of a trial and of a study, as JSON; with `indent` at least 0 in lines. Losses appear as
-/// metrics.
+/// A trial and its study as JSON; with `indent` at least 0 in multiple lines. Losses are converted
+/// to metrics.
 std::string trial_json(const Study& study, const Trial& trial);
 std::string study_json(const Study& study, int indent = 1);
 
 /// All trials as CSV (RFC 4180): number, state, metrics, limits, parameters, seconds, attempts,
-/// worker, message. A name that another column has already gets "metric.", "limit." or "parameter."
-/// before it.
+/// worker, message. A name that duplicates another column gets the prefix "metric.", "limit." or
+/// "parameter.".
 std::string study_csv(const Study& study);
 
 }  // namespace gallop::tune

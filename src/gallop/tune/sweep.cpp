@@ -28,13 +28,13 @@ using Json = nlohmann::ordered_json;
 constexpr double kNoHeartbeat = 1e9;
 constexpr int64_t kMostWorkers = 1024;
 constexpr int64_t kMostCores = 65536;
-constexpr int64_t kUsualEta = 3;  // W&B's.
+constexpr int64_t kUsualEta = 3;  // The default of W&B.
 
 constexpr std::string_view kBest = "best_";
 
 bool is_accuracy(const std::string& metric) { return metric == "accuracy" || metric == "top5"; }
 
-// The items of a list; a mistake where it is something else.
+// The items of a list; reports a mistake if it is something else.
 const std::vector<Node>& items_of(const Node& node, const char* key, Problems& problems) {
   if (node.kind != Node::Kind::kList) problems.add(node.origin, key, "expected a list, [a, b]");
   return node.items;
@@ -72,7 +72,7 @@ class Reader {
     settings.sampler = read_sampler();
     settings.pruner = read_pruner();
     const RunSpec run = read_run();
-    // Other programs that ask and tell give no signs of life.
+    // Other programs that use ask and tell send no heartbeats.
     const bool is_run_elsewhere = run.recipe.empty() && run.command.empty();
     if (is_run_elsewhere && root_.find("heartbeat") == nullptr) {
       settings.heartbeat_seconds = kNoHeartbeat;
@@ -107,19 +107,18 @@ class Reader {
                                      {"pruner", "early_terminate"}}) {
       const Node* const second = root_.find(other);
       if (second == nullptr || root_.find(one) == nullptr) continue;
-      problems_.add(second->origin, other,
-                    fmt::format("says the same as '{}'; leave one out", one));
+      problems_.add(second->origin, other, fmt::format("duplicates '{}'; remove one", one));
     }
   }
 
   void text(const char* key, std::string& value) {
     const Node* const node = root_.find(key);
     if (node == nullptr) return;
-    if (node->kind != Node::Kind::kScalar) problems_.add(node->origin, key, "expected a text");
+    if (node->kind != Node::Kind::kScalar) problems_.add(node->origin, key, "expected a string");
     value = node->scalar;
   }
 
-  // W&B's is any text, for people; a study's is that of a folder.
+  // W&B names are arbitrary text; a study's name is that of a folder.
   void read_name(std::string& name) {
     std::string given;
     text("name", given);
@@ -139,8 +138,8 @@ class Reader {
     if (!number || *number < least || *number > most) {
       problems_.add(node->origin, key,
                     most == kMost<int64_t>
-                        ? fmt::format("expected a whole number from {}", least)
-                        : fmt::format("expected a whole number from {} to {}", least, most));
+                        ? fmt::format("expected an integer of at least {}", least)
+                        : fmt::format("expected an integer from {} to {}", least, most));
       return;
     }
     value = static_cast<T>(*number);
@@ -167,7 +166,7 @@ class Reader {
     const auto count = parse_number<double>(std::string_view(given).substr(0, blank));
     const double factor = unit == "s" ? 1 : unit == "min" ? 60 : unit == "h" ? 3600 : 0;
     if (!count || !(*count * factor > 0)) {
-      problems_.add(node->origin, "time", "expected a time as 90 s, 10 min or 2 h");
+      problems_.add(node->origin, "time", "expected a time such as 90 s, 10 min or 2 h");
       return;
     }
     seconds = *count * factor;
@@ -177,7 +176,7 @@ class Reader {
     const Node* const node = root_.find("metric") ? root_.find("metric") : root_.find("metrics");
     std::vector<Objective> objectives;
     if (node == nullptr && root_.find("recipe") == nullptr) {
-      problems_.add(root_.origin, "metric", "is missing: what is to be small or large?");
+      problems_.add(root_.origin, "metric", "is missing: the metric to minimize or maximize");
     }
     if (node == nullptr && !defaults_.metric.empty()) {
       objectives.push_back(
@@ -192,11 +191,11 @@ class Reader {
                       [&](const Objective& other) { return other.metric == objective.metric; });
       if (is_twice && !objective.metric.empty()) {
         problems_.add(item.origin, "metric",
-                      fmt::format("'{}' stands there twice", printable(objective.metric)));
+                      fmt::format("duplicate metric '{}'", printable(objective.metric)));
       }
       objectives.push_back(objective);
     }
-    if (objectives.empty()) problems_.add(node->origin, "metric", "there is none");
+    if (objectives.empty()) problems_.add(node->origin, "metric", "the list is empty");
     return objectives;
   }
 
@@ -218,7 +217,7 @@ class Reader {
     for (const Node::Entry& entry : node.entries) {
       if (entry.key == "name" || entry.key == "goal" || entry.key == "target") continue;
       problems_.add(entry.origin, "metric." + entry.key,
-                    "unknown key; there are name, goal, target");
+                    "unknown key; known are name, goal, target");
     }
     if (const Node* const target = node.find("target")) {
       objective.target = config::as_number(*target);
@@ -243,7 +242,7 @@ class Reader {
       }
       if (!most) {
         problems_.add(entry.value.origin, "limits." + entry.key,
-                      "expected a number, or bytes as 8 GiB");
+                      "expected a number, or a size such as 8 GiB");
         continue;
       }
       limits.push_back({entry.key, *most});
@@ -265,7 +264,7 @@ class Reader {
       return "{}";
     }
     check_chosen(registries_, key, map, problems_);
-    // In JSON 'none' would be nothing, and 'auto', which is left open, a text.
+    // As JSON, 'none' must become null, and 'auto', a default, is omitted.
     std::erase_if(map.entries, [](const Node::Entry& entry) { return is_auto(entry.value); });
     for (Node::Entry& entry : map.entries) {
       if (entry.value.scalar == "none") entry.value.quoted = true;
@@ -295,7 +294,7 @@ class Reader {
     std::optional<int64_t> min_iter, max_iter, brackets, eta;
     for (const Node::Entry& entry : node->entries) {
       if (entry.key == "type") continue;
-      if (entry.key == "strict" && is_truth(entry.value)) continue;  // It always is.
+      if (entry.key == "strict" && is_truth(entry.value)) continue;  // Always strict.
       const auto number = config::as_integer(entry.value);
       std::optional<int64_t>* const value = entry.key == "min_iter"   ? &min_iter
                                             : entry.key == "max_iter" ? &max_iter
@@ -312,8 +311,8 @@ class Reader {
     return halving(*node, min_iter, max_iter, brackets, eta.value_or(kUsualEta));
   }
 
-  // W&B's trials are compared at min_iter and its multiples by eta, or at the s parts of max_iter
-  // by eta, its square, and so on.
+  // W&B compares trials at min_iter times powers of eta, or at max_iter divided by powers of eta, s
+  // times.
   std::string halving(const Node& node, std::optional<int64_t> min_iter,
                       std::optional<int64_t> max_iter, std::optional<int64_t> brackets,
                       int64_t eta) {
@@ -322,7 +321,7 @@ class Reader {
       problems_.add(node.origin, "early_terminate", "expected min_iter, or max_iter and s");
     } else if (max_iter) {
       if (*max_iter < eta) {
-        problems_.add(node.origin, "early_terminate", "max_iter is below eta: it has no rung");
+        problems_.add(node.origin, "early_terminate", "max_iter is below eta: there are no rungs");
       }
       pruner["max_resource"] = *max_iter;
       pruner["rungs"] = *brackets;
@@ -333,7 +332,7 @@ class Reader {
     return pruner.dump();
   }
 
-  // As YAML 1.1 has them.
+  // Booleans of YAML 1.1.
   static bool is_truth(const Node& node) {
     return config::as_bool(node) || node.scalar == "True" || node.scalar == "False";
   }
@@ -350,11 +349,11 @@ class Reader {
     const Node* const program = root_.find("program");
     const bool is_command = command != nullptr || program != nullptr;
     if (is_command && !run.recipe.empty()) {
-      problems_.add(root_.origin, "recipe", "a trial is a recipe or a command, not both");
+      problems_.add(root_.origin, "recipe", "recipe and command are mutually exclusive");
       return run;
     }
     if (run.recipe.empty() && !run.options.empty()) {
-      problems_.add(root_.find("options")->origin, "options", "only a recipe has options");
+      problems_.add(root_.find("options")->origin, "options", "options require a recipe");
     }
     if (is_command) {
       run.command = command_args(command, program);
@@ -364,18 +363,19 @@ class Reader {
     }
     if (const Node* const share = root_.find("share")) {
       run.share = read_share(*share);
-      if (run.recipe.empty()) problems_.add(share->origin, "share", "is for trials of a recipe");
+      if (run.recipe.empty()) problems_.add(share->origin, "share", "requires a recipe");
     }
     return run;
   }
 
-  // True, false, or how many checkpoints are kept for it.
+  // True, false, or the number of checkpoints to keep for sharing.
   int64_t read_share(const Node& node) {
     constexpr int64_t kMostKept = 1000;
     const auto count = config::as_integer(node);
     if (count && *count >= 0 && *count <= kMostKept) return *count;
     if (const auto is_wanted = config::as_bool(node)) return *is_wanted ? kUsualShare : 0;
-    problems_.add(node.origin, "share", "expected true, false or how many checkpoints are kept");
+    problems_.add(node.origin, "share",
+                  "expected true, false or the number of checkpoints to keep");
     return 0;
   }
 
@@ -383,14 +383,14 @@ class Reader {
     if (command == nullptr) return {"python3", program->scalar, "${args}"};
     std::vector<std::string> words;
     if (command->kind != Node::Kind::kList || command->items.empty()) {
-      problems_.add(command->origin, "command", "expected a list of words");
+      problems_.add(command->origin, "command", "expected a list of arguments");
     }
     for (const Node& item : command->items) {
       if (item.kind != Node::Kind::kScalar) {
-        problems_.add(item.origin, "command", "expected a list of words; a list or map is none");
+        problems_.add(item.origin, "command", "expected a list of arguments, each a scalar");
         continue;
       }
-      // Of W&B: the words before and for the program.
+      // W&B's macros for the interpreter and the program.
       if (item.scalar == "${env}") {
         words.emplace_back("/usr/bin/env");
       } else if (item.scalar == "${interpreter}") {
@@ -417,17 +417,18 @@ class Reader {
   Problems& problems_;
 };
 
-// What is wrong with a formula by itself, and with the names in it.
+// Checks a formula and the names in it.
 void check_constraint(const Node& item, const std::vector<std::string>& names, Problems& problems) {
   if (item.kind != Node::Kind::kScalar) {
-    problems.add(item.origin, "constraints", "expected a formula, as a < b; in quotes if need be");
+    problems.add(item.origin, "constraints",
+                 "expected a formula such as a < b, quoted if necessary");
     return;
   }
   try {
     const config::Expression formula(item.scalar);
     for (const std::string& name : formula.names()) {
       if (std::find(names.begin(), names.end(), name) != names.end()) continue;
-      // Of names such as x any other is near.
+      // Short names such as x are close to any other name.
       const std::string nearest = name.size() > 2 ? nearest_name(name, names) : "";
       problems.add(item.origin, "constraints",
                    fmt::format("there is no parameter '{}'{}", printable(name),
@@ -441,7 +442,7 @@ void check_constraint(const Node& item, const std::vector<std::string>& names, P
 Space read_space(const Node& root, Problems& problems) {
   const Node* const parameters = root.find("parameters");
   if (parameters == nullptr) {
-    problems.add(root.origin, "parameters", "is missing: there is nothing to search");
+    problems.add(root.origin, "parameters", "is missing: at least one parameter is required");
     problems.throw_if_any();
   }
   std::vector<Parameter> read = read_parameters(*parameters, problems);
@@ -462,7 +463,8 @@ Space read_space(const Node& root, Problems& problems) {
   }
 }
 
-// What a parameter of every trial sets, or what lies within it, would not count as a fixed option.
+// A fixed option that an unconditional parameter sets, or that is nested in it, would have no
+// effect.
 void check_options(const Node& root, const Space& space, Problems& problems) {
   const Node* const options = root.find("options");
   if (options == nullptr) return;
@@ -472,9 +474,9 @@ void check_options(const Node& root, const Space& space, Problems& problems) {
       for (const Parameter& parameter : space.parameters()) {
         if (parameter.condition) continue;
         if (name != parameter.name && !name.starts_with(parameter.name + ".")) continue;
-        problems.add(
-            entry.origin, "options." + name,
-            fmt::format("is set by the parameter '{}'; leave one out", printable(parameter.name)));
+        problems.add(entry.origin, "options." + name,
+                     fmt::format("is already set by the parameter '{}'; remove it",
+                                 printable(parameter.name)));
       }
       self(self, entry.value, name + ".");
     }
@@ -520,21 +522,21 @@ RunSpec parse_run_spec(std::string_view text) {
     }
     return spec;
   } catch (const Json::exception& error) {
-    throw DataError(fmt::format("not what a trial runs: {}", error.what()));
+    throw DataError(fmt::format("not a run specification: {}", error.what()));
   }
 }
 
 Sweep parse_sweep(const TuneRegistries& registries, const std::string& yaml,
                   const std::string& file_name, const std::string& name,
                   const ObjectiveDefaults& defaults) {
-  // A study is kept as JSON, which is UTF-8.
+  // A study is stored as JSON, which is UTF-8.
   if (!is_utf8(yaml)) throw UsageError(fmt::format("{}: not UTF-8", printable(file_name)));
   Node root = config::parse_yaml(yaml, file_name);
   Problems problems;
   Sweep sweep{.settings = {.name = name}};
   if (root.kind != Node::Kind::kMap) {
     problems.add({config::Origin::Source::kFile, file_name, 1, 1}, "",
-                 "a sweep is a map with 'parameters' and 'metric'");
+                 "expected a map with 'parameters' and 'metric'");
     problems.throw_if_any();
   }
   Node* const parameters = root.find("parameters");
@@ -548,7 +550,7 @@ Sweep parse_sweep(const TuneRegistries& registries, const std::string& yaml,
       sweep.start.push_back(read_point(sweep.settings.space, item, problems));
       const bool is_point = problems.list().size() == mistakes;
       if (is_point && !sweep.settings.space.allows(sweep.start.back())) {
-        problems.add(item.origin, "start", "this point breaks a constraint");
+        problems.add(item.origin, "start", "this point violates a constraint");
       }
     }
   }

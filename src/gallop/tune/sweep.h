@@ -13,63 +13,65 @@
 
 namespace gallop::tune {
 
-/// What a trial runs: a recipe of Gallop, or any command.
+/// The program of a trial: a Gallop recipe, or any command.
 struct RunSpec {
-  std::string recipe;  ///< A recipe's name or file; empty for a command.
-  /// Options of the recipe that are the same in every trial, "train.epochs" and "3".
+  std::string recipe;  ///< Name or file of a recipe; empty for a command.
+  /// Fixed options of the recipe, such as "train.epochs" and "3".
   std::vector<std::pair<std::string, std::string>> options{};
-  /// The words of a command. `{lr}` in a word stands for the value of the parameter lr, and
-  /// `${envvar:HOME}` for an environment variable; a word `${args}` for `--NAME=VALUE` of all,
-  /// `${args_no_hyphens}` for `NAME=VALUE`, `${args_no_boolean_flags}` for `--NAME` where the value
-  /// is true and nothing where it is false, `${args_no_equals}` for the words `--NAME` and `VALUE`,
-  /// `${args_append_hydra}` for `+NAME=VALUE`, `${args_override_hydra}` for `++NAME=VALUE`,
-  /// `${args_json}` for all as one word of JSON, and `${args_json_file}` for a file that has this.
+  /// The arguments of a command. In an argument, `{lr}` is replaced by the value of the parameter
+  /// lr, and `${envvar:HOME}` by an environment variable. The argument `${args}` is replaced by
+  /// `--NAME=VALUE` for each parameter, `${args_no_hyphens}` by `NAME=VALUE`,
+  /// `${args_no_boolean_flags}` by `--NAME` for true and nothing for false, `${args_no_equals}` by
+  /// the arguments `--NAME` and `VALUE`, `${args_append_hydra}` by `+NAME=VALUE`,
+  /// `${args_override_hydra}` by `++NAME=VALUE`, `${args_json}` by all parameters as one JSON
+  /// argument, and `${args_json_file}` by the path of a file with that JSON.
   std::vector<std::string> command{};
-  /// In these words values are as Python writes them (True, None, ['a']), as W&B passes them, and
-  /// braces that hold no parameter's name are left as they are.
+  /// Formats values as Python does (True, None, ['a']), as W&B passes them, and leaves braces
+  /// without a parameter's name unchanged.
   bool python_words = false;
-  /// Names of nested parameters, each of which is one word of a command.
+  /// Names of nested parameters, each of which is one argument of a command.
   std::vector<std::string> nested{};
-  /// So many checkpoints of a recipe's trial are kept along the way for trials that begin alike,
-  /// which then share its steps; 0: trials share none. Nothing where the sweep does not say.
+  /// The number of checkpoints that a recipe's trial keeps for trials with the same prefix of
+  /// training, which then share its steps; 0: no sharing. Nothing if the sweep does not specify it.
   std::optional<int64_t> share{};
 };
 
-/// RunSpec::share where trials are to share steps and no number is given.
+/// The default of RunSpec::share if sharing is enabled without a number.
 inline constexpr int64_t kUsualShare = 4;
 
 std::string to_json(const RunSpec& spec);
-/// The inverse. Throws DataError where the text is none.
+/// Parses a run specification. Throws DataError if the text is invalid.
 RunSpec parse_run_spec(std::string_view text);
 
-/// A study as its file describes it.
+/// A study as defined by its sweep file.
 struct Sweep {
-  StudySettings settings{};                                  ///< Its `run` is a RunSpec.
-  std::vector<Point> start{};                                ///< Tried first.
-  double seconds = std::numeric_limits<double>::infinity();  ///< No trial begins after them.
-  int64_t workers = 0;  ///< 0: one, or as many as there are cores for.
-  int64_t cores = 0;    ///< Of each trial; 0: the workers share all.
+  StudySettings settings{};    ///< `run` is a RunSpec as JSON.
+  std::vector<Point> start{};  ///< Points to try first.
+  /// Time budget: no trial is started after it.
+  double seconds = std::numeric_limits<double>::infinity();
+  int64_t workers = 0;  ///< 0: one, or as many as the cores allow.
+  int64_t cores = 0;    ///< Per trial; 0: the workers share all cores.
 };
 
-/// What a sweep leaves to its recipe.
+/// Defaults that a recipe provides.
 struct ObjectiveDefaults {
-  std::string metric{};  ///< Of a recipe's sweep without one.
+  std::string metric{};  ///< For a recipe's sweep without a metric.
   /// Whether a metric without a goal is maximized; null: accuracy and top5 are.
   std::function<bool(const std::string&)> is_maximized{};
 };
 
-/// Reads a sweep: YAML as docs/tune.md has it, or a file as W&B's sweeps have it. `name` is the
-/// study's where the file gives none. Of a recipe's sweep without a metric, and without a default,
-/// the settings have no objective. Throws UsageError with every mistake and its place.
+/// Parses a sweep: YAML as described in docs/tune.md, or a W&B sweep file. `name` is the default
+/// name of the study. For a recipe's sweep without a metric and without a default, the settings
+/// have no objective. Throws UsageError with every mistake and its position.
 Sweep parse_sweep(const TuneRegistries& registries, const std::string& yaml,
                   const std::string& file_name, const std::string& name,
                   const ObjectiveDefaults& defaults = {});
 
-/// Parameters as a sweep writes them. Mistakes go to `problems`.
+/// Parses the parameters of a sweep. Mistakes are added to `problems`.
 std::vector<Parameter> read_parameters(const config::Node& map, config::Problems& problems);
 
-/// Values by the parameters' names as a point of the space; all that are active must be there.
-/// Mistakes go to `problems`.
+/// Parses a point from a map by parameter name; all active parameters must be given. Mistakes are
+/// added to `problems`.
 Point read_point(const Space& space, const config::Node& map, config::Problems& problems);
 
 }  // namespace gallop::tune

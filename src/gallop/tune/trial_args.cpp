@@ -24,21 +24,22 @@ constexpr std::string_view kVariable = "${envvar:";
 constexpr const char* kArguments = "${args_json}";
 constexpr const char* kArgumentsFile = "${args_json_file}";
 
-// What stands at `${envvar:NAME}`; `end` is the closing brace.
+// The value of `${envvar:NAME}`; `end` is the index of the closing brace.
 std::string variable_at(const std::string& word, size_t begin, size_t end) {
   const size_t name_at = begin + kVariable.size();
   const std::string name = word.substr(name_at, end - name_at);
   const char* const value = std::getenv(name.c_str());
   if (value != nullptr) return value;
-  throw UsageError(fmt::format("command: there is no environment variable '{}'", printable(name)));
+  throw UsageError(fmt::format("command: environment variable '{}' is not set", printable(name)));
 }
 
 struct Filling {
   Variables variables;
-  bool keeps_braces;  ///< Those that hold no parameter's name, doubled ones too, as W&B does.
+  bool keeps_braces;  ///< Keeps braces without a parameter's name, including doubled ones, as W&B
+                      ///< does.
 };
 
-// Puts values in the place of `{name}`; "{{" is a brace.
+// Substitutes values for `{name}`; "{{" is a literal brace.
 std::string filled(const std::string& word, const Args& values, const Space& space,
                    const Filling& filling) {
   std::string text;
@@ -66,8 +67,8 @@ std::string filled(const std::string& word, const Args& values, const Space& spa
         text += word[i];
         continue;
       }
-      throw UsageError(
-          fmt::format("command: '{}' names no parameter; for a brace write {{{{", printable(word)));
+      throw UsageError(fmt::format(
+          "command: '{}' is not a parameter; write {{{{ for a literal brace", printable(word)));
     }
     for (const auto& [known, value] : values) {
       if (known == name) text += value;
@@ -77,13 +78,14 @@ std::string filled(const std::string& word, const Args& values, const Space& spa
   return text;
 }
 
-// A value as the words of a command have it.
+// A parameter's value as an argument of a command.
 struct Argument {
   std::string name, text;
   std::optional<bool> truth{};
 };
 
-// Those of W&B are as its agent passes them: as Python writes them, nested ones in one map.
+// For W&B commands, arguments are formatted by its agent's rules: as Python values, nested in one
+// map.
 std::vector<Argument> arguments_of(const RunSpec& spec, const Space& space, const Point& point) {
   std::vector<Argument> arguments;
   if (!spec.python_words) {
@@ -102,10 +104,10 @@ std::vector<Argument> arguments_of(const RunSpec& spec, const Space& space, cons
   return arguments;
 }
 
-// A macro that stands for a word, or two, of each parameter.
+// A macro that expands to one or two arguments per parameter.
 struct Macro {
   const char* name = nullptr;
-  const char* before = nullptr;  ///< The parameter's name.
+  const char* before = nullptr;  ///< Prefix of the parameter's name.
   bool drops_false = false;
   bool splits = false;
 };
@@ -198,8 +200,7 @@ std::string wrong_macro(const std::string& word) {
   if (std::find(known.begin(), known.end(), word) != known.end()) return {};
   known.insert(known.begin(), {"${env}", "${interpreter}", "${program}"});
   known.emplace_back("${envvar:NAME}");
-  return fmt::format("there is no macro '{}'; there are {}", printable(word),
-                     join_names(known, "and"));
+  return fmt::format("unknown macro '{}'; known are {}", printable(word), join_names(known, "and"));
 }
 
 bool wants_arguments_file(const RunSpec& spec) {

@@ -9,41 +9,40 @@
 
 namespace gallop::tune {
 
-/// The parameters of a point, by name, in their order, as arguments: JSON, but texts without
-/// quotes.
+/// The parameters of a point by name, in order, as arguments: JSON, but strings without quotes.
 std::vector<std::pair<std::string, std::string>> parameter_args(const Space& space,
                                                                 const Point& point);
 
 /// The parameters of a point as one JSON object.
 std::string parameters_json(const Space& space, const Point& point);
 
-/// As above, for a command that reads them: nested parameters are objects.
+/// The same for a command: nested parameters are objects.
 std::string arguments_json(const RunSpec& spec, const Space& space, const Point& point);
 
-/// Options for 'gallop train' that set the parameters of a trial.
+/// The options of 'gallop train' that set the parameters of a trial.
 std::vector<std::string> recipe_options(const RunSpec& spec, const Space& space,
                                         const Point& point);
 
 /// Whether references to environment variables in a command are replaced by their values, which may
-/// be secret, or left unchanged.
+/// be secret, or kept.
 enum class Variables { kFilled, kNamed };
 
-/// The command line of a trial. Throws UsageError if it names an unknown parameter or environment
-/// variable. `folder` is the trial's, or empty if it has none yet.
+/// The command line of a trial. Throws UsageError for an unknown parameter or environment variable.
+/// `folder` is the trial's, or empty if it has none yet.
 std::vector<std::string> command_args(const RunSpec& spec, const Space& space, const Point& point,
                                       const std::string& folder, Variables variables);
 
-/// The error in an argument that is written as a macro, `${NAME}`; empty if it is a valid macro, or
-/// none.
+/// The error in an argument of the form of a macro, `${NAME}`; empty if it is a valid macro, or not
+/// a macro.
 std::string wrong_macro(const std::string& word);
 
-/// Whether the command of a trial reads its parameters from a file, which must then be written.
+/// Whether a trial's command reads its parameters from a file, which must then be written.
 bool wants_arguments_file(const RunSpec& spec);
 /// The path of that file, beside a trial's folder.
 std::string arguments_file(const std::string& folder);
 
-/// A shell command that runs a trial's point again separately, in which `${envvar:NAME}` is still
-/// to be replaced. Throws as command_args() does.
+/// A shell command that repeats a trial outside the study, with `${envvar:NAME}` still unresolved.
+/// Throws as command_args() does.
 std::vector<std::string> args_to_repeat(const Study& study, const Trial& trial);
 
 }  // namespace gallop::tune

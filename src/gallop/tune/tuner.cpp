@@ -28,11 +28,11 @@ bool is_failure(const Event& event) {
   return event.kind == Kind::kFinished && event.state == TrialState::kFailed;
 }
 
-// What is wrong with the numbers of a complete trial; empty for nothing. `Named` has a metric.
+// What is wrong with the values of a complete trial; empty if valid. `Named` has a `metric`.
 template <typename Named>
 std::string mistake(const std::vector<Named>& wanted, const std::vector<double>& values) {
   if (values.size() != wanted.size()) {
-    return fmt::format("{} numbers were told where {} are wanted", values.size(), wanted.size());
+    return fmt::format("got {} values, expected {}", values.size(), wanted.size());
   }
   for (size_t i = 0; i < values.size(); ++i) {
     if (!std::isfinite(values[i])) {
@@ -81,9 +81,9 @@ Event Tuner::event(Event::Kind kind, int64_t trial) const {
 }
 
 Event Tuner::queue(int64_t number, int32_t bracket, const Proposal& proposal) const {
-  // What is written once cannot be read any more where it is none.
+  // Persisted events must be valid, as an invalid one makes the study unreadable.
   if (!study_.space().contains(proposal.point)) {
-    throw InternalError("the sampler has chosen a point that is not in the space");
+    throw InternalError("the sampler suggested a point outside the space");
   }
   Event queued = event(Kind::kQueued, number);
   queued.bracket = bracket;
@@ -110,7 +110,7 @@ std::optional<int64_t> Tuner::held_by(const std::string& worker) const {
   return *held;
 }
 
-// The events that give the worker a trial; none where there is none for it now.
+// The events that assign a trial to the worker; empty if none is available now.
 std::vector<Event> Tuner::next_trial(const std::string& worker) {
   if (study_.is_stopped()) return {};
   if (!study_.waiting().empty()) return {start(at(*study_.waiting().begin()), worker)};
@@ -125,7 +125,7 @@ std::vector<Event> Tuner::next_trial(const std::string& worker) {
   const auto proposal = sampler_->ask(study_, number);
   if (proposal) return {queue(number, bracket, *proposal), start({.number = number}, worker)};
   if (study_.running().empty() && !sampler_->is_exhausted(study_)) {
-    throw InternalError("the sampler waits for a trial, and none runs");
+    throw InternalError("the sampler waits for a trial, but none is running");
   }
   return {};
 }
@@ -174,14 +174,14 @@ void Tuner::share(const Trial& trial, int64_t other, int64_t steps) {
 
 Verdict Tuner::report(const Trial& trial, int64_t step, double value) {
   double loss = study_.settings().objectives.front().signed_value(value);
-  // An infinity on the good side is no result that others were to be measured by.
+  // An infinitely good loss is invalid, as it would distort comparisons with other trials.
   if (std::isinf(loss) && loss < 0) loss = std::numeric_limits<double>::quiet_NaN();
   bool is_mine = false;
   update([&]() -> std::vector<Event> {
     is_mine = is_running(attempt_of(trial));
     if (!is_mine) return {};
     const auto& reports = at(trial.number).reports;
-    // Again, as the first answer was lost.
+    // A repetition, because the first reply was lost.
     if (!reports.empty() && reports.back().step == step && is_same(reports.back().loss, loss)) {
       return {};
     }
@@ -202,8 +202,8 @@ Verdict Tuner::heartbeat(const Trial& trial) {
   return is_running(attempt_of(trial)) ? Verdict::kGoOn : Verdict::kAbandon;
 }
 
-// A member of a population has done all that it was to do at its last step; others are pruned
-// there, and may go on later.
+// Whether a member of a population has reached the last step of its segment. Other trials are
+// pruned there, and may be promoted later.
 bool Tuner::finished_segment(int64_t number) const {
   if (!is_known(number) || at(number).member < 0) return false;
   const Trial& trial = at(number);
@@ -238,7 +238,7 @@ Event Tuner::end(const Trial& trial, const Outcome& outcome) const {
   return ended;
 }
 
-// All that end in these events have failed.
+// All trials that end in these events have failed.
 void Tuner::stop_after_failures(std::vector<Event>& events) const {
   const auto failures = std::count_if(events.begin(), events.end(), is_failure);
   const int32_t most = study_.settings().failures;
@@ -246,12 +246,12 @@ void Tuner::stop_after_failures(std::vector<Event>& events) const {
   const auto in_a_row = study_.failures_in_a_row() + failures;
   if (in_a_row < most) return;
   Event stopped = event(Kind::kStopped, -1);
-  stopped.text = fmt::format("{} trials in a row have failed, the last with: {}", in_a_row,
+  stopped.text = fmt::format("{} consecutive trials failed, the last with: {}", in_a_row,
                              std::find_if(events.rbegin(), events.rend(), is_failure)->text);
   events.push_back(stopped);
 }
 
-// The last of these events is a trial's end.
+// The last of these events is the end of a trial.
 void Tuner::stop_at_targets(std::vector<Event>& events) const {
   const Event& ended = events.back();
   const auto& objectives = study_.settings().objectives;
@@ -268,13 +268,13 @@ void Tuner::stop_at_targets(std::vector<Event>& events) const {
                            objectives[i].signed_value(ended.losses[i]));
   }
   Event stopped = event(Kind::kStopped, -1);
-  stopped.text = fmt::format("trial {} has reached the target: {}", ended.trial, reached);
+  stopped.text = fmt::format("trial {} reached the target: {}", ended.trial, reached);
   events.push_back(stopped);
 }
 
 bool Tuner::tell(const Trial& trial, const Outcome& outcome) {
   if (outcome.state < TrialState::kComplete) {
-    throw InternalError("a trial was told that has not ended");
+    throw InternalError("tell() was called for an unfinished trial");
   }
   bool counts = false;
   update([&]() -> std::vector<Event> {
@@ -286,7 +286,7 @@ bool Tuner::tell(const Trial& trial, const Outcome& outcome) {
       stop_after_failures(events);
       return events;
     }
-    // Told again, as the first answer was lost.
+    // A repetition, because the first reply was lost.
     counts = is_known(trial.number) && at(trial.number).attempt == trial.attempt &&
              at(trial.number).state == ended.state;
     return {};
@@ -308,7 +308,7 @@ Event Tuner::lose(const Trial& trial) const {
   if (times >= study_.settings().attempts) {
     Event ended = event(Kind::kFinished, trial.number);
     ended.state = TrialState::kFailed;
-    ended.text = fmt::format("its worker has vanished, the last of {}: {}", times, trial.worker);
+    ended.text = fmt::format("its worker vanished, the last of {}: {}", times, trial.worker);
     return ended;
   }
   Event vanished = event(Kind::kVanished, trial.number);
@@ -333,7 +333,7 @@ void Tuner::requeue_silent() {
 void Tuner::enqueue(const std::vector<Point>& points) {
   for (const Point& point : points) {
     if (!study_.space().contains(point) || !study_.space().allows(point)) {
-      throw UsageError("a point to begin with is not in the space");
+      throw UsageError("an enqueued point is not in the space");
     }
   }
   update([&] {
@@ -361,7 +361,7 @@ void Tuner::control(const Control& control) {
     case Control::Kind::kStop: return stop(control.reason);
     case Control::Kind::kRetry: retry_failed(); return;
     case Control::Kind::kResume:
-      // Counted while no other process can write: what two ask for at once is not added twice.
+      // Counted within the transaction, so that concurrent requests are not added twice.
       return update([&] {
         return std::vector{resumed(std::max<int64_t>(0, control.wanted - study_.wanted_trials()))};
       });

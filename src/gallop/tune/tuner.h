@@ -15,56 +15,56 @@
 
 namespace gallop::tune {
 
-/// Leads a study: hands out trials as its sampler and its pruner say, and has its storage keep what
-/// came of them. All that it knows follows from the storage's events, so that another one goes on
-/// where this one ends, and several may lead a study at once whose storage several may write.
+/// Leads a study: assigns the trials that its sampler and pruner choose, and stores the results.
+/// Its state is a function of the storage's events, so that a new Tuner continues where this one
+/// ends, and several can lead a study concurrently if its storage supports several writers.
 class Tuner final : public StudyClient {
  public:
   using Clock = std::function<double()>;
 
-  /// Reads what is kept of the study. Throws UsageError where its sampler or its pruner cannot be
-  /// made, and what the storage throws, as all calls do.
+  /// Reads the stored study. Throws UsageError if its sampler or pruner cannot be created, and,
+  /// like all calls, the errors of the storage.
   Tuner(std::unique_ptr<Storage> storage, const TuneRegistries& registries,
         Clock clock = seconds_since_1970);
-  /// The same with the samplers and pruners that come with Gallop.
+  /// Uses the built-in samplers and pruners.
   explicit Tuner(std::unique_ptr<Storage> storage, Clock clock = seconds_since_1970)
       : Tuner(std::move(storage), TuneRegistries(), std::move(clock)) {}
 
   const StudySettings& settings() const override { return study_.settings(); }
   /// Waiting trials come first, then those that the pruner promotes, then new ones. Throws
-  /// UsageError where the sampler finds no point that the constraints allow.
+  /// UsageError if the sampler finds no point that satisfies the constraints.
   Assignment ask(const std::string& worker) override;
   void set_run_folder(const Trial& trial, const std::string& folder) override;
-  /// What cannot be, as another trial that there is not, is dropped.
+  /// Ignores impossible requests, such as for an unknown trial.
   void share(const Trial& trial, int64_t other, int64_t steps) override;
   Verdict report(const Trial& trial, int64_t step, double value) override;
   Verdict heartbeat(const Trial& trial) override;
-  /// A trial is taken for failed, with a message that says why, whose values are not one finite
-  /// number for each objective and each limit.
+  /// A complete trial fails, with a message, unless it has one finite value per objective and per
+  /// limit.
   bool tell(const Trial& trial, const Outcome& outcome) override;
   void release(const Trial& trial) override;
   void control(const Control& control) override;
 
-  /// What is known of the study since the last call, whichever it was.
+  /// The state of the study as of the last call.
   const Study& study() const { return study_; }
-  /// Reads what others have written.
+  /// Reads the events that others have written.
   void refresh();
   /// The study's history (Storage::events()).
   std::vector<Event> events(int64_t from, int64_t most) { return storage_->events(from, most); }
-  /// Trials whose workers have given no sign of life for two heartbeats wait for another worker, or
-  /// fail after as many as the settings say. ask() does this as well.
+  /// Requeues trials whose workers sent no heartbeat for two intervals, or fails them after the
+  /// maximum number of attempts. ask() does this as well.
   void requeue_silent();
 
-  /// Queues points to be tried before what the sampler chooses; they count as wanted trials. Throws
-  /// UsageError where one is not in the space or not allowed by its constraints.
+  /// Queues points to try before those of the sampler; they count as requested trials. Throws
+  /// UsageError if one is not in the space or violates its constraints.
   void enqueue(const std::vector<Point>& points);
-  /// Takes over the finished trials of an earlier study, as warm_start() does; what it returns.
+  /// Takes over the finished trials of an earlier study; returns the result of warm_start().
   WarmStart take_over(const Study& earlier);
-  /// No trial is started any more; those that run go on.
+  /// Stops the study: no further trial is started; running ones continue.
   void stop(const std::string& reason);
-  /// They are started again, so many more than were wanted.
+  /// Resumes the study, with so many more trials than requested before.
   void resume(int64_t more_trials = 0);
-  /// Queues the failed trials again, and returns how many.
+  /// Queues the failed trials again, and returns their number.
   int64_t retry_failed();
 
  private:

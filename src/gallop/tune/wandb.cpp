@@ -37,7 +37,7 @@ void collect(const Node& parameters, const std::string& prefix, std::vector<std:
   }
 }
 
-// repr() of a text.
+// repr() of a string.
 std::string quoted(const std::string& text) {
   const bool has_single = text.find('\'') != std::string::npos;
   const char quote = has_single && text.find('"') == std::string::npos ? '"' : '\'';
@@ -66,7 +66,7 @@ std::string json_quoted(const std::string& text) {
   return Json(text).dump(-1, ' ', /*ensure_ascii=*/true);
 }
 
-/// How Python writes values, by repr() or json.dumps().
+/// Python's format of values, by repr() or json.dumps().
 struct Style {
   const char *none, *yes, *no;
   std::string (*quote)(const std::string&);
@@ -104,7 +104,7 @@ std::string written(const Json& value, const Style& style) {
   return value.dump();
 }
 
-// The first dot behind `from` that ends the name of a nested map.
+// The first dot after `from` that ends the name of a nested map.
 size_t end_of_map(const std::string& name, size_t from, const std::vector<std::string>& nested) {
   size_t dot = name.find('.', from);
   while (dot != std::string::npos &&

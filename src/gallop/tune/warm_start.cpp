@@ -15,7 +15,7 @@ namespace {
 
 using Kind = Event::Kind;
 
-/// Where the earlier study has a metric.
+/// Where a metric is found in the earlier study.
 struct Source {
   bool is_objective;
   size_t index;
@@ -40,7 +40,7 @@ class Import {
     has_reports_ = settings.objectives[0].metric == earlier.settings().objectives[0].metric;
   }
 
-  /// Whether such trials can be told to the study, wherever their points are.
+  /// Whether such a trial can be taken over, regardless of its point.
   bool takes(const Trial& trial) const {
     if (trial.parent >= 0 || trial.member >= 0) return false;
     return trial.state == TrialState::kComplete ||
@@ -89,7 +89,7 @@ class Import {
  private:
   void check(const std::string& metric) const {
     if (sources_.count(metric) > 0) return;
-    throw UsageError(fmt::format("the study '{}' did not measure {}",
+    throw UsageError(fmt::format("the study '{}' has no metric {}",
                                  printable(earlier_.settings().name), printable(metric)));
   }
 

@@ -16,18 +16,17 @@ struct WarmStart {
 };
 
 /// Takes over the complete and pruned trials of an earlier study with their reports, as finished
-/// trials of this one, so that its sampler and its pruner can use them. They get the next numbers,
-/// keep their times, and are in addition to the requested trials. Their worker is the earlier
-/// study's name and trial.
+/// trials of this one, so that its sampler and pruner can use them. They get the next numbers, keep
+/// their times, and are in addition to the requested trials. Their worker is the earlier study's
+/// name and trial.
 ///
 /// Parameters are matched by name and value: a trial is skipped if it has a value that this space
-/// does not have, or lacks one that it has, or if its point violates the constraints. Objectives
-/// and limits are matched by metric, whichever of both they were; directions may differ. Pruned
-/// trials and reports are only taken over if the first objectives have the same metric. Segments of
-/// a population's members are skipped and not counted; trials that asha might have promoted stay
-/// pruned.
+/// does not have, lacks an active parameter, or violates the constraints. Objectives and limits are
+/// matched by metric, in either role; directions may differ. Pruned trials and reports are taken
+/// over only if the first objectives have the same metric. Segments of a population's members are
+/// skipped and not counted; trials that asha could still promote stay pruned.
 ///
-/// Throws UsageError if a metric of this study is none of the earlier one's.
+/// Throws UsageError if a metric of this study is not in the earlier one.
 WarmStart warm_start(const Study& study, const Study& earlier, const Pruner& pruner);
 
 }  // namespace gallop::tune

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* kAxes[] = {"step", "wall", "relative", "samples", "tokens"};
 
-// The least of one line and the most of another in a part of them, and a gap: which of the values.
+// The indices of the minimum of one line, the maximum of another, and a gap within a range.
 struct Extremes {
   static constexpr size_t kNone = std::numeric_limits<size_t>::max();
   size_t least = kNone, most = kNone, gap = kNone;
@@ -46,26 +46,26 @@ Extremes extremes_of(std::span<const double> low, std::span<const double> high, 
 
 bool is_finite(double value) { return std::isfinite(value); }
 
-// The places of the points of a line that are finite, from left to right.
+// The indices of a line's finite points, from left to right.
 std::vector<size_t> finite_places(const Line& line) {
   std::vector<size_t> places;
   for (size_t i = 0; i < line.x.size(); ++i) {
     if (std::isfinite(line.y[i]) && std::isfinite(line.x[i])) places.push_back(i);
   }
   const auto is_left = [&](size_t a, size_t b) { return line.x[a] < line.x[b]; };
-  // A clock may have been set back.
+  // The system clock may have been set back.
   if (!std::is_sorted(places.begin(), places.end(), is_left)) {
     std::stable_sort(places.begin(), places.end(), is_left);
   }
   return places;
 }
 
-// Walks along a line whose values are asked for at rising x.
+// Interpolates along a line at ascending x.
 class Walker {
  public:
   explicit Walker(const Line& line) {
     for (const size_t i : finite_places(line)) {
-      // Of several at one place the last counts.
+      // Of several points at the same x, the last one is used.
       if (!x_.empty() && x_.back() == line.x[i]) {
         y_.back() = line.y[i];
       } else {
@@ -77,7 +77,7 @@ class Walker {
 
   const std::vector<double>& x() const { return x_; }
 
-  // NaN beyond the ends.
+  // NaN outside the line's range.
   double at(double x) {
     while (next_ < x_.size() && x_[next_] < x) ++next_;
     if (next_ == x_.size()) return std::numeric_limits<double>::quiet_NaN();
@@ -113,7 +113,7 @@ void append(Band& band, double x, const std::vector<double>& values) {
 CurveAxis parse_axis(const std::string& text) {
   const auto* const found = std::find(std::begin(kAxes), std::end(kAxes), text);
   if (found == std::end(kAxes)) {
-    throw UsageError(fmt::format("'{}' is no axis: there are {}", printable(text),
+    throw UsageError(fmt::format("'{}' is not an axis; valid are {}", printable(text),
                                  join_names({std::begin(kAxes), std::end(kAxes)}, "and")));
   }
   return static_cast<CurveAxis>(found - std::begin(kAxes));
@@ -127,7 +127,7 @@ std::vector<double> smoothed(std::span<const double> values, double smoothing) {
   const auto is_first = [&](double value) { return value == values.front(); };
   if (values.empty() || std::all_of(values.begin(), values.end(), is_first)) return result;
   double last = 0, count = 0;
-  // What the weights lack to 1; nothing any more after many values.
+  // The missing part of the weights' sum (bias correction); it vanishes after many values.
   double sum = 0;
   for (double& value : result) {
     if (!std::isfinite(value)) continue;
@@ -155,7 +155,7 @@ std::vector<size_t> reduced_band(std::span<const double> low, std::span<const do
   const size_t parts = (most - 2) / (has_gaps ? 3 : 2);
   chosen.push_back(0);
   for (size_t part = 0; part < parts; ++part) {
-    // Between the first and the last, which stay in any case.
+    // Buckets between the first and the last point, which are always kept.
     const size_t begin = 1 + (size - 2) * part / parts, end = 1 + (size - 2) * (part + 1) / parts;
     extremes_of(low, high, begin, end).append_to(chosen);
   }

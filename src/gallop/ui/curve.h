@@ -7,40 +7,40 @@
 
 namespace gallop::ui {
 
-/// What a curve is drawn over.
+/// The horizontal axis of a curve.
 enum class CurveAxis { kStep, kWall, kRelative, kSamples, kTokens };
 
-/// "step", "wall", "relative", "samples", "tokens". Throws UsageError for any other.
+/// Parses "step", "wall", "relative", "samples" or "tokens". Throws UsageError for anything else.
 CurveAxis parse_axis(const std::string& text);
 const char* axis_name(CurveAxis axis);
 
-/// TensorBoard's smoothing (classicSmoothing of its line chart): the mean of all values up to each,
-/// by weights that fall by the factor `smoothing` (0 to 1) from one to the one before. Values that
-/// are not finite stay as they are and count for nothing; so does a curve of one value throughout.
+/// TensorBoard's smoothing (classicSmoothing of its line chart): the debiased exponential moving
+/// average with factor `smoothing` (0 to 1). Non-finite values are kept and not averaged; a
+/// constant curve is returned unchanged.
 std::vector<double> smoothed(std::span<const double> values, double smoothing);
 
-/// Which of the values a drawing of so many needs, in order: the first and the last, and the least
-/// and the most of each of several parts of the same length, and one that is not finite, where a
-/// part has any. All where they are no more than `most`, which is at least 8.
+/// Downsampling: the indices of at most `most` (at least 8) values, in order: the first and the
+/// last one, and the minimum, the maximum and one non-finite value of each bucket. All indices if
+/// there are no more than `most`.
 std::vector<size_t> reduced(std::span<const double> values, size_t most);
 
-/// The same for what lies between two lines: parts keep the least of `low` and the most of `high`.
+/// The same for the area between two lines: the minimum of `low` and the maximum of `high`.
 std::vector<size_t> reduced_band(std::span<const double> low, std::span<const double> high,
                                  size_t most);
 
-/// A run's line: x rises, unless it is the time and a clock was set back.
+/// The line of a run; x is ascending unless it is the time and the clock was set back.
 struct Line {
   std::vector<double> x, y;
 };
 
-/// What several lines have at each x that any of them has a value at; that of a line lies on the
-/// straight line between its neighbors, and there is none beyond its ends.
+/// The aggregate of several lines at each x of any of them; other lines are interpolated linearly
+/// there, and not extrapolated.
 struct Band {
   std::vector<double> x, mean, low, high, least, most;
 };
 
-/// `low` and `high` are the mean less and plus one standard deviation (of a sample: divided by n -
-/// 1; 0 for one line). Values that are not finite are left out.
+/// `low` and `high` are the mean minus and plus one sample standard deviation (divisor n - 1; 0 for
+/// one line). Non-finite values are ignored.
 Band band_of(const std::vector<Line>& lines);
 
 }  // namespace gallop::ui

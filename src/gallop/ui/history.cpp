@@ -8,7 +8,7 @@ namespace gallop::ui {
 
 namespace {
 
-// Erases what belongs to steps after this one.
+// Erases points after this step.
 void cut(MetricPoints& points, int64_t step) {
   const auto end = std::upper_bound(points.steps.begin(), points.steps.end(), step);
   const auto count = static_cast<size_t>(end - points.steps.begin());
@@ -64,7 +64,7 @@ void RunHistory::go_back_to(int64_t step) {
 
 void RunHistory::add_point(const track::Point& point) {
   MetricPoints& metric = metrics_[point.metric];
-  // Nearly always behind all others.
+  // Nearly always an insertion at the end.
   const auto place =
       std::upper_bound(metric.steps.begin(), metric.steps.end(), point.step) - metric.steps.begin();
   metric.steps.insert(metric.steps.begin() + place, point.step);

@@ -14,8 +14,7 @@
 
 namespace gallop::ui {
 
-/// The points of one metric of a run in the order of their steps, without those that were gone back
-/// behind.
+/// The points of one metric of a run, ordered by step, without those superseded by a rewind.
 struct MetricPoints {
   std::vector<int64_t> steps;
   std::vector<double> times;  ///< Seconds since 1970.
@@ -24,25 +23,25 @@ struct MetricPoints {
 
 track::MetricSummary summary_of(const MetricPoints& points);
 
-/// What a run's log says, kept in memory and brought up to date with what is appended to it.
+/// The parsed log of a run, updated incrementally.
 class RunHistory {
  public:
   explicit RunHistory(fs::path log);
 
-  /// Reads what is new. Throws DataError where the log cannot be read.
+  /// Reads new records. Throws DataError if the log cannot be read.
   void update();
 
-  /// By the names of points (track/points.h).
+  /// By point name (track/points.h).
   const std::map<std::string, MetricPoints>& metrics() const { return metrics_; }
-  /// When its first point was written; 0 where there is none.
+  /// The time of the first point; 0 if there is none.
   double begin() const { return begin_; }
   int64_t points() const { return points_; }
   track::Energy energy() const { return energy_.energy(); }
-  /// The records that tell of an end.
+  /// The records of the kind "end".
   const std::vector<track::Record>& ends() const { return ends_; }
 
-  /// So many records of a kind (empty: of all), from number `offset` on in the order in which they
-  /// were written. They are read from the file. Throws DataError where that is another one now.
+  /// At most `limit` records of a kind (empty: all kinds) from index `offset` on, in the order in
+  /// which they were written. Reads them from the file; throws DataError if that was replaced.
   std::vector<track::Record> records(const std::string& kind, size_t offset, size_t limit) const;
   size_t count(const std::string& kind) const;
   std::vector<std::string> kinds() const;
@@ -66,7 +65,7 @@ class RunHistory {
   track::EnergySum energy_;
   std::vector<track::Record> ends_;
   std::vector<Place> places_;
-  std::map<std::string, std::vector<uint32_t>> kinds_;  ///< Numbers of records.
+  std::map<std::string, std::vector<uint32_t>> kinds_;  ///< Indices of records, by kind.
 };
 
 }  // namespace gallop::ui

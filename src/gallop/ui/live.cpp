@@ -11,7 +11,7 @@ namespace gallop::ui {
 
 namespace {
 
-// Files that are written again (labels, recipe) are renamed, which changes the folder.
+// Rewritten files (labels, recipe) are renamed into place, which changes the folder.
 std::string state_of(const fs::path& run) { return file_states({run, run / "metrics.log"}); }
 
 }  // namespace

@@ -9,29 +9,28 @@
 
 namespace gallop::ui {
 
-/// What has happened to the runs of a folder.
+/// The changes in a folder of runs.
 struct RunChanges {
-  std::set<std::string> changed;  ///< New ones, too.
+  std::set<std::string> changed;  ///< Including new ones.
   std::set<std::string> removed;
 
   bool is_empty() const { return changed.empty() && removed.empty(); }
   void add(const RunChanges& later);
 };
 
-/// Looks at folders of runs again and again. Asks the system twice for a run that is not in
-/// training.
+/// Polls folders of runs for changes. Needs two system calls for a run that is not training.
 class RunWatch {
  public:
   explicit RunWatch(track::RunPlaces places) : places_(std::move(places)) {}
 
-  /// What has changed since the last look; at the first all is new. Throws UsageError where a
-  /// folder cannot be read.
+  /// The changes since the last call; at first, all runs are new. Throws UsageError if a folder
+  /// cannot be read.
   RunChanges look();
 
  private:
   struct Seen {
     std::string state;        ///< Of its folder and its log.
-    bool is_trained = false;  ///< Its end leaves no trace in its files where it is killed.
+    bool is_trained = false;  ///< A killed training leaves no trace in its files.
   };
 
   track::RunPlaces places_;

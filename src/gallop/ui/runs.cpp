@@ -11,9 +11,9 @@ namespace gallop::ui {
 
 namespace {
 
-// Of waiting for another thread's update of the index, before it is taken as it is.
+// How long to wait for an index update by another thread before using the old index.
 constexpr auto kPatience = std::chrono::milliseconds(300);
-// Of all histories in memory, 24 bytes each; those that are not requested go.
+// Maximum number of cached points, 24 bytes each; the least recently used histories are dropped.
 constexpr int64_t kMostPoints = 20'000'000;
 
 }  // namespace
@@ -50,13 +50,13 @@ bool Runs::may_update() const {
   return is_stale_ && !is_updating_ && monotonic_seconds() - updated_ >= pause;
 }
 
-// The log of a run may have millions of lines, which take seconds.
+// A run's log may have millions of lines, which take seconds to read.
 void Runs::update(std::unique_lock<std::mutex>& lock) {
   const double begin = monotonic_seconds();
   RunChanges known = std::exchange(unknown_, {});
   is_updating_ = true;
   is_urgent_ = false;
-  is_stale_ = false;  // Unless a change is seen from here on.
+  is_stale_ = false;  // Until a change is detected from here on.
   std::optional<track::RunIndex> index;
   std::exception_ptr error;
   lock.unlock();

@@ -14,33 +14,33 @@
 
 namespace gallop::ui {
 
-/// How long what is known of runs is taken to be so.
+/// How long cached state of runs is considered fresh.
 struct RunsPace {
-  double between_looks = 0.9;  ///< Seconds; who asks each second sees something new each time.
-  double between_updates = 4;  ///< Of the index, times as long as one takes.
+  double between_looks = 0.9;  ///< Seconds; below 1, so that polling once per second sees changes.
+  double between_updates = 4;  ///< Of the index, in multiples of an update's duration.
 };
 
-/// The runs of a folder and of sweeps, as all that ask at once share them.
+/// The runs of a folder and of sweeps, shared by all requests.
 class Runs {
  public:
-  /// Brings their index up to date. Throws UsageError where there is no such folder.
+  /// Reads the index. Throws UsageError if there is no such folder.
   explicit Runs(track::RunPlaces places, RunsPace pace = {});
 
   const track::RunPlaces& places() const { return places_; }
-  /// Of a run that the index has.
+  /// The folder of a run in the index.
   fs::path path_of(const std::string& name) const { return places_.path_of(name); }
 
-  /// Calls `use` with the index, one caller after the other. It is brought up to date before,
-  /// unless that was done within the last second, or has cost so much that it is left for some
-  /// seconds. While that takes long, others get it as it was.
+  /// Calls `use` with the index, one caller at a time. Updates the index first, unless that was
+  /// done within the last second, or is so slow that it is postponed for some seconds. During a
+  /// slow update, other callers get the old index.
   template <typename Use>
   auto with_index(const Use& use) {
     std::unique_lock lock(mutex_);
     return use(current(lock));
   }
 
-  /// Calls `use` with a run's history up to now; with that of one run one caller after the other.
-  /// Throws DataError where its log cannot be read.
+  /// Calls `use` with the current history of a run, one caller at a time for each run. Throws
+  /// DataError if its log cannot be read.
   template <typename Use>
   auto with_history(const std::string& run, const Use& use) {
     const std::shared_ptr<Shared> shared = shared_history(run);
@@ -50,11 +50,11 @@ class Runs {
     return use(static_cast<const RunHistory&>(shared->history));
   }
 
-  /// What has changed since the last call, and once more what with_index() did not know yet
-  /// although it had changed, as soon as it would.
+  /// The changes since the last call. A change that with_index() did not include yet is reported
+  /// again as soon as it does.
   RunChanges take_changes();
 
-  /// Has the next to ask see what has just been written.
+  /// Makes the next call see what was just written.
   void look_again();
 
  private:
@@ -82,12 +82,12 @@ class Runs {
   std::mutex mutex_;
   RunWatch watch_;
   RunChanges changes_;    ///< Not taken yet.
-  RunChanges unknown_;    ///< To the index.
-  bool is_stale_ = true;  ///< The index.
-  /// A reader got it as it was, and is to be notified of what is unknown to it.
+  RunChanges unknown_;    ///< Not in the index yet.
+  bool is_stale_ = true;  ///< Of the index.
+  /// A reader got a stale index, and is to be notified of the missing changes.
   bool is_behind_ = false;
-  bool is_urgent_ = false;    ///< To bring it up to date.
-  bool is_updating_ = false;  ///< By a thread that does not hold the lock meanwhile.
+  bool is_urgent_ = false;    ///< Update without delay.
+  bool is_updating_ = false;  ///< By a thread that has released the lock.
   std::condition_variable is_updated_;
   double looked_ = 0, updated_ = 0, update_seconds_ = 0;
   std::shared_ptr<track::RunReader> reader_ = std::make_shared<track::RunReader>();

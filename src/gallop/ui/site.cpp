@@ -40,7 +40,7 @@ Site::Site(const SiteConfig& config)
 
 std::optional<http::Response> Site::refuse(const http::Request& request) const {
   std::optional<http::Fault> fault = request.fault;
-  // A request that is not allowed gets no other answer.
+  // Forbidden requests get no other response.
   if (auto refused = guard_.refusal(request)) fault = std::move(refused);
   if (!fault) return std::nullopt;
   http::Response response = api::error_response(fault->status, fault->message);

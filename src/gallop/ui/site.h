@@ -16,23 +16,23 @@
 namespace gallop::ui {
 
 struct SiteConfig {
-  fs::path runs;                       ///< Their folder.
-  fs::path studies{};                  ///< That of sweeps; may be missing.
-  std::string version;                 ///< Of Gallop.
-  int port = 0;                        ///< At which it can be reached.
+  fs::path runs;                       ///< Folder of the runs.
+  fs::path studies{};                  ///< Folder of the sweeps; may be missing.
+  std::string version;                 ///< Gallop's version.
+  int port = 0;                        ///< Port at which it is reachable.
   std::vector<std::string> names{};    ///< See http::Guard.
-  track::Surroundings surroundings{};  ///< By which energy becomes CO2 and money.
+  track::Surroundings surroundings{};  ///< Converts energy to CO2 and cost.
 };
 
 /// The page and its API, without sockets.
 class Site {
  public:
-  /// Throws UsageError where there is neither folder.
+  /// Throws UsageError if neither folder exists.
   explicit Site(const SiteConfig& config);
 
-  /// The answer to who may not ask, or asks for what cannot be; nothing for all others.
+  /// The response to a forbidden or malformed request; nothing for all others.
   std::optional<http::Response> refuse(const http::Request& request) const;
-  /// The answer to who may.
+  /// The response to an allowed request.
   http::Response answer(const http::Request& request);
 
  private:

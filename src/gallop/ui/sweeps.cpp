@@ -19,11 +19,11 @@ namespace {
 
 constexpr double kBetweenReads = 0.9;
 constexpr double kTimesAsLong = 4;
-// For a database or a process elsewhere: a browser waits.
+// For a database or a remote leader, as a browser waits.
 constexpr double kPatienceSeconds = 2;
 constexpr auto kForAnother = std::chrono::seconds(1);
 
-// What changes where something is written to it; empty for one in a database.
+// Changes when the study is written; empty for one in a database.
 std::string stamp_of(const fs::path& folder) {
   return file_states({folder / "study.db", folder / "study.db-wal"});
 }
@@ -33,16 +33,16 @@ std::string stamp_of(const fs::path& folder) {
 std::vector<std::string> Sweeps::names() const { return tune::study_names(studies_); }
 
 std::shared_ptr<const tune::Study> Sweeps::study(const std::string& name) {
-  // No other name of a client becomes a path.
+  // Only valid study names of clients become paths.
   if (!tune::is_study_name(name) || !tune::may_be_study(studies_ / name)) refuse(name);
   const fs::path folder = studies_ / name;
   const std::string stamp = stamp_of(folder);
   std::unique_lock lock(mutex_);
   Known& known = known_[name];
-  // A server that is silent for one who asks is so for all.
-  if (!is_told(known)) is_read_.wait_for(lock, kForAnother, [&] { return !known.is_being_read; });
+  // All callers wait for the same read, as a silent server is silent for all of them.
+  if (!is_loaded(known)) is_read_.wait_for(lock, kForAnother, [&] { return !known.is_being_read; });
   const bool is_same = known.study && !stamp.empty() && known.stamp == stamp;
-  if (is_told(known) && (is_same || known.is_being_read || !may_be_read_anew(known))) {
+  if (is_loaded(known) && (is_same || known.is_being_read || !may_reload(known))) {
     if (known.trouble) std::rethrow_exception(known.trouble);
     known.is_behind = known.is_behind || !is_same;
     return known.study;
@@ -56,7 +56,7 @@ std::shared_ptr<const tune::Study> Sweeps::study(const std::string& name) {
   Known found = read(folder);
   found.stamp = stamp;
   lock.lock();
-  found.is_behind = known.is_behind && !is_told(known);
+  found.is_behind = known.is_behind && !is_loaded(known);
   known = found;
   is_read_.notify_all();
   if (found.trouble) std::rethrow_exception(found.trouble);
@@ -82,9 +82,9 @@ bool Sweeps::is_over(const Known& known) {
   return known.study->running().empty() && known.study->has_all_trials();
 }
 
-bool Sweeps::is_told(const Known& known) { return known.study || known.trouble; }
+bool Sweeps::is_loaded(const Known& known) { return known.study || known.trouble; }
 
-bool Sweeps::may_be_read_anew(const Known& known) {
+bool Sweeps::may_reload(const Known& known) {
   const double pause = std::max(kBetweenReads, kTimesAsLong * known.seconds);
   return monotonic_seconds() - known.read >= pause;
 }
@@ -106,7 +106,7 @@ std::set<std::string> Sweeps::take_changes() {
     const auto known = known_.find(name);
     const bool is_followed = stamp.empty() && known != known_.end() && !is_over(known->second);
     if (is_new || before->second != stamp || is_followed) changed.insert(name);
-    if (known != known_.end() && known->second.is_behind && may_be_read_anew(known->second)) {
+    if (known != known_.end() && known->second.is_behind && may_reload(known->second)) {
       known->second.is_behind = false;
       changed.insert(name);
     }

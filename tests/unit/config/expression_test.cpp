@@ -65,7 +65,7 @@ TEST(Expression, SupportsAnyNameInBackquotes) {
   EXPECT_TRUE(expression.holds({0.5, 2.0, 1.0}));
   EXPECT_EQ(Expression("`true`").names(), (std::vector<std::string>{"true"}));
   EXPECT_EQ(mistake("`a"), "'`a': at letter 1: the quote does not end");
-  EXPECT_EQ(mistake("``(1)"), "'``(1)': at letter 3: this is too much");
+  EXPECT_EQ(mistake("``(1)"), "'``(1)': at letter 3: unexpected text");
 }
 
 TEST(Expression, LimitsItsLength) {
@@ -78,9 +78,9 @@ TEST(Expression, LimitsItsLength) {
 
 TEST(Expression, ReportsThePositionOfAMistake) {
   EXPECT_EQ(mistake("1 +"), "'1 +': at letter 4: a value is missing");
-  EXPECT_EQ(mistake("1 2"), "'1 2': at letter 3: this is too much");
+  EXPECT_EQ(mistake("1 2"), "'1 2': at letter 3: unexpected text");
   EXPECT_EQ(mistake("(1"), "'(1': at letter 3: ')' is missing");
-  EXPECT_EQ(mistake("sin(1)"), "'sin(1)': at letter 5: there is no function 'sin'");
+  EXPECT_EQ(mistake("sin(1)"), "'sin(1)': at letter 5: unknown function 'sin'");
   EXPECT_EQ(mistake("sqrt(1, 2)"), "'sqrt(1, 2)': at letter 11: sqrt() takes one value");
   EXPECT_EQ(mistake("a == 'b"), "'a == 'b': at letter 6: the quote does not end");
   EXPECT_NE(mistake(std::string(1000, '(')), "");

@@ -121,9 +121,9 @@ TEST(ReadFields, KeepsAuto) {
 TEST(ReadFields, ChecksEachTextOfAList) {
   Outer outer;
   EXPECT_EQ(read("name: multi-step\nmilestones: [0.5, soon, 2]\n", outer),
-            "r.yaml:2:19: milestones: must be a share of the run from 0 to 1, or such as '30 "
+            "r.yaml:2:19: milestones: must be a fraction of the run from 0 to 1, or such as '30 "
             "epochs' or '500 steps', not 'soon'\n"
-            "r.yaml:2:25: milestones: must be a share of the run from 0 to 1, or such as '30 "
+            "r.yaml:2:25: milestones: must be a fraction of the run from 0 to 1, or such as '30 "
             "epochs' or '500 steps', not '2'");
 }
 
@@ -144,7 +144,7 @@ TEST(ReadFields, OverridesTakePrecedenceAndKeepTheirOrigin) {
   EXPECT_EQ(read("batch: 8\n", wrong, {{"batch", "many"}}),
             "command line: batch: must be a whole number of at least 1, not 'many'");
   EXPECT_EQ(read("batch: 8\n", wrong, {{"batch.size", "1"}}),
-            "command line: batch.size: 'size' is inside of a plain value");
+            "command line: batch.size: 'size' is inside a scalar");
 }
 
 // A section that chooses a member of a family, and one that does not.
@@ -194,7 +194,7 @@ TEST(ReadFields, ANameSelectsAMember) {
   EXPECT_EQ(read_sections("optimizer: adamw\n"),
             "r.yaml:1:12: optimizer: must be a map of options, not 'adamw'");
   EXPECT_EQ(read_sections("optimizer: 3\n", "optimizer.lr", "1"),
-            "command line: optimizer.lr: 'lr' is inside of a plain value\n"
+            "command line: optimizer.lr: 'lr' is inside a scalar\n"
             "r.yaml:1:12: optimizer: must be a map of options, not '3'");
 }
 
@@ -223,7 +223,7 @@ TEST(WriteFields, RoundTripsAndShowsOrigins) {
 
 TEST(ParseYaml, RejectsUnsupportedYaml) {
   for (const auto& [text, message] : std::vector<std::pair<std::string, std::string>>{
-           {"a: 1\na: 2\n", "r.yaml:2:1: a: this key is given twice"},
+           {"a: 1\na: 2\n", "r.yaml:2:1: a: duplicate key"},
            {"a: &x 1\n", "r.yaml:1:4: anchors"},
            {"a: [1, 2\n", "r.yaml:"},
            {"[a]: 1\n", "r.yaml:1:1: a key must be plain text"},

@@ -92,7 +92,7 @@ TEST(Rendezvous, FailsWithoutACoordinator) {
   SimulatedHosts world(options, 2, 5);
   world.start(1);
   EXPECT_TRUE(end_is(world, ExitCode::kDevice));
-  EXPECT_EQ(world.end_of(1)->text, "no host of --rdzv answered within 0:30: h0");
+  EXPECT_EQ(world.end_of(1)->text, "no host of --rdzv replied within 0:30: h0");
 }
 
 TEST(Rendezvous, AdmitsALateHost) {

@@ -103,11 +103,11 @@ TEST(SlurmScript, RejectsInvalidOptionsByName) {
     return error_of([&] { slurm_script(job); });
   };
   EXPECT_EQ(error([](SlurmJob& job) { job.partition = "a b"; }),
-            "--partition is 'a b', but may have only letters, digits and ._-+:,@%/=");
+            "--partition is 'a b', but may contain only letters, digits and ._-+:,@%/=");
   EXPECT_EQ(error([](SlurmJob& job) { job.account = "a#b"; }),
-            "--account is 'a#b', but may have only letters, digits and ._-+:,@%/=");
+            "--account is 'a#b', but may contain only letters, digits and ._-+:,@%/=");
   EXPECT_EQ(error([](SlurmJob& job) { job.name = "a\nb"; }),
-            "--job-name is 'a?b', but may have only letters, digits and ._-+:,@%/=");
+            "--job-name is 'a?b', but may contain only letters, digits and ._-+:,@%/=");
   EXPECT_EQ(error([](SlurmJob& job) { job.memory = "4 GB"; }),
             "--mem is '4 GB', but must be like 64G, in K, M, G or T");
   EXPECT_EQ(error([](SlurmJob& job) { job.memory = "G"; }),

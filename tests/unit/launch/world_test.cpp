@@ -169,7 +169,7 @@ TEST(World, RejectsContradictingVariables) {
   // Inherited from the shell in which srun was called.
   const Variables left = {
       {"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}};
-  expect_error(with(kSlurm, left), "process 0 of 1, but Slurm has started 6");
+  expect_error(with(kSlurm, left), "rank 0 of 1, but Slurm started 6");
 }
 
 TEST(World, AssignsAGpuToEachProcessOfAHost) {

@@ -230,16 +230,16 @@ TEST(Wrappers, KeepInPlaceChangesOfTheAverage) {
 
 TEST(Wrappers, RejectContradictions) {
   EXPECT_EQ(error_of("[ema, swa]"),
-            "optimizer.wrappers: swa around another average: weights are averaged once");
-  EXPECT_EQ(error_of("[ema, ema]"), "optimizer.wrappers names 'ema' twice");
+            "optimizer.wrappers: swa around another average: weights can be averaged only once");
+  EXPECT_EQ(error_of("[ema, ema]"), "optimizer.wrappers: duplicate 'ema'");
   for (const char* optimizer : {"schedule-free-sgd", "schedule-free-adamw"}) {
     for (const char* average : {"ema", "swa"}) {
       EXPECT_EQ(error_of("[" + std::string(average) + "]", optimizer),
                 "optimizer.wrappers: " + std::string(average) +
-                    " around a schedule-free optimizer, which averages them itself: weights are "
-                    "averaged once");
+                    " around a schedule-free optimizer, which averages them itself: weights can "
+                    "be averaged only once");
     }
-    EXPECT_NE(error_of("[lookahead]", optimizer).find("around a schedule-free optimizer"),
+    EXPECT_NE(error_of("[lookahead]", optimizer).find("cannot wrap a schedule-free optimizer"),
               std::string::npos);
   }
   EXPECT_NE(error_of("[ema, lookahead]").find("put lookahead first"), std::string::npos);

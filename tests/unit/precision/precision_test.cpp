@@ -150,18 +150,21 @@ std::string missing(Precision precision, std::optional<int> capability) {
 }
 
 TEST(RequireAvailable, ReportsMissingHardware) {
-  EXPECT_EQ(missing(Precision::kFp8, std::nullopt),
-            "train.precision is fp8, which needs an NVIDIA GPU of compute capability 8.9 or higher "
-            "(Ada, Hopper or newer), and this training is on the CPU; take train.precision=bf16, "
-            "or auto");
-  EXPECT_EQ(missing(Precision::kFp8, 80),
-            "train.precision is fp8, which needs an NVIDIA GPU of compute capability 8.9 or higher "
-            "(Ada, Hopper or newer), and this training is on a GPU of 8.0; take "
-            "train.precision=bf16, or auto");
-  EXPECT_EQ(missing(Precision::kTf32, std::nullopt),
-            "train.precision is tf32, which needs an NVIDIA GPU of compute capability 8.0 or "
-            "higher (Ampere or newer), and this training is on the CPU; take train.precision=fp32, "
-            "or auto");
+  EXPECT_EQ(
+      missing(Precision::kFp8, std::nullopt),
+      "train.precision is fp8, which requires an NVIDIA GPU of compute capability 8.9 or higher "
+      "(Ada, Hopper or newer), but this training runs on the CPU; use train.precision=bf16, "
+      "or auto");
+  EXPECT_EQ(
+      missing(Precision::kFp8, 80),
+      "train.precision is fp8, which requires an NVIDIA GPU of compute capability 8.9 or higher "
+      "(Ada, Hopper or newer), but this training runs on a GPU of 8.0; use "
+      "train.precision=bf16, or auto");
+  EXPECT_EQ(
+      missing(Precision::kTf32, std::nullopt),
+      "train.precision is tf32, which requires an NVIDIA GPU of compute capability 8.0 or "
+      "higher (Ampere or newer), but this training runs on the CPU; use train.precision=fp32, "
+      "or auto");
   EXPECT_NE(missing(Precision::kTf32, 75), "");
   for (const int capability : {89, 90, 120}) {
     EXPECT_EQ(missing(Precision::kFp8, capability), "");

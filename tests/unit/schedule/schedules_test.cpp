@@ -143,14 +143,15 @@ TEST(Plateau, FollowsAnyMetricInItsDirection) {
 TEST(Refused, ContradictionsAreNamed) {
   const std::pair<const char*, const char*> kCases[] = {
       {"{name: one-cycle, warmup: 1.2}",
-       "recipe:1:27: warmup: must be a share of the run from 0 to 1, or such as '30 epochs' or "
+       "recipe:1:27: warmup: must be a fraction of the run from 0 to 1, or such as '30 epochs' or "
        "'500 steps', not '1.2'"},
       {"{name: one-cycle, warmup: 5 epochs}",
        "schedule one-cycle: a warm-up of '5 epochs' is 1.25 of the run; with 2 phases it must be "
        "shorter than it"},
       {"{name: one-cycle, warmup: 1}", "with 2 phases it must be shorter than it"},
       {"{name: one-cycle, warmup: 0.6, phases: 3}", "with 3 phases it must be at most half of it"},
-      {"{name: one-cycle, base_momentum: 0.8}", "base_momentum and max_momentum go together"},
+      {"{name: one-cycle, base_momentum: 0.8}",
+       "base_momentum and max_momentum must be set together"},
       {"{name: cyclic, base_momentum: 0.9, max_momentum: 0.8}",
        "base_momentum 0.9 is above max_momentum 0.8"},
       {"{name: cyclic, period: 0}", "schedule cyclic: period is '0'; it must be above 0"},
@@ -162,38 +163,39 @@ TEST(Refused, ContradictionsAreNamed) {
       {"{name: exponential, step_size: 0 steps}", "schedule exponential: step_size is '0 steps'"},
       {"{name: linear, length: 0}", "schedule linear: length is '0'"},
       {"{name: multi-step, milestones: [0.5, 0.5]}",
-       "schedule multi-step: milestones must rise, but '0.5' comes after '0.5'"},
+       "schedule multi-step: milestones must ascend, but '0.5' comes after '0.5'"},
       {"{name: multi-step, milestones: [3 epochs, 5 steps]}",
-       "milestones must rise, but '5 steps' comes after '3 epochs'"},
-      {"{name: multi-step, milestones: []}", "schedule multi-step: milestones is empty"},
+       "milestones must ascend, but '5 steps' comes after '3 epochs'"},
+      {"{name: multi-step, milestones: []}", "schedule multi-step: milestones must not be empty"},
       {"{name: multi-step, milestones: [0]}", "the first milestone is '0'"},
-      {"{name: multi-step, milestones: [0.5, soon]}", "recipe:1:38: milestones: must be a share"},
+      {"{name: multi-step, milestones: [0.5, soon]}",
+       "recipe:1:38: milestones: must be a fraction"},
       {"{name: cosine, warmup: 5 epochs}", "a warm-up of '5 epochs' is longer than the run"},
       {"{name: cosine, warmup: 0.1, warmup_kind: constant}",
-       "schedule cosine: the constant warm-up would stay at 0"},
-      {"{name: warmup, kind: exponential}", "schedule warmup: the exponential warm-up would stay"},
+       "schedule cosine: the constant warm-up starts at 0"},
+      {"{name: warmup, kind: exponential}", "schedule warmup: the exponential warm-up starts at 0"},
       {"{name: inverse-sqrt, warmup: 0}", "schedule inverse-sqrt: warmup is 0"},
       {"{name: wsd, warmup: 0.5, decay: 0.6}",
-       "schedule wsd: a warm-up of '0.5' and a decay of '0.6' do not fit into one run"},
-      {"{name: chained}", "schedule chained: it has no members"},
-      {"{name: chained, members: []}", "schedule chained: it has no members"},
+       "schedule wsd: a warm-up of '0.5' and a decay of '0.6' are longer than the run"},
+      {"{name: chained}", "schedule chained: no members"},
+      {"{name: chained, members: []}", "schedule chained: no members"},
       {"{name: chained, members: [{cosin: {}}]}", "did you mean 'cosine'?"},
       {"{name: chained, members: [{cyclic: {base_momentum: 0.8, max_momentum: 0.9}}, {cyclic: "
        "{base_momentum: 0.8, max_momentum: 0.9}}]}",
-       "more than one member has a momentum"},
-      {"{name: sequence}", "schedule sequence: it has no members"},
+       "more than one member sets a momentum"},
+      {"{name: sequence}", "schedule sequence: no members"},
       {"{name: sequence, members: [constant, cosine]}",
        "schedule sequence: 2 members need 1 milestones, not 0"},
       {"{name: sequence, members: [constant, cosine], milestones: [4 epochs]}",
        "milestone '4 epochs' is not within the run"},
       {"{name: sequence, members: [constant, {chained: {}}], milestones: [0.5]}",
-       "schedule chained: it has no members"},
+       "schedule chained: no members"},
   };
   for (const auto& [yaml, message] : kCases) {
     EXPECT_NE(refusal(yaml).find(message), std::string::npos) << yaml << ": " << refusal(yaml);
   }
   EXPECT_NE(refusal("{name: step, step_size: 5 steps}", RunLength())
-                .find("the schedule counts in steps, of which the run's number is not known"),
+                .find("the schedule is given in steps, but the run's length in them is unknown"),
             std::string::npos);
 }
 

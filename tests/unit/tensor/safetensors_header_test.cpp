@@ -86,7 +86,7 @@ TEST(SafetensorsHeader, RejectsInvalidHeaders) {
        "end before they begin"},
       {file_with(tensor(R"("dtype":"F32","shape":[2],"data_offsets":[1,9])"), 9), "leave a gap"},
       {file_with(tensor(R"("dtype":"F32","shape":[3],"data_offsets":[0,8])"), 8),
-       "8 bytes of data where shape and dtype need 12"},
+       "8 bytes of data, but shape and dtype require 12"},
       {file_with(tensor(R"("dtype":"F4","shape":[3],"data_offsets":[0,1])"), 1),
        "too large for its type"},
       {file_with(tensor(R"("dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0])"),

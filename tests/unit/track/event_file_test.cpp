@@ -87,13 +87,13 @@ TEST_F(EventFiles, RejectFlippedBits) {
     std::string damaged = whole;
     damaged[byte] = static_cast<char>(damaged[byte] ^ 0x10);
     const std::string error = error_of([&] { read(damaged); });
-    EXPECT_TRUE(error.find("no file of events, or damaged at byte") != std::string::npos ||
+    EXPECT_TRUE(error.find("not an event file, or damaged at byte") != std::string::npos ||
                 error.find("a damaged event at byte") != std::string::npos)
         << byte << ": " << error;
   }
   EXPECT_NE(error_of([&] {
               read("this is a text, not a file of events");
-            }).find("no file of events, or damaged at byte 0"),
+            }).find("not an event file, or damaged at byte 0"),
             std::string::npos);
 }
 
@@ -127,7 +127,7 @@ TEST_F(EventFiles, AreReadAfterAnIncompleteEvent) {
 TEST_F(EventFiles, RejectFilesWithoutEvents) {
   EXPECT_NE(error_of([&] {
               read("this is a text, not a file of events", Damaged::kIsPassedOver);
-            }).find("no file of events, or damaged at byte 0"),
+            }).find("not an event file, or damaged at byte 0"),
             std::string::npos);
 }
 

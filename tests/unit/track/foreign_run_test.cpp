@@ -108,9 +108,8 @@ TEST(ForeignRun, KeepsAllPointsOfOneStep) {
   EXPECT_EQ(points_of(runs.path() / "a", "loss"), all);
   EXPECT_EQ(points_of(runs.path() / "a", "train.loss"), all);
   EXPECT_EQ(run.summary().points, 12);
-  EXPECT_EQ(
-      run.summary().notes,
-      std::vector<std::string>{"6 points have a step that their metric has already; all are kept"});
+  EXPECT_EQ(run.summary().notes,
+            std::vector<std::string>{"6 points repeat a step of their metric; all are kept"});
 }
 
 TEST(ForeignRun, NumbersPointsWithoutStepsByTheirTime) {
@@ -128,8 +127,7 @@ TEST(ForeignRun, NumbersPointsWithoutStepsByTheirTime) {
   EXPECT_EQ(points_of(runs.path() / "a", "once"), (Points{{0, 5}}));
   EXPECT_EQ(points_of(runs.path() / "a", "counted"), (Points{{0, 7}, {1, 8}}));
   EXPECT_EQ(run.summary().notes,
-            std::vector<std::string>{
-                "4 points that were logged without a step are numbered by their time"});
+            std::vector<std::string>{"4 points logged without a step are numbered by time"});
 }
 
 TEST(ForeignRun, KeepsMetricsWithConflictingNamesApart) {
@@ -155,7 +153,7 @@ TEST(ForeignRun, KeepsMetricsWithConflictingNamesApart) {
                                                   {"imported.best-2", 9}}));
   ASSERT_EQ(run.summary().notes.size(), 3u);
   EXPECT_EQ(run.summary().notes[0],
-            "metric 'evaluation/loss' is 'loss-2' here, as 'loss' is another one");
+            "metric 'evaluation/loss' is renamed to 'loss-2', as 'loss' is already used");
 }
 
 TEST(ForeignRun, KeepsNonFiniteValues) {

@@ -87,8 +87,7 @@ TEST_F(Identities, AreAppendedAfterChanges) {
 TEST_F(Identities, RejectDamagedFiles) {
   EXPECT_TRUE(read_identities(run_).empty());
   write_file_atomically(run_ / "identity.json", "[{\"step\": 0}]");
-  EXPECT_NE(error_of([&] { read_identities(run_); }).find("does not say what a run was made of"),
-            std::string::npos);
+  EXPECT_NE(error_of([&] { read_identities(run_); }).find("not a run identity"), std::string::npos);
   add_identity(run_, read_identity(question()));
   EXPECT_EQ(read_identities(run_).size(), 1u);
   // A name from a file cannot refer to another folder.

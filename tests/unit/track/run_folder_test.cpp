@@ -120,7 +120,7 @@ TEST_F(Runs, AreTrainedByOneProcessAtATime) {
   char host[256] = "";
   gethostname(host, sizeof host - 1);
   const std::string error = error_of([&] { RunFolder::open(runs_ / "r"); });
-  EXPECT_NE(error.find(fmt::format("r: process {} on {} is training there", child, host)),
+  EXPECT_NE(error.find(fmt::format("r: process {} on {} is training this run", child, host)),
             std::string::npos)
       << error;
   EXPECT_THROW(RunFolder::create(runs_, "r", "a: 1\n", example()), UsageError);
@@ -149,10 +149,10 @@ TEST_F(Runs, AreContinuedButNotCreatedTwice) {
   { const RunFolder run = RunFolder::create(runs_, "r", "a: 1\n", example()); }
   EXPECT_NE(error_of([&] {
               RunFolder::create(runs_, "r", "b: 2\n", example());
-            }).find("there is a run of this name"),
+            }).find("a run of this name already exists"),
             std::string::npos);
   EXPECT_EQ(RunFolder::read_recipe(runs_ / "r"), "a: 1\n");
-  EXPECT_NE(error_of([&] { RunFolder::open(runs_ / "none"); }).find("none: no run"),
+  EXPECT_NE(error_of([&] { RunFolder::open(runs_ / "none"); }).find("none: not a run"),
             std::string::npos);
   EXPECT_FALSE(fs::exists(runs_ / "none"));
 }
@@ -206,7 +206,7 @@ TEST_F(Runs, ReportADamagedDescription) {
   for (const char* text : {"", "{}", "[]", "{\"version\": 1}"}) {
     std::ofstream(run.path() / "run.json") << text;
     EXPECT_NE(
-        error_of([&] { RunFolder::read_info(run.path()); }).find("run.json: does not describe"),
+        error_of([&] { RunFolder::read_info(run.path()); }).find("run.json: not a run description"),
         std::string::npos);
   }
 }

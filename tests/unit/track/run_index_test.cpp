@@ -66,7 +66,7 @@ TEST(RunSummary, ReportsDamage) {
   }
   const fs::path flipped = runs.add("flipped", "{}", {0.5, 0.6});
   std::fstream(flipped / "metrics.log", std::ios::in | std::ios::out).seekp(70).put('#');
-  EXPECT_EQ(summarize_run(flipped).trouble, "1 line of its log is damaged and left out");
+  EXPECT_EQ(summarize_run(flipped).trouble, "1 line of its log is damaged and skipped");
   EXPECT_EQ(summarize_run(flipped).state, RunState::kFinished);
   const fs::path broken = runs.add("broken", "{}", {0.5});
   std::ofstream(broken / "recipe.yaml") << "a: [";

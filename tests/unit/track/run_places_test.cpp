@@ -84,7 +84,7 @@ TEST(RunPlaces, ListUnreadableRuns) {
     const RunPlaces places{.runs = folders.runs.path()};
     return places.names(error) == Names{"secret"} &&
            summarize_run(run).state == RunState::kUnreadable &&
-           error_of([&] { places.find("secret"); }).find("may not be read") != std::string::npos;
+           error_of([&] { places.find("secret"); }).find("permission denied") != std::string::npos;
   };
   EXPECT_EXIT(_exit(looks() ? 0 : 1), testing::ExitedWithCode(0), "");
   fs::permissions(run, fs::perms(0755));

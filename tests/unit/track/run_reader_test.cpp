@@ -83,7 +83,7 @@ TEST_F(RunReaderOfTest, CountsDamagedLinesAndDetectsAReplacedLog) {
   look();
   add(2, "step", "loss", 2);
   look();
-  EXPECT_EQ(reader_.read(run_.path()).trouble, "1 line of its log is damaged and left out");
+  EXPECT_EQ(reader_.read(run_.path()).trouble, "1 line of its log is damaged and skipped");
   fs::resize_file(run_.log(), 0);
   begin(0);
   add(1, "step", "other", 2);

@@ -14,7 +14,7 @@ TEST(Trash, KeepsRunsUntilTheyAreRestored) {
   EXPECT_EQ(move_to_trash(first), runs.path() / ".trash" / "a");
   EXPECT_FALSE(fs::exists(first));
   runs.add("a", "{x: 2}", {});
-  EXPECT_NE(error_of([&] { restore_from_trash(runs.path(), "a"); }).find("there is a run at"),
+  EXPECT_NE(error_of([&] { restore_from_trash(runs.path(), "a"); }).find("a run already exists at"),
             std::string::npos);
   EXPECT_EQ(move_to_trash(first), runs.path() / ".trash" / ".2" / "a");
   EXPECT_EQ(restore_from_trash(runs.path(), "a"), first);
@@ -48,7 +48,7 @@ TEST(Trash, RejectsRunsThatTrain) {
   RunsOfTest runs;
   const fs::path run = runs.add("a", "{}", {});
   const RunFolder held = RunFolder::open(run);
-  EXPECT_NE(error_of([&] { move_to_trash(run); }).find("is training there; stop it first"),
+  EXPECT_NE(error_of([&] { move_to_trash(run); }).find("is training this run; stop it first"),
             std::string::npos);
   EXPECT_TRUE(fs::exists(run));
 }

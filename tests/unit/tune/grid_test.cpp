@@ -139,7 +139,7 @@ TEST(GridSampler, RejectsUncountableSpaces) {
     return {};
   };
   EXPECT_EQ(refusal(Space({{"lr", Interval{}}, {"depth", steps(1, 2)}, {"wd", Interval{}}}, {})),
-            "a grid wants a step, or a number of points, for lr, wd");
+            "a grid needs a step, or a number of points, for lr, wd");
   std::vector<Parameter> many;
   for (int i = 0; i < 20; ++i) many.push_back({"x" + std::to_string(i), steps(1, 10)});
   EXPECT_EQ(refusal(Space(many, {})), "the grid has 1e+20 points");

@@ -169,13 +169,13 @@ TEST(Importance, IsEqualWithoutInformation) {
 TEST(Importance, ReportsWhyItIsUnknown) {
   ToldStudy told(Space({{"x", Interval{}}, {"y", Interval{}}}, {}), 2, 0);
   complete(told, {0.25, 0.5}, {1, 2});
-  EXPECT_EQ(no_importance_reason(told.study, 0), "two complete trials or more are wanted");
+  EXPECT_EQ(no_importance_reason(told.study, 0), "at least two complete trials are required");
   complete(told, {0.75, 0.5}, {1, 2});
   EXPECT_EQ(no_importance_reason(told.study, {}),
-            "all 2 complete trials have the same loss and loss, so that no parameter matters");
+            "all 2 complete trials have the same loss and loss; no parameter is important");
   complete(told, {0.5, 0.5}, {1, 3});
   EXPECT_EQ(no_importance_reason(told.study, 0),
-            "all 3 complete trials have the same loss, so that no parameter matters");
+            "all 3 complete trials have the same loss; no parameter is important");
   EXPECT_EQ(no_importance_reason(told.study, 1), "");
   EXPECT_EQ(no_importance_reason(told.study, {}), "");
 }

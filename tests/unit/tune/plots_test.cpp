@@ -205,7 +205,7 @@ TEST(ParallelPlot, SelectsTheMostImportantParameters) {
   const auto& plot = std::get<plot::ParallelPlot>(plots[0]);
   EXPECT_EQ(plot.axes.size(), 11u);
   EXPECT_EQ(plot.axes.back().label, "x13");
-  EXPECT_EQ(plot.title, "loss by 10 of 14 parameters, those that matter most");
+  EXPECT_EQ(plot.title, "loss by 10 of 14 parameters, the most important ones");
   const auto chosen = study_plots(told.study, kind("parallel"), {.parameters = {2, 0}});
   EXPECT_EQ(std::get<plot::ParallelPlot>(chosen[0]).axes[1].label, "x2");
 }
@@ -290,25 +290,26 @@ TEST(StudyPlots, ReportWhyThereAreNone) {
   for (const PlotKind& each : plot_kinds()) {
     EXPECT_FALSE(why_not(none.study, each, {}).empty()) << each.name;
   }
-  EXPECT_EQ(refused(none.study, "history"), "history: no trial has come to a finite metric so far");
+  EXPECT_EQ(refused(none.study, "history"), "history: no trial has a finite metric so far");
   EXPECT_EQ(refused(none.study, "slice"),
             "slice: no trial is complete with a finite metric so far");
   EXPECT_EQ(refused(one.study, "pareto"),
-            "pareto: this study has one metric, and several are wanted");
+            "pareto: at least two metrics are required; this study has one");
   EXPECT_EQ(refused(one.study, "contour"),
-            "contour: two parameters or more are wanted, and this study searches one");
+            "contour: at least two parameters are required; this study has one");
   EXPECT_EQ(refused(one.study, "intermediate"),
-            "intermediate: no trial has reported its metric along the way");
+            "intermediate: no trial has reported intermediate values");
   EXPECT_EQ(refused(told_conditional().study, "contour", {.parameters = {1}}),
-            "contour: two parameters or more are wanted, and one was given");
+            "contour: at least two parameters are required, got one");
   two.end(two.start({0.1, 0, kInactive, 0}), TrialState::kComplete, {1, 2});
   EXPECT_EQ(refused(two.study, "pareto", {.objectives = {1}}),
-            "pareto: two metrics or more are wanted, and one was given");
+            "pareto: at least two metrics are required, got one");
   EXPECT_EQ(refused(two.study, "intermediate", {.objectives = {1}}),
-            "intermediate: trials report loss, and no other metric");
-  EXPECT_EQ(refused(two.study, "importance"), "importance: two complete trials or more are wanted");
+            "intermediate: trials report only loss");
+  EXPECT_EQ(refused(two.study, "importance"),
+            "importance: at least two complete trials are required");
   EXPECT_EQ(refused(two.study, "contour", {.parameters = {1, 2}}),
-            "contour: no complete trial has two of the parameters; others can be given by "
+            "contour: no complete trial has two of these parameters; choose others with "
             "--parameters");
 }
 

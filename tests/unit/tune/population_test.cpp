@@ -508,25 +508,23 @@ TEST(Pbt, RejectsUnsupportedSettings) {
   const std::string usual = "interval: 5, last: 40";
   EXPECT_EQ(said(usual, nothing), "");
   EXPECT_EQ(said("last: 40", nothing),
-            "sampler pbt: interval, the steps of a segment of training, is not given");
-  EXPECT_EQ(said("interval: 5", nothing),
-            "sampler pbt: last, the step at which training ends, is not given");
+            "sampler pbt: interval (steps between exploit-and-explore decisions) is required");
+  EXPECT_EQ(said("interval: 5", nothing), "sampler pbt: last (the last training step) is required");
   EXPECT_EQ(said(usual + ", factors: []", nothing), "sampler pbt: factors are empty");
   EXPECT_EQ(said("interval: 3, last: 40", nothing),
-            "sampler pbt: 8 members with 14 segments of training each are 112 trials, and the "
-            "study has 100");
+            "sampler pbt: 8 members with 14 segments each need 112 trials; the study has 100");
   EXPECT_EQ(said(usual,
                  [](StudySettings& settings) {
                    settings.limits = {{"memory", 1}};
                  }),
             "sampler pbt: limits are not supported");
   EXPECT_EQ(said(usual, [](StudySettings& settings) { settings.pruner = R"({"name": "median"})"; }),
-            "sampler pbt: members are not pruned: leave the pruner out");
+            "sampler pbt: pruners are not supported");
   EXPECT_EQ(said(usual,
                  [](StudySettings& settings) {
                    settings.objectives.push_back({"b", false});
                  }),
-            "sampler pbt: is for one objective, and the study has 2");
+            "sampler pbt: supports a single objective; the study has 2");
 }
 
 }  // namespace

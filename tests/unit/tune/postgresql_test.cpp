@@ -121,9 +121,10 @@ TEST_F(Postgresql, SupportsConcurrentWriters) {
   store->create(stored_settings("b"));
   store->create(stored_settings("a"));
   EXPECT_EQ(store->names(), (std::vector<std::string>{"a", "b"}));
-  EXPECT_NE(
-      message<UsageError>([&] { store->create(stored_settings()); }).find("a study 'a' already"),
-      std::string::npos);
+  EXPECT_NE(message<UsageError>([&] {
+              store->create(stored_settings());
+            }).find("already has a study 'a'"),
+            std::string::npos);
   EXPECT_NE(message<UsageError>([&] { store->open("c"); }).find("has no study 'c'"),
             std::string::npos);
 
@@ -147,8 +148,9 @@ TEST_F(Postgresql, SupportsConcurrentWriters) {
   EXPECT_EQ(store->names(), std::vector<std::string>{"b"});
 
   PostgresqlConnection(server->url()).run("UPDATE gallop_format SET version = 2");
-  EXPECT_NE(message<DataError>([&] { store->open("b"); }).find("made by a newer Gallop"),
-            std::string::npos);
+  EXPECT_NE(
+      message<DataError>([&] { store->open("b"); }).find("created by a newer version of Gallop"),
+      std::string::npos);
 }
 
 TEST_F(Postgresql, CreatesAStudyAtomically) {

@@ -177,7 +177,7 @@ TEST(Pruners, RejectSeveralObjectives) {
     if (recipe == "{name: none}") continue;
     const std::string said = refusal([&] { build_pruner(recipe, settings); });
     const std::string name = recipe.substr(7, recipe.find_first_of(",}") - 7);
-    EXPECT_EQ(said, "pruner " + name + ": is for one objective, and the study has 2");
+    EXPECT_EQ(said, "pruner " + name + ": supports a single objective; the study has 2");
   }
 }
 

@@ -230,7 +230,7 @@ TEST_F(Remote, RequiresTheToken) {
     text = message<StudyUnreachable>(
         [&] { RemoteStudyClient([&] { return wrong; }, {.seconds = seconds}); });
   }
-  EXPECT_NE(text.find("another study's answers there"), std::string::npos) << text;
+  EXPECT_NE(text.find("another study uses this address"), std::string::npos) << text;
   EXPECT_NE(answer_to(to_line(Request(AskRequest{"w"})) + "\n").find("refused"), std::string::npos);
   EXPECT_TRUE(store->read("a").trials().empty());
 }
@@ -261,7 +261,7 @@ TEST_F(Remote, ReportsErrorsOfTheStudyToWorkers) {
     client.ask("w");
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("the constraints allow none"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("the constraints reject all"), std::string::npos);
   }
   EXPECT_EQ(client.heartbeat({}), Verdict::kAbandon);
 }

@@ -163,14 +163,14 @@ TEST(Space, SupportsVeryFineSteps) {
 
 TEST(Space, RejectsUnrepresentableValues) {
   EXPECT_EQ(mistakes({{"a", Interval{.low = 0, .high = 1e20, .step = 1, .integer = true}}}),
-            "a: from 0 to 1e+20: whole numbers are at most 2^53");
+            "a: from 0 to 1e+20: integers must be at most 2^53");
   EXPECT_EQ(mistakes({{"a", Interval{.low = 0, .high = 0x1p53, .step = 1, .integer = true}}}), "");
   EXPECT_EQ(mistakes({{"a", Interval{.low = -1e308, .high = 1e308}}}),
-            "a: from -1e+308 to 1e+308: the ends are too far apart");
+            "a: from -1e+308 to 1e+308: the bounds are too far apart");
   EXPECT_EQ(mistakes({{"a", Interval{.low = 0, .high = 1, .step = 1e-20}}}),
-            "a: step 1e-20: is too small from 0 to 1");
+            "a: step 1e-20: too small from 0 to 1");
   EXPECT_EQ(mistakes({{"a", Interval{.low = 20, .high = 30, .scale = Scale::kNormal}}}),
-            "a: from 20 to 30: nothing lies between them on the scale 'normal'");
+            "a: from 20 to 30: no probability mass between them on the scale 'normal'");
   EXPECT_EQ(mistakes({{"a", Interval{.scale = Scale::kNormal, .mean = INFINITY}}}),
             "a: mean inf: must be finite");
 }
@@ -184,27 +184,27 @@ TEST(Space, RoundTripsThroughJson) {
 }
 
 TEST(Space, ReportsAllMistakes) {
-  EXPECT_EQ(mistakes({}), "parameters: there is nothing to search");
+  EXPECT_EQ(mistakes({}), "parameters: there are no parameters");
   EXPECT_EQ(mistakes({{"lr", Interval{.low = 0, .high = 1, .scale = Scale::kLog}},
                       {"width", Interval{.low = 8, .high = 4}},
                       {"name", Choices{}},
                       {"lr", Choices{{"1", "1"}}}},
                      {"depth < 2"}),
-            "lr: from 0 to 1: a logarithmic scale begins above 0\n"
-            "width: from 8 to 4: the low end is above\n"
-            "name: there is nothing to choose from\n"
-            "lr: there are two of this name\n"
+            "lr: from 0 to 1: a logarithmic scale requires values above 0\n"
+            "width: from 8 to 4: the lower bound is above the upper\n"
+            "name: there are no values to choose from\n"
+            "lr: duplicate name\n"
             "depth < 2: there is no parameter 'depth'");
   EXPECT_EQ(mistakes({{"a", Interval{.low = 0, .high = 1, .step = 2}}}),
             "a: step 2 is wider than from 0 to 1");
   EXPECT_EQ(
       mistakes(
           {{"a", Interval{.low = 0, .high = 4, .scale = Scale::kLog, .step = 1, .integer = true}}}),
-      "a: from 0 to 4 in steps of 1: a logarithmic scale begins above half a step");
+      "a: from 0 to 4 in steps of 1: a logarithmic scale requires values above half a step");
   EXPECT_EQ(mistakes({{"a", Choices{{"1", "2"}, {1}}}}), "a: 1 weights for 2 choices");
   EXPECT_EQ(mistakes({{"a", Choices{{"1", "2"}, {0, 0}}}}), "a: all weights are 0");
   EXPECT_EQ(mistakes({{"a", Choices{{"1"}}, Condition{.parent = 0, .choices = {0}}}}),
-            "a: its condition names a parameter that comes later");
+            "a: its condition refers to a later parameter");
 }
 
 }  // namespace

@@ -68,7 +68,7 @@ TEST_F(Sqlite, LetsOneProcessLeadAStudyAndOthersRead) {
   store->create(stored_settings("b"));
   Tuner a(store->open("a")), b(store->open("b"));
   EXPECT_EQ(message<UsageError>([&] { store->open("a"); }),
-            fmt::format("{}: process {} on {} leads the study 'a' already", path.string(), getpid(),
+            fmt::format("{}: process {} on {} already leads the study 'a'", path.string(), getpid(),
                         host_name()));
   EXPECT_NE(message<UsageError>([&] { store->remove("a"); }).find("leads"), std::string::npos);
   for (int i = 0; i < 5; ++i) {
@@ -116,11 +116,11 @@ TEST_F(Sqlite, ReportsMissingStudies) {
   EXPECT_EQ(message<UsageError>([&] { store->read("b"); }),
             fmt::format("{} has no study 'b'", path.string()));
   EXPECT_EQ(message<UsageError>([&] { store->create(stored_settings()); }),
-            fmt::format("{} has a study 'a' already", path.string()));
+            fmt::format("{} already has a study 'a'", path.string()));
   for (const char* name : {"", ".a", "a/b", "a b"}) {
     EXPECT_NE(message<UsageError>([&] {
                 store->create(stored_settings(name));
-              }).find("cannot be the name"),
+              }).find("is not a valid study name"),
               std::string::npos);
   }
   const auto nowhere = open_store((folder.path() / "none" / "a.db").string());
@@ -131,7 +131,8 @@ TEST_F(Sqlite, ReportsMissingStudies) {
 
 TEST_F(Sqlite, RejectsForeignFiles) {
   std::ofstream(path) << std::string(5000, 'x');
-  EXPECT_EQ(message<DataError>([&] { store->names(); }), path.string() + ": no SQLite database");
+  EXPECT_EQ(message<DataError>([&] { store->names(); }),
+            path.string() + ": not an SQLite database");
   EXPECT_THROW(store->create(stored_settings()), DataError);
   fs::remove(path);
   SqliteDatabase(path, /*create=*/true).execute("CREATE TABLE trials (id INTEGER)");
@@ -143,7 +144,8 @@ TEST_F(Sqlite, RejectsANewerFormat) {
   store->create(stored_settings());
   execute("PRAGMA user_version = 2");
   EXPECT_EQ(message<DataError>([&] { store->open("a"); }),
-            path.string() + ": made by a newer Gallop (its format is 2, and this one knows 1)");
+            path.string() +
+                ": created by a newer version of Gallop (format 2; this version supports up to 1)");
 }
 
 TEST_F(Sqlite, ReportsADamagedFile) {

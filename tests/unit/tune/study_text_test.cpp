@@ -84,7 +84,7 @@ TEST(PrunedText, ReportsTheReason) {
   reported.report(trial, 3, 0.25);
   reported.end(trial, TrialState::kPruned, {});
   EXPECT_EQ(pruned_text(reported.study),
-            "no trial ran to its end; the best of those that were pruned, by their last report:\n"
+            "no trial is complete; the best pruned trials, by their last report:\n"
             "  loss 0.25 at step 3, trial 0: x=0.5\n");
   reported.complete(reported.start({0.5}), 1);
   EXPECT_EQ(pruned_text(reported.study), "");

@@ -103,14 +103,14 @@ TEST(Sweep, ReadsShare) {
   EXPECT_EQ(share("share: true"), kUsualShare);
   EXPECT_EQ(share("share: false"), 0);
   EXPECT_EQ(share("share: 12"), 12);
-  const std::string expected = "expected true, false or how many checkpoints are kept";
+  const std::string expected = "expected true, false or the number of checkpoints to keep";
   for (const char* const wrong : {"-1", "0.5", "often", "[4]"}) {
     const std::string error =
         mistake(std::string("recipe: r\nmetric: loss\nparameters: {a: [1, 2]}\nshare: ") + wrong);
     EXPECT_NE(error.find(expected), std::string::npos) << wrong << ": " << error;
   }
   EXPECT_NE(mistake("command: [a]\nmetric: loss\nparameters: {a: [1, 2]}\nshare: true")
-                .find("is for trials of a recipe"),
+                .find("requires a recipe"),
             std::string::npos);
 }
 
@@ -189,10 +189,10 @@ TEST(Sweep, RejectsUnknownMacros) {
   const std::string said = mistake(
       "program: a\nmethod: grid\nmetric: loss\nparameters: {a: [1, 2]}\n"
       "command: [\"${env}\", \"${progam}\", \"${args_dict}\"]\n");
-  EXPECT_NE(said.find("sweep.yaml:5:21: command: there is no macro '${progam}'; there are ${env},"),
+  EXPECT_NE(said.find("sweep.yaml:5:21: command: unknown macro '${progam}'; known are ${env},"),
             std::string::npos)
       << said;
-  EXPECT_NE(said.find("there is no macro '${args_dict}'"), std::string::npos) << said;
+  EXPECT_NE(said.find("unknown macro '${args_dict}'"), std::string::npos) << said;
 }
 
 TEST(Sweep, HasExactDecimalMultiplesOfQ) {
@@ -247,12 +247,12 @@ TEST(Sweep, RejectsOptionsSetByAParameter) {
     return mistake(start + "options: " + options);
   };
   EXPECT_EQ(wrong("{data.batch_size: 2, train.epochs: 3}"),
-            "sweep.yaml:7:31: options.train.epochs: is set by the parameter 'train.epochs'; leave "
-            "one out");
+            "sweep.yaml:7:31: options.train.epochs: is already set by the parameter "
+            "'train.epochs'; remove it");
   EXPECT_EQ(wrong("{train: {epochs: 3}}"),
-            "sweep.yaml:7:19: options.train.epochs: is set by the parameter 'train.epochs'; leave "
-            "one out");
-  EXPECT_NE(wrong("{model.hidden: [8]}").find("is set by the parameter 'model'"),
+            "sweep.yaml:7:19: options.train.epochs: is already set by the parameter "
+            "'train.epochs'; remove it");
+  EXPECT_NE(wrong("{model.hidden: [8]}").find("is already set by the parameter 'model'"),
             std::string::npos);
   // It counts where the parameter has no value.
   EXPECT_EQ(wrong("{train.steps: 3, models: 1}"), "");
@@ -287,12 +287,12 @@ TEST(Sweep, RejectsValuesOfTheWrongType) {
         "sweep.yaml:4:22: constraints: 'a +': at letter 4: a value is missing\n"
         "sweep.yaml:4:27: constraints: there is no parameter 'aa'");
   names("options: [b]", "options: expected a map");
-  names("name: [b]", "name: expected a text");
-  names("workers: 4294967296", "workers: expected a whole number from 1 to 1024");
-  names("failures: 4294967297", "failures: expected a whole number from 1 to 2147483647");
-  names("run_cap: 3\ntrials: 4", "run_cap: says the same as 'trials'; leave one out");
+  names("name: [b]", "name: expected a string");
+  names("workers: 4294967296", "workers: expected an integer from 1 to 1024");
+  names("failures: 4294967297", "failures: expected an integer from 1 to 2147483647");
+  names("run_cap: 3\ntrials: 4", "run_cap: duplicates 'trials'; remove one");
   names("constraints: [a < 3]\nstart: [{a: 2}, {a: 5}]",
-        "sweep.yaml:5:17: start: this point breaks a constraint");
+        "sweep.yaml:5:17: start: this point violates a constraint");
   const std::string error =
       mistake("recipe: a\nmetric: loss\nparameters: {a: {values: [1, 2], weights: 3}}\n");
   EXPECT_NE(error.find("weights: expected a list of numbers"), std::string::npos) << error;
@@ -355,27 +355,28 @@ TEST(Sweep, ReportsAllMistakesWithPosition) {
                 .find("sweep.yaml:2:10: sampler.name: unknown sampler 'tp'; did you mean 'tpe'?"),
             std::string::npos);
   EXPECT_EQ(mistake("recipe: a\nmetric: loss\n"),
-            "sweep.yaml:1:1: parameters: is missing: there is nothing to search");
+            "sweep.yaml:1:1: parameters: is missing: at least one parameter is required");
   EXPECT_EQ(mistake("recipe: a\nmetric: loss\nparameters: {lr: {min: 0.0, max: 1, scale: log}}\n"),
-            "sweep.yaml:3:13: lr: from 0 to 1: a logarithmic scale begins above 0");
+            "sweep.yaml:3:13: lr: from 0 to 1: a logarithmic scale requires values above 0");
   EXPECT_EQ(mistake("recipe: a\nmetric: loss\nparameters: {lr: {min: 3.5, max: 1}}\n"),
-            "sweep.yaml:3:13: lr: from 3.5 to 1: the low end is above");
+            "sweep.yaml:3:13: lr: from 3.5 to 1: the lower bound is above the upper");
   EXPECT_NE(mistake("recipe: a\nmetric: loss\nparameters: {a: {distribution: gamma}}\n")
-                .find("there is no distribution 'gamma'"),
+                .find("unknown distribution 'gamma'"),
             std::string::npos);
   EXPECT_NE(mistake("recipe: a\nmetric: loss\nparameters: {a: {scale: beta, a: 0, b: 1}}\n")
                 .find("0 of a beta distribution: must be above 0 and at most 1e6"),
             std::string::npos);
   EXPECT_NE(mistake("recipe: a\nmetric: loss\nparameters: {a: {scale: beta, max: 2.0}}\n")
-                .find("a beta distribution is from 0 to 1"),
+                .find("a beta distribution must be from 0 to 1"),
             std::string::npos);
   EXPECT_NE(mistake("recipe: a\nmetric: {name: loss, target: low}\nparameters: {a: [1, 2]}\n")
                 .find("sweep.yaml:2:30: metric.target: expected a number"),
             std::string::npos);
   EXPECT_NE(mistake("recipe: a\nmetric: {name: loss, aim: 1}\nparameters: {a: [1, 2]}\n")
-                .find("metric.aim: unknown key; there are name, goal, target"),
+                .find("metric.aim: unknown key; known are name, goal, target"),
             std::string::npos);
-  EXPECT_NE(mistake("options: {a: 1}\nmetric: loss\nparameters: {a: 1}\n").find("only a recipe"),
+  EXPECT_NE(mistake("options: {a: 1}\nmetric: loss\nparameters: {a: 1}\n")
+                .find("options require a recipe"),
             std::string::npos);
   EXPECT_NE(mistake("recipe: a\ncommand: [b]\nmetric: loss\nparameters: {a: 1}\n").find("not both"),
             std::string::npos);
@@ -383,7 +384,7 @@ TEST(Sweep, ReportsAllMistakesWithPosition) {
                 .find("sweep.yaml:2:28: metric.goal: expected minimize or maximize"),
             std::string::npos);
   EXPECT_NE(mistake("recipe: a\nmetric: loss\nparameters: {a: [1, 2]}\nstart: [{a: 3}]\n")
-                .find("sweep.yaml:4:10: a: 3 is none of its values"),
+                .find("sweep.yaml:4:10: a: 3 is not one of its values"),
             std::string::npos);
 }
 

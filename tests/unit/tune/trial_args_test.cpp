@@ -115,7 +115,7 @@ TEST(TrialArgs, RejectUnknownMacros) {
   EXPECT_EQ(wrong_macro("${envvar:HOME}"), "");
   EXPECT_EQ(wrong_macro("--x=${other}"), "");
   EXPECT_EQ(wrong_macro("${args_hydra}"),
-            "there is no macro '${args_hydra}'; there are ${env}, ${interpreter}, ${program}, "
+            "unknown macro '${args_hydra}'; known are ${env}, ${interpreter}, ${program}, "
             "${args_json}, ${args_json_file}, ${args}, ${args_no_hyphens}, "
             "${args_no_boolean_flags}, ${args_no_equals}, ${args_append_hydra}, "
             "${args_override_hydra} and ${envvar:NAME}");

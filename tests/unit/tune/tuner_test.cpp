@@ -76,7 +76,7 @@ TEST(Tuner, StopsAtTheTarget) {
   EXPECT_FALSE(led.tuner->study().has_reached_targets());
   tell(0.9, 10);
   EXPECT_TRUE(led.tuner->study().has_reached_targets());
-  EXPECT_EQ(led.tuner->study().stop_reason(), "trial 2 has reached the target: accuracy 0.9");
+  EXPECT_EQ(led.tuner->study().stop_reason(), "trial 2 reached the target: accuracy 0.9");
   EXPECT_EQ(led.tuner->ask("w").kind, Assignment::Kind::kDone);
   // The study can be continued.
   led.tuner->resume();
@@ -150,7 +150,7 @@ TEST(Tuner, ReportsWhyAVanishedTrialFailed) {
   EXPECT_EQ(led.known(lost).state, TrialState::kFailed);
   EXPECT_EQ(led.tuner->study().count(TrialState::kWaiting), 1);
   EXPECT_EQ(led.tuner->study().stop_reason(),
-            "1 trials in a row have failed, the last with: its worker has vanished, the last of 2: "
+            "1 consecutive trials failed, the last with: its worker vanished, the last of 2: "
             "b");
 }
 
@@ -199,7 +199,7 @@ TEST(Tuner, FailsATrialWithoutFiniteValues) {
   EXPECT_EQ(message({.values = {NAN}, .limited = {0}}), "loss is nan");
   EXPECT_EQ(message({.values = {-INFINITY}, .limited = {0}}), "loss is -inf");
   EXPECT_EQ(message({.values = {1}, .limited = {NAN}}), "memory is nan");
-  EXPECT_EQ(message({.values = {1}}), "0 numbers were told where 1 are wanted");
+  EXPECT_EQ(message({.values = {1}}), "got 0 values, expected 1");
 }
 
 TEST(Tuner, StopsAfterFailuresInARow) {
@@ -212,7 +212,7 @@ TEST(Tuner, StopsAfterFailuresInARow) {
   led.tuner->tell(led.ask(), {.state = TrialState::kFailed, .message = "no memory"});
   const Assignment none = led.tuner->ask("w");
   EXPECT_EQ(none.kind, Assignment::Kind::kDone);
-  EXPECT_EQ(none.reason, "2 trials in a row have failed, the last with: no memory");
+  EXPECT_EQ(none.reason, "2 consecutive trials failed, the last with: no memory");
   EXPECT_EQ(led.tuner->retry_failed(), 3);
   led.tuner->resume();
   EXPECT_EQ(led.ask().number, 0);
@@ -252,7 +252,7 @@ TEST(Tuner, FailsATrialWhoseWorkersVanish) {
   led.pass(21);
   led.tuner->requeue_silent();
   EXPECT_EQ(led.known(trial).state, TrialState::kFailed);
-  EXPECT_EQ(led.known(trial).message, "its worker has vanished, the last of 2: c");
+  EXPECT_EQ(led.known(trial).message, "its worker vanished, the last of 2: c");
   EXPECT_EQ(led.known(trial).attempt, 3);
 }
 

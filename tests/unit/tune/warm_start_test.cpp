@@ -103,7 +103,7 @@ TEST(WarmStart, MatchesObjectivesAndLimitsByMetric) {
 
   settings.objectives[1].metric = "time";
   EXPECT_EQ(refusal([&] { warm_start(Study(settings), earlier.study, *pruner); }),
-            "the study 'earlier' did not measure time");
+            "the study 'earlier' has no metric time");
 }
 
 TEST(WarmStart, ImportsReportsForPruners) {

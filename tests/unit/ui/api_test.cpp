@@ -34,11 +34,11 @@ TEST_F(Api, DescribesItself) {
 }
 
 TEST_F(Api, RejectsUnknownEndpoints) {
-  EXPECT_EQ(error("nothing", 404), "there is no '/api/nothing'");
-  EXPECT_EQ(error("tag", 405), "'/api/tag' is asked by POST");
-  EXPECT_EQ(post("runs", "{}", 405).at("error"), "'/api/runs' is asked by GET");
+  EXPECT_EQ(error("nothing", 404), "'/api/nothing' does not exist");
+  EXPECT_EQ(error("tag", 405), "'/api/tag' requires POST");
+  EXPECT_EQ(post("runs", "{}", 405).at("error"), "'/api/runs' requires GET");
   EXPECT_EQ(error("run?name=../../etc/passwd", 404), "there is no run '../../etc/passwd'");
-  EXPECT_EQ(error("run", 400), "give 'name'");
+  EXPECT_EQ(error("run", 400), "'name' is required");
 }
 
 TEST_F(Api, ServesOnlyAReportAndItsImages) {
@@ -65,15 +65,16 @@ TEST_F(Api, ServesOnlyAReportAndItsImages) {
   EXPECT_EQ(told.at("mistakes")[0].at("probability"), 0.75);
   EXPECT_EQ(told.at("figures"), (Json::array({{{"name", "roc-curve"}, {"title", "ROC curve"}}})));
   EXPECT_EQ(text("run/figure?name=a&figure=roc-curve"), "<svg/>");
-  EXPECT_EQ(error("run/figure?name=a&figure=../report", 404), "there is no image '../report.svg'");
+  EXPECT_EQ(error("run/figure?name=a&figure=../report", 404),
+            "image '../report.svg' does not exist");
   EXPECT_EQ(text("run/image?name=a&image=00.png"), "a picture");
   for (const char* image : {"01.png", "report.json", "../recipe.yaml", "00.png/../report.json"}) {
     EXPECT_EQ(error(std::string("run/image?name=a&image=") + image, 404),
-              "there is no image '" + std::string(image) + "'");
+              "image '" + std::string(image) + "' does not exist");
   }
   fs::remove(track::evaluation_report_of(run) / "00.png");
   fs::create_symlink(run / "recipe.yaml", track::evaluation_report_of(run) / "00.png");
-  EXPECT_EQ(error("run/image?name=a&image=00.png", 404), "there is no image '00.png'");
+  EXPECT_EQ(error("run/image?name=a&image=00.png", 404), "image '00.png' does not exist");
   write_file_atomically(track::evaluation_report_of(run) / "report.json", "{\"step\":");
   EXPECT_NE(error("run/report?name=a", 422).find("report.json"), std::string::npos);
 }
@@ -82,7 +83,7 @@ TEST_F(Api, ReturnsTheScheduleOfARun) {
   const fs::path run = folder.add("a", "{}", {0.5});
   EXPECT_EQ(error("run/schedule?name=a", 404), "'a' has no schedule");
   EXPECT_EQ(error("run/schedule?name=..%2Fa", 404), "there is no run '../a'");
-  EXPECT_EQ(error("run/schedule", 400), "give 'name'");
+  EXPECT_EQ(error("run/schedule", 400), "'name' is required");
   track::RunSchedule schedule{.steps = 30, .steps_per_epoch = 10, .at = {1, 30}};
   schedule.lines.push_back({.metric = "train.lr", .schedule = "cosine", .values = {0.1, kNan}});
   schedule.lines.push_back({.metric = "train.momentum",
@@ -124,9 +125,9 @@ TEST_F(Api, ServesOnlyTheSamplesOfARunAndTheirImages) {
   EXPECT_EQ(text("run/samples/image?name=a&image=01.png"), "as it was");
   for (const char* image : {"03.png", "samples.json", "../recipe.yaml", "00.png/../samples.json"}) {
     EXPECT_EQ(error(std::string("run/samples/image?name=a&image=") + image, 404),
-              "there is no image '" + std::string(image) + "'");
+              "image '" + std::string(image) + "' does not exist");
   }
-  EXPECT_EQ(error("run/samples/image?name=a&image=", 400), "give 'image'");
+  EXPECT_EQ(error("run/samples/image?name=a&image=", 400), "'image' is required");
   EXPECT_NE(error("run/samples/image?name=a&image=02.png", 422).find("02.png"), std::string::npos);
   write_file_atomically(samples / "samples.json", "{\"samples\":");
   EXPECT_NE(error("run/samples?name=a", 422).find("samples.json"), std::string::npos);
@@ -175,9 +176,8 @@ TEST_F(Api, ReportsInvalidTableRequests) {
   EXPECT_EQ(error("runs?filter=metrics.acuracy%3E0", 400),
             "no run has 'metrics.acuracy'; did you mean 'metrics.accuracy'?");
   EXPECT_EQ(error("runs?columns=accuracy", 400),
-            "'accuracy' is no column: there are metrics.NAME, params.NAME and tags.NAME");
-  EXPECT_EQ(error("runs?limit=1001", 400),
-            "'limit' is a whole number from 1 to 1000, and not '1001'");
+            "'accuracy' is not a column; valid are metrics.NAME, params.NAME and tags.NAME");
+  EXPECT_EQ(error("runs?limit=1001", 400), "'limit' must be an integer from 1 to 1000, not '1001'");
   error("runs?sort=nothing", 400);
   error("runs?descending=yes", 400);
   error("runs?offset=-1", 400);
@@ -258,7 +258,7 @@ TEST_F(Api, ReportsInvalidCurveRequests) {
   EXPECT_EQ(error("curves?metric=acuracy&runs=a", 400),
             "none of these runs has the metric 'acuracy'; did you mean 'accuracy'?");
   EXPECT_EQ(error("curves?metric=accuracy&runs=a&axis=samples", 422),
-            "a: its recipe has no number as data.batch_size, which this axis needs");
+            "a: its recipe has no numeric data.batch_size, which this axis requires");
   error("curves?metric=accuracy&runs=a&axis=epoch", 400);
   error("curves?metric=accuracy&runs=", 400);
   EXPECT_EQ(error("curves?metric=accuracy&runs=a,bb", 404), "there is no run 'bb'");
@@ -275,16 +275,16 @@ TEST_F(Api, CountsTokensOfText) {
   EXPECT_EQ(get("curves?metric=accuracy&runs=text&axis=tokens").at("curves")[0].at("x"),
             Json::array({2560.0}));
   EXPECT_EQ(error("curves?metric=accuracy&runs=image&axis=tokens", 422),
-            "image: its data are no text, which has tokens");
+            "image: only text data have tokens");
   // A curve that cannot be drawn does not affect the others.
   const Json both = get("curves?metric=accuracy&runs=image,text&axis=tokens").at("curves");
-  EXPECT_EQ(both[0].at("trouble"), "image: its data are no text, which has tokens");
+  EXPECT_EQ(both[0].at("trouble"), "image: only text data have tokens");
   EXPECT_EQ(both[0].at("x"), Json::array());
   EXPECT_FALSE(both[1].contains("trouble"));
   EXPECT_EQ(both[1].at("x").size(), 1);
   EXPECT_EQ(get("band?metric=accuracy&axis=tokens").at("groups").size(), 1);
   EXPECT_EQ(error("band?metric=accuracy&axis=tokens&filter=name%3D%3D%22image%22", 422),
-            "image: its data are no text, which has tokens");
+            "image: only text data have tokens");
 }
 
 TEST_F(Api, ReturnsTheBandOfEachGroup) {
@@ -433,7 +433,7 @@ TEST_F(Api, DeletesToTheTrashAndRestores) {
     EXPECT_NE(post("delete", R"({"run": "a"})", 400)
                   .at("error")
                   .get<std::string>()
-                  .find("is training there"),
+                  .find("is training this run"),
               std::string::npos);
   }
   post("delete", R"({"run": "a"})");

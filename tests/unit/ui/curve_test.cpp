@@ -162,7 +162,7 @@ TEST(CurveAxis, IsOneOfFive) {
   EXPECT_EQ(parse_axis("relative"), CurveAxis::kRelative);
   EXPECT_STREQ(axis_name(CurveAxis::kTokens), "tokens");
   EXPECT_EQ(error_of([] { parse_axis("epoch"); }),
-            "'epoch' is no axis: there are step, wall, relative, samples and tokens");
+            "'epoch' is not an axis; valid are step, wall, relative, samples and tokens");
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST_F(Api, ShowsSweeps) {
   const std::string command = sweep.at("best")[0].at("command");
   EXPECT_TRUE(command.starts_with("echo 0.")) << command;
   EXPECT_TRUE(text("sweep/plot.svg?name=widths&kind=history").starts_with("<svg"));
-  EXPECT_EQ(error("sweep/plot.svg?name=widths&kind=none", 404), "there is no plot 'none'");
+  EXPECT_EQ(error("sweep/plot.svg?name=widths&kind=none", 404), "plot 'none' does not exist");
   EXPECT_EQ(error("sweep?name=width", 404), "there is no sweep 'width'; did you mean 'widths'?");
   for (const char* name : {"../widths", "widths/", ".", "/etc"}) {
     EXPECT_TRUE(error(std::string("sweep?name=") + name, 404).starts_with("there is no sweep"));
@@ -105,7 +105,7 @@ TEST_F(Api, TreatsRunsOfSweepsAsRuns) {
   post("delete", R"({"run": "widths/0000"})");
   EXPECT_EQ(error("run?name=widths/0000", 404).substr(0, 34), "there is no run 'widths/0000'");
   EXPECT_EQ(post("restore", R"({"run": "../widths/runs/0000"})", 404).at("error"),
-            "there is no run '../widths/runs/0000' in the trash");
+            "run '../widths/runs/0000' is not in the trash");
   post("restore", R"({"run": "widths/0000"})");
   EXPECT_EQ(get("run?name=widths/0000").at("note"), "good");
 }

@@ -35,17 +35,17 @@ std::string describe_commit(const CodeState& code) {
 Finding check_program(const Identity& then, const Identity& now) {
   if (then.program == now.program) return {"program", true, "the same: gallop " + now.version};
   if (then.version == now.version) {
-    return {"program", false, "another build of gallop " + now.version};
+    return {"program", false, "a different build of gallop " + now.version};
   }
   return {"program", false, fmt::format("gallop {} then, {} now", then.version, now.version)};
 }
 
 Finding check_code(const Identity& then, const std::optional<CodeState>& now) {
-  if (!then.code) return {"code", true, "was started in no git repository"};
+  if (!then.code) return {"code", true, "was not started in a git repository"};
   const CodeState& code = *then.code;
   if (!now) {
     return {"code", false,
-            fmt::format("{} is no git repository any more; {} then", code.folder,
+            fmt::format("{} is no longer a git repository; was {}", code.folder,
                         describe_commit(code))};
   }
   if (code.commit != now->commit) {
@@ -56,11 +56,11 @@ Finding check_code(const Identity& then, const std::optional<CodeState>& now) {
   const bool is_same = code.patch == now->patch && code.patch_bytes == now->patch_bytes;
   if (!is_same) {
     return {"code", false,
-            fmt::format("{}, with other uncommitted changes than now, in {}", describe_commit(code),
+            fmt::format("{}, with different uncommitted changes, in {}", describe_commit(code),
                         code.folder)};
   }
   const std::string left_out =
-      code.left_out.empty() ? "" : "; not looked at: " + join_names(code.left_out, "and");
+      code.left_out.empty() ? "" : "; not compared: " + join_names(code.left_out, "and");
   return {"code", true, "the same: " + describe_commit(code) + left_out};
 }
 
@@ -72,7 +72,7 @@ std::string names(const char* word, const std::vector<std::string>& files) {
                      named < files.size() ? ", ..." : "");
 }
 
-// Which files differ, where the runs' folder still has the listing.
+// The differing files, if the runs' folder still has the listing.
 std::string differences(const DataIdentity& then, const DataIdentity& now,
                         const fs::path& listings) {
   const auto listing = [&](const DataIdentity& data) {
@@ -100,7 +100,8 @@ Finding check_data(const DataIdentity& then, const track::IdentityQuestion& ques
                   then.files == 1 ? "file" : "files", format_bytes(then.bytes));
   const bool is_size_same = then.files == now.files && then.bytes == now.bytes;
   if (is_size_same && (then.checksum.empty() || now.checksum.empty())) {
-    return {"data", true, fmt::format("the same by size alone, as it is much: {}", size)};
+    return {"data", true,
+            fmt::format("the same by size (too large to compare contents): {}", size)};
   }
   if (is_size_same && then.checksum == now.checksum) return {"data", true, "the same: " + size};
   return {"data", false,
@@ -111,7 +112,7 @@ Finding check_data(const DataIdentity& then, const track::IdentityQuestion& ques
 Finding check_plugin(const DataIdentity& then, const track::IdentityQuestion& question) {
   try {
     const bool is_same = track::read_data_identity(then.path, question).checksum == then.checksum;
-    return {"plug-in", is_same, (is_same ? "the same: " : "another file now: ") + then.path};
+    return {"plug-in", is_same, (is_same ? "the same: " : "a different file: ") + then.path};
   } catch (const Error& error) {
     return {"plug-in", false, error.what()};
   }
@@ -120,13 +121,13 @@ Finding check_plugin(const DataIdentity& then, const track::IdentityQuestion& qu
 Finding check_machine(const fs::path& run) {
   const Hardware now = read_hardware();
   const Hardware then = track::RunFolder::read_info(run).hardware;
-  if (then.host.empty()) return {"machine", true, "of this run is not known"};
+  if (then.host.empty()) return {"machine", true, "unknown for this run"};
   if (then.cpu_model == now.cpu_model && then.cores == now.cores &&
       then.instruction_sets == now.instruction_sets) {
     return {"machine", true, fmt::format("the same: {} cores of {}", now.cores, now.cpu_model)};
   }
   return {"machine", true,
-          fmt::format("another, so that sums may round otherwise: {} cores of {} ({}) then",
+          fmt::format("different, so that rounding may differ: {} cores of {} ({}) then",
                       then.cores, then.cpu_model, then.instruction_sets)};
 }
 
@@ -148,10 +149,10 @@ Finding check_checkpoints(const fs::path& run) {
   return {"checkpoints", true, all.empty() ? "none" : fmt::format("whole: {}", all.size())};
 }
 
-// Compares with the last that was recorded.
+// Compares with the last recorded identity.
 std::vector<Finding> check_record(const fs::path& run) {
   const auto identities = track::read_identities(run);
-  if (identities.empty()) return {{"record", false, "this run has none of what made it"}};
+  if (identities.empty()) return {{"record", false, "this run has no provenance record"}};
   const Identity& then = identities.back();
   track::IdentityQuestion question = identity_question({}, run.parent_path(), 0);
   if (then.code) question.folder = then.code->folder;
@@ -162,9 +163,9 @@ std::vector<Finding> check_record(const fs::path& run) {
   for (const DataIdentity& one : then.plugins) findings.push_back(check_plugin(one, of_plugins));
   for (const DataIdentity& data : then.data) findings.push_back(check_data(data, question));
   if (identities.size() > 1) {
-    findings.push_back({"record", true,
-                        fmt::format("of step {} on; before, something of this was another",
-                                    format_count(then.step))});
+    findings.push_back(
+        {"record", true,
+         fmt::format("valid from step {} on; it was different before", format_count(then.step))});
   }
   return findings;
 }

@@ -23,13 +23,13 @@ using Json = nlohmann::ordered_json;
 
 const std::vector<std::string> kUsual = {"name", "created", "state", "seconds", "steps"};
 
-// Empty or NaN, which have no place among others.
+// Empty or NaN, which is not sorted.
 bool is_missing(const std::string& key) {
   const auto number = parse_number<double>(key);
   return key.empty() || (number && std::isnan(*number));
 }
 
-// Numbers, then texts. None is missing.
+// Numbers before texts. Neither is missing.
 bool is_before(const std::string& a, const std::string& b) {
   const auto x = parse_number<double>(a), y = parse_number<double>(b);
   if (x && y) return *x < *y;
@@ -54,8 +54,7 @@ std::string header_of(const std::string& column) {
   return column;
 }
 
-// How many columns fit beside each other in so many letters, the first of them narrowed where it
-// would leave no room for the next.
+// The number of columns that fit into a line, with the first one narrowed if necessary.
 size_t fit(std::vector<size_t>& widths, size_t letters) {
   constexpr size_t kLeastName = 24;
   size_t sum = 2 * (widths.size() - 1);
@@ -114,7 +113,7 @@ RunTable make_table(const RunIndex& index, const TableConfig& config) {
   table.chosen = static_cast<int64_t>(rows.size());
   table.all = static_cast<int64_t>(index.rows().size());
   const int64_t shown = config.most > 0 ? std::min(config.most, table.chosen) : table.chosen;
-  // The last, of which those without a value are the first to be left out.
+  // The last ones; runs without a value are omitted first.
   const auto first = missing - std::min<int64_t>(shown, missing - rows.begin());
   for (auto row = first; row != first + shown; ++row) {
     auto& cells = table.cells.emplace_back();
@@ -149,7 +148,7 @@ std::string to_text(const RunTable& table, size_t letters) {
   }
   std::string left_out;
   for (size_t i = count; i < widths.size(); ++i) left_out += (i > count ? ", " : "") + lines[0][i];
-  return left_out.empty() ? text : text + "no room for " + left_out + "\n";
+  return left_out.empty() ? text : text + "omitted columns: " + left_out + "\n";
 }
 
 std::string to_csv(const RunTable& table) {

@@ -30,7 +30,7 @@ void print_line(const std::string& title, const std::vector<std::string>& cells)
   fmt::print("{}\n", line);
 }
 
-// What the runs have of each name, where that is not the same in all.
+// The values of each name that differ between the runs.
 template <typename TextOf>
 void print_differences(const std::set<std::string>& names, const std::vector<RunSummary>& runs,
                        const TextOf& text_of) {
@@ -67,7 +67,7 @@ ExitCode runs_compare(const CommandContext& /*command*/,
   parser.add_option("--metric", metric, "metric to plot; by default accuracy or loss");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const std::vector<fs::path> folders = which.find();
-  if (folders.size() < 2) throw UsageError("give two runs or more");
+  if (folders.size() < 2) throw UsageError("at least two runs are required");
   std::vector<RunSummary> runs;
   std::vector<std::string> titles;
   std::set<std::string> params, metrics;

@@ -25,7 +25,7 @@ using track::Surroundings;
 
 std::string or_dash(bool is_known, const std::string& text) { return is_known ? text : "-"; }
 
-// In the largest of units a thousand apart that leaves a number of 1 or more, at least the first.
+// In the largest of units a factor of 1000 apart that gives at least 1.
 std::string with_unit(double amount, std::initializer_list<const char*> units) {
   const char* const* unit = units.begin();
   for (; unit + 1 != units.end() && amount >= 1000; ++unit) amount /= 1000;
@@ -48,14 +48,14 @@ void print_table(const std::vector<fs::path>& runs, const CostOptions& options,
                or_dash(is_known, with_unit(1000 * cost.kwh, {"Wh", "kWh", "MWh"})),
                or_dash(is_known && options.grams > 0, with_unit(cost.grams, {"g", "kg", "t"})),
                or_dash(options.price > 0, fmt::format("{:.2f}", cost.price)),
-               is_known ? how : "not known");
+               is_known ? how : "unknown");
   };
   for (const fs::path& run : runs) {
     const Energy energy = track::energy_of(log_of(run));
     print(printable(track::run_name_of(run)), energy, energy.method);
     sum.joules += energy.joules;
     sum.seconds += energy.seconds;
-    if (!energy.method.empty()) sum.method = "of those that are known";
+    if (!energy.method.empty()) sum.method = "known runs only";
   }
   if (runs.size() > 1) print("all", sum, sum.method);
   if (options.pue != 1) fmt::print("with a PUE of {:g}\n", options.pue);
@@ -63,7 +63,7 @@ void print_table(const std::vector<fs::path>& runs, const CostOptions& options,
     fmt::print("{:g} g of CO2 for a kWh in {}, the mean of {}\n", options.grams, options.country,
                options.year);
   } else if (options.grams == 0) {
-    fmt::print("--country CODE tells CO2, --price the money for an hour of the machine\n");
+    fmt::print("use --country CODE for CO2, --price for the cost of the machine per hour\n");
   }
 }
 

@@ -20,7 +20,7 @@ ExitCode runs_delete(const CommandContext& /*command*/, const std::vector<std::s
   WhichRuns which;
   which.add_to(parser, /*several=*/true);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  // All are there and idle before any goes.
+  // Checks that all runs exist and are idle before deleting any.
   const std::vector<fs::path> folders = which.find();
   for (const fs::path& folder : folders) track::check_idle(folder);
   for (const fs::path& folder : folders) {
@@ -46,7 +46,7 @@ ExitCode runs_restore(const CommandContext& /*command*/,
   for (const std::string& name : names) {
     const fs::path place = places.path_of(name);
     fmt::print(
-        "{} is back\n",
+        "{} is restored\n",
         printable(
             track::restore_from_trash(place.parent_path(), place.filename().string()).string()));
   }

@@ -66,8 +66,8 @@ ExitCode runs_export(const CommandContext& /*command*/, const std::vector<std::s
   parser.add_option("--to", folder, "for tensorboard: output folder, with one folder per run");
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const bool to_folder = format == "tensorboard";
-  if (to_folder && folder.empty()) throw UsageError("--format tensorboard needs --to FOLDER");
-  if (!to_folder && !folder.empty()) throw UsageError("--to is for --format tensorboard");
+  if (to_folder && folder.empty()) throw UsageError("--format tensorboard requires --to FOLDER");
+  if (!to_folder && !folder.empty()) throw UsageError("--to requires --format tensorboard");
   const auto folders = which.find();
   if (format == "prometheus") {
     print_for_prometheus(folders);
@@ -82,7 +82,7 @@ ExitCode runs_export(const CommandContext& /*command*/, const std::vector<std::s
       print_points(run, format == "csv");
     }
   }
-  if (to_folder) fmt::print("to look at them: tensorboard --logdir {}\n", printable(folder));
+  if (to_folder) fmt::print("to view them: tensorboard --logdir {}\n", printable(folder));
   return ExitCode::kDone;
 }
 

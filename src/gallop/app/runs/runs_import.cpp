@@ -21,19 +21,19 @@ struct Import {
   std::string from, runs = "runs", prefix, experiment, study;
 };
 
-// All can be made before any is.
+// Checks that all runs can be created before creating any.
 template <typename Found>
 void check_names(const std::vector<Found>& found, const Import& import) {
   for (const Found& one : found) {
     const std::string name = import.prefix + one.name;
     track::RunFolder::check_name(name);
     if (track::RunFolder::is_run(fs::path(import.runs) / name)) {
-      throw UsageError(fmt::format("there is a run '{}' already; give --prefix", printable(name)));
+      throw UsageError(fmt::format("run '{}' already exists; use --prefix", printable(name)));
     }
   }
 }
 
-/// Imports runs one after the other; one that cannot be imported stops no other.
+/// Imports runs one by one; a failing one does not stop the others.
 class Importer {
  public:
   /// Which runs get a line.
@@ -44,7 +44,7 @@ class Importer {
 
   void add_failure(const std::string& what) { failures_.push_back(what); }
 
-  // `import_one` makes a run of one of those that were found, under a name.
+  // `import_one` creates a run from one of `found` under a name.
   template <typename Found, typename ImportOne>
   void run(const std::vector<Found>& found, const ImportOne& import_one) {
     check_names(found, import_);
@@ -60,7 +60,7 @@ class Importer {
     }
   }
 
-  // Throws DataError where there were failures.
+  // Throws DataError if imports failed.
   void finish() const {
     if (lines_ == Lines::kWithNotes) {
       fmt::print("{} runs: {} points\n", format_count(imported_), format_count(points_));
@@ -123,10 +123,10 @@ void import_from_optuna(const Import& import) {
 
 ExitCode runs_import(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Make runs of the files of TensorBoard in a folder and below, a run for each folder that\n"
-      "has some; of the runs of an experiment of MLflow; or of the trials in an SQLite file of\n"
-      "Optuna, which get their study as a tag 'sweep'. Numbers and options are taken; images,\n"
-      "histograms and artifacts are not. A run that cannot be read stops no other: such runs\n"
+      "Import runs from TensorBoard files in a folder and its subfolders, one run per folder with\n"
+      "files; from an MLflow experiment; or from the trials in an SQLite file of\n"
+      "Optuna, which get their study as a tag 'sweep'. Scalars and options are imported; images,\n"
+      "histograms and artifacts are not. Runs that cannot be read do not stop the others; they\n"
       "are listed at the end with the reason, and the exit code is 3.\n\n"
       "Example: gallop runs import logdir --prefix old-\n"
       "         gallop runs import http://127.0.0.1:5000 --experiment gallop\n"
@@ -143,12 +143,12 @@ ExitCode runs_import(const CommandContext& /*command*/, const std::vector<std::s
   const bool is_server = import.from.starts_with("http://") || import.from.starts_with("https://");
   if (is_server != (experiment->count() > 0)) {
     throw UsageError(is_server
-                         ? "--experiment NAME says which runs of the server are wanted"
-                         : "--experiment is for a server's address, as http://127.0.0.1:5000");
+                         ? "--experiment NAME is required for an MLflow server"
+                         : "--experiment requires a server address such as http://127.0.0.1:5000");
   }
   const bool is_file = !is_server && fs::is_regular_file(import.from);
   if (study->count() > 0 && !is_file) {
-    throw UsageError("--study is for an SQLite file of Optuna");
+    throw UsageError("--study requires an SQLite file of Optuna");
   }
   if (is_server) {
     import_from_mlflow(import);

@@ -22,7 +22,7 @@ ExitCode runs_tag(const CommandContext& /*command*/, const std::vector<std::stri
   parser.add_option("--set", set, "KEY=VALUE, or a word")->take_all();
   parser.add_option("--remove", removed, "KEY")->take_all();
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
-  if (set.empty() && removed.empty()) throw UsageError("give --set KEY=VALUE or --remove KEY");
+  if (set.empty() && removed.empty()) throw UsageError("specify --set KEY=VALUE or --remove KEY");
   std::vector<std::pair<std::string, std::string>> tags;
   for (const std::string& text : set) tags.push_back(track::parse_tag(text));
   for (const fs::path& folder : which.find()) {

@@ -30,8 +30,8 @@ ExitCode runs_list(const CommandContext& /*command*/, const std::vector<std::str
       ->delimiter(',');
   parser
       .add_option("-n,--last", config.most,
-                  "only the last of the list, so many; those that do not have what it is sorted by "
-                  "stand behind all others, and are left out first")
+                  "show only the last COUNT runs; runs without a value in the sorted column come "
+                  "first and are omitted first")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   parser.add_option("--format", format, "text, csv or json")
       ->check(CLI::IsMember({"text", "csv", "json"}));
@@ -58,7 +58,7 @@ ExitCode runs_list(const CommandContext& /*command*/, const std::vector<std::str
     fmt::print("no runs in {} yet; to train one: gallop train fashion-mnist\n", printable(runs));
     return ExitCode::kDone;
   }
-  // What is not for a person's eyes is whole.
+  // Machine-readable output is not truncated.
   const bool is_terminal = isatty(STDOUT_FILENO) != 0;
   fmt::print("{}", to_text(table, is_terminal ? static_cast<size_t>(terminal_columns()) : 0));
   if (table.chosen < table.all || static_cast<int64_t>(table.cells.size()) < table.chosen) {

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::chrono::seconds kPeriod{2};
 
-// Until it is not in training any more and all is sent, or `stop` is asked for.
+// Runs until the training has ended and everything is sent, or until `stop`.
 int64_t follow(track::mlflow::Push& push, const fs::path& run, const StopRequest& stop) {
   int64_t points = 0;
   std::string trouble;
@@ -33,7 +33,7 @@ int64_t follow(track::mlflow::Push& push, const fs::path& run, const StopRequest
       points += push.send();
       trouble.clear();
     } catch (const DeviceError& error) {
-      if (trouble != error.what()) print_error("gallop: {}; tried again\n", error.what());
+      if (trouble != error.what()) print_error("gallop: {}; retrying\n", error.what());
       trouble = error.what();
       is_sent = false;
     }
@@ -65,7 +65,7 @@ ExitCode runs_push(const CommandContext& /*command*/, const std::vector<std::str
   track::mlflow::check_address(target.address);
   StopRequest stop;
   SignalGuard guard(stop);
-  guard.started();  // What has been sent is kept between two requests.
+  guard.started();  // Progress is saved between requests.
   for (const fs::path& run : which.find()) {
     track::mlflow::Push push(run, target);
     const int64_t points = follows ? follow(push, run, stop) : push.send();

@@ -30,7 +30,7 @@ std::string describe_value(const std::optional<double>& value) {
   return value ? fmt::format("{}", *value) : std::string("none");
 }
 
-// Trains like `run` as `name` beside it, or goes on with that. A stop is passed on.
+// Trains `run` again as `name` beside it, or resumes that. A stop is forwarded.
 ChildEnd train_again(const fs::path& run, const std::string& name, int processes,
                      const StopRequest& stop) {
   ChildCommand command{.own_group = true};
@@ -51,7 +51,7 @@ ChildEnd train_again(const fs::path& run, const std::string& name, int processes
   }
 }
 
-// Of the newest; empty where there is none.
+// The checksum of the newest checkpoint's weights; empty if there is none.
 std::string weights_of(const fs::path& run, int64_t& step) {
   const train::CheckpointStore store(run / "checkpoints");
   const auto newest = store.newest();
@@ -59,7 +59,7 @@ std::string weights_of(const fs::path& run, int64_t& step) {
   return newest ? store.model_checksum(*newest) : std::string();
 }
 
-// Whether the results are the same, which is said.
+// Compares the results, prints the outcome, and returns whether they are equal.
 bool compare(const fs::path& then, const fs::path& again) {
   const auto comparison = track::compare_results(track::read_log(then / "metrics.log"),
                                                  track::read_log(again / "metrics.log"));
@@ -71,7 +71,7 @@ bool compare(const fs::path& then, const fs::path& again) {
                format_count(comparison.compared), comparison.metrics, format_count(step));
     return true;
   }
-  fmt::print("another result: {} of {} values differ{}\n",
+  fmt::print("different result: {} of {} values differ{}\n",
              format_count(static_cast<int64_t>(comparison.differences.size())),
              format_count(comparison.compared),
              same_weights ? ", the weights do not" : ", and the weights");
@@ -106,17 +106,17 @@ ExitCode runs_reproduce(const CommandContext& /*command*/,
   const fs::path again = run.parent_path() / name;
   if (track::RunFolder::is_run(again) &&
       track::RunFolder::read_recipe(again) != track::RunFolder::read_recipe(run)) {
-    throw UsageError(
-        fmt::format("there is a run '{}' of another recipe; give another --name", name));
+    throw UsageError(fmt::format(
+        "run '{}' already exists with a different recipe; choose another --name", name));
   }
   const int processes = track::RunFolder::read_info(run).processes;
   const auto findings = check_run(run);
   if (!is_same(findings)) {
-    fmt::print("what made {} is not all the same now:\n", printable(run.filename().string()));
+    fmt::print("the provenance of {} has changed:\n", printable(run.filename().string()));
     print(findings);
   }
   if (const std::string why = foreign_steps(run); !why.empty() && processes == 1) {
-    fmt::print("its recipe does not tell all: {}\n", printable(why));
+    fmt::print("its recipe is not sufficient to reproduce it: {}\n", printable(why));
   }
   std::fflush(stdout);
   signals.started();

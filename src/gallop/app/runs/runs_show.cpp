@@ -45,7 +45,7 @@ Json json_of(const RunSummary& run) {
 void print_command(const fs::path& folder) {
   try {
     const track::RunInfo info = track::RunFolder::read_info(folder);
-    if (info.command_line.empty()) return;  // Of another program.
+    if (info.command_line.empty()) return;  // Imported from another program.
     fmt::print("command    {}\n", printable(shell_line(info.command_line)));
     fmt::print("program    gallop {}\n", printable(info.version));
     fmt::print("machine    {}, {} cores of {}\n", printable(info.hardware.host),
@@ -72,7 +72,7 @@ void print(const fs::path& folder, const RunSummary& run) {
                "max", "at step");
   }
   for (const auto& [name, metric] : run.metrics) {
-    // Where no point is finite there is neither a least nor a most.
+    // Without finite points there is neither a minimum nor a maximum.
     const bool has_ends = std::isfinite(metric.least);
     const auto number = [&](double value) { return has_ends ? fmt::format("{:.5g}", value) : "-"; };
     const auto step = [&](int64_t at) { return has_ends ? fmt::format("{}", at) : "-"; };

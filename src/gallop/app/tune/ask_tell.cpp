@@ -32,7 +32,7 @@ const char* verdict_name(tune::Verdict verdict) {
   return "";
 }
 
-// CLI11 takes -.5 for an option, -0.5 for a number.
+// CLI11 parses -.5 as an option, but -0.5 as a number.
 std::vector<std::string> with_leading_zeros(std::vector<std::string> args) {
   for (std::string& word : args) {
     if (word.starts_with("-.") && parse_number<double>(word)) word.insert(1, "0");
@@ -105,10 +105,10 @@ ExitCode tune_tell(const CommandContext& command, const std::vector<std::string>
   tune::Trial trial = trial_at(study, number);
   if (attempt > 0) trial.attempt = attempt;
   if (trial.is_finished()) {
-    throw UsageError(fmt::format("trial {} is {} already", number, tune::state_name(trial.state)));
+    throw UsageError(fmt::format("trial {} is already {}", number, tune::state_name(trial.state)));
   }
   if (step >= 0) {
-    if (outcome.values.size() != 1) throw UsageError("a report has one VALUE");
+    if (outcome.values.size() != 1) throw UsageError("a report needs exactly one VALUE");
     const auto verdict = client->report(trial, step, outcome.values.front());
     fmt::print("{}\n", Json{{"verdict", verdict_name(verdict)}}.dump());
     return ExitCode::kDone;

@@ -18,10 +18,10 @@ namespace gallop::app {
 namespace {
 
 constexpr int kLookMilliseconds = 250;
-// Workers that wait for a trial ask several times a second.
+// Waiting workers ask several times per second.
 constexpr double kLeaveSeconds = 5;
 
-// 0 where there is none.
+// The inode number of a file; 0 if it does not exist.
 uint64_t number_of(const fs::path& file) {
   struct stat info {};
   return stat(file.c_str(), &info) == 0 ? info.st_ino : 0;
@@ -49,12 +49,12 @@ void Leader::resume() {
   if (study.is_stopped() && !study.has_reached_targets()) tuner_.resume();
 }
 
-// What is written to a file that was removed or moved, cannot be found any more.
+// Events written to a removed or moved file would be lost.
 void Leader::check_file() const {
   if (file_.empty() || number_of(file_) == file_number_) return;
-  throw DeviceError(fmt::format(
-      "{}: the study's file was removed, moved or replaced, so that nothing can be kept any more",
-      printable(file_.string())));
+  throw DeviceError(
+      fmt::format("{}: the study's file was removed, moved or replaced; the study cannot be stored",
+                  printable(file_.string())));
 }
 
 void Leader::serve() {
@@ -71,7 +71,7 @@ void Leader::serve() {
     tuner_.refresh();
   }
   if (!tuner_.study().is_stopped() && monotonic_seconds() > ends_at_) {
-    tuner_.stop("its time is over");
+    tuner_.stop("its time limit is reached");
   }
 }
 

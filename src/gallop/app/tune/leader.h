@@ -13,39 +13,38 @@
 
 namespace gallop::app {
 
-/// The lead of a study by this process: what its own workers and those elsewhere ask, and the time
-/// after which no trial begins. A study in a database has no leader but itself; of it this looks
-/// after the time alone.
+/// Leads a study in this process: serves its own and remote workers, and enforces the time limit. A
+/// study in a database needs no coordinator, so that this only enforces the limit.
 class Leader {
  public:
-  /// Reaches workers elsewhere at `listen`. No trial begins after `ends_at`, as monotonic_seconds()
-  /// counts.
+  /// Listens on `listen` for remote workers. No trial is started after `ends_at`
+  /// (monotonic_seconds()).
   Leader(std::unique_ptr<tune::Storage> storage, const tune::TuneRegistries& registries,
          const tune::StudyPlace& place, const std::string& listen, double ends_at);
 
   const tune::StudySettings& settings() const { return tuner_.settings(); }
-  /// For a worker of this process.
+  /// A client for a worker of this process.
   std::unique_ptr<tune::StudyClient> client();
-  /// Starts trials again where the study was stopped, but not at its target.
+  /// Resumes the study if it was stopped, unless it reached its target.
   void resume();
-  /// Waits a moment for workers elsewhere, and answers them. Throws DeviceError where the study's
-  /// file is not in its place any more.
+  /// Serves remote workers for a moment. Throws DeviceError if the study's file was removed, moved
+  /// or replaced.
   void serve();
-  /// Hands over the study as it stands.
+  /// Calls `look` with the current state of the study.
   void show(const std::function<void(const tune::Study&)>& look);
-  /// Whether there are trials under way, of anybody, that are told to this process.
+  /// Whether any trial is running whose result is reported to this process.
   bool has_running();
-  /// Lets workers elsewhere hear that the study is done.
+  /// Keeps serving for a moment, so that remote workers learn that the study is done.
   void take_leave();
 
  private:
   void check_file() const;
 
   tune::Tuner tuner_;
-  fs::path file_;  // Of the study; empty where a database keeps it.
+  fs::path file_;  // The study's file; empty if it is in a database.
   uint64_t file_number_ = 0;
   std::optional<tune::Coordinator> coordinator_;
-  std::mutex mutex_;  // Of the tuner.
+  std::mutex mutex_;  // Guards the tuner.
   double ends_at_;
 };
 

@@ -33,7 +33,7 @@ constexpr int64_t kLargestSweep = 1 << 20;
 constexpr double kMakingSeconds = 60;
 constexpr auto kMakingPause = std::chrono::milliseconds(50);
 
-// What differs between two studies, besides the number of trials; empty for nothing.
+// What differs between two studies besides the number of trials; empty if nothing does.
 std::string difference(tune::StudySettings before, const tune::StudySettings& now) {
   before.trials = now.trials;
   if (tune::to_json(before) == tune::to_json(now)) return {};
@@ -49,7 +49,8 @@ std::string difference(tune::StudySettings before, const tune::StudySettings& no
   return "the metrics or limits";
 }
 
-// Two processes that make a study at once would make it twice, or one go on with half of it.
+// Locks the creation of a study, so that concurrent processes do not create it twice or
+// incompletely.
 FileLock take_making_lock(const fs::path& folder) {
   const double until = monotonic_seconds() + kMakingSeconds;
   while (monotonic_seconds() < until) {
@@ -58,11 +59,12 @@ FileLock take_making_lock(const fs::path& folder) {
     }
     std::this_thread::sleep_for(kMakingPause);
   }
-  throw DeviceError(fmt::format("{}: another process makes this study, for more than {:.0f} s",
-                                folder.string(), kMakingSeconds));
+  throw DeviceError(
+      fmt::format("{}: another process has been creating this study for more than {:.0f} s",
+                  folder.string(), kMakingSeconds));
 }
 
-// Those of the sweep's points to begin with that are no trial's.
+// The sweep's start points that no trial has tried.
 std::vector<tune::Point> untried(const std::vector<tune::Point>& start, const tune::Study& study) {
   std::vector<tune::Point> points = start;
   std::erase_if(points, [&](const tune::Point& point) {
@@ -80,8 +82,8 @@ void go_on(const tune::TuneRegistries& registries, const StudyPlace& place, tune
   require_same(place, study.settings(), sweep.settings);
   if (!wanted.earlier.empty() && study.taken_over() == 0) {
     throw UsageError(
-        fmt::format("--warm-start: {} is there already, and only a new study takes over trials; "
-                    "leave it out, or take another --name",
+        fmt::format("--warm-start: {} already exists, and only a new study can take over trials; "
+                    "omit it, or choose another --name",
                     place.folder.string()));
   }
   const auto start = untried(sweep.start, study);
@@ -94,8 +96,8 @@ void go_on(const tune::TuneRegistries& registries, const StudyPlace& place, tune
   if (more > 0) tuner.resume(more);
 }
 
-// What a study begins with: what is taken over of an earlier one, whose name is told, and points to
-// be tried first.
+// The first events of a study: the trials taken over from an earlier study, with a message that
+// names it, and the start points.
 std::vector<tune::Event> first_events(const tune::TuneRegistries& registries,
                                       const tune::Sweep& sweep, const std::string& name,
                                       const std::optional<tune::Study>& earlier) {
@@ -115,14 +117,14 @@ void check_database(const std::string& store) {
   if (tune::is_database(store)) return;
   throw UsageError(
       "--store: expected postgresql://USER@HOST/DATABASE; without --store a study is "
-      "kept in a file");
+      "stored in a file");
 }
 
-// A study is where it was made, whatever is said now.
+// An existing study cannot move to another store.
 void check_store(const StudyPlace& place, const std::string& store) {
   if (store.empty() || (place.is_in_database() && store == place.store)) return;
   throw UsageError(fmt::format(
-      "{} is kept elsewhere, {}; leave --store out, or take another --name", place.folder.string(),
+      "{} has another store, {}; omit --store, or choose another --name", place.folder.string(),
       place.is_in_database() ? "at the address in its file 'store'" : "in its file study.db"));
 }
 
@@ -144,7 +146,7 @@ std::string read_sweep(const Registries& registries, const NewStudy& wanted, tun
   if (!wanted.name.empty()) sweep.settings.name = wanted.name;
   if (!tune::is_study_name(sweep.settings.name) && wanted.name.empty()) {
     throw UsageError(
-        fmt::format("'{}' cannot be the name of a study's folder; give one by --name, of letters, "
+        fmt::format("'{}' is not a valid study name; choose one with --name, of letters, "
                     "digits, '.', '_' and '-'",
                     printable(sweep.settings.name)));
   }
@@ -192,7 +194,7 @@ StudyPlace make_study(const tune::TuneRegistries& registries, const NewStudy& wa
   try {
     store->create(sweep.settings, events);
   } catch (const tune::StudyExists&) {
-    // A process with another folder has made it in the database meanwhile.
+    // A process with another folder has created it in the database in the meantime.
     go_on(registries, place, *store, wanted, sweep);
   }
   return place;
@@ -205,9 +207,9 @@ void require_same(const StudyPlace& place, const tune::StudySettings& there,
   const std::string where = tune::is_study(place.folder)
                                 ? place.folder.string()
                                 : fmt::format("'{}' in the database", place.name);
-  throw UsageError(fmt::format(
-      "there is a study {} already, which differs in {}; take another --name, or remove it", where,
-      changed));
+  throw UsageError(
+      fmt::format("study {} already exists and differs in {}; choose another --name, or delete it",
+                  where, changed));
 }
 
 }  // namespace gallop::app

@@ -16,7 +16,7 @@ namespace gallop::app {
 namespace {
 
 constexpr int kLookMilliseconds = 100;
-constexpr size_t kMostArrived = size_t{1} << 26;  // Of what has not been looked at.
+constexpr size_t kMostArrived = size_t{1} << 26;  // Bytes buffered but not yet processed.
 
 }  // namespace
 
@@ -47,7 +47,7 @@ void OutputLines::read_all() {
 }
 
 bool OutputLines::read_some() {
-  // Of none poll() waits alone.
+  // poll() ignores negative descriptors and then only waits.
   pollfd waited{.fd = has_room() ? descriptor_ : -1, .events = POLLIN, .revents = 0};
   if (::poll(&waited, 1, kLookMilliseconds) <= 0) return true;
   std::array<char, 1 << 16> buffer{};

@@ -24,7 +24,7 @@ bool is_of_trials(std::string_view metric) {
   return std::find(kOfTrials.begin(), kOfTrials.end(), metric) != kOfTrials.end();
 }
 
-// "dice" of "best_dice" and of "seconds to dice 0.9".
+// The base metric: "dice" for "best_dice" and for "seconds to dice 0.9".
 std::string plain_name(const std::string& metric) {
   const auto target = tune::parse_target_metric(metric);
   std::string plain = target ? target->metric : metric;
@@ -66,7 +66,7 @@ RecipeMetrics::RecipeMetrics(const Registries& registries, const tune::StudySett
   if (depends_on_task(settings)) add_task(recipe);
 }
 
-// The loss is reported for every task, and what the recipe lists for its own.
+// Every task reports the loss, and the recipe may add metrics of its task.
 bool RecipeMetrics::depends_on_task(const tune::StudySettings& settings) const {
   const auto names = metrics_of(settings);
   return settings.objectives.empty() ||
@@ -77,7 +77,8 @@ bool RecipeMetrics::depends_on_task(const tune::StudySettings& settings) const {
          });
 }
 
-// Data that cannot be opened here, as on the login node of a cluster, may be there for the trials.
+// Data that cannot be opened here, such as on a cluster's login node, may be available to the
+// trials.
 void RecipeMetrics::add_task(const Recipe& recipe) {
   std::string name = recipe.data.task;
   if (name == "auto") {
@@ -97,10 +98,10 @@ void RecipeMetrics::add_task(const Recipe& recipe) {
 
 const std::string& RecipeMetrics::deciding() const {
   if (!deciding_.empty()) return deciding_;
-  throw UsageError(fmt::format(
-      "the sweep has no 'metric', and the data that decide which metric is the recipe's own cannot "
-      "be opened ({}); give a metric, or the recipe its data.task",
-      why_no_task_));
+  throw UsageError(
+      fmt::format("the sweep has no 'metric', and the recipe's default depends on data that cannot "
+                  "be opened ({}); set 'metric' in the sweep, or data.task in the recipe",
+                  why_no_task_));
 }
 
 void RecipeMetrics::check(const tune::StudySettings& settings) const {
@@ -124,7 +125,7 @@ void RecipeMetrics::refuse(const std::string& metric, std::string_view plain) co
       join_names(names, "and"), example, example,
       why_no_task_.empty()
           ? ""
-          : fmt::format(". Those of its task are not known, as its data cannot be opened: {}",
+          : fmt::format(". The metrics of its task are unknown, as its data cannot be opened: {}",
                         why_no_task_)));
 }
 

@@ -9,28 +9,28 @@
 
 namespace gallop::app {
 
-/// The recipe of a study with the options of a point of the space, without warnings of deprecated
-/// names. Throws UsageError.
+/// Resolves the recipe of a study with the options of a point, without deprecation warnings. Throws
+/// UsageError.
 ResolvedRecipe recipe_of_study(const Registries& registries, const tune::StudySettings& settings,
                                const tune::RunSpec& spec);
 
-/// The metrics that the evaluations of a study's recipe report: its own, and those of the task of
-/// its data. The data are opened where the settings have a metric that depends on the task, or none
-/// at all, unless `data.task` names it.
+/// The metrics that evaluations of a study's recipe report, including those of its task. Opens the
+/// data if the settings have a task-dependent metric, or none at all, unless `data.task` specifies
+/// the task.
 class RecipeMetrics {
  public:
-  /// Reads the recipe as recipe_of_study() does; of a command those of every evaluation. Throws
-  /// UsageError where one of the recipe's metrics has no meaning for its task.
+  /// Resolves the recipe like recipe_of_study(); for a command, the metrics of any evaluation.
+  /// Throws UsageError if a metric of the recipe is undefined for its task.
   RecipeMetrics(const Registries& registries, const tune::StudySettings& settings,
                 const tune::RunSpec& spec);
 
-  /// Throws UsageError where an objective or a limit of a recipe's study is a metric that its
-  /// evaluations do not report, nor the seconds, bytes and joules that every trial has.
+  /// Throws UsageError if an objective or a limit of a recipe's study is neither a metric of its
+  /// evaluations nor a time, memory or energy metric that every trial has.
   void check(const tune::StudySettings& settings) const;
-  /// The metric by which the task compares evaluations. Throws UsageError where the data that
-  /// decide the task cannot be opened.
+  /// The metric by which the task compares evaluations. Throws UsageError if the data that
+  /// determine the task cannot be opened.
   const std::string& deciding() const;
-  /// False for a metric that is not reported.
+  /// False for unknown metrics.
   bool is_higher_better(std::string_view name) const;
 
  private:
@@ -41,8 +41,8 @@ class RecipeMetrics {
 
   bool is_recipe_;
   std::vector<train::ReportedMetric> metrics_;
-  std::string deciding_;     ///< Empty where the task is not known.
-  std::string why_no_task_;  ///< Where the data cannot be opened.
+  std::string deciding_;     ///< Empty if the task is unknown.
+  std::string why_no_task_;  ///< If the data cannot be opened.
 };
 
 }  // namespace gallop::app

@@ -22,7 +22,7 @@ std::vector<std::string> args_of(const Registries& registries, const SlurmStudy&
   };
   add_if("--name", study.name);
   if (study.studies != NewStudy().studies) add_if("--studies", study.studies.string());
-  // Once the study is there it knows both, and a database's address may hold a password.
+  // The submitted job finds both in the study; a database address may contain a password.
   if (wanted.slurm.dry_run) {
     add_if("--store", study.store);
     add_if("--warm-start", study.earlier);
@@ -35,7 +35,7 @@ std::vector<std::string> args_of(const Registries& registries, const SlurmStudy&
   return args;
 }
 
-// As 'gallop tune SWEEP' does where it is given again.
+// As 'gallop tune SWEEP' does for an existing study.
 void go_on(const tune::TuneRegistries& registries, const tune::StudyPlace& place) {
   if (place.is_led() || !place.read().is_stopped()) return;
   tune::Tuner(place.open_store()->open(place.name), registries).resume();

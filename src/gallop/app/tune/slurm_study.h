@@ -9,18 +9,18 @@
 
 namespace gallop::app {
 
-/// A study whose trials a batch job of Slurm runs, or the elements of an array of jobs.
+/// A study whose trials run in a Slurm batch job or in the elements of a job array.
 struct SlurmStudy {
   SlurmArguments slurm;
   NewStudy study;
-  int workers = 1;                     ///< Of each process.
-  std::string listen{};                ///< Empty: all addresses where there may be several hosts.
-  std::vector<std::string> more_args;  ///< Of 'gallop tune'.
+  int workers = 1;                     ///< Per process.
+  std::string listen{};                ///< Empty: all addresses if there may be several hosts.
+  std::vector<std::string> more_args;  ///< Further arguments of 'gallop tune'.
 };
 
-/// Makes the study, or lets one that was stopped go on, and submits the job; with --dry-run prints
-/// its script. The processes of the job join each other: one leads, and the job ends once the study
-/// is done. Throws as make_study() and submit_job() do.
+/// Creates or resumes the study and submits the job; with --dry-run prints its script. The job's
+/// processes join each other: one leads, and the job ends once the study is done. Throws the errors
+/// of make_study() and submit_job().
 ExitCode submit_study(const Registries& registries, SlurmStudy wanted);
 
 }  // namespace gallop::app

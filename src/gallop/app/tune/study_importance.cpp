@@ -22,7 +22,7 @@ namespace gallop::app {
 
 namespace {
 
-// Of one metric; without a name of all, where the method knows how.
+// The index of a metric; without a name all metrics, if the method supports that.
 std::optional<size_t> metric_of(const tune::Study& study, const std::string& method,
                                 const std::string& name) {
   std::vector<std::string> names;

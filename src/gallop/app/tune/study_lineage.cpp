@@ -26,7 +26,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using tune::Segment;
 
-/// How a trial's weights came to be, as text, JSON, and commands that train them again.
+/// The lineage of a trial's weights as text, as JSON, and as commands that reproduce it.
 class Schedule {
  public:
   Schedule(const Registries& registries, const tune::Study& study, int64_t trial)
@@ -82,7 +82,7 @@ class Schedule {
                        unit_.until(segment.last_step));
   }
 
-  // A trial that was to run to its end and did is to do so again.
+  // A trial that ran to its end is reproduced to its end.
   bool has_end(size_t index) const {
     return index + 1 < segments_.size() || trial_.last_step > 0 ||
            trial_.state != tune::TrialState::kComplete;
@@ -107,7 +107,7 @@ class Schedule {
     return shell_line(args);
   }
 
-  // With the variables by which a trial's command learns the same.
+  // With the environment variables that a trial's command gets.
   std::string command_line(size_t index) const {
     const auto folder = [this](size_t i) { return shell_word("runs/" + name(i)); };
     std::string line = fmt::format("GALLOP_TRIAL_NUMBER={} GALLOP_TRIAL_FOLDER={} ",
@@ -130,12 +130,12 @@ class Schedule {
 
 bool is_of_population(const tune::Trial& trial) { return trial.member >= 0 || trial.parent >= 0; }
 
-// "goes on from trial 4", and of which member that was where it is another.
+// "continues trial 4", with its member if that is a different one.
 std::string origin(const tune::Study& study, const tune::Trial& trial) {
   if (trial.parent < 0) return "begins";
   const tune::Trial& parent = trial_at(study, trial.parent);
-  if (parent.member == trial.member) return fmt::format("goes on from trial {}", parent.number);
-  return fmt::format("goes on from trial {} of member {}", parent.number, parent.member);
+  if (parent.member == trial.member) return fmt::format("continues trial {}", parent.number);
+  return fmt::format("continues trial {} of member {}", parent.number, parent.member);
 }
 
 void print_trials(const tune::Study& study) {
@@ -183,7 +183,7 @@ ExitCode tune_lineage(const CommandContext& command, const std::vector<std::stri
   std::optional<int64_t> shown;
   if (number >= 0) shown = number;
   if (!shown && study.objectives() == 1) shown = study.best();
-  if (commands && !shown) throw UsageError("no trial is the best so far; give --trial NUMBER");
+  if (commands && !shown) throw UsageError("no trial is complete so far; specify --trial NUMBER");
   std::optional<Schedule> schedule;
   if (shown) schedule.emplace(command.registries(), study, *shown);
   if (json) {
@@ -201,8 +201,8 @@ ExitCode tune_lineage(const CommandContext& command, const std::vector<std::stri
                                           [](const auto& one) { return is_of_population(one); });
   if (!has_population && !schedule) {
     throw UsageError(
-        fmt::format("no trial of {} is of a population (samplers pbt and pb2); give "
-                    "--trial NUMBER for how one is run again",
+        fmt::format("no trial of {} belongs to a population (samplers pbt and pb2); specify "
+                    "--trial NUMBER to reproduce a trial",
                     place.name));
   }
   if (number < 0) print_trials(study);

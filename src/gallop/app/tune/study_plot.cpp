@@ -58,7 +58,7 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   return parse_arguments(parser, args);
 }
 
-// What was named among what there is.
+// The index of a name in a list of names.
 size_t place_of(const std::string& what, const std::string& name,
                 const std::vector<std::string>& names) {
   const auto found = std::find(names.begin(), names.end(), name);
@@ -97,7 +97,7 @@ Kinds named_kinds(const std::vector<std::string>& args) {
   return kinds;
 }
 
-// The first ones that fit.
+// The first applicable kinds.
 Kinds fitting_kinds(const tune::Study& study, const tune::PlotChoice& choice, size_t most) {
   Kinds kinds;
   for (const auto& kind : tune::plot_kinds()) {
@@ -108,8 +108,8 @@ Kinds fitting_kinds(const tune::Study& study, const tune::PlotChoice& choice, si
   }
   if (kinds.empty()) {
     throw UsageError(
-        fmt::format("there is nothing to plot of {} so far; 'gallop tune status' "
-                    "shows how it stands",
+        fmt::format("nothing to plot for {} so far; 'gallop tune status' "
+                    "shows its progress",
                     study.settings().name));
   }
   return kinds;
@@ -119,14 +119,14 @@ void check_use_of_parameters(const Kinds& kinds, const tune::PlotChoice& choice)
   const bool is_used = std::any_of(kinds.begin(), kinds.end(),
                                    [](const auto* kind) { return kind->takes_parameters; });
   if (choice.parameters.empty() || is_used) return;
-  throw UsageError(fmt::format("--parameters is not for {}", kinds.front()->name));
+  throw UsageError(fmt::format("--parameters does not apply to {}", kinds.front()->name));
 }
 
 }  // namespace
 
 ExitCode tune_plot(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   constexpr size_t kInTerminal = 2;
-  constexpr int kFewRows = 9;  // Of one of many small plots.
+  constexpr int kFewRows = 9;  // Of each of many small plots.
   Arguments wanted;
   if (!parse(arguments, wanted)) return ExitCode::kDone;
   Kinds kinds = named_kinds(wanted.kinds);

@@ -30,12 +30,12 @@ namespace gallop::app {
 namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(250);
-constexpr double kPatienceSeconds = 300;  // Until a process leads the study.
-constexpr double kKnockSeconds = 1;       // For one try to reach whoever leads it.
+constexpr double kPatienceSeconds = 300;  // Waiting for a leader.
+constexpr double kKnockSeconds = 1;       // For one attempt to reach the leader.
 
 using Worker = WorkerThreads::Worker;
 
-// Containers may have the name of their host, and the same numbers for their processes.
+// Containers may share the name of their host, and have equal process ids.
 std::string name_of(const StudyRunConfig& config) {
   if (!config.name.empty()) return config.name;
   constexpr ino_t kNamespaceOfHost = 0xEFFFFFFC;
@@ -69,7 +69,7 @@ std::vector<Worker> workers_of(const tune::StudyPlace& place, const StudyRunConf
   return workers;
 }
 
-/// This process's part in a study: its workers and, where it leads, what it shows.
+/// This process's part in a study: its workers and, if it leads, its output.
 class Member {
  public:
   Member(const tune::TuneRegistries& registries, const tune::StudyPlace& place,
@@ -87,7 +87,7 @@ class Member {
   bool leads() const { return leader_.has_value(); }
   Leader& leader() { return *leader_; }
 
-  /// A study that was stopped goes on where it `resumes`.
+  /// Leads; resumes a stopped study if `resumes`.
   void lead(std::unique_ptr<tune::Storage> storage, bool resumes) {
     leader_.emplace(std::move(storage), registries_, place_, config_.listen,
                     began_ + config_.seconds);
@@ -96,13 +96,13 @@ class Member {
         [this](const tune::Study& study) { view_.begin(study, place_, config_.workers); });
   }
 
-  /// Leads, but where another process does.
+  /// Leads unless another process does.
   void try_to_lead(bool resumes) {
     if (auto storage = place_.open_unless_led()) lead(std::move(storage), resumes);
   }
 
-  /// Until the workers have no more to do, or `stop` is asked for and they have given back what
-  /// they had. Where `is_leader_missed` this process tries to lead.
+  /// Runs until the workers are done, or until they have released their trials after a `stop`.
+  /// Tries to lead the study if `is_leader_missed`.
   StudyEnd run(WorkerThreads& workers, const std::function<bool()>& is_leader_missed,
                const StopRequest& stop) {
     bool has_said_so = false;
@@ -111,7 +111,7 @@ class Member {
       if (!leads() && is_leader_missed()) try_to_lead(/*resumes=*/false);
       if (leads()) {
         serve(stop);
-        // The signal's handler has said that this ends.
+        // The signal handler has already reported the stop.
         if (stop.requested() && !std::exchange(has_said_so, true)) view_.leave_table();
         leader_->show([this](const tune::Study& study) { view_.look(study); });
       } else {
@@ -119,7 +119,7 @@ class Member {
       }
     }
     if (leads()) {
-      // Workers elsewhere may have been asked to stop as well, and give their trials back.
+      // Remote workers may be stopping as well, and must be able to release their trials.
       if (stop.requested() && leader_->has_running()) leader_->take_leave();
       leader_->show([this](const tune::Study& study) { view_.end(study); });
       if (!stop.requested()) leader_->take_leave();
@@ -128,7 +128,7 @@ class Member {
   }
 
  private:
-  // Where all is to stop, a database that does not answer does not prevent it.
+  // A database that does not answer must not prevent a stop.
   void serve(const StopRequest& stop) {
     try {
       leader_->serve();
@@ -136,8 +136,7 @@ class Member {
       if (!stop.requested()) throw;
       if (std::exchange(has_lost_study_, true)) return;
       view_.leave_table();
-      print_error("gallop: {}; trials that ran are taken up again when the study goes on\n",
-                  error.what());
+      print_error("gallop: {}; running trials resume with the study\n", error.what());
     }
   }
 
@@ -163,15 +162,15 @@ tune::Patience until_asked(const StopRequest& stop) {
 
 void say_taking_part(const tune::StudyPlace& place, const StudyRunConfig& config) {
   if (config.style != StudyView::Style::kText) return;
-  fmt::print("worker     {} takes part in {}\n", name_of(config), place.folder.string());
+  fmt::print("worker     {} joined {}\n", name_of(config), place.folder.string());
   std::fflush(stdout);
 }
 
 void say_waiting(const tune::StudyPlace& place, const StudyRunConfig& config) {
   if (config.style != StudyView::Style::kText) return;
   fmt::print("waiting    {}\n", place.is_led()
-                                    ? "who leads it does not answer yet"
-                                    : "not led by any process yet; 'gallop tune SWEEP' leads it");
+                                    ? "its leader does not answer yet"
+                                    : "no process leads it yet; run 'gallop tune SWEEP'");
   std::fflush(stdout);
 }
 
@@ -179,17 +178,17 @@ bool needs_no_more(const tune::Study& study) {
   return study.is_stopped() || study.has_all_trials();
 }
 
-// Settings as the leader of a study tells them; nothing where none answers.
+// The settings of the study from its leader; nothing if there is no answer.
 std::optional<tune::StudySettings> knock(const tune::StudyPlace& place) {
   try {
     return place.open_remote({.seconds = kKnockSeconds})->settings();
   } catch (const Error&) {
-    // No process, or another study's leader at an address that is no longer this one's.
+    // No process, or the leader of another study that now uses this address.
     return std::nullopt;
   }
 }
 
-// Leads as soon as it may, or finds who leads. Nothing where `stop` is asked for.
+// Leads as soon as possible, or finds the leader. Nothing after `stop`.
 std::optional<tune::StudySettings> find_leader(Member& member, const tune::StudyPlace& place,
                                                const JoinConfig& join, const StopRequest& stop) {
   const double began = monotonic_seconds();
@@ -202,8 +201,8 @@ std::optional<tune::StudySettings> find_leader(Member& member, const tune::Study
       return settings;
     }
     if (waited > kPatienceSeconds) {
-      throw DeviceError(fmt::format("{}: another process leads it, which does not answer",
-                                    place.folder.string()));
+      throw DeviceError(
+          fmt::format("{}: another process leads it, but does not answer", place.folder.string()));
     }
   }
   return std::nullopt;
@@ -231,7 +230,7 @@ StudyEnd help_study(const Registries& registries, const tune::StudyPlace& place,
   std::optional<tune::StudySettings> settings;
   if (!place.is_in_database() && !(settings = knock(place))) {
     if (!place.is_led() && needs_no_more(place.read())) {
-      if (config.style == StudyView::Style::kText) fmt::print("done       nothing is left to do\n");
+      if (config.style == StudyView::Style::kText) fmt::print("done       no trials left\n");
       return {.is_done = true};
     }
     say_waiting(place, config);

@@ -12,45 +12,46 @@
 namespace gallop::app {
 
 struct StudyRunConfig {
-  std::string name{};  ///< Of this process, that no other has; empty: its host's and its number.
+  std::string name{};  ///< Unique name of this process; empty: host name and process id.
   int workers = 1;
-  int cores = 0;         ///< Of each worker's trials; 0: they share those of this process.
-  int first_worker = 0;  ///< Number of the first among the workers of this host.
-  double seconds = std::numeric_limits<double>::infinity();  ///< No trial begins after them.
-  /// Numbers as CUDA_VISIBLE_DEVICES takes them, of which workers have one each in turn; empty: all
-  /// have all.
+  int cores = 0;         ///< Per trial; 0: the trials share the cores of this process.
+  int first_worker = 0;  ///< Index of the first worker among those of this host.
+  /// Time limit: no trial is started after it.
+  double seconds = std::numeric_limits<double>::infinity();
+  /// GPU indices as in CUDA_VISIBLE_DEVICES, assigned to workers in turn; empty: workers see all
+  /// GPUs.
   std::vector<std::string> gpus{};
-  std::vector<std::string> without{};  ///< Environment variables that trials do not get.
-  std::string listen = "127.0.0.1";    ///< Where workers on other hosts reach it.
+  std::vector<std::string> without{};  ///< Environment variables removed for trials.
+  std::string listen = "127.0.0.1";    ///< Address to listen on for remote workers.
   StudyView::Style style = StudyView::Style::kText;
 };
 
-/// What came of a process's part in a study.
+/// The result of run_study(), help_study() and join_study().
 struct StudyEnd {
-  bool is_done = false;  ///< False where `stop` was asked for: the study can go on later.
-  bool has_led = false;  ///< This process, and has told of the end.
+  bool is_done = false;  ///< False after `stop`; the study can be resumed.
+  bool has_led = false;  ///< This process led, and has reported the end.
 };
 
-/// Leads a study: runs its trials on this machine until it needs no more, lets workers elsewhere
-/// take part, and shows how it goes. A study that was stopped goes on where it `resumes`.
+/// Leads a study: runs its trials on this machine until it is complete, serves remote workers, and
+/// reports progress. Resumes a stopped study if `resumes`.
 StudyEnd run_study(const Registries& registries, const tune::StudyPlace& place,
                    const StudyRunConfig& config, bool resumes, const StopRequest& stop);
 
-/// Takes part in a study that another process leads, or that lies in a database, without a word.
+/// Works for a study that another process leads, or that is in a database, without output.
 StudyEnd help_study(const Registries& registries, const tune::StudyPlace& place,
                     const StudyRunConfig& config, const StopRequest& stop);
 
-/// How several processes come to have one leader.
+/// How several processes agree on a leader.
 struct JoinConfig {
-  double wait_seconds = 0;  ///< So long another process may take the lead; then this one does.
-  bool resumes = false;     ///< Whether a study that was stopped goes on where this leads at first.
-  tune::StudySettings settings{};  ///< As another process is to lead it.
+  double wait_seconds = 0;  ///< Wait for another process to lead before leading.
+  bool resumes = false;     ///< Whether this process resumes a stopped study if it leads first.
+  tune::StudySettings settings{};  ///< Expected settings of the study.
 };
 
-/// Takes part in a study with others that do the same: one leads it as run_study() does, and where
-/// that one goes, another that misses it takes the lead; trials that run go on. Throws UsageError
-/// where the study that is led searches something else, DeviceError where it is not led for five
-/// minutes and this process cannot.
+/// Joins a study together with other processes: one leads it as run_study() does; if the leader
+/// ends, another process takes over, and running trials continue. Throws UsageError if the study
+/// differs from the expected one, DeviceError if it has no leader for five minutes and this process
+/// cannot lead.
 StudyEnd join_study(const Registries& registries, const tune::StudyPlace& place,
                     const StudyRunConfig& config, const JoinConfig& join, const StopRequest& stop);
 

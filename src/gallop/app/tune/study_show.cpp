@@ -28,7 +28,7 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kShownTrials = 20;
 const CLI::Range kTrialNumbers(int64_t{0}, int64_t{1'000'000'000});
 
-// That some trial can be the best.
+// Throws UsageError unless the study has a single best trial.
 void check_best(const tune::StudyPlace& place, const tune::Study& study) {
   if (study.best()) return;
   if (study.count(tune::TrialState::kComplete) > 0) throw UsageError(above_limits_text(study));
@@ -47,16 +47,16 @@ const tune::Trial& trial_of(const tune::StudyPlace& place, const tune::Study& st
   return number < 0 ? best_trial(place, study) : trial_at(study, number);
 }
 
-// "trial 3: loss 0.5"; of one that has not come to its end, also that.
+// "trial 3: loss 0.5", with the state of a trial that is not complete.
 std::string headline(const tune::Study& study, const tune::Trial& trial) {
   const std::string result = result_text(study, trial);
   switch (trial.state) {
     case tune::TrialState::kComplete: return fmt::format("trial {}: {}", trial.number, result);
     case tune::TrialState::kRunning:
-      return fmt::format("trial {} still runs: {}", trial.number,
-                         result.empty() ? "it has reported nothing so far" : result + " so far");
+      return fmt::format("trial {} is running: {}", trial.number,
+                         result.empty() ? "no reports so far" : result + " so far");
     case tune::TrialState::kWaiting:
-      return fmt::format("trial {} waits to be run{}", trial.number,
+      return fmt::format("trial {} is waiting{}", trial.number,
                          result.empty() ? "" : ": " + result + " so far");
     case tune::TrialState::kPruned:
     case tune::TrialState::kFailed: break;
@@ -133,7 +133,7 @@ ExitCode tune_best(const CommandContext& /*command*/, const std::vector<std::str
   }
   const std::string pruned = number < 0 ? pruned_text(study) : std::string();
   if (!pruned.empty() && !json && !command) {
-    fmt::print("{}to see how to run one: {} --trial NUMBER\n", pruned,
+    fmt::print("{}for the command of one: {} --trial NUMBER\n", pruned,
                shell_line({"gallop", "tune", "best", place.folder.string()}));
     return ExitCode::kDone;
   }
@@ -146,7 +146,7 @@ ExitCode tune_best(const CommandContext& /*command*/, const std::vector<std::str
   const std::string line = shell_line(tune::args_to_repeat(study, trial));
   if (command && line.empty()) {
     throw UsageError(fmt::format(
-        "{} has no command: other programs run its trials, by 'gallop tune ask'", place.name));
+        "{} has no command: other programs run its trials with 'gallop tune ask'", place.name));
   }
   if (json) {
     fmt::print("{}\n", json_line(object_of(study, trial)));
@@ -181,15 +181,17 @@ ExitCode tune_export(const CommandContext& command, const std::vector<std::strin
       ->needs(of_recipe);
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   if (csv.empty() && json.empty() && recipe.empty() && optuna.empty()) {
-    throw UsageError("what is to be written? Give --csv, --json, --optuna or --recipe with a file");
+    throw UsageError("nothing to export: specify --csv, --json, --optuna or --recipe with a file");
   }
   const tune::StudyPlace place = which.find();
   const tune::Study study = place.read();
-  // First, as it may begin again in the full program.
+  // First, as this may exec the full program.
   if (!recipe.empty()) write_trial_recipe(command, recipe, study, trial_of(place, study, number));
   if (!csv.empty()) write_output(csv, study_csv(study));
   if (!json.empty()) write_output(json, study_json(study) + "\n");
-  if (is_standard_output(optuna)) throw UsageError("--optuna: a database needs a file");
+  if (is_standard_output(optuna)) {
+    throw UsageError("--optuna: cannot write a database to standard output");
+  }
   if (!optuna.empty()) tune::export_to_optuna(study, optuna);
   if (!recipe.empty() && !is_standard_output(recipe)) {
     fmt::print("to train it: gallop train {}\n", shell_word(recipe));

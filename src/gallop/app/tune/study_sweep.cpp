@@ -33,7 +33,7 @@ namespace gallop::app {
 
 namespace {
 
-// Of a process that is not the first of several, until it tries to lead.
+// Delay before a process other than the first one tries to lead.
 constexpr double kWaitForFirstSeconds = 10;
 constexpr size_t kNameDigits = 8;
 
@@ -43,7 +43,7 @@ struct Arguments {
   StudyRunConfig run;
   std::optional<int> workers, cores;
   std::string listen;
-  std::string helped;  // A study that another process leads.
+  std::string helped;  // The study of --worker.
   bool joins = false;
   bool keeps_variables = false;
   bool quiet = false, json = false;
@@ -58,7 +58,7 @@ std::string list_of_actions() {
   return text;
 }
 
-// A first word that looks like no file may be an action that is misspelled.
+// A first argument that does not look like a file may be a misspelled action.
 void check_action(const std::vector<std::string>& args) {
   const std::string word = args.empty() ? "-" : args.front();
   std::error_code error;
@@ -67,16 +67,16 @@ void check_action(const std::vector<std::string>& args) {
   for (const Command& action : tune_actions()) names.emplace_back(action.name);
   const std::string nearest = nearest_name(word, names);
   throw UsageError(
-      fmt::format("there is neither a sweep nor an action '{}'{}; 'gallop tune --help' "
+      fmt::format("'{}' is neither a sweep nor an action{}; 'gallop tune --help' "
                   "lists the actions",
                   printable(word), nearest.empty() ? "" : ", did you mean '" + nearest + "'?"));
 }
 
-// As CUDA_VISIBLE_DEVICES has them.
+// GPU indices as in CUDA_VISIBLE_DEVICES.
 std::string wrong_gpu(const std::string& text) {
   const bool is_number = !text.empty() && text.find_first_not_of("0123456789") == std::string::npos;
   if (is_number || text.starts_with("GPU-") || text.starts_with("MIG-")) return {};
-  return fmt::format("'{}' is no number of a GPU, as 0,1", printable(text));
+  return fmt::format("'{}' is not a list of GPU indices such as 0,1", printable(text));
 }
 
 void add_options(CLI::App& parser, Arguments& arguments) {
@@ -138,10 +138,11 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   check_action(args);
   if (!parse_arguments(parser, args)) return false;
   if (arguments.study.sweep_file.empty() == arguments.helped.empty()) {
-    throw UsageError("give either a sweep or --worker STUDY; for example: gallop tune sweep.yaml");
+    throw UsageError(
+        "specify either a sweep or --worker STUDY; for example: gallop tune sweep.yaml");
   }
   if (!arguments.helped.empty() && (arguments.joins || arguments.slurm.is_wanted)) {
-    throw UsageError("--worker takes part in a study that is led; --join and --slurm want a sweep");
+    throw UsageError("--worker joins an existing study; --join and --slurm require a sweep");
   }
   arguments.study.studies = arguments.studies;
   arguments.slurm.finish();
@@ -169,7 +170,7 @@ ExitCode submit(const Registries& registries, Arguments& arguments) {
   return submit_study(registries, std::move(study));
 }
 
-// Several processes that a starter has started have one worker each, unless it is said otherwise.
+// With several launched processes, the default is one worker each.
 void choose_workers(Arguments& arguments, const launch::World& world, const tune::Sweep& sweep) {
   StudyRunConfig& run = arguments.run;
   const auto given = static_cast<int>(cores_given().size());
@@ -178,7 +179,7 @@ void choose_workers(Arguments& arguments, const launch::World& world, const tune
   const int usual = world.size == 1 && sweep.workers > 0 ? static_cast<int>(sweep.workers) : room;
   run.workers = arguments.workers.value_or(usual);
   if (int64_t{run.workers} * run.cores <= given) return;
-  throw UsageError(fmt::format("{} worker{} of {} core{} each: there are {} for this process",
+  throw UsageError(fmt::format("{} worker{} with {} core{} each: this process has only {}",
                                run.workers, run.workers == 1 ? "" : "s", run.cores,
                                run.cores == 1 ? "" : "s", given));
 }
@@ -192,14 +193,15 @@ void finish_config(Arguments& arguments, const launch::World& world, const tune:
   } else if (world.local_size < world.size) {
     run.listen = "0.0.0.0";
   }
-  // By these a trial would wait for processes that know nothing of it.
+  // With these, a trial would wait for processes that are not part of it.
   if (!world.starter.empty() && !arguments.keeps_variables) {
     run.without = launch::starter_variables();
   }
 }
 
-// Of several processes of this host, which a database allows, the first that has this folder takes
-// a name that it has again after a restart; the others none. Other folders may have the same study.
+// Of several processes on this host with this folder (possible with a database), the first one gets
+// a stable name that survives a restart, the others get none. Other folders may have the same
+// study.
 std::optional<FileLock> take_name(const fs::path& folder, std::string& name) {
   const std::string prefix = host_name() + ":";
   const fs::path file = folder / ("worker." + host_name() + ".lock");
@@ -215,7 +217,7 @@ StudyEnd take_part(const Registries& registries, Arguments& arguments, const lau
                    const StopRequest& stop) {
   const bool is_first = world.rank == 0;
   const bool is_alone = world.size == 1 && !arguments.joins;
-  // The same after a restart, so that each worker takes up the trial that it had.
+  // A stable name, so that after a restart each worker resumes the trial that it had.
   std::optional<FileLock> name;
   if (is_alone && place.is_in_database()) {
     name = take_name(place.folder, arguments.run.name);
@@ -245,7 +247,7 @@ void show_best(const tune::StudyPlace& place) {
     throw DataError(above_limits_text(study));
   }
   if (best.empty()) {
-    throw DataError(fmt::format("no trial came to an end; {} has what they printed",
+    throw DataError(fmt::format("no trial finished; their output is in {}",
                                 (place.folder / "output").string()));
   }
   fmt::print("best       {}{}", best, shared_text(study, 0));
@@ -256,7 +258,7 @@ void show_best(const tune::StudyPlace& place) {
              shell_word(place.folder.string()), has_several ? " --trial NUMBER" : "");
 }
 
-// What takes up the same study; its store is known by its folder.
+// The command that resumes the study; its folder identifies the store.
 std::vector<std::string> args_to_resume(const Registries& registries, const Arguments& arguments) {
   std::vector<std::string> args = {"gallop", "tune", arguments.study.sweep_file};
   const auto add_if = [&](bool is_given, const char* option, const std::string& value) {
@@ -299,11 +301,11 @@ ExitCode tune_sweep(const CommandContext& command, const std::vector<std::string
   finish_config(arguments, world, sweep);
   const tune::StudyPlace place = make_study(registries.tune, arguments.study, sweep, text);
   arguments.run.seconds = sweep.seconds;
-  signals.started();  // From here on trials are asked to save.
+  signals.started();  // From here on, stop signals let trials save.
   const StudyEnd end = take_part(registries, arguments, world, place, sweep, stop);
   if (!end.is_done) {
     if (end.has_led) {
-      print_error("gallop: stopped; to go on: {}\n",
+      print_error("gallop: stopped; to resume: {}\n",
                   shell_line(args_to_resume(registries, arguments)));
     }
     return ExitCode::kStopped;

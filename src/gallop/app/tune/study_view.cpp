@@ -20,17 +20,17 @@ namespace {
 
 constexpr size_t kShownTrials = 12;
 
-// Adds a word to an object, at its beginning.
+// Prints a JSON object with an event name added at its beginning.
 void print(const std::string& json, const char* event) {
   print_to(stdout, "{{\"event\":\"{}\",{}\n", event, std::string_view(json).substr(1));
 }
 
-// "loss, the smaller the better; accuracy, the larger the better"
+// "loss (minimize), accuracy (maximize)"
 std::string goals_text(const tune::StudySettings& settings) {
   std::string text;
   for (const tune::Objective& objective : settings.objectives) {
-    text += fmt::format("{}{}, the {} the better", text.empty() ? "" : "; ",
-                        printable(objective.metric), objective.maximize ? "larger" : "smaller");
+    text += fmt::format("{}{} ({})", text.empty() ? "" : ", ", printable(objective.metric),
+                        objective.maximize ? "maximize" : "minimize");
   }
   return text;
 }
@@ -52,7 +52,7 @@ void StudyView::begin(const tune::Study& study, const tune::StudyPlace& place, i
            tune::name_in(settings.sampler), tune::name_in(settings.pruner));
   print_to(stdout, "metric     {}\n", goals_text(settings));
   print_to(stdout, "workers    {} on this machine\n", workers);
-  if (told_ > 0) print_to(stdout, "goes on    {}\n", progress_text(study));
+  if (told_ > 0) print_to(stdout, "resumed    {}\n", progress_text(study));
   std::fflush(stdout);
 }
 
@@ -86,18 +86,18 @@ void StudyView::tell(const tune::Study& study, int64_t number) {
 
 void StudyView::draw(const tune::Study& study) {
   const auto columns = static_cast<size_t>(terminal_columns());
-  // No line may be broken by the terminal, as lines are counted to draw over them.
+  // The terminal must not wrap lines, as they are counted to redraw them.
   std::string table = plot::shortened(progress_text(study), columns, "...") + "\n";
   if (const auto best = study.best(); best && study.objectives() == 1) {
     const std::string text = best_text(study);
     table += plot::shortened("best: " + text.substr(0, text.find('\n')), columns, "...") + "\n";
   }
-  // What has scrolled away cannot be drawn over. One line is the table's head, one the cursor's.
+  // Lines that scrolled away cannot be redrawn. One line is the header, one the cursor's.
   const auto above = std::count(table.begin(), table.end(), '\n') + 2;
   const auto most = std::max<int64_t>(1, terminal_rows() - above);
   table += trials_table(study, kShownTrials, columns, static_cast<size_t>(most));
   if (table == drawn_) return;
-  // Over the table that stands there.
+  // Overwrites the previous table.
   const auto lines = std::count(drawn_.begin(), drawn_.end(), '\n');
   if (lines > 0) print_to(stdout, "\x1b[{}A\x1b[J", lines);
   std::fputs(table.c_str(), stdout);

@@ -8,19 +8,18 @@
 
 namespace gallop::app {
 
-/// What is printed of a study while it runs: a line a trial that has ended, on a terminal a table
-/// that is drawn again.
+/// The output of a running study: a line per finished trial, or a live table on a terminal.
 class StudyView {
  public:
-  enum class Style { kText, kJson, kQuiet };  ///< kQuiet: only the end.
+  enum class Style { kText, kJson, kQuiet };  ///< kQuiet: only the final result.
 
-  /// `registries` must outlive it.
+  /// `registries` must outlive the view.
   StudyView(Style style, const tune::TuneRegistries& registries);
 
-  /// `workers` of this process.
+  /// `workers`: number of workers of this process.
   void begin(const tune::Study& study, const tune::StudyPlace& place, int workers);
   void look(const tune::Study& study);
-  /// Something else has been printed: the table that stands above it stays.
+  /// Keeps the current table, as other output follows.
   void leave_table() { drawn_.clear(); }
   void end(const tune::Study& study);
 

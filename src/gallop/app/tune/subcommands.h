@@ -7,11 +7,11 @@
 
 namespace gallop::app {
 
-/// `gallop tune ACTION`, in the order of `gallop tune --help`, but for that of a sweep. Each has a
-/// file named after it, or shares one with its likes.
+/// The actions `gallop tune ACTION`, in the order of `gallop tune --help`. Each is in a file named
+/// after it, or shares one with related actions.
 const std::vector<Command>& tune_actions();
 
-/// That of a sweep: `gallop tune SWEEP`.
+/// `gallop tune SWEEP`.
 ExitCode tune_sweep(const CommandContext& command, const std::vector<std::string>& args);
 // study_show.cpp
 ExitCode tune_status(const CommandContext& command, const std::vector<std::string>& arguments);

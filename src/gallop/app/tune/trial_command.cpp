@@ -14,11 +14,11 @@ namespace gallop::app {
 
 namespace {
 
-// All that a training prints, about, so that it comes to its end while its worker stands still: who
-// takes the trial up waits for that. With 64 workers half of what a user's pipes may hold in Linux.
+// Pipe capacity for the output of a training, so that it can finish while its worker is suspended;
+// whoever resumes the trial waits for that. With 64 workers, half of a user's pipe limit on Linux.
 constexpr int kUnreadBytes = 512 << 10;
 
-// Whether two values may train the same for some steps.
+// Whether two values may train identically for some steps.
 bool matters_later(const tune::Parameter& parameter) {
   const std::string name = config::current_path(parameter.name);
   return name == "train.epochs" || name == "train.steps" || name == "schedule" ||
@@ -45,8 +45,8 @@ int64_t shared_checkpoints(const tune::StudySettings& settings, const tune::RunS
     if (metric != "seconds" && metric != "joules" && metric != "memory_bytes") continue;
     if (!spec.share) return 0;
     throw UsageError(fmt::format(
-        "share: '{}' is about a trial's own process, which has less to do where steps are shared; "
-        "leave one of them out",
+        "share: '{}' measures a trial's own process, which does less work if steps are shared; "
+        "remove one of them",
         metric));
   }
   const auto& parameters = settings.space.parameters();
@@ -64,7 +64,7 @@ ChildCommand trial_command(const tune::StudySettings& settings, const tune::RunS
   command.cores = place.cores;
   command.keep_output = command.own_group = command.with_warden = true;
   command.unread_bytes = kUnreadBytes;
-  command.input.emplace();  // From a terminal, which is another group's, it could not read.
+  command.input.emplace();  // A background process group cannot read from the terminal.
   if (spec.recipe.empty()) {
     std::vector<std::string> args = tune::command_args(spec, settings.space, trial.point,
                                                        run.string(), tune::Variables::kFilled);

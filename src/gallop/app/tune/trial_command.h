@@ -12,23 +12,22 @@
 
 namespace gallop::app {
 
-/// Where the trials of a study run.
+/// Where and how the trials of a study run.
 struct TrialPlace {
-  fs::path study;          ///< Its folder: runs/0007 and output/0007.log of trial 7.
+  fs::path study;          ///< The study's folder: runs/0007 and output/0007.log for trial 7.
   std::vector<int> cores;  ///< Cores of its process; empty: all.
   std::map<std::string, std::string> variables{};
-  std::vector<std::string> without{};  ///< Environment variables that are removed for its process.
+  std::vector<std::string> without{};  ///< Environment variables removed for its process.
 
   /// The run folder and the output file of a trial.
   fs::path run(int64_t trial) const;
   fs::path output(int64_t trial) const;
 };
 
-/// The number of checkpoints that a trial keeps for others, and with which it may also begin
-/// itself; 0 if trials share no steps: those of a command, if the sweep disables it, if no
-/// parameter is known to have an effect only later in a training, and if a metric or a limit is
-/// about the process itself, which is shorter then (seconds, joules, memory_bytes). Throws
-/// UsageError if such a sweep requires it.
+/// The number of checkpoints that a trial keeps for others, or can start from itself; 0 if trials
+/// share no steps: for commands, if the sweep disables it, if no parameter is known to take effect
+/// only later in a training, or if a metric or limit measures the process itself (seconds, joules,
+/// memory_bytes). Throws UsageError if such a sweep requests sharing.
 int64_t shared_checkpoints(const tune::StudySettings& settings, const tune::RunSpec& spec);
 
 /// The command of a trial. Environment variables give its number (GALLOP_TRIAL_NUMBER), the folder

@@ -25,8 +25,8 @@ constexpr double kLargest = std::numeric_limits<double>::max();
 constexpr double kInfinite = std::numeric_limits<double>::infinity();
 constexpr std::string_view kBest = "best_";
 
-// As Python writes numbers that JSON has not: NaN, Infinity. JSON has nothing for an infinite one,
-// and the largest stands for it, which also does no harm within a text.
+// Accepts NaN and Infinity as Python writes them. JSON has no infinity: the largest number stands
+// for it, which is harmless within strings, too.
 Json parsed(std::string_view line) {
   Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!json.is_discarded()) return json;
@@ -41,8 +41,8 @@ double number_of(const Json& json) {
   return std::abs(number) == kLargest ? std::copysign(kInfinite, number) : number;
 }
 
-// A bar of progress, which programs draw over and over from the beginning of the line, and the
-// object that another stream of theirs has put behind it.
+// Skips a progress bar that was redrawn from the beginning of the line before the object that
+// another stream printed.
 std::string_view without_bar(std::string_view line) {
   const size_t last = line.find_last_not_of('\r');
   if (last == std::string_view::npos) return line;
@@ -55,7 +55,7 @@ std::string_view without_bar(std::string_view line) {
 }  // namespace
 
 std::string ReportUnit::until(int64_t report) const {
-  // Without the noise of the product.
+  // Rounds away the noise of the multiplication.
   return fmt::format("{:.12g} {}", static_cast<double>(report) * every,
                      of_epochs ? "epochs" : "steps");
 }
@@ -67,7 +67,7 @@ TrialMetrics::TrialMetrics(const tune::StudySettings& settings, const tune::RunS
       reported_(reports.metrics),
       unit_(reports.unit) {}
 
-// A metric that no objective names has the direction that it has in evaluations.
+// A metric that is no objective has its direction in evaluations.
 bool TrialMetrics::is_smaller_better(const std::string& metric) const {
   for (const auto& objective : settings_.objectives) {
     if (objective.metric == metric) return !objective.maximize;
@@ -120,10 +120,10 @@ std::optional<TrialMetrics::Report> TrialMetrics::take(std::string_view line) {
   if (!is_report || !value) return std::nullopt;
   const double place =
       is_recipe_ ? number(unit_.of_epochs ? "epoch" : "step") / unit_.every : number("step");
-  // What is no place in a training, as -1, is no number of a report.
+  // Steps out of range, such as -1, are not used as report numbers.
   const bool is_place = place >= 0 && place < kMostReports;
   reports_ = is_place ? static_cast<int64_t>(std::ceil(place - 1e-6)) : reports_ + 1;
-  // What is not finite is as bad as any, whatever its sign.
+  // Non-finite values are as bad as any, regardless of sign.
   return Report{reports_, std::isfinite(*value) ? *value : std::nan(""), is_earlier};
 }
 

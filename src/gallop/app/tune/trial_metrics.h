@@ -12,45 +12,45 @@
 
 namespace gallop::app {
 
-/// How a trial's reports are counted: one an evaluation, of which there is one every `every` epochs
-/// or steps.
+/// The unit of a trial's reports: one per evaluation, with an evaluation every `every` epochs or
+/// steps.
 struct ReportUnit {
   double every = 1;
   bool of_epochs = true;
 
-  /// Where in a training a report of this number comes, as `train --until` takes it.
+  /// The position in training of a report, as `train --until` takes it.
   std::string until(int64_t report) const;
 };
 
-/// What is known of the reports of a study's trials before there are any.
+/// What is known about the reports of a study's trials before they run.
 struct TrialReports {
   ReportUnit unit;
   RecipeMetrics metrics;
 };
 
-/// Finds a study's metrics in what its trials print: lines of JSON. Those of 'gallop train' count
-/// where they tell of an evaluation or of the end; of any other command all with a metric's name.
+/// Extracts a study's metrics from the output of its trials: lines of JSON. For 'gallop train',
+/// only lines about evaluations and the end; for any other command, all lines with a metric's name.
 ///
-/// A metric is a number of such a line by its name, the last one; or, from a name M, "best_M" and
-/// "seconds to M NUMBER", the seconds of training until M is that good; for recipes also
+/// A metric's value is the last number with its name; derived metrics of M are "best_M" and
+/// "seconds to M NUMBER", the seconds of training until M reaches that value; recipes also have
 /// "training_seconds", "seconds" and "memory_bytes".
 class TrialMetrics {
  public:
-  /// All must outlive it.
+  /// All arguments must outlive it.
   TrialMetrics(const tune::StudySettings& settings, const tune::RunSpec& spec,
                const TrialReports& reports);
 
-  /// A value of the first objective, to be reported.
+  /// A value of the first objective to report.
   struct Report {
     int64_t step = 0;
     double value = 0;
-    bool is_earlier = false;  ///< Of an evaluation that another process has made.
+    bool is_earlier = false;  ///< From an evaluation of another process.
   };
   std::optional<Report> take(std::string_view line);
 
-  /// Whether nothing that comes can change a value any more, as a target was reached.
+  /// Whether further output cannot change any value, as a target was reached.
   bool is_settled() const;
-  /// Nothing where it was never printed, or a target never reached.
+  /// Nothing if it was never printed, or a target was never reached.
   std::optional<double> value_of(const std::string& metric) const;
 
  private:
@@ -63,7 +63,7 @@ class TrialMetrics {
   const RecipeMetrics& reported_;
   const ReportUnit& unit_;
   std::map<std::string, double> last_;
-  std::map<std::string, double> derived_;  ///< Of best_M and of reached targets.
+  std::map<std::string, double> derived_;  ///< Values of best_M and of reached targets.
   int64_t reports_ = 0;
 };
 

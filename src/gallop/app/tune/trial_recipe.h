@@ -7,8 +7,8 @@
 
 namespace gallop::app {
 
-/// Writes the recipe that a trial has trained, in full, as write_output() does. Throws UsageError
-/// where the study's trials run a command.
+/// Writes the complete recipe that a trial trained, as write_output() does. Throws UsageError if
+/// the study's trials run a command.
 void write_trial_recipe(const CommandContext& command, const std::string& file,
                         const tune::Study& study, const tune::Trial& trial);
 

@@ -31,19 +31,19 @@ namespace {
 using tune::Verdict;
 
 constexpr double kGraceSeconds = 30;
-// For what a trial leaves behind to print the last that it was given, as 'tee' does.
+// Time for leftover processes of a trial, such as 'tee', to flush their output.
 constexpr double kLeftSeconds = 2;
 constexpr double kRequestSeconds = 1;
 constexpr int kLookMilliseconds = 100;
-constexpr size_t kLongestSaid = 400;  // Of the last line, for a message.
+constexpr size_t kLongestSaid = 400;  // Of the last line, in messages.
 
-/// Steps that a trial has from another one.
+/// Steps that a trial got from another one.
 struct Shared {
   int64_t trial = -1;
   int64_t steps = 0;
 };
 
-// What 'gallop train --share' says of them; the other's run has its trial's number for a name.
+// Parses the message of 'gallop train --share'; the other run is named after its trial's number.
 std::optional<Shared> shared_beginning(std::string_view line) {
   if (!line.starts_with(R"({"event":"shared")")) return {};
   const auto json = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
@@ -54,11 +54,12 @@ std::optional<Shared> shared_beginning(std::string_view line) {
   return Shared{*trial, step->get<int64_t>()};
 }
 
-// Slurm and terminals ask all processes of a job to end, a trial perhaps before this one.
+// Slurm and terminals stop all processes of a job, a trial possibly before this one.
 bool is_of_request(const ChildEnd& end) {
   constexpr std::array kSignals = {SIGUSR1, SIGTERM, SIGINT, SIGHUP};
   return std::any_of(kSignals.begin(), kSignals.end(), [&](int signal) {
-    return end.signal == signal || end.exit_code == 128 + signal;  // As shells tell it.
+    // Exit code convention of shells.
+    return end.signal == signal || end.exit_code == 128 + signal;
   });
 }
 
@@ -68,7 +69,7 @@ bool comes_soon(const StopRequest& stop) {
   return stop.requested();
 }
 
-/// One trial under way.
+/// A running trial.
 class Run {
  public:
   Run(tune::StudyClient& client, const tune::RunSpec& spec, const tune::Assignment& assignment,
@@ -101,7 +102,7 @@ class Run {
       beat_at = monotonic_seconds();
       with_leader([&] { obey(client_.heartbeat(trial_)); });
     }
-    child_.kill_all();  // What it may have left behind in its group.
+    child_.kill_all();  // Including leftover processes of its group.
     const ChildEnd ended = child_.wait();
     if (why_ == Why::kItself && is_of_request(ended) && comes_soon(stop_)) why_ = Why::kStopped;
     with_leader([&] { tell(ended); });
@@ -110,8 +111,8 @@ class Run {
  private:
   enum class Why { kItself, kPruned, kSettled, kStopped, kGone };
 
-  // Where all are asked to stop, whoever leads the study may be the first to end. What a trial has
-  // saved is what it begins with when the study goes on.
+  // On a stop, the leader may be the first to end. The study resumes the trial from its last
+  // checkpoint.
   template <typename Call>
   void with_leader(const Call& call) {
     try {
@@ -128,7 +129,7 @@ class Run {
     if (const auto shared = is_recipe_ ? shared_beginning(line) : std::nullopt) {
       with_leader([&] { client_.share(trial_, shared->trial, shared->steps); });
     }
-    // What another process of this trial has reported is known.
+    // A report that another process of this trial made is already known.
     const bool is_known = report && report->is_earlier && !trial_.reports.empty() &&
                           report->step <= trial_.reports.back().step;
     if (report && !is_known && why_ == Why::kItself) {
@@ -137,7 +138,7 @@ class Run {
     if (metrics_.is_settled()) end(Why::kSettled);
   }
 
-  // Whether it has ended for so long that who still keeps its output open is not waited for.
+  // Whether it ended so long ago that processes which keep its output open are not waited for.
   bool is_long_over() {
     if (!child_.has_ended()) return false;
     if (over_at_ == 0) over_at_ = monotonic_seconds();
@@ -162,7 +163,8 @@ class Run {
       case Why::kGone: return;
       case Why::kPruned: client_.tell(trial_, {.state = tune::TrialState::kPruned}); return;
       case Why::kStopped:
-        // Programs may save and end well when they are asked to end; a recipe tells these apart.
+        // Programs may save and exit with 0 when they are stopped; only a recipe distinguishes the
+        // two.
         if (!is_recipe_ || !end.is_good()) return client_.release(trial_);
         break;
       case Why::kSettled: client_.tell(trial_, outcome()); return;
@@ -191,8 +193,8 @@ class Run {
   tune::Outcome failed_without(const std::string& metric) const {
     if (is_recipe_ && trial_.parent >= 0) {
       return failed(
-          fmt::format("it had nothing left to train, and was to go on to evaluation {}: "
-                      "the recipe ends before",
+          fmt::format("it had nothing left to train, but should continue to evaluation {}: "
+                      "the recipe ends earlier",
                       trial_.last_step));
     }
     const std::string how =
@@ -204,19 +206,19 @@ class Run {
     return metric == "joules" ? std::optional(joules_) : metrics_.value_of(metric);
   }
 
-  // "accuracy came to 0.81 at best", of "seconds to accuracy 0.9"; empty where it was never told.
+  // "the best accuracy was 0.81" for "seconds to accuracy 0.9"; empty if it was never reported.
   std::string nearest_to(const std::string& metric) const {
     const auto target = tune::parse_target_metric(metric);
     const auto best = target ? metrics_.value_of("best_" + target->metric) : std::nullopt;
     if (!best) return {};
-    return fmt::format("{} came to {:.6g} at best", printable(target->metric), *best);
+    return fmt::format("the best {} was {:.6g}", printable(target->metric), *best);
   }
 
   tune::Outcome outcome() const {
     tune::Outcome outcome;
     for (const auto& objective : client_.settings().objectives) {
       const auto value = value_of(objective.metric);
-      // A target that is never reached has no time.
+      // An unreached target has no time.
       if (!value && objective.metric.starts_with(tune::kSecondsTo)) {
         return {.state = tune::TrialState::kPruned, .message = nearest_to(objective.metric)};
       }
@@ -247,12 +249,12 @@ class Run {
   double joules_ = 0;
   std::string last_line_;
   Why why_ = Why::kItself;
-  double ended_at_ = 0;  // When it was told to end.
-  double over_at_ = 0;   // When it was seen to have ended.
+  double ended_at_ = 0;  // When it was asked to end.
+  double over_at_ = 0;   // When its end was noticed.
 };
 
-// A trial's process may outlive the worker that had it, as one that stands still, and trains to the
-// end of the run. False where the trial is not this worker's any more, or it is to stop.
+// A trial's process may outlive a suspended worker, and trains to the end of the run. False if the
+// trial was reassigned, or must stop.
 bool wait_for_run(tune::StudyClient& client, const tune::Trial& trial, const fs::path& run,
                   const StopRequest& stop) {
   const double pause = client.settings().heartbeat_seconds / 3;

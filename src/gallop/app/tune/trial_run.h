@@ -9,11 +9,10 @@
 
 namespace gallop::app {
 
-/// Runs a trial in a process of its own, whose metrics it reports and whose end it tells. All that
-/// the process prints is added to the trial's file of output. A trial that is pruned or given up
-/// gets SIGTERM, upon which training ends at a step boundary and saves, and SIGKILL if it does not
-/// end within half a minute. Where `stop` is asked for, the trial is given back. Throws what the
-/// broker throws; the process is ended before.
+/// Runs a trial in its own process, and reports its metrics and result. The output of the process
+/// is appended to the trial's output file. A pruned or abandoned trial gets SIGTERM, upon which
+/// training ends at a step boundary and saves, and SIGKILL after half a minute. After `stop`, the
+/// trial is released. Throws the errors of the client, after ending the process.
 void run_trial(tune::StudyClient& client, const tune::RunSpec& spec,
                const tune::Assignment& assignment, const TrialPlace& place,
                const TrialReports& reports, const StopRequest& stop);

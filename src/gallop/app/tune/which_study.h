@@ -10,7 +10,7 @@ class App;
 
 namespace gallop::app {
 
-/// Options of a command that is about one study.
+/// Options of commands that operate on one study.
 struct WhichStudy {
   std::string study;
   std::string studies = "studies";

@@ -24,9 +24,9 @@ namespace gallop::app {
 namespace {
 
 constexpr auto kPause = std::chrono::milliseconds(200);
-constexpr double kRounding = 1e-6;  // Of a number of evaluations.
+constexpr double kRounding = 1e-6;  // Tolerance of a number of evaluations.
 
-// That the constraints allow something is known before a study is made.
+// Checks before a study is created that the constraints allow some point.
 void check_constraints(const tune::TuneRegistries& registries,
                        const tune::StudySettings& settings) {
   if (tune::name_in(settings.sampler) == "grid") {
@@ -37,7 +37,7 @@ void check_constraints(const tune::TuneRegistries& registries,
   tune::random_point(settings.space, random);
 }
 
-// Any point shows whether its words name what there is.
+// Any point reveals unknown names in the command.
 void check_command(const tune::StudySettings& settings, const tune::RunSpec& spec) {
   tune::Random random(settings.seed, 0);
   const tune::Space unconstrained(settings.space.parameters(), {});
@@ -45,14 +45,14 @@ void check_command(const tune::StudySettings& settings, const tune::RunSpec& spe
                      tune::Variables::kFilled);
 }
 
-// How many evaluations a recipe has, its end included, where its options say that.
+// The number of evaluations of a recipe, including the final one, if its options determine it.
 std::optional<int64_t> evaluations(const train::TrainConfig& train, const ReportUnit& unit) {
   if (unit.of_epochs == train.steps.has_value()) return std::nullopt;
   const double length = unit.of_epochs ? train.epochs : static_cast<double>(*train.steps);
   return static_cast<int64_t>(std::ceil(length / unit.every - kRounding));
 }
 
-// Members of a population that are to train beyond their recipe's end would fail there one by one.
+// Members of a population that train beyond the end of their recipe would fail there.
 void check_population(const tune::StudySettings& settings, const train::TrainConfig& train,
                       const ReportUnit& unit) {
   const auto sampler = nlohmann::json::parse(settings.sampler);
@@ -60,7 +60,7 @@ void check_population(const tune::StudySettings& settings, const train::TrainCon
   const auto most = evaluations(train, unit);
   const bool varies = settings.space.find("train.epochs") || settings.space.find("train.steps");
   if (last == sampler.end() || !most || varies || last->get<int64_t>() <= *most) return;
-  throw UsageError(fmt::format("sampler {}: last is evaluation {}, and the recipe ends with {}",
+  throw UsageError(fmt::format("sampler {}: last is evaluation {}, but the recipe ends with {}",
                                tune::name_in(settings.sampler), last->get<int64_t>(), *most));
 }
 
@@ -74,7 +74,7 @@ ReportUnit unit_of(const train::TrainConfig& train) {
   }
   throw UsageError(
       fmt::format("train.evaluate_every is '{}': trials are compared by evaluations, which must "
-                  "come every so many epochs or steps",
+                  "have a fixed interval of epochs or steps",
                   train.evaluate_every));
 }
 
@@ -110,7 +110,7 @@ void check_study(const Registries& registries, const tune::StudySettings& settin
                   [](const auto& objective) { return objective.metric == "joules"; });
   if (wants_joules && !EnergyCounter().is_there()) {
     throw UsageError(
-        "metric 'joules': this machine has no counter of energy that can be read "
+        "metric 'joules': this machine has no readable energy counter "
         "(/sys/class/powercap)");
   }
 }

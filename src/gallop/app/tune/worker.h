@@ -10,19 +10,19 @@
 
 namespace gallop::app {
 
-/// How a study's recipe counts its reports. Reads the recipe with the options of a point of the
-/// space, so that what is wrong with either is told before a trial runs: throws UsageError. A
-/// command counts its own.
+/// The report unit of a study. For a recipe, resolves it with the options of a point of the space,
+/// so that errors in either are found before a trial runs: throws UsageError. A command counts its
+/// own reports.
 ReportUnit report_unit(const Registries& registries, const tune::StudySettings& settings,
                        const tune::RunSpec& spec);
 
-/// Throws UsageError where what a study's trials run, its metrics (`reported` are those of its
-/// recipe) or its sampler and pruner cannot be, before there is a study.
+/// Throws UsageError if the program of a study's trials, its metrics (`reported` are those of its
+/// recipe), its sampler or its pruner are invalid, before the study is created.
 void check_study(const Registries& registries, const tune::StudySettings& settings,
                  const RecipeMetrics& reported);
 
-/// Runs trials until the study needs no more, or `stop` is asked for. `name` is this worker's.
-/// Throws what the broker throws.
+/// Runs trials until the study needs no more, or until `stop`. `name` is the worker's. Throws the
+/// errors of the client.
 void work(tune::StudyClient& client, const std::string& name, const tune::RunSpec& spec,
           const TrialPlace& place, const TrialReports& reports, const StopRequest& stop);
 

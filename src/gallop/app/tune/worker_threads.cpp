@@ -15,8 +15,8 @@ WorkerThreads::WorkerThreads(const Registries& registries, const tune::StudySett
       stop_(&stop) {
   if (spec_.recipe.empty() && spec_.command.empty()) {
     throw UsageError(
-        "the sweep has neither 'recipe' nor 'command', so there is nothing to run here; other "
-        "programs take its trials by 'gallop tune ask'");
+        "the sweep has neither 'recipe' nor 'command', so that nothing can be run here; other "
+        "programs get its trials with 'gallop tune ask'");
   }
   for (const Worker& worker : workers) {
     threads_.emplace_back([this, worker, open_study_client] { run(worker, open_study_client); });
@@ -42,7 +42,7 @@ void WorkerThreads::run(const Worker& worker, const OpenStudyClient& open_study_
   try {
     work(*open_study_client(), worker.name, spec_, worker.place, reports_, stop_);
   } catch (const tune::StudyUnreachable&) {
-    // One that is to stop has nothing to report, and needs no client.
+    // A stopping worker has nothing to report, and needs no client.
     if (!stop_.requested()) error = std::current_exception();
   } catch (const std::exception&) {
     error = std::current_exception();

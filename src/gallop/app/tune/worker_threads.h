@@ -16,18 +16,18 @@
 
 namespace gallop::app {
 
-/// Threads that run trials of a study, each one after the other.
+/// Worker threads, each of which runs trials of a study one after the other.
 class WorkerThreads {
  public:
   struct Worker {
-    std::string name;  ///< That no other worker has.
+    std::string name;  ///< Unique name.
     TrialPlace place;
   };
-  /// Called in the thread of the worker.
+  /// Called in the worker's thread.
   using OpenStudyClient = std::function<std::unique_ptr<tune::StudyClient>()>;
 
-  /// Where `stop` is asked for, trials that run are stopped and given back. Throws UsageError where
-  /// the study's trials are run by other programs.
+  /// After `stop`, running trials are stopped and released. Throws UsageError if the study's trials
+  /// are run by other programs.
   WorkerThreads(const Registries& registries, const tune::StudySettings& settings,
                 const std::vector<Worker>& workers, const OpenStudyClient& open_study_client,
                 const StopRequest& stop);
@@ -35,8 +35,8 @@ class WorkerThreads {
   WorkerThreads(const WorkerThreads&) = delete;
   WorkerThreads& operator=(const WorkerThreads&) = delete;
 
-  /// Whether none is left. Throws then what ended one: until all have given back what they had,
-  /// whoever leads the study must answer them, which may be this process.
+  /// Whether all workers have ended. Then rethrows the error that ended one; until all have
+  /// released their trials, the leader must answer them, which may be this process.
   bool are_done();
 
  private:

@@ -11,10 +11,10 @@ namespace gallop::launch {
 
 namespace {
 
-// Between the end of the grace and giving a host up.
+// Between the end of the grace period and considering a host lost.
 constexpr double kStuckSeconds = 10;
 
-// Wrong use and bad data are as wrong the next time.
+// Invalid usage and bad data fail again after a restart.
 bool is_fatal(ExitCode code) { return code == ExitCode::kUsage || code == ExitCode::kData; }
 
 std::string count(int number, const char* one, const char* many) {
@@ -98,7 +98,7 @@ void Coordinator::join(Link link, const Join& join, double now) {
   for (size_t i = 0; i < workers_.size(); ++i) {
     if (workers_[i].about.id != join.id && workers_[i].link != link) continue;
     wire_.close(workers_[i].link);
-    lose(i, "it has come again", now);
+    lose(i, "it has joined again", now);
     break;
   }
   if (is_over_) return wire_.close(link);
@@ -109,11 +109,11 @@ void Coordinator::join(Link link, const Join& join, double now) {
       {.link = link, .about = join, .address = wire_.address_of(link), .heard = now});
   wire_.send(link, Alive{coordinator_phase() == CoordinatorPhase::kRunning});
   if (!run_.empty() && run_ != join.run) wire_.send(link, RunAt{run_});
-  work_.say(fmt::format("{} is here, {} of {}", name_of(workers_.back()), hosts(),
+  work_.say(fmt::format("{} joined, {} of {}", name_of(workers_.back()), hosts(),
                         describe_hosts(options_)));
 }
 
-// The one that was there last knows best where to go on.
+// The member with the most recent attempt knows best where to resume.
 void Coordinator::adopt(const Join& join) {
   if (!join.run.empty() && (run_.empty() || join.attempt >= next_attempt_)) run_ = join.run;
   next_attempt_ = std::max(next_attempt_, join.attempt + 1);
@@ -132,11 +132,11 @@ void Coordinator::take_end(Worker& worker, const Ended& ended, double now) {
   worker.works = false;
   if (ended.code == ExitCode::kStopped) {
     is_undone_ = true;
-    // The processes themselves were asked.
+    // The user has asked the processes themselves to stop.
     if (reason_ == Reason::kNone) stop(Reason::kUser, options_.grace);
   } else if (ended.code != ExitCode::kDone) {
     is_undone_ = true;
-    // What others do after the first failure follows from it, but for what is not tried again.
+    // Later failures are consequences of the first one, unless they prevent a restart.
     if (failure_.code == ExitCode::kDone || (is_fatal(ended.code) && !is_fatal(failure_.code))) {
       failure_ = {ended.code, fmt::format("{}: {}", name_of(worker), printable(ended.failure))};
       if (!is_fatal(ended.code)) work_.say(failure_.text);
@@ -152,7 +152,7 @@ void Coordinator::take_leave(size_t index, double now) {
     stop(Reason::kUser, options_.grace);
     return decide_when_all_ended(now);
   }
-  // It only waits for a place.
+  // It only waits for a place in the next attempt.
   const Link link = workers_[index].link;
   workers_.erase(workers_.begin() + static_cast<std::ptrdiff_t>(index));
   wire_.send(link, Finish{ExitCode::kStopped, ""});
@@ -185,12 +185,12 @@ void Coordinator::drop_silent(double now) {
   for (size_t i = workers_.size(); i-- > 0 && !is_over_;) {
     if (now - workers_[i].heard <= options_.lost_after) continue;
     wire_.close(workers_[i].link);
-    lose(i, fmt::format("nothing heard of it for {}", format_duration(options_.lost_after)), now);
+    lose(i, fmt::format("no message for {}", format_duration(options_.lost_after)), now);
     i = std::min(i, workers_.size());
   }
 }
 
-// Not even SIGKILL ends a process that waits for a file server which is gone.
+// A process that waits for an unreachable file server survives even SIGKILL.
 void Coordinator::drop_stuck(double now) {
   if (is_over_ || phase_ != Phase::kStopping) {
     stopping_since_.reset();
@@ -242,7 +242,7 @@ void Coordinator::ask_others(double now) {
     if (answer.coordinator_phase == CoordinatorPhase::kRunning || answer.candidate < candidate_) {
       return hand_over(wire_.describe(answer.candidate));
     }
-    // It goes on or hands over to this one.
+    // It is training, or will hand over its members to this one.
     is_other_ready = is_other_ready || answer.coordinator_phase == CoordinatorPhase::kReady;
   }
   if (!inquiry_.is_complete(now)) return;
@@ -262,11 +262,11 @@ void Coordinator::hand_over(const std::string& where) {
 
 void Coordinator::begin() {
   if (restarts_ > options_.max_restarts) {
-    return finish(failure_.code == ExitCode::kDone ? ExitCode::kDevice : failure_.code,
-                  fmt::format("started again {} times; --max-restarts allows no more",
-                              options_.max_restarts));
+    return finish(
+        failure_.code == ExitCode::kDone ? ExitCode::kDevice : failure_.code,
+        fmt::format("restarted {} times; --max-restarts allows no more", options_.max_restarts));
   }
-  // The store's host first, others as they came.
+  // The host of the store first, others in the order in which they joined.
   std::stable_partition(workers_.begin(), workers_.end(),
                         [&](const Worker& one) { return one.about.id == self_.id; });
   Start start{.attempt = next_attempt_++,
@@ -296,7 +296,7 @@ void Coordinator::begin() {
   ready_since_.reset();
 }
 
-// In the order of the ranks.
+// In the order of ranks.
 std::string Coordinator::describe(const Start& start) {
   std::vector<std::string> names;
   for (int i = 0; i < start.hosts; ++i) {
@@ -319,14 +319,14 @@ void Coordinator::consider_growth(double now) {
   const auto chosen = static_cast<int>(std::count_if(
       workers_.begin(), workers_.end(), [](const Worker& one) { return one.is_chosen; }));
   const int more = std::min(options_.max_hosts, hosts()) - chosen;
-  // Where some have come to the end, so do the others.
+  // If some processes have finished, the others will finish, too.
   if (more <= 0 || working() < chosen) {
     grow_at_.reset();
     return;
   }
   if (!grow_at_) grow_at_ = now + options_.join_seconds;
   if (hosts() < options_.max_hosts && now < *grow_at_) return;
-  work_.say(fmt::format("{} more: all stop after this step, save, and go on together",
+  work_.say(fmt::format("{} more: all stop after this step, save, and continue together",
                         count(more, "host", "hosts")));
   stop(Reason::kGrowth, options_.grace);
 }
@@ -353,7 +353,7 @@ void Coordinator::decide_when_all_ended(double now) {
   if (hosts() >= options_.min_hosts || restarts_ > options_.max_restarts) return begin();
   phase_ = Phase::kGathering;
   next_question_ = now;
-  work_.say(fmt::format("{} left, and at least {} are needed: waiting for more",
+  work_.say(fmt::format("{} left; at least {} required: waiting for more",
                         count(hosts(), "host is", "hosts are"), options_.min_hosts));
 }
 

@@ -9,29 +9,29 @@
 
 namespace gallop::launch {
 
-/// Starts and stops the training of all members, the one of its own host among them.
+/// Starts and stops the training of all members, including that on its own host.
 ///
-/// It gathers hosts, and is ready where there are enough. It begins when those who may yet come
-/// have had their time and all other candidates were asked after it was ready: of two that are
-/// ready one finds the other, and the later in the list hands its members over, as does one that
-/// finds a training that goes on. So two never begin that can reach each other. After a failure it
-/// begins again with those that are there, and gathers where they are too few.
+/// It gathers hosts until there are enough, and starts when further hosts have had time to join,
+/// and all other candidates have been asked since it was ready. If two coordinators are ready, one
+/// finds the other, and the later one in the list hands over its members, as does one that finds a
+/// running training. So two coordinators that can reach each other never both start. After a
+/// failure it restarts with the remaining hosts, or gathers again if they are too few.
 class Coordinator {
  public:
-  /// It listens at this candidate already. `self` is the member of its own host.
+  /// The coordinator already listens at this candidate. `self` is the member of its own host.
   Coordinator(const JobOptions& options, int candidate, Join self, Wire& wire, Work& work);
 
   bool owns(Link link) const { return inquiry_.owns(link); }
-  /// Of links that others have opened, or that it owns.
+  /// Handles an event of a link that others have opened, or that it owns.
   void take(const Event& event, double now);
   void advance(double now);
-  /// Whether it has told all members to end or to go elsewhere.
+  /// Whether all members have been told to end or were redirected.
   bool is_over() const { return is_over_; }
   CoordinatorPhase coordinator_phase() const;
 
  private:
   enum class Phase { kGathering, kRunning, kStopping };
-  // The later ones count more.
+  // In ascending order of precedence.
   enum class Reason { kNone, kGrowth, kFailure, kUser };
   struct Worker {
     Link link = 0;
@@ -39,7 +39,7 @@ class Coordinator {
     std::string address;
     double heard = 0;
     bool is_chosen = false;  ///< Takes part in the attempt.
-    bool works = false;      ///< And its processes have not ended.
+    bool works = false;      ///< Its processes have not ended.
   };
 
   void take_message(Link link, const Message& message, double now);
@@ -74,7 +74,7 @@ class Coordinator {
   Wire& wire_;
   Work& work_;
   Inquiry inquiry_;
-  std::vector<Worker> workers_;  // In the order in which they came.
+  std::vector<Worker> workers_;  // In the order in which they joined.
 
   Phase phase_ = Phase::kGathering;
   bool is_over_ = false;
@@ -84,10 +84,10 @@ class Coordinator {
 
   int next_attempt_ = 0, restarts_ = 0, restarts_told_ = 0;
   std::string run_;
-  // Of the attempt that goes on.
+  // State of the current attempt.
   int attempt_ = -1;
   Reason reason_ = Reason::kNone;
-  bool is_undone_ = false;  // Some processes did not come to the end.
+  bool is_undone_ = false;  // Some processes did not finish.
   Finish failure_;
   std::optional<double> grow_at_, stopping_since_;
 };

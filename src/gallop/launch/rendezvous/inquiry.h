@@ -8,7 +8,7 @@
 
 namespace gallop::launch {
 
-/// Asks candidates, all at once, whether they coordinate.
+/// Asks all candidates in parallel whether they coordinate.
 class Inquiry {
  public:
   struct Answer {
@@ -22,15 +22,15 @@ class Inquiry {
   Inquiry& operator=(const Inquiry&) = delete;
 
   bool is_open() const { return is_open_; }
-  /// Drops the last one. Asks all but `except`.
+  /// Cancels the last inquiry. Asks all candidates but `except`.
   void begin(std::optional<int> except, double now);
   bool owns(Link link) const { return asked_.contains(link); }
   void take(const Event& event);
 
-  /// Of the question that is open.
+  /// The replies to the current inquiry.
   const std::vector<Answer>& answers() const { return answers_; }
   double began() const { return began_; }
-  /// Whether all have answered or failed or had their time.
+  /// Whether all candidates have replied, failed or timed out.
   bool is_complete(double now) const;
   void end();
 
@@ -39,7 +39,7 @@ class Inquiry {
   int candidates_;
   bool is_open_ = false;
   double began_ = 0;
-  std::map<Link, int> asked_;  // Those who have not answered.
+  std::map<Link, int> asked_;  // Candidates without a reply.
   std::vector<Answer> answers_;
 };
 

@@ -7,9 +7,9 @@
 
 namespace gallop::launch {
 
-/// One launcher of a job on several hosts: a member, and also the coordinator if there is no other
-/// one and a candidate address belongs to its host. It has neither clock nor sockets: its owner
-/// passes in the time and the events.
+/// A launcher of a job on several hosts: a member, and the coordinator if there is no other one and
+/// a candidate address belongs to its host. It has neither clock nor sockets: its owner passes in
+/// the time and the events.
 class Launcher {
  public:
   Launcher(const JobOptions& options, const Join& self, Wire& wire, Work& work)
@@ -17,7 +17,7 @@ class Launcher {
 
   void take(const Event& event, double now);
   void advance(double now, bool is_asked_to_stop);
-  /// How the job ended, once its part here has.
+  /// The result of the job, once this launcher has finished.
   std::optional<Finish> end() const;
   bool coordinates() const { return coordinator_.has_value(); }
 

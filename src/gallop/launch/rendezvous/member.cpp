@@ -13,7 +13,7 @@ namespace gallop::launch {
 
 namespace {
 
-// After which a shared file system shows what another host has made.
+// Time for another host's changes to appear on a shared file system.
 constexpr double kShownSeconds = 60;
 
 }  // namespace
@@ -55,15 +55,15 @@ void Member::take_message(const Message& message, double now) {
 }
 
 void Member::start(const Start& start, double now) {
-  if (phase_ != Phase::kWaiting) return lose("it starts what goes on", now);
+  if (phase_ != Phase::kWaiting) return lose("it started processes that are still running", now);
   self_.attempt = start.attempt;
   self_.restarts = start.restarts;
   if (!start.run.empty()) know_run(start.run);
   check_run_until_.reset();
   phase_ = Phase::kWorking;
   if (!is_here_) {
-    work_.say(fmt::format("starting {} of {} processes, as {} says", self_.processes,
-                          start.world_size, wire_.describe(candidate_)));
+    work_.say(fmt::format("starting {} of {} processes for {}", self_.processes, start.world_size,
+                          wire_.describe(candidate_)));
   }
   work_.start(start);
 }
@@ -91,8 +91,7 @@ void Member::advance(double now, bool is_asked_to_stop) {
 
 void Member::keep_link(double now, bool is_asked_to_stop) {
   if (now - heard_ > options_.lost_after) {
-    return lose(fmt::format("nothing heard of it for {}", format_duration(options_.lost_after)),
-                now);
+    return lose(fmt::format("no message for {}", format_duration(options_.lost_after)), now);
   }
   if (is_asked_to_stop && !std::exchange(has_asked_to_leave_, true)) wire_.send(*link_, Leave{});
   if (now < next_sign_) return;
@@ -121,7 +120,7 @@ void Member::know_run(const std::string& run) {
   work_.know_run(run);
 }
 
-// All hosts go on from one folder.
+// All hosts must see the same run folder.
 void Member::check_run(double now) {
   if (!check_run_until_ || now < next_check_) return;
   next_check_ = now + kSignSeconds;
@@ -134,7 +133,7 @@ void Member::check_run(double now) {
 
 void Member::ask(double now) {
   if (inquiry_.is_open() || now < next_question_) return;
-  // Which may take long, but not while processes are to be killed in time.
+  // Name resolution may be slow, and must not delay killing processes.
   if (phase_ == Phase::kSeeking) wire_.look_up();
   inquiry_.begin(std::nullopt, now);
   next_question_ = now + kSignSeconds / 2;
@@ -143,7 +142,7 @@ void Member::ask(double now) {
 void Member::seek(double now) {
   ask(now);
   const auto& answers = inquiry_.answers();
-  // One that gathers knows of others by itself.
+  // A gathering coordinator detects others by itself.
   const bool is_enough = !answers.empty() && now - inquiry_.began() > kAskSeconds / 4;
   if (!is_enough && !inquiry_.is_complete(now)) return;
   const auto best = std::min_element(
@@ -162,7 +161,7 @@ bool Member::finds_nobody() { return std::exchange(finds_nobody_, false); }
 
 void Member::tell_nobody() {
   if (std::exchange(has_told_, true)) return;
-  work_.say("asking until one of --rdzv answers: " + candidates());
+  work_.say("waiting for a host of --rdzv to reply: " + candidates());
 }
 
 void Member::join(int candidate, bool is_here, double now) {
@@ -200,10 +199,10 @@ void Member::leave() {
 std::string Member::why_nobody() const {
   const std::string limit = format_duration(options_.wait_seconds);
   if (link_) {
-    return fmt::format("at {} fewer than {} hosts came together within {}",
-                       wire_.describe(candidate_), options_.min_hosts, limit);
+    return fmt::format("fewer than {1} hosts joined at {0} within {2}", wire_.describe(candidate_),
+                       options_.min_hosts, limit);
   }
-  return fmt::format("no host of --rdzv answered within {}: {}", limit, candidates());
+  return fmt::format("no host of --rdzv replied within {}: {}", limit, candidates());
 }
 
 std::string Member::candidates() const {

@@ -8,25 +8,25 @@
 
 namespace gallop::launch {
 
-/// Starts and stops the processes of its host as the coordinator says. Where it has none it asks
-/// all candidates for one; where it loses the one it has it stops its processes first.
+/// Starts and stops the processes of its host for the coordinator. Without a coordinator it asks
+/// all candidates for one; if the connection is lost, it first stops its processes.
 class Member {
  public:
   Member(const JobOptions& options, Join self, Wire& wire, Work& work);
 
   bool owns(Link link) const { return link == link_ || inquiry_.owns(link); }
-  /// Of links that it owns.
+  /// Handles an event of a link that it owns.
   void take(const Event& event, double now);
   void advance(double now, bool is_asked_to_stop);
 
-  /// True once after each question that no candidate has answered.
+  /// True once after each inquiry without a coordinator.
   bool finds_nobody();
-  /// Says so, once.
+  /// Logs that once.
   void tell_nobody();
-  /// Joins the one at this candidate, which is this launcher or another.
+  /// Joins the coordinator at this candidate, which is this launcher or another one.
   void join(int candidate, bool is_here, double now);
   const Join& self() const { return self_; }
-  /// How it ended, if it has.
+  /// The result of the job, once it has ended.
   const std::optional<Finish>& end() const { return end_; }
 
  private:
@@ -53,12 +53,12 @@ class Member {
   Phase phase_ = Phase::kSeeking;
   bool finds_nobody_ = false, has_told_ = false;
   std::optional<Link> link_;
-  int candidate_ = 0;  // That it is linked to.
+  int candidate_ = 0;  // The candidate it is linked to.
   bool is_here_ = false, has_heard_ = false, has_asked_to_leave_ = false;
-  std::optional<Finish> finish_, end_;  // As it was told; once its processes have ended.
+  std::optional<Finish> finish_, end_;  // As received; and once its processes have ended.
   double heard_ = 0, next_sign_ = 0, next_question_ = 0;
-  std::optional<double> idle_since_;  // Nothing is trained, as far as it knows.
-  // Where another host has the run: until when it must be seen here, and why it is not.
+  std::optional<double> idle_since_;  // Since when no training is running, to its knowledge.
+  // If another host has the run: the deadline for it to be visible here.
   std::optional<double> check_run_until_;
   double next_check_ = 0;
   std::string trouble_;

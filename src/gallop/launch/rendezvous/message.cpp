@@ -16,7 +16,7 @@ struct Range {
 };
 constexpr int kLargest = std::numeric_limits<int>::max();
 
-/// Reads the fields of one message and checks them; an exception of Json is a mistake as well.
+/// Reads and validates the fields of a message; exceptions of Json are errors as well.
 class Reader {
  public:
   explicit Reader(const Json& object) : object_(object) {}
@@ -64,7 +64,7 @@ class Writer {
   Json& object_;
 };
 
-// Of each kind its name, and its fields.
+// The name and the fields of each kind of message.
 const char* kind_of(const Ask&) { return "ask"; }
 const char* kind_of(const CoordinatorReply&) { return "here"; }
 const char* kind_of(const Join&) { return "join"; }
@@ -134,7 +134,7 @@ void visit_fields(Visit& visit, Finish& finish) {
   visit("text", finish.text);
 }
 
-// The message of this kind, looked for among all.
+// Finds the alternative of this kind.
 template <size_t kIndex = 0>
 std::optional<Message> read_kind(const std::string& kind, const Json& object) {
   if constexpr (kIndex == std::variant_size_v<Message>) {

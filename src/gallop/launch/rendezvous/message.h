@@ -9,74 +9,74 @@
 
 namespace gallop::launch {
 
-/// What launchers on several hosts tell each other: one line of JSON a message, "kind" first. One
-/// of them coordinates, the others (and itself) are members.
+/// The messages between launchers on several hosts: one line of JSON each, "kind" first. One
+/// launcher coordinates; all, including itself, are members.
 
-/// How far a coordinator has come. Of two, the one that is further stays.
+/// The phase of a coordinator. Of two coordinators, the one in the later phase stays.
 enum class CoordinatorPhase {
   kGathering,  ///< Too few hosts.
-  kReady,      ///< Enough, and about to begin unless it finds another coordinator.
+  kReady,      ///< Enough hosts; starts unless it finds another coordinator.
   kRunning,
 };
 
-/// To whoever may coordinate: do you?
+/// Asks a candidate whether it coordinates.
 struct Ask {};
-/// The answer of one that does.
+/// The reply of a coordinator.
 struct CoordinatorReply {
   CoordinatorPhase coordinator_phase = CoordinatorPhase::kGathering;
 };
 
-/// Of a member, once.
+/// The first message of a member.
 struct Join {
   int protocol = 1;
-  std::string id;    ///< Another one for each launcher that is started.
-  std::string host;  ///< Its name.
+  std::string id;    ///< Unique for each start of a launcher.
+  std::string host;  ///< Host name.
   int processes = 1;
-  std::string command;  ///< The same on all hosts.
-  // What it knows of the training, so that a new coordinator does.
-  int attempt = -1;  ///< The last that it took part in.
-  int restarts = 0;  ///< After failures and losses.
-  std::string run;   ///< Folder to go on from; empty: none is known.
+  std::string command;  ///< Must be equal on all hosts.
+  // What it knows of the training, for a new coordinator.
+  int attempt = -1;  ///< The last attempt that it took part in.
+  int restarts = 0;  ///< Number of restarts after failures and lost hosts.
+  std::string run;   ///< Run folder to resume from; empty if unknown.
 };
 
-/// Both ways, every second.
+/// Heartbeat, in both directions, every second.
 struct Alive {
-  bool running = false;  ///< Of a coordinator: whether a training goes on.
+  bool running = false;  ///< From a coordinator: whether a training is running.
 };
 
 /// To a member: start processes.
 struct Start {
-  int attempt = 0;  ///< From 0; every start is one.
+  int attempt = 0;  ///< Index of the start, from 0.
   int restarts = 0;
   int first_rank = 0, world_size = 1;
   int host_index = 0, hosts = 1;
-  std::string address;  ///< Of the store.
+  std::string address;  ///< Address of the store.
   int port = 1;
   std::string run;
 };
 
-/// Both ways: the folder of the run.
+/// In both directions: the run folder.
 struct RunAt {
   std::string folder;
 };
 
-/// To a member: stop your processes. They are killed after so many seconds.
+/// To a member: stop the processes, and kill them after this many seconds.
 struct Stop {
   double grace = 0;
 };
 
-/// Of a member: its processes have ended.
+/// From a member: its processes have ended.
 struct Ended {
   int attempt = 0;
   ExitCode code = ExitCode::kDone;
-  std::string failure;  ///< Which was first, and how; empty where none failed.
+  std::string failure;  ///< Which process failed first, and how; empty if none did.
 };
 
-/// Of a member: the training is to stop.
+/// From a member: stop the training.
 struct Leave {};
-/// To a member: another one coordinates now.
+/// To a member: another launcher coordinates now.
 struct Redirect {};
-/// To a member: end with this code. The text says why, where that is an error.
+/// To a member: end with this code. For errors, the text is the reason.
 struct Finish {
   ExitCode code = ExitCode::kDone;
   std::string text;
@@ -87,9 +87,9 @@ using Message = std::variant<Ask, CoordinatorReply, Join, Alive, Start, RunAt, S
 
 constexpr int kMostProcessesOfHost = 1024;
 
-/// A line without its end.
+/// Serializes a message as a line, without the newline.
 std::string to_line(const Message& message);
-/// Nothing for what is no such line, or has values that cannot be.
+/// Parses a line; nothing if it is not a valid message.
 std::optional<Message> parse_message(std::string_view line);
 
 }  // namespace gallop::launch

@@ -21,7 +21,7 @@ namespace gallop::launch {
 namespace {
 
 constexpr size_t kLongestLine = 65536, kMostLines = 4096;
-// Until the first message, and for the other side to close.
+// Timeout for the first message, and for the other side to close.
 constexpr double kSilentSeconds = 5;
 
 std::string error_text(int error) { return std::generic_category().message(error); }
@@ -37,14 +37,14 @@ Candidate parse_candidate(const std::string& text) {
     candidate.host = text.substr(0, colon);
     port = text.substr(std::min(colon, text.size()));
   } else {
-    candidate.host = text;  // An address of version 6.
+    candidate.host = text;  // An IPv6 address.
   }
   if (!port.empty()) {
     candidate.port = parse_number<int>(port.substr(1)).value_or(0);
   }
   if (candidate.host.empty() || (!port.empty() && port.front() != ':') || candidate.port < 1 ||
       candidate.port > 65535) {
-    throw UsageError(fmt::format("--rdzv: '{}' is not like HOST or HOST:PORT", printable(text)));
+    throw UsageError(fmt::format("--rdzv: '{}' is not HOST or HOST:PORT", printable(text)));
   }
   return candidate;
 }
@@ -120,7 +120,7 @@ void TcpWire::close(Link link) {
   line.is_closing = true;
   line.since = monotonic_seconds();
   if (line.is_connected) write(line);
-  // No answer is awaited to what was never sent.
+  // Without a connection nothing was sent, so that no reply is pending.
   if (!line.is_connected) lines_.erase(found);
 }
 
@@ -209,7 +209,7 @@ void TcpWire::take_lines(Link link, Line& line, std::vector<Event>& events) {
   for (size_t end = 0; (end = line.in.find('\n', begin)) != std::string::npos; begin = end + 1) {
     auto message = parse_message(std::string_view(line.in).substr(begin, end - begin));
     if (!message) {
-      line.failure = "it speaks another language";
+      line.failure = "invalid message";
       return;
     }
     line.has_spoken = true;
@@ -217,7 +217,7 @@ void TcpWire::take_lines(Link link, Line& line, std::vector<Event>& events) {
     events.push_back({link, line.candidate < 0, std::move(message)});
   }
   line.in.erase(0, begin);
-  if (line.in.size() > kLongestLine) line.failure = "it speaks another language";
+  if (line.in.size() > kLongestLine) line.failure = "invalid message";
 }
 
 void TcpWire::write(Line& line) {
@@ -242,7 +242,7 @@ void TcpWire::write(Line& line) {
     line.out.erase(0, static_cast<size_t>(size));
   }
   if (!line.is_closing) return;
-  // The other side would lose what it has not read yet, if this closed at once.
+  // Closing at once could discard data that the other side has not read yet.
   shutdown(line.socket.get(), SHUT_WR);
   line.is_shut = true;
 }
@@ -253,7 +253,7 @@ void TcpWire::drop_failed(std::vector<Event>& events) {
     Line& line = one->second;
     const bool is_silent =
         (line.is_closing || !line.has_spoken) && now - line.since > kSilentSeconds;
-    if (is_silent && line.failure.empty()) line.failure = "no answer";
+    if (is_silent && line.failure.empty()) line.failure = "timed out";
     if (line.out.size() > 16 * kLongestLine) line.failure = "it does not read";
     if (line.failure.empty()) {
       ++one;

@@ -10,21 +10,20 @@
 
 namespace gallop::launch {
 
-/// Where one of --rdzv is.
+/// The address of a --rdzv candidate.
 struct Candidate {
   std::string host;
   int port = 29400;
 };
 
-/// "a,b:29500" or "[fd00::1]:29400"; the port is 29400 where it is not given. Throws UsageError.
+/// Parses "a,b:29500" or "[fd00::1]:29400"; the default port is 29400. Throws UsageError.
 std::vector<Candidate> parse_candidates(const std::string& text);
 
-/// Lines over TCP. What is no message closes the link, and so does a link on which none came in
-/// time.
+/// Lines over TCP. An invalid message or a missing first message closes the link.
 class TcpWire final : public Wire {
  public:
-  /// With an interface, it listens and connects at that one's addresses alone. Throws UsageError
-  /// where there is none of this name.
+  /// With an interface, listens and connects only at its addresses. Throws UsageError for an
+  /// unknown interface.
   TcpWire(std::vector<Candidate> candidates, const std::string& interface);
 
   void look_up() override;
@@ -36,28 +35,29 @@ class TcpWire final : public Wire {
   std::string address_of(Link link) const override;
   std::string describe(int candidate) const override;
 
-  /// Where it listens; for a wire that does.
+  /// The listening address, if it listens.
   SocketAddress address() const { return gallop::address_of(listener_); }
-  /// What has happened, after waiting for it at most so long.
+  /// The new events, after waiting for at most this long.
   std::vector<Event> wait(int milliseconds);
-  /// Sends what is left, and waits until the other sides have it or that many seconds have passed.
+  /// Sends pending data, and waits until the other sides have received it, or for this many
+  /// seconds.
   void finish(double seconds);
 
  private:
   struct Place {
     Candidate candidate;
     std::vector<SocketAddress> addresses{};
-    size_t next = 0;  // Address to try.
+    size_t next = 0;  // Next address to try.
     std::string reason{};
   };
   struct Line {
     FileDescriptor socket;
     std::string in{}, out{};
-    int candidate = -1;  // Incoming: -1.
+    int candidate = -1;  // -1 for an incoming link.
     bool is_connected = false, has_spoken = false;
     bool is_closing = false, is_shut = false;  // Nothing more is sent.
     double since = 0;
-    std::string failure{};  // It is to be dropped.
+    std::string failure{};  // Error for which it is to be closed.
   };
 
   std::optional<SocketAddress> source_for(const SocketAddress& address) const;

@@ -17,10 +17,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kMostBytes = size_t{1} << 26;  // Of an answer.
+constexpr size_t kMostBytes = size_t{1} << 26;  // Per response.
 constexpr long kConnectSeconds = 5, kSeconds = 60;
 constexpr long kTooManyRequests = 429, kFirstServerError = 500, kOk = 200;
-constexpr size_t kMostTold = 300;  // Bytes of what the server says.
+constexpr size_t kMostTold = 300;  // Bytes of the server's message in errors.
 
 std::string variable(const char* name) {
   const char* const value = std::getenv(name);
@@ -34,7 +34,7 @@ size_t take(const char* data, size_t size, size_t count, void* answer) {
   return size * count;
 }
 
-// NaN and infinities, which Python writes without quotes, as texts.
+// Quotes NaN and Infinity, which Python writes as bare words.
 std::string with_quoted_numbers(std::string_view json) {
   std::string result;
   bool is_in_text = false;
@@ -57,7 +57,7 @@ std::string with_quoted_numbers(std::string_view json) {
   return result;
 }
 
-// What MLflow says is wrong: code and message; empty where it is not MLflow that answers.
+// MLflow's error code and message; empty if the response is not MLflow's.
 struct Refusal {
   std::string code, message;
 };
@@ -99,7 +99,7 @@ class Client::Connection {
     return result;
   }
 
-  // `body` is null for a GET.
+  // `body` is null for GET requests.
   Answer call(const std::string& url, const std::string* body) {
     Answer answer;
     curl_easy_reset(curl_);
@@ -155,8 +155,9 @@ class Client::Connection {
 Client::Client(std::string address) : address_(std::move(address)) {
   while (address_.ends_with('/')) address_.pop_back();
   if (!address_.starts_with("http://") && !address_.starts_with("https://")) {
-    throw UsageError(fmt::format("'{}' is no address of an MLflow server, as http://127.0.0.1:5000",
-                                 printable(address_)));
+    throw UsageError(
+        fmt::format("'{}' is not the address of an MLflow server, such as http://127.0.0.1:5000",
+                    printable(address_)));
   }
   connection_ = std::make_unique<Connection>(printable(address_));
 }
@@ -165,7 +166,7 @@ Client::~Client() = default;
 
 namespace {
 
-// The object in an answer. Nothing where what was asked for is not there.
+// The object in a response. Nothing if the requested item does not exist.
 std::optional<Json> object_of(const std::string& address, long status, const std::string& body) {
   const std::string server = fmt::format("MLflow at {}", printable(address));
   if (status == kOk) {
@@ -174,7 +175,7 @@ std::optional<Json> object_of(const std::string& address, long status, const std
       json = Json::parse(with_quoted_numbers(body), nullptr, /*allow_exceptions=*/false);
     }
     if (json.is_object()) return json;
-    throw UsageError(server + " answers as no MLflow server does");
+    throw UsageError(printable(address) + " is not an MLflow server");
   }
   const Refusal refusal = refusal_of(body);
   if (refusal.code == "RESOURCE_DOES_NOT_EXIST") return std::nullopt;

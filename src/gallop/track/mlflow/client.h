@@ -9,14 +9,14 @@
 
 namespace gallop::track::mlflow {
 
-/// A server of MLflow, by version 2.0 of its REST interface. Calls throw DeviceError where it
-/// cannot be reached or is not able to answer now, so that the same call may succeed later, and
-/// UsageError where it refuses.
+/// A client of an MLflow server (REST API 2.0). Calls throw DeviceError if it cannot be reached or
+/// is temporarily unavailable, so that a retry may succeed, and UsageError if it rejects the
+/// request.
 class Client {
  public:
   /// `address` as in "http://127.0.0.1:5000". As MLflow's own clients, it shows the server
-  /// MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD. Throws
-  /// UsageError where this is no address.
+  /// Authenticates with MLFLOW_TRACKING_TOKEN, or MLFLOW_TRACKING_USERNAME and
+  /// MLFLOW_TRACKING_PASSWORD. Throws UsageError for an invalid address.
   explicit Client(std::string address);
   ~Client();
   Client(const Client&) = delete;
@@ -24,9 +24,9 @@ class Client {
 
   const std::string& address() const { return address_; }
 
-  /// "runs/create" and an object for it.
+  /// Calls an endpoint such as "runs/create" with a JSON object.
   nlohmann::ordered_json post(const std::string& what, const nlohmann::ordered_json& body);
-  /// "metrics/get-history" and its parameters; nothing where there is no such thing there.
+  /// Calls an endpoint such as "metrics/get-history"; nothing if the item does not exist.
   std::optional<nlohmann::ordered_json> get(const std::string& what,
                                             const std::map<std::string, std::string>& parameters);
 

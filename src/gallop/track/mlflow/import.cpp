@@ -20,19 +20,18 @@ constexpr int kRunsAtOnce = 1000;
 constexpr int kPointsAtOnce = 20000;
 
 [[noreturn]] void throw_no_answer(const Client& client) {
-  throw UsageError(
-      fmt::format("MLflow at {} answers as no MLflow server does", printable(client.address())));
+  throw UsageError(fmt::format("{} is not an MLflow server", printable(client.address())));
 }
 
-// Numbers of 64 bits may come as texts.
+// 64-bit integers may be strings.
 int64_t whole_of(const Json& json) {
   if (!json.is_string()) return json.get<int64_t>();
   const std::string& text = json.get_ref<const std::string&>();
   if (const auto number = parse_number<int64_t>(text)) return *number;
-  throw DataError(fmt::format("not a whole number: {}", printable(text)));
+  throw DataError(fmt::format("not an integer: {}", printable(text)));
 }
 
-// Of milliseconds; 0 where there are none, as of a run that has not ended.
+// Converts milliseconds; 0 if absent, such as the end of an unfinished run.
 double seconds_of(const Json& info, const char* name) {
   return info.contains(name) && !info.at(name).is_null()
              ? 1e-3 * static_cast<double>(whole_of(info.at(name)))
@@ -46,7 +45,7 @@ Json get(Client& client, const std::string& what,
   return std::move(*answer);
 }
 
-// The points of a metric; how many have no number, step or time that can be read.
+// Reads the points of a metric; returns the number of invalid ones.
 int64_t read_metric(Client& client, const std::string& id, const std::string& key,
                     ForeignRun& run) {
   int64_t unreadable = 0;
@@ -142,8 +141,8 @@ Imported import_run(Client& client, const ServerRun& from, const fs::path& runs,
     Imported imported = run.summary();
     if (unreadable > 0) {
       imported.notes.push_back(
-          fmt::format("{} points whose value, step or time is no number were "
-                      "left out",
+          fmt::format("{} points with an invalid value, step or time were "
+                      "skipped",
                       format_count(unreadable)));
     }
     return imported;

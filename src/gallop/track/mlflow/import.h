@@ -10,19 +10,19 @@
 
 namespace gallop::track::mlflow {
 
-/// A run of an MLflow server.
+/// A run on an MLflow server.
 struct ServerRun {
   std::string id;
-  std::string name;  ///< As run_names() makes it of the server's.
+  std::string name;  ///< Made unique by run_names().
 };
 
-/// The runs of an experiment, the oldest first. Throws UsageError where there is none of this name,
-/// and as Client does.
+/// The runs of an experiment, oldest first. Throws UsageError for an unknown experiment, and the
+/// errors of Client.
 std::vector<ServerRun> find_runs(Client& client, const std::string& experiment);
 
-/// Makes RUNS/NAME of it: every point of its metrics, its params as options, and its tags but for
-/// those of MLflow itself. Points that were logged without a step, which are all of step 0 there,
-/// are numbered by their time. Throws UsageError where there is such a run, and as Client does.
+/// Imports the run as RUNS/NAME: all points of its metrics, its params as options, and its tags
+/// except MLflow's own. Points logged without a step, which all have step 0, are numbered by time.
+/// Throws UsageError if the run exists, and the errors of Client.
 Imported import_run(Client& client, const ServerRun& from, const fs::path& runs,
                     const std::string& name);
 

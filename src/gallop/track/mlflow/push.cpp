@@ -34,11 +34,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int64_t kFileBytes = 1 << 20;
-// MLflow takes no more in one call, and no longer names and values.
+// Limits of MLflow per call, and of names and values.
 constexpr size_t kMostMetrics = 1000, kMostParams = 100;
 constexpr size_t kNameBytes = 250, kValueBytes = 6000, kTagBytes = 5000;
 
-// MLflow takes letters, digits and these.
+// Replaces characters that MLflow does not allow.
 std::string name_for_mlflow(std::string name) {
   for (char& letter : name) {
     const auto byte = static_cast<unsigned char>(letter);
@@ -65,7 +65,7 @@ std::string user_name() {
   return user != nullptr ? user->pw_name : "";
 }
 
-// What MLflow's own clients tell of a run.
+// Tags that MLflow's own clients set.
 std::map<std::string, std::string> tags_of(const fs::path& run) {
   const Labels labels = read_labels(run);
   std::map<std::string, std::string> tags = labels.tags;
@@ -89,7 +89,7 @@ std::map<std::string, std::string> tags_of(const fs::path& run) {
 
 }  // namespace
 
-// How far it got with one server and experiment, and what it has to say to it.
+// The progress with one server and experiment.
 class Push::State {
  public:
   State(const fs::path& run, const Target& target)
@@ -110,23 +110,23 @@ class Push::State {
   }
 
  private:
-  // What goes together.
+  // What is sent in one call.
   struct Batch {
     Json metrics = Json::array();
-    int64_t records = 0;  ///< That are not sent yet.
-    int64_t last = -1;    ///< Where the last of them begins.
-    int64_t sent = 0;     ///< Points, of earlier batches.
+    int64_t records = 0;  ///< Unsent records.
+    int64_t last = -1;    ///< Offset of the last of them.
+    int64_t sent = 0;     ///< Points in earlier batches.
   };
 
   fs::path file() const { return run_ / "mlflow.json"; }
   fs::path log_path() const { return run_ / "metrics.log"; }
 
-  // Others' places are kept as they are.
+  // Other targets' entries are preserved.
   Json read_places() const {
     if (!fs::exists(file())) return Json::array();
     Json places = Json::parse(read_file(file(), kFileBytes), nullptr, /*allow_exceptions=*/false);
     if (!places.is_array()) {
-      throw DataError(fmt::format("{}: damaged; without it the run is sent as a new one",
+      throw DataError(fmt::format("{}: damaged; delete it to send the run as a new one",
                                   printable(file().string())));
     }
     return places;
@@ -150,7 +150,7 @@ class Push::State {
         place.at("tags").get_to(tags_);
       }
     } catch (const Json::exception&) {
-      throw DataError(fmt::format("{}: damaged; without it the run is sent as a new one",
+      throw DataError(fmt::format("{}: damaged; delete it to send the run as a new one",
                                   printable(file().string())));
     }
   }
@@ -235,7 +235,7 @@ class Push::State {
                      }});
       if (batch.records > 0) send(batch);
     } catch (...) {
-      log_ = LogFollower(log_path());  // What was read and not sent comes again.
+      log_ = LogFollower(log_path());  // Unsent records are read again.
       throw;
     }
     return batch.sent;
@@ -294,9 +294,9 @@ class Push::State {
   std::string experiment_;
   std::string id_, status_;
   LogFollower log_;
-  int64_t last_sent_ = -1;  // Where the last record that was sent begins in the log.
-  std::string ending_;      // MLflow's word where the last record that was sent is an end.
-  double time_ = 0;         // Of the last record that was sent.
+  int64_t last_sent_ = -1;  // Offset of the last sent record in the log.
+  std::string ending_;      // MLflow's status if the last sent record is an end.
+  double time_ = 0;         // Of the last sent record.
   bool has_params_ = false;
   std::map<std::string, std::string> tags_;
 };
@@ -312,8 +312,7 @@ int64_t Push::send() {
   try {
     return state_->send();
   } catch (const Json::exception&) {
-    throw UsageError(
-        fmt::format("MLflow at {} answers as no MLflow server does", printable(address_)));
+    throw UsageError(fmt::format("{} is not an MLflow server", printable(address_)));
   }
 }
 

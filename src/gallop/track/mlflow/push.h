@@ -8,29 +8,29 @@
 
 namespace gallop::track::mlflow {
 
-/// Where runs go.
+/// The destination of runs.
 struct Target {
   std::string address;  ///< See Client.
   std::string experiment = "gallop";
 };
 
-/// Throws UsageError where this is no address of a server.
+/// Throws UsageError for an invalid server address.
 void check_address(const std::string& address);
 
-/// Sends a run to a server of MLflow. What is not sent yet waits in the run's own log, and how far
-/// it got stands in RUN/mlflow.json, so that nothing is lost while the server is away or where this
-/// process ends. Metrics have the names of foreign_name().
+/// Sends a run to an MLflow server. Unsent points stay in the run's log, and the progress is stored
+/// in RUN/mlflow.json, so that nothing is lost if the server is down or this process ends. Metrics
+/// are named by foreign_name().
 class Push {
  public:
-  /// Throws UsageError where there is no such address.
+  /// Throws UsageError for an invalid address.
   Push(const fs::path& run, const Target& target);
   ~Push();
   Push(const Push&) = delete;
   Push& operator=(const Push&) = delete;
 
-  /// Sends what the server has not yet: options and tags, points, how the run stands. Returns how
-  /// many points. Throws as Client does, after what was sent so far was noted down; the next call
-  /// goes on. What was sent when no answer came is sent again, which MLflow drops.
+  /// Sends everything new: options, tags, points and the run's state. Returns the number of points.
+  /// Throws the errors of Client after saving the progress; the next call continues. Points whose
+  /// response was lost are sent again; MLflow ignores duplicates.
   int64_t send();
 
  private:

@@ -50,7 +50,7 @@ double number_of(const SqliteStatement& row, int column) {
   return kind == "INF_NEG" ? -kInfinity : row.real(column);
 }
 
-// What a parameter was, which the tables hold as a number.
+// The value of a parameter, which the tables store as a number.
 std::string word_of(double value, std::string_view distribution) {
   const Json json = Json::parse(distribution);
   const std::string kind = json.at("name");
@@ -87,7 +87,7 @@ class Reader {
                               "SELECT number, state, datetime_start, datetime_complete, "
                               "studies.study_id, study_name FROM trials JOIN studies "
                               "ON studies.study_id = trials.study_id WHERE trial_id = ?");
-    if (!statement.bind(0, trial_).step()) throw DataError("a trial has gone");
+    if (!statement.bind(0, trial_).step()) throw DataError("a trial was deleted");
     const std::string state(statement.text(1));
     started_ = seconds_of(statement.text(2));
     ended_ = std::max(started_, seconds_of(statement.text(3)));
@@ -120,7 +120,7 @@ class Reader {
     }
   }
 
-  // Reports are of the first metric; what the trial came to stands at the last of them.
+  // Reports are of the first metric; the result is at the step of the last report.
   void read_points() {
     int64_t last_step = 0;
     std::optional<double> last_report;
@@ -138,7 +138,7 @@ class Reader {
     while (value.step()) {
       const auto objective = static_cast<size_t>(value.integer(0));
       const double result = number_of(value, 1);
-      if (objective == 0 && last_report == result) continue;  // It is there.
+      if (objective == 0 && last_report == result) continue;  // Already reported.
       run_.add(metrics_.at(objective), last_step, ended_, result);
     }
   }
@@ -167,13 +167,13 @@ Storage::Storage(const fs::path& file) : file_(file), database_(file, /*create=*
     return statement.bind(0, table).step();
   };
   if (!has("version_info") || !has("trials")) {
-    throw DataError(fmt::format("{} is no storage of Optuna", printable(file.string())));
+    throw DataError(fmt::format("{} is not an Optuna storage", printable(file.string())));
   }
   const int64_t schema = database_.number("SELECT schema_version FROM version_info");
   if (schema != kSchema) {
     throw DataError(
-        fmt::format("{} has version {} of Optuna's tables, and {} can be read; 'optuna storage "
-                    "upgrade' brings it up to date",
+        fmt::format("{} has version {} of Optuna's schema; version {} is required; 'optuna storage "
+                    "upgrade' upgrades it",
                     printable(file.string()), schema, kSchema));
   }
 }
@@ -190,7 +190,7 @@ std::vector<StoredTrial> Storage::trials(const std::string& study) {
     trials.push_back({.id = statement.integer(0), .name = {}});
     names.push_back(name_of(statement.text(1), statement.integer(2)));
   }
-  // Names of studies that differ may not do so as those of runs.
+  // Different study names may map to equal run names.
   names = run_names(names);
   for (size_t i = 0; i < trials.size(); ++i) trials[i].name = std::move(names[i]);
   if (!trials.empty()) return trials;
@@ -210,7 +210,7 @@ Imported Storage::import_trial(const StoredTrial& from, const fs::path& runs,
     run.make(runs, name, "optuna");
     return run.summary();
   } catch (const std::exception& error) {
-    // What Optuna does not write: JSON that is none, a choice that there is not.
+    // Invalid content, such as malformed JSON or an unknown choice.
     if (dynamic_cast<const Error*>(&error) != nullptr) throw;
     throw DataError(fmt::format("{}: trial {}: {}", printable(file_.string()), printable(from.name),
                                 printable(error.what())));

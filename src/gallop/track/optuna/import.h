@@ -10,28 +10,27 @@
 
 namespace gallop::track::optuna {
 
-/// A trial of a study in an SQLite file of Optuna (its RDBStorage).
+/// A trial in an SQLite file of Optuna (RDBStorage).
 struct StoredTrial {
   int64_t id = 0;
-  std::string name;  ///< "STUDY-0007", with '-' for what a run's name may not have.
+  std::string name;  ///< "STUDY-0007", with invalid characters replaced by '-'.
 };
 
-/// The studies of such a file.
+/// An SQLite file of Optuna.
 class Storage {
  public:
-  /// Throws DataError where the file is not one of Optuna, or of another version of its tables than
-  /// 12, which Optuna 3.0 to 5.0 write.
+  /// Throws DataError if the file is not an Optuna storage with schema version 12, which Optuna 3.0
+  /// to 5.0 write.
   explicit Storage(const fs::path& file);
 
-  /// The trials of a study that have begun, or of all studies where `study` is empty, in their
-  /// order. Throws UsageError where there are none, or no such study.
+  /// The started trials of a study, or of all studies if `study` is empty, in order. Throws
+  /// UsageError if there are none, or no such study.
   std::vector<StoredTrial> trials(const std::string& study);
 
-  /// Makes RUNS/NAME of a trial: what it reported and came to as points of the study's metrics,
-  /// `value` where they have no names; its parameters as options; the study as tag `sweep`, its
-  /// number and state as tags `trial` and `trial_state`, and its user attributes as further ones.
-  /// Throws UsageError where there is such a run, and DataError for
-  /// what Optuna does not write.
+  /// Imports a trial as RUNS/NAME: its reports and results as points of the study's metrics
+  /// (`value` if unnamed); its parameters as options; the study as tag `sweep`, its number and
+  /// state as tags `trial` and `trial_state`, and its user attributes as further tags. Throws
+  /// UsageError if the run exists, and DataError for invalid content.
   Imported import_trial(const StoredTrial& from, const fs::path& runs, const std::string& name);
 
  private:

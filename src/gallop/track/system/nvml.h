@@ -8,16 +8,16 @@
 
 namespace gallop::track {
 
-/// What a GPU does at a moment. What it does not tell is -1.
+/// The state of a GPU. Unknown values are -1.
 struct GpuReading {
-  double use = -1;           ///< Share of the time in which a kernel ran, 0 to 1.
+  double use = -1;           ///< Fraction of the time in which a kernel ran, 0 to 1.
   double memory_bytes = -1;  ///< In use.
   double watts = -1;
   double celsius = -1;
-  double joules = -1;  ///< Since its driver was loaded.
+  double joules = -1;  ///< Since the driver was loaded.
 };
 
-/// Reads NVIDIA's GPUs by its management library, which is loaded at run time. See
+/// Reads NVIDIA GPUs through NVML, which is loaded at run time. See
 /// https://docs.nvidia.com/deploy/nvml-api.
 class Nvml {
  public:
@@ -26,7 +26,7 @@ class Nvml {
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
-  /// One for each GPU; none where there is no driver.
+  /// One reading per GPU; empty without a driver.
   std::vector<GpuReading> read() const;
 
  private:

@@ -19,7 +19,7 @@ namespace {
 constexpr double kNano = 1e-9, kGiga = 1e9, kKibi = 1024;
 constexpr double kWattsOfCore = 12, kWattsOfGigabyte = 0.3725;
 
-// The number behind a word at the beginning of a line; -1 where there is none.
+// The number after a word at the beginning of a line; -1 if there is none.
 double number_behind(const fs::path& file, const std::string& word) {
   std::ifstream stream(file);
   for (std::string line; std::getline(stream, line);) {
@@ -63,7 +63,7 @@ SystemMeter::Counters SystemMeter::count() const {
   return now;
 }
 
-// Of a GPU without a counter its power is taken to be that of this moment.
+// Without an energy counter, a GPU's current power is assumed for the interval.
 double SystemMeter::gpu_joules(const Counters& now, double seconds) const {
   double joules = 0;
   for (size_t i = 0; i < std::min(now.gpus.size(), last_.gpus.size()); ++i) {

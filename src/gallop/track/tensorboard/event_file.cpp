@@ -23,7 +23,7 @@ constexpr size_t kWrittenAtOnce = size_t{1} << 20;
 constexpr size_t kLongest = size_t{1} << 30;
 constexpr const char* kVersion = "brain.Event:2";
 
-// Numbers of the fields in TensorFlow's and TensorBoard's .proto files.
+// Field numbers of TensorFlow's and TensorBoard's .proto files.
 namespace event {
 constexpr uint32_t kTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5;
 }
@@ -58,9 +58,9 @@ constexpr const char* kName = "hparams";
 constexpr const char* kStartTag = "_hparams_/session_start_info";
 constexpr const char* kEndTag = "_hparams_/session_end_info";
 constexpr uint32_t kStart = 3, kEnd = 4;
-constexpr uint32_t kOptions = 1, kStartTime = 5;  // Of the start.
-constexpr uint32_t kStatus = 1, kEndTime = 2;     // Of the end.
-constexpr uint32_t kKey = 1, kOption = 2;         // Of an entry of a map.
+constexpr uint32_t kOptions = 1, kStartTime = 5;  // Of the session start.
+constexpr uint32_t kStatus = 1, kEndTime = 2;     // Of the session end.
+constexpr uint32_t kKey = 1, kOption = 2;         // Of a map entry.
 constexpr uint32_t kNumber = 2, kText = 3, kBool = 4;
 }  // namespace hparams
 
@@ -130,7 +130,7 @@ Ending ending_of(std::string_view plugin_content) {
   return Ending::kSuccess;
 }
 
-// The number of a tensor that is one; nothing for others.
+// The value of a scalar tensor; nothing for others.
 std::optional<double> number_of_tensor(std::string_view message) {
   uint64_t type = 0;
   bool has_dims = false;
@@ -145,7 +145,7 @@ std::optional<double> number_of_tensor(std::string_view message) {
         }
         break;
       case tensor::kContent: content = reader.bytes(); break;
-      case tensor::kFloats:  // A packed list or a single one.
+      case tensor::kFloats:  // A packed list or a single value.
         number = reader.bytes().size() == sizeof(float) ? number_at<float>(reader.bytes(), 0)
                                                         : reader.real();
         break;
@@ -193,12 +193,12 @@ Value read_value(std::string_view message) {
   return result;
 }
 
-/// The events of a file, one after the other.
+/// Iterates over the events of a file.
 class EventFinder {
  public:
   explicit EventFinder(std::string_view bytes) : bytes_(bytes) {}
 
-  // Nothing at the end, or where an event is not whole.
+  // Nothing at the end, or for an incomplete event.
   template <typename PassOver>
   std::optional<std::string_view> next(const PassOver& pass_over) {
     while (left() >= kHead) {
@@ -218,7 +218,7 @@ class EventFinder {
   size_t left() const { return bytes_.size() - at_; }
 
  private:
-  // With its head and tail.
+  // Includes header and footer.
   size_t size_at(size_t at) const {
     return kHead + static_cast<size_t>(number_at<uint64_t>(bytes_, at)) + kTail;
   }
@@ -228,9 +228,9 @@ class EventFinder {
     return number_at<uint32_t>(bytes_, at + size.size()) == masked(crc32c(size));
   }
 
-  // Empty for nothing, also where the event goes beyond the end.
+  // Empty for none, also if the event extends beyond the end of the file.
   std::string mistake_at(size_t at) const {
-    if (!has_head(at)) return "no file of events, or damaged";
+    if (!has_head(at)) return "not an event file, or damaged";
     if (number_at<uint64_t>(bytes_, at) > kLongest) return "an event of more than 1 GiB";
     const size_t size = size_at(at);
     if (bytes_.size() - at < size) return {};
@@ -239,8 +239,8 @@ class EventFinder {
     return is_good ? std::string() : "a damaged event";
   }
 
-  // The next one whose checksums are right, or the end. A file that is made of heads alone would
-  // have its bytes summed again for each of them.
+  // Finds the next event with correct checksums, or the end. Limits the total work, as a file of
+  // crafted headers would otherwise be checksummed repeatedly.
   void find_whole_event() {
     for (++at_; left() >= kHead; ++at_) {
       if (!has_head(at_) || number_at<uint64_t>(bytes_, at_) > kLongest) continue;
@@ -256,7 +256,7 @@ class EventFinder {
   static constexpr size_t kMostSums = 4;
   std::string_view bytes_;
   size_t at_ = 0;
-  size_t summed_ = 0;  // Bytes, by find_whole_event().
+  size_t summed_ = 0;  // Bytes checksummed by find_whole_event().
 };
 
 }  // namespace
@@ -281,7 +281,7 @@ void EventFileWriter::write(const Scalar& scalar) {
   write_value(one.message(), scalar.step, scalar.time);
 }
 
-// A tensor of left end, right end and count of each.
+// A tensor of left edge, right edge and count for each bucket.
 void EventFileWriter::write(const Buckets& buckets) {
   constexpr uint64_t kColumns = 3;
   std::string numbers;
@@ -357,7 +357,7 @@ void EventFileWriter::write_plugin(const char* tag, std::string_view content, do
   plugin.bytes(plugin_data::kContent, content);
   ProtobufWriter meta;
   meta.bytes(metadata::kPluginData, plugin.message());
-  // TensorBoard wants a tensor here, of no numbers.
+  // TensorBoard requires a tensor here; it is empty.
   ProtobufWriter none, dims;
   none.integer(dim::kSize, 0);
   dims.bytes(shape::kDim, none.message());

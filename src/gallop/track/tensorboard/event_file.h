@@ -13,59 +13,58 @@
 
 namespace gallop::track::tensorboard {
 
-/// A number at a step, as TensorBoard draws it.
+/// A scalar at a step.
 struct Scalar {
-  std::string tag;  ///< "train/loss": what stands before a slash is a group.
+  std::string tag;  ///< "train/loss": the part before the slash is a group.
   int64_t step = 0;
   double time = 0;   ///< Seconds since 1970.
-  double value = 0;  ///< Files keep 32 bits of it.
+  double value = 0;  ///< Files store 32 bits of it.
 };
 
-/// So many values between two numbers.
+/// The count of values between two bounds.
 struct Bucket {
   double left = 0, right = 0, count = 0;
 };
 
-/// Values at a step, as TensorBoard's page of histograms draws them.
+/// A histogram at a step.
 struct Buckets {
   std::string tag;
   int64_t step = 0;
   double time = 0;
-  std::vector<Bucket> buckets;  ///< Side by side.
+  std::vector<Bucket> buckets;  ///< Adjacent.
 };
 
-/// A picture at a step.
+/// An image at a step.
 struct Picture {
   std::string tag;
   int64_t step = 0;
   double time = 0;
   int width = 0, height = 0, channels = 0;
-  std::string png;  ///< The content of its file.
+  std::string png;  ///< The PNG file's content.
 };
 
 /// An option of a run.
 using Option = std::variant<bool, double, std::string>;
 
-/// How a run ended, for the table of options.
+/// The status of a run in the hparams table.
 enum class Ending : uint8_t { kSuccess = 1, kFailure = 2, kRunning = 3 };
 
-/// The name of a new file of events that TensorBoard looks for.
+/// The name of a new event file, which TensorBoard recognizes.
 std::string event_file_name(double time);
 
-/// Writes a file of events: records of length, data and CRC-32C's, as TensorFlow's TFRecord, each
-/// an Event of Protocol Buffers.
+/// Writes an event file: TFRecords (length, data, CRC-32C), each a Protocol Buffers Event.
 class EventFileWriter {
  public:
-  /// `time`: of its first record. Throws DeviceError.
+  /// `time`: time of the first record. Throws DeviceError.
   EventFileWriter(const fs::path& path, double time);
 
   void write(const Scalar& scalar);
   void write(const Buckets& buckets);
   void write(const Picture& picture);
-  /// The run's row in the table of options (plugin hparams).
+  /// Writes the run's row of the hparams table.
   void write_options(const std::map<std::string, Option>& options, double time);
   void write_end(Ending ending, double time);
-  /// Writes what is left and makes it durable. Throws DeviceError.
+  /// Flushes and syncs the file. Throws DeviceError.
   void finish();
 
  private:
@@ -77,27 +76,27 @@ class EventFileWriter {
   std::string waiting_;
 };
 
-/// Bytes of a file of events that are none, or an event with a wrong checksum or content.
+/// A damaged part of an event file: invalid bytes, or an event with a wrong checksum or content.
 struct Damage {
-  size_t at = 0;  ///< In the file.
+  size_t at = 0;  ///< Offset in the file.
   size_t bytes = 0;
   std::string what;
 };
 
-/// What of a file of events is read; the rest (images, graphs, ...) is passed over and counted.
+/// Callbacks for the supported content of an event file; other content is counted and skipped.
 struct EventVisitor {
   std::function<void(const Scalar&)> scalar;
   std::function<void(const std::map<std::string, Option>&)> options;
   std::function<void(Ending)> end;
-  std::function<void(size_t bytes)> torn{};  ///< So many bytes of an event that is not whole.
-  /// Called for each damage that is passed over; null: the first one is an error.
+  std::function<void(size_t bytes)> torn{};  ///< Bytes of an incomplete event at the end.
+  /// Called for each skipped damage; null: the first one is an error.
   std::function<void(const Damage&)> damaged{};
 };
 
-/// Reads a file of events, also one that is being written: what is torn at its end is no error.
-/// Behind a damage it goes on with the next whole event. Returns how many values were passed over.
-/// Throws DataError, which names the file and the place, where there is no event at all, and where
-/// a damage is not to be passed over.
+/// Reads an event file, which may still be written: a torn event at its end is not an error. After
+/// damage, continues with the next intact event. Returns the number of skipped values. Throws
+/// DataError with the file's name and offset if there is no event at all, or for damage that must
+/// not be skipped.
 int64_t read_event_file(const fs::path& path, const EventVisitor& visitor);
 
 /// The same for one event, a message without length and checksums.

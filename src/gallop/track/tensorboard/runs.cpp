@@ -42,12 +42,12 @@ std::vector<fs::path> event_files(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.is_regular_file() && is_event_file(entry.path())) files.push_back(entry.path());
   }
-  // Their names begin with their time.
+  // File names begin with their time.
   std::sort(files.begin(), files.end());
   return files;
 }
 
-// The folders that have such files, from this one down; an error of this one itself.
+// Collects the folders with event files, recursively; returns an error of the top folder.
 std::error_code collect_folders(const fs::path& folder, std::set<fs::path>& found,
                                 std::vector<std::string>& unreadable) {
   std::error_code error;
@@ -62,8 +62,7 @@ std::error_code collect_folders(const fs::path& folder, std::set<fs::path>& foun
     } else if (entry->is_regular_file(inner) && is_event_file(entry->path())) {
       found.insert(folder);
     } else if (is_event_file(entry->path())) {
-      unreadable.push_back(
-          fmt::format("{}: no file that can be read", printable(entry->path().string())));
+      unreadable.push_back(fmt::format("{}: no readable file", printable(entry->path().string())));
     }
   }
   return error;
@@ -117,7 +116,7 @@ std::string describe(const std::vector<Damage>& damages, const fs::path& file) {
   size_t bytes = 0;
   for (const Damage& damage : damages) bytes += damage.bytes;
   const auto places = static_cast<int64_t>(damages.size());
-  return fmt::format("{}: damaged at {} {}, the first at byte {} ({}); {} bytes were left out",
+  return fmt::format("{}: damaged at {} {}, the first at byte {} ({}); {} bytes were skipped",
                      printable(file.filename().string()), format_count(places),
                      places == 1 ? "place" : "places", damages.front().at, damages.front().what,
                      format_count(static_cast<int64_t>(bytes)));
@@ -159,8 +158,8 @@ std::vector<EventFolder> find_runs(const fs::path& folder, std::vector<std::stri
         fmt::format("{}: cannot be read: {}", printable(folder.string()), error.message()));
   }
   if (folders.empty()) {
-    throw UsageError(fmt::format("{}: has no files of TensorBoard (*tfevents*) in it",
-                                 printable(folder.string())));
+    throw UsageError(
+        fmt::format("{}: contains no TensorBoard files (*tfevents*)", printable(folder.string())));
   }
   const fs::path whole = fs::absolute(folder / ".").lexically_normal();
   const std::string own_name = whole.parent_path().filename().string();
@@ -194,7 +193,7 @@ Imported import_run(const EventFolder& from, const fs::path& runs, const std::st
       .end = [&](Ending ending) { run.set_ending(ending_of(ending)); },
       .torn =
           [&](size_t bytes) {
-            torn.push_back(fmt::format("{}: the last event is not whole; {} bytes were left out",
+            torn.push_back(fmt::format("{}: the last event is incomplete; {} bytes were skipped",
                                        printable(file.filename().string()), bytes));
           },
       .damaged = [&](const Damage& damage) { damages.push_back(damage); }};
@@ -209,7 +208,7 @@ Imported import_run(const EventFolder& from, const fs::path& runs, const std::st
   Imported imported = run.summary();
   if (left_out > 0) {
     imported.notes.push_back(
-        fmt::format("{} values that are no numbers were left out", format_count(left_out)));
+        fmt::format("{} non-scalar values were skipped", format_count(left_out)));
   }
   imported.notes.insert(imported.notes.end(), torn.begin(), torn.end());
   return imported;

@@ -8,27 +8,26 @@
 
 namespace gallop::track::tensorboard {
 
-/// Writes a run for TensorBoard, as FOLDER/RUN/events.out.tfevents...; what an earlier export wrote
-/// there is replaced. `train.loss` is its tag "train/loss", `accuracy` (of an evaluation)
-/// "evaluation/accuracy", and the recipe's options are in its table of hparams. Returns the number
-/// of points. Throws DataError and DeviceError.
+/// Exports a run for TensorBoard as FOLDER/RUN/events.out.tfevents..., replacing an earlier export.
+/// `train.loss` becomes the tag "train/loss", `accuracy` (of an evaluation) "evaluation/accuracy",
+/// and the recipe's options are hparams. Returns the number of points. Throws DataError and
+/// DeviceError.
 int64_t export_run(const fs::path& run, const fs::path& folder);
 
-/// A folder with files of events in it, which is one run.
+/// A folder with event files, which is one run.
 struct EventFolder {
   fs::path folder;
-  std::string name;  ///< As run_names() makes it of its path below the folder looked in.
+  std::string name;  ///< Made unique by run_names(), from its relative path.
 };
 
-/// All below a folder, hidden ones too, in the order of their paths. What cannot be read of it is
-/// told to `unreadable`, a line each. Throws UsageError where there is none, or the folder itself
-/// cannot be read.
+/// Finds all such folders recursively, including hidden ones, sorted by path. Read errors are
+/// appended to `unreadable`, one line each. Throws UsageError if there are none, or the folder
+/// itself cannot be read.
 std::vector<EventFolder> find_runs(const fs::path& folder, std::vector<std::string>& unreadable);
 
-/// Makes RUNS/NAME of it, with its hparams as options. Points that were logged without a step are
-/// numbered by their time; what is damaged is left out, and counted in its notes. Throws
-/// DataError where a file has no event that can be read (no run is made then), UsageError where
-/// there is such a run.
+/// Imports a folder as RUNS/NAME, with its hparams as options. Points logged without a step are
+/// numbered by time; damaged parts are skipped and counted in the notes. Throws DataError if a file
+/// has no readable event (no run is created then), UsageError if the run exists.
 Imported import_run(const EventFolder& from, const fs::path& runs, const std::string& name);
 
 }  // namespace gallop::track::tensorboard

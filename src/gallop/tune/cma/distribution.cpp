@@ -11,13 +11,13 @@ namespace {
 using Vector = std::vector<double>;
 
 constexpr double kTiny = 1e-8;
-constexpr double kLargest = 1e32;  // Of a step size.
+constexpr double kLargest = 1e32;  // Upper bound on the step size.
 
-// When more generations promise nothing.
+// Convergence criteria.
 constexpr double kSameLosses = 1e-12, kSmallSteps = 1e-12, kLargeSteps = 1e4;
 constexpr double kWorstCondition = 1e14;
 
-// Of the learning rate adaptation.
+// Constants of the learning rate adaptation.
 constexpr double kSignalToNoise = 1.4, kRateChange = 0.1;
 constexpr double kMeanMemory = 0.1, kCovarianceMemory = 0.03;
 
@@ -27,7 +27,7 @@ double squared_norm(const Vector& vector) {
 
 double norm(const Vector& vector) { return std::sqrt(squared_norm(vector)); }
 
-/// How long a vector of so many standard normal numbers is on average.
+/// The expected length of a standard normal vector with `size` elements.
 double normal_length(double size) {
   return std::sqrt(size) * (1 - 1 / (4 * size) + 1 / (21 * size * size));
 }
@@ -50,7 +50,7 @@ SquareMatrix product(const SquareMatrix& a, const SquareMatrix& b) {
   return result;
 }
 
-/// The symmetric matrix with these axes, and a function of their lengths for eigenvalues.
+/// The symmetric matrix with these axes whose eigenvalues are a function of the axes' lengths.
 template <typename F>
 SquareMatrix composed(const EigenSystem& axes, F function) {
   const size_t size = axes.values.size();
@@ -110,7 +110,7 @@ CmaDistribution::CmaDistribution(const Start& start)
   choose_rates();
 }
 
-// Table 1 of the tutorial; n are the dimensions.
+// The default parameters of table 1 of the tutorial; n is the number of dimensions.
 void CmaDistribution::choose_rates() {
   const auto n = static_cast<double>(dimensions());
   const auto count = static_cast<double>(population());
@@ -169,7 +169,7 @@ std::vector<double> CmaDistribution::injected(std::vector<double> point) const {
   return point;
 }
 
-/// A step in coordinates in which the distribution is round: C^(-1/2) times it.
+/// C^(-1/2) times the step: coordinates in which the distribution is isotropic.
 Vector CmaDistribution::whitened(const Vector& step) const {
   Vector result(dimensions());
   for (size_t k = 0; k < dimensions(); ++k) {
@@ -186,7 +186,7 @@ void CmaDistribution::tell(const std::vector<Solution>& solutions) {
   extremes_.push_back(solutions.front().loss);
   extremes_.push_back(solutions.back().loss);
   std::vector<Vector> steps;
-  Vector step(dimensions());  // Of the mean.
+  Vector step(dimensions());  // Weighted mean of the steps.
   for (const Solution& solution : solutions) {
     Vector& own = steps.emplace_back();
     for (size_t i = 0; i < dimensions(); ++i) {
@@ -206,8 +206,8 @@ void CmaDistribution::tell(const std::vector<Solution>& solutions) {
   decompose();
 }
 
-/// `is_stalled`: the path is so long that the step size is still far from what it is to become; the
-/// covariance does not follow it then (h_sigma of the tutorial).
+/// Updates the evolution paths. `is_stalled` (h_sigma of the tutorial) becomes true if the path of
+/// the step size is too long; the covariance's path then does not follow.
 void CmaDistribution::move_paths(const Vector& step, bool& is_stalled) {
   const auto n = static_cast<double>(dimensions());
   const double rate = rates_.path_sigma;
@@ -308,7 +308,7 @@ bool CmaDistribution::has_flat_losses() const {
   return *most - *least < kSameLosses;
 }
 
-/// Whether steps along an axis of the coordinates or of the distribution no longer change the mean.
+/// Whether steps along a coordinate or a principal axis no longer change the mean by rounding.
 bool CmaDistribution::has_lost_precision() const {
   const size_t axis = generation_ % dimensions();
   bool is_axis_lost = true;

@@ -16,15 +16,15 @@ class CmaDistribution {
   struct Start {
     std::vector<double> mean;
     double deviation = 1;
-    size_t population = 0;  ///< Points of a generation, at least 2; 0 for default_population().
-    /// Learning rates are adapted to how noisy the steps are (Nomura, Akimoto and Ono, "CMA-ES with
+    size_t population = 0;  ///< Points in a generation, at least 2; 0: default_population().
+    /// Adapts the learning rates to the noise of the steps (Nomura, Akimoto and Ono, "CMA-ES with
     /// learning rate adaptation", 2023).
     bool adapt_rates = false;
   };
 
   explicit CmaDistribution(const Start& start);
 
-  /// 4 + floor(3 ln dimensions).
+  /// The default population size, 4 + floor(3 ln dimensions).
   static size_t default_population(size_t dimensions);
 
   size_t dimensions() const { return mean_.size(); }
@@ -34,33 +34,34 @@ class CmaDistribution {
   /// The step size.
   double sigma() const { return sigma_; }
   const SquareMatrix& covariance() const { return covariance_; }
-  /// Of one coordinate.
+  /// The standard deviation of one coordinate.
   double deviation(size_t dimension) const;
 
   std::vector<double> sample(Random& random) const;
-  /// A point that was not drawn here, no farther from the mean than one that was (Hansen,
-  /// "Injecting external solutions into CMA-ES", 2011).
+  /// A point that was not sampled from this distribution, moved to within the distance from the
+  /// mean that samples have (Hansen, "Injecting external solutions into CMA-ES", 2011).
   std::vector<double> injected(std::vector<double> point) const;
 
-  /// Ends a generation: its points with their losses, the best first.
+  /// A point of a generation with its loss. tell() ends a generation; its solutions are sorted by
+  /// loss.
   struct Solution {
     std::vector<double> point;
     double loss;
   };
   void tell(const std::vector<Solution>& solutions);
 
-  /// Whether more generations promise nothing: losses or points hardly differ any more, or the
-  /// distribution has no shape that numbers could hold (sections B.3 and 4 of the tutorial).
+  /// Whether the search has converged: losses or points hardly differ any more, or the covariance
+  /// matrix is numerically degenerate (sections B.3 and 4 of the tutorial).
   bool has_converged() const;
 
  private:
   using Vector = std::vector<double>;
 
   struct Rates {
-    double effective;  // Of how many equal weights the positive ones are worth.
+    double effective;  // Effective number of positive weights (mu_eff).
     double path_sigma, damping, path_covariance, rank_one, rank_many;
   };
-  /// Signals of the learning rate adaptation, of the mean or of the covariance.
+  /// The signal estimates of the learning rate adaptation, for the mean or for the covariance.
   struct Signal {
     double memory;
     Vector average;
@@ -85,7 +86,7 @@ class CmaDistribution {
   SquareMatrix covariance_;
   Vector path_sigma_, path_covariance_;
   Rates rates_{};
-  EigenSystem axes_;  // Of the covariance; values are roots of eigenvalues.
+  EigenSystem axes_;  // Of the covariance; `values` are square roots of the eigenvalues.
   size_t generation_ = 0;
   std::deque<double> extremes_;  // Best and worst losses of the last generations.
   bool adapts_rates_;

@@ -6,10 +6,10 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr int kSweeps = 60;            // Some eight do.
-constexpr double kNegligible = 1e-17;  // Of the root of the product of two diagonal elements.
+constexpr int kSweeps = 60;            // Convergence takes about eight.
+constexpr double kNegligible = 1e-17;  // Relative to the geometric mean of the diagonal.
 
-/// The rotation that makes one element zero.
+/// The Jacobi rotation that zeroes one off-diagonal element.
 struct Rotation {
   double cosine, sine;
 };
@@ -38,7 +38,7 @@ void rotate_rows(SquareMatrix& matrix, size_t p, size_t q, Rotation rotation) {
   }
 }
 
-/// Whether an element was still to be made zero.
+/// Returns whether the element was not negligible yet.
 bool rotate(EigenSystem& eigen, SquareMatrix& matrix, size_t p, size_t q) {
   const double between = matrix.at(p, q);
   const double scale = std::sqrt(std::abs(matrix.at(p, p) * matrix.at(q, q)));

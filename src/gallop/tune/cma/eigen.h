@@ -5,7 +5,7 @@
 
 namespace gallop::tune {
 
-/// A square matrix, row by row.
+/// A square matrix in row-major order.
 class SquareMatrix {
  public:
   explicit SquareMatrix(size_t size) : size_(size), values_(size * size) {}
@@ -21,14 +21,14 @@ class SquareMatrix {
   std::vector<double> values_;
 };
 
-/// Eigenvalues of a symmetric matrix, and their vectors in the columns, each of length 1.
+/// The eigenvalues of a symmetric matrix; the columns of `vectors` are unit eigenvectors.
 struct EigenSystem {
   std::vector<double> values;
   SquareMatrix vectors;
 };
 
-/// By rotations of two coordinates at a time (Jacobi's method, in the order of Golub and Van Loan,
-/// "Matrix Computations", section 8.5); to the precision of a double. Eigenvalues come in no order.
+/// The eigendecomposition of a symmetric matrix by Jacobi's method (Golub and Van Loan, "Matrix
+/// Computations", section 8.5), to double precision. Eigenvalues are not sorted.
 EigenSystem symmetric_eigen(SquareMatrix matrix);
 
 }  // namespace gallop::tune

@@ -9,12 +9,12 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr double kTiny = 1e-10;  // The smallest share.
+constexpr double kTiny = 1e-10;  // Smallest tail probability.
 
-/// How many deviations from the mean a share of a normal distribution lies beyond, below a half.
+/// The distance from the mean, in standard deviations, beyond which a tail probability < 0.5 lies.
 double distance_of(double share) { return -normal_quantile(share); }
 
-/// Shares below, at and above a value, none of the outer ones below half a margin.
+/// The probabilities below and above a value.
 struct Shares {
   double below, above;
 };

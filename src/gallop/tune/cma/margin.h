@@ -8,21 +8,21 @@
 
 namespace gallop::tune {
 
-/// Keeps the probability of each neighbor of the value at the mean from vanishing, for dimensions
-/// that have only some values (Hamano et al., "CMA-ES with margin", 2022).
+/// Bounds the probability of the values next to the mean's from below, for discrete dimensions
+/// (Hamano et al., "CMA-ES with margin", 2022).
 class CmaMargin {
  public:
-  /// The ends of what stands for the value that is nearest to a coordinate. Both are the inner end
-  /// for the first and the last value. Null for a dimension that has all values.
+  /// The boundaries of the cell of the value nearest to a coordinate; for the first and the last
+  /// value both are the inner boundary. Null for continuous dimensions.
   using Limits = std::function<Range(double coordinate)>;
 
   explicit CmaMargin(std::vector<Limits> limits)
       : limits_(std::move(limits)), factors_(limits_.size(), 1) {}
 
-  /// After a generation: moves the mean, and widens or narrows what is drawn.
+  /// After a generation: corrects the mean and the scale of each discrete dimension.
   void correct(CmaDistribution& distribution);
 
-  /// Where a point of the distribution is evaluated.
+  /// The point at which a sample of the distribution is evaluated: discrete dimensions are scaled.
   std::vector<double> widened(const CmaDistribution& distribution, std::vector<double> point) const;
 
   const std::vector<double>& factors() const { return factors_; }
@@ -31,7 +31,7 @@ class CmaMargin {
   void correct(CmaDistribution& distribution, size_t dimension, double margin);
 
   std::vector<Limits> limits_;
-  std::vector<double> factors_;  // By which distances from the mean are multiplied.
+  std::vector<double> factors_;  // Scale of the distance from the mean, by dimension.
 };
 
 }  // namespace gallop::tune

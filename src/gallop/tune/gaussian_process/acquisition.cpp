@@ -13,17 +13,17 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kLeastVariance = 1e-12;
 
-// A logarithm of what one quantity contributes, and its derivatives.
+// The logarithm of a factor of the acquisition, with its derivatives by mean and deviation.
 struct Term {
   double value = 0, by_mean = 0, by_deviation = 0;
 };
 
-// The quantities of one point in one sample.
+// The predicted distribution of one quantity at one point.
 struct Normal {
   double mean, deviation;
 };
 
-// log(exp(a) - exp(b)) for a >= b, with the derivatives of both.
+// log(exp(a) - exp(b)) for a >= b, with its derivatives.
 Term difference(const LogImprovement& a, const LogImprovement& b) {
   if (b.value == -kInfinity) return {a.value, a.by_mean, a.by_deviation};
   const double ratio = std::exp(b.value - a.value);
@@ -33,7 +33,7 @@ Term difference(const LogImprovement& a, const LogImprovement& b) {
           share * (a.by_deviation - ratio * b.by_deviation)};
 }
 
-// The mean over samples of what several quantities are worth.
+// The Monte Carlo average of an acquisition over samples of the pending trials.
 class SampledAcquisition : public Acquisition {
  public:
   SampledAcquisition(std::vector<Modeled> losses, std::vector<ModeledLimit> limits)
@@ -62,17 +62,17 @@ class SampledAcquisition : public Acquisition {
   std::vector<double> evaluate(const Matrix& points, Matrix* gradients) const override;
 
  protected:
-  // What the losses are worth in a sample, as a logarithm; `terms` get the derivatives.
+  // The logarithm of the utility of the losses in one sample; writes its derivatives to `terms`.
   virtual double loss_value(size_t sample, const std::vector<Normal>& losses,
                             std::span<Term> terms) const = 0;
 
   size_t samples() const { return samples_; }
   size_t pending() const { return quantities_[0].posterior->pending(); }
-  // What a quantity of a pending trial came to in a sample.
+  // The sampled value of a quantity of a pending trial.
   double drawn(size_t quantity, size_t sample, size_t trial) const {
     return drawn_[quantity * samples_ + sample][trial];
   }
-  // Whether a pending trial keeps to the limits in a sample.
+  // Whether a pending trial satisfies the constraints in one sample.
   bool is_allowed(size_t sample, size_t trial) const {
     for (size_t i = 0; i < limits_.size(); ++i) {
       if (drawn(losses_ + i, sample, trial) > limits_[i].most) return false;
@@ -95,7 +95,7 @@ class SampledAcquisition : public Acquisition {
   std::vector<ModeledLimit> limits_;
   size_t samples_ = 1;
   std::vector<std::vector<double>> drawn_;
-  mutable std::vector<Predictions> predictions_;  // Kept for its memory alone.
+  mutable std::vector<Predictions> predictions_;  // Reused buffers.
 };
 
 double SampledAcquisition::sample_value(const std::vector<Normal>& normals, size_t sample,
@@ -197,7 +197,7 @@ class Improvement final : public SampledAcquisition {
     return improvement.value;
   }
 
-  std::vector<double> levels_;  // Of each sample; empty where there is no best.
+  std::vector<double> levels_;  // Best loss by sample; empty if there is none.
 };
 
 class HypervolumeImprovement final : public SampledAcquisition {
@@ -221,7 +221,7 @@ class HypervolumeImprovement final : public SampledAcquisition {
   double loss_value(size_t sample, const std::vector<Normal>& losses,
                     std::span<Term> terms) const override;
 
-  std::vector<UndominatedBoxes> regions_;  // Of each sample.
+  std::vector<UndominatedBoxes> regions_;  // By sample.
 };
 
 double HypervolumeImprovement::loss_value(size_t sample, const std::vector<Normal>& losses,

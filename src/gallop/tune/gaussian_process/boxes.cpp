@@ -8,8 +8,8 @@ namespace gallop::tune {
 
 namespace {
 
-// A step of the stairs under which nothing dominates: a range of the first objective, below a level
-// of the second, since a level of the third. All by index.
+// A step of the staircase below which nothing is dominated: a range of the first objective, below a
+// level of the second, from a level of the third objective on. All are indices.
 struct Step {
   size_t left, right, top, since;
 };
@@ -28,8 +28,8 @@ size_t index_of(const std::vector<double>& levels, double value) {
                              levels.begin());
 }
 
-// Takes away from the stairs what is right of `left` and above `top`, since this level of the third
-// objective; what they had there before becomes boxes.
+// Removes the part of the staircase right of `left` and above `top` from this level of the third
+// objective on, and emits the boxes that end there.
 void cut(std::vector<Step>& stairs, size_t left, size_t top, size_t since,
          std::vector<Step>& ended) {
   std::vector<Step> result;

@@ -55,7 +55,7 @@ double Coordinates::encoded_value(const Dimension& dimension, double value) cons
 
 double Coordinates::decoded_value(const Dimension& dimension, double coordinate) const {
   if (dimension.is_categorical) {
-    // The choice of those without a value is none.
+    // The last category stands for an inactive parameter.
     return coordinate < static_cast<double>(dimension.count) ? coordinate : dimension.values[0];
   }
   const Interval& interval = *space_[dimension.parameter].interval();

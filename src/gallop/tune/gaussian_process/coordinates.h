@@ -7,11 +7,11 @@
 
 namespace gallop::tune {
 
-/// The points of a space as a Gaussian process sees them: for each parameter that can vary, where
-/// its value stands between the ends of its interval, in [0, 1], or the index of its choice. A
-/// parameter without a value stands in the middle of its interval, or has a choice of its own; that
-/// it has none is told by the parameter that decides it, which is a dimension, too. So trials of
-/// all branches of a space tell something of each other, as far as what they share matters.
+/// Encodes the points of a space for a Gaussian process: each variable parameter is a dimension, a
+/// number as its position in the interval, in [0, 1], and a choice as its index. An inactive number
+/// is encoded as the middle of its interval and an inactive choice as an extra category; the
+/// parameter that decides whether it is active is a dimension as well, so that all branches of a
+/// conditional space share one model.
 class Coordinates {
  public:
   explicit Coordinates(Space space);
@@ -19,9 +19,9 @@ class Coordinates {
   struct Dimension {
     size_t parameter;
     bool is_categorical;
-    /// The coordinates of all values, if there are few enough to try them all; empty otherwise.
+    /// The coordinates of all values if they are few enough to enumerate; empty otherwise.
     std::vector<double> values;
-    int64_t count;  ///< Of values; 0 where they are not counted.
+    int64_t count;  ///< Number of values; 0 if they are not counted.
   };
 
   const Space& space() const { return space_; }
@@ -29,17 +29,17 @@ class Coordinates {
   std::vector<bool> categorical() const;
 
   std::vector<double> encoded(const Point& point) const;
-  /// What is nearest to coordinates in which inactive parameters may stand anywhere.
+  /// Decodes the nearest point; inactive parameters may have any coordinate.
   Point decoded(const std::vector<double>& coordinates) const;
   /// The coordinates of decoded().
   std::vector<double> rounded(const std::vector<double>& coordinates) const {
     return encoded(decoded(coordinates));
   }
-  /// Of a number of equal chances in [0, 1), the coordinate in a dimension: values are as frequent
-  /// as they are to be drawn.
+  /// Maps a uniform number in [0, 1) to a coordinate of a dimension with the parameter's sampling
+  /// distribution.
   double drawn(size_t dimension, double uniform) const;
-  /// The coordinate of the value this many values away from the nearest to a coordinate, or of the
-  /// last on that side.
+  /// The coordinate of the value `distance` values away from the one nearest to `coordinate`,
+  /// clamped to the first and last value.
   double neighbor(size_t dimension, double coordinate, int64_t distance) const;
 
  private:

@@ -15,8 +15,8 @@ const double kLogOfRootOfTwoPi = 0.5 * std::log(2 * std::numbers::pi);
 
 double scaled_erfc(double x) {
   if (x < 3) return std::exp(x * x) * std::erfc(x);
-  // The continued fraction of Laplace (Abramowitz and Stegun, 7.1.14), from its end. What n terms
-  // leave out falls with exp(-2 x sqrt(2 n)).
+  // Laplace's continued fraction (Abramowitz and Stegun, 7.1.14), evaluated from its end. The
+  // truncation error of n terms decays as exp(-2 x sqrt(2 n)).
   const int terms = 10 + static_cast<int>(300 / (x * x));
   double rest = x;
   for (int k = terms; k > 0; --k) rest = x + 0.5 * k / rest;

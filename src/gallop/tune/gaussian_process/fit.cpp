@@ -11,8 +11,8 @@ namespace gallop::tune {
 namespace {
 
 constexpr size_t kOtherNumbers = 3;  // Of a kernel: scale, noise, forgetting.
-constexpr double kFarthest = 20;     // The logarithms stay within this, so that nothing overflows.
-// The logarithm of a probability that is less than a hundredth of 1 % more is not worth a step.
+constexpr double kFarthest = 20;     // Bound on absolute logarithms; avoids overflow.
+// Stops when the log-likelihood improves by less than 0.01 %.
 constexpr LbfgsLimits kLimits{
     .evaluations = KernelFit::kMostEvaluations, .gradient = 1e-2, .relative_decrease = 1e-5};
 
@@ -20,7 +20,7 @@ std::vector<double> encoded(const Kernel& kernel) {
   std::vector<double> numbers;
   for (const double value : kernel.inverse_squared_lengths) numbers.push_back(std::log(value));
   numbers.push_back(std::log(kernel.scale));
-  // A hundredth of the least noise stays where there is no other, so that it can grow.
+  // Noise at its minimum starts 1% above it, so that its logarithm is finite and it can grow.
   numbers.push_back(std::log(std::max(kernel.noise - 0.99 * kLeastNoise, 0.01 * kLeastNoise)));
   numbers.push_back(std::log(kernel.forgetting / (1 - kernel.forgetting)));
   return numbers;
@@ -84,8 +84,7 @@ double log_likelihood(const Kernel& kernel, const Inputs& inputs, std::span<cons
   }
   if (gradient == nullptr) return sum;
 
-  // Half the trace of (w w^T - inverse of the covariances) times their derivatives, by halves of
-  // the symmetric matrices.
+  // Half the trace of (w w^T - K^-1) dK, summed over one triangle, as the matrices are symmetric.
   gradient->assign(dimensions + kOtherNumbers, 0.0);
   const double* const times = inputs.has_times() ? inputs.values(dimensions) : nullptr;
   multiply_by_transposed(inverse_transposed, inverse);
@@ -126,7 +125,7 @@ void KernelFit::step() {
                        log_prior(kernel, &prior_gradient);
   std::vector<double> gradient(prior_gradient.size(), 0.0);
   if (std::isfinite(value)) {
-    // By the logarithms that are searched, and that of the odds of forgetting.
+    // The search runs over logarithms, and over the log-odds of forgetting (chain rule).
     std::vector<double> factors = kernel.inverse_squared_lengths;
     factors.insert(factors.end(), {kernel.scale, std::exp(search_.wanted()[factors.size() + 1]),
                                    kernel.forgetting * (1 - kernel.forgetting)});

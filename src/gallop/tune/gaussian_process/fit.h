@@ -9,16 +9,16 @@
 
 namespace gallop::tune {
 
-/// No noise is smaller: it stands for what rounding does.
+/// The minimum noise variance, for numerical stability.
 constexpr double kLeastNoise = 1e-6;
 
-/// The logarithm of how likely measured values are under a kernel, without the constant, and of the
-/// prior of the kernel itself: for each inverse squared length l, -0.1 / l - 0.1 l; Gamma(2, 1) for
-/// the scale; Gamma(1.1, 30) for the noise (those of Optuna 5). -infinity where the matrix of
-/// covariances has no factor.
-/// `gradient`, if not null, becomes its derivatives by the kernel's numbers in their order: inverse
+/// The log marginal likelihood of measured values under a kernel, without its constant, plus the
+/// log prior of the kernel: -0.1 / l - 0.1 l for each inverse squared length l, Gamma(2, 1) for the
+/// scale, Gamma(1.1, 30) for the noise (the priors of Optuna 5). -infinity if the covariance matrix
+/// is not positive definite.
+/// `gradient`, if not null, receives the derivatives by the hyperparameters, in the order inverse
 /// squared lengths, scale, noise, forgetting.
-/// `memory` is kept from one call to the next.
+/// `memory` holds buffers that are reused between calls.
 struct LikelihoodMemory {
   Matrix factor, covariances, slopes, inverse_transposed, inverse;
 };
@@ -26,20 +26,20 @@ double log_likelihood(const Kernel& kernel, const Inputs& inputs, std::span<cons
                       std::vector<double>* gradient, LikelihoodMemory& memory);
 double log_prior(const Kernel& kernel, std::vector<double>* gradient);
 
-/// Finds the kernel that is most probable after measured values, evaluation by evaluation.
+/// Maximum a posteriori fit of a kernel, one evaluation at a time.
 class KernelFit {
  public:
   static constexpr int kMostEvaluations = 32;
 
-  /// `values` have mean 0 and variance 1. Where `is_exact`, they have no noise but the least.
+  /// `values` have mean 0 and variance 1. If `is_exact`, the noise is fixed at its minimum.
   KernelFit(Inputs inputs, std::vector<double> values, const Kernel& start, bool is_exact);
 
   bool is_done() const { return search_.is_done(); }
   void step();
-  /// The best so far; the start where nothing could be evaluated.
+  /// The best kernel so far; the initial one if no evaluation succeeded.
   Kernel kernel() const;
 
-  /// The kernel that a search begins with where nothing is known.
+  /// The initial kernel of a fit without prior information.
   static Kernel default_kernel(size_t dimensions);
 
  private:

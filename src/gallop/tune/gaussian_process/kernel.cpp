@@ -13,10 +13,10 @@ constexpr size_t kLanes = Matrix::kLanes;
 using Lanes [[gnu::vector_size(kLanes * sizeof(double)), gnu::aligned(sizeof(double))]] = double;
 using Words [[gnu::vector_size(kLanes * sizeof(double)), gnu::aligned(sizeof(double))]] = uint64_t;
 
-// The exponentials of numbers that are not positive, to a relative error of 1e-15: by the series
-// after division by a power of two.
+// exp(x) for x <= 0 to a relative error of 1e-15, by range reduction to a power of two and a
+// series.
 [[gnu::always_inline]] inline void decay(const double* numbers, double* exponentials) {
-  constexpr double kRounder = 0x1.8p52;  // Its last bits are those of the rounded number added.
+  constexpr double kRounder = 0x1.8p52;  // Adding it rounds to an integer in the low bits.
   constexpr double kCoefficients[] = {1.0 / 479001600,
                                       1.0 / 39916800,
                                       1.0 / 3628800,
@@ -44,7 +44,7 @@ using Words [[gnu::vector_size(kLanes * sizeof(double)), gnu::aligned(sizeof(dou
 
 constexpr size_t kTogether = Inputs::kTogether;
 
-// The squared distances of a point from some inputs, from `begin` on.
+// The squared distances of a point from the inputs from `begin` on.
 [[gnu::always_inline]] inline void squared_distances(const Kernel& kernel, const Inputs& inputs,
                                                      size_t begin, std::span<const double> point,
                                                      double (&distances)[kTogether]) {
@@ -90,7 +90,7 @@ constexpr size_t kTogether = Inputs::kTogether;
   }
 }
 
-// Sums in kLanes parts, as wide as vectors may be.
+// Reduces kLanes partial sums.
 double sum_of(const double (&parts)[kLanes]) {
   return ((parts[0] + parts[4]) + (parts[2] + parts[6])) +
          ((parts[1] + parts[5]) + (parts[3] + parts[7]));
@@ -128,7 +128,7 @@ double weights_of_others(const double* others, double own, const double* weights
   return sum;
 }
 
-// One copy for each kind of machine (see data/normalize.cpp on why not target_clones).
+// One copy per instruction set (see data/normalize.cpp on why not target_clones).
 void covariances_plain(const Kernel& kernel, const Inputs& inputs, size_t count,
                        std::span<const double> point, double* values, double* slopes) {
   covariances_here(kernel, inputs, count, point, values, slopes);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kChanges = 10;
 constexpr int kLineEvaluations = 20;
-constexpr double kDecrease = 1e-4;  // Of what the slope promises (Armijo).
+constexpr double kDecrease = 1e-4;  // Sufficient decrease (Armijo condition).
 constexpr double kMostStretch = 1024;
 
 }  // namespace
@@ -45,7 +45,7 @@ double Lbfgs::projected_gradient() const {
   return most;
 }
 
-// The quasi-Newton direction of the coordinates that no bound holds.
+// The quasi-Newton direction in the free coordinates, those not at an active bound.
 std::vector<double> Lbfgs::direction() const {
   std::vector<char> free(point_.size());
   std::vector<double> result(point_.size(), 0.0);
@@ -130,14 +130,14 @@ void Lbfgs::accept(double value, std::span<const double> gradient) {
   gradient_.assign(gradient.begin(), gradient.end());
 }
 
-// The next length of a step that was too long: the least of the parabola through what is known.
+// Backtracks to the minimum of the interpolating parabola.
 void Lbfgs::shorten(double value, double slope) {
   if (line_evaluations_ < kLineEvaluations) {
     const double rise = value - value_ - slope;
     const double share = std::isfinite(value) && rise > 0 ? -slope / (2 * rise) : 0.25;
     want(length_ * std::clamp(share, 0.1, 0.5));
   } else if (!changes_.empty()) {
-    changes_.clear();  // Once more, straight down.
+    changes_.clear();  // Restarts with steepest descent.
     begin_line();
   } else {
     done_ = true;
@@ -157,7 +157,7 @@ void Lbfgs::tell(double value, std::span<const double> gradient) {
     return begin_line();
   }
   ++line_evaluations_;
-  double slope = 0;  // Along the step.
+  double slope = 0;  // Directional derivative along the step.
   for (size_t i = 0; i < point_.size(); ++i) slope += gradient_[i] * (wanted_[i] - point_[i]);
   const bool is_lower = std::isfinite(value) && value <= value_ + kDecrease * slope && slope < 0;
   if (!is_lower) {

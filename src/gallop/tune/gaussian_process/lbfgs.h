@@ -7,33 +7,33 @@
 
 namespace gallop::tune {
 
-/// When a minimization ends.
+/// Stopping criteria of a minimization.
 struct LbfgsLimits {
   int evaluations = 200;
-  /// No coordinate's projected gradient is larger.
+  /// Tolerance on the largest element of the projected gradient.
   double gradient = 1e-5;
-  /// A step lowers the value by no larger share.
+  /// Tolerance on the relative decrease of the value in one step.
   double relative_decrease = 2e-9;
 };
 
-/// Minimizes a function within bounds by quasi-Newton steps with the last ten changes of its
-/// gradient (L-BFGS: Nocedal, 1980), which are projected into the bounds (Bertsekas, "Projected
-/// Newton methods", 1982). It does not call the function: whoever does asks for a point and tells
-/// the value there, so that evaluations of several minimizations can be taken together or put off.
+/// Minimizes a function within bounds by L-BFGS with a history of ten (Nocedal, 1980) and
+/// projection onto the bounds (Bertsekas, "Projected Newton methods", 1982). The caller evaluates
+/// the function: it asks for a point and tells the value there, so that evaluations of several
+/// minimizations can be batched or deferred.
 class Lbfgs {
  public:
-  /// Empty bounds are none. `start` is moved into them.
+  /// Empty bounds: unbounded. `start` is clamped to the bounds.
   Lbfgs(std::vector<double> start, std::vector<double> lower, std::vector<double> upper,
         const LbfgsLimits& limits = {});
 
   bool is_done() const { return done_; }
-  /// Where the function is wanted next.
+  /// The point to evaluate next.
   const std::vector<double>& wanted() const { return wanted_; }
-  /// The function and its gradient there. A value that is not finite says that the point cannot be
-  /// taken; the gradient does not count then.
+  /// Passes the function's value and gradient at wanted(). A non-finite value rejects the point;
+  /// its gradient is ignored.
   void tell(double value, std::span<const double> gradient);
 
-  /// The best so far: finite once a told value was.
+  /// The best point so far; its value is finite once a finite value was passed.
   const std::vector<double>& best() const { return point_; }
   double best_value() const { return value_; }
   int evaluations() const { return evaluations_; }
@@ -41,7 +41,7 @@ class Lbfgs {
  private:
   struct Change {
     std::vector<double> step, gradient;
-    double product;  // Of both.
+    double product;  // Dot product of step and gradient change.
   };
 
   double bounded(size_t index, double value) const;
@@ -57,7 +57,7 @@ class Lbfgs {
   LbfgsLimits limits_;
   std::vector<double> point_, gradient_, wanted_, direction_;
   double value_, length_ = 1;
-  double stretch_ = 1;  // Of the next step, while the function curves downwards.
+  double stretch_ = 1;  // Multiplier of the next step while the function has negative curvature.
   std::deque<Change> changes_;
   int evaluations_ = 0, line_evaluations_ = 0;
   bool done_ = false, started_ = false;

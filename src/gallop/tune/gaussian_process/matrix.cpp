@@ -10,11 +10,11 @@ namespace gallop::tune {
 namespace {
 
 constexpr size_t kLanes = Matrix::kLanes;
-constexpr size_t kBlock = 32;  // Rows and columns of the blocks of a factorization.
+constexpr size_t kBlock = 32;  // Block size of the factorization.
 
 using Lanes [[gnu::vector_size(kLanes * sizeof(double)), gnu::aligned(sizeof(double))]] = double;
 
-// The sum of the lanes, of which each half is added to the other.
+// Reduces the lanes pairwise.
 [[gnu::always_inline]] inline double sum_of(const Lanes& lanes) {
   const auto half = __builtin_shufflevector(lanes, lanes, 0, 1, 2, 3) +
                     __builtin_shufflevector(lanes, lanes, 4, 5, 6, 7);
@@ -23,7 +23,7 @@ using Lanes [[gnu::vector_size(kLanes * sizeof(double)), gnu::aligned(sizeof(dou
   return pair[0] + pair[1];
 }
 
-// The products of kRows rows and kColumns others, whose sums stay in registers.
+// A register-blocked kernel: the products of kRows rows with kColumns rows.
 template <size_t kRows, size_t kColumns>
 [[gnu::always_inline]] inline void add_tile(double factor, Rows a, Rows b, size_t depth,
                                             double* sums, size_t sums_stride) {
@@ -71,7 +71,7 @@ template <size_t kRows, size_t kColumns>
   }
 }
 
-// One copy for each kind of machine, with as many sums as it has registers for (see
+// One copy per instruction set, with as many accumulators as it has registers (see
 // data/normalize.cpp on why not target_clones).
 void add_plain(double factor, Rows a, Rows b, size_t depth, double* sums, size_t sums_stride) {
   add_all<1, 2>(factor, a, b, depth, sums, sums_stride);
@@ -102,7 +102,7 @@ AddProducts best_add_products() {
 
 using BlockValues = std::array<double, kBlock * kBlock>;
 
-// Factors a block on the diagonal, and finds the inverse of its factor, in rows of kBlock.
+// Factors a diagonal block and inverts its factor, in rows of kBlock.
 bool factor_block(Matrix& matrix, size_t begin, size_t size, BlockValues& inverse) {
   inverse.fill(0);
   for (size_t i = 0; i < size; ++i) {
@@ -129,7 +129,7 @@ bool factor_block(Matrix& matrix, size_t begin, size_t size, BlockValues& invers
   return true;
 }
 
-// The rows below a block on the diagonal: times the transpose of its factor's inverse.
+// Multiplies the rows below a diagonal block by the transpose of its factor's inverse.
 void solve_panel(Matrix& matrix, size_t begin, size_t size, const BlockValues& inverse) {
   std::array<double, kBlock> solved{};
   for (size_t i = begin + size; i < matrix.rows(); ++i) {
@@ -141,7 +141,7 @@ void solve_panel(Matrix& matrix, size_t begin, size_t size, const BlockValues& i
   }
 }
 
-// The columns of the inverse's transpose that belong to a block of rows of the factor.
+// Computes the columns of the transposed inverse that belong to a block of rows of the factor.
 void invert_rows(const Matrix& factor, size_t begin, size_t size, const BlockValues& inverse,
                  Matrix& transposed) {
   BlockValues products{};
@@ -165,7 +165,7 @@ void invert_rows(const Matrix& factor, size_t begin, size_t size, const BlockVal
 void Matrix::resize(size_t rows, size_t columns) {
   const size_t stride = padded(columns);
   if (stride > stride_ || rows > capacity_) {
-    // With room, as matrices grow by one row and column at a time.
+    // Over-allocates, as matrices grow by one row and column at a time.
     const size_t new_stride = stride > stride_ ? padded(columns + columns / 8) : stride_;
     const size_t new_capacity = rows > capacity_ ? rows + rows / 8 : capacity_;
     std::vector<double> values(new_capacity * new_stride);

@@ -5,8 +5,8 @@
 
 namespace gallop::tune {
 
-/// Numbers in rows. Each row is followed by zeros up to a multiple of kLanes, so that loops over
-/// its numbers need no remainder; whoever writes to a row keeps them at zero.
+/// A row-major matrix. Each row is padded with zeros to a multiple of kLanes, so that loops over it
+/// need no remainder; code that writes to a row must keep the padding at zero.
 class Matrix {
  public:
   static constexpr size_t kLanes = 8;
@@ -22,9 +22,9 @@ class Matrix {
   double& at(size_t row_index, size_t column) { return row(row_index)[column]; }
   double at(size_t row_index, size_t column) const { return row(row_index)[column]; }
 
-  /// What stays within both sizes is kept, what is new is zero.
+  /// Resizes; elements within both sizes are kept, new ones are zero.
   void resize(size_t rows, size_t columns);
-  /// All zero. Takes new memory only where there is not enough.
+  /// Resizes and zero-fills; reallocates only to grow.
   void reset(size_t rows, size_t columns);
 
   static size_t padded(size_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
@@ -34,24 +34,24 @@ class Matrix {
   std::vector<double> values_;
 };
 
-/// Some rows of a matrix from some column on.
+/// Rows of a matrix from some column on.
 struct Rows {
   const double* data = nullptr;
   size_t stride = 0, count = 0;
 };
 
-/// Adds `factor` times the product of `a` and the transpose of `b` to `sums`, whose rows are
-/// `sums_stride` apart. `depth` columns count, a multiple of Matrix::kLanes. Each sum is taken in
-/// one order, on every machine and in every blocking.
+/// sums += factor * a * b^T, with rows of `sums` `sums_stride` elements apart. `depth`, the number
+/// of columns, is a multiple of Matrix::kLanes. The order of summation does not depend on the
+/// machine or the blocking.
 void add_products(double factor, Rows a, Rows b, size_t depth, double* sums, size_t sums_stride);
 
-/// Turns the lower triangle of a positive definite matrix into its Cholesky factor L; what is above
-/// the diagonal is not read, and means nothing afterwards. `inverse_transposed` becomes the
-/// transpose of the inverse of L, an upper triangle with zeros below. False where the matrix is not
-/// positive definite; both mean nothing then.
+/// Factors the lower triangle of a positive definite matrix in place into its Cholesky factor L;
+/// the strict upper triangle is neither read nor valid afterwards. `inverse_transposed` receives
+/// L^-T, an upper triangle with zeros below. Returns false if the matrix is not positive definite;
+/// both outputs are then invalid.
 bool factor_cholesky(Matrix& matrix, Matrix& inverse_transposed);
 
-/// The lower triangle of the product of an upper triangle and its transpose.
+/// The lower triangle of the product of an upper triangular matrix and its transpose.
 void multiply_by_transposed(const Matrix& upper, Matrix& product);
 
 Matrix transposed(const Matrix& matrix);

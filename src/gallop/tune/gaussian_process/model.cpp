@@ -11,21 +11,22 @@ namespace {
 
 constexpr size_t kFirstFit = 2;
 constexpr size_t kFitsPerDoubling = 16;
-constexpr size_t kSpreadFrom = 128;  // Measurements from which on fits are spread over calls.
-constexpr size_t kFewest = 8;        // A fit to fewer is no start for another one.
+// Number of measurements from which fits are spread over calls.
+constexpr size_t kSpreadFrom = 128;
+constexpr size_t kFewest = 8;  // Smallest fit that warm-starts another one.
 constexpr double kLeastDeviation = 1e-10;
 
 size_t next_fit(size_t size) {
   return size + std::max<size_t>(1, std::bit_floor(size) / kFitsPerDoubling);
 }
 
-/// The fit with which the search for this one begins, to a power of two.
+/// The size of the fit whose kernel warm-starts this one: a power of two.
 size_t start_of(size_t size) {
   const size_t power = std::bit_floor(size);
   return power < size ? power : power / 2;
 }
 
-/// The last fit of those to at most so many.
+/// The last scheduled fit with at most `most` measurements.
 size_t last_fit(size_t most) {
   size_t size = kFirstFit;
   while (next_fit(size) <= most) size = next_fit(size);
@@ -34,7 +35,7 @@ size_t last_fit(size_t most) {
 
 size_t serves_from(size_t size) { return size < kSpreadFrom ? size : next_fit(size); }
 
-/// The fit whose kernel serves where there are so many.
+/// The fit whose kernel is used with `count` measurements.
 size_t serving_fit(size_t count) {
   size_t size = kFirstFit;
   while (serves_from(next_fit(size)) <= count) size = next_fit(size);
@@ -104,7 +105,7 @@ const Kernel& Model::kernel_after(size_t size) {
   return kernels_.emplace(size, fit->kernel()).first->second;
 }
 
-// A few steps of the next fit.
+// Runs a few steps of the next fit.
 void Model::go_on_fitting() {
   const size_t count = points_.size(), size = last_fit(count);
   if (serves_from(size) <= count || kernels_.contains(size)) return;
@@ -130,7 +131,8 @@ void Model::update(const std::vector<std::vector<double>>& points,
 
   const size_t wanted = serving_fit(points_.size());
   if (!posterior_.has_value() || posterior_kernel_ != wanted) {
-    // As many as there are wherever this kernel serves, so that rounding is the same in all models.
+    // Uses the number of measurements from which this kernel serves: the same rounding in all
+    // models.
     Inputs inputs(categorical_);
     for (size_t i = 0; i < serves_from(wanted); ++i) inputs.append(points_[i]);
     posterior_.emplace(kernel_after(wanted), inputs);

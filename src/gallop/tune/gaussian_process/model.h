@@ -10,38 +10,37 @@
 
 namespace gallop::tune {
 
-/// What becomes of values above the median. Drawn together: logarithms of how far they are, in
-/// units of how far the smallest is below, so that very large values hide no difference between
-/// small ones.
+/// Treatment of values above the median. kDrawnTogether compresses them logarithmically, in units
+/// of the distance from the minimum to the median, so that very large values do not hide the
+/// differences between small ones.
 enum class LargeValues { kDrawnTogether, kKept };
 
-/// Values with mean 0 and variance 1. What is not finite becomes the largest or smallest that is,
-/// NaN the largest; all are 0 where none is.
+/// Values standardized to mean 0 and variance 1. Non-finite values are clamped to the largest or
+/// smallest finite one, NaN to the largest; all are 0 if none is finite.
 struct Standardized {
   std::vector<double> values;
-  double median = 0, below = 0;    ///< Below: from the smallest to the median; 0: all are kept.
-  double mean = 0, deviation = 1;  ///< Of the values, drawn together or not.
+  double median = 0, below = 0;    ///< `below`: from the minimum to the median; 0: no compression.
+  double mean = 0, deviation = 1;  ///< Of the values after compression.
 
   double of(double value) const;
 };
 Standardized standardized(std::vector<double> values,
                           LargeValues large = LargeValues::kDrawnTogether);
 
-/// A Gaussian process of a quantity that is measured again and again. Its kernel is fitted again
-/// sixteen times while the number of measurements doubles, and is a function of the first so many
-/// measurements alone: the search for it begins with the kernel of the power of two before, that
-/// one's with half as many, and so on. So a model that is made later has the same kernel after few
-/// fits.
-/// With many measurements a fit is spread over the calls until the next one is due, and serves from
-/// then on; this makes no difference to what is answered.
+/// A Gaussian process of a quantity with a growing number of measurements. Its kernel is refitted
+/// sixteen times per doubling of that number and depends only on a prefix of the measurements: each
+/// fit is warm-started from the fit at the previous power of two, recursively, so that a model that
+/// is created later has the same kernel after few fits.
+/// With many measurements, the steps of a fit are spread over the calls until the next one is due;
+/// this does not change any prediction.
 class Model {
  public:
   Model(std::vector<bool> categorical, bool is_exact,
         LargeValues large = LargeValues::kDrawnTogether)
       : categorical_(std::move(categorical)), is_exact_(is_exact), large_(large) {}
 
-  /// After all measurements so far. Those of the last call are to come first again; where they do
-  /// not, all is found again. At least 2.
+  /// Updates the model with all measurements so far, at least 2. Measurements of the last call
+  /// should be a prefix; otherwise the model is refitted.
   void update(const std::vector<std::vector<double>>& points, const std::vector<double>& values);
 
   Posterior& posterior() { return *posterior_; }
@@ -58,8 +57,8 @@ class Model {
   LargeValues large_;
   std::vector<std::vector<double>> points_;
   std::vector<double> values_;
-  std::map<size_t, Kernel> kernels_;  // By the number of measurements.
-  std::unique_ptr<KernelFit> fit_;    // The one that is not yet wanted.
+  std::map<size_t, Kernel> kernels_;  // By number of measurements.
+  std::unique_ptr<KernelFit> fit_;    // The next fit, in progress.
   size_t fit_size_ = 0, posterior_kernel_ = 0;
   std::optional<Posterior> posterior_;
   Standardized standard_;

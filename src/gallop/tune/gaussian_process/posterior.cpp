@@ -9,10 +9,10 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr size_t kBlock = 32;             // Rows of a triangle that are taken together.
-constexpr double kSmallestNoise = 1e-10;  // Of what is pending, as a share of the scale.
+constexpr size_t kBlock = 32;             // Rows of a triangle per block.
+constexpr double kSmallestNoise = 1e-10;  // Minimum noise of pending points, relative to the scale.
 
-// Products of rows with the rows of a lower triangle, or with those of an upper one.
+// Multiplies rows by the rows of a lower triangular matrix, or of an upper one.
 void multiply_lower(const Matrix& rows, const Matrix& lower, Matrix& products) {
   const size_t size = lower.rows();
   products.reset(rows.rows(), size);
@@ -49,12 +49,12 @@ Posterior::Posterior(Kernel kernel, const Inputs& inputs)
       kernel_.noise += added;
       break;
     }
-    if (!(added < kernel_.scale)) throw InternalError("a matrix of covariances has no factor");
+    if (!(added < kernel_.scale)) throw InternalError("a covariance matrix cannot be factored");
   }
   inverse_ = transposed(transposed_);
 }
 
-// A new row of the factor's inverse, after the last.
+// Appends a row to the inverse of the Cholesky factor.
 void Posterior::extend(std::span<const double> point, double noise) {
   const size_t size = inputs_.size();
   Matrix row(1, size), roots;
@@ -80,7 +80,7 @@ void Posterior::append(std::span<const double> point) {
 }
 
 void Posterior::set_values(std::vector<double> values) {
-  if (values.size() != size_) throw InternalError("as many values as inputs are wanted");
+  if (values.size() != size_) throw InternalError("the numbers of values and inputs differ");
   values_ = std::move(values);
   find_weights();
 }
@@ -90,7 +90,8 @@ void Posterior::find_weights() {
   Matrix row(1, all), roots, weights;
   std::copy(values_.begin(), values_.end(), row.row(0));
   multiply_lower(row, inverse_, roots);
-  std::fill(roots.row(0) + size_, roots.row(0) + all, 0.0);  // What is pending is as expected.
+  // Pending points do not change the mean.
+  std::fill(roots.row(0) + size_, roots.row(0) + all, 0.0);
   multiply_upper(roots, transposed_, weights);
   weights_.assign(weights.row(0), weights.row(0) + weights.stride());
 }
@@ -110,7 +111,7 @@ void Posterior::set_pending(const std::vector<std::vector<double>>& points) {
 }
 
 std::vector<double> Posterior::drawn(std::span<const double> normals) const {
-  // The factor of the covariances of what is pending is the inverse of the last rows' last columns.
+  // The Cholesky factor of the pending covariances is the inverse of the trailing block.
   std::vector<double> result, offsets;
   Matrix row(1, inputs_.size());
   for (size_t i = size_; i < inputs_.size(); ++i) {

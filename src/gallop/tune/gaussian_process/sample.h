@@ -5,9 +5,9 @@
 
 namespace gallop::tune {
 
-/// Points that fill the unit cube evenly, a row each, without its faces: of Sobol's sequence, with
-/// digits that are turned at random, the same for all points (a digital shift; scrambled() would
-/// take longer than the rest of a trial). What goes beyond its dimensions is random.
+/// A quasi-random sample of the open unit cube, one point per row: a Sobol sequence with a random
+/// digital shift (scrambled() would take longer than the rest of a trial). Dimensions beyond those
+/// of the sequence are uniformly random.
 Matrix even_sample(size_t count, size_t dimensions, Random& random);
 
 }  // namespace gallop::tune

@@ -22,10 +22,10 @@ constexpr LbfgsLimits kClimb{.evaluations = 60, .gradient = 1e-2, .relative_decr
 constexpr size_t kTogether = 64;
 constexpr int kRounds = 10;
 constexpr size_t kCandidatesReturned = 50;
-constexpr double kGain = 1e-4;  // A round that gains less is the last.
+constexpr double kGain = 1e-4;  // Minimum improvement for another round.
 
 struct Place {
-  Coordinate coordinates;  // Where inactive parameters would stand, too.
+  Coordinate coordinates;  // Includes coordinates of inactive parameters.
   double value = -kInfinity;
 };
 
@@ -66,7 +66,7 @@ Matrix rows_of(std::span<const Coordinate> points, size_t dimensions) {
   return rows;
 }
 
-// What the places promise as the values that they stand for; those that are not allowed, nothing.
+// Evaluates the places at their rounded coordinates; disallowed ones keep -infinity.
 void Climb::values(std::vector<Place>& places) const {
   std::vector<Coordinate> points;
   std::vector<size_t> owners;
@@ -75,7 +75,7 @@ void Climb::values(std::vector<Place>& places) const {
     points.push_back(coordinates_.rounded(places[i].coordinates));
     owners.push_back(i);
   }
-  // A few at a time, so that what is found of them stays in the cache.
+  // In small batches, so that intermediate results stay in the cache.
   for (size_t begin = 0; begin < points.size(); begin += kTogether) {
     const size_t count = std::min(kTogether, points.size() - begin);
     const std::vector<double> found =
@@ -84,7 +84,7 @@ void Climb::values(std::vector<Place>& places) const {
   }
 }
 
-// Steps are measured in lengths over which the function changes. What has no gradient stays.
+// Scales coordinates by the length scales. Dimensions without a gradient are fixed.
 Lbfgs Climb::gradient_search(const Place& place) const {
   const Point point = coordinates_.decoded(place.coordinates);
   const Coordinate shown = coordinates_.encoded(point);
@@ -137,7 +137,7 @@ void Climb::follow_gradients(std::vector<Place>& places) const {
     const Coordinate shown = coordinates_.rounded(places[i].coordinates);
     for (size_t d = 0; d < dimensions; ++d) {
       const double moved = searches[i].best()[d] * lengths_[d];
-      // What does not move keeps where it would stand if it were active.
+      // An unchanged coordinate keeps the unrounded value of an inactive parameter.
       if (searches[i].best()[d] != shown[d] / lengths_[d]) reached[i].coordinates[d] = moved;
     }
     reached[i].value = -kInfinity;
@@ -216,9 +216,9 @@ std::vector<Place> candidates(const Coordinates& coordinates, size_t count, Rand
   return places;
 }
 
-// A front has many good points, and where their coordinates are right but for one or two, an even
-// sample of many dimensions does not come near them. One coordinate stays as it was drawn, each
-// other one with a chance of one in their number.
+// Resamples few coordinates of good points: if only one or two coordinates of such a point are
+// wrong, a space-filling sample of many dimensions does not find it. Each coordinate is resampled
+// with probability 1 / dimensions, and at least one is.
 void move_around(std::span<Place> places, const std::vector<Coordinate>& good, Random& random) {
   for (size_t i = 0; i < places.size(); ++i) {
     const Coordinate& around = good[random.below(good.size())];
@@ -229,7 +229,7 @@ void move_around(std::span<Place> places, const std::vector<Coordinate>& good, R
   }
 }
 
-// So many of them, in no order where there are more.
+// At most `count` of the points, chosen at random.
 std::vector<Place> some_of(std::vector<Coordinate> good, size_t count, Random& random) {
   std::vector<Place> places;
   for (size_t i = 0; i < std::min(count, good.size()); ++i) {
@@ -239,8 +239,8 @@ std::vector<Place> some_of(std::vector<Coordinate> good, size_t count, Random& r
   return places;
 }
 
-// The best place, and others drawn in proportion to what they promise, without one twice: by the
-// largest of the logarithms with noise of a Gumbel distribution.
+// The best place and others without replacement, with probability proportional to the exponential
+// of their value (Gumbel top-k).
 std::vector<Place> drawn_places(const std::vector<Place>& places, size_t count, Random& random) {
   std::vector<std::pair<double, size_t>> ranked;
   for (size_t i = 0; i < places.size(); ++i) {

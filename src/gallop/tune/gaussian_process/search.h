@@ -9,16 +9,16 @@
 namespace gallop::tune {
 
 struct SearchSettings {
-  size_t candidates = 2048;  ///< How many points are looked at.
-  size_t around_good = 0;    ///< So many of them are good ones with some coordinates drawn again.
-  size_t starts = 10;        ///< From how many of them is climbed; half may be good ones.
+  size_t candidates = 2048;  ///< Number of candidate points.
+  /// Number of candidates that are good points with some coordinates resampled.
+  size_t around_good = 0;
+  size_t starts = 10;  ///< Number of starts of the local search; up to half are good points.
 };
 
-/// Points that promise much, the most promising first, all of them different and allowed by the
-/// space's constraints. Quasi-random candidates and `good` points are looked at; from the best,
-/// others drawn by what they promise, and the good ones the coordinates without steps are climbed
-/// along gradients and those with steps or choices by trying other values, in turn. Throws
-/// UsageError where no point is found that the constraints allow.
+/// Maximizes an acquisition function: the best points found, best first, all different and allowed
+/// by the space's constraints. The local search starts at the best candidate, at others sampled by
+/// their value, and at good points; it alternates between gradient ascent in continuous dimensions
+/// and trying other values of discrete ones. Throws UsageError if the constraints allow no point.
 std::vector<Point> search(const Acquisition& acquisition, const Coordinates& coordinates,
                           const std::vector<std::vector<double>>& good, Random random,
                           const SearchSettings& settings);

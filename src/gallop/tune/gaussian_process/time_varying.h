@@ -8,23 +8,23 @@
 
 namespace gallop::tune {
 
-/// What was measured with these values at some time of a training.
+/// A measurement at some time of a population's training.
 struct TimedMeasurement {
   Point point;
-  double time = 0;   ///< In steps of the population, so that 1 is from one exchange to the next.
-  double value = 0;  ///< To be small, as by how much the loss changed.
+  double time = 0;   ///< In segments of the population: 1 is the interval between exchanges.
+  double value = 0;  ///< To be minimized, such as the change of the loss.
 };
 
-/// The point from which a small value can be expected at a time, while others are being tried: the
-/// lowest confidence bound of a Gaussian process that discounts old observations (Parker-Holder et
-/// al., "Provably efficient online hyperparameter optimization with population-based bandits",
-/// 2020). `measured` has at least two; its time goes with the cube of their number. Throws
-/// UsageError where no point is found that the space's constraints allow.
+/// The point with the lowest confidence bound at a time, given the points in evaluation, by a
+/// Gaussian process that discounts old observations (Parker-Holder et al., "Provably efficient
+/// online hyperparameter optimization with population-based bandits", 2020). `measured` has at
+/// least two items; the run time is cubic in their number. Throws UsageError if no point satisfies
+/// the constraints.
 Point lowest_bound_at(const Coordinates& coordinates, const std::vector<TimedMeasurement>& measured,
                       const std::vector<Point>& pending, double time, const Random& random);
 
-/// How many deviations below the mean the bound is, after so many measurements (the constants are
-/// those of the authors' program).
+/// The width of the confidence bound in standard deviations after so many measurements (constants
+/// of the authors' implementation).
 double bound_width(size_t measurements);
 
 }  // namespace gallop::tune

@@ -16,9 +16,9 @@ namespace {
 
 using Vector = std::vector<double>;
 
-constexpr uint32_t kTree = 2000, kFilling = 2001;  // Items that no sampler draws for.
+constexpr uint32_t kTree = 2000, kFilling = 2001;  // Random streams that no sampler uses.
 
-/// The share of each choice; nothing for an interval.
+/// The sampling probability of each choice; empty for an interval.
 Vector categories_of(const Parameter& parameter) {
   const Choices* const choices = parameter.choices();
   if (choices == nullptr) return {};
@@ -35,7 +35,7 @@ double place_of(const Parameter& parameter, double value) {
   return (coordinate(*interval, value) - low) / (high - low);
 }
 
-/// Trials in the dimensions that matter. Where a parameter is inactive, its place is drawn.
+/// The trials as samples in the variable dimensions. Values of inactive parameters are sampled.
 Samples samples_of(const Study& study, const std::vector<size_t>& parameters, size_t objective) {
   Samples samples;
   for (const size_t index : parameters) {
@@ -55,7 +55,7 @@ Samples samples_of(const Study& study, const std::vector<size_t>& parameters, si
   return samples;
 }
 
-/// Mean and variance of values with weights whose sum is 1.
+/// Mean and variance of values whose weights sum to 1.
 class Moments {
  public:
   void add(double weight, double value) {
@@ -68,7 +68,7 @@ class Moments {
   double mean_ = 0, squares_ = 0;
 };
 
-/// The variance of what is left of a tree when all dimensions but one are averaged over.
+/// The variance of a tree's prediction marginalized over all dimensions but one.
 double marginal_variance(const std::vector<Leaf>& leaves, const Vector& rests,
                          const Samples& samples, size_t dimension) {
   const Vector& categories = samples.categories[dimension];
@@ -83,7 +83,7 @@ double marginal_variance(const std::vector<Leaf>& leaves, const Vector& rests,
     }
     return moments.variance();
   }
-  std::vector<std::pair<double, double>> changes;  // Where, and by how much.
+  std::vector<std::pair<double, double>> changes;  // Position and change of the prediction.
   for (size_t leaf = 0; leaf < leaves.size(); ++leaf) {
     const auto& side = leaves[leaf].sides[dimension];
     changes.emplace_back(side.low, leaves[leaf].value * rests[leaf]);
@@ -99,7 +99,7 @@ double marginal_variance(const std::vector<Leaf>& leaves, const Vector& rests,
   return moments.variance();
 }
 
-/// The share of each dimension in the variance of a tree; nothing where there is none.
+/// The fraction of a tree's variance that each dimension explains; empty if the variance is 0.
 Vector shares_of(std::vector<Leaf> leaves, const Samples& samples) {
   const size_t dimensions = samples.categories.size();
   const auto size = [&](const Leaf& leaf, size_t except) {
@@ -111,7 +111,7 @@ Vector shares_of(std::vector<Leaf> leaves, const Samples& samples) {
   };
   double mean = 0;
   for (const Leaf& leaf : leaves) mean += size(leaf, dimensions) * leaf.value;
-  Moments whole;  // Of values around their mean, as they round less.
+  Moments whole;  // Centered first, to reduce rounding.
   for (Leaf& leaf : leaves) {
     leaf.value -= mean;
     whole.add(size(leaf, dimensions), leaf.value);

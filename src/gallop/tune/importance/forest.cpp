@@ -9,12 +9,12 @@ namespace gallop::tune {
 
 namespace {
 
-/// Which samples go to the first of two parts.
+/// A binary split of samples.
 struct Split {
-  double gain = 0;  // Of the squared sums; none where it is not above 0.
+  double gain = 0;  // Reduction of the squared error; no split if not above 0.
   size_t dimension = 0;
-  double threshold = 0;       // Of numbers: those up to it.
-  std::vector<bool> members;  // Of categories.
+  double threshold = 0;       // Numeric dimension: inclusive upper bound of the first part.
+  std::vector<bool> members;  // Categorical dimension: the first part.
 };
 
 struct Sums {
@@ -26,7 +26,7 @@ struct Sums {
   double squared() const { return count > 0 ? sum * sum / count : 0; }
 };
 
-/// What two parts gain, of which the second is the rest.
+/// The reduction of the squared error by a split into `part` and the rest.
 double gain_of(const Sums& part, const Sums& all) {
   const Sums rest{all.count - part.count, all.sum - part.sum};
   return part.squared() + rest.squared() - all.squared();
@@ -92,7 +92,7 @@ Split Tree::best_split(const Indices& indices) {
   if (samples_.values[*least] == samples_.values[*most]) return best;
   Sums all;
   for (const size_t index : indices) all.add(samples_.values[index]);
-  // In any order, as the first of equally good splits is taken.
+  // In random order: of equally good splits the first is taken.
   std::vector<size_t> dimensions(samples_.categories.size());
   std::iota(dimensions.begin(), dimensions.end(), size_t{0});
   for (size_t left = dimensions.size(); left > 0; --left) {
@@ -109,7 +109,7 @@ Split Tree::best_split(const Indices& indices) {
 
 void Tree::try_numbers(const Indices& indices, const Sums& all, size_t dimension,
                        Split& best) const {
-  std::vector<std::pair<double, double>> sorted;  // Places and values.
+  std::vector<std::pair<double, double>> sorted;  // Coordinates and values.
   for (const size_t index : indices) {
     sorted.emplace_back(at(index, dimension), samples_.values[index]);
   }
@@ -124,8 +124,8 @@ void Tree::try_numbers(const Indices& indices, const Sums& all, size_t dimension
   }
 }
 
-/// With the categories in the order of their means, the best of all splits is one between two of
-/// them (Breiman et al., "Classification and regression trees", 1984, section 9.4).
+/// With categories sorted by their means, the best split is between two neighbors (Breiman et al.,
+/// "Classification and regression trees", 1984, section 9.4).
 void Tree::try_categories(const Indices& indices, const Sums& all, size_t dimension,
                           Split& best) const {
   const size_t count = samples_.categories[dimension].size();

@@ -28,7 +28,7 @@ std::vector<const Trial*> judged_trials(const Study& study, std::optional<size_t
 
 std::string no_importance_reason(const Study& study, std::optional<size_t> objective) {
   const auto trials = judged_trials(study, objective);
-  if (trials.size() < 2) return "two complete trials or more are wanted";
+  if (trials.size() < 2) return "at least two complete trials are required";
   const size_t first = objective.value_or(0);
   const size_t last = objective ? first + 1 : study.objectives();
   const auto is_as_the_first = [&](const Trial* trial) {
@@ -42,7 +42,7 @@ std::string no_importance_reason(const Study& study, std::optional<size_t> objec
   for (size_t i = first; i < last; ++i) {
     metrics.push_back(printable(study.settings().objectives[i].metric));
   }
-  return fmt::format("all {} complete trials have the same {}, so that no parameter matters",
+  return fmt::format("all {} complete trials have the same {}; no parameter is important",
                      trials.size(), join_names(metrics, "and"));
 }
 

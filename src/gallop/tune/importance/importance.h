@@ -7,43 +7,42 @@
 
 #include "gallop/tune/study.h"
 
-// How much each parameter of a study matters. All read complete trials with finite losses, and
-// answer with a number of at least 0 for each parameter in the order of the space, whose sum is 1;
-// all are equal where nothing can be told.
+// Hyperparameter importance. All functions use the complete trials with finite losses, and return a
+// non-negative importance for each parameter, in the order of the space, with sum 1; uniform if the
+// importance cannot be estimated.
 namespace gallop::tune {
 
-/// Why nothing can be told of an objective, or of all of them: there are too few trials, or all
-/// came to the same. Empty where something can.
+/// Why the importance for one objective, or for all, cannot be estimated: too few trials, or equal
+/// losses. Empty if it can be.
 std::string no_importance_reason(const Study& study, std::optional<size_t> objective);
 
 struct PedAnovaOptions {
-  /// What matters is to be among so large a share of the best trials,
+  /// A parameter is important if it separates this fraction of the best trials
   double target = 0.1;
-  /// beside those in this larger share.
+  /// from this larger fraction of them.
   double region = 1;
-  /// Beside where those trials are; else beside the whole space.
+  /// Compare with the distribution of the latter trials; otherwise with the whole space.
   bool local = true;
-  /// By the losses of one objective; else by all of them, as Pareto fronts and hypervolumes order
-  /// them.
+  /// The objective whose losses rank the trials; otherwise Pareto fronts and hypervolumes do.
   std::optional<size_t> objective{};
 };
 
-/// By how far the density of the best trials is from that of the others (Watanabe, Bansal and
-/// Hutter, "PED-ANOVA", 2023), where a parameter has a value (Ito, "Conditional PED-ANOVA", 2026).
-/// Throws UsageError unless 0 < target < region <= 1 and there is such an objective.
+/// PED-ANOVA: the divergence between the densities of the best trials and of the others (Watanabe,
+/// Bansal and Hutter, 2023), where a parameter is active (Ito, "Conditional PED-ANOVA", 2026).
+/// Throws UsageError unless 0 < target < region <= 1 and the objective exists.
 std::vector<double> ped_anova(const Study& study, const PedAnovaOptions& options = {});
 
 struct FanovaOptions {
   int64_t trees = 64;
-  int64_t depth = 64;  ///< At most.
+  int64_t depth = 64;  ///< Maximum depth.
   size_t objective = 0;
 };
 
-/// The share of the variance of an objective over the space that a parameter explains alone, by
-/// random forests (Hutter, Hoos and Leyton-Brown, "An efficient approach for assessing
-/// hyperparameter importance", 2014). Values count as they are drawn: uniform on their scale,
-/// choices by their weights. Where a parameter is inactive, its value does not matter, and any one
-/// stands for it. Throws UsageError where there is no such objective, or no tree.
+/// fANOVA: the fraction of the variance of an objective over the space that a parameter explains
+/// alone, by random forests (Hutter, Hoos and Leyton-Brown, "An efficient approach for assessing
+/// hyperparameter importance", 2014). The space is weighted by the sampling distribution: uniform
+/// on a parameter's scale, choices by their weights. The value of an inactive parameter is sampled.
+/// Throws UsageError if there is no such objective, or no tree.
 std::vector<double> fanova(const Study& study, const FanovaOptions& options = {});
 
 }  // namespace gallop::tune

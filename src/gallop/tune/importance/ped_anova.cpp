@@ -17,13 +17,13 @@ namespace {
 using Trials = std::vector<const Trial*>;
 using Vector = std::vector<double>;
 
-constexpr size_t kCells = 50;              // Of an interval, at most.
-constexpr size_t kFewestTrials = 2;        // In which a parameter has a value.
-constexpr double kPriorWeight = 1;         // Beside 1 for each trial.
+constexpr size_t kCells = 50;              // Maximum number of cells of an interval.
+constexpr size_t kFewestTrials = 2;        // With an active value of the parameter.
+constexpr double kPriorWeight = 1;         // Relative to 1 for each trial.
 constexpr double kTiny = 1e-12;            // Added to each probability.
-constexpr double kNarrowest = 0.5 / 1.64;  // A kernel with nine tenths of it in its cell.
+constexpr double kNarrowest = 0.5 / 1.64;  // 90% of the kernel's mass is in its cell.
 
-/// The cells of a parameter, one after the other: of an interval all are equally wide on its scale.
+/// The discretization of a parameter; the cells of an interval are equally wide on its scale.
 class Cells {
  public:
   explicit Cells(const Parameter& parameter) : interval_(parameter.interval()) {
@@ -36,7 +36,7 @@ class Cells {
     const int64_t values = tune::count(*interval_);
     double cells = kCells;
     if (values > 0) {
-      // On other scales than the linear one values are closer together at one end.
+      // On nonlinear scales, values are denser at one end.
       const auto all = static_cast<double>(values);
       cells = std::min(cells, is_linear ? all : std::ceil(std::log2(all)) + 1);
     }
@@ -60,8 +60,8 @@ class Cells {
   double low_ = 0, width_ = 0;
 };
 
-/// How wide kernels are by Scott's rule ("Multivariate density estimation", 1992), in cells, for so
-/// many trials in each cell.
+/// The bandwidth of the kernels in cells by Scott's rule ("Multivariate density estimation", 1992),
+/// given the number of trials in each cell.
 double kernel_width(const std::vector<int64_t>& counts) {
   const int64_t all = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   const auto total = static_cast<double>(all);
@@ -70,7 +70,7 @@ double kernel_width(const std::vector<int64_t>& counts) {
     mean += static_cast<double>(counts[i]) * static_cast<double>(i) / total;
   }
   std::vector<size_t> cells;
-  std::vector<int64_t> sums;  // Up to each of them.
+  std::vector<int64_t> sums;  // Cumulative counts.
   for (size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
     const double distance = static_cast<double>(i) - mean;
@@ -88,7 +88,7 @@ double kernel_width(const std::vector<int64_t>& counts) {
   return std::max(1.059 * std::min(between / 1.34, deviation) * std::pow(total, -0.2), kNarrowest);
 }
 
-/// The probability of each of `count` cells by a normal distribution that is cut off at both ends.
+/// The probabilities of `count` cells under a normal distribution truncated at both ends.
 Vector normal_kernel(size_t count, double mean, double deviation) {
   const auto below = [&](double cell) { return normal_cdf((cell - mean) / deviation); };
   const double all = below(static_cast<double>(count) - 0.5) - below(-0.5);
@@ -100,7 +100,7 @@ Vector normal_kernel(size_t count, double mean, double deviation) {
   return shares;
 }
 
-/// The probability of each cell: a kernel for each trial, and one for what is not known.
+/// The probability of each cell: a kernel for each trial, and the prior.
 Vector density(const Cells& cells, const std::vector<int64_t>& counts) {
   const auto size = static_cast<double>(cells.count());
   const auto used = static_cast<double>(
@@ -134,7 +134,7 @@ Vector density(const Cells& cells, size_t index, const Trials& trials) {
   return density(cells, counts);
 }
 
-/// Those of the best share; all of equal ones at its end where there is one loss to go by.
+/// The best fraction of the trials; with a single ranking loss, including all ties at its end.
 Trials best_of(const Trials& trials, double share, std::optional<size_t> objective) {
   if (share == 1) return trials;
   const auto count = static_cast<size_t>(std::ceil(share * static_cast<double>(trials.size())));
@@ -154,7 +154,7 @@ Trials best_of(const Trials& trials, double share, std::optional<size_t> objecti
   return best;
 }
 
-/// The divergence of two densities (Pearson's chi-squared).
+/// Pearson's chi-squared divergence of two densities.
 double divergence(const Vector& target, const Vector& region) {
   double sum = 0;
   for (size_t i = 0; i < target.size(); ++i) {

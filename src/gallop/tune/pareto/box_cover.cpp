@@ -9,11 +9,11 @@ namespace {
 
 using Corner = BoxCover::Corner;
 
-// Boxes for which no product and no sum of them is beyond what numbers can be, or so small that it
-// has fewer digits.
+// Side length and volume limits within which products and sums neither overflow nor become
+// subnormal.
 constexpr double kLongest = 1e100, kSmallest = 1e-200;
 
-/// Whether one corner's box holds the other's. Without branches, which could not be predicted.
+/// Whether the box of one corner contains the other's. Branchless, as branches are unpredictable.
 bool holds(const Corner& a, const Corner& b) {
   return (a[0] <= b[0]) & (a[1] <= b[1]) & (a[2] <= b[2]);
 }
@@ -47,14 +47,14 @@ void BoxCover::add(const Corner& other) {
 
 double BoxCover::left() const { return whole_ - covered(); }
 
-// Of n rows, the sums of products here and there are off by at most 5n + 22 halves of an epsilon.
+// The rounding error for n rows is at most (5n + 22) / 2 epsilon.
 double BoxCover::error() const {
   if (!is_moderate_) return std::numeric_limits<double>::infinity();
   return 1e-15 * static_cast<double>(rows_ + 4) * whole_;
 }
 
 double BoxCover::covered() const {
-  std::vector<Step> steps;  // Of what is covered at a height.
+  std::vector<Step> steps;  // The staircase of the covered region at one level.
   double volume = 0;
   for (size_t i = 0; i < corners_.size(); ++i) {
     const auto [x, y, height] = corners_[i];

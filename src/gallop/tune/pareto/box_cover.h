@@ -6,22 +6,22 @@
 
 namespace gallop::tune {
 
-/// The box between a row of three losses and a reference, of which those of other rows, that come
-/// one by one, cover parts. It keeps only what no other covers more of, so that it is fast where
-/// most of what comes covers nothing new.
+/// The box between a row of three losses and a reference point, and the union of the parts of it
+/// that rows added one by one cover. It keeps only non-dominated corners, so that adding a row that
+/// covers nothing new is fast.
 class BoxCover {
  public:
   using Corner = std::array<double, 3>;
 
   BoxCover(const Corner& row, const Corner& reference);
 
-  /// How many rows have come.
+  /// The number of rows added.
   size_t rows() const { return rows_; }
 
   void add(const Corner& other);
-  /// The volume of what is not covered.
+  /// The volume that is not covered.
   double left() const;
-  /// How far from it added_volume() may be.
+  /// A bound on the difference from added_volume().
   double error() const;
 
  private:
@@ -35,7 +35,7 @@ class BoxCover {
   double whole_;
   bool is_moderate_;
   size_t rows_ = 0;
-  std::vector<Corner> corners_;  // The lowest of what is covered, by the last loss.
+  std::vector<Corner> corners_;  // Non-dominated corners of the covered region, by the last loss.
 };
 
 }  // namespace gallop::tune

@@ -13,7 +13,7 @@ namespace {
 
 using Front = DominationFronts::Front;
 
-// Ranking all again takes as long as adding about this share of them.
+// Ranking from scratch takes about as long as inserting this fraction of the rows one by one.
 constexpr size_t kManyShare = 16;
 
 bool dominates_row(const double* a, const double* b, size_t objectives) {
@@ -35,7 +35,7 @@ void append(Front& front, const Front& more) {
   front.losses.insert(front.losses.end(), more.losses.begin(), more.losses.end());
 }
 
-/// Takes those rows away for which `is_taken`, of an index, is true; returns them.
+/// Removes and returns the rows for whose indices `is_taken` is true.
 template <typename IsTaken>
 Front take(Front& front, size_t objectives, const IsTaken& is_taken) {
   Front taken;
@@ -73,7 +73,7 @@ void DominationFronts::erase(int64_t row) {
 
 const std::vector<Front>& DominationFronts::fronts() {
   if (!removed_.empty() || added_.rows.size() > size_ / kManyShare) {
-    rank_anew();
+    rank_all();
   } else {
     for (size_t i = 0; i < added_.rows.size(); ++i) add(added_, i);
   }
@@ -82,7 +82,7 @@ const std::vector<Front>& DominationFronts::fronts() {
   return fronts_;
 }
 
-void DominationFronts::rank_anew() {
+void DominationFronts::rank_all() {
   Front all;
   std::sort(removed_.begin(), removed_.end());
   for (Front& front : fronts_) {
@@ -119,7 +119,7 @@ void DominationFronts::add(const Front& rows, size_t index) {
     append(fronts_[rank], moving);
     moving = std::move(dominated);
     if (!is_whole) continue;
-    // Then so is each one behind it.
+    // Every following front moves back by one as well.
     fronts_.insert(fronts_.begin() + static_cast<ptrdiff_t>(rank + 1), std::move(moving));
     return;
   }
@@ -134,7 +134,7 @@ bool DominationFronts::dominates_some(const Front& front, const double* losses) 
 
 Front DominationFronts::take_dominated(Front& from, const Front& by) const {
   std::vector<double> best(objectives_,
-                           std::numeric_limits<double>::infinity());  // Of all in `by`.
+                           std::numeric_limits<double>::infinity());  // Ideal point of `by`.
   for (size_t i = 0; i < by.losses.size(); ++i) {
     double& loss = best[i % objectives_];
     loss = std::min(loss, by.losses[i]);

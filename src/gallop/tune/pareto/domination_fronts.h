@@ -6,43 +6,43 @@
 
 namespace gallop::tune {
 
-/// Rows of losses by domination_ranks(), kept as rows come one by one.
+/// The fronts of rows of losses by domination_ranks(), maintained incrementally.
 ///
-/// The first front that has room for a new row, as none there dominates it, is found by halving:
-/// with a row that dominates it there is one in each front before. What it dominates there goes to
-/// the next front, where the same happens (Li et al., "Efficient nondomination level update method
-/// for steady-state evolutionary multiobjective optimization", 2014; Yakupov and Buzdalov,
+/// The front of a new row, the first one where no row dominates it, is found by binary search: if a
+/// row of a front dominates it, one in each earlier front does. Rows of that front that the new row
+/// dominates move to the next front, recursively (Li et al., "Efficient nondomination level update
+/// method for steady-state evolutionary multiobjective optimization", 2014; Yakupov and Buzdalov,
 /// "Incremental non-dominated sorting with O(N) insertion for the two-dimensional case", 2015).
-/// Where rows have gone, or many have come, all are ranked again.
+/// After removals, or many insertions, all rows are ranked from scratch.
 class DominationFronts {
  public:
-  /// Rows of one rank, in no order that means something.
+  /// The rows of one rank, in unspecified order.
   struct Front {
     std::vector<int64_t> rows;
-    std::vector<double> losses;  ///< Of all of them, row after row; infinite in place of NaN.
+    std::vector<double> losses;  ///< Of all rows, row-major; NaN replaced by infinity.
   };
 
   explicit DominationFronts(size_t objectives) : objectives_(objectives) {}
 
   size_t size() const { return size_; }
 
-  /// Adds a row, by a number that no other has.
+  /// Inserts a row with a unique number.
   void insert(int64_t row, const std::vector<double>& losses);
-  /// Takes a row away that is there.
+  /// Removes a row, which must be present.
   void erase(int64_t row);
 
-  /// By rank.
+  /// The fronts, ordered by rank.
   const std::vector<Front>& fronts();
 
  private:
-  void rank_anew();
+  void rank_all();
   void add(const Front& rows, size_t index);
   bool dominates_some(const Front& front, const double* losses) const;
   Front take_dominated(Front& from, const Front& by) const;
 
   size_t objectives_;
   size_t size_ = 0;
-  std::vector<Front> fronts_;  // Without the last changes:
+  std::vector<Front> fronts_;  // Without the pending changes:
   Front added_;
   std::vector<int64_t> removed_;
 };

@@ -21,12 +21,12 @@ size_t place_of(const LossRows& rows, const Row& row) {
   return static_cast<size_t>(std::lower_bound(rows.begin(), rows.end(), row) - rows.begin());
 }
 
-/// What a row adds to those that were selected at some time.
+/// The hypervolume that a row adds to the selected rows, as of some round.
 struct Share {
   double value;
-  double error;  // How far added_volume() may be from it.
+  double error;  // Bound on the difference from added_volume().
   size_t row;
-  size_t round;  // How many were selected.
+  size_t round;  // Number of selected rows.
 };
 
 class Shares {
@@ -36,9 +36,9 @@ class Shares {
 
   virtual void select(size_t row) = 0;
   virtual Share now(size_t row) = 0;
-  /// The value of one with an error, without it.
+  /// The value of added_volume(), without rounding differences.
   virtual double exact(const Share& share) const { return share.value; }
-  /// Of the share that a row had last, before it was made exact.
+  /// The error bound of the row's last value before it was made exact.
   virtual double error(size_t /*row*/) const { return 0; }
 
  protected:
@@ -46,7 +46,7 @@ class Shares {
   const Row& reference_;
 };
 
-/// With two objectives each adds the rectangle up to the selected ones beside it.
+/// With two objectives, a row adds the rectangle up to its selected neighbors.
 class SharesOfTwo final : public Shares {
  public:
   using Shares::Shares;
@@ -118,8 +118,7 @@ std::unique_ptr<Shares> make_shares(const LossRows& rows, const Row& reference) 
   return std::make_unique<SharesOfMany>(rows, reference);
 }
 
-/// Rows that are left, as a heap: the one with the largest share, of equal ones the first, is at
-/// the front.
+/// The remaining rows as a heap with the largest contribution at the front; ties by row.
 class Candidates {
  public:
   Candidates(size_t rows, Shares& shares) : shares_(shares) {
@@ -161,7 +160,7 @@ class Candidates {
     return is_less(a, b);
   }
 
-  // Brings the first to its place.
+  // Restores the heap order of the front.
   void settle() {
     size_t place = 0;
     for (size_t child = 1; child < heap_.size(); child = 2 * place + 1) {
@@ -202,7 +201,7 @@ std::vector<size_t> GreedySelection::select(const LossRows& rows, size_t count,
                                             const std::vector<double>& reference) {
   const size_t unchanged = reference == reference_ ? unchanged_steps(rows, count) : 0;
   if (unchanged < count) {
-    // Some more, as the next time it may be more that are wanted.
+    // Selects some more, as the next call may ask for more.
     const size_t more = std::min(rows.size(), count + count / 16 + 8);
     steps_ = select_greedily(rows, more, reference);
     reference_ = reference;
@@ -231,8 +230,8 @@ size_t GreedySelection::unchanged_steps(const LossRows& rows, size_t count) cons
   return unchanged;
 }
 
-// That a share is smaller is certain beyond some times the errors: of each there are those of what
-// select_greedily() would find now and would have found before.
+// A contribution is certainly smaller if the difference exceeds a multiple of the errors, since
+// both the old and the new selection have such an error.
 size_t GreedySelection::steps_without(const Row& row) const {
   constexpr double kErrors = 4;
   if (row.size() != 3) return 0;

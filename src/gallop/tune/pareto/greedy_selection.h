@@ -7,37 +7,38 @@
 
 namespace gallop::tune {
 
-/// Rows that are selected and what each adds to those before it.
+/// The selected rows, and the hypervolume that each adds to those selected before it.
 struct GreedySteps {
   std::vector<size_t> rows;
   std::vector<double> shares;
-  std::vector<double> errors;  ///< About how far a share may be from added_volume(), or infinite.
+  /// Bound on the difference of a share from added_volume(), or infinite.
+  std::vector<double> errors;
 };
 
-/// What select_by_hypervolume() does with rows of two objectives or more in lexicographic order, of
-/// which none dominates another or equals it, and a finite reference; `count` is at most their
-/// number.
+/// The implementation of select_by_hypervolume() for at least two objectives. `rows` are
+/// lexicographically sorted, distinct and mutually non-dominated; the reference is finite; `count`
+/// is at most the number of rows.
 ///
-/// What a row adds only shrinks as more are selected, so that one whose share is fresh and above
-/// the older shares of all others is the next. With three objectives shares are found by a
-/// BoxCover; where two of them are as close as its error, added_volume() decides, so that what is
-/// selected is the same as by that alone.
+/// Lazy greedy: contributions only shrink as more rows are selected, so that a row whose
+/// contribution is up to date and above the outdated ones of all others is next. With three
+/// objectives, contributions are computed by BoxCover; if two are within its error, added_volume()
+/// decides, so that the selection equals that by added_volume() alone.
 GreedySteps select_greedily(const LossRows& rows, size_t count,
                             const std::vector<double>& reference);
 
-/// The same for rows of which few have come or gone since the last time. What was selected before
-/// one that has gone, and before one that has come could have been, is selected again; with three
-/// objectives it takes one BoxCover to know that for a row that has come.
+/// The incremental version, for rows that differ little from the last call's. The selection is
+/// redone from the first step that a removed row took part in or an added row could change; with
+/// three objectives, one BoxCover decides this for an added row.
 class GreedySelection {
  public:
   std::vector<size_t> select(const LossRows& rows, size_t count,
                              const std::vector<double>& reference);
 
  private:
-  /// How many of the last steps are the same for these rows; where they are fewer than `count`, at
-  /// most so many.
+  /// The number of last steps that stay the same for these rows; if fewer than `count` are
+  /// unchanged, a lower bound.
   size_t unchanged_steps(const LossRows& rows, size_t count) const;
-  /// How many of the last steps come before any in which this row could be selected.
+  /// The number of last steps before the first one in which this row could be selected.
   size_t steps_without(const std::vector<double>& row) const;
 
   LossRows rows_;

@@ -31,8 +31,7 @@ std::vector<size_t> indices_of(size_t count) {
   return indices;
 }
 
-/// Indices by the first objective, equal ones by the second, and so on; equal rows keep their
-/// order. No row is dominated by a later one.
+/// Indices in lexicographic order; equal rows keep their order. No row is dominated by a later one.
 std::vector<size_t> lexicographic(const LossRows& losses) {
   std::vector<size_t> order = indices_of(losses.size());
   std::stable_sort(order.begin(), order.end(),
@@ -40,13 +39,14 @@ std::vector<size_t> lexicographic(const LossRows& losses) {
   return order;
 }
 
-/// Whether a row is nowhere above another. None is NaN.
+/// Whether a row is at most `other` in every objective. Neither contains NaN.
 bool covers(const Row& row, const Row& other) {
   return std::equal(row.begin(), row.end(), other.begin(), std::less_equal<>());
 }
 
-/// For different rows that come in lexicographic order: the first front of which none dominates the
-/// next row. With one that does there is one in each front before, so that halving finds it.
+/// Fronts for distinct rows that are added in lexicographic order. The first front in which no row
+/// dominates the next row is found by binary search, as a dominated row is dominated in each
+/// earlier front.
 class Fronts {
  public:
   explicit Fronts(const LossRows& losses) : losses_(losses) {}
@@ -68,7 +68,7 @@ class Fronts {
 
  private:
   bool dominates_some(const std::vector<size_t>& front, const Row& row) const {
-    // With up to two objectives the last one of a front has its smallest last loss.
+    // With up to two objectives, the last row of a front has its smallest last loss.
     if (row.size() <= 2) return losses_[front.back()].back() <= row.back();
     return std::any_of(front.rbegin(), front.rend(),
                        [&](size_t index) { return covers(losses_[index], row); });
@@ -91,14 +91,14 @@ std::vector<int32_t> ranks_of(const LossRows& losses) {
   return ranks;
 }
 
-/// The same row, but nowhere better than `other`.
+/// The row, clamped to be nowhere better than `other`.
 Row limited(const Row& row, const Row& other) {
   Row result(row.size());
   for (size_t i = 0; i < row.size(); ++i) result[i] = std::max(row[i], other[i]);
   return result;
 }
 
-/// What one row alone dominates.
+/// The volume that a row dominates by itself.
 double inclusive_volume(const Row& row, const Row& reference) {
   double volume = 1;
   for (size_t i = 0; i < row.size(); ++i) {
@@ -108,7 +108,7 @@ double inclusive_volume(const Row& row, const Row& reference) {
   return volume;
 }
 
-/// The area that points of two objectives dominate; they come one by one in any order.
+/// The area that points with two objectives dominate, maintained incrementally.
 class Staircase {
  public:
   Staircase(double reference_x, double reference_y) : right_(reference_x), top_(reference_y) {}
@@ -136,7 +136,7 @@ class Staircase {
  private:
   double right_, top_;
   double area_ = 0;
-  std::map<double, double> steps_;  // Those that none dominates: y falls as x rises.
+  std::map<double, double> steps_;  // Non-dominated points: y falls as x rises.
 };
 
 double volume_of(LossRows rows, Row reference);
@@ -145,7 +145,7 @@ double volume_of(LossRows rows, Row reference);
 double volume_of_three(const LossRows& rows, const Row& reference) {
   Staircase staircase(reference[0], reference[1]);
   double volume = 0;
-  for (size_t i = 0; i < rows.size(); ++i) {  // From the worst to the best in the third.
+  for (size_t i = 0; i < rows.size(); ++i) {  // From the worst to the best in the third objective.
     const Row& row = rows[rows.size() - 1 - i];
     staircase.add(row[0], row[1]);
     const double next = i + 1 < rows.size() ? rows[rows.size() - 2 - i][2] : reference[2];
@@ -154,8 +154,8 @@ double volume_of_three(const LossRows& rows, const Row& reference) {
   return volume;
 }
 
-/// The sum of what each row adds to those that are better in the last objective. There it is worse
-/// than all of them, so that one objective less is left to look at.
+/// The sum of the volumes that each row adds to those better in the last objective. It is the worst
+/// of them in that objective, so that the recursion has one objective less.
 double volume_of_many(const LossRows& rows, const Row& reference) {
   const size_t last = reference.size() - 1;
   const Row rest(reference.begin(), reference.end() - 1);
@@ -172,13 +172,13 @@ double volume_of_many(const LossRows& rows, const Row& reference) {
   return volume;
 }
 
-/// The volume below a finite reference, of rows without NaN.
+/// The hypervolume for a finite reference and rows without NaN.
 double volume_of(LossRows rows, Row reference) {
   std::erase_if(rows, [&](const Row& row) {
     return !std::equal(row.begin(), row.end(), reference.begin(), std::less<>());
   });
   if (rows.empty()) return 0;
-  // One and two objectives are three, of which the others have no extent.
+  // One and two objectives are padded to three with unit extents.
   while (reference.size() < 3) {
     for (Row& row : rows) row.push_back(0);
     reference.push_back(1);
@@ -197,7 +197,7 @@ bool is_finite(const Row& row) {
   return std::all_of(row.begin(), row.end(), [](double value) { return std::isfinite(value); });
 }
 
-/// select_by_hypervolume(), where `select` does it with rows of which none is equal to another.
+/// select_by_hypervolume() on top of `select`, which handles distinct rows.
 template <typename Select>
 std::vector<size_t> select_with(const LossRows& losses, size_t count, const Row& reference,
                                 const Select& select) {
@@ -301,7 +301,7 @@ std::vector<double> crowding_distances(const LossRows& losses) {
     if (values[1] == values[rows.size()]) continue;
     const auto low = std::upper_bound(values.begin(), values.end(), -kInfinity);
     const auto high = std::lower_bound(values.begin(), values.end(), kInfinity);
-    // By halves, as the largest numbers are too far apart for one.
+    // Halved before subtracting: the difference of the largest doubles overflows.
     double width = *std::prev(high) / 2 - *low / 2;
     if (!(width > 0)) width = 0.5;
     for (size_t i = 0; i < rows.size(); ++i) {

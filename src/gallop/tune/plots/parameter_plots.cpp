@@ -19,7 +19,7 @@ OfResult value_at_point(size_t parameter) {
   return [parameter](const Result& result) { return result.trial->point[parameter]; };
 }
 
-// Those at whose points these parameters have values.
+// The results at whose points these parameters are active.
 std::vector<Result> with(std::vector<Result> results, const std::vector<size_t>& parameters) {
   std::erase_if(results, [&](const Result& result) {
     return std::any_of(parameters.begin(), parameters.end(),

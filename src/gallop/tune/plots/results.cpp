@@ -13,13 +13,13 @@ namespace gallop::tune {
 namespace {
 
 constexpr size_t kMostLabels = 1000;
-constexpr size_t kFewestFenced = 8;  // Of fewer values the quartiles say little.
+constexpr size_t kFewestFenced = 8;  // Quartiles of fewer values are unreliable.
 
 struct Bounds {
   std::optional<double> low, high;
 };
 
-// Tukey's fence on the side of what is bad.
+// Tukey's outer fence on the side of worse values.
 Bounds bounds_of(const Objective& objective, const std::vector<double>& values) {
   std::vector<double> losses;
   for (const double value : values) {

@@ -17,15 +17,15 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr size_t kMostAxes = 10;          // Of parallel coordinates that were not chosen.
-constexpr size_t kContourParameters = 2;  // Likewise.
+constexpr size_t kMostAxes = 10;          // Of parallel coordinates, unless parameters are given.
+constexpr size_t kContourParameters = 2;  // Of contour plots, likewise.
 
-/// What a kind makes of a study, and what it wants of one.
+/// A kind of plot: its requirements and how it is made.
 struct Maker {
   PlotKind kind;
   std::string (*why_not)(const Study& study, const PlotChoice& choice);
   std::vector<plot::Plot> (*make)(const Study& study, const PlotChoice& choice);
-  size_t columns;  ///< Plots side by side.
+  size_t columns;  ///< Number of plots side by side.
 };
 
 std::vector<size_t> objectives_of(const Study& study, const PlotChoice& choice) {
@@ -43,7 +43,7 @@ std::vector<size_t> variable_parameters(const Study& study) {
   return found;
 }
 
-// Those that were chosen, or so many that matter most, in the order of the space.
+// The given parameters, or the most important ones, in the order of the space.
 std::vector<size_t> parameters_of(const Study& study, const PlotChoice& choice, size_t objective,
                                   size_t most) {
   if (!choice.parameters.empty()) return choice.parameters;
@@ -57,7 +57,7 @@ std::vector<size_t> parameters_of(const Study& study, const PlotChoice& choice, 
   return all;
 }
 
-// Whether some trial came to a result of each metric.
+// Whether any trial has a result for each metric.
 template <typename Has>
 bool each_has(const Study& study, const PlotChoice& choice, const Has& has) {
   const auto objectives = objectives_of(study, choice);
@@ -79,7 +79,7 @@ std::string no_complete(const Study& study, const PlotChoice& choice) {
 std::string no_history(const Study& study, const PlotChoice& choice) {
   const bool has =
       each_has(study, choice, [](const Results& results) { return !results.is_empty(); });
-  return has ? "" : "no trial has come to a finite metric so far";
+  return has ? "" : "no trial has a finite metric so far";
 }
 
 std::vector<plot::Plot> histories(const Study& study, const PlotChoice& choice) {
@@ -91,15 +91,14 @@ std::vector<plot::Plot> histories(const Study& study, const PlotChoice& choice) 
 std::string no_intermediate(const Study& study, const PlotChoice& choice) {
   const auto objectives = objectives_of(study, choice);
   if (std::find(objectives.begin(), objectives.end(), size_t{0}) == objectives.end()) {
-    return fmt::format("trials report {}, and no other metric",
-                       study.settings().objectives[0].metric);
+    return fmt::format("trials report only {}", study.settings().objectives[0].metric);
   }
   const bool has = std::any_of(study.trials().begin(), study.trials().end(), [](const Trial& one) {
     return one.state != TrialState::kFailed &&
            std::any_of(one.reports.begin(), one.reports.end(),
                        [](const Report& report) { return std::isfinite(report.loss); });
   });
-  return has ? "" : "no trial has reported its metric along the way";
+  return has ? "" : "no trial has reported intermediate values";
 }
 
 std::vector<plot::Plot> intermediates(const Study& study, const PlotChoice&) {
@@ -120,7 +119,7 @@ std::vector<plot::Plot> parallels(const Study& study, const PlotChoice& choice) 
     plot::ParallelPlot plot = parallel_plot(study, i, parameters);
     if (parameters.size() < all) {
       plot.title = fmt::format("{} by {} of {} parameters{}", plot.axes[0].label, parameters.size(),
-                               all, choice.parameters.empty() ? ", those that matter most" : "");
+                               all, choice.parameters.empty() ? ", the most important ones" : "");
     }
     plots.emplace_back(std::move(plot));
   }
@@ -140,7 +139,7 @@ std::vector<plot::Plot> slices(const Study& study, const PlotChoice& choice) {
 
 using Pair = std::pair<size_t, size_t>;
 
-// Pairs of parameters that some complete trial has both.
+// Pairs of parameters that are both active in some complete trial.
 std::vector<Pair> pairs_of(const Study& study, const PlotChoice& choice, size_t objective) {
   const auto parameters = parameters_of(study, choice, objective, kContourParameters);
   const auto results = results_of(study, objective).complete();
@@ -157,14 +156,14 @@ std::vector<Pair> pairs_of(const Study& study, const PlotChoice& choice, size_t 
 }
 
 std::string no_contour(const Study& study, const PlotChoice& choice) {
-  if (choice.parameters.size() == 1) return "two parameters or more are wanted, and one was given";
+  if (choice.parameters.size() == 1) return "at least two parameters are required, got one";
   if (variable_parameters(study).size() < 2) {
-    return "two parameters or more are wanted, and this study searches one";
+    return "at least two parameters are required; this study has one";
   }
   if (std::string why = no_complete(study, choice); !why.empty()) return why;
   for (const size_t i : objectives_of(study, choice)) {
     if (pairs_of(study, choice, i).empty()) {
-      return "no complete trial has two of the parameters; others can be given by --parameters";
+      return "no complete trial has two of these parameters; choose others with --parameters";
     }
   }
   return "";
@@ -199,8 +198,8 @@ std::vector<plot::Plot> importances(const Study& study, const PlotChoice& choice
 
 std::string no_pareto(const Study& study, const PlotChoice& choice) {
   const auto objectives = objectives_of(study, choice);
-  if (study.objectives() < 2) return "this study has one metric, and several are wanted";
-  if (objectives.size() < 2) return "two metrics or more are wanted, and one was given";
+  if (study.objectives() < 2) return "at least two metrics are required; this study has one";
+  if (objectives.size() < 2) return "at least two metrics are required, got one";
   const bool has = std::any_of(study.trials().begin(), study.trials().end(), [&](const Trial& one) {
     return one.state == TrialState::kComplete &&
            std::all_of(objectives.begin(), objectives.end(),
@@ -222,21 +221,15 @@ std::vector<plot::Plot> paretos(const Study& study, const PlotChoice& choice) {
 
 const std::vector<Maker>& makers() {
   static const std::vector<Maker> kMakers = {
-      {{"history", "the metric trial by trial, and the best so far", false},
-       no_history,
-       histories,
-       2},
-      {{"pareto", "two metrics, and the trials that none beats in both", false},
-       no_pareto,
-       paretos,
-       2},
-      {{"importance", "how much each parameter matters", true}, no_importance, importances, 2},
-      {{"intermediate", "what trials reported along the way", false},
+      {{"history", "the metric by trial, with the best so far", false}, no_history, histories, 2},
+      {{"pareto", "the Pareto front of two metrics", false}, no_pareto, paretos, 2},
+      {{"importance", "hyperparameter importances", true}, no_importance, importances, 2},
+      {{"intermediate", "intermediate values of all trials", false},
        no_intermediate,
        intermediates,
        2},
-      {{"contour", "the metric by each two parameters", true}, no_contour, contours, 2},
-      {{"parallel", "trials as lines across metric and parameters", true},
+      {{"contour", "the metric by each pair of parameters", true}, no_contour, contours, 2},
+      {{"parallel", "parallel coordinates of metric and parameters", true},
        no_parallel,
        parallels,
        1},

@@ -8,31 +8,31 @@
 
 namespace gallop::tune {
 
-/// The metric of complete trials by their number, the best so far, and what pruned trials reported
-/// last.
+/// The metric of complete trials by trial number, the best so far, and the last reports of pruned
+/// trials.
 plot::XyPlot history_plot(const Study& study, size_t objective);
 
-/// What trials reported, step by step, of the first metric.
+/// The intermediate values of all trials by step, for the first metric.
 plot::XyPlot intermediate_plot(const Study& study);
 
-/// Complete trials within their limits as lines across the metric and these parameters.
+/// Parallel coordinates of complete trials within their limits.
 plot::ParallelPlot parallel_plot(const Study& study, size_t objective,
                                  const std::vector<size_t>& parameters);
 
-/// The metric of complete trials by a parameter, colored by their number.
+/// The metric of complete trials by a parameter, colored by trial number.
 plot::XyPlot slice_plot(const Study& study, size_t objective, size_t parameter);
 
-/// The metric between the complete trials that have both parameters, as a surface.
+/// The metric as a surface, interpolated between complete trials that have both parameters.
 plot::XyPlot contour_plot(const Study& study, size_t objective, size_t across, size_t up);
 
-/// How much each of these parameters matters for the metric (ped_anova()), the most first.
+/// The importance of each of these parameters for the metric (ped_anova()), in descending order.
 plot::BarPlot importance_plot(const Study& study, size_t objective,
                               const std::vector<size_t>& parameters);
 
-/// Complete trials by two metrics, and which of them are on the Pareto front of all.
+/// Complete trials by two metrics, with their Pareto front.
 plot::XyPlot pareto_plot(const Study& study, size_t across, size_t up);
 
-/// What can be plotted of a study.
+/// A kind of plot of a study.
 struct PlotKind {
   const char* name;  ///< "history"
   const char* summary;
@@ -40,21 +40,22 @@ struct PlotKind {
 };
 const std::vector<PlotKind>& plot_kinds();
 
-/// What of a study is to be plotted.
+/// The selection of metrics and parameters to plot.
 struct PlotChoice {
   std::vector<size_t> objectives{};  ///< Which metrics; empty for each.
-  std::vector<size_t> parameters{};  ///< Which parameters, in this order; empty: those that matter.
+  /// Which parameters, in order; empty: the most important ones.
+  std::vector<size_t> parameters{};
 };
 
-/// Why there is no plot of this kind, in words that follow its name; empty where there is one.
+/// Why this kind of plot is unavailable, as a clause after its name; empty if it is available.
 std::string why_not(const Study& study, const PlotKind& kind, const PlotChoice& choice);
 
-/// Plots of one kind: for each metric, each parameter or each pair of them, as the kind has it.
-/// Throws UsageError where there is none.
+/// All plots of one kind: one for each metric, parameter or pair of parameters, as the kind
+/// requires. Throws UsageError if there is none.
 std::vector<plot::Plot> study_plots(const Study& study, const PlotKind& kind,
                                     const PlotChoice& choice);
 
-/// Plots of several kinds on one page, in their order.
+/// Several kinds of plots on one page, in order.
 plot::Page study_page(const Study& study, const std::vector<const PlotKind*>& kinds,
                       const PlotChoice& choice);
 

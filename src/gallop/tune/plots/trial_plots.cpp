@@ -16,7 +16,7 @@ constexpr double kGap = std::numeric_limits<double>::quiet_NaN();
 double number_of(const Result& result) { return static_cast<double>(result.trial->number); }
 double value_of(const Result& result) { return result.value; }
 
-// A line that changes where the best does.
+// A step function of the best value so far.
 plot::Series steps_of(const std::vector<Result>& best, double last_number) {
   plot::Series steps{.name = "best so far", .x = {}, .y = {}};
   for (const Result& result : best) {
@@ -137,7 +137,7 @@ plot::XyPlot pareto_plot(const Study& study, size_t across, size_t up) {
   add(others, "dominated", plot::Shape::kRing, true);
   add(finite(results.over_limit), "over limit", plot::Shape::kCross, true);
   if (study.objectives() > 2) return plot;
-  // The border of what the front dominates; what is beyond it nothing has reached.
+  // The boundary of the dominated region, a staircase through the front.
   std::sort(best.begin(), best.end(), [across](const Result& one, const Result& other) {
     return one.trial->losses[across] < other.trial->losses[across];
   });

@@ -91,8 +91,8 @@ class Promotion final : public Pruner {
     resting_at_.erase(found);
   }
 
-  // A trial that has come to its last step waits at the last rung that it passed; one that did not
-  // pass the rung to which it was promoted, as its loss is NaN, waits for nothing.
+  // A trial that reached its last step waits at the last rung that it passed. One that did not pass
+  // the rung to which it was promoted, because its loss is NaN, waits at none.
   void rest(const Trial& trial) {
     const size_t passed = rungs_.passed(trial.number);
     if (passed == 0 || trial.state != TrialState::kPruned) return;
@@ -119,10 +119,11 @@ class Promotion final : public Pruner {
 }  // namespace
 
 void visit(config::Visitor& visitor, AshaConfig& config) {
-  visitor.field({.name = "variant",
-                 .help = "whether trials end at rungs, or wait there for what they earn",
-                 .choices = {"stopping", "promotion"}},
-                config.variant);
+  visitor.field(
+      {.name = "variant",
+       .help = "stopping: end trials at rungs; promotion: pause them there until promoted",
+       .choices = {"stopping", "promotion"}},
+      config.variant);
   visitor.field({.name = "min_resource", .help = "training step of the first rung", .min = 1},
                 config.min_resource);
   visitor.field(kReductionFactor, config.reduction_factor);

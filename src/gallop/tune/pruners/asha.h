@@ -7,10 +7,10 @@ namespace gallop::tune {
 /// Asynchronous successive halving (Li et al., "A system for massively parallel hyperparameter
 /// tuning", 2020).
 ///
-/// By promotion, its algorithm 2, each trial stops at its rung with its checkpoint, and resumes to
-/// the next one once it is among the best `1 / reduction_factor` there; a new trial is started if
-/// none is. By stopping, as in Ray Tune, a trial continues at a rung unless it is worse than the
-/// best `1 / reduction_factor` of those before it.
+/// "promotion" (algorithm 2 of the paper): each trial pauses at its rung with its checkpoint, and
+/// resumes to the next one once it is among the best `1 / reduction_factor` there; if none can be
+/// promoted, a new trial is started. "stopping" (as in Ray Tune): a trial continues at a rung
+/// unless it is worse than the best `1 / reduction_factor` of those before it.
 struct AshaConfig {
   std::string variant = "stopping";
   int64_t min_resource = 1;  ///< Step of the first rung.

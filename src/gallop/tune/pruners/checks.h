@@ -10,8 +10,8 @@
 
 namespace gallop::tune {
 
-/// The reports at which a trial is judged: the first one at or after `warmup_steps`, and then the
-/// first one at or after each further `interval_steps`.
+/// The reports at which a trial is evaluated: the first one at or after `warmup_steps`, and then
+/// the first one at or after each further `interval_steps`.
 struct CheckTimes {
   int64_t warmup_steps = 0;
   int64_t interval_steps = 1;
@@ -19,13 +19,13 @@ struct CheckTimes {
 
 void visit(config::Visitor& visitor, CheckTimes& times);
 
-/// Whether the last report of a trial, which has one, is such a report.
+/// Whether the last report of a trial, which has at least one, is such a report.
 bool is_due(const CheckTimes& times, const Trial& trial);
 
-/// The smallest losses of trials, cached so that each report is read once.
+/// The smallest losses of trials, cached so that each report is read only once.
 class SmallestLosses {
  public:
-  /// The smallest of the first `count` reports of a trial; NaN if none of them is a number.
+  /// The smallest of the first `count` reports of a trial; NaN if all of them are NaN.
   double of(const Trial& trial, size_t count);
 
  private:
@@ -37,8 +37,8 @@ class SmallestLosses {
   std::unordered_map<int64_t, Known> known_;
 };
 
-/// The percentile of sorted values with linear interpolation, as NumPy's. There must be at least
-/// one.
+/// The percentile of sorted values with linear interpolation, as in NumPy. There must be at least
+/// one value.
 double percentile(const std::vector<double>& sorted, double percent);
 
 }  // namespace gallop::tune

@@ -11,9 +11,9 @@ namespace gallop::tune {
 
 namespace {
 
-// Of trials in a bracket; more brackets would make numbers that cannot be added up.
+// Limit on the number of trials of a bracket, so that sums do not overflow.
 constexpr int64_t kMostTrials = int64_t{1} << 50;
-constexpr uint32_t kBracketDraw = 1u << 31;  // Samplers draw for smaller items.
+constexpr uint32_t kBracketDraw = 1u << 31;  // Samplers use smaller items.
 
 class Hyperband final : public Pruner {
  public:
@@ -51,7 +51,7 @@ class Hyperband final : public Pruner {
   }
 
  private:
-  // 0 where it is not known yet.
+  // 0 if not known yet.
   int64_t length(const Study& study) const {
     if (config_.max_resource > 0) return config_.max_resource;
     return first_complete_length(study).value_or(0);

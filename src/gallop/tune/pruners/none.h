@@ -4,7 +4,7 @@
 
 namespace gallop::tune {
 
-/// Every trial runs to its end.
+/// Disables pruning: every trial runs to its end.
 struct NoneConfig {};
 
 void visit(config::Visitor& visitor, NoneConfig& config);

@@ -43,12 +43,13 @@ class Patience final : public Pruner {
 
 void visit(config::Visitor& visitor, PatienceConfig& config) {
   visitor.field({.name = "patience",
-                 .help = "reports without improvement before a trial is pruned",
+                 .help = "number of reports without improvement before a trial is pruned",
                  .min = 0},
                 config.patience);
   visitor.field({.name = "min_delta", .help = "minimum improvement", .min = 0}, config.min_delta);
-  visitor.field({.name = "then", .help = "pruner that decides then, with its options; none: prune"},
-                config.then);
+  visitor.field(
+      {.name = "then", .help = "pruner that decides after that, with its options; none: prune"},
+      config.then);
 }
 
 std::unique_ptr<Pruner> make_patience(const PatienceConfig& config, const StudySettings& settings) {

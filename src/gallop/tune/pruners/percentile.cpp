@@ -9,20 +9,20 @@ namespace gallop::tune {
 
 namespace {
 
-/// What complete trials reported at one step.
+/// The reports of complete trials at one step.
 struct StepLosses {
-  std::vector<double> sorted;  // Without NaN.
+  std::vector<double> sorted;  // NaN excluded.
   int64_t reports = 0;
 };
 
-/// Reports of the complete trials, by step.
+/// The reports of the complete trials, by step.
 class CompleteTrials {
  public:
   void follow(const Study& study) {
     bool is_stale = false;
     changes_.each(study, [&](const Trial& trial) { is_stale |= !take(trial); });
     if (!is_stale) return;
-    // A trial that was complete goes on: what was reported of it is dropped.
+    // A complete trial was resumed: its reports were dropped, so start over.
     *this = CompleteTrials();
     changes_.each(study, [&](const Trial& trial) { take(trial); });
   }
@@ -35,7 +35,7 @@ class CompleteTrials {
   }
 
  private:
-  // False where an earlier attempt of the trial is among them.
+  // False if an earlier attempt of the trial is already included.
   bool take(const Trial& trial) {
     const bool is_complete = trial.state == TrialState::kComplete;
     const auto known = attempts_.find(trial.number);

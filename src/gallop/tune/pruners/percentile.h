@@ -7,10 +7,10 @@
 // (Golovin et al., "Google Vizier", 2017, section 3.2.2), or whose losses are all NaN.
 namespace gallop::tune {
 
-/// Trials for comparison.
+/// The complete trials that a trial is compared with.
 struct PeersConfig {
-  int64_t startup_trials = 5;  ///< No trial is pruned before so many are complete,
-  int64_t min_trials = 1;      ///< nor at a step that fewer complete trials have reported.
+  int64_t startup_trials = 5;  ///< Complete trials before pruning starts.
+  int64_t min_trials = 1;      ///< Complete trials that must have reported at a step.
   CheckTimes times;
 };
 
@@ -19,7 +19,7 @@ struct PercentileConfig {
   PeersConfig peers;
 };
 
-/// percentile: 50.
+/// The median rule: percentile 50.
 struct MedianConfig {
   PeersConfig peers;
 };

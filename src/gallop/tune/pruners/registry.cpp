@@ -12,16 +12,15 @@ namespace gallop::tune {
 
 PrunerRegistry built_in_pruners() {
   PrunerRegistry registry("pruner");
-  registry.add("none", "every trial runs to its end", make_none)
-      .add("median", "prunes what is worse than half of the trials at the same step", make_median)
-      .add("percentile", "the same with another share than half", make_percentile)
-      .add("patience", "prunes what has not become better for long", make_patience)
-      .add("threshold", "prunes what is NaN or beyond a bound", make_threshold)
-      .add("successive-halving", "lets one of several go on at steps that rise by a factor",
-           make_successive_halving)
-      .add("asha", "successive halving that can also take trials up again", make_asha)
-      .add("hyperband", "successive halving from several first steps on", make_hyperband)
-      .add("wilcoxon", "prunes what a signed-rank test finds worse than the best", make_wilcoxon);
+  registry.add("none", "no pruning", make_none)
+      .add("median", "prunes trials worse than the median at the same step", make_median)
+      .add("percentile", "prunes trials worse than a percentile at the same step", make_percentile)
+      .add("patience", "prunes trials without improvement for some reports", make_patience)
+      .add("threshold", "prunes trials whose metric is NaN or out of bounds", make_threshold)
+      .add("successive-halving", "asynchronous successive halving", make_successive_halving)
+      .add("asha", "successive halving that can also resume trials", make_asha)
+      .add("hyperband", "brackets of successive halving with different first rungs", make_hyperband)
+      .add("wilcoxon", "prunes trials worse than the best by a signed-rank test", make_wilcoxon);
   return registry;
 }
 

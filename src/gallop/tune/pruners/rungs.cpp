@@ -27,7 +27,7 @@ void Rungs::follow(const Trial& trial) {
 void Rungs::pass(const Trial& trial, Followed& followed) {
   const Report& report = trial.reports[followed.reports];
   if (std::isnan(report.loss)) return;
-  // Rungs that no number could tell apart any more are passed by none.
+  // Rungs beyond the range of int64_t cannot be passed.
   const int64_t reached = std::min(report.step, std::numeric_limits<int64_t>::max() - 1);
   while (reached >= step(followed.passages.size())) {
     const size_t rung = followed.passages.size();

@@ -10,9 +10,9 @@
 
 namespace gallop::tune {
 
-/// Losses of the trials of one bracket at its rungs, the steps at which they are compared:
-/// `firsts`, which increase, and then the last of these times `factor`, `factor`^2, and so on
-/// without an end.
+/// The losses of one bracket's trials at its rungs, the steps at which trials are compared:
+/// `firsts`, ascending, and then the last of these times `factor`, `factor`^2, and so on without
+/// limit.
 ///
 /// A trial passes a rung with its first report at or after the rung's step that is not NaN.
 class Rungs {
@@ -29,24 +29,23 @@ class Rungs {
   /// Processes the reports of a trial since the last call.
   void follow(const Trial& trial);
 
-  /// Whether to stop a followed trial with reports, just after its last one. It continues at a rung
-  /// if it is among the best `1 / factor`, or the best of fewer than `factor`. The first
-  /// `bootstrap_count` trials end at each rung in any case. A trial whose loss is NaN at a rung
-  /// ends there.
+  /// Whether to stop a followed trial just after its last report. It continues at a rung if it is
+  /// among the best `1 / factor`, or the best of fewer than `factor`. The first `bootstrap_count`
+  /// trials end at each rung in any case. A trial whose loss is NaN at a rung ends there.
   bool ends(const Trial& trial, int64_t bootstrap_count) const;
 
   /// The number of rungs that a followed trial has passed.
   size_t passed(int64_t trial) const { return passages(trial).size(); }
-  /// The first rung that it passed with its last report; passed() if that passed none.
+  /// The first rung passed by its last report; passed() if that passed none.
   size_t first_of_last_report(const Trial& trial) const;
-  /// Its loss at a rung that it passed.
+  /// The loss with which it passed a rung.
   double loss(int64_t trial, size_t rung) const { return passages(trial)[rung].loss; }
-  /// All trials that have passed, the best first; those with equal losses by number.
+  /// All trials that passed the rung, best first; ties by number.
   const std::vector<Entry>& entries(size_t rung) const { return rungs_[rung]; }
 
  private:
   struct Passage {
-    size_t report;  // Its index.
+    size_t report;  // Index of the report.
     double loss;
   };
   struct Followed {
@@ -71,7 +70,7 @@ class Brackets {
   explicit Brackets(std::vector<Rungs> rungs) : rungs_(std::move(rungs)) {}
 
   void follow(const Study& study);
-  /// The rungs of a trial's bracket; of the last one if there are fewer now.
+  /// The rungs of a trial's bracket; of the last one if there are fewer brackets now.
   const Rungs& of(const Trial& trial) const { return rungs_[index(trial)]; }
 
  private:

@@ -13,12 +13,12 @@ namespace {
 constexpr size_t kExact = 50;
 constexpr size_t kExactWithTies = 13;
 
-/// Ranks of the sizes of differences, twice, so that they are whole where several share one.
+/// Ranks of the absolute differences, doubled so that mid-ranks of ties are integers.
 struct Ranks {
-  std::vector<size_t> doubled;  // Of each but zeros.
-  size_t positive = 0;          // Their sum over the positive ones, and half of that over zeros.
+  std::vector<size_t> doubled;  // Of all nonzero differences.
+  size_t positive = 0;          // Sum over positive differences, plus half of that over zeros.
   size_t zeros = 0;             // Half of the sum over zeros.
-  double ties = 0;              // The sum of t^3 - t over groups of t that share a rank.
+  double ties = 0;              // The sum of t^3 - t over groups of t tied differences.
 };
 
 Ranks ranks_of(std::vector<double>& differences) {
@@ -44,7 +44,7 @@ Ranks ranks_of(std::vector<double>& differences) {
 }
 
 double exact_p(const Ranks& ranks) {
-  // How likely each sum is, after one rank after the other.
+  // The distribution of the rank sum, by convolution over the ranks.
   std::vector<double> likely{1};
   for (const size_t rank : ranks.doubled) {
     std::vector<double> next(likely.size() + rank);

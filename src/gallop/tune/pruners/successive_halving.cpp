@@ -28,7 +28,7 @@ class SuccessiveHalving final : public Pruner {
   }
 
  private:
-  // None where they are not known yet.
+  // Empty if they are not known yet.
   std::vector<int64_t> first_rungs(const Study& study) const {
     const auto left_out = static_cast<size_t>(config_.min_early_stopping_rate);
     if (config_.rungs > 0) {
@@ -46,7 +46,7 @@ class SuccessiveHalving final : public Pruner {
     return {Rungs(resource, config_.reduction_factor).step(left_out)};
   }
 
-  // Rising, up to the whole.
+  // Ascending, up to max_resource.
   std::vector<int64_t> parts_of_whole() const {
     std::vector<int64_t> steps = {config_.max_resource};
     for (int64_t rung = 0; rung < config_.rungs; ++rung) {

@@ -7,10 +7,10 @@
 
 namespace gallop::tune {
 
-/// Prunes a trial whose last report is NaN or out of bounds. Bounds are values of the metric, also
-/// if that is maximized.
+/// Prunes a trial whose last report is NaN or out of bounds. Bounds are values of the metric, even
+/// if it is maximized.
 struct ThresholdConfig {
-  std::optional<double> lower, upper;  ///< At least one.
+  std::optional<double> lower, upper;  ///< At least one is given.
   CheckTimes times;
 };
 

@@ -6,11 +6,11 @@
 
 namespace gallop::tune {
 
-/// Follows the changes of a study without reading all of its trials each time.
+/// Tracks changes of a study without scanning all trials each time.
 class TrialChanges {
  public:
   /// Calls `take` with each trial that may have reported, ended or been requeued since the last
-  /// call; with some of them twice.
+  /// call, possibly more than once.
   template <typename Take>
   void each(const Study& study, const Take& take) {
     const auto& trials = study.trials();

@@ -9,7 +9,7 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr size_t kLeastSteps = 2;  // One says nothing.
+constexpr size_t kLeastSteps = 2;  // The test needs two.
 
 bool has_only_finite(const Trial& trial) {
   return std::all_of(trial.reports.begin(), trial.reports.end(),
@@ -22,7 +22,7 @@ double mean_loss(const Trial& trial) {
   return sum / static_cast<double>(trial.reports.size());
 }
 
-/// Losses of one trial less those of another, at the steps that both have.
+/// The loss differences of two trials at their common steps.
 std::vector<double> differences(const Trial& trial, const Trial& other) {
   std::vector<double> differences;
   auto from = other.reports.begin();

@@ -4,13 +4,13 @@
 
 namespace gallop::tune {
 
-/// For reports about independent items such as folds or problems, with the item's number as the
-/// step: prunes a trial if Wilcoxon's signed-rank test finds its losses larger than those of the
-/// best trial at the same steps, and so is their mean. Trials with reports that are not finite are
-/// not pruned, nor are any if the best trial has some.
+/// For reports on independent items such as folds or problem instances, with the item's index as
+/// the step: prunes a trial if Wilcoxon's signed-rank test finds its losses larger than those of
+/// the best trial at the same steps, and its mean is larger as well. Trials with non-finite reports
+/// are not pruned, nor is any if the best trial has some.
 struct WilcoxonConfig {
-  double p_threshold = 0.1;   ///< The larger, the more is pruned.
-  int64_t startup_steps = 2;  ///< No trial is pruned before so many steps can be compared.
+  double p_threshold = 0.1;   ///< The larger, the more trials are pruned.
+  int64_t startup_steps = 2;  ///< Minimum number of common steps.
 };
 
 void visit(config::Visitor& visitor, WilcoxonConfig& config);

@@ -30,9 +30,9 @@ RemoteAddress read_address(const fs::path& path) {
     address.token = json.at("token");
     if (address.port > 0 && address.port <= kLastPort) return address;
   } catch (const Json::exception&) {
-    // As below.
+    // Falls through to the error below.
   }
-  throw DataError(fmt::format("{}: not the address of a coordinator", printable(path.string())));
+  throw DataError(fmt::format("{}: not a coordinator address file", printable(path.string())));
 }
 
 }  // namespace gallop::tune

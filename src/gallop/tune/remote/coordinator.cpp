@@ -26,19 +26,19 @@ namespace {
 
 constexpr int kProtocol = 1;
 constexpr size_t kMostConnections = 4096;
-// Until it has shown the token, and for what is left to be written.
+// Timeout for authentication, and for flushing a connection that is to be closed.
 constexpr double kStrangerSeconds = 5;
 constexpr size_t kMostStrangerBytes = 4096;
-// Silent workers are looked for that often in a heartbeat.
+// Checks for silent workers per heartbeat interval.
 constexpr double kLooksInHeartbeat = 4;
-constexpr int64_t kMostEvents = 1000;  // Of one answer.
+constexpr int64_t kMostEvents = 1000;  // Per reply.
 constexpr std::chrono::milliseconds kNoFilePause{50};
 
 Trial trial_of(const Attempt& attempt) {
   return {.number = attempt.trial, .attempt = attempt.attempt};
 }
 
-// One overload for each call.
+// One overload per request type.
 struct Call {
   Tuner& tuner;
 
@@ -83,7 +83,7 @@ Coordinator::Coordinator(Tuner& tuner, const Options& options) : tuner_(tuner) {
   try {
     if (fs::exists(options.address_file)) last = read_address(options.address_file);
   } catch (const DataError&) {
-    // Damaged: who still looks for the last coordinator finds this one by the new file.
+    // A damaged file is replaced; workers that look for the last coordinator read the new one.
   }
   address_.token = last.token.empty() ? new_secret() : last.token;
   const int first_port = options.port != 0 ? options.port : last.port;
@@ -155,7 +155,7 @@ void Coordinator::accept_all() {
   while (true) {
     FileDescriptor socket(accept4(listener_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (!socket) {
-      // Who waits is heard again and again until a file is closed.
+      // Pending connections would wake the poll at once until a descriptor is free.
       if (errno == EMFILE || errno == ENFILE) std::this_thread::sleep_for(kNoFilePause);
       return;
     }
@@ -183,7 +183,7 @@ void Coordinator::answer_line(Connection& connection, const std::string& line) {
     connection.is_over = true;
     connection.since = monotonic_seconds();
     connection.socket.put(
-        to_line(RefusedAnswer{ExitCode::kUsage, "the coordinator does not understand this"}));
+        to_line(RefusedAnswer{ExitCode::kUsage, "the coordinator cannot parse this request"}));
     return;
   }
   connection.socket.put(
@@ -197,14 +197,14 @@ Answer Coordinator::welcome(Connection& connection, const HelloRequest& hello) c
   if (connection.is_known) return WelcomeAnswer{to_json(tuner_.settings())};
   connection.is_over = true;
   if (!is_trusted) return UnauthorizedAnswer{};
-  return RefusedAnswer{ExitCode::kUsage, "the coordinator is another version of Gallop"};
+  return RefusedAnswer{ExitCode::kUsage, "the coordinator runs another version of Gallop"};
 }
 
 Answer Coordinator::answer(const Request& request) {
   try {
     return std::visit(Call{tuner_}, request);
   } catch (const Error& error) {
-    // The storage's errors are those of the coordinator.
+    // Storage errors are the coordinator's, not the worker's.
     if (error.code() == ExitCode::kDevice || error.code() == ExitCode::kData) throw;
     return RefusedAnswer{error.code(), error.what()};
   }

@@ -14,27 +14,27 @@
 
 namespace gallop::tune {
 
-/// Lets remote workers take part in a study that one process leads, over TCP. It has no threads:
-/// all work is done in serve().
+/// Serves a study that one process leads to remote workers over TCP. Has no threads: all work is
+/// done in serve().
 class Coordinator {
  public:
   struct Options {
-    std::string host = "127.0.0.1";  ///< Address at which it listens; a loopback address is not
+    std::string host = "127.0.0.1";  ///< Address to listen on; a loopback address is not
                                      ///< reachable from other hosts.
-    int port = 0;                    ///< 0: that of the last coordinator, if it is free, or any.
-    /// File with its address and token; a later coordinator takes both over from it.
+    int port = 0;  ///< 0: that of the last coordinator if it is free, otherwise any.
+    /// File with its address and token, which later coordinators reuse.
     fs::path address_file;
   };
 
-  /// Throws UsageError if the host does not have the address, DeviceError if it cannot listen
+  /// Throws UsageError if this host does not have the address, DeviceError if it cannot listen
   /// there.
   Coordinator(Tuner& tuner, const Options& options);
 
   const RemoteAddress& address() const { return address_; }
-  /// Waits for requests up to the given time, without accessing the study, which other threads may
-  /// use meanwhile.
+  /// Waits for requests for at most the given time, without accessing the study, which other
+  /// threads may use in the meantime.
   void wait(int milliseconds) const;
-  /// Waits for requests up to the given time, and answers them. Throws the errors of the study's
+  /// Waits for requests for at most the given time, and replies. Throws the errors of the study's
   /// storage; clients then retry with the next coordinator.
   void serve(int milliseconds);
   /// The number of connected authenticated workers.
@@ -44,8 +44,8 @@ class Coordinator {
   struct Connection {
     LineSocket socket;
     double since = 0;
-    bool is_known = false;  ///< Has authenticated.
-    bool is_over = false;   ///< To be closed once everything is written.
+    bool is_known = false;  ///< Authenticated.
+    bool is_over = false;   ///< To be closed once its output is flushed.
     bool is_gone = false;
   };
 
@@ -62,7 +62,7 @@ class Coordinator {
   RemoteAddress address_;
   FileDescriptor listener_;
   std::list<Connection> connections_;
-  double next_look_ = 0;  // For silent workers.
+  double next_look_ = 0;  // For the check for silent workers.
 };
 
 }  // namespace gallop::tune

@@ -14,20 +14,20 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// In the order of the variants.
+// In the order of the variant's alternatives.
 constexpr std::array kRequests = {"hello", "ask",       "place", "report", "beat",
                                   "tell",  "give_back", "steer", "share",  "events"};
 constexpr std::array kAnswers = {"welcome", "assignment", "verdict", "counts",
                                  "done",    "refused",    "events",  "stranger"};
 
-// A whole number between these two.
+// Parses an integer in a range.
 template <typename T>
 T whole(const Json& json, int64_t least, int64_t most) {
   const bool is_large =
       json.is_number_unsigned() &&
       json.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max());
   const int64_t value = json.is_number_integer() && !is_large ? json.get<int64_t>() : least - 1;
-  if (value < least || value > most) throw DataError("a number that cannot be");
+  if (value < least || value > most) throw DataError("integer out of range");
   return static_cast<T>(value);
 }
 
@@ -121,7 +121,7 @@ void write(Json& json, const RefusedAnswer& refused) {
   json["text"] = refused.text;
 }
 
-// Member by member: g++ 12 destroys those before twice where one throws within braces.
+// Member by member: g++ 12 destroys members twice if an initializer in braces throws.
 Outcome outcome_of(const Json& json) {
   Outcome outcome;
   outcome.state = whole<TrialState>(json.at("state"), static_cast<int>(TrialState::kComplete),
@@ -178,7 +178,7 @@ Request request_of(const Json& json) {
   if (kind == "beat") return BeatRequest{attempt};
   if (kind == "tell") return TellRequest{attempt, outcome_of(json)};
   if (kind == "give_back") return GiveBackRequest{attempt};
-  throw DataError("no such request");
+  throw DataError("unknown request");
 }
 
 Answer answer_of(const Json& json) {
@@ -203,7 +203,7 @@ Answer answer_of(const Json& json) {
                                          static_cast<int>(ExitCode::kStopped)),
                          json.at("text")};
   }
-  throw DataError("no such answer");
+  throw DataError("unknown reply");
 }
 
 template <typename Message, size_t count>

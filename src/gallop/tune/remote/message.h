@@ -12,11 +12,11 @@
 
 namespace gallop::tune {
 
-/// Requests of workers to a coordinator, and its replies: one line of JSON a message, "kind" first.
-/// Each request is a call of StudyClient and has one reply. All are idempotent, in case a reply is
+/// Requests of workers to a coordinator, and its replies: one JSON object per line, "kind" first.
+/// Each request is a call of StudyClient with one reply. All are idempotent, in case a reply is
 /// lost: they name the attempt, or a desired state of the study.
 
-/// First on every connection.
+/// The first message of every connection.
 struct HelloRequest {
   int protocol = 1;
   std::string token;  ///< Authenticates the worker.
@@ -50,30 +50,30 @@ struct GiveBackRequest {
 };
 
 struct EventsRequest {
-  int64_t from = 0;  ///< Number of the first requested event.
+  int64_t from = 0;  ///< Index of the first requested event.
 };
 
 using Request = std::variant<HelloRequest, AskRequest, PlaceRequest, ReportRequest, BeatRequest,
                              TellRequest, GiveBackRequest, Control, ShareRequest, EventsRequest>;
 
-/// Reply to a hello: the study's settings, as JSON.
+/// Reply to a hello: the study's settings as JSON.
 struct WelcomeAnswer {
   std::string settings;
 };
-/// Reply to a hello with a wrong token: the worker looks for the coordinator of another study,
-/// which had this address before.
+/// Reply to a hello with a wrong token: the worker reached the coordinator of another study that
+/// now uses this address.
 struct UnauthorizedAnswer {};
 /// Reply to a tell.
 struct CountsAnswer {
   bool counts = false;
 };
-/// The study's history, in parts; empty at the end.
+/// A chunk of the study's event log; empty at the end.
 struct EventsAnswer {
   std::vector<Event> events;
 };
 /// An empty reply.
 struct DoneAnswer {};
-/// An error that the worker is to throw.
+/// An error that the worker throws.
 struct RefusedAnswer {
   ExitCode code = ExitCode::kUsage;
   std::string text;
@@ -85,7 +85,7 @@ using Answer = std::variant<WelcomeAnswer, Assignment, Verdict, CountsAnswer, Do
 constexpr size_t kMostRequestBytes = size_t{1} << 20;
 constexpr size_t kMostAnswerBytes = size_t{1} << 26;
 
-/// A line without its end.
+/// Serializes a message as a line, without the newline.
 std::string to_line(const Request& request);
 std::string to_line(const Answer& answer);
 /// Parses a line; nothing if it is invalid.

@@ -21,7 +21,7 @@ namespace gallop::tune {
 
 namespace {
 
-// There is no connection, or it went.
+// There is no connection, or it was closed.
 class Lost : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
@@ -31,7 +31,7 @@ constexpr std::chrono::milliseconds kFirstPause{20}, kLongestPause{1000};
 constexpr double kConnectSeconds = 10;
 constexpr double kPatienceSeconds = 300;
 constexpr int kLookMilliseconds = 100;
-constexpr const char* kWrongAnswer = "it gives answers that cannot be understood";
+constexpr const char* kWrongAnswer = "it sends invalid replies";
 
 Attempt attempt_of(const Trial& trial) { return {trial.number, trial.attempt}; }
 
@@ -63,7 +63,7 @@ LineSocket connected(const SocketAddress& address, const IsOver& is_over) {
   throw Lost(std::generic_category().message(reason));
 }
 
-// The first of its addresses that answers.
+// Connects to the first address that accepts.
 LineSocket connected(const RemoteAddress& address, const IsOver& is_over) {
   std::string why = "no address";
   for (const SocketAddress& one : resolve(address.host, address.port)) {
@@ -90,10 +90,10 @@ LineSocket connected(const RemoteAddress& address, const IsOver& is_over) {
 RemoteStudyClient::RemoteStudyClient(std::function<RemoteAddress()> find, Patience patience)
     : find_(std::move(find)), patience_(std::move(patience)), wait_(patience_) {
   if (patience_.seconds <= 0) patience_.seconds = kPatienceSeconds;
-  heartbeat({});  // Any call that changes nothing: settings() are there after it.
+  heartbeat({});  // Connects, so that settings() are known; a call without side effects.
 }
 
-// Sends a request and waits for its answer.
+// Sends a request and waits for its reply.
 Answer RemoteStudyClient::exchange(const Request& request) {
   socket_->put(to_line(request));
   while (true) {
@@ -118,17 +118,17 @@ void RemoteStudyClient::connect() {
     place_ = fmt::format("{} port {}", printable(address.host), address.port);
     socket_.emplace(connected(address, [&] { return wait_.is_over(); }));
   } catch (const Error& error) {
-    throw Lost(error.what());  // It may be there soon.
+    throw Lost(error.what());  // Retryable: the file may be written soon.
   }
   const Answer answer = exchange(HelloRequest{.token = address.token});
   if (std::holds_alternative<UnauthorizedAnswer>(answer))
-    throw Lost("another study's answers there");
+    throw Lost("another study uses this address");
   if (const auto* const refused = std::get_if<RefusedAnswer>(&answer)) throw_refused(*refused);
   const auto* const welcome = std::get_if<WelcomeAnswer>(&answer);
   if (welcome == nullptr) throw Lost(kWrongAnswer);
   StudySettings settings = parse_settings(welcome->settings);
   if (settings_ && to_json(settings) != to_json(*settings_)) {
-    throw UsageError("the coordinator leads another study now");
+    throw UsageError("the coordinator now leads another study");
   }
   settings_ = std::move(settings);
 }

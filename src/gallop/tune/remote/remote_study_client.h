@@ -15,8 +15,8 @@
 namespace gallop::tune {
 
 /// The client of a study that another process leads. If the coordinator ends, a call waits until
-/// another one leads the study. Throws StudyUnreachable after the patience, UsageError if the
-/// coordinator rejects this worker.
+/// another one leads the study. Throws StudyUnreachable when the patience is exhausted, UsageError
+/// if the coordinator rejects this worker.
 class RemoteStudyClient final : public StudyClient {
  public:
   /// `find` returns the coordinator's address; it is called for each connection.
@@ -42,8 +42,8 @@ class RemoteStudyClient final : public StudyClient {
 
   std::function<RemoteAddress()> find_;
   Patience patience_;
-  Wait wait_;          // Of the current call.
-  std::string place_;  // The last address that was tried.
+  Wait wait_;          // For the current call.
+  std::string place_;  // The last address tried.
   std::optional<LineSocket> socket_;
   std::optional<StudySettings> settings_;
 };

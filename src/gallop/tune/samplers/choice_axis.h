@@ -7,8 +7,8 @@
 
 namespace gallop::tune {
 
-/// Choices: the kernel of a choice is the prior, with a share that falls as there are more, and
-/// this choice.
+/// A categorical axis: the kernel of a choice mixes the prior, with a weight that falls with the
+/// number of kernels, and the indicator of this choice.
 class ChoiceAxis final : public ParzenAxis {
  public:
   explicit ChoiceAxis(const Choices& choices);
@@ -21,15 +21,15 @@ class ChoiceAxis final : public ParzenAxis {
   void describe(KernelColumns& columns, std::vector<double>& constants) const override;
   void describe(KernelQuery& query, double value) const override;
 
-  /// Multiplies the weight of each kernel by how likely it makes this choice beside its own; that
-  /// of the prior stays.
+  /// Multiplies the weight of each kernel by the probability of this choice, relative to that of
+  /// its own choice; the prior's weight is unchanged.
   void weigh(std::vector<double>& weights, double value) const;
 
  private:
   Choices choices_;
-  std::vector<double> prior_;    // Of each choice, summing to 1.
-  std::vector<int32_t> chosen_;  // By trial; for the prior their count.
-  double prior_share_ = 1;       // In the kernel of a choice.
+  std::vector<double> prior_;    // Prior probability of each choice.
+  std::vector<int32_t> chosen_;  // Choice by trial; the number of choices for the prior.
+  double prior_share_ = 1;       // Weight of the prior in each kernel.
 };
 
 }  // namespace gallop::tune

@@ -18,12 +18,12 @@ namespace {
 
 using Vector = std::vector<double>;
 
-// What is drawn for, besides points.
+// Random streams besides those of points.
 constexpr uint32_t kRestart = 1, kOthers = 2;
-constexpr int kDraws = 100;          // Before a point is taken that is uniform.
-constexpr size_t kDrawsInside = 10;  // For each dimension, before a point is moved inside.
+constexpr int kDraws = 100;          // Rejections before a uniform point is used.
+constexpr size_t kDrawsInside = 10;  // Per dimension, before a point is clamped.
 
-/// A dimension of the search: a parameter, with its coordinates from 0 to 1.
+/// A dimension of the search: a parameter with coordinates from 0 to 1.
 class Axis {
  public:
   Axis(size_t parameter, const Interval& interval)
@@ -36,7 +36,7 @@ class Axis {
     const double inside = std::clamp(position, 0.0, 1.0);
     return value_at(*interval_, range_.low + inside * (range_.high - range_.low));
   }
-  /// As CmaMargin wants them.
+  /// As for CmaMargin::Limits.
   Range limits(double position) const {
     const Range found = cell(*interval_, value(position));
     const double low = share(found.low), high = share(found.high);
@@ -65,7 +65,7 @@ std::vector<Axis> axes_of(const Space& space) {
   return axes;
 }
 
-/// Searches, one after the other, as far as the study's trials have brought them.
+/// The sequence of searches (restarts), replayed from the study's trials.
 class Search {
  public:
   Search(const CmaEsConfig& config, const Study& study, const std::vector<Axis>& axes)
@@ -79,14 +79,15 @@ class Search {
     if (config.startup == 0) begin(Vector(axes.size(), 0.5));
   }
 
-  /// False where it must begin again, as what it has seen stands no more.
+  /// False if the replay must start over because a trial that it used has changed.
   bool follow(const Study& study);
   Point propose(const Study& study, int64_t number) const { return draw(study, number).point; }
 
  private:
   struct Draw {
     Point point;
-    std::optional<Vector> position{};  // Where the distribution has it; nothing for uniform points.
+    // In the distribution's coordinates; nothing for uniform points.
+    std::optional<Vector> position{};
   };
 
   void begin(Vector mean);
@@ -117,9 +118,9 @@ class Search {
   size_t population_;                // Of the first search.
   std::optional<CmaDistribution> distribution_;
   CmaMargin margin_;
-  size_t first_ = 0;  // Generation of this search.
-  // Of BIPOP: how many trials the searches with large and with small populations have had, and how
-  // often the large one was doubled.
+  size_t first_ = 0;  // First generation of this search.
+  // BIPOP state: numbers of trials of the searches with large and small populations, and how often
+  // the large population was doubled.
   bool is_large_ = true;
   size_t large_trials_ = 0, small_trials_ = 0;
   int doublings_ = 0;
@@ -149,7 +150,7 @@ bool Search::follow(const Study& study) {
   if (!generations_.is_valid(study)) return false;
   while (const Trial* const trial = generations_.next(study)) {
     if (distribution_) {
-      // What was drawn late still tells where losses are small, but not from another search.
+      // Late trials of earlier generations are used, but not those of earlier searches.
       if (generations_.generation_of(*trial) >= first_) take(study, *trial);
     } else {
       take_startup(*trial);
@@ -173,11 +174,11 @@ void Search::end_generation(int64_t number) {
   std::stable_sort(solutions_.begin(), solutions_.end());
   (is_large_ ? large_trials_ : small_trials_) += solutions_.size();
   if (!distribution_->has_converged()) {
-    std::vector<CmaDistribution::Solution> told;
+    std::vector<CmaDistribution::Solution> evaluated;
     for (Solution& solution : solutions_) {
-      told.push_back({std::move(solution.position), solution.loss});
+      evaluated.push_back({std::move(solution.position), solution.loss});
     }
-    distribution_->tell(told);
+    distribution_->tell(evaluated);
     margin_.correct(*distribution_);
   }
   solutions_.clear();
@@ -185,8 +186,8 @@ void Search::end_generation(int64_t number) {
   generations_.begin_next();
 }
 
-/// Begins again somewhere: with twice the population, or, in BIPOP, with a small one and small
-/// steps as long as those have had fewer trials.
+/// Starts a new search at a random point: with twice the population, or, in BIPOP, with a small
+/// population and step size as long as those had fewer trials.
 void Search::restart(int64_t number) {
   Random random(seed_, number, kRestart);
   Vector mean;
@@ -249,8 +250,8 @@ Vector Search::position_of(const Trial& trial) const {
   return position;
 }
 
-/// Where a trial counts. One that was drawn from an earlier distribution, or queued by someone
-/// else, counts as if it had been drawn not too far away.
+/// The position that a trial is told with. Trials from an earlier distribution, and trials that
+/// were enqueued, are injected: clamped to a plausible distance from the mean.
 Vector Search::told_position(const Study& study, const Trial& trial) const {
   if (generations_.generation_of(trial) == generations_.current()) {
     Draw own = draw(study, trial.number);
@@ -292,7 +293,7 @@ class CmaEsSampler final : public Sampler {
   Space space_;
   std::vector<Axis> axes_;
   std::optional<Search> search_;
-  std::optional<TpeChoice> others_;  // None where they are random, or there are none.
+  std::optional<TpeChoice> others_;  // Null if others are random, or if there are none.
 };
 
 }  // namespace
@@ -318,7 +319,7 @@ void visit(config::Visitor& visitor, CmaEsConfig& config) {
                  .choices = {"ipop", "bipop", "none"}},
                 config.restarts);
   visitor.field({.name = "independent",
-                 .help = "sampler of categorical and conditional parameters: tpe or random",
+                 .help = "sampler of categorical and conditional parameters",
                  .choices = {"tpe", "random"}},
                 config.independent);
   visitor.field({.name = "adapt_rates",
@@ -329,11 +330,13 @@ void visit(config::Visitor& visitor, CmaEsConfig& config) {
 
 std::unique_ptr<Sampler> make_cma_es(const CmaEsConfig& config, const StudySettings& settings) {
   if (settings.objectives.size() > 1) {
-    throw UsageError("sampler cma-es: searches for one objective; nsga2 can take several");
+    throw UsageError("sampler cma-es: supports a single objective; use nsga2 for several");
   }
-  if (config.population == 1) throw UsageError("sampler cma-es: population 1: at least 2");
+  if (config.population == 1) {
+    throw UsageError("sampler cma-es: population is 1; it must be at least 2");
+  }
   if (axes_of(settings.space).empty()) {
-    throw UsageError("sampler cma-es: there is no parameter with an interval and no condition");
+    throw UsageError("sampler cma-es: needs at least one unconditional numeric parameter");
   }
   return std::make_unique<CmaEsSampler>(config, settings);
 }

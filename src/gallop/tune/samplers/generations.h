@@ -8,45 +8,44 @@
 
 namespace gallop::tune {
 
-/// Which generation trials belong to: that which was the last when their points
-/// were chosen. Workers do not wait for each other, so that trials of a generation may end after
-/// it.
+/// Assigns trials to generations: a trial belongs to the generation that was current when its point
+/// was chosen. Asynchronous, so that trials may end after their generation.
 ///
 ///     while (const Trial* trial = generations.next(study)) {
 ///       ...
-///       if (IT_IS_ENOUGH) generations.begin_next();
+///       if (IS_COMPLETE) generations.begin_next();
 ///     }
 class Generations {
  public:
-  /// `pruned`: pruned trials with a report count, too.
+  /// `pruned`: includes pruned trials with reports.
   explicit Generations(bool pruned) : pruned_(pruned) {}
 
-  /// Whether all that counted still stands as it did, so that next() can go on. Where a trial that
-  /// counted begins again, all must be read again: it counts where it ends last.
+  /// Whether all trials read so far are unchanged, so that next() can continue. If one of them was
+  /// resumed, all trials must be read again, as it counts at its last end.
   bool is_valid(const Study& study) const;
 
-  /// The next trial, in the order in which they ended; nullptr where there is none yet.
+  /// The next trial in the order in which trials ended; nullptr if there is none yet.
   const Trial* next(const Study& study);
 
   size_t generation_of(const Trial& trial) const;
 
-  /// Trials whose points are chosen from here on are of a new generation.
+  /// Starts the next generation: trials whose points are chosen from now on belong to it.
   void begin_next() { begins_.push_back(read_); }
 
-  /// From 0.
+  /// The index of the current generation, from 0.
   size_t current() const { return begins_.size(); }
 
  private:
   bool counts(const Trial& trial) const;
 
   bool pruned_;
-  int64_t read_ = 0;             // Of Study::finished().
-  std::vector<int64_t> begins_;  // How many had ended when each generation but the first began.
-  std::unordered_map<int64_t, int64_t> counted_;  // Trials and where they ended.
+  int64_t read_ = 0;  // Number of items of Study::finished() read.
+  // Number of ended trials at the start of each generation but the first.
+  std::vector<int64_t> begins_;
+  std::unordered_map<int64_t, int64_t> counted_;  // Trials read, and the positions of their ends.
 };
 
-/// The first loss of a trial that counts: a pruned one's is that of its last report. NaN is
-/// infinite.
+/// The first loss of a trial; that of its last report if it was pruned. NaN is infinite.
 double loss_of(const Trial& trial);
 
 }  // namespace gallop::tune

@@ -23,19 +23,19 @@ namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr size_t kMostObjectives = 3;
-// Of several objectives fewer samples are drawn, as each needs boxes of its own.
+// Fewer samples with several objectives, as each sample needs its own box decomposition.
 constexpr size_t kHypervolumeSamples = 16;
 
-// What is drawn for in one trial, as the item of its random numbers.
+// The independent random streams of one trial.
 enum class Draw : uint32_t { kStart = 0, kSearch = 1, kNormals = 2 };
 
-/// What is known of trials in the order in which they ended, as the models want it.
+/// The observations of the ended trials, in the order in which they ended.
 struct Measured {
   std::vector<std::vector<double>> points;
-  std::vector<std::vector<double>> values;  ///< For each objective or limit, one a point.
+  std::vector<std::vector<double>> values;  ///< For each objective or limit, one value per point.
 };
 
-/// What is modeled of trials.
+/// The models of all objectives and constraints.
 struct Models {
   std::vector<Model> losses, violations;
 };
@@ -68,18 +68,17 @@ class GpSampler final : public Sampler {
 
 bool is_complete(const Trial* trial) { return trial->state == TrialState::kComplete; }
 
-/// What a pruned trial is taken to have come to: what it reported last, and no less than the middle
-/// of those that were complete before.
+/// The loss attributed to a pruned trial: its last report, but at least the median of the trials
+/// that completed before.
 double pruned_loss(const Trial& trial, const std::vector<double>& sorted_before) {
   if (trial.reports.empty() || sorted_before.empty()) return kNan;
   return std::max(trial.reports.back().loss, sorted_before[sorted_before.size() / 2]);
 }
 
-/// A point above the front by this share of its extent in each objective; of all losses, where the
-/// front has none. In turns a point that is near, below which what is between the front's points
-/// counts most, and one that is far, below which its ends do: with a near one alone a short front
-/// grows by little at a time, and with a far one alone most trials go to the ends of a front that
-/// is a surface.
+/// The reference point for the expected hypervolume improvement: above the front by a fraction of
+/// its extent in each objective (of all losses, if the front is degenerate). Alternates between a
+/// near point, which favors gaps within the front, and a far one, which favors its ends: with only
+/// near ones a short front grows slowly, and with only far ones most trials go to the ends.
 std::vector<double> reference_above(const LossRows& front, const LossRows& all, int64_t number) {
   const double share = number % 2 == 0 ? 0.1 : 1;
   std::vector<double> reference;
@@ -98,7 +97,7 @@ Models& GpSampler::models_of(const Study& study) {
   if (!models_) {
     models_.emplace();
     const std::vector<bool> categorical = coordinates_.categorical();
-    // Volumes are measured in the losses themselves.
+    // Hypervolumes need untransformed losses.
     const auto large = study.objectives() == 1 ? LargeValues::kDrawnTogether : LargeValues::kKept;
     for (size_t k = 0; k < study.objectives(); ++k) {
       models_->losses.emplace_back(categorical, config_.exact, large);
@@ -118,8 +117,8 @@ Trials GpSampler::ended_trials(const Study& study) const {
     if (!trial.is_finished() || !seen.insert(number).second) continue;
     trials.push_back(&trial);
   }
-  // Of very many, half of those that are kept are the best and the others the last; the same while
-  // a quarter more come, so that the models can grow.
+  // Subsamples many trials: half are the best ones and half the last ones. The selection is
+  // constant while the next quarter of most_trials arrives, so that models can grow incrementally.
   const auto most = static_cast<size_t>(config_.most_trials),
              quarter = std::max<size_t>(most / 4, 1);
   if (trials.size() <= most) return trials;
@@ -137,7 +136,7 @@ Trials GpSampler::ended_trials(const Study& study) const {
   return best;
 }
 
-// A trial that failed came to no number: the models take it for as bad as the worst.
+// Failed trials have no loss: they are imputed with the worst one.
 Measured GpSampler::losses_of(const Study& study, const Trials& trials) const {
   Measured measured{.points = {}, .values = LossRows(study.objectives())};
   std::vector<double> sorted;
@@ -183,7 +182,7 @@ void GpSampler::set_pending(const Study& study, Models& models) const {
   for (Model& model : models.violations) model.posterior().set_pending(points);
 }
 
-// Standard normal numbers for what is pending, a row for each sample.
+// Standard normal numbers for the pending trials, one row per sample.
 Matrix GpSampler::normals(const Study& study, int64_t number, size_t quantity, size_t samples,
                           size_t pending) const {
   if (pending == 0) return Matrix(1, 0);
@@ -195,7 +194,7 @@ Matrix GpSampler::normals(const Study& study, int64_t number, size_t quantity, s
   return sample;
 }
 
-// Points of one Sobol sequence for all trials, so that the first fill the space evenly.
+// Start-up points come from one Sobol sequence for all trials, to fill the space evenly.
 Point GpSampler::start_point(const Study& study, int64_t number) const {
   const size_t dimensions = std::min(coordinates_.dimensions().size(), Sobol::kMostDimensions);
   Random random(study.seed(), number, static_cast<uint32_t>(Draw::kStart));
@@ -312,21 +311,22 @@ void visit(config::Visitor& visitor, GpConfig& config) {
        .help = "samples of the running trials' losses (Monte Carlo); 16 with several objectives",
        .min = 1},
       config.samples);
-  visitor.field({.name = "most_trials",
-                 .help = "largest number of finished trials in the model: the best and the last",
-                 .min = 20},
-                config.most_trials);
+  visitor.field(
+      {.name = "most_trials",
+       .help = "maximum number of finished trials in the model: the best and the last ones",
+       .min = 20},
+      config.most_trials);
 }
 
 std::unique_ptr<Sampler> make_gp(const GpConfig& config, const StudySettings& settings) {
   if (settings.objectives.size() > kMostObjectives) {
-    throw UsageError(fmt::format("the sampler gp takes at most {} objectives, and {} are given",
+    throw UsageError(fmt::format("sampler gp: supports at most {} objectives, got {}",
                                  kMostObjectives, settings.objectives.size()));
   }
   if (config.startup > config.most_trials) {
     throw UsageError(
-        fmt::format("the sampler gp: startup is {}, and most_trials, of which it "
-                    "learns, {}",
+        fmt::format("sampler gp: startup ({}) must not exceed "
+                    "most_trials ({})",
                     config.startup, config.most_trials));
   }
   return std::make_unique<GpSampler>(config, settings);

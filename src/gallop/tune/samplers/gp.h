@@ -4,11 +4,11 @@
 
 namespace gallop::tune {
 
-/// Bayesian optimization with Gaussian processes: the point with the largest expected improvement
-/// under a model of the losses (Snoek, Larochelle and Adams, "Practical Bayesian optimization of
-/// machine learning algorithms", 2012). See gaussian_process/ for the model, the acquisition
-/// function, and its optimization. Running trials count with the losses that the model predicts for
-/// them. For one to three objectives; limits are modeled, too.
+/// Bayesian optimization with Gaussian processes: suggests the point with the largest expected
+/// improvement under a model of the losses (Snoek, Larochelle and Adams, "Practical Bayesian
+/// optimization of machine learning algorithms", 2012). See gaussian_process/ for the model, the
+/// acquisition function, and its optimization. Running trials are integrated out by Monte Carlo.
+/// Supports one to three objectives and modeled constraints.
 struct GpConfig {
   int64_t startup = 10;
   bool exact = false;

@@ -16,8 +16,8 @@ namespace gallop::tune {
 namespace {
 
 constexpr double kMostPoints = 1e15;
-constexpr int64_t kMostValues = 1'000'000;     // Of one parameter: they are kept.
-constexpr int64_t kMostForbidden = 2'000'000;  // In a row; a large grid could take years.
+constexpr int64_t kMostValues = 1'000'000;     // Of one parameter; they are stored.
+constexpr int64_t kMostForbidden = 2'000'000;  // In a row; avoids scanning a huge grid.
 
 std::vector<double> values_of(const Choices& choices) {
   std::vector<double> values;
@@ -27,7 +27,7 @@ std::vector<double> values_of(const Choices& choices) {
   return values;
 }
 
-// 0.3 of 0.1, 0.3 and 0.5, which sums have as 0.30000000000000004.
+// Removes rounding noise of sums: 0.3 instead of 0.30000000000000004.
 double without_noise(const Interval& interval, double value) {
   const double rounded = parse_number<double>(fmt::format("{:.15g}", value)).value();
   return std::clamp(rounded, interval.low, interval.high);
@@ -38,7 +38,7 @@ std::vector<double> values_of(const std::string& name, const Interval& interval,
   const bool is_counted = count(interval) > 0;
   const int64_t size = is_counted ? count(interval) : *points;
   if (size > kMostValues) {
-    throw UsageError(fmt::format("the grid has {} values of {}; at most {} are taken", size,
+    throw UsageError(fmt::format("the grid has {} values of {}; at most {} are supported", size,
                                  printable(name), kMostValues));
   }
   const auto [low, high] = coordinates(interval);
@@ -53,8 +53,8 @@ std::vector<double> values_of(const std::string& name, const Interval& interval,
   return values;
 }
 
-/// Combinations of the values of a space, by index. A parameter and those that depend on it make a
-/// tree; the last parameters change first.
+/// The combinations of a space's values, by index. A parameter and those conditional on it form a
+/// tree; the last parameters vary fastest.
 class Combinations {
  public:
   Combinations(const Space& space, const GridConfig& config)
@@ -70,7 +70,7 @@ class Combinations {
                                        : values_of(space[i].name, *interval, config.points);
     }
     if (!without_end.empty()) {
-      throw UsageError("a grid wants a step, or a number of points, for " + without_end);
+      throw UsageError("a grid needs a step, or a number of points, for " + without_end);
     }
     for (size_t i = space.size(); i-- > 0;) count_values(space, i);
     if (!(product(roots_) <= kMostPoints)) {
@@ -89,7 +89,7 @@ class Combinations {
  private:
   using Parameters = std::vector<size_t>;
 
-  /// Those that come later have been counted. Children are in rising order.
+  /// Later parameters have been counted already. Children are in ascending order.
   void count_values(const Space& space, size_t parameter) {
     children_[parameter].resize(values_[parameter].size());
     for (size_t child = parameter + 1; child < space.size(); ++child) {
@@ -110,7 +110,7 @@ class Combinations {
     if (!space[parameter].condition) roots_.insert(roots_.begin(), parameter);
   }
 
-  /// Of how many combinations these parameters, which do not depend on each other, have.
+  /// The number of combinations of these independent parameters.
   double product(const Parameters& parameters) const {
     double all = 1;
     for (const size_t parameter : parameters) all *= counts_[parameter];
@@ -135,9 +135,9 @@ class Combinations {
   }
 
   std::vector<std::vector<double>> values_;
-  std::vector<std::vector<Parameters>> children_;  // For each value of each parameter.
-  std::vector<double> counts_;                     // Combinations from each parameter on.
-  std::vector<std::vector<double>> ends_;          // The same up to each of its values.
+  std::vector<std::vector<Parameters>> children_;  // By parameter and value.
+  std::vector<double> counts_;                     // Number of combinations by parameter.
+  std::vector<std::vector<double>> ends_;          // Cumulative counts by parameter and value.
   Parameters roots_;
 };
 
@@ -152,10 +152,10 @@ class GridSampler final : public Sampler {
     auto point = next(study);
     if (point) return Proposal{.point = std::move(*point)};
     if (!gives_up_) return std::nullopt;
-    throw UsageError(fmt::format(
-        "sampler grid: of {:.3g} points the constraints allow none of {} in a row; make "
-        "the grid smaller, or search with another sampler",
-        static_cast<double>(combinations_.size()), format_count(kMostForbidden)));
+    throw UsageError(
+        fmt::format("sampler grid: the constraints reject {1} of {0:.3g} points in a row; make "
+                    "the grid smaller, or search with another sampler",
+                    static_cast<double>(combinations_.size()), format_count(kMostForbidden)));
   }
 
   bool is_exhausted(const Study& study) const override { return !next(study) && !gives_up_; }
@@ -165,7 +165,7 @@ class GridSampler final : public Sampler {
     std::string bytes;
     for (size_t i = 0; i < point.size(); ++i) {
       double known = std::isnan(point[i]) ? kInactive : point[i];
-      // Histories of earlier versions have sums that were not rounded.
+      // Event logs of earlier versions contain unrounded sums.
       const Interval* const interval = space[i].interval();
       if (interval != nullptr && !std::isnan(known)) {
         known =
@@ -202,11 +202,11 @@ class GridSampler final : public Sampler {
   const Combinations combinations_;
   const Permutation order_;
   const bool shuffle_;
-  // What has been seen of a study, and up to where all is tried or forbidden.
+  // The scanned study, and the index up to which all points are tried or rejected.
   mutable const Study* study_ = nullptr;
   mutable size_t seen_ = 0;
   mutable int64_t place_ = 0;
-  mutable int64_t forbidden_ = 0;  // In a row, just before it.
+  mutable int64_t forbidden_ = 0;  // Number of rejections in a row before it.
   mutable bool gives_up_ = false;
   mutable std::unordered_set<std::string> tried_;
 };

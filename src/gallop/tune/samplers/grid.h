@@ -6,10 +6,10 @@
 
 namespace gallop::tune {
 
-/// All combinations of values, each once, in an order shuffled by the study's seed, without those
-/// that the study already has. A parameter whose condition does not hold adds none.
+/// Grid search: all combinations of values, each once, in an order shuffled by the study's seed,
+/// without those that the study already has. Inactive parameters add no combinations.
 struct GridConfig {
-  /// Number of values of an interval without steps, evenly spaced on its scale.
+  /// Number of grid points of a continuous interval, evenly spaced on its scale.
   std::optional<int64_t> points;
   bool shuffle = true;
 };

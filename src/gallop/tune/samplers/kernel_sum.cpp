@@ -11,23 +11,23 @@ namespace gallop::tune {
 
 namespace {
 
-// Kernels that are taken at once, so that their columns stay in the cache for all queries.
+// Kernels per block, so that a block stays in the cache for all queries.
 constexpr size_t kBlock = 256;
-// Sums and largest numbers are taken in so many lanes, which no vector unit is wider than, so that
-// every machine adds in the same order.
+// Number of lanes of sums and maxima, at least as wide as any vector unit, so that every machine
+// adds in the same order.
 constexpr size_t kLanes = 8;
 constexpr double kLowest = -std::numeric_limits<double>::infinity();
 
 using Block = std::array<double, kBlock>;
 using Lanes = std::array<double, kLanes>;
 
-// A sum of exponentials as it grows: exp(largest) times the sum of the lanes.
+// A running log-sum-exp: exp(largest) times the sum of the lanes.
 struct Sum {
   double largest = kLowest;
   Lanes lanes{};
 };
 
-// Logarithms of the kernels from `first` on; kLowest behind the last.
+// The log-densities of a block of kernels from `first` on; padded with kLowest.
 [[gnu::always_inline]] inline void take_block(const KernelColumns& columns, size_t first,
                                               size_t count, const KernelQuery& query,
                                               Block& logarithms) {
@@ -91,8 +91,8 @@ struct Sum {
   }
 }
 
-// One copy for each kind of machine. Picked by hand, as target_clones resolves before a sanitizer's
-// run time is up.
+// One copy per instruction set. Dispatched by hand, as target_clones resolves before a sanitizer's
+// runtime is initialized.
 void add_plain(const KernelColumns& columns, std::span<const KernelQuery> queries, Sum* sums) {
   add_all(columns, queries, sums);
 }

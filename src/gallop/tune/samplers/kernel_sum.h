@@ -7,10 +7,10 @@
 
 namespace gallop::tune {
 
-/// A mixture of products of kernels, by columns with one item for each kernel.
+/// A mixture of product kernels, in structure-of-arrays layout with one element per kernel.
 ///
-/// The kernel k at a query has the density weights[k] * exp(constants[k] - sum over bells of
-/// ((at - centers[k]) * scales[k])^2 + sum over tables of table[rows[k]]).
+/// The log-density of kernel k at a query is log(weights[k]) + constants[k] - sum over bells of
+/// ((at - centers[k]) * scales[k])^2 + sum over tables of table[rows[k]].
 struct KernelColumns {
   struct Bell {
     const double* centers;
@@ -24,20 +24,19 @@ struct KernelColumns {
   std::vector<const int32_t*> rows{};
 };
 
-/// Where the density is wanted: a number for each bell, and a table for each list of rows.
+/// A query point: a number for each bell, and a table for each list of rows.
 struct KernelQuery {
   std::vector<double> at{};
   std::vector<std::vector<double>> tables{};
 };
 
-/// A mixture with kernels that are equal made one.
+/// A mixture in which equal kernels are merged.
 class MergedKernels {
  public:
-  /// Of kernels whose constants are 0. False, and nothing is changed, where they have bells, of
-  /// which hardly any are equal, or where so many combinations of rows are possible that merging
-  /// would spare little.
+  /// Merges kernels whose constants are 0. Returns false, without effect, if they have bells,
+  /// hardly any of which are equal, or if too many combinations of rows are possible to save much.
   bool merge(const KernelColumns& columns);
-  /// Those of the last merge.
+  /// The columns of the last merge.
   KernelColumns columns() const;
 
  private:
@@ -45,7 +44,7 @@ class MergedKernels {
   std::vector<std::vector<int32_t>> rows_;
 };
 
-/// The logarithm of the density at each query, to about 1e-13; the same on every machine.
+/// The log-density at each query, to about 1e-13; the same on every machine.
 std::vector<double> log_densities(const KernelColumns& columns,
                                   std::span<const KernelQuery> queries);
 

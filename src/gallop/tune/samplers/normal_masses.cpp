@@ -7,7 +7,7 @@ namespace gallop::tune {
 namespace {
 
 [[gnu::always_inline]] inline double log_mass_here(double low, double high) {
-  // The lower tail has more digits: from here on low is not above zero where high is not.
+  // The lower tail is more precise: from here on, low <= 0 or high <= 0.
   const bool is_above = low > 0;
   const double a = is_above ? -high : low, b = is_above ? -low : high;
   const double beyond_a = erfc_of_positive(a < 0 ? -a : a),
@@ -25,7 +25,7 @@ namespace {
   }
 }
 
-// One copy for each kind of machine, as in kernel_sum.cpp.
+// One copy per instruction set, as in kernel_sum.cpp.
 void log_masses_plain(const NormalColumns& normals, double low, double high, double* masses) {
   log_masses_here(normals, low, high, masses);
 }

@@ -13,10 +13,10 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr int kDraws = 100;             // Before a point is taken that is random.
-constexpr double kBlend = 0.5;          // How far BLX goes beyond the parents.
-constexpr double kManyObjectives = 20;  // How close SBX keeps to a parent,
-constexpr double kOneObjective = 2;     // and where there is one objective.
+constexpr int kDraws = 100;             // Rejections before a random point is used.
+constexpr double kBlend = 0.5;          // BLX-alpha.
+constexpr double kManyObjectives = 20;  // SBX eta with several objectives,
+constexpr double kOneObjective = 2;     // and with one objective.
 
 struct Individual {
   Point point;
@@ -29,7 +29,7 @@ bool beats(const Individual& a, const Individual& b) {
   return dominates(a.losses, b.losses);
 }
 
-/// The best by rank, and of the last rank that has room the least crowded.
+/// Environmental selection: the best by rank, and the least crowded of the last rank that fits.
 std::vector<Individual> selected(const std::vector<Individual>& all, size_t count) {
   LossRows losses;
   std::vector<double> violations;
@@ -53,14 +53,14 @@ std::vector<Individual> selected(const std::vector<Individual>& all, size_t coun
   return best;
 }
 
-/// The child of two coordinates by simulated binary crossover within a range. `closeness` is the
-/// exponent of its distribution (eta).
+/// Simulated binary crossover of two coordinates within a range; `closeness` is its distribution
+/// index (eta).
 double simulated_binary(double a, double b, const Range& range, double closeness, Random& random) {
   if (random.uniform() < 0.5) return random.uniform() < 0.5 ? a : b;
   const auto [low, high] = std::minmax(a, b);
   const double gap = std::max(high - low, 1e-10);
   const double power = closeness + 1, share = random.uniform();
-  const auto spread = [&](double room) {  // `room` up to the end of the range.
+  const auto spread = [&](double room) {  // `room`: distance to the end of the range.
     const double scaled = share * (2 - std::pow(1 + 2 * room / gap, -power));
     return std::pow(scaled <= 1 ? scaled : 1 / (2 - scaled), 1 / power);
   };
@@ -75,12 +75,12 @@ double blended(double a, double b, const Range& range, Random& random) {
   return random.uniform(std::max(low - margin, range.low), std::min(high + margin, range.high));
 }
 
-/// The generations, as far as the study's trials have brought them.
+/// The sequence of generations, replayed from the study's trials.
 class Evolution {
  public:
   explicit Evolution(const Nsga2Config& config) : config_(config), generations_(/*pruned=*/false) {}
 
-  /// False where it must begin again, as what it has seen stands no more.
+  /// False if the replay must start over because a trial that it used has changed.
   bool follow(const Study& study);
   Point propose(const Study& study, int64_t number) const;
 
@@ -95,7 +95,7 @@ class Evolution {
   Nsga2Config config_;
   Generations generations_;
   std::vector<Individual> parents_;  // Of the current generation.
-  std::vector<Individual> members_;  // Of it, so far.
+  std::vector<Individual> members_;  // Of the current generation, so far.
 };
 
 bool Evolution::follow(const Study& study) {
@@ -111,7 +111,7 @@ bool Evolution::follow(const Study& study) {
   return true;
 }
 
-/// The index of the better of two parents that are drawn, other than one that is taken already.
+/// Binary tournament: the index of the better of two random parents, different from `other`.
 size_t Evolution::parent(Random& random, std::optional<size_t> other) const {
   const auto drawn = [&] {
     const size_t index = random.below(parents_.size() - (other ? 1 : 0));
@@ -203,7 +203,7 @@ void visit(config::Visitor& visitor, Nsga2Config& config) {
       {.name = "crossover_probability", .help = "crossover probability", .min = 0, .max = 1},
       config.crossover_probability);
   visitor.field({.name = "swap_probability",
-                 .help = "probability to take a value of the second parent",
+                 .help = "probability of taking a parameter from the second parent",
                  .min = 0,
                  .max = 1},
                 config.swap_probability);

@@ -9,18 +9,19 @@
 
 namespace gallop::tune {
 
-/// The genetic algorithm NSGA-II (Deb et al., "A fast and elitist multiobjective genetic algorithm:
-/// NSGA-II", 2002) over all parameters, for any number of objectives, with limits by constrained
-/// domination. A parameter that only one parent has is taken from it.
+/// NSGA-II (Deb et al., "A fast and elitist multiobjective genetic algorithm: NSGA-II", 2002) over
+/// all parameters, for any number of objectives, with constrained domination. A parameter that is
+/// active in only one parent is taken from it.
 struct Nsga2Config {
   int64_t population = 50;
-  /// "uniform": each value from either parent. "blx": uniform from a little below both to a little
-  /// above (BLX-0.5; Eshelman and Schaffer, 1993). "sbx": close to either (Deb and Agrawal,
-  /// "Simulated binary crossover", 1995), for one value in two. Choices are always from either.
+  /// "uniform": each value from either parent. "blx": uniform in the parents' range extended on
+  /// both sides (BLX-0.5; Eshelman and Schaffer, 1993). "sbx": close to either parent (Deb and
+  /// Agrawal, "Simulated binary crossover", 1995), for half of the values. Choices are always from
+  /// either parent.
   std::string crossover = "uniform";
-  double crossover_probability = 0.9;  ///< Else the child has one parent.
-  double swap_probability = 0.5;       ///< Of a value of the second parent.
-  /// Of a value that is drawn at random; one in as many as a child has where nothing is said.
+  double crossover_probability = 0.9;  ///< Otherwise the child has a single parent.
+  double swap_probability = 0.5;       ///< Of taking a value from the second parent.
+  /// Mutation probability per parameter; none: 1 / number of active parameters.
   std::optional<double> mutation_probability;
 };
 

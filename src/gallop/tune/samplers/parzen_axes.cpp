@@ -15,24 +15,24 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr double kMostKernels = 100;  // More do not become narrower.
+constexpr double kMostKernels = 100;  // Minimum bandwidth stops shrinking beyond.
 constexpr size_t kFewChanges = 16;
 
-/// A number of the trial's own, in no order that means something (Fibonacci hashing).
+/// A hash of the trial's number (Fibonacci hashing).
 uint64_t scrambled(int64_t trial) {
   return static_cast<uint64_t>(trial + 1) * UINT64_C(0x9e3779b97f4a7c15);
 }
 
-/// The logarithm of the share of the standard normal distribution between two points.
+/// The log-probability of the standard normal distribution between two points.
 double log_mass(double low, double high) {
-  if (low > 0) return log_mass(-high, -low);  // The lower tail has more digits.
+  if (low > 0) return log_mass(-high, -low);  // The lower tail is more precise.
   return std::log(normal_cdf(high) - normal_cdf(low));
 }
 
-/// What KernelColumns::Bell and NormalColumns want of a deviation.
+/// The scale of KernelColumns::Bell and NormalColumns for a standard deviation.
 double scale_of(double deviation) { return 1 / (std::numbers::sqrt2 * deviation); }
 
-/// Kernels of numbers: where they stand and how wide they are, on the parameter's scale.
+/// Numeric kernels: their centers and bandwidths on the parameter's scale.
 class NumberAxis : public ParzenAxis {
  public:
   explicit NumberAxis(const Interval& interval)
@@ -93,12 +93,12 @@ class NumberAxis : public ParzenAxis {
     list.erase(list.begin() + static_cast<ptrdiff_t>(position));
   }
 
-  /// A kernel has become as wide as deviations_ says.
+  /// Called after the bandwidth of a kernel has changed.
   virtual void set_deviation(size_t position, double deviation) = 0;
 
   const Interval interval_;
   const Range range_;
-  std::vector<double> centers_, deviations_;  // By trial; the prior's last.
+  std::vector<double> centers_, deviations_;  // By trial; the prior is last.
 
  private:
   struct Place {
@@ -143,7 +143,7 @@ class NumberAxis : public ParzenAxis {
     }
   }
 
-  // The larger of the gaps to both sides. The interval's ends count for a kernel that is alone.
+  // The larger distance to a neighbor; the interval's ends are neighbors of a single kernel.
   void update(size_t index, const std::vector<int64_t>& trials) {
     const double center = order_[index].center;
     const bool is_first = index == 0, is_last = index + 1 == order_.size();
@@ -160,11 +160,11 @@ class NumberAxis : public ParzenAxis {
   }
 
   double least_deviation_ = 0;
-  std::vector<Place> order_;  // As of the last refresh; what has changed since:
+  std::vector<Place> order_;  // As of the last refresh; changes since then:
   std::vector<Place> added_, removed_;
 };
 
-/// Numbers without steps: kernels are bells.
+/// Continuous numbers: kernels are normal distributions.
 class BellAxis final : public NumberAxis {
  public:
   explicit BellAxis(const Interval& interval) : NumberAxis(interval) {
@@ -207,7 +207,7 @@ class BellAxis final : public NumberAxis {
   std::vector<double> scales_, constants_;
 };
 
-/// Numbers with steps: a kernel is a table of probabilities. Kernels that are equal share one row.
+/// Discrete numbers: a kernel is a table of probabilities. Equal kernels share one row.
 class CellAxis final : public NumberAxis {
  public:
   explicit CellAxis(const Interval& interval) : NumberAxis(interval) {
@@ -278,9 +278,9 @@ class CellAxis final : public NumberAxis {
   }
 
   std::vector<int32_t> row_of_;
-  // By row; the masses are logarithms of those between the interval's ends.
+  // By row; masses are log-probabilities between the interval's ends.
   std::vector<double> row_centers_, row_scales_, row_masses_;
-  std::vector<int64_t> row_kernels_;  // How many have this row.
+  std::vector<int64_t> row_kernels_;  // Number of kernels with this row.
   std::vector<int32_t> free_;
   std::map<std::pair<double, double>, int32_t> known_;
 };

@@ -39,8 +39,8 @@ class Pb2 final : public PopulationSampler {
     return static_cast<double>(trial.last_step) / interval_;
   }
 
-  // Of the last segments that began where another one had ended. Those that failed, as a training
-  // that diverges does, count like the worst of the others.
+  // The last segments that started from a finished one. Failed segments, such as diverged
+  // trainings, are imputed with the worst of the others.
   std::vector<TimedMeasurement> measurements(const Study& study) const {
     std::vector<TimedMeasurement> measured, failed;
     double worst = -std::numeric_limits<double>::infinity();

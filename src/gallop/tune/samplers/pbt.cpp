@@ -20,7 +20,7 @@ double neighbor(const Choices& choices, double value, Random& random) {
 
 double scaled(const Interval& interval, double value, double factor) {
   const double wanted = value * factor;
-  // Where rounding would lead back, the next step.
+  // Moves by at least one step, as rounding might lead back to the same value.
   const double far = std::max(std::abs(wanted - value), interval.step);
   const double target = wanted < value ? value - far : value + far;
   const double bounded = std::clamp(target, interval.low, interval.high);
@@ -43,9 +43,8 @@ class Pbt final : public PopulationSampler {
       space.drop_inactive(point);
       if (space.allows(point)) return point;
     }
-    throw UsageError(fmt::format(
-        "sampler pbt: {} points near one were drawn, and the constraints allow none of them",
-        kDraws));
+    throw UsageError(
+        fmt::format("sampler pbt: the constraints reject all of {} perturbed points", kDraws));
   }
 
  private:

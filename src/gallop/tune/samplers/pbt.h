@@ -6,9 +6,9 @@
 
 namespace gallop::tune {
 
-/// Population-based training (see PopulationSampler). A replaced member draws each of its new
-/// parameters again with `resample_probability`; otherwise it takes the donor's times one of
-/// `factors`, within the parameter's bounds and at least one step away, or an adjacent choice.
+/// Population-based training (see PopulationSampler). A replaced member resamples each parameter
+/// with `resample_probability`; otherwise it multiplies the donor's value by one of `factors`,
+/// within the bounds and at least one step away, or takes an adjacent choice.
 struct PbtConfig {
   PopulationConfig population;
   double resample_probability = 0.25;

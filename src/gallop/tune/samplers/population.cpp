@@ -13,16 +13,16 @@ namespace gallop::tune {
 
 namespace {
 
-constexpr int32_t kTries = 2;  // Of a segment that fails.
+constexpr int32_t kTries = 2;  // Attempts at a failing segment.
 
 }  // namespace
 
 struct PopulationSampler::Member {
   int32_t index = 0;
-  const Trial* latest = nullptr;  // Null where none of its segments has been begun.
-  const Trial* ended = nullptr;   // Its last segment that is complete.
-  int32_t failures = 0;           // Of its segments since then, in a row.
-  int64_t step = 0;               // To which its training has come.
+  const Trial* latest = nullptr;  // Null if no segment was started.
+  const Trial* ended = nullptr;   // Its last complete segment.
+  int32_t failures = 0;           // Consecutive failed segments since then.
+  int64_t step = 0;               // Last step of its training so far.
 
   bool is_idle() const { return latest == nullptr || latest->is_finished(); }
 };
@@ -56,14 +56,16 @@ PopulationSampler::PopulationSampler(const PopulationConfig& config, const Study
   const auto refuse = [&](const std::string& why) {
     throw UsageError(fmt::format("{}: {}", who, why));
   };
-  if (config.interval == 0) refuse("interval, the steps of a segment of training, is not given");
-  if (config.last == 0) refuse("last, the step at which training ends, is not given");
+  if (config.interval == 0) {
+    refuse("interval (steps between exploit-and-explore decisions) is required");
+  }
+  if (config.last == 0) refuse("last (the last training step) is required");
   if (!settings.limits.empty()) refuse("limits are not supported");
-  if (has_pruner(settings)) refuse("members are not pruned: leave the pruner out");
+  if (has_pruner(settings)) refuse("pruners are not supported");
   const int64_t segments = (config.last + config.interval - 1) / config.interval;
   if (settings.trials / config.population < segments) {
     refuse(
-        fmt::format("{} members with {} segments of training each are {} trials, and the study "
+        fmt::format("{} members with {} segments each need {} trials; the study "
                     "has {}",
                     config.population, segments, config.population * segments, settings.trials));
   }
@@ -96,7 +98,7 @@ std::vector<PopulationSampler::Member> PopulationSampler::members(const Study& s
   return members;
 }
 
-// The member whose segment is to begin: of those that are free, the one that has come least far.
+// The idle member that has trained the fewest steps.
 const PopulationSampler::Member* PopulationSampler::next(const std::vector<Member>& members) const {
   const auto by_step = [](const Member& a, const Member& b) { return a.step < b.step; };
   const int64_t least = std::min_element(members.begin(), members.end(), by_step)->step;
@@ -109,14 +111,14 @@ const PopulationSampler::Member* PopulationSampler::next(const std::vector<Membe
   return next;
 }
 
-// Segments by which members are compared when one asks, the best first.
+// The segments with which the asking member is compared, best first.
 std::vector<PopulationSampler::Standing> PopulationSampler::standings(
     const Study& study, const std::vector<Member>& members, const Member& asking) const {
   std::vector<Standing> standings;
   for (const Member& member : members) {
     const Trial* trial = member.ended;
     if (config_.synchronous) {
-      // Others may have ended a further segment by now.
+      // Other members may have ended a later segment already.
       const auto& numbers = trials_[static_cast<size_t>(member.index)];
       for (auto number = numbers.rbegin(); number != numbers.rend(); ++number) {
         trial = &study.trials()[static_cast<size_t>(*number)];
@@ -174,8 +176,8 @@ std::optional<Proposal> PopulationSampler::ask(const Study& study, int64_t numbe
 
 Proposal PopulationSampler::given(Point point, int64_t number) const {
   if (number >= config_.population) {
-    throw UsageError(fmt::format("{}: only the first {} trials begin with a point that is given",
-                                 who_, config_.population));
+    throw UsageError(fmt::format("{}: only the first {} trials can have a given point", who_,
+                                 config_.population));
   }
   return segment(std::move(point), nullptr, {.index = static_cast<int32_t>(number)});
 }

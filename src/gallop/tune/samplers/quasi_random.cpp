@@ -31,7 +31,7 @@ class QuasiRandomSampler final : public Sampler {
  private:
   static size_t dimensions_of(const Space& space) {
     if (space.size() <= Sobol::kMostDimensions) return space.size();
-    throw UsageError(fmt::format("quasi-random points have at most {} parameters, not {}",
+    throw UsageError(fmt::format("sampler quasi-random: supports at most {} parameters, got {}",
                                  Sobol::kMostDimensions, space.size()));
   }
 
@@ -52,13 +52,12 @@ class QuasiRandomSampler final : public Sampler {
       Point point = point_at(study, next_index_++);
       if (study.space().allows(point)) return point;
     }
-    throw UsageError(fmt::format(
-        "of {} points one after the other, the constraints allow none of them", kInVain));
+    throw UsageError(fmt::format("the constraints reject {} points in a row", kInVain));
   }
 
   const bool scramble_;
   const Sobol sequence_;
-  // Which trial comes next, and where the sequence goes on: with constraints only.
+  // The next trial and its position in the sequence; used with constraints only.
   int64_t next_number_ = 0;
   uint64_t next_index_ = 0;
 };

@@ -4,8 +4,8 @@
 
 namespace gallop::tune {
 
-/// Points of a Sobol sequence that is scrambled by the study's seed. Trial n has the n-th point
-/// that satisfies the constraints.
+/// Points of a Sobol sequence, scrambled by the study's seed. Trial n gets the n-th point that
+/// satisfies the constraints.
 struct QuasiRandomConfig {
   bool scramble = true;
 };

@@ -27,7 +27,7 @@ double choice_at_share(const Choices& choices, double share) {
   const auto count = static_cast<double>(choices.values.size());
   if (choices.weights.empty()) return std::floor(share * count);
   double left = share * std::accumulate(choices.weights.begin(), choices.weights.end(), 0.0);
-  size_t last = 0;  // With a weight, in case that rounding leaves something.
+  size_t last = 0;  // With positive weight, in case rounding leaves a remainder.
   for (size_t i = 0; i < choices.weights.size(); ++i) {
     if (choices.weights[i] == 0) continue;
     last = i;
@@ -57,8 +57,7 @@ Point random_point(const Space& space, Random& random) {
     space.drop_inactive(point);
     if (space.allows(point)) return point;
   }
-  throw UsageError(
-      fmt::format("{} points were drawn, and the constraints allow none of them", kDraws));
+  throw UsageError(fmt::format("the constraints reject all of {} random points", kDraws));
 }
 
 void visit(config::Visitor& /*visitor*/, RandomConfig& /*config*/) {}

@@ -13,16 +13,16 @@ namespace gallop::tune {
 
 SamplerRegistry built_in_samplers() {
   SamplerRegistry registry("sampler");
-  registry.add("random", "points that know nothing of each other", make_random)
+  registry.add("random", "independent random points", make_random)
       .add("quasi-random", "points of a Sobol sequence, more even than random ones",
            make_quasi_random)
       .add("grid", "all combinations of values, each once", make_grid)
-      .add("tpe", "points like the best and unlike the rest, by densities of both", make_tpe)
-      .add("gp", "the most improvement that a Gaussian process expects", make_gp)
-      .add("cma-es", "a normal distribution that moves to where losses are small", make_cma_es)
-      .add("nsga2", "a population that mates and mutates, for several objectives", make_nsga2)
-      .add("pbt", "a population whose worst members go on from the best ones", make_pbt)
-      .add("pb2", "the same, with points that a Gaussian process chooses", make_pb2);
+      .add("tpe", "tree-structured Parzen estimator: densities of good and bad trials", make_tpe)
+      .add("gp", "Bayesian optimization with Gaussian processes", make_gp)
+      .add("cma-es", "covariance matrix adaptation evolution strategy", make_cma_es)
+      .add("nsga2", "genetic algorithm for several objectives (NSGA-II)", make_nsga2)
+      .add("pbt", "population-based training", make_pbt)
+      .add("pb2", "population-based bandits: PBT with a Gaussian process", make_pb2);
   return registry;
 }
 

@@ -11,14 +11,14 @@ namespace {
 
 constexpr int kBits = 32;
 
-// A dimension's primitive polynomial, its coefficients as bits, and as many first direction numbers
-// as its degree is.
+// A dimension of the table: the coefficients of its primitive polynomial as bits, and as many
+// initial direction numbers as its degree.
 struct Row {
   uint16_t polynomial;
   std::array<uint16_t, 10> first;
 };
 
-// Of all dimensions but the first: the table new-joe-kuo-6 of Joe and Kuo.
+// All dimensions but the first: the table new-joe-kuo-6 of Joe and Kuo.
 constexpr std::array<Row, Sobol::kMostDimensions - 1> kRows = {{
     // clang-format off
     {3, {1}},

@@ -24,7 +24,7 @@ std::optional<double> only_value(const Parameter& parameter) {
   return parameter.choices()->values.size() == 1 ? std::optional(0.0) : std::nullopt;
 }
 
-/// Parameters that are decided together. They have one condition, or none, or are one parameter.
+/// Parameters that are sampled jointly: those with the same condition (or none), or a single one.
 using Group = std::vector<size_t>;
 
 bool same_condition(const Parameter& a, const Parameter& b) {
@@ -32,7 +32,7 @@ bool same_condition(const Parameter& a, const Parameter& b) {
   return a.condition->parent == b.condition->parent && a.condition->choices == b.condition->choices;
 }
 
-/// Of chosen parameters, in an order in which what a condition asks for is decided before.
+/// Groups of the chosen parameters, ordered so that conditions are decided first.
 std::vector<Group> groups_of(const Space& space, const std::string& densities,
                              const std::vector<bool>& chosen) {
   std::vector<Group> groups;
@@ -62,7 +62,7 @@ std::vector<Group> groups_of(const Space& space, const std::string& densities,
   return groups;
 }
 
-/// The choices that decide whether a parameter is there, and of which more than one lets it.
+/// The choices that decide whether a parameter is active, if more than one of them activates it.
 std::vector<size_t> context_of(const Space& space, size_t parameter) {
   std::vector<size_t> context;
   const auto* condition = &space[parameter].condition;
@@ -77,7 +77,7 @@ std::vector<size_t> context_of(const Space& space, size_t parameter) {
 struct Densities {
   ParzenEstimator good, rest;
 
-  /// Those of parameters with a condition know the choices made where there is one objective.
+  /// Conditional parameters with one objective use the choices as context.
   Densities(const Space& space, const Group& group, size_t objectives)
       : good(space, group,
              objectives > 1 ? ParzenEstimator::Weights::kEqual : ParzenEstimator::Weights::kFading,
@@ -101,14 +101,15 @@ struct Densities {
   }
 };
 
-/// The trials that have the parameters with some condition. The best tenth of them are good for
-/// these, so that a branch that is not the best one is known well enough to be compared with it.
+/// The trials in which some conditional parameters are active. The best tenth of them is good for
+/// these parameters, so that even a branch that is not the best one is modeled well enough for
+/// comparison.
 struct Branch {
-  size_t parameter;  // One of those.
+  size_t parameter;  // One of them.
   TpeHistory history;
 };
 
-/// What is known of the trials.
+/// The observed trials, ranked, with the densities of all groups.
 class Known {
  public:
   Known(const Space& space, const std::vector<Group>& groups, size_t objectives, bool count_running)
@@ -131,10 +132,10 @@ class Known {
   }
 
   size_t finished() const { return history_.finished(); }
-  /// None for a group with only one value.
+  /// Null for a group with only one value.
   std::optional<Densities>& densities(size_t group) { return densities_[group]; }
 
-  /// A trial that has changed since the last update.
+  /// Registers a trial that has changed since the last update.
   void change(const Trial& trial) {
     history_.change(trial.number);
     for (Branch& branch : branches_) {
@@ -163,7 +164,7 @@ class Known {
   TpeHistory history_;
   std::vector<Branch> branches_;
   std::vector<std::optional<Densities>> densities_;  // By group.
-  std::vector<std::optional<size_t>> branch_of_;     // By group; none for those of all trials.
+  std::vector<std::optional<size_t>> branch_of_;  // By group; none for groups that all trials have.
 };
 
 }  // namespace
@@ -188,7 +189,7 @@ class TpeChoice::Impl {
     return settings.objectives.size() > 1 ? "independent" : "grouped";
   }
 
-  // Notes which trials have changed since the last call.
+  // Registers the trials that have changed since the last call.
   void look_at(const Study& study) {
     if (&study != study_ || study.finished().size() < seen_) {
       known_.emplace(study.space(), groups_, objectives_, config_.count_running);
@@ -208,7 +209,7 @@ class TpeChoice::Impl {
     }
   }
 
-  // Decides group after group; nothing where no candidate is allowed.
+  // Samples one group after the other; nothing if no candidate is allowed.
   std::optional<Point> best_candidate(const Space& space, Point point, Known& known,
                                       Random& random) const {
     for (const Group& group : groups_) {
@@ -231,13 +232,13 @@ class TpeChoice::Impl {
     return point;
   }
 
-  // Of the group of this parameter.
+  // The narrowing factor for the group of this parameter.
   double narrowing(const Parameter& parameter) const {
     if (objectives_ > 1 || parameter.condition) return 1;
     return 1 + (config_.narrowing - 1) / static_cast<double>(1 + open_.size());
   }
 
-  // Constraints that ask for what is not decided yet hold until it is.
+  // Constraints on parameters that are not decided yet are treated as satisfied.
   bool decide(const Space& space, Densities& densities, Random& random, Point& point) const {
     std::vector<Point> candidates;
     for (int round = 0; round < kRounds && candidates.empty(); ++round) {
@@ -261,9 +262,9 @@ class TpeChoice::Impl {
   const size_t objectives_;
   const std::vector<Group> groups_;
   std::optional<Known> known_;
-  // What has been seen of a study.
+  // The observed part of the study.
   const Study* study_ = nullptr;
-  size_t seen_ = 0;  // Of its finished trials.
+  size_t seen_ = 0;  // Number of its finished trials.
   std::set<int64_t> open_;
 };
 
@@ -298,7 +299,7 @@ class TpeSampler final : public Sampler {
   }
 
   TpeChoice choice_;
-  std::unique_ptr<Sampler> others_;  // For the points that densities cannot give.
+  std::unique_ptr<Sampler> others_;  // For points that the densities cannot provide.
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ enum Group { kFeasible, kPruned, kInfeasible };
 
 double or_infinity(double loss) { return std::isnan(loss) ? kInfinity : loss; }
 
-/// How many of the finished trials are good.
+/// The number of finished trials that are good.
 size_t good_of(size_t finished, size_t objectives) {
   const size_t tenth = (finished + 9) / 10;
   return objectives > 1 ? tenth : std::min(tenth, kMostGood);

@@ -12,38 +12,37 @@
 
 namespace gallop::tune {
 
-/// Trials, divided into a few good ones and the rest: the tenth of those that
-/// are finished that is best (with one objective at most 25).
+/// Splits trials into a few good ones, the best tenth of those that are finished (with one
+/// objective at most 25), and the rest.
 ///
-/// Complete trials within their limits come first, by their loss or, with several objectives, by
-/// how many layers dominate them and then by the hypervolume that they add; then pruned ones, the
-/// later the better; then those beyond a limit, by how much.
+/// Order: complete trials within their limits, by their loss or, with several objectives, by
+/// non-domination rank and then by hypervolume contribution; then pruned ones, later first; then
+/// infeasible ones by their violation.
 class TpeHistory {
  public:
   enum class Side : uint8_t { kNone, kGood, kRest };
 
-  /// `counts_running`: whether trials that wait or run are among the rest.
+  /// `counts_running`: whether waiting and running trials are among the rest.
   TpeHistory(size_t objectives, bool counts_running)
       : objectives_(objectives), counts_running_(counts_running), fronts_(objectives) {}
 
-  /// How many are complete or pruned.
+  /// The number of complete or pruned trials.
   size_t finished() const { return fronts_.size() + ranked_.size(); }
 
-  /// A trial that has changed since the last update.
+  /// Registers a trial that has changed since the last update.
   void change(int64_t trial) { changed_.insert(trial); }
 
   struct Move {
     int64_t trial;
     Side from, to;
   };
-  /// Takes in what has changed. Those of `also_good` that are among its finished trials are good,
-  /// too.
+  /// Processes the registered changes. Finished trials in `also_good` are good as well.
   std::vector<Move> update(const Study& study, const std::set<int64_t>& also_good = {});
 
   const std::set<int64_t>& good() const { return good_; }
 
  private:
-  /// What is smaller is better.
+  /// Sort key, ascending.
   struct Rank {
     int group;
     double first, second;
@@ -68,8 +67,8 @@ class TpeHistory {
 
   size_t objectives_;
   bool counts_running_;
-  DominationFronts fronts_;  // With several objectives, what is complete and within its limits.
-  std::set<Rank> ranked_;    // All others.
+  DominationFronts fronts_;  // With several objectives: complete, feasible trials.
+  std::set<Rank> ranked_;    // All other trials.
   GreedySelection selection_;
   std::set<int64_t> changed_, good_;
   std::vector<Entry> entries_;  // By trial.

@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
-// Functions of one number in a form that compilers vectorize in a loop, without branches or calls.
+// Scalar functions that compilers vectorize in a loop: without branches or calls.
 
 namespace gallop::tune {
 
-/// The sum of coefficients[i] * x^(last - i). Without a loop, as compilers unroll none of more than
-/// 16 terms; `kNext` is for its own calls.
+/// The polynomial sum of coefficients[i] * x^(last - i). Recursive, as compilers do not unroll
+/// loops of more than 16 terms; `kNext` is for recursive calls.
 template <size_t kNext = 1, size_t kCount>
 [[gnu::always_inline]] inline double polynomial(const std::array<double, kCount>& coefficients,
                                                 double x, double sum) {
@@ -26,8 +26,8 @@ template <size_t kCount>
   return polynomial(coefficients, x, coefficients[0]);
 }
 
-/// exp for x <= 0, to 2e-16 of it; 1e-261 for what is smaller, as processors are slow with numbers
-/// below 1e-308.
+/// exp(x) for x <= 0, to a relative error of 2e-16; clamped to 1e-261, as arithmetic with numbers
+/// below 1e-308 (denormals) is slow.
 [[gnu::always_inline]] inline double exp_of_negative(double x) {
   // 1 / 12!, 1 / 11! ... 1 / 0!
   constexpr std::array kSeries = [] {
@@ -41,7 +41,7 @@ template <size_t kCount>
   }();
   constexpr double kLog2E = 1.4426950408889634, kLn2High = 6.93147180369123816490e-01,
                    kLn2Low = 1.90821492927058770002e-10;
-  constexpr double kRound = 0x1.8p52;  // Adding it leaves a whole number in the low bits.
+  constexpr double kRound = 0x1.8p52;  // Adding it leaves an integer in the low bits.
   x = x > -600 ? x : -600;
   const double shifted = x * kLog2E + kRound;
   const double power = shifted - kRound;
@@ -50,7 +50,7 @@ template <size_t kCount>
   return polynomial(kSeries, r) * std::bit_cast<double>(exponent);
 }
 
-/// The natural logarithm, to 3e-16 of it or of 1; x >= 1e-300.
+/// The natural logarithm, to a relative or absolute error of 3e-16; x >= 1e-300.
 [[gnu::always_inline]] inline double log_of_positive(double x) {
   // 1 / 19, 1 / 17 ... 1
   constexpr std::array kSeries = [] {
@@ -62,8 +62,9 @@ template <size_t kCount>
   }();
   constexpr double kLn2High = 6.93147180369123816490e-01, kLn2Low = 1.90821492927058770002e-10;
   constexpr uint64_t kRootOfHalf = 0x3fe6a09e667f3bcd, kBias = uint64_t{1024} << 52;
-  constexpr uint64_t kWhole = 0x4330000000000000;  // With a number behind it: 2^52 and the number.
-  // x is a number from the root of a half to that of 2, times 2^(biased - 1024).
+  // The exponent of 2^52, whose low bits are integers.
+  constexpr uint64_t kWhole = 0x4330000000000000;
+  // The mantissa x is in [sqrt(1/2), sqrt(2)), times 2^(biased - 1024).
   const auto bits = std::bit_cast<uint64_t>(x);
   const uint64_t biased = (bits - kRootOfHalf + kBias) >> 52;
   const double power = std::bit_cast<double>(biased | kWhole) - (0x1p52 + 1024);
@@ -72,10 +73,10 @@ template <size_t kCount>
   return power * kLn2High + (2 * s * polynomial(kSeries, s * s) + power * kLn2Low);
 }
 
-/// The complementary error function for x >= 0, to 1e-15 of it up to 3, and to 1e-13 up to 24.
+/// erfc(x) for x >= 0, to a relative error of 1e-15 up to 3, and 1e-13 up to 24.
 [[gnu::always_inline]] inline double erfc_of_positive(double x) {
-  // erfc(x) exp(x^2) / t with t = 3 / (3 + x), as a polynomial of 2 t - 1: the interpolation at 100
-  // Chebyshev nodes in 50 digits, cut where its terms are below 1e-18.
+  // erfc(x) exp(x^2) / t with t = 3 / (3 + x), as a polynomial in 2 t - 1: interpolated at 100
+  // Chebyshev nodes with 50 digits, truncated where terms are below 1e-18.
   constexpr std::array<double, 25> kSeries = {
       5.4737143389355124e-11,  -2.7035624320615204e-10, -3.261045462586884e-10,
       2.8979247563442504e-09,  -3.2727855352654995e-10, -1.7060807323371048e-08,

@@ -9,10 +9,9 @@
 
 namespace gallop::tune {
 
-/// When whoever runs a trial gave the last sign of life, for storages that one process has. While
-/// that process stands still, as after Ctrl-Z, no process can give it one: that time does not
-/// count. It stood still where nothing was asked of this object for more than one and a half
-/// heartbeats.
+/// The last heartbeat of each running trial, for storages with a single process. While that process
+/// is suspended, such as after Ctrl-Z, it cannot receive heartbeats: gaps of more than one and a
+/// half heartbeat intervals between calls to this object do not count.
 class Heartbeats {
  public:
   using Clock = std::function<double()>;
@@ -20,7 +19,7 @@ class Heartbeats {
   explicit Heartbeats(double heartbeat_seconds, Clock clock = monotonic_seconds)
       : longest_pause_(1.5 * heartbeat_seconds), clock_(std::move(clock)), asked_at_(clock_()) {}
 
-  /// What starts or reports lives; what ends or waits is not looked after.
+  /// Starts and reports count as heartbeats; trials that end or wait are no longer tracked.
   void follow(const Event& event);
   void heartbeat(const Attempt& attempt);
   std::vector<Attempt> silent(double seconds);

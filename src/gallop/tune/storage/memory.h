@@ -7,10 +7,10 @@
 
 namespace gallop::tune {
 
-/// A study that lasts as long as this object.
+/// An in-memory study; it lasts as long as this object.
 class MemoryStorage final : public Storage {
  public:
-  /// `events` are of an earlier study with these settings.
+  /// `events` are those of an earlier study with these settings.
   explicit MemoryStorage(StudySettings settings, std::vector<Event> events = {},
                          Heartbeats::Clock clock = monotonic_seconds)
       : settings_(std::move(settings)),

@@ -24,7 +24,7 @@ using database::SqliteTransaction;
 
 using Json = nlohmann::ordered_json;
 
-// As Optuna 5.0 makes them, and its migrations leave them.
+// The schema of Optuna 5.0 after its migrations.
 constexpr const char* kTables = R"(
 CREATE TABLE studies (study_id INTEGER NOT NULL, study_name VARCHAR(512) NOT NULL, PRIMARY KEY (study_id));
 CREATE TABLE version_info (version_info_id INTEGER NOT NULL, schema_version INTEGER,
@@ -85,7 +85,7 @@ std::string distribution(const Interval& interval) {
   const bool is_log =
       (interval.scale == Scale::kLog || interval.scale == Scale::kLogNormal) && interval.low > 0;
   const bool has_step = interval.step > 0 && !is_log;
-  // Optuna wants its end to be a value.
+  // Optuna requires the upper bound to be a value.
   const double high = nearest_value(interval, interval.high);
   Json attributes;
   if (interval.integer) {
@@ -114,7 +114,7 @@ std::string distribution(const Choices& choices) {
       .dump();
 }
 
-// UTC, with microseconds.
+// UTC with microseconds.
 std::string date(double seconds) {
   const auto microseconds = static_cast<int64_t>(std::llround(seconds * 1e6));
   const auto whole = static_cast<std::time_t>(microseconds / 1'000'000);
@@ -190,7 +190,7 @@ class Writer {
     }
   }
 
-  // A number and, as the next parameter, its kind.
+  // Binds a number and, as the next parameter, its type.
   static void bind_number(SqliteStatement& statement, int parameter, double number) {
     if (std::isfinite(number)) {
       statement.bind(parameter, number).bind(parameter + 1, "FINITE");
@@ -202,7 +202,7 @@ class Writer {
 
   void write_values(int64_t id, const Trial& trial) {
     std::vector<double> losses = trial.losses;
-    // Optuna takes the last report of a pruned trial for its value.
+    // Optuna uses the last report of a pruned trial as its value.
     if (trial.state == TrialState::kPruned && !trial.reports.empty() &&
         !std::isnan(trial.reports.back().loss)) {
       losses = {trial.reports.back().loss};
@@ -268,12 +268,12 @@ void write_database(const Study& study, const fs::path& path) {
 
 void export_to_optuna(const Study& study, const fs::path& path) {
   if (fs::exists(path)) {
-    throw UsageError(fmt::format("{} is there already", printable(path.string())));
+    throw UsageError(fmt::format("{} already exists", printable(path.string())));
   }
   try {
     write_database(study, path);
   } catch (...) {
-    // It would stand in the way of the next try.
+    // A partial file would block the next attempt.
     std::error_code error;
     fs::remove(path, error);
     fs::remove(path.string() + "-journal", error);

@@ -5,10 +5,10 @@
 
 namespace gallop::tune {
 
-/// Writes a study into a new SQLite file with the tables of Optuna 5 (schema 12), so that Optuna
-/// and its dashboard open it. Choices that Optuna has not, as lists, are texts there, and scales
-/// that it has not are linear. Throws UsageError where the file is there already, DeviceError where
-/// it cannot be written.
+/// Exports a study into a new SQLite file with the schema of Optuna 5 (version 12), which Optuna
+/// and its dashboard can open. Choices that Optuna does not support, such as lists, become strings,
+/// and unsupported scales become linear. Throws UsageError if the file exists, DeviceError if it
+/// cannot be written.
 void export_to_optuna(const Study& study, const fs::path& path);
 
 }  // namespace gallop::tune

@@ -17,7 +17,7 @@ namespace gallop::tune {
 namespace {
 
 constexpr int64_t kVersion = 1;
-// First of the two numbers of advisory locks ("GalT"); the second is the study, 0 for all.
+// First key of advisory locks ("GalT"); the second is the study's id, or 0 for all.
 constexpr int64_t kLock = 0x47616c54;
 
 constexpr const char* kTables = R"(
@@ -37,7 +37,7 @@ struct Found {
   StudySettings settings;
 };
 
-// What its place says before what is wrong there.
+// Prefixes DataErrors with the location of the damage.
 template <typename Call>
 auto at_place(const PostgresqlConnection& connection, const Call& call) {
   try {
@@ -51,9 +51,9 @@ void check_format(PostgresqlConnection& connection) {
   const PostgresqlRows rows = connection.run("SELECT version FROM gallop_format");
   const int64_t version = rows.size() == 0 ? 0 : rows.integer(0, 0);
   if (version > kVersion) {
-    throw DataError(
-        fmt::format("{}: made by a newer Gallop (its format is {}, and this one knows {})",
-                    connection.place(), version, kVersion));
+    throw DataError(fmt::format(
+        "{}: created by a newer version of Gallop (format {}; this version supports up to {})",
+        connection.place(), version, kVersion));
   }
 }
 
@@ -75,7 +75,7 @@ Found keep_finding(PostgresqlConnection& connection, const std::string& name) {
   return std::move(*found);
 }
 
-// What SELECT number, change, event has given, from this number on.
+// Parses a row of SELECT number, change, event, which must have this number.
 Event event_of(const PostgresqlConnection& connection, const PostgresqlRows& rows, int row,
                int64_t number) {
   return at_place(connection, [&] {
@@ -106,7 +106,7 @@ std::vector<Event> read_events(PostgresqlConnection& connection, const std::stri
   return events;
 }
 
-// Keeps the table of signs of life in step with an event.
+// SQL that updates the table of heartbeats for an event.
 std::string follow(int64_t study, const Event& event) {
   using Kind = Event::Kind;
   switch (event.kind) {
@@ -133,7 +133,7 @@ std::string follow(int64_t study, const Event& event) {
   return {};
 }
 
-// Where a transaction's statements fail, leaves it, so that the next one finds none.
+// Rolls back a transaction whose statements fail, so that the next one can begin.
 template <typename Call>
 void leave_at_failure(PostgresqlConnection& connection, const Call& call) {
   try {
@@ -144,13 +144,13 @@ void leave_at_failure(PostgresqlConnection& connection, const Call& call) {
     try {
       connection.run("ROLLBACK");
     } catch (const std::exception&) {
-      // Without a connection there is no transaction.
+      // The transaction ended with the connection.
     }
     throw;
   }
 }
 
-// Puts events, of which there are some, behind those of a study.
+// SQL that appends events, at least one, to those of a study.
 std::string insert_events(PostgresqlConnection& connection, int64_t study, int64_t number,
                           const std::string& change, const std::vector<Event>& events) {
   std::string values, signs;
@@ -163,7 +163,7 @@ std::string insert_events(PostgresqlConnection& connection, int64_t study, int64
                      values, signs);
 }
 
-// Changes of an unlike name are never taken for each other.
+// Names of changes are random, so that they are unique.
 std::string random_name() {
   return fmt::format("{:08x}{:08x}", std::random_device()(), std::random_device()());
 }
@@ -216,7 +216,7 @@ class PostgresqlStorage final : public Storage {
   }
 
  private:
-  // What was sent and may be written though no answer came.
+  // A change that was sent, and may have been committed without a reply.
   struct Change {
     std::string name;
     size_t events = 0;
@@ -229,7 +229,7 @@ class PostgresqlStorage final : public Storage {
     for (int row = 0; row < rows.size(); ++row) {
       const Event event = event_of(connection_, rows, row, next_);
       if (rows.text(row, 1) == change.name) {
-        // It was written, and no other process was before it.
+        // It was committed, and no other process wrote before it.
         next_ += static_cast<int64_t>(change.events);
         connection_.run("ROLLBACK");
         return;
@@ -254,7 +254,7 @@ class PostgresqlStorage final : public Storage {
   Found study_;
   std::string writer_;
   int64_t changes_ = 0;
-  int64_t next_ = 0;  // Number of the next event.
+  int64_t next_ = 0;  // Index of the next event.
 };
 
 class PostgresqlStore final : public StudyStore {
@@ -269,11 +269,11 @@ class PostgresqlStore final : public StudyStore {
       ++tries;
       make_tables();
       check_format(connection_);
-      // One that is the same may be that of a try whose end was not heard.
+      // An identical study may be that of an attempt whose reply was lost.
       if (!insert(settings, events) &&
           (tries == 1 || to_json(find(connection_, settings.name).settings) != to_json(settings))) {
         throw StudyExists(
-            fmt::format("{} has a study '{}' already", connection_.place(), settings.name));
+            fmt::format("{} already has a study '{}'", connection_.place(), settings.name));
       }
     });
   }
@@ -317,12 +317,12 @@ class PostgresqlStore final : public StudyStore {
   }
 
  private:
-  // None in a database that has not held a study yet.
+  // False for a database without any studies so far.
   bool has_tables() {
     return connection_.run("SELECT to_regclass('gallop_format') IS NOT NULL").text(0, 0) == "t";
   }
 
-  // False where there is one of this name.
+  // False if there already is a study of this name.
   bool insert(const StudySettings& settings, const std::vector<Event>& events) {
     bool is_new = false;
     leave_at_failure(connection_, [&] {

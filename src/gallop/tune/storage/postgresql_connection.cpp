@@ -42,7 +42,7 @@ std::string place_of(const std::string& url) {
   if (!options) {
     const std::string why = words(error);
     PQfreemem(error);
-    throw UsageError(fmt::format("the address of the PostgreSQL server cannot be read: {}", why));
+    throw UsageError(fmt::format("invalid address of a PostgreSQL server: {}", why));
   }
   std::map<std::string, std::string> values;
   for (const PQconninfoOption* one = options.get(); one->keyword != nullptr; ++one) {
@@ -52,7 +52,7 @@ std::string place_of(const std::string& url) {
   return printable(fmt::format("postgresql://{}{}/{}", values["host"], port, values["dbname"]));
 }
 
-// How libpq is to reach a server.
+// libpq connection parameters.
 class Parameters {
  public:
   Parameters(const std::string& url, int handshake_seconds)
@@ -69,7 +69,7 @@ class Parameters {
   }
 
  private:
-  // The address comes last but one: what stands in it is taken in place of what is before it.
+  // The address (dbname) comes near the end, as its parameters override those before it.
   static constexpr std::array<const char*, 7> kKeys = {"connect_timeout",
                                                        "keepalives_idle",
                                                        "tcp_user_timeout",
@@ -82,8 +82,8 @@ class Parameters {
   std::array<const char*, kKeys.size()> values_;
 };
 
-// The server ends, begins, has no place or undid this for the sake of another: SQLSTATE classes
-// 08 and 57P, and single ones.
+// Transient errors: the server is starting, stopping or out of connections, or resolved a deadlock.
+// SQLSTATE classes 08 and 57P, and single codes.
 bool is_passing(std::string_view state) {
   constexpr std::array kStates = {"40001", "40P01", "53300", "25P03"};
   return state.starts_with("08") || state.starts_with("57P") ||
@@ -130,7 +130,7 @@ bool PostgresqlConnection::is_starting() const {
   return Parameters(url_, handshake()).is_starting();
 }
 
-// No try can be broken off: where this is to end, the last ones are short.
+// A connection attempt cannot be interrupted; near the deadline, attempts are short.
 int PostgresqlConnection::handshake() const {
   const bool ends = patience_.goes_on && !patience_.goes_on();
   return ends ? 1 : patience_.handshake;
@@ -141,7 +141,7 @@ void PostgresqlConnection::connect_within(double seconds) {
   Wait longer({.seconds = seconds + patience_.again, .goes_on = patience_.goes_on});
   std::chrono::milliseconds pause{20};
   for (std::string reason; !connect(reason);) {
-    // One that restarts will be there.
+    // A restarting server will become available.
     if (wait.is_over() && (longer.is_over() || !is_starting())) {
       throw StudyUnreachable(fmt::format("{} cannot be reached: {}", place_, reason));
     }
@@ -169,7 +169,7 @@ double PostgresqlConnection::seconds_since_outage() const {
   return monotonic_seconds() - restored_at_;
 }
 
-// The result of the last statement; nothing where the connection went.
+// The result of the last statement; null if the connection was lost.
 pg_result* PostgresqlConnection::wait_for_result() {
   std::unique_ptr<pg_result, void (*)(pg_result*)> last(nullptr, PQclear);
   Wait wait({.seconds = patience_.answer, .goes_on = patience_.goes_on});
@@ -202,7 +202,7 @@ PostgresqlRows PostgresqlConnection::run(const std::string& sql) {
     throw PostgresqlLost(why);
   }
   if (state == "42P01") throw UsageError(fmt::format("there are no studies at {}", place_));
-  if (state == "23503") throw UsageError(fmt::format("{}: the study was removed", place_));
+  if (state == "23503") throw UsageError(fmt::format("{}: the study was deleted", place_));
   throw DeviceError(fmt::format("{}: {}", place_, why));
 }
 

@@ -13,13 +13,13 @@ struct pg_result;
 
 namespace gallop::tune {
 
-/// The connection went, or the server ends or begins: a new connection may do.
+/// The connection was lost, or the server is starting or stopping: reconnecting may help.
 class PostgresqlLost : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
 
-/// What a statement gave. Rows and columns are counted from 0.
+/// The result of a statement. Rows and columns are indexed from 0.
 class PostgresqlRows {
  public:
   explicit PostgresqlRows(pg_result* result);
@@ -34,36 +34,36 @@ class PostgresqlRows {
   std::unique_ptr<pg_result, void (*)(pg_result*)> result_;
 };
 
-/// How long a server is waited for, in seconds.
+/// Timeouts of a server, in seconds.
 struct PostgresqlPatience {
-  double first = 5;    ///< Until a first connection is given up.
-  double again = 180;  ///< Until one that was lost is, or the server does not begin.
-  /// For an answer. Longer than the server lets anyone sit on a study's lock.
+  double first = 5;    ///< For the first connection.
+  double again = 180;  ///< For reconnecting, including a restart of the server.
+  /// For a reply. Longer than the server lets a session hold a study's lock.
   double answer = 90;
-  int handshake = 10;               ///< For one try to connect; libpq takes 1 for 2.
-  std::function<bool()> goes_on{};  ///< As in Patience.
+  int handshake = 10;               ///< For one attempt to connect; libpq treats 1 as 2.
+  std::function<bool()> goes_on{};  ///< See Patience.
 };
 
-/// A connection to a PostgreSQL server that is made again where it goes.
+/// A connection to a PostgreSQL server that reconnects automatically.
 class PostgresqlConnection {
  public:
-  /// Throws UsageError where the address cannot be read, StudyUnreachable with the server's reason
-  /// where the server cannot be reached within seconds.
+  /// Throws UsageError if the address is invalid, StudyUnreachable with the server's reason if the
+  /// server cannot be reached in time.
   explicit PostgresqlConnection(const std::string& url, const PostgresqlPatience& patience = {});
 
-  /// The address without a password, as "postgresql://host:5432/database".
+  /// The address without a password, such as "postgresql://host:5432/database".
   const std::string& place() const { return place_; }
-  /// Runs statements in one message and returns what the last one gave. Throws PostgresqlLost;
-  /// UsageError where there are no studies or this one is gone; DeviceError with the server's
-  /// reason.
+  /// Runs statements in one round trip and returns the result of the last one. Throws
+  /// PostgresqlLost; UsageError if there are no studies or this one was deleted; DeviceError with
+  /// the server's reason.
   PostgresqlRows run(const std::string& sql);
-  /// As SQL.
+  /// Quotes a text as an SQL literal.
   std::string literal(std::string_view text) const;
 
-  /// Runs `work` and, each time it throws PostgresqlLost, connects and runs it again. Throws
-  /// StudyUnreachable where there is no connection for too long.
+  /// Runs `work`, and reconnects and retries it each time it throws PostgresqlLost. Throws
+  /// StudyUnreachable if reconnecting fails for too long.
   void keep_trying(const std::function<void()>& work);
-  /// Since a connection that was lost was made again; infinite where none was.
+  /// The time since the last reconnection; infinite if there was none.
   double seconds_since_outage() const;
 
  private:

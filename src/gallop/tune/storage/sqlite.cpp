@@ -26,11 +26,11 @@ using database::SqliteDatabase;
 using database::SqliteStatement;
 using database::SqliteTransaction;
 
-// "GalT": says which program a database belongs to.
+// "GalT": identifies the application of a database.
 constexpr int64_t kApplication = 0x47616c54;
 constexpr int64_t kVersion = 1;
 constexpr double kSyncSeconds = 1;
-constexpr int64_t kAll = -1;  // SQLite's word for no limit.
+constexpr int64_t kAll = -1;  // SQLite's LIMIT value for no limit.
 
 constexpr const char* kTables = R"(
 CREATE TABLE studies (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, settings TEXT NOT NULL);
@@ -41,13 +41,13 @@ CREATE TABLE events (study INTEGER NOT NULL, number INTEGER NOT NULL, event TEXT
 void check_format(SqliteDatabase& database) {
   const std::string path = printable(database.path().string());
   if (database.number("PRAGMA application_id") != kApplication) {
-    throw DataError(fmt::format("{}: an SQLite database of something else than studies", path));
+    throw DataError(fmt::format("{}: an SQLite database of another application", path));
   }
   const int64_t version = database.number("PRAGMA user_version");
   if (version > kVersion) {
-    throw DataError(
-        fmt::format("{}: made by a newer Gallop (its format is {}, and this one knows {})", path,
-                    version, kVersion));
+    throw DataError(fmt::format(
+        "{}: created by a newer version of Gallop (format {}; this version supports up to {})",
+        path, version, kVersion));
   }
 }
 
@@ -96,8 +96,7 @@ Found find_or_throw(SqliteDatabase& database, const std::string& name) {
       fmt::format("{} has no study '{}'", printable(database.path().string()), printable(name)));
 }
 
-// Hands over the events from this number on, at most so many or kAll, and returns the number that
-// comes next.
+// Passes at most `most` (or kAll) events from this index on to `take`, and returns the next index.
 int64_t take_events(SqliteDatabase& database, int64_t study, int64_t number, int64_t most,
                     const Storage::Take& take) {
   SqliteStatement select(database,
@@ -123,7 +122,7 @@ FileLock take_lock(const fs::path& file, const std::string& study) {
     return std::move(*lock);
   }
   const std::string owner = FileLock::owner_of(path);
-  throw StudyIsLed(fmt::format("{}: {} leads the study '{}' already", printable(file.string()),
+  throw StudyIsLed(fmt::format("{}: {} already leads the study '{}'", printable(file.string()),
                                owner.empty() ? "another process" : printable(owner), study));
 }
 
@@ -144,7 +143,7 @@ class SqliteStorage final : public Storage {
         study_(find_or_throw(database_, name)),
         insert_(database_, kInsertEvent),
         heartbeats_(study_.settings.heartbeat_seconds) {
-    // Commits are in order in the write-ahead log without waiting for the disk; sync() does.
+    // Commits to the write-ahead log are ordered without waiting for the disk; sync() waits.
     database_.execute("PRAGMA synchronous = NORMAL");
   }
   ~SqliteStorage() override {
@@ -157,7 +156,7 @@ class SqliteStorage final : public Storage {
     if (must_read_) read(take);
     const std::vector<Event> events = answer();
     if (events.empty()) return;
-    must_read_ = true;  // Where a call throws, something may have been written all the same.
+    must_read_ = true;  // If a call throws, something may have been written nevertheless.
     write(events);
     sync();
     must_read_ = false;
@@ -204,14 +203,14 @@ class SqliteStorage final : public Storage {
     synced_at_ = now;
   }
 
-  // First: where a process on another host leads the study, the database is not to be touched,
-  // since its write-ahead log is for the processes of one host.
+  // First member: if a process on another host leads the study, the database must not be touched,
+  // as its write-ahead log supports the processes of one host only.
   FileLock lock_;
   SqliteDatabase database_;
   Found study_;
   SqliteStatement insert_;
   Heartbeats heartbeats_;
-  int64_t next_ = 0;  // Number of the next event.
+  int64_t next_ = 0;  // Index of the next event.
   bool must_read_ = true;
   FileDescriptor log_;
   bool is_synced_ = true;
@@ -230,7 +229,7 @@ class SqliteStore final : public StudyStore {
     SqliteTransaction transaction(database);
     if (find(database, settings.name)) {
       throw StudyExists(
-          fmt::format("{} has a study '{}' already", printable(path_.string()), settings.name));
+          fmt::format("{} already has a study '{}'", printable(path_.string()), settings.name));
     }
     SqliteStatement insert(database, "INSERT INTO studies (name, settings) VALUES (?, ?)");
     insert.bind(0, settings.name).bind(1, to_json(settings)).run();
@@ -255,7 +254,7 @@ class SqliteStore final : public StudyStore {
 
   std::vector<std::string> names() override {
     SqliteDatabase database = SqliteDatabase::to_read(existing(path_));
-    // Whoever made the file was ended before it had tables.
+    // The process that created the file ended before it had tables.
     if (database.number("SELECT count(*) FROM sqlite_schema") == 0) return {};
     check_format(database);
     SqliteStatement select(database, "SELECT name FROM studies ORDER BY name");

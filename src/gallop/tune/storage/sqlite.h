@@ -8,14 +8,14 @@
 
 namespace gallop::tune {
 
-/// Studies in one SQLite file, on a disk of this host. One process at a time may open a study; a
-/// lock beside the file says which, and goes with it. Others may read.
+/// Studies in one SQLite file on a local disk. One process at a time may open a study for writing,
+/// enforced by a lock file beside it; others may read.
 ///
-/// What is written survives the end of the process at once, and that of the host after a second:
-/// the disk is waited for once a second and not for each trial.
+/// Writes survive the end of the process at once, and a crash of the host after a second: the disk
+/// is synced once a second instead of for each trial.
 std::unique_ptr<StudyStore> open_sqlite(const fs::path& path);
 
-/// A file beside an SQLite file that belongs to one of its studies: "studies.db.NAME.SUFFIX".
+/// The path of a file beside an SQLite file that belongs to one study: "studies.db.NAME.SUFFIX".
 fs::path file_beside(const fs::path& path, const std::string& study, const char* suffix);
 
 }  // namespace gallop::tune

@@ -12,7 +12,7 @@ namespace gallop::ui::api {
 
 using Json = nlohmann::ordered_json;
 
-/// Ends a request with this status. The message is for the user, in one line.
+/// Ends a request with this status. The message is a single line for the user.
 class Refusal : public std::runtime_error {
  public:
   Refusal(int status, const std::string& message) : std::runtime_error(message), status_(status) {}
@@ -23,11 +23,11 @@ class Refusal : public std::runtime_error {
 };
 
 http::Response json_response(const Json& json, int status = 200);
-/// {"error": "..."}
+/// The body {"error": "..."}.
 http::Response error_response(int status, const std::string& message);
 
-/// Numbers that JSON has not are texts that JavaScript's Number() reads: "NaN", "Infinity",
-/// "-Infinity".
+/// Non-finite numbers, which JSON lacks, become strings that JavaScript's Number() parses: "NaN",
+/// "Infinity", "-Infinity".
 Json number_json(double number);
 Json numbers_json(const std::vector<double>& numbers);
 

@@ -17,7 +17,7 @@ namespace {
 
 struct EndPoint {
   const char* path;
-  bool changes;  ///< Is asked by POST.
+  bool changes;  ///< Requires POST.
   http::Response (*answer)(Context&, const http::Request&);
 };
 
@@ -56,11 +56,11 @@ http::Response call(Context& context, const http::Request& request) {
       std::find_if(std::begin(kEndPoints), std::end(kEndPoints),
                    [&](const EndPoint& one) { return request.path == one.path; });
   if (found == std::end(kEndPoints)) {
-    throw Refusal(404, fmt::format("there is no '{}'", printable(request.path)));
+    throw Refusal(404, fmt::format("'{}' does not exist", printable(request.path)));
   }
   if ((request.method == "POST") != found->changes) {
     throw Refusal(405,
-                  fmt::format("'{}' is asked by {}", found->path, found->changes ? "POST" : "GET"));
+                  fmt::format("'{}' requires {}", found->path, found->changes ? "POST" : "GET"));
   }
   return found->answer(context, request);
 }

@@ -35,7 +35,7 @@ std::optional<CheckpointRow> read_row(const fs::path& folder) {
   }
 }
 
-// The name in a file of one line; empty where there is none.
+// Reads the name in a one-line file; empty if there is none.
 std::string read_pointer(const fs::path& path) {
   constexpr int64_t kMostNameBytes = 1000;
   try {

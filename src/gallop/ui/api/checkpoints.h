@@ -8,15 +8,15 @@
 
 namespace gallop::ui::api {
 
-/// What the manifest of a checkpoint says of it; nothing of what it holds is read.
+/// The metadata of a checkpoint in its manifest; its contents are not read.
 struct CheckpointRow {
   std::string name;
   int64_t step = 0, bytes = 0;
-  double time = 0;                   ///< Seconds since 1970, when it was written.
+  double time = 0;                   ///< When it was written, in seconds since 1970.
   std::vector<std::string> marks{};  ///< "latest", "best".
 };
 
-/// The complete checkpoints of a run in the order of their steps; what cannot be read is left out.
+/// The complete checkpoints of a run, ordered by step; unreadable ones are omitted.
 std::vector<CheckpointRow> read_checkpoints(const fs::path& run);
 
 }  // namespace gallop::ui::api

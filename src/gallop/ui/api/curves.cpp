@@ -20,7 +20,7 @@ using track::MetricSummary;
 
 constexpr int64_t kMostPoints = 20'000;
 
-// How much of curves is asked for, and how they are drawn.
+// The requested range, resolution and scaling of curves.
 struct Drawing {
   double smoothing = 0;
   std::optional<double> from, to;
@@ -40,7 +40,7 @@ struct Range {
   size_t begin = 0, end = 0;
 };
 
-// What lies between the bounds, and one more on each side, to which a line leads.
+// The indices within the bounds, and one more on each side, as lines extend to it.
 Range range_of(const std::vector<double>& x, const Drawing& drawing) {
   Range range{.begin = 0, .end = x.size()};
   while (drawing.from && range.begin < range.end && x[range.begin] < *drawing.from) ++range.begin;
@@ -80,7 +80,7 @@ Json curve_of(const RunLine& run, const Drawing& drawing) {
   }
   const MetricSummary summary = summary_of(run.points);
   curve["latest"] = value_at(summary.last, summary.last_step);
-  // Where no point is finite there is neither.
+  // Without finite points there is neither.
   const bool has_ends = std::isfinite(summary.least);
   curve["least"] = has_ends ? value_at(summary.least, summary.least_step) : Json();
   curve["most"] = has_ends ? value_at(summary.most, summary.most_step) : Json();

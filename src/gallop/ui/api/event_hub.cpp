@@ -44,7 +44,7 @@ std::shared_ptr<http::EventStream> EventHub::listen() {
   std::erase_if(streams_, [](const auto& stream) { return stream->is_closed(); });
   if (streams_.size() >= kMostStreams || is_closing_) return nullptr;
   const auto& stream = streams_.emplace_back(std::make_shared<http::EventStream>());
-  // Who has lost the connection tries again after so many milliseconds.
+  // The reconnection delay of clients, in milliseconds.
   stream->send("retry: 1000\n\n");
   wake_.notify_all();
   return stream;
@@ -64,7 +64,7 @@ void EventHub::work() {
   }
 }
 
-// What cannot be read now may be there again the next time.
+// Temporarily unreadable folders are retried the next time.
 std::string EventHub::look() {
   std::string events;
   try {
@@ -87,7 +87,7 @@ http::Response events(Context& context, const http::Request& request) {
   http::Response response{.type = "text/event-stream"};
   if (request.method == "HEAD") return response;
   response.events = context.events.listen();
-  if (!response.events) throw Refusal(503, "too many pages listen; close one");
+  if (!response.events) throw Refusal(503, "too many open pages; close one");
   return response;
 }
 

@@ -13,8 +13,8 @@
 
 namespace gallop::ui::api {
 
-/// Tells all who listen what changes on disk, by server-sent events (the HTML standard, section
-/// 9.2): `event: runs` and `event: sweeps` with the names, looked for each second, and a comment
+/// Notifies clients of changes on disk by server-sent events (HTML standard, section 9.2): `event:
+/// runs` and `event: sweeps` with the changed names, polled every second, and a keep-alive comment
 /// every ten seconds.
 class EventHub {
  public:
@@ -23,7 +23,7 @@ class EventHub {
   EventHub(const EventHub&) = delete;
   EventHub& operator=(const EventHub&) = delete;
 
-  /// One listener more; none where there are sixteen.
+  /// Adds a listener; null if there are already sixteen.
   std::shared_ptr<http::EventStream> listen();
 
  private:

@@ -15,7 +15,7 @@ namespace gallop::ui::api {
 
 namespace {
 
-// A file that a browser keeps. Its name has only letters that mean nothing in a header.
+// A download. Its file name contains only characters that need no escaping in a header.
 http::Response download(std::string type, const std::string& name, std::string body) {
   std::string plain = name;
   for (char& letter : plain) {
@@ -29,7 +29,7 @@ http::Response download(std::string type, const std::string& name, std::string b
   return response;
 }
 
-// The axis has a column of its own where it is none of the others.
+// The axis gets its own column unless it is one of the others.
 std::string csv_of(const std::vector<RunLine>& runs, const LineQuestion& question) {
   const bool has_axis = question.axis != CurveAxis::kStep && question.axis != CurveAxis::kWall;
   std::vector<std::string> fields = {"run", "metric", "step", "time", "value"};

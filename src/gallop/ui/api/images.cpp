@@ -21,9 +21,9 @@ bool is_link(const fs::path& path) {
 http::Response image_response(const fs::path& folder, const std::vector<std::string>& listed,
                               const std::string& wanted, const char* type) {
   const auto found = std::find(listed.begin(), listed.end(), wanted);
-  // A run may come from another user, with links to what only its reader may read.
+  // A run may come from another user and contain links to files that only this user can read.
   if (found == listed.end() || is_link(folder) || is_link(folder / *found)) {
-    throw Refusal(404, fmt::format("there is no image '{}'", printable(wanted)));
+    throw Refusal(404, fmt::format("image '{}' does not exist", printable(wanted)));
   }
   return {.type = type, .body = read_file(folder / *found)};
 }

@@ -8,8 +8,8 @@
 
 namespace gallop::ui::api {
 
-/// One of the images that a list in their folder names. Throws Refusal (404) for another name,
-/// DataError where it cannot be read.
+/// An image that is listed in its folder. Throws Refusal (404) for any other name, DataError if it
+/// cannot be read.
 http::Response image_response(const fs::path& folder, const std::vector<std::string>& listed,
                               const std::string& wanted, const char* type = "image/png");
 

@@ -19,14 +19,14 @@ constexpr size_t kMostTextBytes = size_t{60} << 10;
 
 Json body_of(const http::Request& request) {
   Json body = Json::parse(request.body, nullptr, /*allow_exceptions=*/false);
-  if (!body.is_object()) throw UsageError("the body is no JSON object");
+  if (!body.is_object()) throw UsageError("the body is not a JSON object");
   return body;
 }
 
 std::string text_of(const Json& body, const char* name) {
   const auto found = body.find(name);
   if (found == body.end() || !found->is_string()) {
-    throw UsageError(fmt::format("give '{}', a text", name));
+    throw UsageError(fmt::format("'{}' is required and must be a string", name));
   }
   auto text = found->get<std::string>();
   if (text.size() > kMostTextBytes) {
@@ -35,7 +35,7 @@ std::string text_of(const Json& body, const char* name) {
   return text;
 }
 
-// The folder of the run that the body names, as the index knows it.
+// The folder of the run that the body names, from the index.
 fs::path folder_of(Context& context, const Json& body) {
   return context.runs.path_of(row_of(context.runs, text_of(body, "run")).name);
 }
@@ -47,7 +47,7 @@ http::Response change_labels(Context& context, const Json& body,
   return json_response(Json::object());
 }
 
-// The folder that a run was in; empty where there is no such run in a trash.
+// The original folder of a deleted run; empty if it is in no trash.
 fs::path folder_of_deleted(const track::RunPlaces& places, const std::string& name) {
   for (const auto& part : places.parts()) {
     for (const std::string& deleted : track::names_in_trash(part.folder)) {
@@ -63,10 +63,12 @@ http::Response tag(Context& context, const http::Request& request) {
   const Json body = body_of(request);
   const std::string key = text_of(body, "key");
   if (track::parse_tag(key).first != key) {
-    throw UsageError(fmt::format("'{}' is no name of a tag: it has a '='", printable(key)));
+    throw UsageError(fmt::format("'{}' is not a valid tag name: it contains '='", printable(key)));
   }
   const auto value = body.find("value");
-  if (value == body.end()) throw UsageError("give 'value', a text, or null to remove the tag");
+  if (value == body.end()) {
+    throw UsageError("'value' is required: a string, or null to remove the tag");
+  }
   return change_labels(context, body, [&](track::Labels& labels) {
     if (value->is_null()) {
       labels.tags.erase(key);
@@ -92,7 +94,7 @@ http::Response restore_run(Context& context, const http::Request& request) {
   const std::string name = text_of(body_of(request), "run");
   const fs::path folder = folder_of_deleted(context.runs.places(), name);
   if (folder.empty()) {
-    throw Refusal(404, fmt::format("there is no run '{}' in the trash", printable(name)));
+    throw Refusal(404, fmt::format("run '{}' is not in the trash", printable(name)));
   }
   track::restore_from_trash(folder, fs::path(name).filename().string());
   context.runs.look_again();

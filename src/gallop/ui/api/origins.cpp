@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kMostBytes = int64_t{1} << 24;
 constexpr std::string_view kComment = "  # ";
-// What follows is of a later session: options with new values.
+// Marks options that a later session of the run changed.
 constexpr std::string_view kLater = "on the command line:";
 
 std::vector<std::string_view> lines_of(std::string_view text) {

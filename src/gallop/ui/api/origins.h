@@ -7,9 +7,8 @@
 
 namespace gallop::ui::api {
 
-/// Where each option of a run comes from ("default", "command line", "my.yaml:3:7"), by its path:
-/// its origins.yaml, in which each line ends with a comment that says so. None where a run has no
-/// such file, or a damaged one.
+/// The origin of each option of a run ("default", "command line", "my.yaml:3:7"), by its path, from
+/// the comments at the line ends of origins.yaml. Empty if that file is missing or damaged.
 std::map<std::string, std::string> read_origins(const fs::path& run);
 
 }  // namespace gallop::ui::api

@@ -9,7 +9,7 @@ namespace gallop::ui::api {
 
 namespace {
 
-// So that the end of a run is scraped, too.
+// Ended runs stay this long, so that their end is scraped.
 constexpr double kEndedSeconds = 600;
 
 }  // namespace

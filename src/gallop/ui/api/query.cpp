@@ -9,7 +9,7 @@
 
 namespace gallop::ui::api {
 
-static constexpr size_t kMostNameBytes = 1024;  // That may have commas.
+static constexpr size_t kMostNameBytes = 1024;  // Names may contain commas.
 
 std::string Query::text(const std::string& name) const {
   const auto found = values_.find(name);
@@ -18,7 +18,7 @@ std::string Query::text(const std::string& name) const {
 
 std::string Query::needed(const std::string& name) const {
   std::string value = text(name);
-  if (value.empty()) throw UsageError(fmt::format("give '{}'", name));
+  if (value.empty()) throw UsageError(fmt::format("'{}' is required", name));
   return value;
 }
 
@@ -26,7 +26,7 @@ bool Query::flag(const std::string& name) const {
   const std::string value = text(name);
   if (value.empty() || value == "0") return false;
   if (value == "1") return true;
-  throw UsageError(fmt::format("'{}' is 1 or 0, and not '{}'", name, printable(value)));
+  throw UsageError(fmt::format("'{}' must be 1 or 0, not '{}'", name, printable(value)));
 }
 
 std::optional<double> Query::number(const std::string& name) const {
@@ -34,7 +34,7 @@ std::optional<double> Query::number(const std::string& name) const {
   if (value.empty()) return std::nullopt;
   const auto number = parse_number<double>(value);
   if (number) return number;
-  throw UsageError(fmt::format("'{}' is a number, and not '{}'", name, printable(value)));
+  throw UsageError(fmt::format("'{}' must be a number, not '{}'", name, printable(value)));
 }
 
 int64_t Query::count(const std::string& name, int64_t least, int64_t most,
@@ -43,8 +43,8 @@ int64_t Query::count(const std::string& name, int64_t least, int64_t most,
   if (value.empty()) return otherwise;
   const auto number = parse_number<int64_t>(value);
   if (number && *number >= least && *number <= most) return *number;
-  throw UsageError(fmt::format("'{}' is a whole number from {} to {}, and not '{}'", name, least,
-                               most, printable(value)));
+  throw UsageError(fmt::format("'{}' must be an integer from {} to {}, not '{}'", name, least, most,
+                               printable(value)));
 }
 
 std::vector<std::string> Query::names(
@@ -52,7 +52,7 @@ std::vector<std::string> Query::names(
   std::vector<std::string> names;
   std::string rest = text(name);
   while (!rest.empty()) {
-    // The longest that is known; else all up to the next comma.
+    // The longest known name; otherwise everything up to the next comma.
     size_t end = rest.size() <= kMostNameBytes ? rest.size() : rest.rfind(',', kMostNameBytes);
     while (end != std::string::npos && !is_known(rest.substr(0, end))) {
       end = end > 0 ? rest.rfind(',', end - 1) : std::string::npos;

@@ -24,7 +24,7 @@ using track::RunRow;
 
 constexpr int64_t kMostRecords = 1000;
 
-// What is read of a run piece by piece: what one piece has wrong keeps none of the others away.
+// Reads the parts of a run independently, so that a damaged part does not hide the others.
 class RunReader {
  public:
   explicit RunReader(std::string trouble) : trouble_(std::move(trouble)) {}
@@ -151,7 +151,7 @@ Json record_json(const track::Record& record) {
   return json;
 }
 
-// A line of a table in which runs are side by side; null where a run has none.
+// A row of the comparison table; null where a run has no value.
 Json compared(const std::string& name, const Json& values) {
   bool differs = false;
   for (const Json& value : values) differs = differs || value != values.front();

@@ -57,7 +57,7 @@ struct NumbersFirst {
                   nearest.empty() ? "" : fmt::format("; did you mean '{}'?", printable(nearest))));
 }
 
-// Of rows that are in the order of their names.
+// Binary search by name.
 const RunRow* find_row(const RunIndex& index, const std::string& name) {
   const auto& rows = index.rows();
   const auto found = std::lower_bound(
@@ -90,7 +90,7 @@ std::vector<std::string> named_runs(Runs& runs, const Query& query) {
   return runs.with_index([&](const RunIndex& index) {
     const auto given = query.names(
         "runs", [&](const std::string& name) { return find_row(index, name) != nullptr; });
-    if (given.empty()) throw UsageError("give 'runs', names between commas");
+    if (given.empty()) throw UsageError("'runs' is required: comma-separated names");
     std::vector<std::string> names;
     std::set<std::string> known;
     for (const std::string& name : given) {

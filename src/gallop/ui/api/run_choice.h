@@ -14,31 +14,30 @@
 
 namespace gallop::ui::api {
 
-/// The runs of a folder that a formula chooses (track::RunFilter), sorted by a column
-/// (track::RunColumn; empty: created, the newest first). What has none of it comes last in either
-/// direction. Throws UsageError.
+/// The runs that match a filter (track::RunFilter), sorted by a column (track::RunColumn; empty:
+/// newest first). Runs without a value are last in both directions. Throws UsageError.
 struct RunOrder {
   std::string filter, sort;
   bool descending = false;
 };
 std::vector<const track::RunRow*> chosen_runs(const track::RunIndex& index, const RunOrder& order);
 
-/// The runs that the value `runs` of a query names, each once. Throws UsageError where it names
-/// none, Refusal (404) for what is no run.
+/// The runs in the query's parameter `runs`, without duplicates. Throws UsageError if it is empty,
+/// Refusal (404) for an unknown run.
 std::vector<std::string> named_runs(Runs& runs, const Query& query);
 
-/// What is known of one run. Throws Refusal (404).
+/// The index row of a run. Throws Refusal (404).
 track::RunRow row_of(Runs& runs, const std::string& name);
 
-/// What one of the files of a run says.
+/// The parsed content of one of a run's files.
 template <typename T>
 struct Kept {
   fs::path run;
   T value;
 };
 
-/// As `read` finds it in the folder of the run that the value `name` of a query names. Throws
-/// Refusal (404) where there is no such run, or it has no `noun`.
+/// Calls `read` with the folder of the run in the query's parameter `name`. Throws Refusal (404) if
+/// there is no such run, or it has no `noun`.
 template <typename T>
 Kept<T> kept_by_run(Runs& runs, const Query& query, const char* noun,
                     std::optional<T> (*read)(const fs::path&)) {
@@ -49,12 +48,12 @@ Kept<T> kept_by_run(Runs& runs, const Query& query, const char* noun,
   return {folder, std::move(*value)};
 }
 
-/// Runs that have the same text in a column, which may be empty: all are one group then.
+/// Runs with the same value in a column; an empty column puts all runs into one group.
 struct RunGroup {
   std::string value;
   std::vector<std::string> runs;
 };
-/// Groups in the order of their values, numbers before texts. Throws UsageError.
+/// Groups ordered by value, numbers before strings. Throws UsageError.
 std::vector<RunGroup> groups_of(const track::RunIndex& index, const std::string& column,
                                 const std::string& filter);
 

@@ -22,11 +22,11 @@ double option_of(const std::string& run, const Options& options, const std::stri
   const auto number =
       found != options.end() ? parse_number<double>(found->second) : std::optional<double>();
   if (number && *number > 0) return *number;
-  throw DataError(fmt::format("{}: its recipe has no number as {}, which this axis needs",
+  throw DataError(fmt::format("{}: its recipe has no numeric {}, which this axis requires",
                               printable(run), name));
 }
 
-// How much of what the axis counts belongs to a step.
+// The units of the axis per step.
 double per_step(const fs::path& folder, const std::string& run, CurveAxis axis) {
   if (axis != CurveAxis::kSamples && axis != CurveAxis::kTokens) return 1;
   const Options options = track::recipe_options(folder);
@@ -34,7 +34,7 @@ double per_step(const fs::path& folder, const std::string& run, CurveAxis axis) 
   if (axis == CurveAxis::kSamples) return samples;
   const auto reader = options.find("data.name");
   if (reader == options.end() || reader->second != "text") {
-    throw DataError(fmt::format("{}: its data are no text, which has tokens", printable(run)));
+    throw DataError(fmt::format("{}: only text data have tokens", printable(run)));
   }
   return samples * option_of(run, options, "data.context");
 }
@@ -64,7 +64,7 @@ LineQuestion question_of(const Query& query) {
 double smoothing_of(const Query& query) {
   const double smoothing = query.number("smoothing").value_or(0);
   if (smoothing >= 0 && smoothing <= 1) return smoothing;
-  throw UsageError("'smoothing' is a number from 0 to 1");
+  throw UsageError("'smoothing' must be a number from 0 to 1");
 }
 
 RunLine line_of(Runs& runs, const std::string& run, const LineQuestion& question) {

@@ -10,30 +10,31 @@
 
 namespace gallop::ui::api {
 
-/// What is asked of the lines of several runs.
+/// The query of the lines of several runs.
 struct LineQuestion {
   std::string metric;
   CurveAxis axis = CurveAxis::kStep;
 };
 
-/// The values `metric` and `axis` of a query, and `smoothing`, from 0 to 1. Throw UsageError.
+/// Parses `metric`, `axis` and `smoothing` (0 to 1) of a query. Throws UsageError.
 LineQuestion question_of(const Query& query);
 double smoothing_of(const Query& query);
 
-/// A run's points of one metric on an axis; empty where it has none.
+/// The points of one metric of a run along an axis; empty if it has none.
 struct RunLine {
   std::string run;
   Line line;
   MetricPoints points;
-  std::string trouble{};  ///< Why it has none, where the run cannot be read.
+  std::string trouble{};  ///< Why the run could not be read; empty otherwise.
 };
 
-/// By the run's recipe, samples are steps times data.batch_size, tokens samples times data.context.
-/// Throws DataError where its log cannot be read, or its recipe does not say what the axis needs.
+/// Samples are steps times data.batch_size of the run's recipe, tokens are samples times
+/// data.context. Throws DataError if its log cannot be read, or its recipe lacks what the axis
+/// needs.
 RunLine line_of(Runs& runs, const std::string& run, const LineQuestion& question);
 
-/// The lines of runs by name, those too that cannot be read. Throws UsageError where none of them
-/// has the metric, with the nearest name, and as line_of() does where none of them can be read.
+/// The lines of runs by name, including unreadable ones. Throws UsageError, with the nearest name,
+/// if none of them has the metric, and the errors of line_of() if none of them can be read.
 std::vector<RunLine> lines_of(Runs& runs, const std::vector<std::string>& names,
                               const LineQuestion& question);
 

@@ -20,7 +20,7 @@ using track::RunRow;
 
 constexpr int64_t kMostRows = 1000;
 
-// What some runs have in one column of a table; null where one has none.
+// The values of runs in one column of the table; null for a run without a value.
 class Cells {
  public:
   Cells(const std::string& column, const RunIndex& index, const std::vector<std::string>& runs) {
@@ -29,7 +29,7 @@ class Cells {
     const std::string name = dot != std::string::npos ? column.substr(dot + 1) : "";
     if (name.empty() || (kind != "metrics" && kind != "params" && kind != "tags")) {
       throw UsageError(
-          fmt::format("'{}' is no column: there are metrics.NAME, params.NAME and tags.NAME",
+          fmt::format("'{}' is not a column; valid are metrics.NAME, params.NAME and tags.NAME",
                       printable(column)));
     }
     if (runs.empty()) return;
@@ -62,7 +62,7 @@ Json json_of(const RunRow& row, const std::vector<Cells>& columns) {
           {"trouble", row.trouble}, {"values", std::move(values)}};
 }
 
-// Names may have commas: only those count that a column's kind follows.
+// Names may contain commas: only those before a column prefix separate names.
 std::vector<std::string> column_names(const Query& query) {
   return query.names("columns", [](const std::string& name) {
     const auto separates = [&](const char* kind) { return name.find(kind) != std::string::npos; };

@@ -45,7 +45,7 @@ Json numbers_of(const Study& study, const Trial& trial) {
   return values;
 }
 
-// What a list of sweeps shows of one.
+// The entry of a sweep in the list of sweeps.
 Json summary_of(const Study& study) {
   Json objectives = Json::array(), best = Json::array();
   for (const auto& objective : study.settings().objectives) {
@@ -86,7 +86,7 @@ std::set<std::string> runs_of(Context& context, const std::string& sweep) {
 
 Json trial_json(const Study& study, const Trial& trial, const std::set<std::string>& runs) {
   Json json = tune::trial_object(study, trial);
-  // Those of all trials may be many; plots show them.
+  // Only their number, as all reports may be large; plots show them.
   json["reports"] = trial.reports.size();
   json["last_step"] = trial.reports.empty() ? 0 : trial.reports.back().step;
   json["values"] = numbers_of(study, trial);
@@ -152,10 +152,10 @@ http::Response sweep_plot(Context& context, const http::Request& request) {
   const auto kind = std::find_if(kinds.begin(), kinds.end(),
                                  [&](const tune::PlotKind& one) { return one.name == wanted; });
   if (kind == kinds.end()) {
-    throw Refusal(404, fmt::format("there is no plot '{}'", printable(wanted)));
+    throw Refusal(404, fmt::format("plot '{}' does not exist", printable(wanted)));
   }
   plot::Page page = tune::study_page(*study, {&*kind}, {});
-  page.title.clear();  // The page has it.
+  page.title.clear();  // The page shows the title.
   return {.type = "image/svg+xml", .body = plot::to_svg(page)};
 }
 

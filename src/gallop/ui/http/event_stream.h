@@ -8,24 +8,24 @@
 
 namespace gallop::ui::http {
 
-/// Text that goes to a client as it comes, until one side closes it. One thread sends, the server's
+/// A stream of text to a client until either side closes it. One thread sends; the server's thread
 /// takes.
 class EventStream {
  public:
-  /// Does nothing where it is closed. Closes it where the client has not taken a megabyte.
+  /// Does nothing if the stream is closed. Closes it if a megabyte is pending.
   void send(std::string_view text);
-  /// What has been sent still goes to the client.
+  /// Closes the stream after the pending text.
   void close();
-  /// The reader is gone.
+  /// Called when the client has disconnected.
   void abandon();
   bool is_closed() const;
 
-  /// For the server: what it does where nothing waits to be taken, and once something does.
+  /// Server callbacks: `sleep` when nothing is pending, `wake` when something is again.
   struct Waiting {
     std::function<void()> sleep, wake;
   };
   void serve(Waiting waiting);
-  /// Up to `most` bytes into `out`, 0 where it sleeps now, -1 at the end.
+  /// Copies up to `most` bytes to `out`; 0 if it sleeps now, -1 at the end.
   std::ptrdiff_t take(char* out, size_t most);
 
  private:

@@ -22,8 +22,8 @@ size_t count(const Request& request, std::string_view name) {
                                            [&](const auto& one) { return one.first == name; }));
 }
 
-// As an image or a script is, which are asked for without an origin. Browsers say so (W3C, Fetch
-// Metadata Request Headers), also of another port of the same name.
+// Whether another page loads this as a subresource, such as an image or script, without an Origin
+// header. Browsers report this in Sec-Fetch-Site (W3C Fetch Metadata).
 bool is_part_of_another_page(const Request& request) {
   const std::string* const site = request.header("sec-fetch-site");
   const std::string* const place = request.header("sec-fetch-dest");
@@ -47,7 +47,7 @@ void Guard::add_host(const std::string& name, int port) {
   const bool has_port = host.starts_with('[') ? host.find("]:") != std::string::npos : colons == 1;
   const std::string bare = is_bare_address ? "[" + host + "]" : host;
   hosts_.push_back(has_port ? bare : fmt::format("{}:{}", bare, port));
-  // Browsers leave it out.
+  // Browsers omit the default port.
   if (!has_port && port == kUsualPort) hosts_.push_back(bare);
 }
 
@@ -58,29 +58,29 @@ bool Guard::is_host(std::string_view text) const {
 std::optional<Fault> Guard::refusal(const Request& request) const {
   const std::string* const host = request.header("host");
   if (host == nullptr || !is_host(*host)) {
-    return Fault{403, fmt::format("this server is not '{}'; it is {}{}",
+    return Fault{403, fmt::format("unknown host '{}'; this server is {}{}",
                                   host != nullptr ? printable(*host) : "", hosts_.front(),
-                                  ", and takes other names by --open-to")};
+                                  "; --open-to adds other names")};
   }
-  // Browsers send it with all but the plainest requests.
+  // Browsers send Origin with all but the simplest requests.
   const size_t origins = count(request, "origin");
   const std::string* const origin = request.header("origin");
   const bool is_of_others = origins > 0 && (origin == nullptr || !is_own_origin(*origin));
   if (is_of_others || is_part_of_another_page(request)) {
-    return Fault{403, "only this server's own page may ask"};
+    return Fault{403, "cross-origin requests are not allowed"};
   }
   if (request.method == "GET" || request.method == "HEAD") return std::nullopt;
   if (request.method == "POST") return refusal_of_post(request);
-  return Fault{405, fmt::format("there is no {} here", printable(request.method))};
+  return Fault{405, fmt::format("method {} is not supported", printable(request.method))};
 }
 
 std::optional<Fault> Guard::refusal_of_post(const Request& request) const {
   if (request.header("origin") == nullptr) {
-    return Fault{403, "only this server's own page may change something"};
+    return Fault{403, "changes require this server's own page"};
   }
   const std::string* const token = request.header("x-gallop-token");
   if (token == nullptr || !is_same_secret(*token, token_)) {
-    return Fault{403, "the token is not this server's, which may have been started again"};
+    return Fault{403, "invalid token; the server may have been restarted"};
   }
   const std::string* const type = request.header("content-type");
   if (type == nullptr || !is_json(*type)) return Fault{400, "the body must be application/json"};

@@ -14,29 +14,29 @@ namespace gallop::ui::http {
 
 using Headers = std::vector<std::pair<std::string, std::string>>;
 
-/// In small letters, as names in headers and of hosts are compared.
+/// Converts to lower case, in which header and host names are compared.
 std::string lower_case(std::string_view text);
 
-/// Why a request is refused before anybody looks at what it asks for.
+/// Why a request is rejected before it is handled.
 struct Fault {
   int status = 400;
   std::string message;
 };
 
-/// What a client asks for. The target is percent-decoded, once.
+/// An HTTP request. The target is percent-decoded exactly once.
 struct Request {
   std::string method;  ///< "GET", "POST", ...
   std::string path;    ///< "/api/runs"
   std::map<std::string, std::string> query{};
-  Headers headers{};  ///< Names in small letters.
+  Headers headers{};  ///< Names in lower case.
   std::string body{};
   std::optional<Fault> fault{};
 
-  /// The value of a header that is there exactly once.
+  /// The value of a header that occurs exactly once.
   const std::string* header(std::string_view name) const;
 };
 
-/// What a client gets: a body, or a stream of events in its place.
+/// An HTTP response: a body, or a stream of events instead.
 struct Response {
   int status = 200;
   std::string type = "application/json";

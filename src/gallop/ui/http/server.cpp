@@ -19,14 +19,14 @@ namespace gallop::ui::http {
 
 namespace {
 
-// One connection.
+// A connection.
 struct Client {
   int socket = -1;
-  double waits_since = 0;                 ///< For a whole request of it; 0: it does not.
-  std::shared_ptr<EventStream> events{};  ///< That it reads.
+  double waits_since = 0;  ///< Start of waiting for a complete request; 0: not waiting.
+  std::shared_ptr<EventStream> events{};  ///< The stream that it reads.
 };
 
-// One request of a connection, and its answer.
+// A request of a connection and its response.
 struct Exchange {
   enum class State { kNew, kReceiving, kAnswering, kAnswered };
   State state = State::kNew;
@@ -36,7 +36,7 @@ struct Exchange {
   Response response;
 };
 
-// What a response that is a stream reads from.
+// The source of a streaming response.
 struct StreamReader {
   std::shared_ptr<EventStream> events;
 };
@@ -46,13 +46,13 @@ MHD_Result add_header(void* headers, MHD_ValueKind /*kind*/, const char* name, c
   return MHD_YES;
 }
 
-// The target is decoded by parse_target() alone: a second decoder could see something else in it.
+// Disables decoding by the library: only parse_target() decodes, so that both cannot differ.
 size_t leave_as_it_is(void* /*unused*/, MHD_Connection* /*connection*/, char* text) {
   return std::string_view(text).size();
 }
 
-// Before version 1, the library takes a zero byte in the target for its end. It leaves the version
-// where it was read, one byte behind the target.
+// Before version 1, libmicrohttpd truncates the target at a zero byte. The version string stays
+// where it was parsed, one byte after the target.
 bool is_whole(const std::string& target, const char* url, const char* version) {
   return MHD_VERSION >= 0x01000000 || version == url + target.size() + 1;
 }
@@ -88,7 +88,7 @@ OwnedResponse make_response(Response& response, MHD_Connection* connection) {
     made.reset(MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, kBlock, read_events,
                                                  new StreamReader{response.events}, free_reader));
   } else {
-    // The body lives as long as the exchange, which ends after it has been sent.
+    // The body lives as long as the exchange, which ends after it was sent.
     made.reset(MHD_create_response_from_buffer(response.body.size(), response.body.data(),
                                                MHD_RESPMEM_PERSISTENT));
   }
@@ -140,9 +140,9 @@ class Server::Connections {
 Server::Connections::Connections(FileDescriptor socket, Handlers handlers,
                                  const ServerLimits& limits)
     : handlers_(std::move(handlers)), limits_(limits) {
-  const auto blocked = BlockedSignals::all();  // In all threads that begin here.
+  const auto blocked = BlockedSignals::all();  // In all threads started here.
   answering_ = std::make_unique<ThreadPool>(limits_.threads, "gallop-ui");
-  // Half of it is for what is read, which is counted here: what is too long gets an answer of ours.
+  // Half of it is the read buffer, which is counted here, so that this server responds to overflow.
   const size_t memory = 4 * limits_.header_bytes;
   daemon_ = MHD_start_daemon(
       MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME, 0, nullptr, nullptr, go_on, this,
@@ -152,8 +152,10 @@ Server::Connections::Connections(FileDescriptor socket, Handlers handlers,
       begin_exchange, this, MHD_OPTION_UNESCAPE_CALLBACK, leave_as_it_is, nullptr,
       MHD_OPTION_NOTIFY_COMPLETED, end_exchange, this, MHD_OPTION_NOTIFY_CONNECTION,
       note_connection, this, MHD_OPTION_END);
-  if (daemon_ == nullptr) throw DeviceError("the server cannot start: the system refuses it");
-  socket.release();  // Is the daemon's now.
+  if (daemon_ == nullptr) {
+    throw DeviceError("the server cannot start: libmicrohttpd failed to start");
+  }
+  socket.release();  // Now owned by the daemon.
   watching_ = std::thread([this] { watch(); });
 }
 
@@ -165,7 +167,7 @@ Server::Connections::~Connections() {
   wake_.notify_all();
   watching_.join();
   answering_.reset();
-  // The daemon must not have connections that sleep when it stops.
+  // The daemon must not have suspended connections when it stops.
   {
     const std::lock_guard lock(mutex_);
     for (Client* client : clients_) {
@@ -260,7 +262,8 @@ void Server::Connections::admit(Exchange& exchange, MHD_Connection* connection, 
   }
 }
 
-// What is refused is read all the same, as a client may not look for an answer before it is sent.
+// A rejected body is read nevertheless, as clients may not read a response before they have sent
+// it.
 void Server::Connections::receive(Exchange& exchange, std::string_view data) {
   if (exchange.is_refused) return;
   exchange.request.body += data;
@@ -301,7 +304,7 @@ MHD_Result Server::Connections::send(Exchange& exchange, MHD_Connection* connect
                             made.get());
 }
 
-// Its own time limit is between two bytes, so that a client could take hours for a request.
+// The library's timeout is between two bytes, so that a client could take hours for a request.
 void Server::Connections::watch() {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, std::chrono::seconds(1), [this] { return is_closing_; })) {
@@ -310,7 +313,7 @@ void Server::Connections::watch() {
 }
 
 void Server::Connections::look_after(const Client& client) {
-  // Who sleeps does not hear that the other side has gone.
+  // Suspended connections do not notice that the client is gone.
   if (client.events && is_gone(client.socket)) client.events->close();
   if (client.waits_since > 0 && monotonic_seconds() - client.waits_since > limits_.seconds) {
     shutdown(client.socket, SHUT_RDWR);

@@ -10,30 +10,30 @@
 
 namespace gallop::ui::http {
 
-/// What one client, and all of them, may take of a server.
+/// Limits per client and for all clients.
 struct ServerLimits {
-  size_t header_bytes = size_t{16} << 10;  ///< Of the request line and the headers.
+  size_t header_bytes = size_t{16} << 10;  ///< Request line and headers.
   size_t body_bytes = size_t{64} << 10;
-  unsigned connections = 64;  ///< Others wait until one is free.
-  unsigned seconds = 10;      ///< For a whole request, and between two pieces of an answer.
-  int threads = 4;            ///< That answer.
+  unsigned connections = 64;  ///< Further ones wait for a free one.
+  unsigned seconds = 10;      ///< For a complete request, and between two pieces of a response.
+  int threads = 4;            ///< For request handlers.
 };
 
 struct Handlers {
-  /// Called with a request whose headers are here and whose body is not: who is refused gets this
-  /// answer, whatever the body is. Must not take long.
+  /// Called after the headers and before the body: a returned response rejects the request. Must be
+  /// fast.
   std::function<std::optional<Response>(const Request&)> refuse;
-  /// Called with the whole request by any of the threads.
+  /// Called with the complete request by any of the threads.
   std::function<Response(const Request&)> answer;
 };
 
-/// An HTTP/1.1 server over libmicrohttpd: one thread has all connections, so that slow clients hold
-/// no one up, and others make the answers. Handlers must not throw.
+/// An HTTP/1.1 server on libmicrohttpd: one thread serves all connections, so that slow clients do
+/// not block others, and a pool of threads runs the handlers. Handlers must not throw.
 class Server {
  public:
-  /// Takes a socket that listens. Throws DeviceError where the system does not let it.
+  /// Takes a listening socket. Throws DeviceError if the server cannot start.
   Server(FileDescriptor socket, Handlers handlers, const ServerLimits& limits = {});
-  /// Lets answers that are being made be finished, and closes all connections.
+  /// Waits for running handlers, and closes all connections.
   ~Server();
 
  private:

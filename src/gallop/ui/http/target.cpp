@@ -52,12 +52,12 @@ std::string without_controls(std::string text) {
   return text;
 }
 
-// Names of files are in a table: there is nothing to climb up to, and no honest request does.
+// Files are looked up in a table, so that dot segments are never legitimate.
 void check_path(const std::string& path) {
   const std::string closed = path + "/";
   if (path.find('\\') != std::string::npos || closed.find("/./") != std::string::npos ||
       closed.find("/../") != std::string::npos) {
-    throw UsageError("the address leads nowhere");
+    throw UsageError("the address has a dot segment");
   }
 }
 
@@ -65,7 +65,7 @@ void add_value(std::string_view pair, std::map<std::string, std::string>& query)
   const size_t equals = pair.find('=');
   const std::string name = without_controls(decoded(pair.substr(0, equals), true));
   std::string value;
-  // A run's folder may have been given any name, by which the page asks for it.
+  // A run's folder may have any name, which the page requests.
   if (equals != std::string_view::npos) value = decoded(pair.substr(equals + 1), true);
   if (value.find('\0') != std::string::npos) throw UsageError("the address has a zero byte");
   if (value.size() > kMostValueBytes) {
@@ -81,7 +81,7 @@ void add_value(std::string_view pair, std::map<std::string, std::string>& query)
 
 Target parse_target(std::string_view text) {
   if (!text.starts_with('/') || !std::all_of(text.begin(), text.end(), may_stand_as_it_is)) {
-    throw UsageError("the address is no path of this server");
+    throw UsageError("the address is not a path of this server");
   }
   const size_t mark = std::min(text.find('?'), text.size());
   Target target;

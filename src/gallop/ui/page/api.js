@@ -1,6 +1,6 @@
-// Asks the server. Numbers that JSON has not come as texts: numberOf() reads both.
+// The client of the server's API. Non-finite numbers, which JSON lacks, are strings: numberOf() reads both.
 
-/** What the server says is wrong, in one line. `status` is 0 where it did not answer. */
+/** An error reported by the server, in one line. `status` is 0 if the server did not respond. */
 export class ApiError extends Error {
   constructor(message, status) {
     super(message);
@@ -8,10 +8,10 @@ export class ApiError extends Error {
   }
 }
 
-/** Tells of "lost" when the server does not answer. */
+/** Dispatches "lost" when the server does not respond. */
 export const connection = new EventTarget();
 
-/** The address of an answer; what is empty is left out. */
+/** The URL of an API request; empty parameters are omitted. */
 export function address(path, query = {}) {
   const pairs = Object.entries(query)
     .filter(([, value]) => value !== undefined && value !== null && value !== "" && value !== false)
@@ -26,13 +26,13 @@ async function ask(url, init) {
   } catch (error) {
     if (error.name === "AbortError") throw error;
     connection.dispatchEvent(new Event("lost"));
-    throw new ApiError("the server does not answer", 0);
+    throw new ApiError("the server does not respond", 0);
   }
   const answer = await response.json().catch((error) => {
     if (error.name === "AbortError") throw error;
     return {};
   });
-  if (!response.ok) throw new ApiError(answer.error ?? `the server answers ${response.status}`, response.status);
+  if (!response.ok) throw new ApiError(answer.error ?? `the server responded with status ${response.status}`, response.status);
   return answer;
 }
 
@@ -42,13 +42,13 @@ export function get(path, query, signal) {
 
 let session;
 
-/** What the server says of itself: token, version, folder, number of runs. */
+/** The server's session: token, version, folder, number of runs. */
 export async function getSession(fresh = false) {
   if (!session || fresh) session = await get("session");
   return session;
 }
 
-/** Changes something. A server that was started again has another token: that is asked for once more. */
+/** Sends a POST request. After a restart the server has a new token, which is then fetched for one retry. */
 export async function post(path, body) {
   for (const fresh of [false, true]) {
     const { token } = await getSession(fresh);
@@ -66,12 +66,12 @@ export async function post(path, body) {
 
 const NOT_FINITE = { nan: NaN, infinity: Infinity, inf: Infinity, "-infinity": -Infinity, "-inf": -Infinity };
 
-/** A number of an answer; NaN where it is none. */
+/** A number in a response; NaN if it is none. */
 export function numberOf(value) {
   if (typeof value === "number") return value;
   if (typeof value !== "string" || value.trim() === "") return NaN;
   return NOT_FINITE[value.toLowerCase()] ?? Number(value);
 }
 
-/** Whether an error only says that the answer is no longer awaited. */
+/** Whether an error only reports that the request was aborted. */
 export const isAbort = (error) => error.name === "AbortError";

@@ -1,4 +1,4 @@
-// What the axes of charts say.
+// Ticks and labels of chart axes.
 
 import { formatDuration, formatNumber, formatTime } from "./format.js";
 
@@ -7,13 +7,13 @@ export const AXES = [["step", "step"], ["relative", "time since its start"], ["w
 
 const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400,
   7 * 86400, 14 * 86400, 28 * 86400, 91 * 86400, 365 * 86400];
-const TICK_PX = 86; // Between two of them, at least.
+const TICK_PX = 86; // Minimum distance of ticks.
 
 const isTime = (axis) => axis === "wall" || axis === "relative";
 
 /**
- * Ticks at whole seconds, minutes, hours or days (those of the reader's time zone) for an axis so many pixels wide; null
- * for other axes.
+ * Ticks at whole seconds, minutes, hours or days (in the local time zone) for an axis of this width in pixels; null for
+ * other axes.
  */
 export function timeTicks(axis, min, max, width) {
   if (!isTime(axis) || !(max > min)) return null;
@@ -26,7 +26,7 @@ export function timeTicks(axis, min, max, width) {
   return ticks;
 }
 
-/** A tick's text; `span` is what the axis covers. */
+/** The label of a tick; `span` is the range of the axis. */
 export function tickLabel(axis, value, span) {
   if (axis === "relative") return formatDuration(value).replace(/ 00 (s|min)$/, "");
   if (axis === "wall") {
@@ -37,14 +37,14 @@ export function tickLabel(axis, value, span) {
   return shortNumber(value, span);
 }
 
-/** Where on an axis, exactly. */
+/** The exact position on an axis, as text. */
 export function placeOn(axis, value) {
   if (axis === "relative") return `${formatDuration(value)} after its start`;
   if (axis === "wall") return formatTime(value);
   return `${axis} ${formatNumber(Math.round(value))}`;
 }
 
-/** "1.2M": with as few digits as tell ticks apart; `span` is what the axis covers, 0 where it is unknown. */
+/** "1.2M": as few digits as distinguish ticks; `span` is the range of the axis, 0 if unknown. */
 export function shortNumber(value, span = 0) {
   const size = Math.abs(value);
   const digits = span > 0 && size > 0 ? Math.min(Math.ceil(Math.log10(size / span)) + 3, 15) : 0;

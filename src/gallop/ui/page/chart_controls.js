@@ -1,12 +1,12 @@
-// What a reader sets for all charts: search, smoothing, axes. Kept in the address.
+// The controls common to all charts: search, smoothing, axes. Their state is part of the URL.
 
 import { AXES } from "./axes.js";
 import { debounced, h, options } from "./dom.js";
 import { amend, one } from "./routes.js";
 
-const SMOOTHING = 0.6; // As TensorBoard begins.
+const SMOOTHING = 0.6; // TensorBoard's default.
 
-/** What the address says. */
+/** The settings in the URL. */
 export function settingsOf(query) {
   const smoothing = Number(one(query, "smoothing", SMOOTHING));
   const axis = one(query, "axis", "step");

@@ -1,4 +1,4 @@
-// Charts of many metrics, in sections. Only those near what is seen are there.
+// A grid of charts for many metrics, in sections. Only charts near the viewport are rendered.
 
 import { CurveCard } from "./curves.js";
 import { h, replace } from "./dom.js";
@@ -8,11 +8,11 @@ import { formatNumber } from "./format.js";
 const NEAR = "400px";
 const CLOSED_KEY = "gallop.closed";
 
-// "train.loss" and "train/loss" are of "train"; a name without a part before is of an evaluation.
+// "train.loss" and "train/loss" belong to "train"; a name without a prefix belongs to evaluations.
 const sectionOf = (metric) => /^([^./]+)[./]/.exec(metric)?.[1] ?? "evaluation";
 const ORDER = ["evaluation", "train"];
 const LAST = "system";
-const FIRST_METRICS = ["accuracy", "loss"]; // Of each section.
+const FIRST_METRICS = ["accuracy", "loss"]; // In each section.
 
 function rank(section) {
   if (section === LAST) return ORDER.length + 1;
@@ -26,7 +26,7 @@ function byName(a, b) {
 }
 
 export class ChartGrid {
-  /** `context` as CurveCard wants it, besides `pointed`. `closed`: sections that are closed unless the reader opens them. */
+  /** `context` is that of CurveCard, without `pointed`. `closed`: sections that are initially collapsed. */
   constructor(context, { scroller, signal, closed = [LAST] }) {
     this.context = { ...context, pointed: (x, card, y) => this.point(x, card, y) };
     this.cards = new Map();
@@ -35,7 +35,7 @@ export class ChartGrid {
     this.closed = new Map(JSON.parse(localStorage.getItem(CLOSED_KEY) ?? "[]"));
     this.usuallyClosed = closed;
     this.error = errorLine();
-    this.empty = h("p", { class: "muted nothing", hidden: true }, "No metric has that name.");
+    this.empty = h("p", { class: "muted nothing", hidden: true }, "No matching metric.");
     this.element = h("div", { class: "sections" });
     this.observer = new IntersectionObserver((entries) => {
       for (const { target, isIntersecting } of entries) {
@@ -55,7 +55,7 @@ export class ChartGrid {
     return this.context.settings;
   }
 
-  /** The metrics that there are; charts that are there stay. */
+  /** Sets the available metrics; existing charts are kept. */
   setMetrics(metrics) {
     const wanted = new Set(metrics);
     for (const [metric, card] of this.cards) {
@@ -87,7 +87,7 @@ export class ChartGrid {
         section.grid.append(card.element);
         this.observer.observe(card.element);
       }
-      // One that is where it belongs stays: put there again, it would lose the focus and the press of a button.
+      // An element in its place is not moved: reinsertion would lose the focus and a button press.
       if (section.element === place) place = place.nextElementSibling;
       else this.element.insertBefore(section.element, place);
     }
@@ -109,13 +109,13 @@ export class ChartGrid {
     return section;
   }
 
-  /** Shows the metrics that a regular expression finds; an empty text finds all. */
+  /** Shows the metrics that match a regular expression; an empty text matches all. */
   setPattern(text) {
     try {
       this.pattern = text ? new RegExp(text, "i") : null;
       this.error.show("");
     } catch (error) {
-      this.error.show(error.message.replace(/^Invalid regular expression: /, "no regular expression: "));
+      this.error.show(error.message.replace(/^Invalid regular expression: /, "invalid regular expression: "));
       return;
     }
     this.search();
@@ -136,7 +136,7 @@ export class ChartGrid {
     this.empty.hidden = found > 0 || this.cards.size === 0;
   }
 
-  /** Shows what the reader has set again (chart_controls.js). */
+  /** Applies a changed setting (chart_controls.js). */
   changed(setting) {
     if (setting === "search") this.setPattern(this.settings.search);
     else if (setting === "logX" || setting === "logY") this.redraw();
@@ -146,17 +146,17 @@ export class ChartGrid {
     }
   }
 
-  /** Asks for all curves again: those that are seen at once. */
+  /** Reloads all curves; visible ones at once. */
   reload() {
     for (const card of this.cards.values()) card.reload();
   }
 
-  /** Another axis: what was zoomed to has no meaning there. */
+  /** The axis has changed: zoom ranges are no longer valid. */
   resetZoom() {
     for (const card of this.cards.values()) card.zoom = null;
   }
 
-  /** Draws again what is there. */
+  /** Redraws the rendered charts. */
   redraw() {
     for (const card of this.cards.values()) card.draw();
   }
@@ -174,7 +174,7 @@ export class ChartGrid {
     }
   }
 
-  /** All of it, as children of an element. */
+  /** The root elements. */
   children() {
     return [this.error, this.empty, this.element];
   }

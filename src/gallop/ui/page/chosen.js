@@ -1,9 +1,9 @@
-// The runs that are chosen to be compared, in the order in which they were chosen.
+// The runs selected for comparison, in the order of their selection.
 
 const KEY = "gallop.chosen";
 const names = new Set(JSON.parse(sessionStorage.getItem(KEY) ?? "[]"));
 
-/** Tells of "change". */
+/** Dispatches "change". */
 export const chosen = new EventTarget();
 
 function changed() {

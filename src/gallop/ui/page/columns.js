@@ -1,4 +1,4 @@
-// The columns of the table of runs: which there are, which are shown, how their cells look.
+// The columns of the runs table: available ones, visible ones, and their cells.
 
 import { get } from "./api.js";
 import { dialog, h, replace } from "./dom.js";
@@ -6,14 +6,14 @@ import { exactNumber, formatDuration, formatNumber, timeElement } from "./format
 
 const KEY = "gallop.columns";
 const WIDTHS_KEY = "gallop.widths";
-const LISTED = 200; // Of the names that a search finds.
+const LISTED = 200; // Maximum number of listed search results.
 
-/** What every run has. */
+/** Columns of every run. */
 export const OWN_COLUMNS = ["name", "state", "created", "seconds", "steps"];
 const OWN_TITLES = { name: "Run", state: "State", created: "Created", seconds: "Duration", steps: "Steps" };
 const WIDTHS = { name: 250, state: 104, created: 104, seconds: 110, steps: 84, metrics: 108, params: 124, tags: 124 };
 
-/** All names that runs have, with prefix. */
+/** All prefixed column names of the runs. */
 export async function knownColumns(signal) {
   const { metrics, params, tags } = await get("columns", {}, signal);
   const named = (prefix, names) => names.map((name) => `${prefix}.${name}`);
@@ -24,7 +24,7 @@ export const kindOf = (column) => (OWN_TITLES[column] ? column : column.slice(0,
 export const titleOf = (column) => OWN_TITLES[column] ?? column.slice(column.indexOf(".") + 1);
 export const isText = (column) => ["name", "state", "created", "params", "tags"].includes(kindOf(column));
 
-/** Those that are shown besides the own ones, of those that there are. */
+/** The visible columns besides the fixed ones, of those available. */
 export function shownColumns(known) {
   const stored = JSON.parse(localStorage.getItem(KEY) ?? "null");
   if (stored) return stored.filter((column) => known.includes(column));
@@ -44,7 +44,7 @@ export function setWidth(column, width) {
   localStorage.setItem(WIDTHS_KEY, JSON.stringify(widths));
 }
 
-/** What a cell of a run shows: children of an element. */
+/** The content of a cell: children of an element. */
 export function cellContent(column, run, value) {
   switch (kindOf(column)) {
     case "state": return stateElement(run.state);
@@ -60,7 +60,7 @@ export function stateElement(state) {
   return h("span", { class: `state ${/^\w+$/.test(state) ? state : ""}` }, state);
 }
 
-/** Lets the reader choose some of the known columns and their order; `changed(columns)` is called at each step. */
+/** A dialog that chooses and orders columns; `changed(columns)` is called after each change. */
 export function openColumnChooser(title, known, shown, changed) {
   let columns = shown;
   const list = h("div", { class: "chooser-list" });
@@ -106,8 +106,8 @@ export function openColumnChooser(title, known, shown, changed) {
       const names = found.slice(0, LISTED).filter((column) => column.startsWith(`${prefix}.`));
       return names.length > 0 && h("fieldset", {}, h("legend", {}, title), names.map(entry));
     });
-    replace(list, sections, found.length === 0 && h("p", { class: "muted" }, "Nothing has that name."),
-      found.length > LISTED && h("p", { class: "muted" }, `${formatNumber(found.length - LISTED)} more: search for them.`));
+    replace(list, sections, found.length === 0 && h("p", { class: "muted" }, "No matching column."),
+      found.length > LISTED && h("p", { class: "muted" }, `${formatNumber(found.length - LISTED)} more; refine the search.`));
   }
   draw();
   drawOrder();

@@ -1,4 +1,4 @@
-// Runs beside each other: curves, parallel coordinates, scatter, configurations.
+// The comparison of runs: curves, parallel coordinates, scatter plot, configurations.
 
 import { get } from "./api.js";
 import { chartControls, settingsOf } from "./chart_controls.js";
@@ -60,13 +60,13 @@ class Compare {
         this.count = answer.matching;
       }
     } catch (error) {
-      this.error.tell(error, this.signal);
+      this.error.report(error, this.signal);
     }
     if (this.signal.aborted) return;
     this.heading.textContent = counted(this.count, "run");
     if (this.count === 0) {
-      replace(this.panel, h("div", { class: "empty" }, h("h2", {}, "No runs to compare"), h("p", {}, "Choose some in the table of runs."),
-        h("a", { class: "button", href: link("") }, "To the runs")));
+      replace(this.panel, h("div", { class: "empty" }, h("h2", {}, "No runs to compare"), h("p", {}, "Select some in the runs table."),
+        h("a", { class: "button", href: link("") }, "Show runs")));
       return;
     }
     if (this.isFilter && this.filter) this.heading.append(h("span", { class: "muted of-filter" }, ` with ${this.filter}`));
@@ -139,11 +139,11 @@ class Compare {
         ? known.filter((column) => column.startsWith("metrics.")).map((column) => column.slice("metrics.".length))
         : [...new Set([...this.metricsOf.values()].flat())]);
     } catch (error) {
-      this.error.tell(error, signal);
+      this.error.report(error, signal);
     }
   }
 
-  // Of those whose metrics are not known; a run that is no more is left out.
+  // Loads the metrics of runs whose metrics are unknown; deleted runs are omitted.
   async readMetricsOfRuns(signal) {
     const gone = [];
     await Promise.all(this.names.filter((name) => !this.metricsOf.has(name)).map(async (name) => {
@@ -203,7 +203,7 @@ class Compare {
     location.hash = link(path, { ...query, runs: this.chosenNames.filter((other) => other !== name) });
   }
 
-  // What changes.
+  // Changes.
 
   async changed(change) {
     const isOurs = !change || this.isFilter || this.names.some((name) => change.changed.has(name) || change.removed.has(name));
@@ -229,7 +229,7 @@ class Compare {
   }
 }
 
-/** Compares runs until the signal is aborted. */
+/** Shows the comparison until the signal is aborted. */
 export function showCompare(root, route, session, signal) {
   new Compare(root, route, signal);
 }

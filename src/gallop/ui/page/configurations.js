@@ -1,4 +1,4 @@
-// Options and circumstances of runs side by side.
+// Options and environments of runs side by side.
 
 import { get } from "./api.js";
 import { debounced, h, replace } from "./dom.js";
@@ -7,7 +7,7 @@ import { lookElement } from "./curves.js";
 import { amend, one } from "./routes.js";
 import { nameElement } from "./run_name.js";
 
-/** A table of the runs until the signal is aborted; gives what asks for it again. */
+/** Shows a table of the runs until the signal is aborted; returns a function that reloads it. */
 export function showConfigurations(root, { names, looks, query, signal }) {
   let onlyDiffering = one(query, "same") !== "1";
   let answer = null;
@@ -19,7 +19,7 @@ export function showConfigurations(root, { names, looks, query, signal }) {
   } });
   const search = h("input", { type: "search", placeholder: "Search options", "aria-label": "Search options", oninput: debounced(100, () => draw()) });
   const table = h("div", { class: "scroll-x sides" });
-  replace(root, h("div", { class: "toolbar" }, h("label", { class: "check" }, box, h("span", {}, "Only what differs")), search), error, table);
+  replace(root, h("div", { class: "toolbar" }, h("label", { class: "check" }, box, h("span", {}, "Only differences")), search), error, table);
 
   function draw() {
     if (!answer) return;
@@ -33,7 +33,7 @@ export function showConfigurations(root, { names, looks, query, signal }) {
     };
     const sections = [section("Options", answer.params), section("Circumstances", answer.info ?? [])].filter(Boolean);
     replace(table, sections.length === 0
-      ? h("p", { class: "muted nothing" }, wanted ? "No option has that name." : "These runs do not differ.")
+      ? h("p", { class: "muted nothing" }, wanted ? "No matching option." : "These runs do not differ.")
       : h("table", { class: "plain" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""),
         names.map((name) => h("th", { scope: "col" }, h("span", { class: "run-name" }, lookElement(looks.get(name)),
           nameElement(name)))))), sections));
@@ -45,7 +45,7 @@ export function showConfigurations(root, { names, looks, query, signal }) {
       error.show("");
       draw();
     } catch (failure) {
-      error.tell(failure, signal);
+      error.report(failure, signal);
     }
   }
   load();

@@ -1,4 +1,4 @@
-// One chart of curves, with its legend.
+// A chart of curves with its legend.
 
 import { tickLabel, timeTicks, placeOn, shortNumber } from "./axes.js";
 import { h, oncePerFrame, replace } from "./dom.js";
@@ -7,15 +7,16 @@ import { counted, exactNumber, formatNumber } from "./format.js";
 import { nameElement } from "./run_name.js";
 import { faint, styleColor } from "./theme.js";
 
-// Of a curve, from the server; and of all lines of a chart, so that many runs are drawn as fast as few. No spike is lost.
+// Points requested per curve, and for all curves of a chart, so that many runs draw as fast as few. Spikes are
+// preserved.
 const POINTS = { least: 200, most: 1000, ofAll: 30000 };
 const DRAG_PX = 6;
 const MARK_DASHES = [3, 3];
 const EMPHASIZED_PX = 3.4;
 const ZOOM_BY_KEY = 0.6;
 
-// Triangles at the foot of the chart where a value is not finite, one line once more so that it stands out, and a place on
-// the horizontal axis.
+// Plugins: triangles at the bottom of the chart for non-finite values, a highlighted line, and a marked position on the
+// horizontal axis.
 const marks = {
   id: "marks",
   afterDatasetsDraw(chart, _, { series = [], emphasized = null, place = null, placeColor = "" }) {
@@ -59,7 +60,7 @@ const marks = {
   },
 };
 
-// The index of the x that is nearest; they rise.
+// The index of the nearest x; `xs` is ascending.
 function nearest(xs, x) {
   let low = 0;
   let high = xs.length - 1;
@@ -75,7 +76,7 @@ function write(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-// The values of a series at an index, -1 for nowhere, into its row of the legend.
+// Writes the values of a series at an index (-1: none) into its row of the legend.
 function writeValues(series, cells, index) {
   const text = (values) => (index < 0 ? "" : formatNumber(values[index]));
   const { band } = series;
@@ -83,7 +84,7 @@ function writeValues(series, cells, index) {
   if (cells.smooth) write(cells.smooth, text(series.smooth));
 }
 
-// Values that an axis can show: finite ones, a logarithmic one only those above 0.
+// Values that an axis can show: finite ones, and only positive ones on a logarithmic axis.
 const shownOn = (isLog) => (value) => (Number.isFinite(value) && (!isLog || value > 0) ? value : NaN);
 
 function radii(ys) {
@@ -92,17 +93,17 @@ function radii(ys) {
 }
 
 /**
- * A card. `context` has:
+ * A card with a chart and its legend. `context` has:
  *   settings            {axis, smoothing, logX, logY}
- *   load(metric, what)  gives series {name, label, href, color, dash, x, y, smooth, band, latest, least, most, runs}; what:
- *                       {from, to, points, signal}
- *   lines()             gives how many it will be, about
- *   links(metric)       gives [text, title, address] of each file to take away
- *   pointed(x, card)    is called with where the pointer is, null when it has left
- * and may have:
- *   title(metric)       what it is called, other than the metric
- *   mark()              gives a place on the horizontal axis that is marked
- *   noun                what its lines are, other than runs
+ *   load(metric, what)  resolves to series {name, label, href, color, dash, x, y, smooth, band, latest, least, most, runs};
+ *                       what: {from, to, points, signal}
+ *   lines()             returns the approximate number of lines
+ *   links(metric)       returns [text, title, address] of each download
+ *   pointed(x, card)    is called with the position of the cursor, null when it leaves
+ * and optionally:
+ *   title(metric)       returns the title; default: the metric
+ *   mark()              returns a position on the horizontal axis to mark
+ *   noun                noun of a line; default: run
  */
 export class CurveCard {
   constructor(metric, context) {
@@ -129,11 +130,11 @@ export class CurveCard {
     this.dot = h("div", { class: "dot", hidden: true });
     this.selection = h("div", { class: "selection", hidden: true });
     this.plot = h("div", { class: "plot", tabindex: 0, role: "img" }, this.canvas, this.cross, this.dot, this.selection);
-    this.whole = h("button", { type: "button", class: "quiet whole", title: "Show all again (0)", hidden: true, onclick: () => this.setZoom(null) }, "whole");
+    this.whole = h("button", { type: "button", class: "quiet whole", title: "Reset zoom (0)", hidden: true, onclick: () => this.setZoom(null) }, "whole");
     this.wide = h("button", { type: "button", class: "quiet", title: "Large or small", "aria-label": "Large or small",
       "aria-pressed": String(this.element.classList.contains("wide")), onclick: () => this.toggleWide() }, "⤢");
     this.tools = h("span", { class: "tools" });
-    this.legend = h("div", { class: "legend idle" }); // As it is not pointed at yet.
+    this.legend = h("div", { class: "legend idle" }); // No cursor yet.
     replace(this.element, h("figcaption", {}, h("span", { class: "ellipsis", title: this.metric }, this.context.title?.(this.metric) ?? this.metric), this.whole, this.tools, this.wide),
       this.error, this.plot, this.legend);
     this.listen();
@@ -158,7 +159,7 @@ export class CurveCard {
     this.reload();
   }
 
-  /** What it shows is no longer so: asks again at once, or when it is seen again. */
+  /** Its data are outdated: reloads them now, or when the chart becomes visible. */
   async reload() {
     this.isStale = true;
     if (!this.isMounted || this.isLoading) return;
@@ -175,7 +176,7 @@ export class CurveCard {
         this.error.show(series.find((one) => one.trouble)?.trouble ?? "");
         this.draw();
       } catch (error) {
-        this.error.tell(error, signal);
+        this.error.report(error, signal);
         if (signal.aborted) return;
         if (error.status !== 0) this.series = [];
         this.draw();
@@ -184,7 +185,7 @@ export class CurveCard {
     this.isLoading = false;
   }
 
-  // Drawing.
+  // Rendering.
 
   datasets() {
     const { smoothing, logX, logY } = this.context.settings;
@@ -209,7 +210,7 @@ export class CurveCard {
         lines.push({ ...line, data: points(one.x, one.y), pointRadius: radii(one.y), series: one.name });
       }
     }
-    return [...lines, ...behind]; // The first is drawn last.
+    return [...lines, ...behind]; // The first one is drawn on top.
   }
 
   scale(axis, isLog) {
@@ -267,7 +268,7 @@ export class CurveCard {
     this.drawPointer();
   }
 
-  // What has the reader's focus stays: only what has changed is made again.
+  // Only changed links are replaced, so that the focus is kept.
 
   drawTools() {
     const links = this.context.links(this.metric);
@@ -332,16 +333,16 @@ export class CurveCard {
     }, { passive: true });
   }
 
-  // Draws one curve so that it stands out.
+  // Highlights one curve.
   emphasize(name) {
     if (!this.chart) return;
     this.chart.options.plugins.marks.emphasized = name;
     this.chart.draw();
   }
 
-  // The pointer.
+  // The cursor.
 
-  /** Shows the values at an x of the axis; null: nowhere. `y`: of the pointer in pixels, where it is in this chart. */
+  /** Shows the values at an x of the axis; null: none. `y`: vertical cursor position in pixels, if it is in this chart. */
   point(x, y = null) {
     this.pointer = x === null ? null : { x, y };
     if (this.isMounted) this.drawPointer();
@@ -383,7 +384,7 @@ export class CurveCard {
     this.dot.style.setProperty("background", near.one.color);
   }
 
-  // Which rows of the legend are in sight: only those are written while the pointer moves.
+  // The visible rows of the legend: only those are updated while the cursor moves.
   seenRows() {
     const scroller = this.legend.firstChild;
     const height = this.rows.values().next().value?.row.offsetHeight;
@@ -465,7 +466,7 @@ export class CurveCard {
   }
 }
 
-/** How a run is drawn, small. */
+/** A sample of a run's line style. */
 export function lookElement({ color, dash }) {
   return h("span", { class: `look ${dash?.length ? "dashed" : ""}`, style: { "--run": color }, "aria-hidden": "true" });
 }

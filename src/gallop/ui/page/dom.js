@@ -1,7 +1,7 @@
-// Makes elements. What is shown becomes text nodes, never markup, so that no name of a run can become part of the page.
+// Creates elements. All content becomes text nodes, never markup, so that names of runs cannot inject HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
-const listening = new WeakSet(); // Elements that call something.
+const listening = new WeakSet(); // Elements with listeners.
 
 function set(element, name, value) {
   if (value === undefined || value === null || value === false) return;
@@ -29,28 +29,28 @@ function append(element, children) {
   }
 }
 
-/** An element: attributes by name, "onclick" and the like are listeners, `style` an object of properties. */
+/** An element: attributes by name, "onclick" and the like are listeners, `style` is an object of properties. */
 export function h(tag, attributes, ...children) {
   return fill(document.createElement(tag), attributes, children);
 }
 
-/** An element of a drawing. */
+/** An SVG element. */
 export function s(tag, attributes, ...children) {
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** Puts these children in place of all that an element has. */
+/** Replaces the children of an element. */
 export function replace(element, ...children) {
   element.replaceChildren();
   append(element, children);
   return element;
 }
 
-// What a reader clicks for: an element that leads elsewhere or is of something else is another one.
+// Attributes that identify what a click does: elements with different ones are different.
 const MEANING = ["href", "aria-label", "data-key"];
 const STATES = ["checked", "indeterminate"];
 
-// What an element calls knows what it was made from: the new one has to take the place of the old.
+// Listeners close over data of their element, so that an element with listeners must be replaced.
 function canStay(there, wanted) {
   if (there.nodeName !== wanted.nodeName) return false;
   if (there.nodeType !== Node.ELEMENT_NODE) return true;
@@ -65,7 +65,7 @@ function become(there, wanted) {
   for (const { name } of [...there.attributes]) if (!wanted.hasAttribute(name)) there.removeAttribute(name);
   for (const { name, value } of wanted.attributes) {
     if (there.getAttribute(name) === value) continue;
-    if (name === "style") there.style.cssText = value; // The policy of the page forbids it as an attribute.
+    if (name === "style") there.style.cssText = value; // The content security policy forbids the attribute.
     else there.setAttribute(name, value);
   }
   for (const name of STATES) if (there[name] !== wanted[name]) there[name] = wanted[name];
@@ -83,8 +83,8 @@ function renewChildren(element, wanted) {
 }
 
 /**
- * As replace(), for what is shown again and again: elements that are there stay and become as those that are wanted. Where an
- * element goes between press and release of a button, browsers do not report the click.
+ * Like replace(), for repeated rendering: existing elements are kept and updated. If an element is removed between
+ * press and release of a button, browsers do not report the click.
  */
 export function renew(element, ...children) {
   const wanted = document.createDocumentFragment();
@@ -93,7 +93,7 @@ export function renew(element, ...children) {
   return element;
 }
 
-/** Calls once, once it was not requested for so long. */
+/** Debounces a function. */
 export function debounced(milliseconds, call) {
   let timer = 0;
   return (...values) => {
@@ -102,7 +102,7 @@ export function debounced(milliseconds, call) {
   };
 }
 
-/** Calls before the next picture is drawn, once however often it is asked for. */
+/** Calls before the next frame, once regardless of the number of requests. */
 export function oncePerFrame(call) {
   let asked = false;
   return () => {
@@ -115,7 +115,7 @@ export function oncePerFrame(call) {
   };
 }
 
-/** Calls with the width of an element's content, now and whenever it changes. */
+/** Calls with the content width of an element, now and whenever it changes. */
 export function onWidth(element, signal, call) {
   let width = 0;
   const observer = new ResizeObserver(([{ contentRect }]) => {
@@ -127,12 +127,12 @@ export function onWidth(element, signal, call) {
   signal.addEventListener("abort", () => observer.disconnect());
 }
 
-/** The words of a choice as options of a <select>: pairs of value and text. */
+/** The <option> elements of a <select>: pairs of value and text. */
 export function options(pairs, value) {
   return pairs.map(([name, text]) => h("option", { value: name, selected: name === value }, text));
 }
 
-/** A dialog in front of all else. Escape, a click beside it or its button close it. */
+/** A modal dialog. Escape, a click beside it or its button close it. */
 export function dialog(title, ...children) {
   const element = h("dialog", { "aria-label": title, onclick: (event) => event.target === element && element.close() },
     h("div", { class: "dialog" },

@@ -1,17 +1,17 @@
-// Lines that say what went wrong, where it belongs.
+// Inline error messages.
 
 import { ApiError } from "./api.js";
 import { h } from "./dom.js";
 
-/** Empty and hidden while nothing is wrong. */
+/** Hidden while there is no error. */
 export function errorLine() {
   const line = h("p", { class: "error", role: "alert", hidden: true });
   line.show = (text) => {
     if (line.textContent !== text) line.textContent = text;
     line.hidden = !text;
   };
-  /** Says what the server refused; that it does not answer is said elsewhere, and what is no longer awaited is not said. */
-  line.tell = (error, signal) => {
+  /** Shows the server's error message. A lost connection is reported elsewhere, and aborted requests are ignored. */
+  line.report = (error, signal) => {
     if (signal.aborted) return;
     if (!(error instanceof ApiError)) throw error;
     if (error.status !== 0) line.show(error.message);

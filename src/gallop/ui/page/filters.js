@@ -1,21 +1,21 @@
-// Texts of the filter language of `gallop runs list --filter`.
+// Formulas in the filter language of `gallop runs list --filter`.
 
 const NAMES_OF_ONE = 50;
 
-/** A text in quotes. The language has no way to write one with both kinds of quotes: undefined. */
+/** A quoted string; undefined for one with both kinds of quotes, which the language cannot express. */
 function quoted(text) {
   if (!text.includes('"')) return `"${text}"`;
   return text.includes("'") ? undefined : `'${text}'`;
 }
 
-/** A name as it stands in a formula. */
+/** A name in a formula, quoted if needed. */
 export function nameInFormula(column) {
   return /^[A-Za-z_][\w.]*$/.test(column) ? column : `\`${column}\``;
 }
 
 const isNumber = (text) => /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text);
 
-/** Runs whose column has this value; empty: also those that have none, which are not even equal to themselves. */
+/** Runs with this value in a column; an empty value also matches runs without one, which do not equal themselves. */
 export function equalTo(column, value) {
   const name = nameInFormula(column);
   if (value === null || value === undefined || value === "") return `(not (${name} == ${name}) or ${name} == "")`;
@@ -23,18 +23,18 @@ export function equalTo(column, value) {
   return `${name} == ${column !== "name" && isNumber(text) ? text : quoted(text) ?? '""'}`;
 }
 
-/** Those that two filters choose. */
+/** The conjunction of two filters. */
 export function both(one, other) {
   if (!one.trim() || !other.trim()) return one.trim() || other.trim();
   return `(${one}) and ${other}`;
 }
 
-/** Runs of these names. */
+/** Runs with these names. */
 export function anyOf(names) {
   return names.map((name) => equalTo("name", name)).join(" or ");
 }
 
-/** Filters that choose the runs of these names between them, each short enough to be asked for. */
+/** Filters that together match the runs with these names, each short enough for a request. */
 export function filtersOf(names) {
   const filters = [];
   for (let i = 0; i < names.length; i += NAMES_OF_ONE) filters.push(anyOf(names.slice(i, i + NAMES_OF_ONE)));

@@ -1,14 +1,14 @@
-// Numbers, times and sizes as people read them.
+// Formats numbers, times and sizes for display.
 
 import { numberOf } from "./api.js";
 import { h } from "./dom.js";
 
 const DIGITS = 5;
 const DIGITS_BEFORE_EXPONENT = 4;
-// By the most decimals; to make one takes far longer than to use it.
+// By maximum number of decimals; cached, as creating one is slow.
 const formats = Array.from({ length: 12 }, (_, decimals) => new Intl.NumberFormat("en-US", { maximumFractionDigits: decimals }));
 
-/** "0.93417", "12,300", "1e-5"; a text as it is. */
+/** "0.93417", "12,300", "1e-5"; strings are returned unchanged. */
 export function formatNumber(value) {
   if (value === null || value === undefined) return "";
   const number = numberOf(value);
@@ -24,7 +24,7 @@ export function formatNumber(value) {
   return `${Number(digits)}e${Number(exponent)}`;
 }
 
-/** All digits, for titles. */
+/** All digits, for tooltips. */
 export function exactNumber(value) {
   return value === null || value === undefined ? "" : String(value);
 }
@@ -56,7 +56,7 @@ export function formatBytes(bytes) {
   return `${unit === 0 ? bytes : bytes.toPrecision(3)} ${units[unit]}`;
 }
 
-/** "2026-03-01 12:00:05", in the reader's time zone. */
+/** "2026-03-01 12:00:05", in the local time zone. */
 export function formatTime(seconds) {
   const time = new Date(seconds * 1000);
   const two = (number) => String(number).padStart(2, "0");
@@ -73,13 +73,13 @@ function formatAgo(seconds) {
   return days < 60 ? `${days} d ago` : formatTime(seconds).slice(0, 10);
 }
 
-/** How long ago; the exact time is its title. */
+/** A relative time, with the exact time as its tooltip. */
 export function timeElement(seconds) {
   if (!seconds) return "";
   return h("time", { datetime: new Date(seconds * 1000).toISOString(), title: formatTime(seconds) }, formatAgo(seconds));
 }
 
-/** Lets what timeElement() made grow older. */
+/** Updates the relative times of timeElement(). */
 export function keepTimes() {
   setInterval(() => {
     for (const element of document.querySelectorAll("time[datetime]")) {
@@ -94,8 +94,8 @@ export function counted(count, word) {
   return `${formatNumber(count)} ${word}${count === 1 ? "" : "s"}`;
 }
 
-/** A text as one word of a POSIX shell, in quotes where it needs them, like shell_word() of base/shell.h. */
+/** Quotes a text for a POSIX shell if needed, like shell_word() of base/shell.h. */
 export const shellWord = (text) => (/^[\w.+:,@%/=-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
 
-/** At most so many letters. */
+/** Truncates to a maximum number of characters. */
 export const shortened = (text, letters) => (text.length > letters ? `${text.slice(0, letters - 1)}…` : text);

@@ -1,31 +1,31 @@
-// Keys that do something, and the list of them that "?" shows.
+// Keyboard shortcuts, and the list of them that "?" shows.
 
 import { dialog, h } from "./dom.js";
 
 const LISTED = [
   ["Runs", [
-    [["/"], "to the filter"],
-    [["↑", "↓", "Page Up", "Page Down", "Home", "End"], "to another run"],
+    [["/"], "focus the filter"],
+    [["↑", "↓", "Page Up", "Page Down", "Home", "End"], "move to another run"],
     [["Enter"], "open the run, or the group"],
-    [["Space"], "choose the run; with Shift, all up to it"],
-    [["c"], "compare the chosen runs, or all"],
-    [["Escape"], "from the filter to the table; there, choose none"],
+    [["Space"], "select the run; with Shift, all up to it"],
+    [["c"], "compare the selected runs, or all"],
+    [["Escape"], "leave the filter; in the table, clear the selection"],
   ]],
   ["Charts", [
-    [["/"], "to the search"],
-    [["←", "→"], "move the pointer in a chart"],
+    [["/"], "focus the search"],
+    [["←", "→"], "move the cursor in a chart"],
     [["+", "−"], "zoom in and out around it"],
-    [["0"], "show all again, as a double click does"],
+    [["0"], "reset the zoom, like a double click"],
   ]],
   ["Everywhere", [
-    [["g"], "to the runs"],
-    [["s"], "to the sweeps"],
-    [["t"], "light or dark"],
-    [["?"], "this list"],
+    [["g"], "show the runs"],
+    [["s"], "show the sweeps"],
+    [["t"], "toggle the theme"],
+    [["?"], "show this list"],
   ]],
 ];
 
-/** Shows all keys. */
+/** Shows all shortcuts. */
 export function openKeys() {
   if (document.querySelector("dialog[open]")) return;
   dialog("Keys", h("div", { class: "keys" }, LISTED.map(([title, keys]) => h("section", {},
@@ -35,7 +35,7 @@ export function openKeys() {
 
 const isTyped = (element) => element.closest("input:not([type=checkbox]):not([type=range]), textarea, select, [contenteditable], dialog");
 
-/** Calls the function of a key ({key: function}) that is pressed outside of fields, without Ctrl, Alt or Meta. */
+/** Registers functions ({key: function}) for keys pressed outside of fields, without Ctrl, Alt or Meta. */
 export function onKeys(signal, keys) {
   document.addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.altKey || event.metaKey || event.defaultPrevented || isTyped(event.target)) return;

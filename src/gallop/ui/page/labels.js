@@ -1,4 +1,4 @@
-// Tags and the note of a run, to be changed.
+// The editable tags and note of a run.
 
 import { post } from "./api.js";
 import { debounced, h, replace } from "./dom.js";
@@ -12,11 +12,11 @@ export class Labels {
     this.saved = run.note;
     this.list = h("ul", { class: "tags", "aria-label": "Tags" });
     this.error = errorLine();
-    this.told = h("span", { class: "muted", role: "status" });
+    this.status = h("span", { class: "muted", role: "status" });
     this.note = h("textarea", { id: "note", rows: 3, placeholder: "A note about this run", "aria-label": "Note", value: run.note });
     const save = debounced(SAVED_AFTER_MS, () => this.save());
     this.note.addEventListener("input", () => {
-      this.told.textContent = "";
+      this.status.textContent = "";
       save();
     });
     this.draw();
@@ -29,11 +29,11 @@ export class Labels {
       const [key, value = ""] = field.value.trim().split(/=(.*)/s);
       if (key && await this.setTag(key, value)) field.value = "";
     };
-    return [this.list, h("form", { class: "add-tag", onsubmit: add }, field, h("button", { type: "submit" }, "Add tag")), this.note, this.told,
+    return [this.list, h("form", { class: "add-tag", onsubmit: add }, field, h("button", { type: "submit" }, "Add tag")), this.note, this.status,
       this.error];
   }
 
-  /** What others have changed is shown, unless the reader is writing. */
+  /** Shows changes by others, unless the user is editing. */
   update(run) {
     this.run = run;
     this.draw();
@@ -64,7 +64,7 @@ export class Labels {
     const text = this.note.value;
     if (text === this.saved || !await this.change("note", { text })) return;
     this.saved = text;
-    this.told.textContent = "saved";
+    this.status.textContent = "saved";
   }
 
   async change(what, body) {

@@ -1,19 +1,22 @@
-// Receives from the server what has changed, and shows when the server is gone and when it is back.
+// Receives server-sent change events, and shows when the connection is lost and restored.
 
 import { connection, getSession } from "./api.js";
 
-/** Tells of "runs" (detail: {changed, removed}: lists of names), of "sweeps" (the same) and of "back": all may have changed. */
+/**
+ * Dispatches "runs" (detail: {changed, removed}: lists of names), "sweeps" (the same) and "back": anything may have
+ * changed.
+ */
 export const live = new EventTarget();
 
 const RETRY_MS = 1500;
 const TOGETHER_MS = 300;
-const GONE = "The server does not answer; what is shown may be old. Trying again.";
-const REFUSED = "Changes are not followed: the server has no place for one more page. Trying again.";
-// Browsers open few connections to one server, for all their pages together: a page that is not visible gives its own up.
+const GONE = "The server does not respond; the page may be outdated. Reconnecting.";
+const REFUSED = "No live updates: too many pages are open. Reconnecting.";
+// Browsers limit the connections per server across all pages, so that a hidden page closes its own.
 const HIDDEN_MS = 5000;
 let source = null;
 let isLost = false;
-let isBehind = false; // Something may have changed that was not announced.
+let isBehind = false; // A change may have been missed.
 let timer = 0;
 
 function banner(text) {
@@ -71,7 +74,7 @@ export function startLive() {
     if (document.hidden) hiding = setTimeout(disconnect, HIDDEN_MS);
     else if (!source) connect();
   });
-  // A page that the browser keeps for "back" would keep its connection too.
+  // A page in the back/forward cache would keep its connection.
   addEventListener("pagehide", disconnect);
   addEventListener("pageshow", ({ persisted }) => {
     if (persisted) connect();
@@ -80,13 +83,13 @@ export function startLive() {
 }
 
 /**
- * Calls with the names that changed ({changed, removed}, sets; null for all), a few at once, and not while the
- * page is hidden: then once it is seen again. `kind`: "runs" or "sweeps".
+ * Calls `call` with the changed names ({changed, removed}, sets; null for all), batched, and not while the page is hidden,
+ * but once it is visible again. `kind`: "runs" or "sweeps".
  */
 export function onChange(signal, call, kind = "runs") {
   let waiting = { changed: new Set(), removed: new Set(), all: false };
   let timer = 0;
-  function tell() {
+  function flush() {
     timer = 0;
     if (signal.aborted || document.hidden) return;
     const { changed, removed, all } = waiting;
@@ -95,7 +98,7 @@ export function onChange(signal, call, kind = "runs") {
     call(all ? null : { changed, removed });
   }
   const soon = () => {
-    timer ||= setTimeout(tell, TOGETHER_MS);
+    timer ||= setTimeout(flush, TOGETHER_MS);
   };
   live.addEventListener(kind, ({ detail }) => {
     for (const name of detail.changed) waiting.changed.add(name);
@@ -104,7 +107,7 @@ export function onChange(signal, call, kind = "runs") {
   }, { signal });
   live.addEventListener("back", () => {
     waiting.all = true;
-    tell();
+    flush();
   }, { signal });
-  document.addEventListener("visibilitychange", tell, { signal });
+  document.addEventListener("visibilitychange", flush, { signal });
 }

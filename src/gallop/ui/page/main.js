@@ -1,4 +1,4 @@
-// Shows the view that the address names.
+// Shows the view for the current URL.
 
 import { getSession } from "./api.js";
 import { choose } from "./chosen.js";
@@ -45,7 +45,7 @@ function show(session) {
   document.getElementById("to-runs").toggleAttribute("aria-current", route.path === "");
   document.getElementById("to-sweeps").toggleAttribute("aria-current", route.path === "sweeps");
   document.title = `${TITLES[route.path] ?? one(route.query, "name")} · Gallop`;
-  if (!view) replace(root, h("div", { class: "empty" }, h("h2", {}, "There is no such page"), h("a", { href: link("") }, "All runs")));
+  if (!view) replace(root, h("div", { class: "empty" }, h("h2", {}, "Page not found"), h("a", { href: link("") }, "All runs")));
   else view(root, route, session, shown.signal);
 }
 

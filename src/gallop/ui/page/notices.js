@@ -1,10 +1,10 @@
-// Short messages in a corner that go by themselves.
+// Toasts: short messages that disappear by themselves.
 
 import { h } from "./dom.js";
 
 const SHOWN_MS = 10000;
 
-/** Shows a line, with something to do about it where there is: {label, call}. */
+/** Shows a message with an optional action: {label, call}. */
 export function notice(text, action) {
   const element = h("div", { class: "notice" }, h("span", {}, text));
   const close = () => element.remove();

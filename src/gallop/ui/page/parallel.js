@@ -1,4 +1,4 @@
-// Parallel coordinates: an axis for each column, a line for each of several rows, such as runs.
+// Parallel coordinates: one axis per column, one line per row, such as a run.
 
 import { numberOf } from "./api.js";
 import { openColumnChooser, titleOf } from "./columns.js";
@@ -13,15 +13,15 @@ const SIZE = { height: 380, top: 46, bottom: 34, left: 108, right: 64, axis: 118
 const LISTED = 50;
 const BRUSH_PX = 22;
 const TICK_PX = 13;
-const LETTERS = 16; // Of a title or tick.
+const LETTERS = 16; // Maximum length of titles and ticks.
 
 /**
- * Draws rows until the signal is aborted; gives what asks for them again. `source`: {word: what a row is, known(): the columns
- * that there are, first(known): those to begin with, rows(columns): {name, values: {column: value}}, nameElement(row)}, and
- * choose(rows) where a reader can go on with some of them.
+ * Draws rows until the signal is aborted; returns a function that reloads them. `source`: {word: noun of a row,
+ * known(): available columns, first(known): initial columns, rows(columns): {name, values: {column: value}},
+ * nameElement(row)}, and optionally choose(rows), which selects some of them.
  */
 export function showParallel(root, { source, signal }) {
-  let room = 0; // For the drawing, in pixels.
+  let room = 0; // Available width in pixels.
   const state = { rows: [], columns: null, known: [], color: "", logs: new Map(), brushes: new Map() };
   const error = errorLine();
   const axesButton = h("button", { type: "button", id: "axes", onclick: () =>
@@ -38,12 +38,12 @@ export function showParallel(root, { source, signal }) {
     draw();
   } }, "Clear ranges");
   const chooseButton = h("button", { type: "button", hidden: true, onclick: () => source.choose(inside()) });
-  const told = h("span", { class: "muted", role: "status" });
+  const status = h("span", { class: "muted", role: "status" });
   const drawing = h("div", { class: "drawing" });
   const table = h("div", { class: "below" });
   replace(root, h("div", { class: "toolbar" }, axesButton, h("label", { class: "field" }, h("span", {}, "Color by"), colorSelect), clear, chooseButton,
-    h("span", { class: "spacer" }), told), error,
-  h("p", { class: "muted hint" }, `Drag along an axis to keep the ${source.word}s within a range; a double click on it lets go. A click on a name changes between linear and logarithmic.`),
+    h("span", { class: "spacer" }), status), error,
+  h("p", { class: "muted hint" }, `Drag along an axis to select the ${source.word}s within a range; double-click it to reset. Click a name to toggle between linear and logarithmic.`),
   drawing, table);
 
   async function load() {
@@ -58,7 +58,7 @@ export function showParallel(root, { source, signal }) {
       if (state.isDragged) state.isOutdated = true;
       else draw();
     } catch (failure) {
-      error.tell(failure, signal);
+      error.report(failure, signal);
     }
   }
 
@@ -77,7 +77,7 @@ export function showParallel(root, { source, signal }) {
     if (!columns.includes(state.color)) state.color = columns.at(-1) ?? "";
     replace(colorSelect, options(columns.map((column) => [column, titleOf(column)]), state.color));
     if (columns.length === 0 || rows.length === 0) {
-      replace(drawing, h("p", { class: "muted nothing" }, rows.length === 0 ? "No rows." : "Choose axes."));
+      replace(drawing, h("p", { class: "muted nothing" }, rows.length === 0 ? "No rows." : "Select axes."));
       replace(table);
       return;
     }
@@ -111,8 +111,8 @@ export function showParallel(root, { source, signal }) {
       const isBrushed = state.brushes.size > 0;
       clear.hidden = !isBrushed;
       chooseButton.hidden = !isBrushed || !source.choose;
-      chooseButton.textContent = `Choose these ${formatNumber(kept.length)}`;
-      told.textContent = isBrushed ? `${formatNumber(kept.length)} of ${counted(rows.length, source.word)}` : counted(rows.length, source.word);
+      chooseButton.textContent = `Select these ${formatNumber(kept.length)}`;
+      status.textContent = isBrushed ? `${formatNumber(kept.length)} of ${counted(rows.length, source.word)}` : counted(rows.length, source.word);
       drawTable(kept, lines, scales);
     }
   }

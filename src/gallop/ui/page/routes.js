@@ -1,4 +1,4 @@
-// Addresses within the page: "#/compare?runs=a,b&view=scatter".
+// URLs within the page: "#/compare?runs=a,b&view=scatter".
 
 function decoded(text) {
   try {
@@ -8,7 +8,7 @@ function decoded(text) {
   }
 }
 
-/** {path, query}: the values of the query are lists of texts. */
+/** Parses to {path, query}; the values of the query are lists of strings. */
 export function parse(hash) {
   const [path, rest = ""] = hash.replace(/^#?\/?/, "").split(/\?(.*)/s);
   const query = {};
@@ -19,10 +19,10 @@ export function parse(hash) {
   return { path, query };
 }
 
-/** The first value of that name. */
+/** The first value of a name. */
 export const one = (query, name, otherwise = "") => query[name]?.[0] ?? otherwise;
 
-/** The inverse of parse(); what is empty is left out. */
+/** The inverse of parse(); empty values are omitted. */
 export function link(path, query = {}) {
   const pairs = Object.entries(query)
     .map(([name, value]) => [name, [value].flat().filter((text) => text !== undefined && text !== null && text !== "")])
@@ -31,7 +31,7 @@ export function link(path, query = {}) {
   return `#/${path}${pairs.length ? `?${pairs.join("&")}` : ""}`;
 }
 
-/** Changes parts of the present address, without a step in the history. */
+/** Changes parts of the current URL without a history entry. */
 export function amend(changes) {
   const { path, query } = parse(location.hash);
   history.replaceState(null, "", link(path, { ...query, ...changes }));

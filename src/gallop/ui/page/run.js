@@ -1,4 +1,4 @@
-// One run: what it is, what became of it, what made it.
+// The page of one run.
 
 import { get, post } from "./api.js";
 import { chartControls, settingsOf } from "./chart_controls.js";
@@ -68,7 +68,7 @@ class RunPage {
       run = await get("run", { name: this.name }, this.signal);
     } catch (error) {
       if (error.status === 404) this.missing();
-      else this.error.tell(error, this.signal);
+      else this.error.report(error, this.signal);
       return;
     }
     this.error.show("");
@@ -90,8 +90,8 @@ class RunPage {
     this.run = null;
     this.shown = "";
     this.tabs.end?.abort();
-    replace(this.panel, h("div", { class: "empty" }, h("h2", {}, "There is no such run"), h("p", {}, this.name),
-      h("a", { class: "button", href: link("") }, "To the runs")));
+    replace(this.panel, h("div", { class: "empty" }, h("h2", {}, "Run not found"), h("p", {}, this.name),
+      h("a", { class: "button", href: link("") }, "Show runs")));
   }
 
   show(view) {
@@ -153,8 +153,8 @@ class RunPage {
       notice(`Deleted ${name}.`, { label: "Undo", call: () => restore(name) });
     } }, "Delete");
     const element = dialog("Delete this run?",
-      h("p", {}, h("b", {}, name), " goes to the trash of its folder, with its checkpoints. It can be brought back from there."), error,
-      h("div", { class: "actions" }, h("button", { type: "button", onclick: () => element.close() }, "Keep it"), button));
+      h("p", {}, h("b", {}, name), " is moved to the trash of its folder, with its checkpoints. It can be restored from there."), error,
+      h("div", { class: "actions" }, h("button", { type: "button", onclick: () => element.close() }, "Cancel"), button));
     button.focus();
   }
 }
@@ -168,7 +168,7 @@ async function restore(name) {
   }
 }
 
-/** Shows one run until the signal is aborted. */
+/** Shows a run until the signal is aborted. */
 export function showRun(root, route, session, signal) {
   new RunPage(root, route, signal);
 }

@@ -1,13 +1,13 @@
-// What a file of a run says, in a place of its tab: as it is, as it becomes, or what there is to know where there is none.
+// A tab that shows a file of a run, its updates, or a hint if it does not exist.
 
 import { get } from "./api.js";
 import { h, replace } from "./dom.js";
 import { errorLine } from "./errors.js";
 
 /**
- * Shows it until the signal is aborted; gives what shows it as it has become. `content(kept)` is what stands there, made again
- * where it has changed; `nothing` a heading and the elements below it, for a run that has none; `kept(value, isSame)`, where
- * given, learns of each answer.
+ * Shows the file until the signal is aborted; returns a function that reloads it. `content(kept)` is its rendering,
+ * called again after changes; `nothing` is a heading and elements for a run without it; the optional `kept(value,
+ * isSame)` is called with each response.
  */
 export function showKept(root, { path, name, signal, nothing, content, kept }) {
   const error = errorLine();
@@ -20,7 +20,7 @@ export function showKept(root, { path, name, signal, nothing, content, kept }) {
       value = await get(path, { name }, signal);
     } catch (failure) {
       if (failure.status !== 404) {
-        error.tell(failure, signal);
+        error.report(failure, signal);
         return;
       }
       shown = "";

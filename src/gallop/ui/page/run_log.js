@@ -1,4 +1,4 @@
-// The log of a run, the newest records last.
+// The log of a run, newest records last.
 
 import { get } from "./api.js";
 import { h, replace } from "./dom.js";
@@ -8,7 +8,7 @@ import { exactNumber, formatNumber, timeElement } from "./format.js";
 const PAGE = 200;
 
 function recordElement({ step, time, kind, values, texts, superseded }) {
-  return h("tr", { class: superseded ? "superseded" : "", title: superseded ? "The run went back to before this." : null },
+  return h("tr", { class: superseded ? "superseded" : "", title: superseded ? "The run was rewound to before this record." : null },
     h("td", {}, timeElement(time)),
     h("td", { class: "value" }, formatNumber(step)),
     h("td", {}, h("span", { class: "kind" }, kind)),
@@ -16,10 +16,10 @@ function recordElement({ step, time, kind, values, texts, superseded }) {
       Object.entries(texts ?? {}).map(([name, text]) => h("span", { class: "pair-of" }, h("span", { class: "muted" }, `${name} `), text))));
 }
 
-/** Shows the log until the signal is aborted; gives what asks for what is new. */
+/** Shows the log until the signal is aborted; returns a function that loads new records. */
 export function showLog(root, { name, kinds, signal }) {
   let kind = "";
-  let first = 0; // Of the records that are shown, [first, end).
+  let first = 0; // Records shown: [first, end).
   let end = 0;
   let isBusy = false;
   const error = errorLine();
@@ -27,11 +27,11 @@ export function showLog(root, { name, kinds, signal }) {
     kind = select.value;
     begin();
   } }, h("option", { value: "" }, "all kinds"), kinds.map((text) => h("option", { value: text }, text)));
-  const told = h("span", { class: "muted", role: "status" });
+  const status = h("span", { class: "muted", role: "status" });
   const earlier = h("button", { type: "button", hidden: true, onclick: () => readEarlier() }, "Show earlier records");
   const body = h("tbody", {});
   const rows = h("table", { class: "plain log" }, h("thead", {}, h("tr", {}, ["time", "step", "kind", ""].map((text) => h("th", { scope: "col", class: text === "step" ? "value" : "" }, text)))), body);
-  replace(root, h("div", { class: "toolbar" }, h("label", { class: "field" }, h("span", {}, "Show"), select), earlier, h("span", { class: "spacer" }), told), error, h("div", { class: "scroll-x" }, rows));
+  replace(root, h("div", { class: "toolbar" }, h("label", { class: "field" }, h("span", {}, "Show"), select), earlier, h("span", { class: "spacer" }), status), error, h("div", { class: "scroll-x" }, rows));
 
   const scroller = root.closest("#view");
   const isAtEnd = () => scroller.scrollTop + scroller.clientHeight >= scroller.scrollHeight - 2;
@@ -46,13 +46,13 @@ export function showLog(root, { name, kinds, signal }) {
       await call();
       error.show("");
     } catch (failure) {
-      error.tell(failure, signal);
+      error.report(failure, signal);
     }
     isBusy = false;
   }
-  function tell() {
+  function showStatus() {
     earlier.hidden = first === 0;
-    told.textContent = end === 0 ? "no records" : `${formatNumber(first + 1)} to ${formatNumber(end)}`;
+    status.textContent = end === 0 ? "no records" : `${formatNumber(first + 1)} to ${formatNumber(end)}`;
   }
   const begin = () => guarded(async () => {
     const { total } = await read(0, 1);
@@ -60,7 +60,7 @@ export function showLog(root, { name, kinds, signal }) {
     const { records } = await read(first, PAGE);
     end = first + records.length;
     replace(body, records.map(recordElement));
-    tell();
+    showStatus();
     toEnd();
   });
   const readEarlier = () => guarded(async () => {
@@ -70,13 +70,13 @@ export function showLog(root, { name, kinds, signal }) {
     body.prepend(...records.map(recordElement));
     scroller.scrollTop = scroller.scrollHeight - below;
     first = from;
-    tell();
+    showStatus();
   });
   const readNew = () => guarded(async () => {
     for (;;) {
       const { total, records } = await read(end, PAGE);
       if (total < end) {
-        first = end = 0; // It was made again.
+        first = end = 0; // The log was replaced.
         isBusy = false;
         await begin();
         return;
@@ -85,7 +85,7 @@ export function showLog(root, { name, kinds, signal }) {
       body.append(...records.map(recordElement));
       if (follows) toEnd();
       end += records.length;
-      tell();
+      showStatus();
       if (records.length === 0 || end >= total) return;
     }
   });

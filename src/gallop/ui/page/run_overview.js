@@ -1,4 +1,4 @@
-// What a run is and what became of it, at a glance.
+// The overview of a run.
 
 import { numberOf } from "./api.js";
 import { h, renew, replace } from "./dom.js";
@@ -8,10 +8,10 @@ import { box, facts, plainTable } from "./tables.js";
 
 const digits = (number) => formatNumber(Number(number.toPrecision(3)));
 
-// In the larger of two units a thousand apart, where that leaves a number of 0.1 or more.
+// In the larger of two units, a factor of 1000 apart, if that gives at least 0.1.
 const inUnits = (amount, small, large) => (amount >= 100 ? `${digits(amount / 1000)} ${large}` : `${digits(amount)} ${small}`);
 
-// What a run has taken. CO2 and money only where the server was told by what they are counted.
+// The resources used by a run. CO2 and cost only if the server has their factors.
 function costFacts({ joules, seconds, method, kwh, pue, co2_grams: grams, price }) {
   return [
     kwh > 0 && ["Energy", h("span", { title: `${formatNumber(joules)} J of the machine` }, inUnits(1000 * kwh, "Wh", "kWh")),
@@ -21,7 +21,7 @@ function costFacts({ joules, seconds, method, kwh, pue, co2_grams: grams, price 
   ];
 }
 
-// How long ago and when; long ago, when alone.
+// The relative time of creation; for old runs only the date.
 function createdText(seconds) {
   const exact = formatTime(seconds);
   const ago = timeElement(seconds);
@@ -39,7 +39,7 @@ function runFacts(run) {
   ]);
 }
 
-// What one process of the run was made of: program, code, data.
+// The provenance of one process of the run: program, code, data.
 function identityFacts({ step, program, code, data }) {
   const since = step > 0 ? ` (from step ${formatNumber(step)})` : "";
   return [
@@ -51,7 +51,7 @@ function identityFacts({ step, program, code, data }) {
 }
 
 function madeFacts({ info, identity }) {
-  if (Object.keys(info).length === 0 && identity.length === 0) return h("p", { class: "muted" }, "not known");
+  if (Object.keys(info).length === 0 && identity.length === 0) return h("p", { class: "muted" }, "unknown");
   const said = (name, value) => (value === "" || value === null ? "–" : name.endsWith("_bytes") ? formatBytes(value) : String(value));
   return facts([
     ...Object.entries(info).map(([name, value]) => [name.replace(/_bytes$/, "").replaceAll("_", " "),
@@ -74,19 +74,19 @@ function metricTable({ metrics }) {
     content: [Number.isNaN(numberOf(number)) ? h("b", { class: "nan" }, "NaN") : formatNumber(number), h("small", {}, formatNumber(step))],
     title: exactNumber(number),
   });
-  // Where no point is finite there is neither a least nor a most.
+  // Without finite points there is neither a minimum nor a maximum.
   const end = (number, step) => (Number.isFinite(numberOf(number)) ? value(number, step) : "–");
   return plainTable([{ text: "metric" }, ...["last", "min", "max", "points"].map((text) => ({ text, isNumber: true }))],
     metrics.map((one) => ({ cells: [one.name, value(one.last, one.last_step), end(one.least, one.least_step), end(one.most, one.most_step),
       formatNumber(one.count)] })));
 }
 
-/** Shows a run; gives what shows it as it has become. */
+/** Shows a run; returns a function that updates it. */
 export function showOverview(root, run) {
   const labels = new Labels(run);
   const [about, made, checkpoints, metrics] = [1, 2, 3, 4].map(() => h("div", {}));
   replace(root, h("div", { class: "boxes overview" },
-    h("div", { class: "stack" }, box("Run", about), box("Tags and note", labels.children()), box("Made by", made), box("Checkpoints", checkpoints)),
+    h("div", { class: "stack" }, box("Run", about), box("Tags and note", labels.children()), box("Provenance", made), box("Checkpoints", checkpoints)),
     box("Metrics", metrics)));
   const update = (now) => {
     renew(about, runFacts(now));

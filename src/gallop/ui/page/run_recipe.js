@@ -1,4 +1,4 @@
-// The recipe of a run: each option with where it comes from, and the file.
+// The recipe of a run: each option with its origin, and the file.
 
 import { get } from "./api.js";
 import { h, replace } from "./dom.js";
@@ -6,14 +6,14 @@ import { errorLine } from "./errors.js";
 import { notice } from "./notices.js";
 import { plainTable } from "./tables.js";
 
-/** Shows the recipe until the signal is aborted; gives what shows it as it has become. */
+/** Shows the recipe until the signal is aborted; returns a function that updates it. */
 export function showRecipe(root, { run, signal }) {
   let { params } = run;
   const error = errorLine();
   const file = h("pre", { class: "command recipe" });
   const table = h("div", {});
   const search = h("input", { type: "search", placeholder: "Search options", "aria-label": "Search options", oninput: () => draw() });
-  // Browsers copy only from pages of this machine, or that came encrypted.
+  // Browsers allow copying only on localhost and over HTTPS.
   const copy = navigator.clipboard && h("button", { type: "button", onclick: async () => {
     await navigator.clipboard.writeText(file.textContent);
     notice("Copied.");
@@ -26,15 +26,15 @@ export function showRecipe(root, { run, signal }) {
     const wanted = search.value.toLowerCase();
     const found = params.filter(({ name, origin }) => `${name} ${origin}`.toLowerCase().includes(wanted));
     replace(table, found.length === 0
-      ? h("p", { class: "muted nothing" }, "No option has that name.")
-      : plainTable([{ text: "option" }, { text: "value" }, { text: "comes from" }], found.map(({ name, value, origin }) => ({
+      ? h("p", { class: "muted nothing" }, "No matching option.")
+      : plainTable([{ text: "option" }, { text: "value" }, { text: "origin" }], found.map(({ name, value, origin }) => ({
         cells: [name, String(value), h("span", { class: "muted" }, origin || "–")],
       }))));
   }
   draw();
   get("run/recipe", { name: run.name }, signal).then(({ recipe }) => {
     file.textContent = recipe;
-  }).catch((failure) => error.tell(failure, signal));
+  }).catch((failure) => error.report(failure, signal));
   return (now) => {
     params = now.params;
     draw();

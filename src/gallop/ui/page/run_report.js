@@ -1,5 +1,5 @@
-// What an evaluation of a run has found: its classes as a table of counts, the images that the model is surest of and wrong
-// about, images with predicted masks, and figures.
+// The evaluation report of a run: the confusion matrix as a table, the most confident mistakes, images with predicted
+// masks, and figures.
 
 import { address } from "./api.js";
 import { h } from "./dom.js";
@@ -10,7 +10,7 @@ const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const share = (part, all) => (all > 0 ? part / all : 0);
 const sum = (row) => row.reduce((all, one) => all + one, 0);
 
-// A row for each class, a column for each guess; a cell is as dark as its share of the row.
+// A row for each true class, a column for each predicted class; the color is the fraction of the row.
 function table({ classes, counts }) {
   const cell = (truth, guess) => {
     const number = counts[truth][guess];
@@ -19,7 +19,7 @@ function table({ classes, counts }) {
     return h("td", {
       class: `count ${number > 0 ? kind : "none"}`,
       style: { "--share": share(number, all).toFixed(3) },
-      title: `${classes[truth]} taken for ${classes[guess]}: ${formatNumber(number)} of ${formatNumber(all)}, ${percent(share(number, all))}`,
+      title: `${classes[truth]} predicted as ${classes[guess]}: ${formatNumber(number)} of ${formatNumber(all)}, ${percent(share(number, all))}`,
     }, number > 0 ? formatNumber(number) : "");
   };
   return [h("p", { class: "muted", id: "confusion-note" }, "Rows are true classes, columns predicted ones."),
@@ -31,9 +31,9 @@ function table({ classes, counts }) {
 }
 
 function mistakes(run, { classes, mistakes: list }) {
-  if (list.length === 0) return h("p", { class: "muted" }, "None: every prediction is right.");
+  if (list.length === 0) return h("p", { class: "muted" }, "None: every prediction is correct.");
   return h("ul", { class: "mistakes" }, list.map(({ image, truth, guess, probability }) => h("li", {},
-    h("img", { src: address("run/image", { name: run, image }), loading: "lazy", alt: `${classes[truth]}, taken for ${classes[guess]}` }),
+    h("img", { src: address("run/image", { name: run, image }), loading: "lazy", alt: `${classes[truth]}, predicted as ${classes[guess]}` }),
     h("span", { class: "guess" }, classes[guess]), h("span", { class: "muted" }, `${percent(probability)}, is ${classes[truth]}`))));
 }
 
@@ -53,7 +53,7 @@ function masks(run, { classes, colors, overlays }) {
     group("first", "First images"), group("lowest-iou", "Lowest IoU")];
 }
 
-// The confusion matrix is there as a table.
+// The confusion matrix is already shown as a table.
 function figures(run, { figures: list, counts }) {
   return list.filter(({ name }) => name !== "confusion-matrix" || counts.length === 0).map(({ name, title }) =>
     h("div", { class: "scrolled" }, h("img", { class: "picture", alt: title, src: address("run/figure", { name: run, figure: name }), loading: "lazy" })));
@@ -64,16 +64,16 @@ function contentOf(run, report) {
   const drawn = figures(run, report), hasClasses = report.counts.length > 0;
   return h("div", { class: "boxes" },
     hasClasses && h("section", { class: "box" }, h("h2", {}, `Classes of the ${what}`), table(report)),
-    (report.mistakes.length > 0 || isAllRight(report.counts)) && h("section", { class: "box" }, h("h2", {}, "Surest mistakes"), mistakes(run, report)),
+    (report.mistakes.length > 0 || isAllRight(report.counts)) && h("section", { class: "box" }, h("h2", {}, "Most confident mistakes"), mistakes(run, report)),
     report.overlays.length > 0 && h("section", { class: "box" }, h("h2", {}, "Predicted masks"), masks(run, report)),
     drawn.length > 0 && h("section", { class: "box" }, h("h2", {}, hasClasses ? "Figures" : `Figures of the ${what}`), drawn));
 }
 
-/** Shows the report until the signal is aborted; gives what shows it as it has become. */
+/** Shows the report until the signal is aborted; returns a function that updates it. */
 export function showReport(root, { name, signal }) {
   return showKept(root, {
     path: "run/report", name, signal, content: (report) => contentOf(name, report),
-    nothing: ["No report yet", h("p", {}, "Figures of an evaluation, which classes the model takes for which, and its surest mistakes:"),
+    nothing: ["No report yet", h("p", {}, "For figures, the confusion matrix and the most confident mistakes of an evaluation, run:"),
       h("pre", { class: "command" }, `gallop evaluate ${shellWord(name)} --report`)],
   });
 }

@@ -1,10 +1,10 @@
-// The first samples that a run's model saw: images as they are and as they were augmented, or texts.
+// The first training samples of a run: images before and after augmentation, or texts.
 
 import { address } from "./api.js";
 import { h } from "./dom.js";
 import { showKept } from "./run_kept.js";
 
-const SHOWN_PX = 88; // Smaller images are shown in whole pixels.
+const SHOWN_PX = 88; // Smaller images are scaled by integers.
 
 function picture(run, image, alt) {
   return h("img", {
@@ -17,14 +17,14 @@ function picture(run, image, alt) {
 function imageElement(run, { label, image, before }) {
   return h("li", {},
     h("span", { class: "pictures" },
-      before && [picture(run, before, `${label}, as it is`), h("span", { class: "muted", "aria-hidden": "true" }, "→")],
+      before && [picture(run, before, `${label}, original`), h("span", { class: "muted", "aria-hidden": "true" }, "→")],
       picture(run, image, before ? `${label}, augmented` : label)),
     h("span", { class: "label", title: label }, label));
 }
 
 function contentOf(run, { augmented_by: augmentations, samples }) {
   const isText = samples.some((one) => !one.image);
-  const by = augmentations.length > 0 ? `Each as it is, and as the model sees it after ${augmentations.join(", ")}.` : "As the model sees them; they are not augmented.";
+  const by = augmentations.length > 0 ? `Each image before and after ${augmentations.join(", ")}.` : "Not augmented.";
   return h("div", { class: "boxes" }, h("section", { class: "box" },
     h("h2", {}, isText ? "First texts of the training" : "First images of the training"),
     samples.length === 0 && h("p", { class: "muted" }, "None of the first batch could be read."),
@@ -32,11 +32,11 @@ function contentOf(run, { augmented_by: augmentations, samples }) {
     isText && h("ol", { class: "texts" }, samples.map(({ text }) => h("li", {}, h("pre", { class: "command" }, text))))));
 }
 
-/** Shows the samples until the signal is aborted; gives what shows them as they have become. */
+/** Shows the samples until the signal is aborted; returns a function that updates them. */
 export function showSamples(root, { name, signal }) {
   return showKept(root, {
     path: "run/samples", name, signal, content: (samples) => contentOf(name, samples),
-    nothing: ["No samples are kept", h("p", {}, "A training keeps the first ones that its model sees, unless "),
-      h("pre", { class: "command" }, "track.log_samples=0"), h("p", {}, "Runs that are older or come from another program have none.")],
+    nothing: ["No samples", h("p", {}, "A training saves its first samples, unless "),
+      h("pre", { class: "command" }, "track.log_samples=0"), h("p", {}, "Older runs and imported runs have none.")],
   });
 }

@@ -1,4 +1,4 @@
-// What a run's schedules come to along its whole length, beside what its steps have really had, and where it stands.
+// The planned values of a run's schedules over its whole length, the actual values so far, and the current position.
 
 import { numberOf } from "./api.js";
 import { CurveCard } from "./curves.js";
@@ -13,7 +13,7 @@ const DASHES = [5, 4];
 
 const nameOf = (metric) => (metric === "train.lr" ? "learning rate" : metric.replace("train.", "").replaceAll("_", " "));
 
-// The values that are planned, as a line of a chart.
+// The planned values as a line of a chart.
 function planned({ at, lines }, metric) {
   const y = lines.find((line) => line.metric === metric).values.map(numberOf);
   const point = (i) => (i < 0 ? null : { value: y[i], step: at[i] });
@@ -35,10 +35,10 @@ function placeText({ steps, steps_per_epoch: perEpoch }, run) {
 
 function followText({ lines }) {
   const names = lines.filter((line) => line.follows_evaluations).map((line) => nameOf(line.metric));
-  return names.length > 0 && `What evaluations find decides: ${names.join(", ")}. Planned is what comes as long as they get better.`;
+  return names.length > 0 && `Depends on evaluations: ${names.join(", ")}. The plan assumes that they keep improving.`;
 }
 
-/** Shows the schedules until the signal is aborted; gives what shows them as they have become. */
+/** Shows the schedules until the signal is aborted; returns a function that updates them. */
 export function showSchedule(root, { run, signal }) {
   const here = h("p", { class: "schedule-place", role: "status" });
   let now = run;
@@ -72,7 +72,7 @@ export function showSchedule(root, { run, signal }) {
 
   const read = showKept(root, {
     path: "run/schedule", name: run.name, signal, content,
-    nothing: ["No schedule is kept", h("p", {}, "A training keeps it where it begins or goes on. This run is older, or comes from another program.")],
+    nothing: ["No schedule", h("p", {}, "A training saves its schedule when it starts or resumes. Older runs and imported runs have none.")],
     kept: (schedule, isSame) => {
       here.textContent = placeText(schedule, now);
       for (const card of cards) {

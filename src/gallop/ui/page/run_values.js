@@ -1,4 +1,4 @@
-// Values of columns of many runs.
+// Column values of many runs.
 
 import { get } from "./api.js";
 import { choose, chooseNone } from "./chosen.js";
@@ -8,10 +8,10 @@ import { nameElement } from "./run_name.js";
 
 const PAGE = 1000;
 const FIRST_AXES = 7;
-const ASKED_OPTIONS = 60; // Of which those that differ become axes.
+const ASKED_OPTIONS = 60; // Number of options that are examined for differences.
 const OWN = new Set(["name", "state", "created", "seconds", "steps"]);
 
-/** Runs that one of several filters chooses: {name, state, ..., values: {column: value}}. */
+/** Runs that match any of several filters: {name, state, ..., values: {column: value}}. */
 export async function valuesOf(filters, columns, signal) {
   const asked = columns.filter((column) => !OWN.has(column));
   return (await Promise.all(filters.map((filter) => valuesOfOne(filter, asked, signal)))).flat();
@@ -30,7 +30,7 @@ async function valuesOfOne(filter, asked, signal) {
   }
 }
 
-/** Of these columns those in which runs differ: first those that have different values, then those that some runs lack. */
+/** The columns in which runs differ: first those with different values, then those that some runs lack. */
 export function differing(runs, columns) {
   const kinds = new Map(columns.map((column) => [column, new Set(runs.map((run) => String(run.values[column] ?? "")))]));
   const isVaried = (column) => [...kinds.get(column)].filter(Boolean).length > 1;
@@ -38,7 +38,7 @@ export function differing(runs, columns) {
   return [...columns.filter(isVaried), ...columns.filter(isLacked)];
 }
 
-/** Runs that one of several filters chooses, as showParallel() takes them. */
+/** A source of showParallel(): runs that match any of several filters. */
 export function parallelRuns(filters, signal) {
   return {
     word: "run",

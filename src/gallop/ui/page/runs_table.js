@@ -18,9 +18,9 @@ import { looksOf, theme } from "./theme.js";
 import { VirtualList } from "./virtual_list.js";
 
 const ROW_PX = 32;
-const FIRST_RUNS = 50; // That the box in the head chooses.
+const FIRST_RUNS = 50; // Number of runs that the checkbox in the header selects.
 
-// Where the reader was, for when they come back.
+// The scroll position and state for when the user returns.
 const kept = { address: "", top: 0, left: 0, active: 0, open: [] };
 
 class RunsTable {
@@ -97,7 +97,7 @@ class RunsTable {
     try {
       await this.readColumns();
     } catch (error) {
-      this.error.tell(error, this.signal);
+      this.error.report(error, this.signal);
     }
     if (this.signal.aborted) return;
     this.list = new VirtualList({ scroller: this.grid, body: this.body, rowHeight: ROW_PX, headHeight: ROW_PX,
@@ -112,7 +112,7 @@ class RunsTable {
     this.list.drawNow();
   }
 
-  // Gives whether other columns are shown.
+  // Resolves to whether the visible columns changed.
   async readColumns() {
     const known = await knownColumns(this.signal);
     if (known.length === this.known.length && known.every((name, i) => name === this.known[i])) return false;
@@ -126,7 +126,7 @@ class RunsTable {
     return String(this.columns) !== before;
   }
 
-  // What its address says.
+  // The state in the URL.
   get query() {
     const isUsual = this.sort === "created" && this.descending;
     return { filter: this.filter, sort: isUsual ? "" : this.sort, descending: isUsual ? "" : this.descending ? "1" : "0", group: this.group };
@@ -136,7 +136,7 @@ class RunsTable {
     return [...OWN_COLUMNS, ...this.columns];
   }
 
-  // Where the rows come from.
+  // The source of the rows.
 
   makeSource() {
     const runsOf = (filter) => new PagedSource(async (offset, limit, signal) => {
@@ -154,7 +154,7 @@ class RunsTable {
     return source;
   }
 
-  /** Asks again from the top. What is here stays until the answer has come, also where that is an error. */
+  /** Reloads from the top. The current rows stay until the response arrives, even if that is an error. */
   restart() {
     this.next?.close();
     this.next = this.makeSource();
@@ -163,7 +163,7 @@ class RunsTable {
     this.drawCompare();
   }
 
-  /** Asks again for what is seen, without moving it. */
+  /** Reloads the visible rows without scrolling. */
   async refresh() {
     if (!this.list) return;
     const first = this.list.firstSeen();
@@ -172,7 +172,7 @@ class RunsTable {
     try {
       if (await this.readColumns()) this.drawHead();
     } catch (error) {
-      this.error.tell(error, this.signal);
+      this.error.report(error, this.signal);
     }
     if (this.signal.aborted) return;
     this.list.source.refresh();
@@ -216,7 +216,7 @@ class RunsTable {
   }
 
   failed(error) {
-    this.error.tell(error, this.signal);
+    this.error.report(error, this.signal);
   }
 
   refilter() {
@@ -248,7 +248,7 @@ class RunsTable {
     this.list.invalidate();
   }
 
-  // What is seen.
+  // Rendering.
 
   drawHead() {
     this.drawWidths();
@@ -323,7 +323,7 @@ class RunsTable {
         h("input", { type: "checkbox", tabindex: -1, checked: isChosen(run.name), "aria-label": `Choose ${run.name}` }),
         nameElement(run.name, runLink(run.name), { tabindex: -1 }),
         run.note && h("span", { class: "mark", title: run.note, role: "img", "aria-label": `Note: ${run.note}` }, "✎"),
-        run.trouble && h("span", { class: "mark trouble", title: run.trouble, role: "img", "aria-label": `Trouble: ${run.trouble}` }, "!"));
+        run.trouble && h("span", { class: "mark trouble", title: run.trouble, role: "img", "aria-label": `Error: ${run.trouble}` }, "!"));
     }));
   }
 
@@ -335,7 +335,7 @@ class RunsTable {
     element.style.setProperty("--run", "transparent");
     renew(element, h("div", { role: "gridcell", class: "cell name", "aria-colindex": 1 },
       h("input", { type: "checkbox", tabindex: -1, checked: all, indeterminate: !all && group.runs.some(isChosen),
-        "aria-label": `Choose all of ${group.value ?? "none"}` }),
+        "aria-label": `Select all of ${group.value ?? "none"}` }),
       h("span", { class: "twist", "aria-hidden": "true" }, isOpen ? "▾" : "▸"),
       h("span", { class: "ellipsis" }, group.value === null || group.value === "" ? "none" : String(group.value)),
       h("span", { class: "muted" }, formatNumber(group.count))));
@@ -355,12 +355,12 @@ class RunsTable {
     if (isEmpty && this.emptyOf !== isFiltered) {
       this.emptyOf = isFiltered;
       replace(this.empty, isFiltered
-        ? [h("h2", {}, "No run fulfills this filter"), h("button", { type: "button", onclick: () => {
+        ? [h("h2", {}, "No run matches this filter"), h("button", { type: "button", onclick: () => {
           this.input.value = "";
           this.refilter();
           this.input.focus();
         } }, "Show all runs")]
-        : [h("h2", {}, "No runs yet"), h("p", {}, "Runs in ", h("code", {}, this.session.folder), " appear here as they begin. To train one:"),
+        : [h("h2", {}, "No runs yet"), h("p", {}, "Runs in ", h("code", {}, this.session.folder), " appear here when they start. To train one:"),
           h("pre", { class: "command" }, "gallop train fashion-mnist")]);
     }
     this.drawCompare();
@@ -380,7 +380,7 @@ class RunsTable {
     if (!this.headBox) return;
     const any = chosenNames().length > 0;
     this.headBox.indeterminate = any;
-    const text = any ? "Choose none" : `Choose the first ${FIRST_RUNS} of the list`;
+    const text = any ? "Clear the selection" : `Select the first ${FIRST_RUNS} of the list`;
     this.headBox.title = text;
     this.headBox.setAttribute("aria-label", text);
   }
@@ -400,7 +400,7 @@ class RunsTable {
     this.grid.setAttribute("aria-activedescendant", element.id);
   }
 
-  // What the reader does.
+  // User input.
 
   goTo(index) {
     const { source } = this.list;
@@ -493,7 +493,7 @@ class RunsTable {
   }
 }
 
-/** Shows the table of runs until the signal is aborted. */
+/** Shows the runs table until the signal is aborted. */
 export function showRuns(root, route, session, signal) {
   new RunsTable(root, route, session, signal);
 }

@@ -1,21 +1,21 @@
-// Where values lie on an axis of a drawing: between 0 and 1.
+// Scales: positions of values on an axis of a drawing, between 0 and 1.
 
 import { numberOf } from "./api.js";
 import { shortNumber, tickLabel, timeTicks } from "./axes.js";
 
 const TICKS = 6;
-const TICKS_PX = 700; // For which times are chosen; spaced() leaves out those that are too many.
-const FEW = 8; // Different numbers of which each is a tick.
-// Largest over smallest, from which an axis is logarithmic unless the reader says otherwise.
+const TICKS_PX = 700; // Width for which times are chosen; spaced() removes excess ticks.
+const FEW = 8; // Up to this many distinct numbers, each gets a tick.
+// Ratio of largest to smallest value from which an axis is logarithmic by default.
 const WIDE = { few: 8, many: 50 };
 
-/** Whether a run has such a value, and it is not NaN. */
+/** Whether a run has such a value other than NaN. */
 export function hasValue(value) {
   if (value === null || value === undefined || value === "") return false;
   return typeof value === "string" ? value.toLowerCase() !== "nan" : !Number.isNaN(value);
 }
 
-// Ticks of a logarithmic axis of seconds: minutes, hours and days rather than powers of ten.
+// Ticks of a logarithmic axis of seconds: minutes, hours and days instead of powers of ten.
 const DURATIONS = [0.01, 0.1, 1, 10, 60, 600, 3600, 6 * 3600, 86400, 7 * 86400, 28 * 86400];
 
 function linearTicks(low, high) {
@@ -40,16 +40,16 @@ function logTicks(low, high) {
   return ticks.length >= 2 ? ticks : [low, high];
 }
 
-// How the ticks of a column are written, for an axis from `low` to `high`.
+// The formatter of a column's ticks, for an axis from `low` to `high`.
 function textOf(column, low, high) {
   if (column === "created") return (value) => tickLabel("wall", value, high - low);
   return column === "seconds" ? (value) => tickLabel("relative", value) : (value) => shortNumber(value, high - low);
 }
 
 /**
- * A scale for values of a column (numbers, texts of numbers, other texts, null): {kind: "linear", "log" or "words",
- * at(value), ticks: [{at, text}], canBeLog}. at() is NaN for what has no place. `log`: true, false, or undefined for what
- * suits.
+ * A scale for values of a column (numbers, numeric strings, other strings, null): {kind: "linear", "log" or "words",
+ * at(value), ticks: [{at, text}], canBeLog}. at() is NaN for values without a position. `log`: true, false, or
+ * undefined for automatic.
  */
 export function makeScale(column, values, log) {
   const present = values.filter(hasValue);
@@ -83,7 +83,7 @@ export function makeScale(column, values, log) {
     ticks: words.map((text) => ({ at: places.get(text), text })) };
 }
 
-/** Of ticks those that leave so much of the axis to the one before. */
+/** Removes ticks that are too close to the previous one. */
 export function spaced(ticks, share) {
   let last = -Infinity;
   return ticks.filter(({ at }) => {

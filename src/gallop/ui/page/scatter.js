@@ -1,4 +1,4 @@
-// Two columns of runs against each other, a third as color. Each point leads to its run.
+// A scatter plot of two columns of runs, with a third as color. Each point links to its run.
 
 import { knownColumns, OWN_COLUMNS, titleOf } from "./columns.js";
 import { h, onWidth, options, replace, s } from "./dom.js";
@@ -12,10 +12,10 @@ import { scaleColor, theme } from "./theme.js";
 const SIZE = { height: 460, top: 16, bottom: 44, left: 84, right: 20 };
 const ASKED_OPTIONS = 60;
 const TICK_PX = { x: 80, y: 15 };
-const LETTERS = { x: 14, y: 11 }; // Of a tick.
-const MANY = 150; // Points that are drawn smaller.
+const LETTERS = { x: 14, y: 11 }; // Maximum length of ticks.
+const MANY = 150; // From this number, points are drawn smaller.
 const MOST_KEYS = 10;
-const MOST_TABS = 200; // Points that the Tab key stops at.
+const MOST_TABS = 200; // Maximum number of points in the tab order.
 
 function shown(column, value) {
   if (column === "created") return formatTime(value);
@@ -23,9 +23,9 @@ function shown(column, value) {
   return hasValue(value) ? formatNumber(value) : "none";
 }
 
-/** Draws the runs that filters choose until the signal is aborted; gives what asks for them again. */
+/** Draws the runs that match filters until the signal is aborted; returns a function that reloads them. */
 export function showScatter(root, { filters, query, signal }) {
-  let room = 0; // For the drawing, in pixels.
+  let room = 0; // Available width in pixels.
   const state = { x: one(query, "x"), y: one(query, "y"), color: one(query, "color"), logs: new Map(), runs: [] };
   const error = errorLine();
   const selects = Object.fromEntries(["x", "y", "color"].map((name) => [name, h("select", { id: `scatter-${name}`, onchange: () => {
@@ -37,14 +37,14 @@ export function showScatter(root, { filters, query, signal }) {
     state.logs.set(state[name], logs[name].getAttribute("aria-pressed") !== "true");
     draw();
   } }, `log ${name}`)]));
-  const told = h("span", { class: "muted", role: "status" });
+  const status = h("span", { class: "muted", role: "status" });
   const drawing = h("div", { class: "drawing" });
   const key = h("span", { class: "color-key" });
   const label = h("div", { class: "point-label", hidden: true, role: "status" });
   replace(root, h("div", { class: "toolbar" },
     h("label", { class: "field" }, h("span", {}, "Horizontal"), selects.x), logs.x,
     h("label", { class: "field" }, h("span", {}, "Vertical"), selects.y), logs.y,
-    h("label", { class: "field" }, h("span", {}, "Color"), selects.color), key, h("span", { class: "spacer" }), told),
+    h("label", { class: "field" }, h("span", {}, "Color"), selects.color), key, h("span", { class: "spacer" }), status),
   error, h("div", { class: "with-label" }, drawing, label));
 
   async function load() {
@@ -68,7 +68,7 @@ export function showScatter(root, { filters, query, signal }) {
       Object.assign(state, { runs, shown });
       draw();
     } catch (failure) {
-      error.tell(failure, signal);
+      error.report(failure, signal);
     }
   }
 
@@ -120,7 +120,7 @@ export function showScatter(root, { filters, query, signal }) {
     replace(key, color && color.ticks.slice(0, MOST_KEYS).map((tick) => h("span", { class: "run-name" },
       h("span", { class: "look", style: { "--run": scaleColor(tick.at) } }), tick.text)));
     const missing = state.runs.length - placed.length;
-    told.textContent = counted(placed.length, "run") + (missing > 0 ? `, ${formatNumber(missing)} without such values` : "");
+    status.textContent = counted(placed.length, "run") + (missing > 0 ? `, ${formatNumber(missing)} without these values` : "");
   }
 
   onWidth(drawing, signal, (width) => {

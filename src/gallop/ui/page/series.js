@@ -1,4 +1,4 @@
-// What charts show, asked from the server: curves of runs, or bands of groups.
+// The data of charts from the server: curves of runs, or bands of groups.
 
 import { address, get, numberOf } from "./api.js";
 import { runLink } from "./routes.js";
@@ -16,7 +16,7 @@ export async function loadCurves(metric, runs, looks, { axis, smoothing }, { fro
   }));
 }
 
-/** Mean and band of each group of the runs that a filter chooses. */
+/** The mean and band of each group of the runs that match a filter. */
 export async function loadBands(metric, by, filter, { axis, smoothing }, { from, to, points, signal }) {
   const { groups } = await get("band", { metric, by, filter, axis, smoothing, from, to, points }, signal);
   const nameOf = ({ value }) => `${by}=${value ?? ""}`;
@@ -28,9 +28,9 @@ export async function loadBands(metric, by, filter, { axis, smoothing }, { from,
   }));
 }
 
-/** Links to what a chart shows, at full resolution. */
+/** Download links of a chart's data, at full resolution. */
 export function linksOf(metric, runs, { axis, smoothing, logX, logY }) {
   const what = { metric, runs: runs.join(","), axis };
-  return [["CSV", "Every point, as CSV", address("export.csv", what)],
-    ["SVG", "Drawn as SVG", address("plot.svg", { ...what, smoothing, logx: logX, logy: logY })]];
+  return [["CSV", "All points as CSV", address("export.csv", what)],
+    ["SVG", "Plot as SVG", address("plot.svg", { ...what, smoothing, logx: logX, logy: logY })]];
 }

@@ -1,15 +1,15 @@
-// Rows for a VirtualList. A source has `length`, at(index) (undefined where it is not here yet), need(first, last),
-// refresh(), and tells of "change" and of "error" (detail: the error).
+// Sources of rows for a VirtualList. A source has `length`, at(index) (undefined if not loaded yet), need(first, last),
+// refresh(), and dispatches "change" and "error" (detail: the error).
 
 import { isAbort } from "./api.js";
 
-// The new items, those that have not changed as the objects that they were, so that they are not drawn again.
+// The new items; unchanged ones are the previous objects, so that they are not redrawn.
 function kept(before, items) {
   if (!before) return items;
   return items.map((item, i) => (before[i] && JSON.stringify(before[i]) === JSON.stringify(item) ? before[i] : item));
 }
 
-/** Rows that the server has, page by page. `fetchPage(offset, limit, signal)` gives {total, items, ...}. */
+/** Rows that are fetched page by page. `fetchPage(offset, limit, signal)` resolves to {total, items, ...}. */
 export class PagedSource extends EventTarget {
   constructor(fetchPage, pageSize = 100) {
     super();
@@ -18,8 +18,8 @@ export class PagedSource extends EventTarget {
     this.length = 0;
     this.isLoaded = false;
     this.answer = null;
-    this.pages = new Map(); // By number: {items, isStale}
-    this.asked = new Set(); // Pages under way, and those that the server has refused.
+    this.pages = new Map(); // By number: {items, isStale}.
+    this.asked = new Set(); // Pages in flight, and those that failed.
     this.abort = new AbortController();
   }
 
@@ -52,7 +52,7 @@ export class PagedSource extends EventTarget {
     }
   }
 
-  /** What is here is shown on until what is new has come. */
+  /** Current pages are shown until the new ones arrive. */
   refresh() {
     this.abort.abort();
     this.abort = new AbortController();
@@ -64,7 +64,7 @@ export class PagedSource extends EventTarget {
     this.abort.abort();
   }
 
-  /** Where a row is that is here. */
+  /** The index of a loaded row. */
   indexOf(matches) {
     for (const [page, { items, isStale }] of this.pages) {
       if (isStale) continue;
@@ -76,8 +76,8 @@ export class PagedSource extends EventTarget {
 }
 
 /**
- * Groups that open: a row {group} for each, and below it those of `makeSource(group)` while it is open.
- * `fetchGroups(signal)` gives a list of {value, count, runs}.
+ * Expandable groups: a row {group} for each, and the rows of `makeSource(group)` below it while it is expanded.
+ * `fetchGroups(signal)` resolves to a list of {value, count, runs}.
  */
 export class GroupedSource extends EventTarget {
   constructor(fetchGroups, makeSource) {
@@ -85,7 +85,7 @@ export class GroupedSource extends EventTarget {
     this.fetchGroups = fetchGroups;
     this.makeSource = makeSource;
     this.groups = [];
-    this.open = new Map(); // Sources by value.
+    this.open = new Map(); // Sources of expanded groups, by value.
     this.isLoaded = false;
     this.isStale = true;
     this.abort = new AbortController();
@@ -101,7 +101,7 @@ export class GroupedSource extends EventTarget {
     return source.isLoaded ? source.length : group.count;
   }
 
-  // Calls with each part that lies between two rows: (group, its row, its source).
+  // Yields for each expanded group: (group, its row, its source).
   *parts() {
     let row = 0;
     for (const group of this.groups) {

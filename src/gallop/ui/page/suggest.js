@@ -1,4 +1,4 @@
-// Offers names while a formula is typed.
+// Autocompletion of names in a formula.
 
 import { h, replace } from "./dom.js";
 import { nameInFormula } from "./filters.js";
@@ -6,7 +6,7 @@ import { nameInFormula } from "./filters.js";
 const OFFERED = 8;
 const WORDS = new Set(["and", "or", "not"]);
 
-/** The input with a list below it; `names()` gives all names that can be meant. */
+/** The input with a list below it; `names()` returns all candidates. */
 export function withSuggestions(input, names) {
   const list = h("ul", { class: "suggestions", role: "listbox", id: `${input.id}-names`, "aria-label": "Names", hidden: true });
   let found = [];
@@ -54,7 +54,7 @@ export function withSuggestions(input, names) {
     }
     draw();
   });
-  // Before other listeners of the input: a key that is for the list is for no other listener.
+  // Captures keys of the list before other listeners of the input.
   input.addEventListener("keydown", (event) => {
     if (found.length === 0) return;
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {

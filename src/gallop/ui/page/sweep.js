@@ -1,4 +1,4 @@
-// One sweep: how it stands, its best trials, what matters, and all trials.
+// The page of one sweep: progress, best trials, importances, and all trials.
 
 import { address, get, numberOf } from "./api.js";
 import { stateElement } from "./columns.js";
@@ -15,13 +15,13 @@ import { Tabs } from "./tabs.js";
 
 const VIEWS = [["", "Overview"], ["parallel", "Parallel coordinates"], ["trials", "Trials"], ["plots", "Plots"]];
 const OVERVIEW_PLOTS = ["history", "pareto", "importance"];
-const LISTED = 500; // Trials in a table.
+const LISTED = 500; // Maximum number of listed trials.
 const FIRST_AXES = 7;
 const SHOWN_BEST = 20;
 
 const quoted = (text) => `"${text.replace(/["\\]/g, "\\$&")}"`;
 
-// A trial's name, which leads to its run where it has one.
+// A trial's name, with a link to its run if it has one.
 const trialElement = (trial) => h(trial.run ? "a" : "span", { href: trial.run ? runLink(trial.run) : null }, `trial ${trial.trial}`);
 
 const numberElement = (value) => h("span", { title: exactNumber(value) }, formatNumber(value));
@@ -31,7 +31,7 @@ class SweepPage {
     this.name = one(query, "name");
     this.view = one(query, "view");
     this.signal = signal;
-    this.version = 0; // Of plots, which the browser asks for again when it changes.
+    this.version = 0; // Cache-busting version of plots.
     this.error = errorLine();
     this.tabs = new Tabs(VIEWS, (view) => this.show(view));
     this.state = h("span", {});
@@ -50,7 +50,7 @@ class SweepPage {
       sweep = await get("sweep", { name: this.name }, this.signal);
     } catch (error) {
       if (error.status === 404) this.missing(error.message);
-      else this.error.tell(error, this.signal);
+      else this.error.report(error, this.signal);
       return;
     }
     this.error.show("");
@@ -73,8 +73,8 @@ class SweepPage {
     this.head.hidden = true;
     this.shown = "";
     this.tabs.end?.abort();
-    replace(this.panel, h("div", { class: "empty" }, h("h2", {}, "There is no such sweep"), h("p", {}, message),
-      h("a", { class: "button", href: link("sweeps") }, "To the sweeps")));
+    replace(this.panel, h("div", { class: "empty" }, h("h2", {}, "Sweep not found"), h("p", {}, message),
+      h("a", { class: "button", href: link("sweeps") }, "Show sweeps")));
   }
 
   show(view) {
@@ -132,7 +132,7 @@ class SweepPage {
     return [facts([["Trial", trialElement(known)],
       ...sweep.objectives.map(({ metric }, i) => [metric, numberElement(known.values[i])]),
       ...Object.entries(known.parameters).map(([name, value]) => [name, typeof value === "number" ? numberElement(value) : String(value)])]),
-    h("p", { class: "muted again" }, "To run it again:"), h("pre", { class: "command wrapped" }, command)];
+    h("p", { class: "muted again" }, "To reproduce it:"), h("pre", { class: "command wrapped" }, command)];
   }
 
   parallelTrials() {
@@ -216,7 +216,7 @@ class SweepPage {
 
 const titleOfPlot = (kind) => kind[0].toUpperCase() + kind.slice(1);
 
-/** Shows one sweep until the signal is aborted. */
+/** Shows a sweep until the signal is aborted. */
 export function showSweep(root, route, session, signal) {
   new SweepPage(root, route, signal);
 }

@@ -1,4 +1,4 @@
-// The sweeps: how each stands, and the best that it has found.
+// The list of sweeps with their progress and best results.
 
 import { get } from "./api.js";
 import { stateElement } from "./columns.js";
@@ -9,7 +9,7 @@ import { onChange } from "./live.js";
 import { sweepLink } from "./routes.js";
 import { plainTable } from "./tables.js";
 
-/** How many trials of a sweep are done, as a bar and in words. */
+/** The progress of a sweep, as a bar and in words. */
 export function progressElement(sweep) {
   const { wanted, complete, pruned, failed, running } = sweep;
   const done = complete + pruned + failed;
@@ -21,7 +21,7 @@ export function progressElement(sweep) {
     h("span", { class: "muted" }, parts.filter(([kind]) => kind !== "complete").map(([kind, count]) => `, ${formatNumber(count)} ${kind}`).join("")));
 }
 
-// "accuracy 0.91", or how many trials no other is better than in all metrics.
+// "accuracy 0.91", or the size of the Pareto front.
 function bestElement({ best, objectives }) {
   if (best.length === 0) return h("span", { class: "muted" }, "none yet");
   if (objectives.length > 1) return counted(best.length, "trial");
@@ -48,7 +48,7 @@ export function showSweeps(root, route, session, signal) {
     try {
       ({ sweeps } = await get("sweeps", {}, signal));
     } catch (failure) {
-      error.tell(failure, signal);
+      error.report(failure, signal);
       return;
     }
     error.show("");
@@ -56,7 +56,7 @@ export function showSweeps(root, route, session, signal) {
     if (text === shown) return;
     shown = text;
     if (sweeps.length === 0) {
-      renew(panel, h("div", { class: "empty" }, h("h2", {}, "No sweeps yet"), h("p", {}, "A sweep tries many values of options and finds the best. To begin one:"),
+      renew(panel, h("div", { class: "empty" }, h("h2", {}, "No sweeps yet"), h("p", {}, "A sweep searches for the best values of options. To start one:"),
         h("pre", { class: "command" }, "gallop tune SWEEP")));
       return;
     }

@@ -1,10 +1,10 @@
-// Tables that are short enough to be there as a whole.
+// Small tables that are rendered completely.
 
 import { h } from "./dom.js";
 
 /**
- * `heads`: {text, title, isNumber} of each column. `rows`: {cells, ...attributes} of each row; a cell is what it shows, or
- * {content, title}. The first cell names its row.
+ * `heads`: {text, title, isNumber} for each column. `rows`: {cells, ...attributes} for each row; a cell is its content,
+ * or {content, title}. The first cell is the row's header.
  */
 export function plainTable(heads, rows, kind = "") {
   const align = (i) => (heads[i].isNumber ? "value" : null);
@@ -17,10 +17,10 @@ export function plainTable(heads, rows, kind = "") {
     h("tbody", {}, rows.map(({ cells, ...attributes }) => h("tr", attributes, cells.map(filled))))));
 }
 
-/** Names and what is said of them: lists of [name, ...children]; what is no list is left out. */
+/** Definitions: a list of [name, ...children]; items that are not lists are omitted. */
 export function facts(list) {
   return h("dl", { class: "facts" }, list.filter(Boolean).map(([name, ...children]) => [h("dt", {}, name), h("dd", {}, children)]));
 }
 
-/** A part of a page with a heading. */
+/** A section of a page with a heading. */
 export const box = (title, ...children) => h("section", { class: "box" }, h("h2", {}, title), children);

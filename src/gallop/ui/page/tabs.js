@@ -1,10 +1,10 @@
-// Views of which one is seen.
+// Tabs: views of which one is visible.
 
 import { h, replace } from "./dom.js";
 import { amend } from "./routes.js";
 
 export class Tabs {
-  /** `views`: pairs of name and text, the first for an empty name. `show(name)` is called when the reader takes another. */
+  /** `views`: pairs of name and text, the first with an empty name. `show(name)` is called when the user switches. */
   constructor(views, show) {
     this.views = views;
     this.show = show;
@@ -20,7 +20,7 @@ export class Tabs {
     return end.signal;
   }
 
-  /** Marks a view, also in the address; gives its name, that of the first where there is no such view. */
+  /** Activates a tab, also in the URL; returns its name, or that of the first tab for an unknown name. */
   select(wanted) {
     const name = this.views.some(([other]) => other === wanted) ? wanted : this.views[0][0];
     amend({ view: name });

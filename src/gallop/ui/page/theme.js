@@ -1,7 +1,7 @@
-// Light or dark, the colors of runs, and the colors that charts take from the style sheet.
+// The theme, the colors of runs, and the chart colors from the style sheet.
 
-// For people of every color vision (after Okabe and Ito, with brighter twins for dark pages), in the order in which
-// they are most easily told apart.
+// Accessible for every color vision (after Okabe and Ito, with brighter variants for dark pages), in the order of
+// distinguishability.
 const PALETTE = [
   ["#0072b2", "#4ba3e3"],
   ["#d55e00", "#ff8b4d"],
@@ -14,11 +14,11 @@ const PALETTE = [
   ["#6b7280", "#a3adba"],
 ];
 const DASHES = [[], [6, 3], [2, 2], [8, 3, 2, 3]];
-const FIRST = 6; // Of which a name has its own; the others are for when those are taken.
+const FIRST = 6; // Preferred colors of names; the others are for collisions.
 const SLOTS = PALETTE.length * DASHES.length;
 const KEY = "gallop.theme";
 
-/** Tells of "change" when light becomes dark or the other way round. */
+/** Dispatches "change" when the theme changes. */
 export const theme = new EventTarget();
 
 const system = matchMedia("(prefers-color-scheme: dark)");
@@ -35,7 +35,7 @@ export function startTheme() {
   apply();
 }
 
-/** To the other of light and dark. */
+/** Toggles between light and dark. */
 export function switchTheme() {
   const wanted = isDark() ? "light" : "dark";
   if ((wanted === "dark") === system.matches) localStorage.removeItem(KEY);
@@ -43,7 +43,7 @@ export function switchTheme() {
   apply();
 }
 
-/** A color of the style sheet by the name of its variable. */
+/** A color of the style sheet by variable name. */
 export function styleColor(name) {
   const probe = document.createElement("i");
   probe.style.setProperty("color", `var(${name})`);
@@ -59,7 +59,7 @@ function hash(text) {
   return (value ^ (value >>> 15)) >>> 0;
 }
 
-// The slot that a name has got, so that it keeps it while the page lives.
+// The slot of a name, constant while the page lives.
 const slots = new Map();
 
 const lookOf = (slot) => ({
@@ -71,8 +71,8 @@ const lookOf = (slot) => ({
 export const looksInOrder = (names) => new Map(names.map((name, i) => [name, lookOf(i)]));
 
 /**
- * How these runs are drawn, by name: {color, dash}. A name has the same look wherever its own is free;
- * no two of a list look alike while there are enough looks, plain lines before dashed ones.
+ * The looks of these runs by name: {color, dash}. A name has the same look in all lists where it is free; no two runs
+ * of a list look alike while there are enough looks, plain lines before dashed ones.
  */
 export function looksOf(names) {
   const taken = new Set();
@@ -90,19 +90,19 @@ export function looksOf(names) {
   return looks;
 }
 
-/** The same color, that much of it. */
+/** The color with this opacity. */
 export function faint(color, share) {
   const [red, green, blue] = [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16));
   return `rgba(${red}, ${green}, ${blue}, ${share})`;
 }
 
-// Near viridis, which keeps its order in gray and for every color vision; without the ends that a page would swallow.
+// Close to viridis, which is monotonic in gray and for every color vision; without the ends that lack contrast.
 const SCALES = {
   light: [[68, 30, 110], [59, 82, 139], [33, 145, 140], [94, 190, 98], [208, 190, 40]],
   dark: [[128, 92, 186], [82, 122, 194], [40, 165, 158], [104, 205, 110], [242, 228, 80]],
 };
 
-/** A color for a share between 0 and 1. */
+/** The color for a fraction between 0 and 1. */
 export function scaleColor(share) {
   const scale = SCALES[isDark() ? "dark" : "light"];
   const at = Math.min(Math.max(share, 0), 1) * (scale.length - 1);

@@ -1,14 +1,14 @@
-// A list of any length of which only the rows are made that can be seen.
+// A virtualized list: only visible rows are rendered.
 
 import { h, oncePerFrame } from "./dom.js";
 
-const BESIDE = 6; // Rows above and below the seen ones.
+const BESIDE = 6; // Extra rows above and below the visible ones.
 
 export class VirtualList {
   /**
-   * `scroller` scrolls, `body` within it is as high as all rows. `render(element, item, index)` fills a row;
-   * item is undefined where it is still to come. `keyOf(item)` is a text that tells items apart: a row that moves keeps its
-   * element, and an element that goes to another item is empty when it comes to `render`. `headHeight`: of what covers the top
+   * `scroller` scrolls; `body` within it is as high as all rows. `render(element, item, index)` fills a row; item is
+   * undefined until it is loaded. `keyOf(item)` identifies items: a row that moves keeps its element, and an element
+   * that is reused for another item is empty when it is passed to `render`. `headHeight`: height of what covers the top
    * of the scroller.
    */
   constructor({ scroller, body, rowHeight, headHeight, source, keyOf, render }) {
@@ -34,7 +34,7 @@ export class VirtualList {
     this.drawNow();
   }
 
-  /** Fills every row again, as what it depends on besides its item has changed. */
+  /** Renders every row again, after a change of state outside the items. */
   invalidate() {
     for (const slot of this.slots) slot.isOld = true;
     this.draw();
@@ -63,7 +63,7 @@ export class VirtualList {
     }
   }
 
-  // Gives each row the slot that has its key, or else one that no other row has.
+  // Gives each row the slot with its key, or an unused one.
   place(rows) {
     const known = new Map(this.slots.map((slot) => [slot.key, slot]));
     const free = new Set(this.slots);
@@ -86,7 +86,7 @@ export class VirtualList {
     this.body.replaceChildren(...this.slots.map((slot) => slot.element));
   }
 
-  /** The element of a row; undefined where it is not made. */
+  /** The element of a row; undefined if it is not rendered. */
   elementAt(index) {
     return this.shown.get(index)?.element;
   }
