@@ -16,7 +16,6 @@
 #include "gallop/compile/graph_stages.h"
 #include "gallop/compile/graph_svg.h"
 #include "gallop/compile/graph_text.h"
-#include "gallop/data/tokenizer.h"
 
 namespace gallop::app {
 
@@ -76,7 +75,7 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
 }
 
 std::string samples_text(const Session& session, int64_t samples) {
-  if (data::has_separate_texts(session.inputs())) return fmt::format("{} texts", samples);
+  if (session.inputs().separate_texts) return fmt::format("{} texts", samples);
   if (!session.inputs().is_text()) {
     return fmt::format("{} {}", samples, item_of(session.inputs()));
   }

@@ -8,7 +8,6 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/distributed_context.h"
-#include "gallop/data/tokenizer.h"
 
 namespace gallop::app {
 
@@ -27,7 +26,7 @@ void require_options_of_texts(const CLI::App& parser, const TrainedRun& run) {
 
 // Rejects options of the other kind of model, which would have no effect.
 void require_fitting_options(const CLI::App& parser, const TrainedRun& run) {
-  if (data::has_separate_texts(run.inputs)) return require_options_of_texts(parser, run);
+  if (run.inputs.separate_texts) return require_options_of_texts(parser, run);
   const bool is_text = run.inputs.is_text();
   std::vector<const char*> foreign{"--prompt", "--length", "--temperature", "--seed"};
   if (is_text) {
@@ -85,7 +84,7 @@ ExitCode run_predict(const CommandContext& command, const std::vector<std::strin
   TrainedRun run = open_trained_run(registries, runs, run_name, checkpoint, {});
   run.model->set_training(false);
   require_fitting_options(parser, run);
-  if (data::has_separate_texts(run.inputs)) return predict_texts(run, request);
+  if (run.inputs.separate_texts) return predict_texts(run, request);
   if (!run.inputs.is_text()) return predict_samples(run, request);
   predict_text(run, request);
   return ExitCode::kDone;

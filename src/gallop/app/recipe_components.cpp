@@ -10,7 +10,6 @@
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/config/option_error.h"
-#include "gallop/data/tokenizer.h"
 
 namespace gallop::app {
 
@@ -63,8 +62,8 @@ namespace {
 std::string describe(const data::Signature& signature) {
   const std::string task =
       signature.task == "classification" ? std::string() : " for " + signature.task;
-  if (has_separate_texts(signature)) {
-    return fmt::format("texts of {} for {}", unit_of(signature), signature.task);
+  if (signature.separate_texts) {
+    return fmt::format("texts of {} for {}", signature.unit, signature.task);
   }
   if (signature.is_text()) {
     return fmt::format("text in windows of {} with {} different tokens{}", signature.context,
@@ -109,7 +108,7 @@ bool normalize_alike(const data::Signature& one, const data::Signature& other) {
 }
 
 const char* item_of(const data::Signature& signature) {
-  if (has_separate_texts(signature)) {
+  if (signature.separate_texts) {
     return signature.task == "token-classification" ? "words" : "texts";
   }
   if (signature.is_text()) return "tokens";
@@ -127,13 +126,13 @@ std::string counted(int64_t count, const char* one, const char* several) {
 
 std::string describe_training_data(const data::Signature& signature, int64_t samples) {
   const std::string count = format_count(samples);
-  if (has_separate_texts(signature)) {
+  if (signature.separate_texts) {
     const std::string outputs =
         signature.classes.empty()
             ? std::string()
             : ", " + counted(static_cast<int64_t>(signature.classes.size()), "class", "classes");
     return fmt::format("{} training texts of up to {} {}, {} different tokens{}", count,
-                       signature.context, unit_of(signature), signature.vocabulary.size(), outputs);
+                       signature.context, signature.unit, signature.vocabulary.size(), outputs);
   }
   if (signature.is_text()) {
     return fmt::format("{} training windows of {} tokens, {} different tokens", count,

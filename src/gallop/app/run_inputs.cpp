@@ -14,7 +14,8 @@ model::Task model_task(const data::Signature& signature, const train::TaskTable&
                     .vocabulary = static_cast<int64_t>(signature.vocabulary.size()),
                     .features = static_cast<int64_t>(signature.columns.size()),
                     .per_element = task.per_element,
-                    .bidirectional = !task.causal};
+                    .bidirectional = !task.causal,
+                    .padded = signature.is_text() && signature.padded};
   if (signature.is_text()) shape.kind = model::Task::Kind::kText;
   if (signature.is_numbers()) shape.kind = model::Task::Kind::kNumbers;
   return shape;

@@ -8,7 +8,6 @@
 #include "gallop/app/run_samples.h"
 #include "gallop/app/run_schedule.h"
 #include "gallop/base/shell.h"
-#include "gallop/data/tokenizer.h"
 #include "gallop/track/run_samples.h"
 
 namespace gallop::app {
@@ -21,7 +20,7 @@ ConsoleLabels labels_of(const Session& session, const fs::path& run) {
   labels.run_folder = run.string();
   const data::Signature& signature = session.inputs();
   labels.item = item_of(signature);
-  if (data::has_separate_texts(signature)) {
+  if (signature.separate_texts) {
     labels.item = "texts";
   } else if (signature.is_text()) {
     labels.items_per_sample = signature.context;

@@ -10,7 +10,6 @@
 #include "gallop/base/error.h"
 #include "gallop/data/loader.h"
 #include "gallop/data/png_writer.h"
-#include "gallop/data/tokenizer.h"
 #include "gallop/track/run_samples.h"
 
 namespace gallop::app {
@@ -115,7 +114,7 @@ class Keeper {
   // Without padding.
   void keep_text(const data::Batch& sample) {
     const data::Signature& signature = session_.inputs();
-    const bool are_words = data::unit_of(signature) == "words";
+    const bool are_words = signature.unit == "words";
     const at::Tensor tokens = sample.input()[0];
     track::RunSamples::One one;
     for (int64_t i = 0; i < tokens.size(0) && one.text.size() < kMostTextBytes; ++i) {

@@ -8,6 +8,7 @@
 #include "gallop/app/recipe_components.h"
 #include "gallop/base/text.h"
 #include "gallop/config/resolve.h"
+#include "gallop/data/tokenizer.h"
 #include "gallop/track/run_folder.h"
 #include "gallop/train/checkpoint.h"
 #include "gallop/train/progress.h"
@@ -65,12 +66,13 @@ data::Signature read_inputs(const fs::path& folder) {
   const fs::path file = folder / kInputs;
   data::Signature inputs{.task = ""};
   config::Problems problems;
+  const config::Node written = config::parse_yaml(read_file(file, 1 << 26), file.string());
   config::read_fields(
-      config::parse_yaml(read_file(file, 1 << 26), file.string()),
-      [&](config::Visitor& visitor) { visit(visitor, inputs); }, problems);
+      written, [&](config::Visitor& visitor) { visit(visitor, inputs); }, problems);
   problems.throw_if_any();
   // Runs of versions without other tasks.
   if (inputs.task.empty()) inputs.task = inputs.is_text() ? "causal-lm" : "classification";
+  if (written.find("unit") == nullptr) data::complete_undeclared(inputs);
   return inputs;
 }
 

@@ -53,6 +53,14 @@ std::unique_ptr<DataModule> open_data(const DataConfig& config, const DataModule
   if (!module->train) {
     throw DataError(fmt::format("data set '{}' has no training part", config.module.name()));
   }
+  Signature& signature = module->signature;
+  signature.padded = module->train->fields().input().padding.has_value();
+  if (signature.separate_texts && (signature.unit.empty() || signature.vocabulary.empty())) {
+    throw UsageError(fmt::format(
+        "data set '{}' has texts of their own, but its signature declares no {}; set unit to "
+        "characters, bytes or words, and vocabulary to its tokens, an unknown one first",
+        config.module.name(), signature.unit.empty() ? "unit" : "vocabulary"));
+  }
   if (config.validation > 0 && !module->validation) {
     cut_validation(*module, config.validation, options.seed);
   }

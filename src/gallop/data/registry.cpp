@@ -23,7 +23,7 @@ std::unique_ptr<DataModule> images(const Config& config, const DataContext& cont
 }
 
 std::unique_ptr<DataModule> text(const TextConfig& config, const DataContext& context) {
-  return make_text_module(read_text(config, read_context_of(context)), context);
+  return make_text_module(read_text(config, read_context_of(context)), config.unit, context);
 }
 
 }  // namespace

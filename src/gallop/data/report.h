@@ -40,6 +40,8 @@ struct DataReport {
   std::vector<std::string> empty_classes;  ///< Classes without a training image.
   std::vector<TextPartReport> texts;
   std::vector<std::string> vocabulary;
+  std::string unit;          ///< What a token is: characters, bytes or words.
+  std::string text_samples;  ///< What a sample of text is called; empty: they are not counted.
   std::vector<SplitReport> others;  ///< Splits of data of another kind.
   std::vector<SkipCount> skipped;   ///< By readers; broken images are counted in the parts.
   std::vector<std::string> notes;

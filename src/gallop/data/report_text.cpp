@@ -6,7 +6,6 @@
 
 #include "gallop/base/text.h"
 #include "gallop/data/report.h"
-#include "gallop/data/tokenizer.h"
 
 namespace gallop::data {
 
@@ -64,17 +63,16 @@ std::string images_text(const DataReport& report) {
 }
 
 std::string texts_text(const DataReport& report) {
-  // Separate texts are counted, too.
-  const bool are_separate = report.others.size() == report.texts.size();
+  const bool counts_samples = !report.text_samples.empty();
   std::vector<std::vector<std::string>> parts{{"part"}};
-  if (are_separate) parts.front().emplace_back("texts");
+  if (counts_samples) parts.front().push_back(report.text_samples);
   parts.front().emplace_back("tokens");
   for (size_t i = 0; i < report.texts.size(); ++i) {
     parts.push_back({report.texts[i].name});
-    if (are_separate) parts.back().push_back(format_count(report.others[i].samples));
+    if (counts_samples) parts.back().push_back(format_count(report.others[i].samples));
     parts.back().push_back(format_count(report.texts[i].tokens));
   }
-  const bool are_words = are_separate && unit_of_unknown(report.vocabulary.front()) == "words";
+  const bool are_words = report.unit == "words";
   std::string vocabulary;
   for (const std::string& token : report.vocabulary) {
     if (are_words && !vocabulary.empty()) vocabulary += ' ';

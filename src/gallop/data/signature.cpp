@@ -30,6 +30,14 @@ void visit(config::Visitor& visitor, Signature& signature) {
                 signature.deviation);
   visitor.field({.name = "classes", .help = "names of classes or labels"}, signature.classes);
   visitor.field({.name = "context", .help = "tokens of one input", .min = 0}, signature.context);
+  visitor.field({.name = "unit",
+                 .help = "what a token of text is",
+                 .choices = {"", "characters", "bytes", "words"}},
+                signature.unit);
+  visitor.field({.name = "separate_texts", .help = "samples are texts of their own"},
+                signature.separate_texts);
+  visitor.field({.name = "padded", .help = "short texts of a batch are filled up"},
+                signature.padded);
   visitor.field({.name = "vocabulary", .help = "bytes of each token, in hexadecimal"},
                 signature.vocabulary);
   visitor.field({.name = "mask_token", .help = "bytes of the mask token, in hexadecimal"},

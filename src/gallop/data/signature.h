@@ -22,7 +22,15 @@ struct Signature {
   std::vector<double> mean;
   std::vector<double> deviation;
   // Text.
-  int64_t context = 0;                  ///< Tokens of one input.
+  int64_t context = 0;  ///< Tokens of one input.
+  /// What a token is: characters, bytes or words; empty where it is none of these.
+  std::string unit;
+  /// Samples are texts of their own, not windows of running text. The first token of the vocabulary
+  /// then stands for all units that the vocabulary lacks.
+  bool separate_texts = false;
+  /// Short texts of a batch are filled up to one length. open_data() sets it where the input field
+  /// has padding (Field::padding); models take tokens below 0 for padding.
+  bool padded = false;
   std::vector<std::string> vocabulary;  ///< Bytes of each token in hexadecimal digits.
   std::string mask_token;               ///< Of a masked language model, in the same way.
   // Numbers.

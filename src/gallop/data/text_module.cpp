@@ -13,7 +13,7 @@ namespace {
 /// A text with the samples that read it.
 class TextModule final : public DataModule {
  public:
-  TextModule(std::unique_ptr<TextParts> parts, const DataContext& context)
+  TextModule(std::unique_ptr<TextParts> parts, const std::string& unit, const DataContext& context)
       : parts_(std::move(parts)) {
     const DataConfig& config = context.config;
     if (config.validation > 0 && !parts_->validation) cut_text(*parts_, config.validation);
@@ -22,6 +22,7 @@ class TextModule final : public DataModule {
     signature.kind = "text";
     signature.task = choose_task(config, {"causal-lm", "masked-lm"});
     signature.context = config.context;
+    signature.unit = unit;
     for (const std::string& token : parts_->train->vocabulary) {
       signature.vocabulary.push_back(to_hex(token));
     }
@@ -68,11 +69,11 @@ class TextModule final : public DataModule {
 }  // namespace
 
 std::unique_ptr<DataModule> make_text_module(std::unique_ptr<TextParts> parts,
-                                             const DataContext& context) {
+                                             const std::string& unit, const DataContext& context) {
   if (!context.config.augment.items.empty()) {
     throw UsageError("data.augment is for images, and this data set is text");
   }
-  return std::make_unique<TextModule>(std::move(parts), context);
+  return std::make_unique<TextModule>(std::move(parts), unit, context);
 }
 
 }  // namespace gallop::data

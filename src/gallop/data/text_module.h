@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "gallop/data/data_module.h"
 #include "gallop/data/dataset.h"
@@ -9,7 +10,8 @@ namespace gallop::data {
 
 /// The data module of running text in windows of `data.context` tokens: to predict the next token
 /// (`data.task: causal-lm`, the default), or masked ones (`masked-lm`).
+/// `unit`: what its tokens are, characters or bytes.
 std::unique_ptr<DataModule> make_text_module(std::unique_ptr<TextParts> parts,
-                                             const DataContext& context);
+                                             const std::string& unit, const DataContext& context);
 
 }  // namespace gallop::data

@@ -22,6 +22,7 @@ TextsModule::TextsModule(const std::string& task, const DataContext& context) {
         "out");
   }
   signature.kind = "text";
+  signature.separate_texts = true;
   signature.task = choose_task(context.config, {task});
   signature.context = context.config.context;
 }
@@ -29,6 +30,8 @@ TextsModule::TextsModule(const std::string& task, const DataContext& context) {
 DataReport TextsModule::inspect(int threads) const {
   DataReport report = DataModule::inspect(threads);
   report.vocabulary = vocabulary_of(signature);
+  report.unit = signature.unit;
+  report.text_samples = "texts";
   for (const Split& split : splits_) {
     report.texts.push_back({.name = split.name, .tokens = split.tokens});
     std::vector<std::string> counts;
@@ -44,6 +47,7 @@ DataReport TextsModule::inspect(int threads) const {
 
 Tokenizer TextsModule::make_tokenizer(const TokenizerConfig& config,
                                       const std::function<void(VocabularyBuilder&)>& count) {
+  signature.unit = config.unit;
   VocabularyBuilder builder(config);
   count(builder);
   const std::vector<std::string> vocabulary = builder.vocabulary();

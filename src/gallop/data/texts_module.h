@@ -27,7 +27,7 @@ class TextsModule final : public DataModule {
   /// Samples and tokens of each split, the vocabulary, and how often each class occurs.
   DataReport inspect(int threads) const override;
 
-  /// Sets the signature's vocabulary to the units that `count` adds.
+  /// Sets the signature's unit and vocabulary, of the units that `count` adds.
   Tokenizer make_tokenizer(const TokenizerConfig& config,
                            const std::function<void(VocabularyBuilder&)>& count);
   /// Takes the samples of a part. `counts`: how many targets each class has; may be empty.

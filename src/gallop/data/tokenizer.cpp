@@ -85,16 +85,15 @@ std::vector<std::string> vocabulary_of(const Signature& signature) {
   return tokens;
 }
 
-std::string unit_of_unknown(std::string_view token) {
+void complete_undeclared(Signature& signature) {
+  if (!signature.is_text() || signature.vocabulary.empty()) return;
+  const std::string first = from_hex(signature.vocabulary.front());
   for (const char* const unit : kUnits) {
-    if (token == unknown_token(unit)) return unit;
+    if (first != unknown_token(unit)) continue;
+    signature.unit = unit;
+    signature.separate_texts = true;
+    signature.padded = true;
   }
-  return {};
-}
-
-std::string unit_of(const Signature& signature) {
-  if (!signature.is_text() || signature.vocabulary.empty()) return {};
-  return unit_of_unknown(from_hex(signature.vocabulary.front()));
 }
 
 Tokenizer::Tokenizer(std::string unit, const std::vector<std::string>& vocabulary)
@@ -106,7 +105,7 @@ Tokenizer::Tokenizer(std::string unit, const std::vector<std::string>& vocabular
 }
 
 Tokenizer::Tokenizer(const Signature& signature)
-    : Tokenizer(unit_of(signature), vocabulary_of(signature)) {}
+    : Tokenizer(signature.unit, vocabulary_of(signature)) {}
 
 int32_t Tokenizer::token_of(std::string_view unit) const {
   const auto found = tokens_.find(unit);

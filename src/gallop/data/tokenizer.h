@@ -47,13 +47,9 @@ class VocabularyBuilder {
 /// The tokens of a vocabulary as bytes.
 std::vector<std::string> vocabulary_of(const Signature& signature);
 
-/// What texts are split into whose vocabulary begins with `token`; empty for running text, whose
-/// vocabulary has no unknown token.
-std::string unit_of_unknown(std::string_view token);
-/// The same of the vocabulary of a signature.
-std::string unit_of(const Signature& signature);
-/// Whether samples are texts of their own and of any length, not windows of running text.
-inline bool has_separate_texts(const Signature& signature) { return !unit_of(signature).empty(); }
+/// Completes the signature of a run of a version that declared no unit and no padding: separate
+/// texts have a vocabulary that begins with the unknown token of their unit, and are padded.
+void complete_undeclared(Signature& signature);
 
 /// Turns texts into tokens of a vocabulary.
 class Tokenizer {

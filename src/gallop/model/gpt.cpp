@@ -167,7 +167,7 @@ void visit(config::Visitor& visitor, GptConfig& config) {
 
 std::unique_ptr<Model> make_gpt(const GptConfig& config, const Task& task, InitialWeights weights) {
   require_text(task, "gpt");
-  require(!may_be_padded(task),
+  require(!task.padded || !task.bidirectional,
           "gpt would attend to the padding behind short texts; take model 'layers', such as "
           "examples/models/tagger.yaml");
   require(!config.tied || task.tokens() == task.classes,

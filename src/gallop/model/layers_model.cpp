@@ -101,7 +101,7 @@ std::unique_ptr<Model> make_layers(const LayersConfig& config, const Task& task,
                                    InitialWeights weights) {
   require(task.classes > 0, "model 'layers' needs at least one output");
   Initializer initializer(weights);
-  const auto mask = may_be_padded(task) ? std::make_shared<SequenceMask>() : nullptr;
+  const auto mask = task.padded ? std::make_shared<SequenceMask>() : nullptr;
   LayerContext context{.initializer = initializer,
                        .shape = input_of(task),
                        .path = "model.layers",

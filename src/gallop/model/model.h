@@ -27,6 +27,7 @@ struct Task {
   /// An output for each token or pixel; by default of text, and not of images or numbers.
   std::optional<bool> per_element{};
   bool bidirectional = false;  ///< Text: an output may depend on later tokens.
+  bool padded = false;         ///< Text: tokens below 0 fill short ones up to one length.
 
   bool is_per_element() const { return per_element.value_or(kind == Kind::kText); }
   int64_t tokens() const { return vocabulary > 0 ? vocabulary : classes; }

@@ -64,10 +64,6 @@ void require_stochastic_depth(double last, int64_t blocks, const std::string& mo
               "there is one block; set it to 0");
 }
 
-bool may_be_padded(const Task& task) {
-  return task.kind == Task::Kind::kText && task.bidirectional && task.classes != task.tokens();
-}
-
 void require_images(const Task& task, const std::string& model) {
   require(task.kind == Task::Kind::kImages,
           "model '" + model + "' takes images, but the data are " +

@@ -38,9 +38,6 @@ std::unique_ptr<Model> make_model(std::shared_ptr<Network> network);
 /// message. Images with one output each, text with one for each token.
 void require_images(const Task& task, const std::string& model);
 void require_text(const Task& task, const std::string& model);
-/// Whether inputs are texts of any length, of which a batch is padded with negative tokens: text
-/// of which not the tokens themselves are predicted.
-bool may_be_padded(const Task& task);
 /// Throws UsageError where samples may skip blocks, up to a share `last`, of which there is but
 /// one.
 void require_stochastic_depth(double last, int64_t blocks, const std::string& model);

@@ -63,7 +63,7 @@ class DataModuleTest : public testing::Test {
   }
   std::unique_ptr<DataModule> build(std::unique_ptr<TextParts> parts) {
     const OpenOptions how = options();
-    return make_text_module(std::move(parts),
+    return make_text_module(std::move(parts), "characters",
                             {.config = config, .augmentations = augmentations, .options = how});
   }
   void augment(const char* name) { config.augment.items.emplace_back(augmentations, name); }

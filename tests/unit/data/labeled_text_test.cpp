@@ -41,6 +41,8 @@ TEST_F(LabeledTextTest, ReadsCsvTsvAndJsonLinesAlike) {
     const auto data = open();
     EXPECT_EQ(data->signature.kind, "text");
     EXPECT_EQ(data->signature.task, "text-classification");
+    EXPECT_EQ(data->signature.unit, "characters");
+    EXPECT_TRUE(data->signature.separate_texts);
     EXPECT_EQ(data->signature.classes, (std::vector<std::string>{"neg", "pos"}));
     EXPECT_EQ(vocabulary_of(data->signature),
               (std::vector<std::string>{"[unknown character]", "\"", "a", "b"}));
@@ -174,7 +176,11 @@ TEST(TokenizerTest, SplitsAsTheVocabularySays) {
     for (const std::string& token : builder.vocabulary()) {
       signature.vocabulary.push_back(to_hex(token));
     }
-    EXPECT_EQ(unit_of(signature), unit);
+    Signature undeclared = signature;
+    complete_undeclared(undeclared);
+    EXPECT_EQ(undeclared.unit, unit);
+    EXPECT_TRUE(undeclared.separate_texts && undeclared.padded);
+    signature.unit = unit;
     return Tokenizer(signature);
   };
   using Row = std::vector<int32_t>;
@@ -184,8 +190,11 @@ TEST(TokenizerTest, SplitsAsTheVocabularySays) {
                            "ab"),
             (Row{2, 1, 0}));
   EXPECT_EQ(of("bytes", {}).tokens_of("\xFF"), (Row{256}));
-  EXPECT_FALSE(has_separate_texts({.kind = "text", .vocabulary = {to_hex("a")}}));
-  EXPECT_FALSE(has_separate_texts({.kind = "images"}));
+  for (Signature other : {Signature{.kind = "text", .vocabulary = {to_hex("a")}}, Signature()}) {
+    complete_undeclared(other);
+    EXPECT_EQ(other.unit, "");
+    EXPECT_FALSE(other.separate_texts || other.padded);
+  }
 }
 
 TEST_F(LabeledTextTest, ReadsTextsToPredict) {

@@ -241,7 +241,8 @@ const Task kTexts{.kind = Task::Kind::kText,
                   .context = 12,
                   .vocabulary = 17,
                   .per_element = false,
-                  .bidirectional = true};
+                  .bidirectional = true,
+                  .padded = true};
 
 TEST(LayersModel, IgnoresPaddingBehindShortTexts) {
   for (const std::string layers :
@@ -323,6 +324,19 @@ TEST(LayersModel, RejectsLayersThatWouldMixPaddingIn) {
     EXPECT_NE(wrong.find(hint), std::string::npos) << wrong;
   }
   EXPECT_EQ(mistake("[{embedding: 6}, global-avg-pool, batch-norm, linear]", kTexts), "");
+}
+
+TEST(LayersModel, MixesTokensOfTextsWithoutPadding) {
+  Task texts = kTexts;
+  texts.padded = false;
+  for (const std::string layers :
+       {"[{embedding: 6}, batch-norm, global-avg-pool, linear]",
+        "[{embedding: 6}, flatten, linear]",
+        "[{embedding: 6}, {conv: {channels: 8, stride: 2}}, flatten, linear]"}) {
+    const auto model = build(layers, texts);
+    const at::Tensor tokens = at::randint(17, {3, 12}, at::kLong);
+    EXPECT_EQ(model->forward(tokens).sizes(), (std::vector<int64_t>{3, 5})) << layers;
+  }
 }
 
 TEST(LayersModel, RecomputesBlocksWithTheSameGradients) {
