@@ -202,8 +202,25 @@ def make_tagged(folder, count):
                 file.write("\n")
 
 
+def make_pairs(folder, count):
+    """train.jsonl and test.csv: questions of four words with an answer, which has these words spelled backwards."""
+    rng = random.Random(11)
+    names, verbs = ["Ada", "Bert", "Cleo", "Dan", "Eve", "Finn"], ["cooks", "bakes", "runs", "swims", "rides", "rests"]
+    places = ["Rome", "Oslo", "Lima", "Cork", "Kiel", "Bern"]
+    pairs = [(f"{name} {verb} in {place}", f"{verb[::-1]} {place[::-1]} {name[::-1]}")
+             for name in names for verb in verbs for place in places]
+    rng.shuffle(pairs)
+    train, test = pairs[:count], pairs[count:count + count // 3]
+    with open(os.path.join(folder, "train.jsonl"), "w", encoding="utf-8") as file:
+        file.writelines(json.dumps({"question": question, "answer": answer}) + "\n" for question, answer in train)
+    with open(os.path.join(folder, "test.csv"), "w", encoding="utf-8") as file:
+        file.write("answer,id,question\n")
+        file.writelines(f"{answer},{i},{question}\n" for i, (question, answer) in enumerate(test))
+
+
 MAKERS = {"idx": make_idx, "folder": make_folder, "tar": make_tar, "links": make_links, "odd": make_odd,
-          "text": make_text, "shapes": make_shapes, "table": make_table, "labeled": make_labeled, "tagged": make_tagged}
+          "text": make_text, "shapes": make_shapes, "table": make_table, "labeled": make_labeled, "tagged": make_tagged,
+          "pairs": make_pairs}
 
 
 def make(parent, words):

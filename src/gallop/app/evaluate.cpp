@@ -124,6 +124,11 @@ void print(const Runs& runs, const Part& part, const train::EnsembleEvaluation& 
 // Ensembles must be comparable.
 void check_alike(const Runs& runs) {
   const TrainedRun& first = runs.front();
+  if (runs.size() > 1 && first.inputs.views > 1) {
+    throw UsageError(
+        "embeddings of several models have no mean, as each model has a space of its own; evaluate "
+        "one model, and one of its checkpoints, at a time");
+  }
   for (const TrainedRun& run : runs) {
     try {
       check_fits(first.inputs, run.inputs);

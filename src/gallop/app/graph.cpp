@@ -75,7 +75,9 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
 }
 
 std::string samples_text(const Session& session, int64_t samples) {
-  if (session.inputs().separate_texts) return fmt::format("{} texts", samples);
+  if (session.inputs().separate_texts) {
+    return fmt::format("{} {}", samples, session.inputs().views > 1 ? "pairs" : "texts");
+  }
   if (!session.inputs().is_text()) {
     return fmt::format("{} {}", samples, item_of(session.inputs()));
   }

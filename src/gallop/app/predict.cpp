@@ -49,7 +49,8 @@ void require_fitting_options(const CLI::App& parser, const TrainedRun& run) {
 ExitCode run_predict(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Predict files with a trained model: the classes or masks of images, the targets of the rows "
-      "of a table, the classes of texts, the continuation of a text or its masked tokens.\n\n"
+      "of a table, the classes or embeddings of texts, the similarity of pairs of texts, the "
+      "continuation of a text or its masked tokens.\n\n"
       "Example: gallop predict cifar10-1 photo.jpg\n"
       "         gallop predict cifar10-1 --data test\n"
       "         gallop predict houses-1 new.csv\n"
@@ -65,7 +66,7 @@ ExitCode run_predict(const CommandContext& command, const std::vector<std::strin
                     "a folder of image files, or train, validation or test of the run's data");
   parser.add_option("--output", request.output, "folder for the predicted masks of segmentation");
   parser.add_option("--prompt", request.prompt,
-                    "text to continue, with [MASK] to fill in, or to classify");
+                    "text to continue, with [MASK] to fill in, to classify or to embed");
   parser.add_option("--length", request.length, "tokens to generate")
       ->check(CLI::Range(1, 1 << 24));
   parser.add_option("--temperature", request.temperature, "sampling temperature; 0: greedy")

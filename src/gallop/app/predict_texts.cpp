@@ -19,6 +19,8 @@ namespace gallop::app {
 
 namespace {
 
+using Units = std::vector<std::string>;
+
 /// Predicts texts one by one.
 class TextPredictor {
  public:
@@ -28,10 +30,15 @@ class TextPredictor {
         tokenizer_(run.inputs),
         printer_(run.inputs, task_, request) {}
 
-  void predict_text(const std::string& name, const std::string& text) {
+  /// One text; or where texts get embeddings, one or both of a pair.
+  void predict_texts(const std::string& name, const std::vector<std::string>& texts) {
     try {
-      const auto units = data::split_units(tokenizer_.unit(), text);
-      predict_units(name, {units.begin(), units.end()});
+      std::vector<Units> all;
+      for (const std::string& text : texts) {
+        const auto units = data::split_units(tokenizer_.unit(), text);
+        all.emplace_back(units.begin(), units.end());
+      }
+      predict_units(name, std::move(all));
     } catch (const DataError& error) {
       printer_.print_broken(name, fmt::format("{}: {}", printable(name), error.what()).c_str());
       result_ = ExitCode::kData;
@@ -42,13 +49,13 @@ class TextPredictor {
     if (task_.per_element && (file.ends_with(".conll") || file.ends_with(".tsv"))) {
       const data::TextTable sentences = data::read_sentences_to_tag(file);
       for (const data::TextRow& row : sentences.rows) {
-        predict_units(fmt::format("{}:{}", file, row.line), row.values);
+        predict_units(fmt::format("{}:{}", file, row.line), {row.values});
       }
       return;
     }
     const data::TextTable table = data::read_texts_to_predict(file, run_.inputs.columns);
     for (const data::TextRow& row : table.rows) {
-      predict_text(fmt::format("{}:{}", file, row.line), row.values.front());
+      predict_texts(fmt::format("{}:{}", file, row.line), row.values);
     }
   }
 
@@ -57,8 +64,12 @@ class TextPredictor {
     for (int64_t i = 0; i < samples.size(); ++i) {
       const auto batch = loader.next();
       const at::Tensor& tokens = batch->input();
+      if (has_embeddings()) {
+        print(samples.describe(i), {}, tokens);
+        continue;
+      }
       const auto length = tokens.ne(data::kPaddingToken).sum().item<int64_t>();
-      std::vector<std::string> units;
+      Units units;
       for (int64_t t = 0; t < length; ++t) {
         const auto token = static_cast<size_t>(tokens[0][t].item<int64_t>());
         units.push_back(data::from_hex(run_.inputs.vocabulary[token]));
@@ -70,24 +81,37 @@ class TextPredictor {
   ExitCode result() const { return result_; }
 
  private:
-  void predict_units(const std::string& name, std::vector<std::string> units) {
+  bool has_embeddings() const { return run_.inputs.views > 1; }
+
+  void cut(const std::string& name, Units& units) const {
     if (units.empty()) throw DataError("the text is empty");
     const auto most = static_cast<size_t>(run_.inputs.context);
-    if (units.size() > most) {
-      print_error("gallop: warning: {}: of {} {} the model uses only the first {}\n",
-                  printable(name), units.size(), tokenizer_.unit(), most);
-      units.resize(most);
-    }
-    const at::Tensor input = at::full({1, static_cast<int64_t>(units.size())}, 0, at::kLong);
-    for (size_t i = 0; i < units.size(); ++i) {
-      input.mutable_data_ptr<int64_t>()[i] = tokenizer_.token_of(units[i]);
-    }
-    print(name, units, input);
+    if (units.size() <= most) return;
+    print_error("gallop: warning: {}: of {} {} the model uses only the first {}\n", printable(name),
+                units.size(), tokenizer_.unit(), most);
+    units.resize(most);
   }
 
-  // `input`: tokens [1, T].
-  void print(const std::string& name, const std::vector<std::string>& units,
-             const at::Tensor& input) {
+  void predict_units(const std::string& name, std::vector<Units> texts) {
+    size_t longest = 0;
+    for (Units& units : texts) {
+      cut(name, units);
+      longest = std::max(longest, units.size());
+    }
+    const at::Tensor tokens =
+        at::full({1, static_cast<int64_t>(longest), static_cast<int64_t>(texts.size())},
+                 data::kPaddingToken, at::kLong);
+    auto* const values = tokens.mutable_data_ptr<int64_t>();
+    for (size_t text = 0; text < texts.size(); ++text) {
+      for (size_t i = 0; i < texts[text].size(); ++i) {
+        values[i * texts.size() + text] = tokenizer_.token_of(texts[text][i]);
+      }
+    }
+    print(name, texts.front(), has_embeddings() ? tokens : tokens.squeeze(2));
+  }
+
+  // `input`: tokens [1, T], or [1, T, views] where texts get embeddings.
+  void print(const std::string& name, const Units& units, const at::Tensor& input) {
     const precision::AutocastGuard autocast(run_.precision(), c10::kCPU);
     const at::Tensor outputs = run_.model->forward(input)[0].to(at::kFloat);
     if (task_.per_element) {
@@ -115,7 +139,7 @@ ExitCode predict_texts(TrainedRun& run, const PredictRequest& request) {
         ".csv, .tsv or .jsonl), --prompt TEXT, or --data test, a split of the run's data");
   }
   TextPredictor predictor(run, request);
-  if (!request.prompt.empty()) predictor.predict_text("prompt", request.prompt);
+  if (!request.prompt.empty()) predictor.predict_texts("prompt", {request.prompt});
   if (!request.data.empty()) {
     const auto part = data::part_of_word(request.data);
     if (!part) {

@@ -4,6 +4,7 @@
 
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/argsort.h>
+#include <ATen/ops/cosine_similarity.h>
 #include <ATen/ops/max.h>
 #include <ATen/ops/softmax.h>
 #include <fmt/format.h>
@@ -28,6 +29,8 @@ PredictionPrinter::PredictionPrinter(const data::Signature& inputs, const train:
 void PredictionPrinter::print(const std::string& name, const at::Tensor& outputs) const {
   if (task_.target == Target::kNumbers) {
     print_numbers(name, outputs);
+  } else if (task_.target == Target::kPairs) {
+    print_embeddings(name, outputs);
   } else if (task_.target == Target::kLabels) {
     print_labels(name, outputs.sigmoid());
   } else if (task_.per_element) {
@@ -55,6 +58,36 @@ void PredictionPrinter::print_tags(const std::string& name, const std::vector<st
     }
   }
   if (request_.json) fmt::print("{}\n", json_line(object));
+}
+
+void PredictionPrinter::print_embeddings(const std::string& name,
+                                         const at::Tensor& embeddings) const {
+  nlohmann::ordered_json object{{"file", name}};
+  std::string line;
+  if (embeddings.size(0) == 2) {
+    const at::Tensor both = embeddings.to(at::kDouble);
+    const auto similarity = at::cosine_similarity(both[0], both[1], 0).item<double>();
+    object["cosine_similarity"] = similarity;
+    line = fmt::format("  cosine similarity {:.4f}", similarity);
+  }
+  std::vector<std::vector<double>> all;
+  for (int64_t view = 0; view < embeddings.size(0); ++view) {
+    all.emplace_back();
+    for (int64_t i = 0; i < embeddings.size(1); ++i) {
+      all.back().push_back(embeddings[view][i].item<double>());
+    }
+  }
+  if (all.size() == 1) {
+    object["embedding"] = all.front();
+    for (const double value : all.front()) line += fmt::format(" {:.6g}", value);
+  } else {
+    object["embeddings"] = all;
+  }
+  if (request_.json) {
+    fmt::print("{}\n", json_line(object));
+  } else {
+    fmt::print("{}{}\n", printable(name), line);
+  }
 }
 
 void PredictionPrinter::print_broken(const std::string& name, const char* reason) const {

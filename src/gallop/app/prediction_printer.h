@@ -24,6 +24,8 @@ class PredictionPrinter {
   /// Of a model that tags: `logits` [T, C], one row for each of the tokens.
   void print_tags(const std::string& name, const std::vector<std::string>& tokens,
                   const at::Tensor& logits) const;
+  /// Of texts or of other samples: embeddings [views, D]; of two, their cosine similarity as well.
+  void print_embeddings(const std::string& name, const at::Tensor& embeddings) const;
   void print_broken(const std::string& name, const char* reason) const;
 
  private:

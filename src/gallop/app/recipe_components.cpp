@@ -63,7 +63,8 @@ std::string describe(const data::Signature& signature) {
   const std::string task =
       signature.task == "classification" ? std::string() : " for " + signature.task;
   if (signature.separate_texts) {
-    return fmt::format("texts of {} for {}", signature.unit, signature.task);
+    return fmt::format("{} of {} for {}", signature.views > 1 ? "pairs of texts" : "texts",
+                       signature.unit, signature.task);
   }
   if (signature.is_text()) {
     return fmt::format("text in windows of {} with {} different tokens{}", signature.context,
@@ -109,6 +110,7 @@ bool normalize_alike(const data::Signature& one, const data::Signature& other) {
 
 const char* item_of(const data::Signature& signature) {
   if (signature.separate_texts) {
+    if (signature.views > 1) return "pairs";
     return signature.task == "token-classification" ? "words" : "texts";
   }
   if (signature.is_text()) return "tokens";
@@ -131,8 +133,9 @@ std::string describe_training_data(const data::Signature& signature, int64_t sam
         signature.classes.empty()
             ? std::string()
             : ", " + counted(static_cast<int64_t>(signature.classes.size()), "class", "classes");
-    return fmt::format("{} training texts of up to {} {}, {} different tokens{}", count,
-                       signature.context, signature.unit, signature.vocabulary.size(), outputs);
+    return fmt::format("{} training {} of up to {} {}, {} different tokens{}", count,
+                       signature.views > 1 ? "pairs of texts" : "texts", signature.context,
+                       signature.unit, signature.vocabulary.size(), outputs);
   }
   if (signature.is_text()) {
     return fmt::format("{} training windows of {} tokens, {} different tokens", count,
@@ -166,6 +169,7 @@ std::shared_ptr<const train::Loss> build_loss(const Registries& registries, cons
                              .classes = classes,
                              .device = device,
                              .label_smoothing = recipe.train.label_smoothing};
+  if (signature.views > 1) context.output_sizes = {signature.views, 0};
   // One prediction per target: logits of images have the class dimension first, as in PyTorch.
   if (has_classes) {
     auto& sizes = context.output_sizes;

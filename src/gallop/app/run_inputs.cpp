@@ -15,7 +15,9 @@ model::Task model_task(const data::Signature& signature, const train::TaskTable&
                     .features = static_cast<int64_t>(signature.columns.size()),
                     .per_element = task.per_element,
                     .bidirectional = !task.causal,
-                    .padded = signature.is_text() && signature.padded};
+                    .padded = signature.is_text() && signature.padded,
+                    .views = signature.views};
+  if (signature.views > 1) shape.classes = 0;
   if (signature.is_text()) shape.kind = model::Task::Kind::kText;
   if (signature.is_numbers()) shape.kind = model::Task::Kind::kNumbers;
   return shape;

@@ -114,17 +114,30 @@ class Keeper {
   // Without padding.
   void keep_text(const data::Batch& sample) {
     const data::Signature& signature = session_.inputs();
-    const bool are_words = signature.unit == "words";
     const at::Tensor tokens = sample.input()[0];
     track::RunSamples::One one;
-    for (int64_t i = 0; i < tokens.size(0) && one.text.size() < kMostTextBytes; ++i) {
+    if (signature.views == 1) {
+      one.text = text_of(tokens);
+      one.label = label_of(sample);
+    } else {
+      for (int64_t view = 0; view < tokens.size(1); ++view) {
+        one.text += (view > 0 ? "\n" : "") + text_of(tokens.select(1, view));
+      }
+    }
+    kept_.samples.push_back(std::move(one));
+  }
+
+  // Of tokens [T].
+  std::string text_of(const at::Tensor& tokens) const {
+    const data::Signature& signature = session_.inputs();
+    std::string text;
+    for (int64_t i = 0; i < tokens.size(0) && text.size() < kMostTextBytes; ++i) {
       const auto token = tokens[i].item<int64_t>();
       if (token < 0) break;
-      if (are_words && i > 0) one.text += ' ';
-      one.text += data::from_hex(signature.vocabulary[static_cast<size_t>(token)]);
+      if (signature.unit == "words" && i > 0) text += ' ';
+      text += data::from_hex(signature.vocabulary[static_cast<size_t>(token)]);
     }
-    one.label = label_of(sample);
-    kept_.samples.push_back(std::move(one));
+    return text;
   }
 
   // Not synced, which would dominate the time; only the list is synced.

@@ -79,7 +79,7 @@ void add_samples(TextsModule& module, Part part, const TextTable& table, const T
   require_rows(texts);
   auto samples = std::make_unique<LabeledTexts>(std::move(texts), std::move(labels));
   const TokenRows& kept = samples->texts();
-  module.add_part(part, std::move(samples), kept, std::move(counts));
+  module.add_part(part, std::move(samples), {&kept}, std::move(counts));
 }
 
 }  // namespace
@@ -96,22 +96,13 @@ std::unique_ptr<DataModule> open_labeled_text(const LabeledTextConfig& config,
   Signature& signature = module->signature;
   signature.columns = {config.text};
   SkipPolicy skips(context.config.on_error == "skip");
-  auto parts =
-      read_text_parts("labeled-text", context.config.path, {config.text, config.label}, skips);
+  auto parts = read_usable_texts("labeled-text", context.config.path, {config.text, config.label},
+                                 /*texts=*/1, config.tokenizer.unit, skips);
   for (auto& part : parts) {
-    if (!part) continue;
-    drop_unusable_texts(*part, config.tokenizer.unit, skips);
-    drop_unusable_labels(*part, skips);
+    if (part) drop_unusable_labels(*part, skips);
   }
   const TextTable& train = *parts[0];
-  const Tokenizer tokenizer =
-      module->make_tokenizer(config.tokenizer, [&](VocabularyBuilder& builder) {
-        for (const TextRow& row : train.rows) {
-          for (const auto unit : split_units(config.tokenizer.unit, row.values[0])) {
-            builder.add(unit);
-          }
-        }
-      });
+  const Tokenizer tokenizer = module->make_tokenizer(config.tokenizer, train, /*texts=*/1);
   signature.classes = classes_of(train);
   for (size_t i = 0; i < kParts; ++i) {
     if (parts[i]) add_samples(*module, static_cast<Part>(i), *parts[i], tokenizer, skips);

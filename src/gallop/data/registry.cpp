@@ -6,6 +6,7 @@
 #include "gallop/data/table.h"
 #include "gallop/data/tagged_text.h"
 #include "gallop/data/text_module.h"
+#include "gallop/data/text_pairs.h"
 
 namespace gallop::data {
 
@@ -44,7 +45,9 @@ DataModuleRegistry built_in_data_modules() {
       .add("csv", "a table of numbers: regression, classification, several labels", open_table)
       .add("text", "text as a sequence of characters or bytes", text)
       .add("labeled-text", "texts with a class each, of CSV, TSV or JSON Lines", open_labeled_text)
-      .add("tagged-text", "sentences with a tag for each word, as of CoNLL-2003", open_tagged_text);
+      .add("tagged-text", "sentences with a tag for each word, as of CoNLL-2003", open_tagged_text)
+      .add("text-pairs", "pairs of texts that belong together, of CSV, TSV or JSON Lines",
+           open_text_pairs);
   return registry;
 }
 

@@ -38,6 +38,7 @@ void visit(config::Visitor& visitor, Signature& signature) {
                 signature.separate_texts);
   visitor.field({.name = "padded", .help = "short texts of a batch are filled up"},
                 signature.padded);
+  visitor.field({.name = "views", .help = "texts of a sample", .min = 1}, signature.views);
   visitor.field({.name = "vocabulary", .help = "bytes of each token, in hexadecimal"},
                 signature.vocabulary);
   visitor.field({.name = "mask_token", .help = "bytes of the mask token, in hexadecimal"},

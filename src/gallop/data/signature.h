@@ -31,6 +31,7 @@ struct Signature {
   /// Short texts of a batch are filled up to one length. open_data() sets it where the input field
   /// has padding (Field::padding); models take tokens below 0 for padding.
   bool padded = false;
+  int64_t views = 1;  ///< Texts of a sample, each of which gets an embedding: 2 of a pair.
   std::vector<std::string> vocabulary;  ///< Bytes of each token in hexadecimal digits.
   std::string mask_token;               ///< Of a masked language model, in the same way.
   // Numbers.

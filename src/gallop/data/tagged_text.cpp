@@ -157,7 +157,7 @@ void add_samples(TextsModule& module, Part part, const Sentences& sentences,
   require_rows(texts);
   auto samples = std::make_unique<TaggedTexts>(std::move(texts), std::move(labels));
   const TokenRows& kept = samples->texts();
-  module.add_part(part, std::move(samples), kept, std::move(counts));
+  module.add_part(part, std::move(samples), {&kept}, std::move(counts));
 }
 
 }  // namespace

@@ -15,9 +15,16 @@ namespace gallop::data {
 
 namespace {
 
-TextTable read_csv(const std::string& file, std::optional<char> separator,
-                   const std::vector<std::string>& columns, SkipPolicy& skips) {
-  CsvReader reader(file, separator);
+std::vector<std::string> endings() { return {".csv", ".tsv", ".jsonl"}; }
+
+// Nothing where the first line decides.
+std::optional<char> separator_of(const std::string& file) {
+  return file.ends_with(".tsv") ? std::optional('\t') : std::nullopt;
+}
+
+TextTable read_csv(const std::string& file, const std::vector<std::string>& columns,
+                   SkipPolicy& skips) {
+  CsvReader reader(file, separator_of(file));
   std::vector<size_t> places;
   for (const std::string& name : columns) places.push_back(reader.find(name));
   TextTable table{.file = file, .rows = {}};
@@ -73,6 +80,19 @@ TextTable read_json_lines(const std::string& file, const std::vector<std::string
   return table;
 }
 
+std::vector<std::string> keys_of(const std::string& file) {
+  const std::string content = read_data_file(file);
+  Lines lines(content);
+  while (const auto line = lines.next()) {
+    const auto object = nlohmann::ordered_json::parse(*line, nullptr, /*allow_exceptions=*/false);
+    if (!object.is_object()) continue;
+    std::vector<std::string> keys;
+    for (const auto& [key, value] : object.items()) keys.push_back(key);
+    return keys;
+  }
+  throw DataError(printable(file) + ": has no line that is a JSON object");
+}
+
 TextTable read_lines(const std::string& file) {
   const std::string content = read_data_file(file);
   TextTable table{.file = file, .rows = {}};
@@ -86,6 +106,13 @@ TextTable read_lines(const std::string& file) {
 }
 
 }  // namespace
+
+TextColumns read_columns(const std::string& reader, const std::string& path) {
+  const std::string file = find_part_files(reader, path, endings())[0].string();
+  if (file.ends_with(".jsonl")) return {.file = file, .names = keys_of(file)};
+  const CsvReader csv(file, separator_of(file));
+  return {.file = file, .names = csv.columns()};
+}
 
 bool is_blank(std::string_view line) {
   return line.find_first_not_of(" \t") == std::string_view::npos;
@@ -104,8 +131,7 @@ std::optional<std::string_view> Lines::next() {
 TextTable read_text_table(const std::string& file, const std::vector<std::string>& columns,
                           SkipPolicy& skips) {
   const auto read = [&] {
-    if (file.ends_with(".csv")) return read_csv(file, std::nullopt, columns, skips);
-    if (file.ends_with(".tsv")) return read_csv(file, '\t', columns, skips);
+    if (file.ends_with(".csv") || file.ends_with(".tsv")) return read_csv(file, columns, skips);
     if (file.ends_with(".jsonl")) return read_json_lines(file, columns, skips);
     throw DataError(
         fmt::format("{}: a file of texts ends in .csv, .tsv or .jsonl", printable(file)));
@@ -124,7 +150,7 @@ TextTable read_texts_to_predict(const std::string& file, const std::vector<std::
 std::array<std::optional<TextTable>, kParts> read_text_parts(
     const std::string& reader, const std::string& path, const std::vector<std::string>& columns,
     SkipPolicy& skips) {
-  const auto paths = find_part_files(reader, path, {".csv", ".tsv", ".jsonl"});
+  const auto paths = find_part_files(reader, path, endings());
   std::array<std::optional<TextTable>, kParts> parts;
   for (size_t i = 0; i < kParts; ++i) {
     if (!paths[i].empty()) parts[i] = read_text_table(paths[i].string(), columns, skips);

@@ -41,6 +41,16 @@ struct TextTable {
   std::vector<TextRow> rows;
 };
 
+/// The names of a file's columns, or the keys of its JSON objects, in their order.
+struct TextColumns {
+  std::string file;
+  std::vector<std::string> names;
+};
+
+/// Those of the training part; of JSON Lines, the keys of the first line that is an object. Throws
+/// as read_text_parts().
+TextColumns read_columns(const std::string& reader, const std::string& path);
+
 /// Reads some columns of a .csv, .tsv or .jsonl file. The first line of CSV names the columns; a
 /// line of JSON Lines is an object whose values under these keys are strings, numbers or truth
 /// values. Broken lines go to `skips`, as file:line. Throws DataError for another ending, an

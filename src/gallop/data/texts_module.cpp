@@ -31,7 +31,7 @@ DataReport TextsModule::inspect(int threads) const {
   DataReport report = DataModule::inspect(threads);
   report.vocabulary = vocabulary_of(signature);
   report.unit = signature.unit;
-  report.text_samples = "texts";
+  report.text_samples = signature.views > 1 ? "pairs" : "texts";
   for (const Split& split : splits_) {
     report.texts.push_back({.name = split.name, .tokens = split.tokens});
     std::vector<std::string> counts;
@@ -55,15 +55,30 @@ Tokenizer TextsModule::make_tokenizer(const TokenizerConfig& config,
   return {config.unit, vocabulary};
 }
 
-void TextsModule::add_part(Part part, std::unique_ptr<Samples> samples, const TokenRows& rows,
+Tokenizer TextsModule::make_tokenizer(const TokenizerConfig& config, const TextTable& train,
+                                      size_t texts) {
+  return make_tokenizer(config, [&](VocabularyBuilder& builder) {
+    for (const TextRow& row : train.rows) {
+      for (size_t i = 0; i < texts; ++i) {
+        for (const auto unit : split_units(config.unit, row.values[i])) builder.add(unit);
+      }
+    }
+  });
+}
+
+void TextsModule::add_part(Part part, std::unique_ptr<Samples> samples,
+                           std::initializer_list<const TokenRows*> texts,
                            std::vector<int64_t> counts) {
-  splits_.push_back({.name = kPartNames[static_cast<size_t>(part)],
-                     .samples = samples->size(),
-                     .tokens = rows.tokens(),
-                     .class_counts = std::move(counts)});
-  files.push_back(rows.file());
-  texts_ += rows.size();
-  cut_ += rows.cut();
+  Split split{.name = kPartNames[static_cast<size_t>(part)],
+              .samples = samples->size(),
+              .class_counts = std::move(counts)};
+  for (const TokenRows* const rows : texts) {
+    split.tokens += rows->tokens();
+    texts_ += rows->size();
+    cut_ += rows->cut();
+  }
+  splits_.push_back(std::move(split));
+  files.push_back((*texts.begin())->file());
   (part == Part::kTrain        ? train
    : part == Part::kValidation ? validation
                                : test) = std::move(samples);
@@ -78,20 +93,38 @@ void TextsModule::finish(const SkipPolicy& skips) {
   for (const SkipCount& skipped : skips.counts()) notes.push_back(describe(skipped));
 }
 
-void drop_unusable_texts(TextTable& table, const std::string& unit, SkipPolicy& skips) {
-  const auto mistake = [&](const std::string& text) -> std::string {
-    try {
-      return split_units(unit, text).empty() ? "the text is empty" : "";
-    } catch (const DataError& error) {
-      return std::string(error.what()) + ", or take bytes with data.unit=bytes";
-    }
-  };
-  std::erase_if(table.rows, [&](const TextRow& row) {
-    const std::string wrong = mistake(row.values.front());
-    if (wrong.empty()) return false;
-    skips.add("unusable text", fmt::format("{}:{}: {}", printable(table.file), row.line, wrong));
-    return true;
-  });
+namespace {
+
+std::string text_mistake(const std::string& unit, const std::string& text) {
+  try {
+    return split_units(unit, text).empty() ? "the text is empty" : "";
+  } catch (const DataError& error) {
+    return std::string(error.what()) + ", or take bytes with data.unit=bytes";
+  }
+}
+
+}  // namespace
+
+std::array<std::optional<TextTable>, kParts> read_usable_texts(
+    const std::string& reader, const std::string& path, const std::vector<std::string>& columns,
+    size_t texts, const std::string& unit, SkipPolicy& skips) {
+  auto parts = read_text_parts(reader, path, columns, skips);
+  for (auto& part : parts) {
+    if (!part) continue;
+    std::erase_if(part->rows, [&](const TextRow& row) {
+      std::string wrong;
+      for (size_t i = 0; i < texts && wrong.empty(); ++i) {
+        wrong = text_mistake(unit, row.values[i]);
+        if (!wrong.empty() && texts > 1) {
+          wrong = fmt::format("column '{}': {}", printable(columns[i]), wrong);
+        }
+      }
+      if (wrong.empty()) return false;
+      skips.add("unusable text", fmt::format("{}:{}: {}", printable(part->file), row.line, wrong));
+      return true;
+    });
+  }
+  return parts;
 }
 
 void require_rows(const TokenRows& rows) {

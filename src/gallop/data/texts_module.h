@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,8 +18,8 @@
 
 namespace gallop::data {
 
-/// Separate texts of any length: what the data modules of labeled and of tagged texts have in
-/// common.
+/// Separate texts of any length: what the data modules of labeled texts, of tagged texts and of
+/// pairs have in common.
 class TextsModule final : public DataModule {
  public:
   /// Throws UsageError where the section has options for other data, or another task.
@@ -30,10 +31,14 @@ class TextsModule final : public DataModule {
   /// Sets the signature's unit and vocabulary, of the units that `count` adds.
   Tokenizer make_tokenizer(const TokenizerConfig& config,
                            const std::function<void(VocabularyBuilder&)>& count);
-  /// Takes the samples of a part. `counts`: how many targets each class has; may be empty.
-  void add_part(Part part, std::unique_ptr<Samples> samples, const TokenRows& rows,
-                std::vector<int64_t> counts);
-  /// Notes of what `data.context` has cut and of what was skipped.
+  /// The same of the first `texts` values of the rows.
+  Tokenizer make_tokenizer(const TokenizerConfig& config, const TextTable& train, size_t texts);
+  /// Takes the samples of a part, which read all of `texts`, as many of each. `counts`: how many
+  /// targets each class has; may be empty.
+  void add_part(Part part, std::unique_ptr<Samples> samples,
+                std::initializer_list<const TokenRows*> texts, std::vector<int64_t> counts);
+  /// Notes of what `data.context` has cut, of what another vocabulary lacks and of what was
+  /// skipped.
   void finish(const SkipPolicy& skips);
 
  private:
@@ -47,9 +52,11 @@ class TextsModule final : public DataModule {
   int64_t texts_ = 0, cut_ = 0;
 };
 
-/// Leaves out the rows whose first value, the text, has no token or cannot be split, as `skips`
-/// says.
-void drop_unusable_texts(TextTable& table, const std::string& unit, SkipPolicy& skips);
+/// The tables of all parts, whose first `texts` columns are texts. Leaves out the rows of which one
+/// has no token or cannot be split, as `skips` says. Throws as read_text_parts().
+std::array<std::optional<TextTable>, kParts> read_usable_texts(
+    const std::string& reader, const std::string& path, const std::vector<std::string>& columns,
+    size_t texts, const std::string& unit, SkipPolicy& skips);
 
 /// Throws DataError: nothing of a file is left.
 void require_rows(const TokenRows& rows);

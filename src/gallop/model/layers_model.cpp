@@ -13,9 +13,10 @@ namespace {
 
 class Layers final : public Network {
  public:
-  /// `mask` is that of the layers; null where nothing is padded.
-  Layers(std::unique_ptr<Sequential> layers, std::shared_ptr<SequenceMask> mask)
-      : layers_(std::move(layers)), mask_(std::move(mask)) {
+  /// `mask` is that of the layers; null where nothing is padded. `has_views`: inputs are several
+  /// texts each.
+  Layers(std::unique_ptr<Sequential> layers, std::shared_ptr<SequenceMask> mask, bool has_views)
+      : layers_(std::move(layers)), mask_(std::move(mask)), has_views_(has_views) {
     register_module("layers", layers_->module());
     for (size_t i = 0; i < layers_->size(); ++i) {
       const auto module = (*layers_)[i].module();
@@ -35,7 +36,15 @@ class Layers final : public Network {
   int64_t blocks() const override { return static_cast<int64_t>(blocks_.size()); }
 
  private:
+  // Of several texts each, the layers see one after the other.
   at::Tensor run(const at::Tensor& input, size_t end) const {
+    if (!has_views_) return run_layers(input, end);
+    const int64_t samples = input.size(0), views = input.size(2);
+    const at::Tensor each = run_layers(input.transpose(1, 2).flatten(0, 1), end);
+    return each.reshape({samples, views, each.size(1)});
+  }
+
+  at::Tensor run_layers(const at::Tensor& input, size_t end) const {
     at::Tensor x = input;
     if (mask_) {
       mask_->is_token_NT = input.ge(0);
@@ -63,6 +72,7 @@ class Layers final : public Network {
 
   std::unique_ptr<Sequential> layers_;
   std::shared_ptr<SequenceMask> mask_;
+  bool has_views_;
   std::vector<size_t> blocks_;  // Places of them.
 };
 
@@ -74,7 +84,11 @@ Shape input_of(const Task& task) {
   return {.kind = Shape::Kind::kImage, .sizes = {task.channels, task.height, task.width}};
 }
 
-Shape output_of(const Task& task) {
+// Where the task leaves the size open, that of `made`.
+Shape output_of(const Task& task, const Shape& made) {
+  if (task.classes == 0) {
+    return {.kind = Shape::Kind::kVector, .sizes = {made.channels()}};
+  }
   if (!task.is_per_element()) return {.kind = Shape::Kind::kVector, .sizes = {task.classes}};
   if (task.kind == Task::Kind::kText) {
     return {.kind = Shape::Kind::kSequence, .sizes = {task.context, task.classes}};
@@ -99,7 +113,7 @@ void visit(config::Visitor& visitor, LayersConfig& config) {
 
 std::unique_ptr<Model> make_layers(const LayersConfig& config, const Task& task,
                                    InitialWeights weights) {
-  require(task.classes > 0, "model 'layers' needs at least one output");
+  require(task.classes > 0 || task.views > 1, "model 'layers' needs at least one output");
   Initializer initializer(weights);
   const auto mask = task.padded ? std::make_shared<SequenceMask>() : nullptr;
   LayerContext context{.initializer = initializer,
@@ -114,13 +128,18 @@ std::unique_ptr<Model> make_layers(const LayersConfig& config, const Task& task,
                        .linear_init = parse_init(config.linear_init)};
   context.require(!config.layers.items.empty(), "needs at least one layer");
   auto layers = std::make_unique<Sequential>(config.layers, context);
-  const Shape wanted = output_of(task);
+  const Shape wanted = output_of(task, context.shape);
   if (context.shape != wanted) {
     context.path += "." + std::to_string(layers->size() - 1);
-    context.fail("the last layer makes " + context.shape.describe() + ", but the data need " +
-                 wanted.describe() + "; end with linear, which has as many outputs by itself");
+    context.fail(
+        "the last layer makes " + context.shape.describe() + ", but the data need " +
+        (task.classes == 0
+             ? "a vector, the embedding of a text; end with global-avg-pool, or with it "
+               "and linear"
+             : wanted.describe() + "; end with linear, which has as many outputs by itself"));
   }
-  return make_model(std::make_shared<Layers>(std::move(layers), mask));
+  return make_model(
+      std::make_shared<Layers>(std::move(layers), mask, /*has_views=*/task.views > 1));
 }
 
 }  // namespace gallop::model

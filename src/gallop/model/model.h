@@ -20,7 +20,9 @@ struct Task {
   int64_t channels = 0;  ///< Images: channels, height and width of one input.
   int64_t height = 0;
   int64_t width = 0;
-  int64_t classes = 0;     ///< Outputs for each target: classes, labels, numbers, or tokens.
+  /// Outputs for each target: classes, labels, numbers, or tokens; 0: the model chooses, as of
+  /// embeddings.
+  int64_t classes = 0;
   int64_t context = 0;     ///< Text: tokens in one input.
   int64_t vocabulary = 0;  ///< Text: how many different tokens; 0: as `classes`.
   int64_t features = 0;    ///< Numbers in one input.
@@ -28,6 +30,7 @@ struct Task {
   std::optional<bool> per_element{};
   bool bidirectional = false;  ///< Text: an output may depend on later tokens.
   bool padded = false;         ///< Text: tokens below 0 fill short ones up to one length.
+  int64_t views = 1;           ///< Text: how many a sample has, each with an embedding.
 
   bool is_per_element() const { return per_element.value_or(kind == Kind::kText); }
   int64_t tokens() const { return vocabulary > 0 ? vocabulary : classes; }
@@ -40,7 +43,8 @@ class Model {
 
   /// Images: input float [N, C, H, W]. Text: input int64 [N, T], T at most the context. Numbers:
   /// input float [N, features]. To outputs [N, classes], or where the task has one for each element
-  /// [N, classes, H, W] and [N, T, classes].
+  /// [N, classes, H, W] and [N, T, classes]. Several texts a sample: input [N, T, views], of which
+  /// predictions may have fewer, to embeddings [N, views, D].
   virtual at::Tensor forward(const at::Tensor& input) = 0;
   /// The same with the last product left to the loss, for models of large vocabularies.
   virtual Output forward_to_head(const at::Tensor& input) { return {forward(input)}; }

@@ -67,8 +67,9 @@ void require_stochastic_depth(double last, int64_t blocks, const std::string& mo
 void require_images(const Task& task, const std::string& model) {
   require(task.kind == Task::Kind::kImages,
           "model '" + model + "' takes images, but the data are " +
-              (task.kind == Task::Kind::kText ? "text; take model 'gpt'"
-                                              : "numbers; take model 'mlp'"));
+              (task.kind != Task::Kind::kText ? "numbers; take model 'mlp'"
+               : task.is_per_element()        ? "text; take model 'gpt'"
+                                              : "texts; take model 'layers'"));
   require(!task.is_per_element(),
           "model '" + model +
               "' has one output for an image, but the task needs one for each pixel; take model "

@@ -272,7 +272,9 @@ std::vector<LayerSummary> summarize(Model& model, const Task& task) {
   }
   const auto options = at::TensorOptions().device(device);
   const auto input =
-      task.kind == Task::Kind::kText ? at::zeros({1, task.context}, options.dtype(at::kLong))
+      task.kind == Task::Kind::kText && task.views > 1
+          ? at::zeros({1, task.context, task.views}, options.dtype(at::kLong))
+      : task.kind == Task::Kind::kText ? at::zeros({1, task.context}, options.dtype(at::kLong))
       : task.kind == Task::Kind::kNumbers
           ? at::zeros({1, task.features}, options.dtype(at::kFloat))
           : at::zeros({1, task.channels, task.height, task.width}, options.dtype(at::kFloat));

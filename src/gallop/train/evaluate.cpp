@@ -15,8 +15,6 @@ namespace gallop::train {
 
 namespace {
 
-using Target = MetricTask::Target;
-
 const MetricTask& task_of(const EvaluateConfig& config) {
   static const MetricTask classes;
   return config.metrics ? config.metrics->task() : classes;
@@ -101,12 +99,12 @@ class EnsembleOutputs {
   at::Tensor mean() const {
     if (task_.has_classes()) return sum_;  // A common factor of the probabilities does not count.
     const at::Tensor mean = sum_.div(static_cast<double>(members_));
-    return task_.target == Target::kNumbers ? mean : mean.logit();
+    return task_.has_numbers() ? mean : mean.logit();
   }
 
  private:
   at::Tensor term_of(const at::Tensor& outputs) const {
-    if (task_.target == Target::kNumbers) return outputs;
+    if (task_.has_numbers()) return outputs;
     if (!task_.has_classes()) return outputs.sigmoid();
     // Logarithms of probabilities, whose sums do not underflow.
     return at::log_softmax(outputs, class_dimension(outputs));

@@ -277,6 +277,35 @@ TEST(LayersModel, IgnoresPaddingBehindShortTexts) {
   }
 }
 
+TEST(LayersModel, EmbedsEachTextOfAPair) {
+  Task pairs = kTexts;
+  pairs.classes = 0;
+  pairs.views = 2;
+  for (const std::string layers :
+       {"[{embedding: 6}, {lstm: {hidden: 5}}, global-avg-pool, {linear: 7}]",
+        "[{embedding: 6}, global-avg-pool, {linear: {features: 7, bias: false}}]"}) {
+    const auto model = build(layers, pairs);
+    const at::Tensor one = at::randint(17, {1, 4}, at::kLong);
+    const at::Tensor other = at::randint(17, {1, 9}, at::kLong);
+    const at::Tensor batch = at::stack({at::constant_pad_nd(one, {0, 5}, -1), other}, 2);
+    const at::Tensor both = model->forward(batch);
+    EXPECT_EQ(both.sizes(), (std::vector<int64_t>{1, 2, 7}));
+    EXPECT_TRUE(at::allclose(model->forward_to_head(batch).logits(), both, 1e-5, 1e-6));
+    const at::Tensor alone = model->forward(one.unsqueeze(2));
+    EXPECT_EQ(alone.sizes(), (std::vector<int64_t>{1, 1, 7}));
+    EXPECT_TRUE(at::allclose(both.select(1, 0), alone.select(1, 0), 1e-5, 1e-6));
+    EXPECT_TRUE(at::allclose(both.select(1, 1), model->forward(other.unsqueeze(2))[0], 1e-5, 1e-6));
+  }
+  for (const auto& [layers, wanted] : std::vector<std::pair<std::string, std::string>>{
+           {"[{embedding: 6}, global-avg-pool, linear]", "needs features"},
+           {"[{embedding: 6}, {conv: {kernel: 3}}, global-avg-pool]", "needs channels"},
+           {"[{embedding: 6}, {linear: 7}]", "a vector, the embedding of a text"}}) {
+    const std::string wrong = mistake(layers, pairs);
+    EXPECT_NE(wrong.find(wanted), std::string::npos) << wrong;
+  }
+  EXPECT_EQ(mistake("[{embedding: 6}, global-avg-pool]", pairs), "");
+}
+
 TEST(LayersModel, AveragesTokensAlone) {
   const auto model = build("[{embedding: 5}, global-avg-pool]", kTexts);
   const at::Tensor table = parameters_of(*model)[0];

@@ -1,12 +1,15 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <numeric>
 #include <random>
 
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
@@ -116,8 +119,8 @@ TEST(Metrics, TakeClassesAsTheSecondDimensionToo) {
 TEST(Metrics, OfNothingAreUndefined) {
   using Target = MetricTask::Target;
   const MetricRegistry registry = built_in_metrics();
-  for (const Target target :
-       {Target::kClasses, Target::kTokens, Target::kBinary, Target::kLabels, Target::kNumbers}) {
+  for (const Target target : {Target::kClasses, Target::kTokens, Target::kBinary, Target::kLabels,
+                              Target::kNumbers, Target::kPairs}) {
     const MetricTask task{.target = target, .classes = 3, .tokens_are_characters = true};
     for (const std::string& name : registry.names()) {
       try {
@@ -180,7 +183,46 @@ TEST(Metrics, AreRefusedWhereTheyHaveNoMeaning) {
   EXPECT_NE(refusal_of("roc-auc", {.target = Target::kTokens, .classes = 9}), "");
   EXPECT_NE(refusal_of("mcc", {.target = Target::kLabels, .classes = 9}), "");
   EXPECT_NE(refusal_of("f1", {.target = Target::kNumbers}), "");
+  for (const char* name : {"f1", "mcc", "roc-auc", "expected-calibration-error", "mae", "top5"}) {
+    EXPECT_NE(refusal_of(name, {.target = Target::kPairs}), "") << name;
+  }
+  EXPECT_NE(refusal_of("recall-at-k", {.target = Target::kNumbers}), "");
   EXPECT_NE(refusal_of("bits-per-character", {.target = Target::kTokens, .classes = 256}), "");
+}
+
+// Directions on a circle, whose lengths do not count: each first one looks for its partner.
+TEST(Metrics, RankPartnersOfABatchByTheirCosine) {
+  const auto at_angle = [](double degrees, double length) {
+    const double angle = degrees * std::numbers::pi / 180;
+    return at::tensor({length * std::cos(angle), length * std::sin(angle)}, at::kFloat);
+  };
+  const auto pair = [&](double query, double key) {
+    return at::stack({at_angle(query, 3), at_angle(key, key + 1)});
+  };
+  // Their partners are the nearest, the second nearest and the second nearest.
+  const Predictions all{.outputs = at::stack({pair(0, 10), pair(80, 50), pair(60, 90)}),
+                        .target = at::ones({3})};
+  const MetricTask task{.target = MetricTask::Target::kPairs};
+  const auto value_of = [&](const std::string& name, const std::vector<Predictions>& batches) {
+    const auto metric = metric_of(name, task);
+    const auto sum = metric->make_state();
+    for (const Predictions& batch : batches) {
+      const auto state = metric->make_state();
+      state->add(batch);
+      sum->merge(*state);
+    }
+    return metric->values(*sum).front().value;
+  };
+  EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=1", {all}), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=2", {all}), 1);
+  EXPECT_DOUBLE_EQ(*value_of("mean-average-precision", {all}), (1 + 0.5 + 0.5) / 3);
+  // Others are those of the batch.
+  EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=1", {part_of(all, 0, 1), part_of(all, 1, 3)}), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=1", {part_of(all, 0, 2), part_of(all, 2, 3)}), 1);
+  EXPECT_EQ(metric_of("auto", task)->name(), "loss");
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  EXPECT_FALSE(value_of("recall-at-k", {{at::full({2, 2, 3}, nan), at::ones({2})}}));
+  EXPECT_THROW(value_of("recall-at-k", {{at::ones({2, 3}), at::ones({2})}}), InternalError);
 }
 
 TEST(Metrics, HaveTheNamesOfTheirOptions) {

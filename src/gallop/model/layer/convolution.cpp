@@ -202,6 +202,8 @@ std::unique_ptr<Layer> make_conv(const ConvConfig& config, LayerContext& context
   require_image_or_sequence(context);
   ConvConfig chosen = config;
   if (chosen.channels == 0) chosen.channels = context.classes;
+  context.require(chosen.channels > 0,
+                  "needs channels, as the data leave the size of the embeddings open");
   require_groups(context, chosen.channels, chosen.groups);
   const std::string padding = resolved(chosen, context);
   const int64_t reach = chosen.dilation * (chosen.kernel - 1);

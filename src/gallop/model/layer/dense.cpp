@@ -98,6 +98,7 @@ std::unique_ptr<Layer> make_linear(const LinearConfig& config, LayerContext& con
       kind != Shape::Kind::kTokens,
       "needs a vector or a sequence, but its input is tokens; put an embedding before it");
   const int64_t out = config.features > 0 ? config.features : context.classes;
+  context.require(out > 0, "needs features, the size of the embeddings, which the data leave open");
   auto layer = std::make_unique<LinearLayer>(context.initializer,
                                              Linear::Options{.in = context.shape.channels(),
                                                              .out = out,

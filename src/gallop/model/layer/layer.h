@@ -67,7 +67,7 @@ struct LayerContext {
   Initializer& initializer;
   Shape shape;
   std::string path;      ///< Of the layer in the recipe, "model.layers.3.conv".
-  int64_t classes = 0;   ///< Outputs that the data need for each target.
+  int64_t classes = 0;   ///< Outputs that the data need for each target; 0: any number.
   int64_t tokens = 0;    ///< Of text: different tokens.
   bool causal = false;   ///< Outputs at a position may depend on earlier positions alone.
   bool is_head = false;  ///< Of the last layer of the model.

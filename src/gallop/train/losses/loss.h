@@ -82,7 +82,8 @@ class Loss {
 
 /// What is known of data and model when a loss is made.
 struct LossContext {
-  std::vector<int64_t> output_sizes;  ///< Of one sample: [C], [T, C], [C, H, W].
+  /// Of one sample: [C], [T, C], [C, H, W]; of embeddings [views, 0], as the model chooses D.
+  std::vector<int64_t> output_sizes;
   std::vector<int64_t> target_sizes;  ///< Of one sample: [], [T], [H, W].
   c10::ScalarType target_type = c10::ScalarType::Long;
   int64_t classes = 0;  ///< Targets are class labels below it; 0: they are not.

@@ -106,7 +106,9 @@ at::Tensor option_tensor(const std::vector<double>& values, c10::Device device) 
 }
 
 std::string text_of(const std::vector<int64_t>& sizes) {
-  return fmt::format("[{}]", fmt::join(sizes, ", "));
+  std::vector<std::string> words;
+  for (const int64_t size : sizes) words.push_back(size > 0 ? std::to_string(size) : "D");
+  return fmt::format("[{}]", fmt::join(words, ", "));
 }
 
 void require_class_labels(const char* loss, const LossContext& context) {

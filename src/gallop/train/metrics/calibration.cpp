@@ -148,7 +148,7 @@ void visit(config::Visitor& visitor, CalibrationConfig& config) {
 
 std::unique_ptr<Metric> make_calibration_error(const CalibrationConfig& config,
                                                const MetricTask& task) {
-  if (task.target == Target::kLabels || task.target == Target::kNumbers) {
+  if (task.target == Target::kLabels || task.has_numbers()) {
     refuse_task("expected-calibration-error", "one class for each target", task);
   }
   return std::make_unique<CalibrationError>(config.bins, task);

@@ -112,7 +112,7 @@ ConfusionMatrix ConfusionCounts::matrix() const {
 }
 
 std::unique_ptr<Metric> make_confusion_matrix(const MetricTask& task) {
-  if (task.target == Target::kLabels || task.target == Target::kNumbers) {
+  if (task.target == Target::kLabels || task.has_numbers()) {
     refuse_task("confusion-matrix", "one class for each target", task);
   }
   return std::make_unique<OfConfusion>(task);

@@ -15,6 +15,7 @@ const char* targets_of(const MetricTask& task) {
     case MetricTask::Target::kBinary: return "yes or no";
     case MetricTask::Target::kLabels: return "any number of labels each";
     case MetricTask::Target::kNumbers: return "numbers";
+    case MetricTask::Target::kPairs: return "pairs";
   }
   return "";
 }

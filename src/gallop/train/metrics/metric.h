@@ -21,6 +21,7 @@ struct MetricTask {
     kBinary,   ///< Yes or no: outputs [N] or [N, 1] logits, targets [N] of 0 and 1.
     kLabels,   ///< Any number of labels: outputs [N, C] logits, targets [N, C] of 0 and 1.
     kNumbers,  ///< Numbers: outputs and targets [N] or [N, D].
+    kPairs,    ///< Embeddings of pairs [N, 2, D]; of each, the second is the first's partner.
   };
   Target target = Target::kClasses;
   int64_t classes = 0;                     ///< C; 2 where targets are yes or no.
@@ -30,6 +31,8 @@ struct MetricTask {
 
   /// Whether each target is one of several classes, tokens included.
   bool has_classes() const { return target == Target::kClasses || target == Target::kTokens; }
+  /// Whether outputs are no scores of classes or labels.
+  bool has_numbers() const { return target == Target::kNumbers || target == Target::kPairs; }
 };
 
 /// What a model makes of a batch, and what it should have made of it. On any device. Targets that
@@ -40,7 +43,8 @@ struct Predictions {
 };
 
 /// What a metric keeps of the predictions it has seen. The same predictions give the same bits,
-/// however they are divided into batches and states, and in whatever order these are merged.
+/// however they are divided into batches and states, and in whatever order these are merged; but
+/// for pairs, which are compared within their batch.
 class MetricState {
  public:
   virtual ~MetricState() = default;

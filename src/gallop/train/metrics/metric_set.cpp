@@ -30,8 +30,8 @@ std::unique_ptr<Metric> built_for(const MetricRegistry& registry,
 // For the first task that it takes.
 std::unique_ptr<Metric> built_for_some_task(const MetricRegistry& registry,
                                             const config::Component& component) {
-  for (const Target target :
-       {Target::kClasses, Target::kTokens, Target::kBinary, Target::kLabels, Target::kNumbers}) {
+  for (const Target target : {Target::kClasses, Target::kTokens, Target::kBinary, Target::kLabels,
+                              Target::kNumbers, Target::kPairs}) {
     try {
       return built_for(registry, component, target);
     } catch (const UsageError&) {

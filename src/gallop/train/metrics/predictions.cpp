@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 
+#include <ATen/ops/linalg_vector_norm.h>
+#include <ATen/ops/matmul.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -13,6 +16,8 @@
 namespace gallop::train {
 
 namespace {
+
+constexpr double kLeastNorm = 1e-12;  // As in torch.nn.functional.normalize.
 
 [[noreturn]] void does_not_fit(const Predictions& batch) {
   throw InternalError(fmt::format("outputs of {} do not fit targets of {}",
@@ -64,7 +69,28 @@ HostNumbers host_numbers(const Predictions& batch) {
           .target = batch.target.cpu().to(at::kDouble).contiguous()};
 }
 
+namespace {
+
+// In fp64, so that embeddings that are alike score alike.
+HostRows pair_rows(const Predictions& batch) {
+  const at::Tensor& outputs = batch.outputs;
+  if (outputs.dim() != 3 || outputs.size(1) < 2 || outputs.size(0) != batch.target.size(0)) {
+    does_not_fit(batch);
+  }
+  const at::Tensor pairs = outputs.detach().cpu().to(at::kDouble);
+  const at::Tensor norms = at::linalg_vector_norm(pairs, 2, {-1}, /*keepdim=*/true);
+  const at::Tensor all = pairs.div(norms.clamp_min(kLeastNorm));
+  HostRows host{.rows = pairs.size(0), .columns = pairs.size(0)};
+  host.logits = values_of<float>(all.select(1, 0).matmul(all.select(1, 1).t()).to(at::kFloat));
+  host.target.resize(static_cast<size_t>(host.rows));
+  std::iota(host.target.begin(), host.target.end(), int64_t{0});
+  return host;
+}
+
+}  // namespace
+
 HostRows host_rows(const Predictions& batch, const MetricTask& task) {
+  if (task.target == MetricTask::Target::kPairs) return pair_rows(batch);
   HostRows host;
   if (!task.has_classes()) {
     const LabelRows rows = label_rows(batch, task);

@@ -37,7 +37,9 @@ struct HostRows {
   const float* row(int64_t i) const { return logits.data() + i * columns; }
 };
 
-/// Of any task but numbers: rows of classes whose target is ignored are left out.
+/// Of any task but numbers: rows of classes whose target is ignored are left out. Of pairs a row
+/// for each: its scores are the cosine similarities of its first embedding with the second ones of
+/// the batch, its target is its own place.
 HostRows host_rows(const Predictions& batch, const MetricTask& task);
 
 /// Numbers as they were predicted and as they are, in memory: value i is of column i % columns.

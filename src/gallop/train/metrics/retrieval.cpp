@@ -165,6 +165,7 @@ std::optional<double> average_precision(const Ranked& ranked, int64_t /*k*/) {
 
 void require_lists(const char* metric, const MetricTask& task) {
   if (task.target == Target::kClasses || task.target == Target::kLabels) return;
+  if (task.target == Target::kPairs) return;
   refuse_task(metric, "one or more relevant items for each target", task);
 }
 

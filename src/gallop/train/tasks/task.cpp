@@ -83,9 +83,10 @@ TaskTable built_in_tasks() {
             .per_element = true})
       .add({.name = "pair-embedding",
             .summary = "embeddings by which a sample finds its partner",
-            .target = Target::kNumbers,
+            .target = Target::kPairs,
             .loss = "info-nce",
-            .metric = "loss"});
+            .metric = "loss",
+            .metrics = {"recall-at-k"}});
   return tasks;
 }
 
