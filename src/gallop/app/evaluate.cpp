@@ -16,6 +16,7 @@
 #include "gallop/app/evaluation_report.h"
 #include "gallop/app/json_line.h"
 #include "gallop/app/metric_text.h"
+#include "gallop/app/print.h"
 #include "gallop/app/recipe_components.h"
 #include "gallop/app/signals.h"
 #include "gallop/app/trained_run.h"
@@ -213,6 +214,7 @@ struct EvaluateArguments {
   std::vector<std::string> names, checkpoints = {"best"}, metrics;
   std::vector<Override> overrides;
   bool reports = false, json = false;
+  bool has_other_data = false;
   std::string report;  ///< Folder; empty: that of the run.
 };
 
@@ -264,7 +266,8 @@ bool parse(const std::vector<std::string>& args, EvaluateArguments& arguments) {
   if (!parse_arguments(parser, rest)) return false;
   arguments.reports = reports->count() > 0;
   check_names(arguments);
-  if (!other_data.empty()) arguments.overrides.push_back({"data.path", other_data});
+  arguments.has_other_data = !other_data.empty();
+  if (arguments.has_other_data) arguments.overrides.push_back({"data.path", other_data});
   return true;
 }
 
@@ -290,6 +293,9 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
   const c10::Device device = choose_device(recipe.train.device).device;
   const Registries& own = *recipe.registries;
   const auto data = open_data_for(own, recipe, first.inputs);
+  if (parsed.has_other_data) {
+    for (const std::string& note : data->notes) print_error("gallop: note: {}\n", printable(note));
+  }
   const Part part = choose_part(*data, parsed.part);
   const train::MetricTask task = metric_task(first.inputs, own.tasks);
   auto metric_set = std::make_shared<const train::MetricSet>(

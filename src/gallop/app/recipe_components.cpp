@@ -23,12 +23,18 @@ data::OpenOptions open_options(const Recipe& recipe) {
           .cache_folder = user_cache_folder()};
 }
 
+std::unique_ptr<data::DataModule> open_data(const Registries& registries, const Recipe& recipe,
+                                            const data::Signature* trained) {
+  data::OpenOptions options = open_options(recipe);
+  options.trained = trained;
+  set_sharing(options);
+  return data::open_data(recipe.data, registries.data_modules, registries.augmentations, options);
+}
+
 }  // namespace
 
 std::unique_ptr<data::DataModule> open_data(const Registries& registries, const Recipe& recipe) {
-  data::OpenOptions options = open_options(recipe);
-  set_sharing(options);
-  return data::open_data(recipe.data, registries.data_modules, registries.augmentations, options);
+  return open_data(registries, recipe, /*trained=*/nullptr);
 }
 
 std::unique_ptr<data::DataModule> read_data(const Registries& registries, const Recipe& recipe) {
@@ -42,7 +48,7 @@ std::unique_ptr<data::DataModule> open_data_for(const Registries& registries, Re
   recipe.data.deviation = trained.deviation;
   // Other data may be grayscale only, or unlike the training data have color.
   if (recipe.data.channels == 0) recipe.data.channels = trained.channels;
-  auto data = open_data(registries, recipe);
+  auto data = open_data(registries, recipe, &trained);
   check_fits(data->signature, trained);
   return data;
 }

@@ -28,6 +28,9 @@ struct OpenOptions {
   std::shared_ptr<SharedData> shared{};                  ///< With other processes; null: nothing.
   fs::path cache_folder;                                 ///< For statistics, user_cache_folder().
   c10::ScalarType image_dtype = c10::ScalarType::Float;  ///< Or BFloat16.
+  /// Of a model that is to see the data: separate texts have its vocabulary and its classes, not
+  /// their own. Null where there is none.
+  const Signature* trained = nullptr;
 };
 
 /// What a data module is opened with: the recipe's section and what is known of the machine.

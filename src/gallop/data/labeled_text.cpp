@@ -103,7 +103,7 @@ std::unique_ptr<DataModule> open_labeled_text(const LabeledTextConfig& config,
   }
   const TextTable& train = *parts[0];
   const Tokenizer tokenizer = module->make_tokenizer(config.tokenizer, train, /*texts=*/1);
-  signature.classes = classes_of(train);
+  module->set_classes(classes_of(train));
   for (size_t i = 0; i < kParts; ++i) {
     if (parts[i]) add_samples(*module, static_cast<Part>(i), *parts[i], tokenizer, skips);
   }

@@ -189,7 +189,7 @@ std::unique_ptr<DataModule> open_tagged_text(const TaggedTextConfig& config,
           for (const std::string& word : sentence.words) builder.add(word);
         }
       });
-  signature.classes = tags_of(train);
+  module->set_classes(tags_of(train));
   for (size_t i = 0; i < kParts; ++i) {
     if (parts[i]) add_samples(*module, static_cast<Part>(i), *parts[i], tokenizer, skips);
   }

@@ -25,6 +25,10 @@ TextsModule::TextsModule(const std::string& task, const DataContext& context) {
   signature.separate_texts = true;
   signature.task = choose_task(context.config, {task});
   signature.context = context.config.context;
+  const Signature* const trained = context.options.trained;
+  if (trained != nullptr && trained->separate_texts && trained->task == signature.task) {
+    trained_ = trained;
+  }
 }
 
 DataReport TextsModule::inspect(int threads) const {
@@ -50,9 +54,18 @@ Tokenizer TextsModule::make_tokenizer(const TokenizerConfig& config,
   signature.unit = config.unit;
   VocabularyBuilder builder(config);
   count(builder);
-  const std::vector<std::string> vocabulary = builder.vocabulary();
-  for (const std::string& token : vocabulary) signature.vocabulary.push_back(to_hex(token));
-  return {config.unit, vocabulary};
+  for (const std::string& token : builder.vocabulary()) {
+    signature.vocabulary.push_back(to_hex(token));
+  }
+  if (trained_ != nullptr && trained_->unit == config.unit) {
+    has_other_vocabulary_ = signature.vocabulary != trained_->vocabulary;
+    signature.vocabulary = trained_->vocabulary;
+  }
+  return Tokenizer(signature);
+}
+
+void TextsModule::set_classes(std::vector<std::string> classes) {
+  signature.classes = trained_ == nullptr ? std::move(classes) : trained_->classes;
 }
 
 Tokenizer TextsModule::make_tokenizer(const TokenizerConfig& config, const TextTable& train,
@@ -74,6 +87,7 @@ void TextsModule::add_part(Part part, std::unique_ptr<Samples> samples,
               .class_counts = std::move(counts)};
   for (const TokenRows* const rows : texts) {
     split.tokens += rows->tokens();
+    split.unknown += rows->count(kUnknownToken);
     texts_ += rows->size();
     cut_ += rows->cut();
   }
@@ -89,6 +103,14 @@ void TextsModule::finish(const SkipPolicy& skips) {
     notes.push_back(
         fmt::format("{} of {} texts have more than data.context, {}, tokens, and are cut there",
                     format_count(cut_), format_count(texts_), format_count(signature.context)));
+  }
+  for (const Split& split : splits_) {
+    if (!has_other_vocabulary_ || split.unknown == 0) continue;
+    notes.push_back(fmt::format(
+        "{}: {} of {} {} ({:.1f} %) are not in the vocabulary that the model was trained with, and "
+        "are its unknown token",
+        split.name, format_count(split.unknown), format_count(split.tokens), signature.unit,
+        100 * static_cast<double>(split.unknown) / static_cast<double>(split.tokens)));
   }
   for (const SkipCount& skipped : skips.counts()) notes.push_back(describe(skipped));
 }

@@ -28,11 +28,14 @@ class TextsModule final : public DataModule {
   /// Samples and tokens of each split, the vocabulary, and how often each class occurs.
   DataReport inspect(int threads) const override;
 
-  /// Sets the signature's unit and vocabulary, of the units that `count` adds.
+  /// Sets the signature's unit and vocabulary: that of a trained model (OpenOptions::trained), else
+  /// of the units that `count` adds.
   Tokenizer make_tokenizer(const TokenizerConfig& config,
                            const std::function<void(VocabularyBuilder&)>& count);
   /// The same of the first `texts` values of the rows.
   Tokenizer make_tokenizer(const TokenizerConfig& config, const TextTable& train, size_t texts);
+  /// Sets the signature's classes in the same way.
+  void set_classes(std::vector<std::string> classes);
   /// Takes the samples of a part, which read all of `texts`, as many of each. `counts`: how many
   /// targets each class has; may be empty.
   void add_part(Part part, std::unique_ptr<Samples> samples,
@@ -44,10 +47,13 @@ class TextsModule final : public DataModule {
  private:
   struct Split {
     std::string name;
-    int64_t samples = 0, tokens = 0;
+    int64_t samples = 0, tokens = 0, unknown = 0;
     std::vector<int64_t> class_counts;
   };
 
+  // Null where these texts are not for a model that was trained on such ones.
+  const Signature* trained_ = nullptr;
+  bool has_other_vocabulary_ = false;
   std::vector<Split> splits_;
   int64_t texts_ = 0, cut_ = 0;
 };

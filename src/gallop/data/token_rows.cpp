@@ -1,5 +1,7 @@
 #include "gallop/data/token_rows.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 namespace gallop::data {
@@ -19,6 +21,10 @@ std::span<const int32_t> TokenRows::operator[](int64_t index) const {
   const auto i = static_cast<size_t>(index);
   const size_t end = i + 1 < begins_.size() ? begins_[i + 1] : tokens_.size();
   return std::span(tokens_).subspan(begins_[i], end - begins_[i]);
+}
+
+int64_t TokenRows::count(int64_t token) const {
+  return std::count(tokens_.begin(), tokens_.end(), token);
 }
 
 std::string TokenRows::describe(int64_t index) const {

@@ -25,6 +25,7 @@ class TokenRows {
   const std::string& file() const { return file_; }
   int64_t context() const { return context_; }
   int64_t tokens() const { return static_cast<int64_t>(tokens_.size()); }
+  int64_t count(int64_t token) const;   ///< How often a token occurs.
   int64_t cut() const { return cut_; }  ///< Texts that had more tokens.
 
  private:

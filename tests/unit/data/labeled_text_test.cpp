@@ -168,6 +168,29 @@ TEST_F(LabeledTextTest, ReportsItsSplits) {
   EXPECT_TRUE(contains(to_json(report), "\"splits\""));
 }
 
+TEST_F(LabeledTextTest, TakesVocabularyAndClassesOfATrainedModel) {
+  config.path = folder.add("a.csv", "text,label\nba,x\nb,y\n").string();
+  const Signature trained = open()->signature;
+  folder.add("other/train.csv", "text,label\nac,y\n");
+  folder.add("other/test.csv", "text,label\nbcd,y\na,y\n");
+  options.trained = &trained;
+  EXPECT_EQ(open()->notes, std::vector<std::string>());
+  config.path = folder.name() + "/other";
+  const auto data = open();
+  EXPECT_EQ(data->signature.vocabulary, trained.vocabulary);
+  EXPECT_EQ(data->signature.classes, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(row_of(*data->test, 0).tokens, (Tokens{2, kUnknownToken, kUnknownToken}));
+  EXPECT_EQ(row_of(*data->test, 0).label, 1);
+  EXPECT_EQ(data->notes,
+            (std::vector<std::string>{
+                "train: 1 of 2 characters (50.0 %) are not in the vocabulary that the model was "
+                "trained with, and are its unknown token",
+                "test: 2 of 4 characters (50.0 %) are not in the vocabulary that the model was "
+                "trained with, and are its unknown token"}));
+  folder.add("other/test.csv", "text,label\nb,z\n");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "class 'z' does not occur"));
+}
+
 TEST(TokenizerTest, SplitsAsTheVocabularySays) {
   const auto of = [](const std::string& unit, const std::vector<std::string>& tokens) {
     Signature signature{.kind = "text"};
