@@ -168,7 +168,7 @@ std::string parts_text(const std::vector<std::string>& parts) {
 
 const char* name_of(NodeKind kind) {
   switch (kind) {
-    case NodeKind::kProduct: return "products";
+    case NodeKind::kProduct: return "GEMMs";
     case NodeKind::kKernel: return "kernels";
     case NodeKind::kLoop: return "loops";
     case NodeKind::kPointwise: return "pointwise";

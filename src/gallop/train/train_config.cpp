@@ -109,7 +109,7 @@ static void visit_step(config::Visitor& v, TrainConfig& c) {
            .choices = {"auto", "cpu", "cuda"}},
           c.device);
   v.field({.name = "precision",
-           .help = "precision of matrix products and convolutions; auto: the fastest by "
+           .help = "precision of GEMMs and convolutions; auto: the fastest by "
                    "measurement, except fp8 and bf16-weights; tf32 and fp8 need a GPU; "
                    "bf16-weights: bf16 with weights and gradients in bf16, too",
            .choices = {"auto", "fp32", "tf32", "bf16", "bf16-weights", "fp16", "fp8"}},

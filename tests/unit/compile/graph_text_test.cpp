@@ -97,7 +97,7 @@ TEST(GraphText, SumsTimesByKindAndOperator) {
   EXPECT_DOUBLE_EQ(listing.share_of(listing.operators.front().seconds), 0.3);
   EXPECT_GT(listing.planned_bytes, 0);
   const auto kinds = listing.kinds();
-  EXPECT_STREQ(name_of(kinds.front().kind), "products");
+  EXPECT_STREQ(name_of(kinds.front().kind), "GEMMs");
   EXPECT_EQ(kinds.front().count, 2);
   const std::string text = summary_text(listing, 1);
   EXPECT_NE(text.find("8 nodes, 10.0000 ms (medians of 7 runs)"), std::string::npos) << text;
