@@ -95,7 +95,7 @@ def check_array(folder):
     number = f"{study.job}_{led}"
     folder.run("scancel", "--signal=USR1", number)
     study.wait("queued again", lambda: told("Restarts") == "1" and told("JobState") == "PENDING")
-    study.wait("led by the other", lambda: "goes on" in study.text(other))
+    study.wait("led by the other", lambda: "resumed" in study.text(other))
     folder.write("let-go", "")
     folder.run("scontrol", "update", f"JobId={number}", "StartTime=now")
     study.wait_until_done()

@@ -16,22 +16,22 @@ namespace gallop::app {
 /// could not be reproduced; a resume with other options is recorded.
 class ChoiceReminder final : public train::Observer {
  public:
-  /// `resume`: the command that resumes the run. `told` outlives it.
+  /// `resume`: the command that resumes the run. The observers must outlive it.
   ChoiceReminder(const MadeChoice& choice, const std::string& resume,
-                 std::vector<train::Observer*> told)
+                 std::vector<train::Observer*> observers)
       : text_(fmt::format("{} was measured while the machine was busy with other programs ({}); to "
                           "measure again, stop this run with Ctrl-C when it is idle, then: {} {}",
                           choice.options, choice.evidence, resume, choice.options)),
-        told_(std::move(told)) {}
+        observers_(std::move(observers)) {}
 
   void stepped(const train::StepEvent& event) override {
     if (event.epoch < 1 || event.step >= event.steps || std::exchange(has_said_, true)) return;
-    for (train::Observer* observer : told_) observer->noted(text_);
+    for (train::Observer* observer : observers_) observer->noted(text_);
   }
 
  private:
   std::string text_;
-  std::vector<train::Observer*> told_;
+  std::vector<train::Observer*> observers_;
   bool has_said_ = false;
 };
 

@@ -5,13 +5,13 @@
 
 namespace gallop::plot {
 
-/// How many characters a text of UTF-8 has.
+/// The number of characters of a UTF-8 text.
 size_t width_of(std::string_view text);
 
-/// printable() text of at most so many characters; a longer one ends in `ellipsis`.
+/// printable() text, truncated to this many characters with a final `ellipsis`.
 std::string shortened(std::string_view text, size_t most, std::string_view ellipsis);
 
-/// Filled up with blanks to so many characters.
+/// Pads a text with spaces to this many characters.
 std::string padded(std::string text, size_t width);
 
 }  // namespace gallop::plot

@@ -10,75 +10,75 @@ namespace gallop::plot {
 
 enum class Scale { kLinear, kLog };
 
-/// One direction of a plot. Bounds that are not given are those of the data; a logarithmic axis
-/// leaves out what is not above 0.
+/// An axis. Missing bounds are those of the data; a logarithmic axis omits values that are not
+/// positive.
 struct Axis {
   std::string label;
   Scale scale = Scale::kLinear;
   std::optional<double> min{};
   std::optional<double> max{};
-  /// Values are indices of these then, and nothing else above counts but the label.
+  /// If set, values are indices of categories, and all fields above but the label are ignored.
   std::vector<std::string> categories{};
-  bool whole = false;  ///< Only whole numbers are written beside it.
+  bool whole = false;  ///< Only integer ticks.
 };
 
 enum class Weight {
   kPlain,
-  kThin,   ///< For lines of which there are many.
-  kFaint,  ///< For what is there, but is not looked for.
+  kThin,   ///< For many lines.
+  kFaint,  ///< For secondary data.
 };
 
-/// Points that are joined by a line, in their order. A point that is not finite leaves a gap.
+/// Points connected by a line, in order. A non-finite point leaves a gap.
 struct Series {
-  std::string name;  ///< For the legend.
+  std::string name;  ///< Name in the legend.
   std::vector<double> x;
   std::vector<double> y;
   Weight weight = Weight::kPlain;
-  bool filled = false;  ///< What the line encloses is shaded in SVG, as in a histogram.
+  bool filled = false;  ///< The enclosed area is filled in SVG, as in a histogram.
 };
 
-/// A histogram as a line that encloses it: `heights` between `edges`, which are one more.
+/// A histogram as an outline: `heights` between `edges`, of which there is one more.
 Series steps_of(std::string name, const std::vector<double>& edges,
                 const std::vector<double>& heights);
 
 enum class Shape { kDot, kRing, kCross };
 
-/// Places that are marked, each for itself. What lies beyond the bounds of the y axis is marked at
-/// its edge by a triangle.
+/// Scatter points. Points beyond the bounds of the y axis are drawn as triangles at its edge.
 struct Points {
-  std::string name;  ///< For the legend.
+  std::string name;  ///< Name in the legend.
   std::vector<double> x;
   std::vector<double> y;
   Shape shape = Shape::kDot;
   bool faint = false;
-  std::vector<double> values{};       ///< One each, shown by color; or none.
-  std::vector<std::string> labels{};  ///< One each, shown where a reader points at it; or none.
+  std::vector<double> values{};       ///< One per point, shown by color; or none.
+  std::vector<std::string> labels{};  ///< Tooltips, one per point; or none.
 };
 
-/// A value for each place of a plane, by those at some places: linear over the triangles between
-/// them (Delaunay's), and along lines where an axis has categories. There is none beyond them.
+/// A surface interpolated between sample points: linear on their Delaunay triangulation, and along
+/// lines if an axis has categories. Undefined outside of the triangulation.
 struct Surface {
   std::vector<double> x;
   std::vector<double> y;
   std::vector<double> values;
 };
 
-/// How values are shown by color, and in text by marks. Values beyond the bounds count as those.
+/// A color scale; in text, marks. Values beyond the bounds are clamped.
 struct Color {
   std::string label{};
   std::optional<double> min{};
   std::optional<double> max{};
-  bool low_stands_out = false;  ///< Else what is high does.
-  bool whole = false;           ///< Only whole numbers are written beside them.
+  bool low_stands_out = false;  ///< Low values stand out instead of high ones.
+  bool whole = false;           ///< Only integer labels.
 };
 
-/// A place on the x axis that is pointed out.
+/// A highlighted position on the x axis.
 struct Mark {
   double x = 0;
   std::string label;
 };
 
-/// Lines, points and a surface in a plane. Earlier ones lie above later ones, points above lines.
+/// Lines, points and a surface. Earlier items are drawn on top of later ones, points on top of
+/// lines.
 struct XyPlot {
   std::string title;
   Axis x;
@@ -87,82 +87,82 @@ struct XyPlot {
   std::vector<Mark> marks{};
   std::vector<Points> points{};
   std::optional<Surface> surface{};
-  Color color{};  ///< Of the surface and of points with values.
+  Color color{};  ///< For the surface and points with values.
 };
 
 struct Bar {
   std::string label;
   double value = 0;  ///< At least 0.
-  std::string text;  ///< The same, written beside it.
+  std::string text;  ///< Label of the value.
 };
 
-/// Bars one below the other; the longest is as long as there is room.
+/// Horizontal bars; the longest one takes the available width.
 struct BarPlot {
   std::string title;
   std::vector<Bar> bars;
 };
 
-/// Parallel coordinates: an axis for each of several numbers, and a line across them for each of
-/// several rows (Inselberg, "The plane with parallel coordinates", 1985).
+/// Parallel coordinates: one axis per column, and one line across them per row (Inselberg, "The
+/// plane with parallel coordinates", 1985).
 struct ParallelPlot {
   std::string title;
   std::vector<Axis> axes;
-  std::vector<std::vector<double>> rows;  ///< A number for each axis; NaN where it has none.
-  std::vector<double> values;             ///< One for each row, shown by color.
-  std::vector<std::string> labels{};      ///< One for each row, shown where a reader points at it.
+  std::vector<std::vector<double>> rows;  ///< One value per axis; NaN for none.
+  std::vector<double> values;             ///< One per row, shown by color.
+  std::vector<std::string> labels{};      ///< Tooltips, one per row.
   Color color{};
 };
 
-/// A table whose numbers are shown by color: rows downwards, columns to the right.
+/// A matrix whose values are shown by color.
 struct HeatMap {
   std::string title;
-  std::string row_label, column_label;  ///< What rows and columns are.
+  std::string row_label, column_label;  ///< Titles of rows and columns.
   std::vector<std::string> rows, columns;
-  std::vector<double> values;  ///< Row by row; a cell without a finite value is empty.
+  std::vector<double> values;  ///< Row-major; a cell without a finite value is empty.
   std::vector<std::string>
-      texts{};  ///< One each, written into cells that are wide enough; or none.
-  std::vector<std::string> labels{};  ///< One each, shown where a reader points at it; or none.
+      texts{};  ///< One per cell, drawn into cells that are wide enough; or none.
+  std::vector<std::string> labels{};  ///< Tooltips, one per cell; or none.
   Color color{};
 };
 
 using Plot = std::variant<XyPlot, BarPlot, ParallelPlot, HeatMap>;
 
-/// What a plot in text has at its disposal.
+/// Options of a text plot.
 struct TextStyle {
   int columns = 80;
-  int rows = 14;        ///< Of the drawing itself; of bars there are as many as there are.
-  bool unicode = true;  ///< Else characters of ASCII only.
+  int rows = 14;        ///< Height of the drawing; bar plots have one row per bar.
+  bool unicode = true;  ///< Otherwise only ASCII characters.
 };
 
-/// The plot as lines of text, each ending with a line feed. One series is drawn in dots of a
-/// quarter of a row, several in a character each. Below 30 columns it is as wide as that.
+/// Renders a plot as lines of text. A single series is drawn in Braille dots of a quarter row,
+/// several in one character each. The minimum width is 30 columns.
 std::string to_text(const XyPlot& plot, const TextStyle& style);
 std::string to_text(const BarPlot& plot, const TextStyle& style);
-/// Where not all axes are found room for side by side, the first one stands again before the rest.
+/// If not all axes fit side by side, further blocks repeat the first axis.
 std::string to_text(const ParallelPlot& plot, const TextStyle& style);
-/// With texts in its cells where there is room, else with shades; what has no room at all is left
-/// out, which is said.
+/// With texts in its cells if they fit, otherwise with shades; rows and columns that do not fit are
+/// omitted with a note.
 std::string to_text(const HeatMap& plot, const TextStyle& style);
 std::string to_text(const Plot& plot, const TextStyle& style);
 
-/// Plots as one SVG file for a browser or a page, in rows of `columns`, in light or dark as the
-/// reader's system is. Throws UsageError where there is none.
+/// Renders plots as one SVG file in rows of `columns`, light or dark by the system's setting.
+/// Throws UsageError if there are none.
 std::string to_svg(const std::vector<XyPlot>& plots, int columns = 1);
 
 /// Plots side by side.
 struct Row {
   std::vector<Plot> plots;
-  size_t columns = 1;  ///< So many have room, at most three; there may be fewer.
+  size_t columns = 1;  ///< Maximum number of columns, at most three.
 };
 
-/// Rows of plots below one another, with a heading.
+/// Rows of plots with a heading.
 struct Page {
-  std::string title;  ///< Empty for no heading.
+  std::string title;  ///< Empty: no heading.
   std::vector<Row> rows;
 };
 
-/// A page as one SVG file, as above. Throws UsageError where a row has no plot, or more than have
-/// room.
+/// Renders a page as one SVG file, as above. Throws UsageError for a row without plots, or with too
+/// many.
 std::string to_svg(const Page& page);
 
 }  // namespace gallop::plot

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
 
-// Places from 0 to 1.
+// A sample with coordinates in [0, 1].
 struct Sample {
   double x = 0, y = 0, value = 0;
   int64_t count = 1;
@@ -22,7 +22,7 @@ struct Sample {
 
 int64_t node(double place) { return std::llround(place * static_cast<double>(kGridSide)); }
 
-// One for each place that has a value. Those at one node of the grid become their average.
+// Samples with finite values; those at the same grid node are averaged.
 std::vector<Sample> samples_of(const Surface& surface, const AxisTicks& x, const AxisTicks& y) {
   std::map<std::pair<int64_t, int64_t>, Sample> at;
   for (size_t i = 0; i < surface.values.size(); ++i) {
@@ -68,7 +68,7 @@ class Grid {
     }
   }
 
-  // Cells of the rows, or columns, whose middles lie within [from, to].
+  // The range of rows or columns whose centers are within [from, to].
   static std::pair<int, int> cells(double from, double to, int count) {
     return {std::max(0, static_cast<int>(std::ceil(from * count - 0.5 - kSlack))),
             std::min(count - 1, static_cast<int>(std::floor(to * count - 0.5 + kSlack)))};
@@ -96,7 +96,7 @@ void fill_triangles(const std::vector<Sample>& samples, Grid& grid) {
   }
 }
 
-// The value between samples that lie on a line, in the order of their places.
+// Interpolates between samples on a line, sorted by position.
 double between(const std::vector<std::pair<double, double>>& line, double place) {
   const auto after = std::lower_bound(line.begin(), line.end(),
                                       std::pair(place, -std::numeric_limits<double>::infinity()));
@@ -108,7 +108,7 @@ double between(const std::vector<std::pair<double, double>>& line, double place)
                    (place - before->first) / (after->first - before->first));
 }
 
-// Each category has a stripe of its own, along the other axis.
+// Each category is a stripe along the other axis.
 void fill_stripes(const std::vector<Sample>& samples, size_t categories, bool along_x, int cells,
                   int stripe_cells, Grid& grid) {
   std::vector<std::vector<std::pair<double, double>>> lines(categories);

@@ -4,12 +4,11 @@
 
 #include "gallop/plot/ticks.h"
 
-// Only for sources of plot/.
+// Internal to plot/.
 namespace gallop::plot {
 
-/// The values of a surface at the middles of columns x rows cells of a drawing with these axes, row
-/// by row from its bottom; NaN where there is none. Where it has several values at one place, their
-/// average counts.
+/// The values of a surface at the centers of columns x rows cells of a drawing with these axes,
+/// row-major from the bottom; NaN where undefined. Several samples at one position are averaged.
 std::vector<double> sampled(const Surface& surface, const AxisTicks& x, const AxisTicks& y,
                             int columns, int rows);
 

@@ -12,10 +12,10 @@ namespace gallop::plot {
 
 namespace {
 
-// Large where a plot is alone, else small.
+// Large for a single plot, otherwise small.
 constexpr PanelSize kLarge = {720, 400, 64, 24, 56, 52, 9, 6, 3.5, 10};
 constexpr PanelSize kSmall = {280, 194, 48, 14, 44, 40, 5, 4, 2.5, 10};
-// Of a page, by how many stand side by side.
+// By the number of plots side by side.
 constexpr double kPageWidth = 960;
 constexpr std::array<PanelSize, 3> kSizes = {{
     {kPageWidth, 380, 72, 40, 76, 52, 9, 6, 3.5, 28},
@@ -23,8 +23,8 @@ constexpr std::array<PanelSize, 3> kSizes = {{
     {kPageWidth / 3, 250, 54, 14, 64, 44, 5, 5, 2.5, 26},
 }};
 
-constexpr double kEdge = 8;      // Around all plots.
-constexpr double kHeading = 34;  // Above those of a page.
+constexpr double kEdge = 8;      // Margin around all plots.
+constexpr double kHeading = 34;  // Height of a page's heading.
 
 constexpr const char* kStyle = R"css(
 svg { background: #ffffff; }
@@ -62,8 +62,8 @@ constexpr const char* kDarkStyle = R"css(
   .mark { stroke: #ff8a75; }
 )css";
 
-// Colors at equal distances along viridis (Smith and van der Walt, 2015), which rises evenly in
-// brightness, for those who see few colors too.
+// Equidistant colors of viridis (Smith and van der Walt, 2015), whose lightness is monotonic, also
+// for color vision deficiencies.
 constexpr std::array<std::array<int, 3>, 9> kViridis = {{{0x44, 0x01, 0x54},
                                                          {0x47, 0x2d, 0x7b},
                                                          {0x3b, 0x52, 0x8b},
@@ -86,7 +86,7 @@ std::string viridis(double share) {
   return text;
 }
 
-// The last level is the farthest from the background.
+// The last level has the highest contrast to the background.
 std::string level_styles(bool dark) {
   std::string text;
   for (int level = 0; level < kColorLevels; ++level) {
@@ -107,7 +107,7 @@ std::string head(std::string_view title, double width, double height, bool has_l
       has_levels ? level_styles(true) : "");
 }
 
-// Bars need no more than there are, heat maps what their rows need.
+// Bar plots and heat maps are as high as their content.
 double height_of(const Plot& plot, const PanelSize& size) {
   if (const auto* const bars = std::get_if<BarPlot>(&plot)) {
     return std::min(size.height, height_of_bars(*bars, size));

@@ -7,8 +7,8 @@ namespace gallop::plot {
 
 namespace {
 
-constexpr double kLeast = 15, kMost = 28;  // Of a bar with the room around it.
-constexpr double kBelow = 20;              // Of an axis' numbers, which bars have not.
+constexpr double kLeast = 15, kMost = 28;  // Height of a bar including spacing.
+constexpr double kBelow = 20;              // Height of axis labels, which bar plots lack.
 
 }  // namespace
 

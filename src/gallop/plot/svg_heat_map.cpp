@@ -10,8 +10,8 @@ namespace {
 
 constexpr double kCharacter = 6.6;
 constexpr double kMostCell = 44, kMostCellHeight = 30, kMostHeight = 720;
-constexpr double kLeastTextCell = 24;  // A cell that is lower has no text.
-constexpr double kLeastLabelled = 9;   // Rows and columns that are closer have no names.
+constexpr double kLeastTextCell = 24;  // Minimum height of a cell with text.
+constexpr double kLeastLabelled = 9;   // Minimum spacing of row and column labels.
 constexpr size_t kMostLetters = 18;
 
 // In pixels.
@@ -36,8 +36,8 @@ struct Layout {
   size_t row_letters = 1, column_letters = 1;
   double left = 0;               // Of the cells.
   double width = 0, height = 0;  // Of a cell.
-  bool turned = false;           // The names of columns are upright.
-  double below = 0;              // Of the names of columns.
+  bool turned = false;           // Column labels are vertical.
+  double below = 0;              // Height of column labels.
 };
 
 class HeatDrawing {

@@ -11,10 +11,10 @@ namespace gallop::plot {
 
 namespace {
 
-constexpr double kEdge = 8;         // Between the sides of a panel and its title.
-constexpr double kCharacter = 6.4;  // Width of one, about.
+constexpr double kEdge = 8;         // Margin between a panel's edges and its title.
+constexpr double kCharacter = 6.4;  // Approximate width of a character.
 
-// Told apart by people who see few colors too.
+// Distinguishable with color vision deficiencies.
 constexpr std::array<const char*, 4> kTones = {"a", "b", "c", "d"};
 
 }  // namespace
@@ -52,7 +52,7 @@ void SvgPanel::add_path(std::string_view style, std::string_view path, std::stri
 }
 
 void SvgPanel::add_title(std::string_view title) {
-  constexpr double kRoom = 0.85;  // Of a title, whose letters are wider than others.
+  constexpr double kRoom = 0.85;  // For a title, whose characters are wider.
   add_text(left_ - size_.left + kEdge, top_ - size_.top + 20, "start",
            shortened(title, characters_in(kRoom * (size_.width - 2 * kEdge)), "…"),
            "class=\"title\" ");
@@ -74,7 +74,7 @@ void SvgPanel::add_legend(const std::vector<LegendEntry>& entries, const ColorLe
   }
 }
 
-// The name, the low end, the colors from low to high, the high end. Returns where it begins.
+// Draws label, lower bound, color steps and upper bound. Returns the left edge.
 double SvgPanel::add_color_bar(const ColorLevels& colors, double y) {
   constexpr double kStep = 7;
   const bool rises = colors.edge(0) <= colors.edge(colors.count());

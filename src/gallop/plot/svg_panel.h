@@ -11,30 +11,30 @@
 #include "gallop/plot/color_levels.h"
 #include "gallop/plot/plot.h"
 
-// Only for sources of plot/.
+// Internal to plot/.
 namespace gallop::plot {
 
-/// Of one plot in a drawing, in pixels.
+/// The layout of a plot in pixels.
 struct PanelSize {
   double width, height;
-  double left, right, top, bottom;  ///< Around the axes.
+  double left, right, top, bottom;  ///< Margins around the axes.
   int x_ticks, y_ticks;
   double radius;  ///< Of points.
-  double legend;  ///< How far it is above the axes.
+  double legend;  ///< Distance of the legend above the axes.
 };
 
-/// Steps of color in a drawing.
+/// Number of color steps in SVG.
 constexpr int kColorLevels = 12;
 
-/// What a legend names: a line, or points of some shape.
+/// A legend entry: a line, or points of some shape.
 struct LegendEntry {
   std::string name;
-  std::string style;  ///< Classes of its path.
+  std::string style;  ///< CSS classes of its path.
   bool is_line = false;
   Shape shape = Shape::kDot;
 };
 
-/// The place of one plot in an SVG file, and what all kinds of plots draw with.
+/// The area of one plot in an SVG file, with drawing functions common to all kinds of plots.
 class SvgPanel {
  public:
   SvgPanel(const PanelSize& size, double x, double y, std::string& out);
@@ -44,7 +44,7 @@ class SvgPanel {
   double right() const { return right_; }
   double top() const { return top_; }
   double bottom() const { return bottom_; }
-  /// Of shares from 0 to 1, upwards.
+  /// Positions of fractions from 0 to 1, upwards.
   double x_of(double place) const;
   double y_of(double place) const;
 
@@ -52,20 +52,19 @@ class SvgPanel {
   void add(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     fmt::format_to(std::back_inserter(out_), format, std::forward<Arguments>(arguments)...);
   }
-  /// Text as it is, whatever it holds.
+  /// Escaped text.
   void add_text(double x, double y, const char* anchor, std::string_view text,
                 const char* attributes = "");
   void add_line(const char* style, double x1, double y1, double x2, double y2);
-  /// A path, which shows `label` to whoever points at it unless it is empty.
+  /// A path with a tooltip, unless `label` is empty.
   void add_path(std::string_view style, std::string_view path, std::string_view label = "");
   void add_title(std::string_view title);
-  /// On the right at this height: what the entries are, and what the colors say where they are
-  /// used.
+  /// A legend, right-aligned at this height, with a color bar if colors are used.
   void add_legend(const std::vector<LegendEntry>& entries, const ColorLevels& colors, double y);
 
-  /// The path of one mark.
+  /// The path of a mark.
   std::string mark(Shape shape, double x, double y) const;
-  /// The same of one beyond an end of an axis, which points there.
+  /// The path of a mark for a point beyond an end of an axis.
   std::string arrow(bool up, double x, double y) const;
 
  private:
@@ -76,23 +75,23 @@ class SvgPanel {
   std::string& out_;
 };
 
-/// The classes of what a shape is drawn with, beside those of its color.
+/// The CSS classes of a shape, besides those of its color.
 const char* shape_style(Shape shape);
 /// "l7"
 std::string level_style(int level);
-/// The color of the plot's i-th line or points, or of what is faint.
+/// The CSS class of the plot's i-th line or points, or of faint ones.
 const char* tone_style(size_t index, bool faint);
 
-/// How many characters there is room for.
+/// The number of characters that fit.
 size_t characters_in(double pixels);
 
 void draw(const XyPlot& plot, SvgPanel& panel);
 void draw(const BarPlot& plot, SvgPanel& panel);
-/// With which all bars have their whole width.
+/// The height at which all bars have their full thickness.
 double height_of_bars(const BarPlot& plot, const PanelSize& size);
 void draw(const ParallelPlot& plot, SvgPanel& panel);
 void draw(const HeatMap& plot, SvgPanel& panel);
-/// That it has with this width.
+/// The height for this width.
 double height_of_heat_map(const HeatMap& plot, const PanelSize& size);
 
 }  // namespace gallop::plot

@@ -40,7 +40,7 @@ class ParallelDrawing {
     return panel_.y_of(std::isnan(place) ? 0 : std::clamp(place, 0.0, 1.0));
   }
 
-  // What stands out comes last.
+  // The drawing order; lines that stand out come last.
   std::vector<size_t> order() const {
     std::vector<size_t> rows(plot_.rows.size());
     std::iota(rows.begin(), rows.end(), size_t{0});

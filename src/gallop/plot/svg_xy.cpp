@@ -17,7 +17,7 @@ struct Point {
   double x, y;
 };
 
-// Writes a path. Leaves out points that lie on the line between others, to kTolerance.
+// Builds a path. Omits points that lie on the line between others, within kTolerance.
 class Pen {
  public:
   void go_to(Point point) {
@@ -68,7 +68,7 @@ class Pen {
     return std::hypot(point.x - corner_.x, point.y - corner_.y);
   }
 
-  // Whether all points since the corner lie on the way to this one.
+  // Whether all points since the corner lie on the line to this point.
   bool goes_on_to(Point point) const {
     const double direction = direction_of(point);
     return direction >= low_ && direction <= high_ && distance_of(point) >= farthest_;
@@ -83,10 +83,10 @@ class Pen {
 
   std::string path_;
   bool down_ = false;
-  bool alone_ = false;         // Nothing was joined to the corner.
-  Point corner_{};             // The last one written.
+  bool alone_ = false;         // Nothing is connected to the corner yet.
+  Point corner_{};             // The last point written.
   std::optional<Point> last_;  // Not written yet.
-  double low_ = 0, high_ = 0;  // Directions from the corner that pass by all points since.
+  double low_ = 0, high_ = 0;  // Range of directions from the corner that pass all points since.
   double farthest_ = 0;
 };
 
@@ -113,8 +113,8 @@ class XyDrawing {
   double x_of(double place) const { return panel_.x_of(place); }
   double y_of(double place) const { return panel_.y_of(place); }
 
-  // Of series and of points, which have colors one after the other. The first color, which a
-  // surface has too, is for lines alone.
+  // The color of a series or points, assigned in turn. The first color is reserved for lines, as
+  // surfaces use it as well.
   std::string line_style(size_t index) const {
     const Weight weight = plot_.series[index].weight;
     return std::string(tone_style(index, weight == Weight::kFaint)) +
@@ -155,7 +155,7 @@ class XyDrawing {
     panel_.add_line("frame", panel_.left(), panel_.bottom(), panel_.right(), panel_.bottom());
   }
 
-  // In cells of a few pixels. Those of one level are one path of stripes.
+  // Drawn in cells of a few pixels; those of one level form one path.
   void draw_surface(const Surface& surface) {
     constexpr double kCell = 3;
     const double width = panel_.right() - panel_.left(), height = panel_.bottom() - panel_.top();
@@ -181,7 +181,7 @@ class XyDrawing {
     for (const auto& [level, path] : paths) panel_.add_path("cell " + level_style(level), path);
   }
 
-  // The labels of several marks stand below one another.
+  // Labels of several marks are stacked.
   void draw_mark(const Mark& mark, size_t index) {
     const double place = x_.place(mark.x);
     if (!(place >= 0 && place <= 1)) return;
@@ -205,7 +205,7 @@ class XyDrawing {
     panel_.add_path(line_style(index), pen.take());
   }
 
-  // Without labels those of one color are one path.
+  // Without labels, points of one color form one path.
   void draw_points(const Points& points, size_t index) {
     std::map<std::string, std::string> paths;
     for (size_t i = 0; i < std::min(points.x.size(), points.y.size()); ++i) {
@@ -235,7 +235,7 @@ class XyDrawing {
       }
       for (size_t i = 0; i < plot_.points.size(); ++i) {
         const Points& points = plot_.points[i];
-        if (!points.values.empty()) continue;  // The colors say what they are.
+        if (!points.values.empty()) continue;  // The color bar explains them.
         entries.push_back({points.name,
                            fmt::format("{} {}", shape_style(points.shape), points_style(i)),
                            /*is_line=*/false, points.shape});

@@ -9,7 +9,7 @@ namespace gallop::plot {
 
 namespace {
 
-constexpr size_t kWidestCell = 9;  // With room for a few letters of a column's name.
+constexpr size_t kWidestCell = 9;  // Leaves room for a short column label.
 
 class HeatText {
  public:
@@ -25,7 +25,7 @@ class HeatText {
     const size_t room = columns_ - label_width_ - 1, all = plot.columns.size();
     has_texts_ = !plot.texts.empty() && all * (widest + 1) <= room;
     cell_width_ = has_texts_ ? widest + 1 : 1;
-    // Names of columns get what is left, up to a few letters.
+    // Column labels get the remaining space, up to a few characters.
     if (has_texts_) {
       cell_width_ = std::max(cell_width_, std::min(room / std::max<size_t>(1, all), kWidestCell));
     }

@@ -14,7 +14,7 @@ namespace gallop::plot {
 
 namespace {
 
-constexpr size_t kAxisColumns = 13;  // The least from one axis to the next.
+constexpr size_t kAxisColumns = 13;  // Minimum distance of axes.
 
 class ParallelText {
  public:
@@ -34,7 +34,7 @@ class ParallelText {
     std::string text;
     if (!plot_.title.empty()) text = shortened(plot_.title, columns_, marks_.ellipsis) + "\n";
     const size_t most = std::max<size_t>(2, columns_ / kAxisColumns), all = plot_.axes.size();
-    // As many in each block, the first axis being in all.
+    // Distributed evenly over blocks, each of which starts with the first axis.
     const size_t blocks = all <= most ? 1 : (all - 1 + most - 2) / (most - 1);
     const size_t each = blocks == 1 ? all : (all - 1 + blocks - 1) / blocks;
     for (size_t begin = blocks == 1 ? 0 : 1; begin < all; begin += each) {
@@ -62,7 +62,7 @@ class ParallelText {
                        [axis](const auto& row) { return std::isnan(row[axis]); });
   }
 
-  // Axes side by side. A row below them is for what has no value.
+  // Axes side by side, with a row below them for missing values.
   std::string block(const std::vector<size_t>& axes) {
     const size_t spacing = columns_ / axes.size();
     const bool has_none = std::any_of(axes.begin(), axes.end(), [&](size_t i) { return lacks(i); });
@@ -126,7 +126,7 @@ class ParallelText {
     }
   }
 
-  // Over what is there, with a blank on both sides.
+  // Overwrites existing characters, with a space on both sides.
   void write(size_t row, size_t column, const std::string& text) {
     std::string character;
     size_t at = column;
@@ -143,8 +143,8 @@ class ParallelText {
   const ParallelPlot& plot_;
   const TextMarks& marks_;
   size_t columns_, rows_;
-  std::vector<size_t> order_;  // Of rows, those that stand out last.
-  size_t best_ = 0;            // So many of them.
+  std::vector<size_t> order_;  // Of rows; those that stand out are last.
+  size_t best_ = 0;            // Number of rows that stand out.
   std::vector<std::string> cells_;
 };
 

@@ -15,7 +15,7 @@ namespace gallop::plot {
 
 namespace {
 
-// U+2800 to U+28FF: one bit a dot, of two columns and four rows.
+// U+2800 to U+28FF: one bit per dot, of two columns and four rows.
 std::string braille(unsigned dots) {
   const unsigned code = 0x2800 + dots;
   return {static_cast<char>(0xE0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3F)),
@@ -64,7 +64,7 @@ class XyText {
     return std::min(static_cast<int>(width), std::max(12, all_columns_ / 4));
   }
 
-  // The cell or dot of a place in [0, 1] among `count`.
+  // The cell or dot of a position in [0, 1] among `count`.
   static int64_t index_of(double place, int64_t count) {
     return std::llround(place * static_cast<double>(count - 1));
   }
@@ -105,7 +105,7 @@ class XyText {
     }
   }
 
-  // In steps of less than a dot. A point beyond the bounds is drawn as far as they go.
+  // In steps of less than a dot; clipped to the bounds.
   void draw_line(double x1, double y1, double x2, double y2, size_t index) {
     if (!std::isfinite(x2 + y2)) return;
     if (!std::isfinite(x1 + y1)) x1 = x2, y1 = y2;
@@ -140,7 +140,7 @@ class XyText {
     return marks_.shapes[static_cast<size_t>(points.shape)];
   }
 
-  // Of several in one cell the one that stands out most is seen.
+  // Of several points in a cell, the one that stands out most is visible.
   void draw_points(const Points& points) {
     const auto levels = ColorLevels::of(plot_, static_cast<int>(marks_.grades.size()));
     const auto level_of = [&](size_t i) {
@@ -185,14 +185,14 @@ class XyText {
     return line + "\n";
   }
 
-  // The line below the drawing, its labels and what it is about.
+  // The line below the drawing, its labels and the axis title.
   std::string x_axis() const {
     const auto columns = static_cast<size_t>(columns_);
     const size_t room =
         x_.categories() == 0 ? columns : std::max<size_t>(3, columns / x_.categories() - 1);
     std::vector<std::string> line(columns, marks_.bottom);
     std::string labels;
-    size_t free = 0;  // From here on nothing is written.
+    size_t free = 0;  // First free column.
     for (const Tick& tick : x_.ticks()) {
       const auto at = static_cast<size_t>(column_of(x_.place(tick.value)));
       line[at] = marks_.bottom_tick;
@@ -221,7 +221,7 @@ class XyText {
             fmt::format("{} {}", dotted_ ? marks_.line : series_mark(i), plot_.series[i].name));
       }
       for (const Points& points : plot_.points) {
-        if (!points.values.empty()) continue;  // The grades say what they are.
+        if (!points.values.empty()) continue;  // The color scale explains them.
         items.push_back(fmt::format("{} {}", shape_mark(points), points.name));
       }
     }
@@ -244,7 +244,7 @@ class XyText {
   int columns_;
   AxisTicks x_;
   bool dotted_;
-  std::vector<std::string> cells_;  // Of the drawing, row by row; empty where nothing is.
+  std::vector<std::string> cells_;  // Row-major; empty where nothing is drawn.
   std::vector<unsigned> dots_;
 };
 

@@ -10,7 +10,7 @@ namespace gallop::plot {
 
 namespace {
 
-// The smallest of 1, 2, 5, 10, 20, ... that is no smaller.
+// Rounds up to one of 1, 2, 5, 10, 20, ...
 double round_step(double least) {
   const double power = std::pow(10, std::floor(std::log10(least)));
   for (const double factor : {1., 2., 5.}) {
@@ -65,7 +65,7 @@ void AxisTicks::find_bounds(const Axis& axis, const std::vector<double>& values)
     low = std::min(low, value);
     high = std::max(high, value);
   }
-  if (low > high) {  // Nothing to show.
+  if (low > high) {  // No data.
     low = log_ ? 1 : 0;
     high = log_ ? 10 : 1;
   }
@@ -91,7 +91,7 @@ void AxisTicks::make_linear(const Axis& axis, int most, bool widen) {
   if (widen && !axis.min) low_ = step * std::floor(low_ / step + 1e-9);
   if (widen && !axis.max) high_ = step * std::ceil(high_ / step - 1e-9);
   for (double i = std::ceil(low_ / step - 1e-9); i * step <= high_ + 1e-9 * step; ++i) {
-    const double value = i * step + 0.0;  // Not -0.
+    const double value = i * step + 0.0;  // Avoids -0.
     ticks_.push_back({value, tick_label(value)});
   }
 }
@@ -110,7 +110,7 @@ void AxisTicks::make_log(const Axis& axis, int most) {
     }
   }
   if (ticks_.size() > 1) return;
-  ticks_.clear();  // Within less than a decade, round numbers are those of a linear axis.
+  ticks_.clear();  // Within less than a decade, ticks are those of a linear axis.
   make_linear(axis, most, /*widen=*/false);
 }
 
@@ -125,7 +125,7 @@ double AxisTicks::place(double value) const {
 
 namespace {
 
-// Room for marks at the ends of an axis.
+// Margin for marks at the ends of an axis.
 constexpr double kMargin = 0.03;
 
 std::vector<double> shown(const XyPlot& plot, std::vector<double> Series::*of_series,

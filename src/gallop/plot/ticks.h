@@ -5,7 +5,7 @@
 
 #include "gallop/plot/plot.h"
 
-// Only for sources of plot/.
+// Internal to plot/.
 namespace gallop::plot {
 
 struct Tick {
@@ -13,21 +13,21 @@ struct Tick {
   std::string label;
 };
 
-/// An axis with its bounds and the values that are written beside it.
+/// An axis with its bounds and labeled ticks.
 class AxisTicks {
  public:
-  /// `values`: all that is to be shown. At most about `most` ticks. Where `widen`, the bounds go on
-  /// to the next tick and, if that is not far, to 0. A share `margin` of the axis is left free
-  /// beyond either bound.
+  /// `values`: all values to be shown. Uses about `most` ticks at most. With `widen`, the bounds
+  /// extend to the next tick and, if close, to 0. `margin` is the fraction of the axis that stays
+  /// free beyond each bound.
   AxisTicks(const Axis& axis, const std::vector<double>& values, int most, bool widen,
             double margin = 0);
 
-  /// Where a value lies between the ends of the axis, from 0 to 1; NaN where it cannot be shown.
+  /// The position of a value between the ends of the axis, from 0 to 1; NaN if it cannot be shown.
   double place(double value) const;
   const std::vector<Tick>& ticks() const { return ticks_; }
   double low() const { return low_; }
   double high() const { return high_; }
-  /// How many categories there are; 0 on an axis of numbers.
+  /// The number of categories; 0 for a numeric axis.
   size_t categories() const { return categories_; }
 
  private:
@@ -48,7 +48,7 @@ AxisTicks axis_ticks(const ParallelPlot& plot, size_t axis, int most);
 
 /// 0.00001 as "1e-5".
 std::string tick_label(double value);
-/// The same to three digits.
+/// The same with three significant digits.
 std::string short_label(double value);
 
 }  // namespace gallop::plot

@@ -13,7 +13,7 @@ namespace {
 
 using std::size_t;
 
-constexpr int32_t kFar = -1;  // The corner at infinity of the triangles around all others.
+constexpr int32_t kFar = -1;  // The vertex at infinity of the triangles outside of the hull.
 
 using Corners = std::array<int32_t, 3>;
 
@@ -36,12 +36,12 @@ class Triangulation {
 
   const GridPoint& at(int32_t corner) const { return points_[static_cast<size_t>(corner)]; }
 
-  // Above 0 where c lies to the left of the way from a to b.
+  // Positive if c is to the left of the line from a to b.
   int64_t turn(int32_t a, int32_t b, int32_t c) const {
     return (at(b).x - at(a).x) * (at(c).y - at(a).y) - (at(b).y - at(a).y) * (at(c).x - at(a).x);
   }
 
-  // The place of the corner at infinity; -1 where there is none.
+  // The index of the vertex at infinity; -1 if there is none.
   static int far_corner(const Corners& triangle) {
     for (int i = 0; i < 3; ++i) {
       if (triangle[static_cast<size_t>(i)] == kFar) return i;
@@ -49,7 +49,7 @@ class Triangulation {
     return -1;
   }
 
-  // Whether a point lies within the circle through the corners. All terms are below 2^60.
+  // Whether a point is within the circumcircle. All terms are below 2^60.
   bool encloses(const Corners& triangle, int32_t point) const {
     const int far = far_corner(triangle);
     if (far >= 0) {
@@ -91,7 +91,7 @@ class Triangulation {
     for (size_t i = 0; i < 3; ++i) left_of_.erase(key(corners[i], corners[(i + 1) % 3]));
   }
 
-  // The first triangle, whose corners are taken out of the order. False where there is none.
+  // Creates the first triangle, and removes its vertices from the order. False if there is none.
   bool begin(std::vector<int32_t>& order) {
     if (order.size() < 3) return false;
     size_t third = 2;
@@ -106,7 +106,7 @@ class Triangulation {
     return true;
   }
 
-  // A triangle whose circle encloses the point: walks towards it.
+  // Finds a triangle whose circumcircle contains the point, by walking towards it.
   int32_t find(int32_t point) const {
     auto index = static_cast<int32_t>(triangles_.size()) - 1;
     while (true) {
@@ -124,7 +124,8 @@ class Triangulation {
     }
   }
 
-  // Replaces the triangles whose circles enclose the point by those between it and their rim.
+  // Replaces the triangles whose circumcircles contain the point by ones between it and their
+  // boundary.
   void insert(int32_t point) {
     std::vector<int32_t> enclosing = {find(point)};
     std::vector<Side> rim;
@@ -134,7 +135,7 @@ class Triangulation {
       for (size_t j = 0; j < 3; ++j) {
         const int32_t from = corners[j], to = corners[(j + 1) % 3];
         const auto beyond = left_of_.find(key(to, from));
-        if (beyond == left_of_.end()) continue;  // Removed already.
+        if (beyond == left_of_.end()) continue;  // Already removed.
         const int32_t neighbor = beyond->second;
         if (encloses(triangles_[static_cast<size_t>(neighbor)], point)) {
           remove(neighbor);
@@ -150,13 +151,13 @@ class Triangulation {
   const std::vector<GridPoint>& points_;
   std::vector<Corners> triangles_;
   std::vector<bool> lives_;
-  std::unordered_map<uint64_t, int32_t> left_of_;  // The triangle on the left of each side.
+  std::unordered_map<uint64_t, int32_t> left_of_;  // The triangle to the left of each edge.
 };
 
 }  // namespace
 
 std::vector<Corners> triangulated(const std::vector<GridPoint>& points) {
-  // In no order, so that few triangles are made that do not stay.
+  // In random order, so that few temporary triangles are created.
   if (points.empty()) return {};
   const Permutation permutation(/*seed=*/1, /*epoch=*/0, static_cast<int64_t>(points.size()));
   std::vector<int32_t> order;

@@ -4,21 +4,21 @@
 #include <cstdint>
 #include <vector>
 
-// Only for sources of plot/.
+// Internal to plot/.
 namespace gallop::plot {
 
-/// Far finer than what is drawn, and coarse enough for whole numbers of 64 bits.
+/// Far finer than drawings, and coarse enough for 64-bit integers.
 constexpr int64_t kGridSide = int64_t{1} << 14;
 
 /// A node of a grid.
 struct GridPoint {
-  int64_t x, y;  ///< From 0 to kGridSide.
+  int64_t x, y;  ///< In [0, kGridSide].
 };
 
-/// Indices of the corners of Delaunay's triangles, counterclockwise: no point lies within the
-/// circle through the corners of a triangle. The points must be different. None where all lie on a
-/// line. Takes about n log n steps (Bowyer and Watson, 1981; in whole numbers, so that points on
-/// one circle or line do no harm).
+/// Vertex indices of the Delaunay triangulation, counterclockwise: no point is within the
+/// circumcircle of a triangle. Points must be distinct. Empty if all are collinear. O(n log n)
+/// (Bowyer and Watson, 1981; in integers, so that cocircular and collinear points are handled
+/// exactly).
 std::vector<std::array<int32_t, 3>> triangulated(const std::vector<GridPoint>& points);
 
 }  // namespace gallop::plot

@@ -144,7 +144,7 @@ TEST(GridSampler, RejectsUncountableSpaces) {
   for (int i = 0; i < 20; ++i) many.push_back({"x" + std::to_string(i), steps(1, 10)});
   EXPECT_EQ(refusal(Space(many, {})), "the grid has 1e+20 points");
   EXPECT_EQ(refusal(Space({{"seed", steps(0, 4294967295)}}, {})),
-            "the grid has 4294967296 values of seed; at most 1000000 are taken");
+            "the grid has 4294967296 values of seed; at most 1000000 are supported");
   EXPECT_EQ(refusal(Space({{"one", Interval{.low = 2, .high = 2}}}, {})), "");
 }
 

@@ -19,7 +19,7 @@ void Launcher::advance(double now, bool is_asked_to_stop) {
     if (coordinator_->is_over()) coordinator_.reset();
   }
   member_.advance(now, is_asked_to_stop);
-  if (member_.finds_nobody()) serve(now);
+  if (member_.found_no_coordinator()) serve(now);
 }
 
 void Launcher::serve(double now) {
@@ -28,7 +28,7 @@ void Launcher::serve(double now) {
     coordinator_.emplace(options_, candidate, member_.self(), wire_, work_);
     return member_.join(candidate, true, now);
   }
-  member_.tell_nobody();
+  member_.log_no_coordinator();
 }
 
 std::optional<Finish> Launcher::end() const { return member_.end(); }

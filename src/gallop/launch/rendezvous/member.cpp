@@ -85,7 +85,7 @@ void Member::advance(double now, bool is_asked_to_stop) {
     seek(now);
   }
   if (!end_ && phase_ != Phase::kWorking && now - *idle_since_ > options_.wait_seconds) {
-    end_ = Finish{ExitCode::kDevice, why_nobody()};
+    end_ = Finish{ExitCode::kDevice, timeout_reason()};
   }
 }
 
@@ -151,15 +151,15 @@ void Member::seek(double now) {
         const bool b_runs = b.coordinator_phase == CoordinatorPhase::kRunning;
         return a_runs != b_runs ? a_runs : a.candidate < b.candidate;
       });
-  finds_nobody_ = answers.empty();
-  const int candidate = finds_nobody_ ? -1 : best->candidate;
+  has_no_coordinator_ = answers.empty();
+  const int candidate = has_no_coordinator_ ? -1 : best->candidate;
   inquiry_.end();
-  if (!finds_nobody_) join(candidate, false, now);
+  if (!has_no_coordinator_) join(candidate, false, now);
 }
 
-bool Member::finds_nobody() { return std::exchange(finds_nobody_, false); }
+bool Member::found_no_coordinator() { return std::exchange(has_no_coordinator_, false); }
 
-void Member::tell_nobody() {
+void Member::log_no_coordinator() {
   if (std::exchange(has_told_, true)) return;
   work_.say("waiting for a host of --rdzv to reply: " + candidates());
 }
@@ -196,7 +196,7 @@ void Member::leave() {
   work_.stop(std::min(options_.grace, kGraceAfterLoss));
 }
 
-std::string Member::why_nobody() const {
+std::string Member::timeout_reason() const {
   const std::string limit = format_duration(options_.wait_seconds);
   if (link_) {
     return fmt::format("fewer than {1} hosts joined at {0} within {2}", wire_.describe(candidate_),

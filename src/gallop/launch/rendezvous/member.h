@@ -20,9 +20,9 @@ class Member {
   void advance(double now, bool is_asked_to_stop);
 
   /// True once after each inquiry without a coordinator.
-  bool finds_nobody();
+  bool found_no_coordinator();
   /// Logs that once.
-  void tell_nobody();
+  void log_no_coordinator();
   /// Joins the coordinator at this candidate, which is this launcher or another one.
   void join(int candidate, bool is_here, double now);
   const Join& self() const { return self_; }
@@ -43,7 +43,7 @@ class Member {
   void lose(const std::string& why, double now);
   void leave();
   std::string candidates() const;
-  std::string why_nobody() const;
+  std::string timeout_reason() const;
 
   JobOptions options_;
   Join self_;
@@ -51,7 +51,7 @@ class Member {
   Work& work_;
   Inquiry inquiry_;
   Phase phase_ = Phase::kSeeking;
-  bool finds_nobody_ = false, has_told_ = false;
+  bool has_no_coordinator_ = false, has_told_ = false;
   std::optional<Link> link_;
   int candidate_ = 0;  // The candidate it is linked to.
   bool is_here_ = false, has_heard_ = false, has_asked_to_leave_ = false;
