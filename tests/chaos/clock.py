@@ -37,7 +37,7 @@ def main():
             calm, stormy = f"calm-{processes}", f"stormy-{processes}"
             there.finished(calm, *options, processes=processes)
             output = there.finished(stormy, *options, processes=processes, environment=jumping)
-            if "gallop: starting" in output:
+            if "gallop: restarting" in output:
                 sys.exit(f"it was restarted:\n{output[-3000:]}")
             there.require_weights(stormy, there.weights(calm), "a clock that jumps")
             log = records(there, stormy)

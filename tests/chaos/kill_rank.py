@@ -49,7 +49,7 @@ class Launch(runs.Process):
              "parallel.start_seconds=30", *options], folder, environment)
 
     def take_line(self, line):
-        if line.startswith("gallop: starting"):
+        if line.startswith(("gallop: starting", "gallop: restarting")):
             self.restarted = time.monotonic()
             self.starts += 1
         if line.startswith("gallop: resumed from step "):

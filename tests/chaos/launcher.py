@@ -35,7 +35,7 @@ def goes_on_with_fewer(there):
     training = there.start("fewer", processes=4, launch=["--min-processes", "2", "--max-restarts", "10"],
                            environment=deadly)
     code, output = training.finish()
-    started = [line.split()[2] for line in training.lines if line.startswith("gallop: starting")]
+    started = [line.split()[2] for line in training.lines if line.startswith("gallop: restarting")]
     if code != kill.FINISHED or started != ["4", "3", "2"]:
         sys.exit(f"--min-processes: {code}, {started}\n{output}")
     print("--min-processes: continued with 4, 3 and 2 processes, and finished")

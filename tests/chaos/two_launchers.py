@@ -37,12 +37,12 @@ def main():
         owner = f"process {first.rank(0)} on {socket.gethostname()}"
         code, output = there.run("run", *options, processes=2)
         refusal = [line for line in output.splitlines() if f"{owner} is training this run" in line]
-        if code != WRONG_USE or not refusal or "gallop: starting" in output:
+        if code != WRONG_USE or not refusal or "gallop: restarting" in output:
             sys.exit(f"the second ended with {code}, and was not rejected because of {owner}:\n{output}")
         print(f"the second: exit {code}\n  {refusal[0]}")
         third_save.let_go()
         code, output = first.finish()
-        if code != 0 or "gallop: starting" in output:
+        if code != 0 or "gallop: restarting" in output:
             sys.exit(f"the first ended with {code}:\n{output[-3000:]}")
         there.require_weights("run", there.weights("calm"), "after a second launcher")
         print("the first continued, and its weights are those of an undisturbed run, bit for bit")

@@ -75,7 +75,7 @@ def check_command(folder, command):
     processes = {trial["worker"].rsplit("/", 1)[0] for trial in trials}
     if len(processes) != 2:
         sys.exit(f"the trials were run by {processes}:\n{output}")
-    if output.count("to run it again") != 1 or output.count("takes part") != 1:
+    if output.count("to run it again") != 1 or output.count("joined") != 1:
         sys.exit(f"there was not exactly one leader:\n{output}")
     seen = {folder.printed("command", trial["trial"]).splitlines()[0] for trial in trials}
     if seen != {"[]"}:

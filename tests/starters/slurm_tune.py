@@ -84,7 +84,7 @@ def check_array(folder):
     study.wait("led", leader)
     led = leader()
     other = {"1": "2", "2": "1"}[led]
-    study.wait("helped", lambda: "takes part" in study.text(other))
+    study.wait("helped", lambda: "joined" in study.text(other))
     # A new leader reports that it continues only if the study has a finished trial.
     study.wait("at work", lambda: "complete" in study.text(led))
 
