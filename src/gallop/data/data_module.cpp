@@ -57,7 +57,7 @@ std::unique_ptr<DataModule> open_data(const DataConfig& config, const DataModule
   signature.padded = module->train->fields().input().padding.has_value();
   if (signature.separate_texts && (signature.unit.empty() || signature.vocabulary.empty())) {
     throw UsageError(fmt::format(
-        "data set '{}' has texts of their own, but its signature declares no {}; set unit to "
+        "data set '{}' has separate texts, but its signature declares no {}; set unit to "
         "characters, bytes or words, and vocabulary to its tokens, an unknown one first",
         config.module.name(), signature.unit.empty() ? "unit" : "vocabulary"));
   }

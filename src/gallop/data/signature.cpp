@@ -34,10 +34,9 @@ void visit(config::Visitor& visitor, Signature& signature) {
                  .help = "what a token of text is",
                  .choices = {"", "characters", "bytes", "words"}},
                 signature.unit);
-  visitor.field({.name = "separate_texts", .help = "samples are texts of their own"},
+  visitor.field({.name = "separate_texts", .help = "each sample is a separate text"},
                 signature.separate_texts);
-  visitor.field({.name = "padded", .help = "short texts of a batch are filled up"},
-                signature.padded);
+  visitor.field({.name = "padded", .help = "short texts of a batch are padded"}, signature.padded);
   visitor.field({.name = "views", .help = "texts of a sample", .min = 1}, signature.views);
   visitor.field({.name = "vocabulary", .help = "bytes of each token, in hexadecimal"},
                 signature.vocabulary);

@@ -18,8 +18,7 @@ TextsModule::TextsModule(const std::string& task, const DataContext& context) {
   }
   if (context.config.eval_stride != 0) {
     throw UsageError(
-        "data.eval_stride is for running text, and these data are texts of their own; leave it "
-        "out");
+        "data.eval_stride is for running text, but these data are separate texts; leave it out");
   }
   signature.kind = "text";
   signature.separate_texts = true;
