@@ -28,7 +28,7 @@ class PlainSums final : public BucketSums {
   const GradientBuckets& buckets_;
 };
 
-// Half as many bytes. In fp16 sums of means stay in its range where sums would not.
+// Halves the bytes. fp16 averages instead of adding, as sums may exceed its range.
 class RoundedSums final : public BucketSums {
  public:
   RoundedSums(const GradientBuckets& buckets, at::ScalarType format, int processes)
@@ -76,7 +76,7 @@ class RoundedSums final : public BucketSums {
 class PowerSgdSums final : public BucketSums {
  public:
   PowerSgdSums(const GradientBuckets& buckets, int64_t rank, int processes) {
-    uint64_t number = 0;  // Of a gradient among all, so that factors do not depend on buckets.
+    uint64_t number = 0;  // Index among all gradients, so that factors do not depend on buckets.
     for (size_t i = 0; i < buckets.size(); ++i) {
       const auto gradients = buckets.places(i);
       parts_.emplace_back(gradients, rank, processes, /*seed=*/number);

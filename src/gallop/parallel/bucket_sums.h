@@ -22,7 +22,7 @@ class BucketSums {
   virtual std::vector<at::Tensor> sums() const = 0;
   /// Discards the last sums and resets the state.
   virtual void forget() {}
-  /// Tensors besides the buckets that start() and finish() read or write.
+  /// Tensors other than the buckets that start() and finish() read or write.
   virtual NamedTensors state() const { return {}; }
   /// See Strategy::rank_state() and PowerSgd::add_rank_state().
   virtual NamedTensors rank_state() const { return {}; }
@@ -32,15 +32,15 @@ class BucketSums {
 struct CompressionConfig {
   /// "none"; "bf16" or "fp16", in which buckets of fp32 are rounded and added; or "powersgd".
   std::string format = "none";
-  int64_t rank = 2;  ///< Of PowerSGD.
+  int64_t rank = 2;  ///< Rank of PowerSGD.
 };
 
 /// Makes the algorithm for buckets that outlive it. PowerSGD (Vogels, Karimireddy and Jaggi,
 /// "PowerSGD: practical low-rank gradient compression for distributed optimization", NeurIPS 2019)
 /// all-reduces two factors of the given rank for each gradient that is a matrix of at least twice
 /// as many elements, and adds the approximation error to the next gradient (error feedback): the
-/// result is not the exact sum, but close to it over many steps. The error of each process and the
-/// initial factors are dropped where a sum is discarded.
+/// result is not the exact sum, but close to it over many steps. If a sum is discarded, each
+/// process resets its errors and factors.
 std::unique_ptr<BucketSums> make_bucket_sums(const CompressionConfig& config,
                                              const GradientBuckets& buckets, int processes);
 

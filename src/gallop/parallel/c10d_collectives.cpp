@@ -36,7 +36,7 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
 }
 
-// Without the places in LibTorch's sources.
+// The message without locations in LibTorch's sources.
 std::string reason_of(const std::exception& error) {
   const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
   std::string text = torch_error != nullptr ? torch_error->msg() : error.what();
@@ -46,14 +46,14 @@ std::string reason_of(const std::exception& error) {
   return text;
 }
 
-// The interfaces that c10d's variable names, or else the address from which the store is reached: a
-// host's own name may stand for an address that no other host knows.
+// The interfaces listed in c10d's environment variable, or else the address from which the store is
+// reached, as the host's own name may resolve to an address that others cannot reach.
 std::vector<std::shared_ptr<gloo::transport::Device>> devices_toward(const std::string& host) {
   std::vector<std::shared_ptr<gloo::transport::Device>> devices;
   const char* const names = std::getenv("GLOO_SOCKET_IFNAME");
   std::istringstream list(names != nullptr ? names : "");
   for (std::string name; std::getline(list, name, ',');) {
-    addresses_of_interface(name);  // Or says that there is none.
+    addresses_of_interface(name);  // Throws if the interface does not exist.
     devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(name));
   }
   if (devices.empty()) {
@@ -62,16 +62,16 @@ std::vector<std::shared_ptr<gloo::transport::Device>> devices_toward(const std::
   return devices;
 }
 
-// NCCL would listen at the first interface that is not loopback. "=" is for the whole name.
+// NCCL would use the first interface that is not loopback. "=" makes it match the whole name.
 void keep_nccl_to_interface_toward(const std::string& host) {
   const char* const names = std::getenv("GLOO_SOCKET_IFNAME");
   const std::string interface = names != nullptr ? names : interface_of(address_toward(host));
   setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), /*overwrite=*/0);
 }
 
-// A call that all processes take part in.
+// A collective in which all processes take part.
 struct NumberedCall {
-  int64_t number = 0;  // From 1, the same in all.
+  int64_t number = 0;  // From 1; the same in all processes.
   std::string what;
 
   std::string describe() const { return fmt::format("call {}, {}", number, what); }
@@ -85,13 +85,13 @@ class GlooGroup final : public c10d::ProcessGroupGloo {
  public:
   using ProcessGroupGloo::ProcessGroupGloo;
 
-  // The others see it at once; calls of our own that are under way may wait until their limit.
+  // Other processes fail at once; own collectives in flight may wait until their timeout.
   void close_connections() {
     for (const auto& context : contexts_) context->closeConnections();
   }
 };
 
-// For those whose threads may wait for a process that does not come: kept until the process ends.
+// Keeps groups whose threads may wait for a missing process until this process exits.
 void abandon(c10::intrusive_ptr<GlooGroup> group) {
   static std::mutex mutex;
   static auto& abandoned = *new std::vector<c10::intrusive_ptr<GlooGroup>>;
@@ -119,7 +119,7 @@ class C10dCollectives final : public Collectives {
   int rank() const override { return rendezvous_.rank; }
   int size() const override { return rendezvous_.size; }
   ~C10dCollectives() override {
-    // Sums that are under way would be waited for.
+    // The destructor would wait for all-reduces in flight.
     if (has_failed_ || !started_.empty()) abandon(std::move(group_));
   }
   C10dCollectives(const C10dCollectives&) = delete;
@@ -193,7 +193,7 @@ class C10dCollectives final : public Collectives {
   };
 
   void connect() {
-    FLAGS_caffe2_log_level = c10::GLOG_ERROR;  // What goes wrong is thrown.
+    FLAGS_caffe2_log_level = c10::GLOG_ERROR;  // Errors are thrown instead of logged.
     if (!rendezvous_.store_is_there && rendezvous_.rank == 0) {
       server_.emplace(rendezvous_.host, rendezvous_.port);
     }
@@ -207,12 +207,12 @@ class C10dCollectives final : public Collectives {
     stall_monitor_.emplace(store, rendezvous_.rank, rendezvous_.size, rendezvous_.clock);
     auto group_options = c10d::ProcessGroupGloo::Options::create(options.timeout);
     group_options->threads = 2;
-    // Gloo's threads write to processes that may be gone, which has to fail and not to end us.
+    // Gloo's threads write to processes that may be gone; this must fail without killing us.
     const BlockedSignals blocked = {SIGPIPE};
     group_options->devices = devices_toward(rendezvous_.host);
     group_ =
         c10::make_intrusive<GlooGroup>(store, rendezvous_.rank, rendezvous_.size, group_options);
-    // A process that ends at once, for its own reason, must not look lost to those that are still
+    // A process that exits at once for its own reason must not look lost to those that are still
     // connecting.
     c10d::BarrierOptions barrier;
     barrier.timeout = options.timeout;
@@ -234,7 +234,7 @@ class C10dCollectives final : public Collectives {
     on_gpu([&] { ((*gpu_).*start)(tensor, number, limit_seconds()); });
   }
 
-  // Names the call that has failed, which may be an earlier one.
+  // The error names the collective that failed, which may be an earlier one.
   template <typename Function>
   void on_gpu(const Function& function) {
     try {
@@ -272,12 +272,12 @@ class C10dCollectives final : public Collectives {
     if (log_) log_->end(call.number, state);
   }
 
-  // Sections that a process may be a long time in.
+  // Whether a process may take a long time in this section.
   bool is_long() const {
     return section_ == Section::kEvaluation || section_ == Section::kCheckpoint;
   }
 
-  // In a long one looks every second whether those that it waits for go ahead.
+  // In a long section, checks every second that the processes it waits for make progress.
   void wait_for(c10d::Work& work, const NumberedCall& call) {
     if (!is_long()) {
       work.wait();
@@ -337,8 +337,8 @@ class C10dCollectives final : public Collectives {
   c10::intrusive_ptr<GlooGroup> group_;
   std::optional<StallMonitor> stall_monitor_;
   bool has_failed_ = false;
-  std::map<const void*, Started> started_;  // By their tensor's memory.
-  std::optional<GpuSums> gpu_;              // From the first tensor on a GPU on.
+  std::map<const void*, Started> started_;  // By the address of the tensor's memory.
+  std::optional<GpuSums> gpu_;              // Created at the first tensor on a GPU.
   std::map<int64_t, PlacedCall> calls_on_gpu_;
   int64_t calls_ = 0, step_ = 0;
   Section section_ = Section::kStart;

@@ -51,7 +51,7 @@ class Collectives {
   virtual void wait(const at::Tensor& tensor) = 0;
   /// Replaces the contents of `tensor` by those of rank 0.
   virtual void broadcast(const at::Tensor& tensor) = 0;
-  /// Throws if a collective on a GPU has failed so far; there wait() makes only the stream wait.
+  /// Throws if a collective on a GPU has failed so far: wait() only makes the stream wait for it.
   virtual void check() {}
 
   /// Enters a section, of step `step` counted from 1 or after it. The initial section is the start.
@@ -72,7 +72,7 @@ struct RendezvousOptions {
   /// Address of the rendezvous store; see StoreServer.
   std::string host = "127.0.0.1";
   int port = 29500;
-  /// Whether another process serves the store; else rank 0 does.
+  /// Whether another process serves the store; otherwise rank 0 does.
   bool store_is_there = false;
   /// Distinguishes the processes of one start from those of others that used the same store.
   std::string name = "0";
@@ -94,7 +94,7 @@ std::vector<double> sum_over_all(Collectives& collectives, const std::vector<dou
 /// The value of each process, by rank. Texts are truncated to 255 bytes.
 std::vector<uint64_t> gather(Collectives& collectives, uint64_t number);
 std::vector<std::string> gather(Collectives& collectives, const std::string& text);
-/// As gather(), for any number of bytes; each process holds those of all in memory meanwhile.
+/// As gather(), for any number of bytes; each process holds the bytes of all in memory.
 std::vector<std::string> gather_bytes(Collectives& collectives, const std::string& bytes);
 
 /// Whether `one` is true in any process.

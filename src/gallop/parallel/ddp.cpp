@@ -24,8 +24,8 @@ struct SharedTensors {
   std::vector<at::Tensor> parameters, buffers;
 };
 
-// Parameters that are trained, as a backward pass comes to them. Where that is not known, it comes
-// to the last first.
+// The trained parameters in the order in which a backward pass produces their gradients. Parameters
+// without a known place come last, in reverse order.
 std::vector<at::Tensor> as_gradients_come(const ModelTensors& model) {
   std::map<std::string, size_t> places;
   for (const std::string& name : model.gradient_order) places.emplace(name, places.size());
@@ -39,7 +39,7 @@ std::vector<at::Tensor> as_gradients_come(const ModelTensors& model) {
   return trained(parameters);
 }
 
-// A single process has no others to share with.
+// Empty for a single process, which has nothing to share.
 SharedTensors what_is_shared(const ModelTensors& model, const Collectives& collectives) {
   SharedTensors shared;
   if (collectives.size() == 1) return shared;
@@ -48,8 +48,8 @@ SharedTensors what_is_shared(const ModelTensors& model, const Collectives& colle
   return shared;
 }
 
-// Buffers, which become their means over all processes. Counters of batches do not go up in one
-// that has no samples, and become the largest.
+// Buffers, which become their means over all processes. Batch counters do not increase in a process
+// without samples, and become the maximum.
 class SharedStatistics {
  public:
   explicit SharedStatistics(std::vector<at::Tensor> buffers) : buffers_(std::move(buffers)) {
@@ -84,7 +84,7 @@ std::string wrong_bucket(const std::string& text) {
   return wrong.empty() ? wrong : wrong + ", or auto";
 }
 
-// The default of one that was not measured.
+// The default size if none was measured.
 int64_t bytes_of(const std::string& bucket) {
   return *parse_bytes(bucket == kAutoBucket ? kDefaultBucket : bucket);
 }
@@ -119,7 +119,7 @@ class Ddp final : public Strategy {
   }
 
   NamedTensors rank_state() const override { return sums_->rank_state(); }
-  // Where there are more or fewer processes now, each has an equal part of what all had left out.
+  // If the number of processes has changed, each gets an equal fraction of the sum of all errors.
   void load_rank_state(const NamedTensors& saved, int rank, int size) override {
     const at::NoGradGuard no_grad;
     const bool is_same_number = size == collectives_.size();
@@ -156,7 +156,7 @@ class Ddp final : public Strategy {
  private:
   void note_gradient(size_t parameter) {
     const at::NoGradGuard no_grad;
-    // Of micro-batches before the last: those after it add to what is in the bucket.
+    // In micro-batches before the last, the gradient becomes a view of the bucket, to accumulate.
     if (!expects_) return buckets_.move(parameter);
     if (buckets_.is_filled(parameter)) {
       throw InternalError("ddp: a parameter has got its gradient twice in one backward pass");
@@ -164,7 +164,7 @@ class Ddp final : public Strategy {
     if (buckets_.fill(parameter)) start_full_ones();
   }
 
-  // All processes do so in the order of the buckets, whichever is full first.
+  // All processes start the buckets in order, whichever is full first.
   void start_full_ones() {
     for (; started_ < buckets_.size() && buckets_.is_full(started_); ++started_) {
       sums_->start(started_);
@@ -179,7 +179,7 @@ class Ddp final : public Strategy {
   std::unique_ptr<BucketSums> sums_;
   SharedStatistics statistics_;
   GradientHooks hooks_;
-  size_t started_ = 0;  // Buckets, in this step.
+  size_t started_ = 0;  // The number of buckets started in this step.
   bool expects_ = false;
 };
 

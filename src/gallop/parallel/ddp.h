@@ -10,7 +10,7 @@
 
 namespace gallop::parallel {
 
-/// The bucket size where it is neither given nor measured, as in PyTorch.
+/// The bucket size if it is neither given nor measured, as in PyTorch.
 inline constexpr const char* kDefaultBucket = "25 MiB";
 inline constexpr const char* kAutoBucket = "auto";
 

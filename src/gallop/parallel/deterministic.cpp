@@ -19,10 +19,10 @@ namespace gallop::parallel {
 
 namespace {
 
-// Can be shared out evenly among 1, 2, 3, 4, 6 and 12.
+// Divisible by 1, 2, 3, 4, 6 and 12 processes.
 constexpr int64_t kShards = 12;
 
-// A node of the tree: the sum of these shards.
+// A node of the tree: the sum over these batch slices.
 struct Node {
   int64_t begin, end;
   bool operator==(const Node&) const = default;
@@ -40,8 +40,8 @@ Node parent_of(const Node& node) {
   }
 }
 
-// Sums of neighboring shards, from the left. As soon as both children of a node of the tree are
-// there they are added, whatever else is there.
+// Sums over adjacent batch slices, from the left. The children of a tree node are added as soon as
+// both are available, regardless of the others.
 template <typename Value>
 class TreeSum {
  public:
@@ -50,7 +50,7 @@ class TreeSum {
     Value value;
   };
 
-  // `add` puts the second into the first.
+  // `add` adds its second argument to the first.
   template <typename Add>
   void push(const Node& node, Value value, const Add& add) {
     parts_.push_back({node, std::move(value)});
@@ -67,7 +67,7 @@ class TreeSum {
 
   const std::vector<Part>& parts() const { return parts_; }
   size_t size() const { return parts_.size(); }
-  /// As many as there were at once.
+  /// The maximum number of parts held at once.
   size_t most() const { return most_; }
   void clear() { parts_.clear(); }
 
@@ -78,7 +78,7 @@ class TreeSum {
 
 struct Nothing {};
 
-// How the shards of one process add up: what is left when it has added all that it can.
+// The partial sums that are left when a process has added all of its slices.
 TreeSum<Nothing> sum_of(int64_t begin, int64_t end) {
   TreeSum<Nothing> sum;
   for (int64_t shard = begin; shard < end; ++shard) {
@@ -190,7 +190,7 @@ class Deterministic final : public Strategy {
     return GradientBuckets(parameters_, std::numeric_limits<int64_t>::max());
   }
 
-  // One that no sum is in.
+  // A buffer that holds no partial sum.
   GradientBuckets& spare() {
     for (GradientBuckets& one : spare_) {
       const auto is_in_it = [&one](const auto& part) { return part.value == &one; };
@@ -212,7 +212,7 @@ class Deterministic final : public Strategy {
     }
   }
 
-  // Every shard begins with those from before the step.
+  // Every slice starts from the statistics before the step.
   void finish_statistics(int64_t shard) {
     copy_all(buffers_, places_[static_cast<size_t>(shard)]);
     copy_all(before_places_, buffers_);
@@ -227,13 +227,13 @@ class Deterministic final : public Strategy {
   Collectives& collectives_;
   NamedTensors named_;
   std::vector<at::Tensor> parameters_;
-  std::vector<Node> nodes_;  // Of all processes, from the left.
+  std::vector<Node> nodes_;  // The partial sums of all processes, from the left.
   size_t first_own_ = 0;
-  std::vector<GradientBuckets> sums_;   // Of the nodes.
-  std::vector<GradientBuckets> spare_;  // Of own shards.
+  std::vector<GradientBuckets> sums_;   // One per node.
+  std::vector<GradientBuckets> spare_;  // For slices of this process.
   TreeSum<GradientBuckets*> own_;
   std::vector<at::Tensor> buffers_;
-  at::Tensor statistics_, before_;  // By shard, and from before the step.
+  at::Tensor statistics_, before_;  // Per slice; and before the step.
   std::vector<std::vector<at::Tensor>> places_;
   std::vector<at::Tensor> before_places_;
   int64_t shards_with_samples_ = 0;

@@ -41,14 +41,14 @@ GpuSums::GpuSums(std::shared_ptr<const Nccl> nccl, c10::Device device, int rank,
                  const std::function<std::string(const std::string&)>& from_first, double seconds)
     : nccl_(std::move(nccl)),
       device_(device),
-      // What others wait for comes before what they compute meanwhile.
+      // Collectives, for which other processes wait, have priority over computation.
       stream_(c10::impl::VirtualGuardImpl(device.type())
                   .getStreamFromGlobalPool(device, /*isHighPriority=*/true)) {
   const auto deadline = after(seconds);
   NcclId id;
   int result = Nccl::kSuccess;
   if (rank == 0) result = nccl_->make_id(&id);
-  // The others hear of a failure, too.
+  // The other processes must notice a failure, too.
   const std::string text =
       from_first(result == Nccl::kSuccess ? std::string(id.bytes, sizeof(id.bytes)) : "");
   if (text.size() == sizeof(id.bytes)) {
@@ -77,7 +77,7 @@ GpuSums::~GpuSums() {
   }
   changed_.notify_all();
   watcher_.join();
-  // Ending it in order would wait for the others.
+  // An orderly shutdown would wait for the other processes.
   end_all();
 }
 
@@ -147,7 +147,7 @@ std::vector<int64_t> GpuSums::take_ended() {
   return std::exchange(ended_, {});
 }
 
-// What a call that returned at once has come to.
+// Waits for the result of a non-blocking call.
 int GpuSums::settled(int result, Clock::time_point deadline) {
   while (result == Nccl::kInProgress && Clock::now() < deadline) {
     std::this_thread::sleep_for(kWhileSettling);
@@ -204,7 +204,7 @@ std::string GpuSums::what_is_wrong(const UnderWay& first) const {
   return fmt::format("not done after {}", format_duration(first.seconds));
 }
 
-// Whatever waits on the GPU goes on then, with what is worth nothing.
+// Work on the GPU that waits for a collective then continues, with invalid results.
 void GpuSums::end_all() {
   if (communicator_ != nullptr) nccl_->abort(communicator_);
   communicator_ = nullptr;

@@ -31,23 +31,23 @@ class GpuCallFailed : public std::exception {
   std::string reason_;
 };
 
-/// All-reduces and broadcasts of tensors on GPUs, one per process, by NCCL on a stream of its own.
-/// Failures are detected later than the call: a thread watches all calls in flight and aborts them
-/// all if one fails or exceeds its timeout, so that no process waits forever. All functions must be
-/// called from one other thread.
+/// All-reduces and broadcasts of tensors on GPUs, one GPU per process, by NCCL on a separate
+/// stream. Failures are detected later than the call: a thread watches all calls in flight and
+/// aborts them all if one fails or exceeds its timeout, so that no process waits forever. All
+/// functions must be called from one other thread.
 class GpuSums {
  public:
-  /// All processes construct it at the same time. `from_first` returns the text of rank 0. Throws
-  /// DeviceError if that takes longer than `seconds` or NCCL reports an error.
+  /// All processes must construct it at the same time. `from_first` returns the text of rank 0.
+  /// Throws DeviceError if that takes longer than `seconds` or NCCL reports an error.
   GpuSums(std::shared_ptr<const Nccl> nccl, c10::Device device, int rank, int size,
           const std::function<std::string(const std::string&)>& from_first, double seconds);
   ~GpuSums();
   GpuSums(const GpuSums&) = delete;
   GpuSums& operator=(const GpuSums&) = delete;
 
-  /// Starts an all-reduce of the tensor, which must be dense, after all work that the current
-  /// stream has so far. `call` is its number, and `seconds` its timeout. Throws GpuCallFailed for
-  /// any call that has failed so far.
+  /// Starts an all-reduce of the tensor, which must be dense, after all pending work of the current
+  /// stream. `call` is its number, and `seconds` its timeout. Throws GpuCallFailed for any call
+  /// that has failed so far.
   void all_reduce_async(const at::Tensor& tensor, int64_t call, double seconds);
   /// As all_reduce_async(), for a broadcast from rank 0.
   void start_broadcast(const at::Tensor& tensor, int64_t call, double seconds);
@@ -60,7 +60,7 @@ class GpuSums {
   /// Waits for all calls in flight. Throws GpuCallFailed.
   void finish();
 
-  /// The numbers of the calls that have ended since the last time.
+  /// The numbers of the calls that have ended since the last take_ended().
   std::vector<int64_t> take_ended();
 
  private:

@@ -7,7 +7,7 @@ namespace gallop::parallel {
 
 namespace {
 
-// Each place begins where a vector register can be loaded from in one access.
+// Places are aligned so that vector registers are loaded in one access.
 constexpr int64_t kAlignedBytes = 64;
 
 int64_t padded(const at::Tensor& parameter) {

@@ -11,7 +11,7 @@
 namespace gallop::parallel {
 
 /// Contiguous storage for the gradients of all parameters, in a few tensors that can be all-reduced
-/// at once.
+/// as a whole.
 class GradientBuckets {
  public:
   /// Assigns parameters to buckets in this order. A bucket has one data type, and is closed before
@@ -34,7 +34,7 @@ class GradientBuckets {
   /// Makes the view of each place the gradient of its parameter.
   void give_to_parameters();
 
-  /// Sets all places to those of another object for the same parameters, adds them, or sets them to
+  /// Copies all places from another object for the same parameters, adds them, or sets them to
   /// zero.
   void copy(const GradientBuckets& other);
   void add(const GradientBuckets& other);

@@ -10,7 +10,7 @@ namespace gallop::parallel {
 
 namespace {
 
-// Calls that do not block end as documented from here on.
+// The first version in which non-blocking calls end as documented.
 constexpr int kOldest = 21800;
 
 std::string find_functions(Nccl& nccl) {

@@ -16,7 +16,7 @@ struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned magic = 0xcafebeef;
   unsigned version = 21400;
-  int blocking = 0;  ///< Calls return at once, and the communicator's state reports their result.
+  int blocking = 0;  ///< Calls return immediately; the communicator's state reports their result.
 };
 
 /// The functions of NVIDIA's NCCL (docs.nvidia.com/deeplearning/nccl/user-guide) that GpuSums

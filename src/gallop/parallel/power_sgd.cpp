@@ -19,10 +19,10 @@ namespace gallop::parallel {
 
 namespace {
 
-// Less than that is not worth the products.
+// A lower compression ratio is not worth the GEMMs.
 constexpr int64_t kLeastSaving = 2;
 
-// As rows of the first dimension, where those lie side by side in memory.
+// The gradient as [first dimension, rest], if its rows are contiguous in memory.
 std::optional<at::Tensor> as_matrix(const at::Tensor& gradient, int64_t rank) {
   if (gradient.dim() < 2 || gradient.scalar_type() != at::kFloat) return {};
   const int64_t rows = gradient.size(0), columns = gradient.numel() / rows;
@@ -31,7 +31,7 @@ std::optional<at::Tensor> as_matrix(const at::Tensor& gradient, int64_t rank) {
   return gradient.as_strided({rows, columns}, {columns, 1}, gradient.storage_offset());
 }
 
-// Makes the columns orthogonal to each other and of length 1 (Gram and Schmidt).
+// Orthonormalizes the columns (Gram-Schmidt).
 void orthogonalize(const at::Tensor& matrix) {
   constexpr double kLeastLength = 1e-20;
   for (int64_t i = 0; i < matrix.size(1); ++i) {
@@ -53,7 +53,7 @@ void fill_with_random_numbers(const at::Tensor& tensor, uint64_t seed) {
   tensor.copy_(made);
 }
 
-// Of a gradient's number among all, which does not depend on buckets.
+// Names by the index among all gradients, which does not depend on buckets.
 std::string error_name(uint64_t number) { return fmt::format("error.{}", number); }
 std::string right_name(uint64_t number) { return fmt::format("right.{}", number); }
 

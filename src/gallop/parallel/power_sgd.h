@@ -23,7 +23,7 @@ class PowerSgd {
   /// Appends the tensors that start() and finish() all-reduce, in their order.
   void add_first_sums(std::vector<at::Tensor>& all) const;
   void add_second_sums(std::vector<at::Tensor>& all) const;
-  /// Drops the errors, and resets the factors to their initial values.
+  /// Resets the errors to zero and the factors to their initial values.
   void forget();
   NamedTensors state() const;
   /// See Strategy::rank_state(): errors and factors.
@@ -36,11 +36,11 @@ class PowerSgd {
     at::Tensor gradient;     ///< [n, m], a view of the gradient's memory.
     at::Tensor error;        ///< [n, m]: the error of this process.
     at::Tensor left, right;  ///< [n, rank] and [m, rank], views of `lefts_` and `rights_`.
-    uint64_t seed = 0;       ///< Of the initial elements of `right`; differs among gradients.
+    uint64_t seed = 0;       ///< Seed of the initial elements of `right`; one per gradient.
   };
 
   std::vector<Matrix> matrices_;
-  std::vector<at::Tensor> others_, places_;  ///< Gradients without factors, and places in `rest_`.
+  std::vector<at::Tensor> others_, places_;  ///< Gradients without factors; places in `rest_`.
   at::Tensor lefts_, rights_, rest_;
   int processes_;
 };

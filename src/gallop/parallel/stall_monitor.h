@@ -31,8 +31,8 @@ class StallMonitor {
     double seconds = 0;
   };
   /// Of the ranks that have not reached the collective, the one without progress for longest since
-  /// this process reached it. The time must exceed `seconds`, which are 1 at least, and three times
-  /// the longest interval between two reports of this process itself, as all processes do the same
+  /// this process reached it. The time must exceed `seconds`, at least 1, and three times the
+  /// longest interval between two progress reports of this process, as all processes do the same
   /// work.
   std::optional<Still> stalled_rank(int64_t call, double seconds);
 

@@ -14,7 +14,7 @@ namespace gallop::parallel {
 
 namespace {
 
-// A socket that listens, and the port that it has got.
+// A listening socket and its port.
 std::pair<FileDescriptor, int> listen_at_one(const std::string& host, int port) {
   int reason = 0;
   for (const SocketAddress& address : resolve(host, port)) {

@@ -13,7 +13,7 @@ void Strategy::note_unused(const NamedTensors& parameters) {
       without.push_back(name);
     }
   }
-  // A pass without samples gives none at all.
+  // A pass without samples produces no gradients at all.
   if (has_noted_unused_) unused_ = std::move(without);
 }
 

@@ -19,7 +19,7 @@ class Strategy {
 
   virtual Collectives& collectives() = 0;
 
-  /// The tensors besides model and optimizer that a step reads or writes.
+  /// The tensors other than those of model and optimizer that a step reads or writes.
   virtual NamedTensors state() const = 0;
 
   /// The state that differs among processes, which a checkpoint keeps for each rank.
@@ -28,22 +28,22 @@ class Strategy {
   /// be called in all processes for each rank in turn, from 0.
   virtual void load_rank_state(const NamedTensors& /*saved*/, int /*rank*/, int /*size*/) {}
 
-  /// The number of slices of the whole batch, which the number of processes divides. Each is
-  /// computed separately, and finish_shard() is called after its backward pass or, in its turn,
-  /// where it has no samples. 0: each process computes its slice in any way.
+  /// The number of slices of the whole batch, a multiple of the number of processes. Each slice is
+  /// computed separately, in order; finish_shard() is called after its backward pass, or without
+  /// one if the slice has no samples. 0: each process computes its slice in any way.
   virtual int64_t shards() const { return 0; }
   virtual void finish_shard(int64_t /*shard*/, bool /*has_samples*/) {}
 
   /// Whether batch norm takes the statistics of the whole batch.
   virtual bool shares_batch_norm() const { return false; }
 
-  /// Parameters that got no gradient in the first backward pass with samples; their gradients count
+  /// Parameters without a gradient in the first backward pass with samples; their gradients count
   /// as 0.
   const std::vector<std::string>& unused() const { return unused_; }
 
   /// Must be called between the last forward and backward pass of a step, and with slices before
-  /// all of them. From here on gradients may be all-reduced as soon as they are available. `rows`
-  /// counts those of the whole batch.
+  /// all of them. Gradients may then be all-reduced as soon as they are available. `rows` is the
+  /// number of rows of the whole batch.
   virtual void begin_gradient_sync(int64_t rows) = 0;
 
   /// The tensors that are all-reduced from begin_gradient_sync() to the end of
@@ -60,8 +60,8 @@ class Strategy {
   virtual void finish_gradient_sync() = 0;
 
  protected:
-  /// Notes once which parameters have no gradient; called after a backward pass, before gradients
-  /// are moved.
+  /// Records once which parameters have no gradient. Must be called after a backward pass, before
+  /// gradients are moved.
   void note_unused(const NamedTensors& parameters);
 
  private:

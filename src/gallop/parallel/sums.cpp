@@ -21,7 +21,7 @@ CollectivesScope& needed() {
 
 }  // namespace
 
-// What they do outside of trials.
+// The operators, which have no effect in a dry run.
 struct SumOperators {
   static void start(const at::Tensor& tensor) {
     if (kernel::is_recorded()) return;

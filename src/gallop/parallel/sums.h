@@ -44,7 +44,7 @@ class CollectivesScope {
   std::vector<Sum> sums_;
 };
 
-/// A process failed in a step whose sums are therefore discarded.
+/// Thrown if a process failed in a step, whose sums are therefore discarded.
 class PeerFailed : public std::exception {
  public:
   const char* what() const noexcept override { return "a process could not do its part"; }

@@ -12,9 +12,9 @@ namespace gallop::train {
 
 namespace {
 
-constexpr int64_t kSlots = 32;  // Steps that the host may be ahead.
+constexpr int64_t kSlots = 32;  // The maximum number of steps in flight.
 
-/// Copies to page-locked memory, an event behind each.
+/// Copies to pinned memory, recording an event after each copy.
 class CopiedResults final : public AsyncResults {
  public:
   CopiedResults(c10::Device device, int64_t most_numbers)
@@ -62,7 +62,7 @@ class CopiedResults final : public AsyncResults {
  private:
   struct Slot {
     c10::Event copied;
-    at::Tensor source, numbers;  // On the device, until they are copied; on the host.
+    at::Tensor source, numbers;  // On the device, until copied; on the host.
   };
 
   const Slot& oldest() const { return slots_[static_cast<size_t>(first_)]; }

@@ -16,7 +16,7 @@ using Segment = BatchHistory::Segment;
 
 constexpr const char* kCount = "batches";
 
-// One list of names for both directions.
+// One list of names for reading and writing.
 template <typename S, typename Visit>
 void each_value(S& segment, Visit visit) {
   visit("step", segment.step);
@@ -29,14 +29,14 @@ void each_value(S& segment, Visit visit) {
 
 std::string key_of(size_t i, const char* name) { return fmt::format("batches.{}.{}", i, name); }
 
-// Whether all steps up to this place can have had its batch size.
+// Whether all steps up to this position can have had its batch size.
 bool is_uniform_up_to(const Segment& here) {
   const Segment whole{.batch = here.batch, .samples_per_epoch = here.samples_per_epoch};
   return whole.samples_after(here.step) == here.samples &&
          here.samples == here.epoch * here.samples_per_epoch + here.position;
 }
 
-// Of a checkpoint that does not say it.
+// The history of a checkpoint that does not contain one.
 std::vector<Segment> guess(const Segment& here) {
   Segment before{.batch = here.batch, .samples_per_epoch = here.samples_per_epoch};
   if (here.step == 0 || is_uniform_up_to(here)) return {before};
@@ -103,7 +103,7 @@ BatchHistory BatchHistory::resumed(const std::map<std::string, std::string>& tra
   };
   if (goes_on()) return history;
   if (here.step == 0) return {batch, samples_per_epoch};
-  // The last one may have no steps yet; the first then has some.
+  // The last segment may have no steps yet; then the first segment has some.
   if (history.last().step == here.step) history.segments_.pop_back();
   if (!goes_on()) history.segments_.push_back(here);
   return history;

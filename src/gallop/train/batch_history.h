@@ -13,10 +13,10 @@ class BatchHistory {
  public:
   /// Consecutive steps of one batch size. The counters are those at its beginning.
   struct Segment {
-    int64_t step = 0;      ///< Updates of the whole run,
-    int64_t samples = 0;   ///< samples of the whole run,
-    int64_t epoch = 0;     ///< whole epochs,
-    int64_t position = 0;  ///< and samples of the epoch after them.
+    int64_t step = 0;      ///< Completed updates of the whole run.
+    int64_t samples = 0;   ///< Completed samples of the whole run.
+    int64_t epoch = 0;     ///< Completed epochs.
+    int64_t position = 0;  ///< Samples done in the current epoch.
     int64_t batch = 1;
     int64_t samples_per_epoch = 1;
 

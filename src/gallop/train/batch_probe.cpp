@@ -13,11 +13,11 @@ namespace gallop::train {
 
 namespace {
 
-// A compiled step is recorded twice, and runs from its plan from then on.
+// A compiled step is traced twice, and runs from its plan from then on.
 constexpr int64_t kWarmUpSteps = 3, kTimedSteps = 3, kMostSteps = 200;
 constexpr double kSeconds = 1, kBusySeconds = 4;
 
-// Leaves the weights alone: for gradients that are only looked at.
+// An optimizer that leaves the weights unchanged, for passes that need only the gradients.
 class NoUpdate final : public optim::Optimizer {
  public:
   at::Tensor step(const at::Tensor&, const at::Tensor&, const at::Tensor&,
@@ -29,13 +29,13 @@ class NoUpdate final : public optim::Optimizer {
   double base_lr() const override { return 0; }
 };
 
-// Of all processes alike, which leave a stop to what the steps say.
+// The same number of batches in all processes; if shared, the steps' requests decide on a stop.
 std::optional<data::Batch> next_batch(data::DeviceLoader& loader, int64_t size,
                                       const StopRequest* stop) {
   for (;;) {
     auto batch = loader.next(stop);
     if (!batch || (stop != nullptr && stop->requested())) return {};
-    // The last of an epoch may be smaller.
+    // The last batch of an epoch may be smaller.
     if ((stop != nullptr ? batch->size() : batch->whole_size) == size) return batch;
   }
 }
@@ -67,7 +67,7 @@ std::optional<BatchSpeed> time_batch(model::Model& model, optim::Optimizer& opti
   for (int64_t number = 0; number < kMostSteps; ++number) {
     if (number == kWarmUpSteps) timed = monotonic_seconds();
     const CostMeter meter(/*works=*/false);
-    // A rate of 0: how long a step takes does not depend on it, and nothing diverges.
+    // A learning rate of 0, as it does not affect the time of a step and nothing diverges.
     const StepResult result =
         step.run(batch.by_role(), number, 0, /*count_correct=*/false, scheduled,
                  {.rows = batch.whole_size, .requests = {is_enough || stop.requested()}});
@@ -77,7 +77,7 @@ std::optional<BatchSpeed> time_batch(model::Model& model, optim::Optimizer& opti
       if (timed_steps == 0 || cost.seconds < least.seconds) least = cost;
       timed_steps += 1;
       const double taken = monotonic_seconds() - timed;
-      // Long steps vary less.
+      // The times of long steps vary less.
       const bool has_some = timed_steps >= kTimedSteps || cost.seconds > kSeconds;
       const bool is_busy = least.busy > MeasuredChoiceConfig().busy;
       is_enough = has_some && taken > (is_busy ? kBusySeconds : kSeconds);
@@ -97,7 +97,7 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
   StepConfig of_parts = for_trials(step_config);
   StepConfig of_big = of_parts;
   of_parts.gradient_accumulation = 1;
-  // Shards are parts already.
+  // Batch slices are computed separately anyway.
   const bool has_shards = step_config.strategy != nullptr && step_config.strategy->shards() > 0;
   of_big.gradient_accumulation = has_shards ? 1 : config.parts;
   NoUpdate no_update;

@@ -21,9 +21,9 @@ struct BatchSpeed {
 };
 
 /// Runs steps with one batch until warmed up, then for about a second, and on a busy machine for a
-/// few more until one is undisturbed. Nothing if a stop is requested. Does not restore the weights.
-/// Processes that share steps each pass their slice of the batch, and all run the same number of
-/// steps.
+/// few more until one is undisturbed. Returns std::nullopt if a stop is requested. Does not restore
+/// the weights. If processes share steps, each passes its slice of the batch, and all run the same
+/// number of steps.
 std::optional<BatchSpeed> time_batch(model::Model& model, optim::Optimizer& optimizer,
                                      const StepConfig& step_config, const data::Batch& batch,
                                      const StopRequest& stop);
@@ -46,9 +46,9 @@ struct NoiseParts {
 
 /// Trains with large batches at a learning rate that rises to the optimizer's base rate in the
 /// warm-up, and compares the gradients of the last steps with those of their small batches. Batch
-/// norm takes the statistics of the small batches in both. Nothing if a stop is requested or a
-/// gradient is not finite. Does not restore the weights. Where processes share steps their number
-/// must divide NoiseConfig::small.
+/// norm takes the statistics of the small batches in both. Returns std::nullopt if a stop is
+/// requested or a gradient is not finite. Does not restore the weights. If processes share steps,
+/// their number must divide NoiseConfig::small.
 std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
                                                   const NoiseConfig& config,
                                                   const StepConfig& step_config,

@@ -18,20 +18,20 @@ namespace {
 
 constexpr std::array<const char*, 4> kSizes = {parallel::kDefaultBucket, "1 MiB", "4 MiB",
                                                "100 MiB"};
-// A compiled step is recorded twice, and runs from its plan from then on.
+// A compiled step is traced twice, and runs from its plan from then on.
 constexpr int64_t kWarmUpSteps = 3, kLeastSteps = 3, kMostSteps = 15;
-constexpr double kSeconds = 0.4;  // Of a round of one size.
-// A round records its steps again.
+constexpr double kSeconds = 0.4;  // Time of a round of one size.
+// Each round traces its steps again.
 constexpr int64_t kRounds = 2, kCloseRounds = 3, kMostRounds = 12;
 
-// Sizes of all that a strategy works on: buckets that are divided alike have the same.
+// Sizes of a strategy's tensors, which are equal if buckets are divided in the same way.
 std::vector<int64_t> sizes_of(const parallel::Strategy& strategy) {
   std::vector<int64_t> sizes;
   for (const auto& [name, tensor] : strategy.state()) sizes.push_back(tensor.numel());
   return sizes;
 }
 
-// That of the process that took longest, which has all wait.
+// The maximum cost over all processes, as the slowest makes the others wait.
 MeasuredCost slowest(parallel::Collectives& collectives, const MeasuredCost& cost) {
   constexpr size_t kNumbers = 3;
   const auto rank = static_cast<size_t>(collectives.rank());
@@ -62,13 +62,13 @@ MeasuredCost measure_steps(const BucketTrial& trial, const std::string& size,
   for (int64_t number = 0; number < last; ++number) {
     if (number == kWarmUpSteps) meter.emplace(/*works=*/false);
     const double start = monotonic_seconds();
-    // A rate of 0: how long a step takes does not depend on it, and nothing diverges.
+    // A learning rate of 0, as it does not affect the time of a step and nothing diverges.
     step.run(trial.batch.by_role(), number, 0, /*count_correct=*/false, {},
              {.rows = trial.batch.whole_size});
     const double taken = monotonic_seconds() - start;
     if (number >= kWarmUpSteps) seconds.push_back(taken);
     if (number != kWarmUpSteps) continue;
-    // All take as many.
+    // All processes run the same number of steps.
     const double fit = kSeconds / slowest(collectives, {.seconds = taken}).seconds;
     last = number + std::clamp(static_cast<int64_t>(fit), kLeastSteps, kMostSteps);
   }

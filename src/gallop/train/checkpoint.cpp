@@ -38,7 +38,7 @@ constexpr const char* kBeginnings = "beginnings";
 constexpr const char* kPrefix = "step-";
 constexpr const char* kTemporary = ".tmp-";
 constexpr const char* kOwn = "own.";
-constexpr const char* kAdopted = "adopted";  // Among what the trainer keeps.
+constexpr const char* kAdopted = "adopted";  // An entry of TrainingState::trainer.
 
 std::string name_of(const fs::path& path) { return printable(path.string()); }
 
@@ -57,7 +57,7 @@ NamedTensors read_all(const CheckpointInfo& checkpoint, const Manifest& manifest
                      checkpoint.is_verified);
 }
 
-// Takes what processes have for themselves out of the rest.
+// Removes the rank state from `tensors` and returns it.
 NamedTensors take_own(NamedTensors& tensors) {
   const auto own = std::stable_partition(
       tensors.begin(), tensors.end(), [](const auto& one) { return !one.name.starts_with(kOwn); });
@@ -75,14 +75,14 @@ std::map<std::string, std::string> parse_trainer(const MappedFile& file) {
 }
 
 int64_t bytes_in_file(const NamedTensors& tensors) {
-  constexpr int64_t kHeaderBytes = 256;  // Of one tensor, beside its name; seldom over 100.
+  constexpr int64_t kHeaderBytes = 256;  // Per tensor, besides its name; rarely over 100.
   int64_t bytes = bytes_of(tensors);
   for (const auto& one : tensors) bytes += static_cast<int64_t>(one.name.size()) + kHeaderBytes;
   return bytes;
 }
 
 int64_t bytes_needed(const TrainingState& state) {
-  constexpr int64_t kRest = int64_t{64} << 10;  // Manifest, pointers, folders.
+  constexpr int64_t kRest = int64_t{64} << 10;  // Manifest, pointers and folders.
   int64_t bytes = bytes_in_file(state.model) + bytes_in_file(state.optimizer) +
                   bytes_in_file(state.own) + kRest;
   for (const auto& [name, text] : state.trainer) {
@@ -93,7 +93,7 @@ int64_t bytes_needed(const TrainingState& state) {
 
 void check_free_space(const fs::path& folder, int64_t needed) {
   struct statvfs info = {};
-  // Where the file system cannot tell, writing finds out.
+  // If the file system cannot report it, writing fails instead.
   if (statvfs(folder.c_str(), &info) != 0) return;
   const auto free = checked_multiply<uint64_t>(info.f_bavail, info.f_frsize);
   if (!free || *free >= static_cast<uint64_t>(needed)) return;
@@ -132,8 +132,8 @@ bool is_intact(const CheckpointInfo& checkpoint) {
   }
 }
 
-// A folder for a step that may have been reached before, when the run went back since: the older
-// one stays in place until retention removes it.
+// Returns a folder name for a step that may have been reached before, if the run has gone back
+// since. The older folder remains until retention removes it.
 fs::path free_name(const fs::path& folder, int64_t step) {
   const std::string name = fmt::format("{}{:08}", kPrefix, step);
   fs::path target = folder / name;
@@ -143,13 +143,13 @@ fs::path free_name(const fs::path& folder, int64_t step) {
   return target;
 }
 
-// What cannot be removed now is tried again at the next save.
+// What cannot be removed now is retried at the next save.
 void remove_quietly(const fs::path& path) {
   std::error_code ignored;
   fs::remove_all(path, ignored);
 }
 
-// Leaves nothing half-written.
+// If `function` throws, removes the draft, and adds the required bytes to a DeviceError.
 template <typename Function>
 void or_tell_bytes(const CheckpointDraft& draft, const Function& function) {
   try {
@@ -165,9 +165,9 @@ void or_tell_bytes(const CheckpointDraft& draft, const Function& function) {
   }
 }
 
-// What an optimizer begins with that keeps more beside the weights than the one before, or less, as
-// SGD does with momentum and without: what is missing is as it is made. Where it keeps something
-// else, they do not fit.
+// The state for an optimizer that keeps more or fewer tensors per weight than the saved one, as SGD
+// with and without momentum. Missing tensors keep their initial values. If neither set of names
+// contains the other, `given` is returned unchanged, and loading it fails.
 NamedTensors fitted(NamedTensors given, const NamedTensors& wanted) {
   std::set<std::string> there, needed;
   for (const auto& [name, tensor] : given) there.insert(name);
@@ -251,7 +251,7 @@ CheckpointInfo CheckpointStore::publish(const CheckpointDraft& draft, WrittenFil
     }
     sync_folder(folder_);
     const std::string pointer = target.filename().string() + "\n";
-    // In this order: what goes on from the latest knows the best.
+    // In this order, so that a run that continues from the latest checkpoint knows the best one.
     if (best) write_file_atomically(folder_ / kBest, pointer);
     write_file_atomically(folder_ / kLatest, pointer);
   });
@@ -356,7 +356,7 @@ std::vector<CheckpointInfo> CheckpointStore::list() const {
     try {
       entries.push_back(info_of(entry.path()));
     } catch (const DataError&) {
-      continue;  // Not complete, so not in the list.
+      continue;  // Incomplete checkpoints are not listed.
     }
   }
   std::sort(entries.begin(), entries.end(),
@@ -436,7 +436,7 @@ std::vector<fs::path> CheckpointStore::follow_all(const char* pointer) const {
   }
   std::vector<fs::path> folders;
   for (std::string name; std::getline(lines, name);) {
-    // A pointer names a neighbor, never a path.
+    // A pointer contains the name of a sibling folder, never a path.
     if (!name.starts_with(kPrefix) || name.find('/') != std::string::npos) continue;
     std::error_code error;
     if (fs::is_directory(folder_ / name, error)) folders.push_back(folder_ / name);
@@ -473,7 +473,7 @@ void CheckpointStore::remove_old() const {
       continue;
     }
     if (std::find(spared.begin(), spared.end(), entry.folder) != spared.end()) continue;
-    // Renamed first, so that a half-removed folder never looks like a checkpoint.
+    // Renamed first, so that a half-removed folder is never taken for a checkpoint.
     const fs::path doomed = folder_ / (kTemporary + ("old-" + entry.folder.filename().string()));
     std::error_code error;
     fs::rename(entry.folder, doomed, error);

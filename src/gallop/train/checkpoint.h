@@ -19,7 +19,7 @@ struct TrainingState {
   NamedTensors optimizer;                      ///< State of the optimizer and the loss scaler.
   std::map<std::string, std::string> trainer;  ///< Loader state, counters, best score, ...
   /// State that differs among processes (see parallel::Strategy::rank_state()), by
-  /// rank_state_name(): when saving, of the process that writes its slice; after reading, of all.
+  /// rank_state_name(): for saving, of the process that writes its slice; after load(), of all.
   NamedTensors own{};
 };
 
@@ -59,7 +59,7 @@ struct CheckpointDraft {
 ///
 ///    step-00001234/{model,state}.safetensors  trainer.json  manifest.json
 ///    latest, best                             name of a folder each
-///    snapshots, beginnings                    names of folders, a line each (Kept)
+/// ///    snapshots, beginnings                    names of folders, one per line (Kept)
 ///
 /// A checkpoint is written to ".tmp-...", flushed to disk and renamed, and then the pointers are
 /// updated. A process that dies at any instant leaves the older checkpoints untouched.
@@ -70,8 +70,8 @@ class CheckpointStore {
 
   /// Publishes a checkpoint, points "latest" to it and, if it is the best so far, "best". Removes
   /// remains of interrupted saves and checkpoints beyond `keep_last`. Throws DeviceError, which
-  /// names the path and the bytes needed, if the disk is full or cannot be written; nothing
-  /// half-written stays then.
+  /// names the path and the bytes needed, if the disk is full or cannot be written; no partial
+  /// checkpoint is left behind then.
   CheckpointInfo save(const TrainingState& state, int64_t step, bool best);
 
   /// save() consists of the following functions. Returns the draft of a checkpoint of `state`, in
@@ -91,8 +91,8 @@ class CheckpointStore {
   /// momentum. Files are hard-linked if both are on one file system. Throws DataError if it is
   /// damaged, DeviceError like save().
   CheckpointInfo adopt(const CheckpointInfo& other);
-  /// As adopt(), as a checkpoint that this run would have reached itself: nothing is dropped.
-  /// `best` is that of save().
+  /// As adopt(), for a checkpoint that this run would have reached itself: nothing is dropped.
+  /// `best` is as in save().
   CheckpointInfo take_over(const CheckpointInfo& other, bool best);
 
   /// Keeps the newest checkpoint of this step from now on, instead of the step given before.

@@ -41,7 +41,7 @@ NamedTensors slice_of(const NamedTensors& tensors, int slice, int slices) {
   NamedTensors chosen;
   int64_t before = 0;
   for (const NamedTensor& one : tensors) {
-    // By its middle; in fp64 no number of bytes overflows.
+    // Assigned by its middle; fp64 cannot overflow for any number of bytes.
     const double middle =
         static_cast<double>(before) + static_cast<double>(one.tensor.nbytes()) / 2;
     const auto place = static_cast<int>(middle / static_cast<double>(all) * slices);

@@ -20,7 +20,7 @@ namespace {
 constexpr auto kBetweenLooks = std::chrono::milliseconds(10);
 constexpr auto kBetweenLooksAtThread = std::chrono::milliseconds(1);
 
-// Grows while a process writes in the folder.
+// The bytes in the folder, which grow while a process writes there.
 int64_t bytes_in(const fs::path& folder) {
   int64_t bytes = 0;
   std::error_code error;
@@ -74,7 +74,7 @@ std::optional<CheckpointInfo> CheckpointWriter::wait() {
   return std::exchange(published_, std::nullopt);
 }
 
-// A step beside which it was written may have taken all memory, and has given it back by now.
+// Out of memory may have been due to a concurrent step, whose memory is free by now.
 void CheckpointWriter::write_again(const std::exception_ptr& failure) {
   if (!out_of_memory(failure) || job_.draft.slices > 1) std::rethrow_exception(failure);
   store_.begin(job_.draft);
@@ -132,7 +132,7 @@ WrittenFiles CheckpointWriter::wait_for_slices(const CheckpointDraft& draft) con
   const double begin = monotonic_seconds();
   for (int64_t seen = 0;;) {
     if (auto files = take_slice_notes(draft.folder, draft.slices)) return std::move(*files);
-    // As long as others go ahead.
+    // Growing files are progress of the other processes.
     if (const int64_t now = bytes_in(draft.folder); std::exchange(seen, now) != now) {
       note_progress();
     }

@@ -12,7 +12,7 @@ namespace gallop::train {
 
 /// How checkpoints are written.
 struct WriterConfig {
-  bool in_background = true;  ///< By a thread, from a copy; else before start() returns.
+  bool in_background = true;  ///< Write in a thread, from a copy; else before start() returns.
   int rank = 0;               ///< The slice of this process; rank 0 publishes.
   double seconds = 600;       ///< Time for which rank 0 waits for the slices of others.
 };
@@ -53,8 +53,8 @@ class CheckpointWriter {
 
   CheckpointStore& store_;
   WriterConfig config_;
-  Job job_;              ///< The last.
-  NamedTensors copies_;  ///< Reused from one checkpoint to the next, as new memory is slow.
+  Job job_;              ///< The most recent job.
+  NamedTensors copies_;  ///< Reused by the next checkpoint, as allocating memory is slow.
   std::thread thread_;
   std::atomic<bool> is_done_ = false, is_given_up_ = false;
   std::atomic<int64_t> moves_ = 0;  ///< Progress of the thread.

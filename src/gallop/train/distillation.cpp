@@ -46,7 +46,7 @@ at::Tensor distillation_sum(const at::Tensor& logits, const at::Tensor& teacher_
   {
     const at::NoGradGuard no_grad;
     const at::Tensor likely = at::log_softmax(softened(teacher_logits), 1);
-    // A row that does not count has no share of anything.
+    // Probabilities; 0 in rows that do not count.
     shares = likely.exp();
     if (!target.is_floating_point()) {
       const at::Tensor labels = label_rows(target, ignored).unsqueeze(1);

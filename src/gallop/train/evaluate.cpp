@@ -20,7 +20,7 @@ const MetricTask& task_of(const EvaluateConfig& config) {
   return config.metrics ? config.metrics->task() : classes;
 }
 
-// Adds the loss, and where targets are classes the correct predictions.
+// Adds the loss, and for class labels the correct predictions.
 void add_outputs(const at::Tensor& outputs, const data::Batch& batch, const EvaluateConfig& config,
                  Evaluation& evaluation) {
   const bool counts_correct = task_of(config).has_classes();
@@ -46,7 +46,7 @@ void add_outputs(const at::Tensor& outputs, const data::Batch& batch, const Eval
   evaluation.tally.add(tally);
 }
 
-// The mean loss of all terms, which have counts of their own.
+// Computes the mean loss from all terms, each with its own count.
 void finish(const EvaluateConfig& config, Evaluation& evaluation) {
   evaluation.has_classes = task_of(config).has_classes();
   if (!config.loss) return;
@@ -59,7 +59,7 @@ void finish(const EvaluateConfig& config, Evaluation& evaluation) {
   evaluation.tally.loss_sum = mean * static_cast<double>(evaluation.tally.count);
 }
 
-// Adds what a model makes of a batch; returns its outputs.
+// Runs a model on a batch, adds the results and returns the outputs.
 at::Tensor add_batch(model::Model& model, const data::Batch& batch, const EvaluateConfig& config,
                      Evaluation& evaluation) {
   if (!config.views.is_any()) {
@@ -80,8 +80,8 @@ at::Tensor add_batch(model::Model& model, const data::Batch& batch, const Evalua
   return mean;
 }
 
-/// The mean of what several models make of a batch: of probabilities where outputs are logits, of
-/// outputs where they are numbers.
+/// The mean over several models of their outputs for a batch: of probabilities if outputs are
+/// logits, of the outputs if they are numbers.
 class EnsembleOutputs {
  public:
   EnsembleOutputs(const MetricTask& task, size_t members) : task_(task), members_(members) {}
@@ -95,9 +95,9 @@ class EnsembleOutputs {
     }
   }
 
-  /// As the outputs of one model: logits, or numbers.
+  /// In the form of one model's outputs: logits, or numbers.
   at::Tensor mean() const {
-    if (task_.has_classes()) return sum_;  // A common factor of the probabilities does not count.
+    if (task_.has_classes()) return sum_;  // Softmax removes the missing divisor.
     const at::Tensor mean = sum_.div(static_cast<double>(members_));
     return task_.has_numbers() ? mean : mean.logit();
   }
@@ -106,7 +106,7 @@ class EnsembleOutputs {
   at::Tensor term_of(const at::Tensor& outputs) const {
     if (task_.has_numbers()) return outputs;
     if (!task_.has_classes()) return outputs.sigmoid();
-    // Logarithms of probabilities, whose sums do not underflow.
+    // Log-probabilities, whose sums do not underflow.
     return at::log_softmax(outputs, class_dimension(outputs));
   }
 
@@ -115,7 +115,7 @@ class EnsembleOutputs {
   at::Tensor sum_;
 };
 
-// The numbers of a tally, for sums over processes.
+// Visits the elements of a tally, for sums over processes.
 template <typename Visit>
 void for_each_number(Tally& tally, const Visit& visit) {
   visit(tally.loss_sum);
@@ -141,7 +141,7 @@ void for_each_number(Evaluation& evaluation, size_t terms, bool has_views, const
   evaluation.skipped = static_cast<int64_t>(skipped);
 }
 
-// Of every batch what the process has that evaluated it; true where one was stopped.
+// Gives every process the results of all batches; returns whether any process was stopped.
 bool share(std::vector<EnsembleEvaluation>& batches, const EvaluateConfig& config, bool stopped) {
   if (config.collectives == nullptr) return stopped;
   std::vector<double> numbers = {stopped ? 1.0 : 0.0};
@@ -173,7 +173,7 @@ void add(Evaluation& sum, const Evaluation& more) {
   }
 }
 
-// Batches of this process: neighbors, each whole, so that its bits do not depend on their number.
+// The batches of this process: adjacent and whole, so that results do not depend on their number.
 struct Range {
   int64_t begin, end;
 };
@@ -184,13 +184,13 @@ Range own_batches(int64_t batches, const parallel::Collectives* collectives) {
   return {batches * rank / size, batches * (rank + 1) / size};
 }
 
-// The states of the metrics of each model and of all together.
+// The states of the metrics of each model and of the ensemble.
 class EnsembleSums {
  public:
   EnsembleSums(const EvaluateConfig& config, size_t members) {
     const Metrics reported = config.metrics ? config.metrics->reported() : Metrics();
     if (reported.empty() && config.drawn.empty()) return;
-    // A single model is all of them.
+    // A single model is its own ensemble.
     const size_t all = members == 1 ? 0 : members;
     for (size_t i = 0; i <= all; ++i) {
       sums_.emplace_back(reported, i == all ? config.drawn : Metrics());

@@ -11,9 +11,9 @@
 
 namespace gallop::train {
 
-/// Names of the parameters in the order in which the backward pass of a training step gives them
-/// their gradients, found by one pass over these rows. Statistics and gradients are as before
-/// afterwards; hooks that parameters have (parallel::GradientHooks) are gone.
+/// Returns the names of the parameters in the order in which the backward pass of a training step
+/// produces their gradients, found by one pass over this batch. Restores the statistics, drops the
+/// gradients, and removes the hooks that parameters have (parallel::GradientHooks).
 std::vector<std::string> gradient_order(model::Model& model, const NamedTensors& batch,
                                         precision::Precision precision, const Loss& loss);
 

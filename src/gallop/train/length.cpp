@@ -12,7 +12,7 @@ using Segment = BatchHistory::Segment;
 
 constexpr double kRounding = 1e-9;
 
-// The first number from `low` on for which a condition holds that holds from there on.
+// Binary search: the first number from `low` on for which a monotonic condition holds.
 template <typename Condition>
 int64_t first_for_which(int64_t low, int64_t high, const Condition& is_true) {
   while (low < high) {

@@ -15,9 +15,9 @@ struct Length {
   int64_t steps = 0;
   int64_t samples = 0;
   int64_t batches_per_epoch = 0;  ///< From the current step on.
-  int64_t batch = 0;              ///< As well.
+  int64_t batch = 0;              ///< Batch size from the current step on.
   int64_t samples_per_epoch = 0;
-  bool is_in_steps = false;  ///< Given by `train.steps`.
+  bool is_in_steps = false;  ///< Whether `train.steps` gives the length.
   BatchHistory history{1, 1};
 
   /// The length by `train.steps`, or by `train.epochs`, rounded up to a whole batch.
@@ -34,8 +34,8 @@ struct Length {
   /// The number of complete multiples of `epochs` after `updates` updates.
   int64_t multiples_of_epochs(double epochs, int64_t updates) const;
 
-  /// The progress of schedules, from 0 to 1: the fraction of the run's samples that is done; of a
-  /// run in steps with several batch sizes, of its steps.
+  /// The progress of schedules, from 0 to 1: the fraction of the run's samples that is done, or of
+  /// its steps if they are given and the batch size has changed.
   double progress(int64_t samples_done) const;
 
   /// The step at which an interval of steps or epochs ends; the maximum of int64_t for any other.

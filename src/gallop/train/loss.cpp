@@ -24,11 +24,11 @@ namespace {
 at::Tensor as_rows(const at::Tensor& logits) { return logits.reshape({-1, logits.size(-1)}); }
 
 struct Smoothed {
-  at::Tensor shares;  // fp32 [N, C].
+  at::Tensor shares;  // Target probabilities, fp32 [N, C].
   at::Tensor correct;
 };
 
-// Of classes [..] or shares [.., C]; a row that does not count has no share of anything.
+// Smooths class labels [..] or probabilities [.., C]; rows that do not count are 0.
 Smoothed smoothed(const at::Tensor& logits, const at::Tensor& target,
                   const at::Tensor& label_smoothing, bool count_correct) {
   const at::Tensor even =

@@ -24,8 +24,8 @@ struct Losses {
 Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
                          double label_smoothing, bool count_correct);
 
-/// As above, with a smoothing that changes from step to step, a tensor without dimensions. All
-/// logits and a probability for each class are stored.
+/// As above, with a label smoothing that may change from step to step, a 0-d tensor. Stores all
+/// logits and a probability per class.
 Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
                          const at::Tensor& label_smoothing, bool count_correct);
 

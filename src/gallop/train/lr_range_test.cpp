@@ -13,7 +13,7 @@ namespace gallop::train {
 
 namespace {
 
-// What training changes, to put it back.
+// A snapshot of everything that training changes.
 TensorSnapshot kept_of(const LrRangeTestParts& parts, const TrainStep& step) {
   TensorSnapshot kept(parts.model.parameters());
   for (const auto& list : {parts.model.buffers(), parts.optimizer.state(), step.state()}) {
@@ -53,7 +53,7 @@ class Test {
         result.stopped = true;
         break;
       }
-      // A loss that is no number says as much as a high one, but cannot be part of a mean.
+      // A non-finite loss indicates divergence, too, but cannot be part of a mean.
       if (!std::isfinite(*loss)) {
         result.diverged = true;
         break;
@@ -78,7 +78,7 @@ class Test {
     return process_group;
   }
 
-  // Nothing where the test is to stop.
+  // Returns std::nullopt if the test must stop.
   std::optional<double> loss_at(double lr) {
     if (config_.steps_each == 0) return loss_of_step(lr);
     kept_.restore();
@@ -90,15 +90,15 @@ class Test {
     return loss_of_step(lr);
   }
 
-  // Of a batch, before the update.
+  // The loss of a batch, before the update.
   std::optional<double> loss_of_step(double lr) {
     std::optional<data::Batch> batch;
     do {
-      // All that share the steps stop after the same one.
+      // All processes that share steps stop after the same step.
       batch = loader_.next(is_shared_ ? nullptr : &stop_);
       if (!batch || (stop_.requested() && !is_shared_)) return {};
     } while (batch->size() == 0 && !is_shared_);
-    // The first two are recorded and compiled.
+    // The first two steps are traced and compiled.
     const bool starts = taken_++ < 2;
     process_group_.begin(starts ? parallel::Section::kStart : parallel::Section::kStep, taken_);
     const StepRequests requests = {stop_.requested()};

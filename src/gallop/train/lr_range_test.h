@@ -20,9 +20,9 @@ struct LrRangeTestConfig {
   double memory = 0.98;         ///< Decay of the moving average of the loss.
   double divergence = 4;        ///< Ends when the smoothed loss exceeds this multiple of its
                                 ///< minimum.
-  /// If above 0, every rate trains this many steps, with the same samples, from the initial
-  /// weights; its loss is that of the following samples. Else each step of one training has its own
-  /// rate.
+  /// If positive, each rate is trained for this many steps from the initial weights, on the same
+  /// samples, and its loss is that of the following samples. If 0, each step of a single training
+  /// has its own rate.
   int64_t steps_each = 0;
 };
 
@@ -36,8 +36,8 @@ struct LrRangeTestParts {
 
 struct LrRangeTest {
   std::vector<schedule::RangePoint> points;
-  bool diverged = false;  ///< It ended before the last rate.
-  bool stopped = false;   ///< By request.
+  bool diverged = false;  ///< Whether it ended before the last rate.
+  bool stopped = false;   ///< Whether a stop was requested.
 };
 
 /// The learning rate range test (Smith, "Cyclical learning rates for training neural networks",

@@ -41,7 +41,7 @@ Manifest read_manifest(const fs::path& path) {
       manifest.files[file] = {.bytes = entry.at("bytes").get<int64_t>(),
                               .xxh3_128 = entry.at("xxh3_128").get<std::string>()};
     }
-    // The text has one form only, so that no change of it, however small, goes unseen.
+    // The text has a single valid form, so that every change of it is detected.
     if (render_manifest(manifest) == text) return manifest;
   } catch (const nlohmann::json::exception&) {
     throw DataError(fmt::format("{}: damaged: it is no manifest of a checkpoint", name));

@@ -26,8 +26,8 @@ double seconds_of(clockid_t clock) {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-// Time in which threads of this process were ready to run and waited for a core, as far as the
-// kernel says so (Documentation/scheduler/sched-stats.rst).
+// Time in which threads of this process were runnable and waited for a core, as far as the kernel
+// reports it (Documentation/scheduler/sched-stats.rst).
 double seconds_waited_for_cores() {
   constexpr const char* kTasks = "/proc/self/task";
   const std::unique_ptr<DIR, int (*)(DIR*)> tasks(opendir(kTasks), closedir);
@@ -75,7 +75,7 @@ class Chooser {
     fastest_ = std::min(fastest_, cost.seconds);
   }
 
-  // On a busy machine a time alone rules nothing out.
+  // On a busy machine, a single time excludes nothing.
   bool is_hopeless(const MeasuredCandidate& candidate) const {
     return candidate.rounds > 0 && !is_busy(candidate) &&
            candidate.seconds > config_.hopeless * fastest_;
@@ -91,7 +91,7 @@ class Chooser {
     return choice_.is_busy || (choice_.is_close && choice_.rounds < config_.close_rounds);
   }
 
-  // A short run must not wait longer for a choice than that can save.
+  // A short run must not spend more time on a choice than it can save.
   double budget() const {
     constexpr double kShareOfRun = 0.05;
     return std::min(config_.most_seconds,
@@ -108,7 +108,7 @@ class Chooser {
     choice_.is_close = choice_.is_busy = false;
     if (all.size() == 1) return;
     for (size_t i = 0; i < all.size(); ++i) {
-      // Where the choice would tip over.
+      // The time at which the choice would change.
       const double edge = i < choice_.chosen ? chosen.seconds / config_.worthwhile
                                              : chosen.seconds * config_.worthwhile;
       const bool is_other = i != choice_.chosen;
@@ -140,7 +140,7 @@ MeasuredCost CostMeter::read() const {
   const double own = thread_seconds();
   const double waited = std::max(0.0, seconds_waited_for_cores() - waited_);
   double busy = waited > 0 ? waited / (waited + ran) : 0;
-  // The calling thread waits for others for a while also where the cores are theirs.
+  // The calling thread waits for other threads for a while even on idle cores.
   constexpr double kIdleWaits = 0.25;
   if (works_ && wall > 0) busy = std::max(busy, 1 - own / wall - kIdleWaits);
   return {.seconds = wall, .busy = std::clamp(busy, 0.0, 1.0)};

@@ -36,10 +36,10 @@ struct MeasuredChoiceConfig {
   int64_t rounds = 3;          ///< Minimum; sufficient if the result is clear.
   int64_t close_rounds = 9;    ///< Minimum if candidates are close.
   int64_t most_rounds = 100;   ///< Maximum, on a busy machine.
-  double most_seconds = 10;    ///< After which no further round begins,
-  double least_seconds = 0.3;  ///< but not before this,
-  /// or once measuring has taken a twentieth of the time for which the choice is made: `uses` is
-  /// how often the measured operation will run, such as the micro-batches of a run.
+  double most_seconds = 10;    ///< The maximum time limit, after which no further round begins.
+  double least_seconds = 0.3;  ///< The minimum time limit.
+  /// The time limit is a twentieth of the time for which the choice is made. `uses`: how often the
+  /// measured operation will run, such as the number of micro-batches of a run.
   double uses = std::numeric_limits<double>::infinity();
   double worthwhile = 0.95;  ///< A candidate must take at most this fraction of the time of those
                              ///< before it.
@@ -53,7 +53,7 @@ struct MeasuredChoiceConfig {
 struct MeasuredCandidate {
   std::string name;
   double seconds = 0;  ///< The minimum over all rounds.
-  double busy = 0;     ///< Of the round with the minimum.
+  double busy = 0;     ///< In the round with the minimum.
   int64_t rounds = 0;
 };
 

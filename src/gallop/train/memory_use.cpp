@@ -7,7 +7,7 @@
 
 namespace gallop::train {
 
-// LibTorch's allocators report to it.
+// Receives the reports of LibTorch's allocators.
 struct MemoryUse::Counter final : c10::MemoryReportingInfoBase {
   explicit Counter(c10::Device where) : device(where) {}
 

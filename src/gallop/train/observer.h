@@ -34,7 +34,7 @@ struct EvaluationEvent {
   double epoch = 0;
   Evaluation evaluation;
   bool best = false;
-  double training_seconds = 0;  ///< Of the whole run up to here, as in Outcome.
+  double training_seconds = 0;  ///< For the whole run so far, as in Outcome.
 };
 
 /// How a run ended.

@@ -12,8 +12,8 @@ namespace gallop::train {
 
 namespace {
 
-// LibTorch's allocator of the CPU has no error of its own, nor have contexts and streams of a GPU,
-// the libraries that compute there, and what they keep.
+// LibTorch's CPU allocator has no error class of its own, nor have GPU contexts and streams, the
+// GPU libraries, and their workspaces.
 constexpr std::array<std::string_view, 6> kWords = {"DefaultCPUAllocator: can't allocate memory",
                                                     "DefaultCPUAllocator: not enough memory",
                                                     "CUDA error: out of memory",

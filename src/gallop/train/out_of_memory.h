@@ -12,7 +12,7 @@ namespace gallop::train {
 /// The message of an allocation failure, in one line; nothing for any other error.
 std::optional<std::string> out_of_memory(const std::exception_ptr& error);
 
-/// Calls `work`. Returns the message of out_of_memory() if that ended it; other errors pass.
+/// Calls `work`. Returns the message of out_of_memory() if that ended it; other errors propagate.
 std::optional<std::string> run_in_memory(const std::function<void()>& work);
 
 /// A step that cannot be computed with the available memory. Weights, statistics and optimizer

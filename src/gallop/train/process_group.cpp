@@ -79,7 +79,7 @@ void ProcessGroup::load_rank_state(const NamedTensors& saved) const {
     const auto found = by_name.find(rank_state_name(of, one.name));
     return found != by_name.end() && found->second.sizes() == one.tensor.sizes();
   };
-  // Only the first process knows.
+  // Only rank 0 has the saved tensors.
   std::map<std::string, std::string> known;
   int size = 0;
   for (size_t before = 0; is_first() && (size == 0 || known.size() > before); ++size) {

@@ -12,7 +12,7 @@ namespace gallop::train {
 
 namespace {
 
-// One list of names for both directions.
+// One list of names for reading and writing.
 template <typename P, typename L, typename Visit>
 void each_value(P& progress, L& loader, Visit visit) {
   visit("step", progress.step);
@@ -34,7 +34,7 @@ void each_value(P& progress, L& loader, Visit visit) {
   visit("loader.skipped", loader.skipped);
 }
 
-// Reads back exactly: the shortest text of the same number.
+// The shortest text from which the same number is read back.
 template <typename T>
 std::string text_of(const T& value) {
   return fmt::format("{}", value);

@@ -31,7 +31,7 @@ class Measurement {
   Measurement(const Measurement&) = delete;
   Measurement& operator=(const Measurement&) = delete;
 
-  // At most, of a whole micro-batch.
+  // The peak memory of a whole micro-batch, extrapolated from fewer rows.
   int64_t peak_of(const std::vector<bool>& blocks) {
     model_.recompute(blocks);
     const int64_t all = take_step(rows_).peak;
@@ -42,7 +42,7 @@ class Measurement {
            static_cast<int64_t>(slope * static_cast<double>(measure_.rows - rows_));
   }
 
-  // Between forward and backward.
+  // The memory held between forward and backward.
   int64_t kept_of(const std::vector<bool>& blocks) {
     model_.recompute(blocks);
     return take_step(rows_).kept;
@@ -78,7 +78,7 @@ class Measurement {
   TensorSnapshot statistics_;
 };
 
-// The blocks in the order in which they are to be recomputed: what keeps most goes first.
+// The blocks in the order in which they are recomputed: the largest saving comes first.
 std::vector<size_t> largest_first(Measurement& measurement, size_t blocks) {
   const int64_t all = measurement.kept_of(std::vector<bool>(blocks));
   std::vector<int64_t> saved;
@@ -122,7 +122,7 @@ RecomputeChoice choose_blocks(model::Model& model, const RecomputeMeasure& measu
       }
       const auto order = largest_first(measurement, blocks);
       choice = std::move(all);
-      // The first `few` are not enough, the first `enough` are.
+      // Binary search: the first `few` blocks are not enough, the first `enough` are.
       for (size_t few = 0, enough = blocks; enough - few > 1;) {
         const size_t middle = (few + enough) / 2;
         RecomputeChoice tried{.blocks = std::vector<bool>(blocks), .bytes = 0};

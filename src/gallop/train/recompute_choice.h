@@ -13,37 +13,37 @@
 
 namespace gallop::train {
 
-/// The last of every so many blocks: of 5 and 2, the second and the fourth.
+/// The last of every `every` consecutive blocks: of 5 blocks with 2, the second and the fourth.
 std::vector<bool> every_block(int64_t blocks, int64_t every);
 
-/// Samples of which memory is measured at most.
+/// The maximum number of samples with which memory is measured.
 inline constexpr int64_t kMeasuredRows = 16;
 
-/// What a choice rests on.
+/// The inputs of choose_blocks().
 struct RecomputeMeasure {
   NamedTensors batch;  ///< Samples to measure with, at least one; see TrainStep::start().
   precision::Precision precision = precision::Precision::kFp32;
   std::shared_ptr<const Loss> loss = cross_entropy_loss();
-  int64_t rows = 0;         ///< Of a micro-batch.
-  int64_t state_bytes = 0;  ///< What is there besides: weights, buffers, the optimizer's state.
+  int64_t rows = 0;         ///< Rows of a micro-batch.
+  int64_t state_bytes = 0;  ///< Bytes of weights, buffers and optimizer state.
 };
 
-/// Blocks of a model that are to be recomputed, and what is there at most with them.
+/// The blocks of a model to recompute, and the peak memory with them.
 struct RecomputeChoice {
   std::vector<bool> blocks;
-  int64_t bytes = 0;  ///< Predicted of a step that is not compiled.
+  int64_t bytes = 0;  ///< Predicted for a step that is not compiled.
 };
 
-/// Even with every block recomputed a step takes more than it may.
+/// Thrown if a step exceeds the memory limit even with every block recomputed.
 class BlocksDoNotFit : public UsageError {
  public:
   using UsageError::UsageError;
 };
 
-/// The fewest blocks, those that keep most before others, with which a step stays below so many
-/// bytes. Steps of a few samples are measured, of two sizes, and what they take is drawn on to a
-/// whole micro-batch. Statistics and gradients are as before afterwards, and the model recomputes
-/// what was chosen. Throws BlocksDoNotFit where all are not enough.
+/// Chooses the fewest blocks, those that save most memory first, with which a step takes at most
+/// `most_bytes`. The peak memory is measured with steps of two small numbers of samples and
+/// extrapolated to a micro-batch. Restores the statistics, drops the gradients, and makes the model
+/// recompute the chosen blocks. Throws BlocksDoNotFit if recomputing all blocks is not enough.
 RecomputeChoice choose_blocks(model::Model& model, const RecomputeMeasure& measure,
                               int64_t most_bytes);
 

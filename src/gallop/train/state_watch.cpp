@@ -9,14 +9,14 @@ namespace gallop::train {
 
 namespace {
 
-// In the order in which they lie in memory, which is the same in all processes.
+// In memory order, which is the same in all processes.
 uint64_t checksum_of(const at::Tensor& tensor) {
   const at::Tensor host = tensor.detach().cpu();
   const at::Tensor dense = host.is_non_overlapping_and_dense() ? host : host.contiguous();
   return xxh3_64({static_cast<const char*>(dense.const_data_ptr()), dense.nbytes()});
 }
 
-// Those that have another checksum than this.
+// The ranks that have another checksum than this.
 std::vector<size_t> others_than(uint64_t checksum, const std::vector<uint64_t>& checksums) {
   std::vector<size_t> others;
   for (size_t rank = 0; rank < checksums.size(); ++rank) {

@@ -31,7 +31,7 @@ class StateWatch {
   int64_t count() const { return count_; }
 
  private:
-  std::map<int64_t, std::vector<uint64_t>> unequal_;  // By their step.
+  std::map<int64_t, std::vector<uint64_t>> unequal_;  // By step.
   int64_t count_ = 0;
 };
 

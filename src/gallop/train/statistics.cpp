@@ -23,8 +23,8 @@ bool is_statistic(const std::string& name) {
   return name.ends_with("running_mean") || name.ends_with("running_var");
 }
 
-/// Means of statistics over batches, which a model shows only as the way by which they move its
-/// own: running = (1 - momentum) * running + momentum * batch's.
+/// Means of batch statistics. A model shows these only through the update of its running
+/// statistics: running = (1 - momentum) * running + momentum * batch's.
 class Means {
  public:
   Means(model::Model& model, std::vector<at::Tensor> running, const StatisticsConfig& config)
@@ -36,7 +36,7 @@ class Means {
 
   void add(const data::Batch& batch, int64_t step) {
     if (shares_.empty()) {
-      // Twice the same batch from statistics that differ by 1.
+      // The momentum follows from the same batch run twice, with statistics that differ by 1.
       forward_from(1, batch, step);
       for (const at::Tensor& tensor : running_) shares_.push_back(tensor.to(at::kDouble));
       forward_from(0, batch, step);
@@ -86,7 +86,7 @@ bool recompute_statistics(model::Model& model, const data::Samples& samples,
       running.push_back(buffer.tensor);
       statistics.push_back(buffer);
     } else if (!buffer.tensor.is_floating_point()) {
-      counters.push_back(buffer);  // Of batches, which are no part of it.
+      counters.push_back(buffer);  // Batch counters, which must not change.
     }
   }
   if (running.empty()) return true;

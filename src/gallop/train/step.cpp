@@ -20,7 +20,7 @@ namespace gallop::train {
 
 namespace {
 
-// Without an operator where none is needed: a step of a small network takes half a millisecond.
+// Without an operator on the CPU: a step of a small network takes half a millisecond.
 void set(const at::Tensor& scalar, double value) {
   if (scalar.device().is_cpu()) {
     if (scalar.scalar_type() == at::kDouble) {
@@ -39,7 +39,7 @@ void set(const at::Tensor& seed_and_step, uint64_t seed, int64_t step) {
     numbers[0] = static_cast<int64_t>(seed);
     numbers[1] = step;
   } else {
-    // As arguments of kernels, for which nothing waits.
+    // The values are kernel arguments, so that nothing waits.
     seed_and_step.select(0, 0).fill_(static_cast<int64_t>(seed));
     seed_and_step.select(0, 1).fill_(step);
   }
@@ -51,10 +51,10 @@ std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
   return tensors;
 }
 
-// Between those of two processes: odd, and far from what people choose.
+// Distance of the seeds of two processes: odd, and far from seeds that people choose.
 constexpr uint64_t kSeedsApart = 0x9E3779B97F4A7C15;
 
-// One minus a number near 1 keeps its digits in fp64 alone.
+// 1 - x for x near 1, such as beta2, keeps its digits only in fp64.
 at::ScalarType format_of(ScheduledParameter value) {
   return value == ScheduledParameter::kLabelSmoothing || value == ScheduledParameter::kDropout
              ? at::kFloat
@@ -78,7 +78,7 @@ std::vector<double> numbers_of(const at::Tensor& tensor) {
   return {numbers, numbers + host.numel()};
 }
 
-// `sums` as SharedSum says.
+// `sums` is indexed by SharedSum.
 void read_shared(const std::vector<double>& sums, int64_t targets, StepResult& result) {
   result.tally.top1 = static_cast<int64_t>(sums[kSharedTop1]);
   result.tally.count = static_cast<int64_t>(sums[kTargets]);
@@ -86,7 +86,7 @@ void read_shared(const std::vector<double>& sums, int64_t targets, StepResult& r
   for (size_t i = 0; i < kStepRequests; ++i) result.requests[i] = sums[kFirstRequest + i] > 0;
 }
 
-// `mean` is the loss; the count came from the device.
+// `mean` is the loss; the count comes from the device.
 void set_mean(Tally& tally, double mean, double count) {
   tally.count = std::llround(count);
   tally.loss_sum = mean * static_cast<double>(tally.count);
@@ -98,7 +98,7 @@ bool is_finite(const StepResult& result) {
 
 }  // namespace
 
-// Where it is shared; else null.
+// The scope of collectives if processes share the step; else null.
 std::unique_ptr<parallel::CollectivesScope> TrainStep::sharing() const {
   if (config_.strategy == nullptr) return nullptr;
   return std::make_unique<parallel::CollectivesScope>(config_.strategy->collectives());
@@ -117,7 +117,7 @@ const char* name_of(ScheduledParameter value) {
 
 namespace {
 
-// It is unknown which of the slices lacks them.
+// It is unknown which of the slices lacks the broken samples.
 void require_whole(int64_t broken, int64_t step) {
   if (broken == 0) return;
   throw DataError(fmt::format(
@@ -143,7 +143,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       kept_(model.buffers()) {
   check_optimizer(config, optimizer);
   check_loss(config);
-  // They leave their place and come back.
+  // The weights are moved and restored.
   if (config.sam) kept_.keep(parameters_);
   for (const ScheduledParameter value : config.scheduled) {
     scheduled_.push_back(at::zeros_like(lr_, format_of(value)));
@@ -167,7 +167,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
         [this](const Tensors& tensors, int64_t mode) {
           Tensors results =
               compute(StepInputs::unpack(tensors, inputs_of(batch_names_)), mode % 2 != 0);
-          // Those of a dry run are discarded, and would be there beside the graph's.
+          // Gradients of a dry run are discarded; they would use memory besides those of the graph.
           if (compile::is_recording()) optim::drop_gradients(parameters_);
           return results;
         },
@@ -175,7 +175,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   }
 }
 
-// That a step may have for the host.
+// The maximum number of elements that a step copies to the host.
 int64_t TrainStep::most_numbers() const {
   const auto further = config_.strategy != nullptr
                            ? kFirstLoss + static_cast<size_t>(std::max<int64_t>(1, shards()))
@@ -214,7 +214,7 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
   started.targets = first.expected_count(target, rows);
   started.result.tally.count = started.targets;
   started.result.has_guesses = has_guesses(target);
-  // Divides every sum of losses by the number of targets of the whole batch, within backward().
+  // Every sum of losses is divided by the targets of the whole batch, within backward().
   set(loss_weight_, counts_on_device_ ? 1.0 : 1.0 / static_cast<double>(started.targets));
   set(seed_and_step_, config_.seed, step);
   if (shared_.defined()) {
@@ -237,7 +237,7 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
     started.is_read = true;
   }
   started_.push_back(std::move(started));
-  // A replayed step leaves none, and those of a step run as it is would stay.
+  // A replayed step leaves no gradients; those of an eager step would stay.
   if (compiled_) optim::drop_gradients(parameters_);
 }
 
@@ -258,8 +258,8 @@ void TrainStep::read_now(Started& started, const StepOutputs& outputs, const Ste
   }
 }
 
-// Others may have been started since: of gradients there is nothing left but what the parameters
-// tell. Where bad updates are skipped they report nothing, and are not asked.
+// Later steps may have been started since, so that gradients are gone and only the parameters can
+// tell. If bad updates are skipped, the parameters are finite, and not checked.
 void TrainStep::read_late(Started& started) {
   StepResult& result = started.result;
   const std::vector<double> numbers = results_->pop();
@@ -293,7 +293,7 @@ bool TrainStep::can_take() const {
 
 bool TrainStep::is_full() const { return results_ && results_->is_full(); }
 
-// A step is compiled for one set of fields.
+// A step is compiled for one set of field names.
 void TrainStep::set_names(const NamedTensors& batch) {
   const auto is_same = [](const NamedTensor& a, const NamedTensor& b) { return a.name == b.name; };
   if (std::equal(batch.begin(), batch.end(), batch_names_.begin(), batch_names_.end(), is_same)) {
@@ -321,8 +321,8 @@ StepInputs TrainStep::inputs_of(const NamedTensors& batch) const {
           .shared = shared_};
 }
 
-// A replayed step has not kept the gradients: then the parameters tell, if the update was applied
-// to them, or the gradients once more.
+// A replayed step has not kept the gradients. Then the parameters tell, if the update was applied
+// to them, or the gradients of another pass.
 std::string TrainStep::first_bad_tensor(const StepInputs& inputs, int64_t step, double loss_sum) {
   if (!std::isfinite(loss_sum)) return "loss";
   if (!optim::gradients_of(parameters_).empty()) {
@@ -373,7 +373,7 @@ const compile::CompileReport* TrainStep::compile_report() const {
   return compiled_ ? &compiled_->report() : nullptr;
 }
 
-// All that the step works on besides its arguments.
+// All tensors that the step uses in addition to its arguments.
 NamedTensors TrainStep::everything() const {
   NamedTensors all;
   for (const auto& list : {model_.parameters(), model_.buffers(), optimizer_.state(), state()}) {

@@ -1,4 +1,4 @@
-// What a step divides losses by.
+// The counts by which a step divides losses.
 #include <algorithm>
 
 #include <ATen/core/grad_mode.h>
@@ -12,8 +12,8 @@
 
 namespace gallop::train {
 
-// Several terms have counts of their own, and so has a teacher where the loss counts something else
-// than rows.
+// Several terms have separate counts, and so has a teacher if the loss counts something other than
+// rows.
 bool counts_by_size(const StepConfig& config, const std::vector<LossTerm>& terms) {
   const LossTraits traits = terms.front().loss->traits();
   return terms.size() == 1 && terms.front().weight == 1 && traits.counts_by_size &&
@@ -47,7 +47,7 @@ int64_t TrainStep::counts() const {
   return static_cast<int64_t>(terms_.size()) + (config_.distill ? 1 : 0) + 1;
 }
 
-// Of some rows: the count of each term, that of the teacher's, and targets that are not ignored.
+// The counts of some rows: of each term, of the teacher, and of targets that are not ignored.
 at::Tensor TrainStep::counts_of(const NamedTensors& batch) const {
   const at::Tensor& target = batch[1].tensor;
   Tensors all;
@@ -61,8 +61,8 @@ at::Tensor TrainStep::counts_of(const NamedTensors& batch) const {
   return at::stack(all);
 }
 
-// Before the forward pass, as the gradients of several terms are no longer separate after it.
-// Counts of shards are added in a fixed order, whichever process has them.
+// Must run before the forward pass, as the gradients of several terms are not separate after it.
+// Counts of batch slices are added in a fixed order, whichever process has them.
 TrainStep::Counts TrainStep::count_targets_of_all(const StepInputs& inputs) {
   const at::NoGradGuard no_grad;
   at::Tensor all;
@@ -89,7 +89,7 @@ TrainStep::Counts TrainStep::count_targets_of_all(const StepInputs& inputs) {
     weights.push_back(term.weight * (config_.distill ? 1 - config_.distill->weight : 1));
   }
   if (config_.distill) weights.push_back(config_.distill->weight);
-  // Where nothing counts the sum is 0, too.
+  // If the count is 0, the sum is 0, too.
   const at::Tensor of_terms = all.slice(0, 0, terms);
   Tensors factors;
   for (int64_t i = 0; i < terms; ++i) {

@@ -19,7 +19,7 @@ namespace {
 
 using precision::Precision;
 
-// A pass that takes as long is timed well enough with fewer rows than the batch has.
+// A pass that takes this long can be timed with fewer rows than the batch has.
 constexpr double kLongSeconds = 0.015;
 constexpr int64_t kFewRows = 4;
 
@@ -29,7 +29,7 @@ constexpr double kSlowGemm = 4;
 
 struct Pass {
   MeasuredCost cost;
-  double work_seconds = 0;  ///< What of it does not depend on what else the machine does.
+  double work_seconds = 0;  ///< CPU time on the CPU, which does not depend on other programs.
 };
 
 Pass time_pass(model::Model& model, const NamedTensors& parameters, const NamedTensors& batch,
@@ -53,7 +53,7 @@ Pass time_pass(model::Model& model, const NamedTensors& parameters, const NamedT
   return {.cost = cost, .work_seconds = works ? work_seconds : cost.seconds};
 }
 
-// How many rows of the batch a pass in this format needs to take long, all if they are too few.
+// The number of rows with which a pass in this format takes long; all if they are too few.
 int64_t rows_to_time(model::Model& model, const NamedTensors& batch, const StepFormat& format,
                      const Loss& loss) {
   const int64_t all = batch.front().tensor.size(0);
@@ -84,7 +84,7 @@ double gemm_seconds(Precision precision) {
   return least;
 }
 
-// Appends the reason for each precision left out to `excluded`.
+// Appends the reason for each excluded precision to `excluded`.
 std::vector<StepFormat> without_slow_precisions(const std::vector<StepFormat>& formats,
                                                 std::vector<std::string>& excluded) {
   const double fp32 = gemm_seconds(Precision::kFp32);
@@ -117,7 +117,7 @@ std::string StepFormat::describe() const {
 std::vector<StepFormat> candidate_formats(const std::string& precision,
                                           const std::string& channels_last, bool images,
                                           at::Device device) {
-  // fp8 and what else may change the result is for those who ask for it.
+  // fp8 and other formats that may change the result must be requested explicitly.
   std::vector<Precision> precisions{Precision::kFp32, Precision::kBf16};
   if (device.is_cuda()) {
     precisions = {Precision::kFp32, Precision::kTf32, Precision::kBf16, Precision::kFp16};
@@ -152,7 +152,7 @@ FormatChoice choose_format(model::Model& model, const NamedTensors& batch,
   std::vector<std::string> names;
   for (size_t i = 0; i < formats.size(); ++i) {
     names.push_back(formats[i].describe());
-    measure(i);  // To warm up.
+    measure(i);  // Warm-up.
   }
   FormatChoice choice;
   choice.scale = static_cast<double>(batch.front().tensor.size(0)) / static_cast<double>(rows);

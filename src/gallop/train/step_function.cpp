@@ -1,4 +1,4 @@
-// The step as a function of tensors: what is recorded and compiled.
+// The step as a function of tensors, which is traced and compiled.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/stack.h>
@@ -15,19 +15,19 @@ namespace gallop::train {
 
 namespace {
 
-// 0, or NaN where it is not finite.
+// 0 if the number is finite, else NaN.
 at::Tensor zero_if_finite(const at::Tensor& number) { return number.sub(number); }
 
 at::Tensor sum_of(const at::Tensor& sum, const at::Tensor& more) {
   return sum.defined() ? sum.add(more) : more;
 }
 
-// A term's part of the mean loss.
+// The contribution of a term to the mean loss.
 at::Tensor divided(const at::Tensor& sum, const at::Tensor& factors, size_t term) {
   return sum.mul(factors.select(0, static_cast<int64_t>(term)).to(sum.scalar_type()));
 }
 
-// For one copy to the host; see Number.
+// Concatenates the results for one copy to the host; see Number.
 at::Tensor in_one(const StepOutputs& outputs) {
   std::vector<at::Tensor> numbers = {outputs.loss_sum, outputs.gradient_norm.to(at::kDouble)};
   numbers.push_back(outputs.spike.defined() ? outputs.spike : at::zeros_like(outputs.loss_sum));
@@ -37,7 +37,7 @@ at::Tensor in_one(const StepOutputs& outputs) {
   return outputs.shared_sums.defined() ? at::cat({all, outputs.shared_sums}) : all;
 }
 
-// Also where memory runs out meanwhile.
+// Restores tensors, also if the step runs out of memory.
 struct RestoreAtEnd {
   TensorSnapshot tensors{NamedTensors()};
 
@@ -47,8 +47,8 @@ struct RestoreAtEnd {
   RestoreAtEnd& operator=(const RestoreAtEnd&) = delete;
 };
 
-// Hooks of gradients start sums, which only this thread can; the engine would have a thread of its
-// own for each GPU.
+// Gradient hooks start all-reduces, which only this thread may do. Otherwise autograd would use one
+// thread per GPU.
 class BackwardOnThisThread {
  public:
   BackwardOnThisThread() { state().set_multithreading_enabled(false); }
@@ -130,7 +130,7 @@ TrainStep::Tensors TrainStep::compute(const StepInputs& inputs, bool count_corre
   } else if (sums.shared.defined()) {
     share = sums.shared.select(0, kTargets).div(sums.shared.select(0, kAllTargets));
   }
-  // 0: the update comes after all have done the last pass.
+  // Adds 0. The data dependency orders the update after all processes have done the last pass.
   if (further.shared.defined()) {
     at::Tensor& last = share.defined() ? share : idle;
     last = last.add(further.shared.select(0, kMissing));
@@ -155,7 +155,7 @@ bool TrainStep::shares_batch_norm() const {
   return config_.strategy != nullptr && config_.strategy->shares_batch_norm();
 }
 
-// Of shards those that are this process's, in their order, empty ones too.
+// For batch slices, those of this process in order, including empty ones.
 std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
   std::vector<Piece> pieces;
   if (const int64_t all = shards(); all > 0) {
@@ -169,7 +169,7 @@ std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
     }
     return pieces;
   }
-  // All processes come to the layers that have sums equally often.
+  // All processes must run layers with all-reduces the same number of times.
   const int64_t most = config_.gradient_accumulation * splits_;
   const int64_t count = shares_batch_norm() ? most : std::min(most, rows);
   for (int64_t piece = 0; piece < count; ++piece) {
@@ -178,7 +178,7 @@ std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
   return pieces;
 }
 
-// Leaves the gradients with the parameters.
+// Leaves the gradients in the parameters.
 TrainStep::Sums TrainStep::forward_backward(const StepInputs& inputs, const Counts& counts,
                                             bool count_correct) {
   optim::drop_gradients(parameters_);
@@ -229,13 +229,13 @@ void TrainStep::backward(const at::Tensor& loss_sum, const StepInputs& inputs) {
   loss_sum.backward(scaler_ ? weight.mul(scaler_->scale()) : weight);
 }
 
-// From here on they go to all processes as they come.
+// From here on, gradients are all-reduced as they are produced.
 void TrainStep::begin_gradient_sync() {
   const at::NoGradGuard no_grad;
   config_.strategy->begin_gradient_sync(whole_rows_);
 }
 
-// The last sum of a pass says whether all have done their part of it.
+// The last all-reduce of a pass tells whether all processes have completed it.
 void TrainStep::finish_sharing(Sums& sums, const StepInputs& inputs) {
   const at::NoGradGuard no_grad;
   config_.strategy->finish_gradient_sync();
@@ -253,7 +253,7 @@ void TrainStep::finish_sharing(Sums& sums, const StepInputs& inputs) {
   sums.top1 = at::Tensor();
 }
 
-// In place of the gradients leaves those at `distance` from the weights.
+// Replaces the gradients by those at `distance` from the weights.
 TrainStep::Sums TrainStep::forward_backward_sam(const StepInputs& inputs, const Counts& counts,
                                                 const Sums& first, double distance) {
   constexpr double kLeastNorm = 1e-12;
@@ -261,7 +261,7 @@ TrainStep::Sums TrainStep::forward_backward_sam(const StepInputs& inputs, const 
   {
     const at::NoGradGuard no_grad;
     at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
-    // 0: nothing of the second pass, and none of its sums, comes before all have done the first.
+    // Adds 0. The data dependency orders the second pass, with its all-reduces, after the first.
     if (first.shared.defined()) {
       norm = norm.add(first.shared.select(0, kMissing).to(norm.scalar_type()));
     }
@@ -280,7 +280,7 @@ Losses TrainStep::losses_of(const NamedTensors& batch, const StepInputs& inputs,
                             const Counts& counts, bool count_correct) {
   const precision::AutocastGuard autocast(config_.precision, device_.type());
   model::Output output = model_.forward_to_head(batch);
-  // Which several losses read.
+  // Several losses read the logits.
   if (config_.distill || terms_.size() > 1) output = {output.logits()};
   Losses losses;
   for (size_t i = 0; i < terms_.size(); ++i) {
@@ -316,17 +316,17 @@ at::Tensor TrainStep::teach(const model::Output& output, const NamedTensors& bat
 TrainStep::Updated TrainStep::update(const StepInputs& inputs, const at::Tensor& loss_sum,
                                      const at::Tensor& share, const at::Tensor& idle) {
   const at::NoGradGuard no_grad;
-  // What is recorded changes nothing.
+  // A trace changes nothing.
   updating_ = !compile::is_recording();
   at::Tensor found_inf = zero_if_finite(loss_sum), spike;
-  // Without a single target there is nothing to learn.
+  // Without any target, the update is skipped.
   if (idle.defined()) found_inf = found_inf.add(idle);
   if (spikes_) {
     at::Tensor loss = loss_sum.mul(inputs.loss_weight);
     if (share.defined()) {
       loss = loss.div(share);
     } else if (idle.defined()) {
-      loss = loss.div(idle.eq(0));  // Without a target it is no number, and no part of the mean.
+      loss = loss.div(idle.eq(0));  // NaN without any target, which the mean excludes.
     }
     spike = spikes_->note(loss);
     found_inf = found_inf.add(spike);
@@ -334,8 +334,8 @@ TrainStep::Updated TrainStep::update(const StepInputs& inputs, const at::Tensor&
   return {.gradient_norm = apply(inputs, found_inf, share), .spike = spike};
 }
 
-// Returns the norm of the gradients before they are clipped. Clipping that norm is part of the
-// update's own pass over them.
+// Returns the norm of the gradients before they are clipped. Clipping by norm is fused into the
+// update's pass over the gradients.
 at::Tensor TrainStep::apply(const StepInputs& inputs, at::Tensor found_inf,
                             const at::Tensor& share) {
   const optim::ScheduledOptions options{
@@ -344,7 +344,7 @@ at::Tensor TrainStep::apply(const StepInputs& inputs, at::Tensor found_inf,
       .weight_decay = scheduled(ScheduledParameter::kWeightDecay, inputs),
       .draws = inputs.seed_and_step};
   const bool clips = config_.clip_grad_norm || config_.clip_value || config_.clip_adaptive;
-  // What the gradients are multiples of.
+  // The factor by which the gradients are scaled.
   at::Tensor scale = share.defined() ? share.to(at::kFloat) : at::Tensor();
   if (scaler_) scale = scale.defined() ? scale.mul(scaler_->scale()) : scaler_->scale();
   const auto unscaled = [&scale](const at::Tensor& norm) {

@@ -1,4 +1,4 @@
-// What a step does where memory runs out.
+// Out-of-memory handling of a step.
 #include <algorithm>
 
 #include <ATen/ops/zeros.h>
@@ -18,7 +18,7 @@ TrainStep::Tensors TrainStep::compute_in_memory(const StepInputs& inputs, bool c
     const auto scope = sharing();
     Tensors results;
     updating_ = false;
-    bool is_missing = false;  // A part of another process.
+    bool is_missing = false;  // Another process has failed.
     std::optional<std::string> full;
     try {
       full = run_in_memory([&] {
@@ -40,12 +40,12 @@ TrainStep::Tensors TrainStep::compute_in_memory(const StepInputs& inputs, bool c
   }
 }
 
-// Of a step as a function of tensors. Where shards lie follows from the rows of the whole batch.
+// The compiled function's mode. The offsets of batch slices follow from the whole batch's rows.
 int64_t TrainStep::mode_of(bool count_correct) const {
   return (shards() > 0 ? 2 * whole_rows_ : 0) + (count_correct ? 1 : 0);
 }
 
-// What was summed before the others are told cannot be taken back.
+// Throws if the update has begun, as it cannot be undone.
 void TrainStep::require_unchanged(const std::string& why, int64_t step) const {
   Tensors trained;
   for (const auto& list : {config_.sam ? NamedTensors() : parameters_, optimizer_.state()}) {
@@ -58,7 +58,7 @@ void TrainStep::require_unchanged(const std::string& why, int64_t step) const {
                   step + 1, why));
 }
 
-// The sums of a pass that this process has not begun, but for the last.
+// The all-reduces of a pass that this process has not started, except for the last.
 TrainStep::Tensors TrainStep::sums_left(const parallel::CollectivesScope& scope,
                                         const std::string& why, int64_t step) const {
   const auto refuse = [&](const std::string& what) {
@@ -77,7 +77,7 @@ TrainStep::Tensors TrainStep::sums_left(const parallel::CollectivesScope& scope,
         "train.gradient_accumulation to {}",
         2 * config_.gradient_accumulation * splits_));
   }
-  // Counts come before the first pass.
+  // Counts are all-reduced before the first pass.
   const int64_t before = counts_on_device_ ? 1 : 0, done = scope.started() - before;
   const auto of_pass = static_cast<int64_t>(sums->size()) + 1;
   if (done >= of_pass * (config_.sam ? 2 : 1)) {
@@ -89,15 +89,15 @@ TrainStep::Tensors TrainStep::sums_left(const parallel::CollectivesScope& scope,
   return left;
 }
 
-// One that has no memory follows the others through the sums of its pass, the last of which tells
-// them. Then all tell each other why.
+// A process without memory takes part in the remaining all-reduces of its pass, the last of which
+// tells the others. Then all processes exchange the reasons.
 TrainStep::Shortage TrainStep::share_shortage(parallel::CollectivesScope& scope,
                                               const std::optional<std::string>& own,
                                               bool is_one_sample, int64_t step) {
   parallel::Collectives& collectives = config_.strategy->collectives();
-  // Also the others may have sums under way.
+  // Other processes may have all-reduces in flight, too.
   const Tensors left = own ? sums_left(scope, *own, step) : Tensors();
-  optim::drop_gradients(parameters_);  // Room for them.
+  optim::drop_gradients(parameters_);  // Frees memory for the all-reduces.
   scope.drain(left);
   if (own) {
     std::vector<double> last(kFirstLoss + static_cast<size_t>(std::max<int64_t>(1, shards())));
@@ -105,7 +105,7 @@ TrainStep::Shortage TrainStep::share_shortage(parallel::CollectivesScope& scope,
     parallel::sum_over_all(collectives, last);
   }
   config_.strategy->abort_sync();
-  collectives.begin(parallel::Section::kStart, step + 1);  // The step is compiled again.
+  collectives.begin(parallel::Section::kStart, step + 1);  // The step will be compiled again.
   Shortage shortage;
   const auto words = parallel::gather(collectives, own.value_or(""));
   const auto states = parallel::gather(collectives, static_cast<uint64_t>(own && is_one_sample));

@@ -10,7 +10,7 @@ namespace gallop::train {
 
 void TensorSnapshot::keep(const NamedTensors& tensors) {
   for (const auto& [name, tensor] : tensors) {
-    at::Tensor copy = tensor.detach().clone();  // For which there may be no memory.
+    at::Tensor copy = tensor.detach().clone();  // May run out of memory.
     live_.push_back(tensor);
     copies_.push_back(std::move(copy));
   }
@@ -20,7 +20,7 @@ void TensorSnapshot::capture() {
   const at::NoGradGuard no_gradients;
   for (size_t i = 0; i < live_.size(); ++i) {
     const at::Tensor &from = live_[i], &to = copies_[i];
-    // An operator costs more than to copy a few numbers.
+    // For a few elements, an operator costs more than the copy.
     if (from.is_cpu() && from.is_contiguous() && to.is_contiguous()) {
       std::memcpy(to.mutable_data_ptr(), from.const_data_ptr(), from.nbytes());
     } else {

@@ -27,7 +27,7 @@ void check(const TestConfig& config);
 /// airbench (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024).
 struct TestViews {
   bool flip = false;   ///< Mirrored from left to right; half of the weight.
-  int64_t pixels = 0;  ///< Shifted by so many pixels, up and left, and down and right; a quarter
+  int64_t pixels = 0;  ///< Shifted by this many pixels, up and left, and down and right; a quarter
                        ///< each.
 
   bool is_any() const { return flip || pixels > 0; }

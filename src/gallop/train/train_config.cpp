@@ -59,7 +59,7 @@ std::string wrong_interval(const std::string& text) {
   }
 }
 
-// Of what all processes do at the same step.
+// For intervals of actions that all processes do at the same step.
 std::string wrong_interval_of_steps(const std::string& text) {
   if (std::string wrong = wrong_interval(text); !wrong.empty()) return wrong;
   if (Interval::parse(text).unit != Interval::Unit::kSeconds) return {};
@@ -74,7 +74,7 @@ std::string wrong_memory(const std::string& text) {
 
 }  // namespace
 
-// As of data.threads. Far more threads than cores take a step in minutes.
+// As for data.threads. With far more threads than cores, a step takes minutes.
 constexpr double kMostThreads = 1024;
 
 void visit(config::Visitor& v, RecomputeConfig& c) {
@@ -102,7 +102,7 @@ void visit(config::Visitor& v, EarlyStoppingConfig& c) {
           c.restore_best);
 }
 
-// What one step is.
+// The options of a single step.
 static void visit_step(config::Visitor& v, TrainConfig& c) {
   v.field({.name = "device",
            .help = "device; auto: a GPU if there is one",
@@ -214,7 +214,7 @@ void visit(config::Visitor& v, TrainConfig& c) {
   v.section({.name = "spikes", .help = ""}, c.spikes);
 }
 
-// Options that follow evaluations of which there is at most one, at the end.
+// Checks options that need more evaluations than one at the end.
 static void require_evaluations(const EarlyStoppingConfig& config, const std::string& why,
                                 const std::string& remedy) {
   const bool has_patience = config.patience > 0;

@@ -29,11 +29,11 @@ struct EarlyStoppingConfig {
 };
 
 /// Activation checkpointing: which blocks of the model are recomputed in the backward pass instead
-/// of saving their activations. At most one of both options.
+/// of saving their activations. At most one of the options may be set.
 struct RecomputeConfig {
-  int64_t every = 0;  ///< The last of so many consecutive blocks; 0: none.
-  /// As few blocks as keep the memory of a step, with weights and optimizer state, below so many
-  /// bytes.
+  int64_t every = 0;  ///< Recompute the last of this many consecutive blocks; 0: none.
+  /// Recompute as few blocks as keep the memory of a step, with weights and optimizer state, below
+  /// this size.
   std::string memory = "none";
 };
 

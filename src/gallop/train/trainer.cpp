@@ -81,14 +81,14 @@ Outcome Trainer::Impl::run() {
     clock.go();
     if (requested(StepRequest::kStop) || !train_one()) return finish(false);
     if (config.spikes.action != "rewind") continue;
-    report_all();  // The next step is to have the older weights.
+    report_all();  // The next step must use the restored weights.
     if (wants_rewind) rewind();
   }
 }
 
 Outcome Trainer::Impl::finish(bool finished) {
   report_all();
-  // Those of a run that ends early, or without an evaluation.
+  // For a run that ends early, or without an evaluation.
   finished = finished && recompute_statistics();
   if (finished) outcome.ended_early = why_early();
   if (finished && outcome.last && progress.best_step < 0) note_without_best();
@@ -126,12 +126,12 @@ bool Trainer::Impl::requested(StepRequest request) const {
   return process_group.is_alone() ? local_requests()[i] : agreed[i];
 }
 
-// Steps are the same in all processes, times are not.
+// Steps are the same in all processes; times are not, and need a request.
 bool Trainer::Impl::is_due(const Trigger& trigger, StepRequest request) const {
   return trigger.is_by_time() ? requested(request) : trigger.at(progress.step);
 }
 
-// Takes what has been wished, at the same step in all processes.
+// Applies requests at the same step in all processes.
 void Trainer::Impl::apply_requests() {
   for (; !requests.empty() && requests.front().first + step.max_in_flight() <= progress.step;
        requests.pop_front()) {
@@ -139,7 +139,7 @@ void Trainer::Impl::apply_requests() {
   }
 }
 
-// By the step alone, so that a run that was stopped here finds it again.
+// Depends only on the step, so that a resumed run gets the same result.
 bool Trainer::Impl::cycle_is_over() {
   if (progress.step == 0) return false;
   return is_last() || parts.schedule

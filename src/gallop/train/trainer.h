@@ -20,45 +20,45 @@
 
 namespace gallop::train {
 
-/// A value that changes along a run.
+/// A parameter that changes during a run.
 struct ParameterSchedule {
   ScheduledParameter value;
   std::function<double(double progress)> at;
-  schedule::Schedule* schedule = nullptr;  ///< Its own, if it has one: part of checkpoints.
+  schedule::Schedule* schedule = nullptr;  ///< Its schedule, if it has one; saved in checkpoints.
 };
 
-/// What a run is made of. Everything outlives the trainer.
+/// The objects of a run. They must outlive the trainer.
 struct TrainerParts {
   model::Model& model;
   optim::Optimizer& optimizer;
-  schedule::Schedule& schedule;  ///< Of the learning rate.
-  double lr_factor = 1;          ///< Of all learning rates.
+  schedule::Schedule& schedule;  ///< Schedule of the learning rate.
+  double lr_factor = 1;          ///< Multiplies all learning rates.
   std::vector<ParameterSchedule> scheduled{};
   const data::Samples& train_samples;
-  const data::Samples* evaluation_samples = nullptr;  ///< May be null: then nothing is evaluated.
+  const data::Samples* evaluation_samples = nullptr;  ///< If null, nothing is evaluated.
   CheckpointStore& checkpoints;
   std::vector<Observer*> observers{};  ///< See also Trainer::observe().
   const StopRequest& stop;
-  /// Where to stop before the end, in steps or epochs of the whole run; kNever: nowhere.
+  /// Where to pause, in steps or epochs of the whole run; kNever: train to the end.
   Interval until{};
-  /// Steps whose checkpoints are kept for runs that begin alike, rising.
+  /// Steps whose checkpoints are kept for runs that share a prefix, in increasing order.
   std::vector<int64_t> keep_at{};
-  /// The data may have another size than those of the checkpoint that is resumed; where that stands
-  /// behind their end, the next epoch begins.
+  /// Whether the data may have another size than when the resumed checkpoint was saved. If its
+  /// position is beyond their end, the next epoch begins.
   bool allow_changed_data = false;
-  /// What tells the teacher of StepConfig::distill from others, for checkpoints; empty without.
+  /// Identifies the teacher of StepConfig::distill in checkpoints; empty without a teacher.
   std::string teacher{};
 };
 
-/// Throws UsageError where a schedule follows evaluations and there are none. `evaluates`: there
-/// are samples to evaluate on.
+/// Throws UsageError if a schedule depends on evaluations and there are none. `evaluates`: whether
+/// there are samples to evaluate on.
 void check_schedule(const schedule::Schedule& schedule, const TrainConfig& config, bool evaluates);
 
-/// Throws UsageError where a schedule follows a metric that is not among those of evaluations,
-/// which without `metrics` have loss, accuracy and top5.
+/// Throws UsageError if a schedule follows a metric that evaluations do not report. Without
+/// `metrics` they report loss, accuracy and top5.
 void check_followed(const schedule::Schedule& schedule, const MetricSet* metrics);
 
-/// Throws UsageError where the end of each cycle is to be kept and the schedule has no cycles.
+/// Throws UsageError if the end of each cycle is to be kept and the schedule has no cycles.
 void check_snapshots(const schedule::Schedule& schedule, const TrainConfig& config);
 
 /// Runs the loop: data, step, schedule, evaluation, checkpoints.
@@ -68,21 +68,21 @@ class Trainer {
           const data::LoaderConfig& loader_config, const EvaluateConfig& evaluate_config);
   ~Trainer();
 
-  /// Continues from a checkpoint: weights, optimizer, loss scale, counters and the position in the
-  /// data, in samples: the batch size may be another one. Throws DataError where it is damaged,
-  /// UsageError where it does not fit or has more steps than the run. Nothing is written.
-  /// Of processes that share steps, the first has the checkpoint, and all call this.
+  /// Continues from a checkpoint: restores weights, optimizer, loss scale, counters and the
+  /// position in the data in samples, so that the batch size may differ. Throws DataError if it is
+  /// damaged, UsageError if it does not fit or has more steps than the run. Writes nothing. If
+  /// processes share steps, all must call this, and the checkpoint is that of rank 0.
   void resume(const std::optional<CheckpointInfo>& checkpoint);
 
-  /// Whether run() would find nothing left to do: all steps and the last evaluation are done, or
-  /// the run has ended early.
+  /// Whether run() has nothing left to do: all steps and the last evaluation are done, or the run
+  /// has ended early.
   bool has_ended() const;
 
-  /// Sets the observers of run(), in place of those of the parts.
+  /// Sets the observers of run(), replacing those of TrainerParts.
   void observe(std::vector<Observer*> observers);
 
-  /// Trains to the end, or to the next step boundary after a stop request, where it saves. Throws
-  /// DataError at a loss or gradient that is not finite, unless they are skipped.
+  /// Trains to the end, or to the next step boundary after a stop request, and saves there. Throws
+  /// DataError for a loss or gradient that is not finite, unless such updates are skipped.
   Outcome run();
 
  private:

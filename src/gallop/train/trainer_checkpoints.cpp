@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* kTeacher = "distill.teacher";
 
-// A run goes on with the teacher that it had.
+// A resumed run must use the same teacher.
 void check_teacher(const std::map<std::string, std::string>& saved, const std::string& teacher) {
   const auto found = saved.find(kTeacher);
   if (teacher.empty() || found == saved.end() || found->second == teacher) return;
@@ -24,7 +24,7 @@ void check_teacher(const std::map<std::string, std::string>& saved, const std::s
       teacher, found->second));
 }
 
-// A schedule that follows evaluations continues from what it has found.
+// A schedule that follows evaluations continues from its saved state.
 void check_schedule_state(const std::map<std::string, std::string>& saved, const std::string& name,
                           const schedule::Schedule& schedule) {
   if (schedule.state().empty() || saved.contains(name + ".0")) return;
@@ -53,7 +53,7 @@ TrainingState Trainer::Impl::state() {
   return state;
 }
 
-// What is written is what there is now; the training goes on meanwhile.
+// Saves the current state, while training continues.
 void Trainer::Impl::save(bool best) {
   finish_saving();
   clock.pause();
@@ -61,7 +61,7 @@ void Trainer::Impl::save(bool best) {
   process_group.begin(parallel::Section::kCheckpoint, progress.step);
   const AveragedWeights averaged(parts.optimizer);
   progress.training_seconds = training_seconds();
-  // Of those that an undisturbed run has, too.
+  // Only checkpoints that an undisturbed run has, too, so that rewinds are reproducible.
   if (config.spikes.action == "rewind" && checkpoint_trigger.at(progress.step)) {
     progress.rewind_step = progress.step;
     parts.checkpoints.spare(progress.step);
@@ -80,7 +80,7 @@ void Trainer::Impl::save(bool best) {
   note_saved();
 }
 
-// As many as there are processes, where each has enough to write.
+// As many slices as processes, if each has enough to write.
 int Trainer::Impl::slices_of(int64_t bytes) const {
   const int64_t slices = bytes / *parse_bytes(config.checkpoint_slice);
   return static_cast<int>(std::clamp<int64_t>(slices, 1, process_group.size()));
@@ -100,15 +100,15 @@ void Trainer::Impl::finish_saving() {
   const auto wait = [&] { tell_saved(writer.wait()); };
   if (!process_group.is_first()) wait();
   try {
-    process_group.any(false);  // Notices who is gone, for whose part the first would wait.
+    process_group.any(false);  // Detects a lost process, whose slice rank 0 would wait for.
   } catch (const DeviceError&) {
-    note_saved();  // What went wrong here comes first.
+    note_saved();  // Errors of writing take precedence.
     throw;
   }
   process_group.run_on_rank0(wait);
 }
 
-// Into the state that is given, which has live tensors; of the first process in all.
+// Copies a checkpoint that rank 0 reads into the live tensors of `into`, in all processes.
 void Trainer::Impl::load(const std::optional<CheckpointInfo>& checkpoint, TrainingState& into) {
   process_group.run_on_rank0([&] { parts.checkpoints.load(*checkpoint, into); });
   process_group.broadcast(into.model);
@@ -126,7 +126,7 @@ void Trainer::Impl::resume(const std::optional<CheckpointInfo>& checkpoint) {
   earlier_seconds = progress.training_seconds;
 }
 
-// A run that has done more than it is asked for would end without a word.
+// Otherwise a run with fewer steps than it has done would end silently.
 void Trainer::Impl::check_end() const {
   if (progress.step <= length.steps) return;
   const std::string asked = length.is_in_steps ? fmt::format("train.steps={}", length.steps)
@@ -137,7 +137,7 @@ void Trainer::Impl::check_end() const {
       asked, progress.step, epoch()));
 }
 
-// All that counts by samples or epochs, for a run with such a past.
+// Updates everything that depends on samples or epochs to this history.
 void Trainer::Impl::measure(const BatchHistory& history) {
   length = Length::of(config, history);
   pause_step = length.step_of(parts.until);
@@ -147,7 +147,7 @@ void Trainer::Impl::measure(const BatchHistory& history) {
   record_every = std::max<int64_t>(1, length.steps / 500);
 }
 
-// All that a checkpoint has.
+// Restores the complete state of a checkpoint.
 void Trainer::Impl::take(const std::optional<CheckpointInfo>& checkpoint) {
   const AveragedWeights averaged(parts.optimizer);
   TrainingState saved = state();
@@ -171,8 +171,8 @@ void Trainer::Impl::take(const std::optional<CheckpointInfo>& checkpoint) {
   requests.clear();
 }
 
-// Back to older weights, on with newer data: counters, schedules and the position in the data
-// stay.
+// Restores older weights and continues with newer data: counters, schedules and the position in the
+// data do not change.
 void Trainer::Impl::rewind() {
   wants_rewind = false;
   finish_saving();
@@ -207,7 +207,7 @@ void Trainer::Impl::rewind() {
 
 void Trainer::Impl::restore_best() {
   finish_saving();
-  const AveragedWeights averaged(parts.optimizer);  // Those that the checkpoint has.
+  const AveragedWeights averaged(parts.optimizer);  // The checkpoint contains averaged weights.
   const NamedTensors model = state().model;
   const auto best_step = process_group.run_on_rank0([&]() -> std::optional<int64_t> {
     const auto best = parts.checkpoints.best();
@@ -227,7 +227,7 @@ void Trainer::Impl::keep(Kept why) {
   finish_saving();
   process_group.run_on_rank0([&] {
     if (const auto newest = parts.checkpoints.newest()) parts.checkpoints.keep(*newest, why);
-    // Who begins with this one needs that one too.
+    // A run that starts from this checkpoint needs the best one, too.
     const auto best = why == Kept::kBeginning ? parts.checkpoints.best() : std::nullopt;
     if (best) parts.checkpoints.keep(*best, why);
   });

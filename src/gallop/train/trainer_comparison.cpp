@@ -1,4 +1,4 @@
-// Whether the processes that share the steps of a training still have the same state.
+// Verifies that the processes that share the steps of a training have the same state.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -21,7 +21,7 @@ std::string names_of(const std::vector<size_t>& ranks, const std::vector<std::st
 
 }  // namespace
 
-// Before anything is kept, told or ended by what they have.
+// A comparison precedes everything that depends on the state: saving, evaluating and stopping.
 bool Trainer::Impl::comparison_is_due() const {
   if (process_group.is_alone() || compared_step == progress.step) return false;
   if (comparison_trigger.is_never()) return false;
@@ -30,7 +30,7 @@ bool Trainer::Impl::comparison_is_due() const {
          requested(StepRequest::kStop);
 }
 
-// False where they had to go back.
+// Returns false if the run had to go back.
 bool Trainer::Impl::compare_states() {
   report_all();
   clock.pause();
@@ -59,7 +59,7 @@ bool Trainer::Impl::compare_states() {
   return false;
 }
 
-// To the newest checkpoint, from which steps are repeated as they were.
+// Goes back to the newest checkpoint, from which the same steps are repeated.
 void Trainer::Impl::go_back(const std::string& why) {
   finish_saving();
   if (state_watch.count() >= kMostTimes) {

@@ -29,7 +29,7 @@ schedule::Metrics metrics_of(const Evaluation& evaluation) {
 
 }  // namespace
 
-// False where a stop request came first; the evaluation is then done at the resume.
+// Returns false if a stop was requested first; the evaluation is then done after the resume.
 bool Trainer::Impl::evaluate_now() {
   tell(&Observer::evaluating);
   agreed[static_cast<size_t>(StepRequest::kEvaluate)] = false;
@@ -55,13 +55,13 @@ bool Trainer::Impl::evaluate_now() {
   return true;
 }
 
-// For an average that wants it. False where a stop request came first.
+// For averages that require it. Returns false if a stop was requested first.
 bool Trainer::Impl::recompute_statistics() {
   if (!parts.optimizer.averaging().recompute_statistics || recomputed_step == progress.step) {
     return true;
   }
   const AveragedWeights averaged(parts.optimizer);
-  // Each process takes those of all samples, and none leaves it to the others.
+  // Each process uses all samples, independently of the others.
   data::LoaderConfig whole = loader_config;
   whole.part = 0;
   whole.parts = 1;
@@ -83,7 +83,7 @@ std::string Trainer::Impl::metric() const {
   return evaluate_config.metrics ? evaluate_config.metrics->deciding().name() : "accuracy";
 }
 
-// Higher is better; not a number where the metric is undefined.
+// Higher is better; NaN if the metric is undefined.
 double Trainer::Impl::score(const Evaluation& evaluation) const {
   const double value = evaluation.value_of(metric()).value_or(kUndefined);
   const auto& metrics = evaluate_config.metrics;

@@ -27,7 +27,7 @@ struct Trainer::Impl {
   struct Started {
     StepEvent event;
     int64_t samples = 0;
-    bool has_samples = true;  // Else nothing was computed.
+    bool has_samples = true;  // False if nothing was computed.
   };
 
   TrainerParts parts;
@@ -40,7 +40,7 @@ struct Trainer::Impl {
   Length length;
   Progress progress;
   SkippedSamples skipped_samples;
-  int64_t pause_step;  // Of TrainerParts::until.
+  int64_t pause_step;  // The step of TrainerParts::until.
   Trigger evaluation_trigger, checkpoint_trigger, comparison_trigger;
   StateWatch state_watch;
   int64_t compared_step = -1;
@@ -61,7 +61,7 @@ struct Trainer::Impl {
       // By step; they take effect when the results of the step are available.
       requests;
   int64_t steps_here = 0;        // Steps of this process.
-  int64_t steps_to_compile = 2;  // The next ones are recorded and compiled.
+  int64_t steps_to_compile = 2;  // The number of steps still to be traced and compiled.
   Outcome outcome;
   std::deque<Started> started_steps;
 
@@ -78,7 +78,7 @@ struct Trainer::Impl {
   bool evaluation_is_due() const;
   bool cycle_is_over();
 
-  // Steps. False where a stop request came first.
+  // Steps. train_one() returns false if a stop was requested first.
   bool train_one();
   void start_step(const data::Batch& batch, double lr, bool record,
                   const std::vector<double>& scheduled, const data::LoaderState& position);
@@ -92,7 +92,7 @@ struct Trainer::Impl {
   StepEvent event_of(double lr, const std::vector<double>& scheduled, bool record) const;
   std::string what_to_do() const;
 
-  // Evaluation. False where a stop request came first.
+  // Evaluation. Both functions return false if a stop was requested first.
   bool evaluate_now();
   bool recompute_statistics();
   std::string metric() const;

@@ -21,7 +21,7 @@ std::string name_of_bad(const std::string& tensor) {
 
 bool Trainer::Impl::train_one() {
   const data::LoaderState position = loader.state();
-  // Who shares a step does not leave it to the others.
+  // Processes that share steps stop only at the same step.
   const auto batch = loader.next(process_group.is_alone() ? &parts.stop : nullptr);
   if (!batch) return false;
   const bool record = (progress.step + 1) % record_every == 0 || progress.step == 0;
@@ -44,11 +44,11 @@ bool Trainer::Impl::train_one() {
   return true;
 }
 
-// One that does not fit has changed nothing: the run is saved as it was before.
+// A step that does not fit has changed nothing; the state before it is saved.
 void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
                                const std::vector<double>& scheduled,
                                const data::LoaderState& position) {
-  // Those that are recorded and compiled take as long as they take.
+  // Steps that are traced and compiled have no short timeout.
   const bool starts = steps_to_compile > 0;
   steps_to_compile -= starts ? 1 : 0;
   steps_here += 1;
@@ -74,7 +74,7 @@ void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
                    progress.step + 1, pieces, pieces, step.why_split()));
 }
 
-// Does not wait, but for the oldest where the host is far ahead.
+// Does not wait, except for the oldest step if the maximum number is in flight.
 void Trainer::Impl::report_what_is_there() {
   while (!started_steps.empty() &&
          (!started_steps.front().has_samples || step.can_take() || step.is_full())) {
@@ -82,7 +82,7 @@ void Trainer::Impl::report_what_is_there() {
   }
 }
 
-// Before anything that has to know how the steps went.
+// Must precede anything that depends on the results of steps.
 void Trainer::Impl::report_all() {
   while (!started_steps.empty()) report_oldest();
 }
@@ -120,7 +120,7 @@ void Trainer::Impl::note_spike(const StepEvent& event) {
   }
 }
 
-// With fp16 a step that is not finite is part of finding the loss scale.
+// With fp16, non-finite steps are part of finding the loss scale.
 void Trainer::Impl::check(const StepResult& result, int64_t number) const {
   if (result.finite || step.skips_nonfinite()) return;
   const auto newest = parts.checkpoints.newest();
@@ -139,7 +139,7 @@ std::string Trainer::Impl::what_to_do() const {
       newest ? newest->folder.string() : "not written yet");
 }
 
-// Why steps are not compiled, each reason once.
+// Reports why steps are not compiled, each reason once.
 void Trainer::Impl::tell_of_compiling() {
   const compile::CompileReport* report = step.compile_report();
   if (report == nullptr) return;
@@ -159,7 +159,7 @@ void Trainer::Impl::tell_of_unused() {
                    parts.model.parameters().size(), join_names(some, "and")));
 }
 
-// What is known when a step has been started.
+// The values that are known when a step has been started.
 StepEvent Trainer::Impl::event_of(double lr, const std::vector<double>& scheduled,
                                   bool record) const {
   return {.step = progress.step,

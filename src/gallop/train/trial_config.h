@@ -7,7 +7,7 @@
 
 namespace gallop::train {
 
-/// The step configuration of finders: scheduled parameters stay at the recipe's values, and loss
+/// The step configuration of trials: scheduled parameters stay at the recipe's values, and loss
 /// spikes are not detected.
 inline StepConfig for_trials(StepConfig config) {
   config.scheduled.clear();
@@ -15,7 +15,7 @@ inline StepConfig for_trials(StepConfig config) {
   return config;
 }
 
-/// The median of at least one value; the larger of two in the middle.
+/// The median of at least one value; the larger of the two middle ones.
 inline double median(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());

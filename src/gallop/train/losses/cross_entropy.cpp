@@ -37,7 +37,7 @@ class CrossEntropy final : public Loss {
     const at::Tensor& target = field_of(batch, "target");
     const bool is_soft = target.is_floating_point();
     if (weights_.defined()) return weighted(output.logits(), target, request);
-    // An image's class dimension is moved to where kernels have it.
+    // Kernels need the class dimension of an image at the end.
     const bool is_image = !output.weight.defined() && output.x.dim() > 3;
     const model::Output rows = is_image ? model::Output{classes_last(output.x)} : output;
     const at::Tensor labels =
@@ -89,7 +89,7 @@ class CrossEntropy final : public Loss {
     const at::Tensor logits = class_rows(output), logs = at::log_softmax(widened(logits), 1);
     const at::Tensor weights = weights_.to(logs.scalar_type());
     const auto classes = static_cast<double>(logs.size(1));
-    // The sum of the labels' losses, moved towards the mean of those of all classes.
+    // Interpolates between the labels' losses and the mean over all classes.
     const auto smoothed = [&](const at::Tensor& hard, const at::Tensor& all) {
       const at::Tensor way = all.sum().div(classes).sub(hard);
       return hard.add(request.label_smoothing.defined() ? way.mul(request.label_smoothing)
@@ -113,7 +113,7 @@ class CrossEntropy final : public Loss {
   at::Tensor weights_;  // fp64 [C], or undefined.
 };
 
-// That of the loss or that of `train:`.
+// The smoothing of the loss's own option or of `train.label_smoothing`.
 double smoothing_of(const CrossEntropyConfig& config, const LossContext& context) {
   const double own = config.label_smoothing, outer = context.label_smoothing;
   if (own > 0 && outer > 0 && own != outer) {

@@ -10,19 +10,19 @@
 namespace gallop::train {
 
 struct CrossEntropyConfig {
-  std::vector<double> class_weights;  ///< One a class; empty: all 1.
+  std::vector<double> class_weights;  ///< One per class; empty: all 1.
   double label_smoothing = 0;
   int64_t ignore_index = data::kIgnoredTarget;
 };
 
 void visit(config::Visitor& visitor, CrossEntropyConfig& config);
 
-/// -sum_c t_c w_c log(softmax(x)_c) for logits x, weights w and the label's one-hot row t, moved by
-/// label smoothing e to (1 - e) t + e / C (Szegedy et al., "Rethinking the Inception architecture",
-/// 2016). Labels are classes, int64 [N], or soft labels [N, C]. As
-/// torch.nn.CrossEntropyLoss: the count is the sum of the labels' class weights, or the number of
-/// rows of soft labels. Without class weights the last product of the model is left to a fused
-/// kernel (model::functional::cross_entropy).
+/// -sum_c t_c w_c log(softmax(x)_c) for logits x, weights w and the label's one-hot row t, which
+/// label smoothing e changes to (1 - e) t + e / C (Szegedy et al., "Rethinking the Inception
+/// architecture", 2016). Labels are classes, int64 [N], or soft labels [N, C]. As in
+/// torch.nn.CrossEntropyLoss, the count is the sum of the labels' class weights, or the number of
+/// rows of soft labels. Without class weights, the model's last GEMM is fused into the kernel
+/// (model::functional::cross_entropy).
 std::unique_ptr<Loss> make_cross_entropy(const CrossEntropyConfig& config,
                                          const LossContext& context);
 

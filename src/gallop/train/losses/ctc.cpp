@@ -22,10 +22,10 @@ namespace gallop::train {
 
 namespace {
 
-// The logarithm of 0, finite so that differences of two of them are.
+// log(0), but finite so that differences are finite.
 constexpr double kNever = -1e30;
 
-// Behind `by` more columns of kNever.
+// Shifts `alpha` to the right by `by` columns of kNever.
 at::Tensor moved(const at::Tensor& alpha, int64_t by) {
   const at::Tensor columns = at::full({alpha.size(0), by}, kNever, alpha.options());
   return at::cat({columns, alpha.slice(1, 0, alpha.size(1) - by)}, 1);
@@ -56,8 +56,8 @@ class Ctc final : public Loss {
   LossTraits traits() const override { return {.counts_by_size = true}; }
 
  private:
-  // The forward recursion over times, of logs [N, T, C] and labels [N, S], at all 2 S + 1 places of
-  // the labels with blanks around them.
+  // The forward recursion over times, for logs [N, T, C] and labels [N, S], at all 2 S + 1 places
+  // of the labels with blanks around them.
   at::Tensor losses_of(const at::Tensor& logs, const at::Tensor& labels, const at::Tensor& lengths,
                        const at::Tensor& input_lengths) const {
     const int64_t rows = labels.size(0), times = logs.size(1), places = 2 * labels.size(1) + 1;
@@ -67,7 +67,7 @@ class Ctc final : public Loss {
     const at::Tensor likely = logs.gather(2, path.unsqueeze(1).expand({rows, times, places}));
     const at::Tensor never = at::full({rows, places}, kNever, logs.options());
     const at::Tensor place = at::arange(places, labels.options());
-    // A label is reached from the one before it if it is another one.
+    // A label is reached from the preceding label if they differ.
     const at::Tensor before = at::cat({blank, blank, path}, 1).slice(1, 0, places);
     const at::Tensor skips = path.ne(config_.blank).logical_and(path.ne(before));
     at::Tensor alpha = at::where(place.lt(2).unsqueeze(0), likely.select(1, 0), never);
@@ -78,7 +78,7 @@ class Ctc final : public Loss {
       alpha = input_lengths.defined() ? at::where(input_lengths.gt(time).unsqueeze(1), next, alpha)
                                       : next;
     }
-    // It ends with the last label, or with the blank behind it.
+    // An alignment ends with the last label, or with the blank after it.
     const at::Tensor end = lengths.mul(2).unsqueeze(1);
     const at::Tensor ends =
         place.unsqueeze(0).eq(end).logical_or(place.unsqueeze(0).eq(end.sub(1)));

@@ -22,7 +22,7 @@ namespace gallop::train {
 
 namespace {
 
-// Of the target's sizes, from that or one number a sample.
+// Expands weights of the target's sizes, or one per sample, to the target's sizes.
 at::Tensor as_target(const at::Tensor& weight, const at::Tensor& target) {
   std::vector<int64_t> sizes = weight.sizes().vec();
   sizes.resize(static_cast<size_t>(target.dim()), 1);
@@ -54,12 +54,12 @@ class Elementwise : public Loss {
   LossTraits traits() const final { return {.counts_by_size = true}; }
 
  private:
-  // For each target, of the target's sizes, or with a last dimension besides.
+  // Losses of the target's sizes, or with an additional last dimension.
   virtual at::Tensor values_of(const at::Tensor& outputs, const at::Tensor& target) const = 0;
   virtual int64_t outputs_per_target() const { return 1; }
 };
 
-// A value for each pair of an output and its target.
+// A loss per pair of an output and its target.
 template <typename Function>
 class OfPairs final : public Elementwise {
  public:
@@ -178,7 +178,7 @@ std::unique_ptr<Loss> make_huber(const HuberConfig& config, const LossContext& c
 }
 
 std::unique_ptr<Loss> make_smooth_l1(const SmoothL1Config& config, const LossContext& context) {
-  // LibTorch divides by beta.
+  // LibTorch's operator divides by beta.
   if (config.beta == 0) return make_l1({}, context);
   return of_pairs("smooth-l1", context,
                   [beta = config.beta](const at::Tensor& x, const at::Tensor& y) {

@@ -7,8 +7,8 @@
 #include "gallop/train/losses/loss.h"
 
 // Losses of each output x against a floating-point target y. A field "weight" of the batch, of the
-// target's sizes or one number a sample, multiplies them; the count is then the sum of the weights,
-// as in torch.nn.functional.mse_loss, and else the number of targets.
+// target's sizes or one number per sample, multiplies them. The count is the sum of the weights, as
+// in torch.nn.functional.mse_loss, or without weights the number of targets.
 namespace gallop::train {
 
 struct MseConfig {};
@@ -42,8 +42,8 @@ struct QuantileConfig {
 };
 void visit(config::Visitor& visitor, QuantileConfig& config);
 /// max(q d, (q - 1) d) for d = y - x, the pinball loss (Koenker and Bassett, "Regression
-/// quantiles", 1978). With several quantiles the last dimension of the outputs has one for each,
-/// which the targets do not have; the count is that of all outputs.
+/// quantiles", 1978). With several quantiles, outputs have an additional last dimension with one
+/// element per quantile, and the count is the number of outputs.
 std::unique_ptr<Loss> make_quantile(const QuantileConfig& config, const LossContext& context);
 
 struct PoissonNllConfig {
@@ -52,12 +52,12 @@ struct PoissonNllConfig {
   double eps = 1e-8;
 };
 void visit(config::Visitor& visitor, PoissonNllConfig& config);
-/// exp(x) - y x, or x - y log(x + eps) without log_input; with full Stirling's approximation of
+/// exp(x) - y x, or x - y log(x + eps) without log_input; full adds Stirling's approximation of
 /// log(y!) for y > 1. torch.nn.PoissonNLLLoss.
 std::unique_ptr<Loss> make_poisson_nll(const PoissonNllConfig& config, const LossContext& context);
 
 struct BceWithLogitsConfig {
-  std::vector<double> pos_weight;  ///< Of the last dimension, or one number; empty: 1.
+  std::vector<double> pos_weight;  ///< Per element of the last dimension, or one; empty: 1.
 };
 void visit(config::Visitor& visitor, BceWithLogitsConfig& config);
 /// -(p y log(s) + (1 - y) log(1 - s)) for s = sigmoid(x) and p = pos_weight.

@@ -69,7 +69,7 @@ class InfoNce final : public OfEmbeddings {
   explicit InfoNce(const InfoNceConfig& config) : config_(config) {}
 
   at::Tensor sum(const model::Output& output, const NamedTensors&) const override {
-    // Similarities are not rounded to bf16.
+    // Autocast would round similarities to bf16.
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
     constexpr double kLeastNorm = 1e-12;  // As in torch.nn.functional.normalize.
     const at::Tensor outputs = widened(output.logits());

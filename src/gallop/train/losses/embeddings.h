@@ -14,8 +14,8 @@ struct CosineEmbeddingConfig {
   double margin = 0;
 };
 void visit(config::Visitor& visitor, CosineEmbeddingConfig& config);
-/// 1 - cos(a, b) for pairs [N, 2, D] with the target 1, max(0, cos(a, b) - margin) for those with
-/// -1. torch.nn.CosineEmbeddingLoss.
+/// 1 - cos(a, b) for pairs [N, 2, D] with target 1, max(0, cos(a, b) - margin) for pairs with
+/// target -1. torch.nn.CosineEmbeddingLoss.
 std::unique_ptr<Loss> make_cosine_embedding(const CosineEmbeddingConfig& config,
                                             const LossContext& context);
 
@@ -26,10 +26,10 @@ struct TripletMarginConfig {
   bool swap = false;
 };
 void visit(config::Visitor& visitor, TripletMarginConfig& config);
-/// max(0, d(a, p) - d(a, n) + margin) for an anchor, a positive and a negative embedding
-/// [N, 3, D], d being the p-norm; with swap the smaller of d(a, n) and d(p, n) (Balntas et al.,
-/// "Learning local feature descriptors with triplets", 2016). No target is read.
-/// torch.nn.TripletMarginLoss.
+/// max(0, d(a, p) - d(a, n) + margin) for an anchor, a positive and a negative embedding, outputs
+/// [N, 3, D], where d is the p-norm of the difference; with swap, d(a, n) is replaced by the
+/// smaller of d(a, n) and d(p, n) (Balntas et al., "Learning local feature descriptors with
+/// triplets", 2016). Reads no target. torch.nn.TripletMarginLoss.
 std::unique_ptr<Loss> make_triplet_margin(const TripletMarginConfig& config,
                                           const LossContext& context);
 
@@ -40,8 +40,8 @@ struct InfoNceConfig {
 void visit(config::Visitor& visitor, InfoNceConfig& config);
 /// -log(exp(q k+ / t) / sum_k exp(q k / t)) for a query and its positive key, normalized (van den
 /// Oord et al., "Representation learning with contrastive predictive coding", 2018). Negative keys
-/// are those of the other samples of the batch, outputs [N, 2, D], which then cannot be computed
-/// in parts; or given with the sample, [N, 2 + K, D]. No target is read.
+/// are those of the other samples of the batch, outputs [N, 2, D], which rules out micro-batches;
+/// or they are given with the sample, outputs [N, 2 + K, D]. Reads no target.
 std::unique_ptr<Loss> make_info_nce(const InfoNceConfig& config, const LossContext& context);
 
 }  // namespace gallop::train

@@ -23,7 +23,7 @@ namespace gallop::train {
 
 namespace {
 
-// Whose powers below 1 have a finite gradient.
+// Below it, powers with an exponent under 1 would have an infinite gradient.
 constexpr double kLeast = 1e-30;
 
 class Focal final : public Loss {
@@ -54,7 +54,7 @@ class Focal final : public Loss {
   }
 
  private:
-  // An ignored row has -log(p) = 0, and so no loss.
+  // For an ignored row -log(p) is 0, and so is the loss.
   at::Tensor of_softmax(const at::Tensor& logits, const at::Tensor& labels) const {
     const at::Tensor minus_log_p = at::nll_loss(at::log_softmax(logits, 1), labels, {},
                                                 at::Reduction::None, data::kIgnoredTarget);
@@ -67,7 +67,7 @@ class Focal final : public Loss {
 
   at::Tensor of_sigmoid(const at::Tensor& logits, const at::Tensor& y) const {
     const at::Tensor p = logits.sigmoid(), other = y.neg().add(1);
-    // One less the probability of the target.
+    // 1 - p of the target.
     const at::Tensor rest = p.mul(other).add(p.neg().add(1).mul(y)).clamp_min(kLeast);
     const at::Tensor values =
         at::binary_cross_entropy_with_logits(logits, y, {}, {}, at::Reduction::None)

@@ -16,7 +16,7 @@ namespace gallop::train {
 
 namespace {
 
-// An image's [C, H, W] or larger.
+// Output dimensions of a sample from which it is an image: [C, H, W].
 constexpr size_t kDimensionsOfImages = 3;
 
 std::vector<int64_t> without_ones(std::vector<int64_t> sizes) {
@@ -24,7 +24,7 @@ std::vector<int64_t> without_ones(std::vector<int64_t> sizes) {
   return sizes;
 }
 
-// What the sizes of one sample's labels are.
+// The sizes of one sample's labels.
 std::vector<int64_t> label_sizes(std::vector<int64_t> output_sizes) {
   if (output_sizes.empty()) return {};
   const bool is_image = output_sizes.size() >= kDimensionsOfImages;

@@ -11,8 +11,8 @@
 
 // Helpers of losses: fields by name, the class dimension, and checks of the data.
 //
-// The class dimension of outputs with up to three dimensions is the last ([N, C], [N, T, C]); that
-// of images and volumes is the second, as in PyTorch ([N, C, H, W]).
+// The class dimension of outputs with up to three dimensions is the last ([N, C], [N, T, C]); for
+// images and volumes it is the second, as in PyTorch ([N, C, H, W]).
 namespace gallop::train {
 
 /// A field of a batch. Throws UsageError if the batch has none of that name.
@@ -27,34 +27,34 @@ at::Tensor widened(const at::Tensor& tensor);
 /// A count that follows from sizes, as a scalar on the device of `like`.
 at::Tensor count_tensor(int64_t count, const at::Tensor& like);
 
-/// Of outputs, or of soft labels of the same sizes.
+/// The class dimension of outputs, or of soft labels of the same sizes.
 int64_t class_dimension(const at::Tensor& logits);
 /// Moves the class dimension to the end.
 at::Tensor classes_last(const at::Tensor& logits);
 /// The logits as a matrix [M, C].
 at::Tensor class_rows(const at::Tensor& logits);
-/// Class labels [M], in which data::kIgnoredTarget stands for `ignored`, too.
+/// Class labels [M], in which `ignored` is replaced by data::kIgnoredTarget.
 at::Tensor label_rows(const at::Tensor& target, int64_t ignored);
 /// The number of class labels that are neither `ignored` nor data::kIgnoredTarget, fp64 without
 /// dimensions.
 at::Tensor count_labels(const at::Tensor& target, int64_t ignored);
 /// The number of classes of output sizes without the batch dimension.
 int64_t classes_of(const std::vector<int64_t>& output_sizes);
-/// Values as a tensor on the device, fp64; undefined for none.
+/// Values as an fp64 tensor on the device; undefined if there are none.
 at::Tensor option_tensor(const std::vector<double>& values, c10::Device device);
 
 /// "[3, 32, 32]"
 std::string text_of(const std::vector<int64_t>& sizes);
 
-/// The checks below throw UsageError and name the loss, what it needs and what was given.
+/// The checks below throw UsageError, naming the loss, what it needs and what was given.
 void require_class_labels(const char* loss, const LossContext& context);
-/// Floating-point targets, as many as outputs: of the same sizes, but for dimensions of 1.
+/// Requires floating-point targets of the outputs' sizes, except for dimensions of 1.
 void require_values(const char* loss, const LossContext& context);
-/// Class labels or soft labels.
+/// Requires class labels or soft labels.
 void require_labels(const char* loss, const LossContext& context);
 void require_class_weights(const char* loss, const std::vector<double>& weights,
                            const LossContext& context);
-/// Outputs [views, D] for each sample; `views` may be exceeded where `or_more`.
+/// Requires outputs [views, D] per sample; with `or_more`, there may be more views.
 void require_views(const char* loss, int64_t views, bool or_more, const LossContext& context);
 
 }  // namespace gallop::train

@@ -33,7 +33,7 @@ class WeightedSum final : public Loss {
     return members_.front().loss->count(batch);
   }
 
-  // What all of them are, or one of them is.
+  // The traits that hold for all members, or for any of them.
   LossTraits traits() const override {
     LossTraits all;
     for (const LossTerm& term : terms()) {
@@ -47,7 +47,7 @@ class WeightedSum final : public Loss {
     return all;
   }
 
-  // With those of its members in their places.
+  // A weighted sum among the members is replaced by its members.
   std::vector<LossTerm> terms() const override {
     std::vector<LossTerm> all;
     for (const auto& [weight, loss] : members_) {
@@ -93,7 +93,7 @@ std::unique_ptr<Loss> make_weighted_sum(const WeightedSumConfig& config,
                     "for each loss",
                     items.size(), config.weights.size()));
   }
-  // What its members were chosen from has plug-ins, too.
+  // The registry of the members, which includes plug-ins.
   const auto& registry = dynamic_cast<const LossRegistry&>(config.losses.catalog());
   std::vector<WeightedSum::Member> members;
   for (size_t i = 0; i < items.size(); ++i) {

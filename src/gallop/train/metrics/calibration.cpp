@@ -92,7 +92,7 @@ class Bins final : public MetricState {
 
  private:
   void note(double exact, bool is_right) {
-    // Of fp32, as probabilities are elsewhere.
+    // Rounded to fp32, like other probabilities.
     const double confidence = static_cast<float>(exact);
     if (std::isnan(confidence)) {
       nans_ += 1;

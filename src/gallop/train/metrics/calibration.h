@@ -11,10 +11,10 @@ struct CalibrationConfig {
 };
 void visit(config::Visitor& visitor, CalibrationConfig& config);
 
-/// The expected calibration error (Naeini et al., 2015; Guo et al., 2017): predictions are divided
-/// by their confidence, the highest probability, into bins of one width, each without its lower
-/// end; the mean over predictions of the distance of a bin's accuracy from its mean confidence.
-/// Throws UsageError where targets are labels or numbers.
+/// The expected calibration error (Naeini et al., 2015; Guo et al., 2017): predictions are grouped
+/// by their confidence, the highest probability, into bins of equal width that exclude their lower
+/// edge. It is the mean over predictions of the distance of a bin's accuracy from its mean
+/// confidence. Throws UsageError if targets are labels or numbers.
 std::unique_ptr<Metric> make_calibration_error(const CalibrationConfig& config,
                                                const MetricTask& task);
 

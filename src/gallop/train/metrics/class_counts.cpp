@@ -29,7 +29,7 @@ Added of_classes(const Predictions& batch, int64_t classes) {
   const at::Tensor guess = at::where(counted, logits.argmax(1), none);
   const at::Tensor is_right = truth.eq(guess).logical_and(counted);
   const at::Tensor hit = at::where(is_right, target, none);
-  // One list, which every device adds up in a deterministic way.
+  // A single scatter_add over one list, which is deterministic on every device.
   const int64_t columns = classes + 1;
   const at::Tensor all = at::cat({truth, guess.add(columns), hit.add(2 * columns)});
   const at::Tensor counts = at::zeros({3 * columns}, target.options());
@@ -43,7 +43,7 @@ Added of_labels(const Predictions& batch, const MetricTask& task) {
   const at::Tensor& truth = rows.truth;
   const at::Tensor guess = rows.logits.gt(0).logical_and(rows.counts);
   const at::Tensor hit = guess.logical_and(truth);
-  // Yes and no are two classes.
+  // A binary target has two classes.
   const bool is_binary = task.target == MetricTask::Target::kBinary;
   const auto of_all = [&](const at::Tensor& yes, const at::Tensor& no) {
     const at::Tensor sums = yes.sum(0), rest = at::zeros({1}, sums.options());

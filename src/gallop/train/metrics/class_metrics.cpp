@@ -32,7 +32,7 @@ class OfCounts : public Metric {
   MetricTask task_;
 };
 
-// One value, a function of the counts.
+// A metric with one value, a function of the counts.
 class ByFormula final : public OfCounts {
  public:
   using Formula = std::optional<double> (*)(const Numbers&);
@@ -48,13 +48,13 @@ class ByFormula final : public OfCounts {
   Formula formula_;
 };
 
-// A value of each class, averaged over them.
+// A value per class, which is averaged over the classes.
 struct ClassFormula {
   const char* name;
-  const char* of_class;  ///< What the value of one class is called.
+  const char* of_class;  ///< The name of the value of one class.
   double (*value)(double truths, double predictions, double hits);
-  /// Where no class has a weight: the mean without weights, as in scikit-learn's jaccard_score;
-  /// else 0.
+  /// If no class has a weight: the unweighted mean, as in scikit-learn's jaccard_score, instead of
+  /// 0.
   bool has_mean_without_weights = false;
 };
 
@@ -84,7 +84,7 @@ class Averaged final : public OfCounts {
   }
 
  private:
-  // Of classes those that are there, true or predicted; of labels all.
+  // Classes count if they are true or predicted; labels always count.
   bool counts(const Numbers& all, size_t i) const {
     if (task_.target == Target::kLabels) return all.samples > 0;
     return all.truths[i] + all.predictions[i] > 0;
@@ -150,7 +150,7 @@ std::optional<double> accuracy(const Numbers& all) {
   return ratio(static_cast<double>(all.right), static_cast<double>(all.samples));
 }
 
-// The mean over the classes that are there of the share that is found (Brodersen et al., 2010).
+// The mean recall over the classes that have targets (Brodersen et al., 2010).
 std::optional<double> balanced_accuracy(const Numbers& all) {
   double sum = 0, classes = 0;
   for (size_t i = 0; i < all.truths.size(); ++i) {
@@ -163,7 +163,7 @@ std::optional<double> balanced_accuracy(const Numbers& all) {
 }
 
 // Agreement beyond that of independent predictions (Cohen, "A coefficient of agreement for nominal
-// scales", 1960). Undefined where all targets and all predictions are of the same class.
+// scales", 1960). Undefined if all targets and all predictions have the same class.
 std::optional<double> cohen_kappa(const Numbers& all) {
   if (all.samples == 0) return std::nullopt;
   long double hits = 0, expected = 0;
@@ -178,7 +178,7 @@ std::optional<double> cohen_kappa(const Numbers& all) {
   return static_cast<double>((hits * samples - expected) / disagreements);
 }
 
-// For any number of classes (Gorodkin, 2004); 0 where all targets or all predictions are of one.
+// For any number of classes (Gorodkin, 2004); 0 if all targets or all predictions have one class.
 std::optional<double> mcc(const Numbers& all) {
   if (all.samples == 0) return std::nullopt;
   long double hits = 0, both = 0, truths = 0, predictions = 0;

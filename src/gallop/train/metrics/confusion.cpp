@@ -19,7 +19,7 @@ namespace {
 
 using Target = MetricTask::Target;
 
-// The cell of each target in a matrix row by row; C^2 where it does not count.
+// The row-major index of each target's cell; C^2 if the target does not count.
 at::Tensor cells_of(const Predictions& batch, const MetricTask& task) {
   const int64_t classes = task.classes;
   if (task.target == Target::kBinary) {

@@ -8,8 +8,8 @@
 
 namespace gallop::train {
 
-/// How often each class is predicted as each. Counts stay on the device of the predictions: 8 C^2
-/// bytes.
+/// How often each class is predicted as each class. Counts stay on the device of the predictions: 8
+/// C^2 bytes.
 class ConfusionCounts final : public MetricState {
  public:
   explicit ConfusionCounts(MetricTask task) : task_(std::move(task)) {}
@@ -25,10 +25,10 @@ class ConfusionCounts final : public MetricState {
   std::vector<int64_t> counts() const;
 
   MetricTask task_;
-  at::Tensor counts_;  // int64 [C * C + 1]: the last one has what does not count.
+  at::Tensor counts_;  // int64 [C * C + 1]; the last one has what does not count.
 };
 
-/// The confusion matrix, a figure without a value. Throws UsageError where targets are labels or
+/// The confusion matrix, a figure without a value. Throws UsageError if targets are labels or
 /// numbers.
 std::unique_ptr<Metric> make_confusion_matrix(const MetricTask& task);
 

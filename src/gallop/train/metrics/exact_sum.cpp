@@ -38,7 +38,7 @@ void ExactSum::add(double value) {
   if (++pending_ >= kMostPending) settle();
 }
 
-// Digits from 0 to 2^32 but for the first, which has the sign.
+// Propagates carries: digits are then in [0, 2^32), except for the last, which has the sign.
 void ExactSum::settle() {
   int64_t carry = 0;
   for (size_t i = 0; i + 1 < digits_.size(); ++i) {
@@ -85,7 +85,7 @@ double ExactSum::value() const {
     for (int64_t& digit : sum.digits_) digit = -digit;
     sum.settle();
   }
-  // Four digits have 97 bits at least.
+  // Four digits have at least 97 significant bits.
   size_t first = sum.digits_.size();
   while (first > 0 && sum.digits_[first - 1] == 0) --first;
   long double value = 0;

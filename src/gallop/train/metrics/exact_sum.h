@@ -5,9 +5,9 @@
 
 namespace gallop::train {
 
-/// A sum of doubles without any rounding, so that its bits depend neither on the order nor on the
-/// grouping of what is added (the long accumulator of Kulisch, "Computer Arithmetic and Validity",
-/// 2008): a fixed-point number of 2,304 bits in digits of 32, whose carries are put off.
+/// An exact sum of doubles, whose bits depend neither on the order nor on the grouping of what is
+/// added (the long accumulator of Kulisch, "Computer Arithmetic and Validity", 2008): a fixed-point
+/// number of 2,304 bits in 32-bit digits with delayed carries.
 class ExactSum {
  public:
   void add(double value);
@@ -16,7 +16,7 @@ class ExactSum {
   /// Adds the product of two numbers, exactly unless it underflows.
   void add_product(double one, double other);
 
-  /// As a double. Not a number where the sum has infinities of both signs or a NaN.
+  /// The sum as a double. NaN if the sum has a NaN or infinities of both signs.
   double value() const;
 
   bool operator==(const ExactSum& other) const;
@@ -28,10 +28,10 @@ class ExactSum {
   ExactSum settled() const;
 
   std::array<int64_t, kDigits> digits_{};
-  int64_t pending_ = 0;  // Additions since carries were last passed on.
+  int64_t pending_ = 0;  // Additions since carries were last propagated.
   int64_t nans_ = 0, positive_infinities_ = 0, negative_infinities_ = 0;
 };
 
-static_assert(sizeof(ExactSum) == 76 * sizeof(int64_t));  // Sent to other processes as it is.
+static_assert(sizeof(ExactSum) == 76 * sizeof(int64_t));  // Sent to other processes as bytes.
 
 }  // namespace gallop::train

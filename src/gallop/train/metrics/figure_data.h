@@ -13,7 +13,7 @@ struct ConfusionMatrix {
   std::vector<std::string> classes;
   std::vector<std::vector<int64_t>> counts;  ///< By true class, then predicted class.
 
-  /// Counts divided by the sum of their row; NaN where a class has no targets.
+  /// Counts divided by the sum of their row; NaN if a class has no targets.
   std::vector<std::vector<double>> shares() const;
 };
 
@@ -21,10 +21,10 @@ struct ConfusionMatrix {
 struct ThresholdCurve {
   std::string class_name;
   int64_t negatives = 0, positives = 0;
-  std::optional<double> area{};  ///< By all thresholds; empty where it is undefined.
-  /// From the highest threshold, infinity, to the lowest; empty where the curve is undefined.
-  /// Points on a line between others are left out, and of more than some thousand those that a
-  /// drawing would not show.
+  std::optional<double> area{};  ///< Over all thresholds; empty if undefined.
+  /// From the highest threshold, infinity, to the lowest; empty if the curve is undefined. Points
+  /// on a line between others are left out, and of several thousand points those that a drawing
+  /// would not show.
   std::vector<double> x{}, y{}, thresholds{};
 };
 
@@ -42,10 +42,10 @@ struct PrecisionRecallCurves {
 struct ReliabilityDiagram {
   struct Bin {
     int64_t count = 0, correct = 0;
-    double confidence = 0;  ///< Mean; 0 in a bin without predictions, like accuracy.
+    double confidence = 0;  ///< Mean confidence; like accuracy, 0 in a bin without predictions.
     double accuracy = 0;
   };
-  std::vector<Bin> bins;          ///< Of one width, from a confidence of 0 to 1.
+  std::vector<Bin> bins;          ///< Bins of equal width, from a confidence of 0 to 1.
   std::optional<double> error{};  ///< The expected calibration error.
 };
 
@@ -60,23 +60,23 @@ struct ClassBars {
 struct Residuals {
   struct Pair {
     double predicted = 0, actual = 0;
-    int64_t count = 0;  ///< How often the two occur together.
+    int64_t count = 0;  ///< How often this pair occurs.
   };
   struct Column {
-    int64_t count = 0;        ///< Of all pairs of finite numbers.
-    int64_t not_finite = 0;   ///< Of those left out.
+    int64_t count = 0;        ///< Number of all pairs of finite numbers.
+    int64_t not_finite = 0;   ///< Number of pairs that are left out.
     std::vector<Pair> pairs;  ///< All of them, or a sample in random order.
-    /// Of actual - predicted over `pairs`: bins of one width; edges are one more than counts.
+    /// Histogram of actual - predicted over `pairs`, with bins of equal width and count + 1 edges.
     std::vector<double> edges;
     std::vector<int64_t> counts;
   };
-  int64_t columns = 0;        ///< Of the targets.
-  std::vector<Column> shown;  ///< The first of them.
+  int64_t columns = 0;        ///< Columns of the targets.
+  std::vector<Column> shown;  ///< The first columns.
 };
 
 /// What a figure shows, computed from a metric's state.
 struct FigureData {
-  std::string name;  ///< Of its file: lower-case letters, digits and '-'.
+  std::string name;  ///< File name: lower-case letters, digits and '-'.
   std::variant<ConfusionMatrix, RocCurves, PrecisionRecallCurves, ReliabilityDiagram, ClassBars,
                Residuals>
       data;

@@ -1,4 +1,4 @@
-// Metrics of what every evaluation counts, and the share of targets among the first k classes.
+// Metrics from the Tally of every evaluation, and top-k accuracy.
 #include "gallop/train/metrics/loss_metrics.h"
 
 #include <cmath>
@@ -43,12 +43,12 @@ class OfTally final : public Metric {
   Formula formula_;
 };
 
-// Two counts on the device of the predictions.
+// The counts of hits and of targets, on the device of the predictions.
 class HitsState final : public MetricState {
  public:
   explicit HitsState(int64_t k) : k_(k) {}
 
-  // A class comes before others of the same score where it stands behind them, as in
+  // Among classes with the same score, the one with the higher index comes first, as in
   // scikit-learn's top_k_accuracy_score.
   void add(const Predictions& batch) override {
     const auto [logits, target] = class_rows(batch);
@@ -58,7 +58,7 @@ class HitsState final : public MetricState {
     const at::Tensor classes = at::arange(logits.size(1), target.options());
     const at::Tensor before =
         logits.gt(score).logical_or(logits.eq(score).logical_and(classes.gt(truth)));
-    // A score that is not a number is before none and after all.
+    // A NaN score is never a hit.
     const at::Tensor is_hit = before.sum(1).lt(k_).logical_and(counted).logical_and(
         score.squeeze(1).isnan().logical_not());
     sum(at::stack({is_hit.sum(), counted.sum()}));
@@ -120,7 +120,7 @@ void require_classes(const char* metric, const MetricTask& task) {
 double top5(const Tally& tally) { return tally.top5_accuracy(); }
 
 ClassRows rows_for_tally(const at::Tensor& outputs, const at::Tensor& labels) {
-  // A class for each pixel.
+  // An image with a class label per pixel.
   if (labels.dim() > 2) return class_rows({.outputs = outputs, .target = labels});
   return {.logits = outputs, .target = labels};
 }

@@ -8,11 +8,11 @@
 
 namespace gallop::train {
 
-/// The key of states that are a Tally, which evaluate() has anyway.
+/// The state key of metrics that use a Tally, which evaluate() computes in any case.
 inline constexpr const char* kTallyKey = "tally";
 
-/// A Tally as a state. Its loss is a sum of each batch's in the order of batches: the same for any
-/// number of processes, and to rounding for any size of batches; its counts are exact.
+/// A Tally as a state. Its loss adds those of the batches in order: the same for any number of
+/// processes, and up to rounding for any batch size. Its counts are exact.
 class TallyState final : public MetricState {
  public:
   TallyState() = default;
@@ -28,9 +28,9 @@ class TallyState final : public MetricState {
   Tally tally_;
 };
 
-/// Cross-entropy and correct predictions of a batch of class labels, read from its device.
+/// Cross-entropy and correct predictions of a batch of class labels, copied to the host.
 Tally tally_of(const at::Tensor& outputs, const at::Tensor& labels);
-/// The same without the loss.
+/// As tally_of(), without the loss.
 Tally count_correct_of(const at::Tensor& outputs, const at::Tensor& labels);
 
 struct TopKConfig {
@@ -38,7 +38,7 @@ struct TopKConfig {
 };
 void visit(config::Visitor& visitor, TopKConfig& config);
 
-/// Throw UsageError where targets are not of one class each.
+/// These throw UsageError if targets are not of one class each.
 std::unique_ptr<Metric> make_loss(const NoMetricOptions& config, const MetricTask& task);
 std::unique_ptr<Metric> make_top1(const NoMetricOptions& config, const MetricTask& task);
 std::unique_ptr<Metric> make_top5(const NoMetricOptions& config, const MetricTask& task);
@@ -47,7 +47,7 @@ std::unique_ptr<Metric> make_perplexity(const NoMetricOptions& config, const Met
 std::unique_ptr<Metric> make_bits_per_character(const NoMetricOptions& config,
                                                 const MetricTask& task);
 
-/// What `auto` is: the loss of text and numbers, else the accuracy.
+/// The metric of `auto`: the loss for text and numbers, otherwise the accuracy.
 std::unique_ptr<Metric> make_auto_metric(const NoMetricOptions& config, const MetricTask& task);
 
 }  // namespace gallop::train

@@ -21,13 +21,13 @@ bool is_in_every_evaluation(const Metric& metric) {
              std::end(kEvaluatedNames);
 }
 
-// For targets of unknown classes.
+// Builds a metric for targets whose classes are not known.
 std::unique_ptr<Metric> built_for(const MetricRegistry& registry,
                                   const config::Component& component, Target target) {
   return registry.build(component, {.target = target, .classes = 2, .tokens_are_characters = true});
 }
 
-// For the first task that it takes.
+// Builds a metric for the first kind of targets that it supports.
 std::unique_ptr<Metric> built_for_some_task(const MetricRegistry& registry,
                                             const config::Component& component) {
   for (const Target target : {Target::kClasses, Target::kTokens, Target::kBinary, Target::kLabels,
@@ -35,7 +35,7 @@ std::unique_ptr<Metric> built_for_some_task(const MetricRegistry& registry,
     try {
       return built_for(registry, component, target);
     } catch (const UsageError&) {
-      continue;  // Not for this one.
+      continue;  // Not supported.
     }
   }
   throw InternalError(fmt::format("metric '{}' is for no task", component.name()));
@@ -120,7 +120,7 @@ void MetricSums::add_states(const Metrics& metrics) {
   }
 }
 
-// Nothing for metrics of a tally.
+// Null for metrics of a tally.
 const MetricState* MetricSums::state_of(const Metric& metric) const {
   const std::string key = metric.state_key();
   const auto found = std::find_if(states_.begin(), states_.end(),

@@ -11,29 +11,29 @@
 
 namespace gallop::train {
 
-/// The metrics that a recipe asks for, `train.metric` and `train.metrics`.
+/// The metrics that a recipe chooses: `train.metric` and `train.metrics`.
 struct MetricChoice {
   explicit MetricChoice(const config::Catalog& metrics)
       : deciding(metrics, "auto"), further(metrics) {}
   config::Component deciding;     ///< Decides which evaluation is the best.
-  config::ComponentList further;  ///< Reported besides.
+  config::ComponentList further;  ///< Reported in addition.
 };
 
-/// The names of every evaluation, besides those of a MetricSet.
+/// The names of values in every evaluation, in addition to those of a MetricSet.
 inline constexpr const char* kEvaluatedNames[] = {"loss", "accuracy", "top5"};
 
-/// What the evaluations of a run report, as far as it is known without the names of its classes.
+/// A metric of a run's evaluations, as far as it is known without the class names.
 struct ReportedMetric {
-  std::string name;  ///< Of one with a value for each class: how their names begin, "f1/".
+  std::string name;  ///< With a value per class, the prefix of their names, such as "f1/".
   bool higher_is_better = true;
   bool is_single = true;
 };
-/// For targets of this kind; without one for any kind. Throws UsageError where a metric has no
-/// meaning for them.
+/// For targets of this kind; if not given, for any kind. Throws UsageError if a metric is not
+/// defined for them.
 std::vector<ReportedMetric> reported_metrics(const MetricRegistry& registry,
                                              const MetricChoice& choice,
                                              std::optional<MetricTask::Target> target = {});
-/// By which evaluations of such targets are compared; one of reported_metrics().
+/// The metric by which evaluations are compared; one of reported_metrics().
 std::string deciding_metric(const MetricRegistry& registry, const MetricChoice& choice,
                             MetricTask::Target target);
 
@@ -42,16 +42,16 @@ using Metrics = std::vector<std::shared_ptr<const Metric>>;
 /// The metrics of a run's evaluations.
 class MetricSet {
  public:
-  /// Throws UsageError where one has no meaning for the task, or the deciding one is not a single
+  /// Throws UsageError if a metric is not defined for the task, or the deciding one is not a single
   /// number.
   MetricSet(const MetricRegistry& registry, const MetricChoice& choice, const MetricTask& task);
 
   const MetricTask& task() const { return task_; }
   const Metric& deciding() const { return *deciding_; }
-  /// Those besides loss, accuracy and top5, which every evaluation has; each once.
+  /// Metrics other than loss, accuracy and top5, which every evaluation has; no duplicates.
   const Metrics& reported() const { return reported_; }
-  /// All that are a single number, as schedules may follow them: the loss, and where targets are
-  /// classes accuracy and top5, included.
+  /// The names of single-number metrics, which schedules may follow: including the loss, and
+  /// accuracy and top5 if targets are classes.
   std::vector<std::string> single_names() const;
 
  private:
@@ -60,31 +60,31 @@ class MetricSet {
   Metrics reported_;
 };
 
-/// The states of metrics.
+/// The states of several metrics during an evaluation.
 class MetricSums {
  public:
-  /// Of `reported` the values are wanted, of `drawn` the figures.
+  /// Computes the values of `reported` and the figures of `drawn`.
   MetricSums(Metrics reported, Metrics drawn);
 
   void add(const Predictions& batch);
-  /// Merges what the states of all processes have seen, in all. Called by each of them.
+  /// Merges the states of all processes into each. Must be called by all of them.
   void merge_all(parallel::Collectives& collectives);
-  /// Of those that are reported, in their order; `tally` is of the same predictions.
+  /// The values of the reported metrics, in order; `tally` is of the same predictions.
   std::vector<MetricValue> values(const Tally& tally) const;
-  /// Of those that are drawn, in their order; each name once.
+  /// The figures of the drawn metrics, in order, without duplicate names.
   std::vector<FigureData> figures() const;
 
  private:
   struct Entry {
     std::string key;
-    std::shared_ptr<const Metric> metric;  // One of those with this key.
+    std::shared_ptr<const Metric> metric;  // Any metric with this key.
     std::unique_ptr<MetricState> state;
   };
   void add_states(const Metrics& metrics);
   const MetricState* state_of(const Metric& metric) const;
 
   Metrics reported_, drawn_;
-  std::vector<Entry> states_;  // One for each key.
+  std::vector<Entry> states_;  // One per key.
 };
 
 }  // namespace gallop::train

@@ -71,7 +71,7 @@ HostNumbers host_numbers(const Predictions& batch) {
 
 namespace {
 
-// In fp64, so that embeddings that are alike score alike.
+// In fp64, so that equal embeddings have equal scores.
 HostRows pair_rows(const Predictions& batch) {
   const at::Tensor& outputs = batch.outputs;
   if (outputs.dim() != 3 || outputs.size(1) < 2 || outputs.size(0) != batch.target.size(0)) {

@@ -20,13 +20,13 @@ constexpr size_t kLeastPending = 1024;
 
 constexpr uint32_t kSign = 0x80000000;
 
-// Integers in the order of the numbers; both zeros are one.
+// An integer with the order of the scores; both zeros have the same key.
 uint32_t key_of(float score) {
   const auto bits = std::bit_cast<uint32_t>(score == 0 ? 0.0F : score);
   return (bits & kSign) != 0 ? ~bits : bits | kSign;
 }
 
-// One sorted list with each key once.
+// Merges into one sorted list with unique keys.
 void sort_in(std::vector<Entry>& sorted, std::vector<Entry>& more) {
   const auto is_before = [](const Entry& a, const Entry& b) { return a.key < b.key; };
   std::sort(more.begin(), more.end(), is_before);
@@ -59,7 +59,7 @@ Totals totals_of(const std::vector<Entry>& entries) {
   return totals;
 }
 
-// The share of pairs in which the positive has the higher score; ties count half (Hanley and
+// The fraction of pairs in which the positive has the higher score; ties count half (Hanley and
 // McNeil, 1982).
 std::optional<double> roc_auc(const std::vector<Entry>& entries) {
   const auto [negatives, positives] = totals_of(entries);
@@ -75,7 +75,7 @@ std::optional<double> roc_auc(const std::vector<Entry>& entries) {
       (2 * static_cast<long double>(negatives) * static_cast<long double>(positives)));
 }
 
-// The mean of the precisions at all thresholds, each weighted by what it adds to the recall.
+// The mean precision over all thresholds, weighted by the increase of the recall.
 std::optional<double> average_precision(const std::vector<Entry>& entries) {
   const auto [negatives, positives] = totals_of(entries);
   if (negatives + positives == 0) return std::nullopt;
@@ -139,7 +139,7 @@ class OneVsRest final : public Metric {
   }
 
  private:
-  // A single column is that of the second class.
+  // A single column is that of class 1.
   static size_t class_of_column(size_t column, size_t columns) { return columns == 1 ? 1 : column; }
 
   std::vector<std::optional<double>> areas_of(
@@ -151,7 +151,7 @@ class OneVsRest final : public Metric {
     return areas;
   }
 
-  // Undefined where that of any class is.
+  // Undefined if the value of any class is.
   std::optional<double> average_of(const std::vector<std::vector<Entry>>& columns,
                                    const std::vector<std::optional<double>>& areas) const {
     if (areas.size() == 1) return areas.front();

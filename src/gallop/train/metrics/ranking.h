@@ -9,10 +9,10 @@
 
 namespace gallop::train {
 
-/// Of each class how many targets are and are not of it at each distinct score: all that curves
-/// over thresholds need. Scores are fp32: softmax probabilities of classes (of two classes those of
-/// the second alone), logits of labels and of yes or no. 12 bytes for each distinct score of each
-/// class, so 12 N C bytes at most, in each process that evaluates, and those of all at the end.
+/// Counts, per class and distinct score, the targets that are and are not of the class, from which
+/// all curves over thresholds follow. Scores are fp32: softmax probabilities of classes (for two
+/// classes, of the second only), logits of labels and of binary targets. Takes 12 bytes per
+/// distinct score and class, at most 12 N C, in each process; at the end, those of all processes.
 class ScoreCounts final : public MetricState {
  public:
   explicit ScoreCounts(MetricTask task);
@@ -22,14 +22,14 @@ class ScoreCounts final : public MetricState {
   std::string to_bytes() const override;
   void from_bytes(const std::string& bytes) override;
 
-  /// Targets at a score, which `key` orders like the scores themselves.
+  /// The targets with one score; `key` has the order of the scores.
   struct Entry {
     uint32_t key = 0, negatives = 0, positives = 0;
     float score() const;
   };
-  /// By class, each in rising order of scores.
+  /// Per class, in increasing order of scores.
   std::vector<std::vector<Entry>> entries() const;
-  /// Whether every score was a number; where one was not, nothing is defined.
+  /// Whether no score is NaN; otherwise nothing is defined.
   bool are_numbers() const { return nans_ == 0; }
 
  private:
@@ -48,7 +48,7 @@ struct OneVsRestConfig {
 };
 void visit(config::Visitor& visitor, OneVsRestConfig& config);
 
-/// Throw UsageError for tokens, whose scores would be too many, and for numbers.
+/// These throw UsageError for tokens, which have too many scores, and for numbers.
 std::unique_ptr<Metric> make_roc_auc(const OneVsRestConfig& config, const MetricTask& task);
 std::unique_ptr<Metric> make_average_precision(const OneVsRestConfig& config,
                                                const MetricTask& task);

@@ -18,7 +18,7 @@ struct Column {
   ExactSum squared_errors, absolute_errors, targets, squared_targets;
 };
 
-// About 2.4 KB for each column of the targets.
+// About 2.4 KB per column of the targets.
 class Errors final : public MetricState {
  public:
   void add(const Predictions& batch) override {
@@ -75,7 +75,7 @@ class Errors final : public MetricState {
   int64_t rows_ = 0;
 };
 
-// The mean over columns of what each has; undefined where it is not a number.
+// The value of a column; the metric is the mean over columns, undefined if it is NaN.
 using Formula = double (*)(const Column& column, double rows);
 
 class OfErrors final : public Metric {
@@ -111,7 +111,7 @@ class OfErrors final : public Metric {
   Formula formula_;
 };
 
-// A sum in two parts, which have 106 bits of it.
+// A sum in two parts, which together have 106 bits.
 struct Parts {
   double high, low;
 };
@@ -124,7 +124,7 @@ Parts parts_of(ExactSum sum) {
 double r2(const Column& column, double rows) {
   const double errors = column.squared_errors.value();
   if (!std::isfinite(errors)) return std::nan("");
-  // N times the squared distances from the mean, without cancellation.
+  // N times the sum of squared deviations from the mean, without cancellation.
   const Parts squares = parts_of(column.squared_targets), sum = parts_of(column.targets);
   ExactSum spread;
   spread.add_product(rows, squares.high);

@@ -38,7 +38,7 @@ void add_histogram(Residuals::Column& column) {
   }
   column.counts.resize(kHistogramBins);
   for (size_t i = 0; i < residuals.size(); ++i) {
-    // Of the edges between bins; the last bin has its upper end too.
+    // Edges between bins; the last bin includes its upper edge.
     const auto inner_end = column.edges.end() - 1;
     const auto above = std::upper_bound(column.edges.begin() + 1, inner_end, residuals[i]);
     const auto bin = static_cast<size_t>(above - column.edges.begin()) - 1;
@@ -77,7 +77,7 @@ void PairSample::note(Column& column, double predicted, double actual) {
     column.not_finite += 1;
     return;
   }
-  predicted += 0.0;  // Not -0.
+  predicted += 0.0;  // Replaces -0 by 0.
   actual += 0.0;
   column.count += 1;
   const uint64_t hash = hash_of(predicted, actual);
@@ -86,8 +86,8 @@ void PairSample::note(Column& column, double predicted, double actual) {
   if (column.more.size() > kLeastPending + column.sorted.size()) sort_in(column);
 }
 
-// The pairs with the lowest hashes, each once. One that is among them in the end is so in every
-// part, as it has no more before it there; so its count is complete.
+// Keeps the pairs with the lowest hashes, without duplicates. A pair that is kept in the end is
+// kept in every part, where fewer pairs precede it; so its count is complete.
 void PairSample::sort_in(Column& column) {
   auto& sorted = column.sorted;
   auto& more = column.more;

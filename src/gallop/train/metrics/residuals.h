@@ -9,9 +9,9 @@
 
 namespace gallop::train {
 
-/// Pairs of predicted and actual numbers: of each of the first kMostColumns columns all distinct
-/// ones, or kMostPairs that are chosen by a hash of their bits, so that the same pairs are kept
-/// however they are divided (bottom-k sampling; Cohen and Kaplan, 2007). 32 bytes for each.
+/// Pairs of predicted and actual numbers. Of each of the first kMostColumns columns, keeps all
+/// distinct pairs, or kMostPairs chosen by a hash of their bits, so that the same pairs are kept
+/// however they are divided (bottom-k sampling; Cohen and Kaplan, 2007). 32 bytes per pair.
 class PairSample final : public MetricState {
  public:
   static constexpr size_t kMostColumns = 12;
@@ -44,7 +44,7 @@ class PairSample final : public MetricState {
 };
 
 /// Predicted against actual numbers and their residuals, a figure without a value. Throws
-/// UsageError where targets are not numbers.
+/// UsageError if targets are not numbers.
 std::unique_ptr<Metric> make_residuals(const MetricTask& task);
 
 }  // namespace gallop::train

@@ -16,7 +16,7 @@ namespace {
 
 using Target = MetricTask::Target;
 
-/// The items of a query by falling score, of one score by falling place.
+/// The items of a query by decreasing score, then by decreasing index.
 struct Ranked {
   std::vector<float> scores;
   std::vector<bool> relevant;
@@ -66,7 +66,7 @@ class Ranker {
   std::vector<int64_t> order_;
 };
 
-// Of a query; nothing where it does not count.
+// The value of a query; empty if the query does not count.
 using OfQuery = std::optional<double> (*)(const Ranked& ranked, int64_t k);
 
 class QueryMean final : public MetricState {

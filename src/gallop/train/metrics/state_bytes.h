@@ -31,7 +31,7 @@ class BytesWriter {
   std::string bytes_;
 };
 
-/// The inverse. Throws InternalError where there are too few bytes.
+/// Reads what BytesWriter has written. Throws InternalError if there are too few bytes.
 class BytesReader {
  public:
   explicit BytesReader(const std::string& bytes) : bytes_(bytes) {}

@@ -14,7 +14,7 @@ __extension__ using Wide = __int128;
 constexpr size_t kMostPoints = 2000;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-// Targets at or above a threshold.
+// The number of targets at or above a threshold.
 struct Vertex {
   int64_t negatives = 0, positives = 0;
   double threshold = kInfinity;
@@ -49,8 +49,8 @@ std::vector<Vertex> without_those_on_lines(const std::vector<Vertex>& all) {
   return kept;
 }
 
-// As with `drop_intermediate` of scikit-learn: those whose recall is that of both neighbors. The
-// first vertex is above all thresholds.
+// As `drop_intermediate` of scikit-learn: drops points whose recall equals that of both neighbors.
+// The first vertex is above all thresholds.
 std::vector<Vertex> without_equal_recalls(const std::vector<Vertex>& all) {
   std::vector<Vertex> kept = {all.front()};
   for (size_t i = 1; i < all.size(); ++i) {
@@ -63,7 +63,7 @@ std::vector<Vertex> without_equal_recalls(const std::vector<Vertex>& all) {
   return kept;
 }
 
-// One for each step of the way along the curve.
+// Keeps one point per step along the curve.
 std::vector<Vertex> thinned_roc(const std::vector<Vertex>& all) {
   if (all.size() <= kMostPoints) return all;
   const Vertex& end = all.back();
@@ -84,7 +84,7 @@ double precision_of(const Vertex& one) {
   return taken == 0 ? 1 : ratio(one.positives, taken);
 }
 
-// The first, the last, the lowest and the highest of each step of recall.
+// Keeps the first, last, lowest and highest point per step of recall.
 std::vector<Vertex> thinned_precision(const std::vector<Vertex>& all) {
   if (all.size() <= kMostPoints) return all;
   constexpr int64_t kSteps = kMostPoints / 4;

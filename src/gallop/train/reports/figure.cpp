@@ -17,10 +17,10 @@ using plot::Page;
 using plot::Weight;
 using plot::XyPlot;
 
-constexpr size_t kMostDrawnClasses = 100;  // Of a confusion matrix.
-constexpr size_t kMostCountsInCells = 30;  // With so many classes, cells have their counts.
-constexpr size_t kMostConfusionBars = 25;  // In place of a larger matrix.
-constexpr size_t kMostDrawnPairs = 2000;   // Of residuals.
+constexpr size_t kMostDrawnClasses = 100;  // In a confusion matrix.
+constexpr size_t kMostCountsInCells = 30;  // With up to this many classes, cells show their counts.
+constexpr size_t kMostConfusionBars = 25;  // Instead of a larger matrix.
+constexpr size_t kMostDrawnPairs = 2000;   // In a residual plot.
 constexpr size_t kMostDrawnCurves = 30;
 constexpr size_t kPlotsInRow = 3;
 
@@ -37,7 +37,7 @@ plot::Series faint_line(const char* name, std::vector<double> x, std::vector<dou
   return {.name = name, .x = std::move(x), .y = std::move(y), .weight = Weight::kFaint};
 }
 
-// Plots in rows of at most three.
+// Arranges plots in rows of at most three.
 Page in_rows(std::vector<plot::Plot> plots) {
   Page page;
   const size_t columns = std::min(plots.size(), kPlotsInRow);
@@ -114,7 +114,7 @@ XyPlot roc_plot(const ThresholdCurve& curve) {
   return plot;
 }
 
-// Steps, so that the area below them is the average precision.
+// A step plot, so that the area below it is the average precision.
 XyPlot precision_recall_plot(const ThresholdCurve& curve) {
   XyPlot plot{.title = title_of(curve, "AP"),
               .x = unit_axis("recall"),
@@ -138,7 +138,7 @@ XyPlot precision_recall_plot(const ThresholdCurve& curve) {
   return plot;
 }
 
-// Of very many those with the least area.
+// Of very many curves, shows those with the smallest area.
 Page curves_page(std::vector<ThresholdCurve> curves, XyPlot (*plot_of)(const ThresholdCurve&)) {
   if (curves.size() > kMostDrawnCurves) {
     std::stable_sort(curves.begin(), curves.end(),
@@ -180,7 +180,7 @@ Page page_of(const ReliabilityDiagram& diagram) {
           .rows = {{.plots = {std::move(accuracy), std::move(histogram)}, .columns = 2}}};
 }
 
-// The first pairs are a sample of all.
+// The first pairs are a random sample.
 XyPlot scatter_of(const Residuals::Column& column) {
   plot::Points points{.name = "targets", .x = {}, .y = {}};
   double low = std::numeric_limits<double>::infinity(), high = -low;

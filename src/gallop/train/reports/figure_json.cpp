@@ -19,7 +19,7 @@ Json json_of(const ConfusionMatrix& matrix) {
   return {{"classes", matrix.classes}, {"counts", matrix.counts}, {"shares", std::move(shares)}};
 }
 
-// `area`, `x` and `y`: their keys.
+// `area`, `x` and `y` are keys.
 Json curves_json(const std::vector<ThresholdCurve>& curves, const char* area, const char* x,
                  const char* y) {
   Json list = Json::array();

@@ -18,7 +18,7 @@ Made roc(const MetricTask& task) { return make_roc_auc({}, task); }
 Made precision_recall(const MetricTask& task) { return make_average_precision({}, task); }
 Made reliability(const MetricTask& task) { return make_calibration_error({}, task); }
 
-constexpr int64_t kMostCells = 1000;  // Of a confusion matrix, each way: 8 MB.
+constexpr int64_t kMostCells = 1000;  // Per dimension of a confusion matrix: 8 MB.
 constexpr int64_t kMostCurves = 20;   // Each keeps all distinct scores.
 constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
@@ -26,7 +26,7 @@ struct ReportMetric {
   Target target = Target::kClasses;
   Made (*make)(const MetricTask& task) = nullptr;
   int64_t most_classes = kAny;
-  bool keeps_scores = false;  ///< Of every target, which is too much where each pixel has one.
+  bool keeps_scores = false;  ///< Of every target; too much if every pixel has one.
 };
 
 constexpr ReportMetric kReportMetrics[] = {

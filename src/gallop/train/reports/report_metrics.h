@@ -4,8 +4,8 @@
 
 namespace gallop::train {
 
-/// The metrics whose figures an evaluation report has, by what the targets are. Of very many
-/// classes without those that would need too much memory.
+/// The metrics whose figures an evaluation report shows, by the kind of targets. With very many
+/// classes, those that would need too much memory are left out.
 Metrics report_metrics_for(const MetricTask& task);
 
 }  // namespace gallop::train

@@ -7,25 +7,25 @@
 
 namespace gallop::train {
 
-/// What a data set is for: everything that follows from the kind of its targets. A data module
+/// The task of a data set: everything that follows from the kind of its targets. A data module
 /// names its task (data::Signature::task); a plug-in may add one.
 struct Task {
   std::string name;     ///< "multi-label"
   std::string summary;  ///< One line.
   MetricTask::Target target = MetricTask::Target::kClasses;
-  std::string loss;                    ///< What `train.loss: auto` is.
-  std::string metric = "auto";         ///< What `train.metric: auto` is.
-  std::vector<std::string> metrics{};  ///< What evaluations report besides, of themselves.
-  bool per_element = false;  ///< An output for each pixel or position, not one for a sample.
-  bool causal = false;       ///< An output may depend on earlier positions alone.
+  std::string loss;                    ///< The loss of `train.loss: auto`.
+  std::string metric = "auto";         ///< The metric of `train.metric: auto`.
+  std::vector<std::string> metrics{};  ///< Additional metrics of evaluations by default.
+  bool per_element = false;            ///< Outputs are per pixel or position, not per sample.
+  bool causal = false;                 ///< An output may depend only on earlier positions.
 };
 
 /// Tasks by name.
 class TaskTable {
  public:
-  /// Throws UsageError where there is one of the name.
+  /// Throws UsageError if a task with this name exists.
   TaskTable& add(Task task);
-  /// Throws UsageError with the names that there are.
+  /// Throws UsageError, listing the known names, if there is none.
   const Task& find(const std::string& name) const;
   const std::vector<Task>& all() const { return tasks_; }
 
