@@ -24,7 +24,7 @@ bool same_strides(const View& a, const View& b) {
   return true;
 }
 
-// Calls `change` for every id of a view that the graph names.
+// Calls `change` for every view id in the graph.
 template <typename Change>
 void for_each_view(Graph& graph, const Change& change) {
   for (Node& node : graph.nodes) {
@@ -63,7 +63,7 @@ std::vector<Uses> uses_of(const Graph& graph) {
 std::vector<std::vector<Touch>> touches_of(const Graph& graph) {
   std::vector<std::vector<Touch>> all;
   all.reserve(graph.nodes.size());
-  std::map<BufferId, std::vector<BufferId>> under_way;  // By what a collective writes.
+  std::map<BufferId, std::vector<BufferId>> under_way;  // By the buffer that a collective writes.
   for (const Node& node : graph.nodes) {
     auto& touches = all.emplace_back();
     std::vector<BufferId> read;
@@ -194,8 +194,8 @@ std::vector<View> result_layouts(const Graph& graph, const Node& node) {
     }
   }
   try {
-    // The one common operator that LibTorch has no form of for tensors without memory is made of
-    // this one.
+    // aten::relu is the only common operator without an implementation for meta tensors, but
+    // clamp_min has one.
     const bool relu = name_of(node.op) == "aten::relu";
     if (relu) stack.emplace_back(0);
     const auto op =

@@ -24,10 +24,10 @@ constexpr int64_t kSmallestApart = 64 << 10;
 // All slots together must fit into 47 bits.
 constexpr int64_t kSlotOfMemory = 8, kMostSlotBytes = int64_t{1} << 42;
 
-// Before each block, and within it as long as it is not asked.
+// Lies before each block.
 struct Header {
   std::atomic<bool> held;
-  int64_t bytes;  // Of a block apart, with this header.
+  int64_t bytes;  // Of an Apart block, including this header.
 };
 static_assert(sizeof(Header) <= Arena::kMargin);
 
@@ -36,18 +36,18 @@ Header* header_of(const void* data) {
   return reinterpret_cast<Header*>(byte - Arena::kMargin);
 }
 
-// One range of addresses for all arenas: so a block is known by its address.
+// One address range for all arenas, so that the address of a block identifies it as theirs.
 struct Region {
   std::byte* begin = nullptr;
   int64_t slot_bytes = 0;
   std::mutex mutex;
   std::array<bool, kSlots> taken{};
-  std::array<std::atomic<int64_t>, kSlots> blocks_held{};  // Apart ones and placed ones.
+  std::array<std::atomic<int64_t>, kSlots> blocks_held{};  // Apart blocks and placed ones.
   std::array<std::atomic<int64_t>, kSlots> placed_held{};
-  // The upper half of a slot, where blocks apart lie; there is one while an arena has the slot or
-  // blocks of it are held.
+  // The upper half of a slot, where Apart blocks lie; present while an arena owns the slot or
+  // any of its blocks are held.
   std::array<std::optional<FreeRanges>, kSlots> apart;
-  std::array<bool, kSlots> keeps_pages{};  // Those of blocks apart that become free.
+  std::array<bool, kSlots> keeps_pages{};  // Of Apart blocks that are freed.
 
   Region() {
     const int64_t memory = static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
@@ -66,7 +66,7 @@ struct Region {
   int slot_of(const void* pointer) const {
     return static_cast<int>((static_cast<const std::byte*>(pointer) - begin) / slot_bytes);
   }
-  // Where the upper half of a slot begins, in bytes.
+  // Offset of the upper half of a slot, in bytes.
   int64_t half() const { return slot_bytes / 2 / kPage * kPage; }
 
   std::byte* take_apart(int slot, int64_t bytes) {
@@ -95,17 +95,17 @@ struct Region {
   }
 };
 
-// Stays for good: blocks may be released after the end of main().
+// Never destroyed: blocks may be released after the end of main().
 Region& region() {
   static Region& region = *new Region;
   return region;
 }
 
-// What this thread's next allocations are to be.
+// Where this thread's next allocations are placed.
 struct Placing {
   std::byte* base = nullptr;
   std::vector<Arena::Block> blocks;
-  std::optional<int> apart_in;  // A slot, while blocks lie apart.
+  std::optional<int> apart_in;  // A slot, while Arena::Apart is active.
 };
 thread_local Placing placing;
 
@@ -128,18 +128,18 @@ void release(void* pointer) {
     header->held.store(false, std::memory_order_release);
     region().placed_held[region().slot_of(pointer)] -= 1;
   }
-  // Last: from here on the slot may be another arena's.
+  // Must be last: from here on, another arena may own the slot.
   region().blocks_held[region().slot_of(pointer)] -= 1;
 }
 
-// LibTorch's allocator of the CPU, but for the allocations that have a place.
+// LibTorch's CPU allocator, except for allocations that are placed in an arena.
 class PlacingAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
     std::byte* data = placing.apart_in ? take_apart(bytes) : take_place(bytes);
     if (data != nullptr) return {data, data, &release, c10::Device(c10::kCPU)};
     c10::DataPtr pointer = inner_allocator->allocate(bytes);
-    // Does nothing for an empty one, which has no deleter to call.
+    // Has no effect on an empty pointer, which has no deleter.
     static_cast<void>(pointer.compare_exchange_deleter(inner_allocator->raw_deleter(), &release));
     return pointer;
   }
@@ -178,7 +178,7 @@ class PlacingAllocator final : public c10::Allocator {
   }
 };
 
-// Stays for good: blocks that it gave out may outlive every arena.
+// Never uninstalled: blocks that it allocated may outlive every arena.
 void install_allocator() {
   static const bool kInstalled = [] {
     inner_allocator = c10::GetCPUAllocator();
@@ -196,7 +196,7 @@ std::unique_ptr<Arena> Arena::reserve() {
   install_allocator();
   const std::lock_guard lock(all.mutex);
   for (int slot = 0; slot < kSlots; ++slot) {
-    // One whose blocks are still held somewhere is not given away a second time.
+    // A slot with blocks that are still held is not reused.
     if (all.taken[slot] || all.blocks_held[slot] != 0) continue;
     all.taken[slot] = true;
     all.apart[slot].emplace(all.half(), all.slot_bytes);
@@ -236,7 +236,7 @@ bool Arena::is_free(const void* data) const {
 
 Arena::Apart::Apart(Arena* arena) : arena_(arena) {
   if (arena == nullptr) return;
-  // The places are taken again when a graph runs next; until then their pages would only add up.
+  // A graph's next run writes the placed blocks again; until then their pages only use memory.
   if (region().placed_held[arena->slot_] == 0) {
     madvise(arena->base_, static_cast<size_t>(arena->capacity()), MADV_DONTNEED);
   }

@@ -20,7 +20,7 @@ namespace gallop::compile {
 
 namespace {
 
-// Everything about the arguments that a graph rests on.
+// The properties of the arguments on which a graph depends.
 struct Signature {
   int64_t mode = 0;
   std::vector<int64_t> numbers;
@@ -60,9 +60,9 @@ void add_once(std::vector<std::string>& list, const std::string& line) {
   if (std::find(list.begin(), list.end(), line) == list.end()) list.push_back(line);
 }
 
-// What a signature has come to.
+// The compilation state of a signature.
 struct Entry {
-  std::optional<Graph> first;  // As recorded, until the second call agrees.
+  std::optional<Graph> first;  // The first recording, until the second one agrees.
   std::unique_ptr<Replayer> replayer;
   std::vector<const void*> state;  // The memory of all state that the graph uses.
   bool runs_eagerly = false;
@@ -81,7 +81,7 @@ std::vector<const void*> memory_of_state(const Graph& graph) {
   return memory;
 }
 
-// Whether an argument lies in this memory.
+// Whether any argument lies in this memory.
 bool is_any_in(const std::vector<at::Tensor>& inputs, const std::vector<const void*>& memory) {
   return std::any_of(inputs.begin(), inputs.end(), [&](const at::Tensor& input) {
     return input.defined() && input.has_storage() &&
@@ -109,10 +109,10 @@ struct CompiledFunction::Impl {
   CompileReport report;
   KernelCompiler compiler;
   std::map<Signature, Entry> entries;
-  std::shared_ptr<Arena> arena;       // Of all graphs.
-  std::vector<const void*> memory;    // Of the state, when the entries were recorded.
-  std::vector<bool> has_gradient;     // Whether the state required one then.
-  const Executor* running = nullptr;  // In the last call, unless that has come to its end.
+  std::shared_ptr<Arena> arena;       // Shared by all graphs.
+  std::vector<const void*> memory;    // Memory of the state when the entries were recorded.
+  std::vector<bool> has_gradient;     // Whether the state required a gradient then.
+  const Executor* running = nullptr;  // The executor of the last call, unless it has finished.
 
   Impl(FunctionOfMode what, std::vector<at::Tensor> works_on, const CompileConfig& how)
       : function(std::move(what)), state(std::move(works_on)), weight_cache(state), config(how) {}
@@ -163,7 +163,7 @@ struct CompiledFunction::Impl {
     build(entry, std::move(recording.graph));
   }
 
-  // Whether the function does the same in its second call.
+  // Checks that the second call of the function records the same graph.
   void record_second(Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {
     Recording recording = try_call(inputs, mode);
     std::string reason = recording.refusal;
@@ -209,14 +209,14 @@ struct CompiledFunction::Impl {
     report.verified += 1;
   }
 
-  // A graph takes all its tensors for different ones, but those that are state.
+  // A graph assumes that its tensors do not alias, except for views of state.
   std::vector<at::Tensor> run_shared(const std::vector<at::Tensor>& inputs, int64_t mode) {
     add_once(report.reasons, "arguments share memory with each other or with the state");
     return run_eagerly(inputs, mode);
   }
 
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs, int64_t mode) {
-    // Then it is part of what is recorded.
+    // The call is part of an outer recording.
     if (is_recording()) return function(inputs, mode);
     running = nullptr;
     forget_if_state_changed();
@@ -271,7 +271,7 @@ bool CompiledFunction::has_changed(const std::vector<at::Tensor>& state) const {
 
 void CompiledFunction::forget() {
   impl_->running = nullptr;
-  impl_->memory.clear();  // So that the next call finds everything changed.
+  impl_->memory.clear();  // So that the next call detects a change.
   impl_->entries.clear();
   impl_->arena.reset();
 }

@@ -15,7 +15,7 @@ using torch::jit::Stack;
 
 constexpr int64_t kMostNewBytes = 4096;
 
-// The argument, a tensor, that the operator changes and returns as this result.
+// The tensor argument that the operator changes and returns as this result.
 std::optional<size_t> returned_argument(const c10::FunctionSchema& schema, size_t result) {
   const auto* alias = schema.returns()[result].alias_info();
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
@@ -30,7 +30,7 @@ at::Tensor new_tensor(const View& layout, at::Device device) {
                            at::TensorOptions(layout.dtype).device(device));
 }
 
-// Another tensor of the same memory and sizes.
+// Another tensor with the same memory and sizes.
 at::Tensor twin_of(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
   return tensor_in(tensor, tensor.scalar_type(), tensor.sizes(), tensor.strides(),

@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kLibrary = "libgallop_cuda.so";
 
-// Beside the program, in the folder lib beside the program's, or where the system looks. The full
-// program of 'gallop' lies in libexec/gallop/ beside either.
+// Searches the program's folder, the folder lib beside it, and the system's library path. The full
+// program of 'gallop' is in libexec/gallop/ beside either.
 std::string find_library() {
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
@@ -30,7 +30,7 @@ std::string find_library() {
 
 std::unique_ptr<DeviceGraph> make_device_graph_of(const std::string& library, c10::Device device,
                                                   std::string& missing) {
-  // It stays in memory: graphs of it may live as long as the program.
+  // Never unloaded: its graphs may live as long as the program.
   void* loaded = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
   void* make = loaded == nullptr ? nullptr : dlsym(loaded, kMakeCudaGraph);
   if (make == nullptr) {

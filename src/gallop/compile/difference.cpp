@@ -11,7 +11,7 @@ namespace gallop::compile {
 
 namespace {
 
-// Bit for bit, but that a NaN is the same as another.
+// Whether the values are bit-identical, or both are NaN.
 bool is_same_number(double a, double b) {
   return std::isnan(a) ? std::isnan(b) : a == b && std::signbit(a) == std::signbit(b);
 }
@@ -83,7 +83,7 @@ std::string difference(const Graph& a, const Graph& b) {
   }
   for (size_t i = 0; i < a.buffers.size(); ++i) {
     const Buffer &x = a.buffers[i], &y = b.buffers[i];
-    // Arguments may lie in memory of any size.
+    // Arguments may be views of memory of any size.
     if (x.kind != y.kind || (x.kind != Buffer::Kind::kInput && x.bytes != y.bytes)) {
       return "tensors of other kinds or sizes are used";
     }

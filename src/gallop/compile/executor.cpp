@@ -150,7 +150,7 @@ bool Executor::has_changed(const at::Tensor& state) const {
   });
 }
 
-// An operator that holds a block without showing it keeps it for itself, and the plan ends.
+// Drops the plan if an operator keeps a placed block that none of its results shows.
 void Executor::check_placed(size_t node) {
   int64_t held = 0;
   for (const Arena::Block& block : made_at_[node])
@@ -160,7 +160,7 @@ void Executor::check_placed(size_t node) {
     for (const ViewId view : result.views) {
       if (view == kNone) continue;
       const at::Tensor& made = bases_[graph_.views[view].buffer];
-      // Of two views of one buffer the first stands for it.
+      // If two views share a buffer, only the first counts.
       if (made.is_same(tensors_[view]) && arena_->contains(made.storage().data())) held -= 1;
     }
   }
@@ -209,7 +209,7 @@ const at::Tensor& Executor::tensor(ViewId id) {
   return tensor;
 }
 
-// Tensors of the state stay here, and whoever gets one may change its sizes.
+// The executor keeps its tensors of state, as the caller may resize those that it gets.
 at::Tensor Executor::result(ViewId id) {
   const at::Tensor& own = tensor(id);
   if (graph_.buffer_of(id).kind != Buffer::Kind::kState) return own;

@@ -9,7 +9,7 @@ namespace gallop::compile {
 
 namespace {
 
-// Operators that write their first argument whatever it held.
+// Operators that overwrite their first argument without reading it.
 constexpr std::array<std::string_view, 12> kOverwriters = {
     "aten::copy_",   "aten::fill_",   "aten::zero_",        "aten::bernoulli_",
     "aten::normal_", "aten::random_", "aten::exponential_", "aten::uniform_",
@@ -19,11 +19,11 @@ constexpr std::array<std::string_view, 6> kUninitialized = {
     "aten::empty",     "aten::empty_like",        "aten::empty_strided",
     "aten::new_empty", "aten::new_empty_strided", "aten::empty_permuted"};
 
-// Change their running statistics, arguments 3 and 4, without saying so.
+// Operators that change running statistics, arguments 3 and 4, although their schema omits it.
 constexpr std::array<std::string_view, 3> kHiddenWriters = {
     "aten::native_batch_norm", "aten::cudnn_batch_norm", "aten::miopen_batch_norm"};
 
-// LibTorch's, and those of parallel/sums.h.
+// The namespace of LibTorch's collectives, and of those of parallel/sums.h.
 constexpr std::string_view kCollectives = "_c10d_functional::";
 constexpr std::string_view kAllReduceAsync = "gallop::all_reduce_async";
 constexpr std::array<std::string_view, 2> kWaits = {"_c10d_functional::wait_tensor",

@@ -36,8 +36,8 @@ void GraphBuilder::add_output(const at::Tensor& result) {
   if (graph_.outputs.back() != kNone) check_filled(graph_.outputs.back(), "a result");
 }
 
-// Weakly held, so that no other storage takes the address while this one is remembered, and yet
-// autograd sees the count of owners that it would see without us.
+// Holds the storage weakly: no other storage can take its address, yet its use count, which
+// autograd reads, is unchanged.
 BufferId GraphBuilder::new_buffer(const at::Tensor& tensor) {
   const auto& storage = tensor.storage();
   remembered_.emplace_back(c10::weak_intrusive_ptr<c10::StorageImpl>(storage.getWeakStorageImpl()));
@@ -92,7 +92,7 @@ ViewId GraphBuilder::view_of(const at::Tensor& tensor) {
 Operand GraphBuilder::operand_of(const c10::IValue& value) {
   if (value.isTensor()) {
     const at::Tensor& tensor = value.toTensor();
-    // A number that became a tensor on its way.
+    // An undefined tensor, or a scalar that was wrapped as a tensor.
     if (!tensor.defined())
       return {.kind = Operand::Kind::kTensor, .constant = {}, .views = {kNone}};
     if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) return Operand::of(tensor);
@@ -120,7 +120,7 @@ Node GraphBuilder::node_of(const c10::OperatorHandle& op, const torch::jit::Stac
   return node;
 }
 
-// Memory that no operator was seen to write was written without an operator.
+// Memory that no recorded operator has written was written without one.
 void GraphBuilder::check_filled(ViewId view, const std::string& reader) {
   const BufferId buffer = graph_.views[view].buffer;
   if (!filled_[buffer]) {
@@ -152,7 +152,7 @@ void GraphBuilder::add(Node node, const torch::jit::Stack& stack, size_t known) 
   graph_.nodes.push_back(std::move(node));
 }
 
-// An operator may give what it writes other sizes, and other memory with it.
+// An operator may resize the tensor that it writes, and reallocate its memory.
 void GraphBuilder::check_size_kept(const Node& node, const at::Tensor& written) {
   if (!refusal_.empty() || !written.defined()) return;
   const ViewId view = view_of(written);

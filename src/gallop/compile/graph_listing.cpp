@@ -61,8 +61,8 @@ bool is_default(const Operand& operand, const c10::Argument& argument) {
 std::vector<ListedArgument> arguments_of(const Node& node, const GraphNamer& namer) {
   const auto& schema = node.op.schema().arguments();
   std::vector<ListedArgument> listed;
-  bool all_so_far = true;  // Else the place of a tensor does not tell which it is.
-  // The last argument of a loop is its address.
+  bool all_so_far = true;  // Else arguments need names besides their positions.
+  // The last argument of a loop is its address, which is omitted.
   const size_t count = node.arguments.size() - (is_loop(node) ? 1 : 0);
   for (size_t i = 0; i < count; ++i) {
     const Operand& operand = node.arguments[i];
@@ -108,7 +108,7 @@ std::vector<ListedTensor> results_of(const Node& node, const GraphNamer& namer) 
   return made;
 }
 
-// Who wrote last what a node reads.
+// The last writers of the buffers that a node reads.
 class Makers {
  public:
   explicit Makers(const Graph& graph) : graph_(graph), last_(graph.buffers.size(), kNone) {}
@@ -153,7 +153,7 @@ std::vector<ListedOperator> operators_of(const std::vector<ListedNode>& nodes) {
   return operators;
 }
 
-// "{mul, relu}": without namespaces and overloads.
+// "{mul, relu}": the operators without namespaces and overloads.
 std::string parts_text(const std::vector<std::string>& parts) {
   std::string text;
   for (const std::string& part : parts) {
@@ -197,7 +197,7 @@ std::string ListedNode::text_of_results(size_t most) const {
   if (made > most) text += fmt::format(", +{}", made - most);
   if (written == 0) return text;
   text += made > 0 ? ", writes " : "writes ";
-  // Nothing is gained by one name of many.
+  // One name of several would not be informative.
   if (most == 1 && written > 1) return text + std::to_string(written);
   for (size_t i = 0; i < std::min(written, most); ++i) {
     text += (i > 0 ? ", " : "") + results[made + i].name;

@@ -15,7 +15,7 @@ std::string by(const std::vector<int64_t>& numbers) {
   return numbers.empty() ? "scalar" : fmt::format("{}", fmt::join(numbers, "x"));
 }
 
-// Up to the id of the buffer.
+// Whether the views are equal except for their buffers.
 bool is_equal(const View& a, const View& b) {
   return a.sizes == b.sizes && a.strides == b.strides && a.offset == b.offset && a.dtype == b.dtype;
 }

@@ -19,7 +19,7 @@ constexpr const char* kRecorded = "recorded";
 
 constexpr const char* kLast = "last";
 
-// Two calls must do the same.
+// Records the function twice; both recordings must be equal.
 Recording record_for_good(const Function& function, const std::vector<at::Tensor>& arguments) {
   const auto trial = [&] { return record(function, arguments, Outcome::kNotWanted); };
   Recording first = retrace_until_stable(trial);

@@ -19,7 +19,7 @@ constexpr double kArcs = 190, kNumber = 34, kBar = 170, kTimes = 108, kGap = 14,
 constexpr size_t kCallCharacters = 110, kMostResultCharacters = 40, kMostInList = 2,
                  kMostInTitle = 12;
 
-// Told apart by people who see few colors too, and dark and light enough for either background.
+// Distinguishable with color vision deficiency, and on light and dark backgrounds.
 constexpr std::array<const char*, kNodeKinds> kColors = {"#4477cc", "#2a9d6a", "#8e5bc0",
                                                          "#d99a1c", "#cc5544", "#8a8f98"};
 
@@ -44,7 +44,7 @@ svg.pointed path.on { stroke: #d0591b; stroke-opacity: 1; stroke-width: 1.6; }
 }
 )css";
 
-// The arcs of the row under the pointer.
+// Shows only the arcs of the row under the pointer.
 constexpr const char* kScript = R"js(
 const svg = document.documentElement;
 const arcs = [...svg.querySelectorAll("path")];
@@ -109,7 +109,7 @@ class Drawing {
         format_bytes(listing_.planned_bytes), format_bytes(listing_.most_in_use_bytes));
   }
 
-  // Where entry `index` begins.
+  // The x coordinate of legend entry `index`.
   double legend_x(size_t index) const {
     double x = kEdge;
     for (size_t i = 0; i < index; ++i) {
@@ -168,7 +168,7 @@ class Drawing {
            xml_text(node.text_of_call(kMostInTitle));
   }
 
-  // The further apart the ends, the wider.
+  // Arcs between distant rows are wider.
   void draw_arcs(const ListedNode& node) {
     const double all = static_cast<double>(std::max<size_t>(listing_.nodes.size(), 2));
     for (const int64_t maker : node.makers) {

@@ -24,7 +24,7 @@ size_t result_columns(const std::vector<std::string>& results) {
   return std::min(columns, kMostResultColumns);
 }
 
-// "+4 gallop::bias_gelu, -8 aten::gelu": the largest changes first.
+// "+4 gallop::bias_gelu, -8 aten::gelu": sorted by the size of the change.
 std::string changes_text(const std::map<std::string, int64_t>& changes) {
   std::vector<std::pair<std::string, int64_t>> sorted(changes.begin(), changes.end());
   std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {

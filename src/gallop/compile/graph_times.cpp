@@ -12,7 +12,7 @@ namespace gallop::compile {
 
 namespace {
 
-// Copies of memory, each piece once however many tensors are in it.
+// Copies of memory: each storage is copied once, however many tensors share it.
 class Copies {
  public:
   at::Tensor of(const at::Tensor& tensor) {
@@ -30,7 +30,7 @@ class Copies {
   std::map<const c10::StorageImpl*, at::Tensor> copies_;
 };
 
-// A graph on copies of its state, and the times of its runs.
+// A graph with a copy of its state, and the times of its runs.
 struct Trial {
   std::unique_ptr<Executor> executor;
   std::vector<std::vector<double>> runs;

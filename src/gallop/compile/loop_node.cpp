@@ -10,7 +10,7 @@ namespace {
 
 constexpr auto kName = "gallop::loop";
 
-// The loop travels as its address; the node keeps it.
+// Runs a generated loop. Its address is the last argument; the node owns it.
 void run_loop(const c10::OperatorHandle&, torch::jit::Stack* stack) {
   const auto address = torch::jit::pop(*stack).toInt();
   const auto inputs = torch::jit::pop(*stack).toTensorVector();

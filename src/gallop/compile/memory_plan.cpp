@@ -14,7 +14,7 @@ namespace {
 struct Block {
   BufferId buffer = kNone;
   Lifetime life;
-  int64_t bytes = 0;  // With margin, rounded up.
+  int64_t bytes = 0;  // Including the margin, rounded up.
   int64_t offset = 0;
 
   bool meets(const Block& other) const {
@@ -22,10 +22,10 @@ struct Block {
   }
 };
 
-// The start of the smallest gap between `placed` that takes the block, or their end.
+// The start of the smallest gap between `placed` blocks that fits, or the end of the last one.
 int64_t find_gap(const Block& block, const std::vector<Block>& placed) {
   int64_t end = 0, best = kNone, best_size = std::numeric_limits<int64_t>::max();
-  for (const Block& other : placed) {  // In the order of their offsets.
+  for (const Block& other : placed) {  // Sorted by offset.
     if (!block.meets(other)) continue;
     const int64_t gap = other.offset - end;
     if (gap >= block.bytes && gap < best_size) {
@@ -48,7 +48,7 @@ int64_t most_in_use(const std::vector<Block>& blocks, size_t nodes) {
   return most;
 }
 
-// The threads that work on these may let go of them some time after the wait.
+// A collective's threads may release these tensors some time after the wait.
 std::vector<BufferId> buffers_of_collectives(const Graph& graph) {
   std::vector<BufferId> buffers;
   for (const Node& node : graph.nodes) {
@@ -60,8 +60,8 @@ std::vector<BufferId> buffers_of_collectives(const Graph& graph) {
   return buffers;
 }
 
-// Which of two blocks of one size an operator allocates first is not known: each must be able to
-// lie at the other's place.
+// The order in which an operator allocates blocks of equal size is unknown, so each must fit at
+// the other's place: gives them the longest of their lifetimes.
 std::vector<Lifetime> with_equal_siblings(std::vector<Lifetime> lives, const Graph& graph) {
   std::map<std::pair<int64_t, int64_t>, int64_t> last;  // By node and size.
   const auto key = [&](size_t id) { return std::pair(lives[id].first, graph.buffers[id].bytes); };

@@ -10,10 +10,10 @@ namespace {
 
 using torch::jit::Stack;
 
-// Change the memory behind a tensor, not only what it holds.
+// Operators that change a tensor's storage, not only its contents.
 constexpr std::array<std::string_view, 4> kChangesStorage = {"aten::set_", "aten::resize_",
                                                              "aten::resize_as_", "aten::set_data"};
-// What is a number among their results follows from sizes alone.
+// Operators whose scalar results depend on sizes alone.
 constexpr std::array<std::string_view, 3> kAsksForSizes = {
     "aten::_fused_sdp_choice", "aten::_scaled_dot_product_cudnn_attention",
     "aten::_scaled_dot_product_flash_attention"};
@@ -23,7 +23,7 @@ bool is_one_of(const List& list, std::string_view name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
-// Elements taken by their places and not by a mask: as many as there are places.
+// Whether aten::index has integer indices only, no masks: then the result's size is known.
 bool has_places_only(const c10::OperatorHandle& op, const Stack& stack) {
   if (op.schema().name() != "aten::index" || op.schema().arguments().size() != 2) return false;
   const auto places = stack.back().toListRef();

@@ -28,15 +28,15 @@ namespace {
 
 using torch::jit::Stack;
 
-// The only key below autograd and autocast that LibTorch itself leaves to others.
+// The only dispatch key below autograd and autocast that LibTorch itself does not use.
 constexpr auto kKey = c10::DispatchKey::Fake;
 
-// Ends the call of a function that cannot be recorded, before it has an effect.
+// Aborts the call of a function that cannot be recorded, before it has an effect.
 struct Refused : std::exception {
   const char* what() const noexcept override { return "the function cannot be recorded"; }
 };
 
-// Puts random generators back at its end: those of the devices, and others before they are used.
+// Restores random generators when destroyed: the default ones, and others saved before their use.
 class KeptGenerators {
  public:
   explicit KeptGenerators(const std::vector<at::Tensor>& inputs) {
@@ -73,7 +73,7 @@ class Recorder {
     }
   }
 
-  // Runs the call without effect on state, and notes it.
+  // Executes the call without an effect on state, and records it.
   void call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack& stack) {
     const c10::impl::ExcludeDispatchKeyGuard not_again(kKey);
     calls_ += 1;
@@ -140,8 +140,8 @@ class Recorder {
     return node;
   }
 
-  // Whether the call is noted and put off: where what it reads takes less memory than copies of the
-  // state that it changes. If not, calls that must precede it are made.
+  // Records the call as deferred if the tensors that it reads take less memory than copies of the
+  // state that it changes. Returns whether it did; if not, runs the calls that must precede it.
   bool put_off(const Node& node, c10::DispatchKeySet keys, Stack& stack) {
     auto touches = touches_of_call(builder_.graph(), node);
     const bool comes_after = deferred_calls_.must_precede(touches);
@@ -198,7 +198,7 @@ class Recorder {
     }
   }
 
-  // State that is written lives on in a copy, for this call.
+  // Replaces state that is written by a copy for the rest of this recording.
   void use_copies(const Node& node, Stack& stack) {
     for (const Access& access : accesses_of(node)) {
       const BufferId id = builder_.graph().views[access.view].buffer;
@@ -217,7 +217,7 @@ class Recorder {
     const auto& arguments = node.op.schema().arguments();
     for (size_t i = 0; i < arguments.size(); ++i) {
       const auto* alias = arguments[i].alias_info();
-      if (alias != nullptr && !alias->isWrite()) continue;  // Only a view is taken.
+      if (alias != nullptr && !alias->isWrite()) continue;  // Only a view is returned.
       c10::IValue& value = stack[stack.size() - arguments.size() + i];
       if (value.isTensor() && value.toTensor().defined()) {
         value = current(value.toTensor());
@@ -235,7 +235,7 @@ class Recorder {
     }
   }
 
-  // The tensor as it is within this call.
+  // The tensor with the contents that it has within the recorded call.
   at::Tensor current(const at::Tensor& tensor) const {
     if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
     const auto copy = copies_.find(builder_.known_buffer_of(tensor));
@@ -244,7 +244,7 @@ class Recorder {
                      tensor.storage_offset());
   }
 
-  // The caller's own tensors would stay changed.
+  // Refuses changes of the sizes of the caller's tensors, which would persist.
   void check_may_change_sizes(const c10::OperatorHandle& op, const Stack& stack) {
     const at::Tensor& tensor = stack[stack.size() - op.schema().arguments().size()].toTensor();
     const BufferId known = builder_.known_buffer_of(tensor);
@@ -259,17 +259,17 @@ class Recorder {
   KeptGenerators& generators_;
   GraphBuilder builder_;
   int64_t calls_ = 0;
-  std::map<BufferId, at::Tensor> copies_;  // Of state, as bytes.
+  std::map<BufferId, at::Tensor> copies_;  // Of state and changed inputs, as bytes.
   DeferredCalls deferred_calls_;
 };
 
-// Backward passes on a GPU run in threads of the autograd engine, which know no thread's variables
-// but the dispatcher's keys.
+// Global, not thread_local: backward passes on a GPU run in threads of the autograd engine, which
+// inherit only the dispatcher's keys.
 std::mutex recording_mutex;
 Recorder* active_recorder = nullptr;
 
 void on_call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack* stack) {
-  // An operator that consists of others is seen by those.
+  // A composite operator is recorded as the operators that it calls.
   const bool composite = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd) &&
                          !op.hasKernelForDispatchKey(c10::DispatchKey::CPU) &&
                          !op.hasKernelForDispatchKey(c10::DispatchKey::CUDA);
@@ -314,7 +314,7 @@ Recording record(const Function& function, const std::vector<at::Tensor>& inputs
     const c10::impl::IncludeDispatchKeyGuard guard(kKey);
     results = function(inputs);
   } catch (...) {
-    // Autograd may have wrapped what was thrown.
+    // Autograd may have wrapped the exception.
     if (recorder.has_refused()) return recorder.refused();
     throw;
   }

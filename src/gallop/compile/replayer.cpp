@@ -17,7 +17,7 @@ namespace gallop::compile {
 
 namespace {
 
-// The device that all nodes work on, and why a graph of the device cannot do what they do.
+// The device of all nodes, and the reason why its graphs cannot capture them, if any.
 struct Suitability {
   c10::Device device = c10::kCPU;
   std::string against;
@@ -36,7 +36,7 @@ Suitability look_at(const Graph& graph) {
         return result;
       }
       if (buffer.device == result.device) continue;
-      // The host's memory would be read when the graph is made, not when it runs.
+      // Host memory would be read during the capture, not at each replay.
       result.against = fmt::format("{} works on memory of {} besides that of {}", name_of(node.op),
                                    buffer.device.str(), result.device.str());
       return result;
@@ -52,7 +52,7 @@ Replayer::Replayer(std::unique_ptr<Executor> executor, MakeDeviceGraph make)
 
 std::vector<at::Tensor> Replayer::run(const std::vector<at::Tensor>& inputs) {
   if (captured_) return replay(inputs);
-  // Libraries make what they need for good when they are first called.
+  // The first run is not captured, as libraries allocate permanent resources when first called.
   if (!is_warm_ || !make_) {
     is_warm_ = true;
     return executor_->run(inputs);
@@ -113,7 +113,7 @@ std::vector<at::Tensor> Replayer::replay(const std::vector<at::Tensor>& inputs) 
       results.push_back(tensor_in(output, output.scalar_type(), output.sizes(), output.strides(),
                                   output.storage_offset()));
     } else {
-      results.push_back(output.clone());  // The next run writes over it.
+      results.push_back(output.clone());  // The next replay overwrites it.
     }
   }
   return results;

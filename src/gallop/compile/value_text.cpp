@@ -25,7 +25,7 @@ std::string streamed(const T& value) {
   return out.str();
 }
 
-// Numbers that stand for something else are known by the argument's type.
+// Enumerations are integers; the argument's type identifies them.
 std::string text_of_number(int64_t number, c10::TypeKind type) {
   switch (type) {
     case c10::TypeKind::ScalarTypeType: return name_of_format(static_cast<at::ScalarType>(number));
@@ -61,7 +61,7 @@ std::string text_of(const c10::IValue& value, const c10::TypePtr& type) {
     }
     return "[" + items + "]";
   }
-  // Addresses and the like have no meaning to a reader.
+  // Addresses and other opaque values mean nothing to a reader.
   return "(" + lower(value.tagKind()) + ")";
 }
 

@@ -26,8 +26,8 @@ bool is_narrow(at::ScalarType type) { return type == c10::kBFloat16 || type == c
 
 double allowed(at::ScalarType type) { return is_narrow(type) ? 0.5 : 0.01; }
 
-// Whether a tensor in fp32 on the way to a change may come of narrower ones, or of products in
-// tf32, which has the digits of fp16: then as much is allowed as for those.
+// Whether an fp32 tensor that a change depends on may be computed from narrower ones, or by GEMMs
+// in tf32, which has the mantissa of fp16: then their tolerance applies.
 bool computes_narrow(const Graph& graph) {
   return at::globalContext().allowTF32CuBLAS() ||
          std::any_of(graph.views.begin(), graph.views.end(),
@@ -44,11 +44,11 @@ double rms_of(const at::Tensor& tensor) {
          std::sqrt(static_cast<double>(tensor.numel()));
 }
 
-// Root mean square of the difference over that of what is wanted, or over `floor` if that is more.
-// What is not finite must be so in both.
+// Root mean square of the difference, relative to that of `wanted` or to `floor`, whichever is
+// larger. Values that are not finite must be so in both.
 double error_of(const at::Tensor& got, const at::Tensor& wanted, double floor = 0) {
   if (got.sizes() != wanted.sizes() || got.scalar_type() != wanted.scalar_type()) return INFINITY;
-  // A byte is a code of a number (kernel/state_map.h), in their order.
+  // Bytes are codes of numbers (kernel/state_map.h), in ascending order.
   const bool is_code = wanted.scalar_type() == c10::kByte;
   if (!is_code && !c10::isFloatingType(wanted.scalar_type())) {
     return at::equal(got, wanted) ? 0 : INFINITY;
@@ -61,7 +61,7 @@ double error_of(const at::Tensor& got, const at::Tensor& wanted, double floor = 
   return difference == 0 ? 0 : difference / std::max(rms_of(at::where(finite, b, zero)), floor);
 }
 
-// The format that the graph's own views of a piece of state have.
+// The data type of the graph's views of this state.
 at::ScalarType type_of(const Graph& graph, const at::Tensor& state) {
   for (const View& view : graph.views) {
     const Buffer& buffer = graph.buffers[view.buffer];
@@ -93,7 +93,7 @@ std::string compare(const Recording& wanted, const Recording& got) {
     if (after == nullptr) return "a tensor that should change does not";
     const at::ScalarType type = type_of(wanted.graph, change.state);
     const double error = error_of(after->view(type), change.after.view(type));
-    // It cannot be seen in what precision an update was made.
+    // The precision in which an update was computed is unknown.
     if (error > allowed(c10::kBFloat16)) {
       return fmt::format("a changed tensor of {} bytes differs by {:.2g} of its size",
                          change.after.numel(), error);
@@ -102,14 +102,14 @@ std::string compare(const Recording& wanted, const Recording& got) {
   return {};
 }
 
-// What a buffer holds, told by the buffer of the recording and how often that was changed.
+// The contents of a buffer, identified by the recording's buffer and its number of changes so far.
 using Moment = std::pair<int64_t, int64_t>;
 
-// Counts the changes of buffers along a graph.
+// Counts the changes of buffers while a graph runs.
 class Moments {
  public:
   Moment after_write(const Buffer& buffer) {
-    // Making a temporary buffer is no change.
+    // The first write of a temporary buffer creates it and is no change.
     const int64_t first = buffer.kind == Buffer::Kind::kTemporary ? 0 : 1;
     return {buffer.origin, buffer.version + first + writes_[&buffer]++};
   }
@@ -124,7 +124,7 @@ class Moments {
   std::map<const Buffer*, int64_t> writes_;
 };
 
-// For each node that changes state, what it makes the change from.
+// For each node that changes state, the temporaries from which it computes the change.
 std::vector<std::vector<Moment>> sources_of_changes(const Graph& graph) {
   std::vector<std::vector<Moment>> all;
   Moments moments;
@@ -156,8 +156,8 @@ struct Trial {
   Values values;
 };
 
-// Makes a dry run of a graph, and keeps what its buffers held at these moments, all of them for
-// null.
+// Runs a graph in a dry run, and saves the contents of its buffers at these moments, or at all
+// moments if `kept` is null.
 Trial dry_run(const Graph& graph, const std::vector<at::Tensor>& inputs,
               const std::set<Moment>* kept) {
   Executor executor(graph);
@@ -188,7 +188,7 @@ std::string compare(bool is_narrow_step, const std::vector<std::vector<Moment>>&
     const double floor = count > 0 ? 0.01 * std::sqrt(squares / count) : 0;
     for (const Moment& moment : group) {
       const auto a = got.find(moment), b = wanted.find(moment);
-      // A pass may have changed in what form it is kept.
+      // A pass may have changed its layout or data type.
       if (a == got.end() || b == wanted.end() || a->second.numel() != b->second.numel() ||
           a->second.scalar_type() != b->second.scalar_type()) {
         continue;

@@ -8,21 +8,21 @@
 
 namespace gallop::kernel {
 
-/// Whether the functions below take them: x [..., C] in fp32 or bf16, contiguous and on the CPU;
-/// bias [C] in fp32 or the format of x, likewise, or undefined.
+/// Whether the functions below support them: x [..., C] in fp32 or bf16, contiguous and on the CPU;
+/// bias [C] in fp32 or the format of x, contiguous and on the CPU, or undefined.
 bool takes_activation(const at::Tensor& x, const at::Tensor& bias);
 
-/// act(x + bias), computed in fp32, in the format of x.
+/// act(x + bias), computed in fp32 and returned in the format of x.
 at::Tensor activation(Activation kind, const at::Tensor& x, const at::Tensor& bias);
 
 struct ActivationGradients {
   at::Tensor x;
-  at::Tensor bias;  ///< [C]; undefined where not wanted.
+  at::Tensor bias;  ///< [C]; undefined if not requested.
 };
 
-/// From dy, the gradient of y, in one pass. `bias_format` is that of the bias's gradient, where one
-/// is wanted: column sums of the gradient of x before it is rounded, whose bits do not depend on
-/// the number of threads.
+/// The gradients for dy, the gradient of y, in one pass. `bias_format` is the format of the bias
+/// gradient, if one is requested: the column sums of the gradient of x before it is rounded, whose
+/// bits do not depend on the number of threads.
 ActivationGradients activation_backward(Activation kind, const at::Tensor& dy, const at::Tensor& x,
                                         const at::Tensor& bias,
                                         std::optional<at::ScalarType> bias_format);

@@ -19,10 +19,10 @@ namespace {
 using Optional = std::optional<at::Tensor>;
 using Doubles = c10::ArrayRef<double>;
 
-// Numbers of rows that one thread takes at a time, about; and of a tensor that is one thread's.
+// Elements that one thread processes at a time, approximately; and the maximum of a small tensor.
 constexpr int64_t kPart = 65536, kSmall = 1 << 20;
 
-/// The numbers that all parameters share.
+/// The settings that all parameters share.
 struct Settings {
   double beta2_decay, eps1, eps2, d;
   bool relative_step, scale_parameter;
@@ -42,7 +42,7 @@ class Update {
         size_(parameter.numel()) {
     all_.parameter = parameter.mutable_data_ptr<float>();
     all_.gradient = gradient.const_data_ptr<float>();
-    // A vector lies in rows of one length, as far as it goes.
+    // A vector is a single row.
     all_.columns = columns != nullptr ? parameter.size(-1) : size_;
     all_.rows = columns != nullptr ? parameter.size(-2) : 1;
     matrices_ = columns != nullptr ? size_ / std::max<int64_t>(1, all_.rows * all_.columns) : 1;
@@ -94,7 +94,7 @@ class Update {
     return part;
   }
 
-  // Takes the squares of the gradient in; returns the sum of those of the parameter.
+  // Updates the mean squares by the gradient; returns the sum of squares of the parameter.
   double measure_matrices(double take, double eps1, bool alone) {
     const int64_t columns = all_.columns;
     std::vector<float> row_sums(static_cast<size_t>(matrices_ * all_.rows));
@@ -141,7 +141,7 @@ class Update {
                            all_.columns);
   }
 
-  // Of vectors, which are small, and of numbers.
+  // As measure_matrices(), for vectors, which are small, and scalars.
   double measure_vector(double take) {
     double parameter = 0;
     const auto share = static_cast<float>(take);
@@ -155,7 +155,7 @@ class Update {
     return parameter;
   }
 
-  // Of the root of a mean square of 0, whose products with others are finite.
+  // Limit of the inverse root of a mean square of 0, so that products with others are finite.
   static constexpr float kMostRoot = 1e19F;
 
   const AdafactorKernels& kernels_;
@@ -165,7 +165,7 @@ class Update {
   std::vector<float> row_factors_, column_factors_;
 };
 
-// The tensors of each thread, one after the other, as alike in size as that allows.
+// The tensors of each thread, consecutive and of about the same total size.
 std::vector<std::vector<size_t>> shared_out(const at::TensorList& tensors, int64_t threads) {
   std::vector<std::vector<size_t>> lists(static_cast<size_t>(threads));
   int64_t all = 0, before = 0;
@@ -189,7 +189,7 @@ void adafactor_on_cpu(at::TensorList parameters, at::TensorList gradients, at::T
   const double rate = lr.item<float>();
   const double scale = grad_scale ? 1 / static_cast<double>(grad_scale->item<float>()) : 1;
   auto* const counts = steps.mutable_data_ptr<float>();
-  // The columns of those that are matrices.
+  // By parameter: the columns of those that are matrices.
   std::vector<float*> column_state(parameters.size());
   for (size_t i = 0, next = 0; i < parameters.size(); ++i) {
     if (parameters[i].dim() > 1) column_state[i] = columns[next++].mutable_data_ptr<float>();
@@ -198,7 +198,7 @@ void adafactor_on_cpu(at::TensorList parameters, at::TensorList gradients, at::T
     Update(parameters[i], gradients[i], rows[i].mutable_data_ptr<float>(), column_state[i])
         .run(all, rate * lr_factors[i], weight_decays[i], scale, counts[indices[i]], alone);
   };
-  // Small ones stay in a core's cache from pass to pass.
+  // Small parameters stay in a core's cache from pass to pass.
   const auto lists = shared_out(parameters, at::get_num_threads());
   at::parallel_for(0, static_cast<int64_t>(lists.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t thread = begin; thread < end; ++thread) {

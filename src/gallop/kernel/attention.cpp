@@ -20,12 +20,12 @@ namespace gallop::kernel {
 
 namespace {
 
-// Memory of one thread, handed out in parts that begin at cache lines.
+// Memory of one thread, allocated in parts that begin at cache lines.
 class Workspace {
  public:
   template <typename Number>
   Number* take(int64_t count) {
-    // Zeros, and what pads a matrix stays so.
+    // Zero-initialized, so that the padding of a matrix stays 0.
     parts_.emplace_back(static_cast<size_t>(count) * sizeof(Number) + kLine);
     void* data = parts_.back().data();
     size_t space = parts_.back().size();
@@ -86,7 +86,7 @@ class Attention {
             .scale = scale_,
             .cosines = cosines_};
   }
-  // Room for what both passes need of a head.
+  // Buffers that both passes need for a head.
   struct Head {
     Head(Workspace& space, int64_t tokens, int64_t width)
         : query(space.take<Number>(tokens * width)),
@@ -138,17 +138,17 @@ class Attention {
     float *scores, *dweights, *dquery, *dkey, *dvalue, *dots;
   };
 
-  // Queries that are worked on at once. Smaller blocks compute less behind the diagonal.
+  // Number of queries processed at once. Smaller blocks compute fewer masked scores.
   int64_t block() const { return shape_.tokens <= 256 ? 32 : 64; }
 
-  // Keys that queries [first, first + count) see, and how many of them the first one does.
+  // Number of keys that queries [first, first + count) attend to, and that the first one does.
   int64_t keys_of(int64_t first, int64_t count) const {
     return causal_ ? first + count : shape_.tokens;
   }
   int64_t visible_to(int64_t query) const { return causal_ ? query + 1 : shape_.tokens; }
 
-  // The matrix as products take it: as it lies where nothing is to be added or turned, unless rows
-  // are so many that they would fall on the same places of the core's cache.
+  // The matrix as GEMMs take it: in place if it needs no padding or rotation, unless it has so
+  // many rows that they would conflict in the core's cache.
   Padded padded_part(const Matrix<const Number>& from, const float* cosines, Number* room) const {
     constexpr int64_t kFewTokens = 256;
     if (cosines == nullptr && from.rows == tokens_ && from.columns == width_ &&
@@ -179,8 +179,8 @@ class Attention {
     }
   }
 
-  // Scores and their gradients are made transposed, [keys, queries]: so they are the left side of
-  // the products that give the gradients of keys and values.
+  // Scores and their gradients are computed transposed, [keys, queries], so that they are the left
+  // operand of the GEMMs for the gradients of keys and values.
   void backward_head(const Number* qkv, const Matrix<const Number>& dy, const float* log_sums,
                      Number* dqkv, int64_t i, const Backward& work) const {
     const Padded query = padded_part(shape_.part(qkv, i, 0), cosines_, work.head.query);
@@ -223,7 +223,7 @@ class Attention {
     kernels_.write(work.dvalue, width_, nullptr, shape_.part(dqkv, i, 2));
   }
 
-  // Where column `first` of a paired matrix begins.
+  // The address of column `first` of a paired matrix.
   static const Number* columns_from(const Number* vnni_packed, int64_t first) {
     return vnni_packed + (std::is_same_v<Number, Bf16> ? 2 : 1) * first;
   }
@@ -285,7 +285,7 @@ bool takes_attention(const at::Tensor& qkv_BT3HD, bool causal) {
   if (!qkv_BT3HD.is_cpu() || !qkv_BT3HD.is_contiguous() || qkv_BT3HD.dim() != 5) return false;
   if (type != at::kFloat && type != at::kBFloat16) return false;
   const AttentionShape shape(qkv_BT3HD);
-  // In fp32 LibTorch's kernel is ahead of ours where whole rows of scores leave the cache.
+  // In fp32, LibTorch's kernel is faster if whole rows of scores exceed the cache.
   const int64_t most_tokens = type == at::kBFloat16 || causal ? 2048 : 1024;
   return shape.tokens <= most_tokens && shape.width <= kMaxHeadWidth && shape.width % 2 == 0;
 }

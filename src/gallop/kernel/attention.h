@@ -8,38 +8,38 @@
 
 namespace gallop::kernel {
 
-/// What attention does besides its products. Shapes: B batch, T tokens, H heads, D width of a head.
+/// Options of attention. Shapes: B batch, T tokens, H heads, D head dimension.
 struct AttentionOptions {
-  bool causal = false;     ///< A token sees itself and those before it.
+  bool causal = false;     ///< A token attends to itself and to earlier ones.
   double scale = 1;        ///< Of the scores; usually 1 / sqrt(D).
-  at::Tensor rotation_TD;  ///< If defined, queries and keys are turned first: see rotation().
+  at::Tensor rotation_TD;  ///< If defined, RoPE of queries and keys: see rotation().
 };
 
 struct AttentionOutput {
   at::Tensor y_BTHD;
-  at::Tensor log_sums_BHT;  ///< Logarithms of the sums that the weights were divided by, fp32.
+  at::Tensor log_sums_BHT;  ///< fp32 logarithms of the softmax denominators.
 };
 
-/// Whether attention() takes these and is the fastest way: fp32 or bf16 on the CPU, contiguous, up
-/// to 2,048 tokens (1,024 in fp32 unless causal), heads of even width up to 256.
+/// Whether attention() supports this and is the fastest way: fp32 or bf16 on the CPU, contiguous,
+/// up to 2,048 tokens (1,024 in fp32 unless causal), heads of even width up to 256.
 bool takes_attention(const at::Tensor& qkv_BT3HD, bool causal);
 
 /// softmax(scale * q k^T) v of each head (Vaswani et al., "Attention is all you need", NeurIPS
-/// 2017). The weights are never stored: a block of queries at a time stays in the core's cache (Dao
-/// et al., "FlashAttention", NeurIPS 2022), with the whole row of its scores. `qkv_BT3HD` is what
-/// one linear layer makes, and nothing is transposed in memory.
+/// 2017). The weights are never materialized: a block of queries at a time stays in the core's
+/// cache (Dao et al., "FlashAttention", NeurIPS 2022), with the whole row of its scores.
+/// `qkv_BT3HD` is the output of one linear layer, and nothing is transposed in memory.
 AttentionOutput attention(const at::Tensor& qkv_BT3HD, const AttentionOptions& options);
 
-/// Gradient of qkv_BT3HD. The weights are computed again from the logarithms of their sums.
+/// Gradient of qkv_BT3HD. The weights are recomputed from the logarithms of the denominators.
 at::Tensor attention_backward(const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3HD,
                               const AttentionOutput& output, const AttentionOptions& options);
 
-/// The same by one instruction set, and not as operators: for tests.
+/// attention() by one instruction set, not as operators: for tests.
 AttentionOutput attention_by(Isa isa, const at::Tensor& qkv_BT3HD, const AttentionOptions& options);
 at::Tensor attention_backward_by(Isa isa, const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3HD,
                                  const AttentionOutput& output, const AttentionOptions& options);
 
-/// Cosines [T, D/2] and sines [T, D/2], side by side: pair (i, i + D/2) of token t is turned by
+/// Cosines [T, D/2] and sines [T, D/2], concatenated: pair (i, i + D/2) of token t is rotated by
 /// t / 10000^(2i/D) (Su et al., "RoFormer", 2021; pairs as in GPT-NeoX and Llama). fp32 [T, D].
 at::Tensor rotation(int64_t tokens, int64_t head_width);
 

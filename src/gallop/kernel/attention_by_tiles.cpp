@@ -8,9 +8,9 @@ namespace gallop::kernel {
 
 namespace {
 
-// A head's rows are far apart, and fetching them costs more than what is done with them. Those of
-// the next sample lie in one piece: each head of this one fetches its share of them, if all of it
-// stays in the core's cache.
+// A head's rows are far apart, and fetching them costs more than processing them. The next
+// sample is contiguous: each head of this sample prefetches its part of it, if the whole sample
+// fits into the core's cache.
 class NextSample {
  public:
   NextSample(const AttentionShape& shape, int64_t head, int64_t end)
@@ -21,7 +21,7 @@ class NextSample {
     constexpr int64_t kMostNumbers = 1 << 16;
     if (sample_ * heads_ >= end || numbers_ > kMostNumbers) sample_ = -1;
   }
-  // One of the matrices, each with `columns` times the numbers of the narrowest.
+  // Adds one of the matrices, with `columns` times the elements of the narrowest.
   NextSample& add(const Bf16* from, int64_t columns) {
     if (sample_ < 0) return *this;
     constexpr int64_t kLineNumbers = ReadSoon::kLine / static_cast<int64_t>(sizeof(Bf16));

@@ -5,12 +5,12 @@
 
 namespace gallop::kernel {
 
-/// Attention in bf16 by tiles of AMX or of registers, a head at a time, by all threads.
+/// Attention in bf16 by AMX or register tiles, one head per thread at a time.
 class AttentionByTiles {
  public:
   AttentionByTiles(Isa isa, const AttentionShape& shape, const HeadOptions& options);
 
-  /// False where the instruction set has no products of bf16.
+  /// False if the instruction set has no bf16 dot products.
   bool is_there() const { return forward_.run != nullptr; }
 
   void forward(const Bf16* qkv, Bf16* y, float* log_sums) const;

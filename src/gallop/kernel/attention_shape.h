@@ -8,8 +8,8 @@
 
 namespace gallop::kernel {
 
-/// Sizes of a packed tensor of queries, keys and values, and where its heads lie. Heads are counted
-/// over the batch.
+/// Sizes of a packed tensor of queries, keys and values, and the positions of its heads. Heads are
+/// counted over the batch.
 struct AttentionShape {
   int64_t batch, tokens, heads, width;
 
@@ -21,7 +21,7 @@ struct AttentionShape {
 
   int64_t count() const { return batch * heads; }
 
-  /// Queries (0), keys (1) or values (2) of head i.
+  /// The queries (part 0), keys (1) or values (2) of head i.
   template <typename Any>
   Matrix<Any> part(Any* qkv, int64_t i, int64_t which) const {
     const int64_t row = 3 * heads * width;
@@ -29,7 +29,7 @@ struct AttentionShape {
     return {qkv + sample * tokens * row + (which * heads + h) * width, tokens, width, row};
   }
 
-  /// Of a tensor [B, T, H, D].
+  /// The rows of head i of a tensor [B, T, H, D].
   template <typename Any>
   Matrix<Any> output(Any* y, int64_t i) const {
     const int64_t row = heads * width;

@@ -26,10 +26,10 @@ using Kind = AverageRule::Kind;
 using Optional = std::optional<at::Tensor>;
 using Doubles = c10::ArrayRef<double>;
 
-// Numbers that one thread takes at a time.
+// Elements that one thread processes at a time.
 constexpr int64_t kChunk = 16384;
 
-// The rule as an argument of an operator, and back.
+// Converts the rule to an operator's argument, and back.
 std::vector<double> numbers_of(const AverageRule& rule) {
   return {static_cast<double>(rule.kind),  rule.number,
           rule.warmup ? 1. : 0.,           static_cast<double>(rule.start),
@@ -46,7 +46,7 @@ AverageRule rule_of(Doubles numbers) {
           .length = static_cast<int64_t>(numbers[6])};
 }
 
-// The share of the run from one average to the next.
+// The fraction of the run between two averages.
 double progress_per_average(const AverageRule& rule) {
   return static_cast<double>(rule.every) / static_cast<double>(rule.length);
 }
@@ -64,7 +64,7 @@ double share_of(const AverageRule& rule, double averaged) {
   return 1 - decay;
 }
 
-// Counts the update, in memory; 0 where it is not due.
+// Counts the update in `counts` and returns the factor; 0 if no average is due.
 double next_share(const AverageRule& rule, const at::Tensor& counts, const Optional& found_inf) {
   if (found_inf && found_inf->item<float>() != 0) return 0;
   auto* const numbers = counts.mutable_data_ptr<double>();
@@ -146,7 +146,7 @@ at::Tensor share_of(const AverageRule& rule, const at::Tensor& averaged) {
   return at::where(averaged.eq(0), at::ones_like(averaged), 1 - decay);
 }
 
-// The same by LibTorch's operators, which read nothing on the host.
+// average() by LibTorch's operators, without synchronization with the host.
 void average_by_operators(const AverageStep& step, bool both) {
   const AverageRule& rule = step.rule;
   const at::Tensor updates = step.counts.select(0, 0), averaged = step.counts.select(0, 1);

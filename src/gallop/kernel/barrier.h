@@ -4,12 +4,12 @@
 
 namespace gallop::kernel {
 
-/// Whether this thread is in a dry run of a compiler that records its operators.
+/// Whether this thread is in a dry run of a compiler that records operators.
 bool is_recorded();
 
-/// x, without its gradient. While operators are recorded it is a tensor of its own, for which the
-/// compiler does not take x, nor what is computed of the one for what is computed of the other:
-/// so what is meant to be computed twice is. See the compiler's pass "barriers".
+/// x without its gradient. While operators are recorded the result is a separate tensor, which the
+/// compiler does not merge with x: computations on both are kept apart,
+/// so that intended recomputation stays. See the compiler's pass "barriers".
 at::Tensor barrier(const at::Tensor& x);
 
 }  // namespace gallop::kernel

@@ -26,7 +26,7 @@ at::MemoryFormat format_of(const at::Tensor& x) {
   return x.dim() == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
 }
 
-// Constants of the columns, each array in one vector.
+// Constants of the columns, all arrays in one allocation.
 class Columns {
  public:
   Columns(const BatchNormLayout& layout, size_t arrays)
@@ -51,8 +51,8 @@ struct Moments {
   double mean, inverse_deviation;
 };
 
-// Sets mean, scale and shift so that y = (x - mean) * scale + shift; what is left of the mean after
-// rounding goes into the shift.
+// Sets mean, scale and shift so that y = (x - mean) * scale + shift; the rounding error of the mean
+// is added to the shift.
 void set_channel(Columns& columns, int64_t channel, const Moments& moments, double weight,
                  double bias) {
   const double scale = moments.inverse_deviation * weight;
@@ -153,7 +153,7 @@ BatchNormGradients backward(const BatchNormGradientInput& input, Isa isa) {
   const auto more_dy = input.more_dy.defined() ? input.more_dy.contiguous(format) : at::Tensor();
   ReluFrom relu = relu_of(input);
 
-  // Writing g spares the second pass what it is made of.
+  // Storing g saves the second pass from recomputing it.
   const bool from_g = input.wants_residual || more_dy.defined() || relu == ReluFrom::kPositive;
   BatchNormGradients result;
   const auto g = from_g ? at::empty_like(input.x) : at::Tensor();

@@ -11,24 +11,24 @@
 
 namespace gallop::kernel {
 
-/// A tensor as a matrix whose rows are so many pixels that their numbers fill whole vectors, cut
+/// A tensor as a matrix whose rows hold as many pixels as fill whole vectors, split
 /// into parts that are the same for any number of threads.
 struct BatchNormLayout {
   explicit BatchNormLayout(const at::Tensor& x);
 
-  /// Words of one bit a number, each row's in words of its own.
+  /// Number of words for one bit per element; each row begins with a new word.
   int64_t words() const { return rows * row_words; }
 
   int64_t channels, pixels;
-  int64_t count;      ///< Numbers in all.
+  int64_t count;      ///< Number of elements.
   int64_t columns;    ///< A multiple of the channels.
-  int64_t row_words;  ///< For one bit a number of a row.
-  int64_t rows;       ///< The last may be short.
+  int64_t row_words;  ///< Words for one bit per element of a row.
+  int64_t rows;       ///< The last row may be shorter.
   int64_t part_rows;
   int64_t parts;
 };
 
-/// Part number `part` of what `all` has.
+/// Part `part` of the arrays of `all`.
 template <typename Number>
 BatchNormPart<Number> part_of(BatchNormPart<Number> all, const BatchNormLayout& layout,
                               int64_t part) {
@@ -49,13 +49,13 @@ BatchNormPart<Number> part_of(BatchNormPart<Number> all, const BatchNormLayout& 
   return all;
 }
 
-/// Two sums for each channel, of what `body` adds to sums [2, columns] for each part; its scratch
-/// has 3 * columns numbers.
+/// Two sums for each channel: `body` adds its part to sums [2, columns], and its scratch
+/// has 3 * columns elements.
 std::vector<double> sum_parts(
     const BatchNormLayout& layout,
     const std::function<void(int64_t part, float* scratch, double* sums)>& body);
 
-/// From the last part to the first: what the pass before read last may lie in the cache.
+/// Visits the parts in reverse: the data that the previous pass read last may still be cached.
 void each_part(const BatchNormLayout& layout, const std::function<void(int64_t part)>& body);
 
 }  // namespace gallop::kernel

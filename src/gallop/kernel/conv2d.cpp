@@ -317,7 +317,7 @@ at::Tensor conv2d_dgrad_by(Isa isa, const at::Tensor& dy, const at::Tensor& weig
 
 namespace {
 
-// Where channels are more, LibTorch's convolutions are as fast.
+// With more channels, LibTorch's convolutions are as fast.
 bool is_narrow(const at::Tensor& weight) { return weight.size(0) <= 32 && weight.size(1) <= 32; }
 
 Conv2dWindow window_of(const at::Tensor& weight, int64_t stride, int64_t padding) {
@@ -342,7 +342,7 @@ bool takes_conv2d(const at::Tensor& x, const at::Tensor& weight, const Conv2dWin
 
 bool takes_conv2d_dgrad(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
                         int64_t width, const Conv2dWindow& window) {
-  // Without tiles LibTorch's are as fast, except for those of a stride.
+  // Without AMX tiles LibTorch's are as fast, except with a stride.
   const Isa needed = window.stride > 1 ? Isa::kAvx512Bf16 : Isa::kAmx;
   return best_isa() >= needed && fits_data(dy, weight, height, width, window) && is_narrow(weight);
 }

@@ -11,18 +11,18 @@ struct Conv2dWindow {
   int64_t stride = 1, padding = 0;
 };
 
-/// Whether conv2d_wgrad() takes this and is the fastest way: on the CPU with tiles, [N, C, H, W]
-/// in bf16 and channels_last, whose convolution has an even width and `out` channels that are a
-/// multiple of 16.
+/// Whether conv2d_wgrad() supports this and is the fastest way: on the CPU with tiles, [N, C, H, W]
+/// in bf16 and channels_last, where the convolution's result has an even width and `out`, a
+/// multiple of 16, channels.
 bool takes_conv2d_wgrad(const at::Tensor& x, int64_t out, const Conv2dWindow& window);
 
 /// The gradient of a convolution's weight in fp32, [out, C, height, width] in channels_last, from
-/// dy, bf16 [N, out, ...] in channels_last. Each entry is a product of dy's and x's pixels; sums
+/// dy, bf16 [N, out, ...] in channels_last. A GEMM of dy's and x's pixels; its sums
 /// are over fixed parts of the batch in a fixed order, so that no bit depends on the number of
 /// threads.
 at::Tensor conv2d_wgrad(const at::Tensor& dy, const at::Tensor& x, const Conv2dWindow& window);
 
-/// The same by one instruction set, and not as an operator: for tests.
+/// conv2d_wgrad() by one instruction set, not as an operator: for tests.
 at::Tensor conv2d_wgrad_by(Isa isa, const at::Tensor& dy, const at::Tensor& x,
                            const Conv2dWindow& window);
 

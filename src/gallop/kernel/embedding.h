@@ -6,24 +6,24 @@
 
 namespace gallop::kernel {
 
-/// Whether embedding() takes them: indices int64 [.., T], weight [V, C] and positions [P, C] with
-/// P at least T, in one format, fp32 or bf16, contiguous and on the CPU. Positions may be
+/// Whether embedding() supports them: indices int64 [.., T], weight [V, C] and positions [P, C]
+/// with P at least T, in one format, fp32 or bf16, contiguous and on the CPU. Positions may be
 /// undefined.
 bool takes_embedding(const at::Tensor& indices, const at::Tensor& weight,
                      const at::Tensor& positions);
 
-/// Rows of the weight by index, plus that of the place along T: [.., T, C]. Throws DataError where
+/// Rows of the weight by index, plus that of the position along T: [.., T, C]. Throws DataError if
 /// an index is out of range.
 at::Tensor embedding(const at::Tensor& indices, const at::Tensor& weight,
                      const at::Tensor& positions);
 
 struct EmbeddingGradients {
   at::Tensor weight;     ///< [V, C]
-  at::Tensor positions;  ///< [P, C]; undefined where P is 0.
+  at::Tensor positions;  ///< [P, C]; undefined if P is 0.
 };
 
-/// From dy [.., T, C]. Each row is summed in registers and written once; sums are taken in the
-/// order of the indices, whatever the number of threads. `rows` and `positions` are V and P.
+/// The gradients for dy [.., T, C]. Each row is summed in registers and written once, in the
+/// order of the indices for any number of threads. `rows` and `positions` are V and P.
 EmbeddingGradients embedding_backward(const at::Tensor& dy, const at::Tensor& indices, int64_t rows,
                                       int64_t positions);
 

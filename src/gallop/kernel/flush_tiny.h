@@ -6,8 +6,8 @@
 
 namespace gallop::kernel {
 
-/// While it lives, this thread's vectors take numbers below the normal range of fp32 (2^-126) for
-/// 0, where the machine can: x86 takes some hundred times as long for each.
+/// While it lives, this thread's vector instructions treat numbers below the normal range of fp32
+/// (2^-126) as 0, if the machine can: x86 takes some hundred times as long for each.
 class FlushTiny {
  public:
 #if defined(__x86_64__)

@@ -10,7 +10,7 @@
 
 namespace gallop::kernel {
 
-/// How many parts of one size a whole has, and the size of all of them.
+/// The number of parts of this size, the last of which may be smaller.
 inline int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
 inline int64_t up_to(int64_t size, int64_t step) { return parts_of(size, step) * step; }
 
@@ -19,8 +19,8 @@ int64_t padded(int64_t size) {
   return up_to(size, kGemmPad<Number>);
 }
 
-/// The products of one thread, made and gone there: c[m, n] (+)= a[m, k] b[k, n], b paired, k
-/// padded, m and n multiples of 16.
+/// GEMMs of one thread, to be created and destroyed there: c[m, n] (+)= a[m, k] b[k, n], b paired,
+/// k padded, m and n multiples of 16.
 template <typename Number>
 class Gemm {
  public:
@@ -40,7 +40,7 @@ class Gemm {
   alignas(64) char state_[GemmKernels<Number>::kStateBytes] = {};
 };
 
-/// Memory of one thread, with whatever lies in it, handed out in parts that begin at cache lines.
+/// Uninitialized memory of one thread, handed out in parts that begin at cache lines.
 class Scratch {
  public:
   explicit Scratch(int64_t bytes)
@@ -51,7 +51,7 @@ class Scratch {
   Number* take(int64_t count) {
     return reinterpret_cast<Number*>(std::exchange(next_, next_ + bytes_of<Number>(count)));
   }
-  /// What take() uses up.
+  /// The number of bytes that take() uses.
   template <typename Number>
   static int64_t bytes_of(int64_t count) {
     constexpr int64_t kLine = 64;

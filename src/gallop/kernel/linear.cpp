@@ -20,10 +20,10 @@ namespace gallop::kernel {
 namespace {
 
 constexpr int64_t kBlock = 32;   // Inputs or outputs in one task.
-constexpr int64_t kChunk = 128;  // Rows of x that are laid out at a time.
-// Products that are summed up at a time. Sums of sums err less.
+constexpr int64_t kChunk = 128;  // Rows of x that are packed at a time.
+// Products that are accumulated at a time: sums of partial sums are more accurate.
 constexpr int64_t kSummed = 128;
-// Multiply-adds that are worth a thread.
+// Multiply-adds that amortize the start of a thread.
 constexpr int64_t kGrain = 200'000;
 
 AnyMatrix matrix_of(const at::Tensor& tensor) {
@@ -32,7 +32,7 @@ AnyMatrix matrix_of(const at::Tensor& tensor) {
   return {tensor.data_ptr(), tensor.scalar_type() == at::kBFloat16, rows, columns, columns};
 }
 
-// Products of one format by one instruction set.
+// GEMMs in one data type by one instruction set.
 template <typename Number>
 class Linear {
  public:
@@ -57,7 +57,7 @@ class Linear {
     });
   }
 
-  // dx and dweight have no data where they are not wanted, dbias is null.
+  // dx and dweight have no data if not requested; dbias is null then.
   void backward(const AnyMatrix& dy, const AnyMatrix& y, const AnyMatrix& x,
                 const AnyMatrix& weight, const AnyMatrix& dx, const AnyMatrix& dweight,
                 float* dbias) const {
@@ -90,7 +90,7 @@ class Linear {
     return std::max<int64_t>(kGrain / std::max<int64_t>(products * kBlock, 1), 1);
   }
 
-  // y's blocks are computed transposed, W x^T: so x alone is turned, once for all blocks.
+  // y's blocks are computed transposed, W x^T, so that only x is transposed, once for all blocks.
   struct Forward {
     Forward(Isa isa, int64_t rows, int64_t padded_inner)
         : products(isa),
@@ -109,7 +109,7 @@ class Linear {
     float* sums;
   };
 
-  // Whether it is padded and in the format of the products as it lies.
+  // Whether GEMMs can take it in place: padded and in their data type.
   static bool fits(const AnyMatrix& matrix, int64_t rows, int64_t columns) {
     return matrix.bf16 == kIsBf16 && matrix.rows == rows && matrix.columns == columns &&
            matrix.stride == columns;
@@ -216,7 +216,7 @@ bool is_fp32(const at::Tensor& tensor) {
   return is_plain(tensor) && tensor.scalar_type() == at::kFloat;
 }
 
-// Sizes and formats, whatever is fastest.
+// Checks sizes and data types, not speed.
 bool fits(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
           at::ScalarType output) {
   const bool is_bf16 = weight.scalar_type() == at::kBFloat16 && output == at::kBFloat16;

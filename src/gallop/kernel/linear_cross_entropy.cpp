@@ -23,12 +23,12 @@ namespace gallop::kernel {
 
 namespace {
 
-constexpr int64_t kGrain = 1 << 16;  // Numbers that one thread takes at a time.
+constexpr int64_t kGrain = 1 << 16;  // Elements that one thread processes at a time.
 
-// Classes whose gradients stay in the caches between their product and their sum.
+// Classes whose weight gradients stay in the caches between their GEMM and their accumulation.
 constexpr int64_t kClasses = 2048;
 
-// sum_CK = products, or += where they are not the first.
+// sum_CK = products if `first`, else sum_CK += products.
 void add_products(const at::Tensor& products, const at::Tensor& sum_CK, bool first) {
   const auto* from = data_of<const Bf16>(products);
   auto* to = data_of<float>(sum_CK);

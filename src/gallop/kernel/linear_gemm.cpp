@@ -22,7 +22,7 @@ Side side_of(const at::Tensor& tensor) {
   return {data_of<const Bf16>(tensor), tensor.size(0), tensor.size(1), tensor.size(1)};
 }
 
-// Sizes and formats, whatever is fastest.
+// Checks sizes and data types, not speed.
 bool fits(const at::Tensor& x, const at::Tensor& weight, bool transposed_weight) {
   const auto is_side = [](const at::Tensor& side) {
     return is_plain(side) && side.dim() == 2 && side.scalar_type() == at::kBFloat16 &&

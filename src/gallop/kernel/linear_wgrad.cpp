@@ -21,14 +21,14 @@ namespace {
 using Side = Matrix<const Bf16>;
 
 constexpr int64_t kRows = 512;   // That are laid out at a time: in the core's cache.
-constexpr int64_t kPanel = 128;  // Columns of the woven side in one product.
+constexpr int64_t kPanel = 128;  // Columns of the interleaved operand in one GEMM.
 constexpr int64_t kColumns = 16;
 
-// Into how many parts each side is cut, for as many tasks.
+// The number of parts of each operand, for as many tasks.
 struct Cut {
   int64_t transposed = 1, interleaved = 1;
 
-  // The part of `side` that is number i of some.
+  // Part `i` of `parts` of `side`.
   static Side part(const Side& side, int64_t i, int64_t parts) {
     const int64_t blocks = side.columns / kColumns;
     const int64_t begin = blocks * i / parts * kColumns, end = blocks * (i + 1) / parts * kColumns;
@@ -36,7 +36,7 @@ struct Cut {
   }
 };
 
-// By the cycles of a task for each row: one for 512 multiply-adds, and those of laying out.
+// Minimizes a task's cycles per row: one for 512 multiply-adds, plus those of packing.
 Cut cheapest_cut(int64_t transposed, int64_t interleaved, int64_t threads) {
   const auto cost = [&](const Cut& cut) {
     const auto m = static_cast<double>(parts_of(transposed, cut.transposed));
@@ -52,7 +52,7 @@ Cut cheapest_cut(int64_t transposed, int64_t interleaved, int64_t threads) {
   return best;
 }
 
-// The work of one thread: sums[m, n] = turned[rows, m]^T woven[rows, n].
+// The work of one thread: sums[m, n] = transposed[rows, m]^T interleaved[rows, n].
 class Worker {
  public:
   Worker(Isa isa, const Side& transposed, const Side& interleaved)
@@ -98,7 +98,7 @@ class Worker {
     }
   }
 
-  // Rows that do not fill a tile, with zeros behind.
+  // Rows that do not fill a tile, padded with zeros.
   void add_tail(int64_t first) {
     constexpr int64_t kTail = 2 * kColumns;
     kernels_.turn(padded_tail(transposed_side_, first), transposed_side_.columns, kTail,
@@ -147,7 +147,7 @@ const auto& linear_weight_of() {
 c10::OperatorHandle linear_wgrad_operator() { return linear_weight_of().handle(); }
 
 bool takes_linear_wgrad(const at::Tensor& dy, const at::Tensor& x) {
-  // Beyond that the sums of a part do not stay in the core's cache: docs/kernels.md.
+  // With more weights, the sums of a part exceed the core's cache: docs/kernels.md.
   constexpr int64_t kLeastRows = 256, kMostWeights = 2'500'000;
   return best_isa() >= Isa::kAvx512Bf16 && fits(dy, x) && dy.size(0) >= kLeastRows &&
          dy.size(1) * x.size(1) <= kMostWeights;
@@ -161,7 +161,7 @@ at::Tensor linear_wgrad_by(Isa isa, const at::Tensor& dy, const at::Tensor& x) {
   const auto side = [](const at::Tensor& tensor) -> Side {
     return {data_of<const Bf16>(tensor), tensor.size(0), tensor.size(1), tensor.size(1)};
   };
-  // To turn a matrix costs more than to weave one, so that is done to the narrower.
+  // Transposing a matrix costs more than interleaving it, so the narrower one is transposed.
   const bool turns_x = x.size(1) < dy.size(1);
   const Side transposed = side(turns_x ? x : dy), interleaved = side(turns_x ? dy : x);
   const Cut cut = cheapest_cut(transposed.columns, interleaved.columns, at::get_num_threads());

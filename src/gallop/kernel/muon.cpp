@@ -21,7 +21,7 @@ namespace {
 using Optional = std::optional<at::Tensor>;
 using Doubles = c10::ArrayRef<double>;
 
-// Numbers that are summed at once; and of a matrix that one thread takes alone.
+// Elements that are summed at once, and the maximum of a small matrix, for a single thread.
 constexpr int64_t kChunk = 16384, kSmall = 1 << 20;
 
 bool is_set(const Optional& found_inf) { return found_inf && found_inf->item<float>() != 0; }
@@ -32,7 +32,7 @@ std::vector<int64_t> sizes_of(at::TensorList matrices) {
           first.numel() / std::max<int64_t>(1, first.size(0))};
 }
 
-// Calls body(offset, size) for each chunk, by this thread or by all.
+// Calls body(offset, size) for each chunk, on this thread or on all.
 void over_chunks(int64_t size, bool alone, const std::function<void(int64_t, int64_t)>& body) {
   over_parts((size + kChunk - 1) / kChunk, alone,
              [&](int64_t i) { body(i * kChunk, std::min(kChunk, size - i * kChunk)); });

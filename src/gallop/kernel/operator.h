@@ -1,6 +1,6 @@
 #pragma once
 
-// Only for sources of kernel/: this header shows torch/library.h.
+// Only for sources of kernel/: this header includes torch/library.h.
 #include <optional>
 
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -10,9 +10,9 @@
 namespace gallop::kernel {
 
 /// A kernel as an operator "gallop::NAME" of LibTorch's dispatcher, where profilers, summaries and
-/// the step compiler see it as they see LibTorch's own. It has no gradient by itself: callers bring
-/// it. `on_meta`, where given, makes its results for tensors without memory, and `on_cuda` computes
-/// them on a GPU. Made once, where it is first called:
+/// the step compiler see it like LibTorch's own. It has no autograd formula: callers provide the
+/// gradient. `on_meta`, if given, computes its results for meta tensors, and `on_cuda` computes
+/// them on a GPU. Created once, on first use:
 ///
 ///     static const Operator add("add(Tensor a, Tensor b) -> Tensor", add_on_cpu);
 ///     return add(a, b);
@@ -47,13 +47,13 @@ class Operator {
   std::optional<c10::TypedOperatorHandle<Result(Arguments...)>> handle_;
 };
 
-/// A tensor that may be undefined, as an operator's argument.
+/// A tensor that may be undefined, as an optional argument of an operator.
 inline std::optional<at::Tensor> optional(const at::Tensor& tensor) {
   return tensor.defined() ? std::optional(tensor) : std::nullopt;
 }
 
-/// Tells autograd, and those who keep what they made of a tensor, that an operator of ours has
-/// changed these, which it does not by itself.
+/// Increments the version counters of tensors that one of our operators has changed, which it does
+/// not do itself, for autograd and for caches of derived tensors.
 inline void count_changes(at::TensorList tensors) {
   for (const at::Tensor& tensor : tensors) tensor.unsafeGetTensorImpl()->bump_version();
 }

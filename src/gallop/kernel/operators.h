@@ -4,8 +4,8 @@ namespace c10 {
 class OperatorHandle;
 }
 
-// The kernels as operators "gallop::NAME" of LibTorch's dispatcher, for graphs of calls that are
-// put together. Each is made where it is first asked for; its header says what it computes.
+// The kernels as operators "gallop::NAME" of LibTorch's dispatcher, for graphs that passes
+// construct. Each is registered on first use; its header documents it.
 namespace gallop::kernel {
 
 c10::OperatorHandle activation_operator();

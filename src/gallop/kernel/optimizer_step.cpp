@@ -24,7 +24,7 @@ bool is_set(const at::Tensor& found_inf) {
   return found_inf.defined() && found_inf.item<float>() != 0;
 }
 
-// What the norm of tensors without memory is.
+// The result of norm() for meta tensors.
 template <typename... Arguments>
 at::Tensor norm_without_memory(Arguments...) {
   return at::empty({}, at::TensorOptions(c10::kDouble).device(c10::kMeta));
@@ -40,7 +40,7 @@ const Bf16* bf16_of(const at::Tensor& gradient) {
   return static_cast<const Bf16*>(gradient.const_data_ptr());
 }
 
-// By parameter: its bf16 copy; undefined where it has none.
+// By parameter: its bf16 copy; undefined if it has none.
 std::vector<at::Tensor> by_parameter(size_t parameters, at::TensorList bf16_copies,
                                      at::IntArrayRef has_bf16_copy) {
   std::vector<at::Tensor> all(parameters);
@@ -53,7 +53,7 @@ Bf16* bf16_memory_of(const at::Tensor& bf16_copy) {
   return bf16_copy.defined() ? static_cast<Bf16*>(bf16_copy.mutable_data_ptr()) : nullptr;
 }
 
-// The lists that the operator takes.
+// The operator's list arguments.
 struct Bf16Copies {
   explicit Bf16Copies(const OptimizerStep& step) {
     for (size_t i = 0; i < step.bf16_copies.size(); ++i) {
@@ -66,7 +66,7 @@ struct Bf16Copies {
   std::vector<int64_t> of;
 };
 
-// By parameter: its scales, of which `scales` has those that are there.
+// By parameter: its scales; `scales` lists the defined ones.
 std::vector<at::Tensor> scales_by_parameter(const OptimizerStep& step, at::TensorList scales) {
   std::vector<at::Tensor> all(step.parameters.size());
   size_t next = 0;
@@ -76,7 +76,7 @@ std::vector<at::Tensor> scales_by_parameter(const OptimizerStep& step, at::Tenso
   return all;
 }
 
-// What the operator takes of them: states in uint8 say whose they are.
+// The operator's argument: only defined scales, as states in uint8 identify their parameters.
 std::vector<at::Tensor> defined(const std::vector<at::Tensor>& scales) {
   std::vector<at::Tensor> all;
   for (const at::Tensor& one : scales) {
@@ -95,7 +95,7 @@ at::Tensor norm_on_cpu(at::TensorList tensors) {
   return fp64(norm(arrays));
 }
 
-// Makes the factors of one parameter after the other, and counts its step.
+// Computes the factors of one parameter after the other, and counts its step.
 class Factors {
  public:
   Factors(const UpdateRule& rule, const OptimizerStep& step)
@@ -124,7 +124,7 @@ class Factors {
         .weight_decay = weight_decay_of(i),
         .options = options_.data(),
         .running = running};
-    // Nearly always the same for all parameters, and powers take their time.
+    // Usually the same for all parameters, and powers are slow.
     if (!is_that_before(moment)) {
       double next[kMostRunning];
       rule_.begin(moment, factors_, next);
@@ -151,7 +151,7 @@ class Factors {
   const UpdateRule& rule_;
   const OptimizerStep& step_;
   double lr_, weight_decay_ = 0;
-  std::vector<double> options_;  // What varies in its place.
+  std::vector<double> options_;  // With scheduled values in their places.
   float* counts_;
   double* running_;
   std::optional<UpdateMoment<double>> before_;
@@ -327,7 +327,7 @@ at::Tensor update(const OptimizerStep& step) {
       "int[] has_bf16_copy) -> Tensor norm",
       with_step<update_on_cpu>, norm_without_memory, with_step<update_on_cuda>);
   check(step);
-  if (step.parameters.empty()) return fp64(0);  // The dispatcher would not know where to go.
+  if (step.parameters.empty()) return fp64(0);  // The dispatcher could not select a device.
   const Bf16Copies bf16_copies(step);
   at::Tensor norm =
       kUpdate(step.rule, step.parameters, step.gradients, step.states, defined(step.scales),
@@ -340,7 +340,7 @@ at::Tensor update(const OptimizerStep& step) {
 }
 
 at::Tensor norm(at::TensorList tensors) {
-  if (tensors.empty()) return fp64(0);  // Likewise.
+  if (tensors.empty()) return fp64(0);  // As in update().
   static const Operator kNorm("norm(Tensor[] tensors) -> Tensor", norm_on_cpu, norm_without_memory,
                               norm_on_cuda);
   return kNorm(tensors);

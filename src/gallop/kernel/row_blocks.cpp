@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kGrain = 16384;
 constexpr int64_t kBlocks = 64;  // At most.
 constexpr int64_t kRows = 16;    // A block's are a multiple of them.
-// Rows that a body adds up at once. Sums of sums err less.
+// Rows that `body` accumulates at once: sums of partial sums are more accurate.
 constexpr int64_t kBodyRows = 32;
 
 using Body = std::function<void(int64_t, int64_t, float*)>;

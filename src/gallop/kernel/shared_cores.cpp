@@ -21,14 +21,14 @@ namespace gallop::kernel {
 
 namespace {
 
-// A thread with a team of OpenMP threads that sleep. They go when it ends.
+// A thread with a team of sleeping OpenMP threads, which end with it.
 class SleepingTeam {
  public:
   explicit SleepingTeam(int threads) {
     thread_ = std::thread([this, threads] {
 #pragma omp parallel num_threads(threads)
       {
-        // A team is made for a region that does something.
+        // OpenMP only creates a team for a region that is not empty.
         volatile int number = omp_get_thread_num();
         static_cast<void>(number);
       }
@@ -71,7 +71,7 @@ void keep_threads_on_cores(bool keep) {
   }
 }
 
-// Seconds that a thread had a core, and that it was ready but had none.
+// Seconds that a thread was running, and that it was runnable without a core.
 struct ThreadTimes {
   double running = 0, waiting = 0;
 };
@@ -83,7 +83,7 @@ ThreadTimes times_of(int thread) {
   return {1e-9 * static_cast<double>(running), 1e-9 * static_cast<double>(waiting)};
 }
 
-// The threads that compute, and for how long they waited.
+// The compute threads, and how long they waited.
 class ComputeThreads {
  public:
   ComputeThreads() : ids_(static_cast<size_t>(omp_get_max_threads())), times_(ids_.size()) {
@@ -92,7 +92,7 @@ class ComputeThreads {
     longest_wait();
   }
 
-  // Since the last call, of one thread, but for what other threads of this program ran meanwhile.
+  // The longest wait of a thread since the last call, minus the CPU time of other threads here.
   double longest_wait() {
     double longest = 0, running = 0;
     for (size_t i = 0; i < ids_.size(); ++i) {
@@ -123,7 +123,7 @@ void share_cores(bool share) {
     sleeping_team.reset();
     return;
   }
-  // One more than the cores that the threads which compute leave over, and the one that makes it.
+  // One more than the cores that compute threads leave free, plus the one that creates the team.
   sleeping_team = std::make_unique<SleepingTeam>(std::max(0, cores - threads) + 2);
 }
 
@@ -145,7 +145,7 @@ bool Sharing::look(double now, double waited) {
 }
 
 void share_cores_with_others() {
-  constexpr double kSeconds = 0.25;  // Between two looks.
+  constexpr double kSeconds = 0.25;  // Between two measurements.
   static ComputeThreads threads;
   static Sharing sharing;
   static double looked_at = monotonic_seconds();

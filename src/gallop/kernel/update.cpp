@@ -60,14 +60,14 @@ class Chunks {
     for (const Tensor& tensor : tensors) first_.push_back(first_.back() + chunks_of(tensor.size));
   }
 
-  /// What `body` returns for every chunk. Each thread takes the same part of each tensor at every
-  /// call, and finds its state in its core's cache.
+  /// The results of `body` for every chunk. Each thread processes the same part of each tensor at
+  /// every call, so that its state stays in the core's cache.
   template <typename Result, typename Body>
   std::vector<Result> over(const Body& body) const {
     std::vector<Result> results(static_cast<size_t>(first_.back()));
     const int64_t threads = first_.back() > 1 ? at::get_num_threads() : 1;
     at::parallel_for(0, threads, 1, [&](int64_t thread, int64_t end_thread) {
-      // Where a gradient stays 0, as behind a ReLU that is never positive, moments fade to that.
+      // If a gradient stays 0, as of a ReLU that is never positive, moments decay to denormals.
       const FlushTiny flush_tiny;
       for (size_t i = 0; i < tensors_.size(); ++i) {
         const Tensor& tensor = tensors_[i];
@@ -83,7 +83,7 @@ class Chunks {
     return results;
   }
 
-  /// Of a tensor's chunks.
+  /// The results for the chunks of a tensor.
   template <typename Result>
   std::span<const Result> of(size_t tensor, const std::vector<Result>& results) const {
     const auto begin = static_cast<size_t>(first_[tensor]);
@@ -92,14 +92,14 @@ class Chunks {
 
  private:
   std::span<const Tensor> tensors_;
-  std::vector<int64_t> first_;  // Chunk of each tensor among all; behind them the count.
+  std::vector<int64_t> first_;  // First chunk of each tensor, then the number of chunks.
 };
 
 double root_of_sum(std::span<const double> sums) {
   return std::sqrt(std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
-// With the trust ratio behind the rule's factors.
+// The tensors with the trust ratio after the rule's factors.
 std::vector<UpdateTensor> with_ratios(const UpdateRule& rule, const UpdateKernelFunction& body,
                                       std::span<const UpdateTensor> tensors) {
   const Chunks chunks(tensors);

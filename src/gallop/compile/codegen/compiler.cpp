@@ -27,7 +27,7 @@ namespace gallop::compile {
 
 namespace {
 
-// More in one file make the first ones wait.
+// More in one file would delay the first results.
 constexpr size_t kKernelsPerFile = 32;
 
 std::vector<std::string> split_args(const std::string& text) {
@@ -38,8 +38,8 @@ std::vector<std::string> split_args(const std::string& text) {
 }
 
 std::vector<std::string> flags_of(kernel::Isa isa) {
-  // No contraction, as in the library's own kernels. Signals and errno of functions are not looked
-  // at; the values of infinities and NaN are.
+  // No contraction, as in the library's own kernels. Floating-point traps and errno are not used;
+  // infinities and NaN are.
   std::vector<std::string> flags = split_args(
       "-std=c++20 -O2 -fPIC -shared -pipe -w -ffp-contract=off -fno-math-errno -fno-trapping-math "
       "-fwrapv -fno-strict-aliasing -fno-exceptions -fno-rtti -fvisibility=hidden");
@@ -53,7 +53,7 @@ std::vector<std::string> flags_of(kernel::Isa isa) {
   return flags;
 }
 
-// The first line that names an error, else the first.
+// The first line that contains "error", else the first.
 std::string told_by(const std::string& output) {
   std::istringstream stream(output);
   std::string first;
@@ -64,7 +64,7 @@ std::string told_by(const std::string& output) {
   return first.empty() ? "nothing" : first;
 }
 
-// Without input; its children end with it.
+// Runs without input, in a process group that is killed as a whole.
 ChildRun run_compiler(const std::vector<std::string>& command, double seconds,
                       const std::atomic<bool>& stop) {
   constexpr size_t kMostOutput = 65536;
@@ -90,7 +90,7 @@ std::string why(const std::string& compiler, const ChildRun& run) {
 struct SystemCompiler {
   std::vector<std::string> command;
   std::string name;      // For messages.
-  std::string identity;  // What its output depends on.
+  std::string identity;  // Everything that its output depends on.
   std::string missing;
 };
 
@@ -143,7 +143,7 @@ void give_up(const Jobs& jobs, const std::string& reason) {
   }
 }
 
-// Even shares of the work, by the lengths of texts.
+// Splits the jobs into parts of about the same total text length.
 std::vector<Jobs> share_out(Jobs jobs, size_t threads) {
   std::stable_sort(jobs.begin(), jobs.end(), [](const auto& a, const auto& b) {
     return a->source.text.size() > b->source.text.size();
@@ -176,7 +176,7 @@ struct KernelCompiler::State {
   std::mutex mutex;
   std::map<std::string, std::shared_future<CompiledKernel>> results;
   std::unique_ptr<CudaCompiler> cuda;
-  std::unique_ptr<ThreadPool> pool;  // Ends first.
+  std::unique_ptr<ThreadPool> pool;  // Destroyed first.
 
   void prepare();
   std::string key_of(const std::string& prefix, const KernelSource& source) const;
@@ -189,7 +189,7 @@ struct KernelCompiler::State {
   void give(Job& job, std::shared_ptr<void> library) const;
 };
 
-// Once, by the first task, as it asks the compiler for its version.
+// Runs once, in the first task, as it runs the compiler to get its version.
 void KernelCompiler::State::prepare() {
   std::call_once(once, [this] {
     compiler = find_compiler(options.command, stop);
@@ -261,7 +261,7 @@ void KernelCompiler::State::start(const std::string& prefix, const Jobs& jobs) {
 }
 
 void KernelCompiler::State::compile(const std::string& prefix, const Jobs& jobs) {
-  // Without a cache, in a folder that goes as soon as the library is loaded.
+  // Without a cache, uses a temporary folder that is removed once the library is loaded.
   try {
     std::error_code error;
     const fs::path other = fs::temp_directory_path(error);
@@ -294,7 +294,7 @@ void KernelCompiler::State::compile_in(const fs::path& parent, const char* name,
   if (jobs.size() == 1 || run.cause != ChildRun::Cause::kItself) {
     return give_up(jobs, why(compiler.name, run));
   }
-  // One bad kernel must not take the others along.
+  // If one kernel fails to compile, the others must not.
   const auto middle = jobs.begin() + static_cast<ptrdiff_t>(jobs.size() / 2);
   compile(prefix, Jobs(jobs.begin(), middle));
   compile(prefix, Jobs(middle, jobs.end()));

@@ -16,7 +16,7 @@ const ValueTraits& value(const LoopPlan& plan, int32_t at) {
   return plan.values[static_cast<size_t>(at)];
 }
 
-// Read at run time, so that a size or rate in a constant makes no other kernel.
+// A constant is read at run time, so that its value does not change the kernel's source.
 std::string constant(const LoopPlan& plan, int32_t at) {
   int32_t before = 0;
   for (int32_t i = 0; i < at; ++i) before += expression(plan, i).op == Op::kConstant;
@@ -27,7 +27,7 @@ const char* cast_name(Format format) {
   switch (format) {
     case Format::kFp32: return "cast_fp32";
     case Format::kBf16: return "cast_bf16";
-    case Format::kFp16: break;  // cpu_source() refuses it.
+    case Format::kFp16: break;  // Rejected by cpu_source().
     case Format::kFp64: return "cast_fp64";
     case Format::kBool: return "cast_bool";
     case Format::kInt32: return "cast_int32";

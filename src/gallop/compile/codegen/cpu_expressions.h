@@ -6,9 +6,9 @@
 
 namespace gallop::compile {
 
-// The texts of single values in generated kernels; cpu_source.cpp has the names they use.
+// The text of single values in generated kernels; cpu_source.cpp defines the names they use.
 
-/// The type of an array's elements, of one number, and of 16 numbers.
+/// The type of an array's elements, of one scalar, and of a vector of 16 elements.
 const char* pointee(Format format);
 const char* number_type(Format kind);
 const char* vector_type(Format kind);
@@ -16,19 +16,19 @@ const char* vector_type(Format kind);
 /// "Plus", "Larger" or "Smaller".
 const char* kind_of_reduction(Op op);
 
-/// The type of a total of a block: wider than its kind for sums of fp32.
+/// The accumulator type of a block's total: wider than `kind` for sums of fp32.
 const char* total_type(Op op, Format kind);
 
-/// 0, 1 or 2 for any other: what the text knows of an operand's last stride.
+/// The last stride as far as the generated text depends on it: 0, 1, or 2 for any other.
 int64_t last_stride(const LoopOperand& operand);
 
-/// The right side of a value for all or for a row, from arrays that are called `base` and a number.
+/// The expression of a scalar for the loop or for a row; arrays are named `base` and their index.
 std::string number_text(const LoopPlan& plan, int32_t at, const char* base);
 
-/// The name of 16 elements, or of a number spread to them.
+/// The name of a vector of 16 elements, or of a scalar broadcast to one.
 std::string element_name(const LoopPlan& plan, int32_t at);
 
-/// The right side of 16 elements.
+/// The expression of a vector of 16 elements.
 std::string element_text(const LoopPlan& plan, int32_t at);
 
 }  // namespace gallop::compile

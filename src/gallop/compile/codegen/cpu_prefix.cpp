@@ -18,7 +18,7 @@ const char* find_text(const std::string& path) {
   throw InternalError(fmt::format("{} is not built into the program", path));
 }
 
-// With the headers it includes in their places, each once.
+// Appends a header with its own includes expanded, each header once.
 void append(const std::string& path, std::set<std::string>& done, std::string& text) {
   if (!done.insert(path).second) return;
   std::istringstream lines(find_text(path));
@@ -40,7 +40,7 @@ const std::string& cpu_prefix() {
   static const std::string kPrefix = [] {
     std::set<std::string> done;
     std::string text;
-    // These first: others include them where the instruction set decides.
+    // Must be first: others include them conditionally on the instruction set.
     for (const char* path : {"gallop/kernel/isa.h", "gallop/kernel/number.h",
                              "gallop/compile/codegen/loop_reductions.h"}) {
       append(path, done, text);

@@ -45,7 +45,7 @@ class Writer : SourceText {
     std::string name;  // "0" for input 0, "0o" for output 0.
     bool is_output;
     size_t index;
-    int32_t value;  // Of outputs.
+    int32_t value;  // The expression that an output stores.
   };
   std::vector<Array> arrays() const {
     std::vector<Array> list;
@@ -72,7 +72,7 @@ class Writer : SourceText {
     }
   }
 
-  // The values for all that the loop needs.
+  // Writes the values for the whole loop.
   void write_values_for_all(const std::vector<bool>& needed) {
     for (int32_t at = 0; at < static_cast<int32_t>(needed.size()); ++at) {
       if (needed[static_cast<size_t>(at)] && value(at).level == Level::kAll) write_number(at, "in");
@@ -107,7 +107,7 @@ class Writer : SourceText {
     }
   }
 
-  // Loops over the row's dimensions around body(), which sees `i`, `lanes` and the q.
+  // Writes loops over the row's dimensions around body(), which may use `i`, `lanes` and the q.
   template <typename Body>
   void write_row_loops(const char* base, bool in_parts, const Body& body) {
     const size_t first = outer_dims(), last = dims() - 1;
@@ -117,7 +117,7 @@ class Writer : SourceText {
     std::string at = "0";
     for (size_t dim = first; dim < last; ++dim)
       at = fmt::format("({} + j{}) * n{}", at, dim, dim + 1);
-    // A row of one dimension may be cut, and arrays of its own begin where the part does.
+    // A one-dimensional row may be split, and its scratch arrays begin with the part.
     line("const int64_t at = {};", first == last ? "-column" : at);
     for (const Array& array : arrays()) {
       std::string offset;
@@ -189,7 +189,7 @@ class Writer : SourceText {
     }
   }
 
-  // Numbers of the row among `needed`, with what they are made of, that are not there yet.
+  // Writes those scalars of the row that are `needed` but not written yet, with their operands.
   void write_row_numbers(const std::vector<bool>& needed) {
     for (int32_t at = 0; at < static_cast<int32_t>(needed.size()); ++at) {
       if (needed[static_cast<size_t>(at)]) write_row_number(at);
@@ -253,7 +253,7 @@ class Writer : SourceText {
       line("write(p{}, v{});", array.name, array.value);
     }
     if (!plan_.column_reductions.empty()) {
-      // Sums of 32 rows at a time err less than one of all.
+      // Partial sums of 32 rows are more accurate than a single sum.
       open("if ((k - row) % 32 == 31 || k + 1 == row_end) {{");
       for (size_t c = 0; c < plan_.column_reductions.size(); ++c) {
         const Op op = expression(plan_.column_reductions[c]).op;
@@ -365,8 +365,8 @@ class Writer : SourceText {
 
   const LoopPlan& plan_;
   const LoopProgram& program_;
-  std::vector<int32_t> parts_;  // Reductions of the sweep at hand, but for columns.
-  std::vector<bool> written_;   // Numbers of a row that are there.
+  std::vector<int32_t> parts_;  // Reductions of the current sweep, except those of columns.
+  std::vector<bool> written_;   // By expression: whether the row's scalar is written.
 };
 
 void refuse_fp16(Format format) {

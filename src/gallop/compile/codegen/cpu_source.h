@@ -7,14 +7,14 @@
 
 namespace gallop::compile {
 
-/// Functions in C++ for the plan, of the types LoopBlock (named `symbol`), LoopColumns
+/// C++ functions for the plan, of the types LoopBlock (named `symbol`), LoopColumns
 /// (`symbol`_columns; only with column reductions) and LoopTotals (`symbol`_totals; only with
-/// totals). Plans that differ in sizes and strides alone
-/// have the same text and symbol, as long as strides of the last dimension are 0, 1 or neither
-/// alike.
+/// totals). Plans that differ only in sizes and strides
+/// have the same text and symbol if each stride of the last dimension is in the same class: 0, 1 or
+/// other.
 KernelSource cpu_source(const LoopPlan& plan);
 
-/// What the texts include: the headers of kernel/cpu and of this folder, built into the program.
+/// The common includes of the texts: the headers of kernel/cpu and of this folder, embedded in it.
 const std::string& cpu_prefix();
 
 }  // namespace gallop::compile

@@ -44,7 +44,7 @@ struct Nvrtc {
   int (*ptx_size)(void*, size_t*) = nullptr;
   int (*ptx)(void*, char*) = nullptr;
 
-  // The first function that is missing, or empty.
+  // The name of the first missing function, or empty.
   std::string find_functions() {
     FunctionFinder finder(library.get());
     finder.find(error_text, "nvrtcGetErrorString");
@@ -64,7 +64,7 @@ struct Nvrtc {
   }
 };
 
-// The folder of LibTorch's libraries, where its CUDA package has NVRTC too.
+// The folder of LibTorch's libraries, which in its CUDA package contains NVRTC.
 fs::path torch_folder() {
   Dl_info info = {};
   const auto address = reinterpret_cast<void*>(
@@ -74,14 +74,14 @@ fs::path torch_folder() {
 }
 
 std::shared_ptr<void> load_nvrtc(const std::string& name) {
-  // It looks for a second library by its name alone, which is known once that is loaded.
+  // NVRTC loads a second library by name without a path, which works if that is already loaded.
   const fs::path folder = fs::path(name).parent_path();
   std::error_code error;
   std::string ignored;
   if (!folder.empty() && fs::exists(name, error)) {
     for (const auto& file : fs::directory_iterator(folder, error)) {
       const std::string stem = file.path().filename().string();
-      // Held for good, as NVRTC is.
+      // Never unloaded, like NVRTC.
       if (stem.starts_with("libnvrtc-builtins.so.")) dlopen(file.path().c_str(), RTLD_NOW);
     }
   }
@@ -121,7 +121,7 @@ struct CudaCompiler::State {
 
   std::mutex mutex;
   std::map<std::string, std::shared_future<CudaBinary>> results;
-  std::unique_ptr<ThreadPool> pool;  // Ends first.
+  std::unique_ptr<ThreadPool> pool;  // Destroyed first.
 
   void prepare();
   void find_nvrtc();
@@ -185,7 +185,7 @@ CudaBinary CudaCompiler::State::compile(const KernelSource& source, const std::s
   void* program = nullptr;
   int code = nvrtc.create(&program, text.c_str(), "loop.cu", 0, nullptr, nullptr);
   if (code != 0) return {.image = {}, .fallback_reason = kernel_fallback(nvrtc.error_text(code))};
-  // Products and sums round apart, as LibTorch's operators do.
+  // Multiplications and additions round separately, as in LibTorch's operators.
   const std::array options_list = {target.c_str(), "--std=c++17", "--fmad=false", "-w"};
   ++runs;
   code = nvrtc.compile(program, static_cast<int>(options_list.size()), options_list.data());
@@ -210,7 +210,7 @@ CudaBinary CudaCompiler::State::make(const KernelSource& source, int capability)
   prepare();
   if (stop) return {.image = {}, .fallback_reason = kernel_fallback("the program ended before")};
   if (!missing.empty()) return {.image = {}, .fallback_reason = kernel_fallback(missing)};
-  // A GPU newer than NVRTC takes what its driver makes of PTX.
+  // For a GPU that is newer than NVRTC, the driver compiles PTX.
   const int newest = archs.empty() ? capability : *std::max_element(archs.begin(), archs.end());
   const bool known = std::find(archs.begin(), archs.end(), capability) != archs.end();
   if (!known && capability < newest) {

@@ -11,41 +11,41 @@
 
 namespace gallop::compile {
 
-/// What a GPU's driver loads, or why there is none.
+/// A binary that a GPU's driver can load, or the reason why there is none.
 struct CudaBinary {
-  std::string image;            ///< A cubin, or PTX where NVRTC is older than the GPU; else empty.
+  std::string image;            ///< A cubin, or PTX if NVRTC is older than the GPU; else empty.
   std::string fallback_reason;  ///< As CompiledKernel::fallback_reason.
 };
 
 struct CudaCompilerOptions {
-  /// Files or names of NVRTC, of which the first that can be loaded is taken; empty: versions 13
-  /// and 12 beside LibTorch, then where the system looks for libraries.
+  /// Paths or names of NVRTC; the first that can be loaded is used. Empty: versions 13 and 12
+  /// next to LibTorch, then in the system's library search path.
   std::vector<std::string> libraries;
   fs::path cache_folder = user_cache_folder() / "kernels";
-  int64_t cache_bytes = int64_t{256} << 20;  ///< Oldest kernels go beyond that.
+  int64_t cache_bytes = int64_t{256} << 20;  ///< Beyond it, least recently used kernels go.
   int threads = 2;
 };
 
 /// Compiles CUDA C++ in the background with NVRTC, which needs no GPU, and keeps the binaries on
-/// disk. Nothing that a machine may lack is an exception: each result says what is lost.
+/// disk. Missing tools do not throw: each result reports the fallback.
 class CudaCompiler {
  public:
   explicit CudaCompiler(CudaCompilerOptions options = {});
-  /// What waits is told that the program ended; what NVRTC is at is waited for. To be destroyed
-  /// while main() runs: when that has ended, so have objects of NVRTC.
+  /// Waits for compilations in progress and reports pending ones as cancelled. Must be destroyed
+  /// before main() returns, since NVRTC's own objects are destroyed afterwards.
   ~CudaCompiler();
   CudaCompiler(const CudaCompiler&) = delete;
   CudaCompiler& operator=(const CudaCompiler&) = delete;
 
-  /// Starts with all of them, each behind cuda_prefix(), for a GPU of this compute capability (90
-  /// for 9.0). Results come in the order given; a kernel that was asked for before keeps its own.
+  /// Starts to compile all of them, each after cuda_prefix(), for a GPU of this compute capability
+  /// (90 for 9.0). Results are in the order of `kernels`; a resubmitted kernel keeps its first one.
   std::vector<std::shared_future<CudaBinary>> submit(const std::vector<KernelSource>& kernels,
                                                      int capability);
 
-  /// Whether there is an NVRTC; else `why` says what was looked for.
+  /// Whether NVRTC is available; else `why` says what was searched for.
   bool is_there(std::string& why);
 
-  /// Runs of NVRTC so far.
+  /// Number of runs of NVRTC so far.
   int64_t runs() const;
 
  private:

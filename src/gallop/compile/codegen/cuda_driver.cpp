@@ -30,7 +30,7 @@ struct CudaDriver::Functions {
   int (*launch)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,
                 void**, void**) = nullptr;
 
-  // The first that is missing, or empty.
+  // The name of the first missing function, or empty.
   std::string find_all() {
     FunctionFinder finder(library.get());
     finder.find(init, "cuInit");
@@ -96,7 +96,7 @@ void CudaDriver::need_context(int device) const {
   if (context != nullptr) return;
   int handle = 0;
   check(functions_->get_device(&handle, device), "cannot find the GPU");
-  // Never released: the process has it for good.
+  // Never released: the process keeps the primary context.
   check(functions_->retain_context(&context, handle), "cannot make a context");
   check(functions_->set_context(context), "cannot take a context");
 }

@@ -11,7 +11,7 @@ namespace gallop::compile {
 
 namespace {
 
-// What all drivers take as arguments of a kernel.
+// The size of a kernel's arguments that all drivers support.
 constexpr size_t kMostSlots = 4096 / sizeof(uint64_t);
 
 std::string kernel_fallback(const std::string& reason) {

@@ -13,22 +13,22 @@
 
 namespace gallop::compile {
 
-/// A LoopProgram for one GPU: what LoopKernel is made of there.
+/// A LoopProgram for one GPU: the implementation of LoopKernel there.
 class CudaKernel {
  public:
-  /// Starts to compile it for the GPU of this number. Without a driver fallback_reason() says so.
+  /// Starts to compile the program for this GPU. If there is no driver, fallback_reason() says so.
   static std::unique_ptr<CudaKernel> make(const LoopProgram& program, CudaCompiler& compiler,
                                           int device, const std::string& driver);
 
   bool has_driver() const { return driver_ != nullptr; }
   bool is_done() const;
-  /// Waits for the compiler, then loads the kernel. True where it can run.
+  /// Waits for the compiler, then loads the kernel. Returns whether it can run.
   bool load();
-  /// Why it cannot run, or that the disk cache is of no use; empty before it is done.
+  /// Why it cannot run, or why the disk cache cannot be used; empty before load() returns.
   const std::string& fallback_reason() const { return fallback_reason_; }
 
-  /// Starts it on the stream; `totals` has total_bytes(plan()). Throws DeviceError, and
-  /// InternalError where it is not loaded.
+  /// Launches it on the stream; `totals` has total_bytes(plan()). Throws DeviceError, and
+  /// InternalError if the kernel is not loaded.
   void launch(const std::vector<const void*>& inputs, const std::vector<void*>& outputs,
               void* totals, void* stream) const;
 

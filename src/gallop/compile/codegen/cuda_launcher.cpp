@@ -17,7 +17,7 @@ namespace gallop::compile {
 
 namespace {
 
-/// A kernel and, where the text only has a template of it, what is written behind the text.
+/// A kernel and, if the text only has a template of it, its instantiation, which is appended.
 struct TextKernel {
   std::string name, part{}, definition{};
 };

@@ -12,23 +12,23 @@
 
 namespace gallop::compile {
 
-/// One of the texts of kernel/cuda with what it stands behind but for cuda_prefix(); of a text in
-/// parts only this one, or all. Throws InternalError where there is none.
+/// The source in kernel/cuda at `path` with its includes except cuda_prefix(). If it has parts,
+/// only `part`, or all of them if that is empty. Throws InternalError if it does not exist.
 KernelSource cuda_text(const std::string& path, const std::string& part = {});
-/// The names of its kernels. Throws likewise.
+/// The names of the source's kernels. Throws InternalError if it does not exist.
 std::vector<std::string> cuda_text_kernels(const std::string& path, const std::string& part = {});
 
-/// The texts of kernel/cuda on one GPU.
+/// The kernels of kernel/cuda on one GPU.
 class CudaTextKernels {
  public:
-  /// Waits for the compiler and loads those without parts. Without NVRTC or a driver, or where that
-  /// fails, fallback_reason() says so.
+  /// Waits for the compiler and loads the sources without parts. If NVRTC or a driver is missing,
+  /// or if compilation fails, fallback_reason() says so.
   CudaTextKernels(CudaCompiler& compiler, int device, const std::string& driver);
 
-  /// One line; empty where all can run.
+  /// One line; empty if all kernels can run.
   const std::string& fallback_reason() const { return fallback_reason_; }
-  /// Compiles and loads a part when it is first needed: those of all rules take NVRTC 20 s. Throws
-  /// DeviceError, and InternalError where there is no such kernel.
+  /// Compiles and loads a part when it is first needed: NVRTC takes 20 s for all update rules.
+  /// Throws DeviceError, and InternalError if there is no such kernel.
   void launch(const kernel::CudaLaunch& launch, void* stream);
 
  private:
@@ -44,17 +44,17 @@ class CudaTextKernels {
   std::shared_ptr<const CudaDriver> driver_;
   std::mutex mutex_;
   std::vector<std::shared_ptr<void>> modules_;
-  std::map<std::string, void*> functions_;  // By name, which no two texts share.
+  std::map<std::string, void*> functions_;  // By name, which is unique across sources.
 };
 
-/// The launcher for this machine's GPUs.
+/// The CudaLauncher for the GPUs of this machine.
 class NvrtcLauncher final : public kernel::CudaLauncher {
  public:
   explicit NvrtcLauncher(CudaCompilerOptions options = {}, std::string driver = "libcuda.so.1");
 
   bool can_launch(c10::Device device) override;
   void launch(const kernel::CudaLaunch& launch) override;
-  /// Why a device cannot have the kernels, in one line; empty where it can or was not asked for.
+  /// Why a device cannot run the kernels, in one line; empty if it can or was not used yet.
   std::string fallback_reason(c10::Device device);
 
  private:

@@ -14,14 +14,14 @@ namespace {
 
 constexpr int64_t kWarp = 32;
 constexpr int64_t kVectorBytes = 16;
-// Elements that are held in registers at once, over all arrays.
+// Maximum number of elements in registers at once, over all arrays.
 constexpr int kHeldElements = 64;
-// What a big GPU needs to be busy; a constant, as sums must not depend on the GPU.
+// The number of blocks that occupies a large GPU; constant, as sums must not depend on the GPU.
 constexpr int64_t kBusyBlocks = 1024;
 constexpr int64_t kSharedBytes = 40960;
 constexpr int64_t kMostBlocks = int64_t{1} << 20;
 
-// With totals each block leaves a number for the last kernel.
+// With totals, each block leaves a partial total for the last kernel.
 int64_t most_blocks(const CudaPlan& plan) {
   return plan.loop.totals.empty() ? kMostBlocks : kBusyBlocks;
 }
@@ -42,7 +42,7 @@ int64_t neighbors_at_once(const LoopOperand& operand, int64_t width) {
   return std::min(width, kVectorBytes / bytes_of(operand.format));
 }
 
-// Whether groups of `width` begin where their parts may be read at once, if the array does.
+// Whether groups of `width` elements are aligned for vector accesses if the array is.
 bool keeps_aligned(const LoopProgram& program, int64_t width) {
   if (program.sizes.back() % width != 0) return false;
   for (const LoopOperand* operand : operands_of(program)) {
@@ -78,7 +78,7 @@ int choose_width(const CudaPlan& plan, int64_t busy_threads) {
 }
 
 bool needs_long_index(const CudaPlan& plan) {
-  // A loop may step over its end by as much as all threads take at once.
+  // A loop may exceed its end by as many elements as all threads process at once.
   constexpr int64_t kFar = int64_t{1} << 30;
   const LoopProgram& program = plan.loop.program;
   for (const LoopOperand* operand : operands_of(program)) {
@@ -101,7 +101,7 @@ CudaPlan::Form form_of(const LoopPlan& loop) {
   return rows ? CudaPlan::Form::kBoth : CudaPlan::Form::kColumns;
 }
 
-// Blocks, each with its part of a total.
+// The number of blocks, each of which has a partial total.
 int64_t parts_of(const CudaPlan& plan) { return int64_t{plan.grid[0]} * plan.grid[1]; }
 
 void share_pointwise(CudaPlan& plan) {
@@ -110,7 +110,7 @@ void share_pointwise(CudaPlan& plan) {
   plan.grid = {static_cast<uint32_t>(std::min(blocks, most_blocks(plan))), 1};
 }
 
-// Several groups a thread where there are rows enough, as what comes after them is shared.
+// Several groups per thread if there are enough rows, to amortize the cost of each row's end.
 void share_rows(CudaPlan& plan) {
   const int64_t each = plan.loop.rows >= kBusyBlocks ? 4 : 1;
   const int64_t threads =
@@ -134,7 +134,7 @@ void share_columns(CudaPlan& plan) {
 
 void share_both(CudaPlan& plan) {
   const int64_t threads = std::clamp(power_above(plan.groups), kWarp, int64_t{512});
-  // Sums of more than 32 rows would err more.
+  // Sums of more than 32 rows would be less accurate.
   plan.block_rows = std::clamp<int64_t>(divide_up(plan.loop.rows, kBusyBlocks / 2), 1, 32);
   plan.blocks = divide_up(plan.loop.rows, plan.block_rows);
   plan.block = {static_cast<uint32_t>(threads), 1};
@@ -151,7 +151,7 @@ void share_both(CudaPlan& plan) {
 
 CudaPlan cuda_plan(const LoopProgram& program, int64_t busy_threads) {
   CudaPlan result{.loop = plan(program)};
-  // To compute a value again is cheaper here than to keep it.
+  // Recomputing a value is cheaper here than storing it.
   result.loop.kept.clear();
   result.form = form_of(result.loop);
   result.width = choose_width(result, busy_threads);

@@ -9,36 +9,36 @@
 
 namespace gallop::compile {
 
-/// How a loop is shared out to the threads of a GPU. Shapes alone decide, never the GPU, so that
-/// sums are taken in one order everywhere.
+/// How a loop is distributed over the threads of a GPU. Depends on shapes only, never on the GPU,
+/// so that reductions have the same order everywhere.
 struct CudaPlan {
   enum class Form {
     kPointwise,  ///< Threads take groups of elements wherever they lie.
     kRows,       ///< A warp or a block for each row.
-    kColumns,    ///< Blocks of columns times blocks of rows; nothing is one number for a row.
-    kBoth,       ///< A block for each block of rows, a row at a time.
+    kColumns,    ///< Blocks of columns times blocks of rows; no value is a scalar of a row.
+    kBoth,       ///< A block for each block of rows, one row at a time.
   };
 
   LoopPlan loop;
   Form form = Form::kPointwise;
-  int width = 1;                             ///< Neighbors in a row that a thread takes at once.
-  bool long_index = false;                   ///< Whether 32 bits do not hold all positions.
-  int64_t groups = 1;                        ///< Of `width` neighbors, in a row.
+  int width = 1;                             ///< Adjacent elements that a thread processes at once.
+  bool long_index = false;                   ///< Whether positions exceed 32 bits.
+  int64_t groups = 1;                        ///< Number of groups of `width` elements in a row.
   std::array<uint32_t, 2> block{1, 1};       ///< Threads.
   std::array<uint32_t, 2> grid{1, 1};        ///< Blocks.
   int64_t block_rows = 1, blocks = 1;        ///< Blocks of rows, with column reductions.
-  std::array<uint32_t, 2> last_block{1, 1};  ///< Of the kernel that ends column reductions.
+  std::array<uint32_t, 2> last_block{1, 1};  ///< Of the kernel that finishes column reductions.
   uint32_t last_grid = 1;
-  uint32_t total_block = 256;  ///< Of the kernel that ends totals, a single block.
-  int64_t shared_columns = 0;  ///< Places for column sums in a block's own memory; 0: in `totals`.
+  uint32_t total_block = 256;  ///< Of the kernel that finishes totals, a single block.
+  int64_t shared_columns = 0;  ///< Column sums in a block's shared memory; 0: they are in `totals`.
 };
 
-/// `busy_threads` are those that a big GPU needs to be busy: with fewer, a thread takes less at
-/// once.
+/// `busy_threads` is the number of threads that occupies a large GPU: with fewer, each thread
+/// processes fewer elements at once.
 CudaPlan cuda_plan(const LoopProgram& program, int64_t busy_threads = 16384);
 
-/// Where a kernel finds what, in the 64-bit slots that are its only argument: addresses, then
-/// numbers as their bits.
+/// Positions in the 64-bit slots that are a kernel's only argument: addresses first, then the bits
+/// of numbers.
 struct CudaSlots {
   explicit CudaSlots(const CudaPlan& plan);
   size_t inputs, outputs, columns_of, totals_of, sizes, strides, numbers;
@@ -50,10 +50,10 @@ struct CudaSlots {
 std::vector<uint64_t> cuda_arguments(const CudaPlan& plan, const std::vector<const void*>& inputs,
                                      const std::vector<void*>& outputs, void* totals);
 
-/// Memory on the GPU that the loop needs for itself, for column reductions and totals.
+/// Bytes of scratch memory on the GPU, for column reductions and totals.
 int64_t total_bytes(const CudaPlan& plan);
 
-/// Whether all addresses allow to read and write `width` neighbors at once.
+/// Whether all addresses are aligned for accesses of `width` adjacent elements.
 bool is_aligned(const CudaPlan& plan, const std::vector<const void*>& inputs,
                 const std::vector<void*>& outputs);
 

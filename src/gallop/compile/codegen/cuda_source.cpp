@@ -93,7 +93,7 @@ class Writer : CudaText {
     close();
   }
 
-  // A sweep of all that work on the row.
+  // Writes a sweep over the row by all its threads.
   void write_sweep(int sweep) {
     write_row_numbers(slice_of(loop_, sweep));
     std::vector<int32_t> rows, columns;
@@ -128,7 +128,7 @@ class Writer : CudaText {
     }
   }
 
-  // Everything about `row`.
+  // Writes all code for `row`.
   void write_row() {
     write_row_start();
     for (int sweep = 0; sweep < loop_.sweeps; ++sweep) write_sweep(sweep);
@@ -139,7 +139,7 @@ class Writer : CudaText {
       stores = true;
     }
     if (!stores) return;
-    // The memory may be that of what the others have yet to read.
+    // An output may share memory with an input that other threads have not read yet.
     line("wait_for_row();");
     open("if (threadIdx.x == 0) {{");
     for (const Array& array : arrays_) {
@@ -199,8 +199,8 @@ class Writer : CudaText {
     close();
   }
 
-  // Where a column's sum lies: neighbors apart in a block's own memory, for threads beside each
-  // other to go to different banks.
+  // The position of a column's sum: in shared memory, adjacent columns are apart, so that
+  // adjacent threads access different banks.
   const char* place() const {
     return plan_.shared_columns > 0 ? "u * groups + group" : "group * kWidth + u";
   }
@@ -228,7 +228,7 @@ class Writer : CudaText {
     close();
   }
 
-  // A line for each reduction and column that the thread has.
+  // Writes a line for each column reduction and each column that the thread owns.
   void write_own_columns(const char* format) {
     open("for (Index group = threadIdx.x; group < groups; group += blockDim.x) {{");
     open("for (int u = 0; u < kWidth; ++u) {{");
@@ -239,7 +239,7 @@ class Writer : CudaText {
     close();
   }
 
-  // A row of threads for 32 columns, each row with its share of the blocks.
+  // A row of threads for 32 columns; each row processes some of the blocks.
   void write_columns_body() {
     const std::vector<bool> needed = made_late(loop_, Level::kColumn);
     open("__device__ __forceinline__ void columns_body(const Slots& a) {{");
@@ -285,7 +285,7 @@ class Writer : CudaText {
          reduction(at));
   }
 
-  // One block for the parts of all.
+  // One block adds the partial totals.
   void write_totals_body() {
     const std::vector<bool> needed = made_late(loop_, Level::kTotal);
     open("__device__ __forceinline__ void totals_body(const Slots& a) {{");
@@ -330,7 +330,7 @@ KernelSource cuda_source(const CudaPlan& plan) {
 
 namespace {
 
-// Behind the headers that it includes, which are each taken once.
+// The header after those that it includes, each once.
 std::string with_includes(const std::string& path, std::set<std::string>& taken) {
   if (!taken.insert(path).second) return "";
   for (const EmbeddedHeader& header : embedded_headers()) {

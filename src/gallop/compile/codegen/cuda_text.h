@@ -10,11 +10,11 @@
 
 namespace gallop::compile {
 
-/// What the kernels of one plan are written of: values, positions, and the elements of a group. In
+/// The text of values, positions and the elements of a group, as kernels of one plan use them. In
 /// the text, in0 is the first element of input 0, row_in0 that of the row, at_in0 that of the group
-/// of kWidth neighbors, which are x_in0; n0 is the size of dimension 0, s_in0_1 input 0's stride in
-/// dimension 1; outputs have out for in. k0 is the position along a dimension of rows, j1 along one
-/// within a row. v3 is the value of expression 3, c3 a thread's part of a reduction, t3 of a total.
+/// of kWidth elements, which are x_in0; n0 is the size of dimension 0, s_in0_1 input 0's stride in
+/// dimension 1; outputs have "out" for "in". k0 is the position along a dimension of rows, j1
+/// along one within a row. v3 is expression 3, c3 a thread's part of a reduction, t3 of a total.
 class CudaText : protected SourceText {
  protected:
   explicit CudaText(const CudaPlan& plan);
@@ -24,9 +24,9 @@ class CudaText : protected SourceText {
     std::string name;
     bool is_output;
     size_t index;
-    int32_t value;  // Of outputs.
+    int32_t value;  // The expression that an output stores.
   };
-  // The right side of an input's value.
+  // The expression of an input's element.
   using Access = std::function<std::string(const Array& array)>;
 
   size_t dims() const;
@@ -35,32 +35,32 @@ class CudaText : protected SourceText {
   const ValueTraits& value(int32_t at) const;
   const char* kind_of_value(int32_t at) const;
   const char* reduction(int32_t at) const;
-  // Of a block's part of a total.
+  // The type of a block's partial total.
   const char* part_type(int32_t at) const;
   int32_t expressions() const;
 
-  // The kernel `name`, which calls `body`.
+  // Writes the kernel `name`, which calls `body`.
   void write_kernel(const char* name, const char* body, uint32_t threads);
-  // What the slots hold, by name.
+  // Declares the contents of the slots by name.
   void declare_arguments();
 
-  // The right side of any value; `access` makes that of an input's element.
+  // The expression of any value; `access` provides that of an input's element.
   std::string value_text(int32_t at, const Access& access) const;
   void write_value(int32_t at, const Access& access);
-  // Values for the whole loop among `needed`.
+  // Writes those of the values for the whole loop that are `needed`.
   void write_values_for_all(const std::vector<bool>& needed);
-  // Numbers of the row among `needed`, with what they are made of, that are not there yet.
+  // Writes those scalars of the row that are `needed` but not written yet, with their operands.
   void write_row_numbers(const std::vector<bool>& needed);
   void write_row_number(int32_t at);
 
-  // Where row `row` begins.
+  // Writes the start address of row `row` in each array.
   void write_row_start();
-  // Positions in the row from the number of a group of `width` neighbors.
+  // Writes positions in the row, from the index of a group of `width` adjacent elements.
   void write_positions(const char* group, const char* width);
   std::string offset_in_row(const Array& array) const;
-  // The right side of an input's element.
+  // The expression of an input's element.
   std::string element_access(const Array& array) const;
-  // The elements of a group, which `reduce` adds up, and their stores where they are known.
+  // Writes the elements of a group, which `reduce` accumulates, and their stores once computed.
   void write_group(int sweep, const std::function<void()>& reduce);
 
   const CudaPlan& plan_;
@@ -68,13 +68,13 @@ class CudaText : protected SourceText {
   const LoopProgram& program_;
   CudaSlots slots_;
   std::vector<Array> arrays_;  // Inputs, then outputs.
-  std::vector<bool> written_;  // Numbers of a row that are there.
+  std::vector<bool> written_;  // By expression: whether the row's scalar is written.
 
  private:
-  // What comes before the elements of a group: reading.
+  // Writes the loads that precede the elements of a group.
   void write_group_start(const std::vector<bool>& slice);
 
-  std::set<std::string> read_;  // Arrays of the group that are there.
+  std::set<std::string> read_;  // Arrays of the group that are loaded.
 };
 
 }  // namespace gallop::compile

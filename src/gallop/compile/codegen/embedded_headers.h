@@ -4,13 +4,13 @@
 
 namespace gallop::compile {
 
-/// A header as it was when the program was built; its path is that of its #include.
+/// The text of a header at build time, and its path as in #include directives.
 struct EmbeddedHeader {
   const char* path;
   const char* text;
 };
 
-/// Those of generated kernels, written by cmake/Headers.cmake.
+/// The headers of generated kernels, compiled in by cmake/Headers.cmake.
 std::span<const EmbeddedHeader> embedded_headers();
 
 }  // namespace gallop::compile

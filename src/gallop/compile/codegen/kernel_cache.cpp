@@ -68,7 +68,7 @@ KernelCache::KernelCache(fs::path folder, int64_t max_bytes)
   if (mkdir(folder_.c_str(), 0700) != 0 && errno != EEXIST) fail(folder_, "cannot create", errno);
   struct stat info = {};
   if (stat(folder_.c_str(), &info) != 0) fail(folder_, "cannot read", errno);
-  // What is loaded from here runs as this user.
+  // Code that is loaded from here runs with this user's rights.
   if (info.st_uid != geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     throw DeviceError(
         fmt::format("{}: others may write to it, so kernels are not loaded from it; make it yours "
@@ -91,7 +91,7 @@ std::shared_ptr<void> KernelCache::find(const std::string& key) const {
       }
     }
   } catch (const DataError&) {
-    // It was removed in the meantime, or it is no file.
+    // It was removed in the meantime, or is not a file.
   }
   fs::remove(path, ignored);
   return nullptr;
@@ -134,7 +134,7 @@ void KernelCache::write(const std::string& content, const std::vector<fs::path>&
   writer.write(xxh3_128(content));
   writer.finish();
   for (const fs::path& path : paths) {
-    // One file with many names; copies where the file system has no such thing.
+    // Hard links to one file, or copies if the file system does not support links.
     const fs::path name = folder.path() / path.filename();
     std::error_code error;
     fs::create_hard_link(whole, name, error);

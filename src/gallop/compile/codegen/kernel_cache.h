@@ -10,27 +10,27 @@
 
 namespace gallop::compile {
 
-/// Libraries for the CPU and binaries for GPUs on disk, each under the key of what it was made
-/// from, shared by all processes of the user. A file ends with a hash of its content, and nothing
-/// without a good one is loaded.
+/// Libraries for the CPU and binaries for GPUs on disk, each under a key that identifies its
+/// source, shared by all processes of the user. A file ends with a hash of its content; files
+/// with a wrong hash are not loaded.
 class KernelCache {
  public:
-  /// Makes the folder, for the user alone. Throws DeviceError where it cannot be written to, or
-  /// where others may write to it.
+  /// Creates the folder, accessible to this user only. Throws DeviceError if it is not writable, or
+  /// if other users may write to it.
   KernelCache(fs::path folder, int64_t max_bytes);
 
-  /// The library under the key, kept in memory while the pointer lives; null where there is none. A
+  /// The library under the key, in memory while the pointer lives; null if there is none. A
   /// damaged one is removed.
   std::shared_ptr<void> find(const std::string& key) const;
 
-  /// Puts a library under all of these keys, durably and in one step each, then removes the least
+  /// Stores a library under all of these keys, durably and each atomically, then removes the least
   /// recently used ones beyond `max_bytes`. Throws DeviceError.
   void publish(const fs::path& library, const std::vector<std::string>& keys) const;
 
-  /// The binary under the key; none where there is none. A damaged one is removed.
+  /// The binary under the key; empty if there is none. A damaged one is removed.
   std::optional<std::string> find_binary(const std::string& key) const;
 
-  /// Puts a binary under the key, as publish() does.
+  /// Stores a binary under the key, as publish() does.
   void publish_binary(const std::string& content, const std::string& key) const;
 
   const fs::path& folder() const { return folder_; }
@@ -45,9 +45,9 @@ class KernelCache {
   int64_t max_bytes_;
 };
 
-/// What names of folders begin with that are about to be filled.
+/// Prefix of the names of folders that are being filled.
 inline constexpr const char* kNewFolder = "new-";
-/// The same outside of a cache, in the folder for temporary files.
+/// The same outside of a cache, in the temporary directory.
 inline constexpr const char* kNewFolderElsewhere = "gallop-kernels-";
 
 }  // namespace gallop::compile

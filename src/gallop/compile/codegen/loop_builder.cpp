@@ -10,7 +10,7 @@ namespace gallop::compile {
 
 namespace {
 
-// Bits, as NaN is to equal NaN and 0 not to equal -0.
+// Compares bits, since NaN must equal NaN and 0 must not equal -0.
 bool is_same(const Expression& a, const Expression& b) {
   return a.op == b.op && a.arguments == b.arguments && a.index == b.index &&
          std::bit_cast<uint64_t>(a.number) == std::bit_cast<uint64_t>(b.number) &&
@@ -79,7 +79,7 @@ void LoopBuilder::output(Value value, Format format, std::vector<int64_t> stride
 Format LoopBuilder::kind(Value value) const {
   const auto& list = program_.expressions;
   if (value.position < 0 || static_cast<size_t>(value.position) >= list.size()) fail();
-  // Along the argument that gives the kind: the last one.
+  // Follows the argument that determines the data type: the last one.
   const Expression* e = &list[static_cast<size_t>(value.position)];
   while (true) {
     const OpTraits& traits = traits_of(e->op);

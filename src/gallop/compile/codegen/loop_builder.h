@@ -8,42 +8,42 @@
 
 namespace gallop::compile {
 
-/// An expression of the program that is being built.
+/// An expression of the program under construction.
 struct Value {
   int32_t position = -1;
 };
 
-/// Makes a LoopProgram piece by piece:
+/// Builds a LoopProgram step by step:
 ///
 ///   LoopBuilder b({rows, columns});
 ///   const Value x = b.input(Format::kBf16, {columns, 1});
 ///   b.output(b.apply(Op::kRelu, x), Format::kBf16, {columns, 1});
 ///   LoopProgram program = std::move(b).finish();
 ///
-/// An expression that is there already is not made twice. Inputs count in the order of the calls,
-/// so make each in a statement of its own: C++ leaves the order of a call's arguments open.
+/// Equal expressions are created only once. Inputs are numbered in the order of the calls, so
+/// call input() in separate statements: C++ does not specify the evaluation order of arguments.
 class LoopBuilder {
  public:
   explicit LoopBuilder(std::vector<int64_t> sizes, int32_t row_dims = 0);
 
-  /// A new input; its position among the program's inputs is the number of those before.
+  /// A new input; its index among the program's inputs is the number of previous ones.
   Value input(Format format, std::vector<int64_t> strides);
   Value constant(double number, Format format = Format::kFp32);
   Value index(int32_t dimension);
   Value cast(Value value, Format format);
   Value apply(Op op, Value a);
   Value apply(Op op, Value a, Value b);
-  /// With a constant of a's kind.
+  /// With a constant of the data type of `a`.
   Value apply(Op op, Value a, double b);
   Value select(Value condition, Value yes, Value no);
 
-  /// A new output; its position is the number of those before.
+  /// A new output; its index is the number of previous ones.
   void output(Value value, Format format, std::vector<int64_t> strides);
 
-  /// What a value is within the program: fp32, fp64, int64 or bool.
+  /// The data type of a value within the program: fp32, fp64, int64 or bool.
   Format kind(Value value) const;
 
-  /// Checks it; see check(LoopProgram).
+  /// Returns the program after checking it; see check(LoopProgram).
   LoopProgram finish() &&;
 
  private:
@@ -56,16 +56,16 @@ class LoopBuilder {
 // output's gradient first. Scalars are as in the operator's schema.
 Value silu(LoopBuilder& b, Value x);
 Value silu_gradient(LoopBuilder& b, Value dy, Value x);
-/// With erf.
+/// The exact form, with erf.
 Value gelu(LoopBuilder& b, Value x);
 Value gelu_gradient(LoopBuilder& b, Value dy, Value x);
 Value gelu_tanh(LoopBuilder& b, Value x);
 Value gelu_tanh_gradient(LoopBuilder& b, Value dy, Value x);
 Value threshold(LoopBuilder& b, Value x, double threshold, double value);
-/// dy where x is above the threshold, else 0.
+/// dy if x is above the threshold, else 0.
 Value threshold_gradient(LoopBuilder& b, Value dy, Value x, double threshold);
 Value clamp(LoopBuilder& b, Value x, double low, double high);
-/// dy where x lies within [low, high], else 0.
+/// dy if x lies within [low, high], else 0.
 Value clamp_gradient(LoopBuilder& b, Value dy, Value x, double low, double high);
 Value leaky_relu(LoopBuilder& b, Value x, double slope);
 Value leaky_relu_gradient(LoopBuilder& b, Value dy, Value x, double slope);

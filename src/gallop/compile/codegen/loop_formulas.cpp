@@ -15,7 +15,7 @@ Value plus(LoopBuilder& b, Value x, Value y) { return b.apply(Op::kAdd, x, y); }
 Value plus(LoopBuilder& b, Value x, double y) { return b.apply(Op::kAdd, x, y); }
 Value minus(LoopBuilder& b, Value x, Value y) { return b.apply(Op::kSubtract, x, y); }
 
-// y where the comparison of x with the limit holds, else `other`.
+// y if the comparison of x with the limit is true, else `other`.
 Value where(LoopBuilder& b, Op comparison, Value x, double limit, Value y, Value other) {
   return b.select(b.apply(comparison, x, limit), y, other);
 }
@@ -56,7 +56,7 @@ Value gelu_tanh(LoopBuilder& b, Value x) {
 
 Value gelu_tanh_gradient(LoopBuilder& b, Value dy, Value x) {
   constexpr double kBeta = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi;
-  // 1 - s would cancel; x^3 and e^(-2 u) would overflow. x - x is NaN of infinities alone.
+  // 1 - s would cancel; x^3 and e^(-2 u) would overflow. x - x is NaN only for infinities.
   const Value bounded = clamp(b, x, -30, 30);
   const Value minus_2u = b.apply(Op::kNegate, twice_u(b, bounded));
   const Value e = b.apply(Op::kExp, b.apply(Op::kClampMax, minus_2u, 80));

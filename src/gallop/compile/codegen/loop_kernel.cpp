@@ -24,7 +24,7 @@ namespace gallop::compile {
 
 namespace {
 
-// What one thread is to have at least, so that it is worth its start.
+// The minimum work of a thread, to amortize its start.
 constexpr double kGrainNanoseconds = 8000;
 
 at::ScalarType tensor_format(Format format) {
@@ -40,7 +40,7 @@ at::ScalarType tensor_format(Format format) {
   return at::kFloat;
 }
 
-// Elements from the first one to the last.
+// Number of elements from the first one to the last.
 int64_t reach_of(const LoopOperand& operand, const std::vector<int64_t>& sizes) {
   int64_t last = 0;
   for (size_t i = 0; i < sizes.size(); ++i) last += (sizes[i] - 1) * operand.strides[i];
@@ -72,7 +72,7 @@ void check_tensor(const at::Tensor& tensor, const LoopOperand& operand,
 struct LoopKernel::State {
   LoopPlan plan;
   c10::Device device = c10::kCPU;
-  std::unique_ptr<CudaKernel> cuda;  // Alone, on a GPU.
+  std::unique_ptr<CudaKernel> cuda;  // Set instead of a CPU kernel on a GPU.
   std::string symbol;
   std::vector<int64_t> strides;
   std::vector<double> numbers;  // Of constants.
@@ -98,7 +98,7 @@ void LoopKernel::State::start_cuda(const LoopProgram& program, c10::Device on,
   plan = cuda->plan().loop;
 }
 
-// LibTorch's context of the GPU is the current one from here on.
+// Leaves LibTorch's context of the GPU current.
 bool LoopKernel::State::load_cuda() const {
   if (!cuda->has_driver()) return false;
   const c10::OptionalDeviceGuard back(device);
@@ -147,7 +147,7 @@ void LoopKernel::State::run_blocks(const LoopArguments& arguments) const {
 }
 
 void LoopKernel::State::run_columns(const LoopArguments& arguments) const {
-  // A row of several dimensions is not cut.
+  // A row of several dimensions is not split.
   const bool whole = plan.program.row_dims > 1;
   const int64_t grain = whole ? plan.columns : std::max<int64_t>(65536 / plan.blocks, 64);
   at::parallel_for(0, plan.columns, grain,

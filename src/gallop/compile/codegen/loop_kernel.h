@@ -15,13 +15,13 @@
 
 namespace gallop::compile {
 
-/// A LoopProgram that is being compiled, then a function that computes it. Programs of one form
-/// share their code, whatever their sizes, strides and constants.
+/// A function that computes a LoopProgram, available after its compilation. Programs of the same
+/// form share code, whatever their sizes, strides and constants.
 class LoopKernel {
  public:
-  /// Starts to compile all of them in the background, each for its device (all for the CPU where
-  /// there are none); for one step give them at once. Throws InternalError for a program that is
-  /// wrong.
+  /// Starts to compile all programs in the background, each for its device (all for the CPU if
+  /// `devices` is empty). Pass all programs of a step at once. Throws InternalError for
+  /// an invalid program.
   static std::vector<std::unique_ptr<LoopKernel>> make(std::span<const LoopProgram> programs,
                                                        KernelCompiler& compiler,
                                                        std::span<const c10::Device> devices = {});
@@ -29,23 +29,23 @@ class LoopKernel {
   LoopKernel(const LoopKernel&) = delete;
   LoopKernel& operator=(const LoopKernel&) = delete;
 
-  /// Whether the compiler is done with it, for better or worse. Takes well under a microsecond.
+  /// Whether compilation has finished, successfully or not. Takes well under a microsecond.
   bool is_done() const;
-  /// Waits for that. True where it can run, else fallback_reason() says why not.
+  /// Waits for compilation. Whether the kernel can run; else fallback_reason() is the reason.
   bool wait() const;
   /// True once it can run.
   bool can_run() const { return is_done() && wait(); }
   /// CompiledKernel::fallback_reason; empty before it is done.
   std::string fallback_reason() const;
 
-  /// By all of LibTorch's threads, of kernels for the CPU. Pointers to the first elements, in the
-  /// program's order and format. Throws InternalError where the kernel cannot run.
+  /// Runs a CPU kernel on LibTorch's intra-op threads. Takes pointers to the first elements, in the
+  /// program's order and format. Throws InternalError if the kernel cannot run.
   void run(std::span<const void* const> inputs, std::span<void* const> outputs) const;
-  /// Tensors on the kernel's device, whose formats are checked; strides are the program's business.
-  /// On a GPU it is started on LibTorch's current stream.
+  /// Takes tensors on the kernel's device. Checks their data types, but not their strides.
+  /// On a GPU the kernel is launched on LibTorch's current stream.
   void run(std::span<const at::Tensor> inputs, std::span<const at::Tensor> outputs) const;
 
-  /// Bytes read and written at least: each element of each operand once.
+  /// Minimum bytes read and written: each element of each operand once.
   int64_t bytes() const;
 
  private:

@@ -13,7 +13,7 @@ namespace {
 struct Dimension {
   int64_t size = 1;
   std::vector<int64_t> strides;
-  int32_t index = -1;  ///< Its number where some expression uses the position in it.
+  int32_t index = -1;  ///< Its number, if some expression uses the position in it.
 };
 using Dimensions = std::vector<Dimension>;
 
@@ -25,7 +25,7 @@ bool comes_after(const Dimension& a, const Dimension& b) {
   return false;
 }
 
-// By insertion: the comparison is no order of more than two, as broadcasts leave gaps.
+// Insertion sort: the comparison is not transitive, as broadcast dimensions are incomparable.
 void sort(Dimensions& list) {
   for (size_t i = 1; i < list.size(); ++i) {
     for (size_t at = i; at > 0 && comes_after(list[at - 1], list[at]); --at) {
@@ -56,7 +56,7 @@ Dimensions joined(const Dimensions& list) {
   return result;
 }
 
-// Whether rows mean nothing: no reduction of them, and no output that is written once a row.
+// Whether rows have no meaning: no reduction of them, and no output that is stored once per row.
 bool is_without_rows(const LoopProgram& program) {
   for (const Expression& e : program.expressions) {
     if (is_row_reduction(e.op) || is_column_reduction(e.op)) return false;

@@ -4,9 +4,9 @@
 
 namespace gallop::compile {
 
-/// The same loop with dimensions in the order of memory (within rows and among them; all of them
-/// where nothing is reduced), neighbors joined where no operand can tell, and none of size 1 but
-/// for one of rows and one within a row. Reductions may add in another order.
+/// The same loop with dimensions in the order of memory (within rows and among them; all together
+/// if nothing is reduced), adjacent ones merged where strides permit, and none of size 1 except
+/// one of rows and one within a row. Reductions may be computed in another order.
 LoopProgram in_memory_order(const LoopProgram& program);
 
 }  // namespace gallop::compile

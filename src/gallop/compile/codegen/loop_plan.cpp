@@ -9,13 +9,13 @@ namespace gallop::compile {
 
 namespace {
 
-// Elements that one call computes where nothing else decides.
+// The default number of elements that one call computes.
 constexpr int64_t kCallElements = 8192;
-// Rows of blocks whose sums are added up: they must not depend on the machine.
+// Limits of row blocks, whose sums are added up: they must not depend on the machine.
 constexpr int64_t kBlocks = 64;  // At most.
 constexpr int64_t kBlockRows = 16;
 constexpr int64_t kColumnPart = 1024;
-// Cycles from which an element is kept for later sweeps rather than computed again.
+// The cycles from which an element is kept for later sweeps rather than recomputed.
 constexpr int kWorthKeeping = 12;
 
 const Expression& expression(const LoopPlan& plan, int32_t at) {
@@ -46,7 +46,7 @@ void collect(LoopPlan& plan) {
   }
 }
 
-// Marks what `at` is computed from, but for what an earlier sweep has kept and for reductions.
+// Marks the operands of `at`, except behind reductions and values kept by an earlier sweep.
 void mark(const LoopPlan& plan, int32_t at, int sweep, std::vector<bool>& slice) {
   if (slice[static_cast<size_t>(at)]) return;
   slice[static_cast<size_t>(at)] = true;
@@ -60,7 +60,7 @@ void mark(const LoopPlan& plan, int32_t at, int sweep, std::vector<bool>& slice)
   }
 }
 
-// From the last expression to the first: what only a kept one needs is not kept itself.
+// Iterates from the last expression: operands that only a kept value needs are not kept.
 void choose_kept(LoopPlan& plan) {
   for (auto at = static_cast<int32_t>(plan.values.size()) - 1; at >= 0; --at) {
     const Expression& e = expression(plan, at);
@@ -137,7 +137,7 @@ std::vector<int32_t> roots_of(const LoopPlan& plan, int sweep) {
       if (depth_of(plan, argument) == sweep) roots.push_back(argument);
     }
   }
-  // Stores come last, as an output may be an input's memory.
+  // Outputs are stored last, as they may share memory with an input.
   if (sweep == plan.sweeps - 1) {
     for (size_t i = 0; i < plan.stores.size(); ++i) {
       if (plan.stores[i] == Level::kElement) roots.push_back(plan.program.outputs[i].value);

@@ -7,36 +7,36 @@
 
 namespace gallop::compile {
 
-/// Number formats in memory. Within a program bf16 and fp16 are fp32, int32 are int64. fp16 is for
-/// GPUs alone.
+/// Data types in memory. Within a program bf16 and fp16 are fp32, and int32 is int64. fp16 is only
+/// supported on GPUs.
 enum class Format : uint8_t { kFp32, kBf16, kFp16, kFp64, kBool, kInt32, kInt64 };
 
 /// "fp32", "bf16", ...
 const char* name_of(Format format);
 int64_t bytes_of(Format format);
 
-/// An array in memory. Strides in elements, one for each dimension of the program; 0 where all
-/// indices of a dimension share one element. A 0-dim tensor has strides of 0 alone.
+/// An array in memory. Strides in elements, one for each dimension of the program; 0 if all
+/// indices of a dimension share one element. A 0-dim tensor has only strides of 0.
 struct LoopOperand {
   Format format = Format::kFp32;
   std::vector<int64_t> strides;
 };
 
-/// What an expression computes from its arguments a, b, c. Both arguments of a binary one are
-/// numbers of one kind (fp32, fp64, integer, bool); the semantics are those of LibTorch's
+/// The operation of an expression on its arguments a, b, c. Both arguments of a binary one have
+/// the same data type (fp32, fp64, integer, bool); the semantics are those of LibTorch's
 /// operators.
 enum class Op : uint8_t {
   // Without arguments.
   kInput,     ///< The element of inputs[index].
-  kConstant,  ///< `number` in `format`; whole numbers up to 2^53.
+  kConstant,  ///< `number` in `format`; integers up to 2^53.
   kIndex,     ///< The position along dimension `index`, an integer.
-  // Of one argument.
+  // Unary.
   kCast,  ///< To `format`; to bf16 and fp16 it rounds to nearest even. Integers: toward 0; bool: !=
           ///< 0.
-  kNegate,  ///< And abs, sign: of integers as well.
+  kNegate,  ///< Like abs and sign, supports integers.
   kAbs,
-  kSign,  ///< -1, 0, 1; 0 of NaN.
-  kRelu,  ///< NaN stays.
+  kSign,  ///< -1, 0, 1; 0 for NaN.
+  kRelu,  ///< NaN propagates.
   kFloor,
   kCeil,
   kTrunc,
@@ -51,7 +51,7 @@ enum class Op : uint8_t {
   kTanh,
   kSigmoid,  ///< 1 / (1 + e^-a)
   kErf,
-  // Of one argument, by the C library lane by lane, hence slow.
+  // Unary, computed by the C library lane by lane, hence slow.
   kExp2,
   kLog2,
   kLog10,
@@ -65,16 +65,16 @@ enum class Op : uint8_t {
   kCosh,
   kErfc,
   kNot,  ///< Of a bool.
-  // Of two arguments. Compare gives a bool.
+  // Binary. Comparisons return a bool.
   kAdd,
   kSubtract,
   kMultiply,
-  kDivide,   ///< Not of integers: cast them.
+  kDivide,   ///< Not supported for integers: cast them.
   kPower,    ///< By the C library.
   kAtan2,    ///< By the C library.
-  kMaximum,  ///< NaN where either is. Of 0 and -0 either, as in all such.
+  kMaximum,  ///< NaN if either is. Of 0 and -0 returns either, as all of these do.
   kMinimum,
-  kClampMin,  ///< max(a, b); NaN where a is, b where only b is.
+  kClampMin,  ///< max(a, b); NaN if a is, b if only b is.
   kClampMax,
   kEqual,
   kNotEqual,
@@ -82,26 +82,26 @@ enum class Op : uint8_t {
   kLessEqual,
   kGreater,
   kGreaterEqual,
-  kAnd,  ///< Of bools, as are or and xor.
+  kAnd,  ///< Of bools, like or and xor.
   kOr,
   kXor,
-  // Of three arguments.
-  kSelect,  ///< b where the bool a holds, else c.
-  // Over all elements of a row; the result is one number for the row, of the argument's kind.
+  // Ternary.
+  kSelect,  ///< b if the bool a is true, else c.
+  // Over all elements of a row; the result is one scalar per row, of the argument's data type.
   kRowSum,
-  kRowMax,  ///< NaN where any is.
+  kRowMax,  ///< NaN if any element is.
   kRowMin,
-  // Over all rows; the result is one number for each position in a row.
+  // Over all rows; the result is one scalar for each position in a row.
   kColumnSum,
   kColumnMax,
   kColumnMin,
-  // Over all elements; the result is one number.
+  // Over all elements; the result is one scalar.
   kTotalSum,
   kTotalMax,
   kTotalMin,
 };
 
-/// One value. Arguments are positions of earlier expressions in the list.
+/// One value. Arguments are indices of earlier expressions in the list.
 struct Expression {
   Op op = Op::kConstant;
   std::array<int32_t, 3> arguments = {-1, -1, -1};
@@ -110,23 +110,23 @@ struct Expression {
   Format format = Format::kFp32;  ///< Of kConstant and kCast.
 };
 
-/// Where the value of an expression goes, in the operand's format (rounded to it where narrower).
-/// The memory may be an input's where format and strides are the same, but for an input that what
-/// depends on column reductions reads: that is stored last.
+/// Where the value of an expression is stored, converted to the operand's format. The memory may be
+/// that of an input of the same format and strides, unless an expression that depends on column
+/// reductions reads that input: such outputs are stored last.
 struct Output {
   LoopOperand operand;
   int32_t value = -1;
 };
 
 /// A loop over `sizes` (outermost first; none of them 0) that computes all expressions for each
-/// element and stores outputs. The last `row_dims` dimensions are a row, the others count rows:
-/// reductions run over either. What depends on a row reduction is computed in a further sweep over
-/// the row while that lies in the cache. What depends on a column reduction may use only other
-/// ones, constants and inputs that do not change from row to row; what depends on a total only
-/// other totals, constants and inputs of one number.
+/// element and stores outputs. The last `row_dims` dimensions form a row, the others count rows:
+/// reductions are over either. Values that depend on a row reduction are computed in another sweep
+/// over the row while it is cached. Values that depend on a column reduction may use only other
+/// such values, constants and inputs that are the same in all rows; values that depend on a total
+/// may use only other totals, constants and inputs of one element.
 ///
-/// Sums are taken in parts, so that they err little (totals of fp32 join their parts in fp64), and
-/// in an order that the sizes alone decide: bits do not depend on the number of threads.
+/// Reductions accumulate partial sums for accuracy (totals of fp32 add theirs in fp64), in an order
+/// that depends on sizes only: bits do not depend on the number of threads.
 struct LoopProgram {
   std::vector<int64_t> sizes;
   int32_t row_dims = 0;
@@ -135,7 +135,7 @@ struct LoopProgram {
   std::vector<Output> outputs;
 };
 
-/// Throws InternalError that names the first expression, operand or size that is wrong.
+/// Throws InternalError naming the first invalid expression, operand or size.
 void check(const LoopProgram& program);
 
 }  // namespace gallop::compile

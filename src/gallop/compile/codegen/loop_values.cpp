@@ -90,7 +90,7 @@ Format result_kind(const Expression& e, const std::vector<Format>& kinds, size_t
   return kinds.back();
 }
 
-// The level of what is made from values of these.
+// The level of an expression whose operands have these levels.
 Level join(Level a, Level b) { return std::max(a, b); }
 
 ValueTraits combined(const LoopProgram& program, const Expression& e, size_t at,
@@ -157,7 +157,7 @@ void check_output(const LoopProgram& program, const Output& output, size_t at,
     fail("output {} is of {}, its value of {}; cast it", at, name_of(output.operand.format),
          name_of(value.kind));
   }
-  // An element is to be written once.
+  // Each element must be stored only once.
   for (size_t i = 0; i < program.sizes.size(); ++i) {
     if (program.sizes[i] == 1 || output.operand.strides[i] != 0) continue;
     const bool outer = i < outer_dims(program);

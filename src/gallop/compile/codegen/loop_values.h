@@ -6,31 +6,31 @@
 
 namespace gallop::compile {
 
-/// For what a value is one number.
+/// The scope in which a value is one scalar.
 enum class Level : uint8_t {
   kAll,  ///< The whole loop.
   kRow,
   kElement,
-  kColumn,  ///< A position in the row, known when all rows are done.
-  kTotal,   ///< The whole loop, known when all rows are done.
+  kColumn,  ///< A position in the row, known after all rows.
+  kTotal,   ///< The whole loop, known after all rows.
 };
 
 struct ValueTraits {
   Format kind = Format::kFp32;  ///< fp32, fp64, int64 or bool.
   Level level = Level::kAll;
-  /// How many sweeps over the row it needs to be done before.
+  /// Number of sweeps over the row that must precede it.
   int depth = 0;
-  /// Whether it does not change from row to row, so that it may meet column reductions.
+  /// Whether it is the same in all rows, so that it may be combined with column reductions.
   bool same_for_rows = true;
 };
 
-/// What `format` is within a program.
+/// The data type of a value of this format within a program.
 Format kind_of(Format format);
 
-/// The values of a program. Throws InternalError as check() does.
+/// The traits of each expression. Throws InternalError as check() does.
 std::vector<ValueTraits> analyze(const LoopProgram& program);
 
-/// For what a store writes once: a row, an element, a column or all.
+/// The level at which an output is stored: once for each row, element, column or loop.
 Level level_of(const LoopProgram& program, const Output& output,
                const std::vector<ValueTraits>& values);
 

@@ -9,7 +9,7 @@ namespace {
 using enum Op;
 using enum Domain;
 
-// Cycles of a function of the C library for 16 numbers.
+// Cycles of a function of the C library for 16 elements.
 constexpr int kSlow = 200;
 
 constexpr std::array kTraits = std::to_array<OpTraits>({

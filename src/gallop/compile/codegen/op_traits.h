@@ -4,13 +4,13 @@
 
 namespace gallop::compile {
 
-/// What an operation takes.
+/// The operand types of an operation.
 enum class Domain : uint8_t {
-  kOwn,       ///< Says so itself: inputs, constants, casts, select.
-  kFloating,  ///< fp32 or fp64; gives the same.
-  kNumber,    ///< fp32, fp64 or integers; gives the same.
-  kCompare,   ///< Any two of one kind; gives a bool.
-  kOrder,     ///< Numbers of one kind; gives a bool.
+  kOwn,       ///< Specific to the operation: inputs, constants, casts, select.
+  kFloating,  ///< fp32 or fp64; returns the same.
+  kNumber,    ///< fp32, fp64 or integers; returns the same.
+  kCompare,   ///< Any two of one data type; returns a bool.
+  kOrder,     ///< Numbers of one data type; returns a bool.
   kLogic,     ///< bools.
 };
 
@@ -19,9 +19,9 @@ struct OpTraits {
   const char* name = nullptr;  ///< "add"; generated code calls op_add.
   int arity = 0;
   Domain domain{};
-  /// Roughly the cycles for 16 numbers of fp32; less for few sweeps than for memory.
+  /// Approximate cycles for 16 elements of fp32; if small, memory bandwidth dominates.
   int cycles = 0;
-  bool vectorized = true;  ///< For fp32; others go lane by lane.
+  bool vectorized = true;  ///< For fp32; other types are computed lane by lane.
 };
 
 const OpTraits& traits_of(Op op);

@@ -8,17 +8,17 @@
 
 namespace gallop::compile {
 
-/// Text of a program, written line by line.
+/// Source text, written line by line.
 class SourceText {
  protected:
-  /// Braces of the text are doubled, as in all formats.
+  /// Appends a line in the syntax of fmt::format: braces in the text are doubled.
   template <typename... Arguments>
   void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     text_.append(indent_, ' ');
     fmt::format_to(std::back_inserter(text_), format, std::forward<Arguments>(arguments)...);
     text_ += '\n';
   }
-  /// A line that opens a block, and the one that ends it.
+  /// Appends a line that opens a block, or the one that ends it.
   template <typename... Arguments>
   void open(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     line(format, std::forward<Arguments>(arguments)...);

@@ -13,8 +13,8 @@ namespace {
 
 using kernel::Activation;
 
-// Where a product of LibTorch would add its bias in passes of its own, which pays from so many
-// numbers on.
+// From this number of elements on, the bias moves from addmm to the activation, as LibTorch would
+// add it in a separate pass.
 constexpr int64_t kFew = 100'000;
 
 std::optional<Activation> gelu_of(const c10::IValue& approximate) {
@@ -30,7 +30,7 @@ std::optional<Activation> forward_kind(const Matcher& matcher, int64_t index) {
   return std::nullopt;
 }
 
-// ReLU's own takes y, which is positive where x is.
+// The gradient of ReLU takes y, which is positive where x is.
 std::optional<Activation> backward_kind(const Matcher& matcher, int64_t index) {
   if (matcher.is(index, "aten::gelu_backward")) return gelu_of(matcher.constant(index, 2));
   if (matcher.is(index, "aten::silu_backward")) return Activation::kSilu;
@@ -40,7 +40,7 @@ std::optional<Activation> backward_kind(const Matcher& matcher, int64_t index) {
   return relu ? std::optional(Activation::kRelu) : std::nullopt;
 }
 
-// The same memory with its dimensions in the order in which they lie there.
+// The same memory with its dimensions sorted by stride.
 ViewId in_order_of_memory(Matcher& matcher, ViewId tensor) {
   View of = matcher.view(tensor);
   std::vector<size_t> order(of.sizes.size());
@@ -77,7 +77,7 @@ std::optional<Rewrite> forward(Matcher& matcher, int64_t index) {
   return Rewrite{.removed = {index}, .added = {{index, std::move(node)}}};
 }
 
-// A sum over all rows of the last dimension of what `index` makes, as for the gradient of a bias.
+// The node that sums the result of `index` over all rows, as for a bias gradient; else kNone.
 int64_t column_sums_of(const Matcher& matcher, int64_t index) {
   const ViewId made = matcher.result(index);
   if (!is_contiguous(matcher.view(made))) return kNone;
@@ -104,7 +104,7 @@ int64_t column_sums_of(const Matcher& matcher, int64_t index) {
   return kNone;
 }
 
-// The one that takes the node's result to fp32, where nothing else reads it.
+// The only reader of the node's result, if it casts it to fp32.
 int64_t widening_of(const Matcher& matcher, int64_t index) {
   const ViewId made = matcher.result(index);
   const auto readers = matcher.readers_of(made);
@@ -154,7 +154,7 @@ std::optional<Rewrite> backward(Matcher& matcher, int64_t index) {
   return rewrite;
 }
 
-// What adds a bias [C] to a matrix: of an addition the matrix, of a product with one nothing yet.
+// The operands of an addition of a bias [C] to a matrix; `matrix` is kNone for a GEMM with a bias.
 struct BiasedSum {
   ViewId matrix = kNone, bias = kNone;
 };
@@ -180,7 +180,7 @@ std::optional<BiasedSum> biased_sum(const Matcher& matcher, int64_t maker) {
   return found;
 }
 
-// The bias before its conversion, where that is all the same.
+// The bias before its cast, if the kernel computes the same from it.
 ViewId unconverted(const Matcher& matcher, ViewId bias, int64_t reader) {
   const int64_t cast = matcher.maker_of(bias);
   if (!is_plain_cast(matcher, cast)) return bias;
@@ -190,7 +190,7 @@ ViewId unconverted(const Matcher& matcher, ViewId bias, int64_t reader) {
              : bias;
 }
 
-// What addmm() is without its bias.
+// The GEMM of addmm() without its bias.
 Node product(const Matcher& matcher, int64_t addmm, ViewId made) {
   const auto& arguments = matcher.node(addmm).arguments;
   return Node{.op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::mm", ""),
@@ -198,7 +198,7 @@ Node product(const Matcher& matcher, int64_t addmm, ViewId made) {
               .results = {Operand::of(made)}};
 }
 
-// The sum with a bias becomes part of the activation and of its gradient.
+// Fuses the addition of a bias with the activation and with its gradient.
 std::optional<Rewrite> take_bias(Matcher& matcher, int64_t index) {
   if (!matcher.is(index, "gallop::activation") || matcher.argument(index, 2) != kNone) {
     return std::nullopt;

@@ -7,12 +7,12 @@
 #include "gallop/compile/passes/passes.h"
 #include "gallop/kernel/operators.h"
 
-// Shapes: B batch, T tokens, H heads, D width of a head.
+// Shapes: B batch, T tokens, H heads, D head dimension.
 namespace gallop::compile::passes {
 
 namespace {
 
-// Queries, keys and values [B, H, T, D] as the one tensor [B, T, 3, H, D] that they are parts of.
+// The one tensor [B, T, 3, H, D] whose slices are queries, keys and values [B, H, T, D].
 std::optional<ViewId> packed_view(Matcher& matcher, ViewId query, ViewId key, ViewId value) {
   if (query == kNone || key == kNone || value == kNone) return std::nullopt;
   const View of = matcher.view(query);
@@ -36,7 +36,7 @@ std::optional<ViewId> packed_view(Matcher& matcher, ViewId query, ViewId key, Vi
                          .dtype = of.dtype});
 }
 
-// [B, H, T, D] as [B, T, H, D], where it lies in memory like that and nothing else does.
+// [B, H, T, D] as [B, T, H, D], if it is contiguous in that order and fills its buffer.
 std::optional<ViewId> by_tokens(Matcher& matcher, ViewId tensor) {
   View view = matcher.view(tensor);
   if (view.sizes.size() != 4) return std::nullopt;
@@ -47,8 +47,8 @@ std::optional<ViewId> by_tokens(Matcher& matcher, ViewId tensor) {
   return is_whole(matcher.graph(), id) ? std::optional(id) : std::nullopt;
 }
 
-// The node that puts the gradients of query, key and value side by side, as they lie in what was
-// taken apart: [.., 3, H, D]. `removed` gets what it takes for that.
+// The node that concatenates the gradients of query, key and value in the layout of the packed
+// tensor, [.., 3, H, D], and the nodes to remove with it.
 struct Packing {
   ViewId packed = kNone;
   std::vector<int64_t> removed;
@@ -103,7 +103,7 @@ std::optional<Packing> by_stack(const Matcher& matcher, int64_t stack,
   return Packing{matcher.result(readers[0]), {stack, readers[0]}};
 }
 
-// The gradients of the three have one reader, which packs them.
+// The node that packs the three gradients, their only reader.
 std::optional<Packing> packing_of(Matcher& matcher, const std::vector<ViewId>& gradients) {
   int64_t reader = kNone;
   for (const ViewId gradient : gradients) {

@@ -7,7 +7,7 @@ namespace gallop::compile::passes {
 
 namespace {
 
-// Whether whoever reads `made`, which node `barrier` makes of `kept`, may read `kept` instead.
+// Whether readers of `made`, which node `barrier` makes from `kept`, may read `kept` instead.
 bool may_stand_for(const std::vector<Uses>& uses, BufferId kept, BufferId made, int64_t barrier) {
   const int64_t last = uses[made].readers.empty() ? barrier : uses[made].readers.back();
   const auto& writers = uses[kept].writers;

@@ -13,12 +13,12 @@ namespace {
 enum Norm : size_t { kX, kWeight, kBias, kRunningMean, kRunningVar, kTraining, kMomentum, kEps };
 enum Gradient : size_t { kDy, kGradientX, kGradientWeight, kTrain = 7 };
 
-// Batch norm with what follows it and the calls of its gradient; kNone is not there.
+// Batch norm with subsequent operators and the calls of its gradient; kNone if absent.
 struct Found {
   int64_t norm = kNone, add = kNone, relu = kNone;
   ViewId residual = kNone;
   int64_t gradient = kNone, relu_gradient = kNone, join = kNone;
-  bool wants_residual = false;  // Others read the gradient behind the ReLU.
+  bool wants_residual = false;  // Whether others read the gradient after the ReLU's.
   ViewId dy = kNone, more_dy = kNone;
 
   int64_t last() const { return relu != kNone ? relu : add != kNone ? add : norm; }
@@ -54,8 +54,8 @@ bool is_taken(const Matcher& matcher, int64_t norm) {
   return is_like(matcher, matcher.result(norm), x);
 }
 
-// The only call that reads the saved statistics, which must be the gradient: kNone where there is
-// none, nothing where they are used otherwise.
+// The only reader of the saved statistics, which must be the gradient: kNone if there are no
+// readers, nothing if the statistics have other uses.
 std::optional<int64_t> gradient_of(const Matcher& matcher, int64_t norm) {
   int64_t found = kNone;
   for (const size_t saved : {1, 2}) {
@@ -77,7 +77,7 @@ std::optional<int64_t> gradient_of(const Matcher& matcher, int64_t norm) {
   return dx == kNone || is_like(matcher, dx, x) ? std::optional(found) : std::nullopt;
 }
 
-// The only reader of what a node makes.
+// The only reader of the node's result.
 int64_t only_reader(const Matcher& matcher, int64_t node) {
   const ViewId made = matcher.result(node);
   const auto readers = matcher.readers_of(made);
@@ -108,7 +108,7 @@ bool find_relu(const Matcher& matcher, Found& found) {
   return true;
 }
 
-// Of the gradient behind the ReLU there must be nothing left but what the kernel gives.
+// Finds the gradient of the ReLU; the kernel must compute all that others read of it.
 bool find_relu_gradient(const Matcher& matcher, Found& found) {
   const ViewId g = matcher.argument(found.gradient, kDy);
   const int64_t node = matcher.maker_of(g);
@@ -124,7 +124,7 @@ bool find_relu_gradient(const Matcher& matcher, Found& found) {
   return !found.wants_residual || found.add != kNone;
 }
 
-// The gradient of y, which may be the sum of two.
+// Finds the gradient of y, which may be the sum of two.
 bool find_dy(const Matcher& matcher, Found& found) {
   const int64_t node = found.first_gradient();
   const ViewId x = matcher.argument(found.norm, kX);
@@ -142,7 +142,7 @@ bool find_dy(const Matcher& matcher, Found& found) {
   return true;
 }
 
-// Whether everything is still the same where it will be read.
+// Whether all operands are unchanged at the positions where the kernels read them.
 bool can_move(const Matcher& matcher, const Found& found) {
   if (found.add != kNone && !matcher.can_be_read_at(found.residual, found.add, found.last())) {
     return false;

@@ -11,12 +11,12 @@ namespace gallop::compile::passes {
 
 namespace {
 
-// Its last two arguments are bf16 copies of parameters that it is to write, and whose the copies
-// are, by number among the parameters.
+// The update. Its last two arguments are bf16 copies of parameters for it to write, and the indices
+// of these parameters.
 constexpr std::string_view kUpdate = "gallop::update_";
 constexpr size_t kParameters = 1;
 
-// The numbers that a conversion rounds to bf16, where it does nothing else.
+// The argument of a cast to bf16 that does nothing else; else kNone.
 ViewId rounded_by(const Graph& graph, const Node& node) {
   if (name_of(node.op) != "aten::_to_copy" || node.arguments[0].kind != Operand::Kind::kTensor) {
     return kNone;
@@ -48,7 +48,7 @@ class Bf16Weights {
   }
 
  private:
-  // The update writes the copies of what it updates.
+  // Lets the update write the bf16 copies of its parameters.
   void take(int64_t update) {
     const std::vector<ViewId> parameters = graph_.nodes[update].arguments[kParameters].views;
     for (size_t i = 0; i < parameters.size(); ++i) {
@@ -64,7 +64,7 @@ class Bf16Weights {
     }
   }
 
-  // Whether the node rounds the whole parameter, and all is done with the result before the update.
+  // Whether the node rounds the whole parameter, and its result is last used before the update.
   bool is_replaceable(int64_t node, int64_t update, BufferId parameter) const {
     const ViewId from = rounded_by(graph_, graph_.nodes[node]);
     if (from == kNone || graph_.views[from].buffer != parameter || node > update) return false;

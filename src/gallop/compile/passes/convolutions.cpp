@@ -9,7 +9,7 @@ namespace gallop::compile::passes {
 
 namespace {
 
-// Arguments of aten::convolution, and of its gradient, where dy and x come first and the sizes of
+// Arguments of aten::convolution, and of its gradient, which has dy and x first and the sizes of
 // the bias third.
 enum Convolution : size_t {
   kX,
@@ -30,7 +30,7 @@ std::vector<int64_t> pair_of(const Matcher& matcher, int64_t index, size_t numbe
   return sizes;
 }
 
-// The window of a plain convolution of images whose arguments from the stride on begin at `first`.
+// The window of a plain 2-D convolution, whose arguments from the stride on begin at `first`.
 std::optional<kernel::Conv2dWindow> window_of(const Matcher& matcher, int64_t index, size_t first,
                                               ViewId weight) {
   const auto at = [&](size_t argument) { return first + argument - kStride; };
@@ -73,7 +73,7 @@ std::optional<Rewrite> forward(Matcher& matcher, int64_t index) {
   return Rewrite{.removed = {index}, .added = {{index, std::move(node)}}};
 }
 
-// The gradient of x; that of the weight, where the call has both, stays LibTorch's.
+// Replaces the gradient of x. That of the weight, if the call computes both, stays LibTorch's.
 std::optional<Rewrite> gradient(Matcher& matcher, int64_t index) {
   const ViewId dy = matcher.argument(index, kDy), x = matcher.argument(index, kGradientX);
   const ViewId weight = matcher.argument(index, kGradientWeight), dx = matcher.result(index, 0);

@@ -11,20 +11,20 @@ namespace gallop::compile::passes {
 
 namespace {
 
-// Arguments of aten::nll_loss_forward; its gradient has `gradient` before them.
+// Arguments of aten::nll_loss_forward; its gradient has `gradient` as an additional first one.
 enum Loss : size_t { kLogs, kTarget, kWeight, kReduction, kIgnored };
 
 constexpr int64_t kMean = 1, kSum = 2;
 
-// Softmax cross-entropy of logits [N, C] as LibTorch's operators compute it; kNone is not there.
+// Softmax cross-entropy of logits [N, C] as LibTorch's operators compute it; kNone if absent.
 struct Found {
   int64_t logs = kNone, loss = kNone, loss_gradient = kNone, logs_gradient = kNone;
   ViewId logits = kNone, target = kNone;
   bool mean = false;
   int64_t ignored = 0;
   double smoothing = 0;
-  ViewId count = kNone;     // Of the targets that count, where it is known.
-  int64_t result = kNone;   // The node that makes the loss.
+  ViewId count = kNone;     // Number of targets that are not ignored, if known.
+  int64_t result = kNone;   // The node that computes the loss.
   ViewId gradient = kNone;  // Of the loss.
   ViewId dlogits = kNone;
   std::vector<int64_t> removed;
@@ -39,7 +39,7 @@ bool is_absent(const Matcher& matcher, int64_t node, size_t number) {
   return matcher.argument(node, number) == kNone && !matcher.constant(node, number).isTensor();
 }
 
-// The only one of the readers that calls `op`, kNone where there is none or another.
+// The only reader that calls `op`; kNone if there is none or more than one.
 int64_t reader_calling(const Matcher& matcher, ViewId tensor, std::string_view op) {
   int64_t found = kNone;
   for (const int64_t reader : matcher.readers_of(tensor)) {
@@ -50,7 +50,7 @@ int64_t reader_calling(const Matcher& matcher, ViewId tensor, std::string_view o
   return found;
 }
 
-// The node of this kind that alone reads what `node` makes.
+// The only reader of the node's result, if it calls `op`.
 int64_t next(const Matcher& matcher, int64_t node, std::string_view op) {
   if (node == kNone) return kNone;
   const ViewId made = matcher.result(node);
@@ -67,7 +67,7 @@ bool is_number(const c10::IValue& value, double wanted) {
   return value.isScalar() && std::abs(value.toScalar().toDouble() - wanted) <= 1e-12;
 }
 
-// Whether the mask is that of the ignored targets.
+// Whether the mask selects the ignored targets.
 bool masks_ignored(const Matcher& matcher, ViewId mask, const Found& found) {
   const int64_t equal = maker(matcher, mask, "aten::eq.Scalar");
   return equal != kNone && matcher.argument(equal, 0) == found.target &&
@@ -91,7 +91,7 @@ bool find_forward(const Matcher& matcher, int64_t index, Found& found) {
          !matcher.constant(found.logs, 2).toBool();
 }
 
-// The loss times 1 - s plus s times the mean over the classes.
+// Finds label smoothing: the loss times 1 - s plus s times the mean over the classes.
 bool find_smoothing(const Matcher& matcher, Found& found) {
   const ViewId logs = matcher.result(found.logs);
   const int64_t sums = reader_calling(matcher, logs, "aten::sum.dim_IntList");
@@ -126,7 +126,7 @@ bool find_smoothing(const Matcher& matcher, Found& found) {
   return true;
 }
 
-// The count in the smoothed mean is that of the targets that are not masked.
+// Whether the count in the smoothed mean is the number of targets that are not masked.
 bool counts_targets(const Matcher& matcher, const Found& found) {
   if (found.count == kNone) return true;
   const int64_t sum = maker(matcher, found.count, "aten::sum");
@@ -136,14 +136,14 @@ bool counts_targets(const Matcher& matcher, const Found& found) {
   return masks_ignored(matcher, matcher.argument(inverted, 0), found);
 }
 
-// The node that makes a value which only one other reads, any views between them.
+// The node that computes a value, possibly through views, whose only reader is `reader`.
 int64_t before(const Matcher& matcher, ViewId tensor, int64_t reader, std::string_view op) {
   const int64_t node = matcher.source_of(tensor);
   return matcher.is(node, op) && matcher.is_only_read_by(tensor, {reader}) ? node : kNone;
 }
 
-// What smoothing adds to the gradient: the loss's times s / C for every class of a row that counts,
-// subtracted. The other gradient then is that of the loss times 1 - s.
+// Finds the term that smoothing adds to the gradient: for each class of a row that is not ignored,
+// minus the loss gradient times s / C. The other term is the gradient of the loss times 1 - s.
 bool find_smoothing_gradient(const Matcher& matcher, Found& found) {
   const ViewId dlogs = matcher.argument(found.logs_gradient, 0);
   const int64_t add = before(matcher, dlogs, found.logs_gradient, "aten::add.Tensor");
@@ -205,7 +205,7 @@ bool find_gradient(const Matcher& matcher, Found& found) {
          matcher.is_only_read_by(dlogs, {found.logs_gradient});
 }
 
-// Logits in bf16 need not be widened, where their gradient is narrowed anyway.
+// Skips the cast of bf16 logits to fp32 if their gradient is cast to bf16 as well.
 void take_narrow(Matcher& matcher, Found& found) {
   const int64_t widening = matcher.maker_of(found.logits);
   if (!is_plain_cast(matcher, widening) || !matcher.is_only_read_by(found.logits, {found.logs}))
@@ -235,7 +235,7 @@ c10::OperatorHandle aten(const char* name, const char* overload) {
   return c10::Dispatcher::singleton().findSchemaOrThrow(name, overload);
 }
 
-// Counts the targets that count, in front of the node `place`.
+// Inserts a count of the targets that are not ignored before the node `place`.
 ViewId count_targets(Matcher& matcher, const Found& found, int64_t place, Rewrite& change) {
   if (found.count != kNone) return found.count;
   const ViewId counts = matcher.fresh(matcher.view(found.target).sizes, c10::kBool, found.logits),
@@ -290,7 +290,7 @@ Rewrite rewrite(Matcher& matcher, const Found& found) {
   return change;
 }
 
-// Whether nothing but what goes reads what vanishes, and the rest is the same where it is read.
+// Whether only removed nodes read removed values, and others are unchanged where they are read.
 bool can_go(const Matcher& matcher, const Found& found) {
   const ViewId loss = matcher.result(found.loss), weight = matcher.result(found.loss, 1);
   const int64_t last = found.logs_gradient == kNone ? found.result : found.logs_gradient;

@@ -12,10 +12,10 @@ namespace gallop::compile::passes {
 
 namespace {
 
-// What distinguishes calls; constants are compared apart.
+// The key of a call; constants are compared separately.
 struct Call {
   std::string op;
-  std::vector<int64_t> operands;  // Views, each with how often its buffer was written before.
+  std::vector<int64_t> operands;  // Views, each with the number of writes to its buffer before.
 
   bool operator<(const Call& other) const {
     return std::tie(op, operands) < std::tie(other.op, other.operands);
@@ -64,7 +64,7 @@ bool same_layouts(const Graph& graph, const Node& a, const Node& b) {
   return true;
 }
 
-// Whether two results of the function would come to share memory.
+// Whether merging would make two results of the function share memory.
 bool are_results_apart(const Graph& graph, const std::vector<Uses>& uses, const Node& a,
                        const Node& b) {
   const auto is_output = [&](ViewId view) {
@@ -78,7 +78,7 @@ bool are_results_apart(const Graph& graph, const std::vector<Uses>& uses, const 
   return false;
 }
 
-// All views of the buffers that `b` makes become views of those that `a` makes.
+// Replaces all views of the buffers that `b` creates by views of those that `a` creates.
 void take_results(Graph& graph, std::vector<Uses>& uses, const Node& a, const Node& b) {
   for (size_t i = 0; i < a.results.size(); ++i) {
     for (size_t j = 0; j < a.results[i].views.size(); ++j) {
@@ -125,7 +125,7 @@ void cse(Graph& graph) {
   if (!merged) return;
   remove_nodes(graph, removed);
   compact(graph);
-  cse(graph);  // What used merged results may be equal now.
+  cse(graph);  // Users of merged results may be equal now.
 }
 
 }  // namespace gallop::compile::passes

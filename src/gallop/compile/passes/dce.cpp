@@ -21,10 +21,10 @@ void dce(Graph& graph) {
       writes = true;
       used = used || needed[graph.views[access.view].buffer];
     }
-    // What writes nothing is there for an effect of its own.
+    // A node that writes nothing has an unknown effect.
     removed[i] = writes && !used;
     if (removed[i]) continue;
-    // What it writes must have been made.
+    // The buffers that it accesses must be created.
     for (const Access& access : accesses) needed[graph.views[access.view].buffer] = true;
   }
   remove_nodes(graph, removed);

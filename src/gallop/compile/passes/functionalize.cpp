@@ -12,7 +12,7 @@ namespace gallop::compile::passes {
 
 namespace {
 
-// The operator that does the same to a new tensor: aten::add.Tensor of aten::add_.Tensor.
+// The operator with a new result: aten::add.Tensor for aten::add_.Tensor.
 std::optional<c10::OperatorHandle> functional_form(const c10::OperatorHandle& op) {
   const auto& name = op.operator_name();
   if (name.name.empty() || name.name.back() != '_') return std::nullopt;
@@ -29,8 +29,8 @@ std::optional<c10::OperatorHandle> functional_form(const c10::OperatorHandle& op
   return alike ? found : std::nullopt;
 }
 
-// What `copy_` does to a whole tensor, as a new one. (aten::copy, its functional form, would copy
-// the old contents first.) Empty where the sizes or devices differ.
+// `copy_` to a whole tensor as a cast with a new result. (aten::copy, its functional form, would
+// copy the old contents first.) Empty if the sizes or devices differ.
 std::optional<Node> as_conversion(const Graph& graph, const Node& node) {
   const ViewId from =
       node.arguments[1].kind == Operand::Kind::kTensor ? node.arguments[1].views[0] : kNone;
@@ -49,7 +49,7 @@ std::optional<Node> as_conversion(const Graph& graph, const Node& node) {
               .results = {}};
 }
 
-// The same call with a new tensor for its result.
+// The same call with a new tensor as its result.
 std::optional<Node> functional_form(const Graph& graph, const Node& node) {
   if (name_of(node.op) == "aten::copy_") return as_conversion(graph, node);
   const auto op = functional_form(node.op);
@@ -57,8 +57,8 @@ std::optional<Node> functional_form(const Graph& graph, const Node& node) {
   return Node{.op = *op, .arguments = node.arguments, .results = {}};
 }
 
-// The node that makes a new value of what `node` changes, or nothing where that is not the same.
-// `versions`: how often each buffer has been changed so far, `node` included.
+// The node that computes the changed value as a new one; nothing if that is not equivalent.
+// `versions`: the number of changes of each buffer so far, including this one.
 std::optional<Node> as_value(Graph& graph, const Node& node, const std::vector<int64_t>& versions) {
   if (is_random(node.op) || node.arguments.empty() ||
       node.arguments[0].kind != Operand::Kind::kTensor || node.arguments[0].views[0] == kNone) {
@@ -89,8 +89,8 @@ std::optional<Node> as_value(Graph& graph, const Node& node, const std::vector<i
 }  // namespace
 
 void functionalize(Graph& graph) {
-  std::vector<int64_t> versions;  // By buffer; making it is no change.
-  std::vector<BufferId> current;  // The buffer that has what this one had before a change.
+  std::vector<int64_t> versions;  // By buffer; its creation does not count.
+  std::vector<BufferId> current;  // By buffer: the buffer with its current value.
   const auto now = [&](ViewId id) {
     if (id == kNone) return id;
     View view = graph.views[id];

@@ -15,9 +15,9 @@ namespace gallop::compile::passes {
 
 namespace {
 
-// Enough to keep intermediate values in registers.
+// Few enough to keep intermediate values in registers.
 constexpr size_t kMostNodes = 32, kMostOperands = 16;
-// Nodes over which it matters what must be kept, such as between two micro-batches.
+// The distance in nodes beyond which live memory matters, as between two micro-batches.
 constexpr int64_t kFar = 64;
 
 class Fusion {
@@ -25,7 +25,7 @@ class Fusion {
   explicit Fusion(const Graph& graph)
       : graph_(graph), uses_(uses_of(graph)), group_of_(graph.nodes.size(), kNone) {}
 
-  // Groups that are worth a loop, with it.
+  // The groups for which a loop is faster, with their loops.
   std::vector<std::pair<Group, FusedLoop>> find() {
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (can_join(graph_.nodes[i])) join(static_cast<int64_t>(i));
@@ -50,7 +50,7 @@ class Fusion {
            (is_whole(graph_, result) || is_rest(result));
   }
 
-  // Losses leave their one number in memory that had all elements'; nothing else is read of it.
+  // Losses leave their scalar in a buffer for all elements, of which nothing else is read.
   bool is_rest(ViewId result) const {
     const View& view = graph_.views[result];
     return view.sizes.empty() && view.offset == 0 &&
@@ -59,7 +59,7 @@ class Fusion {
            });
   }
 
-  // Its own group, joined by those that make what it takes as long as that is right.
+  // Starts a group with the node, and merges it with those of its producers while that is valid.
   void join(int64_t node) {
     group_of_[node] = static_cast<int64_t>(groups_.size());
     groups_.push_back({node});
@@ -88,7 +88,7 @@ class Fusion {
     return views;
   }
 
-  // Whether all may be computed where the last one stands.
+  // Whether all of the group may be computed at the position of its last node.
   bool is_right(const Group& group) const {
     if (group.size() > kMostNodes) return false;
     const int64_t last = *group.rbegin();
@@ -109,7 +109,7 @@ class Fusion {
                                         [&](int64_t writer) { return group.contains(writer); });
         if (inside) continue;
         operands.insert(view);
-        // It is read later than before.
+        // It is now read later than before.
         const bool changes = std::any_of(writers.begin(), writers.end(), [&](int64_t writer) {
           return writer > member && writer <= last;
         });
@@ -119,8 +119,8 @@ class Fusion {
     return operands.size() <= kMostOperands;
   }
 
-  // Whether more would have to be kept for a group to be computed far behind its place than what it
-  // makes: of gradients that are added up, each would be there to the end.
+  // Whether computing the group much later, at `place`, keeps more memory live than its results
+  // need: of gradients that are accumulated, each would be live until the end.
   bool keeps_too_much(const Group& group, int64_t place) const {
     const int64_t from = *group.rbegin();
     if (place - from < kFar) return false;

@@ -33,7 +33,7 @@ class LoopMaker {
   }
 
  private:
-  // Rows' dimensions last. A loop has at least one dimension, in which `alone` stands.
+  // The list with the dimensions of rows last, or `alone` if it is empty: a loop has at least one.
   std::vector<int64_t> in_loop_order(const std::vector<int64_t>& list, int64_t alone) const {
     std::vector<int64_t> ordered;
     for (const bool row : {false, true}) {
@@ -103,7 +103,7 @@ class LoopMaker {
   std::map<std::pair<ViewId, std::vector<int64_t>>, Value> inputs_;
 };
 
-/// What a loop with reductions is like, as far as its speed depends on it.
+/// Properties of a loop with reductions that determine its speed.
 struct Form {
   bool of_rows = false, of_columns = false, of_all = false;
   bool has_erf = false, is_dense = false;
@@ -134,25 +134,25 @@ Form form_of(const LoopProgram& given) {
   return form;
 }
 
-// Loops of so many elements are worth several threads.
+// The number of elements from which several threads pay off.
 constexpr int64_t kMany = 65536;
 
-// Whether a loop of several operators with reductions is at least as fast as they are one by one;
-// these rules are what bench_fusion has measured.
+// Whether a loop of several operators with reductions is at least as fast as separate operators;
+// the rules are from measurements of bench_fusion.
 bool is_worth_it(const Form& form) {
-  // Across memory, vectors are gathered number by number.
+  // Vectors that are not contiguous in memory are gathered element by element.
   if (!form.is_dense) return false;
-  // Vectors have 16 numbers, and a row costs some time in any case.
+  // Vectors have 16 elements, and each row has a fixed cost.
   if (form.last_size < 8) return false;
-  // A row of columns that lies in pieces is read from many places at once.
+  // A row of columns that is not contiguous is read from many places at once.
   if (form.of_columns && form.row_dims > 1) return false;
-  // Threads share rows; LibTorch's also share a row.
+  // Threads split the loop by rows; LibTorch's also split a row.
   if (form.of_rows && form.rows < 16 && form.elements() >= kMany) return false;
-  // LibTorch's erf takes less time than ours, and more than a sum.
+  // LibTorch's erf is faster than ours, and takes longer than a reduction.
   return !form.has_erf || form.elements() < kMany;
 }
 
-// The same of a reduction alone. Others than those here gain nothing.
+// The same for a single reduction. Only those listed here gain.
 bool is_worth_it_alone(const Graph& graph, const Node& node, const Form& form) {
   const std::string op = name_of(node.op);
   const at::ScalarType type = graph.views[node.arguments[0].views[0]].dtype;

@@ -18,13 +18,13 @@ bool is_over_last(const Matcher& matcher, const c10::IValue& shape, ViewId x) {
          matcher.view(x).sizes.back() == shape.toIntVector()[0];
 }
 
-// Saved statistics as the kernel has them: fp32, one a row, in a row.
+// Whether saved statistics have the kernel's layout: fp32, one per row, contiguous.
 bool is_statistic(const Matcher& matcher, ViewId tensor, int64_t rows) {
   return tensor != kNone && matcher.view(tensor).dtype == c10::kFloat &&
          is_contiguous(matcher.view(tensor)) && matcher.view(tensor).numel() == rows;
 }
 
-// The cast to bf16 that alone reads what a node makes.
+// The cast to bf16 that reads a node's result; if `alone`, it must be the only reader.
 int64_t narrowing_of(const Matcher& matcher, int64_t maker, size_t number, bool alone) {
   const ViewId made = matcher.result(maker, number);
   if (made == kNone || matcher.view(made).dtype != c10::kFloat) return kNone;
@@ -37,7 +37,7 @@ int64_t narrowing_of(const Matcher& matcher, int64_t maker, size_t number, bool 
   return kNone;
 }
 
-// Both terms of the sum that is normed, where the kernel can take the sum along.
+// Both terms of the sum that is normalized, if the kernel can compute the sum as well.
 std::optional<std::pair<ViewId, ViewId>> terms_of(const Matcher& matcher, int64_t add,
                                                   int64_t norm) {
   const auto terms = operands_of_sum(matcher, add);
@@ -101,14 +101,14 @@ std::optional<Rewrite> forward(Matcher& matcher, int64_t index) {
   return change;
 }
 
-// What the gradient is added to, and where.
+// What is added to the gradient, and where.
 struct Join {
   int64_t add = kNone;
   ViewId other = kNone;
-  int64_t place = kNone;  // Of the kernel then.
+  int64_t place = kNone;  // Position of the kernel then.
 };
 
-// The only reader of dx, where it adds dx to the gradient of the sum from elsewhere.
+// The only reader of dx, if it adds dx to another gradient of the sum.
 Join join_of(const Matcher& matcher, int64_t index) {
   const ViewId dx = matcher.result(index);
   const auto readers = matcher.readers_of(dx);
@@ -128,7 +128,7 @@ Join join_of(const Matcher& matcher, int64_t index) {
     }
   }
   if (matcher.can_be_read_at(other, add, index)) return {add, other, index};
-  // Made after dx: then the kernel stands where the sum did, if its results are not needed before.
+  // If `other` is computed after dx, the kernel moves to the addition if nothing reads it before.
   for (const size_t number : {1, 2}) {
     const ViewId row = matcher.result(index, number);
     if (row != kNone && !matcher.is_untouched_between(row, index, add)) return {};
@@ -157,7 +157,7 @@ std::optional<Rewrite> backward(Matcher& matcher, int64_t index) {
     return kernel::takes_layer_norm(matcher.stand_in(sum), matcher.stand_in(gradient),
                                     matcher.stand_in(weight), {}, c10::kFloat);
   };
-  // The kernel widens by itself.
+  // The kernel casts to fp32 itself.
   const int64_t cast = matcher.maker_of(dy);
   if (is_plain_cast(matcher, cast) && is_contiguous(matcher.view(dy)) &&
       matcher.view(dy).dtype == c10::kFloat && matcher.is_only_read_by(dy, {index})) {

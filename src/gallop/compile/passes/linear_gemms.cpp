@@ -14,7 +14,7 @@ std::optional<Rewrite> product(Matcher& matcher, int64_t index) {
   if (x == kNone || right == kNone || y == kNone || !is_contiguous(matcher.view(y))) {
     return std::nullopt;
   }
-  // The layer's weight itself backward, and its transposed forward.
+  // The backward pass takes the layer's weight itself, the forward pass its transpose.
   const bool transposed_weight = !is_contiguous(matcher.view(right));
   const ViewId weight = transposed_weight ? matcher.intern(transposed(matcher.view(right))) : right;
   if (!kernel::takes_linear_gemm(matcher.stand_in(x), matcher.stand_in(weight),

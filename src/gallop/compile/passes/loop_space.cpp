@@ -25,8 +25,8 @@ bool is_of_level(const LoopSpace& space, Level level, size_t dim) {
   }
 }
 
-// Calls body(dimension of `sizes`, dimension of the space, elements further in) for each dimension
-// of the level. False where the space's are no factors of `sizes`.
+// Calls body(dimension of `sizes`, dimension of the space, number of inner elements) for each
+// dimension of the level. False if the space's sizes are not factors of `sizes`.
 template <typename Body>
 bool match(const LoopSpace& space, Level level, const std::vector<int64_t>& sizes,
            const Body& body) {
@@ -48,7 +48,7 @@ bool match(const LoopSpace& space, Level level, const std::vector<int64_t>& size
   return true;
 }
 
-// Sizes that all of these are products of neighbors of; they have equally many elements.
+// The coarsest sizes from which all of these result by merging neighbors; all have the same numel.
 std::optional<std::vector<int64_t>> common_factors(const std::set<std::vector<int64_t>>& list) {
   std::set<int64_t> ends;
   for (const auto& sizes : list) {
@@ -66,7 +66,7 @@ std::optional<std::vector<int64_t>> common_factors(const std::set<std::vector<in
   return factors;
 }
 
-/// Finds levels for the nodes of a group, given what a row is.
+/// Computes the levels of a group's nodes, given which dimensions form a row.
 class Levels {
  public:
   Levels(const Graph& graph, const std::vector<Uses>& uses, const Group& group,
@@ -124,7 +124,7 @@ class Levels {
     return reduced == space_.in_row ? std::vector{Level::kColumn} : std::vector<Level>{};
   }
 
-  // Whether what the node reads is there, at the same places, when it is read.
+  // Whether the tensors that the node reads are available at the same positions when it reads them.
   bool fits(int64_t node) const {
     const auto sizes = sizes_of(graph_, graph_.nodes[node]);
     const Level read = level_read(graph_, space_, node);
@@ -147,7 +147,7 @@ class Levels {
       }
       is_made = is_made || level == read;
     }
-    // What is for rows, columns or all alone belongs to another loop, unless it is of a reduction.
+    // A value per row, column or loop belongs to another loop, unless a reduction computes it.
     return is_made;
   }
 
@@ -158,7 +158,7 @@ class Levels {
   LoopSpace space_;
 };
 
-// What may be a row: what some node reduces, and the rest.
+// The possible rows: the dimensions that some node reduces, and the others.
 std::vector<std::vector<bool>> possible_rows(const LoopSpace& space,
                                              const std::map<int64_t, Reduction>& reductions) {
   std::vector<bool> row(space.sizes.size());

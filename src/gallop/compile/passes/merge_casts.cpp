@@ -11,14 +11,14 @@ bool is_cast(const Node& node) {
   return name_of(node.op) == "aten::_to_copy" && node.arguments[0].kind == Operand::Kind::kTensor;
 }
 
-// Whether every number of `narrow` is one of `wide`.
+// Whether `wide` represents every value of `narrow`.
 bool widens(at::ScalarType narrow, at::ScalarType wide) {
   if (narrow == wide) return true;
   if (wide == c10::kDouble) return c10::isFloatingType(narrow);
   return wide == c10::kFloat && (narrow == c10::kBFloat16 || narrow == c10::kHalf);
 }
 
-// The view over `buffer` that has the elements of `view`, a view of a buffer of the same layout.
+// The view of `buffer` with the elements of `view`, a view of a buffer of the same layout.
 ViewId moved(Graph& graph, ViewId view, BufferId buffer, at::ScalarType dtype) {
   View same = graph.views[view];
   same.buffer = buffer;
@@ -30,7 +30,7 @@ ViewId moved(Graph& graph, ViewId view, BufferId buffer, at::ScalarType dtype) {
 
 void merge_casts(Graph& graph) {
   auto uses = uses_of(graph);
-  // By buffer that a cast made: the node.
+  // By buffer: the node of the cast that made it.
   std::vector<int64_t> cast_of(graph.buffers.size(), kNone);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     Node& node = graph.nodes[i];
@@ -40,7 +40,7 @@ void merge_casts(Graph& graph) {
     const BufferId made = graph.views[to].buffer;
     if (!is_whole(graph, to)) continue;
     cast_of[made] = static_cast<int64_t>(i);
-    // Of a value that a cast widened: the value before it says the same.
+    // The value before a widening cast is the same.
     const BufferId source = graph.views[from].buffer;
     if (cast_of[source] == kNone || !is_value(graph, uses, source)) continue;
     const Node& first = graph.nodes[cast_of[source]];
@@ -52,7 +52,7 @@ void merge_casts(Graph& graph) {
     if (unchanged)
       node.arguments[0] = Operand::of(moved(graph, from, original.buffer, original.dtype));
   }
-  // A cast that is none any more: its result is its argument.
+  // A cast without effect is removed: its argument replaces its result.
   for (const Node& node : graph.nodes) {
     if (!is_cast(node)) continue;
     const ViewId from = node.arguments[0].views[0], to = node.results[0].views[0];
@@ -62,7 +62,7 @@ void merge_casts(Graph& graph) {
                          source.strides == target.strides && is_whole(graph, from) &&
                          is_whole(graph, to) && is_value(graph, uses, source.buffer) &&
                          is_value(graph, uses, target.buffer);
-    // Two results of the function have memory of their own.
+    // Two results of the function must not share memory.
     Uses& of_source = uses[source.buffer];
     if (!nothing || (of_source.is_output && uses[target.buffer].is_output)) continue;
     of_source.is_output = of_source.is_output || uses[target.buffer].is_output;

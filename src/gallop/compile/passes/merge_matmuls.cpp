@@ -47,7 +47,7 @@ std::optional<Layer> layer_at(Matcher& matcher, int64_t index) {
   return Layer{.node = index, .x = x, .weight = matcher.intern(weight), .bias = bias, .y = y};
 }
 
-/// All layers of the same kind over the tensor that the layer at `index` takes, the first of them.
+/// All layers of the same kind on the input of the layer at `index`, which is the first of them.
 Layers layers_from(Matcher& matcher, int64_t index) {
   const auto first = layer_at(matcher, index);
   if (!first) return {};
@@ -75,7 +75,7 @@ int64_t outputs_of(const Matcher& matcher, const Layers& layers) {
   return sum;
 }
 
-/// Whether queries, keys and values come from these: attention has a kernel where they are one.
+/// Whether the layers compute queries, keys and values: the attention kernel needs them packed.
 bool feed_attention(const Matcher& matcher, const Layers& layers) {
   return layers.size() == 3 && std::all_of(layers.begin(), layers.end(), [&](const Layer& layer) {
            const auto readers = matcher.readers_of(layer.y);
@@ -84,9 +84,9 @@ bool feed_attention(const Matcher& matcher, const Layers& layers) {
          });
 }
 
-/// Whether one product is worth putting weights and gradients side by side at each step. Without
-/// attention that is so for narrow formats where products are not large (bench_fusion); in fp32 it
-/// brings nothing.
+/// Whether one GEMM is worth concatenating weights and gradients at each step. Without
+/// attention that is so for narrow data types and GEMMs that are not large (bench_fusion); in fp32
+/// it has no benefit.
 bool pays(const Matcher& matcher, const Layers& layers) {
   if (layers.size() < 2) return false;
   if (feed_attention(matcher, layers)) return true;
@@ -103,7 +103,7 @@ Node call(const char* op, const char* overload, std::vector<Operand> arguments, 
           .results = {Operand::of(result)}};
 }
 
-/// These, for each layer one, side by side along a dimension.
+/// A concatenation of `parts`, one for each layer, along a dimension.
 Node side_by_side(std::vector<ViewId> parts, int64_t dimension, ViewId result) {
   Operand list{.kind = Operand::Kind::kTensors, .constant = {}, .views = std::move(parts)};
   return call("aten::cat", "", {std::move(list), Operand::of(c10::IValue(dimension))}, result);
@@ -116,7 +116,7 @@ std::vector<ViewId> all_of(const Layers& layers, Member member) {
   return views;
 }
 
-/// The products y of all layers as one.
+/// Merges the GEMMs of all layers, which compute y, into one.
 bool group_forward(Matcher& matcher, const Layers& layers, MovedViews& moves, Rewrite& change) {
   std::vector<Use> read;
   for (const Layer& layer : layers) {
@@ -170,7 +170,7 @@ int64_t only_reader(const Matcher& matcher, ViewId tensor, const Fits& fits) {
   return only(found);
 }
 
-/// Finds the nodes of a layer's gradients; false where they are not all there.
+/// Finds the nodes of a layer's gradients; false if any is missing.
 bool find_gradients(Matcher& matcher, Layer& layer) {
   layer.dx = only_reader(matcher, layer.weight, [&](int64_t node) {
     return node > layer.node && matcher.is(node, "aten::mm") &&
@@ -198,16 +198,16 @@ bool find_gradients(Matcher& matcher, Layer& layer) {
          (layer.bias == kNone || (layer.dbias != kNone && plain(layer.dbias)));
 }
 
-/// The gradients of x by all layers, added up: what becomes of them.
+/// The sum of the gradients of x by all layers.
 struct Sum {
-  int64_t first_cast = kNone;  ///< A conversion of each before the sum, or kNone.
+  int64_t first_cast = kNone;  ///< A cast of each before the sum, or kNone.
   ViewId result = kNone;
-  ViewId other = kNone;  ///< What else is added, or kNone.
+  ViewId other = kNone;  ///< Another term of the sum, or kNone.
   int64_t node = kNone;  ///< The last addition.
   std::vector<int64_t> removed;
 };
 
-/// The tree of additions that takes nothing but these gradients and at most one tensor more.
+/// The tree of additions of only these gradients and at most one other tensor.
 std::optional<Sum> sum_of_gradients(const Matcher& matcher, const Layers& layers) {
   Sum sum;
   std::vector<ViewId> open;
@@ -228,7 +228,7 @@ std::optional<Sum> sum_of_gradients(const Matcher& matcher, const Layers& layers
     });
   };
   while (open.size() > 1) {
-    // The first addition that takes one of them.
+    // The first addition of one of them.
     int64_t next = kNone;
     for (const ViewId part : open) {
       const int64_t reader = only(matcher.readers_of(part));
@@ -260,7 +260,7 @@ std::optional<Sum> sum_of_gradients(const Matcher& matcher, const Layers& layers
   return sum;
 }
 
-/// The gradients of all layers, and where one node may stand for those of a kind.
+/// The gradients of all layers, and the positions at which one node may replace those of a kind.
 struct Gradients {
   Layers layers;
   std::vector<int64_t> nodes;
@@ -294,7 +294,7 @@ std::optional<Gradients> gradients_of(Matcher& matcher, Layers layers) {
                    .place = *std::move(place)};
 }
 
-/// The gradient of x as one product, with the conversion and the addition that its parts met.
+/// Adds the gradient of x as one GEMM, with the cast and the addition of its former parts.
 void add_dx(Matcher& matcher, const Gradients& all, ViewId dy, ViewId weights, Rewrite& change) {
   const Sum& sum = all.sum;
   const ViewId x = all.layers[0].x;
@@ -303,7 +303,7 @@ void add_dx(Matcher& matcher, const Gradients& all, ViewId dy, ViewId weights, R
     change.added.emplace_back(place, std::move(node));
   };
   const auto in_rows = [&](ViewId view) { return matcher.reshaped(view, layout.sizes); };
-  // The sum's own result where nothing else happens to the product, so that it makes no difference.
+  // Writes the sum's own result directly if no cast or addition follows the GEMM.
   const bool is_last = sum.first_cast == kNone && sum.other == kNone;
   const ViewId dx = is_last ? in_rows(sum.result) : matcher.fresh(layout.sizes, layout.dtype, x);
   add(all.place.node, call("aten::mm", "", {Operand::of(dy), Operand::of(weights)}, dx));
@@ -324,7 +324,7 @@ void add_dx(Matcher& matcher, const Gradients& all, ViewId dy, ViewId weights, R
   add(sum.node, std::move(addition));
 }
 
-/// The sum over the rows of dy, [S].
+/// Adds the sum over the rows of dy, [S].
 ViewId add_dbias(Matcher& matcher, const Gradients& all, ViewId dy, Rewrite& change) {
   Node total = matcher.node(all.layers[0].dbias);
   const ViewId first = matcher.result(all.layers[0].dbias);
@@ -337,8 +337,8 @@ ViewId add_dbias(Matcher& matcher, const Gradients& all, ViewId dy, Rewrite& cha
   return dbias;
 }
 
-/// Gradients of x, weights and biases of all layers as one product, one product and one sum, from
-/// the gradients of y side by side.
+/// Computes the gradients of x, weights and biases of all layers by one GEMM, one GEMM and one
+/// reduction, from the concatenated gradients of y.
 bool group_backward(Matcher& matcher, const Layers& layers, MovedViews& moves, Rewrite& change) {
   const auto all = gradients_of(matcher, layers);
   if (!all) return false;

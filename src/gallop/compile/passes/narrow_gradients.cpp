@@ -8,14 +8,14 @@ namespace gallop::compile::passes {
 
 namespace {
 
-// Operators whose argument of this number is a list of gradients in fp32 or bf16.
+// Operators whose argument of this index is a list of gradients in fp32 or bf16.
 struct Taker {
   std::string_view op;
   size_t gradients;
 };
 constexpr std::array<Taker, 2> kTakers = {{{"gallop::update_", 2}, {"gallop::norm", 0}}};
 
-// The bf16 tensor that a cast made `view` from, place for place; kNone where there is none.
+// The bf16 tensor from which a cast made `view`, with equal positions; kNone if there is none.
 ViewId before_cast(const Graph& graph, const std::vector<Uses>& uses, ViewId view) {
   const BufferId buffer = graph.views[view].buffer;
   if (!is_value(graph, uses, buffer)) return kNone;

@@ -13,7 +13,7 @@ namespace {
 
 using List = std::vector<int64_t>;
 
-// Arguments and results of batch norm, LibTorch's own and cuDNN's.
+// Arguments and results of batch norm, both LibTorch's own and cuDNN's.
 enum Norm : size_t { kX, kWeight, kBias, kRunningMean, kRunningVar, kTraining, kMomentum, kEps };
 enum NormResult : size_t { kY, kMean, kInverse, kReserve };
 
@@ -25,13 +25,13 @@ bool is_float(at::ScalarType type) {
   return type == c10::kFloat || type == c10::kBFloat16 || type == c10::kHalf;
 }
 
-// Scales and statistics: fp32 in a row.
+// Whether these are scales or statistics: fp32, contiguous, of this size.
 bool is_row(const Matcher& matcher, ViewId tensor, int64_t numbers) {
   return tensor != kNone && matcher.view(tensor).dtype == c10::kFloat &&
          matcher.view(tensor).numel() == numbers && is_contiguous(matcher.view(tensor));
 }
 
-// Tensors alike in layout, whatever their formats. kNone is like all.
+// Whether the layouts are equal, whatever the data types. kNone equals all.
 bool is_like(const Matcher& matcher, ViewId tensor, const View& x) {
   return tensor == kNone ||
          (is_float(matcher.view(tensor).dtype) && is_laid_out_alike(matcher.view(tensor), x));
@@ -49,8 +49,8 @@ List dims_but(const View& x, size_t kept) {
   return dims;
 }
 
-// Whether the sums for each channel are one loop: of columns where channels lie side by side, else
-// of rows. fused_loop() has the limits.
+// Whether the reductions per channel form one loop: of columns if channels are adjacent, else
+// of rows. The limits are those of fused_loop().
 bool has_channel_loop(const View& x) {
   if (!is_float(x.dtype) || x.sizes.size() < 2 || !x.is_dense()) return false;
   const int64_t channels = x.sizes[1];
@@ -59,7 +59,7 @@ bool has_channel_loop(const View& x) {
   return is_contiguous(x) && channels >= 16 && x.sizes.back() >= 8;
 }
 
-// A number for each channel as a tensor that broadcasts to x.
+// A [C] tensor as a view that broadcasts to x.
 ViewId for_channels(Calls& calls, ViewId row, const View& x) {
   View view = calls.view(row);
   view.sizes.assign(x.sizes.size(), 1);
@@ -68,7 +68,7 @@ ViewId for_channels(Calls& calls, ViewId row, const View& x) {
   return calls.intern(view);
 }
 
-// Back to one dimension.
+// The tensor as one dimension.
 ViewId as_row(Calls& calls, ViewId tensor) {
   View view = calls.view(tensor);
   view.sizes = {view.numel()};
@@ -76,7 +76,7 @@ ViewId as_row(Calls& calls, ViewId tensor) {
   return calls.intern(view);
 }
 
-// The first number of each channel.
+// The first element of each channel.
 ViewId first_of_channels(Calls& calls, ViewId tensor) {
   View view = calls.view(tensor);
   for (size_t i = 0; i < view.sizes.size(); ++i) {
@@ -105,13 +105,13 @@ bool takes_batch_norm(const Matcher& matcher, int64_t node) {
     const ViewId saved = result_or_none(matcher, node, row);
     if (saved != kNone && !is_row(matcher, saved, shape.sizes[1])) return false;
   }
-  // What cuDNN's gradient alone can read.
+  // Only cuDNN's gradient can read it.
   const ViewId reserve = result_or_none(matcher, node, kReserve);
   return reserve == kNone || (matcher.readers_of(reserve).empty() && !matcher.is_output(reserve));
 }
 
-// Mean and variance of what is left when each channel's first number is subtracted: then x is read
-// once, and a mean far from 0 costs no digits.
+// Computes mean and variance of x minus the first element of each channel: that reads x only
+// once, and a mean far from 0 costs no precision.
 std::optional<Rewrite> batch_norm(Matcher& matcher, int64_t node) {
   if (!takes_batch_norm(matcher, node)) return std::nullopt;
   Calls calls(matcher, node);
@@ -142,7 +142,7 @@ std::optional<Rewrite> batch_norm(Matcher& matcher, int64_t node) {
   return std::move(calls).finish();
 }
 
-// What both forms of a batch norm's gradient are given.
+// The inputs of both forms of a batch norm's gradient.
 struct Given {
   ViewId dy, x, weight, mean, inverse;
 };
@@ -178,7 +178,7 @@ std::optional<Rewrite> batch_norm_gradient(Matcher& matcher, int64_t node) {
   const ViewId mean = for_channels(calls, given->mean, shape),
                inverse = for_channels(calls, given->inverse, shape),
                weight = for_channels(calls, given->weight, shape);
-  // Made again where it is used again: to keep it would cost more.
+  // Computed at each use: keeping it would cost more.
   const auto normed = [&] { return calls.multiply(calls.subtract(given->x, mean), inverse); };
   const ViewId sum = calls.sum(given->dy, dims, true, result_or_none(matcher, node, 2));
   const ViewId along =
@@ -193,7 +193,7 @@ std::optional<Rewrite> batch_norm_gradient(Matcher& matcher, int64_t node) {
   return std::move(calls).finish();
 }
 
-// Whether the node moves statistics and may do so at the end as well.
+// Whether the node updates running statistics and may be moved to the end.
 bool can_update_last(const Matcher& matcher, int64_t node) {
   if (!matcher.is(node, "aten::_foreach_lerp_.Scalar")) return false;
   const auto end = static_cast<int64_t>(matcher.graph().nodes.size());
@@ -204,10 +204,10 @@ bool can_update_last(const Matcher& matcher, int64_t node) {
          std::all_of(arguments[1].views.begin(), arguments[1].views.end(), is_there);
 }
 
-// One call for the statistics of all norms, behind everything, where no loop is in its way.
+// Merges the updates of all running statistics into one call at the end, outside of loops.
 void update_last(Graph& graph) {
   const Matcher matcher(graph);
-  std::map<double, Node> updates;  // By the share that they move by.
+  std::map<double, Node> updates;  // By the factor of the update.
   std::vector<bool> removed(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
@@ -226,7 +226,7 @@ void update_last(Graph& graph) {
   for (auto& update : updates) graph.nodes.push_back(std::move(update.second));
 }
 
-// Rows of the last dimension that fused_loop() makes one loop of.
+// Whether fused_loop() fuses rows of the last dimension into one loop.
 bool has_row_loop(const Matcher& matcher, ViewId tensor, const c10::IValue& normalized) {
   if (!is_on_gpu(matcher, tensor) || !normalized.isIntList()) return false;
   const View& x = matcher.view(tensor);
@@ -235,7 +235,7 @@ bool has_row_loop(const Matcher& matcher, ViewId tensor, const c10::IValue& norm
          x.sizes.size() > 1 && shape[0] == x.sizes.back() && shape[0] >= 8 && rows_of(x) >= 16;
 }
 
-// Layer norm, and RMS norm, which has no mean and no bias.
+// Decomposes layer norm, and RMS norm, which has no mean and no bias.
 std::optional<Rewrite> layer_norm(Matcher& matcher, int64_t node) {
   const bool rms = matcher.is(node, "aten::_fused_rms_norm");
   if (!rms && !matcher.is(node, "aten::native_layer_norm")) return std::nullopt;

@@ -6,8 +6,8 @@ namespace gallop::compile::passes {
 
 namespace {
 
-// The node that has to move to `place` for the tensor to be there, such as the conversion of a
-// weight; nothing where that is not possible.
+// The node that must move to `place` so that the tensor is available there, such as the cast of a
+// weight; nothing if that is not possible.
 std::optional<int64_t> movable_maker(const Matcher& matcher, ViewId tensor, int64_t place) {
   const int64_t maker = matcher.source_of(tensor);
   if (maker == kNone || maker < place || !is_pure(matcher.node(maker))) return std::nullopt;

@@ -13,7 +13,7 @@ namespace gallop::compile::passes {
 
 namespace {
 
-// One call to be lowered: its tensors in the format that LibTorch computes in, and its constants.
+// A call to lower: its tensors in the data type that LibTorch computes in, and its constants.
 struct Call {
   LoopBuilder& b;
   const Node& node;
@@ -23,7 +23,7 @@ struct Call {
   int64_t elements;  // Of the result.
 
   Value operator[](size_t i) const { return x[i]; }
-  // The constant at this place of the schema, a number or a number that has become a tensor.
+  // The value of a scalar argument, which may be wrapped as a tensor.
   double number(size_t argument) const {
     const c10::IValue& value = node.arguments[argument].constant;
     if (value.isTensor()) return value.toTensor().item<double>();
@@ -33,7 +33,7 @@ struct Call {
   double number_or(size_t argument, double otherwise) const {
     return node.arguments[argument].constant.isNone() ? otherwise : number(argument);
   }
-  // The argument, be it a tensor or a number.
+  // The argument as a value, be it a tensor or a scalar.
   Value value(size_t argument) const {
     if (node.arguments[argument].kind != Operand::Kind::kTensor) {
       return b.constant(number(argument), format);
@@ -52,7 +52,7 @@ template <Op kOp>
 Value unary(const Call& call) {
   return call.b.apply(kOp, call[0]);
 }
-// Numbers that are compared with are rounded to the tensor's format before, on a GPU too
+// Scalars in comparisons are first rounded to the tensor's data type, on a GPU too
 // (scalar_value in LibTorch's CompareKernels.cu and Loops.cuh).
 template <Op kOp>
 Value comparison(const Call& call) {
@@ -182,7 +182,7 @@ const std::unordered_map<std::string_view, Lower> kTable = {
        const Value square = call.b.apply(Op::kMultiply, call[1], call[1]);
        return call.b.apply(Op::kMultiply, call[0], call.b.apply(Op::kSubtract, one, square));
      }},
-    // (a - b) * dy, times 2 for a sum; for a mean, its share of that.
+    // (a - b) * dy, times 2 for reduction "sum", and divided by the count for "mean".
     {"aten::mse_loss_backward",
      [](const Call& call) {
        const double share = call.number(3) == 1 ? 2.0 / static_cast<double>(call.elements) : 2;
@@ -211,13 +211,13 @@ const std::unordered_map<std::string_view, Lower> kTable = {
      }},
 };
 
-// Booleans that decide between numbers.
+// Whether the argument is a bool that selects between values.
 bool takes_bool(std::string_view op, size_t argument) {
   return (op == "aten::where.self" && argument == 0) ||
          (op == "aten::masked_fill.Scalar" && argument == 1) || op == "aten::_to_copy";
 }
 
-// The format that LibTorch computes in: the widest of the tensors.
+// The data type that LibTorch computes in: the widest of the tensors.
 std::optional<at::ScalarType> computed_in(const Graph& graph, const Node& node) {
   std::optional<at::ScalarType> widest;
   for (const Operand& operand : node.arguments) {
@@ -229,8 +229,8 @@ std::optional<at::ScalarType> computed_in(const Graph& graph, const Node& node) 
   return widest;
 }
 
-// LibTorch's rules where formats meet (tensors of no dimension, numbers of a wider kind, bf16 and
-// fp16) are not worth having, but for a result in the widest of them.
+// Whether no type promotion is needed except to the widest tensor: LibTorch's rules for 0-dim
+// tensors, scalars of a wider kind, and bf16 with fp16 are not implemented.
 bool formats_fit(const Graph& graph, const Node& node, std::string_view name) {
   const auto computed = computed_in(graph, node);
   const View& result = graph.views[node.results[0].views[0]];
@@ -241,7 +241,7 @@ bool formats_fit(const Graph& graph, const Node& node, std::string_view name) {
              graph.views[operand.views[0]].dtype == *computed;
     });
   }
-  // On a GPU LibTorch rounds the exponent, and powers of 3 after each product.
+  // On a GPU LibTorch rounds the exponent, and rounds powers of 3 after each multiplication.
   const bool narrow = kind_of(*format_of(*computed)) != *format_of(*computed);
   if (name != "aten::pow.Tensor_Scalar" || !narrow || graph.buffers[result.buffer].device.is_cpu())
     return true;
@@ -290,7 +290,7 @@ bool is_pointwise(const Graph& graph, const Node& node) {
         is_loop_float(view.dtype, device) || (view.dtype == c10::kBool && takes_bool(name, i));
     if (!fits || graph.buffers[view.buffer].device != device) return false;
   }
-  // Complex or very large constants, and ones that are none.
+  // Rejects complex or very large constants, and those that are not numbers.
   for (const Operand& operand : node.arguments) {
     if (operand.kind == Operand::Kind::kConstant && operand.constant.isTensor() &&
         c10::isComplexType(operand.constant.toTensor().scalar_type())) {
@@ -300,7 +300,7 @@ bool is_pointwise(const Graph& graph, const Node& node) {
       return false;
   }
   if (name == "aten::_to_copy") return true;
-  // A mean over its first tensor, which another may be broadcast to.
+  // Rejects a mean whose first tensor is broadcast to another.
   if (name == "aten::mse_loss_backward" &&
       graph.views[node.arguments[1].views[0]].sizes != result.sizes) {
     return false;

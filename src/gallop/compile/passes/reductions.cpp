@@ -12,13 +12,13 @@ namespace gallop::compile::passes {
 
 namespace {
 
-// One call to be lowered: its tensors in the format that LibTorch computes in.
+// A call to lower, with its tensors in the data type that LibTorch computes in.
 struct Call {
   LoopBuilder& b;
   const Node& node;
   std::span<const Value> x;
   const ReductionOps& ops;
-  double count;  // Of elements that become one.
+  double count;  // Number of elements that are reduced to one.
 
   Value sum(Value value) const { return b.apply(ops.sum, value); }
   Value mean(Value value) const { return b.apply(Op::kDivide, sum(value), count); }
@@ -63,7 +63,7 @@ enum class Over : uint8_t { kAll, kList, kSpread };
 
 struct Entry {
   Over over;
-  size_t dims;  // Which argument has dimensions.
+  size_t dims;  // Index of the argument with the dimensions.
   size_t tensors;
   Value (*lower)(const Call& call);
 };
@@ -84,8 +84,8 @@ const std::unordered_map<std::string_view, Entry> kTable = {
     {"aten::_log_softmax_backward_data", {Over::kSpread, 2, 2, log_softmax_gradient}},
 };
 
-// Sums of whole numbers are whole; a format that is asked for may be wider, which LibTorch converts
-// to first.
+// Whether the data types are supported: sums of integers are integers; a requested type may be
+// wider, as LibTorch converts to it first.
 bool formats_fit(std::string_view op, at::ScalarType from, at::ScalarType to, c10::Device device) {
   if (op.starts_with("aten::sum") && to == c10::kLong) {
     return from == c10::kBool || from == c10::kInt || from == c10::kLong;
@@ -95,7 +95,7 @@ bool formats_fit(std::string_view op, at::ScalarType from, at::ScalarType to, c1
   return from == to || c10::elementSize(from) < c10::elementSize(to);
 }
 
-// The dimensions named by an argument: all where there are none.
+// The dimensions that an argument names: all if it names none.
 std::vector<bool> named_dims(const c10::IValue& value, size_t count) {
   std::vector<int64_t> list;
   if (value.isInt()) list = {value.toInt()};

@@ -17,9 +17,9 @@ namespace gallop::compile::passes {
 
 namespace {
 
-// What a CPU multiplies in the time in which it moves a byte: measured on servers of 2023.
+// GEMM operations of a CPU in the time in which it moves a byte, measured on servers of 2023.
 constexpr double kFlopsPerByte = 17, kNarrowFlopsPerByte = 50;
-// And what a call costs besides: some 5 us.
+// The overhead of a call, some 5 us.
 constexpr int64_t kBytesPerCall = 100'000;
 
 int64_t bytes_of(const Graph& graph, ViewId id) {
@@ -37,8 +37,8 @@ int64_t bytes_moved(const Graph& graph, const Node& node) {
   return bytes;
 }
 
-// The time of a product in bytes that are moved meanwhile: of matrices of m x k, k x n and m x n
-// numbers, the product of the sizes is the square of m * k * n.
+// The time of a GEMM as the number of bytes moved in the same time: with matrices of m x k, k x n
+// and m x n elements, the product of the three numels is the square of m * k * n.
 double bytes_of_product(const Graph& graph, const Node& node) {
   const std::string name = name_of(node.op);
   const bool is_product = name.find("mm") != std::string::npos ||
@@ -72,14 +72,14 @@ bool is_cheap(const Graph& graph, const Node& node) {
   return name == "gallop::activation" || name == "aten::_to_copy" || name == "aten::clone";
 }
 
-// The one tensor that a node makes.
+// The only tensor that a node creates.
 std::optional<ViewId> only_result(const Node& node) {
   if (node.results.size() != 1 || node.results[0].views.size() != 1) return std::nullopt;
   const ViewId view = node.results[0].views[0];
   return view == kNone ? std::nullopt : std::optional(view);
 }
 
-// A node to be called once more before `late`, for the sake of the memory that is in use at `peak`.
+// A node to repeat before `late`, so that its result is not live at the peak.
 struct Choice {
   int64_t node = kNone, late = kNone;
   int64_t saved = 0, cost = 0;  // Bytes.
@@ -92,7 +92,7 @@ class Recomputation {
   Recomputation(Graph graph, double budget)
       : graph_(std::move(graph)), budget_(budget), is_done_(graph_.nodes.size()) {}
 
-  // Recomputes as long as something is to be gained; the best of what it came by.
+  // Recomputes nodes while that saves memory, and returns the graph with the lowest peak found.
   Graph find() {
     Graph best = graph_;
     int64_t least = look();
@@ -108,7 +108,7 @@ class Recomputation {
   }
 
  private:
-  // Finds the peak; returns how much is in use then.
+  // Finds the peak; returns the bytes in use then.
   int64_t look() {
     uses_ = uses_of(graph_);
     lives_ = lifetimes_of(graph_);
@@ -203,7 +203,7 @@ class Recomputation {
 
   Graph graph_;
   double budget_;              // Bytes that may still be moved.
-  std::vector<bool> is_done_;  // By node: those that are called twice.
+  std::vector<bool> is_done_;  // By node: whether it is already repeated.
   std::vector<Uses> uses_;
   std::vector<Lifetime> lives_;
   int64_t peak_ = 0;

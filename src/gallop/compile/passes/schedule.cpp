@@ -11,10 +11,10 @@ namespace gallop::compile::passes {
 
 namespace {
 
-// After so many rounds nothing moves any more, in all graphs that were seen.
+// Enough rounds for all graphs that were seen: nothing moves afterwards.
 constexpr int kMostRounds = 4;
 
-// Who must stay before whom.
+// The order that must be preserved between nodes.
 struct Dependencies {
   std::vector<std::vector<int64_t>> before, after;  // By node, direct ones.
 
@@ -40,8 +40,8 @@ struct Dependencies {
       }
       const auto& op = graph.nodes[i].op;
       if (is_random(op)) add(std::exchange(random, node), node);
-      // All processes make their collective calls in one order, and what writes nothing is there
-      // for an effect that is not known.
+      // All processes must call collectives in the same order, and nodes that write nothing may
+      // have unknown effects.
       const bool writes = std::any_of(touches[i].begin(), touches[i].end(),
                                       [](const Touch& touch) { return touch.writes; });
       if (starts_collective(op) || !writes) add(std::exchange(outer, node), node);
@@ -56,7 +56,7 @@ struct Dependencies {
   }
 };
 
-// The nodes of a graph in an order that changes.
+// The nodes of a graph in an order that can be changed.
 class Schedule {
  public:
   explicit Schedule(const Graph& graph)
@@ -82,7 +82,7 @@ class Schedule {
             (!users.empty() && users.back() == node)) {
           continue;
         }
-        // What is a result stays, whoever uses it last.
+        // Results stay live, whichever node uses them last.
         if (users.empty()) made_[i].push_back(touch.buffer);
         if (!users.empty() && !is_output[touch.buffer]) taken_[i].push_back(touch.buffer);
         users.push_back(node);
@@ -90,7 +90,7 @@ class Schedule {
     }
   }
 
-  // Collectives start as soon as their tensors are there, and are waited for as late as may be.
+  // Starts collectives as soon as their tensors are available, and waits as late as possible.
   void overlap_collectives() {
     for (size_t i = 0; i < order_.size(); ++i) {
       if (starts_collective(op_at(i))) move(order_[i], earliest(order_[i]));
@@ -100,8 +100,8 @@ class Schedule {
     }
   }
 
-  // Moves nodes that make more than they free to right before the first who needs them, and those
-  // that free more to where they do so first.
+  // Moves nodes that allocate more than they free to just before their first user, and those
+  // that free more to the earliest position at which they do.
   void save_memory() {
     for (int round = 0; round < kMostRounds; ++round) {
       bool moved = false;
@@ -152,7 +152,7 @@ class Schedule {
     return bytes;
   }
 
-  // Of what the node takes: the bytes that nothing else uses from place `from` on.
+  // The bytes of those inputs of the node that nothing else uses from position `from` on.
   int64_t bytes_freed(int64_t node, int64_t from) const {
     int64_t bytes = 0;
     for (const BufferId buffer : taken_[node]) {
@@ -175,7 +175,7 @@ class Schedule {
   bool lift(int64_t node) {
     const int64_t from = place_[node];
     if (is_fixed(node) || bytes_freed(node, from) <= bytes_of(made_[node])) return false;
-    // No earlier than where it frees what it frees now.
+    // Not before the position at which it frees what it frees now.
     int64_t to = earliest(node);
     for (const BufferId buffer : taken_[node]) {
       for (const int64_t user : users_[buffer]) {

@@ -8,7 +8,7 @@
 
 namespace gallop::kernel {
 
-/// y = act(x + bias) of [rows, columns]; `bias` may be null.
+/// y = act(x + bias) for [rows, columns]; `bias` may be null.
 template <typename Number>
 struct ActivationRows {
   const Number* x;
@@ -17,7 +17,7 @@ struct ActivationRows {
   int64_t rows, columns;
 };
 
-/// dx = dy * act'(x + bias); `sums` [columns], unless null, becomes the column sums of dx.
+/// dx = dy * act'(x + bias). Writes the column sums of dx to `sums` [columns] unless it is null.
 template <typename Number>
 struct ActivationGradientRows {
   const Number* dy;

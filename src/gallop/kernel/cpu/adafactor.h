@@ -10,10 +10,10 @@ namespace gallop::kernel {
 struct AdafactorRows {
   float* parameter = nullptr;
   const float* gradient = nullptr;
-  float scale = 1;  ///< What the gradient is multiplied by.
+  float scale = 1;  ///< Factor of the gradient.
   int64_t rows = 0, columns = 0;
-  /// The change is scale * gradient * min(row * column, most), with a number for each row and each
-  /// column; a null pointer stands for ones.
+  /// The change is scale * gradient * min(row factor * column factor, most), with a factor for each
+  /// row and each column; null means factors of 1.
   const float* row_factors = nullptr;
   const float* column_factors = nullptr;
   float most = 0;
@@ -21,10 +21,10 @@ struct AdafactorRows {
 
 /// Adafactor's passes.
 struct AdafactorKernels {
-  /// Squares of the scaled gradient, summed: put to `row_sums`, added to `column_sums`; each may be
-  /// null. Returns those of the parameter.
+  /// Sums of squares of the scaled gradient: overwrites `row_sums` and adds to `column_sums`, each
+  /// of which may be null. Returns the sum of squares of the parameter.
   double (*squares)(const AdafactorRows& at, float* row_sums, float* column_sums);
-  /// The sum of the squares of the change.
+  /// The sum of squares of the change.
   double (*change_squares)(const AdafactorRows& at);
   /// parameter = parameter * keep - rate * change
   void (*update)(const AdafactorRows& at, float keep, float rate);

@@ -7,7 +7,7 @@
 
 namespace gallop::kernel {
 
-/// Of arrays of `count` numbers.
+/// Functions of arrays of `count` elements.
 struct ArrayKernels {
   void (*widen)(const Bf16* from, float* to, int64_t count);
   void (*add)(const Bf16* from, float* to, int64_t count);  ///< to += from

@@ -6,7 +6,7 @@
 
 namespace gallop::kernel {
 
-/// What attention does for every head; `cosines` as in AttentionKernels::copy, or null.
+/// Options of attention for every head; `cosines` as in AttentionKernels::copy, or null.
 struct HeadOptions {
   int64_t tokens, width;
   bool causal;
@@ -20,15 +20,15 @@ struct HeadParts {
   Matrix<Number> query, key, value;
 };
 
-/// Memory that is read after the head at hand, by cache lines: fetched meanwhile.
+/// Memory that is read after the current head, by cache lines: it is prefetched.
 struct ReadSoon {
   static constexpr int64_t kParts = 3, kLine = 64;
   const char* parts[kParts];
   int64_t lines[kParts];
 };
 
-/// Attention of one head in bf16 by tiles, of AMX or of registers; null for machines without
-/// products of bf16. To be called after GemmKernels<Bf16>::begin; `scratch` begins at a cache
+/// Attention of one head in bf16 by tiles of AMX or of registers; null on machines without
+/// bf16 dot products. Call GemmKernels<Bf16>::begin before; `scratch` is aligned to a cache
 /// line.
 struct AttentionForwardTiles {
   int64_t (*scratch_bytes)(const HeadOptions& options);

@@ -5,8 +5,8 @@
 namespace gallop::kernel {
 namespace {
 
-// Calls put(offset, lanes, the new average). From the nearer end, as at::lerp: a share of 1 gives
-// the very value.
+// Calls put(offset, lanes, the new average). Interpolates from the nearer end, as at::lerp, so
+// that a share of 1 gives exactly the value.
 template <typename Number, typename Put>
 inline void over_averages(const float* average, const Number* value, float share, int64_t count,
                           const Put& put) {

@@ -7,7 +7,7 @@
 
 namespace gallop::kernel {
 
-/// Of arrays of `count` numbers: average += share * (value - average).
+/// Functions of arrays of `count` elements: average += share * (value - average).
 struct AverageKernels {
   void (*average)(float* average, const float* value, float share, int64_t count);
   void (*average_bf16)(float* average, const Bf16* value, float share, int64_t count);

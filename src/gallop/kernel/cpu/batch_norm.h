@@ -7,51 +7,51 @@
 
 namespace gallop::kernel {
 
-/// Rows whose sums are taken in fp32 before fp64 takes over.
+/// Number of rows that are summed in fp32 before the sums are added in fp64.
 inline constexpr int64_t kBatchNormChunk = 64;
 
-/// A run of `count` numbers of tensors that are read as rows of `columns` numbers; the last row may
-/// be short. Arrays that a body does not name may be null.
+/// A range of `count` elements of tensors that are read as rows of `columns` elements; the last row
+/// may be shorter. Arrays that a function does not mention may be null.
 template <typename Number>
 struct BatchNormPart {
   int64_t count, columns;
   const Number* x;
   const Number* residual;
   Number* y;
-  uint16_t* positive;  ///< A bit for each number, in (columns + 15) / 16 words a row.
+  uint16_t* positive;  ///< A bit per element, in (columns + 15) / 16 words per row.
   const Number* dy;
   const Number* more_dy;  ///< Added to dy.
-  Number* g;              ///< The gradient that reaches batch norm's own result.
+  Number* g;              ///< The gradient of batch norm's own result.
   Number* dx;
 };
 
-/// Constants for each column.
+/// Constants per column.
 struct BatchNormColumns {
   const float* mean;
   const float *scale, *shift;       ///< y = (x - mean) * scale + shift.
   const float *keep, *slope, *add;  ///< dx = g * keep + (x - mean) * slope + add.
 };
 
-/// How the backward pass learns where ReLU let pass.
+/// The source of the ReLU mask in the backward pass.
 enum class ReluFrom : uint8_t {
-  kNothing,   ///< There is none, or it is in the gradient already.
-  kX,         ///< From x, as y is computed.
-  kPositive,  ///< From the bits that apply left.
+  kNothing,   ///< No ReLU, or one that is already applied to the gradient.
+  kX,         ///< Recomputed from x, as y is.
+  kPositive,  ///< The bits that apply() saved.
 };
 
 template <typename Number>
 struct BatchNormKernels {
-  /// Adds sums of x - origin, then of their squares, to sums [2, columns]. `scratch` has room for
-  /// 3 * columns numbers.
+  /// Adds sums of x - origin, then of their squares, to sums [2, columns]. `scratch` has
+  /// 3 * columns elements.
   void (*moments)(const BatchNormPart<Number>& part, const float* origin, float* scratch,
                   double* sums);
-  /// y = relu(batch norm of x + residual), both optional, and `positive` where it is not null.
+  /// y = relu(batch norm of x + residual), both optional, and `positive` unless it is null.
   void (*apply)(const BatchNormPart<Number>& part, const BatchNormColumns& columns, bool relu);
-  /// Adds sums of g, then of g * (x - mean), to sums [2, columns], and writes g where it is not
-  /// null. `scratch` as above.
+  /// Adds sums of g, then of g * (x - mean), to sums [2, columns], and writes g unless it is
+  /// null. `scratch` has 3 * columns elements.
   void (*gradient_sums)(const BatchNormPart<Number>& part, const BatchNormColumns& columns,
                         ReluFrom relu, float* scratch, double* sums);
-  /// dx from dy, which may be the array itself. `relu` is not kPositive.
+  /// Computes dx from dy; both may be the same array. `relu` must not be kPositive.
   void (*gradient)(const BatchNormPart<Number>& part, const BatchNormColumns& columns,
                    ReluFrom relu);
 };

@@ -7,30 +7,30 @@
 
 namespace gallop::kernel {
 
-/// Numbers of a pixel and its neighbors that lie side by side, and what they are multiplied by.
+/// A range of consecutive elements of a pixel and its neighbors, and the weights for it.
 struct Conv2dStep {
-  int64_t offset;  ///< From the pixel's first number, in numbers.
-  int64_t weight;  ///< Where kInner numbers for each of 16 channels begin, paired as in layout.h.
+  int64_t offset;  ///< From the pixel's first element, in elements.
+  int64_t weight;  ///< Offset of kInner weights for each of 16 channels, paired as in layout.h.
 };
 
-/// Pixels [i] of a convolution's result for 16 channels, and what they are made of.
+/// Output pixels [i] of a convolution for 16 channels, and their inputs.
 struct Conv2dBlock {
   static constexpr int64_t kTiles = 4, kPixels = 16;
 
-  const Bf16* from[kTiles];  ///< Of each tile's first pixel.
-  int64_t from_stride;       ///< Between neighbors, in numbers.
+  const Bf16* from[kTiles];  ///< The first input pixel of each tile.
+  int64_t from_stride;       ///< Between neighbors, in elements.
   Bf16* to[kTiles];
   int64_t to_stride;
 };
 
 struct Conv2dKernels {
-  static constexpr int64_t kInner = 32, kHalf = 16;  ///< Numbers of a step.
+  static constexpr int64_t kInner = 32, kHalf = 16;  ///< Elements of a step.
   static constexpr int64_t kStateBytes = 64;
 
-  /// As of GemmKernels.
+  /// See GemmKernels.
   void (*begin)(void* state);
   void (*end)(const void* state);
-  /// Sums over `full` steps of kInner numbers and, behind these, `half` ones of kHalf.
+  /// Sums over `full` steps of kInner elements, followed by `half` steps of kHalf.
   void (*run)(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_t half,
               const Bf16* weights);
 };

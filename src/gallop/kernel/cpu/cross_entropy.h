@@ -7,13 +7,13 @@
 
 namespace gallop::kernel {
 
-/// What is wanted of each row: a class, or where `indices` is null a share of each of the classes
-/// in fp32 or bf16.
+/// The target of each row: a class index or, if `indices` is null, a probability for each of the
+/// classes in fp32 or bf16.
 struct CrossEntropyTargets {
   const int64_t* indices;
   const float* shares_fp32;
   const Bf16* shares_bf16;
-  int64_t ignored;  ///< The index of rows that do not count; others must be in range.
+  int64_t ignored;  ///< The index of ignored rows; other indices must be in range.
   float smoothing;
 };
 
@@ -29,11 +29,11 @@ struct CrossEntropyRows {
   CrossEntropyTargets targets;
   CrossEntropyRow* saved;
   double* losses;
-  int32_t* correct;  ///< Whether the target is the first of the largest logits; null with shares.
+  int32_t* correct;  ///< Whether the target is the first largest logit; null for soft targets.
   int64_t rows, columns;
 };
 
-/// The gradient of the sum of the losses times `scale`. It may take the place of the logits.
+/// The gradient of the sum of the losses times `scale`. May overwrite the logits.
 template <typename Number>
 struct CrossEntropyGradientRows {
   const Number* logits;

@@ -7,11 +7,11 @@
 
 namespace gallop::kernel {
 
-/// Numbers of an array that 16 counters of Philox decide over, 8 each.
+/// Number of elements for which 16 Philox counters provide random bits, 8 each.
 inline constexpr int64_t kDropoutGroup = 128;
 
-/// Sets numbers to 0 where 16 random bits are less than `threshold`, and multiplies others by
-/// `scale`. Number i = 128 g + 16 v + l takes half v % 2 (the lower first) of word v / 2 of counter
+/// Sets elements to 0 if 16 random bits are less than `threshold`, and multiplies others by
+/// `scale`. Element i = 128 g + 16 v + l uses half v % 2 (the lower first) of word v / 2 of counter
 /// {16 g + l, counter[0], counter[1], counter[2]}.
 struct DropoutDraw {
   uint32_t key[2], counter[3];
@@ -19,7 +19,7 @@ struct DropoutDraw {
 };
 
 struct DropoutKernels {
-  /// Of `count` numbers from the start of group `group` on; x may be y.
+  /// For `count` elements from the start of group `group` on; x may be y.
   void (*fp32)(const DropoutDraw& draw, int64_t group, const float* x, float* y, int64_t count);
   void (*bf16)(const DropoutDraw& draw, int64_t group, const Bf16* x, Bf16* y, int64_t count);
 };

@@ -3,7 +3,7 @@
 #include "gallop/kernel/cpu/simd.h"
 #include "gallop/kernel/cpu/tiles.h"
 
-// Products in bf16 where the machine has instructions for them; products.cpp has the others.
+// GEMMs in bf16 on machines that have instructions for them; gemm.cpp has the others.
 namespace gallop::kernel {
 
 #if defined(__AMX_BF16__)
@@ -125,7 +125,7 @@ void multiply_all_tiles(int64_t m, int64_t n, int64_t k, const Bf16* a, int64_t 
   }
   if (i == m) return;
   int64_t j = 0;
-  // As many sums as there are tiles, since each takes long to come.
+  // As many sums as there are tiles, to hide the latency of each.
   for (; j + 4 * kRows <= n; j += 4 * kRows) {
     multiply_row_of_tiles<4>(sides_at(i, j), c + i * c_stride + j, c_bytes, add);
   }

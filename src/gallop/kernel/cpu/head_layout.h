@@ -1,6 +1,6 @@
 #pragma once
 
-// How a head's matrices are laid out in tiles, and the arithmetic on rows of tiles.
+// The layout of a head's matrices in tiles, and arithmetic on rows of tiles.
 
 #include "gallop/kernel/cpu/head_tiles.h"
 #include "gallop/kernel/cpu/rotary.h"
@@ -8,7 +8,7 @@
 namespace gallop::kernel {
 namespace {
 
-// Columns [32 c, 32 c + 32) of a matrix, zeros beyond it.
+// Columns [32 c, 32 c + 32) of a matrix, padded with zeros.
 struct Chunk {
   Chunk(const Rows& from, int64_t c)
       : data(from.data + kInner * c),
@@ -26,8 +26,8 @@ struct Chunk {
   __mmask32 mask;
 };
 
-// 16 x 16 numbers of 32 bits. The transposed of four columns is put together from quarters of rows
-// as they are loaded, which costs fewer shuffles than to turn whole rows.
+// Transposes 16 x 16 elements of 32 bits. Four columns at a time are assembled from quarters of
+// rows as they are loaded, which needs fewer shuffles than transposing whole rows.
 inline void transpose_to(const void* from, int64_t stride_bytes, F32 (&columns)[kLanes]) {
   const auto* const bytes = static_cast<const char*>(from);
   const auto quarter = [&](int64_t row, int64_t column) {
@@ -56,7 +56,7 @@ inline void turn_tile(const Bf16* from, Bf16* to) {
   for (int64_t i = 0; i < kSide; ++i) store_bits(to + i * kInner, columns[i]);
 }
 
-// Tiles of rows: 16 of them from row `first` on.
+// Lays out tiles of 16 rows each, from row `first` on.
 inline void lay_rows(const Rows& from, int64_t first, int64_t chunks, Bf16* to) {
   for (int64_t c = 0; c < chunks; ++c) {
     const Chunk chunk(from, c);
@@ -80,7 +80,7 @@ inline void lay_columns(const Rows& from, const Counts& counts, Bf16* to) {
 }
 
 inline void lay_pairs(const Rows& from, const Counts& counts, Bf16* to) {
-  // Halves of rows side by side, for what then weaves within each 128 bits.
+  // Puts halves of rows side by side for the interleaving within 128-bit lanes that follows.
   const __m512i order = _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7);
   for (int64_t block = 0; block < counts.blocks; ++block) {
     for (int64_t c = 0; c < counts.chunks; ++c, to += 2 * kTile) {
@@ -96,7 +96,7 @@ inline void lay_pairs(const Rows& from, const Counts& counts, Bf16* to) {
   }
 }
 
-// Queries or keys as they are, or turned by their angles.
+// Queries or keys, rotated if there are cosines.
 inline Rows rotary_embedded(const float* cosines, const Rows& from, Bf16* room) {
   if (cosines == nullptr) return from;
   for (int64_t i = 0; i < from.rows; ++i) {
@@ -110,17 +110,17 @@ inline __m512i both(const F32& low, const F32& high) {
   return reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(high.v, low.v));
 }
 
-// 2^x within 2^-18 for x <= 128; 0 for lanes that the mask leaves out.
+// 2^x with an error below 2^-18 for x <= 128; 0 in lanes that are not in the mask.
 inline F32 power_of_2(F32 x, __mmask16 mask) {
   const F32 f{_mm512_reduce_ps(x.v, 9)};  // x - floor(x)
   F32 p = fma(fill(1.353416791e-2F), f, fill(5.201146062e-2F));
   p = fma(p, f, fill(2.414427569e-1F));
   p = fma(p, f, fill(6.930038345e-1F));
   p = fma(p, f, fill(1.000002593F));
-  return {_mm512_maskz_scalef_ps(mask, p.v, x.v)};  // By floor(x).
+  return {_mm512_maskz_scalef_ps(mask, p.v, x.v)};  // Scales by 2^floor(x).
 }
 
-// One number of each of 16 vectors.
+// A reduction of each of 16 vectors, as the lanes of one.
 template <typename Function>
 inline F32 fold(const F32 (&rows)[kLanes], const Function& function) {
   const auto joined = [&](__m512 a, __m512 b) { return function(F32{a}, F32{b}).v; };
@@ -139,7 +139,7 @@ inline F32 fold(const F32 (&rows)[kLanes], const Function& function) {
   return {joined(_mm512_shuffle_ps(low, high, 0x44), _mm512_shuffle_ps(low, high, 0xee))};
 }
 
-// Rows of fp32 to bf16, turned back where there are cosines.
+// Writes rows of fp32 as bf16, rotated back if there are cosines.
 inline void write_rows(const float* from, int64_t stride, const float* cosines,
                        const Matrix<Bf16>& to) {
   for (int64_t i = 0; i < to.rows; ++i) {

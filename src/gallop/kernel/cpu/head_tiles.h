@@ -1,7 +1,7 @@
 #pragma once
 
-// Tiles of a head for attention_tiles_forward.cpp and attention_tiles_backward.cpp, where the
-// machine has them.
+// Tiles of a head for attention_tiles_forward.cpp and attention_tiles_backward.cpp, on machines
+// that support them.
 
 #include "gallop/kernel/cpu/attention_tiles.h"
 #include "gallop/kernel/cpu/integers.h"
@@ -11,37 +11,37 @@
 namespace gallop::kernel {
 namespace {
 
-// A tile has 16 rows of 32 numbers in bf16 or of 16 in fp32, and lies in one piece, 1 KB. Of a
-// matrix [tokens, width] there are, numbered along the width first:
-//   rows     its numbers as they are, the left side of products over the width
-//   columns  the 32-bit pairs of a tile of rows transposed, their right side
-//   pairs    rows 2i and 2i + 1 woven into one, the right side of products over tokens
-//   turned   the 32-bit pairs of a tile of pairs transposed, their left side: rows are columns
+// A tile has 16 rows of 32 elements in bf16 or of 16 in fp32, contiguous, 1 KB. The tiles of a
+// matrix [tokens, width] have these forms, numbered along the width first:
+//   rows     its elements as they are, the left operand of GEMMs over the width
+//   columns  the 32-bit pairs of a tile of rows transposed, their right operand
+//   pairs    rows 2i and 2i + 1 interleaved, the right operand of GEMMs over tokens
+//   turned   the 32-bit pairs of a tile of pairs transposed, their left operand: rows are columns
 inline constexpr int64_t kSide = 16, kInner = 32;
-inline constexpr int64_t kTile = kSide * kInner, kSums = kSide * kSide;  // Numbers of a tile.
+inline constexpr int64_t kTile = kSide * kInner, kSums = kSide * kSide;  // Elements of a tile.
 inline constexpr float kLog2E = 1.44269504F;
 
 using Rows = Matrix<const Bf16>;
 
-// How many tiles a head has.
+// Numbers of tiles of a head.
 struct Counts {
   explicit Counts(const HeadOptions& options)
       : sides(parts_of(options.tokens, kSide)),
         blocks(parts_of(options.tokens, kInner)),
         chunks(parts_of(options.width, kInner)) {}
-  int64_t sides;   // Of 16 tokens.
-  int64_t blocks;  // Of 32 tokens.
-  int64_t chunks;  // Of 32 columns.
+  int64_t sides;   // Tiles of 16 tokens.
+  int64_t blocks;  // Blocks of 32 tokens.
+  int64_t chunks;  // Chunks of 32 columns.
 
   int64_t numbers() const { return 2 * blocks * chunks * kTile; }
 };
 
-// Of 32 queries and 32 keys, as far as they see each other.
+// Number of blocks of 32 queries and 32 keys of which some attend to others.
 inline int64_t squares_of(const HeadOptions& options, const Counts& counts) {
   return options.causal ? counts.blocks * (counts.blocks + 1) / 2 : counts.blocks * counts.blocks;
 }
 
-// Hands out memory in parts that begin at cache lines; from null it counts.
+// Allocates memory in parts that begin at cache lines; from null it only counts.
 struct Room {
   char* next;
 
@@ -53,7 +53,7 @@ struct Room {
   }
 };
 
-// Fetches what is read soon, some lines at a time, so that products do not wait for it.
+// Prefetches memory that is read soon, a few lines at a time, so that GEMMs do not wait for it.
 class Fetcher {
  public:
   Fetcher(const ReadSoon& soon, int64_t calls) : soon_(soon) {
@@ -74,14 +74,14 @@ class Fetcher {
   int64_t lines_a_call_ = 0, part_ = 0, line_ = 0;
 };
 
-// Products of tiles.
+// GEMMs of tiles.
 
-// Tile (part, step) of one side: step counts along what is summed over.
+// Tile (part, step) of one operand: `step` counts along the reduced dimension.
 struct Tiles {
   const Bf16* data;
   int64_t part, step;
 };
-// Where 2 x 2 tiles of sums go: steps from one to the next, and between rows, in numbers.
+// The destination of 2 x 2 tiles of sums: strides between tiles, and between rows, in elements.
 struct Sums {
   float* data;
   int64_t down, right, stride;
@@ -90,7 +90,7 @@ constexpr Sums in_pieces(float* data, int64_t down) { return {data, down, kSums,
 
 #if defined(__AMX_BF16__)
 
-// The compiler does not know what these instructions read and write.
+// Compiler barrier: the compiler does not know what these instructions read and write.
 inline void fence() { asm volatile("" ::: "memory"); }
 
 template <int kDown, int kRight>
@@ -150,7 +150,7 @@ inline void multiply(const Tiles& a, const Tiles& b, int64_t steps, const Sums& 
 
 #endif
 
-// One or two tiles down and right.
+// Multiplies with one or two tiles in each direction, `down` and `right`.
 inline void multiply(int64_t down, int64_t right, const Tiles& a, const Tiles& b, int64_t steps,
                      const Sums& c, bool add = false) {
   if (down > 1) {

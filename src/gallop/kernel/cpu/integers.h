@@ -1,6 +1,6 @@
 #pragma once
 
-// In the place of std::min and its like, which sources of this folder cannot call; see simd.h.
+// Replacements of std::min and others, which sources of this folder cannot call; see simd.h.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@ namespace {
 
 inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 inline int64_t most(int64_t a, int64_t b) { return a < b ? b : a; }
-/// How many parts of this size there are, the last one perhaps smaller.
+/// The number of parts of this size, of which the last one may be smaller.
 inline int64_t parts_of(int64_t size, int64_t part) { return (size + part - 1) / part; }
 
 }  // namespace

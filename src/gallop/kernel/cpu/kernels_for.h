@@ -4,11 +4,11 @@
 
 namespace gallop::kernel {
 
-/// A struct of functions that a source of this folder fills for the Isa it is compiled for.
+/// A struct of functions, defined by a source of this folder for the Isa it is compiled for.
 template <typename Kernels, Isa>
 Kernels make_kernels();
 
-/// Those for an Isa that this machine has.
+/// The functions for an Isa that this machine supports.
 template <typename Kernels>
 Kernels kernels_for(Isa isa) {
 #if defined(__x86_64__)

@@ -7,14 +7,14 @@
 
 namespace gallop::kernel {
 
-/// An fp32 or bf16 array; null where there is none.
+/// An fp32 or bf16 array, or null.
 struct AnyArray {
   void* data;
   bool bf16;
 };
 
-/// What layer_norm() does with [rows, columns]: x, residual and sum of formats such that the sum's
-/// is that of x. Without residual, sum is not written. `shift`, which may be null, is added to each
+/// The rows of layer_norm(), [rows, columns]: x, residual and sum in formats such that the sum's
+/// is that of x. Without residual, sum is not written. `shift`, unless null, is added to each
 /// row of the residual.
 struct LayerNormRows {
   AnyArray x, residual, sum, y;
@@ -26,13 +26,13 @@ struct LayerNormRows {
   bool rms;
 };
 
-/// What layer_norm_backward() does. dsum and dx have the format of sum.
+/// The rows of layer_norm_backward(). dsum and dx have the format of sum.
 struct LayerNormGradientRows {
   AnyArray dy, dsum, sum, dx;
-  Bf16* narrowed;  ///< dx once more, or null.
+  Bf16* narrowed;  ///< Gets dx in bf16; may be null.
   const float* weight;
   const float *mean, *inverse;
-  float* sums;  ///< Becomes the gradients of weight, bias and, with shift, that, [2 or 3, columns].
+  float* sums;  ///< Gets the gradients of weight, bias and any shift, [2 or 3, columns].
   int64_t rows, columns;
   bool rms, shift;
 };

@@ -5,12 +5,12 @@
 #include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/number.h"
 
-// How matrices lie where products take them. In a "paired" matrix rows 2i and 2i + 1 are woven into
-// one, as products in bf16 take their right side; in fp32 it is an ordinary one. Matrices called
-// padded have sizes that are multiples of kGemmPad<Number>, with zeros in what was added.
+// Layouts of matrices in GEMMs. In a "paired" (VNNI-packed) matrix rows 2i and 2i + 1 are
+// interleaved as bf16 instructions need their right operand; in fp32 it is an ordinary one.
+// Matrices called padded have sizes that are multiples of kGemmPad<Number>, with zeros as padding.
 namespace gallop::kernel {
 
-/// A matrix in memory: rows of `columns` numbers, `stride` apart.
+/// A matrix in memory: rows of `columns` elements, `stride` apart.
 template <typename Number>
 struct Matrix {
   Number* data;
@@ -19,7 +19,7 @@ struct Matrix {
   Number* row(int64_t i) const { return data + i * stride; }
 };
 
-/// A matrix whose numbers are fp32 or bf16.
+/// A matrix whose elements are fp32 or bf16.
 struct AnyMatrix {
   void* data;
   bool bf16;
@@ -35,12 +35,12 @@ struct AnyMatrix {
 
 template <typename Number>
 struct LayoutKernels {
-  /// From a padded matrix to one without gaps.
+  /// Copies a padded matrix to a paired one without gaps.
   void (*pair)(const Matrix<const Number>& from, Number* to);
   void (*transpose)(const Matrix<const Number>& from, Number* to);
   void (*transpose_and_pair)(const Matrix<const Number>& from, Number* to);
 
-  /// To a padded matrix without gaps, which is at least as large; the second one pairs it.
+  /// Copies to a padded matrix without gaps, which is at least as large; the second one pairs it.
   void (*copy)(const AnyMatrix& from, Number* to, int64_t rows, int64_t columns);
   void (*copy_and_pair)(const AnyMatrix& from, Number* to, int64_t rows, int64_t columns);
 };

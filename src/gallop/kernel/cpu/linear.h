@@ -5,14 +5,14 @@
 
 namespace gallop::kernel {
 
-/// What linear() does besides products and their layouts.
+/// The steps of linear() other than GEMMs and their layouts.
 template <typename Number>
 struct LinearKernels {
-  /// y = the transposed of `from`, which is padded, + bias, then ReLU. `bias` may be null.
+  /// y = from^T + bias, then ReLU, where `from` is padded. `bias` may be null.
   void (*finish)(const float* from, int64_t from_stride, const float* bias, bool relu,
                  const AnyMatrix& y);
-  /// dz = dy where y > 0, else 0; or dy where y has no data. dz has `padded_rows` and as many
-  /// columns as dy, padded, in rows `stride` apart. `sums`, unless null, becomes dz's column sums.
+  /// dz = dy where y > 0, else 0; or dy if y has no data. dz has `padded_rows` and as many
+  /// columns as dy, padded, in rows `stride` apart. Writes dz's column sums to `sums` unless null.
   void (*gradient)(const AnyMatrix& dy, const AnyMatrix& y, Number* dz, int64_t padded_rows,
                    int64_t stride, float* sums);
   void (*write)(const float* from, int64_t from_stride, const AnyMatrix& to);

@@ -7,7 +7,7 @@
 
 namespace gallop::kernel {
 
-/// The functions of simd.h and math.h over arrays, for their tests: 16 numbers in, 16 out.
+/// The functions of simd.h and math.h on arrays, for their tests: 16 elements in, 16 out.
 struct MathTable {
   void (*exp)(const float* x, float* y);
   void (*log)(const float* x, float* y);

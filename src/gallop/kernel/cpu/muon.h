@@ -7,22 +7,22 @@
 
 namespace gallop::kernel {
 
-/// Numbers of a momentum and of a gradient.
+/// Arrays of a momentum and of a gradient.
 struct MuonNumbers {
   float* momentum = nullptr;
   const float* gradient = nullptr;
-  float scale = 1;  ///< What the gradient is multiplied by.
+  float scale = 1;  ///< Factor of the gradient.
   float memory = 0;
   bool nesterov = false;
   int64_t count = 0;
 };
 
-/// Muon's passes over memory, but for its products.
+/// Muon's passes over memory, except its GEMMs.
 struct MuonKernels {
-  /// Moves the momentum; returns the sum of the squares of the direction, which is the momentum, or
-  /// with Nesterov's memory * momentum + (1 - memory) * gradient.
+  /// Updates the momentum; returns the sum of squares of the direction, which is the momentum or,
+  /// with Nesterov momentum, memory * momentum + (1 - memory) * gradient.
   double (*move)(const MuonNumbers& at);
-  /// The direction times `factor`, of a momentum that has moved.
+  /// Writes the direction times `factor`, for an updated momentum.
   void (*put_fp32)(const MuonNumbers& at, float factor, float* to);
   void (*put_bf16)(const MuonNumbers& at, float factor, Bf16* to);
   /// parameter = parameter * keep - rate * change

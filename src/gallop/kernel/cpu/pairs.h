@@ -1,6 +1,6 @@
 #pragma once
 
-// Sums of products of pairs of bf16 in registers, for machines that have them but no tiles.
+// Sums of products of bf16 pairs in registers, for machines that have such instructions but no AMX.
 
 #if defined(__AVX512BF16__)
 
@@ -9,15 +9,15 @@
 namespace gallop::kernel {
 namespace {
 
-/// Where the right side of a product lies: rows 2i and 2i + 1 woven into one.
+/// The right operand of a GEMM: rows 2i and 2i + 1 are interleaved.
 struct PairedColumns {
   const Bf16* data;
-  int64_t stride;  ///< From one pair of rows to the next, in numbers.
+  int64_t stride;  ///< From one pair of rows to the next, in elements.
   int64_t right;   ///< From 16 columns to the next 16.
 };
 
-/// 16 kVectors columns of kRows rows of c, in registers: with 8 rows and 2 vectors each operand is
-/// loaded seldom enough for two of the instructions a cycle.
+/// kRows rows and 16 kVectors columns of c, in registers: with 8 rows and 2 vectors, operands are
+/// loaded rarely enough to issue two of the instructions per cycle.
 template <int64_t kRows, int64_t kVectors>
 struct PairSums {
   __m512 at[kRows][kVectors];
@@ -30,7 +30,7 @@ struct PairSums {
     }
   }
 
-  /// Adds 2 * pairs products to each sum; a's rows are a_stride numbers apart.
+  /// Adds 2 * pairs products to each sum; a's rows are a_stride elements apart.
   void add(const Bf16* a, int64_t a_stride, const PairedColumns& b, int64_t pairs) {
     for (int64_t l = 0; l < pairs; ++l) {
       __m512bh right[kVectors];
@@ -52,14 +52,14 @@ struct PairSums {
     }
   }
 
-  /// Vectors lie `right` numbers apart in c.
+  /// Stores to c, where vectors are `right` elements apart; adds if `add`.
   void put(float* c, int64_t stride, int64_t right, bool add) const {
 #pragma GCC unroll 16
     for (int64_t r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
       for (int64_t v = 0; v < kVectors; ++v) {
         float* const to = c + r * stride + v * right;
-        // What is there comes last: sums of sums err less.
+        // Adds the old value last: sums of partial sums are more accurate.
         store(to, F32{add ? _mm512_add_ps(_mm512_loadu_ps(to), at[r][v]) : at[r][v]});
       }
     }

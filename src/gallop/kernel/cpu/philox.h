@@ -5,7 +5,7 @@
 namespace gallop::kernel {
 namespace {
 
-/// base/philox.h's numbers for 16 counters at once: words[i] has word i of each.
+/// The random numbers of base/philox.h for 16 counters at once: words[i] has word i of each.
 inline void philox4x32(uint32_t key0, uint32_t key1, U32 (&words)[4]) {
   for (int round = 0; round < 10; ++round) {
     U32 a_high{}, a_low{}, b_high{}, b_low{};

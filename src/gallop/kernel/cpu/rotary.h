@@ -5,8 +5,8 @@
 namespace gallop::kernel {
 namespace {
 
-/// Turns pairs (i, i + width / 2) of a row by the angles whose cosines and sines lie side by side,
-/// or back for kBack.
+/// Rotates pairs (i, i + width / 2) of a row by the angles whose cosines and sines are
+/// concatenated, or back if kBack.
 template <bool kBack, typename From, typename To>
 inline void rotate_row(const From* from, const float* cosines, int64_t width, To* to) {
   const int64_t half = width / 2;

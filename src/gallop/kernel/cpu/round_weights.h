@@ -1,6 +1,6 @@
 #pragma once
 
-// bf16 parameters of an update as fp32, and back, for sources of this folder.
+// Conversion of bf16 parameters of an update to fp32 and back, for sources of this folder.
 
 #include "gallop/kernel/cpu/philox.h"
 #include "gallop/kernel/cpu/simd_ieee.h"
@@ -9,7 +9,7 @@
 namespace gallop::kernel {
 namespace {
 
-/// The numbers of a chunk, with what Kahan's summation has kept of them.
+/// The elements of a chunk, plus the compensation of Kahan summation.
 inline void widen_weights(const UpdateTensor& chunk, float* to) {
   const Bf16* const from = chunk.bf16_parameter;
   const auto put = [&](int64_t i, int64_t count) {
@@ -22,7 +22,7 @@ inline void widen_weights(const UpdateTensor& chunk, float* to) {
   if (i < chunk.size) put(i, chunk.size - i);
 }
 
-/// To the nearest, and what that loses. Infinities lose nothing, or they would be NaN from then on.
+/// Rounds to nearest and stores the error. Infinities have none, or they would become NaN.
 inline void round_with_compensation(const float* from, const UpdateTensor& chunk) {
   for (int64_t i = 0; i < chunk.size; i += kLanes) {
     const int64_t count = chunk.size - i < kLanes ? chunk.size - i : kLanes;
@@ -34,7 +34,7 @@ inline void round_with_compensation(const float* from, const UpdateTensor& chunk
   }
 }
 
-/// The upper half of what it is with `random` added below; NaN stays NaN.
+/// The upper half of `value` after adding `random` to its bits; NaN stays NaN.
 inline Bf16 rounded_by(float value, uint32_t random) {
   const auto bits = __builtin_bit_cast(uint32_t, value);
   const bool is_nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;

@@ -1,6 +1,6 @@
 #pragma once
 
-// States in 8 bits to and from fp32, 16 at a time; see state_map.h.
+// Conversion of 8-bit states to fp32 and back, 16 at a time; see state_map.h.
 
 #include <cstdint>
 
@@ -10,7 +10,7 @@
 namespace gallop::kernel {
 namespace {
 
-// A table of up to 8 numbers, and which of them each lane takes.
+// A table of up to 8 entries, and the entry that each lane selects.
 struct Entries {
   float of[16];
 };
@@ -36,11 +36,11 @@ inline void store_codes(uint8_t* p, F32 a) {
 struct Choice {
   __m256i low, high;
 };
-/// How many of the first 7 are below.
+/// The number of the first 7 entries that are below, per lane.
 inline Choice count_below(F32 a, const Entries& limits) {
   Choice count{_mm256_setzero_si256(), _mm256_setzero_si256()};
   for (int i = 0; i < 7; ++i) {
-    // A lane that holds is -1.
+    // A lane where it holds is -1.
     const Mask above = a > fill(limits.of[i]);
     count.low = _mm256_sub_epi32(count.low, _mm256_castps_si256(above.low));
     count.high = _mm256_sub_epi32(count.high, _mm256_castps_si256(above.high));
@@ -91,7 +91,7 @@ inline void store_codes(uint8_t* p, const F32& a) {
 
 #endif
 
-/// By decade, counted from 1; 0 has no slope.
+/// Tables by decade, counted from 1; 0 has no slope.
 struct StateTables {
   Entries slopes{}, offsets{};       // To decode.
   Entries ups{}, shifts{}, lasts{};  // To encode.
@@ -118,8 +118,8 @@ inline constexpr StateTables kStateTables = state_tables<kSigned>();
 
 #if defined(__AVX512F__)
 
-/// Of each octave of numbers from 2^-25 on, at the lower bits of its exponent: how many decades
-/// begin before it, and where one begins within.
+/// For each octave from 2^-25 on, indexed by the lower bits of its exponent: the number of decades
+/// that begin before it, and the begin of one within it.
 struct Octaves {
   float begins[32];
   int32_t before[32];
@@ -130,7 +130,7 @@ constexpr Octaves octaves() {
   double low = 0x1p-25;
   for (int exponent = 127 - 25; exponent < 128; ++exponent, low *= 2) {
     const int at = exponent % 32;
-    all.begins[at] = 4;  // Beyond all.
+    all.begins[at] = 4;  // Above all sizes.
     for (int i = 0; i < StateMap<kSigned>::kDecades; ++i) {
       const double begin = StateMap<kSigned>::begin(i);
       if (begin < low) {
@@ -147,7 +147,7 @@ inline constexpr Octaves kOctaves = octaves<kSigned>();
 
 template <bool kSigned>
 inline Choice decade_of_rank(F32 rank) {
-  // Decades begin at powers of 2, of one more without a sign.
+  // Decades begin at powers of 2 of the rank, plus 1 without a sign.
   const F32 place = rank + fill(kSigned ? 0.5F : 1.5F);
   return {_mm512_sub_epi32(_mm512_srli_epi32(_mm512_castps_si512(place.v), 23),
                            _mm512_set1_epi32(kSigned ? 126 : 127))};
@@ -201,9 +201,9 @@ inline void encode(F32 a, F32 inverse_scale, uint8_t* codes) {
   F32 rank = select(size > fill(kTopBegin), fill(kTop), min(inner, entry(tables.lasts, decade)));
   if constexpr (kSigned) {
     rank = fill(static_cast<float>(Map::kZero)) + with_sign_of(round_to_zero(rank), share);
-    rank = max(rank, fill(0));  // There is no -1.
+    rank = max(rank, fill(0));  // There is no rank -1.
   }
-  store_codes(codes, rank);  // Which cuts a fraction off.
+  store_codes(codes, rank);  // The conversion truncates.
 }
 
 }  // namespace

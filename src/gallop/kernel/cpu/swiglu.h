@@ -7,7 +7,7 @@
 
 namespace gallop::kernel {
 
-/// y = silu(a) * b of rows [a, b], both of `columns` numbers.
+/// y = silu(a) * b for rows [a, b], both of `columns` elements.
 template <typename Number>
 struct SwigluRows {
   const Number* x;

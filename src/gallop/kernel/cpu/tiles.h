@@ -9,9 +9,9 @@
 namespace gallop::kernel {
 namespace {
 
-/// The sizes of the machine's 8 tiles, as it reads them: at first 16 rows of 64 bytes each. Not to
-/// lie on the stack: g++ 12 does not know that the instruction reads all of it, and drops the
-/// stores.
+/// The configuration of the machine's 8 tiles, as ldtilecfg reads it: 16 rows of 64 bytes each by
+/// default. Must not be on the stack: g++ 12 does not know that the instruction reads all of it and
+/// drops the stores.
 struct alignas(64) TileSetup {
   uint8_t palette = 1;
   uint8_t start_row = 0;
@@ -20,7 +20,7 @@ struct alignas(64) TileSetup {
   uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
 };
 
-/// Keeps in `state`, of the same size and alignment, how tiles were set up, for end_tiles().
+/// Saves the tile configuration for end_tiles() in `state`, of the same size and alignment.
 inline void begin_tiles(const TileSetup& setup, void* state) {
   _tile_storeconfig(state);
   _tile_loadconfig(&setup);

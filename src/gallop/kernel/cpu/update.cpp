@@ -8,7 +8,7 @@
 namespace gallop::kernel {
 namespace {
 
-// What rules use besides simd.h.
+// Functions that rules use in addition to simd.h.
 inline F32 magnitude(const F32& a) { return without_sign(a); }
 inline F32 sign(const F32& a) {
   const F32 zero = fill(0);
@@ -35,7 +35,7 @@ inline double over_strides(int64_t count, const Body& body) {
   return total(sums);
 }
 
-// Some numbers of an array in a stride of their own, and back.
+// Some elements of an array, padded to a stride, and back.
 struct Padded {
   float values[kStride] = {};
 
@@ -146,7 +146,7 @@ inline MeasuredSums measure_strides(const UpdateTensor& t) {
   return {.parameter = parameter, .measured = total(measured)};
 }
 
-// The last numbers of a chunk in a stride of their own.
+// The last elements of a chunk, padded to a stride.
 template <typename Rule>
 struct Rest {
   UpdateTensor tensor;
@@ -171,7 +171,7 @@ struct Rest {
   }
 };
 
-// The numbers of a chunk in fp32, which stay in the core's first cache.
+// The elements of a chunk in fp32, which stay in the core's L1 cache.
 struct Widened {
   float values[kUpdateChunk];
 
@@ -200,12 +200,12 @@ double update_fp32(const UpdateTensor& chunk) {
   return checked(sum, chunk.gradient, chunk.size);
 }
 
-// Numbers of a chunk that share a scale, with their states in fp32.
+// Elements of a chunk that share a scale, with their states in fp32.
 template <typename Rule>
 struct Block {
   UpdateTensor tensor;
   float states[Rule::kStates][kStateBlock];
-  // Of the last block, which may be smaller.
+  // For the last block, which may be smaller.
   uint8_t padded[Rule::kStates][kStateBlock];
   int64_t number;
 
@@ -287,7 +287,7 @@ double update_8_bits(const UpdateTensor& chunk) {
   return checked(total(sums) + rest_sum, chunk.gradient, chunk.size);
 }
 
-// What is left of a stride counts as 0, whose measure is 0.
+// The padding of the last stride is 0, which adds 0 to the sums.
 template <typename Rule>
 MeasuredSums measure_fp32(const UpdateTensor& chunk) {
   MeasuredSums sums = measure_strides<Rule>(chunk);
@@ -310,7 +310,7 @@ auto with_wide_gradient(const UpdateTensor& chunk) {
   return kPass(wide);
 }
 
-// Parameters in bf16 are fp32 in between, in the core's first cache.
+// Computes bf16 parameters in fp32, in the core's L1 cache.
 template <auto kPass, bool kUpdates>
 auto in_fp32(const UpdateTensor& chunk) {
   if (chunk.bf16_parameter == nullptr) return with_wide_gradient<kPass>(chunk);

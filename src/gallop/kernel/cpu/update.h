@@ -7,7 +7,7 @@
 
 namespace gallop::kernel {
 
-/// Numbers of one tensor that one thread takes at a time: 16 KiB an array.
+/// Elements of one tensor that one thread processes at a time: 16 KiB per array.
 inline constexpr int64_t kUpdateChunk = 4096;
 
 /// Sums of squares for a trust ratio.
@@ -15,12 +15,12 @@ struct MeasuredSums {
   double parameter = 0, measured = 0;
 };
 
-/// One rule's passes over at most kUpdateChunk numbers.
+/// The passes of one rule over at most kUpdateChunk elements.
 struct UpdateKernelFunction {
-  /// Returns the sum of the squares of the gradients, to which fp32 lanes add in an order that
-  /// depends on the count only. The trust ratio, where there is one, stands behind the factors.
+  /// Returns the sum of squares of the gradients, accumulated in fp32 lanes in an order that
+  /// depends on the count only. The trust ratio, if the rule has one, follows the factors.
   double (*update)(const UpdateTensor& chunk);
-  /// The same with states in 8 bits; null for rules that cannot.
+  /// The same with 8-bit states; null for rules that do not support them.
   double (*update_8_bits)(const UpdateTensor& chunk);
   MeasuredSums (*measure)(const UpdateTensor& chunk);  ///< Null without a trust ratio.
 };

@@ -5,7 +5,7 @@
 namespace gallop::kernel {
 namespace {
 
-/// A vector's access to arrays: all lanes, or the first `count`, where others are 0.
+/// Access of a vector to arrays: all lanes, or the first `count`, with 0 in the others.
 struct Whole {
   template <typename Number>
   F32 get(const Number* p) const {
@@ -27,13 +27,13 @@ struct Part {
   void put(Number* p, F32 a) const {
     store(p, a, count);
   }
-  /// The other lanes set to 0.
+  /// Sets the other lanes to 0.
   F32 cleared(F32 a) const {
     return select(mask_of(static_cast<uint16_t>((1U << count) - 1)), a, fill(0));
   }
 };
 
-/// 16 vectors to and from rows of a matrix.
+/// Loads 16 vectors from rows of a matrix, and stores them.
 template <typename Number>
 inline void load_block(const Number* from, int64_t stride, F32* rows) {
   for (int64_t i = 0; i < kLanes; ++i) rows[i] = load(from + i * stride);
@@ -43,7 +43,7 @@ inline void store_block(Number* to, int64_t stride, const F32* rows) {
   for (int64_t i = 0; i < kLanes; ++i) store(to + i * stride, rows[i]);
 }
 
-/// Of a few vectors, in the order of a tree.
+/// The sum of a few vectors, as a tree.
 inline F32 sum_of(const F32 (&list)[1]) { return list[0]; }
 inline F32 sum_of(const F32 (&list)[4]) { return (list[0] + list[1]) + (list[2] + list[3]); }
 

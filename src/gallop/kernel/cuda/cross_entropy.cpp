@@ -18,7 +18,7 @@ uint64_t address(const at::Tensor& tensor) {
   return tensor.defined() ? reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) : 0;
 }
 
-/// What both ways are given.
+/// The arguments that both directions share.
 CudaLaunch launch_of(const at::Tensor& logits, const at::Tensor& target, const at::Tensor& rows,
                      const CrossEntropyOptions& options) {
   CudaLaunch launch{.text = kCrossEntropyText,

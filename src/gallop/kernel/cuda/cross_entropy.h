@@ -5,8 +5,8 @@
 #include "gallop/kernel/cross_entropy.h"
 #include "gallop/kernel/cuda/launcher.h"
 
-// cross_entropy.h's operators on a GPU; logits may be fp16 too. A class that is out of range makes
-// the loss, and the row's gradient, no number.
+// The operators of cross_entropy.h on a GPU; logits may be fp16 too. If a class is out of range,
+// the loss and the row's gradient are NaN.
 namespace gallop::kernel {
 
 CrossEntropyResult cross_entropy_on_gpu(CudaLauncher& launcher, const at::Tensor& logits,

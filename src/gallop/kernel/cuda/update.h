@@ -8,8 +8,8 @@
 #include "gallop/kernel/cuda/launcher.h"
 #include "gallop/kernel/optimizer_step.h"
 
-// optimizer_step.h's operators as starts of kernels: one for some 40 parameters and one behind
-// each, and two before it for a rule with a trust ratio. Nothing is read on the host.
+// The operators of optimizer_step.h as kernel launches: one for some 40 parameters and one after
+// each, and two before it for a rule with a trust ratio. No synchronization with the host.
 namespace gallop::kernel {
 
 at::Tensor update_on_gpu(CudaLauncher& launcher, const OptimizerStep& step);
@@ -20,7 +20,7 @@ at::Tensor norm_on_gpu(CudaLauncher& launcher, at::TensorList tensors);
 struct UpdateKernel {
   std::string name, function, part;
 };
-/// Those of all rules.
+/// The kernels of all rules.
 std::vector<UpdateKernel> update_kernels();
 
 }  // namespace gallop::kernel
