@@ -25,20 +25,20 @@ enum class Border {
   kEdge,     ///< The outermost pixel repeated.
 };
 
-/// The row or column of an axis of `size` pixels that gives the value at `at`; -1 for black.
+/// The row or column of an axis of `size` pixels that supplies position `at`; -1 for black.
 int source_of(int at, int size, Border border);
 
-/// The source coordinates of an image of fixed size. Several augmentations are combined into one
-/// plan, so that pixels are copied once: output (y, x) is source (top + y, left + step * x).
+/// The source coordinates of an image of fixed size. Several augmentations share one plan, so that
+/// pixels are copied once: output (y, x) is source (top + y, left + step * x).
 struct MovePlan {
-  int height = 0;  ///< Of source and output.
+  int height = 0;  ///< Height of source and output.
   int width = 0;
   int top = 0;
   int left = 0;
   int step = 1;  ///< 1, or -1 if mirrored.
   Border border = Border::kBlack;
 
-  /// Shifts the image, by so many pixels against their direction, for the following augmentations.
+  /// Shifts the image up by `rows` and left by `columns` for the following augmentations.
   void shift(int rows, int columns);
   /// Mirrors the image for the following augmentations.
   void mirror();
@@ -55,12 +55,12 @@ class Augmentation {
 
   /// Throws UsageError if images of this size are not supported.
   virtual void check(int /*height*/, int /*width*/) const {}
-  /// Adds to the plan.
+  /// Appends this augmentation to `plan`.
   virtual void plan(const SampleKey& /*key*/, Philox& /*random*/, MovePlan& /*plan*/) const {}
 
-  /// Whether it crops the original image before resizing; then it must be the first of a list.
+  /// Whether it crops the original image before resizing. It must then be the first of a list.
   virtual bool cuts() const { return false; }
-  /// The crop of an original of this size.
+  /// Returns the crop of an original image of this size.
   virtual Region cut(int height, int width, Philox& /*random*/) const {
     return {.height = height, .width = width};
   }
@@ -70,7 +70,7 @@ class Augmentation {
 using AugmentationRegistry = config::Registry<Augmentation>;
 AugmentationRegistry built_in_augmentations();
 
-/// Builds a list. Throws UsageError if a member is named twice or one that crops is not the first.
+/// Builds a list of augmentations. Throws UsageError if one is repeated or a crop is not first.
 std::vector<std::unique_ptr<Augmentation>> build_augmentations(const AugmentationRegistry& registry,
                                                                const config::ComponentList& list);
 

@@ -11,10 +11,10 @@ namespace gallop::data {
 
 namespace {
 
-// No run gets there, so its random numbers are free for what is drawn once for all epochs.
+// No run reaches this epoch, so its random numbers are free for draws made once for all epochs.
 constexpr uint64_t kNoEpoch = 0xFFFFFFFFu;
 
-// Where a part of so many pixels can begin.
+// The number of positions of a part of this many pixels.
 uint64_t places(int whole, int part) { return static_cast<uint64_t>(int64_t{whole} - part + 1); }
 
 class RandomFlip final : public Augmentation {
@@ -37,7 +37,7 @@ class Crop final : public Augmentation {
   Crop(int padding, Border border) : padding_(padding), border_(border) {}
 
   void check(int height, int width) const override {
-    // Reflection has one pixel less than the image; edge and black would leave nothing of it.
+    // Reflection cannot pad by the full image size; edge and black could crop the image away.
     if (padding_ < std::min(height, width)) return;
     throw UsageError(fmt::format("crop: a padding of {} is too much for images of {} x {}",
                                  padding_, height, width));
@@ -79,7 +79,7 @@ class RandomResizedCrop final : public Augmentation {
   }
 
  private:
-  // The largest part in the middle with an allowed ratio.
+  // The largest centered crop with an allowed aspect ratio.
   Region middle(int height, int width) const {
     int h = height, w = width;
     const double ratio = static_cast<double>(width) / height;

@@ -9,14 +9,14 @@
 
 namespace gallop::data {
 
-/// Random horizontal flip: each image with probability 1/2 every epoch, or alternating (Jordan,
-/// "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024), at random in the first epoch and every
-/// other time from then on.
+/// Random horizontal flip. "random" flips each image with probability 1/2 in every epoch;
+/// "alternating" (Jordan, "94% on CIFAR-10 in 3.29 seconds on a single GPU", 2024) draws at random
+/// in the first epoch and then flips each image in every other epoch.
 struct FlipConfig {
   std::string mode = "random";
 };
 
-/// Random crop: pads all sides and crops the image's size at a random position.
+/// Random crop: pads all sides by `padding` pixels and crops to the image's size at random.
 struct CropConfig {
   int64_t padding = 4;
   std::string mode = "zero";

@@ -15,7 +15,7 @@ namespace gallop::data {
 
 namespace {
 
-// The bytes of one element with this value in each of its numbers.
+// Returns the bytes of one element, each of its values set to `value`.
 std::vector<char> padding_of(double value, c10::ScalarType dtype, int64_t bytes) {
   const at::Tensor one = at::full({bytes / static_cast<int64_t>(c10::elementSize(dtype))}, value,
                                   at::TensorOptions().dtype(dtype));

@@ -8,7 +8,7 @@
 
 #include "gallop/data/samples.h"
 
-// What a loader fills batches in.
+// The buffers that a loader fills with batches.
 namespace gallop::data {
 
 /// One reused buffer for a field of a batch.
@@ -16,30 +16,30 @@ struct BatchRows {
   at::Tensor tensor;  ///< [rows, ...]
   char* data = nullptr;
   int64_t row_bytes = 0;
-  int64_t item_bytes = 0;          ///< Of a ragged field: of one element along its first dimension.
-  std::vector<char> padding{};     ///< The bytes of one padded element.
+  int64_t item_bytes = 0;          ///< Bytes of one element along a ragged field's first dimension.
+  std::vector<char> padding{};     ///< The bytes of one padding element.
   std::vector<int64_t> lengths{};  ///< Elements written to each row of a ragged field.
 
   bool is_ragged() const { return !lengths.empty(); }
   char* row(int64_t index) const { return data + index * row_bytes; }
-  /// Fills what a ragged row has left with padding.
+  /// Fills the rest of a ragged row with padding.
   void pad(int64_t index) const;
-  /// The first rows. Of a ragged field, as long as the longest of them, rounded up, whose rows it
-  /// moves together: once for each filling of the buffer.
+  /// Returns the first `count` rows. A ragged field is trimmed to its longest row, rounded up, and
+  /// its rows are compacted in place, so this must be called only once per filled buffer.
   at::Tensor first(int64_t count);
 
  private:
   int64_t length_of(int64_t count) const;
 };
 
-/// How many lengths batches of a ragged field may have: a batch is as long as its longest row,
-/// rounded up to a multiple of this fraction of the most, since a step is compiled for each shape.
+/// The number of distinct batch lengths of a ragged field. Each batch is padded to its longest row,
+/// rounded up to a multiple of 1/8 of the maximum, because a step is compiled for each shape.
 inline constexpr int64_t kBatchLengths = 8;
 
-/// Throws UsageError where so many cannot be addressed, DeviceError where there is no memory.
+/// Throws UsageError if the size overflows, DeviceError if the allocation fails.
 BatchRows make_rows(const Field& field, int64_t rows, bool pinned);
 
-/// Samples of one epoch that lie side by side, and the batch that they are a part of.
+/// A contiguous range of samples of one epoch and the global batch that contains it.
 struct BatchRange {
   int64_t epoch = 0;
   int64_t position = 0;
@@ -50,25 +50,25 @@ struct BatchRange {
   int64_t whole_end() const { return whole_position + whole_rows; }
 };
 
-/// A batch that is being filled or waits to be taken.
+/// A batch that is being filled or is ready for the caller.
 struct BatchSlot {
   std::vector<BatchRows> fields;  ///< In the order of Samples::fields().
   BatchRange range;
-  int64_t taken = 0;        ///< Rows that threads have begun or finished.
-  int64_t done = 0;         ///< Rows that threads have finished.
-  int64_t broken_rows = 0;  ///< Of those.
+  int64_t taken = 0;        ///< Rows that threads have claimed or filled.
+  int64_t done = 0;         ///< Rows that threads have filled.
+  int64_t broken_rows = 0;  ///< Filled rows whose sample is broken.
   std::vector<uint8_t> broken;
-  std::exception_ptr error;  ///< Of the first row that has one.
+  std::exception_ptr error;  ///< The error of the first row that failed.
   int64_t error_row = 0;
 
   bool ready() const { return done == range.rows; }
 
-  /// For other samples.
+  /// Resets the slot for the samples in `next`.
   void open(const BatchRange& next);
 
   int64_t kept() const { return range.rows - broken_rows; }
 
-  /// Moves the rows behind broken ones up.
+  /// Compacts the rows so that no broken rows remain in between.
   void remove_broken();
 };
 

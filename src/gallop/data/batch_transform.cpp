@@ -38,7 +38,7 @@ class GaussianNoise final : public BatchTransform {
   }
 
  private:
-  // Pairs by Box and Muller (1958), by the order of a row's elements.
+  // Pairs of normal values by Box and Muller (1958), in the order of a row's elements.
   void draw(const BatchKey& key, int64_t epoch, int64_t position, float* out, int64_t count) const {
     Philox random(key.seed, Purpose::kNoise, static_cast<uint64_t>(epoch),
                   static_cast<uint64_t>(position));

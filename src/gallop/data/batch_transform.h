@@ -10,21 +10,21 @@
 
 namespace gallop::data {
 
-/// What all random choices for a batch follow from. Together with a row's number in its epoch,
-/// which is Batch::position plus its number in the batch, so that they do not depend on how many
-/// processes share the batch.
+/// The seed of all random choices for a batch. Each row combines it with its index in the epoch,
+/// Batch::position plus the row index, so that the choices do not depend on how many processes
+/// share the batch.
 struct BatchKey {
   uint64_t seed = 0;
 };
 
-/// A change of whole training batches, between the loader and the step, on the device that
-/// computes. It may replace a batch's tensors, or change them in place. A pure function of its
-/// arguments.
+/// A transform of whole training batches, applied between the loader and the step on the device
+/// that computes. It may replace a batch's tensors or change them in place, and is a pure function
+/// of its arguments.
 class BatchTransform {
  public:
   virtual ~BatchTransform() = default;
 
-  /// Throws UsageError where batches of such fields cannot be treated so.
+  /// Throws UsageError if the transform does not support batches with these fields.
   virtual void check(const Fields& /*fields*/) const {}
   virtual void apply(const BatchKey& key, Batch& batch) const = 0;
 };
@@ -35,21 +35,21 @@ using BatchTransforms = std::vector<std::unique_ptr<BatchTransform>>;
 using BatchTransformRegistry = config::Registry<BatchTransform>;
 BatchTransformRegistry built_in_batch_transforms();
 
-/// Builds a list for samples of such fields; null for an empty one. Throws UsageError where one
-/// does not fit them.
+/// Builds a list for samples with these fields; null if the list is empty. Throws UsageError if a
+/// transform does not support the fields.
 std::shared_ptr<const BatchTransforms> build_batch_transforms(
     const BatchTransformRegistry& registry, const config::ComponentList& list,
     const Fields& fields);
 
-/// Adds normal noise to the input, as torchvision's v2.GaussianNoise: what has been normalized has
-/// a standard deviation of 1.
+/// Adds Gaussian noise to the input, like torchvision's v2.GaussianNoise. `sigma` is relative to
+/// normalized inputs, whose standard deviation is 1.
 struct GaussianNoiseConfig {
   double mean = 0;
   double sigma = 0.1;
 };
 
 void visit(config::Visitor& visitor, GaussianNoiseConfig& config);
-/// Throws UsageError where the input is not floating-point.
+/// Throws UsageError if the input is not floating-point.
 std::unique_ptr<BatchTransform> make_gaussian_noise(const GaussianNoiseConfig& config);
 
 }  // namespace gallop::data

@@ -10,7 +10,7 @@
 
 namespace gallop::data {
 
-/// A block of memory that, unlike a vector, is not zeroed first, for files of gigabytes.
+/// A memory block for files of gigabytes that, unlike a vector, is not zero-initialized.
 class Bytes {
  public:
   Bytes() = default;
@@ -20,7 +20,7 @@ class Bytes {
   uint8_t* data() { return data_.get(); }
   const uint8_t* data() const { return data_.get(); }
   size_t size() const { return size_; }
-  /// Truncates it to `size`, at most the present one.
+  /// Truncates the block to `size` bytes, at most the current size.
   void shrink(size_t size) { size_ = size; }
   std::unique_ptr<uint8_t[]> release() && { return std::move(data_); }
 
@@ -54,11 +54,11 @@ class Block {
   friend bool operator==(const Block& one, const Block& other) {
     return std::equal(one.begin(), one.end(), other.begin(), other.end());
   }
-  /// `size` values from `first` on, which must exist.
+  /// Returns `size` values starting at `first`; the range must be valid.
   Block part(size_t first, size_t size) const {
     return {std::shared_ptr<const T>(data_, data_.get() + first), size};
   }
-  /// The same memory as `size` values of another type, from a suitably aligned byte.
+  /// Reinterprets memory from `first_byte`, suitably aligned, as `size` values of another type.
   template <typename Other>
   Block<Other> part_as(size_t first_byte, size_t size) const {
     const auto* begin = reinterpret_cast<const uint8_t*>(data_.get()) + first_byte;

@@ -13,24 +13,24 @@
 
 namespace gallop::data {
 
-/// Caches the decoded pixels of another set in memory, each image from its first use: start-up does
-/// not wait, and all later epochs read from memory. The memory may be shared with other processes,
+/// Caches the decoded pixels of another set in memory, each image on first use, so that start-up
+/// does not wait and later epochs read from memory. The memory may be shared with other processes,
 /// which reuse each other's decoded images.
 class CachedImages final : public ImageSet {
  public:
-  /// `images` must outlive this. With `resize`, the center square of each image is cached, in
-  /// `shape`. `shared` are pieces for all ImageSet::origins(); null for memory of this process.
+  /// `images` must outlive this. With `resize`, the center square of each image is cached, resized
+  /// to `shape`. `shared` has ImageSet::origins() pieces; null uses private memory.
   CachedImages(const ImageSet& images, const ImageShape& shape, bool resize,
                std::shared_ptr<const SharedPieces> shared = nullptr);
 
-  /// Bytes of a full cache; empty if they exceed 64 bits.
+  /// Bytes of a full cache; nullopt if they exceed 64 bits.
   static std::optional<int64_t> bytes_needed(int64_t images, const ImageShape& shape);
 
   int64_t size() const override { return images_.size(); }
   int64_t label(int64_t index) const override { return images_.label(index); }
   const std::vector<std::string>& class_names() const override { return images_.class_names(); }
   std::string describe(int64_t index) const override { return images_.describe(index); }
-  /// The cached pixels if the channels match, else the image of the other set.
+  /// Returns the cached pixels if the channels match, otherwise reads from the underlying set.
   void read(int64_t index, const DecodeRequest& request, Image& image) const override;
   std::optional<ImageShape> stored_shape() const override { return shaper_.shape(); }
   /// Decodes the image if it is not cached. Throws what ImageShaper::read throws.
@@ -46,9 +46,9 @@ class CachedImages final : public ImageSet {
   ImageShaper shaper_;
   size_t image_bytes_;
   std::shared_ptr<const SharedPieces> shared_;
-  // Used without sharing. Not initialized, so that memory is committed as images are cached.
+  // Used without sharing. Left uninitialized, so that memory is committed as images are cached.
   std::unique_ptr<uint8_t[]> pixels_;
-  // Images that are not available from shared memory.
+  // Images that could not be stored in shared memory.
   mutable std::mutex own_mutex_;
   mutable std::unordered_map<int64_t, std::vector<uint8_t>> own_;
   std::unique_ptr<std::atomic<State>[]> states_;

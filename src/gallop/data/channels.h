@@ -7,7 +7,7 @@
 
 namespace gallop::data {
 
-/// Sets the size of a whole image; its buffer grows if necessary and never shrinks.
+/// Sets the size of a whole image. The buffer grows if necessary and never shrinks.
 inline void set_size(Image& image, int height, int width, int channels) {
   image.height = height;
   image.width = width;
@@ -19,14 +19,14 @@ inline void set_size(Image& image, int height, int width, int channels) {
   if (image.pixels.size() < bytes) image.pixels.resize(bytes);
 }
 
-/// Luma of ITU-R BT.601, rounded, with the weights of libjpeg, so that every format gives the same
+/// Luma of ITU-R BT.601, rounded, with libjpeg's weights, so that all formats convert to the same
 /// gray.
 inline uint8_t gray_of(const uint8_t* rgb) {
   return static_cast<uint8_t>((19595u * rgb[0] + 38470u * rgb[1] + 7471u * rgb[2] + 32768u) >> 16);
 }
 
-/// Copies pixels with 1 or 3 channels as pixels with 1 or 3 channels. From 3 to 1, `out` may be
-/// `in`.
+/// Copies pixels, converting between 1 and 3 channels. `out` may alias `in` when converting from 3
+/// channels to 1.
 inline void convert_channels(const uint8_t* in, int in_channels, uint8_t* out, int out_channels,
                              int64_t pixels) {
   if (in_channels == out_channels) {
@@ -40,7 +40,7 @@ inline void convert_channels(const uint8_t* in, int in_channels, uint8_t* out, i
   }
 }
 
-/// Turns a decoded color image to gray in place.
+/// Converts a decoded color image to gray in place.
 inline void make_gray(Image& image) {
   if (image.channels == 1) return;
   convert_channels(image.pixels.data(), 3, image.pixels.data(), 1,

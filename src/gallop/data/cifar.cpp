@@ -18,10 +18,10 @@ namespace gallop::data {
 
 namespace {
 
-// How one of the two data sets lies on the disk.
+// The files of one of the two data sets.
 struct Layout {
   Wanted wanted;
-  std::string archive_folder;  // The name that its archive unpacks to.
+  std::string archive_folder;  // The folder in its archive.
   std::vector<std::string> train_files;
   std::string test_file;
   int64_t records_per_train_file;
@@ -42,7 +42,7 @@ std::string missing_files(const fs::path& folder, const Layout& layout) {
   return missing.empty() ? "" : "has no " + join_names(missing);
 }
 
-// The folder itself, or the archive's folder in it.
+// Returns the folder itself, or the archive's folder in it.
 fs::path files_folder(const fs::path& folder, const Layout& layout) {
   return missing_files(folder, layout).empty() ? folder : folder / layout.archive_folder;
 }
@@ -70,7 +70,7 @@ std::unique_ptr<ImageSet> read_part(const std::vector<fs::path>& paths, const st
   const size_t count = first.back(), pixels = count * kCifarPixels;
   std::string identity =
       identity_of(fmt::format("cifar {} {}", layout.label_bytes, layout.label_at), paths);
-  // Pixels of all images, then all labels.
+  // The pixels of all images, then all labels.
   const auto unpack = [&] {
     Bytes bytes(pixels + count * sizeof(int32_t));
     auto* labels = reinterpret_cast<int32_t*>(bytes.data() + pixels);
@@ -85,7 +85,7 @@ std::unique_ptr<ImageSet> read_part(const std::vector<fs::path>& paths, const st
                                       ? context.shared->content(identity, unpack)
                                       : Block<uint8_t>(unpack());
   const auto labels = unpacked.part_as<int32_t>(pixels, count);
-  // The file that an image is in, and its place there.
+  // The file that contains an image, and its index there.
   const auto item = [&](int64_t index) {
     const auto file = static_cast<size_t>(
         std::upper_bound(first.begin(), first.end(), static_cast<size_t>(index)) - first.begin() -

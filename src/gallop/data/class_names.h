@@ -7,11 +7,11 @@
 
 namespace gallop::data {
 
-/// Reads class names, one a line; empty lines are skipped. Throws DataError if the file cannot be
+/// Reads class names, one per line, skipping empty lines. Throws DataError if the file cannot be
 /// read.
 std::vector<std::string> read_class_names(const fs::path& path);
 
-/// As above; empty if the file does not exist.
+/// Like read_class_names(), but returns an empty list if the file does not exist.
 std::vector<std::string> read_class_names_if_there(const fs::path& path);
 
 }  // namespace gallop::data

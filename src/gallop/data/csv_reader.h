@@ -10,35 +10,35 @@
 
 namespace gallop::data {
 
-/// A line of CSV (RFC 4180), which may be quoted, in its fields. `text` is advanced behind it.
+/// Parses one CSV record (RFC 4180) into its fields and advances `text` past it.
 std::vector<std::string> csv_fields(std::string_view& text, char separator);
 
-/// A file whole, without the byte order mark of UTF-8. Throws DataError where it is empty or cannot
-/// be read.
+/// Reads a whole file without its UTF-8 byte order mark. Throws DataError if the file is empty or
+/// cannot be read.
 std::string read_data_file(const std::string& file);
 
-/// Throws DataError: `file` has no column `name`, with those that it has.
+/// Throws DataError that `file` has no column `name` and lists the columns it has.
 [[noreturn]] void refuse_column(const std::string& file, const std::string& name,
                                 const std::vector<std::string>& columns);
 
-/// The rows of a CSV file, whose first line names the columns.
+/// Iterates over the rows of a CSV file whose first line names the columns.
 class CsvReader {
  public:
-  /// Without `separator`, the one of comma, semicolon and tab that the first line has most of.
-  /// Throws DataError where a column has no name or that of another, and as read_data_file().
+  /// Without `separator`, picks comma, semicolon or tab by frequency in the first line. Throws
+  /// DataError if a column name is empty or repeated, or as read_data_file() does.
   explicit CsvReader(std::string file, std::optional<char> separator = std::nullopt);
   CsvReader(const CsvReader&) = delete;
   CsvReader& operator=(const CsvReader&) = delete;
 
   const std::string& file() const { return file_; }
   const std::vector<std::string>& columns() const { return columns_; }
-  /// Where a column stands. Throws DataError with the nearest name.
+  /// Returns the index of a column. Throws DataError that suggests the nearest name.
   size_t find(const std::string& name) const;
 
-  /// The fields of the next row, one for each column; nothing at the end. Empty lines are passed
-  /// over; rows with another number of fields go to `skips`.
+  /// Returns the fields of the next row, one per column, or nullopt at the end. Empty lines are
+  /// skipped; rows with a wrong number of fields are reported to `skips`.
   std::optional<std::vector<std::string>> next(SkipPolicy& skips);
-  /// The line, from 1, on which that row begins.
+  /// The 1-based line on which the current row begins.
   int64_t line() const { return line_; }
 
  private:

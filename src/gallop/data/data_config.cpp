@@ -10,7 +10,7 @@ namespace gallop::data {
 
 namespace {
 
-// Checked before anything is allocated: no machine takes more in one piece.
+// Upper limits, checked before anything is allocated.
 constexpr double kMaxBatch = 1 << 24;
 constexpr double kMaxImageSize = 1 << 14;
 

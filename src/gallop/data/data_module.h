@@ -18,33 +18,33 @@ namespace gallop::data {
 
 struct DataConfig;
 
-/// What open_data() needs to know besides the recipe's section.
+/// Inputs of open_data() besides the recipe's section.
 struct OpenOptions {
-  uint64_t seed = 0;  ///< Of the split, the windows of a text and the augmentations.
+  uint64_t seed = 0;  ///< Seed of the split, the text windows and the augmentations.
   int cores = 1;
-  int64_t memory_bytes = 0;  ///< Of the machine; a quarter may hold decoded images.
-  /// How many processes share that; each has such a part for what is not in `shared`.
+  int64_t memory_bytes = 0;  ///< Memory of the machine; a quarter may hold decoded images.
+  /// Processes that share `memory_bytes`, equally divided for data that is not in `shared`.
   int memory_parts = 1;
-  std::shared_ptr<SharedData> shared{};                  ///< With other processes; null: nothing.
-  fs::path cache_folder;                                 ///< For statistics, user_cache_folder().
-  c10::ScalarType image_dtype = c10::ScalarType::Float;  ///< Or BFloat16.
-  /// Of a model that is to see the data: separate texts have its vocabulary and its classes, not
-  /// their own. Null where there is none.
+  std::shared_ptr<SharedData> shared{};                  ///< Data of other processes; null: none.
+  fs::path cache_folder;                                 ///< For statistics: user_cache_folder().
+  c10::ScalarType image_dtype = c10::ScalarType::Float;  ///< Float or BFloat16.
+  /// The signature of a trained model that will read the data. Separate texts then use its
+  /// vocabulary and classes instead of their own. Null if there is no such model.
   const Signature* trained = nullptr;
 };
 
-/// What a data module is opened with: the recipe's section and what is known of the machine.
+/// The inputs for opening a data module: the recipe's section and properties of the machine.
 struct DataContext {
   const DataConfig& config;
   const AugmentationRegistry& augmentations;
   const OpenOptions& options;
-  /// Else the data are only read, for inspect() and samples_for(): the splits may stay null, and
-  /// images may be of any size.
+  /// If false, the data is only read, for inspect() and samples_for(): the splits may stay null and
+  /// images may have any size.
   bool builds_samples = true;
 };
 
-/// An opened data set: the samples of its splits, and what they mean. Built-in formats and a user's
-/// own are registered alike. One with more to say of itself derives from it.
+/// An opened data set: the samples of its splits and their signature. Built-in and user-defined
+/// formats are registered in the same way and may derive from this class to report more.
 class DataModule {
  public:
   DataModule() = default;
@@ -53,48 +53,48 @@ class DataModule {
   DataModule& operator=(const DataModule&) = delete;
 
   Signature signature;
-  std::unique_ptr<Samples> train;        ///< Augmented.
-  std::unique_ptr<Samples> unaugmented;  ///< The same as they are; null where nothing is augmented.
-  std::unique_ptr<Samples> validation;   ///< Null where there is none.
-  std::unique_ptr<Samples> test;         ///< Null where there is none.
-  std::vector<std::string> files;        ///< What was read, for the run's identity.
-  std::vector<std::string> notes;        ///< What a person should know though it is no error.
+  std::unique_ptr<Samples> train;        ///< Training samples, augmented.
+  std::unique_ptr<Samples> unaugmented;  ///< Not augmented; null if there are no augmentations.
+  std::unique_ptr<Samples> validation;   ///< Null if there is none.
+  std::unique_ptr<Samples> test;         ///< Null if there is none.
+  std::vector<std::string> files;        ///< The files that were read, for the run's identity.
+  std::vector<std::string> notes;        ///< Remarks for the user that are not errors.
 
   /// The split to evaluate on while training: validation, else test, else null.
   const Samples* evaluation() const { return validation ? validation.get() : test.get(); }
-  /// As they are, without augmentation; null where there is none.
+  /// The samples of a split without augmentation; null if there is none.
   const Samples* split(Part part) const;
 
-  /// What a person wants to know before training on it; may read all of it. By default the number
-  /// of samples of each split.
+  /// Returns a summary of the data for the user and may read all of it. The default reports the
+  /// number of samples of each split.
   virtual DataReport inspect(int threads) const;
 
-  /// A split as a model takes it that was trained on data of this signature; its targets may have
-  /// no meaning. Null where there is none. By default split().
+  /// A split prepared for a model that was trained on data of this signature; its targets may be
+  /// meaningless. Null if there is none. The default is split().
   virtual const Samples* samples_for(Part part, const Signature& trained);
 
  protected:
-  /// For a destructor of what the splits read.
+  /// Frees the samples; for destructors of modules that own what the samples read.
   void release_samples();
 };
 
-/// Data modules by name: a name stands for a data set or for a file format.
+/// Data modules by name, each for a data set or a file format.
 using DataModuleRegistry = config::Registry<DataModule, const DataContext&>;
 DataModuleRegistry built_in_data_modules();
 
-/// Opens the data set that the config names. Where it has no validation split, `data.validation` of
-/// the training samples become one. Throws UsageError and DataError.
+/// Opens the data set named in the config. If it has no validation split, the fraction
+/// `data.validation` of the training samples becomes one. Throws UsageError and DataError.
 std::unique_ptr<DataModule> open_data(const DataConfig& config, const DataModuleRegistry& modules,
                                       const AugmentationRegistry& augmentations,
                                       const OpenOptions& options);
 
-/// The same without samples, for DataModule::inspect() and samples_for().
+/// Like open_data(), but without samples, for DataModule::inspect() and samples_for().
 std::unique_ptr<DataModule> read_data(const DataConfig& config, const DataModuleRegistry& modules,
                                       const AugmentationRegistry& augmentations,
                                       const OpenOptions& options);
 
-/// Throws UsageError where `data.task` is neither auto nor one of these, the tasks that the data
-/// set is for; returns the one that is meant: the first for auto.
+/// Resolves `data.task` against `tasks`, the tasks that the data set supports; auto selects the
+/// first. Throws UsageError if the task is not supported.
 std::string choose_task(const DataConfig& config, const std::vector<std::string>& tasks);
 
 }  // namespace gallop::data

@@ -13,23 +13,23 @@
 
 namespace gallop::data {
 
-/// Tokens of a text and what they stand for.
+/// The tokens of a text and the vocabulary that they index.
 struct TextSet {
   Block<int32_t> tokens;
   std::vector<std::string> vocabulary;  ///< Text of each token.
 };
 
-/// The parts of a data set as its reader found them. A part that the files do not have is null and
-/// is cut from the training part by DataConfig::validation.
+/// The splits of a data set as found by its reader. A missing validation split is null and is split
+/// off the training data as DataConfig::validation says.
 template <typename Set>
 struct Parts {
   std::unique_ptr<Set> train, validation, test;
-  /// A test part without classes: to predict, and neither to train nor to evaluate on.
+  /// A test split without classes, which can be predicted but not trained or evaluated on.
   std::unique_ptr<Set> unlabeled_test;
-  std::vector<std::string> files;  ///< What was read, for the run's identity.
-  /// What a person should know though it is no error: files ignored, a part without classes.
+  std::vector<std::string> files;  ///< The files that were read, for the run's identity.
+  /// Remarks for the user that are not errors: ignored files, a split without classes.
   std::vector<std::string> notes;
-  std::vector<SkipCount> skipped;  ///< What `data.on_error: skip` has left out, by reason.
+  std::vector<SkipCount> skipped;  ///< Items left out by `data.on_error: skip`, by reason.
 };
 
 using ImageParts = Parts<ImageSet>;
@@ -37,13 +37,13 @@ using TextParts = Parts<TextSet>;
 
 class SharedData;
 
-/// What readers need to know besides their own options.
+/// Inputs of readers besides their own options.
 struct ReadContext {
-  std::string path;              ///< `data.path`, empty for the usual places.
+  std::string path;              ///< `data.path`; empty for the default locations.
   bool skip_broken = false;      ///< `data.on_error: skip`.
   bool orient = true;            ///< `data.exif_orientation: apply`.
-  int threads = 1;               ///< For work at the start: scanning, decoding.
-  SharedData* shared = nullptr;  ///< Where other processes find what was read; null: nowhere.
+  int threads = 1;               ///< Threads for work at start-up: scanning, decoding.
+  SharedData* shared = nullptr;  ///< Where other processes find what was read; null: not shared.
 };
 
 }  // namespace gallop::data

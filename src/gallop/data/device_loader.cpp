@@ -63,7 +63,7 @@ std::optional<Batch> DeviceLoader::next(const StopRequest* stop) {
   ahead_.reset();
   if (staged.error) std::rethrow_exception(staged.error);
   if (!staged.batch) return std::nullopt;
-  // Only what lies ready is copied ahead: waiting for it would hold up the batch that is here.
+  // Prefetch only a batch that is ready: waiting for it would delay the current batch.
   if (loader_.ready()) ahead_ = stage(stop);
   state_ = staged.state;
   const c10::Stream computes = c10::impl::VirtualGuardImpl(device_.type()).getStream(device_);

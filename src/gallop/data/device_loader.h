@@ -12,29 +12,29 @@
 
 namespace gallop::data {
 
-/// A Loader whose batches lie on the device that computes. On an accelerator the next batch is
-/// copied from page-locked buffers, on a stream of its own, while the device works on the one
-/// before; on the CPU nothing is copied. Then LoaderConfig::transforms change it. One thread uses
-/// it at a time.
+/// A Loader whose batches are on the compute device. For an accelerator, the next batch is copied
+/// from page-locked buffers on a separate stream while the device works on the current one; on the
+/// CPU nothing is copied. LoaderConfig::transforms are then applied. Not thread-safe: only one
+/// thread may use it at a time.
 class DeviceLoader {
  public:
-  /// As Loader; `config.pinned` is set where the device needs it.
+  /// Like Loader; `config.pinned` is set if the device needs it.
   DeviceLoader(const Samples& samples, LoaderConfig config, const LoaderState& start,
                c10::Device device);
 
-  /// As Loader::next(). The batch is ready for what the current stream does after this call.
+  /// Like Loader::next(). The batch is ready for work on the current stream after this call.
   std::optional<Batch> next(const StopRequest* stop = nullptr);
 
-  /// The state after the batches that next() has returned, whatever was copied ahead.
+  /// The state after the last batch that next() returned, regardless of prefetched copies.
   LoaderState state() const { return state_; }
-  /// As Loader::seek(); drops what was copied ahead.
+  /// Like Loader::seek(); discards prefetched copies.
   void seek(const LoaderState& state);
 
   int64_t batches_per_epoch() const { return loader_.batches_per_epoch(); }
   double wait_seconds() const { return loader_.wait_seconds(); }
 
  private:
-  // A batch whose copy was started, or what kept it from being read.
+  // A batch whose copy was started, or the error that prevented it from being read.
   struct Staged {
     std::optional<Batch> batch;
     std::exception_ptr error;
@@ -49,9 +49,9 @@ class DeviceLoader {
   c10::Device device_;
   LoaderState state_;
   c10::Stream copies_;
-  // Of the last two copies. A buffer of the loader is filled again two batches later.
+  // Events of the last two copies. The loader refills a buffer two batches later.
   std::array<c10::Event, 2> copied_;
-  size_t taken_ = 0;  // Batches, and errors in place of one, that came from the loader.
+  size_t taken_ = 0;  // Batches, or errors in place of batches, taken from the loader.
   std::optional<Staged> ahead_;
 };
 

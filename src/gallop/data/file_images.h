@@ -7,7 +7,7 @@
 
 namespace gallop::data {
 
-/// Image files given by name, without labels: each has label 0.
+/// Image files given by path, without labels: label() is always 0.
 class FileImages final : public ImageSet {
  public:
   explicit FileImages(std::vector<std::string> paths, bool orient = true);
@@ -25,7 +25,7 @@ class FileImages final : public ImageSet {
   std::vector<std::string> class_names_{"unknown"};
 };
 
-/// The image files in a folder and its subfolders, in order, without hidden ones. Throws DataError
+/// The image files in a folder and its subfolders, sorted, excluding hidden ones. Throws DataError
 /// if there are none.
 std::vector<std::string> image_files_in(const std::string& folder);
 

@@ -106,7 +106,7 @@ fs::path find_user_data(const std::string& reader, const std::string& path) {
 
 namespace {
 
-// PART.ending under one of the part's names; empty where it is under none.
+// PART.ending under any of the split's names; empty if there is none.
 fs::path part_file(const fs::path& folder, Part part, const std::vector<std::string>& endings) {
   fs::path found;
   for (const std::string& word : part_words(part)) {
@@ -148,7 +148,7 @@ std::string absolute_data_path(const std::string& given) {
   std::string path = given;
   while (path.starts_with("./")) path.erase(0, 2);
   const size_t brace = path.find('{');
-  // Of a pattern, its first name stands for all of them.
+  // The first name of a pattern represents all of them.
   std::string first = path;
   if (brace != std::string::npos) {
     try {

@@ -28,8 +28,8 @@ namespace {
 
 std::string reason(int error) { return std::generic_category().message(error); }
 
-// The images of one part. Files are opened relative to its folder, which spares the system the walk
-// along the whole path for each of them.
+// The images of one split. Files are opened relative to its folder, which saves resolving the whole
+// path for each of them.
 class FolderImages final : public ImageSet {
  public:
   FolderImages(fs::path path, std::vector<std::string> class_names, bool orient)
@@ -77,7 +77,7 @@ class FolderImages final : public ImageSet {
   }
   uint64_t stamp(int64_t index) const override {
     struct stat info = {};
-    // Of one that is not there nothing will be kept.
+    // A missing file is never cached.
     if (fstatat(folder_.get(), name(index), &info, 0) != 0) return 0;
     return xxh3_64(file_state(info));
   }
@@ -102,12 +102,12 @@ class FolderImages final : public ImageSet {
   FileDescriptor folder_;
   std::vector<std::string> class_names_;
   bool orient_;
-  std::string names_;  // Of files, "CLASS/FILE", each ended by a zero.
+  std::string names_;  // Names "CLASS/FILE", each terminated by a zero byte.
   std::vector<size_t> starts_;
   std::vector<int32_t> labels_;
 };
 
-// Collects what was passed over, for one note of each kind.
+// Collects the ignored files, for one note of each kind.
 class Ignored {
  public:
   explicit Ignored(fs::path path) : path_(std::move(path)) {}
@@ -119,7 +119,7 @@ class Ignored {
     count_ += static_cast<int64_t>(names.size());
   }
 
-  // Names what has images in it.
+  // Records the ignored names that contain images.
   void add_hidden(const std::string& folder, const std::vector<std::string>& names) {
     for (const std::string& name : names) {
       const int64_t images = count_ignored_images(path_ / (folder + name));
@@ -167,7 +167,7 @@ void check_same_classes(const fs::path& path, const std::vector<std::string>& fo
   throw DataError(message);
 }
 
-// Reads one part after the other; that for training comes first and says which classes there are.
+// Reads the splits one after the other; the training split comes first and defines the classes.
 class FolderReader {
  public:
   FolderReader(const ReadContext& context, ImageParts& parts)
@@ -216,7 +216,7 @@ class FolderReader {
     throw DataError(fmt::format("{}: no images that can be used", printable(path.string())));
   }
 
-  // The images of a test part that has no classes; false where it has.
+  // Reads a test split without class folders; returns false if it has class folders.
   bool read_flat(const fs::path& path) {
     const FolderListing top = list_folder(path);
     if (!top.folders.empty() || top.images.empty()) return false;
@@ -269,7 +269,7 @@ class FolderReader {
   std::vector<std::string> classes_;
 };
 
-// The folders of the parts, or the folder itself as training part where it has no such folders.
+// The folders of the splits, or the folder itself as training split if there are none.
 std::array<fs::path, kParts> part_folders(const fs::path& root, std::vector<std::string>& notes) {
   std::array<fs::path, kParts> folders;
   const FolderListing top = list_folder(root);
@@ -290,7 +290,7 @@ std::array<fs::path, kParts> part_folders(const fs::path& root, std::vector<std:
     }
     folder = root / name;
   }
-  // Without a folder "train" the others are classes with unlucky names.
+  // Without a folder "train", the others are classes that happen to have such names.
   if (folders[0].empty()) return {root, {}, {}};
   ignored.note(notes);
   return folders;

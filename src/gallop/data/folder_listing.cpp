@@ -24,8 +24,8 @@ struct CloseFolder {
   void operator()(DIR* folder) const { closedir(folder); }
 };
 
-// File systems that do not tell an entry's type with its name are asked; links are followed. 0 with
-// errno where that fails.
+// The type of an entry, following links. Calls stat() if the file system does not report types in
+// directory entries. Returns 0 with errno set if that fails.
 mode_t type_of(const dirent& entry, int folder) {
   if (entry.d_type == DT_REG) return S_IFREG;
   if (entry.d_type == DT_DIR) return S_IFDIR;
@@ -42,7 +42,7 @@ void sort_in(const dirent& entry, int folder, FolderListing& listing) {
   }
   const mode_t type = type_of(entry, folder);
   const int error = errno;
-  // A link to nowhere without an ending may stand for a class.
+  // A dangling link without an extension may stand for a class folder.
   const bool is_lost_folder = type == 0 && name.find('.') == std::string::npos;
   if (type == S_IFDIR) {
     listing.folders.push_back(name);

@@ -8,7 +8,7 @@
 
 namespace gallop::data {
 
-/// An image that cannot be opened, or has an unsupported format.
+/// An image that cannot be opened or has an unsupported format.
 struct UnusableImage {
   std::string name;
   const char* reason;  ///< SkipCount::reason.
@@ -27,7 +27,7 @@ struct FolderListing {
 /// Lists a folder, following links. Throws DataError if it cannot be read.
 FolderListing list_folder(const fs::path& path);
 
-/// The number of images in an ignored file or folder, among its first 10,000 entries.
+/// Counts the images in an ignored file or folder, among its first 10,000 entries.
 int64_t count_ignored_images(const fs::path& path);
 
 }  // namespace gallop::data

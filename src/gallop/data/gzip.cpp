@@ -14,8 +14,8 @@ namespace gallop::data {
 
 namespace {
 
-constexpr size_t kSmallestMember = 18;  // Header of 10 bytes, CRC and length of 8.
-constexpr size_t kLargestRatio = 1032;  // Of DEFLATE.
+constexpr size_t kSmallestMember = 18;  // A header of 10 bytes, CRC and length of 8.
+constexpr size_t kLargestRatio = 1032;  // The maximum of DEFLATE.
 
 struct FreeDecompressor {
   void operator()(libdeflate_decompressor* decompressor) const {
@@ -24,7 +24,7 @@ struct FreeDecompressor {
 };
 using Decompressor = std::unique_ptr<libdeflate_decompressor, FreeDecompressor>;
 
-// libdeflate does not tell a file that ends too early from a corrupt one; zlib does.
+// libdeflate does not distinguish a truncated file from a corrupt one; zlib does.
 std::string find_damage(std::string_view member) {
   z_stream stream{};
   if (inflateInit2(&stream, 16 + MAX_WBITS) != Z_OK) return "cannot be decompressed";
@@ -50,7 +50,7 @@ std::string find_damage(std::string_view member) {
   return fmt::format("corrupt near byte {} of the compressed data ({})", at, why);
 }
 
-// The length that the last member states, modulo 2^32: a first guess that may lie.
+// The length stated by the last member, modulo 2^32: a first guess that may be wrong.
 size_t stated_size(std::string_view compressed) {
   uint32_t size;
   std::memcpy(&size, compressed.data() + compressed.size() - sizeof size, sizeof size);

@@ -8,11 +8,11 @@
 
 namespace gallop::data {
 
-/// Whether the bytes begin like a gzip file (RFC 1952).
+/// Whether the bytes begin with the gzip magic number (RFC 1952).
 bool looks_like_gzip(std::string_view bytes);
 
-/// Decompresses a whole gzip file, concatenated members included; zeros after the last are padding.
-/// Throws DataError that begins with `name` where the file is truncated, corrupt, or longer than
+/// Decompresses a whole gzip file, including concatenated members; trailing zeros are padding.
+/// Throws DataError that begins with `name` if the file is truncated, corrupt, or longer than
 /// `max_bytes` when decompressed.
 Bytes gunzip(std::string_view compressed, const std::string& name,
              int64_t max_bytes = int64_t{1} << 32);

@@ -10,18 +10,18 @@
 namespace gallop::data {
 
 /// An array of bytes from an IDX file, the format of MNIST (yann.lecun.com/exdb/mnist): magic
-/// number 00 00 08 D, D sizes as big-endian 32-bit numbers, then the values.
+/// number 00 00 08 D, D sizes as big-endian 32-bit integers, then the values.
 struct IdxArray {
   std::vector<int64_t> sizes;
   Block<uint8_t> values;
 };
 
-/// Checks every size against the content. Throws DataError that begins with `name` where the
-/// content is no IDX array of unsigned bytes with `dimensions` dimensions, or is too short or too
-/// long.
+/// Parses an IDX array and checks its sizes against the content. Throws DataError that begins with
+/// `name` if the content is not an array of unsigned bytes with `dimensions` dimensions, or is too
+/// short or too long.
 IdxArray parse_idx(const Block<uint8_t>& content, int dimensions, const std::string& name);
 
-/// The same from a file, plain or gzip, whatever its name; `shared` may be null.
+/// Like parse_idx(), from a plain or gzip file of any name. `shared` may be null.
 IdxArray read_idx(const fs::path& path, int dimensions, SharedData* shared = nullptr);
 
 }  // namespace gallop::data

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// What other files are, so that the message can name it.
+// Detects other file formats, so that the message can name them.
 const char* other_format(std::string_view file) {
   if (file.starts_with("GIF8"sv)) return "a GIF image";
   if (file.starts_with("RIFF"sv) && file.substr(0, 12).ends_with("WEBP"sv)) return "a WebP image";
@@ -58,7 +58,7 @@ ThreadDecoder& thread_decoder() {
 }
 
 void check_image_size(int64_t height, int64_t width, int64_t file_bytes, int64_t pixels_per_byte) {
-  // Both sides are below 2^31, so that the product cannot overflow.
+  // Both sides are below 2^31, so the product cannot overflow.
   const int64_t pixels = height * width;
   if (pixels <= 0 || pixels > kMaxPixels) {
     throw DataError(

@@ -9,11 +9,11 @@
 
 namespace gallop::data {
 
-/// Images of more pixels than this are rejected before any allocation.
+/// Images with more pixels than this are rejected before any allocation.
 inline constexpr int64_t kMaxPixels = int64_t{1} << 28;
 
-/// JPEG, on libjpeg-turbo's libjpeg API: for 32 x 32 images it is a tenth faster than TurboJPEG,
-/// which reads every header twice.
+/// JPEG decoder on libjpeg-turbo's libjpeg API, which is 10% faster for 32 x 32 images than
+/// TurboJPEG, which reads every header twice.
 class JpegDecoder {
  public:
   JpegDecoder();
@@ -25,7 +25,7 @@ class JpegDecoder {
   std::unique_ptr<State> state_;
 };
 
-/// PNG, on libpng.
+/// PNG decoder on libpng.
 class PngDecoder {
  public:
   PngDecoder();
@@ -37,12 +37,12 @@ class PngDecoder {
   std::unique_ptr<State> state_;
 };
 
-/// Decodes files in memory, recognized by their content, and reuses its buffers. For one thread at
-/// a time.
+/// Decodes image files in memory, detecting the format from the content, and reuses its buffers.
+/// Not thread-safe.
 class ImageDecoder {
  public:
   /// Decodes a whole file. Throws DataError, without the file's name, if it is empty, damaged, too
-  /// large or of another format. Warnings of decoders, such as premature end of data, are errors.
+  /// large or of another format. Decoder warnings, such as premature end of data, are errors.
   void decode(std::string_view file, const DecodeRequest& request, Image& image);
 
  private:
@@ -53,18 +53,18 @@ class ImageDecoder {
   std::vector<uint8_t> turned_;
 };
 
-/// The calling thread's own decoder and a buffer for files, kept until the thread ends.
+/// The calling thread's own decoder and file buffer, kept until the thread ends.
 struct ThreadDecoder {
   ImageDecoder decoder;
   std::vector<char> file;
 };
 ThreadDecoder& thread_decoder();
 
-/// Throws DataError that explains why a file that begins like this is neither JPEG nor PNG.
+/// Throws DataError that explains why a file with these first bytes is neither JPEG nor PNG.
 [[noreturn]] void refuse_format(std::string_view file);
 
 /// Throws DataError if an image of this size has more than kMaxPixels, or more pixels than
-/// `file_bytes` can contain at `pixels_per_byte`.
+/// `file_bytes` can encode at `pixels_per_byte`.
 void check_image_size(int64_t height, int64_t width, int64_t file_bytes, int64_t pixels_per_byte);
 
 }  // namespace gallop::data

@@ -15,7 +15,7 @@ namespace gallop::data {
 
 namespace {
 
-// In small letters, without the dot.
+// The extension in lower case, without the dot.
 std::string ending_of(std::string_view name) {
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return {};

@@ -24,7 +24,7 @@ uint32_t big_endian(std::string_view bytes, size_t at, size_t count) {
   return value;
 }
 
-// Numbers of a TIFF structure, which says itself in which order their bytes are; 0 outside of it.
+// Reads integers from a TIFF structure, which declares its byte order; 0 beyond its end.
 class Tiff {
  public:
   explicit Tiff(std::string_view bytes) : bytes_(bytes), is_little_(bytes.starts_with("II"sv)) {}
@@ -39,7 +39,7 @@ class Tiff {
     return value;
   }
 
-  // Of the first directory, as Exif 2.3 has it.
+  // The orientation tag of the first directory (Exif 2.3).
   int orientation() const {
     constexpr uint32_t kMagic = 42, kOrientation = 0x0112, kShort = 3, kLong = 4;
     constexpr size_t kEntryBytes = 12;
@@ -63,19 +63,19 @@ class Tiff {
   bool is_little_;
 };
 
-// What the walks along a file find: all of it, or that the bytes end before.
+// The result of a scan of a file: complete, or truncated by the end of the bytes.
 struct Walk {
   ImageHeader header;
   bool is_complete = false;
 };
 
-// The segments up to the frame header, which follows all that Exif may be in.
+// Scans the segments up to the frame header, which comes after any Exif segment.
 Walk walk_jpeg(std::string_view bytes) {
   constexpr auto kEndOfImage = 0xD9u, kScan = 0xDAu, kApp1 = 0xE1u, kTemporary = 0x01u;
   constexpr std::string_view kExif = "Exif\0\0"sv;
   Walk walk;
   for (size_t at = 2;;) {
-    // As libjpeg does, which passes over bytes before a marker and fill bytes in it.
+    // Like libjpeg, skip bytes before a marker and its fill bytes.
     while (at < bytes.size() && bytes[at] != '\xff') ++at;
     while (at < bytes.size() && bytes[at] == '\xff') ++at;
     if (at >= bytes.size()) return walk;
@@ -107,9 +107,9 @@ Walk walk_jpeg(std::string_view bytes) {
   }
 }
 
-// The chunks before the image's data.
+// Scans the chunks before the image data.
 Walk walk_png(std::string_view bytes) {
-  constexpr size_t kChunkBytes = 12;  // Of length, type and checksum.
+  constexpr size_t kChunkBytes = 12;  // Length, type and checksum.
   constexpr uint8_t kColorMask = 2;
   Walk walk;
   for (size_t at = kPngSignature.size(); bytes.size() > at && bytes.size() - at >= 8;) {
@@ -185,12 +185,12 @@ int exif_orientation(std::string_view file) {
     if (is_jpeg(file)) return walk_jpeg(file).header.orientation;
     if (is_png(file)) return walk_png(file).header.orientation;
   } catch (const DataError&) {
-    // The decoder says what is wrong with the file.
+    // The decoder reports what is wrong with the file.
   }
   return 1;
 }
 
-// Of a set that has no headers to read.
+// The default for a set without headers: decodes the image.
 ImageHeader ImageSet::header(int64_t index) const {
   Image image;
   read(index, {.channels = 0}, image);

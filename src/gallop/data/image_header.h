@@ -9,12 +9,12 @@
 
 namespace gallop::data {
 
-/// Parses the header of a JPEG or PNG file as stored; empty if more of the file is needed.
+/// Parses the header of a JPEG or PNG file as stored; nullopt if more of the file is needed.
 /// `file_bytes` is the length of the whole file. Throws DataError, without the file's name, if the
 /// file is damaged or of another format.
 std::optional<ImageHeader> parse_image_header(std::string_view start, int64_t file_bytes);
 
-/// As above, from `bytes` bytes at `offset`, of which only as much as necessary is read.
+/// Like parse_image_header(), reading no more of the `bytes` bytes at `offset` than necessary.
 ImageHeader read_image_header(const FileDescriptor& file, int64_t offset, int64_t bytes,
                               std::vector<char>& buffer);
 
@@ -22,7 +22,7 @@ ImageHeader read_image_header(const FileDescriptor& file, int64_t offset, int64_
 ImageHeader oriented(ImageHeader header);
 ImageHeader stored(ImageHeader header);
 
-/// The EXIF orientation of a whole JPEG or PNG file, 1 to 8; 1 if it has none or an invalid one.
+/// The EXIF orientation of a whole JPEG or PNG file, 1 to 8; 1 if it is missing or invalid.
 int exif_orientation(std::string_view file);
 
 }  // namespace gallop::data

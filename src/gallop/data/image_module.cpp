@@ -19,21 +19,21 @@ namespace {
 
 constexpr int64_t kShareOfMemory = 4;
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
-// Images whose mean is taken, and of large ones, where each says more and takes longer.
+// The number of images to measure, and for large images, which have more pixels each.
 constexpr int64_t kMeasuredImages = 10'000;
 constexpr int64_t kMeasuredLargeImages = 2'000;
 constexpr int64_t kLargePixels = int64_t{128} * 128;
 
-// Of the images whose mean and deviation are cached.
+// Identifies the images whose mean and standard deviation are cached.
 std::string identity_of(const DataConfig& config, const ImageParts& parts,
                         const OpenOptions& options) {
   std::string identity = config.module.name();
-  // The seed decides which images were held back.
+  // The seed determines the validation split.
   if (config.validation > 0) identity += fmt::format(" {} {}", config.validation, options.seed);
   return gallop::identity_of(identity, {parts.files.begin(), parts.files.end()});
 }
 
-/// An image data set with all that its samples read.
+/// An image data set that owns everything its samples read.
 class ImageModule final : public DataModule {
  public:
   ImageModule(std::unique_ptr<ImageParts> parts, const DataContext& context)
@@ -64,11 +64,11 @@ class ImageModule final : public DataModule {
   friend class ImageModuleBuilder;
   std::unique_ptr<ImageParts> parts_;
   std::shared_ptr<SharedData> shared_;
-  std::vector<std::unique_ptr<ImageSet>> derived_;  // Cached images over the parts.
+  std::vector<std::unique_ptr<ImageSet>> derived_;  // Cached images over the splits.
   std::unique_ptr<Samples> for_trained_;
 };
 
-/// Builds the samples of the three parts of an image data set.
+/// Builds the samples of the three splits of an image data set.
 class ImageModuleBuilder {
  public:
   ImageModuleBuilder(const DataContext& context, ImageModule& module)
@@ -92,8 +92,8 @@ class ImageModuleBuilder {
     auto augment = build_augmentations(augmentations_, config_.augment);
     cuts_ = !augment.empty() && augment.front()->cuts();
     const ImageSet& train = cuts_ ? *parts.train : cached(*parts.train);
-    // Of the originals, so that it does not matter how many images memory has room for; where
-    // nothing is resized the cache has the same pixels, and is filled on the way.
+    // Measured on the originals, so that the result does not depend on how many images fit in
+    // memory. Without resizing, the cache has the same pixels and is filled on the way.
     normalization_ = normalization_of(
         config_, resizes() ? *parts.train : train, shape_,
         [&] { return identity_of(config_, parts, options_); }, options_);
@@ -114,8 +114,8 @@ class ImageModuleBuilder {
  private:
   bool resizes() const { return config_.image_size > 0; }
 
-  // Whether decoded images are kept where there is so much memory for them. Parts that are cut at
-  // random are other pixels in every epoch, so there is nothing to keep.
+  // Whether to cache decoded images if they need this much memory. Random crops of the originals
+  // differ in every epoch, so there is nothing to cache.
   bool keeps_within(int64_t bytes) const {
     if (config_.in_memory != "auto") return config_.in_memory == "yes";
     const ImageParts& parts = *module_.parts_;
@@ -138,8 +138,8 @@ class ImageModuleBuilder {
     return *module_.derived_.back();
   }
 
-  // For the images of the whole set, of which two parts may have been cut, as other trainings may
-  // cut them otherwise.
+  // The cache covers the whole set, even if it was split in two, because other runs may split it
+  // differently.
   std::shared_ptr<const SharedPieces> shared_pieces(const ImageSet& images, int64_t limit) const {
     const std::string identity = images.identity();
     if (!options_.shared || identity.empty()) return nullptr;

@@ -11,15 +11,15 @@
 
 namespace gallop::data {
 
-/// As the config says: its own, those of ImageNet, or those of these images, which are kept in a
-/// cache under `identity()`.
+/// The normalization that the config selects: its own, ImageNet's, or that of these images, which
+/// is cached under `identity()`.
 Normalization normalization_of(const DataConfig& config, const ImageSet& images,
                                const ImageShape& shape,
                                const std::function<std::string()>& identity,
                                const OpenOptions& options);
 
-/// The data module of images in classes: resizes, caches, normalizes and augments them as the
-/// recipe's section `data` says. Throws UsageError where it cannot.
+/// The data module of image classification: resizes, caches, normalizes and augments images as the
+/// recipe's section `data` says. Throws UsageError if the options do not fit.
 std::unique_ptr<DataModule> make_image_module(std::unique_ptr<ImageParts> parts,
                                               const DataContext& context);
 

@@ -11,7 +11,7 @@ namespace gallop::data {
 
 namespace {
 
-/// Chooses by an augmentation that cuts, or else the middle square, and records it.
+/// Chooses the region by a cropping augmentation, or the middle square, and records it.
 class RecordedRegion final : public RegionChooser {
  public:
   RecordedRegion(const Augmentation* augmentation, Philox& random, ImagePlacement& placement)

@@ -13,29 +13,29 @@
 
 namespace gallop::data {
 
-/// What is done to images between reading them and the batch.
+/// The processing of images between reading and batching.
 struct ImagePipeline {
   ImageShape shape;
-  bool resize = false;                  ///< Bring images of any size to `shape`.
-  bool skip_broken = false;             ///< Leave damaged images out instead of throwing.
-  uint64_t seed = 0;                    ///< Of the augmentations.
-  std::vector<double> mean = {0};       ///< One a channel; 1 is full brightness.
-  std::vector<double> deviation = {1};  ///< One a channel.
-  c10::ScalarType dtype = c10::ScalarType::Float;  ///< Or BFloat16.
+  bool resize = false;                             ///< Resize images of any size to `shape`.
+  bool skip_broken = false;                        ///< Skip damaged images instead of throwing.
+  uint64_t seed = 0;                               ///< Seed of the augmentations.
+  std::vector<double> mean = {0};                  ///< One per channel; 1 is full brightness.
+  std::vector<double> deviation = {1};             ///< One per channel.
+  c10::ScalarType dtype = c10::ScalarType::Float;  ///< Float or BFloat16.
 };
 
-/// What images are made ready by for a model that was trained on data of this signature: resized to
-/// its shape and normalized alike.
+/// The preprocessing for a model that was trained on data of this signature: resizing to its shape
+/// and the same normalization.
 ImagePipeline pipeline_of(const Signature& trained);
 
-/// Where the pixels of a sample come from, for what has to be moved with its image.
+/// The origin of a sample's pixels, so that a mask can be moved with its image.
 struct ImagePlacement {
-  int height = 0, width = 0;  ///< Of the original image.
-  Region region;              ///< Of the original that was resized to the pipeline's shape.
-  MovePlan plan;              ///< Of pixels of that shape.
+  int height = 0, width = 0;  ///< Size of the original image.
+  Region region;              ///< Region of the original that was resized to the pipeline's shape.
+  MovePlan plan;              ///< Moves of the pixels of the resized image.
 };
 
-/// Reads images, and resizes, augments and normalizes them.
+/// Reads, resizes, augments and normalizes images.
 class ImageReader {
  public:
   /// Buffers of one thread.
@@ -44,8 +44,8 @@ class ImageReader {
     std::vector<uint8_t> moved;
   };
 
-  /// `images` must outlive the reader. Without augmentations an image is the same in every epoch.
-  /// Throws UsageError if an augmentation does not fit the images' shape.
+  /// `images` must outlive the reader. Without augmentations, an image is the same in every epoch.
+  /// Throws UsageError if an augmentation does not support the images' shape.
   ImageReader(const ImageSet& images, const ImagePipeline& pipeline,
               std::vector<std::unique_ptr<Augmentation>> augmentations);
 
@@ -54,10 +54,10 @@ class ImageReader {
   Buffers make_buffers() const;
 
   /// Writes an image [H, W, C] to `out`. Throws DataError if it is damaged, ShapeError if it has
-  /// another shape and is not resized.
+  /// another shape and resizing is off.
   ImagePlacement read(int64_t index, int64_t epoch, void* out, Buffers& buffers) const;
 
-  /// Calls `fill`, which reads a sample. False if it is damaged and damaged samples are skipped.
+  /// Calls `fill` to read a sample. Returns false if it is damaged and `skip_broken` is set.
   template <typename Fill>
   bool fill_or_skip(const Fill& fill) const {
     try {

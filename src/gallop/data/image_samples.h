@@ -10,13 +10,13 @@
 
 namespace gallop::data {
 
-/// "image" [C, H, W] of this pipeline, channels last.
+/// The field "image" [C, H, W], channels_last, of this pipeline.
 Field image_field(const ImagePipeline& pipeline);
 
-/// Images as training samples: "image" [C, H, W], channels last, and its "label", int64.
+/// Image classification samples: "image" [C, H, W], channels_last, and "label", int64.
 class ImageSamples final : public Samples {
  public:
-  /// As ImageReader.
+  /// Like ImageReader.
   ImageSamples(const ImageSet& images, const ImagePipeline& pipeline,
                std::vector<std::unique_ptr<Augmentation>> augmentations);
 

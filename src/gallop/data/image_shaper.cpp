@@ -13,7 +13,7 @@ class MiddleSquare final : public RegionChooser {
   Region choose(int height, int width) override { return middle_square(height, width); }
 };
 
-/// Remembers what was chosen, and whether a reader asked at all.
+/// Records the chosen region, and whether the reader requested one at all.
 class Remembered final : public RegionChooser {
  public:
   explicit Remembered(RegionChooser& chooser) : chooser_(chooser) {}
@@ -23,11 +23,11 @@ class Remembered final : public RegionChooser {
     return region_ = chooser_.choose(height, width);
   }
 
-  /// The region in the pixels that the reader gave.
+  /// The chosen region in the coordinates of the pixels that the reader returned.
   Box box_in(const Image& image) {
     if (!asked_) choose(image.height, image.width);
     const double scale = 1.0 / image.reduction;
-    // The last pixel of a reduced image may stand for fewer pixels than the others.
+    // The last pixel of a reduced image may cover fewer pixels than the others.
     const double top = (region_.top - image.top) * scale;
     const double left = (region_.left - image.left) * scale;
     return {.top = top,

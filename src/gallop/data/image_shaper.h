@@ -9,13 +9,13 @@
 
 namespace gallop::data {
 
-/// An intact image with another shape than the others. It is never skipped as damaged.
+/// An intact image whose shape differs from the others. It is never skipped as damaged.
 class ShapeError : public DataError {
  public:
   using DataError::DataError;
 };
 
-/// The largest square in the middle of an image.
+/// The largest centered square of an image.
 Region middle_square(int height, int width);
 
 /// Reads images and resizes them to one shape.
@@ -29,14 +29,14 @@ class ImageShaper {
   };
 
   /// `images` must outlive the shaper. With `resize`, the center square of each image is resized to
-  /// `shape`; without, each must have it.
+  /// `shape`; otherwise each image must have that shape.
   ImageShaper(const ImageSet& images, const ImageShape& shape, bool resize);
 
   const ImageShape& shape() const { return shape_; }
 
-  /// Pixels of one image, in the memory of the set or in the buffers. `cutter`, if not null,
-  /// chooses the crop of the original to resize. Throws DataError if the image is damaged,
-  /// ShapeError if it has another shape and is not resized.
+  /// Returns the pixels of one image, in the memory of the set or in the buffers. `cutter`, if not
+  /// null, chooses the crop of the original to resize. Throws DataError if the image is damaged,
+  /// ShapeError if it has another shape and resizing is off.
   const uint8_t* read(int64_t index, RegionChooser* cutter, Buffers& buffers) const;
 
  private:
@@ -46,7 +46,7 @@ class ImageShaper {
   const ImageSet& images_;
   ImageShape shape_;
   bool resize_;
-  bool stored_;  ///< The set has the pixels in memory, in the requested number of channels.
+  bool stored_;  ///< The set keeps the pixels in memory with the requested channels.
 };
 
 }  // namespace gallop::data

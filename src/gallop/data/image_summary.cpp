@@ -13,9 +13,9 @@ namespace gallop::data {
 
 namespace {
 
-// Names what an entry of the cache means: another one gets another number.
+// The format version of cache entries. Increment the number when the format changes.
 constexpr const char* kFormat = "gallop images 1";
-constexpr int64_t kChunk = 1024;  // Images that a thread takes at a time.
+constexpr int64_t kChunk = 1024;  // Images per task of a thread.
 
 void add(const ImageHeader& header, int64_t index, ImageSummary& summary) {
   const ImageShape& shape = header.shape;
@@ -33,7 +33,7 @@ void add(const ImageHeader& header, int64_t index, ImageSummary& summary) {
   }
 }
 
-// `size` is that of the first image of the whole set that can be read.
+// `size` is the size of the first readable image of the whole set.
 ImageSummary look_at(const ImageSet& images, int64_t begin, int64_t end, const ImageSummary& size) {
   ImageSummary part;
   part.height = size.height;
@@ -69,7 +69,7 @@ ImageSummary first_size(const ImageSet& images) {
       size.height = shape.height;
       size.width = shape.width;
     } catch (const DataError&) {
-      // Counted where all are looked at.
+      // Unreadable images are counted when all images are scanned.
     }
   }
   return size;
@@ -137,14 +137,14 @@ ImageSummary cached_summary(const ImageSet& images, int threads, const SummaryCa
   try {
     if (const auto cached = from_text(read_file(path, 4096), key)) return *cached;
   } catch (const DataError&) {
-    // Not there, or not to be read: the headers are read below.
+    // The entry is missing or unreadable: the headers are read below.
   }
   const ImageSummary summary = summarize_images(images, threads);
   try {
     make_folders(path.parent_path());
     write_file_atomically(path, to_text(summary, key));
   } catch (const DeviceError&) {
-    // Without the cache the next start reads them again; nothing is lost.
+    // Without the cache, the next start reads the headers again; nothing is lost.
   }
   return summary;
 }

@@ -7,30 +7,30 @@
 
 namespace gallop::data {
 
-/// A summary of the headers of all images of a set. Indices are -1 if there is none.
+/// A summary of the headers of all images of a set. Indices are -1 if there is no such image.
 struct ImageSummary {
   int64_t images = 0;
   int64_t gray = 0, color = 0, unreadable = 0;
-  int64_t turned = 0;             ///< With an EXIF orientation other than 1 that is applied.
-  int64_t other_size = 0;         ///< Images of another size than the first readable one.
-  int64_t height = 0, width = 0;  ///< Of the first readable image; 0 if there is none.
+  int64_t turned = 0;             ///< Images with an EXIF orientation other than 1 that is applied.
+  int64_t other_size = 0;         ///< Images whose size differs from the first readable one.
+  int64_t height = 0, width = 0;  ///< Size of the first readable image; 0 if there is none.
   int64_t first_color = -1, first_unreadable = -1, first_other_size = -1;
 
   bool operator==(const ImageSummary&) const = default;
 };
 
-/// Reads all headers, unless the set is in memory with one shape. The result does not depend on the
+/// Reads all headers, unless the set is in memory with one shape. The result is independent of the
 /// number of threads.
 ImageSummary summarize_images(const ImageSet& images, int threads);
 
-/// The cache of summaries, so that a large set is scanned once and not at every start.
+/// A cache of summaries, so that a large set is not scanned at every start.
 struct SummaryCache {
   fs::path folder;
-  int64_t min_images = 10'000;  ///< Smaller sets are scanned faster than their cache is worth.
+  int64_t min_images = 10'000;  ///< Smaller sets are not cached, as scanning them is fast.
 };
 
-/// As above, from the cache if identity and stamps of the images match. A damaged entry is
-/// recomputed; an unwritable cache is ignored.
+/// Like summarize_images(), from the cache if the identity and stamps of the images match. A
+/// damaged entry is recomputed; an unwritable cache is ignored.
 ImageSummary cached_summary(const ImageSet& images, int threads, const SummaryCache& cache);
 
 }  // namespace gallop::data

@@ -16,14 +16,14 @@ namespace gallop::data {
 
 namespace {
 
-constexpr int kMaxScans = 100;  // A progressive file can have any number and take hours.
+constexpr int kMaxScans = 100;  // A progressive file may have any number and take hours.
 
-// Each 8 x 8 block takes at least one bit when Huffman-coded; with the most uneven sampling factors
-// there is one block for 128 pixels. Twice that is allowed.
+// Each 8 x 8 block takes at least one bit when Huffman-coded. With the most uneven sampling factors
+// there is one block per 128 pixels; twice that is allowed.
 constexpr int64_t kPixelsPerByte = 2048;
 
-// Warnings that leave the pixels whole. Bytes too many before a marker are found in files of
-// well-known data sets and read by everybody.
+// Warnings that do not affect the pixels. Extra bytes before a marker occur in files of well-known
+// data sets and are accepted by all common readers.
 bool is_harmless(int code) {
   return code == JWRN_JFIF_MAJOR || code == JWRN_ADOBE_XFORM || code == JWRN_NOT_SEQUENTIAL ||
          code == JWRN_EXTRANEOUS_DATA;
@@ -44,8 +44,8 @@ struct JpegDecoder::State {
   State();
   ~State() { jpeg_destroy_decompress(&info); }
 
-  // The steps of decoding. Between setjmp and longjmp no object with a destructor may live, so
-  // these hand back false and leave the reason in `message`.
+  // The steps of decoding. No object with a destructor may live between setjmp and longjmp, so
+  // these return false and leave the reason in `message`.
   bool read_header(std::string_view file);
   bool read_pixels(std::string_view file, const DecodeRequest& request, Image& image);
   void choose_output(const DecodeRequest& request);
@@ -62,7 +62,7 @@ struct JpegDecoder::State {
   static void ignore(j_common_ptr) {}
 
   Region region;           // In pixels of the whole image at full size.
-  JDIMENSION end_row = 0;  // Of the output: the first that is not needed.
+  JDIMENSION end_row = 0;  // The first output row that is not needed.
   jpeg_decompress_struct info{};
   jpeg_error_mgr errors{};
   jpeg_progress_mgr progress{};
@@ -112,7 +112,7 @@ bool JpegDecoder::State::read_header(std::string_view file) {
   return true;
 }
 
-// 1/2, 1/4 or 1/8 of the size, as long as the shorter side stays at least `min_side`.
+// The scale 1/2, 1/4 or 1/8 that keeps the shorter side at least `min_side` long.
 static unsigned reduction(int shorter_side, int min_side) {
   if (min_side <= 0) return 1;
   for (const int by : {8, 4, 2}) {
@@ -130,7 +130,7 @@ void JpegDecoder::State::choose_output(const DecodeRequest& request) {
   info.out_color_space = is_cmyk ? JCS_CMYK : gray ? JCS_GRAYSCALE : JCS_RGB;
 }
 
-// Leaves out what lies left, right and above of the region; libjpeg rounds to whole blocks.
+// Skips what is left of, right of and above the region; libjpeg rounds to whole blocks.
 void JpegDecoder::State::begin_region(Image& image) {
   const auto by = static_cast<int>(info.scale_denom);
   JDIMENSION left = static_cast<JDIMENSION>(region.left / by);
@@ -162,10 +162,10 @@ bool JpegDecoder::State::read_pixels(std::string_view file, const DecodeRequest&
   return true;
 }
 
-// Into rows that begin at a multiple of 32, libjpeg-turbo writes around the cache, which takes
-// small images 1.7 times as long. Such rows take a way around.
+// libjpeg-turbo uses non-temporal stores for rows aligned to 32 bytes, which makes small images 1.7
+// times slower. Such rows are decoded through a buffer.
 void JpegDecoder::State::read_rows(Image& image) {
-  constexpr JDIMENSION kRowsAtOnce = 4;  // libjpeg gives at most so many.
+  constexpr JDIMENSION kRowsAtOnce = 4;  // The maximum that libjpeg returns.
   constexpr size_t kAligned = 32;
   const size_t row_bytes = size_t{info.output_width} * static_cast<size_t>(info.output_components);
   const size_t stride = (row_bytes + kAligned - 1) / kAligned * kAligned;
@@ -193,7 +193,7 @@ void JpegDecoder::State::read_cmyk_rows(Image& image) {
   cmyk_row.resize(size_t{info.output_width} * 4);
   JSAMPROW row = cmyk_row.data();
   uint8_t* out = image.pixels.data();
-  // Adobe's programs store the inks inverted, and are nearly all that write such files.
+  // Adobe's programs, which write nearly all such files, store inverted inks.
   const unsigned flip = info.saw_Adobe_marker ? 0 : 255;
   while (info.output_scanline < end_row) {
     jpeg_read_scanlines(&info, &row, 1);
@@ -206,15 +206,15 @@ void JpegDecoder::State::read_cmyk_rows(Image& image) {
   }
 }
 
-// Rows below the region are not decoded, but a file that ends before its end marker is damaged
-// wherever the region lies: no image may be whole in one epoch and broken in the next.
+// Rows below the region are not decoded, but a file without an end marker is damaged wherever the
+// region is: an image must not be intact in one epoch and broken in the next.
 void JpegDecoder::State::finish(std::string_view file) {
   if (end_row == info.output_height) {
     jpeg_finish_decompress(&info);
     return;
   }
   const std::string_view rest = file.substr(file.size() - info.src->bytes_in_buffer);
-  // The marker may have been met already, while bits were fetched for the last rows.
+  // The marker may have been read already while fetching bits for the last rows.
   const bool has_end = info.unread_marker == JPEG_EOI || jpeg_input_complete(&info) ||
                        rest.rfind("\xff\xd9") != std::string_view::npos;
   if (!has_end) {

@@ -17,7 +17,7 @@ namespace {
 
 class LabeledTexts final : public Samples {
  public:
-  /// `labels` has one for each text.
+  /// `labels` has one label per text.
   LabeledTexts(TokenRows texts, std::vector<int64_t> labels)
       : Samples({ragged_tokens("tokens", FieldRole::kInput, texts.context(), kPaddingToken),
                  {.name = "label", .shape = {.sizes = {}, .dtype = c10::ScalarType::Long}}}),

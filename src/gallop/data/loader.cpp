@@ -22,8 +22,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kWaitSlice(20);
-// Samples a thread takes at once: few enough that all threads share the first batch, enough that
-// taking them costs nothing.
+// Samples that a thread claims at once: few enough that all threads share the first batch, many
+// enough that claiming is cheap.
 constexpr int64_t kMaxChunk = 32;
 constexpr int64_t kChunksPerThread = 4;
 
@@ -34,7 +34,7 @@ struct Chunk {
   int64_t end = 0;
 };
 
-// Ragged fields of a row that has been filled.
+// Stores the lengths of the ragged fields of a row that has been filled.
 void keep_lengths(BatchSlot& slot, int64_t row, const std::vector<int64_t>& lengths) {
   for (size_t i = 0; i < lengths.size(); ++i) {
     BatchRows& field = slot.fields[i];
@@ -48,7 +48,7 @@ void keep_lengths(BatchSlot& slot, int64_t row, const std::vector<int64_t>& leng
   }
 }
 
-/// What filling a chunk came to.
+/// The result of filling a chunk.
 struct Outcome {
   int64_t broken = 0;
   std::exception_ptr error;
@@ -92,19 +92,19 @@ struct Loader::Impl {
   LoaderState state;  ///< After the last batch that next() returned.
   double waited_seconds = 0;
 
-  // The mutex guards all below, and each slot's counters. Batches are numbered in the order of the
-  // stream: [released, delivered) are in the caller's hands, [delivered, opened) with the threads.
+  // The mutex guards everything below and each slot's counters. Batches are numbered in stream
+  // order: [released, delivered) are held by the caller, [delivered, opened) by the threads.
   std::mutex mutex;
   std::condition_variable work_wanted, work_done;
   int64_t released = 0;
   int64_t delivered = 0;
   int64_t opened = 0;
-  int64_t busy = 0;                           ///< Threads that fill a chunk now.
-  int64_t next_epoch = 0, next_position = 0;  ///< Where the next batch to be opened begins.
+  int64_t busy = 0;                           ///< Threads that are filling a chunk.
+  int64_t next_epoch = 0, next_position = 0;  ///< Start of the next batch to open.
   int64_t first_epoch = 0;
-  std::atomic<bool> abandon{false};  ///< Threads drop what they do: a seek or the end.
+  std::atomic<bool> abandon{false};  ///< Tells threads to drop their work, for a seek or shutdown.
   bool closing = false;
-  // Last, so that its threads are joined before anything that they use goes away.
+  // Declared last, so that its threads are joined before anything they use is destroyed.
   std::unique_ptr<ThreadPool> pool;
 };
 
@@ -141,7 +141,7 @@ Loader::Impl::Impl(const Samples& all_samples, const LoaderConfig& loader_config
   const int64_t rows = (std::min(config.batch, size) + config.parts - 1) / config.parts;
   chunk_rows =
       std::clamp<int64_t>(rows / (kChunksPerThread * std::max(1, config.threads)), 1, kMaxChunk);
-  // Two are with the caller; without threads nothing is prepared ahead.
+  // The caller holds two batches; without threads nothing is prepared ahead.
   slots.resize(static_cast<size_t>(config.threads == 0 ? 2 : config.prefetch + 2));
   for (auto& slot : slots) {
     for (const Field& field : samples.fields()) {
@@ -205,7 +205,7 @@ BatchRange Loader::Impl::next_range() {
   return range;
 }
 
-// The next rows to fill, in the order of the stream; nothing where every buffer is full. Needs the
+// Claims the next rows to fill, in stream order; nullopt if every buffer is full. Requires the
 // mutex.
 std::optional<Chunk> Loader::Impl::claim() {
   if (opened == 0 || slot_of(opened - 1).taken == slot_of(opened - 1).range.rows) {
@@ -251,7 +251,7 @@ Outcome Loader::Impl::fill(const Chunk& chunk, Scratch& scratch, const StopReque
   return outcome;
 }
 
-// Needs the mutex.
+// Requires the mutex.
 void Loader::Impl::finish(const Chunk& chunk, const Outcome& outcome) {
   BatchSlot& slot = *chunk.slot;
   if (outcome.error && (!slot.error || outcome.error_row < slot.error_row)) {
@@ -278,8 +278,8 @@ void Loader::Impl::work(Scratch& scratch) {
   }
 }
 
-// Fills the next batch in the caller's thread; false where it was asked to stop, which leaves
-// everything as it was.
+// Fills the next batch in the caller's thread. Returns false if a stop was requested, leaving the
+// state unchanged.
 bool Loader::Impl::fill_here(const StopRequest* stop) {
   const int64_t epoch = next_epoch, position = next_position;
   BatchSlot& slot = slot_of(opened);
@@ -297,8 +297,8 @@ bool Loader::Impl::fill_here(const StopRequest* stop) {
 }
 
 // Waking a thread takes longer than filling a batch of small samples, and takes a core from the
-// step. So all are woken only where a batch is late, and one where half of what is prepared has
-// been used.
+// step. So all threads are woken only if a batch is late, and one if half of the prepared batches
+// have been used.
 void Loader::Impl::wake_threads() {
   if (!next_is_ready()) {
     work_wanted.notify_all();
@@ -307,7 +307,7 @@ void Loader::Impl::wake_threads() {
   }
 }
 
-// Until the next batch is ready; false where it was asked to stop.
+// Waits until the next batch is ready; returns false if a stop was requested.
 bool Loader::Impl::wait_for_threads(std::unique_lock<std::mutex>& lock, const StopRequest* stop) {
   if (next_is_ready()) return true;
   const double begin = monotonic_seconds();

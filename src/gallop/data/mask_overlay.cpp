@@ -8,8 +8,8 @@ namespace gallop::data {
 namespace {
 
 constexpr int kRgb = 3;
-constexpr double kOpacity = 0.6;    // Of a class over its image.
-constexpr double kPaleness = 0.55;  // Of the image under differences.
+constexpr double kOpacity = 0.6;    // Opacity of a class color over its image.
+constexpr double kPaleness = 0.55;  // Fade of the image under differences.
 constexpr int kWhite = 255;
 
 constexpr Rgb kColors[] = {{153, 153, 153}, {230, 159, 0}, {86, 180, 233}, {0, 158, 115},
@@ -19,7 +19,7 @@ uint8_t mixed(double one, double other, double share) {
   return static_cast<uint8_t>((1 - share) * one + share * other + 0.5);
 }
 
-// A gray one has three equal channels.
+// Converts to RGB; gray becomes three equal channels.
 Image in_color(const Image& image) {
   Image color{.height = image.height, .width = image.width, .channels = kRgb, .pixels = {}};
   const auto pixels = static_cast<size_t>(image.height) * static_cast<size_t>(image.width);

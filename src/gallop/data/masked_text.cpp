@@ -13,7 +13,7 @@ bool MaskedText::fill(int64_t index, int64_t epoch, const SampleRow& row, Scratc
   auto* const tokens = row.as<int64_t>(0);
   auto* const labels = row.as<int64_t>(1);
   const int64_t context = fields()[0].shape.sizes.front();
-  // The window's own labels are the next tokens: ignored only behind the end of the text.
+  // The window's own labels are the next tokens, ignored only beyond the end of the text.
   int64_t length = context;
   while (length > 1 && labels[length - 1] == kIgnoredTarget) --length;
   Philox random(seed_, Purpose::kMask, static_cast<uint64_t>(epoch), static_cast<uint64_t>(index));
@@ -22,7 +22,7 @@ bool MaskedText::fill(int64_t index, int64_t epoch, const SampleRow& row, Scratc
   for (int64_t i = 0; i < context; ++i) {
     labels[i] = kIgnoredTarget;
     if (i >= length) continue;
-    // Drawn for every position, so that what happens to one does not depend on the others.
+    // Drawn for every position, so that the choices at different positions are independent.
     const double choice = random.uniform(), how = random.uniform();
     const auto other = static_cast<int64_t>(random.below(vocabulary));
     if (choice >= masking_.chosen && i != always) continue;

@@ -7,23 +7,23 @@
 
 namespace gallop::data {
 
-/// The token that stands for a hidden one.
+/// The token that replaces masked tokens.
 inline constexpr const char* kMaskToken = "[MASK]";
 
-/// How tokens are hidden, as in BERT (Devlin et al., "BERT: pre-training of deep bidirectional
+/// How tokens are masked, as in BERT (Devlin et al., "BERT: pre-training of deep bidirectional
 /// transformers for language understanding", 2019).
 struct Masking {
-  int64_t vocabulary = 0;  ///< Tokens that a random one is drawn from.
-  int64_t mask_token = 0;  ///< Its index.
-  double chosen = 0.15;    ///< Fraction of the tokens that are to be predicted;
-  double masked = 0.8;     ///< of these, the fraction replaced by the mask token,
-  double replaced = 0.1;   ///< and the fraction replaced by a random token. The rest stays.
+  int64_t vocabulary = 0;  ///< Number of tokens to draw random replacements from.
+  int64_t mask_token = 0;  ///< Index of the mask token.
+  double chosen = 0.15;    ///< Fraction of the tokens to predict.
+  double masked = 0.8;     ///< Of these, the fraction replaced by the mask token.
+  double replaced = 0.1;   ///< Of these, the fraction replaced by a random token.
 };
 
-/// Windows of a text as samples of a masked language model: "tokens" [context] int64 of which some
-/// are hidden, "labels" the original tokens at the chosen positions, elsewhere kIgnoredTarget. At
-/// least one position of every window is chosen. What is hidden is a function of (seed, epoch,
-/// sample, position).
+/// Samples for a masked language model: "tokens" [context] int64, partly masked, and "labels",
+/// the original tokens at the chosen positions and kIgnoredTarget elsewhere. At least one
+/// position of every window is chosen. The choices are a function of (seed, epoch, sample,
+/// position).
 class MaskedText final : public Samples {
  public:
   /// `windows` have the fields "tokens" and "labels", the latter without those that pad.

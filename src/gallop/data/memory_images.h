@@ -18,7 +18,7 @@ class MemoryImages final : public ImageSet {
  public:
   struct Content {
     ImageShape shape;
-    /// Images one after the other, each in the order height, width, channels.
+    /// Images one after the other, each in height, width, channels order.
     Block<uint8_t> pixels;
     std::string identity{};  ///< ImageSet::identity().
     std::vector<int32_t> labels;
@@ -45,8 +45,8 @@ class MemoryImages final : public ImageSet {
   size_t image_bytes_;
 };
 
-/// The images without those with invalid labels, which are skipped or an error. `item` names one in
-/// messages, "train-labels-idx1-ubyte: item 7".
+/// Returns the images with valid labels. Images with invalid labels are reported to `skips`. `item`
+/// names an item in messages: "train-labels-idx1-ubyte: item 7".
 std::unique_ptr<ImageSet> with_valid_labels(MemoryImages::Content content,
                                             const std::function<std::string(int64_t)>& item,
                                             SkipPolicy& skips);

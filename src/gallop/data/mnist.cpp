@@ -1,4 +1,4 @@
-// Fashion-MNIST and MNIST: the same four IDX files with other pictures.
+// Fashion-MNIST and MNIST: four IDX files each, of the same format.
 #include <array>
 
 #include <fmt/format.h>
@@ -16,7 +16,7 @@ namespace gallop::data {
 
 namespace {
 
-// Stem, a '-' or a '.', then the ending.
+// A file name is the stem, a '-' or a '.', then the extension.
 struct FileName {
   const char* stem;
   const char* ending;
@@ -27,7 +27,7 @@ constexpr std::array<FileName, 4> kFiles{{{"train-images", "idx3-ubyte", 3},
                                           {"t10k-images", "idx3-ubyte", 3},
                                           {"t10k-labels", "idx1-ubyte", 1}}};
 
-// The file under one of its usual names, empty where it is under none.
+// Returns the file under one of its usual names; empty if there is none.
 fs::path find_file(const fs::path& folder, const FileName& name) {
   for (const char* joint : {"-", "."}) {
     for (const char* suffix : {"", ".gz"}) {

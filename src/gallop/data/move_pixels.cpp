@@ -22,8 +22,8 @@ void reverse_plain(const uint8_t* source, ptrdiff_t count, uint8_t* out) {
 }
 
 #if defined(__x86_64__)
-// As many whole pixels as fit 16 bytes at a time, from the end of the row backwards, so that
-// nothing beyond it is read; the plain loop does the rest.
+// Processes as many whole pixels as fit in 16 bytes at a time, from the end of the row backwards,
+// so that nothing beyond it is read; the plain loop does the remainder.
 template <int kChannels>
 [[gnu::target("ssse3")]] void reverse_ssse3(const uint8_t* source, ptrdiff_t count, uint8_t* out) {
   constexpr int kStep = 16 / kChannels;
@@ -57,12 +57,12 @@ Reverse best_reverse(int channels) {
   return channels == 3 ? reverse_plain<3> : reverse_plain<1>;
 }
 
-/// Fills one row: the pixels within the source in one go, those beyond it one by one.
+/// Fills one row: the pixels within the source in one copy, those beyond it one by one.
 class RowMover {
  public:
   RowMover(const MovePlan& plan, int channels)
       : plan_(plan), channels_(channels), reverse_(best_reverse(channels)) {
-    // Output columns [begin_, end_) are source columns first_, first_ + 1, ..., mirrored or not.
+    // Output columns [begin_, end_) are source columns first_, first_ + 1, ..., possibly mirrored.
     const int low = plan.step > 0 ? -plan.left : plan.left - plan.width + 1;
     begin_ = std::clamp(low, 0, plan.width);
     end_ = std::clamp(low + plan.width, begin_, plan.width);

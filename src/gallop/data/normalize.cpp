@@ -30,8 +30,8 @@ template <typename T>
   }
 }
 
-// One copy for each kind of machine. Picked by hand, as target_clones resolves before a sanitizer's
-// run time is up.
+// One version per instruction set. Dispatched by hand, because target_clones resolves before a
+// sanitizer's runtime is initialized.
 template <typename T>
 void write_plain(const uint8_t* bytes, int64_t count, const float* scale, const float* shift,
                  T* out) {

@@ -7,23 +7,23 @@
 
 namespace gallop::data {
 
-/// Mean and standard deviation of each channel or column.
+/// The mean and standard deviation of each channel or column.
 struct Normalization {
   std::vector<double> mean, deviation;
 };
 
-/// Converts bytes to (value / 255 - mean) / deviation, channel by channel. Rounding is the same on
-/// every machine: multiplication and addition are never fused.
+/// Converts bytes to (value / 255 - mean) / deviation per channel. Rounding is the same on all
+/// machines, because multiplication and addition are never fused.
 class Normalizer {
  public:
-  /// One mean and one deviation (above 0) a channel, in units of the full range; 1 or 3 channels.
+  /// One mean and one deviation (above 0) per channel, in units of the full range; 1 or 3 channels.
   /// `dtype` is Float or BFloat16 (rounded to nearest even).
   Normalizer(const std::vector<double>& mean, const std::vector<double>& deviation,
              c10::ScalarType dtype);
 
   c10::ScalarType dtype() const { return dtype_; }
 
-  /// Converts `count` bytes with interleaved channels, beginning with channel 0.
+  /// Converts `count` bytes of interleaved channels, starting with channel 0.
   void write(const uint8_t* bytes, int64_t count, void* out) const;
 
  private:

@@ -27,7 +27,7 @@ void OrientedRegion::turn(Image& image, std::vector<uint8_t>& buffer) const {
   const int64_t height = image.height, width = image.width, channels = image.channels;
   const size_t bytes = static_cast<size_t>(height * width * channels);
   if (buffer.size() < bytes) buffer.resize(bytes);
-  // Where the next pixel of a stored row, and the next row, go to.
+  // Output offsets between adjacent pixels of a stored row, and between adjacent rows.
   int64_t column_step = orientation_.transposes ? height : 1;
   int64_t row_step = orientation_.transposes ? 1 : width;
   int64_t start = 0;
@@ -48,7 +48,7 @@ void OrientedRegion::turn(Image& image, std::vector<uint8_t>& buffer) const {
     }
   }
   image.pixels.swap(buffer);
-  // The last pixels of a reduced image may reach beyond the whole one, so that these are below 0.
+  // The last pixels of a reduced image may extend beyond the whole image, so these may be negative.
   if (height_ > 0 && orientation_.flips_rows) {
     image.top = height_ - image.top - image.height * image.reduction;
   }

@@ -17,23 +17,23 @@ struct Orientation {
   bool transposes;
 };
 
-/// Forwards a region request in the coordinates of the stored pixels.
+/// Converts a region request to the coordinates of the stored pixels.
 class OrientedRegion final : public RegionChooser {
  public:
-  /// `chooser` gets the size of the rotated image, and may be null.
+  /// `chooser` receives the size of the rotated image and may be null.
   OrientedRegion(RegionChooser* chooser, const Orientation& orientation)
       : chooser_(chooser), orientation_(orientation) {}
 
   Region choose(int height, int width) override;
 
-  /// Rotates the result of a decoder, with the position of its pixels in the whole image. `buffer`
-  /// is that of another image and is reused.
+  /// Rotates the output of a decoder, including the position of its pixels in the whole image.
+  /// `buffer` is scratch memory that is reused between images.
   void turn(Image& image, std::vector<uint8_t>& buffer) const;
 
  private:
   RegionChooser* chooser_;
   Orientation orientation_;
-  int height_ = 0, width_ = 0;  // Of the whole image as stored; 0 if no region was requested.
+  int height_ = 0, width_ = 0;  // Stored size of the whole image; 0 if no region was requested.
 };
 
 }  // namespace gallop::data

@@ -13,13 +13,13 @@ void put(std::string& out, T value) {
   out.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-/// Appends the length of a text, then the text.
+/// Appends the length of a text (32 bits), then the text.
 inline void put_text(std::string& out, std::string_view text) {
   put(out, static_cast<uint32_t>(text.size()));
   out += text;
 }
 
-/// Reads packed values from the front of a text; after the first missing one all are empty.
+/// Reads packed values from the front of a text. After a missing one, all reads are zero or empty.
 class Taker {
  public:
   explicit Taker(std::string_view rest) : rest_(rest) {}

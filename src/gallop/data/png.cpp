@@ -14,7 +14,7 @@ namespace gallop::data {
 
 namespace {
 
-// DEFLATE makes at most 1032 bytes of one; an image with one bit a pixel has 8 pixels in each.
+// DEFLATE expands a byte to at most 1032 bytes; a byte holds at most 8 pixels, of one bit each.
 constexpr int64_t kPixelsPerByte = int64_t{8} * 1032;
 constexpr png_alloc_size_t kMaxChunkBytes = 1 << 23;
 
@@ -66,7 +66,7 @@ bool PngDecoder::State::read_header(std::string_view content) {
   png_set_read_fn(png, this, read);
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   png_set_chunk_malloc_max(png, kMaxChunkBytes);
-  // Color profiles, texts and dates take time and do not change what is trained on.
+  // Color profiles, texts and dates take time and do not affect training.
   png_set_keep_unknown_chunks(png, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_read_info(png, info);
   return true;

@@ -6,7 +6,7 @@
 
 namespace gallop::data {
 
-/// The content of a PNG file, of an image of 1 or 3 channels. Throws InternalError for another one.
+/// Encodes an image of 1 or 3 channels as PNG. Throws InternalError for other channel counts.
 std::string encode_png(const Image& image);
 
 }  // namespace gallop::data

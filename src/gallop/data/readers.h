@@ -9,11 +9,11 @@
 
 namespace gallop::data {
 
-/// Fashion-MNIST (Xiao et al., 2017): 28 x 28 gray images of clothes, four IDX files, gzip or
+/// Fashion-MNIST (Xiao et al., 2017): 28 x 28 gray images of clothes in four IDX files, gzip or
 /// plain.
 struct FashionMnistConfig {};
 
-/// MNIST (LeCun et al., 1998): 28 x 28 gray digits in the same files.
+/// MNIST (LeCun et al., 1998): 28 x 28 gray digits in files of the same format.
 struct MnistConfig {};
 
 /// CIFAR-10 (Krizhevsky, 2009) in its binary version: data_batch_1..5.bin and test_batch.bin.
@@ -24,8 +24,8 @@ struct Cifar100Config {
   std::string labels = "fine";
 };
 
-/// A folder of classes with JPEG and PNG files: PATH/train/CLASS/NAME.jpg with validation and test
-/// beside train where they exist, or PATH/CLASS/NAME.jpg.
+/// A folder of class folders with JPEG and PNG files: PATH/train/CLASS/NAME.jpg, optionally with
+/// validation and test folders, or PATH/CLASS/NAME.jpg.
 struct FolderConfig {};
 
 /// WebDataset shards, read in place: a file, a folder of .tar files or a pattern with braces.
@@ -47,8 +47,8 @@ void visit(config::Visitor& visitor, FolderConfig& config);
 void visit(config::Visitor& visitor, TarConfig& config);
 void visit(config::Visitor& visitor, TextConfig& config);
 
-/// Each finds its files, checks them and throws DataError where they are missing or damaged. Damage
-/// inside single images of `folder` and `tar` shows when they are read.
+/// Each reader finds and checks its files. Throws DataError if they are missing or damaged. Damage
+/// within single images of `folder` and `tar` is reported only when they are read.
 std::unique_ptr<ImageParts> read_fashion_mnist(const FashionMnistConfig& config,
                                                const ReadContext& context);
 std::unique_ptr<ImageParts> read_mnist(const MnistConfig& config, const ReadContext& context);

@@ -12,11 +12,11 @@ namespace gallop::data {
 
 namespace {
 
-constexpr int64_t kChunk = 256;  // Images that a thread takes at a time.
+constexpr int64_t kChunk = 256;  // Images per task of a thread.
 constexpr size_t kExamples = 10;
 
-// What one thread saw in a piece of a part. Pieces are merged in order, so that examples are the
-// same for any number of threads.
+// What one thread found in a chunk of a split. Chunks are merged in order, so that the examples do
+// not depend on the number of threads.
 struct Seen {
   int min_height = 0, max_height = 0, min_width = 0, max_width = 0;
   int64_t gray = 0, color = 0, turned = 0, broken = 0;

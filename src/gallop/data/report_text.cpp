@@ -24,7 +24,7 @@ std::string shape_text(const ImagePartReport& part) {
   return text + fmt::format(" color, {} gray", format_count(part.gray));
 }
 
-// Cells set in columns as wide as their longest; the first to the left, numbers to the right.
+// Formats cells in aligned columns; the first is left-aligned, numbers are right-aligned.
 std::string table(const std::vector<std::vector<std::string>>& rows) {
   std::vector<size_t> widths;
   for (const auto& row : rows) {
@@ -178,7 +178,7 @@ std::string to_json(const DataReport& report) {
         {{"reason", skipped.reason}, {"count", skipped.count}, {"first", skipped.first}});
   }
   json["notes"] = report.notes;
-  // File names and bytes as tokens need not be UTF-8, which JSON is.
+  // File names and token bytes may not be valid UTF-8, which JSON requires.
   return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

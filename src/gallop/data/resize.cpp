@@ -11,7 +11,7 @@ namespace gallop::data {
 
 namespace {
 
-// Rounds weights that sum to about 1 so that they sum to exactly 1: the largest one takes the rest.
+// Rounds weights that sum to about 1 so that the sum is exactly 1: the largest absorbs the error.
 void quantize(std::span<const double> exact, double sum, int16_t* out) {
   constexpr int kOne = 1 << AxisWeights::kBits;
   const double scale = kOne / sum;
@@ -61,8 +61,8 @@ void AxisWeights::compute(double from, double extent, int size, int outputs) {
   }
 }
 
-// Rows are blended first, into one row that stays in the nearest cache, and that row's columns
-// then.
+// Rows are blended first, into one row that stays in the L1 cache, and then the columns of that
+// row.
 void Resizer::resize(const PixelView& source, const Box& box, int height, int width, uint8_t* out) {
   const int channels = source.channels;
   if (is_whole(source, box) && height == source.height && width == source.width) {
@@ -83,7 +83,7 @@ void Resizer::resize(const PixelView& source, const Box& box, int height, int wi
   lines_.resize(static_cast<size_t>(rows_.taps));
   for (int y = 0; y < height; ++y) {
     for (int k = 0; k < rows_.taps; ++k) {
-      // Taps beyond the last row have no weight.
+      // Taps beyond the last row have weight 0.
       const int line = std::min(rows_.begin[static_cast<size_t>(y)] + k, source.height - 1);
       lines_[static_cast<size_t>(k)] = left + static_cast<size_t>(line) * stride;
     }

@@ -50,8 +50,8 @@ int weight_pair(const int16_t* weights) {
   return pair;
 }
 
-// 16 bytes of each row at a time. unpack and pack both work within 128-bit lanes, so that the order
-// comes out right.
+// Processes 16 bytes of each row at a time. unpack and pack both work within 128-bit lanes, so that
+// the order is preserved.
 [[gnu::target("avx2")]] void blend_16_bytes(const uint8_t* const* rows, const int16_t* weights,
                                             int taps, int x, int16_t* out) {
   __m256i low = _mm256_set1_epi32(kRowHalf), high = low;
@@ -86,9 +86,9 @@ int weight_pair(const int16_t* weights) {
   return _mm256_blend_epi32(_mm256_set1_epi32(low), _mm256_set1_epi32(high), 0xF0);
 }
 
-// Two outputs at a time, one in each half of the vectors. A half holds (r0 g0 b0 r1 g1 b1 . .) of
-// two pixels and is shuffled to (r0 r1 g0 g1 b0 b1 . .), which pmaddwd multiplies with (w0 w1 w0 w1
-// ...).
+// Computes two outputs at a time, one in each half of the vectors. A half holds (r0 g0 b0 r1 g1 b1
+// . .) of two pixels and is shuffled to (r0 r1 g0 g1 b0 b1 . .), which pmaddwd multiplies with (w0
+// w1 w0 w1 ...).
 [[gnu::target("avx2")]] void blend_columns_avx2(const int16_t* row, const int* begin,
                                                 const int16_t* weights, int taps, int outputs,
                                                 int channels, uint8_t* out) {
@@ -96,8 +96,8 @@ int weight_pair(const int16_t* weights) {
   const __m256i side_by_side = _mm256_broadcastsi128_si256(
       _mm_setr_epi8(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11, -1, -1, -1, -1));
   int x = 0;
-  // A result is stored as four bytes, of which the next one overwrites the fourth; so the last one
-  // is left to the plain loop.
+  // A result is stored as four bytes, the fourth of which is overwritten by the next one, so the
+  // last result is left to the plain loop.
   for (; x + 2 < outputs; x += 2, weights += ptrdiff_t{2} * taps, out += 6) {
     const int16_t* low = row + ptrdiff_t{3} * begin[x];
     const int16_t* high = row + ptrdiff_t{3} * begin[x + 1];

@@ -13,18 +13,18 @@
 
 namespace gallop::data {
 
-/// Shape of one row of a batch.
+/// The shape of one row of a batch.
 struct RowShape {
   std::vector<int64_t> sizes;  ///< Images [C, H, W], text [T], a label [].
   c10::ScalarType dtype = c10::ScalarType::Float;
-  bool channels_last = false;  ///< Rows lie as [H, W, C] in memory.
+  bool channels_last = false;  ///< Rows are stored as [H, W, C].
 };
 
-/// What a field is to a training step.
+/// The role of a field in a training step.
 enum class FieldRole {
-  kInput,   ///< What the model reads: the first one as Model::forward() takes it.
-  kTarget,  ///< What the loss and the metrics compare the outputs with.
-  kOther,   ///< What a model or a loss may read by name, such as weights or masks.
+  kInput,   ///< Read by the model; the first one is passed to Model::forward().
+  kTarget,  ///< Compared with the outputs by the loss and the metrics.
+  kOther,   ///< Read by name by a model or loss, such as weights or masks.
 };
 
 /// A named tensor that every sample has.
@@ -33,17 +33,17 @@ struct Field {
   FieldRole role = FieldRole::kOther;
   RowShape shape{};
   /// If set, a sample may have fewer than shape.sizes[0] elements along its first dimension. The
-  /// loader fills the rest of a row with this value, and a batch is as long as its longest row.
+  /// loader pads the rest of a row with this value, and a batch is as long as its longest row.
   std::optional<double> padding{};
 };
 
-/// The fields of a data set. The first input and the only target have a place of their own.
+/// The fields of a data set, with the indices of the first input and the only target.
 class Fields {
  public:
-  /// Throws UsageError where two have one name, a ragged one has no first dimension, or there is no
+  /// Throws UsageError if names are repeated, a ragged field has no first dimension, or there is no
   /// input or not exactly one target.
   explicit Fields(std::vector<Field> list);
-  /// An input and a target.
+  /// The fields of samples with one input and one target.
   Fields(Field input, Field target);
 
   size_t size() const { return list_.size(); }
@@ -55,7 +55,7 @@ class Fields {
   const Field& target() const { return list_[target_]; }
   size_t input_index() const { return input_; }
   size_t target_index() const { return target_; }
-  /// Its index. Throws UsageError with the names that there are.
+  /// Returns the index of a field. Throws UsageError that lists the existing names.
   size_t find(std::string_view name) const;
 
  private:
@@ -63,10 +63,10 @@ class Fields {
   size_t input_ = 0, target_ = 0;
 };
 
-/// Where a sample is written: a row of each field's buffer.
+/// The destination of a sample: a row in each field's buffer.
 class SampleRow {
  public:
-  /// `rows` and `lengths` have an element for each field, in their order.
+  /// `rows` and `lengths` have one element per field, in order.
   SampleRow(std::span<void* const> rows, std::span<int64_t> lengths)
       : rows_(rows), lengths_(lengths) {}
 
@@ -75,8 +75,8 @@ class SampleRow {
   T* as(size_t field) const {
     return static_cast<T*>(rows_[field]);
   }
-  /// Elements along the first dimension of a ragged field that were written; all unless it is
-  /// called.
+  /// Sets the number of elements written along the first dimension of a ragged field. The default
+  /// is all of them.
   void set_length(size_t field, int64_t length) const { lengths_[field] = length; }
 
  private:
@@ -84,34 +84,34 @@ class SampleRow {
   std::span<int64_t> lengths_;
 };
 
-/// Buffers that one loader thread keeps between samples.
+/// Buffers that a loader thread reuses between samples.
 class Scratch {
  public:
   virtual ~Scratch() = default;
 };
 
-/// Finished training samples at random access: the end of every data set's chain of reading,
-/// decoding, augmenting and normalizing, and all that the loader knows of data.
+/// Training samples with random access: the final stage of reading, decoding, augmenting and
+/// normalizing a data set, and the only interface that the loader uses.
 class Samples {
  public:
   explicit Samples(Fields fields) : fields_(std::move(fields)) {}
   virtual ~Samples() = default;
 
-  /// What every sample consists of.
+  /// The fields of every sample.
   const Fields& fields() const { return fields_; }
 
   virtual int64_t size() const = 0;
-  /// Targets are class labels, none of which is ever kIgnoredTarget: how many count follows from
-  /// the number of samples. Where false, a step computes it.
+  /// Whether targets are class labels that never equal kIgnoredTarget, so that the number of
+  /// targets that count follows from the number of samples. If false, a step computes it.
   virtual bool every_target_counts() const { return false; }
-  /// What a person finds a sample by: a path, "line 17 of houses.csv".
+  /// A name by which the user can find a sample: a path, "line 17 of houses.csv".
   virtual std::string describe(int64_t index) const;
-  /// By default without buffers.
+  /// Creates the buffers of one thread. By default there are none.
   virtual std::unique_ptr<Scratch> make_scratch() const { return std::make_unique<Scratch>(); }
 
-  /// Writes sample `index` of `epoch` into one row of a batch. A pure function of its arguments,
-  /// safe to call from many threads. Returns false where the sample is broken and is to be skipped;
-  /// throws DataError where it is broken and that is to stop the run.
+  /// Writes sample `index` of `epoch` into one row of a batch. A pure function of its arguments;
+  /// thread-safe. Returns false if the sample is broken and is to be skipped; throws DataError if
+  /// it is broken and is to stop the run.
   virtual bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const = 0;
 
  private:

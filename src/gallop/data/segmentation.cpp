@@ -25,7 +25,7 @@ namespace {
 
 constexpr int kMaxValue = 255;
 
-/// Images with their masks, by number.
+/// Images and their masks, by index.
 struct Pairs {
   std::vector<std::string> images, masks;
 };
@@ -49,7 +49,7 @@ std::map<std::string, std::string> by_stem(const fs::path& folder) {
   return files;
 }
 
-/// Every image with the mask of its name.
+/// Pairs every image with the mask of the same name.
 Pairs pairs_in(const fs::path& folder, SkipPolicy& skips) {
   auto images = by_stem(folder / "images"), masks = by_stem(folder / "masks");
   Pairs pairs;
@@ -80,7 +80,7 @@ bool has_pairs(const fs::path& folder) {
          fs::is_directory(folder / "masks", ignored);
 }
 
-/// The folder of each part; empty where there is none.
+/// The folder of each split; empty if there is none.
 std::array<fs::path, kParts> find_parts(const std::string& path) {
   const fs::path root = find_user_data("segmentation", path);
   std::array<fs::path, kParts> folders;
@@ -95,7 +95,7 @@ std::array<fs::path, kParts> find_parts(const std::string& path) {
                               printable(root.string())));
 }
 
-/// Reads masks as they are stored.
+/// Reads masks as stored.
 void read_mask(const FileImages& masks, int64_t index, Image& mask) {
   masks.read(index, {.channels = 0, .orient = false}, mask);
   if (mask.channels == 1) return;
@@ -153,7 +153,7 @@ class SegmentationSamples final : public Samples {
                                 image.height, image.width));
   }
 
-  // The nearest value of the mask for each pixel, moved as the image was.
+  // Writes the nearest mask value for each pixel, with the same moves as the image.
   void write_labels(int64_t index, const Image& mask, const ImagePlacement& placement,
                     int64_t* labels) const {
     const auto& [top, left, height, width] = placement.region;
@@ -188,7 +188,7 @@ class SegmentationSamples final : public Samples {
   Options options_;
 };
 
-/// As many as the masks have values, without the ignored one.
+/// The number of values in the masks, without the ignored one.
 int64_t count_classes(const FileImages& masks, int64_t ignore_index, int threads) {
   std::array<std::atomic<bool>, kMaxValue + 1> seen{};
   run_parallel(threads, masks.size(), [&](int64_t i) {
@@ -249,7 +249,7 @@ class SegmentationModule final : public DataModule {
   }
 
  private:
-  // Those of the recipe, else one for each value of the training masks.
+  // The names in the recipe, otherwise one per value of the training masks.
   std::vector<std::string> class_names(int threads) const {
     std::vector<std::string> names = signature.classes;
     if (!names.empty()) return names;

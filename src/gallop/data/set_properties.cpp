@@ -17,7 +17,7 @@ struct SummarizedPart {
   ImageSummary summary;
 };
 
-// All parts of a set together.
+// The combined properties of all splits of a set.
 class SetProperties {
  public:
   SetProperties(const ImageParts& parts, int threads, const SummaryCache& cache) {
@@ -33,7 +33,7 @@ class SetProperties {
     }
   }
 
-  // Where images cannot be read.
+  // Throws or adds notes if images cannot be read.
   void check_readable(bool skips, std::vector<std::string>& notes) const {
     const SummarizedPart& train = parts_.front();
     if (train.summary.height == 0) {

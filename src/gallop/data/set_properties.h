@@ -9,10 +9,10 @@
 
 namespace gallop::data {
 
-/// The shape that all images of all parts are brought to: `data.image_size` squared where given,
-/// else the size that all have; `data.channels` where given, else 3 where any image is in color.
-/// Adds to `notes` what is converted. Throws DataError where images differ in size and are not to
-/// be resized, where one cannot be read and none may be skipped, or where none can.
+/// The shape to which all images of all splits are converted: `data.image_size` squared if given,
+/// otherwise their common size; `data.channels` if given, otherwise 3 if any image is in color.
+/// Conversions are added to `notes`. Throws DataError if sizes differ without resizing, if an image
+/// cannot be read and none may be skipped, or if none can be read.
 ImageShape shape_of_set(const ImageParts& parts, const DataConfig& config, int threads,
                         const SummaryCache& cache, std::vector<std::string>& notes);
 

@@ -18,20 +18,20 @@ namespace {
 
 struct OrderedImage {
   ShardImage image;
-  size_t order;  // Of the member in the archive.
+  size_t order;  // Position of the member in the archive.
 };
 
-// Members with one key.
+// Members with the same key.
 struct Group {
   std::vector<OrderedImage> images;
   std::vector<std::string> dotted{};  // Fields such as "left.jpg".
   std::string name;
   int32_t label = -1;
-  bool is_broken = false;  // Counted as skipped already.
+  bool is_broken = false;  // Already counted as skipped.
 };
 
-// A member's name as the webdataset library has it, by ^((?:.*/|)[^.]+)[.]([^/]*)$, and its field
-// in small letters; false where it has none.
+// Splits a member's name like the webdataset library, by ^((?:.*/|)[^.]+)[.]([^/]*)$, into key and
+// lower-case field. Returns false if it does not match.
 bool split_name(const std::string& name, std::string& key, std::string& field) {
   const size_t slash = name.rfind('/');
   const size_t base = slash == std::string::npos ? 0 : slash + 1;
@@ -43,7 +43,7 @@ bool split_name(const std::string& name, std::string& key, std::string& field) {
   return true;
 }
 
-// "__index__" and what lies in such folders describes a shard; that library passes it over too.
+// "__index__" and the content of such folders describe a shard; webdataset skips them too.
 bool is_metadata(std::string_view name) {
   const std::string_view first = name.substr(0, name.find('/'));
   return first.size() >= 4 && first.starts_with("__") && first.ends_with("__");
@@ -64,7 +64,7 @@ std::optional<int32_t> read_label(const FileDescriptor& file, const fs::path& pa
   return label && *label >= 0 && *label < kMaxClasses ? label : std::nullopt;
 }
 
-// Takes members in and forms samples of them.
+// Collects members and groups them into samples.
 class Grouping {
  public:
   Grouping(const FileDescriptor& file, const fs::path& path) : file_(file), path_(path) {}
@@ -75,7 +75,7 @@ class Grouping {
     std::string key, field;
     const bool has_field = split_name(name, key, field);
     if (is_metadata(name) || !has_field) {
-      // A link without an ending may stand for a folder of images.
+      // A link without an extension may stand for a folder of images.
       const bool is_lost = !entry.problem.empty() && entry.through_link && !is_metadata(name);
       if (is_lost) skip("link that leads to no member", name, entry.problem);
       if (!is_lost) ++shard_.ignored;
@@ -106,7 +106,7 @@ class Grouping {
     add_dotted();
     add_unread();
     for (Group& group : groups_) {
-      // The rest of a sample may lie behind the place where the archive is damaged.
+      // The rest of a sample may come after the damaged position of the archive.
       const bool is_complete = group.label >= 0 && !group.images.empty();
       if (group.is_broken || (!damage.empty() && has_labels_ && !is_complete)) continue;
       if (group.label >= 0 && !is_labeled_well(group)) continue;
@@ -179,7 +179,7 @@ class Grouping {
     group.is_broken = true;
   }
 
-  // "cat/7.small.jpg" is an image in a class folder, but beside labels it is another field.
+  // "cat/7.small.jpg" is an image in a class folder, but next to labels it is another field.
   void add_dotted() {
     for (OtherField& one : dotted_) {
       const auto group = places_.find(one.key);
@@ -199,7 +199,7 @@ class Grouping {
     }
   }
 
-  // Where a sample has another image they are other fields.
+  // If a sample has another image, these are other fields.
   void add_unread() {
     for (const OtherField& one : unread_) {
       const auto group = places_.find(one.key);

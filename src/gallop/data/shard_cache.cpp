@@ -16,7 +16,7 @@ namespace gallop::data {
 
 namespace {
 
-// Names the layout below: another one gets another number.
+// The format version of the layout below. Increment the number when the layout changes.
 constexpr const char* kFormat = "gallop shard 2";
 
 std::string identity_of(const fs::path& path, const struct stat& info) {
@@ -109,7 +109,7 @@ Shard read_shard_cached(const FileDescriptor& file, const fs::path& path, bool t
     remove_left_files(cache.folder);
     write_file_atomically(entry, serialize(shard, identity));
   } catch (const DeviceError&) {
-    // Without a cache the next start is slower, and nothing else.
+    // Without a cache, the next start is slower; nothing else is affected.
   }
   return shard;
 }

@@ -20,7 +20,7 @@ bool is_number(std::string_view text) {
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// What stands between two braces: "0000..0009" or "a,b,c".
+// Expands the content of a pair of braces: "0000..0009" or "a,b,c".
 std::vector<std::string> choices(std::string_view inside, const std::string& pattern) {
   std::vector<std::string> names;
   const size_t dots = inside.find("..");
@@ -52,7 +52,7 @@ std::vector<fs::path> tar_files(const fs::path& folder) {
   for (const auto& entry : fs::directory_iterator(folder, error)) {
     const std::string name = entry.path().filename().string();
     std::error_code ignored;
-    // A link to nowhere is one, too: it is an error where it is opened.
+    // Dangling links are included; opening them is an error.
     if (name.ends_with(".tar") && !name.starts_with('.') && !entry.is_directory(ignored)) {
       files.push_back(entry.path());
     }
@@ -65,7 +65,7 @@ std::vector<fs::path> tar_files(const fs::path& folder) {
   return files;
 }
 
-// The part that a word of a file's name stands for: "imagenet-train-0017.tar".
+// The split named by a word of a file name: "imagenet-train-0017.tar".
 std::optional<Part> part_in_name(const fs::path& path) {
   std::optional<Part> part;
   std::string word;
@@ -82,7 +82,7 @@ std::optional<Part> part_in_name(const fs::path& path) {
   return part;
 }
 
-// Names count where one of them says train; otherwise all shards are for training.
+// Names are used if one of them says train; otherwise all shards are for training.
 void mark_parts_by_name(std::vector<ShardPath>& shards) {
   bool has_train = false;
   for (const ShardPath& shard : shards) has_train |= part_in_name(shard.path) == Part::kTrain;
@@ -99,7 +99,7 @@ void mark_parts_by_name(std::vector<ShardPath>& shards) {
   }
 }
 
-// Shards in folders named as parts; false where there is no folder "train" with shards.
+// Finds shards in folders named after splits; false if no folder "train" has shards.
 bool find_in_part_folders(const fs::path& root, std::vector<ShardPath>& shards) {
   for (const Part part : {Part::kTrain, Part::kValidation, Part::kTest}) {
     std::string before;

@@ -8,20 +8,20 @@
 
 namespace gallop::data {
 
-/// A shard and the split given by its folder or name.
+/// A shard and the split indicated by its folder or name.
 struct ShardPath {
   fs::path path;
   Part part = Part::kTrain;
   bool is_marked = false;  ///< The folder or name names a split.
 };
 
-/// Expands "shard-{0000..0009}.tar" or "{train,val}.tar", in order. Throws DataError for wrong
+/// Expands "shard-{0000..0009}.tar" or "{train,val}.tar", in order. Throws DataError for invalid
 /// braces or more than 100,000 names.
 std::vector<std::string> expand_braces(const std::string& pattern);
 
-/// The shards of `data.path`, which is one file, a folder of .tar files with or without folders for
-/// splits, or a pattern with braces; and their folder. Throws DataError if there are none, one of a
-/// pattern is missing, or only some of them name a split.
+/// Lists the shards of `data.path`, which is one file, a folder of .tar files with or without
+/// folders for splits, or a pattern with braces, and returns their folder. Throws DataError if
+/// there are none, if one of a pattern is missing, or if only some of them name a split.
 fs::path find_shards(const std::string& path, std::vector<ShardPath>& shards);
 
 }  // namespace gallop::data

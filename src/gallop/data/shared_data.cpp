@@ -34,7 +34,7 @@ void lock(const FileDescriptor& file, int operation, const fs::path& path) {
   }
 }
 
-// Held until it is closed, or its process dies.
+// The lock is held until the descriptor is closed or the process dies.
 FileDescriptor lock_file(const fs::path& path) {
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file) throw_device_error(path, "create", errno);
@@ -42,10 +42,10 @@ FileDescriptor lock_file(const fs::path& path) {
   return file;
 }
 
-// All below is done by one process at a time.
+// Everything below runs in one process at a time.
 FileDescriptor lock_folder(const fs::path& folder) { return lock_file(folder / "lock"); }
 
-// The file, locked as one that is in use; closed where there is none or another than is meant.
+// Opens the file and locks it as in use. Returns a closed descriptor if it is missing or different.
 FileDescriptor open_file(const fs::path& path, const SharedPieces::Layout& wanted) {
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC));
   if (!file && errno == ENOENT) return {};
@@ -61,7 +61,7 @@ FileDescriptor open_file(const fs::path& path, const SharedPieces::Layout& wante
   return file;
 }
 
-/// A file of the folder and what it takes.
+/// A file of the folder and its disk usage.
 struct Stored {
   fs::path path;
   fs::file_time_type changed;
@@ -96,7 +96,7 @@ bool remove_one_unused(const std::vector<Stored>& files) {
   return false;
 }
 
-// Throws DeviceError where there is no room, whatever of the unused is removed.
+// Throws DeviceError if removing unused files does not free enough space.
 void make_room(const fs::path& folder, int64_t needed, int64_t limit) {
   for (;;) {
     const auto files = list_files(folder);
@@ -121,7 +121,7 @@ void make_room(const fs::path& folder, int64_t needed, int64_t limit) {
   }
 }
 
-/// A file that is made under another name, and removed unless it gets its own.
+/// A file created under a temporary name and removed unless it is renamed to its final name.
 class NewFile {
  public:
   NewFile(const fs::path& folder, const SharedPieces::Layout& layout)
@@ -173,7 +173,7 @@ void SharedData::open(const fs::path& folder) {
   path_ = folder;
   FileDescriptor file = open_own_folder(folder);
   lock(file, LOCK_SH, folder);
-  // Another build may decode otherwise.
+  // Another build may decode differently.
   program_ = file_state("/proc/self/exe");
   folder_ = std::move(file);
 }

@@ -15,28 +15,28 @@
 
 namespace gallop::data {
 
-/// A cache of the data that processes of one user on this machine have read and decoded, in files
+/// A cache of the data that one user's processes on this machine have read and decoded, in files
 /// of one folder, identified by their sources and by the program. If the folder or its file system
-/// is unsuitable, all data are private to this process, and trouble() says why. Safe to use from
-/// many threads.
+/// is unsuitable, all data is private to this process, and trouble() returns the reason.
+/// Thread-safe.
 class SharedData {
  public:
   /// Uses a folder that only this user can access.
   explicit SharedData(const fs::path& folder);
-  /// Uses a SharedFolder and takes part in it.
+  /// Uses a SharedFolder in one of `places` and takes part in its management.
   SharedData(const std::vector<fs::path>& places, int64_t bytes);
 
-  /// The result of `make`, called by the first process that requests this identity; others wait for
-  /// it. Throws what `make` throws.
+  /// Returns the result of `make`, called by the first process that requests this identity while
+  /// others wait for it. Throws what `make` throws.
   Block<uint8_t> content(const std::string& identity, const std::function<Bytes()>& make);
 
-  /// Pieces that are computed one by one on demand. Unused data are evicted to make room. Null if
-  /// all data together would take more than `limit_bytes`, or more than the file system has left.
+  /// Pieces that are computed individually on demand. Unused data is evicted to make room. Null if
+  /// all data together would exceed `limit_bytes` or the free space of the file system.
   std::shared_ptr<const SharedPieces> pieces(const std::string& identity, int64_t count,
                                              int64_t piece_bytes, int64_t expected_bytes,
                                              int64_t limit_bytes);
 
-  /// The first reason why something could not be shared; empty if there is none.
+  /// The first reason why something could not be shared; empty if there was none.
   std::string trouble() const;
 
  private:
@@ -45,7 +45,7 @@ class SharedData {
 
   std::optional<SharedFolder> kept_;
   fs::path path_;
-  FileDescriptor folder_;  // Locked as in use; closed if it cannot be used.
+  FileDescriptor folder_;  // Locked as in use; closed if it is unusable.
   std::string program_;
   mutable std::mutex mutex_;
   std::string trouble_;

@@ -24,12 +24,12 @@ constexpr size_t kIdentityLetters = 32;
 
 struct Header {
   char magic[8] = {'g', 'a', 'l', 'l', 'o', 'p', 'S', 'D'};
-  uint64_t version = 1;  // Of this layout, and of how pictures become pixels.
+  uint64_t version = 1;  // Of this layout and of the image decoding.
   int64_t pieces = 0;
   int64_t piece_bytes = 0;
   int64_t expected_bytes = 0;
   char identity[kIdentityLetters] = {};
-  uint64_t checksum = 0;  // Of all before.
+  uint64_t checksum = 0;  // Checksum of the fields above.
 };
 static_assert(sizeof(Header) == 80);
 
@@ -37,7 +37,7 @@ uint64_t checksum_of(const Header& header) {
   return xxh3_64({reinterpret_cast<const char*>(&header), offsetof(Header, checksum)});
 }
 
-// Where the first piece is, a page's begin; empty where the numbers are no sizes of a file.
+// The page-aligned offset of the first piece; nullopt if the sizes are invalid.
 std::optional<int64_t> begin_of_pieces(int64_t pieces) {
   const auto table = checked_product(std::vector<int64_t>{pieces, sizeof(uint64_t)});
   const auto end = table ? checked_add(*table, 2 * kPage - 1) : std::nullopt;
@@ -63,8 +63,8 @@ bool write_all(const FileDescriptor& file, const void* from, int64_t bytes, int6
   return true;
 }
 
-/// A lock on one byte of a file, held by the open file and so by one process (fcntl(2), open file
-/// description locks).
+/// A lock on one byte of a file, owned by the open file description and thus by one process
+/// (fcntl(2), open file description locks).
 class ByteLock {
  public:
   ByteLock(const FileDescriptor& file, int64_t byte) : file_(file.get()), byte_(byte) {
@@ -178,14 +178,14 @@ const uint8_t* SharedPieces::get(int64_t piece, uint64_t stamp,
   return find(piece, stamp);
 }
 
-// Never 0, which stands for a piece that is not there.
+// Never 0, which represents a missing piece.
 uint64_t SharedPieces::mark_of(const uint8_t* piece, uint64_t stamp) const {
   const std::string_view bytes(reinterpret_cast<const char*>(piece),
                                static_cast<size_t>(piece_bytes_));
   return std::max<uint64_t>(1, xxh3_64(bytes) ^ stamp);
 }
 
-// By a system call, as there a full folder is an error; memory that is mapped would be a signal.
+// Writes by system call, where a full folder is an error; mapped memory would raise a signal.
 bool SharedPieces::write(int64_t piece, const uint8_t* from) const {
   return write_all(file_, from, piece_bytes_, begin_ + piece * piece_bytes_);
 }

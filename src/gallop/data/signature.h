@@ -8,48 +8,48 @@
 
 namespace gallop::data {
 
-/// What the fields of a data set hold and what its targets mean: all that a model, a loss and a
-/// prediction need to know of data. A run keeps it as inputs.yaml, so that a model is used without
-/// the data that it was trained on.
+/// Describes the fields and targets of a data set: everything about the data that a model, a loss
+/// and a prediction need. A run saves it as inputs.yaml, so that its model can be used without the
+/// training data.
 struct Signature {
   std::string kind = "images";          ///< Of the input: images, text or numbers.
-  std::string task = "classification";  ///< By its name in train/tasks/.
+  std::string task = "classification";  ///< Name of a task in train/tasks/.
   // Images.
   int64_t channels = 0;
   int64_t height = 0;
   int64_t width = 0;
-  // Images, by channel, and numbers, by column: what they are normalized by.
+  // Normalization of images per channel and of numbers per column.
   std::vector<double> mean;
   std::vector<double> deviation;
   // Text.
-  int64_t context = 0;  ///< Tokens of one input.
-  /// What a token is: characters, bytes or words; empty where it is none of these.
+  int64_t context = 0;  ///< Maximum tokens of one input.
+  /// Type of tokens: characters, bytes or words; empty if it is none of these.
   std::string unit;
-  /// Samples are texts of their own, not windows of running text. The first token of the vocabulary
-  /// then stands for all units that the vocabulary lacks.
+  /// Samples are separate texts, not windows of running text. The first token of the vocabulary
+  /// then represents all units that are not in the vocabulary.
   bool separate_texts = false;
-  /// Short texts of a batch are filled up to one length. open_data() sets it where the input field
-  /// has padding (Field::padding); models take tokens below 0 for padding.
+  /// Short texts in a batch are padded to one length. open_data() sets it if the input field has
+  /// padding (Field::padding); models treat negative tokens as padding.
   bool padded = false;
-  int64_t views = 1;  ///< Texts of a sample, each of which gets an embedding: 2 of a pair.
-  std::vector<std::string> vocabulary;  ///< Bytes of each token in hexadecimal digits.
-  std::string mask_token;               ///< Of a masked language model, in the same way.
+  int64_t views = 1;  ///< Texts per sample, each with its own embedding: 2 for pairs.
+  std::vector<std::string> vocabulary;  ///< Bytes of each token as hexadecimal digits.
+  std::string mask_token;               ///< Of a masked language model, encoded in the same way.
   // Numbers.
   std::vector<std::string> columns;
   // Targets.
   std::vector<std::string> classes;  ///< Names of classes or labels.
-  std::vector<std::string> targets;  ///< Names of numbers that are predicted.
+  std::vector<std::string> targets;  ///< Names of predicted numbers.
 
   bool is_images() const { return kind == "images"; }
   bool is_text() const { return kind == "text"; }
   bool is_numbers() const { return kind == "numbers"; }
-  /// Outputs of a model for each target: classes, labels, numbers, or tokens of the vocabulary.
+  /// The outputs of a model per target: classes, labels, numbers, or tokens of the vocabulary.
   int64_t outputs() const;
 };
 
 void visit(config::Visitor& visitor, Signature& signature);
 
-/// "0a" for a line feed, and back. Throws DataError for text that is not pairs of digits.
+/// Convert bytes to hexadecimal digits ("0a") and back. Throws DataError for invalid digits.
 std::string to_hex(const std::string& bytes);
 std::string from_hex(const std::string& digits);
 

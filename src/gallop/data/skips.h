@@ -6,17 +6,17 @@
 
 namespace gallop::data {
 
-/// The number of skipped items of a data set for one reason.
+/// The number of items of a data set that were skipped for one reason.
 struct SkipCount {
-  std::string reason;  ///< "invalid label".
+  std::string reason;  ///< Such as "invalid label".
   int64_t count = 0;
-  std::string first;  ///< The first of them with its error.
+  std::string first;  ///< The first skipped item and its error.
 };
 
-/// "3 skipped (invalid label), the first: a.tar: 7.cls: ...".
+/// Formats as "3 skipped (invalid label), the first: a.tar: 7.cls: ...".
 std::string describe(const SkipCount& skipped);
 
-/// Counts skipped items of a data set, by reason.
+/// Counts the skipped items of a data set by reason.
 class Skips {
  public:
   /// `message` names the item and its error.
@@ -25,14 +25,14 @@ class Skips {
 
   const std::vector<SkipCount>& counts() const { return counts_; }
   bool empty() const { return counts_.empty(); }
-  /// Throws the first as DataError with the remedy, if there is any.
+  /// If anything was skipped, throws DataError with the first item and the remedy.
   void throw_first() const;
 
  private:
   std::vector<SkipCount> counts_;
 };
 
-/// Handles an invalid item: counts it if `data.on_error` is skip, else throws DataError.
+/// Handles an invalid item: counts it if `data.on_error` is skip, otherwise throws DataError.
 class SkipPolicy {
  public:
   explicit SkipPolicy(bool skips) : skips_(skips) {}

@@ -14,8 +14,8 @@ namespace gallop::data {
 
 namespace {
 
-// How many to take of each class: its share rounded down, and one more where the rest is largest,
-// until the total is right.
+// The number to take from each class: its exact fraction rounded down, plus one for the largest
+// remainders until the total is exact.
 std::vector<int64_t> shares(const std::vector<std::vector<int64_t>>& classes, double fraction,
                             int64_t total) {
   std::vector<int64_t> take(classes.size());
@@ -48,7 +48,7 @@ void require_fraction(double fraction) {
       fmt::format("data.validation: {} is no fraction between 0 and 1, both excluded", fraction));
 }
 
-// Takes `wanted` of the indices, chosen by (seed, index).
+// Takes `wanted` of the indices, selected by (seed, index).
 void draw(const std::vector<int64_t>& indices, int64_t wanted, uint64_t seed, IndexCut& cut) {
   std::vector<std::pair<uint64_t, int64_t>> drawn;
   for (const int64_t index : indices) {

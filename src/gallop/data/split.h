@@ -10,10 +10,10 @@
 
 namespace gallop::data {
 
-/// Some images of another set, under numbers of their own.
+/// A subset of the images of another set, with indices of its own.
 class SubsetImages final : public ImageSet {
  public:
-  /// Each index is one of `set`.
+  /// `indices` must be valid in `set`.
   SubsetImages(std::shared_ptr<const ImageSet> set, std::vector<int64_t> indices)
       : set_(std::move(set)), indices_(std::move(indices)) {}
 
@@ -37,14 +37,14 @@ class SubsetImages final : public ImageSet {
  private:
   int64_t at(int64_t index) const { return indices_[static_cast<size_t>(index)]; }
 
-  std::shared_ptr<const ImageSet> set_;  // Shared with the other half of the cut.
+  std::shared_ptr<const ImageSet> set_;  // Shared with the other part of the split.
   std::vector<int64_t> indices_;
 };
 
-/// Some samples of a set, under numbers of their own.
+/// A subset of other samples, with indices of its own.
 class SubsetSamples final : public Samples {
  public:
-  /// Each index is one of `samples`.
+  /// `indices` must be valid in `samples`.
   SubsetSamples(std::shared_ptr<const Samples> samples, std::vector<int64_t> indices)
       : Samples(samples->fields()), samples_(std::move(samples)), indices_(std::move(indices)) {}
 
@@ -63,20 +63,20 @@ class SubsetSamples final : public Samples {
   std::vector<int64_t> indices_;
 };
 
-/// Indices of a set in two groups, each ascending; together they are all of it.
+/// A partition of the indices of a set into two groups, each ascending.
 struct IndexCut {
   std::vector<int64_t> kept;
   std::vector<int64_t> taken;
 };
 
-/// Takes `fraction` (in 0 to 1) of the images of each class, chosen by (seed, index): equal
-/// arguments give equal groups on every machine. Classes are rounded so that the total is right,
-/// and each keeps at least one image.
+/// Takes `fraction` (in 0 to 1) of the images of each class, selected by (seed, index) and thus
+/// reproducible on every machine. Counts per class are rounded so that the total is exact, and each
+/// class keeps at least one image.
 IndexCut cut_by_class(const ImageSet& set, double fraction, uint64_t seed);
 
-/// Each cuts `fraction` of the training part off as validation part: images by class, a text at its
-/// end, samples of another kind chosen by (seed, index). They throw DataError where either would be
-/// empty, UsageError for a fraction outside 0 to 1, both excluded.
+/// Split `fraction` of the training data off as validation split: images stratified by class, the
+/// end of a text, other samples selected by (seed, index). Throw DataError if either split would be
+/// empty, UsageError if `fraction` is not in (0, 1).
 void cut_images(ImageParts& parts, double fraction, uint64_t seed);
 void cut_text(TextParts& parts, double fraction);
 void cut_validation(DataModule& module, double fraction, uint64_t seed);

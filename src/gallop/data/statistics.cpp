@@ -18,12 +18,12 @@ namespace gallop::data {
 namespace {
 
 constexpr int kMaxChannels = 3;
-constexpr uint64_t kSampleSeed = 0;  // Part of what a cached file means.
+constexpr uint64_t kSampleSeed = 0;  // Part of the meaning of a cached file.
 constexpr int64_t kImagesPerTask = 64;
 
-// A lane sees every 48th byte, which for 1 and 3 channels is always of the same channel.
+// A lane reads every 48th byte, which always belongs to the same channel of 1 or 3.
 constexpr int64_t kLanes = 48;
-// 32 bits hold the squares of this many bytes a lane.
+// 32 bits hold the sum of squares of this many bytes per lane.
 constexpr int64_t kRun = kLanes << 16;
 
 struct Lanes {
@@ -108,7 +108,7 @@ std::string to_text(const ImageStatistics& statistics, const std::string& key) {
   return text + fmt::format("{:016x}\n", xxh3_64(text));
 }
 
-// Empty where the file is not what to_text() wrote for this key.
+// Returns nullopt if the file is not what to_text() writes for this key.
 std::optional<ImageStatistics> from_text(const std::string& text, const std::string& key,
                                          int channels) {
   std::istringstream lines(text);
@@ -136,14 +136,14 @@ std::vector<double> ImageStatistics::means() const {
 std::vector<double> ImageStatistics::deviations() const {
   std::vector<double> result;
   for (const auto& channel : channels) {
-    // n * sum of squares - sum^2 is exact in 128 bits, where the difference of means would cancel.
+    // n * sum of squares - sum^2 is exact in 128 bits; a difference of means would cancel.
     __extension__ using Wide = unsigned __int128;
     const Wide difference =
         static_cast<Wide>(static_cast<uint64_t>(pixels)) * channel.sum_of_squares -
         static_cast<Wide>(channel.sum) * channel.sum;
     const double deviation =
         std::sqrt(static_cast<double>(difference)) / (255.0 * static_cast<double>(pixels));
-    // A channel of one color is left as it is rather than blown up.
+    // A constant channel is not scaled up.
     result.push_back(deviation > 1e-6 ? deviation : 1);
   }
   return result;
@@ -196,7 +196,7 @@ ImageStatistics cached_statistics(const ImageSet& images, const StatisticsOption
   try {
     if (const auto cached = from_text(read_file(path, 4096), key, options.channels)) return *cached;
   } catch (const DataError&) {
-    // Not there, or not to be read: it is measured below.
+    // The entry is missing or unreadable: it is measured below.
   }
   ImageStatistics statistics = measure_statistics(images, options);
   try {
@@ -204,7 +204,7 @@ ImageStatistics cached_statistics(const ImageSet& images, const StatisticsOption
     remove_left_files(path.parent_path());
     write_file_atomically(path, to_text(statistics, key));
   } catch (const DeviceError&) {
-    // Without the cache the next run measures again; nothing is lost.
+    // Without the cache, the next run measures again; nothing is lost.
   }
   return statistics;
 }

@@ -18,18 +18,18 @@ namespace gallop::data {
 
 namespace {
 
-/// Where columns stand in a line.
+/// The indices of the columns in a line.
 struct Columns {
   std::vector<std::string> features, targets;
-  std::vector<size_t> feature_places, target_places;  ///< No places: the file has no targets.
+  std::vector<size_t> feature_places, target_places;  ///< Empty if the file has no targets.
 };
 
-/// A file's rows as they are written.
+/// The rows of a file, as written.
 struct Rows {
   std::string file;
   std::vector<float> features;       ///< [rows, columns]
   std::vector<std::string> targets;  ///< [rows, targets]
-  std::vector<int64_t> lines;        ///< Of the file, from 1.
+  std::vector<int64_t> lines;        ///< 1-based lines in the file.
 
   int64_t size() const { return static_cast<int64_t>(lines.size()); }
 };
@@ -71,7 +71,7 @@ Columns choose_columns(const TableConfig& config, const CsvReader& reader) {
   return columns;
 }
 
-/// The same columns in another file.
+/// Finds the same columns in another file.
 Columns find_columns(const Columns& known, const CsvReader& reader) {
   Columns columns{.features = known.features,
                   .targets = known.targets,
@@ -115,7 +115,7 @@ Rows read_rows(CsvReader& reader, const Columns& columns, SkipPolicy& skips) {
   return rows;
 }
 
-/// How target texts become a row.
+/// Converts target texts to a row.
 class Targets {
  public:
   Targets(std::string task, const std::vector<std::string>& classes, size_t columns)
@@ -130,7 +130,7 @@ class Targets {
   }
   size_t columns() const { return columns_; }
 
-  /// Empty where all is well, else what is wrong.
+  /// Returns what is wrong; empty if the texts are valid.
   std::string write(const std::string* texts, std::vector<float>& values,
                     std::vector<int64_t>& labels) const {
     if (is_class()) {
@@ -160,7 +160,7 @@ class Targets {
   std::map<std::string, int64_t> labels_;
 };
 
-/// Rows of a table as training samples.
+/// The rows of a table as training samples.
 class TableSamples final : public Samples {
  public:
   TableSamples(Rows rows, const Normalization& normalization, const Targets& targets,
@@ -237,7 +237,7 @@ Normalization normalization_of(const Rows& rows, size_t columns, const DataConfi
       squares += (rows.features[i] - mean) * (rows.features[i] - mean);
     }
     normalization.mean[c] = mean;
-    // A constant column stays 0.
+    // A constant column becomes 0.
     if (squares > 0) normalization.deviation[c] = std::sqrt(squares / count);
   }
   return normalization;
@@ -256,7 +256,7 @@ std::string natural_task(const Rows& rows, size_t targets) {
   return all(is_binary) ? "multi-label" : "regression";
 }
 
-/// In their order: numbers by value, else by text.
+/// The distinct classes, sorted by value if they are numbers, otherwise by text.
 std::vector<std::string> classes_of(const Rows& rows) {
   const std::set<std::string> distinct(rows.targets.begin(), rows.targets.end());
   std::vector<std::string> classes(distinct.begin(), distinct.end());

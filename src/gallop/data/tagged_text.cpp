@@ -25,13 +25,13 @@ namespace gallop::data {
 namespace {
 
 constexpr const char* kUnit = "words";
-// For predictions: where a table has the text of a sentence.
+// For predictions: the column name of a sentence's text.
 constexpr const char* kTextColumn = "text";
 
 struct Sentence {
   std::vector<std::string> words, tags;
-  int64_t line = 0;     ///< Of the first word.
-  std::string mistake;  ///< Of one of its lines; empty for none.
+  int64_t line = 0;     ///< Line of the first word.
+  std::string mistake;  ///< Error in one of its lines; empty if there is none.
 };
 
 struct Sentences {
@@ -41,7 +41,7 @@ struct Sentences {
 
 class TaggedTexts final : public Samples {
  public:
-  /// The same number of tokens and tags.
+  /// `texts` and `tags` have the same number of tokens.
   TaggedTexts(TokenRows texts, TokenRows tags)
       : Samples({ragged_tokens("tokens", FieldRole::kInput, texts.context(), kPaddingToken),
                  ragged_tokens("labels", FieldRole::kTarget, texts.context(), kIgnoredTarget)}),

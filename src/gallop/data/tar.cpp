@@ -25,7 +25,7 @@ namespace gallop::data {
 
 namespace {
 
-// Shards beyond these are opened for each image, so that no limit on open files is met.
+// Shards beyond this number are opened for each image, to stay below the limit on open files.
 constexpr size_t kOpenShards = 256;
 
 struct OpenShard {
@@ -33,7 +33,7 @@ struct OpenShard {
   FileDescriptor file;
 };
 
-// The images of one part, read where they lie in their shards.
+// The images of one split, read in place from their shards.
 class TarImages final : public ImageSet {
  public:
   TarImages(std::vector<std::string> class_names, bool orient)
@@ -130,7 +130,7 @@ class TarImages final : public ImageSet {
   std::string names_;
 };
 
-// An image with the part and class that its shard's name and its own give it.
+// An image with the split and class given by its shard's name and its own name.
 struct Found {
   size_t shard;
   const ShardImage* image;
@@ -138,8 +138,8 @@ struct Found {
   std::string class_folder;
 };
 
-// "train/cat/7.jpg": the part where `parts_inside` says that members have one, and the folder that
-// the file lies in.
+// Splits "train/cat/7.jpg" into the split, if `parts_inside` says that names begin with one, and
+// the folder that contains the file.
 Found place(size_t shard, const ShardImage& image, Part part, bool parts_inside) {
   std::string_view folders = image.name;
   const size_t slash = folders.rfind('/');
@@ -152,15 +152,15 @@ Found place(size_t shard, const ShardImage& image, Part part, bool parts_inside)
   return {shard, &image, part, std::string(folders.substr(folders.rfind('/') + 1))};
 }
 
-// The part whose name a member begins with: "train/cat/7.jpg".
+// The split whose name a member begins with: "train/cat/7.jpg".
 std::optional<Part> first_part(const ShardImage& image) {
   const size_t slash = image.name.find('/');
   if (slash == std::string::npos) return std::nullopt;
   return part_of_word(std::string_view(image.name).substr(0, slash));
 }
 
-// Whether that is no class of an unlucky name: it is "train", and labels or class folders are
-// there.
+// Whether the first folder is a split and not a class that happens to be named so: it is "train",
+// and there are labels or class folders.
 bool marks_parts(const ShardImage& image) {
   const bool has_class =
       image.label >= 0 || std::count(image.name.begin(), image.name.end(), '/') > 1;
@@ -251,7 +251,7 @@ class TarSet {
     return has_labels_ ? found.image->label >= 0 : !found.class_folder.empty();
   }
 
-  // A test part where no image has a class is one to predict.
+  // A test split in which no image has a class can only be predicted.
   void take_unlabeled_test(ImageParts& parts) {
     const auto is_test = [](const Found& found) { return found.part == Part::kTest; };
     const bool has_others = std::any_of(found_.begin(), found_.end(), [&](const Found& found) {
@@ -296,7 +296,7 @@ class TarSet {
     }
   }
 
-  // The class of an image, -1 where there is none and that is tolerated.
+  // The class of an image; -1 if it is missing and that is tolerated.
   int32_t label_of(const Found& found) {
     const auto classes = static_cast<int32_t>(class_names_.size());
     if (has_labels_) {

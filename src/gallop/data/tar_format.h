@@ -22,25 +22,25 @@ enum class TarKind {
 
 struct TarMember {
   std::string name;
-  int64_t offset = 0;  ///< Of its content in the archive.
+  int64_t offset = 0;  ///< Offset of its content in the archive.
   int64_t size = 0;
   TarKind kind = TarKind::kFile;
   std::string link{};  ///< Target of a link, as stored in the archive.
 };
 
-/// Iterates over the members of a tar archive by reading headers only: ustar and older ones, GNU
+/// Iterates over the members of a tar archive, reading only headers: ustar and older formats, GNU
 /// long names, pax headers (POSIX.1-2001).
 class TarReader {
  public:
   /// Both must outlive the reader; `path` is for messages. Throws DataError if it is not a file.
   TarReader(const FileDescriptor& file, const fs::path& path);
 
-  /// The next member, empty at the archive's end marker. Throws DataError that names the archive
-  /// and the member if it is truncated or damaged.
+  /// Returns the next member, or nullopt at the archive's end marker. Throws DataError that names
+  /// the archive and the member if it is truncated or damaged.
   std::optional<TarMember> next();
 
  private:
-  // Fields of headers that precede a member's own.
+  // Fields of extension headers that precede a member's own header.
   struct Extended {
     std::optional<std::string> name;
     std::optional<std::string> link;

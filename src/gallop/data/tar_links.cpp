@@ -14,13 +14,13 @@ namespace gallop::data {
 
 namespace {
 
-constexpr int kMaxHops = 40;  // As Linux follows.
+constexpr int kMaxHops = 40;  // The limit of Linux.
 
 bool is_link(const TarMember& member) {
   return member.kind == TarKind::kHardLink || member.kind == TarKind::kSymbolicLink;
 }
 
-// What a walk along a path ends at: a member, a folder, or a problem.
+// The end of a path walk: a member, a folder, or a problem.
 struct Destination {
   const TarMember* member = nullptr;
   std::string folder;
@@ -32,7 +32,7 @@ std::string parent_of(const std::string& path) {
   return slash == std::string::npos ? std::string() : path.substr(0, slash);
 }
 
-// Without ".", "//" and what leads to the root.
+// Normalizes a path: removes "." components and leading, trailing and repeated slashes.
 std::string normal(std::string_view name) {
   std::string path;
   while (!name.empty()) {
@@ -83,7 +83,7 @@ class LinkFollower {
     return entry;
   }
 
-  // As the kernel does it: part by part, each link replaced by what it leads to.
+  // Resolves a path like the kernel: component by component, replacing each link by its target.
   Destination walk(std::string rest) const {
     std::string base;
     int hops = 0;
@@ -128,7 +128,7 @@ class LinkFollower {
     return {.problem = fmt::format("is a link to '{}', which is no plain file", printable(path))};
   }
 
-  // The files of a folder, under the name of a link to it.
+  // Adds the files of a folder under the name of a link to it.
   void expand(size_t at, const std::string& folder, std::vector<TarEntry>& out) {
     const std::string& link = paths_[at];
     const std::string inside = folder.empty() ? std::string() : folder + "/";

@@ -10,11 +10,11 @@
 
 namespace gallop::data {
 
-/// Samples that lie in memory as two tensors with a row for each: an "input" and a "target".
+/// Samples from two tensors in memory, "input" and "target", with one row per sample.
 class TensorSamples final : public Samples {
  public:
-  /// Both on the CPU, of equal first dimensions; copied where they are not contiguous. Throws
-  /// UsageError where they do not fit.
+  /// Both are on the CPU with equal first dimensions and are copied if not contiguous. Throws
+  /// UsageError if their shapes do not match.
   TensorSamples(const at::Tensor& inputs, const at::Tensor& targets);
 
   int64_t size() const override { return inputs_.size(0); }

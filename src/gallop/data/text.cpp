@@ -23,8 +23,8 @@ namespace {
 constexpr uint32_t kCodePoints = 0x110000;
 constexpr uint32_t kInvalid = kCodePoints;
 
-// The code point at `at`, which moves behind it; kInvalid, and no move, where the bytes are not
-// UTF-8 (RFC 3629: no overlong forms, surrogates or values above 10FFFF).
+// Decodes the code point at `at` and advances `at`. Returns kInvalid without advancing if the bytes
+// are not UTF-8 (RFC 3629: no overlong forms, surrogates or values above 10FFFF).
 uint32_t next_code_point(std::string_view text, size_t& at) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   const uint8_t first = byte(at);
@@ -77,7 +77,7 @@ std::vector<char> find_characters(const std::vector<NamedText>& texts) {
   return occurs;
 }
 
-// Tokens of all texts, then how many each has and the vocabulary, then where that begins.
+// Packs all tokens, then the length of each text and the vocabulary, then the offset of these.
 Bytes pack(const std::vector<std::unique_ptr<TextSet>>& sets) {
   std::string rest;
   size_t tokens = 0;

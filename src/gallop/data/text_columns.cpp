@@ -17,7 +17,7 @@ namespace {
 
 std::vector<std::string> endings() { return {".csv", ".tsv", ".jsonl"}; }
 
-// Nothing where the first line decides.
+// The separator of a file type; nullopt if it is detected from the first line.
 std::optional<char> separator_of(const std::string& file) {
   return file.ends_with(".tsv") ? std::optional('\t') : std::nullopt;
 }
@@ -36,7 +36,7 @@ TextTable read_csv(const std::string& file, const std::vector<std::string>& colu
   return table;
 }
 
-/// What is wrong with a line of JSON Lines; empty for nothing.
+/// Returns what is wrong with a line of JSON Lines; empty if it is valid.
 std::string read_object(std::string_view line, const std::vector<std::string>& columns,
                         std::vector<std::string>& values) {
   const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);

@@ -12,58 +12,58 @@
 
 namespace gallop::data {
 
-/// Hands out the lines of a text, without their ends.
+/// Iterates over the lines of a text, without line ends.
 class Lines {
  public:
   explicit Lines(std::string_view text) : rest_(text) {}
 
-  /// Nothing at the end.
+  /// Returns the next line, or nullopt at the end.
   std::optional<std::string_view> next();
-  int64_t number() const { return number_; }  ///< Of the last line, from 1.
+  int64_t number() const { return number_; }  ///< 1-based number of the last line.
 
  private:
   std::string_view rest_;
   int64_t number_ = 0;
 };
 
-/// Whether a line has nothing but spaces and tabs.
+/// Whether a line consists of spaces and tabs only.
 bool is_blank(std::string_view line);
 
-/// A row of a file: the values of the columns that were asked for, in that order.
+/// A row of a file: the values of the requested columns, in the requested order.
 struct TextRow {
   std::vector<std::string> values;
-  int64_t line = 0;  ///< Of the file, from 1.
+  int64_t line = 0;  ///< 1-based line in the file.
 };
 
-/// The rows of a file of texts.
+/// The rows of a text file.
 struct TextTable {
   std::string file;
   std::vector<TextRow> rows;
 };
 
-/// The names of a file's columns, or the keys of its JSON objects, in their order.
+/// The column names of a file, or the keys of its JSON objects, in file order.
 struct TextColumns {
   std::string file;
   std::vector<std::string> names;
 };
 
-/// Those of the training part; of JSON Lines, the keys of the first line that is an object. Throws
-/// as read_text_parts().
+/// Reads the columns of the training split; for JSON Lines, the keys of the first line that is an
+/// object. Throws like read_text_parts().
 TextColumns read_columns(const std::string& reader, const std::string& path);
 
-/// Reads some columns of a .csv, .tsv or .jsonl file. The first line of CSV names the columns; a
-/// line of JSON Lines is an object whose values under these keys are strings, numbers or truth
-/// values. Broken lines go to `skips`, as file:line. Throws DataError for another ending, an
-/// unknown column, and where no row is left.
+/// Reads some columns of a .csv, .tsv or .jsonl file. The first line of CSV names the columns; each
+/// line of JSON Lines is an object whose values for these keys are strings, numbers or booleans.
+/// Invalid lines are reported to `skips` as file:line. Throws DataError for another file extension,
+/// an unknown column, or if no row is left.
 TextTable read_text_table(const std::string& file, const std::vector<std::string>& columns,
                           SkipPolicy& skips);
 
-/// The same of a file to predict. A .txt file has one column, a text in each line that is not
-/// empty.
+/// Like read_text_table(), for a file to predict. A .txt file has one column, with one text per
+/// nonempty line.
 TextTable read_texts_to_predict(const std::string& file, const std::vector<std::string>& columns);
 
-/// The tables of all parts; see find_part_files(). `reader` is only named. The training part is
-/// there.
+/// Reads the tables of all splits; see find_part_files(). `reader` is used in messages only. The
+/// training split always exists.
 std::array<std::optional<TextTable>, kParts> read_text_parts(
     const std::string& reader, const std::string& path, const std::vector<std::string>& columns,
     SkipPolicy& skips);

@@ -10,7 +10,7 @@ namespace gallop::data {
 
 namespace {
 
-/// A text with the samples that read it.
+/// A text and the samples that read it.
 class TextModule final : public DataModule {
  public:
   TextModule(std::unique_ptr<TextParts> parts, const std::string& unit, const DataContext& context)
@@ -53,7 +53,7 @@ class TextModule final : public DataModule {
     if (!is_masked()) {
       return std::make_unique<TextEvaluation>(*text, config.context, config.eval_stride);
     }
-    // Without overlap, and with masks that are the same in every evaluation.
+    // Without overlap, and with the same masks in every evaluation.
     auto windows = std::make_unique<TextEvaluation>(*text, config.context, 0);
     return std::make_unique<MaskedText>(std::move(windows), masking(), /*seed=*/0);
   }

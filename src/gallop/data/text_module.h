@@ -8,9 +8,9 @@
 
 namespace gallop::data {
 
-/// The data module of running text in windows of `data.context` tokens: to predict the next token
-/// (`data.task: causal-lm`, the default), or masked ones (`masked-lm`).
-/// `unit`: what its tokens are, characters or bytes.
+/// The data module of running text in windows of `data.context` tokens, for predicting the next
+/// token (`data.task: causal-lm`, the default) or masked tokens (`masked-lm`). `unit` is the type
+/// of its tokens: characters or bytes.
 std::unique_ptr<DataModule> make_text_module(std::unique_ptr<TextParts> parts,
                                              const std::string& unit, const DataContext& context);
 

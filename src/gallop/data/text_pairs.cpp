@@ -18,7 +18,7 @@ namespace {
 
 constexpr const char* kReader = "text-pairs";
 constexpr size_t kTexts = 2;
-// Of data sets of this kind.
+// Common column names of such data sets.
 constexpr const char* kUsualColumns[][kTexts] = {{"sentence1", "sentence2"},
                                                  {"text_a", "text_b"},
                                                  {"query", "positive"},
@@ -27,7 +27,7 @@ constexpr const char* kUsualColumns[][kTexts] = {{"sentence1", "sentence2"},
 
 class TextPairs final : public Samples {
  public:
-  /// Both have as many texts.
+  /// Both must have the same number of texts.
   explicit TextPairs(std::array<TokenRows, kTexts> texts)
       : Samples({tokens_field(texts[0].context()),
                  {.name = "match", .shape = {.sizes = {}, .dtype = c10::ScalarType::Float}}}),
@@ -55,7 +55,7 @@ class TextPairs final : public Samples {
   const std::array<TokenRows, kTexts>& texts() const { return texts_; }
 
  private:
-  // Ragged along its first dimension, so that the tokens of both texts stand side by side.
+  // Ragged along its first dimension, so that the tokens of both texts are interleaved.
   static Field tokens_field(int64_t context) {
     Field field = ragged_tokens("tokens", FieldRole::kInput, context, kPaddingToken);
     field.shape.sizes.push_back(kTexts);

@@ -60,7 +60,7 @@ TextEvaluation::TextEvaluation(const TextSet& text, int64_t context, int64_t str
 
 bool TextEvaluation::fill(int64_t index, int64_t, const SampleRow& row, Scratch&) const {
   const int64_t predicted = token_count(text_) - 1;
-  // The last window is moved back to end with the text, which gives its tokens the most context.
+  // The last window is moved back to end with the text, so that its tokens have more context.
   const int64_t begin = std::max<int64_t>(0, std::min(index * stride_, predicted - context_));
   const int64_t available = std::min(context_, predicted - begin);
   const int64_t ignored = index == 0 ? 0 : context_ + (index - 1) * stride_ - begin;

@@ -18,30 +18,30 @@
 
 namespace gallop::data {
 
-/// Separate texts of any length: what the data modules of labeled texts, of tagged texts and of
-/// pairs have in common.
+/// Separate texts of any length: the common part of the data modules for labeled texts, tagged
+/// texts and text pairs.
 class TextsModule final : public DataModule {
  public:
-  /// Throws UsageError where the section has options for other data, or another task.
+  /// Throws UsageError if the section has options for other data or another task.
   TextsModule(const std::string& task, const DataContext& context);
 
-  /// Samples and tokens of each split, the vocabulary, and how often each class occurs.
+  /// Reports samples and tokens of each split, the vocabulary, and the frequency of each class.
   DataReport inspect(int threads) const override;
 
-  /// Sets the signature's unit and vocabulary: that of a trained model (OpenOptions::trained), else
-  /// of the units that `count` adds.
+  /// Creates the tokenizer and sets the signature's unit and vocabulary: those of a trained model
+  /// (OpenOptions::trained) if given, otherwise built from the units that `count` adds.
   Tokenizer make_tokenizer(const TokenizerConfig& config,
                            const std::function<void(VocabularyBuilder&)>& count);
-  /// The same of the first `texts` values of the rows.
+  /// Like the above, counting the units of the first `texts` values of each row.
   Tokenizer make_tokenizer(const TokenizerConfig& config, const TextTable& train, size_t texts);
-  /// Sets the signature's classes in the same way.
+  /// Sets the signature's classes: those of a trained model if given, otherwise `classes`.
   void set_classes(std::vector<std::string> classes);
-  /// Takes the samples of a part, which read all of `texts`, as many of each. `counts`: how many
-  /// targets each class has; may be empty.
+  /// Adds the samples of a split, which read all of `texts`, equally many rows of each. `counts`
+  /// has the number of targets of each class and may be empty.
   void add_part(Part part, std::unique_ptr<Samples> samples,
                 std::initializer_list<const TokenRows*> texts, std::vector<int64_t> counts);
-  /// Notes of what `data.context` has cut, of what another vocabulary lacks and of what was
-  /// skipped.
+  /// Adds notes about texts truncated to `data.context`, units missing from another vocabulary, and
+  /// skipped rows.
   void finish(const SkipPolicy& skips);
 
  private:
@@ -51,34 +51,34 @@ class TextsModule final : public DataModule {
     std::vector<int64_t> class_counts;
   };
 
-  // Null where these texts are not for a model that was trained on such ones.
+  // Null unless these texts are for a model that was trained on such texts.
   const Signature* trained_ = nullptr;
   bool has_other_vocabulary_ = false;
   std::vector<Split> splits_;
   int64_t texts_ = 0, cut_ = 0;
 };
 
-/// The tables of all parts, whose first `texts` columns are texts. Leaves out the rows of which one
-/// has no token or cannot be split, as `skips` says. Throws as read_text_parts().
+/// Reads the tables of all splits, whose first `texts` columns are texts. Rows with a text that has
+/// no token or is invalid are reported to `skips`. Throws like read_text_parts().
 std::array<std::optional<TextTable>, kParts> read_usable_texts(
     const std::string& reader, const std::string& path, const std::vector<std::string>& columns,
     size_t texts, const std::string& unit, SkipPolicy& skips);
 
-/// Throws DataError: nothing of a file is left.
+/// Throws DataError if no row of a file is left.
 void require_rows(const TokenRows& rows);
 
-/// Names of classes and the other way round.
+/// Maps class names to labels.
 class ClassNames {
  public:
   explicit ClassNames(const std::vector<std::string>& names);
-  /// -1 where there is none of the name.
+  /// Returns the label of a class; -1 if there is none of this name.
   int64_t find(const std::string& name) const;
 
  private:
   std::map<std::string, int64_t> labels_;
 };
 
-/// What is wrong with the name of a class; empty for nothing.
+/// Returns what is wrong with a class name; empty if it is valid.
 std::string class_name_mistake(const std::string& name);
 
 }  // namespace gallop::data

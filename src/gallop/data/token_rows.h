@@ -10,7 +10,7 @@
 
 namespace gallop::data {
 
-/// Texts of a file as tokens, one behind the other, each cut at a context.
+/// The tokenized texts of a file, concatenated, each truncated to `context` tokens.
 class TokenRows {
  public:
   TokenRows(std::string file, int64_t context) : file_(std::move(file)), context_(context) {}
@@ -19,14 +19,14 @@ class TokenRows {
 
   int64_t size() const { return static_cast<int64_t>(lines_.size()); }
   std::span<const int32_t> operator[](int64_t index) const;
-  /// "reviews.csv:17"
+  /// Returns the source of a text: "reviews.csv:17".
   std::string describe(int64_t index) const;
 
   const std::string& file() const { return file_; }
   int64_t context() const { return context_; }
   int64_t tokens() const { return static_cast<int64_t>(tokens_.size()); }
-  int64_t count(int64_t token) const;   ///< How often a token occurs.
-  int64_t cut() const { return cut_; }  ///< Texts that had more tokens.
+  int64_t count(int64_t token) const;   ///< Occurrences of a token.
+  int64_t cut() const { return cut_; }  ///< Number of truncated texts.
 
  private:
   std::string file_;
@@ -36,7 +36,7 @@ class TokenRows {
   std::vector<int64_t> lines_;
 };
 
-/// A ragged field of `context` tokens or fewer, int64, padded with `padding`.
+/// A ragged field of up to `context` tokens, int64, padded with `padding`.
 Field ragged_tokens(std::string name, FieldRole role, int64_t context, int64_t padding);
 
 }  // namespace gallop::data

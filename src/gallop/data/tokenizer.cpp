@@ -98,7 +98,7 @@ void complete_undeclared(Signature& signature) {
 
 Tokenizer::Tokenizer(std::string unit, const std::vector<std::string>& vocabulary)
     : unit_(std::move(unit)) {
-  // The unknown token is not written in texts.
+  // The unknown token does not occur in texts.
   for (size_t i = kUnknownToken + 1; i < vocabulary.size(); ++i) {
     tokens_[vocabulary[i]] = static_cast<int32_t>(i);
   }

@@ -11,32 +11,32 @@
 
 namespace gallop::data {
 
-/// What fills short texts up to the longest of a batch. It is none of the vocabulary, so that a
-/// model that does not tell padding from tokens fails.
+/// Pads short texts to the longest of a batch. It is outside of every vocabulary, so that a model
+/// that does not handle padding fails.
 inline constexpr int64_t kPaddingToken = -1;
-/// The first token of every vocabulary of separate texts: any unit that is not in it.
+/// The unknown token, first in every vocabulary of separate texts, for units not in the vocabulary.
 inline constexpr int64_t kUnknownToken = 0;
 
-/// How separate texts are split into tokens, and which of them the vocabulary has.
+/// How separate texts are split into tokens, and which units the vocabulary contains.
 struct TokenizerConfig {
   std::string unit = "characters";  ///< characters, bytes or words.
-  int64_t min_count = 1;  ///< Rarer units of the training texts are not in the vocabulary.
+  int64_t min_count = 1;            ///< Less frequent units are not in the vocabulary.
 };
 
 void visit(config::Visitor& visitor, TokenizerConfig& config);
 
-/// The UTF-8 characters of a text, its bytes, or its words, which blanks separate. Throws DataError
-/// ("not UTF-8 at byte 3 (0xff)") where characters are asked for and the text is not UTF-8.
+/// Splits a text into UTF-8 characters, bytes, or words separated by blanks. Throws DataError ("not
+/// UTF-8 at byte 3 (0xff)") if characters are requested and the text is not UTF-8.
 std::vector<std::string_view> split_units(const std::string& unit, std::string_view text);
 
-/// Counts the units of the training texts.
+/// Builds a vocabulary by counting the units of the training texts.
 class VocabularyBuilder {
  public:
   explicit VocabularyBuilder(TokenizerConfig config);
 
   void add(std::string_view unit) { ++counts_[std::string(unit)]; }
-  /// "[unknown word]", then the units that occur often enough, sorted by their bytes; of bytes all
-  /// 256.
+  /// Returns "[unknown word]", then the units that occur at least min_count times, sorted bytewise;
+  /// for bytes, all 256.
   std::vector<std::string> vocabulary() const;
 
  private:
@@ -44,25 +44,25 @@ class VocabularyBuilder {
   std::map<std::string, int64_t, std::less<>> counts_;
 };
 
-/// The tokens of a vocabulary as bytes.
+/// The tokens of a vocabulary, decoded to bytes.
 std::vector<std::string> vocabulary_of(const Signature& signature);
 
-/// Completes the signature of a run of a version that declared no unit and no padding: separate
-/// texts have a vocabulary that begins with the unknown token of their unit, and are padded.
+/// Completes a signature of an older version, which declares neither unit nor padding. Separate
+/// texts are padded and have a vocabulary that begins with the unknown token of their unit.
 void complete_undeclared(Signature& signature);
 
-/// Turns texts into tokens of a vocabulary.
+/// Converts texts to tokens of a vocabulary.
 class Tokenizer {
  public:
-  /// `vocabulary` as VocabularyBuilder makes it.
+  /// `vocabulary` is a result of VocabularyBuilder::vocabulary().
   Tokenizer(std::string unit, const std::vector<std::string>& vocabulary);
-  /// As a model was trained with.
+  /// The tokenizer that a model was trained with.
   explicit Tokenizer(const Signature& signature);
 
   const std::string& unit() const { return unit_; }
-  /// kUnknownToken where the vocabulary does not have it.
+  /// The token of a unit; kUnknownToken if it is not in the vocabulary.
   int32_t token_of(std::string_view unit) const;
-  /// Of all units of a text. Throws as split_units().
+  /// The tokens of all units of a text. Throws like split_units().
   std::vector<int32_t> tokens_of(std::string_view text) const;
 
  private:

@@ -18,7 +18,7 @@ namespace {
 
 using kernel::Activation;
 
-// Enough for the covariance of a few directions.
+// Sufficient for estimating the covariance of the few directions.
 constexpr int64_t kWhitenedPatches = 1 << 20;
 
 Activation activation_named(const std::string& name) {
@@ -26,14 +26,14 @@ Activation activation_named(const std::string& name) {
   return name == "relu" ? Activation::kRelu : Activation::kGelu;
 }
 
-// Of [N, C, H, W] in either format; our kernels take the last dimension's channels.
+// x is [N, C, H, W] in either memory format; the kernels take channels last.
 at::Tensor activate(Activation kind, const at::Tensor& x) {
   const at::Tensor last = x.permute({0, 2, 3, 1});
   if (!last.is_contiguous()) return functional::activation(kind, x);
   return functional::activation(kind, last).permute({0, 3, 1, 2});
 }
 
-// A convolution whose outputs are uncorrelated and of variance 1, each with its negative.
+// A convolution with decorrelated outputs of variance 1, each also with opposite sign.
 class Whitening final : public torch::nn::Module {
  public:
   Whitening(Initializer& init, int64_t channels, int64_t patch, double eps)
@@ -59,7 +59,7 @@ class Whitening final : public torch::nn::Module {
     const at::Tensor covariance_DD =
         patches_DM.mm(patches_DM.t()) / static_cast<double>(patches_DM.size(1));
     auto [variances, directions_DD] = at::linalg_eigh(covariance_DD);
-    // Largest first. A direction is as good as its negative: what is largest in it is positive.
+    // Largest first. Signs are arbitrary: make the largest component of each direction positive.
     at::Tensor rows_DD = directions_DD.t().flip(0);
     const at::Tensor largest = rows_DD.gather(1, rows_DD.abs().argmax(1, /*keepdim=*/true));
     rows_DD = at::where(largest.lt(0), -rows_DD, rows_DD);

@@ -1,4 +1,4 @@
-// Shapes: B batch, T tokens, C width, H heads, D width of a head (C / H).
+// Shapes: B batch, T tokens, C width, H heads, D head width (C / H).
 #include "gallop/model/attention.h"
 
 #include <cmath>
@@ -19,7 +19,7 @@ namespace gallop::model {
 
 namespace {
 
-// Pairs (i, i + D/2) turned by position / 10000^(2i/D), as in GPT-NeoX and Llama.
+// Rotates pairs (i, i + D/2) by position / 10000^(2i/D), as in GPT-NeoX and Llama.
 at::Tensor rotated(const at::Tensor& x_BHTD) {
   const int64_t half = x_BHTD.size(3) / 2;
   const auto options = x_BHTD.options().dtype(at::kFloat);
@@ -33,7 +33,7 @@ at::Tensor rotated(const at::Tensor& x_BHTD) {
   return at::cat({first * cosine - second * sine, second * cosine + first * sine}, 3);
 }
 
-// Attention as plain matrix products, which keeps the weights [B * H, T, T] for backward.
+// Attention by plain GEMMs, which saves the weights [B * H, T, T] for backward.
 at::Tensor by_products(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                        const at::Tensor& added_B11T, double dropout, bool causal) {
   const int64_t tokens = query.size(2), head = query.size(3);
@@ -52,16 +52,16 @@ at::Tensor by_products(const at::Tensor& query, const at::Tensor& key, const at:
   return at::bmm(weights, flat(value)).view(query.sizes());
 }
 
-// What is added to the products with keys: next to nothing is left of a weight at padding. Finite,
-// so that a row without any token has no NaN.
+// The additive attention mask, which makes weights at padding negligible. It is finite, so that a
+// row without any token has no NaN.
 at::Tensor added_for(const at::Tensor& is_token_BT, at::ScalarType type) {
   constexpr double kExcluded = -1e4;
   return is_token_BT.logical_not().to(type).mul(kExcluded).unsqueeze(1).unsqueeze(1);
 }
 
-// LibTorch 2.11's fused kernel for the CPU multiplies tiles too small for its bf16 products.
-// Forward and backward on one core with AMX, ms, products against fused: 16x8x128x32 7.5 and 38,
-// 16x4x512x64 70 and 96, 4x12x1024x64 242 and 213; in fp32 15 and 14, 172 and 149, 514 and 339.
+// LibTorch 2.11's fused kernel for the CPU uses tiles too small for its bf16 GEMMs. Forward and
+// backward on one core with AMX, ms, GEMMs vs fused: 16x8x128x32 7.5 and 38, 16x4x512x64 70 and 96,
+// 4x12x1024x64 242 and 213; in fp32 15 and 14, 172 and 149, 514 and 339.
 bool products_are_faster(const at::Tensor& query) {
   return query.is_cpu() && query.scalar_type() == at::kBFloat16 && query.size(2) <= 512;
 }

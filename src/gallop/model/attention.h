@@ -4,7 +4,7 @@
 
 namespace gallop::model {
 
-/// Multi-head self-attention (Vaswani et al. 2017) of [B, T, C], with its two linear layers.
+/// Multi-head self-attention (Vaswani et al. 2017) on [B, T, C] with input and output projections.
 class SelfAttention : public torch::nn::Module {
  public:
   struct Options {
@@ -12,15 +12,15 @@ class SelfAttention : public torch::nn::Module {
     int64_t heads = 0;
     bool causal = false;
     bool bias = true;
-    bool rotary = false;           ///< Turns queries and keys by their position (Su et al. 2021).
-    double dropout = 0;            ///< Of the attention weights and of the output.
-    const char* input_name = "";   ///< Name of the layer that makes queries, keys and values.
-    const char* output_name = "";  ///< Name of the layer behind attention.
+    bool rotary = false;           ///< Rotary position embedding (RoPE, Su et al. 2021).
+    double dropout = 0;            ///< Probability, for attention weights and output.
+    const char* input_name = "";   ///< Name of the projection to queries, keys and values.
+    const char* output_name = "";  ///< Name of the output projection.
     InitScheme input_init{};
     InitScheme output_init{};
   };
   SelfAttention(Initializer& initializer, const Options& options);
-  /// `is_token_BT` (bool) says which positions others may attend to; undefined: all.
+  /// `is_token_BT` (bool) marks the positions that can be attended to; undefined: all.
   Branch forward(const at::Tensor& x_BTC, const at::Tensor& is_token_BT = {});
 
  private:
@@ -28,7 +28,7 @@ class SelfAttention : public torch::nn::Module {
   at::Tensor rotation(int64_t tokens, int64_t head);
 
   Options options_;
-  at::Tensor rotation_;  ///< Of the most tokens so far.
+  at::Tensor rotation_;  ///< Cached for the longest sequence so far.
   std::shared_ptr<Linear> input_;
   std::shared_ptr<Linear> output_;
 };

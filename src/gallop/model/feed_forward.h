@@ -4,21 +4,21 @@
 
 namespace gallop::model {
 
-/// Two linear layers with an activation between them, for each token of [B, T, C].
+/// Two linear layers with an activation in between, applied to each token of [B, T, C].
 class FeedForward : public torch::nn::Module {
  public:
   enum class Activation {
     kGelu,      ///< Hendrycks and Gimpel 2016.
-    kGeluTanh,  ///< Its approximation that GPT-2 was trained with.
-    kSwiglu,    ///< Shazeer 2020; the first layer makes twice the inner width, a gate first.
+    kGeluTanh,  ///< The tanh approximation, used by GPT-2.
+    kSwiglu,    ///< Shazeer 2020; the first layer has twice the inner width, the gate first.
   };
   struct Options {
     int64_t width;
     int64_t inner;
     bool bias = true;
     Activation activation = Activation::kGelu;
-    double inner_dropout = 0;  ///< Behind the activation.
-    double dropout = 0;        ///< Of the output.
+    double inner_dropout = 0;  ///< After the activation.
+    double dropout = 0;        ///< On the output.
     const char* expand_name;
     const char* contract_name;
     InitScheme expand_init{};

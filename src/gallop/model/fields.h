@@ -5,7 +5,7 @@
 
 namespace gallop::model {
 
-/// Options that several models have.
+/// Options shared by several models.
 inline const config::Field kHeads{
     .name = "heads", .help = "attention heads; must divide the width", .min = 1};
 inline const config::Field kDropout{

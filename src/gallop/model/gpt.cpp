@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kStd = 0.02;
 
-// Layers that write into the residual stream start smaller, as they add up over the depth.
+// Layers that write to the residual stream start smaller, as their outputs add up over depth.
 InitScheme residual_init(const GptConfig& config) {
   if (config.linear_init != "gpt-2") return parse_init(config.linear_init);
   return {.kind = InitScheme::Kind::kNormal,
@@ -37,8 +37,8 @@ FeedForward::Activation activation_of(const GptConfig& config) {
                                      : FeedForward::Activation::kGeluTanh;
 }
 
-// A gated layer has three matrices instead of two: of 2/3 the width they have as many weights, as
-// Llama's (Touvron et al. 2023), in whole vectors of 64.
+// A gated layer has three matrices instead of two, so 2/3 of the width gives the same parameter
+// count, as in Llama (Touvron et al. 2023), rounded to a multiple of 64.
 int64_t inner_width(const GptConfig& config) {
   if (config.activation != "swiglu") return 4 * config.width;
   return (config.width * 8 / 3 + 63) / 64 * 64;

@@ -7,14 +7,14 @@
 
 namespace gallop::model {
 
-/// Decoder of text as GPT-2 (Radford et al. 2019): names, shapes and first weights as nanoGPT;
-/// linear weights stand [out, in], so those of transformers (Conv1D) are their transposes.
+/// Decoder-only transformer like GPT-2 (Radford et al. 2019), with nanoGPT's names, shapes and
+/// initialization. Linear weights are [out, in], the transposes of those in transformers (Conv1D).
 struct GptConfig {
   int64_t layers = 6;
   int64_t width = 256;
   int64_t heads = 8;
   double dropout = 0;
-  /// Chance that a sample skips a part of the last layer in training; see stochastic_depth_rates().
+  /// Drop probability of the last layer's branches per sample; see stochastic_depth_rates().
   double stochastic_depth = 0;
   bool bias = true;
   bool tied = true;
@@ -26,7 +26,7 @@ struct GptConfig {
 
 void visit(config::Visitor& visitor, GptConfig& config);
 
-/// The context and the vocabulary come from the task.
+/// The context length and the vocabulary size come from the task.
 std::unique_ptr<Model> make_gpt(const GptConfig& config, const Task& task, InitialWeights weights);
 
 }  // namespace gallop::model

@@ -32,7 +32,7 @@ struct Fans {
   double out;
 };
 
-// Products that one output sums, and outputs that one input reaches.
+// fan_in and fan_out of a weight.
 Fans fans_of(at::IntArrayRef sizes) {
   double window = 1;
   for (size_t i = 2; i < sizes.size(); ++i) window *= static_cast<double>(sizes[i]);
@@ -98,7 +98,7 @@ at::Tensor Initializer::normal(at::IntArrayRef sizes, double std) {
 at::Tensor Initializer::truncated_normal(at::IntArrayRef sizes, double std) {
   auto tensor = empty(sizes);
   if (sizes_only_) return tensor;
-  // The inverse of the normal distribution function at numbers between its values at -2 and 2.
+  // Inverse normal CDF of uniform samples between its values at -2 and 2.
   const double edge = std::erf(std::sqrt(2.0));
   return tensor.uniform_(-edge, edge, generator_).erfinv_().mul_(std * std::sqrt(2.0));
 }

@@ -10,10 +10,10 @@
 
 namespace gallop::model {
 
-/// How the weights of one kind of layer are drawn, and its biases with them.
+/// The distribution of the weights of one kind of layer, and of its biases.
 struct InitScheme {
   enum class Kind {
-    kDefault,        ///< As PyTorch's layers: uniform within 1 / sqrt(fan_in).
+    kDefault,        ///< PyTorch's default: uniform within 1 / sqrt(fan_in).
     kXavierUniform,  ///< Glorot and Bengio 2010.
     kXavierNormal,
     kKaimingUniform,  ///< He et al. 2015, for ReLU; fan_out of convolutions, fan_in of linear
@@ -21,32 +21,32 @@ struct InitScheme {
     kKaimingNormal,
     kDirac,            ///< As the default, but the first filters pass one input channel each, as
                        ///< torch.nn.init.dirac_.
-    kNormal,           ///< Mean 0 and `std`, as GPT-2; biases 0.
-    kTruncatedNormal,  ///< The same within two standard deviations, as timm's ViT; biases 0.
+    kNormal,           ///< Mean 0 and `std`, as in GPT-2; biases are 0.
+    kTruncatedNormal,  ///< The same within two standard deviations, as in timm's ViT; biases are 0.
   };
   Kind kind = Kind::kDefault;
   double std = 0;
 };
 
-/// The words of the options `conv_init` and `linear_init`.
+/// The choices of the options `conv_init` and `linear_init`.
 const std::vector<std::string>& init_names();
-/// One of init_names(); throws UsageError for anything else.
+/// Parses one of init_names(). Throws UsageError for anything else.
 InitScheme parse_init(const std::string& name);
 
-/// Makes parameters one after the other from one generator: the same seed and the same order of
-/// calls give the same weights on every machine.
+/// Creates parameters from one random generator. The same seed and order of calls give the same
+/// weights on every machine.
 class Initializer {
  public:
   explicit Initializer(InitialWeights weights);
 
-  /// Weight [out, in] or [out, in, kh, kw].
+  /// Creates a weight [out, in] or [out, in, kh, kw].
   at::Tensor weight(at::IntArrayRef sizes, const InitScheme& scheme);
-  /// Bias [size] of a layer whose outputs each sum `fan_in` products.
+  /// Creates a bias [size] for a layer with this fan_in.
   at::Tensor bias(int64_t size, int64_t fan_in, const InitScheme& scheme);
   at::Tensor normal(at::IntArrayRef sizes, double std);
   at::Tensor truncated_normal(at::IntArrayRef sizes, double std);
   at::Tensor constant(at::IntArrayRef sizes, double value);
-  /// Int64 zero without dimensions.
+  /// Creates a zero-dimensional int64 tensor with value 0.
   at::Tensor counter();
 
  private:

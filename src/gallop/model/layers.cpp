@@ -26,7 +26,7 @@ at::Tensor Linear::forward(const at::Tensor& x, kernel::Activation activation) c
 }
 
 Branch Linear::branch(const at::Tensor& x, double dropout) const {
-  // A bias is in passes of its own where LibTorch's product on the CPU adds it, elsewhere not.
+  // LibTorch's CPU GEMM adds a bias in separate passes; on other devices it is free.
   if (dropout > 0 || !x.is_cpu() || !kernel::kernels_enabled()) {
     return {functional::dropout(forward(x), dropout, /*training=*/true)};
   }
@@ -78,7 +78,7 @@ functional::BatchNormOptions BatchNorm2d::start(bool relu) {
   return {.training = is_training(), .relu = relu};
 }
 
-// What is computed once more moves copies of the statistics.
+// Recomputation updates copies of the running statistics.
 kernel::BatchNormParameters BatchNorm2d::state() const {
   kernel::BatchNormParameters state = state_;
   if (is_training() && functional::is_recomputing()) {

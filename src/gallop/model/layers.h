@@ -10,17 +10,17 @@
 #include "gallop/model/functional/linear.h"
 #include "gallop/model/initializer.h"
 
-// Layers with PyTorch's numbers and names of parameters, each one call of the fastest operator.
-// Only for sources of model/: this is the one header that shows torch/nn.
+// Layers with PyTorch's numerics and parameter names, each calling the fastest operator. Only for
+// sources of model/: this is the only header that includes torch/nn.
 namespace gallop::model {
 
-/// What is added to a residual stream: value + bias, [..., C] and [C]; the bias may be undefined.
+/// A term added to a residual stream: value [..., C] + bias [C]; the bias may be undefined.
 struct Branch {
   at::Tensor value;
   at::Tensor bias{};
 };
 
-/// y = x W^T + b over the last dimension; weight [out, in], bias [out]. In a step of fp8, see
+/// y = x W^T + b over the last dimension; weight [out, in], bias [out]. In fp8 steps, see
 /// can_be_fp8().
 class Linear : public torch::nn::Module {
  public:
@@ -29,17 +29,17 @@ class Linear : public torch::nn::Module {
     int64_t out = 0;
     bool bias = true;
     InitScheme init{};
-    bool is_head = false;  ///< The last layer, of which logits come.
+    bool is_head = false;  ///< Whether this is the last layer, which returns the logits.
   };
   Linear(Initializer& initializer, const Options& options);
   at::Tensor forward(const at::Tensor& x) const;
   /// act(y)
   at::Tensor forward(const at::Tensor& x, kernel::Activation activation) const;
-  /// dropout(y); without dropout the bias stays apart, for a norm to add in its own pass.
+  /// Returns dropout(y). Without dropout the bias is kept separate, for a norm to add in its pass.
   Branch branch(const at::Tensor& x, double dropout) const;
   const at::Tensor& weight() const { return weight_; }
-  /// Whether its products are in fp8 where a step is: its sizes are multiples of 16, and it is not
-  /// the head, whose errors no layer makes up for.
+  /// Whether its GEMMs run in fp8 in fp8 steps: both sizes are multiples of 16, and it is not the
+  /// head, whose errors no later layer can compensate.
   bool can_be_fp8() const;
 
  private:
@@ -51,7 +51,7 @@ class Linear : public torch::nn::Module {
   bool is_head_;
 };
 
-/// 2-D convolution of [N, C, H, W] with a square window.
+/// 2-D convolution of [N, C, H, W] with a square kernel.
 class Conv2d : public torch::nn::Module {
  public:
   struct Options {
@@ -73,8 +73,8 @@ class Conv2d : public torch::nn::Module {
   at::Tensor bias_;
 };
 
-/// Batch normalization of [N, C, H, W] (Ioffe and Szegedy 2015). In training by the batch's
-/// statistics, which move the running ones by `momentum`.
+/// Batch normalization of [N, C, H, W] (Ioffe and Szegedy 2015). Training uses the batch's
+/// statistics and updates the running statistics with `momentum`.
 class BatchNorm2d : public torch::nn::Module {
  public:
   struct Options {
@@ -85,9 +85,9 @@ class BatchNorm2d : public torch::nn::Module {
   };
   BatchNorm2d(Initializer& initializer, const Options& options);
   at::Tensor forward(const at::Tensor& x);
-  /// relu(forward(x) + residual), the residual optional, in one operator.
+  /// relu(forward(x) + residual) in one operator; the residual is optional.
   at::Tensor forward_relu(const at::Tensor& x, const at::Tensor& residual = {});
-  /// The same for two readers, see batch_norm_fork.
+  /// Like forward_relu(), with two results for two consumers; see batch_norm_fork().
   functional::Fork fork_relu(const at::Tensor& x, const at::Tensor& residual = {});
 
  private:
@@ -98,10 +98,10 @@ class BatchNorm2d : public torch::nn::Module {
   at::Tensor num_batches_tracked_;
 };
 
-/// A residual stream: its value is the sum, which the next norm takes in its own pass.
+/// A residual stream. Its value is the sum of its terms, which the next norm computes in its pass.
 using Stream = functional::Summands;
 
-/// Layer norm (Ba et al. 2016) or RMS norm (Zhang and Sennrich 2019, no bias) of the last
+/// Layer norm (Ba et al. 2016) or RMS norm (Zhang and Sennrich 2019, no bias) over the last
 /// dimension.
 class Norm : public torch::nn::Module {
  public:
@@ -122,7 +122,7 @@ class Norm : public torch::nn::Module {
   at::Tensor bias_;
 };
 
-/// Rows of a table [count, width], picked by int64 indices.
+/// Looks up rows of a table [count, width] by int64 indices.
 class Embedding : public torch::nn::Module {
  public:
   struct Options {
@@ -131,7 +131,7 @@ class Embedding : public torch::nn::Module {
     double std = 0;
   };
   Embedding(Initializer& initializer, const Options& options);
-  /// Adds row t of `positions` to the rows of place t, where they are defined.
+  /// Returns [.., T, width]; row t of `positions`, if defined, is added to position t.
   at::Tensor forward(const at::Tensor& indices, const at::Tensor& positions = {}) const;
   const at::Tensor& weight() const { return weight_; }
 

@@ -13,8 +13,8 @@ namespace {
 
 class Layers final : public Network {
  public:
-  /// `mask` is that of the layers; null where nothing is padded. `has_views`: inputs are several
-  /// texts each.
+  /// `mask` is that of the layers; null if nothing is padded. `has_views`: each input consists of
+  /// several texts.
   Layers(std::unique_ptr<Sequential> layers, std::shared_ptr<SequenceMask> mask, bool has_views)
       : layers_(std::move(layers)), mask_(std::move(mask)), has_views_(has_views) {
     register_module("layers", layers_->module());
@@ -32,11 +32,11 @@ class Layers final : public Network {
     return {run(x, layers_->size() - 1), weight};
   }
 
-  /// The layers that are made of layers.
+  /// The number of layers that contain layers.
   int64_t blocks() const override { return static_cast<int64_t>(blocks_.size()); }
 
  private:
-  // Of several texts each, the layers see one after the other.
+  // With several texts per input, runs the layers on them as one batch.
   at::Tensor run(const at::Tensor& input, size_t end) const {
     if (!has_views_) return run_layers(input, end);
     const int64_t samples = input.size(0), views = input.size(2);
@@ -58,7 +58,7 @@ class Layers final : public Network {
         x = layers_->run(i, x);
         continue;
       }
-      // The mask is an input: another batch may have run before the part runs once more.
+      // The mask is an input, because another batch may have run before the part is recomputed.
       const auto part = [this, i](const std::vector<at::Tensor>& in) {
         if (mask_) mask_->is_token_NT = in[1];
         return std::vector<at::Tensor>{layers_->run(i, in[0])};
@@ -73,7 +73,7 @@ class Layers final : public Network {
   std::unique_ptr<Sequential> layers_;
   std::shared_ptr<SequenceMask> mask_;
   bool has_views_;
-  std::vector<size_t> blocks_;  // Places of them.
+  std::vector<size_t> blocks_;  // Their indices in `layers_`.
 };
 
 Shape input_of(const Task& task) {
@@ -84,7 +84,7 @@ Shape input_of(const Task& task) {
   return {.kind = Shape::Kind::kImage, .sizes = {task.channels, task.height, task.width}};
 }
 
-// Where the task leaves the size open, that of `made`.
+// The output shape; if the task leaves the size open, that of `made`.
 Shape output_of(const Task& task, const Shape& made) {
   if (task.classes == 0) {
     return {.kind = Shape::Kind::kVector, .sizes = {made.channels()}};

@@ -8,10 +8,10 @@
 
 namespace gallop::model {
 
-/// A model put together in the recipe from the layers of a ModelRegistry, one after the other.
-/// Shapes follow from the data.
+/// A model defined in the recipe as a sequence of layers from a ModelRegistry. Shapes are inferred
+/// from the data.
 struct LayersConfig {
-  /// `models` is the ModelRegistry that has the layers.
+  /// `models` is the ModelRegistry that contains the layers.
   explicit LayersConfig(const config::Catalog& models);
   config::ComponentList layers;
   std::string conv_init = "default";
@@ -20,8 +20,8 @@ struct LayersConfig {
 
 void visit(config::Visitor& visitor, LayersConfig& config);
 
-/// Parameters "layers.0.weight", "layers.3.layers.1.weight", ... Throws config::OptionError where a
-/// layer cannot take what the one before it makes.
+/// Parameters "layers.0.weight", "layers.3.layers.1.weight", ... Throws config::OptionError if a
+/// layer does not support the output of the previous one.
 std::unique_ptr<Model> make_layers(const LayersConfig& config, const Task& task,
                                    InitialWeights weights);
 

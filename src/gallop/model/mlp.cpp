@@ -47,7 +47,7 @@ class Mlp final : public Network {
   }
 
   int64_t blocks() const override {
-    // ReLU keeps nothing for its gradient but its result, which the next layer keeps as well.
+    // ReLU saves only its output, which the next layer saves as well.
     const bool keeps_more = activation_ != kernel::Activation::kRelu || dropout_ > 0;
     return keeps_more ? static_cast<int64_t>(layers_.size()) - 1 : 0;
   }

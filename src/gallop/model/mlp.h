@@ -8,7 +8,7 @@
 
 namespace gallop::model {
 
-/// Fully connected layers with an activation between them, over flattened images.
+/// Fully connected layers with activations in between, on flattened images.
 struct MlpConfig {
   std::vector<int64_t> hidden = {256, 128};
   std::string activation = "relu";
@@ -18,7 +18,7 @@ struct MlpConfig {
 
 void visit(config::Visitor& visitor, MlpConfig& config);
 
-/// Parameters "layers.0.weight", "layers.0.bias", ...; the last layer gives the logits.
+/// Parameters "layers.0.weight", "layers.0.bias", ...; the last layer returns the logits.
 std::unique_ptr<Model> make_mlp(const MlpConfig& config, const Task& task, InitialWeights weights);
 
 }  // namespace gallop::model

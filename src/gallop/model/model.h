@@ -13,85 +13,85 @@
 
 namespace gallop::model {
 
-/// What the data look like to a model.
+/// The shapes of inputs and targets.
 struct Task {
   enum class Kind { kImages, kText, kNumbers };
   Kind kind = Kind::kImages;
   int64_t channels = 0;  ///< Images: channels, height and width of one input.
   int64_t height = 0;
   int64_t width = 0;
-  /// Outputs for each target: classes, labels, numbers, or tokens; 0: the model chooses, as of
-  /// embeddings.
+  /// Outputs per target: classes, labels, numbers, or tokens. 0: the model chooses, for example the
+  /// size of embeddings.
   int64_t classes = 0;
-  int64_t context = 0;     ///< Text: tokens in one input.
-  int64_t vocabulary = 0;  ///< Text: how many different tokens; 0: as `classes`.
-  int64_t features = 0;    ///< Numbers in one input.
-  /// An output for each token or pixel; by default of text, and not of images or numbers.
+  int64_t context = 0;     ///< Text: maximum tokens in one input.
+  int64_t vocabulary = 0;  ///< Text: number of different tokens; 0: as `classes`.
+  int64_t features = 0;    ///< Numbers: count in one input.
+  /// Whether there is an output per token or pixel. Default: true for text, otherwise false.
   std::optional<bool> per_element{};
   bool bidirectional = false;  ///< Text: an output may depend on later tokens.
-  bool padded = false;         ///< Text: tokens below 0 fill short ones up to one length.
-  int64_t views = 1;           ///< Text: how many a sample has, each with an embedding.
+  bool padded = false;         ///< Text: short inputs are padded with negative tokens.
+  int64_t views = 1;           ///< Texts per sample, each with its own embedding.
 
   bool is_per_element() const { return per_element.value_or(kind == Kind::kText); }
   int64_t tokens() const { return vocabulary > 0 ? vocabulary : classes; }
 };
 
-/// A model to train. Its parameters require gradients; its code knows no rank, precision or loss.
+/// A model to train. Parameters require gradients; rank, precision and loss are external to it.
 class Model {
  public:
   virtual ~Model() = default;
 
-  /// Images: input float [N, C, H, W]. Text: input int64 [N, T], T at most the context. Numbers:
-  /// input float [N, features]. To outputs [N, classes], or where the task has one for each element
-  /// [N, classes, H, W] and [N, T, classes]. Several texts a sample: input [N, T, views], of which
-  /// predictions may have fewer, to embeddings [N, views, D].
+  /// Images: input float [N, C, H, W]. Text: input int64 [N, T], where T is at most the context.
+  /// Numbers: input float [N, features]. Output [N, classes], or per element [N, classes, H, W] and
+  /// [N, T, classes]. With several texts per sample: input [N, T, views], where views may be fewer
+  /// in predictions, and output embeddings [N, views, D].
   virtual at::Tensor forward(const at::Tensor& input) = 0;
-  /// The same with the last product left to the loss, for models of large vocabularies.
+  /// Like forward(), but leaves the last GEMM to the loss in models with large vocabularies.
   virtual Output forward_to_head(const at::Tensor& input) { return {forward(input)}; }
 
-  /// The same of a batch: "input", "target", then further fields by their names, which a model with
-  /// several inputs reads here. By default of "input" alone.
+  /// Like the above, on a batch: "input", "target", then further fields by name, for models with
+  /// several inputs. The default uses only "input".
   virtual at::Tensor forward(const NamedTensors& batch) { return forward(batch.front().tensor); }
   virtual Output forward_to_head(const NamedTensors& batch) {
     return forward_to_head(batch.front().tensor);
   }
 
-  /// How many images a new model wants to see before it is trained, which decide some of its
-  /// weights; 0 for most models. Where the data have fewer, those.
+  /// The number of images that a new model needs before training to initialize some of its weights;
+  /// 0 for most models. If the data has fewer, all of them are used.
   virtual int64_t images_to_initialize() const { return 0; }
-  /// Shows them, as forward() takes them.
+  /// Initializes these weights from images in the format of forward().
   virtual void initialize_from(const at::Tensor& /*images*/) {}
 
-  /// Trained tensors in a fixed order, named as in torchvision, timm or nanoGPT. A tensor that two
-  /// layers share stands once, under its first name.
+  /// Trainable tensors in a fixed order, named as in torchvision, timm or nanoGPT. A tensor shared
+  /// by several layers is listed once, under its first name.
   virtual NamedTensors parameters() const = 0;
-  /// Tensors that belong to the state but are not trained, such as batch norm's statistics.
+  /// Tensors that are part of the state but not trained, such as batch norm's statistics.
   virtual NamedTensors buffers() const = 0;
 
-  /// Blocks of layers, in their order, whose activations may be computed again in the backward pass
-  /// rather than kept; 0 where there are none, or where that would spare nothing.
+  /// The number of blocks of layers that support activation checkpointing; 0 if there are none or
+  /// if it would save no memory.
   virtual int64_t blocks() const { return 0; }
-  /// Which of them are, one flag a block; none at first. No gradient changes.
+  /// Enables activation checkpointing, one flag per block. Default: none. Gradients do not change.
   virtual void recompute(const std::vector<bool>& /*blocks*/) {}
 
-  /// How many linear layers have their products in fp8 where a step is: those of sizes that are
-  /// multiples of 16, but the last.
+  /// The number of linear layers whose GEMMs run in fp8 in fp8 steps: those with sizes that are
+  /// multiples of 16, except the last layer.
   virtual int64_t fp8_layers() const { return 0; }
 
-  /// Switches dropout and batch norm between training and evaluation. A new model is in training.
+  /// Switches dropout and batch norm between training (initially) and evaluation mode.
   virtual void set_training(bool training) = 0;
   virtual bool training() const = 0;
-  /// Moves to a device and, for models of images, to channels_last where asked. Before the first
-  /// backward; parameters stay the same tensors.
+  /// Moves the model to a device and, for image models, optionally to channels_last. Must be called
+  /// before the first backward; parameters remain the same tensor objects.
   virtual void to(at::Device device, bool channels_last) = 0;
 };
 
-/// What a new model's weights hold. A number stands for its seed.
+/// The initialization of a new model's weights. An integer converts to its seed.
 struct InitialWeights {
   // NOLINTNEXTLINE(google-explicit-constructor): meant to be written as a number
   InitialWeights(uint64_t number = 0) : seed(number) {}
   uint64_t seed;
-  /// Parameters on the meta device: sizes without memory or values, to plan models of any size.
+  /// Creates parameters on the meta device, without memory or values, to plan models of any size.
   bool sizes_only = false;
 };
 
@@ -100,14 +100,14 @@ struct LayerContext;
 /// Builds layers by name; see model/layer/layer.h.
 using LayerRegistry = config::Registry<Layer, LayerContext&>;
 
-/// Builds models by name: `task` says what the data look like.
-/// Throws UsageError where the model cannot take such data.
+/// Builds models by name; `task` describes the data. Throws UsageError if the model does not
+/// support such data.
 struct ModelRegistry final : config::Registry<Model, const Task&, InitialWeights> {
   ModelRegistry() : Registry("model") {}
-  LayerRegistry layers{"layer"};  ///< Of which the model "layers" is made.
+  LayerRegistry layers{"layer"};  ///< For the model "layers".
 };
 
-/// The models that come with Gallop.
+/// The built-in models.
 ModelRegistry built_in_models();
 
 }  // namespace gallop::model

@@ -10,12 +10,12 @@
 
 namespace gallop::model {
 
-/// Shows a module of LibTorch's as a model: `forward` computes its outputs from a batch of inputs.
-/// Parameters and buffers have the module's names.
+/// Wraps a LibTorch module as a model; `forward` computes the outputs of a batch of inputs.
+/// Parameters and buffers keep the module's names.
 std::unique_ptr<Model> make_model(std::shared_ptr<torch::nn::Module> module,
                                   std::function<at::Tensor(const at::Tensor&)> forward);
 
-/// The same of a module with a member forward() that takes and returns a tensor.
+/// Like make_model(), for a module whose forward() takes and returns one tensor.
 template <typename Module>
 std::unique_ptr<Model> model_of(std::shared_ptr<Module> module) {
   auto forward = [module](const at::Tensor& input) { return module->forward(input); };

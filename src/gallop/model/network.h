@@ -31,15 +31,15 @@ class Network : public torch::nn::Module {
   std::vector<bool> recomputed_;
 };
 
-/// Shows a tree of layers as a model.
+/// Wraps a tree of layers as a model.
 std::unique_ptr<Model> make_model(std::shared_ptr<Network> network);
 
-/// Throw UsageError where `task` is not of this kind or lacks a size; `model` is named in the
-/// message. Images with one output each, text with one for each token.
+/// Throw UsageError if `task` is not of this kind or lacks a size; `model` is named in the message.
+/// Images must have one output each, text one output per token.
 void require_images(const Task& task, const std::string& model);
 void require_text(const Task& task, const std::string& model);
-/// Throws UsageError where samples may skip blocks, up to a share `last`, of which there is but
-/// one.
+/// Throws UsageError if stochastic depth with drop probability `last` is requested for a model with
+/// only one block.
 void require_stochastic_depth(double last, int64_t blocks, const std::string& model);
 /// Throws UsageError with `message` unless `condition` holds.
 void require(bool condition, const std::string& message);

@@ -4,13 +4,13 @@
 
 namespace gallop::model {
 
-/// What a model makes of its input: logits, or the last product of which they come, not yet taken:
-/// a loss can take it in parts, so that all logits of a large vocabulary are never there.
+/// The output of a model: logits, or the operands of the last GEMM. A loss can compute that GEMM in
+/// parts, so that the logits of a large vocabulary are never materialized.
 struct Output {
-  at::Tensor x;         ///< Logits [.., C]; with a weight, [.., K].
+  at::Tensor x;         ///< Logits [.., C]; if `weight` is defined, [.., K].
   at::Tensor weight{};  ///< [C, K], or undefined.
 
-  /// x weight^T, or x.
+  /// Returns x weight^T if `weight` is defined, otherwise x.
   at::Tensor logits() const;
 };
 

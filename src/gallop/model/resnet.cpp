@@ -20,13 +20,13 @@ namespace {
 
 enum class Shortcut { kProjection, kPad, kNone };
 
-// What all blocks of a network share.
+// The settings shared by all blocks of a network.
 struct Style {
   Shortcut shortcut = Shortcut::kProjection;
   double momentum = 0.1;
   double last_norm_weight = 1;
   InitScheme conv_init;
-  std::vector<double> skip_rates;  // Of each block.
+  std::vector<double> skip_rates;  // One per block.
 };
 
 struct Shape {
@@ -53,7 +53,7 @@ int64_t scaled(int64_t channels, double width) {
   return std::max<int64_t>(8, 8 * std::llround(static_cast<double>(channels) * width / 8));
 }
 
-// Two 3x3 convolutions, or 1x1, 3x3, 1x1 with four times the channels, around a shortcut.
+// Two 3x3 convolutions, or 1x1, 3x3, 1x1 with four times the channels, plus a shortcut.
 class Block final : public torch::nn::Module {
  public:
   Block(Initializer& init, const Style& style, int64_t in, int64_t channels, int64_t stride,
@@ -74,7 +74,7 @@ class Block final : public torch::nn::Module {
     }
   }
 
-  /// `input` has one reader each for the layers and for the shortcut.
+  /// `input` has one tensor for the layers and one for the shortcut.
   at::Tensor forward(const functional::Fork& input) {
     if (skips()) return forward_skipping(input);
     return norms_.back()->forward_relu(inner(input.first), shortcut(input.second));
@@ -87,7 +87,7 @@ class Block final : public torch::nn::Module {
     return norms_.back()->fork_relu(inner(input.first), shortcut(input.second));
   }
 
-  /// The same without anything kept but the input.
+  /// Like forward(), but saves only the input (activation checkpointing).
   at::Tensor recomputed(const functional::Fork& input) {
     const auto part = [this](const Tensors& in) { return Tensors{forward({in[0], in[1]})}; };
     return functional::recompute(part, {input.first, input.second}, parameters())[0];
@@ -134,7 +134,7 @@ class Block final : public torch::nn::Module {
         std::make_shared<BatchNorm2d>(init, BatchNorm2d::Options{options.out, style.momentum}));
   }
 
-  // All but the last batch norm.
+  // Runs all layers up to the last batch norm.
   at::Tensor inner(const at::Tensor& input) {
     auto x = convs_[0]->forward(input);
     for (size_t i = 1; i < convs_.size(); ++i) {
@@ -143,7 +143,7 @@ class Block final : public torch::nn::Module {
     return x;
   }
 
-  // Undefined where there is none.
+  // Undefined if there is no shortcut.
   at::Tensor shortcut(const at::Tensor& input) {
     if (shortcut_ == Shortcut::kNone) return {};
     if (projection_) return projection_norm_->forward(projection_->forward(input));
@@ -156,7 +156,7 @@ class Block final : public torch::nn::Module {
   int64_t stride_;
   int64_t missing_channels_ = 0;
   Shortcut shortcut_;
-  double skip_rate_;  // Of samples that skip the block in training.
+  double skip_rate_;  // Fraction of samples that skip the block in training.
   std::vector<std::shared_ptr<Conv2d>> convs_;
   std::vector<std::shared_ptr<BatchNorm2d>> norms_;
   std::shared_ptr<Conv2d> projection_;
@@ -198,7 +198,7 @@ class Resnet final : public Network {
     }
     auto& last = *blocks_.back();
     auto x = recomputes(blocks_.size() - 1) ? last.recomputed(fork) : last.forward(fork);
-    // Not mean(): its gradient would not be channels_last, and the steps behind it slow.
+    // Not mean(): its gradient would not be channels_last and would slow down the layers before.
     x = at::avg_pool2d(x, {x.size(2), x.size(3)});
     return fc_->forward(x.flatten(1));
   }
@@ -227,7 +227,7 @@ class Resnet final : public Network {
         "bn1", std::make_shared<BatchNorm2d>(init, BatchNorm2d::Options{out, style.momentum}));
   }
 
-  // Returns the channels that leave the stage.
+  // Returns the output channels of the stage.
   int64_t add_stage(Initializer& init, const Style& style, size_t stage, int64_t in,
                     int64_t channels, int64_t blocks, bool bottleneck) {
     const auto list =
@@ -242,7 +242,7 @@ class Resnet final : public Network {
     return in;
   }
 
-  bool pools_ = false;  // The ImageNet stem.
+  bool pools_ = false;  // Whether the stem is ImageNet's.
   std::shared_ptr<Conv2d> conv_;
   std::shared_ptr<BatchNorm2d> norm_;
   std::vector<std::shared_ptr<Block>> blocks_;

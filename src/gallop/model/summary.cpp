@@ -15,7 +15,7 @@ namespace {
 
 using WeakStorage = c10::weak_intrusive_ptr<c10::StorageImpl>;
 
-// What is known of an operator when it starts; inputs are gone when it ends.
+// What is known about an operator at its start; its inputs are not available at its end.
 struct Call final : at::ObserverContext {
   std::string op;
   std::string detail;  // "3x3"
@@ -42,7 +42,7 @@ void for_each_tensor(c10::ArrayRef<const c10::IValue> values, F function) {
   }
 }
 
-// Operators that multiply matrices; those inside them are not counted again.
+// Counts the FLOPs of operators that multiply matrices; nested operators are not counted again.
 void count_products(Call& call, c10::ArrayRef<const c10::IValue> inputs) {
   const auto& op = call.op;
   const auto a = tensor_at(inputs, 0), b = tensor_at(inputs, 1);
@@ -70,14 +70,14 @@ void count_products(Call& call, c10::ArrayRef<const c10::IValue> inputs) {
     call.flops =
         2 * a.numel() * b.size(-2) + 2 * a.numel() / a.size(-1) * b.size(-2) * value.size(-1);
     call.op = "attention";
-  } else if (op == "attention") {  // Our own: queries, keys and values in one, [B, T, 3, H, D].
+  } else if (op == "attention") {  // Ours: queries, keys and values in one, [B, T, 3, H, D].
     call.flops = int64_t{4} * a.numel() / 3 * a.size(1);
   } else {
     call.counts = false;
   }
 }
 
-// Listens to the operators of one forward pass on this thread.
+// Records the operators of one forward pass on this thread.
 class Recorder {
  public:
   explicit Recorder(const NamedTensors& parameters, const at::Tensor& input) {
@@ -102,7 +102,7 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Every row with what is still held of the tensors made in it.
+  // Returns all rows, with the bytes of the tensors made in each that are still held.
   std::vector<LayerSummary> rows() {
     for (const auto& made : made_) {
       const auto storage = made.storage.lock();
@@ -131,7 +131,7 @@ class Recorder {
     bool claimed;
   };
   struct Made {
-    WeakStorage storage;  // Weak: keeps the address from being used again, but not the memory.
+    WeakStorage storage;  // Weak: prevents reuse of the address, but frees the memory.
     size_t row;
   };
 
@@ -190,13 +190,13 @@ class Recorder {
     if (--depth_ == 0) close_row(call, std::move(sizes));
   }
 
-  // An outermost operator that only makes views or works in place is no row.
+  // An outermost operator that only creates views or works in place is not listed.
   void close_row(const Call& call, std::vector<int64_t> sizes) {
     auto row = std::exchange(inner_, {});
     if (std::exchange(made_inside_, false) || row.flops > 0) {
       row.type = call.detail.empty() ? call.op : call.op + " " + call.detail;
       row.output_sizes = std::move(sizes);
-      // An operator may do the work of two layers; the second has a row for its parameters.
+      // An operator may do the work of two layers; the second gets a row for its parameters.
       std::vector<LayerSummary> others;
       for (const size_t index : call.parameters) {
         auto& parameter = parameters_[index];
@@ -216,7 +216,7 @@ class Recorder {
     }
   }
 
-  // The callbacks are plain functions, so this is how they find their recorder.
+  // The callbacks are plain functions and find their recorder through this.
   static thread_local Recorder* active;
 
   at::CallbackHandle handle_;
@@ -234,7 +234,7 @@ class Recorder {
 
 thread_local Recorder* Recorder::active = nullptr;
 
-// Puts back what a forward pass in training changes.
+// Restores what a forward pass in training mode changes.
 class Restore {
  public:
   Restore(Model& model, at::Device device)
@@ -280,7 +280,7 @@ std::vector<LayerSummary> summarize(Model& model, const Task& task) {
           : at::zeros({1, task.channels, task.height, task.width}, options.dtype(at::kFloat));
   const Restore restore(model, device);
   Recorder recorder(parameters, input);
-  // The graph alone, so that the logits count only where backward needs them.
+  // Keep only the graph, so that the logits count only if backward needs them.
   const auto graph = model.forward(input).grad_fn();
   return recorder.rows();
 }

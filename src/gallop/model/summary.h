@@ -8,31 +8,31 @@
 
 namespace gallop::model {
 
-/// One operation of a forward pass that has parameters, multiplies matrices or makes something that
-/// backward needs.
+/// One operation of a forward pass that has parameters, multiplies matrices, or saves a tensor for
+/// backward.
 struct LayerSummary {
-  std::string name;  ///< By its parameters, "layer1.0.conv1"; empty where it has none.
-  std::string type;  ///< "conv2d 3x3", "linear", "attention"; else the operator's name.
+  std::string name;  ///< From its parameters, "layer1.0.conv1"; empty if there are none.
+  std::string type;  ///< "conv2d 3x3", "linear", "attention"; otherwise the operator.
   std::vector<int64_t> output_sizes;
-  int64_t parameters = 0;  ///< Numbers trained, where a parameter is used first.
-  /// Forward, for one input: matrix products and convolutions, a multiply-add counts as two. Causal
-  /// attention counts as if it saw all tokens.
+  int64_t parameters = 0;  ///< Number of parameters, counted at their first use.
+  /// Forward FLOPs per input of GEMMs and convolutions; a multiply-add counts as two. Causal
+  /// attention counts as full attention.
   int64_t flops = 0;
-  int64_t activation_bytes = 0;  ///< Made here and kept for backward, for one input in fp32.
+  int64_t activation_bytes = 0;  ///< Saved for backward, per input in fp32.
 };
 
-/// Runs one input of the task's shape through any model, in training, and lists its operations in
-/// the order of execution. Bytes are what autograd really holds, without the input and the logits.
-/// Buffers, the training switch and the random numbers to come stay as they were.
+/// Runs one input of the task's shape through a model in training mode and lists its operations in
+/// execution order. Bytes are what autograd saves, without the input and the logits. Buffers, the
+/// training mode and the state of the random generators are restored.
 std::vector<LayerSummary> summarize(Model& model, const Task& task);
 
-/// The sums over all layers, without a name; `output_sizes` are the last layer's.
+/// The totals over all layers, with an empty name and the last layer's `output_sizes`.
 LayerSummary total_of(const std::vector<LayerSummary>& layers);
 
-/// An aligned table with the totals in its last line.
+/// Formats an aligned table with the totals in its last line.
 std::string to_table(const std::vector<LayerSummary>& layers);
-/// {"layers": [{"name", "type", "output_sizes", "parameters", "flops", "activation_bytes"}],
-/// "total": {...}}
+/// Formats as JSON: {"layers": [{"name", "type", "output_sizes", "parameters", "flops",
+/// "activation_bytes"}], "total": {...}}
 std::string to_json(const std::vector<LayerSummary>& layers);
 
 }  // namespace gallop::model

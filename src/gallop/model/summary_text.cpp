@@ -58,7 +58,7 @@ std::string to_table(const std::vector<LayerSummary>& layers) {
   }
   std::string text;
   for (const auto& row : rows) {
-    // Words to the left, numbers to the right.
+    // Text is left-aligned, numbers are right-aligned.
     text += fmt::format("{:<{}}  {:<{}}  {:<{}}  {:>{}}  {:>{}}  {:>{}}\n", row[0], widths[0],
                         row[1], widths[1], row[2], widths[2], row[3], widths[3], row[4], widths[4],
                         row[5], widths[5]);

@@ -9,8 +9,8 @@
 
 namespace gallop::model {
 
-/// What all models have in common whose weights are in a module of LibTorch's: parameters and
-/// buffers have the module's names.
+/// The base class of models whose weights are in a LibTorch module. Parameters and buffers have the
+/// module's names.
 class TorchModuleModel : public Model {
  public:
   explicit TorchModuleModel(std::shared_ptr<torch::nn::Module> module)
@@ -23,7 +23,7 @@ class TorchModuleModel : public Model {
   void to(at::Device device, bool channels_last) override;
 
  protected:
-  /// Images in the memory format of the weights; other inputs as they are.
+  /// Converts images to the memory format of the weights; returns other inputs unchanged.
   at::Tensor in_format(const at::Tensor& input) const;
 
  private:

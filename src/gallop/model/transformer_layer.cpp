@@ -25,7 +25,7 @@ Stream TransformerLayer::forward(const Stream& stream_BTC) {
   return {middle.sum, fed.value, fed.bias};
 }
 
-// A sample that skips a part skips its bias too.
+// A sample that skips a branch also skips its bias.
 Branch TransformerLayer::dropped(const Branch& branch) const {
   if (!is_training() || stochastic_depth_ == 0) return branch;
   const auto& [value, bias] = branch;
@@ -39,7 +39,7 @@ Stream TransformerLayer::recomputed(const Stream& stream_BTC) {
   for (const at::Tensor& more : {stream_BTC.residual, stream_BTC.bias}) {
     if (more.defined()) inputs.push_back(more);
   }
-  // A bias that leaves the layer is its parameter, and no result.
+  // A bias that leaves the layer is its parameter, not a result.
   at::Tensor bias;
   const auto part = [this, has_residual = stream_BTC.residual.defined(), &bias](const Tensors& in) {
     Stream stream{in[0]};

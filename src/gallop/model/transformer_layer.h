@@ -5,8 +5,8 @@
 
 namespace gallop::model {
 
-/// Attention and a feed-forward part, each behind a norm and added to what came in (Xiong et al.,
-/// "On layer normalization in the transformer architecture", 2020), for [B, T, C].
+/// Pre-norm transformer layer: attention and feed-forward, each after a norm and with a residual
+/// (Xiong et al., "On layer normalization in the transformer architecture", 2020), on [B, T, C].
 class TransformerLayer final : public torch::nn::Module {
  public:
   struct Options {
@@ -15,11 +15,11 @@ class TransformerLayer final : public torch::nn::Module {
     FeedForward::Options feed_forward;
     const char* norm1_name = "";
     const char* norm2_name = "";
-    double stochastic_depth = 0;  ///< Chance that a sample skips either part.
+    double stochastic_depth = 0;  ///< Drop probability of each branch per sample.
   };
   TransformerLayer(Initializer& initializer, const Options& options);
   Stream forward(const Stream& stream_BTC);
-  /// The same without anything kept for the backward pass but what comes in.
+  /// Like forward(), but saves only its input for the backward pass (activation checkpointing).
   Stream recomputed(const Stream& stream_BTC);
 
  private:
@@ -32,7 +32,7 @@ class TransformerLayer final : public torch::nn::Module {
   double stochastic_depth_;
 };
 
-/// Throws UsageError where heads of equal width do not fill the width; `model` is named in the
+/// Throws UsageError if `width` is not divisible by `heads`; `model` is named in the
 /// message.
 void require_heads(int64_t width, int64_t heads, const std::string& model);
 

@@ -102,7 +102,7 @@ class Vit final : public Network {
       x_BTC =
           at::cat({class_token_.expand({x_BTC.size(0), -1, -1}).to(x_BTC.scalar_type()), x_BTC}, 1);
     }
-    // The layers' kernels take rows of C; without a class token they are columns here.
+    // The kernels take rows of C; without a class token they are columns here.
     const bool is_narrow = positions_.scalar_type() == at::kBFloat16;
     x_BTC = (x_BTC + (is_narrow ? positions_.to(at::kFloat) : positions_)).contiguous();
     Stream stream_BTC{functional::dropout(x_BTC, dropout_, is_training())};

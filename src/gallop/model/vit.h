@@ -7,7 +7,7 @@
 
 namespace gallop::model {
 
-/// Vision transformer (Dosovitskiy et al. 2021) with timm's names and first weights. The defaults
+/// Vision transformer (Dosovitskiy et al. 2021) with timm's names and initialization. The defaults
 /// are ViT-Ti of Touvron et al. 2021 with patches for small images.
 struct VitConfig {
   int64_t patch = 4;
@@ -16,9 +16,9 @@ struct VitConfig {
   int64_t heads = 3;
   double mlp_ratio = 4;
   double dropout = 0;
-  /// Chance that a sample skips a part of the last layer in training; see stochastic_depth_rates().
+  /// Drop probability of the last layer's branches per sample; see stochastic_depth_rates().
   double stochastic_depth = 0;
-  /// "token": a class token is added and read; "mean": the mean of all patches is read.
+  /// "token": classify from an added class token; "mean": classify from the mean of all patches.
   std::string pool = "token";
   std::string conv_init = "default";
   std::string linear_init = "timm";
@@ -26,7 +26,7 @@ struct VitConfig {
 
 void visit(config::Visitor& visitor, VitConfig& config);
 
-/// Takes images of the task's size only; throws UsageError where patches do not fill it.
+/// Supports only images of the task's size. Throws UsageError if it is not a multiple of the patch.
 std::unique_ptr<Model> make_vit(const VitConfig& config, const Task& task, InitialWeights weights);
 
 }  // namespace gallop::model

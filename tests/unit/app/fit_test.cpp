@@ -38,7 +38,7 @@ TEST_F(Fit, TrainsToTheEndOfTheRecipe) {
   EXPECT_TRUE(fs::exists(runs() / "line" / "recipe.yaml"));
 }
 
-// Batches are tried by copies of the command-line program, which this one is not.
+// Batch sizes are tried by copies of the command-line program, which this binary is not.
 TEST_F(Fit, NamesABatchSizeThatItCannotFind) {
   try {
     fit("{data: {batch_size: auto}, train: {epochs: 2}}");

@@ -15,7 +15,7 @@
 #include "gallop/data/tokenizer.h"
 #include "gallop/gallop.h"
 
-// Data modules of a program's own, with texts of one length or of any length.
+// Data modules registered by a program, with texts of one length or of any length.
 namespace gallop {
 namespace {
 

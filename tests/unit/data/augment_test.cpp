@@ -23,7 +23,7 @@ std::vector<int> moved(const MovePlan& plan, int channels = 1) {
   return {out.begin(), out.end()};
 }
 
-/// The plan's meaning, one pixel after the other.
+/// A reference implementation of a plan, one pixel after the other.
 std::vector<int> moved_slowly(const MovePlan& plan, int channels) {
   const auto source = numbered(plan.height * plan.width * channels);
   const auto place = [&](int at, int size) {

@@ -51,7 +51,7 @@ TEST(GaussianNoise, FollowsFromSeedEpochAndPositionAlone) {
   EXPECT_TRUE(first.equal(inputs(whole, 1, 0)));
   EXPECT_FALSE(first.equal(inputs(whole, 2, 0)));
   EXPECT_FALSE(first.equal(inputs(whole, 1, 1)));
-  // Parts of a batch have what the whole has.
+  // Slices of a batch match the whole batch.
   for (int part = 0; part < 2; ++part) {
     const at::Tensor half =
         inputs({.batch = 16, .part = part, .parts = 2, .transforms = transforms}, 1, 0);

@@ -81,7 +81,7 @@ class SharedCachedImages : public testing::Test {
   std::shared_ptr<const SharedPieces> pieces() {
     return SharedData(folder.path()).pieces("images", 40, 6 * 7 * 3, 40 * 6 * 7 * 3, 1 << 20);
   }
-  // Whether all images are what they are, without a word.
+  // Whether all images are correct, without reporting failures.
   static bool are_right(const CachedImages& cached) {
     for (int64_t i = 0; i < cached.size(); ++i) {
       const uint8_t* pixels = cached.stored_pixels(i);
@@ -125,7 +125,7 @@ TEST_F(SharedCachedImages, PartsThatAreCutOtherwiseShareTheirImages) {
 
 TEST_F(SharedCachedImages, OneThatWasKilledWhileItDecodesHoldsNobodyUp) {
   const Signal decoding, waiting;
-  /// Does not come back from image 3.
+  /// Never returns from reading image 3.
   class Stuck final : public ImageSet {
    public:
     Stuck(const ImageSet& images, const Signal& decoding) : images_(images), decoding_(decoding) {}
@@ -150,7 +150,7 @@ TEST_F(SharedCachedImages, OneThatWasKilledWhileItDecodesHoldsNobodyUp) {
   decoding.wait();
   Forked second([&] {
     waiting.send();
-    // The first three are there.
+    // The first three are already cached.
     return are_right(CachedImages(images, {6, 7, 3}, false, pieces())) && images.reads == 37;
   });
   waiting.wait();

@@ -8,7 +8,7 @@
 
 namespace gallop::data {
 
-/// Tests that open data in files of a folder, as a recipe does.
+/// A fixture that opens data from files in a folder, as a recipe does.
 class DataFolder : public testing::Test {
  protected:
   DataContext context() const { return context_of(config); }

@@ -167,7 +167,7 @@ TEST_F(DataModuleTest, KeepsDecodedImagesWhereTheyFit) {
   config.in_memory = "auto";
   config.image_size = 12;
   augment("random-resized-crop");
-  EXPECT_EQ(reads_in_two_epochs(), 120);  // other pixels in every epoch: nothing to keep
+  EXPECT_EQ(reads_in_two_epochs(), 120);  // different pixels in every epoch: nothing to cache
 }
 
 TEST_F(DataModuleTest, NormalizesAlikeWhateverMemoryHasRoomFor) {
@@ -232,7 +232,7 @@ TEST_F(DataModuleTest, ProcessesShareTheLimitOrTheData) {
     EXPECT_EQ(row, first_row(*second->train, i, 0));
   }
   EXPECT_EQ(images->reads, before) << "the first has decoded them";
-  // Where nothing can be shared the data are each process's own, and the limit is shared.
+  // If nothing can be shared, each process has its own data, and the limit is divided.
   const auto broken = std::make_shared<SharedData>(folder / "none");
   EXPECT_FALSE(keeps(kOnce, broken));
   EXPECT_TRUE(keeps(4 * kOnce, broken));
@@ -285,7 +285,7 @@ TEST_F(DataModuleTest, RefusesTasksThatTheDataAreNotFor) {
   EXPECT_THROW(build(story()), UsageError);
 }
 
-// What images were made of, to be changed before they are built.
+// The underlying images of a set, to be modified before it is built.
 FakeImages& images_of(std::unique_ptr<ImageSet>& set) { return dynamic_cast<FakeImages&>(*set); }
 
 std::unique_ptr<ImageParts> gray_flowers() {
@@ -389,7 +389,7 @@ TEST_F(DataModuleTest, HoldsBackAValidationPartWhereNoneIsGiven) {
   EXPECT_EQ(images->test->size(), 20);
   EXPECT_EQ(images->evaluation(), images->validation.get());
   config.context = 16;
-  EXPECT_EQ(build(story())->train->size(), 61);  // it has one already
+  EXPECT_EQ(build(story())->train->size(), 61);  // the data already has a validation split
 }
 
 TEST_F(DataModuleTest, OpensText) {

@@ -15,7 +15,7 @@ std::vector<int64_t> fingerprint_on_host(Batch batch) {
   return fingerprint(batch);
 }
 
-// Some batches, with "failed" in the place of one that threw.
+// The fingerprints of some batches, with "failed" in place of a batch that threw.
 Fingerprints stream(DeviceLoader& loader, int batches) {
   Fingerprints result;
   for (int i = 0; i < batches; ++i) {
@@ -52,7 +52,7 @@ TEST(DeviceLoader, CopiesTheNextBatchWhileThisOneIsUsed) {
   NumberedSamples samples(100);
   samples.jitter = false;
   DeviceLoader loader(samples, {.batch = 4, .threads = 1}, {}, fake_accelerator());
-  // Only a batch that lies ready is copied ahead, which the thread sees to sooner or later.
+  // Only a ready batch is copied ahead; the loader thread prepares it eventually.
   do {
     fingerprint_on_host(*loader.next());
   } while (copies_in_flight() == 0);

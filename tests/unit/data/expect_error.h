@@ -9,7 +9,7 @@
 
 namespace gallop::data {
 
-/// The message of the DataError that `work` throws; a test failure where it throws none.
+/// Returns the message of the DataError that `work` throws. Fails the test if none is thrown.
 inline std::string data_error(const std::function<void()>& work) {
   try {
     work();

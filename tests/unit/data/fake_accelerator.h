@@ -6,19 +6,19 @@
 
 namespace gallop::data {
 
-/// Registers a device whose memory is the CPU's and whose streams put off all work until it is
-/// waits for it, as late as a real device may do it. What reads a copy too early, or overwrites its
-/// source, sees wrong numbers.
+/// Registers a device with CPU memory whose streams defer all work until they are waited for, the
+/// latest that a real device may do it. Reading a copy too early, or overwriting its source, gives
+/// wrong numbers.
 c10::Device fake_accelerator();
 
-/// Copies that were put off on the stream from the pool and are not yet done.
+/// Copies deferred on the stream from the pool that are not yet done.
 int64_t copies_in_flight();
 
-/// How often the host has waited for the device so far: for an event, or for a copy.
+/// How often the host has waited for the device, for an event or a copy.
 int64_t host_waits();
 void note_host_wait();
 
-/// Does what the current stream has put off, as a device may at any time.
+/// Runs the work deferred on the current stream, as a device may at any time.
 void run_current_stream();
 
 }  // namespace gallop::data

@@ -9,8 +9,8 @@
 
 namespace gallop::data {
 
-/// Images that are computed: pixel (y, x, c) of image i is a mix of all four numbers. Labels are i
-/// % 3.
+/// Synthetic images: pixel (y, x, c) of image i is a mix of these four numbers. Labels are i %
+/// 3.
 class FakeImages : public ImageSet {
  public:
   FakeImages(int64_t size, ImageShape shape) : size_(size), shape_(shape) {}
@@ -50,8 +50,8 @@ class FakeImages : public ImageSet {
   uint64_t stamp(int64_t) const override { return state; }
 
   std::set<int64_t> damaged, other_height;
-  std::set<int64_t> other_channels, turned;  ///< As headers say.
-  std::string name;                          ///< Of what can be shared.
+  std::set<int64_t> other_channels, turned;  ///< As reported by headers.
+  std::string name;                          ///< Identity for sharing.
   uint64_t state = 0;
   mutable std::atomic<int> reads{0};
 
@@ -61,7 +61,7 @@ class FakeImages : public ImageSet {
   std::vector<std::string> class_names_ = {"a", "b", "c"};
 };
 
-/// The same, all in memory.
+/// FakeImages that are all decoded in memory.
 class FakeStoredImages final : public FakeImages {
  public:
   FakeStoredImages(int64_t size, ImageShape shape) : FakeImages(size, shape), shape_(shape) {

@@ -12,7 +12,7 @@
 namespace gallop::data {
 namespace {
 
-// Sets a variable of the environment until the end of the test.
+// Sets an environment variable until the end of the test.
 class Variable {
  public:
   Variable(const char* name, const std::string& value) : name_(name) {

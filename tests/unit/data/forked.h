@@ -9,7 +9,7 @@
 
 namespace gallop::data {
 
-/// A letter that one process sends another.
+/// A one-byte message from one process to another.
 class Signal {
  public:
   Signal() {
@@ -34,7 +34,7 @@ class Signal {
   int ends_[2];
 };
 
-/// A process that does some work of a test and then ends.
+/// A child process that does some work of a test and then exits.
 class Forked {
  public:
   explicit Forked(const std::function<bool()>& work) : id_(fork()) {

@@ -117,8 +117,8 @@ std::string make_exif(int orientation, bool little_endian) {
     }
   };
   put(42, 2);
-  put(8, 4);  // Where the directory is.
-  put(1, 2);  // Of one entry: the orientation, one number of 16 bits.
+  put(8, 4);  // Offset of the directory.
+  put(1, 2);  // One entry: the orientation, one 16-bit integer.
   put(0x0112, 2);
   put(3, 2);
   put(1, 4);

@@ -10,7 +10,7 @@
 
 namespace gallop::data {
 
-/// A folder for one test, removed with all that is in it.
+/// A temporary folder for one test, removed with its content.
 class TestFolder {
  public:
   TestFolder();
@@ -20,7 +20,7 @@ class TestFolder {
 
   const fs::path& path() const { return path_; }
   std::string name() const { return path_.string(); }
-  /// Writes a file at a path in the folder, with the folders it needs.
+  /// Writes a file at a path in the folder, creating parent folders.
   fs::path add(const std::string& file, const std::string& content) const;
 
  private:
@@ -38,7 +38,7 @@ struct JpegOptions {
 };
 std::string make_jpeg(const Image& picture, const JpegOptions& options = {});
 
-/// Rows as libpng takes them: `row_bytes` bytes each, `bit_depth` and `color_type` of libpng.
+/// Rows as libpng expects them: `row_bytes` bytes each, libpng's `bit_depth` and `color_type`.
 struct PngOptions {
   int color_type = 2;
   int bit_depth = 8;
@@ -49,9 +49,9 @@ struct PngOptions {
 std::string make_png(int height, int width, const std::vector<uint8_t>& rows,
                      const PngOptions& options = {});
 
-/// A TIFF structure with nothing but the orientation, in either order of bytes.
+/// A TIFF structure with only the orientation, in either byte order.
 std::string make_exif(int orientation, bool little_endian = true);
-/// A JPEG or PNG file with Exif that says so.
+/// A JPEG or PNG file with this Exif data inserted.
 std::string with_exif(const std::string& file, const std::string& exif);
 
 std::string make_idx(const std::vector<uint32_t>& sizes, const std::string& values);
@@ -61,12 +61,12 @@ std::string make_cifar_record(const std::vector<uint8_t>& labels, const Image& p
 /// One block of 512 bytes with a correct checksum. `type` as in ustar.
 std::string make_tar_header(const std::string& name, uint64_t size, char type = '0',
                             const std::string& prefix = "");
-/// Header, content and padding.
+/// Header, content and padding of one member.
 std::string make_tar_member(const std::string& name, const std::string& content, char type = '0',
                             const std::string& prefix = "");
 /// A hard link ('1') or symbolic link ('2').
 std::string make_tar_link(const std::string& name, const std::string& target, char type = '2');
-/// Two blocks of zeros.
+/// The end marker: two blocks of zeros.
 std::string make_tar_end();
 /// A complete archive.
 std::string make_tar(const std::vector<std::pair<std::string, std::string>>& members);

@@ -38,7 +38,7 @@ TEST(Gunzip, DoesNotBelieveTheStatedSize) {
   std::string file = make_gzip(content);
   for (const char wrong : {'\0', '\xff'}) {
     file.replace(file.size() - 4, 4, 4, wrong);
-    // The size is part of what is checked, so that the file is refused, but never overrun.
+    // The size is checked, so the file is rejected and never overrun.
     EXPECT_TRUE(contains(data_error([&] { unpacked(file); }), "x.gz: corrupt"));
   }
 }

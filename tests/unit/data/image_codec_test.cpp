@@ -79,7 +79,7 @@ TEST(Jpeg, ConvertsInks) {
   Image inks{.height = 16, .width = 16, .channels = 4, .pixels = {}};
   for (int i = 0; i < 256; ++i) inks.pixels.insert(inks.pixels.end(), {200, 100, 50, 128});
   std::string file = make_jpeg(inks, {.full_chroma = false, .cmyk = true});
-  // Files with Adobe's marker hold the inks inverted.
+  // Files with Adobe's marker store inverted inks.
   const Image inverted = decoded(file);
   EXPECT_NEAR(inverted.pixels[0], 200 * 128 / 255, 2);
   EXPECT_NEAR(inverted.pixels[1], 100 * 128 / 255, 2);
@@ -109,7 +109,7 @@ TEST(Jpeg, DecodesAtReducedScaleWhileTheShorterSideStaysLongEnough) {
   EXPECT_EQ(decoded(file, {.channels = 1}).height, 100) << "the scale does not stay";
 }
 
-// Answers with one region and counts the questions.
+// Chooses a fixed region and counts the requests.
 class FixedRegion final : public RegionChooser {
  public:
   explicit FixedRegion(const Region& region) : region_(region) {}
@@ -243,7 +243,7 @@ TEST(Jpeg, RefusesSizesThatTheFileCannotHold) {
 TEST(Jpeg, RefusesEndlessScans) {
   const std::string file =
       make_jpeg(make_picture(16, 16, 1, 1), {.progressive = true, .full_chroma = false});
-  // The last scan refines what is already there, so that it may be repeated for ever.
+  // The last scan refines existing values, so it may be repeated any number of times.
   const size_t scan = file.rfind("\xff\xda");
   const size_t tables = file.rfind("\xff\xc4", scan);
   const std::string last = file.substr(tables, file.size() - 2 - tables);

@@ -93,7 +93,7 @@ TEST(ImageHeader, NeedsNoMoreOfAFileThanItsBeginning) {
 
 TEST(ImageHeader, IsReadBehindLargeSegments) {
   const TestFolder folder;
-  // As color profiles and thumbnails are: 40 segments of 60 KB.
+  // 40 segments of 60 KB, as for color profiles and thumbnails.
   std::string segments;
   for (int i = 0; i < 40; ++i)
     segments += std::string("\xff\xe2\xea\x62", 4) + std::string(60'000, 'x');

@@ -91,7 +91,7 @@ TEST(ImageSamples, ChangesWithEpochSeedAndIndexOnly) {
     same_epoch += fill(samples, i, 0) == fill(samples, i, 1);
     same_seed += fill(samples, i, 0) == fill(reseeded, i, 0);
   }
-  // One place in 81 is the same by chance.
+  // One position in 81 is the same by chance.
   EXPECT_LT(same_epoch, 15);
   EXPECT_LT(same_seed, 15);
 }
@@ -123,7 +123,7 @@ TEST(ImageSamples, NamesAnImageOfAnotherSize) {
   FakeImages images(4, {30, 40, 3});
   images.other_height = {2};
   ImagePipeline pipeline = pipeline_for({30, 40, 3});
-  pipeline.skip_broken = true;  // it is not damaged, so it is not skipped either
+  pipeline.skip_broken = true;  // it is not damaged, so it is not skipped
   const ImageSamples samples(images, pipeline, {});
   EXPECT_TRUE(fill(samples, 1));
   try {
@@ -153,8 +153,8 @@ TEST(ImageSamples, RefusesAugmentationsThatDoNotFit) {
                UsageError);
 }
 
-/// Each pixel says where it is: twice its column, twice its row. With `reduce`, the reader obeys
-/// the region and gives it at half size, each pixel the mean of four.
+/// Each pixel encodes its position: twice its column, twice its row. With `reduce`, the reader
+/// honors the region and returns it at half size, each pixel the mean of four.
 class PlaceImages final : public FakeImages {
  public:
   explicit PlaceImages(bool reduce) : FakeImages(50, {64, 96, 3}), reduce_(reduce) {}
@@ -199,7 +199,7 @@ TEST(ImageSamples, TakesReducedPartsFromAReader) {
     const ImageSamples from_whole(whole, pipeline, augmentations());
     for (int64_t i = 0; i < 50; ++i) {
       const auto a = fill(from_reduced, i), b = fill(from_whole, i);
-      // A part's edge may fall between the reduced pixels: half of one is two levels.
+      // The edge of a region may fall between the reduced pixels: half of one is two levels.
       for (size_t k = 0; k < a->input.size(); ++k) EXPECT_NEAR(a->input[k], b->input[k], 2.1) << i;
     }
   }

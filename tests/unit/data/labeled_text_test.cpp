@@ -101,7 +101,7 @@ TEST_F(LabeledTextTest, CutsAtTheContextAndPadsToTheLongestOfABatch) {
   EXPECT_TRUE(contains(data->notes[0], "1 of 4 texts have more than data.context, 16, tokens"));
   EXPECT_EQ(row_of(*data->train, 2).tokens, Tokens(16, 1));
   Loader loader(*data->train, {.batch = 2, .shuffle = false}, {});
-  // The context's eighth is 2: lengths of batches are multiples of it.
+  // An eighth of the context is 2: batch lengths are multiples of 2.
   const auto first = loader.next();
   EXPECT_EQ(values_of(first->input()), (Tokens{1, -1, -1, -1, 1, 1, 1, -1}));
   EXPECT_EQ(values_of(first->target()), (Tokens{0, 1}));
@@ -141,7 +141,7 @@ TEST_F(LabeledTextTest, CountsWhatItSkips) {
   const auto data = open();
   EXPECT_EQ(data->train->size(), 2);
   EXPECT_EQ(data->test->size(), 1);
-  // What is left out adds nothing to the vocabulary.
+  // Skipped rows add nothing to the vocabulary.
   EXPECT_EQ(vocabulary_of(data->signature),
             (std::vector<std::string>{"[unknown character]", "a", "c"}));
   std::string notes;

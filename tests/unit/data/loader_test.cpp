@@ -14,7 +14,7 @@
 namespace gallop::data {
 namespace {
 
-/// Every fill waits until it is let go; `begun` says that one does.
+/// Every fill blocks until it is released; `begun` signals that one has started.
 class BlockedSamples final : public Samples {
  public:
   BlockedSamples() : Samples(image_fields({1})) {}
@@ -64,7 +64,7 @@ TEST(Loader, SeesEverySampleOnceAnEpochInAnotherOrder) {
   EXPECT_NE(orders[0], orders[1]);
 }
 
-// Side by side the parts are the whole batch, also the last one, of which some get nothing.
+// The concatenated slices are the whole batch, including the last one, where some are empty.
 TEST(Loader, SharesEachBatchOutInParts) {
   NumberedSamples samples(53);
   samples.skip = {5, 50};
@@ -255,14 +255,14 @@ TEST(Loader, ReturnsNothingOnceAskedToStop) {
       while (!samples.begun) std::this_thread::sleep_for(std::chrono::milliseconds(1));
       std::this_thread::sleep_for(std::chrono::milliseconds(30));
       stop.request(-1);
-      // In the caller's thread, a sample is finished before anybody looks.
+      // In the caller's thread, a sample is finished before the stop request is checked.
       if (threads == 0) samples.open = true;
     });
     EXPECT_FALSE(loader.next(&stop).has_value());
     EXPECT_FALSE(loader.next(&stop).has_value());
     asks.join();
     samples.open = true;
-    // With threads, a fill begins before the caller waits, who may come after the request.
+    // With threads, a fill begins before the caller waits, possibly after the request.
     if (threads == 0) {
       EXPECT_GT(loader.wait_seconds(), 0.02);
     }
@@ -385,7 +385,7 @@ TEST(BatchRows, RoundsTheLengthOfARaggedBatchUp) {
     }
     return first.size(1);
   };
-  // Eighths of 20, rounded up.
+  // Multiples of an eighth of 20, rounded up.
   EXPECT_EQ(length_of({1, 3}), 3);
   EXPECT_EQ(length_of({4, 2}), 6);
   EXPECT_EQ(length_of({20, 1}), 20);

@@ -117,7 +117,7 @@ TEST(Mnist, ReadsTheRealFashionMnist) {
   std::vector<int> counts(10);
   for (int64_t i = 0; i < 60'000; ++i) ++counts[static_cast<size_t>(parts->train->label(i))];
   EXPECT_EQ(counts, std::vector<int>(10, 6'000));
-  // The mean pixel of the training images is known to be 0.2860 of full white.
+  // The known mean of the training images is 0.2860 on a scale where 1 is white.
   double sum = 0;
   for (int64_t i = 0; i < 60'000; ++i) {
     const uint8_t* pixels = parts->train->stored_pixels(i);

@@ -11,8 +11,8 @@
 
 namespace gallop::data {
 
-/// Rows say which sample and epoch they came from: "numbers" [3] int64 (index, epoch, index * 10),
-/// "index" the index. Every thread sleeps differently, so that threads overtake each other.
+/// Rows encode their sample and epoch: "numbers" [3] int64 (index, epoch, index * 10), "index" the
+/// index. Threads sleep for different times, so that they overtake each other.
 class NumberedSamples final : public Samples {
  public:
   explicit NumberedSamples(int64_t size)
@@ -46,7 +46,7 @@ inline std::vector<int64_t> values(const at::Tensor& tensor) {
   return {data, data + tensor.numel()};
 }
 
-/// All that a batch says, in one list.
+/// The contents of a batch as one list.
 inline std::vector<int64_t> fingerprint(const Batch& batch) {
   std::vector<int64_t> result = values(batch.input());
   for (const int64_t value : values(batch.target())) result.push_back(value);

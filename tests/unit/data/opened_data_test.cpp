@@ -18,7 +18,7 @@
 namespace gallop::data {
 namespace {
 
-/// Opens data of a folder as a recipe does.
+/// A fixture that opens data of a folder as a recipe does.
 class OpenedData : public DataFolder {
  protected:
   std::unique_ptr<DataModule> open_csv(const TableConfig& table = {}) {
@@ -135,7 +135,7 @@ TEST_F(OpenedData, RowsOfOtherFilesNeedNoTargets) {
 }
 
 TEST_F(OpenedData, MasksMoveWithTheirImages) {
-  // Pixels say where they are, and so does the mask.
+  // Pixels encode their position, and so does the mask.
   Image image{.height = 4, .width = 4, .channels = 1, .pixels = std::vector<uint8_t>(16)};
   for (size_t i = 0; i < 16; ++i) image.pixels[i] = static_cast<uint8_t>(i);
   for (const char* name : {"a", "b"}) {
@@ -251,7 +251,7 @@ TEST(MaskedText, HidesTokensAsBertDoes) {
   const auto share = [](int64_t part, int64_t whole) {
     return static_cast<double>(part) / static_cast<double>(whole);
   };
-  // 0.15, and the position that is always chosen.
+  // 0.15, plus the position that is always chosen.
   EXPECT_NEAR(share(chosen, all), 0.15 + 0.85 / 50, 0.01);
   EXPECT_NEAR(share(hidden, chosen), 0.8, 0.02);
   EXPECT_NEAR(share(kept, chosen), 0.1 + 0.1 / 10, 0.02);

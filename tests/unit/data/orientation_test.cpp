@@ -9,8 +9,8 @@
 namespace gallop::data {
 namespace {
 
-// The value of the stored pixel that is to be seen at (y, x), as Exif 2.3 defines the orientations
-// by where the stored row 0 and column 0 are to be seen.
+// The stored pixel displayed at (y, x); Exif 2.3 defines the orientations by the displayed position
+// of the stored row 0 and column 0.
 uint8_t seen(const Image& stored, int orientation, int y, int x, int c) {
   const int bottom = stored.height - 1, right = stored.width - 1;
   int row = y, column = x;
@@ -90,7 +90,7 @@ class Fixed final : public RegionChooser {
   int height_ = 0, width_ = 0;
 };
 
-// A part of a turned JPEG is the same part of the whole turned image.
+// A region of a rotated JPEG equals the same region of the whole rotated image.
 TEST(Orientation, AppliesToPartsOfImages) {
   const std::string plain = make_jpeg(make_picture(61, 83, 3, 4));
   for (int orientation = 1; orientation <= 8; ++orientation) {
@@ -107,7 +107,7 @@ TEST(Orientation, AppliesToPartsOfImages) {
     ASSERT_GE(part.left + part.width, 9 + 31);
     for (int y = 17; y < 37; ++y) {
       for (int x = 9; x < 40; ++x) {
-        // Chroma is smoothed over the part's edge in some versions of libjpeg.
+        // Chroma is smoothed across the region's edge in some versions of libjpeg.
         ASSERT_NEAR(
             part.pixels[static_cast<size_t>(((y - part.top) * part.width + x - part.left) * 3)],
             whole.pixels[static_cast<size_t>((y * whole.width + x) * 3)], 3)
@@ -117,7 +117,7 @@ TEST(Orientation, AppliesToPartsOfImages) {
   }
 }
 
-// Reduced on the way or not, resizing gives nearly the same.
+// Resizing gives nearly the same result with and without reduced decoding.
 TEST(Orientation, AppliesToReducedImages) {
   const TestFolder folder;
   Image smooth{.height = 125, .width = 187, .channels = 3, .pixels = {}};

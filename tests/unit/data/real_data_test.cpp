@@ -13,7 +13,7 @@ namespace {
 
 const char* test_data() { return std::getenv("GALLOP_TEST_DATA"); }
 
-// Some classes of the archive written as files, which spares the test most of the 60,000.
+// Writes some classes of the archive as files, to avoid writing most of the 60,000.
 void unpack(const fs::path& archive, const std::vector<std::string>& classes,
             const TestFolder& folder) {
   const FileDescriptor file = open_for_reading(archive);

@@ -41,7 +41,7 @@ TEST(Shard, JoinsImagesAndLabelsByTheNameUpToTheFirstDot) {
   EXPECT_TRUE(shard.skips.empty());
 }
 
-// Of the samples that the webdataset library makes of them, by its base_plus_ext().
+// Compares with the samples that the webdataset library makes, by its base_plus_ext().
 TEST(Shard, SplitsNamesAtTheFirstDotAsTheReferenceDoes) {
   const Shard shard = read_archive(make_tar({{"a.b/x.jpg", "1"},
                                              {"a.b/x.CLS", "1"},
@@ -137,7 +137,7 @@ TEST(Shard, CountsByReasonWhatCannotBeTaken) {
                      "x.tar: 1.cls: a label is expected to be one number"});
   }
   for (const auto& [archive, reason, message] : wrong) {
-    // A good sample before them stays.
+    // A valid sample before the error is kept.
     const Shard shard =
         read_archive(make_tar_member("0.jpg", "x") + make_tar_member("0.cls", "3") + archive);
     ASSERT_EQ(shard.images.size(), 1u) << message;
@@ -182,7 +182,7 @@ TEST(ShardCache, GivesTheSameAndNoticesChanges) {
   ASSERT_EQ(std::distance(fs::directory_iterator(cache.folder), {}), 1);
   const fs::path entry = fs::directory_iterator(cache.folder)->path();
 
-  // A marked entry shows that it is used.
+  // A modified entry shows that the cache is used.
   const fs::file_time_type time = fs::last_write_time(path);
   std::string archive = make_tar({{"1.jpg", "x"}, {"1.cls", "7"}});
   FileWriter(path).write(archive);

@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kNoLimit = int64_t{1} << 62;
 constexpr size_t kSize = 100'000;
-// Where a file has its version, the checksum of its header and its first piece.
+// File offsets of the version, the header checksum and the first piece.
 constexpr off_t kVersionAt = 8, kChecksumAt = 72, kPiecesAt = 8192;
 
 Bytes numbers(size_t size = kSize) {
@@ -36,7 +36,7 @@ class SharedDataTest : public testing::Test {
  protected:
   SharedDataTest() { fs::permissions(folder.path(), fs::perms::owner_all); }
 
-  // Files of data, without those that are only locked.
+  // Data files, without pure lock files.
   std::vector<fs::path> files() const {
     std::vector<fs::path> found;
     for (const auto& entry : fs::directory_iterator(folder.path())) {
@@ -48,7 +48,7 @@ class SharedDataTest : public testing::Test {
     const FileDescriptor file(open(path.c_str(), O_RDWR));
     ASSERT_EQ(pwrite(file.get(), bytes, count, at), static_cast<ssize_t>(count));
   }
-  // How often the content is made when it is asked for now.
+  // How often the content is made when it is requested now.
   int makes() const {
     int count = 0;
     SharedData shared(folder.path());
@@ -203,7 +203,7 @@ TEST_F(SharedDataTest, AFileThatOthersMayChangeIsNotUsed) {
   EXPECT_TRUE(contains(shared.trouble(), "others may change it"));
 }
 
-// A file system that is full fails in the same calls.
+// A full file system fails in the same calls.
 TEST_F(SharedDataTest, WhereAFileCannotBeWrittenTheDataAreThisProcesssOwn) {
   Forked limited([&] {
     signal(SIGXFSZ, SIG_IGN);
@@ -227,7 +227,7 @@ TEST_F(SharedDataTest, OnAFullFileSystemTheDataAreThisProcesssOwn) {
     SharedData shared(folder.path());
     EXPECT_TRUE(are_numbers(shared.content("x", [] { return numbers(); })));
     EXPECT_TRUE(contains(shared.trouble(), "97.7 KiB are needed and 64.0 KiB are free"));
-    // More pieces than there is room for, as others take it in the meantime.
+    // More pieces than there is space for, as other programs use it in the meantime.
     const auto pieces = shared.pieces("p", 20, 10'000, 10'000, kNoLimit);
     ASSERT_TRUE(pieces);
     const Bytes content = numbers();
@@ -304,14 +304,14 @@ TEST_F(SharedDataTest, APieceIsMadeByOneOfManyProcesses) {
     for (int64_t i = 0; i < kPieces; ++i) {
       const uint8_t* const piece = pieces->get(i, 0, [&] {
         ++made;
-        usleep(200);  // So that others come meanwhile.
+        usleep(200);  // Gives other processes time to start.
         return content.data() + i * 10;
       });
       if (!std::equal(piece, piece + 10, content.data() + i * 10)) return -1;
     }
     return made;
   };
-  // How many each has made.
+  // The number of pieces that each process has made.
   std::vector<std::unique_ptr<Forked>> processes;
   auto* const made = static_cast<std::atomic<int>*>(
       mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));

@@ -1,4 +1,4 @@
-// Readers give the same whether they share what they read or not.
+// Readers return the same data with and without sharing.
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
@@ -15,7 +15,7 @@ class SharedReaders : public testing::Test {
   auto read(const Reader& reader, SharedData* data) const {
     return reader({.path = folder.name(), .skip_broken = false, .threads = 2, .shared = data});
   }
-  // Pixels and labels of a set that lies in memory.
+  // Pixels and labels of a set in memory.
   static std::string content(const ImageSet& images) {
     std::string all;
     const ImageShape shape = images.stored_shape().value();
@@ -77,7 +77,7 @@ TEST_F(SharedReaders, Cifar) {
     folder.add(std::string(name) + "_label_names.txt", names);
   }
   expect_alike([](const ReadContext& context) { return read_cifar100({}, context); }, 2);
-  // Other labels are other data.
+  // Other labels are different data.
   expect_alike(
       [](const ReadContext& context) { return read_cifar100({.labels = "coarse"}, context); }, 4);
 }

@@ -9,7 +9,7 @@
 namespace gallop::data {
 namespace {
 
-// One pixel an image, with its number in it.
+// One-pixel images with their index as value.
 std::unique_ptr<MemoryImages> images_with(const std::vector<int32_t>& labels, int classes) {
   MemoryImages::Content content;
   content.shape = {1, 1, 1};
@@ -65,7 +65,7 @@ TEST(CutByClass, DependsOnTheSeedOnly) {
   EXPECT_EQ(first, cut_by_class(*set, 0.2, 5).taken);
   EXPECT_NE(first, cut_by_class(*set, 0.2, 6).taken);
   EXPECT_EQ(first.size(), 40u);
-  // Fixed for ever: a resumed run must cut as the first one did.
+  // Fixed permanently: a resumed run must split like the first one.
   EXPECT_EQ(std::vector<int64_t>(first.begin(), first.begin() + 4),
             (std::vector<int64_t>{1, 7, 9, 15}));
 }

@@ -22,7 +22,7 @@ std::string error_of(const std::string& archive) {
   return data_error([&] { members_of(archive); });
 }
 
-// A header whose bytes were changed gets its checksum again.
+// Recomputes the checksum of a modified header.
 std::string with_checksum(std::string header) {
   header.replace(148, 8, 8, ' ');
   unsigned sum = 0;
@@ -116,7 +116,7 @@ TEST(TarFormat, RefusesEveryTruncation) {
   const std::string archive = make_tar_member("pax", make_pax_record("path", "long"), 'x') +
                               make_tar_member("a", "12345") +
                               make_tar_member("b", std::string(700, 'x')) + make_tar_end();
-  // The end marker is two blocks; one of them says enough.
+  // The end marker is two blocks; one block is sufficient.
   for (size_t bytes = 0; bytes < archive.size() - 512; bytes += 23) {
     EXPECT_FALSE(error_of(archive.substr(0, bytes)).empty()) << bytes;
   }

@@ -18,7 +18,7 @@ struct LabeledRow {
   int64_t label = -1;
 };
 
-/// Of samples whose fields are ragged tokens and a label.
+/// Reads samples whose fields are ragged tokens and a label.
 inline LabeledRow row_of(const Samples& samples, int64_t index) {
   LabeledRow row;
   row.tokens.resize(static_cast<size_t>(samples.fields().input().shape.sizes[0]));

@@ -57,7 +57,7 @@ TEST_F(TextPairsTest, ReadsCsvTsvAndJsonLinesAlike) {
     Loader loader(*data->train, {.batch = 2, .shuffle = false}, {});
     const auto batch = loader.next();
     EXPECT_EQ(batch->input().sizes(), (Tokens{2, 16, 2}));
-    // The tokens of both texts side by side, and padding behind the shorter one.
+    // The tokens of both texts are interleaved, with padding after the shorter one.
     EXPECT_EQ(values_of(batch->input().narrow(1, 0, 4)),
               (Tokens{2, 1, 1, -1, -1, -1, -1, -1, 1, 2, 1, -1, 2, -1, -1, -1}));
     EXPECT_EQ(batch->target().sum().item<float>(), 2);

@@ -47,7 +47,7 @@ TEST(TextWindows, ShiftsTheTargetByOneAndNeverLeavesTheText) {
         starts.insert(window.input[0]);
       }
     }
-    // Every token that has enough after it begins a window some time.
+    // Every token with enough tokens after it begins a window in some epoch.
     EXPECT_GE(int64_t(starts.size()), std::min<int64_t>(tokens - 8, windows.size() * 8)) << tokens;
   }
 }

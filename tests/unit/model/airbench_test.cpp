@@ -34,7 +34,7 @@ double distance(const at::Tensor& a, const at::Tensor& b) {
   return ((a - b).norm() / b.norm()).item<double>();
 }
 
-// The network of the paper's listing, by LibTorch's operators.
+// The network of the paper's listing, with LibTorch's operators.
 at::Tensor plain_forward(const std::map<std::string, at::Tensor>& t, const at::Tensor& images) {
   const auto norm = [&](const at::Tensor& x, const std::string& name) {
     return at::batch_norm(x, t.at(name + ".weight"), t.at(name + ".bias"), {}, {},
@@ -79,7 +79,7 @@ TEST(Airbench, IsThePapersNetwork) {
 }
 
 TEST(Airbench, WhitensItsFirstLayer) {
-  // Neighbors of natural images are alike.
+  // Neighboring pixels of natural images are similar.
   auto generator = at::detail::createCPUGenerator(2);
   const auto noise = at::randn({64, 3, 17, 17}, generator, at::kFloat);
   const auto images = noise.slice(2, 0, 16) + noise.slice(2, 1, 17);
@@ -94,7 +94,7 @@ TEST(Airbench, WhitensItsFirstLayer) {
   const auto y = at::conv2d(input, weight.slice(0, 0, 12)).transpose(0, 1).flatten(1);
   const auto covariance = y.mm(y.t()) / static_cast<double>(y.size(1));
   EXPECT_LT((covariance - at::eye(12)).abs().max().item<double>(), 1e-3);
-  // Directions of most variance, whose weights are the least, come first.
+  // Directions of largest variance, whose weights are smallest, come first.
   const auto norms = weight.slice(0, 0, 12).flatten(1).norm(2, {1});
   EXPECT_TRUE((norms.slice(0, 1) >= norms.slice(0, 0, 11)).all().item<bool>());
 

@@ -102,7 +102,7 @@ TEST(BatchNorm, GivesGradientsOnlyWhereWanted) {
 }
 
 TEST(BatchNorm, AddsTheGradientsOfAFork) {
-  // Both readers, either one, or one that reads twice.
+  // Both consumers, either one, or one that reads twice.
   for (const auto& [first, second] : {std::pair(1, 1), std::pair(1, 0), std::pair(0, 1)}) {
     for (const bool contiguous : {false, true}) {
       Inputs ours, theirs;

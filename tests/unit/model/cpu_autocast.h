@@ -4,7 +4,7 @@
 
 namespace gallop::model {
 
-/// Autocast on the CPU while it lives.
+/// Enables CPU autocast while it is alive.
 class CpuAutocast {
  public:
   explicit CpuAutocast(at::ScalarType format) {

@@ -1,5 +1,5 @@
-// The losses' autograd functions against LibTorch's operators, and the GPT that hands its last
-// product over to them.
+// The losses' autograd functions against LibTorch's operators, and the GPT that leaves its last
+// GEMM to them.
 #include "gallop/model/functional/cross_entropy.h"
 
 #include <ATen/Functions.h>
@@ -100,7 +100,7 @@ TEST(LinearCrossEntropyFunction, RefusesASecondBackward) {
   const auto loss = cross_entropy(Output{x, weight}, target, {}).loss;
   loss.backward({}, /*retain_graph=*/true);
   EXPECT_THROW(loss.backward(), UsageError);
-  // Without anything to record, only the loss is computed.
+  // Without gradients to record, only the loss is computed.
   const at::NoGradGuard no_gradients;
   EXPECT_FALSE(cross_entropy(Output{x, weight}, target, {}).loss.requires_grad());
 }

@@ -33,8 +33,8 @@ at::Tensor normal(at::IntArrayRef sizes, uint64_t seed) {
   return at::randn(sizes, at::detail::createCPUGenerator(seed), at::kFloat);
 }
 
-// The numbers that a tensor has in fp8, in fp64: each is divided by the scale, in the precision of
-// the formula, and cast alone.
+// The fp8 values of a tensor, in fp64: each element is divided by the scale, in the precision of
+// the formula, and cast individually.
 at::Tensor in_fp8(const at::Tensor& tensor, bool is_gradient) {
   const at::Tensor flat = tensor.detach().to(at::kFloat).contiguous();
   const float most = is_gradient ? 57344.0F : 448.0F;
@@ -54,7 +54,7 @@ at::Tensor in_fp8(const at::Tensor& tensor, bool is_gradient) {
 
 double size_of(const at::Tensor& tensor) { return tensor.to(at::kDouble).norm().item<double>(); }
 
-// The norm of the difference as a share of that of what is wanted.
+// The norm of the difference relative to the norm of `wanted`.
 double error_of(const at::Tensor& got, const at::Tensor& wanted) {
   return size_of(got.detach().to(at::kDouble) - wanted) / size_of(wanted);
 }
@@ -72,7 +72,7 @@ void PrintTo(const Sizes& sizes, std::ostream* out) { *out << sizes.name; }
 
 class Fp8Linear : public testing::TestWithParam<Sizes> {
  protected:
-  // With a number far larger than the others, and without gradients.
+  // Contains an element far larger than the others, and requires no gradients.
   at::Tensor x() const {
     const Sizes& sizes = GetParam();
     const at::Tensor x = normal(sizes.x, 1) * sizes.factor;
@@ -117,8 +117,8 @@ TEST_P(Fp8Linear, ComputesThreeProductsOfNumbersInFp8) {
   }
 }
 
-// Of random numbers: 3 bits of fraction are off by 2.6 % of the number on the average, 2 bits by
-// 5.1 %, and errors of a product's two tensors add in squares.
+// For random inputs, 3 fraction bits are off by 2.6 % of the value on average, 2 bits by 5.1 %, and
+// the errors of a GEMM's two operands add in squares.
 TEST_P(Fp8Linear, IsAsNearToTheExactProductsAsItsFormats) {
   const at::Tensor x = this->x().requires_grad_(), weight = this->weight().requires_grad_(),
                    dy = this->dy();
@@ -153,7 +153,7 @@ TEST(Fp8LinearOf, ZerosIsZero) {
   EXPECT_EQ(size_of(weight.grad()), 0);
 }
 
-// Otherwise an overflow could not be detected: fp8 saturates.
+// Otherwise an overflow could not be detected, because fp8 saturates.
 TEST(Fp8LinearOf, WhatIsNotFiniteIsNotFinite) {
   constexpr double kBad[] = {std::numeric_limits<double>::infinity(),
                              -std::numeric_limits<double>::infinity(),
@@ -213,7 +213,7 @@ TEST(Fp8Layers, AreThoseOfMultiplesOf16ButTheLast) {
   EXPECT_EQ(make_mlp({.hidden = {32, 16}}, kImages, 1)->fp8_layers(), 2);
   EXPECT_EQ(make_mlp({.hidden = {32, 12, 16}}, kImages, 1)->fp8_layers(), 1);
   EXPECT_EQ(make_mlp({.hidden = {}}, kImages, 1)->fp8_layers(), 0);
-  // Queries, keys and values; what follows them; two of the feed-forward part.
+  // Per layer: queries, keys and values; output projection; two feed-forward layers.
   EXPECT_EQ(make_gpt({.layers = 3, .width = 32, .heads = 2}, kText, 1)->fp8_layers(), 12);
   EXPECT_EQ(make_gpt({.layers = 3, .width = 32, .heads = 2, .tied = false}, kText, 1)->fp8_layers(),
             12);
@@ -227,7 +227,7 @@ TEST(Fp8Layers, AreThoseOfMultiplesOf16ButTheLast) {
 
 TEST(Fp8Layers, AloneAreInFp8) {
   const at::Tensor images = normal({4, 1, 8, 8}, 1);
-  // Without any the model is that of bf16.
+  // Without fp8 layers the model equals the bf16 model.
   for (const auto& model :
        {make_mlp({.hidden = {}}, kImages, 1), make_mlp({.hidden = {24, 12}}, kImages, 1)}) {
     EXPECT_TRUE(at::equal(logits_of(*model, images, Precision::kFp8),

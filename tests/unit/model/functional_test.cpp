@@ -40,7 +40,7 @@ TEST(ActivationFunction, HasTheLibrarysValuesAndGradients) {
        {Activation::kGelu, Activation::kGeluTanh, Activation::kSilu, Activation::kRelu}) {
     for (const bool with_bias : {false, true}) {
       const auto x = leaf({3, 5, 18}), bias = with_bias ? leaf({18}) : at::Tensor();
-      // fp64 takes the path of LibTorch's operators.
+      // fp64 uses LibTorch's operators.
       const auto true_x = fp64(x), true_bias = with_bias ? fp64(bias) : at::Tensor();
       const auto y = activation(kind, x, bias), true_y = activation(kind, true_x, true_bias);
       expect_close(y, true_y);
@@ -96,7 +96,7 @@ TEST(LinearFunction, HasThemInBf16UnderAutocast) {
   }
 }
 
-// For which there is no kernel of ours.
+// There is no gallop kernel for fp16.
 TEST(LinearFunction, HasThemInFp16UnderAutocast) {
   const CpuAutocast autocast(at::kHalf);
   const auto x = leaf({4, 40}), weight = leaf({48, 40});
@@ -139,7 +139,7 @@ TEST(Conv2dFunction, HasItsGradientsInBf16UnderAutocast) {
     EXPECT_EQ(y.scalar_type(), at::kBFloat16);
     const auto true_y = functional::conv2d(true_x, true_weight, at::Tensor(), 1, 1);
     expect_close(y, true_y, 1e-2);
-    // One that is not channels_last.
+    // A gradient that is not channels_last.
     const auto dy = at::randn({3, 16, 6, 6});
     y.backward(dy.to(at::kBFloat16));
     true_y.backward(dy.to(at::kDouble));
@@ -186,7 +186,7 @@ TEST(ActivationFunction, GivesOnlyTheWantedGradients) {
   EXPECT_TRUE(bias.grad().defined());
   EXPECT_FALSE(x.grad().defined());
   const auto other_x = leaf({4, 6}), fixed = leaf({6}, at::kFloat, false);
-  // A gradient that was expanded from one number is not contiguous.
+  // A gradient expanded from one element is not contiguous.
   activation(Activation::kGelu, other_x, fixed).sum().backward();
   EXPECT_TRUE(other_x.grad().defined());
   EXPECT_FALSE(fixed.grad().defined());
@@ -267,13 +267,13 @@ TEST(DropoutFunction, DrawsWhatTheScopesTensorHoldsAndNewNumbersForEveryCall) {
   EXPECT_FALSE(two()[0].equal(first[0]));
   numbers[1].fill_(2);
   {
-    // An inner scope starts again and leaves the outer one where it was.
+    // An inner scope restarts and leaves the state of the outer one unchanged.
     const DropoutScope outer(numbers);
     functional::dropout(x, 0.5, true);
     EXPECT_TRUE(two()[0].equal(first[0]));
     EXPECT_TRUE(functional::dropout(x, 0.5, true).equal(first[1]));
   }
-  // Without a scope LibTorch's generator gives the seed.
+  // Without a scope, the seed comes from LibTorch's generator.
   at::manual_seed(5);
   const auto free = functional::dropout(x, 0.5, true), next = functional::dropout(x, 0.5, true);
   EXPECT_FALSE(free.equal(next));
@@ -390,7 +390,7 @@ TEST(LayerNormFunction, GivesOnlyTheWantedGradients) {
   EXPECT_FALSE(residual.grad().defined());
   EXPECT_FALSE(weight.grad().defined());
 
-  // Only one of both results has a gradient.
+  // Only one of the two results has a gradient.
   const auto other = leaf({4, 6}), branch = leaf({4, 6}, at::kBFloat16);
   layer_norm({other, branch}, weight, {}, 1e-5, false).sum.sum().backward();
   EXPECT_TRUE(other.grad().equal(at::ones({4, 6})));

@@ -1,4 +1,4 @@
-// Models of a recipe's layers, against PyTorch's own modules (torch::nn) with the same weights.
+// Models of layers from a recipe against PyTorch's modules (torch::nn) with the same weights.
 #include "gallop/model/layers_model.h"
 
 #include <functional>
@@ -35,7 +35,7 @@ config::Node node_of(const std::string& layers) {
   return config::parse_yaml("layers: " + layers, "r.yaml");
 }
 
-// What is wrong with the options; empty for nothing.
+// Returns what is wrong with the options; empty if they are valid.
 std::string read(const std::string& layers, LayersConfig& config) {
   config::Problems problems;
   config::read_fields(
@@ -50,7 +50,7 @@ std::unique_ptr<Model> build(const std::string& layers, const Task& task) {
   return make_layers(config, task, InitialWeights(3));
 }
 
-// The message of building them.
+// Returns the error message of building the layers.
 std::string mistake(const std::string& layers, const Task& task = kImages) {
   LayersConfig config(models());
   if (const std::string wrong = read(layers, config); !wrong.empty()) return wrong;
@@ -68,7 +68,7 @@ std::vector<at::Tensor> parameters_of(const Model& model) {
   return list;
 }
 
-// Both get the same weights, in their order; then outputs and gradients have to agree.
+// Copies the weights in order, then compares outputs and gradients.
 void expect_equal(Model& model, const std::vector<at::Tensor>& others,
                   const std::function<at::Tensor(const at::Tensor&)>& other,
                   const at::Tensor& input) {
@@ -235,7 +235,7 @@ TEST(LayersModel, NeverSeesTheTokensThatItPredicts) {
   EXPECT_EQ(model->forward(tokens.narrow(1, 0, 4)).sizes(), (std::vector<int64_t>{2, 4, 17}));
 }
 
-// Texts of one class each.
+// Text classification.
 const Task kTexts{.kind = Task::Kind::kText,
                   .classes = 5,
                   .context = 12,
@@ -323,7 +323,7 @@ TEST(LayersModel, RecomputesPaddedBlocksWithTheMaskOfTheirBatch) {
   const at::Tensor batch = at::constant_pad_nd(at::randint(17, {3, 4}, at::kLong), {0, 3}, -1);
   const auto gradients = [&] {
     const at::Tensor y = model->forward(batch);
-    // Another batch in between, as an evaluation.
+    // Another batch in between, as in an evaluation.
     model->forward(at::randint(17, {2, 9}, at::kLong));
     y.square().sum().backward();
     std::vector<at::Tensor> all;

@@ -40,7 +40,7 @@ int64_t count(const Model& model) {
   return sum;
 }
 
-// Runs a step's forward and backward; every parameter must get a finite gradient.
+// Runs forward and backward; every parameter must get a finite gradient.
 void expect_trains(Model& model, const Task& task, int64_t batch) {
   const bool is_text = task.kind == Task::Kind::kText;
   const auto input = is_text ? at::randint(task.classes, {batch, task.context}, at::kLong)
@@ -70,7 +70,7 @@ std::string message_of(F function) {
 TEST(Resnet, HasTheParametersOfTheLiterature) {
   const auto cifar = images(3, 32, 32);
   const auto imagenet = images(3, 224, 224, 1000);
-  // He et al. 2016, table 6: 0.27 M, 0.85 M and 1.7 M with shortcuts without parameters.
+  // He et al. 2016, table 6: 0.27 M, 0.85 M and 1.7 M with parameter-free shortcuts.
   EXPECT_EQ(count(*make_resnet({.depth = 20, .shortcut = "pad"}, cifar, sizes_only())), 269722);
   EXPECT_EQ(count(*make_resnet({.depth = 56, .shortcut = "pad"}, cifar, sizes_only())), 853018);
   EXPECT_EQ(count(*make_resnet({.depth = 110, .shortcut = "pad"}, cifar, sizes_only())), 1727962);
@@ -184,7 +184,7 @@ TEST(Gpt, HasLlamasFeedForwardWithSwiglu) {
       make_gpt({.layers = 1, .width = 48, .heads = 4, .bias = false, .activation = "swiglu"},
                text(65, 12), 1);
   for (const auto& parameter : model->parameters()) {
-    // 8/3 of the width, in whole vectors of 64, and twice that before the gate.
+    // 8/3 of the width rounded to a multiple of 64, twice that before the gate.
     if (parameter.name == "transformer.h.0.mlp.c_fc.weight") {
       EXPECT_EQ(parameter.tensor.sizes(), at::IntArrayRef({256, 48}));
     }
@@ -206,8 +206,8 @@ TEST(Gpt, SeesOnlyThePast) {
 }
 
 TEST(Gpt, AttendsAlikeByBothWays) {
-  // bf16 takes matrix products up to 512 tokens and the fused kernel beyond; fp32 always the
-  // latter.
+  // bf16 uses GEMMs up to 512 tokens and the fused kernel beyond; fp32 always uses the fused
+  // kernel.
   const auto model = make_gpt({.layers = 1, .width = 32, .heads = 4}, text(65, 520), 1);
   const auto tokens = at::randint(65, {2, 520}, at::kLong);
   const auto expected = model->forward(tokens);

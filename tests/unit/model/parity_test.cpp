@@ -46,8 +46,8 @@ Tolerances double_precision(const std::string& name) {
 
 Tolerances single_precision(const std::string& name, bool training) {
   if (!name.starts_with("resnet")) return {1e-5, 5e-5, 1e-5};
-  // Rounding carries some inputs of ReLU across 0, where the gradient jumps. In training each such
-  // pixel moves the statistics of batch norm and by them all the others.
+  // Rounding moves some inputs of ReLU across 0, where the gradient jumps. In training, each such
+  // pixel changes batch norm's statistics and thereby all other pixels.
   return training ? Tolerances{1e-4, 0.3, 0.1} : Tolerances{1e-5, 0.03, 0.01};
 }
 
@@ -102,7 +102,7 @@ void load(Model& model, at::ScalarType type) {
   }
 }
 
-// Squares of the difference's norm (an estimate) and of the fixture's norm.
+// Squared norms of the difference (an estimate) and of the fixture.
 struct Distance {
   double difference = 0;
   double norm = 0;
@@ -179,7 +179,7 @@ void compare(const Json& json, bool training, at::ScalarType type, const Toleran
 
 class Parity : public testing::TestWithParam<int> {
  protected:
-  // Models this small leave threads nothing but to wait for each other, which is slow on a busy
+  // With models this small, threads mostly wait for each other, which is slow on a busy
   // machine.
   void SetUp() override { at::set_num_threads(1); }
   void TearDown() override { at::set_num_threads(threads_); }

@@ -47,7 +47,7 @@ TEST(StochasticDepth, DropsWholeSamplesAndKeepsTheExpectedValue) {
     const auto x = at::randn({kSamples, 3, 2}).to(format), y = drop_samples(x, kRate, true);
     EXPECT_EQ(y.scalar_type(), format);
     const auto is_zero = y.eq(0).all(1).all(1);
-    // Four standard deviations of a binomial share.
+    // Four standard deviations of a binomial fraction.
     EXPECT_NEAR(is_zero.to(at::kDouble).mean().item<double>(), kRate,
                 4 * std::sqrt(kRate * (1 - kRate) / kSamples));
     const auto kept = is_zero.logical_not().nonzero().squeeze(1);
@@ -141,7 +141,7 @@ TEST(StochasticDepth, OfAResnetHasTheFormulasValuesAndGradients) {
   }
 }
 
-// What a sample becomes where the two parts of the last layer are left out (0) or doubled (2).
+// The outcomes of a sample if each branch of the last layer is dropped (0) or doubled (2).
 std::vector<at::Tensor> each_outcome(Model& plain, const std::string& first,
                                      const std::string& second, const at::Tensor& input) {
   const at::NoGradGuard no_grad;

@@ -41,7 +41,7 @@ TEST(Summary, CountsResnet50AsTheLiterature) {
 TEST(Summary, CountsResnet20AsTheLiterature) {
   const auto task = images(32, 10);
   const auto layers = summarize(*make_resnet({.depth = 20, .shortcut = "pad"}, task, 1), task);
-  // 3x3 convolutions, alike in cost but for the first of all and the first of stages 2 and 3
+  // 3x3 convolutions of equal cost, except the first and the first of stages 2 and 3
   // (half).
   const int64_t first = 32 * 32 * 9 * 3 * 16;
   const int64_t other = 32 * 32 * 9 * 16 * 16;
@@ -60,7 +60,7 @@ TEST(Summary, TellsEveryLayer) {
   EXPECT_EQ(conv.parameters, 16 * 32 * 9);
   EXPECT_EQ(conv.flops, 2 * 16 * 32 * 9 * 16 * 16);
   EXPECT_EQ(conv.activation_bytes, 4 * 32 * 16 * 16);
-  // Beside its output, batch norm keeps the mean and the deviation of every channel.
+  // Besides its output, batch norm saves the mean and the deviation of every channel.
   EXPECT_EQ(find(layers, "layer2.0.bn1").activation_bytes, 4 * (32 * 16 * 16 + 2 * 32));
   EXPECT_EQ(find(layers, "fc").activation_bytes, 0);
 }

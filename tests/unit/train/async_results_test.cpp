@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kNumbers = 4;
 
-// The device copies as late as it may: a reader who does not wait sees what was there before.
+// The device copies as late as possible: a reader that does not wait sees the previous content.
 at::Tensor on_device(const std::vector<double>& numbers) {
   return at::tensor(numbers, at::kDouble).to(data::fake_accelerator());
 }
@@ -36,7 +36,7 @@ TEST(AsyncResults, CopiesWithoutAWaitAndWaitsForTheOldestAlone) {
   for (size_t i = 0; i < wanted.size(); ++i) {
     EXPECT_EQ(readings->pop(), wanted[i]);
     EXPECT_EQ(data::host_waits(), waits + static_cast<int64_t>(i) + 1);
-    // Its place is free again.
+    // The slot is free again.
     if (ahead < numbers.size()) readings->push(numbers[ahead++]);
   }
 }

@@ -12,7 +12,7 @@ namespace {
 
 using Map = std::map<std::string, std::string>;
 
-// What a checkpoint says at this place.
+// The checkpoint fields at this position.
 Map saved(int64_t step, int64_t samples, int64_t epoch, int64_t position) {
   Progress progress;
   progress.step = step;
@@ -89,7 +89,7 @@ TEST(Length, EndsAtTheSameSampleWithAnotherBatchSize) {
   config.epochs = 4;
   EXPECT_EQ(two_epochs_then(32, config).steps, 12);
   EXPECT_EQ(two_epochs_then(8, config).steps, 24);
-  EXPECT_EQ(two_epochs_then(10, config).steps, 22);  // 7 a epoch.
+  EXPECT_EQ(two_epochs_then(10, config).steps, 22);  // 7 per epoch.
   for (const int64_t batch : {8, 10, 32, 64, 100}) {
     const Length length = two_epochs_then(batch, config);
     EXPECT_EQ(length.samples, 256) << batch;

@@ -22,7 +22,7 @@ TEST(BucketChoice, IsDescribedWithWhatWasMeasured) {
   EXPECT_EQ(describe_bucket(choice), "4 MiB (measured 25 MiB 14.1 ms, 4 MiB 12.3 ms)");
 }
 
-// About so many bytes of gradients in three layers.
+// A model with about this many bytes of gradients in three layers.
 std::unique_ptr<model::Model> mlp_of_bytes(int64_t bytes) {
   const auto width = static_cast<int64_t>(std::sqrt(static_cast<double>(bytes) / 4 / 2));
   return make_mlp({.hidden = {width, width, width}}, kImages, 1);
@@ -69,7 +69,7 @@ TEST(BucketChoice, AllAgreeAndNothingHasHappened) {
       }
       const MeasuredChoice choice = choose_together(collectives, trainee, compiled);
       const auto& sizes = choice.candidates;
-      // All in one of 25 MiB; in two and in several; 100 MiB is one again.
+      // One bucket of 25 MiB; two and several buckets; 100 MiB is one again.
       ASSERT_EQ(sizes.size(), 3);
       EXPECT_EQ(sizes[0].name, "25 MiB");
       EXPECT_EQ(sizes[1].name, "1 MiB");

@@ -101,7 +101,7 @@ void flip_a_bit(const fs::path& file) {
   std::ofstream(file) << bytes;
 }
 
-// One that is damaged does not stand for one that could be gone on from.
+// A damaged checkpoint does not count as one that can be resumed from.
 TEST_F(Checkpoints, KeepAsManyIntactOnes) {
   for (const int64_t step : {10, 20}) store_.save(state_with(1), step, false);
   flip_a_bit(folder_ / "step-00000020" / "model.safetensors");
@@ -139,7 +139,7 @@ TEST_F(Checkpoints, KeepSnapshots) {
   ASSERT_EQ(kept.size(), 2U);
   EXPECT_EQ(kept[0].step, 20);
   EXPECT_EQ(kept[1].step, 40);
-  // A list names neighbors, never paths, and what is gone is not in it.
+  // The list names neighboring folders, never paths, and deleted ones are not listed.
   std::ofstream(folder_ / "snapshots") << "../step-00000020\nstep-00000010\n\nstep-00000020\n";
   ASSERT_EQ(store_.snapshots().size(), 1U);
   EXPECT_EQ(store_.snapshots().front().step, 20);
@@ -296,7 +296,7 @@ TEST_F(Checkpoints, GoOnFromTheNewestThatIsNotDamaged) {
   ASSERT_EQ(told.size(), 1U);
   EXPECT_EQ(told[0], (newest / "state.safetensors").string() + ": damaged: its checksum is wrong");
 
-  // Where "latest" points to is not even complete.
+  // The checkpoint that "latest" names is incomplete.
   fs::resize_file(newest / "model.safetensors", 10);
   EXPECT_EQ(find()->step, 1);
   EXPECT_NE(told.back().find("model.safetensors: missing or damaged"), std::string::npos);
@@ -339,7 +339,7 @@ TEST_F(Checkpoints, KeepWhatAProcessHasForItself) {
   EXPECT_TRUE(at::equal(into.own[0].tensor, at::full({3}, 7.0)));
 }
 
-// As processes do that have a slice each.
+// Saves like processes that have one slice each.
 CheckpointInfo save_in_slices(CheckpointStore& store, const TrainingState& state, int64_t step,
                               int slices) {
   CheckpointDraft draft = store.draft_of(state, step);
@@ -426,11 +426,11 @@ TEST_F(Checkpoints, TellOnceWhyTheyCouldNotBeWritten) {
   EXPECT_EQ(store_.newest()->step, 1);
 }
 
-// A step beside which it is written has taken all memory, for a while.
+// A concurrent step has taken all memory for a while.
 TEST_F(Checkpoints, AreWrittenAgainWhereThereWasNoMemory) {
   LimitedAllocator& memory = LimitedAllocator::get();
   TrainingState state = state_with(1);
-  // In this order of memory it is copied before it is written.
+  // In this memory format the tensor is copied before it is written.
   state.model[0].tensor =
       at::full({2, 3, 4, 4}, 7).contiguous(at::MemoryFormat::ChannelsLast).to(at::kFloat);
   CheckpointWriter writer(store_, {});
@@ -459,7 +459,7 @@ TEST_F(Checkpoints, CannotBeSavedUnderAFile) {
   }
 }
 
-// Files may not grow beyond `bytes` while this lives: writing fails halfway, as on a full disk.
+// Limits file sizes to `bytes` while it is alive: writing fails halfway, as on a full disk.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(signal(SIGXFSZ, SIG_IGN)) {
@@ -494,7 +494,7 @@ TEST_F(Checkpoints, LeaveNothingBehindWhereWritingFails) {
   EXPECT_EQ(live.trainer.at("epoch"), "1");
 }
 
-// A disk of 1 MiB, where the process may mount one.
+// A disk of 1 MiB, if the process may mount one.
 class SmallDisk : public Checkpoints {
  protected:
   void SetUp() override {

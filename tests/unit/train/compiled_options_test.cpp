@@ -25,7 +25,7 @@ using precision::Precision;
 
 struct Network {
   std::string name;
-  MakeModel plain, with_dropout;  // And with stochastic depth; null where it has neither.
+  MakeModel plain, with_dropout;  // With stochastic depth, too; null if unsupported.
   bool text = false;
 };
 
@@ -47,7 +47,7 @@ const std::vector<Network>& networks() {
        nullptr},
       {"Vit",
        [] { return make_vit({.patch = 4, .width = 16, .depth = 1, .heads = 2}, kImages, 1); },
-       // Of a width whose gradients are in the range of fp16 from the first step on.
+       // With a width whose gradients are in the range of fp16 from the first step.
        [] {
          return make_vit({.patch = 4,
                           .width = 12,
@@ -69,7 +69,7 @@ const std::vector<Network>& networks() {
   return kNetworks;
 }
 
-// All that this optimizer can vary.
+// Every parameter of this optimizer that can be scheduled.
 std::vector<ScheduledParameter> scheduled_of(const std::string& optimizer) {
   const auto format = can_round(optimizer) ? at::kBFloat16 : at::kFloat;
   const auto made =
@@ -101,11 +101,11 @@ model::Model& teacher_of(const Network& network) {
   return *teacher;
 }
 
-// With which no gradient of a finite batch overflows in fp16.
+// The initial scale, with which no gradient of a finite batch overflows in fp16.
 constexpr precision::GradScalerConfig kLossScale{.initial = 256};
 
-// Which combinations: kUsual has every pair of an optimizer and a kind of step, kRest what remains
-// of all triples with precisions and options.
+// The combinations: kUsual has every pair of an optimizer and a kind of step, kRest the other
+// triples with precisions and options.
 enum class Selection { kUsual, kRest };
 
 // SGD and AdamW are combined with everything.
@@ -113,7 +113,7 @@ bool is_common(const std::string& optimizer) {
   return optimizer.starts_with("sgd") || optimizer.starts_with("adamw");
 }
 
-// Every optimizer in every wrapper with all options, and networks with statistics plain as well.
+// Every optimizer in every wrapper with all options, and networks with statistics without options.
 void add_wrapped(std::vector<Case>& cases, Selection selection) {
   for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
     if (wrappers == "[]") continue;
@@ -199,7 +199,7 @@ std::vector<Case> cases_of(Selection selection) {
           if (is_usual != (selection == Selection::kUsual)) continue;
           if (option_name == "Varied") config.scheduled = scheduled_of(optimizer);
           if (option_name == "Dropout" && network.with_dropout == nullptr) continue;
-          // The one is refused with the other.
+          // These options are mutually exclusive.
           if (config.sam && (rounds || optimizer.rfind("schedule-free", 0) == 0)) continue;
           config.precision = precision;
           config.loss_scale = kLossScale;
@@ -222,7 +222,7 @@ std::vector<Case> cases_of(Selection selection) {
 
 class CompiledOptions : public testing::TestWithParam<Case> {};
 
-// Batches, the last of them smaller; one in the middle is not finite.
+// The last batch is smaller, and one in the middle is not finite.
 TEST_P(CompiledOptions, LeaveTheBitsOfTheStepAsItIs) {
   const Case& tested = GetParam();
   Trainee plain(tested, std::nullopt);
@@ -251,7 +251,7 @@ TEST_P(CompiledOptions, LeaveTheBitsOfTheStepAsItIs) {
   }
   const NamedTensors wanted = plain.everything(), got = compiled.everything();
   for (size_t i = 0; i < wanted.size(); ++i) {
-    // Statistics of a batch that is not finite are not either.
+    // Statistics of a non-finite batch are not finite.
     EXPECT_TRUE(at::allclose(got[i].tensor, wanted[i].tensor, 0, 0, /*equal_nan=*/true))
         << wanted[i].name;
   }

@@ -22,7 +22,7 @@
 namespace gallop::train {
 namespace {
 
-// So many that logits are not stored.
+// So many classes that logits are not stored.
 const model::Task kManyWords{.kind = model::Task::Kind::kText, .classes = 200'000, .context = 8};
 
 std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {16, 12}}, kImages, 1); }
@@ -32,7 +32,7 @@ class CompiledStep : public testing::TestWithParam<Case> {};
 
 TEST_P(CompiledStep, LeavesTheBitsOfTheStepAsItIs) {
   const Case& tested = GetParam();
-  // Passes that compute in another way are held against the step by verifying alone.
+  // Passes that compute differently are compared with the step only by verification.
   Trainee plain(tested, std::nullopt);
   Trainee compiled(
       tested,
@@ -65,9 +65,9 @@ TEST_P(CompiledStep, LeavesTheBitsOfTheStepAsItIs) {
       << compiled.step->compile_report()->reasons.front();
 }
 
-// The layers of built-in models call the kernels themselves; passes that insert kernels serve
-// models of LibTorch's operators. Were an operator replaced here, a layer would have two ways to
-// its kernel.
+// The layers of built-in models call the kernels themselves; passes that insert kernels are for
+// models of LibTorch's operators. If an operator were replaced here, a layer would have two paths
+// to its kernel.
 TEST_P(CompiledStep, HasItsKernelsFromTheLayersAlone) {
   const Case& tested = GetParam();
   Trainee trainee(tested, compile::CompileConfig());
@@ -186,7 +186,7 @@ TEST(CompiledStep, NamesWhatIsNotFinite) {
     const Case tested{"Mlp", mlp, "sgd", {.skip_nonfinite = skip}};
     Trainee trainee(tested, compile::CompileConfig());
     const auto parameters = trainee.model->parameters();
-    // Of several classes: a guess that is right for all has no gradient.
+    // Several classes: a prediction that is correct for all has no gradient.
     const at::Tensor input = at::randn({4, 3, 8, 8}), target = at::arange(4);
     for (int64_t step = 0; step < 4; ++step)
       trainee.step->run(labeled(input, target), step, 0.1, false);

@@ -1,6 +1,6 @@
-// Momentum that follows a schedule, as PyTorch's OneCycleLR and CyclicLR set it in SGD and Adam at
-// each step: tests/parity/make_schedules.py stored the learning rates and momenta that they set;
-// the updates are PyTorch's formulas in plain loops in fp64.
+// Scheduled momentum, as PyTorch's OneCycleLR and CyclicLR set it in SGD and Adam at each step.
+// tests/parity/make_schedules.py stored their learning rates and momenta; the updates are PyTorch's
+// formulas as plain loops in fp64.
 #include <cmath>
 #include <fstream>
 #include <random>
@@ -25,7 +25,7 @@ using nlohmann::json;
 constexpr size_t kNumbers = 37;
 constexpr double kLr = 0.05, kBeta2 = 0.97, kEps = 1e-6, kDecay = 0.02;
 
-// One parameter as torch.optim.SGD (without dampening) and Adam update it.
+// One parameter, updated like torch.optim.SGD (without dampening) and Adam.
 struct Reference {
   std::string optimizer;
   std::vector<double> p, m, v;
@@ -57,7 +57,7 @@ std::string options_of(const std::string& optimizer) {
   return "sgd weight_decay=0.02" + std::string(optimizer == "nesterov" ? " nesterov=true" : "");
 }
 
-// Largest difference along a run of the case.
+// The largest difference over a run of the case.
 double largest_difference(const json& wanted, const schedule::RunLength& length,
                           const std::string& name) {
   std::mt19937_64 random(7);

@@ -50,7 +50,7 @@ TEST(Distillation, LeavesOutTargetsThatDoNotCount) {
   EXPECT_EQ(student.grad()[0].abs().sum().item<double>(), 0);
 }
 
-// A step without an update leaves the gradients to be looked at.
+// A step without an update, so that the gradients can be inspected.
 TEST(Distillation, MixesBothLossesInAStepAndLeavesTheTeacherAlone) {
   seed_step(2, 0, at::kCPU);
   constexpr double kWeight = 0.3, kTemperature = 3, kSmoothing = 0.1;

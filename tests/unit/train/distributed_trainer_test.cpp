@@ -1,4 +1,4 @@
-// Trainers that share their steps: what becomes of a bit that flips in one of them.
+// Data-parallel trainers: a bit flip in one of the processes.
 #include <mutex>
 
 #include <ATen/core/grad_mode.h>
@@ -15,14 +15,14 @@
 namespace gallop::train {
 namespace {
 
-/// Flips a bit of a number after a step, the first `times` times.
+/// Flips a bit of an element after a step, the first `times` times.
 struct Flip : Observer {
   Flip(at::Tensor tensor_, int64_t step_, int64_t times_)
       : tensor(std::move(tensor_)), step(step_), times(times_) {}
   void stepped(const StepEvent& e) override {
     if (e.step != step || times-- <= 0) return;
     auto* const bytes = static_cast<uint8_t*>(tensor.mutable_data_ptr());
-    bytes[2] ^= 0x40;  // Of those that no rounding drops.
+    bytes[2] ^= 0x40;  // A bit that no rounding drops.
   }
   at::Tensor tensor;
   int64_t step, times;
@@ -93,7 +93,7 @@ class DistributedTrainers : public Trainers {
   }
 
   RandomImages images_;
-  bool has_spare_ = false;  // A parameter that the model does not use.
+  bool has_spare_ = false;  // Whether the model has an unused parameter.
   parallel::DdpConfig ddp_;
   TrainConfig config_{.steps = 30,
                       .evaluate_every = "never",
@@ -125,7 +125,7 @@ TEST_F(DistributedTrainers, NameTheOneInWhichABitHasFlippedAndRepeatTheSteps) {
   }
 }
 
-// Of two it is unknown which, until the step has been done once more.
+// With two processes, the faulty one is unknown until the step has been repeated.
 TEST_F(DistributedTrainers, OfTwoTheOneIsNamedAfterTheRepetition) {
   config_.compare_every = "1 steps";
   const auto undisturbed = run_ranks(2, config_, {});
@@ -140,7 +140,7 @@ TEST_F(DistributedTrainers, OfTwoTheOneIsNamedAfterTheRepetition) {
   }
 }
 
-// What was not compared is not saved.
+// State that was not compared is not saved.
 TEST_F(DistributedTrainers, NothingIsSavedThatIsNotTheSameInAll) {
   config_.compare_every = "1000 steps";
   const auto disturbed = run_ranks(2, config_, {.rank = 1, .step = 19});
@@ -189,7 +189,7 @@ TEST_F(DistributedTrainers, SaveInSlicesAndGoOnInAnotherNumber) {
   expect_equal(loaded, ran.parameters);
 }
 
-// What it has left out is in checkpoints, of each process by itself.
+// The error feedback is saved per process in checkpoints.
 TEST_F(DistributedTrainers, RepeatStepsOfPowerSgd) {
   ddp_.compression = {.format = "powersgd", .rank = 1};
   const auto undisturbed = run_ranks(3, config_, {});

@@ -60,7 +60,7 @@ void expect_tally(const Tally& found, const at::Tensor& probabilities) {
   EXPECT_EQ(found.top1, probabilities.argmax(1).eq(all_targets()).sum().item<int64_t>());
 }
 
-// An image that was moved, number by number.
+// A shifted image, computed element by element.
 at::Tensor moved(const at::Tensor& images, int64_t down, int64_t right) {
   const auto reflected = [](int64_t i, int64_t size) {
     if (i < 0) return -i;
@@ -129,7 +129,7 @@ TEST(Evaluate, OfSeveralModelsTakesTheMeanOfTheirProbabilities) {
   const auto first = some_model(1), second = some_model(2), third = some_model(3);
   {
     const at::NoGradGuard no_grad;
-    // So sure that its other probabilities are 0 in fp32.
+    // So confident that the other probabilities are 0 in fp32.
     for (const auto& [name, tensor] : third->parameters()) tensor.mul_(30);
   }
   const Images images;

@@ -20,7 +20,7 @@ namespace {
 
 constexpr auto kKey = c10::DispatchKey::PrivateUse1;
 
-/// Random numbers are the CPU's.
+/// Random numbers come from the CPU generator.
 struct Hooks final : at::PrivateUse1HooksInterface {
   const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override {
     return at::detail::getDefaultCPUGenerator();
@@ -28,12 +28,12 @@ struct Hooks final : at::PrivateUse1HooksInterface {
   bool hasPrimaryContext(c10::DeviceIndex) const override { return true; }
 };
 
-/// The device's tensors of one call and their twins on the CPU, in the same memory.
+/// The device tensors of one call and their CPU counterparts in the same memory.
 class Twins {
  public:
   at::Tensor on_cpu(const at::Tensor& tensor) {
     if (!tensor.defined() || !tensor.is_privateuseone()) return tensor;
-    // One without elements may be there to be made larger.
+    // A tensor without elements may be resized later.
     at::Tensor twin = tensor.numel() == 0
                           ? at::empty(tensor.sizes(), tensor.dtype())
                           : at::from_blob(
@@ -43,7 +43,7 @@ class Twins {
     return twin;
   }
 
-  // What was given comes back itself; a view of it is one on the device too.
+  // An argument maps back to itself; a view of one is a view on the device, too.
   at::Tensor on_device(const at::Tensor& result) const {
     if (!result.defined() || !result.is_cpu()) return result;
     for (const auto& [tensor, twin] : pairs_) {

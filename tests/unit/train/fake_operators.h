@@ -2,9 +2,9 @@
 
 namespace gallop::train {
 
-/// Registers LibTorch's operators for fake_accelerator(), as far as a small network's step needs
-/// them. Each computes at once, after what its stream has to do before; only a number that is read
-/// on the host counts as a wait.
+/// Registers the LibTorch operators for fake_accelerator() that a small network's step needs. Each
+/// computes immediately, after the pending work of its stream; only reading an element on the host
+/// counts as a wait.
 void register_fake_operators();
 
 }  // namespace gallop::train

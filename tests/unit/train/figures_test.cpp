@@ -55,7 +55,7 @@ double area_below(const ThresholdCurve& curve) {
   return area;
 }
 
-// `wanted`: numbers of negatives and of positives at or above every threshold.
+// `wanted`: counts of negatives and of positives at or above every threshold.
 void expect_roc(const ThresholdCurve& curve, const nlohmann::json& wanted) {
   ASSERT_EQ(curve.x.empty(), wanted.is_null());
   if (curve.x.empty()) return;
@@ -71,7 +71,7 @@ void expect_roc(const ThresholdCurve& curve, const nlohmann::json& wanted) {
   EXPECT_NEAR(area_below(curve), *curve.area, 1e-12);
 }
 
-// `wanted`: numbers of positives at or above each threshold, and precisions.
+// `wanted`: counts of positives at or above each threshold, and precisions.
 void expect_precision_recall(const ThresholdCurve& curve, const nlohmann::json& wanted) {
   ASSERT_EQ(curve.x.empty(), wanted.is_null());
   if (curve.x.empty()) return;
@@ -137,7 +137,7 @@ std::string text_of(const std::vector<FigureData>& figures) {
   return all.dump();
 }
 
-// Samples at random among states, which are merged in any order.
+// Distributes samples randomly over states, which are merged in random order.
 std::vector<FigureData> partitioned_figures(const Metrics& metrics, const Predictions& all,
                                             int64_t most_rows, std::mt19937& random) {
   std::vector<FigureData> figures;
@@ -221,7 +221,7 @@ TEST(Figures, OfAReportFollowFromTheTargets) {
 }
 
 TEST(Figures, OfClassCountsAreTheMetricOfEachClass) {
-  // Two of three pixels of class 0, one that is predicted as it; class 2 is not there.
+  // Class 0: two of three pixels are correct, one false positive; class 2 does not occur.
   const MetricTask task{.classes = 3, .class_names = {"road", "sky"}};
   const auto metric = std::shared_ptr<const Metric>(metric_of("mean-iou", task));
   const Predictions all{.outputs = at::zeros({1, 2, 2, 3}),
@@ -368,7 +368,7 @@ TEST(PairSample, KeepsAllDistinctPairsWithTheirCounts) {
 
 TEST(PairSample, OfManyPairsIsTheSameForAnyPartition) {
   constexpr int64_t kRows = 25'000;
-  // The second column has every pair twice.
+  // The second column contains every value twice.
   const at::Tensor order = at::randperm(kRows, at::kLong);
   const at::Tensor outputs = at::stack({order, order.remainder(kRows / 2)}, 1).to(at::kDouble);
   const Predictions all{.outputs = outputs, .target = outputs.mul(2)};

@@ -1,4 +1,4 @@
-// Training with linear layers in fp8, which LibTorch has on the CPU too, if slowly.
+// Training with linear layers in fp8, which LibTorch also supports on the CPU, if slowly.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -26,7 +26,7 @@ using precision::Precision;
 
 constexpr int64_t kPixels = 3 * 8 * 8;
 
-// Images of five classes, each around a point of its own, some nearer to another's.
+// Images of five classes, each around its own center, some nearer to another class's center.
 std::pair<at::Tensor, at::Tensor> clouds(int64_t count, uint64_t seed) {
   const at::Tensor centers =
       at::randn({5, kPixels}, at::detail::createCPUGenerator(1), at::kFloat) * 0.35;
@@ -86,8 +86,8 @@ std::vector<at::Tensor> gradients(const Case& tested, Precision precision) {
   return all;
 }
 
-// Rounding of activations by 3 bits and of gradients by 2 shows in single numbers and hardly in
-// where a gradient points.
+// Rounding of activations to 3 bits and of gradients to 2 bits affects single values, but hardly
+// the direction of a gradient.
 TEST(Fp8, GradientsPointWhereThoseOfFp32Do) {
   const Case networks[] = {
       {"Mlp",
@@ -112,7 +112,7 @@ TEST(Fp8, GradientsPointWhereThoseOfFp32Do) {
   }
 }
 
-// What LibTorch and cuBLASLt ask of a product on a GPU, and not on the CPU.
+// Checks the rules of LibTorch and cuBLASLt for fp8 GEMMs on a GPU. Returns the number of GEMMs.
 int64_t expect_rules_of_gpus(const compile::Graph& graph) {
   int64_t products = 0;
   for (const compile::Node& node : graph.nodes) {
@@ -146,7 +146,7 @@ TEST(Fp8, ProductsKeepToTheRulesOfGpus) {
   for (const at::Tensor& input : inputs) {
     for (const bool turned : {false, true}) {
       const at::Tensor factor = at::randn({32, input.numel() / 48});
-      // The gradient that comes back is one number for all, or lies column by column.
+      // The incoming gradient is expanded from one element, or is column-major.
       const auto gradients = [&](const std::vector<at::Tensor>& in) {
         const at::Tensor x = in[0].detach().requires_grad_(), w = in[1].detach().requires_grad_();
         const at::Tensor y = model::functional::fp8_linear(x, w, in[2]).reshape({-1, 32});

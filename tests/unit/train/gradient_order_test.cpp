@@ -21,7 +21,7 @@ using precision::Precision;
 
 class GradientOrder : public testing::TestWithParam<Case> {};
 
-// The order in which a step's own backward pass calls.
+// The order in which gradients become ready in the backward pass of a step.
 std::vector<std::string> order_in_a_step(const Case& tested, int64_t rows) {
   Trainee trainee(tested, std::nullopt);
   NamedTensors parameters = trainee.model->parameters();

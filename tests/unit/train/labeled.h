@@ -4,7 +4,7 @@
 
 namespace gallop::train {
 
-/// A batch as a training step takes it.
+/// A batch in the format of a training step.
 inline NamedTensors labeled(const at::Tensor& input, const at::Tensor& target) {
   return {{"input", input}, {"target", target}};
 }

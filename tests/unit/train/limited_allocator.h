@@ -13,27 +13,27 @@
 
 namespace gallop::train {
 
-/// LibTorch's allocator of the CPU, but beyond a limit with its own error for memory that is not
-/// there. What arenas place counts too. There is one, for good: blocks may outlive a test.
+/// LibTorch's CPU allocator with a limit, beyond which it throws LibTorch's out-of-memory error.
+/// Includes memory placed by arenas. Never destroyed, because blocks may outlive a test.
 class LimitedAllocator final : public c10::Allocator {
  public:
-  /// The program's, without a limit.
+  /// The instance of the program, initially without a limit.
   static LimitedAllocator& get() {
     static LimitedAllocator& allocator = *new LimitedAllocator;
     allocator.lift();
     return allocator;
   }
 
-  /// Counts from here on.
+  /// Limits the bytes allocated from now on.
   void limit(int64_t bytes) {
     const std::lock_guard lock(mutex_);
     limit_ = bytes;
     now_ = peak_ = failures_ = 0;
   }
   void lift() { limit(std::numeric_limits<int64_t>::max()); }
-  /// The allocation of this thread after so many more fails, once.
+  /// Makes one allocation of this thread fail, after this many successful ones.
   static void fail_after(int64_t allocations) { left_of_thread_ = allocations; }
-  /// Of this thread so far.
+  /// The number of allocations of this thread so far.
   static int64_t allocations_of_thread() { return made_by_thread_; }
 
   int64_t peak() const { return peak_; }

@@ -15,7 +15,7 @@
 
 namespace gallop::train {
 
-/// A loss by a text such as "focal gamma=0.5 class_weights=[1,2]".
+/// Parses a loss such as "focal gamma=0.5 class_weights=[1,2]".
 inline config::Component chosen_loss(const LossRegistry& losses, const std::string& text) {
   config::Component component(losses, text.substr(0, text.find(' ')));
   std::string yaml = "{";
@@ -36,7 +36,7 @@ inline config::Component chosen_loss(const LossRegistry& losses, const std::stri
   return component;
 }
 
-/// What data with such targets tell a loss about a model with such outputs.
+/// The context of a loss for data with such targets and a model with such outputs.
 inline LossContext context_of(const at::Tensor& logits, const at::Tensor& target) {
   LossContext context{.output_sizes = logits.sizes().slice(1).vec(),
                       .target_sizes = target.sizes().slice(1).vec(),

@@ -1,4 +1,4 @@
-// Steps with every loss: in micro-batches, compiled, and shared by processes.
+// Steps with every loss: with micro-batches, compiled, and data-parallel.
 #include <cmath>
 #include <functional>
 #include <set>
@@ -26,7 +26,7 @@ class AnyOutputs final : public model::Model {
   explicit AnyOutputs(std::vector<int64_t> sizes) : sizes_(std::move(sizes)) {
     int64_t outputs = 1;
     for (const int64_t size : sizes_) outputs *= size;
-    // Threads that stand for processes have one generator.
+    // Threads that simulate processes share one generator.
     const auto numbers = [](int64_t count) { return at::arange(count).mul(12.9898).sin(); };
     parameters_.push_back(
         {"weight", numbers(outputs * 6).reshape({outputs, 6}).set_requires_grad(true)});
@@ -143,7 +143,7 @@ void expect_close(const Steps& found, const Steps& wanted) {
   }
 }
 
-// Bits of some operators depend on the number of threads.
+// Results of some operators depend on the number of threads.
 class OneThread {
  public:
   OneThread() { at::set_num_threads(1); }
@@ -174,7 +174,7 @@ Steps train_ranks(int size, const LossCase& tested, const Batches& batches, bool
 
 class LossStep : public testing::TestWithParam<LossCase> {};
 
-// The mean loss over the whole batch, written down without a step.
+// The mean loss over the whole batch, computed without a step.
 TEST_P(LossStep, TakesTheMeanOverTheWholeBatch) {
   const LossCase& tested = GetParam();
   if (tested.with_teacher || tested.config.sam) return;
@@ -198,7 +198,7 @@ TEST_P(LossStep, TakesTheMeanOverTheWholeBatch) {
   EXPECT_NEAR(first.gradient_norm, std::sqrt(squares), 1e-5 * std::max(1.0, std::sqrt(squares)));
 }
 
-// Some of each kind, as to compile takes long.
+// A few of each kind, because compilation takes long.
 const std::set<std::string> kCompiledTogether = {"Ignored", "ClassWeightsSmoothed",
                                                  "TaughtWeighted", "WeightedSum"};
 
@@ -309,7 +309,7 @@ INSTANTIATE_TEST_SUITE_P(
                  {.skip_nonfinite = true}}),
     [](const auto& tested) { return tested.param.name; });
 
-// Numbers that arrive late, among them the counts.
+// Results that arrive late, including the counts.
 TEST(LossStep, IsTheSameWhereItsNumbersArriveLate) {
   LossCase tested{"Late", kWeighted, {5}, ignored_class_labels};
   const Batches batches = batches_of(tested);

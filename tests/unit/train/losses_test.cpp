@@ -1,5 +1,5 @@
-// Losses against PyTorch's (tests/parity/make_losses.py made the fixture), in parts, and against
-// data that they cannot work with.
+// Losses against PyTorch's (tests/parity/make_losses.py made the fixture), in parts, and with
+// unsupported data.
 #include <algorithm>
 #include <map>
 #include <random>
@@ -94,7 +94,7 @@ TEST(Losses, HaveThePyTorchValuesAndGradientsForAllOptions) {
                                           {"smooth-l1", 9},
                                           {"triplet-margin", 16}};
   EXPECT_EQ(counts, all);
-  // And one that is made of others.
+  // Plus the one that is composed of others.
   EXPECT_EQ(counts.size() + 1, built_in_losses().members().size());
 }
 
@@ -122,7 +122,7 @@ NamedTensors some_rows(const NamedTensors& batch, int64_t begin, int64_t end) {
   return some;
 }
 
-// In fp64: the sums of the parts are those of the whole, and so are the gradients.
+// In fp64, the sums and gradients over the parts equal those over the whole batch.
 TEST(Losses, AreTheSameForAnyPartitionOfABatch) {
   std::mt19937 random(1);
   int tried = 0;
@@ -158,7 +158,7 @@ TEST(Losses, AreTheSameForAnyPartitionOfABatch) {
   EXPECT_GT(tried, 300);
 }
 
-// What a step divides by without asking the device.
+// The divisor of a step that is known without asking the device.
 TEST(Losses, ExpectTheCountThatTheyHaveWithoutIgnoredTargets) {
   int followed = 0;
   for (const Stored& one : stored_cases()) {
@@ -191,7 +191,7 @@ TEST(Losses, CountCorrectPredictionsOfClassLabels) {
                            "cross-entropy label_smoothing=0.1"}) {
     EXPECT_EQ(right(text, logits, target), wanted) << text;
   }
-  // Class 2 does not count, not even where it is predicted.
+  // Class 2 is ignored, even where it is predicted.
   const int64_t others =
       logits.argmax(1).eq(target).logical_and(target.ne(2)).sum().item<int64_t>();
   EXPECT_EQ(right("cross-entropy ignore_index=2", logits, target), others);
@@ -297,7 +297,7 @@ TEST(Losses, RefuseDataThatTheyCannotWorkWith) {
     const std::string error = error_of([&] { loss_of(loss, context); });
     EXPECT_NE(error.find(message), std::string::npos) << loss << ": " << error;
   }
-  // The same number twice is no contradiction.
+  // The same value twice is no conflict.
   EXPECT_NO_THROW(loss_of("cross-entropy label_smoothing=0.2", smoothed));
   const at::Tensor logits = at::randn({4, 3});
   EXPECT_THROW(loss_of("mse", numbers)->sum({logits}, {{"input", logits}}), UsageError);

@@ -16,7 +16,7 @@
 namespace gallop::train {
 namespace {
 
-// Images whose class shows in one pixel.
+// Images whose class is encoded in one pixel.
 class Dots final : public data::Samples {
  public:
   Dots() : Samples(data::image_fields({3, 8, 8})) {}

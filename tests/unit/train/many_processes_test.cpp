@@ -1,4 +1,4 @@
-// What 64 processes would call, each by itself.
+// The collective calls of 64 processes, simulated one at a time.
 #include <gtest/gtest.h>
 
 #include "gallop/model/gpt.h"
@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kProcesses = 64;
 
-// Of a batch that leaves some with a sample more, one with a sample for few, and one more.
+// Batches where some processes get one sample more, where most get none, and the first again.
 constexpr int64_t kRows[] = {3 * kProcesses + 5, 7, 3 * kProcesses + 5};
 
 parallel::FakeCollectives calls_of(const Case& tested, int rank) {
@@ -46,7 +46,7 @@ TEST_P(ManyProcesses, SumEachGradientOnce) {
     least += static_cast<int64_t>(tensor.nbytes());
   least *= static_cast<int64_t>(std::size(kRows));
   EXPECT_GE(fake.bytes, least);
-  // Places in buckets begin at multiples of 64 bytes; statistics and losses are small.
+  // Offsets in buckets are multiples of 64 bytes; statistics and losses are small.
   EXPECT_LE(fake.bytes, least + least / 4 + 20000);
 }
 

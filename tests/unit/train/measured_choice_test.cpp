@@ -15,8 +15,8 @@
 namespace gallop::train {
 namespace {
 
-/// A machine that is made up: what each candidate takes where nothing else runs, and how far other
-/// programs prolong each measurement, in turn.
+/// A simulated machine: the time of each candidate when idle, and how much other programs slow down
+/// each measurement, in order.
 class MadeUpMachine {
  public:
   struct Disturbance {
@@ -64,8 +64,8 @@ TEST(MeasuredChoice, KeepsTheFirstUnlessAnotherIsClearlyFaster) {
   EXPECT_EQ(MadeUpMachine({0.010, 0.0094, 0.0092}, {{}}).choose().chosen, 1);
 }
 
-// The case that was seen: four formats in the order of 9.4, 8.9, 6.6 and 5.2 ms took 49, 65, 201
-// and 1,253 ms in the only round that each got.
+// An observed case: four formats that take about 9.4, 8.9, 6.6 and 5.2 ms measured 49, 65, 201 and
+// 1,253 ms in the only round of each.
 TEST(MeasuredChoice, OnABusyMachineGoesOnUntilItFindsQuietMoments) {
   std::vector<MadeUpMachine::Disturbance> disturbances = {
       {5.2, 0.8}, {7.3, 0.9}, {30.5, 0.95}, {241, 0.99}};
@@ -121,7 +121,7 @@ TEST(MeasuredChoice, LeavesOutTheHopelessOnAQuietMachineOnly) {
   const MeasuredChoice choice = quiet.choose();
   EXPECT_EQ(choice.chosen, 2);
   EXPECT_EQ(choice.candidates[0].rounds, 1);
-  // Disturbed in its first round, the fastest gets another.
+  // After a disturbance in its first round, the fastest gets another.
   MadeUpMachine disturbed({0.010, 0.005}, {{1, 0}, {9, 0.9}, {1, 0}, {1, 0}});
   EXPECT_EQ(disturbed.choose().chosen, 1);
 }
@@ -144,7 +144,7 @@ TEST(MeasuredChoice, NamesTheExcludedCandidates) {
             "a: the only one of a 18.1 ms (1 round, 2 % busy), b excluded, as it is slow");
 }
 
-// Whether this CPU has bf16 instructions or not.
+// With or without bf16 instructions on this CPU.
 TEST(StepFormat, IsChosenAmongThoseMeasured) {
   const auto model = make_mlp({.hidden = {16}}, kImages, 1);
   const auto formats = candidate_formats("auto", "false", /*images=*/true, at::kCPU);
@@ -153,7 +153,7 @@ TEST(StepFormat, IsChosenAmongThoseMeasured) {
   EXPECT_EQ(choice.measured.candidates.size() + choice.measured.excluded.size(), formats.size());
   EXPECT_EQ(choice.measured.candidates.front().name, "fp32");
   EXPECT_EQ(choice.format.describe(), choice.measured.candidates[choice.measured.chosen].name);
-  // One precision, as asked for, is never excluded.
+  // A single requested precision is never excluded.
   const FormatChoice only =
       choose_format(*model, batch, candidate_formats("bf16", "false", true, at::kCPU),
                     *cross_entropy_loss(), 100);

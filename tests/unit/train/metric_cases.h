@@ -1,6 +1,6 @@
 #pragma once
 
-// Predictions and what scikit-learn makes of them: tests/parity/make_metrics.py.
+// Predictions with scikit-learn's results: tests/parity/make_metrics.py.
 
 #include <fstream>
 #include <map>
@@ -21,8 +21,8 @@ struct MetricCase {
   std::string name;
   MetricTask task;
   Predictions all;
-  nlohmann::json values;   ///< By metrics and their options.
-  nlohmann::json figures;  ///< By their names.
+  nlohmann::json values;   ///< By metric and its options.
+  nlohmann::json figures;  ///< By name.
 };
 
 inline MetricTask::Target target_kind(const std::string& name) {

@@ -98,7 +98,7 @@ TEST(MetricSet, IsKnownForTargetsOfAKind) {
   EXPECT_THROW(names_for(Target::kNumbers, labels), UsageError);
 }
 
-// Every metric of a task, in as many processes as may be: the same bits.
+// Every metric of a task is bitwise equal for any number of processes.
 TEST(MetricSums, AreTheSameInAnyNumberOfProcesses) {
   for (const char* name : {"classes", "ties and rare classes", "labels", "columns of numbers"}) {
     const auto cases = metric_cases();
@@ -115,7 +115,7 @@ TEST(MetricSums, AreTheSameInAnyNumberOfProcesses) {
       std::mutex mutex;
       parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
         MetricSums sums(set.reported(), {});
-        // The first has nothing where there are four.
+        // With four processes, the first has no samples.
         const int64_t begin =
             size == 4 && collectives.rank() == 1 ? 0 : rows * collectives.rank() / size;
         const int64_t end =
@@ -154,7 +154,7 @@ TEST(Evaluate, HasTheMetricsOfASetForAnyBatchAndNumberOfProcesses) {
   EXPECT_EQ(with->value_of("accuracy"), with->tally.accuracy());
   EXPECT_EQ(with->value_of("top5"), 1.0);
   EXPECT_FALSE(with->value_of("r2"));
-  // What the model's outputs are in one batch.
+  // The outputs of the model in one batch.
   at::Tensor outputs, targets;
   evaluate(*model, images,
            {.loader = {.batch = 64, .threads = 0},

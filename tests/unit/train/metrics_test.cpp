@@ -56,7 +56,7 @@ TEST(Metrics, EqualScikitLearn) {
   }
 }
 
-// Divides samples at random among states, each of which takes its own in batches of random sizes.
+// Distributes samples randomly over states, which read them in batches of random sizes.
 std::vector<std::unique_ptr<MetricState>> states_of(const Metric& metric, const Predictions& all,
                                                     size_t states, std::mt19937& random) {
   std::vector<std::unique_ptr<MetricState>> result;
@@ -80,7 +80,7 @@ TEST(Metrics, AnyPartitionGivesTheSameBits) {
       const auto values = metric->values(*whole);
       for (int repeat = 0; repeat < 4; ++repeat) {
         const auto states = states_of(*metric, tested.all, 1 + random() % 4, random);
-        // As other processes get them, in any order.
+        // Merged in any order, as from other processes.
         std::vector<size_t> order(states.size());
         std::iota(order.begin(), order.end(), 0U);
         std::shuffle(order.begin(), order.end(), random);
@@ -190,7 +190,7 @@ TEST(Metrics, AreRefusedWhereTheyHaveNoMeaning) {
   EXPECT_NE(refusal_of("bits-per-character", {.target = Target::kTokens, .classes = 256}), "");
 }
 
-// Directions on a circle, whose lengths do not count: each first one looks for its partner.
+// Directions on a circle with irrelevant lengths: each first one is matched to its partner.
 TEST(Metrics, RankPartnersOfABatchByTheirCosine) {
   const auto at_angle = [](double degrees, double length) {
     const double angle = degrees * std::numbers::pi / 180;
@@ -199,7 +199,7 @@ TEST(Metrics, RankPartnersOfABatchByTheirCosine) {
   const auto pair = [&](double query, double key) {
     return at::stack({at_angle(query, 3), at_angle(key, key + 1)});
   };
-  // Their partners are the nearest, the second nearest and the second nearest.
+  // Partners rank first, second and second by similarity.
   const Predictions all{.outputs = at::stack({pair(0, 10), pair(80, 50), pair(60, 90)}),
                         .target = at::ones({3})};
   const MetricTask task{.target = MetricTask::Target::kPairs};
@@ -216,7 +216,7 @@ TEST(Metrics, RankPartnersOfABatchByTheirCosine) {
   EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=1", {all}), 1.0 / 3);
   EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=2", {all}), 1);
   EXPECT_DOUBLE_EQ(*value_of("mean-average-precision", {all}), (1 + 0.5 + 0.5) / 3);
-  // Others are those of the batch.
+  // Candidates are only those of the same batch.
   EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=1", {part_of(all, 0, 1), part_of(all, 1, 3)}), 1.0 / 3);
   EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=1", {part_of(all, 0, 2), part_of(all, 2, 3)}), 1);
   EXPECT_EQ(metric_of("auto", task)->name(), "loss");

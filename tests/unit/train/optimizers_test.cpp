@@ -1,5 +1,5 @@
-// What every optimizer of the registry must do in a training step: a new entry is tested by being
-// listed. compiled_options_test.cpp holds the compiled step of each against the step as it is.
+// Requirements on every registered optimizer in a training step; new entries are tested
+// automatically. compiled_options_test.cpp compares the compiled step of each with the plain step.
 #include <cmath>
 #include <string>
 #include <vector>
@@ -18,7 +18,7 @@ namespace {
 
 using precision::Precision;
 
-// The first matrix is large enough for states in 8 bits.
+// The first matrix is large enough for 8-bit states.
 std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {32, 12}}, kImages, 1); }
 
 std::vector<Case> all_cases() {
@@ -70,7 +70,7 @@ std::vector<Case> all_cases() {
 
 class EveryOptimizer : public testing::TestWithParam<Case> {
  protected:
-  // Steps on one batch; those of numbers that are not finite have no loss.
+  // Runs steps on one batch; non-finite steps have no loss.
   static double run(Trainee& trainee, const std::pair<at::Tensor, at::Tensor>& batch, int64_t from,
                     int64_t to) {
     double loss = 0;
@@ -97,7 +97,7 @@ TEST_P(EveryOptimizer, ContinuesBitForBitFromItsState) {
   const auto batch = batch_of(GetParam(), 7);
   Trainee undisturbed(GetParam(), std::nullopt), resumed(GetParam(), std::nullopt);
   run(undisturbed, batch, 0, 3);
-  // As a checkpoint is written, and read into a new run.
+  // The state is written as in a checkpoint and read into a new run.
   undisturbed.optimizer->use_averaged_weights(true);
   resumed.optimizer->use_averaged_weights(true);
   const NamedTensors from = undisturbed.everything(), to = resumed.everything();

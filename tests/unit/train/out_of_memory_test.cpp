@@ -1,4 +1,4 @@
-// Steps that have not the memory they need.
+// Steps that run out of memory.
 #include "gallop/train/out_of_memory.h"
 
 #include <limits>
@@ -36,7 +36,7 @@ TEST(OutOfMemory, IsToldFromOtherErrors) {
             std::string::npos);
   EXPECT_EQ(told([] { C10_THROW_ERROR(OutOfMemoryError, "CUDA out of memory.\nMore"); }),
             "CUDA out of memory.");
-  // As LibTorch tells it where a GPU has no room for a context or for a library.
+  // LibTorch's error if a GPU has no memory for a context or a library.
   EXPECT_EQ(told([] { TORCH_CHECK(false, "CUDA error: out of memory\nSearch for it"); }),
             "CUDA error: out of memory");
   EXPECT_EQ(told([] { TORCH_CHECK(false, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when x"); }),
@@ -74,7 +74,7 @@ std::vector<Case> all_cases() {
 
 class StepWithoutMemory : public testing::TestWithParam<Case> {};
 
-// Activations of so many take more memory than weights and their copies in trial calls.
+// So many rows that activations need more memory than weights and their copies in dry runs.
 int64_t rows_of(const Case& tested) {
   if (tested.name == "Mlp") return 2048;
   const bool is_bf16 = tested.config.precision == Precision::kBf16;
@@ -87,7 +87,7 @@ StepResult run_step(Trainee& trainee, const Case& tested, int64_t step, int64_t 
   return trainee.step->run(labeled(input, target), step, 0.01, true);
 }
 
-// From step 2 on batches are larger.
+// Batches are larger from step 2 on.
 void run_steps(Trainee& trainee, const Case& tested, int64_t first, int64_t last) {
   for (int64_t step = first; step < last; ++step) {
     const int64_t rows = step < 2 ? rows_of(tested) / 4 : rows_of(tested);
@@ -95,7 +95,7 @@ void run_steps(Trainee& trainee, const Case& tested, int64_t first, int64_t last
   }
 }
 
-// Without AVX-512 LibTorch's convolutions take scratch memory that does not shrink with the batch.
+// Without AVX-512, the scratch memory of convolutions does not shrink with the batch.
 const int64_t kMostSplits = kernel::has(kernel::Isa::kAvx512) ? 4 : 16;
 
 void expect_split(const Case& tested, const std::optional<compile::CompileConfig>& compile) {
@@ -151,7 +151,7 @@ TEST(OutOfMemory, CompiledStepsOfMorePartsTakeLess) {
 // The graph of a step exists, but its memory was freed.
 TEST_P(StepWithoutMemory, IsSplitWithinAGraphThatRuns) {
   const Case& tested = GetParam();
-  // One in which weights change on the way as well.
+  // Includes a step in which weights change temporarily.
   if (tested.name != "Resnet" && tested.name != "ResnetSam") GTEST_SKIP();
   LimitedAllocator& allocator = LimitedAllocator::get();
   Trainee limited(tested, compile::CompileConfig());
@@ -196,7 +196,7 @@ TEST_P(StepWithoutMemory, LeavesEverythingAsItWasWhereOneSampleIsTooMuch) {
 INSTANTIATE_TEST_SUITE_P(, StepWithoutMemory, testing::ValuesIn(all_cases()),
                          [](const auto& tested) { return tested.param.name; });
 
-// An optimizer that runs out of memory when it has changed the first parameter.
+// An optimizer that runs out of memory after updating the first parameter.
 class Greedy final : public optim::Optimizer {
  public:
   explicit Greedy(optim::Optimizer& inner) : inner_(inner) {}

@@ -26,13 +26,13 @@ TEST(Progress, SurvivesACheckpointExactly) {
   EXPECT_EQ(again.best_score, progress.best_score);
   EXPECT_EQ(again.splits, 4);
   EXPECT_EQ(loaded.position, 256);
-  // Checkpoints from before there were any have none.
+  // Checkpoints of earlier versions have no such entry.
   auto map = progress.to_map(loader);
   map.erase("splits");
   EXPECT_EQ(Progress::from_map(map, loaded).splits, 1);
 }
 
-// A number that follows its input.
+// A schedule that returns its last input.
 class LastLoss final : public schedule::Schedule {
  public:
   double factor(double) const override { return 1; }
@@ -95,7 +95,7 @@ TEST(Progress, NaNIsNeverTheBest) {
   EXPECT_TRUE(progress.note_evaluation(-1, 0));
 }
 
-// As earlier versions kept it, where the first evaluation was NaN.
+// As earlier versions saved it after a first evaluation of NaN.
 TEST(Progress, LeavesABestThatIsNaN) {
   Progress progress;
   progress.best_step = 10;

@@ -1,4 +1,4 @@
-// Activation checkpointing: blocks whose activations are computed again in the backward pass.
+// Activation checkpointing: blocks whose activations are recomputed in the backward pass.
 #include "gallop/model/functional/recompute.h"
 
 #include <algorithm>
@@ -56,7 +56,7 @@ const std::vector<std::pair<std::string, MakeModel>>& networks() {
   return kNetworks;
 }
 
-// Every model in every precision, with what a step may do besides.
+// Every model in every precision, with the options of a step.
 std::vector<Case> all_cases() {
   const std::vector<std::pair<std::string, StepConfig>> options = {
       {"Plain", {}},
@@ -101,7 +101,7 @@ void expect_same_bits(const Case& tested, const std::optional<compile::CompileCo
       const StepResult got =
           recomputed.step->run(labeled(input, target), step, 0.01, step % 2 == 0);
       EXPECT_EQ(got.tally.loss_sum, wanted.tally.loss_sum) << "step " << step;
-      // In fp16 some are beyond its range.
+      // In fp16 some norms overflow.
       const bool same = got.gradient_norm == wanted.gradient_norm ||
                         (std::isnan(got.gradient_norm) && std::isnan(wanted.gradient_norm));
       EXPECT_TRUE(same) << "step " << step;
@@ -131,7 +131,7 @@ TEST_P(RecomputedStep, HasThemCompiledByEveryPass) {
 INSTANTIATE_TEST_SUITE_P(, RecomputedStep, testing::ValuesIn(all_cases()),
                          [](const auto& tested) { return tested.param.name; });
 
-// Dropout of LibTorch's own, which draws from a generator.
+// LibTorch's own dropout, which draws from a generator.
 TEST(Recompute, DrawsTheSameRandomNumbersOfLibTorchsGeneratorsAgain) {
   const auto part = [](const std::vector<at::Tensor>& in) {
     return std::vector<at::Tensor>{at::dropout(in[0], 0.5, true).mul(in[0])};
@@ -222,7 +222,7 @@ int64_t plain_peak(const Sized& sized, const std::vector<bool>& blocks) {
   return use.peak_bytes();
 }
 
-// Of temporaries, as the step compiler plans them after all passes.
+// The peak bytes of temporaries, as the step compiler plans them after all passes.
 int64_t compiled_peak(const Sized& sized, const std::vector<bool>& blocks) {
   sized.model->recompute(blocks);
   const at::Tensor seed_and_step = at::randint(9, {2}, at::kLong);
@@ -249,7 +249,7 @@ int64_t compiled_peak(const Sized& sized, const std::vector<bool>& blocks) {
   return compile::plan_memory(recording.graph, compile::Arena::kMargin).bytes;
 }
 
-// Of the memory a step takes, in shares of what it takes without.
+// The peak memory of a step as a fraction of the peak without checkpointing.
 TEST(Recompute, SavesMemoryOfPlainAndOfCompiledSteps) {
   for (Sized (*make)() : {large_gpt, large_resnet}) {
     const Sized sized = make();
@@ -281,7 +281,7 @@ TEST(EveryBlock, TakesTheLastOfSoManyInARow) {
 TEST(ChooseBlocks, RecomputesAsFewAsFitAndPredictsWhatAStepTakes) {
   for (Sized (*make)() : {large_gpt, large_resnet}) {
     const Sized sized = make();
-    // Few of the rows that are asked for are measured.
+    // Only a few of the requested rows are measured.
     const RecomputeMeasure measure{
         .batch = labeled(sized.input.narrow(0, 0, 16), sized.target.narrow(0, 0, 16)),
         .rows = sized.input.size(0),

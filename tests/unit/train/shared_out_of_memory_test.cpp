@@ -119,7 +119,7 @@ void expect_equal(const Ran& found, const Ran& wanted) {
 
 class SharedStepWithoutMemory : public testing::TestWithParam<Case> {};
 
-// Wherever in the step it happens: before the first sum, between two, or while they are under way.
+// Anywhere in the step: before the first all-reduce, between two, or while they are in flight.
 TEST_P(SharedStepWithoutMemory, IsSplitByAllAndHasTheBitsOfOneThatWas) {
   const Case& tested = GetParam();
   const auto batches = batches_of(tested);
@@ -141,7 +141,7 @@ TEST_P(SharedStepWithoutMemory, IsSplitByAllAndHasTheBitsOfOneThatWas) {
           EXPECT_NE(ran.why.find("resume from the last checkpoint"), std::string::npos) << ran.why;
           continue;
         }
-        // Some operators do without scratch memory.
+        // Some operators work without scratch memory.
         if (ran.splits == 1) {
           expect_equal(ran, whole);
           continue;
@@ -204,7 +204,7 @@ TEST(SharedOutOfMemory, WeightsAreThoseOfOneProcessThatHadEnough) {
   }
 }
 
-// What it had left out of earlier sums is dropped by all.
+// All processes drop the error feedback of earlier all-reduces.
 TEST(SharedOutOfMemory, SumsOfLowRankGoOn) {
   const Case tested{"PowerSgd", gpt,  "sgd", {},
                     true,       true, "[]",  "ddp compress=powersgd compress_rank=1"};
@@ -249,7 +249,7 @@ TEST(SharedOutOfMemory, IsRefusedWherePartsAreNotCutFurther) {
     const Case tested{"Resnet", resnet, "sgd", {}, false, true, "[]", strategy};
     const auto batches = batches_of(tested);
     Ran ran;
-    // Some operators do without scratch memory.
+    // Some operators work without scratch memory.
     for (int64_t allocations = 5; allocations < 50 && !ran.has_failed; ++allocations) {
       ran = train_ranks(2, tested, /*compiled=*/false, batches, Shortage{{0}, allocations});
     }

@@ -1,4 +1,4 @@
-// Steps that processes share, held against those of one.
+// Data-parallel steps compared with those of a single process.
 #include <array>
 #include <atomic>
 #include <cmath>
@@ -34,13 +34,13 @@ std::unique_ptr<model::Model> resnet() { return make_resnet({.depth = 8}, kImage
 
 constexpr const char* kSynchronized = "ddp batch_norm=synchronized";
 
-// Rows of each batch, of which so many of the last are broken: some have too few for all.
+// The rows of each batch, the last `broken` of them broken: some have too few for all processes.
 struct Rows {
   int64_t all, broken = 0;
 };
 using AllRows = std::vector<Rows>;
 const AllRows kBatches = {{12}, {12}, {13}, {12, 2}, {2}, {12}, {5, 1}, {1}, {12}, {12}};
-// Enough for statistics that do not amplify what is rounded.
+// Enough rows for statistics that do not amplify rounding errors.
 const AllRows kLargeBatches = {{24}, {24}, {25}, {24, 2}, {24}, {23}, {24}, {24, 1}, {24}, {24}};
 const AllRows kWholeBatches = {{24}, {24}, {25}, {24}, {24}, {5}, {24}, {1}, {24}, {24}};
 
@@ -54,7 +54,7 @@ std::pair<at::Tensor, at::Tensor> some_rows(const std::pair<at::Tensor, at::Tens
   return {batch.first.slice(0, begin, end), batch.second.slice(0, begin, end)};
 }
 
-// Of this process; alone without collectives.
+// The results of this process; it runs alone without collectives.
 Results train(const Case& tested, bool compiled,
               const std::vector<std::pair<at::Tensor, at::Tensor>>& batches,
               parallel::Collectives* collectives, const AllRows& rows = kBatches) {
@@ -88,7 +88,7 @@ std::vector<Results> train_ranks(int size, const Case& tested, bool compiled,
                                  const std::vector<std::pair<at::Tensor, at::Tensor>>& batches,
                                  const AllRows& rows = kBatches) {
   std::vector<Results> all(static_cast<size_t>(size));
-  // Bits of some operators depend on the number of threads.
+  // Results of some operators depend on the number of threads.
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
   parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
@@ -111,7 +111,7 @@ std::vector<std::pair<at::Tensor, at::Tensor>> batches_of(const Case& tested,
   return batches;
 }
 
-// Relative to the largest number of the tensor.
+// Relative to the largest element of the tensor.
 double largest_difference(const at::Tensor& got, const at::Tensor& wanted) {
   const double scale = wanted.to(at::kDouble).abs().max().item<double>();
   const double difference =
@@ -169,7 +169,7 @@ INSTANTIATE_TEST_SUITE_P(
     Zoo, SharedStep,
     testing::Values(
         Case{"Mlp", mlp, "sgd momentum=0.9"}, Case{"MlpAdamw", mlp, "adamw"},
-        // Counts that follow from sizes.
+        // Counts that are inferred from sizes.
         Case{"MlpCounted",
              mlp,
              "sgd momentum=0.9",
@@ -190,7 +190,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"MlpClippedByValue", mlp, "sgd", {.clip_value = 0.01}},
         Case{"MlpClippedAdaptively", mlp, "sgd", {.clip_adaptive = 0.01}},
         Case{"MlpSam", mlp, "sgd", {.sam = 0.05}},
-        // By Adam, the bias of keys, whose gradient is rounding alone, goes its own way.
+        // With Adam, the bias of keys, whose gradient is only rounding error, would diverge.
         Case{"Gpt", gpt, "sgd momentum=0.9", {}, true},
         Case{"Vit", vit, "sgd momentum=0.9", {.loss = cross_entropy_loss(0.1)}},
         Case{"ResnetSynchronized",
@@ -203,7 +203,7 @@ INSTANTIATE_TEST_SUITE_P(
              kSynchronized}),
     [](const auto& tested) { return tested.param.name; });
 
-// As on a GPU, where a result is read while the steps after it are under way.
+// As on a GPU, where a result is read while later steps are in flight.
 TEST(SharedStep, IsTheSameWhereItsNumbersArriveLate) {
   for (const auto& [strategy, counted] : std::vector<std::pair<std::string, bool>>{
            {"ddp", true}, {"ddp", false}, {"deterministic", true}, {"deterministic", false}}) {
@@ -247,7 +247,7 @@ TEST(SharedStep, DropsOtherNumbersInEachProcess) {
         "Dropout", [] { return make_mlp({.hidden = {64}, .dropout = share}, kImages, 1); }, "sgd"};
     const auto batch = batch_of(tested, 8);
     const double alone = loss_of_one_step(tested, batch, nullptr);
-    // Both have the same part.
+    // Both processes have the same slice.
     parallel::run_ranks(2, [&](parallel::Collectives& collectives) {
       const double together = loss_of_one_step(tested, batch, &collectives);
       if (dropout > 0) {
@@ -259,7 +259,7 @@ TEST(SharedStep, DropsOtherNumbersInEachProcess) {
   }
 }
 
-// The same bits for every number of processes, from losses to all states.
+// Bitwise equal results for any number of processes, from losses to all states.
 class DeterministicStep : public testing::TestWithParam<Case> {};
 
 TEST_P(DeterministicStep, HasTheSameBitsForAnyNumberOfProcesses) {
@@ -315,8 +315,8 @@ TEST(SharedStep, RefusesWhatHasNoFixedShards) {
       UsageError);
 }
 
-// Those that round more than fp32 does, and optimizers that go by signs: close to one process, and
-// the same bits in all.
+// Cases that round more than fp32, and sign-based optimizers: close to a single process, and
+// bitwise equal in all processes.
 class SharedStepOfAny : public testing::TestWithParam<Case> {};
 
 TEST_P(SharedStepOfAny, HasTheSameBitsInAll) {
@@ -326,8 +326,8 @@ TEST_P(SharedStepOfAny, HasTheSameBitsInAll) {
   for (const bool compiled : {false, true}) {
     const auto all = train_ranks(3, tested, compiled, batches);
     for (const Results& one : all) expect_same_bits(one, all.front());
-    // Statistics of parts of a batch are other ones than its own, and those of two samples amplify
-    // what bf16 rounds.
+    // Statistics of slices differ from those of the whole batch, and those of two samples amplify
+    // the rounding of bf16.
     for (size_t i = 0; i < alone.steps.size() && !tested.name.starts_with("BatchNorm"); ++i) {
       const double loss = all.front().steps[i].tally.loss(), wanted = alone.steps[i].tally.loss();
       EXPECT_NEAR(loss / wanted, 1, 0.02) << "step " << i;

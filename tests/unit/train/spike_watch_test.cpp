@@ -20,7 +20,7 @@ double value_of(const SpikeWatch& watch, size_t number) {
 
 at::Tensor fp64(double number) { return at::scalar_tensor(number, at::kDouble); }
 
-// Each loss weighs (1 - 1/window)^age, but for the first of them, which weigh alike.
+// Each loss has weight (1 - 1/window)^age, except the first ones, which are weighted equally.
 TEST(SpikeWatch, HasTheMeanAndDeviationOfItsFormula) {
   constexpr int kWindow = 8, kLosses = 40;
   SpikeWatch watch({.action = "skip", .threshold = 100, .window = kWindow}, at::kCPU);

@@ -17,7 +17,7 @@
 namespace gallop::train {
 namespace {
 
-/// Images 3 x 8 x 8 that are not alike.
+/// Images 3 x 8 x 8 that all differ.
 class Waves final : public data::Samples {
  public:
   Waves() : Samples(data::image_fields({3, 8, 8})) {}
@@ -51,7 +51,7 @@ TEST(Statistics, AreTheMeansOfThoseOfTheBatches) {
   const StopRequest stop;
   const auto model = make_resnet({.depth = 8}, kTask, 1);
   ASSERT_TRUE(recompute_statistics(*model, waves, config_of(8), stop));
-  // Of the first layer, from the batches of the first epoch: 8, 8 and 6 images.
+  // Statistics of the first layer, from the batches of the first epoch: 8, 8 and 6 images.
   at::Tensor mean = at::zeros({16}, at::kDouble), variance = at::zeros({16}, at::kDouble);
   data::Loader loader(waves, {.batch = 8, .threads = 0, .one_epoch = true}, {.seed = 5});
   at::Tensor weight;
@@ -67,7 +67,7 @@ TEST(Statistics, AreTheMeansOfThoseOfTheBatches) {
   EXPECT_TRUE(at::allclose(buffer(*model, "bn1.running_mean").to(at::kDouble), mean, 1e-4, 1e-5));
   EXPECT_TRUE(
       at::allclose(buffer(*model, "bn1.running_var").to(at::kDouble), variance, 1e-4, 1e-5));
-  // No batch was trained on.
+  // No batch was used for training.
   EXPECT_EQ(buffer(*model, "bn1.num_batches_tracked").item<int64_t>(), 0);
   EXPECT_TRUE(model->training());
 }

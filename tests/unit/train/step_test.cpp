@@ -34,7 +34,7 @@
 namespace gallop::train {
 namespace {
 
-// A small network with an optimizer that leaves the gradients to be looked at.
+// A small network with an optimizer that leaves the gradients for inspection.
 struct Fixture {
   model::ModelRegistry models = model::built_in_models();
   optim::OptimizerRegistry optimizers = optim::built_in_optimizers();
@@ -119,7 +119,7 @@ TEST(TrainStep, ClipsTheGlobalNorm) {
       TrainStep(*clipped.model, *clipped.optimizer, {.clip_grad_norm = max_norm})
           .run(labeled(input, target), 0, lr, false);
   EXPECT_GT(result.gradient_norm, max_norm);
-  // The updates of SGD are the gradients.
+  // The updates of SGD with a learning rate of 1 are the gradients.
   double square = 0;
   for (size_t i = 0; i < start.model->parameters().size(); ++i) {
     const at::Tensor from = start.model->parameters()[i].tensor;
@@ -141,7 +141,7 @@ TEST(SeedStep, DrawsTheSameForTheSameStepWhateverCameBefore) {
   EXPECT_FALSE(at::allclose(at::randn({10}), first));
 }
 
-// Weights after steps 0 and 1, or 0 twice, of a network with dropout.
+// Weights after steps 0 and 1, or twice step 0, of a network with dropout.
 std::vector<at::Tensor> after_steps(int64_t accumulate, uint64_t seed, bool twice_the_first) {
   const model::Task task{.channels = 1, .height = 4, .width = 4, .classes = 3};
   const auto optimizers = optim::built_in_optimizers();
@@ -171,7 +171,7 @@ TEST(TrainStep, DropoutDependsOnSeedAndStepAndOnNoGenerator) {
   EXPECT_TRUE(all_equal(first, after_steps(1, 7, false)));
   EXPECT_FALSE(all_equal(first, after_steps(1, 8, false)));
   EXPECT_FALSE(all_equal(first, after_steps(1, 7, true)));
-  // The micro-batches of a step, which are alike here, do not drop the same.
+  // The micro-batches of a step, identical here, use different dropout masks.
   const auto pieces = after_steps(2, 7, false);
   EXPECT_TRUE(all_equal(pieces, after_steps(2, 7, false)));
   EXPECT_FALSE(all_equal(pieces, first));
@@ -213,8 +213,8 @@ TEST(CountCorrect, TopFiveOfFewClassesIsEveryOne) {
   EXPECT_LE(tally.top1, 7);
 }
 
-/// Two layers whose weights lie wherever they are wanted from the start: LibTorch's modules move to
-/// the devices that it knows.
+/// Two layers whose weights are created on their device, because LibTorch's modules move only to
+/// devices that it knows.
 class TwoLayers final : public model::Model {
  public:
   explicit TwoLayers(at::Device device) {
@@ -239,7 +239,7 @@ class TwoLayers final : public model::Model {
   NamedTensors parameters_;
 };
 
-// On a device made up for the tests, which counts what the host waits for.
+// On a fake device that counts the waits of the host.
 void compare_steps_on_a_device() {
   register_fake_operators();
   const auto steps = [](at::Device device, int64_t& waits) {
@@ -276,7 +276,7 @@ void compare_steps_on_a_device() {
   for (size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(found[i], wanted[i], 1e-5) << i;
 }
 
-// In a process of its own, as autograd has to know a device from the start.
+// In a separate process, because autograd must know a device from the start.
 TEST(TrainStepDeathTest, StepsOnADeviceWaitForNothingUntilAResultIsTaken) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto run = [] {
@@ -286,7 +286,7 @@ TEST(TrainStepDeathTest, StepsOnADeviceWaitForNothingUntilAResultIsTaken) {
   EXPECT_EXIT(run(), testing::ExitedWithCode(0), "");
 }
 
-// The gradients are those that a step takes at weights moved by hand.
+// The gradients are those of a step at manually perturbed weights.
 TEST(TrainStep, SamTakesTheGradientsOfWeightsUphill) {
   seed_step(1, 0, at::kCPU);
   const at::Tensor input = images(9), target = labels(9);
@@ -322,7 +322,7 @@ TEST(TrainStep, SamTakesTheGradientsOfWeightsUphill) {
   }
 }
 
-// A smoothing that is given again each step does what the same smoothing of the config does.
+// A label smoothing scheduled at each step equals the same value in the config.
 TEST(Scheduled, LabelSmoothingIsThatOfTheConfig) {
   const Case tested{"mlp", [] { return make_mlp({.hidden = {16}}, kImages, 1); }, "sgd"};
   const Case text{"gpt",
@@ -347,7 +347,7 @@ TEST(Scheduled, LabelSmoothingIsThatOfTheConfig) {
   }
 }
 
-// A step with an option of an optimizer of its own, set in the step or by the registry's defaults.
+// Steps with an option of an optimizer set by the schedule or by the config.
 NamedTensors after_steps_of(const std::string& optimizer, const config::Node& options,
                             const std::vector<ScheduledParameter>& scheduled,
                             const std::vector<double>& values) {
@@ -370,7 +370,7 @@ NamedTensors after_steps_of(const std::string& optimizer, const config::Node& op
   return after;
 }
 
-// What every optimizer says it can vary does what the same number of the recipe does.
+// Every option that an optimizer can schedule equals the same value in the recipe.
 TEST(Scheduled, OptionsOfEveryOptimizerAreThoseOfTheRecipe) {
   const auto registry = optim::built_in_optimizers();
   for (const std::string& name : registry.names()) {
@@ -393,8 +393,8 @@ TEST(Scheduled, OptionsOfEveryOptimizerAreThoseOfTheRecipe) {
       config::Component component(registry, name);
       const config::Node all = config::write_fields(
           [&](config::Visitor& visitor) { component.visit_fields(visitor); }, {});
-      // Muon's options that vary go by operators, the others by kernels, which sum in another
-      // order.
+      // Muon with scheduled options uses operators, the others use kernels, which sum in a
+      // different order.
       const bool has_products = all.find("ns_precision") != nullptr;
       const double tolerance = has_products ? 1e-4 : 1e-6;
       config::Node plain;

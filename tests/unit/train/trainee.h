@@ -24,28 +24,28 @@ inline const model::Task kText{.kind = model::Task::Kind::kText, .classes = 11, 
 
 using MakeModel = std::unique_ptr<model::Model> (*)();
 
-/// A model, an optimizer and how a step is made.
+/// A model, an optimizer and the options of a step.
 struct Case {
   std::string name;
   MakeModel make_model;
   std::string optimizer;  ///< With its options: "adamw state_bits=8".
   StepConfig config{};
   bool text = false;
-  bool channels_last = true;  ///< Of images.
+  bool channels_last = true;  ///< For images.
   std::string wrappers = "[]";
   std::string strategy = "ddp";
 };
 
 inline void PrintTo(const Case& tested, std::ostream* out) { *out << tested.name; }
 
-/// Every optimizer, and others that keep more than their options' defaults would.
+/// Every optimizer, plus variants that keep more state than the defaults.
 inline std::vector<std::string> every_optimizer() {
   std::vector<std::string> all = optim::built_in_optimizers().names();
   all.insert(all.end(), {"adam state_bits=8", "adamw state_bits=8", "lion state_bits=8"});
   return all;
 }
 
-/// Whether it can round weights that are kept in bf16.
+/// Whether an optimizer supports rounding of weights stored in bf16.
 inline bool can_round(const std::string& optimizer) {
   for (const char* name : {"adafactor", "muon", "schedule-free"}) {
     if (optimizer.rfind(name, 0) == 0) return false;
@@ -53,7 +53,7 @@ inline bool can_round(const std::string& optimizer) {
   return true;
 }
 
-/// Every optimizer that can, and some by each kind of rounding.
+/// Every optimizer that supports rounding, and some with each kind of rounding.
 inline std::vector<std::string> every_rounding_optimizer() {
   std::vector<std::string> all;
   for (const std::string& optimizer : every_optimizer()) {
@@ -67,7 +67,7 @@ inline std::vector<std::string> every_rounding_optimizer() {
   return all;
 }
 
-/// As it may stand in the name of a test.
+/// Formats a text for the name of a test.
 inline std::string in_a_name(std::string text) {
   for (char& c : text) {
     if (c == '-' || c == ' ' || c == '=' || c == '.') c = '_';
@@ -75,14 +75,14 @@ inline std::string in_a_name(std::string text) {
   return text;
 }
 
-/// A model in training, with its optimizer and step.
+/// A model in training mode, with its optimizer and step.
 struct Trainee {
   std::unique_ptr<model::Model> model;
   std::unique_ptr<optim::Optimizer> optimizer;
   std::unique_ptr<parallel::Strategy> strategy;
   std::optional<TrainStep> step;
 
-  /// With collectives it is one of several that share their steps.
+  /// With collectives, it is one of several data-parallel processes.
   Trainee(const Case& tested, const std::optional<compile::CompileConfig>& compile,
           parallel::Collectives* collectives = nullptr)
       : model(tested.make_model()) {

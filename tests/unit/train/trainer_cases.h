@@ -24,7 +24,7 @@ namespace gallop::train {
 
 constexpr int64_t kBatch = 4;
 
-/// Images 1 x 4 x 4 of three classes; one may be not a number, one far from the others.
+/// Images 1 x 4 x 4 of three classes; one may be NaN and one an outlier.
 class RandomImages final : public data::Samples {
  public:
   explicit RandomImages(int64_t bad = -1, int64_t loud = -1)
@@ -49,7 +49,7 @@ class RandomImages final : public data::Samples {
   int64_t bad_, loud_;
 };
 
-/// A device whose numbers arrive only when they are waited for, and that has no room for more.
+/// A device with limited slots whose results arrive only when they are waited for.
 struct LateReadings final : AsyncResults {
   LateReadings(int64_t& pushes_, int64_t& waits_, int64_t most_numbers_)
       : pushes(pushes_), waits(waits_), most_numbers(most_numbers_) {}
@@ -75,7 +75,7 @@ struct LateReadings final : AsyncResults {
   int64_t most_numbers;
 };
 
-/// What the trainer said, a line each.
+/// Records the reports of the trainer, one line each.
 struct Told : Observer {
   explicit Told(const int64_t& pushes_) : pushes(pushes_) {}
   void stepped(const StepEvent& e) override {
@@ -97,7 +97,7 @@ struct Told : Observer {
   std::vector<int64_t> started_before;  // Number of started steps when each step was reported.
 };
 
-/// Asks for a stop after a step.
+/// Requests a stop after a step.
 struct StopsAt : Observer {
   StopsAt(StopRequest& stop_, int64_t step_) : stop(stop_), step(step_) {}
   void stepped(const StepEvent& e) override {
@@ -128,11 +128,11 @@ class Trainers : public testing::Test {
     return run_schedule("{name: cosine}", late, config, step_config, bad);
   }
 
-  // Continues from the newest checkpoint where there is one.
+  // Continues from the newest checkpoint, if there is one.
   std::unique_ptr<Trained> run_schedule(const std::string& yaml, bool late, TrainConfig config,
                                         StepConfig step_config = {}, int64_t bad = -1,
                                         int64_t stop_at = -1, const std::string& smoothing = {}) {
-    // So that reports have one order.
+    // So that reports have a fixed order.
     config.checkpoint_in_background = false;
     auto run = std::make_unique<Trained>();
     const model::ModelRegistry models = model::built_in_models();
@@ -213,13 +213,13 @@ class Trainers : public testing::Test {
   }
 
   fs::path folder_;
-  std::shared_ptr<const MetricSet> metrics_;  // Without them, the usual ones.
+  std::shared_ptr<const MetricSet> metrics_;  // If null, the default metrics.
   std::string optimizer_ = "sgd", wrappers_ = "[]";
   std::optional<CheckpointInfo> resume_from_;
   std::string teacher_;
   int64_t loud_ = -1;
   int64_t keep_last_ = 10;
-  std::vector<std::string> model_names_;  // Of the last run's parameters.
+  std::vector<std::string> model_names_;  // Parameter names of the last run.
 };
 
 }  // namespace gallop::train

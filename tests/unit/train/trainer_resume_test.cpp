@@ -26,8 +26,8 @@ void expect_equal_parameters(const Trained& found, const Trained& wanted) {
   }
 }
 
-// Holds a run that is stopped after a step, and goes on, against one that is not: what they tell
-// but for the checkpoint of the stop, which comes back, and the weights that they end with.
+// Compares a run that is stopped after a step and resumed with an uninterrupted one: the final
+// weights and the reports, except for the checkpoint at the stop. Returns these reports.
 std::vector<std::string> expect_resumed_alike(
     const fs::path& folder, int64_t stop_at,
     const std::function<std::unique_ptr<Trained>(int64_t stop_at)>& run) {
@@ -44,8 +44,8 @@ std::vector<std::string> expect_resumed_alike(
   return lines;
 }
 
-// Those too that train at other weights than they evaluate and save. Every combination of optimizer
-// and wrapper continues from a copy of its state in EveryOptimizer.ContinuesExactlyFromCopiedState.
+// Includes optimizers that train with other weights than they evaluate and save.
+// EveryOptimizer.ContinuesExactlyFromCopiedState covers every combination of optimizer and wrapper.
 TEST_F(Trainers, ContinueEveryOptimizerBitForBit) {
   const TrainConfig config{
       .steps = 24, .evaluate_every = "7 steps", .checkpoint_every = "10 steps"};
@@ -131,12 +131,12 @@ TEST_F(Trainers, AValueThatVariesIsResumedToTheBit) {
   const auto lines = expect_resumed_alike(folder_, 18, [&](int64_t stop_at) {
     return run_schedule("{name: cosine}", false, config, {}, -1, stop_at, plateau);
   });
-  // From 0.1 at the start: evaluations have moved it to 0.5 faster than the line alone.
+  // It started at 0.1: evaluations have moved it to 0.5 faster than the linear schedule alone.
   EXPECT_NE(lines.front().find("varied 0.1"), std::string::npos) << lines.front();
   EXPECT_NE(lines[lines.size() - 3].find("varied 0.49"), std::string::npos) << lines.back();
 }
 
-// What evaluations have done to the schedule is in the checkpoint.
+// The effect of evaluations on the schedule is saved in the checkpoint.
 TEST_F(Trainers, AScheduleThatFollowsEvaluationsIsResumedToTheBit) {
   const std::string plateau =
       "{name: reduce-on-plateau, patience: 0, cooldown: 1, threshold: 0.5, factor: 0.7}";
@@ -144,7 +144,7 @@ TEST_F(Trainers, AScheduleThatFollowsEvaluationsIsResumedToTheBit) {
   const auto lines = expect_resumed_alike(folder_, 18, [&](int64_t stop_at) {
     return run_schedule(plateau, false, config, {}, -1, stop_at);
   });
-  // The rate has fallen before and after.
+  // The learning rate has fallen before and after the stop.
   const auto has = [&](const char* lr) {
     return std::any_of(lines.begin(), lines.end(),
                        [&](const std::string& line) { return line.find(lr) != std::string::npos; });
@@ -169,7 +169,7 @@ TEST_F(Trainers, TheMomentumOfAScheduleIsResumedToTheBit) {
   }
 }
 
-// Of each schedule with its defaults, or around a member where it has none.
+// Every schedule with its defaults, or around a member if it has no defaults.
 TEST_F(Trainers, EveryScheduleIsResumedToTheBit) {
   const schedule::ScheduleRegistry schedules = schedule::built_in_schedules();
   const TrainConfig config{.steps = 12, .evaluate_every = "3 steps", .checkpoint_every = "never"};

@@ -1,4 +1,4 @@
-// Which samples a trainer sees where a resume changes the batch size or the processes.
+// The samples that a trainer sees if a resume changes the batch size or number of processes.
 #include <algorithm>
 #include <mutex>
 
@@ -14,7 +14,7 @@
 namespace gallop::train {
 namespace {
 
-/// Images that note who asks for them, by epoch.
+/// Images that record which indices are read, by epoch.
 class SeenImages final : public data::Samples {
  public:
   explicit SeenImages(int64_t size) : Samples(data::image_fields({1, 4, 4})), size_(size) {}
@@ -28,7 +28,7 @@ class SeenImages final : public data::Samples {
     return images_.fill(index, epoch, row, scratch);
   }
 
-  // Each sample of each epoch once.
+  // Expects each sample of each epoch exactly once.
   void expect_epochs(int64_t epochs) {
     std::sort(seen_.begin(), seen_.end());
     std::vector<std::pair<int64_t, int64_t>> wanted;
@@ -65,7 +65,7 @@ class SamplesOfTrainers : public Trainers {
     Interval until{};
   };
 
-  // Trains one part of a run, from where the one before has stopped.
+  // Trains one segment of a run, resuming from the end of the previous one.
   Rates train(const data::Samples& images, const Part& part, TrainConfig config = {.epochs = 3}) {
     config.gradient_accumulation = part.gradient_accumulation;
     config.checkpoint_in_background = false;
@@ -119,7 +119,7 @@ Interval steps(int64_t count) {
   return {.unit = Interval::Unit::kSteps, .count = static_cast<double>(count)};
 }
 
-// 50 samples an epoch, so that parts end within epochs and within what would be a batch.
+// 50 samples per epoch, so that segments end within epochs and within batches of the next size.
 TEST_F(SamplesOfTrainers, AreEachSeenOncePerEpochWhateverChanges) {
   const std::vector<std::vector<Part>> runs = {
       {{.batch = 16, .until = steps(2)}, {.batch = 10}},
@@ -148,7 +148,7 @@ TEST_F(SamplesOfTrainers, AreEachSeenOncePerEpochWhateverChanges) {
   }
 }
 
-// The rate of a sample does not depend on how the samples before it were grouped.
+// The learning rate of a sample is independent of how previous samples were batched.
 TEST_F(SamplesOfTrainers, KeepTheScheduleAndTheEvaluations) {
   const RandomImages images;
   for (const int64_t batch : {32, 8}) {
@@ -187,7 +187,7 @@ TEST_F(SamplesOfTrainers, RefuseAnEndBeforeWhatIsDone) {
       << error;
   EXPECT_NE(error_of([&] { train(images, {.batch = 16}, {.steps = 7}); }).find("train.steps=7"),
             std::string::npos);
-  // What is done may be the end.
+  // A resume may find the run complete.
   EXPECT_TRUE(train(images, {.batch = 16}, {.epochs = 2}).lrs.empty());
 }
 

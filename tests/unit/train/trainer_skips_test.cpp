@@ -40,12 +40,12 @@ TEST_F(Trainers, TheScheduleWaitsWhereAnUpdateIsSkipped) {
   }
   EXPECT_EQ(behind, static_cast<size_t>(trained->outcome.skipped_updates));
   EXPECT_GE(behind, 2u);
-  // The run itself is no longer for it.
+  // The run itself does not become longer.
   EXPECT_EQ(trained->outcome.step, 40);
 }
 
-// A skipped update counts nine steps later where ten results may be under way, whether they are or
-// not: a run that is stopped, and so has waited for them, goes on with the same rates.
+// A skipped update takes effect nine steps later if ten results may be in flight, even if none is:
+// a run that is stopped, and so has waited for them, continues with the same learning rates.
 TEST_F(Trainers, WhatIsHeldDoesNotDependOnWhenResultsCame) {
   const TrainConfig skips{.steps = 40, .checkpoint_every = "never", .on_nonfinite = "skip"};
   const auto whole = run(true, skips, {}, 50);
@@ -80,7 +80,7 @@ TEST_F(Trainers, WhatIsHeldDoesNotDependOnWhenResultsCame) {
 }
 
 TEST_F(Trainers, Fp16HoldsTheScheduleWhileItFindsItsScale) {
-  // Losses of fp16 overflow on the way to a scale: 65536 is too much for the first steps.
+  // fp16 gradients overflow until the scale is found: 65536 is too large for the first steps.
   const TrainConfig config{.steps = 30, .evaluate_every = "never", .checkpoint_every = "never"};
   const StepConfig fp16{.precision = precision::Precision::kFp16};
   optimizer_ = "sgd";

@@ -19,7 +19,7 @@ StepConfig compiled_spikes(const TrainConfig& config) {
   return {.spikes = config.spikes, .compile = compile::CompileConfig()};
 }
 
-// Of a run in which one sample of 64 makes the loss jump, once an epoch of 16 steps.
+// Runs in which one sample of 64 makes the loss spike, once per epoch of 16 steps.
 class SpikyTrainers : public Trainers {
  protected:
   SpikyTrainers() { loud_ = 11; }
@@ -50,7 +50,7 @@ TEST_F(SpikyTrainers, SkipWhatMakesTheLossJump) {
 }
 
 TEST_F(SpikyTrainers, GoBackToTheLastCheckpointAndPastTheData) {
-  // The step of the first spike after that of a checkpoint.
+  // The step of the first spike after a checkpoint.
   const TrainConfig long_run = spikes("skip", 64);
   const auto skipped = train(long_run);
   int64_t spike = 0;
@@ -82,7 +82,7 @@ TEST_F(SpikyTrainers, GoBackToTheLastCheckpointAndPastTheData) {
   EXPECT_EQ(whole->outcome.samples, skipped->outcome.samples);
 }
 
-// Also where saves at a stop lie between, which are not gone back to, and one checkpoint is kept.
+// Also with checkpoints saved at stops in between, which are no rewind targets.
 TEST_F(SpikyTrainers, GoBackAlikeAfterAResume) {
   keep_last_ = 1;
   const TrainConfig config = spikes("rewind", 64);
@@ -112,7 +112,7 @@ TEST_F(SpikyTrainers, EndWhereTheLimitIsReached) {
             std::string::npos)
       << back->error;
   fs::remove_all(folder_);
-  // All that is above the mean counts: soon two in a row.
+  // All losses above the mean count as spikes: soon there are two in a row.
   TrainConfig config = spikes("skip", 200, /*limit=*/1);
   config.spikes.threshold = 1e-3;
   config.spikes.window = 2;

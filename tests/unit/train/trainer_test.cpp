@@ -13,7 +13,7 @@
 namespace gallop::train {
 namespace {
 
-// Where the averaged phase begins between two checkpoints, and where it has not begun.
+// The averaged phase begins between two checkpoints, or has not begun yet.
 TEST_F(Trainers, EvaluateAndSaveTheAverageBesideTheTraining) {
   const TrainConfig config{.steps = 20, .evaluate_every = "5 steps", .checkpoint_every = "5 steps"};
   const auto bare = run(false, config);
@@ -54,7 +54,7 @@ TEST_F(Trainers, SaveTheAveragedWeights) {
   store.load_model(*store.newest(), model->parameters());
   const at::Tensor x = model->parameters()[0].tensor.detach(), y = trained->parameters[0];
   EXPECT_FALSE(at::equal(x, y));
-  // Near, as an average is.
+  // Close, as expected of an average.
   EXPECT_LT((x - y).abs().max().item<double>(), 0.1);
 }
 
@@ -74,7 +74,7 @@ TEST_F(Trainers, LateNumbersTellTheSame) {
   }
 }
 
-// The oldest once the host is ten steps ahead; all of them before an evaluation or a checkpoint.
+// Waits for the oldest result when ten steps ahead; for all before evaluations and checkpoints.
 TEST_F(Trainers, NothingIsWaitedForUntilItIsDue) {
   const auto started_before = [&](const TrainConfig& config) {
     fs::remove_all(folder_);
@@ -137,7 +137,7 @@ TEST_F(Trainers, EndsEarlyWithoutABetterMetric) {
 }
 
 TEST_F(Trainers, EndsWithTheBestWeightsWhereThatIsWanted) {
-  // On few guesses the accuracy does not rise at every evaluation.
+  // With few predictions, accuracy does not increase at every evaluation.
   TrainConfig config{.epochs = 4, .evaluate_every = "3 steps"};
   const auto plain = run(false, config);
   EXPECT_EQ(plain->outcome.restored_step, -1);
@@ -183,7 +183,7 @@ TEST_F(Trainers, KeepsTheEndOfEachCycle) {
     EXPECT_EQ(steps_of("{name: cosine-restarts, period: 4 steps, multiplier: 2}", stop_at),
               Steps({4, 12, 24}));
   }
-  // The last has the weights that the run ends with.
+  // The last checkpoint has the final weights of the run.
   const auto trained = run_schedule("{name: cosine-restarts, period: 0.25}", false, config);
   const CheckpointStore store(folder_ / "at-once");
   EXPECT_EQ(store.snapshots().back().folder, store.newest()->folder);
@@ -222,7 +222,7 @@ TEST_F(Trainers, AScheduleThatFollowsEvaluationsNeedsThem) {
 }
 
 TEST_F(Trainers, EpochsAndStepsOfAScheduleAreThoseOfTheRun) {
-  // 16 steps an epoch.
+  // 16 steps per epoch.
   const auto told = run_schedule("{name: multi-step, milestones: [5 steps, 1 epoch]}", false,
                                  {.steps = 20, .evaluate_every = "never"})
                         ->told.lines;

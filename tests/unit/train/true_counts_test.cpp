@@ -1,4 +1,4 @@
-// A step divides by the number of targets that count, whatever cuts the batch into parts.
+// A step divides by the number of targets that count, however the batch is split.
 #include <cmath>
 
 #include <ATen/Functions.h>
@@ -22,7 +22,7 @@ std::unique_ptr<model::Model> gpt() {
 
 using Pair = std::pair<at::Tensor, at::Tensor>;
 
-// Many in some rows, none in others: parts of the batch differ.
+// Some rows have many ignored targets, others none, so that slices of the batch differ.
 Pair text_with_ignored_targets(const Case& tested, int64_t rows) {
   auto [input, target] = batch_of(tested, rows);
   for (int64_t row = 0; row < rows; row += 2) {
@@ -35,7 +35,7 @@ double count_of(const at::Tensor& target) {
   return target.ne(data::kIgnoredTarget).sum().item<double>();
 }
 
-// With a learning rate of 0, so that gradients are left to be looked at.
+// Uses a learning rate of 0, so that gradients can be inspected.
 void expect_mean_of_pytorch(const Case& tested, const Pair& batch) {
   const auto& [input, target] = batch;
   const auto plain = tested.make_model();
@@ -79,7 +79,7 @@ struct Trained {
   NamedTensors everything;
 };
 
-// This process's part of each batch; all of it without collectives.
+// This process's slice of each batch; the whole batch without collectives.
 Trained train(const Case& tested, bool compiled, const std::vector<Pair>& batches,
               parallel::Collectives* collectives) {
   const auto compile = compiled ? std::optional(compile::CompileConfig()) : std::nullopt;
@@ -166,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"SkipNonfinite", gpt, "sgd", {.skip_nonfinite = true}, true}),
     [](const auto& tested) { return tested.param.name; });
 
-// Nothing is learned, and nothing is destroyed.
+// Weights and state remain unchanged.
 TEST(TrueCounts, ABatchWithoutAnyTargetChangesNothing) {
   for (const bool compiled : {false, true}) {
     const Case tested{"Gpt", gpt, "sgd momentum=0.9 weight_decay=0.1", {}, true};

@@ -34,7 +34,7 @@ struct ActivationFunction : torch::autograd::Function<ActivationFunction> {
                             const std::optional<at::Tensor>& bias, Activation kind) {
     auto y = kernel::activation(kind, x, bias.value_or(at::Tensor()));
     context->saved_data["kind"] = static_cast<int64_t>(kind);
-    // Where ReLU's input was positive its output is, which the next layer keeps anyway.
+    // ReLU's output is positive where its input was, and the next layer saves the output anyway.
     const bool relu = kind == Activation::kRelu;
     context->save_for_backward({relu ? y : x, relu ? at::Tensor() : bias.value_or(at::Tensor())});
     if (bias) context->saved_data["bias"] = static_cast<int64_t>(bias->scalar_type());

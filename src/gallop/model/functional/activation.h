@@ -6,8 +6,8 @@
 
 namespace gallop::model::functional {
 
-/// act(x + bias) with its gradients; bias [C] is added to the last dimension and may be undefined.
-/// By gallop's kernel where it takes x (kernel/activation.h), else by LibTorch's operators.
+/// act(x + bias) with gradients; bias [C] is added along the last dimension and may be undefined.
+/// Uses gallop's kernel if it supports x (kernel/activation.h), otherwise LibTorch's operators.
 at::Tensor activation(kernel::Activation kind, const at::Tensor& x, const at::Tensor& bias = {});
 
 }  // namespace gallop::model::functional

@@ -5,11 +5,11 @@
 // Only for sources of functional/.
 namespace gallop::model::functional {
 
-/// The format in which a product of matrices takes x: autocast's where that is on for x's device,
-/// else x's own.
+/// The dtype in which a GEMM computes with x: autocast's if enabled for x's device, otherwise x's
+/// own.
 at::ScalarType product_format(const at::Tensor& x);
 
-/// Whether the CPU's autocast is on, to bf16.
+/// Whether CPU autocast to bf16 is enabled.
 bool is_bf16_autocast();
 
 }  // namespace gallop::model::functional

@@ -24,7 +24,7 @@ class BatchNormFunction final : public torch::autograd::Function<BatchNormFuncti
     bool relu = false, fork = false;
   };
 
-  // The tensors apart from the form: apply() looks for them among its arguments.
+  // Tensors are separate arguments, because apply() looks for them among its arguments.
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
                                const at::Tensor& weight, const at::Tensor& bias,
                                const std::optional<at::Tensor>& given_residual, const Form& form) {
@@ -47,7 +47,7 @@ class BatchNormFunction final : public torch::autograd::Function<BatchNormFuncti
     auto more_dy = gradients.size() > 1 ? gradients[1] : at::Tensor();
     if (!dy.defined()) std::swap(dy, more_dy);
     if (!dy.defined()) return variable_list(kArguments);
-    // Only tensors that are there have a number.
+    // Undefined tensors are not counted in needs_input_grad().
     const bool wants_residual =
         context->saved_data["has_residual"].toBool() && context->needs_input_grad(3);
     auto result = kernel::batch_norm_backward({.dy = dy,
@@ -101,7 +101,7 @@ at::Tensor by_library(const at::Tensor& x, const at::Tensor& residual,
   return at::GradMode::is_enabled() ? activation(kernel::Activation::kRelu, y) : y.relu_();
 }
 
-// What autograd knows of a tensor that the kernel changed through its pointer.
+// Notifies autograd of tensors that the kernel changed through pointers.
 void tell_changed(const kernel::BatchNormParameters& parameters) {
   parameters.running_mean.unsafeGetTensorImpl()->bump_version();
   parameters.running_var.unsafeGetTensorImpl()->bump_version();

@@ -9,20 +9,20 @@ struct BatchNormOptions {
   bool relu = false;
 };
 
-/// y = relu(batch norm of x + residual); `residual` may be undefined. In training by one operator
-/// with its own backward where the kernel takes x, otherwise by LibTorch's: those also give second
-/// derivatives, and the one operator throws UsageError there.
+/// y = relu(batch_norm(x) + residual); `residual` may be undefined. In training, uses one fused
+/// operator with its own backward if the kernel supports x, otherwise LibTorch's operators. The
+/// fused operator has no second derivatives and throws UsageError for them.
 at::Tensor batch_norm(const at::Tensor& x, const at::Tensor& residual,
                       const kernel::BatchNormParameters& parameters,
                       const BatchNormOptions& options);
 
-/// One tensor for two readers.
+/// One tensor for two consumers.
 struct Fork {
   at::Tensor first, second;
 };
 
-/// The same y twice, in the same memory: the backward pass reads both gradients, where one y would
-/// first have them added in a pass of its own. Neither may be changed in place.
+/// Like batch_norm(), returning y twice in the same memory: the backward pass reads both gradients,
+/// whereas a single y would need an extra pass to add them. Neither may be modified in place.
 Fork batch_norm_fork(const at::Tensor& x, const at::Tensor& residual,
                      const kernel::BatchNormParameters& parameters,
                      const BatchNormOptions& options);

@@ -24,7 +24,7 @@ kernel::Conv2dWindow window_of(const at::Tensor& weight, int64_t stride, int64_t
 }
 
 struct Conv2dFunction : torch::autograd::Function<Conv2dFunction> {
-  // `x` is in bf16, and the convolution takes `weight` in bf16.
+  // `x` is bf16, and the convolution uses `weight` converted to bf16.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             int64_t stride, int64_t padding) {
     const auto narrow = weight.to(at::kBFloat16);
@@ -65,9 +65,9 @@ bool is_fp32_or_bf16(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kBFloat16;
 }
 
-// Whether oneDNN writes beyond its scratch memory in the gradient of the weight: it has room for
-// the channels that there are, and counts with those of a vector (its issue 6035, not mended in
-// LibTorch 2.11).
+// Whether oneDNN overruns its scratch memory in the weight gradient: it allocates for the actual
+// channels but assumes a full vector of channels (oneDNN issue 6035, not fixed in LibTorch
+// 2.11).
 bool overruns_scratch(const at::Tensor& x, const at::Tensor& weight, int64_t stride,
                       int64_t padding) {
   constexpr int64_t kMostChannelsOfVector = 16;
@@ -75,7 +75,7 @@ bool overruns_scratch(const at::Tensor& x, const at::Tensor& weight, int64_t str
          padding == 0 && weight.size(2) == 1 && weight.size(3) == 1;
 }
 
-// The pixels that a window of one pixel sees.
+// The pixels that a 1 x 1 window reads.
 at::Tensor seen_pixels(const at::Tensor& x, int64_t stride) {
   const auto rows = at::slice(x, 2, 0, std::nullopt, stride);
   return at::slice(rows, 3, 0, std::nullopt, stride).contiguous(x.suggest_memory_format());

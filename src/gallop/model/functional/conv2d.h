@@ -4,11 +4,11 @@
 
 namespace gallop::model::functional {
 
-/// Convolution of [N, C, H, W] with a square or other window, weight [out, C, height, width], bias
-/// [out] or undefined, with its gradients. That of the weight is by gallop's kernel where it is the
-/// fastest (kernel/conv2d_wgrad.h), which under autocast to bf16 gives it in fp32 at once, and so
-/// are there the convolution and the gradient of x (kernel/conv2d.h); all else by LibTorch's
-/// operators.
+/// Convolution of [N, C, H, W] with its gradients; weight [out, C, height, width], bias [out] or
+/// undefined. On the CPU under bf16 autocast without bias, the weight gradient uses the kernel of
+/// gallop if it supports the sizes (kernel/conv2d_wgrad.h), which returns it directly in fp32; the
+/// forward and the gradient of x then use kernels, too, if supported (kernel/conv2d.h). Everything
+/// else uses the operators of LibTorch.
 at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                   int64_t stride, int64_t padding);
 

@@ -100,7 +100,7 @@ LossSum by_library(const at::Tensor& logits, const at::Tensor& target, const Los
 }
 
 bool is_large(const Output& output) {
-  // Below it, all logits stay in the caches on their way to the loss.
+  // Below this size, all logits stay in the caches on their way to the loss.
   constexpr int64_t kNumbers = int64_t{1} << 22;
   const auto& x = output.x;
   return x.numel() / x.size(-1) * output.weight.size(0) > kNumbers;
@@ -116,7 +116,7 @@ LossSum cross_entropy(const at::Tensor& logits, const at::Tensor& target,
     return by_library(rows, wanted, options);
   const auto plain_wanted = wanted.contiguous();
   auto plain_rows = rows.contiguous();
-  // The CPU's kernel has no fp16. The gradient is cast back.
+  // The CPU kernel does not support fp16. The gradient is cast back.
   if (plain_rows.is_cpu() && plain_rows.scalar_type() == at::kHalf) {
     plain_rows = plain_rows.to(at::kFloat);
   }

@@ -57,13 +57,13 @@ at::Tensor drawn_seed() {
   return seed_and_step;
 }
 
-// By LibTorch's operators, with a share that is a tensor.
+// Dropout by LibTorch's operators, with p as a tensor.
 at::Tensor dropped(const at::Tensor& x, const at::Tensor& share) {
   const at::Tensor kept = at::rand(x.sizes(), x.options().dtype(at::kFloat)).ge(share);
   return x * (kept / (1 - share)).to(x.scalar_type());
 }
 
-// Layers deep in a model find the step's numbers by it, as LibTorch's find autocast.
+// Thread-local, so that layers deep in a model find it, like LibTorch's autocast state.
 thread_local DropoutScope* active = nullptr;
 
 }  // namespace
@@ -81,7 +81,7 @@ DropoutPlace DropoutScope::place() { return active == nullptr ? DropoutPlace() :
 
 bool dropout_varies() { return active != nullptr && active->place_.share.defined(); }
 
-// Of the scope that is active, as the place of one more dropout; else a place of its own.
+// The next dropout of the active scope, if any; otherwise a place with a fresh seed.
 DropoutPlace next_place() {
   if (active == nullptr || !active->place_.seed_and_step.defined()) {
     return {.seed_and_step = drawn_seed(), .calls = 1};
@@ -92,7 +92,7 @@ DropoutPlace next_place() {
 
 namespace {
 
-// `share`, if defined, stands for p.
+// `share`, if defined, replaces p.
 at::Tensor by_kernel(const at::Tensor& x, double p, const at::Tensor& share) {
   const DropoutPlace place = next_place();
   return DropoutFunction::apply(x, p, place.seed_and_step.to(x.device()), place.calls,
@@ -102,7 +102,7 @@ at::Tensor by_kernel(const at::Tensor& x, double p, const at::Tensor& share) {
 at::Tensor drop(const at::Tensor& x, double p, const at::Tensor& share) {
   if (kernel::kernels_enabled()) {
     if (kernel::takes_dropout(x)) return by_kernel(x, p, share);
-    // The CPU's kernel has no fp16, whose numbers are all fp32's as well.
+    // The CPU kernel does not support fp16; fp32 represents all fp16 values.
     if (x.is_cpu() && x.scalar_type() == at::kHalf && x.is_contiguous()) {
       return by_kernel(x.to(at::kFloat), p, share).to(at::kHalf);
     }

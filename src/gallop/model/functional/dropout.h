@@ -6,31 +6,31 @@
 
 namespace gallop::model::functional {
 
-/// Where the numbers of a thread's next dropout come from.
+/// The source of the random numbers of a thread's next dropout.
 struct DropoutPlace {
   at::Tensor seed_and_step;  ///< Undefined outside of any scope.
   int64_t calls = 0;
-  at::Tensor share{};  ///< See DropoutScope.
+  at::Tensor share{};  ///< The scheduled p; see DropoutScope.
 };
 
-/// That of this thread's next dropout, which counts as drawn.
+/// Returns the place of this thread's next dropout and counts it as drawn.
 DropoutPlace next_place();
 
-/// While it lives, dropout() on this thread draws the numbers of one training step: those of
-/// `seed_and_step`, int64 [2] on the CPU, and of how many dropouts the step has had before. What
-/// the tensor holds is read whenever numbers are drawn, so a replayed step draws those of its own.
+/// While it is alive, dropout() on this thread draws the random numbers of one training step, which
+/// depend on `seed_and_step`, int64 [2] on the CPU, and on the number of preceding dropouts in the
+/// step. The tensor is read at each draw, so that a replayed step draws its own numbers.
 class DropoutScope {
  public:
-  /// `share`, if defined, stands for the p of every dropout (fp32, no dimensions, in [0, 1)): one
+  /// `share`, if defined, replaces the p of every dropout (fp32, no dimensions, in [0, 1)), for a p
   /// that changes from step to step.
   explicit DropoutScope(at::Tensor seed_and_step, at::Tensor share = {});
-  /// Goes on from a place, so that the same numbers are drawn once more.
+  /// Continues from a place, so that the same random numbers are drawn again.
   explicit DropoutScope(DropoutPlace place);
   ~DropoutScope();
   DropoutScope(const DropoutScope&) = delete;
   DropoutScope& operator=(const DropoutScope&) = delete;
 
-  /// Of this thread's scope.
+  /// The place of this thread's scope.
   static DropoutPlace place();
 
  private:
@@ -41,16 +41,16 @@ class DropoutScope {
   DropoutScope* outer_;
 };
 
-/// Whether a scope on this thread has a share of its own.
+/// Whether a scope on this thread replaces p.
 bool dropout_varies();
 
-/// In training a share p of x set to 0 and the rest multiplied by 1 / (1 - p); else x itself. By
-/// gallop's kernel where it takes x (kernel/dropout.h), else by LibTorch's. Outside of any scope
-/// the seed is drawn from LibTorch's default generator. A model without dropout (p of 0) stays
-/// without, whatever the scope says.
+/// In training, sets each element of x to 0 with probability p and scales the others by 1 / (1 -
+/// p); otherwise returns x. Uses gallop's kernel if it supports x (kernel/dropout.h), otherwise
+/// LibTorch's. Outside of any scope, the seed is drawn from LibTorch's default generator. A p of 0
+/// disables dropout even if the scope replaces p.
 at::Tensor dropout(const at::Tensor& x, double p, bool training);
 
-/// The same in training, with this p whatever the scope says.
+/// Like dropout() in training, but always with this p, ignoring the scope's.
 at::Tensor fixed_dropout(const at::Tensor& x, double p);
 
 }  // namespace gallop::model::functional

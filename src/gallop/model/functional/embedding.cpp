@@ -15,7 +15,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// What blocks add to is fp32 whatever the tables are; so are sums for the tables' gradients.
+// The residual stream is fp32 regardless of the tables' dtype; so are the sums of gradients.
 at::Tensor in_fp32(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kBFloat16 ? tensor.to(at::kFloat) : tensor;
 }

@@ -4,9 +4,9 @@
 
 namespace gallop::model::functional {
 
-/// Rows of weight [V, C] by int64 indices [.., T], plus row t of positions [P, C] where they are
-/// defined, with the gradients of both. By gallop's kernel where it takes them
-/// (kernel/embedding.h), else by LibTorch's operators.
+/// Rows of weight [V, C] at int64 indices [.., T], plus row t of positions [P, C] if defined, with
+/// the gradients of both. Uses gallop's kernel if it supports them (kernel/embedding.h), otherwise
+/// LibTorch's operators.
 at::Tensor embedding(const at::Tensor& indices, const at::Tensor& weight,
                      const at::Tensor& positions = {});
 

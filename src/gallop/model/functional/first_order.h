@@ -2,8 +2,8 @@
 
 namespace gallop::model::functional {
 
-/// Throws UsageError in a backward that records its own graph, which the kernels' gradients could
-/// not be part of; `name` tells which of them.
+/// Throws UsageError in a backward pass that records a graph (create_graph), because the kernels
+/// have no second derivatives; `name` is the operator in the message.
 void require_first_order(const char* name);
 
 }  // namespace gallop::model::functional

@@ -22,7 +22,7 @@ using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
 constexpr int64_t kMultiple = 16;
-// No scale is so small that it has no reciprocal; as torchao has it.
+// The lower limit of a scale, so that its reciprocal is finite, as in torchao.
 constexpr double kLeast = 1e-12;
 
 double largest_of(at::ScalarType format) {
@@ -31,13 +31,13 @@ double largest_of(at::ScalarType format) {
              : static_cast<float>(std::numeric_limits<c10::Float8_e5m2>::max());
 }
 
-// A tensor is numbers times scale.
+// A quantized tensor: its value is numbers * scale.
 struct Fp8 {
   at::Tensor numbers, scale;
 };
 
-// The casts of LibTorch 2.11 do not saturate, which nothing needs here: no quotient is beyond the
-// format's largest number by more than the rounding of fp32.
+// The casts of LibTorch 2.11 do not saturate, but no quotient exceeds the format's maximum by more
+// than the rounding error of fp32.
 Fp8 to_fp8(const at::Tensor& tensor, at::ScalarType format) {
   const at::Tensor largest =
       at::linalg_vector_norm(tensor, std::numeric_limits<double>::infinity(), std::nullopt,
@@ -48,8 +48,8 @@ Fp8 to_fp8(const at::Tensor& tensor, at::ScalarType format) {
 
 at::Tensor as_matrix(const at::Tensor& tensor) { return tensor.reshape({-1, tensor.size(-1)}); }
 
-// The transposed of a matrix in memory, its rows filled up with zeros to a multiple of 16: what is
-// summed over must be one.
+// The transpose of a matrix in memory, with rows zero-padded to a multiple of 16, as required of
+// the inner dimension of a GEMM.
 Fp8 transposed(const Fp8& matrix) {
   const at::Tensor& numbers = matrix.numbers;
   const int64_t rows = numbers.size(0);
@@ -60,11 +60,11 @@ Fp8 transposed(const Fp8& matrix) {
   return {.numbers = all, .scale = matrix.scale};
 }
 
-// a b^T of two that lie row by row, as GPUs of compute capability 8.9 and 9.0 ask for. Sums may be
-// kept in fewer bits where they go forward alone.
+// a b^T of row-major matrices, as required by GPUs of compute capability 8.9 and 9.0. With `fast`,
+// for the forward pass only, sums may be accumulated in fewer bits.
 at::Tensor product(const Fp8& a, const Fp8& b, const std::optional<at::Tensor>& bias,
                    at::ScalarType format, bool fast) {
-  // On a CPU without such products LibTorch takes others in their place, which autocast would find.
+  // On CPUs without fp8 GEMMs, LibTorch calls other operators, which autocast would intercept.
   const c10::impl::ExcludeDispatchKeyGuard below_autocast(c10::autocast_dispatch_keyset);
   return at::_scaled_mm(a.numbers, b.numbers.t(), a.scale, b.scale, bias, /*scale_result=*/{},
                         format, fast);

@@ -28,7 +28,7 @@ at::Tensor like(const at::Tensor& gradient, at::ScalarType format) {
 }
 
 struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
-  // Returns y and, with a residual, the sum.
+  // Returns y and, if there is a residual, the sum.
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
                                const at::Tensor& weight, const OptionalTensor& residual,
                                const OptionalTensor& bias, const OptionalTensor& residual_bias,
@@ -57,8 +57,8 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
         has_residual ? static_cast<at::ScalarType>(data["residual"].toInt()) : x_format;
     const at::Tensor& dy = gradients[0];
     const at::Tensor dsum = has_residual ? gradients[1] : at::Tensor();
-    // The arguments that have gradients of their own; what autograd counts are those that are
-    // there.
+    // Indices of the arguments with gradients of their own; undefined tensors are not counted in
+    // needs_input_grad().
     const bool wants_residual_bias =
         data["residual_bias"].toBool() && context->needs_input_grad(has_bias ? 4 : 3);
     if (!dy.defined()) {
@@ -74,7 +74,7 @@ struct LayerNormFunction : torch::autograd::Function<LayerNormFunction> {
     const auto saved = context->get_saved_variables();
     const kernel::LayerNormResult result{
         .y = {}, .sum = saved[0], .mean = saved[1], .inverse = saved[2]};
-    // The narrower input's gradient, if anybody wants it, is written along with the wider's.
+    // The gradient of the narrower input, if needed, is written together with the wider one.
     const bool narrowed =
         x_format != residual_format && context->needs_input_grad(x_format == at::kFloat ? 2 : 0);
     auto found = kernel::layer_norm_backward(

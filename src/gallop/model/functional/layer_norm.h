@@ -4,7 +4,7 @@
 
 namespace gallop::model::functional {
 
-/// What is normed: x + residual + bias. Residual and its bias [C] may be undefined.
+/// The input of a norm: x + residual + bias. The residual and its bias [C] may be undefined.
 struct Summands {
   at::Tensor x;
   at::Tensor residual{};
@@ -13,17 +13,17 @@ struct Summands {
 
 struct NormedSum {
   at::Tensor y;
-  at::Tensor sum;  ///< x itself without residual.
+  at::Tensor sum;  ///< x itself if there is no residual.
 };
 
 /// Layer norm or RMS norm of a sum over the last dimension [C], with all gradients. weight and bias
-/// [C], bias may be undefined. Under autocast to bf16 y is bf16, for the matrix product that
-/// follows, else it has the sum's format. By gallop's kernel where it takes the tensors
-/// (kernel/layer_norm.h), else by LibTorch's operators.
+/// are [C]; bias may be undefined. Under bf16 autocast y is bf16, for the next GEMM; otherwise it
+/// has the sum's dtype. Uses gallop's kernel if it supports the tensors (kernel/layer_norm.h),
+/// otherwise LibTorch's operators.
 NormedSum layer_norm(const Summands& in, const at::Tensor& weight, const at::Tensor& bias,
                      double eps, bool rms);
 
-/// The sum alone.
+/// Returns only the sum.
 at::Tensor sum_of(const Summands& in);
 
 }  // namespace gallop::model::functional

@@ -42,8 +42,8 @@ struct LinearFunction : torch::autograd::Function<LinearFunction> {
 at::Tensor by_library(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                       std::optional<Activation> activation) {
   if (!activation) return at::linear(x, weight, bias);
-  // LibTorch's product on the CPU adds a bias in passes of its own, elsewhere at no cost; nor does
-  // it matter of a few numbers, where the kernel's sums for its gradient cost more.
+  // LibTorch's CPU GEMM adds a bias in separate passes; on other devices it is free. For small
+  // outputs that does not matter, and the kernel's reduction for the bias gradient costs more.
   constexpr int64_t kFew = 100'000;
   if (!x.is_cpu() || x.numel() < kFew) {
     return functional::activation(*activation, at::linear(x, weight, bias));

@@ -8,9 +8,9 @@
 
 namespace gallop::model::functional {
 
-/// act(x W^T + bias) with its gradients; weight [N, K], bias [N] or undefined. By gallop's kernel
-/// where it is the fastest (kernel/linear.h), which under autocast to bf16 takes the parameters in
-/// fp32 as they are; else by LibTorch's product.
+/// act(x W^T + bias) with its gradients; weight [N, K], bias [N] or undefined. Uses gallop's kernel
+/// where it is fastest (kernel/linear.h), which under bf16 autocast reads the parameters directly
+/// in fp32; otherwise LibTorch's GEMM.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                   std::optional<kernel::Activation> activation = {});
 

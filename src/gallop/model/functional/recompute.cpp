@@ -27,10 +27,10 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Deep in a part, batch norm finds it, as LibTorch's layers find autocast.
+// Thread-local, so that batch norm deep in a part finds it, like LibTorch's autocast state.
 thread_local bool recomputing = false;
 
-// What LibTorch's own random operators draw from: the generators of the CPU and of a GPU.
+// The generators of LibTorch's own random operators: those of the CPU and of a GPU.
 class Generators {
  public:
   explicit Generators(c10::Device device) {
@@ -65,7 +65,7 @@ class Generators {
   std::vector<std::pair<at::Generator, at::Tensor>> states_;
 };
 
-// What a part finds in its thread besides its inputs.
+// The thread state that a part depends on besides its inputs.
 struct Surroundings {
   explicit Surroundings(c10::Device where)
       : device(where),
@@ -83,7 +83,7 @@ struct Surroundings {
   Generators generators;
 };
 
-// Casts of weights are not kept for other parts: one made without gradients would have none.
+// Disables autocast's weight cache: a cast cached without gradients would have none.
 class NoCastsKept {
  public:
   NoCastsKept() : kept_(at::autocast::is_autocast_cache_enabled()) {
@@ -97,7 +97,7 @@ class NoCastsKept {
   bool kept_;
 };
 
-// While it lives, this thread is as it was when the part was first computed.
+// While it is alive, this thread has the state in which the part was first computed.
 class Again {
  public:
   explicit Again(Surroundings then) : now_(then.device), dropout_(then.dropout) {
@@ -125,7 +125,7 @@ class Again {
   NoCastsKept no_casts_kept_;
 };
 
-// What the function remembers besides tensors.
+// The saved state of the function besides tensors.
 struct Memory : torch::CustomClassHolder {
   Part part;
   size_t inputs = 0;
@@ -133,7 +133,7 @@ struct Memory : torch::CustomClassHolder {
 };
 
 variable_list apart(variable_list results) {
-  // A function's results are different tensors; these may be one with two readers.
+  // Results of a function must be distinct tensors; these may be one tensor with two consumers.
   for (size_t i = 0; i < results.size(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (results[i].is_same(results[j])) results[i] = results[i].detach();
@@ -170,7 +170,7 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
     const auto memory =
         c10::static_intrusive_pointer_cast<Memory>(context->saved_data["memory"].toCapsule());
     variable_list variables = context->get_saved_variables();  // Inputs, then parameters.
-    variable_list all(variables.size() + 1);                   // One for the memory.
+    variable_list all(variables.size() + 1);                   // One for the saved state.
     const bool is_wanted = std::any_of(gradients.begin(), gradients.end(),
                                        [](const auto& gradient) { return gradient.defined(); });
     if (!is_wanted) return all;
@@ -187,7 +187,7 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
       edges.push_back(torch::autograd::impl::gradient_edge(variables[i]));
       places.push_back(i);
     }
-    // The engine keeps what it is called with until its end.
+    // The engine keeps its arguments alive until it ends.
     variables.clear();
     variable_list found = torch::autograd::Engine::get_default_engine().execute(
         roots, std::exchange(gradients, {}), /*keep_graph=*/false, /*create_graph=*/false,
@@ -197,8 +197,8 @@ struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
   }
 
  private:
-  // Computes the part with gradients; of its results and their gradients leaves those that are
-  // wanted.
+  // Recomputes the part with gradients. Keeps only those results and gradients that are
+  // needed.
   static torch::autograd::edge_list again(const Memory& memory, const variable_list& variables,
                                           variable_list& gradients) {
     const auto end = variables.begin() + static_cast<std::ptrdiff_t>(memory.inputs);

@@ -7,19 +7,19 @@
 
 namespace gallop::model::functional {
 
-/// A part of a network as a function of tensors; parameters it may read besides.
+/// A part of a network as a function of tensors; it may also read parameters.
 using Part = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs)>;
 
-/// What the part makes of the inputs. For the backward pass nothing is kept but the inputs; it
-/// computes the part once more (Chen et al., "Training deep nets with sublinear memory cost",
-/// 2016), with the same random numbers and formats, and without a second effect on batch norm's
-/// statistics. Without gradients it is the part. `parameters`: those that the part reads. All
-/// tensors are defined. Throws UsageError where a compiler records a part that draws random numbers
-/// from LibTorch's generators, which a compiled step could not draw once more.
+/// Computes the part with activation checkpointing (Chen et al., "Training deep nets with sublinear
+/// memory cost", 2016): only the inputs are saved, and the backward pass computes the part again
+/// with the same random numbers and autocast, without updating batch norm's statistics again.
+/// Without gradients it just calls the part. `parameters` are those that the part reads. All
+/// tensors must be defined. Throws UsageError if a compiler records a part that draws random
+/// numbers from LibTorch's generators, which a compiled step cannot replay.
 std::vector<at::Tensor> recompute(Part part, const std::vector<at::Tensor>& inputs,
                                   const std::vector<at::Tensor>& parameters);
 
-/// Whether this thread computes a part once more.
+/// Whether this thread is recomputing a part in the backward pass.
 bool is_recomputing();
 
 }  // namespace gallop::model::functional

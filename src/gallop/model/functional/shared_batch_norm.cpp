@@ -31,22 +31,22 @@ std::vector<int64_t> all_but_channels(const at::Tensor& x) {
   return dims;
 }
 
-// [C] as a factor of [N, C, ...].
+// Views [C] for broadcasting with [N, C, ...].
 at::Tensor along(const at::Tensor& channels, const at::Tensor& x) {
   std::vector<int64_t> shape(static_cast<size_t>(x.dim()), 1);
   shape[1] = x.size(1);
   return channels.to(at::kFloat).view(shape);
 }
 
-// Of all parts; fp64 [C].
+// The statistics of all slices; fp64 [C].
 struct Statistics {
   at::Tensor mean, variance;
-  at::Tensor count;  ///< fp64 [1], of numbers in a channel.
+  at::Tensor count;  ///< fp64 [1], the number of elements per channel.
 };
 
-// By sums of numbers and of squares around each part's own mean, so that a mean far from 0 costs no
-// digits of the variance (Chan, Golub and LeVeque, "Algorithms for computing the sample variance",
-// The American Statistician 37, 1983).
+// Sums the values, and the squares around each slice's own mean, so that a mean far from 0 does not
+// cancel digits of the variance (Chan, Golub and LeVeque, "Algorithms for computing the sample
+// variance", The American Statistician 37, 1983).
 Statistics statistics_of(const at::Tensor& x) {
   const auto dims = all_but_channels(x);
   const int64_t channels = x.size(1), own = x.numel() / channels;

@@ -6,11 +6,11 @@
 
 namespace gallop::model::functional {
 
-/// Replaces what the tensor holds, fp64, by the sum over all who share a batch.
+/// All-reduces (sums) an fp64 tensor in place over all processes that share a batch.
 using SumOverAll = void (*)(const at::Tensor& tensor);
 
-/// While it lives, batch_norm() of this thread takes its statistics of a batch that is shared, of
-/// which this thread has a part, or nothing: then of samples that are not there.
+/// While it is alive, batch_norm() on this thread computes its statistics over a batch that is
+/// shared by processes, of which this thread has a slice, possibly an empty one.
 class SharedBatchNormScope {
  public:
   explicit SharedBatchNormScope(SumOverAll sum_over_all);
@@ -24,9 +24,9 @@ class SharedBatchNormScope {
   SumOverAll outer_;
 };
 
-/// Batch norm in training by the statistics of all parts of the batch [N, C, ...], in whose scope
-/// it is. The gradients of weight and bias are this part's. The backward pass must be in the scope,
-/// too.
+/// Batch norm in training with the statistics of all slices of the batch [N, C, ...]. The
+/// gradients of weight and bias are those of this slice. Requires a scope, also during the
+/// backward pass.
 at::Tensor shared_batch_norm(const at::Tensor& x, const kernel::BatchNormParameters& parameters);
 
 }  // namespace gallop::model::functional

@@ -18,7 +18,7 @@ at::Tensor drop_samples(const at::Tensor& x, double p, bool training) {
   if (!training || p == 0) return x;
   std::vector<int64_t> sizes(static_cast<size_t>(x.dim()), 1);
   sizes[0] = x.size(0);
-  // In fp32, as 1 / (1 - p) rounded to bf16 would be another scale.
+  // In fp32, because 1 / (1 - p) rounded to bf16 would be a different scale.
   const at::Tensor ones = at::full(sizes, 1.0, x.options().dtype(at::kFloat));
   return x.mul(fixed_dropout(ones, p)).to(x.scalar_type());
 }

@@ -8,7 +8,7 @@
 namespace gallop::model {
 
 struct GeluConfig {
-  bool approximate = false;  ///< By tanh, as GPT-2.
+  bool approximate = false;  ///< The tanh approximation, as in GPT-2.
 };
 struct LeakyReluConfig {
   double negative_slope = 0.01;
@@ -21,7 +21,7 @@ void visit(config::Visitor& visitor, GeluConfig& config);
 void visit(config::Visitor& visitor, LeakyReluConfig& config);
 void visit(config::Visitor& visitor, EluConfig& config);
 
-// Functions of each element, as PyTorch's modules of these names.
+// Elementwise functions, as the PyTorch modules of these names.
 std::unique_ptr<Layer> make_relu(const NoOptions& config, LayerContext& context);
 std::unique_ptr<Layer> make_silu(const NoOptions& config, LayerContext& context);
 std::unique_ptr<Layer> make_tanh(const NoOptions& config, LayerContext& context);

@@ -11,7 +11,7 @@ class AttentionLayer final : public Layer {
  public:
   AttentionLayer(LayerContext& context, const SelfAttention::Options& options)
       : attention_(std::make_shared<SelfAttention>(context.initializer, options)),
-        // Padding comes last: no token attends to it where attention is causal.
+        // Padding is at the end: with causal attention no token attends to it.
         mask_(options.causal ? nullptr : context.mask) {}
 
   at::Tensor forward(const at::Tensor& x) override {

@@ -9,10 +9,10 @@
 namespace gallop::model {
 
 /// Multi-head self-attention of a sequence (Vaswani et al. 2017), as torch.nn.MultiheadAttention
-/// of its input with itself.
+/// with query, key and value equal.
 struct AttentionConfig {
   int64_t heads = 8;
-  std::string causal = "auto";  ///< auto: for text.
+  std::string causal = "auto";  ///< auto: causal for text.
   bool rotary = false;
   bool bias = true;
   double dropout = 0;

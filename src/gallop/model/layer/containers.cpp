@@ -8,7 +8,7 @@ namespace {
 
 struct Group : torch::nn::Module {};
 
-// Builds one layer at `path`; `shape` in, and out.
+// Builds the layer at `path` and updates `context.shape` from its input to its output shape.
 std::unique_ptr<Layer> build(const config::Component& component, LayerContext& context,
                              const std::string& path, bool is_head) {
   LayerContext inner = context;

@@ -9,22 +9,22 @@
 
 namespace gallop::model {
 
-/// Layers one after the other, as torch.nn.Sequential. An activation behind a layer that fuses it
-/// is computed in that layer's pass.
+/// A sequence of layers, as torch.nn.Sequential. An activation after a layer that can fuse it is
+/// computed in that layer's pass.
 class Sequential final : public Layer {
  public:
-  /// Builds each of the list; `context.path` is that of the list. Throws config::OptionError.
+  /// Builds the layers of a list at `context.path`. Throws config::OptionError.
   Sequential(const config::ComponentList& list, LayerContext& context);
 
   at::Tensor forward(const at::Tensor& x) override;
   std::shared_ptr<torch::nn::Module> module() const override { return module_; }
   at::Tensor head_weight() const override;
-  /// All but the last layer.
+  /// Runs all but the last layer.
   at::Tensor forward_to_head(const at::Tensor& x);
 
   size_t size() const { return layers_.size(); }
   Layer& operator[](size_t i) const { return *layers_[i]; }
-  /// The layer i, and an activation behind it that it fuses; the next one to run is `next(i)`.
+  /// Runs layer i, with a fused activation after it if any; `next(i)` is the next layer to run.
   at::Tensor run(size_t i, const at::Tensor& x) const;
   size_t next(size_t i) const { return i + (is_fused(i) ? 2 : 1); }
 
@@ -36,7 +36,7 @@ class Sequential final : public Layer {
   std::shared_ptr<torch::nn::Module> module_;
 };
 
-/// Options of a layer that is made of layers.
+/// Options of a layer that contains a sequence of layers.
 struct SequentialConfig {
   explicit SequentialConfig(const config::Catalog& catalog) : layers(catalog) {}
   config::ComponentList layers;
@@ -48,14 +48,14 @@ struct ResidualConfig {
   config::ComponentList layers, shortcut;
 };
 
-/// The same layers several times, each with parameters of its own.
+/// The same layers repeated, each with its own parameters.
 struct RepeatConfig {
   explicit RepeatConfig(const config::Catalog& catalog) : layers(catalog) {}
   int64_t times = 1;
   config::ComponentList layers;
 };
 
-/// Branches that read one input, of which the outputs are concatenated along the channels, or
+/// Branches that read the same input. Their outputs are concatenated along the channels, or
 /// added.
 struct BranchesConfig {
   explicit BranchesConfig(const config::Catalog& catalog) : branches(catalog) {}

@@ -22,7 +22,7 @@ std::optional<int64_t> number_of(const std::string& text) {
   return config::as_integer(config::Node::make_scalar(text));
 }
 
-// Weight [first, second, kernel] or [first, second, kernel, kernel], as PyTorch has them.
+// Weight [first, second, kernel] or [first, second, kernel, kernel], as in PyTorch.
 class Convolution : public Layer {
  public:
   Convolution(LayerContext& context, int64_t first, int64_t second, int64_t kernel, int64_t outputs,
@@ -54,7 +54,7 @@ class Conv final : public Convolution {
         config_(config),
         padding_(padding),
         is_causal_(is_causal),
-        // Padding comes last: no token sees it where the kernel reaches back only.
+        // Padding is at the end: no token reads it with a causal kernel.
         mask_(is_image_ || is_causal ? nullptr : context.mask) {}
 
   at::Tensor forward(const at::Tensor& x) override {
@@ -66,7 +66,7 @@ class Conv final : public Convolution {
       return at::conv2d(x, weight_, bias_, {stride, stride}, {padding_, padding_},
                         {dilation, dilation}, groups);
     }
-    // Behind a short text there are zeros, as there are behind the longest.
+    // Padding is zeroed, like the positions beyond the end of the longest text.
     at::Tensor x_NCT = (mask_ ? x.mul(mask_->is_token_NT.unsqueeze(2)) : x).transpose(1, 2);
     if (is_causal_) x_NCT = at::constant_pad_nd(x_NCT, {padding_, 0});
     return at::conv1d(x_NCT, weight_, bias_, stride, is_causal_ ? 0 : padding_, dilation, groups)
@@ -133,7 +133,7 @@ void require_groups(const LayerContext& context, int64_t channels, int64_t group
                       std::to_string(channels) + " of its output");
 }
 
-// The sizes along which a kernel moves.
+// The dimensions along which a kernel moves.
 std::vector<int64_t*> lengths_of(Shape& shape) {
   if (shape.kind == Shape::Kind::kImage) return {&shape.sizes[1], &shape.sizes[2]};
   return {&shape.sizes[0]};
@@ -145,7 +145,7 @@ std::string padding_mistake(const std::string& text) {
   return number && *number >= 0 ? "" : "must be auto, same, causal or a number >= 0";
 }
 
-// "auto" keeps the length where the stride is 1, and never lets a position see a later token.
+// "auto" keeps the length if the stride is 1, and never lets a position read a later token.
 std::string resolved(const ConvConfig& config, const LayerContext& context) {
   const bool is_text = context.causal && context.shape.kind == Shape::Kind::kSequence;
   if (config.padding == "auto") return is_text ? "causal" : "same";

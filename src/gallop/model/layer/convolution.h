@@ -31,7 +31,7 @@ struct ConvTransposeConfig {
   bool bias = true;
 };
 
-/// Enlarges an image, as torch.nn.Upsample.
+/// Upsamples an image, as torch.nn.Upsample.
 struct UpsampleConfig {
   int64_t scale = 2;
   std::string mode = "nearest";

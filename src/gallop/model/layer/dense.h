@@ -13,7 +13,7 @@ struct LinearConfig {
   bool bias = true;
 };
 
-/// A vector for each token, as torch.nn.Embedding.
+/// Maps each token to a vector, as torch.nn.Embedding.
 struct EmbeddingConfig {
   int64_t width = 0;
   double std = 1;
@@ -32,9 +32,9 @@ std::unique_ptr<Layer> make_linear(const LinearConfig& config, LayerContext& con
 std::unique_ptr<Layer> make_embedding(const EmbeddingConfig& config, LayerContext& context);
 std::unique_ptr<Layer> make_position_embedding(const PositionEmbeddingConfig& config,
                                                LayerContext& context);
-/// An image or sequence as one vector, as torch.nn.Flatten.
+/// Flattens an image or sequence to one vector, as torch.nn.Flatten.
 std::unique_ptr<Layer> make_flatten(const NoOptions& config, LayerContext& context);
-/// An image [C, H, W] as a sequence [H W, C].
+/// Converts an image [C, H, W] to a sequence [H W, C].
 std::unique_ptr<Layer> make_to_sequence(const NoOptions& config, LayerContext& context);
 
 }  // namespace gallop::model

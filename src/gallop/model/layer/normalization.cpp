@@ -27,7 +27,7 @@ class BatchNorm final : public Layer {
   std::shared_ptr<torch::nn::Module> module() const override { return norm_; }
 
  private:
-  // Rows of channels are images of one pixel.
+  // Views rows of channels as images of one pixel.
   static at::Tensor as_image(const at::Tensor& x) {
     return x.dim() == 4 ? x : x.reshape({-1, x.size(-1), 1, 1});
   }

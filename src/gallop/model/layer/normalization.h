@@ -7,19 +7,19 @@
 
 namespace gallop::model {
 
-/// Batch normalization over all but the channels (Ioffe and Szegedy 2015), as
+/// Batch normalization over all dimensions but the channels (Ioffe and Szegedy 2015), as
 /// torch.nn.BatchNorm1d and 2d.
 struct BatchNormConfig {
   double momentum = 0.1;
 };
 
-/// Layer norm (Ba et al. 2016) of the channels of a vector or sequence.
+/// Layer norm (Ba et al. 2016) over the channels of a vector or sequence.
 struct LayerNormConfig {
   double eps = 1e-5;
   bool bias = true;
 };
 
-/// RMS norm (Zhang and Sennrich 2019) of the channels of a vector or sequence.
+/// RMS norm (Zhang and Sennrich 2019) over the channels of a vector or sequence.
 struct RmsNormConfig {
   double eps = 1e-6;
 };
@@ -44,7 +44,7 @@ std::unique_ptr<Layer> make_batch_norm(const BatchNormConfig& config, LayerConte
 std::unique_ptr<Layer> make_layer_norm(const LayerNormConfig& config, LayerContext& context);
 std::unique_ptr<Layer> make_rms_norm(const RmsNormConfig& config, LayerContext& context);
 std::unique_ptr<Layer> make_group_norm(const GroupNormConfig& config, LayerContext& context);
-/// Elements set to 0 with probability p in training (Srivastava et al. 2014).
+/// Sets elements to 0 with probability p in training (Srivastava et al. 2014).
 std::unique_ptr<Layer> make_dropout(const DropoutConfig& config, LayerContext& context);
 
 }  // namespace gallop::model

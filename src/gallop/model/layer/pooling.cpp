@@ -31,7 +31,7 @@ class GlobalAvgPool final : public Layer {
 
   at::Tensor forward(const at::Tensor& x) override {
     if (x.dim() == 3) return mask_ ? mean_of_tokens(x) : x.mean(1);
-    // Not mean(): its gradient would not be channels_last, and the steps behind it slow.
+    // Not mean(): its gradient would not be channels_last and would slow down the layers before.
     return at::avg_pool2d(x, {x.size(2), x.size(3)}).flatten(1);
   }
 

@@ -7,7 +7,7 @@
 
 namespace gallop::model {
 
-/// Windows of an image, as torch.nn.MaxPool2d and AvgPool2d.
+/// Pooling over windows of an image, as torch.nn.MaxPool2d and AvgPool2d.
 struct PoolConfig {
   int64_t kernel = 2;
   int64_t stride = 0;  ///< 0: the kernel size.
@@ -18,7 +18,7 @@ void visit(config::Visitor& visitor, PoolConfig& config);
 
 std::unique_ptr<Layer> make_max_pool(const PoolConfig& config, LayerContext& context);
 std::unique_ptr<Layer> make_avg_pool(const PoolConfig& config, LayerContext& context);
-/// The mean over an image or over a sequence, a vector [C].
+/// Averages over an image or sequence and returns a vector [C].
 std::unique_ptr<Layer> make_global_avg_pool(const NoOptions& config, LayerContext& context);
 
 }  // namespace gallop::model

@@ -15,7 +15,7 @@ namespace {
 
 enum class Cell { kLstm, kGru };
 
-// One layer in one direction.
+// The weights of one layer in one direction.
 struct Weights {
   at::Tensor input, hidden;            // [G H, C] and [G H, H].
   at::Tensor input_bias, hidden_bias;  // [G H]
@@ -31,7 +31,7 @@ class Recurrent final : public Layer {
       for (int64_t direction = 0; direction < directions(); ++direction) {
         const std::string suffix =
             "_l" + std::to_string(layer) + (direction == 1 ? "_reverse" : "");
-        // Each is drawn within 1 / sqrt(H), as PyTorch's: as a bias whose outputs sum H products.
+        // As in PyTorch, all are uniform within 1 / sqrt(H), like a bias with fan_in H.
         const auto add = [&](const char* name, at::IntArrayRef sizes) {
           int64_t count = 1;
           for (const int64_t size : sizes) count *= size;
@@ -68,7 +68,7 @@ class Recurrent final : public Layer {
   int64_t directions() const { return config_.bidirectional ? 2 : 1; }
 
   at::Tensor run(const at::Tensor& x_NTC, const Weights& weights, bool is_reversed) const {
-    // The products with the input of all steps in one.
+    // One GEMM for the input contributions of all steps.
     const at::Tensor from_input_NTG = functional::linear(x_NTC, weights.input, weights.input_bias);
     const int64_t steps = x_NTC.size(1);
     at::Tensor h_NH = at::zeros({x_NTC.size(0), config_.hidden}, from_input_NTG.options());
@@ -84,7 +84,7 @@ class Recurrent final : public Layer {
       } else {
         step_gru(from_input_NG, from_hidden_NG, h_NH);
       }
-      // From the end, padding comes first, and the state begins at the last token.
+      // Reversed sequences start with padding, so the state is reset until the last token.
       if (is_reversed && mask_) {
         const at::Tensor is_token_N1 = mask_->is_token_NT.narrow(1, t, 1);
         h_NH = h_NH.mul(is_token_N1);
@@ -95,7 +95,7 @@ class Recurrent final : public Layer {
     return at::stack(outputs, 1);
   }
 
-  // The state is in fp32, also where products are in bf16.
+  // The state is fp32, even if GEMMs are in bf16.
   static void step_lstm(const at::Tensor& gates_NG, at::Tensor& h_NH, at::Tensor& c_NH) {
     const auto gates = gates_NG.to(at::kFloat).chunk(4, 1);
     c_NH = gates[1].sigmoid().mul(c_NH).add(gates[0].sigmoid().mul(gates[2].tanh()));
@@ -115,7 +115,7 @@ class Recurrent final : public Layer {
   RecurrentConfig config_;
   Cell cell_;
   std::shared_ptr<const SequenceMask> mask_;  // Null where nothing is padded.
-  std::vector<Weights> weights_;              // By layer, then direction.
+  std::vector<Weights> weights_;              // Indexed by layer, then direction.
   std::shared_ptr<Holder> module_ = std::make_shared<Holder>();
 };
 

@@ -7,13 +7,13 @@
 
 namespace gallop::model {
 
-/// A recurrent network over a sequence [T, C], as torch.nn.LSTM and GRU with batch_first: [T, H],
-/// or [T, 2 H] where it is bidirectional. Parameters have PyTorch's names and gates their order.
+/// A recurrent network over a sequence [T, C], as torch.nn.LSTM and GRU with batch_first. Returns
+/// [T, H], or [T, 2 H] if bidirectional. Parameter names and gate order are PyTorch's.
 struct RecurrentConfig {
   int64_t hidden = 0;
   int64_t layers = 1;
   bool bidirectional = false;
-  double dropout = 0;  ///< Of the outputs of all but the last layer.
+  double dropout = 0;  ///< Between layers: on the outputs of all but the last.
 };
 
 void visit(config::Visitor& visitor, RecurrentConfig& config);
