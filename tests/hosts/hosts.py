@@ -241,7 +241,7 @@ def refuse_folder_that_is_not_shared(job):
         host.start("mount -t tmpfs none runs" if host.number == 2 else "true")
     codes = [host.launcher.finish(HANGS_SECONDS)[0] for host in job.hosts]
     output = "".join(line for host in job.hosts for line in host.lines)
-    if codes != [2] * HOSTS or "is not there: launchers on several hosts need one folder of runs" not in output:
+    if codes != [2] * HOSTS or "does not exist: launchers on several hosts need the same runs folder" not in output:
         job.fail(f"a folder that is not shared: {codes}")
     print("a folder of runs that is not shared is rejected by all", flush=True)
 

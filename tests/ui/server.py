@@ -534,7 +534,7 @@ def test_port_in_use(ui, runs):
 
 
 def test_wrong_use(ui, runs):
-    for words, part in (([str(runs / "none")], "there is no folder"), ([str(runs), "--port", "70000"], "port"),
+    for words, part in (([str(runs / "none")], "does not exist"), ([str(runs), "--port", "70000"], "port"),
                         ([str(runs), "--host", "no.such.host.invalid"], "no.such.host.invalid")):
         result = subprocess.run([PROGRAM, "ui", *words], capture_output=True, text=True, timeout=HANGS_SECONDS)
         expect(result.returncode == 2 and part in result.stderr, words, result)

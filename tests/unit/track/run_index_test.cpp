@@ -206,8 +206,7 @@ TEST(RunIndex, IsRebuiltIfDamageIsDetectedLater) {
 }
 
 TEST(RunIndex, RequiresAFolder) {
-  EXPECT_NE(error_of([] { RunIndex("/nowhere/runs"); }).find("there is no folder"),
-            std::string::npos);
+  EXPECT_NE(error_of([] { RunIndex("/nowhere/runs"); }).find("does not exist"), std::string::npos);
 }
 
 TEST(RunFilter, SelectsByMetricsOptionsTagsAndFields) {

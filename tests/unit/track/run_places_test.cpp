@@ -99,7 +99,7 @@ TEST(RunPlaces, MayLackRunsOrSweeps) {
   EXPECT_EQ(RunIndex({.runs = folders.runs.path(), .studies = "/nowhere"}).rows().size(), 0);
   EXPECT_NE(error_of([] {
               RunIndex({.runs = "/nowhere/runs", .studies = "/nowhere/studies"});
-            }).find("there is no folder"),
+            }).find("does not exist"),
             std::string::npos);
 }
 
