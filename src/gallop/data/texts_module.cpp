@@ -63,8 +63,8 @@ Tokenizer TextsModule::make_tokenizer(const TokenizerConfig& config,
   return Tokenizer(signature);
 }
 
-void TextsModule::set_classes(std::vector<std::string> classes) {
-  signature.classes = trained_ == nullptr ? std::move(classes) : trained_->classes;
+void TextsModule::set_classes(const std::vector<std::string>& classes) {
+  signature.classes = trained_ == nullptr ? classes : trained_->classes;
 }
 
 Tokenizer TextsModule::make_tokenizer(const TokenizerConfig& config, const TextTable& train,

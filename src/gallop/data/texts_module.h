@@ -35,7 +35,7 @@ class TextsModule final : public DataModule {
   /// Like the above, counting the units of the first `texts` values of each row.
   Tokenizer make_tokenizer(const TokenizerConfig& config, const TextTable& train, size_t texts);
   /// Sets the signature's classes: those of a trained model if given, otherwise `classes`.
-  void set_classes(std::vector<std::string> classes);
+  void set_classes(const std::vector<std::string>& classes);
   /// Adds the samples of a split, which read all of `texts`, equally many rows of each. `counts`
   /// has the number of targets of each class and may be empty.
   void add_part(Part part, std::unique_ptr<Samples> samples,
