@@ -128,7 +128,7 @@ TEST(World, IgnoresSlurmInABatchScript) {
 }
 
 TEST(World, RejectsTooManyTasks) {
-  expect_error(with(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", "2147483647(x3)"}}), "which is not");
+  expect_error(with(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", "2147483647(x3)"}}), "which does not match");
 }
 
 TEST(World, RequiresAStoreOnSeveralHosts) {
@@ -163,7 +163,7 @@ TEST(World, RejectsContradictingVariables) {
   expect_error(with(kTorchrun, {{"LOCAL_RANK", "2"}}), "LOCAL_RANK is 2");
   expect_error(with(kTorchrun, {{"LOCAL_WORLD_SIZE", "5"}}), "than all");
   expect_error(with(kTorchrun, {{"MASTER_PORT", "70000"}}), "MASTER_PORT");
-  expect_error(with(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", "4"}}), "which is not");
+  expect_error(with(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", "4"}}), "which does not match");
   expect_error(with(kSlurm, {{"SLURM_NODEID", "2"}}), "SLURM_NODEID=2");
   expect_error(with(kSlurm, {{"SLURM_STEP_NODELIST", "a["}}), "host list");
   // Inherited from the shell in which srun was called.

@@ -100,7 +100,7 @@ TEST(Sgd, RejectsContradictingOptions) {
                 .find("nesterov requires a momentum above 0"),
             std::string::npos);
   EXPECT_NE(error_of(make_sgd, SgdConfig{.dampening = 0.1, .nesterov = true}, parameters)
-                .find("with dampening"),
+                .find("nesterov requires zero dampening"),
             std::string::npos);
   EXPECT_NE(error_of(make_sgd, SgdConfig{.momentum = 0, .dampening = 0.1}, parameters)
                 .find("dampening requires a momentum above 0"),
@@ -252,7 +252,7 @@ TEST_P(EveryOptimizer, ReportsInvalidParameters) {
     }
     return "";
   };
-  EXPECT_NE(error({}).find("no parameters"), std::string::npos);
+  EXPECT_NE(error({}).find("needs at least one parameter"), std::string::npos);
   EXPECT_NE(error({{"a", fp32(1)}, {"a", fp32(1)}}).find("duplicate parameter name 'a'"),
             std::string::npos);
   EXPECT_NE(error({{"h", fp32(1).to(c10::kHalf)}}).find("'h' is Half"), std::string::npos);

@@ -144,7 +144,7 @@ TEST_F(Postgresql, SupportsConcurrentWriters) {
   EXPECT_EQ(study.trials()[0].folder, "runs/\xc3\xa4 'b'\\");
   EXPECT_EQ(study.trials()[1].message, "a\nb");
   store->remove("a");
-  EXPECT_NE(message<UsageError>([&] { one.ask("1"); }).find("was removed"), std::string::npos);
+  EXPECT_NE(message<UsageError>([&] { one.ask("1"); }).find("was deleted"), std::string::npos);
   EXPECT_EQ(store->names(), std::vector<std::string>{"b"});
 
   PostgresqlConnection(server->url()).run("UPDATE gallop_format SET version = 2");

@@ -136,8 +136,9 @@ TEST_F(Sqlite, RejectsForeignFiles) {
   EXPECT_THROW(store->create(stored_settings()), DataError);
   fs::remove(path);
   SqliteDatabase(path, /*create=*/true).execute("CREATE TABLE trials (id INTEGER)");
-  EXPECT_NE(message<DataError>([&] { store->create(stored_settings()); }).find("something else"),
-            std::string::npos);
+  EXPECT_NE(
+      message<DataError>([&] { store->create(stored_settings()); }).find("of another application"),
+      std::string::npos);
 }
 
 TEST_F(Sqlite, RejectsANewerFormat) {

@@ -378,7 +378,8 @@ TEST(Sweep, ReportsAllMistakesWithPosition) {
   EXPECT_NE(mistake("options: {a: 1}\nmetric: loss\nparameters: {a: 1}\n")
                 .find("options require a recipe"),
             std::string::npos);
-  EXPECT_NE(mistake("recipe: a\ncommand: [b]\nmetric: loss\nparameters: {a: 1}\n").find("not both"),
+  EXPECT_NE(mistake("recipe: a\ncommand: [b]\nmetric: loss\nparameters: {a: 1}\n")
+                .find("mutually exclusive"),
             std::string::npos);
   EXPECT_NE(mistake("recipe: a\nmetric: {name: loss, goal: small}\nparameters: {a: 1}\n")
                 .find("sweep.yaml:2:28: metric.goal: expected minimize or maximize"),
