@@ -128,7 +128,8 @@ TEST(World, IgnoresSlurmInABatchScript) {
 }
 
 TEST(World, RejectsTooManyTasks) {
-  expect_error(with(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", "2147483647(x3)"}}), "which does not match");
+  expect_error(with(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", "2147483647(x3)"}}),
+               "which does not match");
 }
 
 TEST(World, RequiresAStoreOnSeveralHosts) {
