@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include <ATen/ops/mm.h>
@@ -72,45 +71,27 @@ int64_t rows_to_time(model::Model& model, const NamedTensors& batch, const StepF
 }
 
 // CPU time of this thread for a GEMM of 128 x 256 x 256, which other programs do not prolong.
-double gemm_seconds(Precision precision) {
-  const auto type = precision == Precision::kFp32 ? at::kFloat : at::kBFloat16;
+double gemm_seconds(at::ScalarType type) {
   const at::Tensor x = at::ones({128, 256}, type), weight = at::ones({256, 256}, type);
   // On a busy machine this thread may spin until another one of the GEMM gets a core.
   constexpr double kEnough = 0.01;
   double least = std::numeric_limits<double>::max();
-  double spent = 0;
-  for (int run = 0; run < 4 || spent < kEnough; ++run) {
-    const CostMeter meter(/*works=*/true);
+  const CostMeter meter(/*works=*/true);
+  for (int run = 0; run < 4 || meter.thread_seconds() < kEnough; ++run) {
+    const double begin = meter.thread_seconds();
     at::mm(x, weight);
-    const double seconds = meter.thread_seconds();
-    least = std::min(least, seconds);
-    spent += seconds;
+    least = std::min(least, meter.thread_seconds() - begin);
   }
   return least;
 }
 
-// Appends the reason for each excluded precision to `excluded`.
-std::vector<StepFormat> without_slow_precisions(const std::vector<StepFormat>& formats,
-                                                std::vector<std::string>& excluded) {
-  const double fp32 = gemm_seconds(Precision::kFp32);
-  std::vector<StepFormat> kept;
-  std::optional<Precision> slow;
-  for (const StepFormat& format : formats) {
-    if (format.precision == Precision::kFp32) {
-      kept.push_back(format);
-      continue;
-    }
-    if (format.precision == slow) continue;
-    const double ratio = gemm_seconds(format.precision) / fp32;
-    if (ratio < kSlowGemm) {
-      kept.push_back(format);
-      continue;
-    }
-    slow = format.precision;
-    excluded.push_back(fmt::format("{} excluded, as a GEMM takes {:.0f} times as long",
-                                   precision::name_of(format.precision), ratio));
-  }
-  return kept;
+// Removes the formats in bf16 if its GEMMs are slow on this CPU, and returns the reason.
+std::vector<std::string> exclude_slow_bf16(std::vector<StepFormat>& formats) {
+  const double ratio = gemm_seconds(at::kBFloat16) / gemm_seconds(at::kFloat);
+  if (ratio < kSlowGemm) return {};
+  std::erase_if(formats, [](const StepFormat& one) { return one.precision == Precision::kBf16; });
+  return {fmt::format("{} excluded, as a GEMM takes {:.0f} times as long",
+                      precision::name_of(Precision::kBf16), ratio)};
 }
 
 }  // namespace
@@ -140,12 +121,13 @@ std::vector<StepFormat> candidate_formats(const std::string& precision,
 }
 
 FormatChoice choose_format(model::Model& model, const NamedTensors& batch,
-                           const std::vector<StepFormat>& allowed, const Loss& loss, double uses) {
+                           std::vector<StepFormat> formats, const Loss& loss, double uses) {
   const at::Device device = batch.front().tensor.device();
   std::vector<std::string> excluded;
-  const bool has_fp32 = allowed.front().precision == Precision::kFp32;
-  const auto formats =
-      device.is_cpu() && has_fp32 ? without_slow_precisions(allowed, excluded) : allowed;
+  // On a CPU the candidates are fp32, bf16, or both.
+  if (device.is_cpu() && formats.front().precision != formats.back().precision) {
+    excluded = exclude_slow_bf16(formats);
+  }
   const TensorSnapshot statistics(model.buffers());
   const int64_t rows = rows_to_time(model, batch, formats.back(), loss);
   const NamedTensors some = slice_rows(batch, 0, rows);

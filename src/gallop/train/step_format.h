@@ -42,6 +42,6 @@ struct FormatChoice {
 /// whole batch for which the choice is made. Restores the statistics and drops the gradients;
 /// leaves the model in the first format's memory order.
 FormatChoice choose_format(model::Model& model, const NamedTensors& batch,
-                           const std::vector<StepFormat>& allowed, const Loss& loss, double uses);
+                           std::vector<StepFormat> formats, const Loss& loss, double uses);
 
 }  // namespace gallop::train
