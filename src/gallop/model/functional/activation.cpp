@@ -59,15 +59,18 @@ struct ActivationFunction : torch::autograd::Function<ActivationFunction> {
 }  // namespace
 
 at::Tensor activation(Activation kind, const at::Tensor& x, const at::Tensor& bias) {
-  if (!bias.defined() && x.dim() == 4 && !x.is_contiguous() &&
-      x.is_contiguous(at::MemoryFormat::ChannelsLast)) {
-    return activation(kind, x.permute({0, 2, 3, 1})).permute({0, 3, 1, 2});
+  if (kernel::kernels_enabled()) {
+    const auto optional = bias.defined() ? std::optional(bias) : std::nullopt;
+    if (kernel::takes_activation(x, bias)) return ActivationFunction::apply(x, optional, kind);
+    // The kernel takes channels_last images in the order of their memory.
+    if (x.dim() == 4 && !bias.defined()) {
+      const auto x_NHWC = x.permute({0, 2, 3, 1});
+      if (kernel::takes_activation(x_NHWC, bias)) {
+        return ActivationFunction::apply(x_NHWC, optional, kind).permute({0, 3, 1, 2});
+      }
+    }
   }
-  if (!kernel::kernels_enabled() || !kernel::takes_activation(x, bias)) {
-    return by_library(kind, bias.defined() ? x + bias.to(x.scalar_type()) : x);
-  }
-  const auto optional = bias.defined() ? std::optional(bias) : std::nullopt;
-  return ActivationFunction::apply(x, optional, kind);
+  return by_library(kind, bias.defined() ? x + bias.to(x.scalar_type()) : x);
 }
 
 }  // namespace gallop::model::functional
