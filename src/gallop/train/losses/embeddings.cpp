@@ -71,10 +71,7 @@ class InfoNce final : public OfEmbeddings {
   at::Tensor sum(const model::Output& output, const NamedTensors&) const override {
     // Autocast would round similarities to bf16.
     const c10::impl::ExcludeDispatchKeyGuard no_autocast(c10::autocast_dispatch_keyset);
-    constexpr double kLeastNorm = 1e-12;  // As in torch.nn.functional.normalize.
-    const at::Tensor outputs = widened(output.logits());
-    const at::Tensor norms = at::linalg_vector_norm(outputs, 2, {-1}, /*keepdim=*/true);
-    const at::Tensor all = outputs.div(norms.clamp_min(kLeastNorm));
+    const at::Tensor all = normalized(widened(output.logits()));
     const at::Tensor query = view_of(all, 0);
     if (compares_samples()) {
       const at::Tensor similar = query.matmul(view_of(all, 1).t()).div(config_.temperature);
@@ -96,6 +93,12 @@ class InfoNce final : public OfEmbeddings {
 };
 
 }  // namespace
+
+at::Tensor normalized(const at::Tensor& embeddings) {
+  constexpr double kLeastNorm = 1e-12;  // The default of PyTorch.
+  const at::Tensor norms = at::linalg_vector_norm(embeddings, 2, {-1}, /*keepdim=*/true);
+  return embeddings.div(norms.clamp_min(kLeastNorm));
+}
 
 void visit(config::Visitor& v, CosineEmbeddingConfig& c) {
   v.field({.name = "margin",

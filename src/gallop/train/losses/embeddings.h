@@ -10,6 +10,9 @@
 // samples.
 namespace gallop::train {
 
+/// Embeddings divided by their L2 norm along the last dimension. torch.nn.functional.normalize.
+at::Tensor normalized(const at::Tensor& embeddings);
+
 struct CosineEmbeddingConfig {
   double margin = 0;
 };

@@ -5,19 +5,17 @@
 #include <cstring>
 #include <numeric>
 
-#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/matmul.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "gallop/base/error.h"
 #include "gallop/data/text_samples.h"
+#include "gallop/train/losses/embeddings.h"
 
 namespace gallop::train {
 
 namespace {
-
-constexpr double kLeastNorm = 1e-12;  // As in torch.nn.functional.normalize.
 
 [[noreturn]] void does_not_fit(const Predictions& batch) {
   throw InternalError(fmt::format("outputs of {} do not fit targets of {}",
@@ -77,10 +75,8 @@ HostRows pair_rows(const Predictions& batch) {
   if (outputs.dim() != 3 || outputs.size(1) < 2 || outputs.size(0) != batch.target.size(0)) {
     does_not_fit(batch);
   }
-  const at::Tensor pairs = outputs.detach().cpu().to(at::kDouble);
-  const at::Tensor norms = at::linalg_vector_norm(pairs, 2, {-1}, /*keepdim=*/true);
-  const at::Tensor all = pairs.div(norms.clamp_min(kLeastNorm));
-  HostRows host{.rows = pairs.size(0), .columns = pairs.size(0)};
+  const at::Tensor all = normalized(outputs.detach().cpu().to(at::kDouble));
+  HostRows host{.rows = all.size(0), .columns = all.size(0)};
   host.logits = values_of<float>(all.select(1, 0).matmul(all.select(1, 1).t()).to(at::kFloat));
   host.target.resize(static_cast<size_t>(host.rows));
   std::iota(host.target.begin(), host.target.end(), int64_t{0});
