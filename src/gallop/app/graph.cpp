@@ -75,13 +75,10 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
 }
 
 std::string samples_text(const Session& session, int64_t samples) {
-  if (session.inputs().separate_texts) {
-    return fmt::format("{} {}", samples, session.inputs().views > 1 ? "pairs" : "texts");
-  }
-  if (!session.inputs().is_text()) {
-    return fmt::format("{} {}", samples, item_of(session.inputs()));
-  }
-  return fmt::format("{} windows of {} tokens", samples, session.inputs().context);
+  const data::Signature& inputs = session.inputs();
+  if (inputs.separate_texts) return fmt::format("{} {}", samples, inputs.text_samples());
+  if (!inputs.is_text()) return fmt::format("{} {}", samples, item_of(inputs));
+  return fmt::format("{} windows of {} tokens", samples, inputs.context);
 }
 
 void draw(const std::string& title, const compile::GraphStage& stage, const std::string& file) {

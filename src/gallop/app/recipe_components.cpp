@@ -65,12 +65,15 @@ std::unique_ptr<model::Model> build_model(const Registries& registries,
 
 namespace {
 
+const char* texts_of(const data::Signature& signature) {
+  return signature.views > 1 ? "pairs of texts" : "texts";
+}
+
 std::string describe(const data::Signature& signature) {
   const std::string task =
       signature.task == "classification" ? std::string() : " for " + signature.task;
   if (signature.separate_texts) {
-    return fmt::format("{} of {} for {}", signature.views > 1 ? "pairs of texts" : "texts",
-                       signature.unit, signature.task);
+    return fmt::format("{} of {} for {}", texts_of(signature), signature.unit, signature.task);
   }
   if (signature.is_text()) {
     return fmt::format("text in windows of {} with {} different tokens{}", signature.context,
@@ -116,8 +119,7 @@ bool normalize_alike(const data::Signature& one, const data::Signature& other) {
 
 const char* item_of(const data::Signature& signature) {
   if (signature.separate_texts) {
-    if (signature.views > 1) return "pairs";
-    return signature.task == "token-classification" ? "words" : "texts";
+    return signature.task == "token-classification" ? "words" : signature.text_samples();
   }
   if (signature.is_text()) return "tokens";
   return signature.is_numbers() ? "rows" : "images";
@@ -140,8 +142,8 @@ std::string describe_training_data(const data::Signature& signature, int64_t sam
             ? std::string()
             : ", " + counted(static_cast<int64_t>(signature.classes.size()), "class", "classes");
     return fmt::format("{} training {} of up to {} {}, {} different tokens{}", count,
-                       signature.views > 1 ? "pairs of texts" : "texts", signature.context,
-                       signature.unit, signature.vocabulary.size(), outputs);
+                       texts_of(signature), signature.context, signature.unit,
+                       signature.vocabulary.size(), outputs);
   }
   if (signature.is_text()) {
     return fmt::format("{} training windows of {} tokens, {} different tokens", count,

@@ -17,7 +17,6 @@ model::Task model_task(const data::Signature& signature, const train::TaskTable&
                     .bidirectional = !task.causal,
                     .padded = signature.is_text() && signature.padded,
                     .views = signature.views};
-  if (signature.views > 1) shape.classes = 0;
   if (signature.is_text()) shape.kind = model::Task::Kind::kText;
   if (signature.is_numbers()) shape.kind = model::Task::Kind::kNumbers;
   return shape;

@@ -21,7 +21,7 @@ ConsoleLabels labels_of(const Session& session, const fs::path& run) {
   const data::Signature& signature = session.inputs();
   labels.item = item_of(signature);
   if (signature.separate_texts) {
-    labels.item = signature.views > 1 ? "pairs" : "texts";
+    labels.item = signature.text_samples();
   } else if (signature.is_text()) {
     labels.items_per_sample = signature.context;
   }

@@ -10,6 +10,7 @@
 namespace gallop::data {
 
 int64_t Signature::outputs() const {
+  if (views > 1) return 0;
   if (!classes.empty()) return static_cast<int64_t>(classes.size());
   if (!targets.empty()) return static_cast<int64_t>(targets.size());
   return static_cast<int64_t>(vocabulary.size());

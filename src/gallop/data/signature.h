@@ -43,8 +43,11 @@ struct Signature {
   bool is_images() const { return kind == "images"; }
   bool is_text() const { return kind == "text"; }
   bool is_numbers() const { return kind == "numbers"; }
-  /// The outputs of a model per target: classes, labels, numbers, or tokens of the vocabulary.
+  /// The outputs of a model per target: classes, labels, numbers, or tokens of the vocabulary. 0
+  /// for embeddings, whose size the model chooses.
   int64_t outputs() const;
+  /// The name of the samples of separate texts.
+  const char* text_samples() const { return views > 1 ? "pairs" : "texts"; }
 };
 
 void visit(config::Visitor& visitor, Signature& signature);

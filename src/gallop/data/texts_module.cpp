@@ -34,7 +34,7 @@ DataReport TextsModule::inspect(int threads) const {
   DataReport report = DataModule::inspect(threads);
   report.vocabulary = vocabulary_of(signature);
   report.unit = signature.unit;
-  report.text_samples = signature.views > 1 ? "pairs" : "texts";
+  report.text_samples = signature.text_samples();
   for (const Split& split : splits_) {
     report.texts.push_back({.name = split.name, .tokens = split.tokens});
     std::vector<std::string> counts;
