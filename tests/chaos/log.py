@@ -33,19 +33,19 @@ def main():
                 os.remove(log)
             writer = subprocess.Popen([arguments.program, "write", log], stdout=subprocess.PIPE, text=True)
             # The time runs from the first record.
-            told = int(writer.stdout.readline())
+            reported = int(writer.stdout.readline())
             timer = threading.Timer(rng.uniform(0, 0.05), writer.kill)
             timer.start()
             for line in writer.stdout:
-                told = int(line) if line.endswith("\n") else told
+                reported = int(line) if line.endswith("\n") else reported
             writer.wait()
             timer.join()
             check = subprocess.run([arguments.program, "check", log], text=True, capture_output=True, check=False)
             if check.returncode != 0:
                 sys.exit(f"kill {kill + 1}: {check.stdout}")
             records, damaged = map(int, check.stdout.split())
-            if records < told or damaged > 0:
-                sys.exit(f"kill {kill + 1}: {records} records of {told} reported ones, {damaged} damaged lines")
+            if records < reported or damaged > 0:
+                sys.exit(f"kill {kill + 1}: {records} records of {reported} reported ones, {damaged} damaged lines")
         print(f"{arguments.kills} times SIGKILL: {all_records + records} records, all reported ones, none damaged")
 
 

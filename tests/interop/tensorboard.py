@@ -132,8 +132,8 @@ def check_export(program, python, folder):
 def check_import(program, python, folder):
     os.makedirs(os.path.join(folder, "theirs", "x", "y"))
     run([python, "-c", WRITE, "theirs/x/y"], folder)
-    told = run([program, "runs", "import", "theirs", "--prefix", "t-"], folder)
-    expect("what is told", told, "t-x-y: 13 points; 1 non-scalar values were skipped\n")
+    output = run([program, "runs", "import", "theirs", "--prefix", "t-"], folder)
+    expect("the output of the import", output, "t-x-y: 13 points; 1 non-scalar values were skipped\n")
     rows = list(csv.DictReader(io.StringIO(run([program, "runs", "export", "t-x-y"], folder))))
     expect("the last loss", rows[-1] if rows[-1]["metric"] == "train.loss" else rows[-2],
            {"run": "t-x-y", "metric": "train.loss", "step": "4", "time": "1004.5", "value": "nan"})

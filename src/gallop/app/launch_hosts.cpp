@@ -51,7 +51,7 @@ class RunWait {
     if (!until(kShownSeconds, [this] { return trouble_with_run(run_); })) {
       return ended(ExitCode::kUsage);
     }
-    // The previous trainer was told to stop, but may be unreachable.
+    // The previous trainer received a request to stop, but may be unreachable.
     const auto trainer = [this] {
       const std::string other = is_first_ ? track::RunFolder::trained_by(run_) : "";
       return other.empty() ? other : fmt::format("{} still trains in {}", other, printable(run_));

@@ -13,7 +13,7 @@ namespace gallop::data {
 /// Describes the data set to find.
 struct Wanted {
   std::string name;  ///< Name of the data set and of its folder in the default locations.
-  /// The command that downloads the data, with "FOLDER" as placeholder for the destination; empty
+  /// The command that downloads the data, with "FOLDER" in place of the destination; empty
   /// if there is none.
   std::string command;
   /// Returns what is missing in a folder; empty if the data is complete.

@@ -235,7 +235,7 @@ void TrainStep::begin_gradient_sync() {
   config_.strategy->begin_gradient_sync(whole_rows_);
 }
 
-// The last all-reduce of a pass tells whether all processes have completed it.
+// The last all-reduce of a pass also shows whether all processes have completed it.
 void TrainStep::finish_sharing(Sums& sums, const StepInputs& inputs) {
   const at::NoGradGuard no_grad;
   config_.strategy->finish_gradient_sync();

@@ -90,7 +90,7 @@ TrainStep::Tensors TrainStep::sums_left(const parallel::CollectivesScope& scope,
 }
 
 // A process without memory takes part in the remaining all-reduces of its pass, the last of which
-// tells the others. Then all processes exchange the reasons.
+// notifies the others. Then all processes exchange the reasons.
 TrainStep::Shortage TrainStep::share_shortage(parallel::CollectivesScope& scope,
                                               const std::optional<std::string>& own,
                                               bool is_one_sample, int64_t step) {

@@ -261,7 +261,7 @@ TEST_F(Remote, ReportsErrorsOfTheStudyToWorkers) {
     client.ask("w");
     FAIL();
   } catch (const UsageError& error) {
-    EXPECT_NE(std::string(error.what()).find("the constraints reject"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("points in a row"), std::string::npos);
   }
   EXPECT_EQ(client.heartbeat({}), Verdict::kAbandon);
 }

@@ -229,8 +229,8 @@ std::optional<at::ScalarType> computed_in(const Graph& graph, const Node& node) 
   return widest;
 }
 
-// Whether no type promotion is needed except to the widest tensor: LibTorch's rules for 0-dim
-// tensors, scalars of a wider kind, and bf16 with fp16 are not implemented.
+// Whether no type promotion is needed except to the widest tensor. Operators that LibTorch promotes
+// otherwise (0-dim tensors, scalars of a wider kind, bf16 with fp16) are not fused.
 bool formats_fit(const Graph& graph, const Node& node, std::string_view name) {
   const auto computed = computed_in(graph, node);
   const View& result = graph.views[node.results[0].views[0]];

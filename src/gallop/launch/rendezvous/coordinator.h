@@ -25,7 +25,7 @@ class Coordinator {
   /// Handles an event of a link that others have opened, or that it owns.
   void take(const Event& event, double now);
   void advance(double now);
-  /// Whether all members have been told to end or were redirected.
+  /// Whether all members were sent the end of the group or redirected.
   bool is_over() const { return is_over_; }
   CoordinatorPhase coordinator_phase() const;
 

@@ -13,7 +13,7 @@ struct RecallAtKConfig {
 void visit(config::Visitor& visitor, RecallAtKConfig& config);
 
 /// Recall at k of ranked lists: each row is a query, its outputs score the items, and its target is
-/// the one relevant item, or tells for each item whether it is relevant. The mean over queries with
+/// the one relevant item, or the relevance of each item, 0 or 1. The mean over queries with
 /// relevant items of the fraction of these among the first k. Of items with the same score, that
 /// with the higher index comes first, as in scikit-learn's top_k_accuracy_score. For pairs, each
 /// first embedding is a query, scored by its cosine similarity with all second ones of the batch.

@@ -18,7 +18,7 @@ struct LbfgsLimits {
 
 /// Minimizes a function within bounds by L-BFGS with a history of ten (Nocedal, 1980) and
 /// projection onto the bounds (Bertsekas, "Projected Newton methods", 1982). The caller evaluates
-/// the function: it asks for a point and tells the value there, so that evaluations of several
+/// the function: it gets a point and returns the value there, so that evaluations of several
 /// minimizations can be batched or deferred.
 class Lbfgs {
  public:

@@ -250,8 +250,8 @@ Vector Search::position_of(const Trial& trial) const {
   return position;
 }
 
-/// The position that a trial is told with. Trials from an earlier distribution, and trials that
-/// were enqueued, are injected: clamped to a plausible distance from the mean.
+/// The position with which a trial updates the distribution. Trials from an earlier distribution,
+/// and trials that were enqueued, are injected: clamped to a plausible distance from the mean.
 Vector Search::told_position(const Study& study, const Trial& trial) const {
   if (generations_.generation_of(trial) == generations_.current()) {
     Draw own = draw(study, trial.number);

@@ -11,7 +11,7 @@ namespace gallop::tune {
 /// Covariance matrix adaptation evolution strategy (Hansen, "The CMA evolution strategy: a
 /// tutorial", 2016) over all unconditional intervals, in coordinates of [0, 1]. Categorical and
 /// conditional parameters are sampled by TPE or at random. Asynchronous: a trial that ends after
-/// its generation is told to the current one, moved to a plausible distance (Hansen, "Injecting
+/// its generation updates the current one, moved to a plausible distance (Hansen, "Injecting
 /// external solutions into CMA-ES", 2011).
 struct CmaEsConfig {
   int64_t population = 0;  ///< Population size; 0: 4 + floor(3 ln dimensions).
