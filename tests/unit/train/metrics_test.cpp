@@ -216,9 +216,13 @@ TEST(Metrics, RankPartnersOfABatchByTheirCosine) {
   EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=1", {all}), 1.0 / 3);
   EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=2", {all}), 1);
   EXPECT_DOUBLE_EQ(*value_of("mean-average-precision", {all}), (1 + 0.5 + 0.5) / 3);
-  // Candidates are only those of the same batch.
-  EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=1", {part_of(all, 0, 1), part_of(all, 1, 3)}), 1.0 / 3);
-  EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=1", {part_of(all, 0, 2), part_of(all, 2, 3)}), 1);
+  const auto one_by_one = {part_of(all, 2, 3), part_of(all, 0, 1), part_of(all, 1, 2)};
+  EXPECT_DOUBLE_EQ(*value_of("recall-at-k k=1", one_by_one), 1.0 / 3);
+  EXPECT_DOUBLE_EQ(*value_of("mean-average-precision", one_by_one), (1 + 0.5 + 0.5) / 3);
+  // Embeddings that are all the same find nothing.
+  const std::vector<Predictions> same = {{at::ones({4, 2, 3}), at::ones({4})}};
+  EXPECT_EQ(*value_of("recall-at-k k=3", same), 0);
+  EXPECT_EQ(*value_of("mean-average-precision", same), 0.25);
   EXPECT_EQ(metric_of("auto", task)->name(), "loss");
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_FALSE(value_of("recall-at-k", {{at::full({2, 2, 3}, nan), at::ones({2})}}));

@@ -43,8 +43,7 @@ struct Predictions {
 };
 
 /// The state of a metric over predictions. The same predictions give the same bits, regardless of
-/// how they are divided into batches and states and in what order these are merged; except for
-/// pairs, which are compared within their batch.
+/// how they are divided into batches and states and in what order these are merged.
 class MetricState {
  public:
   virtual ~MetricState() = default;

@@ -3,15 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <numeric>
 
-#include <ATen/ops/matmul.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "gallop/base/error.h"
 #include "gallop/data/text_samples.h"
-#include "gallop/train/losses/embeddings.h"
 
 namespace gallop::train {
 
@@ -67,26 +64,7 @@ HostNumbers host_numbers(const Predictions& batch) {
           .target = batch.target.cpu().to(at::kDouble).contiguous()};
 }
 
-namespace {
-
-// In fp64, so that equal embeddings have equal scores.
-HostRows pair_rows(const Predictions& batch) {
-  const at::Tensor& outputs = batch.outputs;
-  if (outputs.dim() != 3 || outputs.size(1) < 2 || outputs.size(0) != batch.target.size(0)) {
-    does_not_fit(batch);
-  }
-  const at::Tensor all = normalized(outputs.detach().cpu().to(at::kDouble));
-  HostRows host{.rows = all.size(0), .columns = all.size(0)};
-  host.logits = values_of<float>(all.select(1, 0).matmul(all.select(1, 1).t()).to(at::kFloat));
-  host.target.resize(static_cast<size_t>(host.rows));
-  std::iota(host.target.begin(), host.target.end(), int64_t{0});
-  return host;
-}
-
-}  // namespace
-
 HostRows host_rows(const Predictions& batch, const MetricTask& task) {
-  if (task.target == MetricTask::Target::kPairs) return pair_rows(batch);
   HostRows host;
   if (!task.has_classes()) {
     const LabelRows rows = label_rows(batch, task);

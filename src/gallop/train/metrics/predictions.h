@@ -37,9 +37,7 @@ struct HostRows {
   const float* row(int64_t i) const { return logits.data() + i * columns; }
 };
 
-/// For all tasks except numbers. Rows of ignored class targets are left out. For pairs there is one
-/// row per pair: its scores are the cosine similarities of its first embedding with all second ones
-/// in the batch, and its target is its own index.
+/// For all tasks except numbers and pairs. Rows of ignored class targets are left out.
 HostRows host_rows(const Predictions& batch, const MetricTask& task);
 
 /// Predicted and actual numbers in host memory: value i belongs to column i % columns.

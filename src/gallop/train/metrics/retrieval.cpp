@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gallop/train/metrics/exact_sum.h"
+#include "gallop/train/metrics/pair_embeddings.h"
 #include "gallop/train/metrics/predictions.h"
 #include "gallop/train/metrics/state_bytes.h"
 
@@ -66,13 +67,17 @@ class Ranker {
   std::vector<int64_t> order_;
 };
 
-// The value of a query; empty if the query does not count.
-using OfQuery = std::optional<double> (*)(const Ranked& ranked, int64_t k);
+// The value of a query, empty if the query does not count; and of one whose only relevant item has
+// this rank.
+struct QueryValue {
+  std::optional<double> (*of_list)(const Ranked& ranked, int64_t k);
+  double (*of_rank)(int64_t rank, int64_t k);
+};
 
 class QueryMean final : public MetricState {
  public:
-  QueryMean(OfQuery of_query, int64_t k, MetricTask task)
-      : of_query_(of_query), k_(k), task_(std::move(task)) {}
+  QueryMean(const QueryValue& value, int64_t k, MetricTask task)
+      : value_(value), k_(k), task_(std::move(task)) {}
 
   void add(const Predictions& batch) override {
     const HostRows rows = host_rows(batch, task_);
@@ -81,7 +86,7 @@ class QueryMean final : public MetricState {
       if (ranker.has_nan(row)) {
         sum_.add(std::nan(""));
         queries_ += 1;
-      } else if (const auto value = of_query_(ranker.rank(row), k_)) {
+      } else if (const auto value = value_.of_list(ranker.rank(row), k_)) {
         sum_.add(*value);
         queries_ += 1;
       }
@@ -110,7 +115,7 @@ class QueryMean final : public MetricState {
   }
 
  private:
-  OfQuery of_query_;
+  QueryValue value_;
   int64_t k_;
   MetricTask task_;
   ExactSum sum_;
@@ -119,12 +124,12 @@ class QueryMean final : public MetricState {
 
 class OfQueries final : public Metric {
  public:
-  OfQueries(std::string name, OfQuery of_query, int64_t k, MetricTask task)
-      : name_(std::move(name)), of_query_(of_query), k_(k), task_(std::move(task)) {}
+  OfQueries(std::string name, const QueryValue& value, int64_t k, MetricTask task)
+      : name_(std::move(name)), value_(value), k_(k), task_(std::move(task)) {}
   std::string name() const override { return name_; }
   std::string state_key() const override { return name_; }
   std::unique_ptr<MetricState> make_state() const override {
-    return std::make_unique<QueryMean>(of_query_, k_, task_);
+    return std::make_unique<QueryMean>(value_, k_, task_);
   }
   std::vector<MetricValue> values(const MetricState& state) const override {
     return {{name_, dynamic_cast<const QueryMean&>(state).mean()}};
@@ -132,9 +137,32 @@ class OfQueries final : public Metric {
 
  private:
   std::string name_;
-  OfQuery of_query_;
+  QueryValue value_;
   int64_t k_;
   MetricTask task_;
+};
+
+class OfPairs final : public Metric {
+ public:
+  OfPairs(std::string name, const QueryValue& value, int64_t k)
+      : name_(std::move(name)), value_(value), k_(k) {}
+  std::string name() const override { return name_; }
+  std::string state_key() const override { return "pair-embeddings"; }
+  std::unique_ptr<MetricState> make_state() const override {
+    return std::make_unique<PairEmbeddings>();
+  }
+  std::vector<MetricValue> values(const MetricState& state) const override {
+    const auto& pairs = dynamic_cast<const PairEmbeddings&>(state);
+    if (pairs.pairs() == 0 || !pairs.are_numbers()) return {{name_, std::nullopt}};
+    ExactSum sum;
+    for (const int64_t rank : pairs.ranks()) sum.add(value_.of_rank(rank, k_));
+    return {{name_, sum.value() / static_cast<double>(pairs.pairs())}};
+  }
+
+ private:
+  std::string name_;
+  QueryValue value_;
+  int64_t k_;
 };
 
 std::optional<double> recall(const Ranked& ranked, int64_t k) {
@@ -163,10 +191,17 @@ std::optional<double> average_precision(const Ranked& ranked, int64_t /*k*/) {
   return sum / static_cast<double>(ranked.relevant_items);
 }
 
-void require_lists(const char* metric, const MetricTask& task) {
-  if (task.target == Target::kClasses || task.target == Target::kLabels) return;
-  if (task.target == Target::kPairs) return;
-  refuse_task(metric, "one or more relevant items for each target", task);
+constexpr QueryValue kRecall{recall, [](int64_t rank, int64_t k) { return rank <= k ? 1.0 : 0.0; }};
+constexpr QueryValue kAveragePrecision{
+    average_precision, [](int64_t rank, int64_t) { return 1 / static_cast<double>(rank); }};
+
+std::unique_ptr<Metric> of_queries(const char* metric, std::string name, const QueryValue& value,
+                                   int64_t k, const MetricTask& task) {
+  if (task.target == Target::kPairs) return std::make_unique<OfPairs>(std::move(name), value, k);
+  if (task.target != Target::kClasses && task.target != Target::kLabels) {
+    refuse_task(metric, "one or more relevant items for each target", task);
+  }
+  return std::make_unique<OfQueries>(std::move(name), value, k, task);
 }
 
 }  // namespace
@@ -176,14 +211,12 @@ void visit(config::Visitor& visitor, RecallAtKConfig& config) {
 }
 
 std::unique_ptr<Metric> make_recall_at_k(const RecallAtKConfig& config, const MetricTask& task) {
-  require_lists("recall-at-k", task);
-  return std::make_unique<OfQueries>(fmt::format("recall-at-{}", config.k), recall, config.k, task);
+  return of_queries("recall-at-k", fmt::format("recall-at-{}", config.k), kRecall, config.k, task);
 }
 
 std::unique_ptr<Metric> make_mean_average_precision(const NoMetricOptions&,
                                                     const MetricTask& task) {
-  require_lists("mean-average-precision", task);
-  return std::make_unique<OfQueries>("mean-average-precision", average_precision, 0, task);
+  return of_queries("mean-average-precision", "mean-average-precision", kAveragePrecision, 0, task);
 }
 
 }  // namespace gallop::train

@@ -16,7 +16,8 @@ void visit(config::Visitor& visitor, RecallAtKConfig& config);
 /// the one relevant item, or the relevance of each item, 0 or 1. The mean over queries with
 /// relevant items of the fraction of these among the first k. Of items with the same score, that
 /// with the higher index comes first, as in scikit-learn's top_k_accuracy_score. For pairs, each
-/// first embedding is a query, scored by its cosine similarity with all second ones of the batch.
+/// first embedding is a query among the second ones of the whole split, by cosine similarity; its
+/// own comes after all others with the same score, so that equal embeddings find nothing.
 std::unique_ptr<Metric> make_recall_at_k(const RecallAtKConfig& config, const MetricTask& task);
 
 /// The mean over queries of their average precision: over the relevant items of a query, the mean

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gallop/train/metrics/metric.h"
+
+namespace gallop::train {
+
+/// The normalized embeddings of pairs, in fp32: 8 N D bytes in each process; at the end, those of
+/// all processes.
+class PairEmbeddings final : public MetricState {
+ public:
+  /// Takes outputs [N, views, D], of which the first two views are the pair.
+  void add(const Predictions& batch) override;
+  void merge(const MetricState& other) override;
+  std::string to_bytes() const override;
+  void from_bytes(const std::string& bytes) override;
+
+  int64_t pairs() const;
+  /// Whether no embedding is NaN; otherwise nothing is defined.
+  bool are_numbers() const;
+  /// For each pair, how many of all second embeddings are at least as similar to its first one as
+  /// its own, itself included: 1 if its partner is found first. Similarity is the cosine. Computes
+  /// N^2 D products.
+  std::vector<int64_t> ranks() const;
+
+ private:
+  int64_t size_ = 0;         // D
+  std::vector<float> rows_;  // [N, 2, D]
+};
+
+}  // namespace gallop::train
