@@ -50,10 +50,10 @@ std::string recipe_text(const Recipe& recipe) {
   return fmt::format("model {}, data {}", recipe.model.name(), recipe.data.module.name());
 }
 
-ReportPage::Rows facts_of(const std::vector<TrainedRun>& runs, const EvaluatedPart& part,
+ReportPage::Rows facts_of(const std::vector<TrainedModel>& runs, const EvaluatedPart& part,
                           const train::Evaluation& evaluation) {
   ReportPage::Rows facts;
-  for (const TrainedRun& run : runs) {
+  for (const TrainedModel& run : runs) {
     facts.emplace_back(runs.size() == 1 ? "Run" : "Member",
                        fmt::format("{}, step {}", run.folder.string(), format_count(run.step())));
     facts.emplace_back("Recipe", fmt::format("{}: {}", (run.folder / "recipe.yaml").string(),
@@ -106,9 +106,9 @@ void prepare_report_folder(const fs::path& folder, bool is_of_run) {
                                 std::generic_category().message(errno)));
 }
 
-void write_report(const fs::path& folder, const std::vector<TrainedRun>& runs,
-                  const EvaluatedPart& part, const train::Evaluation& evaluation,
-                  const ReportedImages& images) {
+void write_report(const fs::path& folder, const std::vector<TrainedModel>& runs,
+                  const EvaluatedPart& part, const train::MetricTask& task,
+                  const train::Evaluation& evaluation, const ReportedImages& images) {
   track::clear_report_folder(folder);
   track::EvaluationReport report{.step = runs.size() == 1 ? runs.front().step() : 0,
                                  .part = part.name,
@@ -118,14 +118,14 @@ void write_report(const fs::path& folder, const std::vector<TrainedRun>& runs,
                   .metrics = {},
                   .svgs = {}};
   if (runs.size() > 1) page.title = fmt::format("Evaluation of {} models", runs.size());
-  for (const TrainedRun& run : runs) report.runs.push_back(run.folder.string());
+  for (const TrainedModel& run : runs) report.runs.push_back(run.folder.string());
   for (const train::MetricValue& value : values_of(evaluation)) {
     report.metrics.emplace_back(value.name, value.value);
     page.metrics.emplace_back(value.name, metric_text(value));
   }
   const data::Signature& inputs = runs.front().inputs;
   const train::TargetNames names{.numbers = inputs.targets,
-                                 .are_labels = inputs.task == "multi-label"};
+                                 .are_labels = task.target == train::MetricTask::Target::kLabels};
   for (const train::FigureData& figure : evaluation.figures) {
     const std::string svg = plot::to_svg(train::figure_page(figure, names));
     write_file_atomically(folder / track::figure_file(figure.name), svg);

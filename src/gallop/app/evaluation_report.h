@@ -5,7 +5,7 @@
 
 #include "gallop/app/class_reporter.h"
 #include "gallop/app/overlay_reporter.h"
-#include "gallop/app/trained_run.h"
+#include "gallop/app/trained_model.h"
 #include "gallop/train/evaluate.h"
 
 namespace gallop::app {
@@ -29,9 +29,9 @@ struct ReportedImages {
 
 /// Writes report.json, report.html, figures as SVG files and the images, replacing an earlier
 /// report. Throws DeviceError.
-void write_report(const fs::path& folder, const std::vector<TrainedRun>& runs,
-                  const EvaluatedPart& part, const train::Evaluation& evaluation,
-                  const ReportedImages& images);
+void write_report(const fs::path& folder, const std::vector<TrainedModel>& runs,
+                  const EvaluatedPart& part, const train::MetricTask& task,
+                  const train::Evaluation& evaluation, const ReportedImages& images);
 
 /// A text about the classes with the lowest recall and the most frequent confusions. Empty without
 /// a confusion matrix among the figures.

@@ -10,6 +10,7 @@
 #include "gallop/data/image.h"
 #include "gallop/data/loader.h"
 #include "gallop/track/evaluation_report.h"
+#include "gallop/train/metrics/metric.h"
 
 namespace gallop::app {
 
@@ -17,8 +18,8 @@ namespace gallop::app {
 /// and those with the lowest IoU (ties: first).
 class OverlayReporter {
  public:
-  /// Whether the run is a segmentation.
-  static bool fits(const data::Signature& inputs);
+  /// Whether the model predicts a class for each pixel.
+  static bool fits(const data::Signature& inputs, const train::MetricTask& task);
   /// Requires fits().
   explicit OverlayReporter(const data::Signature& inputs) : inputs_(inputs) {}
 

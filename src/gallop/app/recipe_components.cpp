@@ -132,15 +132,28 @@ std::string counted(int64_t count, const char* one, const char* several) {
   return fmt::format("{} {}", format_count(count), count == 1 ? one : several);
 }
 
+// "10 classes"; empty if outputs are tokens or embeddings.
+std::string outputs_text(const data::Signature& signature, train::MetricTask::Target target) {
+  using Target = train::MetricTask::Target;
+  switch (target) {
+    case Target::kClasses:
+    case Target::kBinary: return counted(signature.outputs(), "class", "classes");
+    case Target::kLabels: return counted(signature.outputs(), "label", "labels");
+    case Target::kNumbers: return counted(signature.outputs(), "target", "targets");
+    case Target::kTokens:
+    case Target::kPairs: return {};
+  }
+  return {};
+}
+
 }  // namespace
 
-std::string describe_training_data(const data::Signature& signature, int64_t samples) {
+std::string describe_training_data(const data::Signature& signature, const train::Task& task,
+                                   int64_t samples) {
   const std::string count = format_count(samples);
+  std::string outputs = outputs_text(signature, task.target);
+  if (!outputs.empty()) outputs = ", " + outputs;
   if (signature.separate_texts) {
-    const std::string outputs =
-        signature.classes.empty()
-            ? std::string()
-            : ", " + counted(static_cast<int64_t>(signature.classes.size()), "class", "classes");
     return fmt::format("{} training {} of up to {} {}, {} different tokens{}", count,
                        texts_of(signature), signature.context, signature.unit,
                        signature.vocabulary.size(), outputs);
@@ -150,17 +163,13 @@ std::string describe_training_data(const data::Signature& signature, int64_t sam
                        signature.context, signature.vocabulary.size());
   }
   if (signature.is_numbers()) {
-    const std::string outputs =
-        signature.task == "multi-label" ? counted(signature.outputs(), "label", "labels")
-        : signature.classes.empty()     ? counted(signature.outputs(), "target", "targets")
-                                        : counted(signature.outputs(), "class", "classes");
-    if (signature.columns.empty()) return fmt::format("{} training samples, {}", count, outputs);
+    if (signature.columns.empty()) return fmt::format("{} training samples{}", count, outputs);
     const auto columns = static_cast<int64_t>(signature.columns.size());
-    return fmt::format("{} training rows of {}, {}", count, counted(columns, "number", "numbers"),
+    return fmt::format("{} training rows of {}{}", count, counted(columns, "number", "numbers"),
                        outputs);
   }
-  return fmt::format("{} training images of {}x{}x{} in {} classes", count, signature.channels,
-                     signature.height, signature.width, signature.classes.size());
+  return fmt::format("{} training images of {}x{}x{}{}", count, signature.channels,
+                     signature.height, signature.width, outputs);
 }
 
 std::shared_ptr<const train::Loss> build_loss(const Registries& registries, const Recipe& recipe,

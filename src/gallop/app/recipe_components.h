@@ -37,8 +37,9 @@ std::unique_ptr<model::Model> build_model(const Registries& registries,
 /// The unit of counts: "images", "tokens" or "rows".
 const char* item_of(const data::Signature& signature);
 
-/// "50,000 training images of 3x32x32 in 10 classes"
-std::string describe_training_data(const data::Signature& signature, int64_t samples);
+/// "50,000 training images of 3x32x32, 10 classes"
+std::string describe_training_data(const data::Signature& signature, const train::Task& task,
+                                   int64_t samples);
 
 /// Builds the recipe's loss for such samples.
 std::shared_ptr<const train::Loss> build_loss(const Registries& registries, const Recipe& recipe,

@@ -14,7 +14,7 @@
 #include "gallop/app/print.h"
 #include "gallop/app/recipe_components.h"
 #include "gallop/app/run_recorder.h"
-#include "gallop/app/trained_run.h"
+#include "gallop/app/trained_model.h"
 #include "gallop/base/file.h"
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
@@ -316,7 +316,7 @@ void Run::introduce(ConsoleStyle style) {
   }
   const std::string part = evaluation_part(data());
   fmt::print("data       {}: {}", recipe().data.module.name(),
-             describe_training_data(session_.inputs(), data().train->size()));
+             describe_training_data(session_.inputs(), session_.task(), data().train->size()));
   fmt::print("{}\n", part.empty() ? std::string(", no split to evaluate on")
                                   : fmt::format("; evaluated on the {} part", part));
   fmt::print("model      {}, {} parameters\n", recipe().model.name(), format_count(parameters));
