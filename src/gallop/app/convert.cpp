@@ -7,7 +7,7 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/distributed_context.h"
-#include "gallop/app/trained_run.h"
+#include "gallop/app/trained_model.h"
 #include "gallop/base/text.h"
 #include "gallop/tensor/safetensors.h"
 #include "gallop/train/checkpoint.h"

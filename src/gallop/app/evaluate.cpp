@@ -19,7 +19,7 @@
 #include "gallop/app/print.h"
 #include "gallop/app/recipe_components.h"
 #include "gallop/app/signals.h"
-#include "gallop/app/trained_run.h"
+#include "gallop/app/trained_model.h"
 #include "gallop/base/text.h"
 #include "gallop/train/reports/report_metrics.h"
 
@@ -86,7 +86,7 @@ void print_numbers(const train::Evaluation& evaluation) {
   }
 }
 
-using Runs = std::vector<TrainedRun>;
+using Runs = std::vector<TrainedModel>;
 
 void print_json(const Runs& runs, const Part& part, const train::EnsembleEvaluation& evaluation) {
   for (size_t i = 0; i < runs.size(); ++i) {
@@ -124,13 +124,13 @@ void print(const Runs& runs, const Part& part, const train::EnsembleEvaluation& 
 
 // Ensembles must be comparable.
 void check_alike(const Runs& runs) {
-  const TrainedRun& first = runs.front();
+  const TrainedModel& first = runs.front();
   if (runs.size() > 1 && first.inputs.views > 1) {
     throw UsageError(
         "embeddings of several models have no mean, as each model has a space of its own; evaluate "
         "one model, and one of its checkpoints, at a time");
   }
-  for (const TrainedRun& run : runs) {
+  for (const TrainedModel& run : runs) {
     try {
       check_fits(first.inputs, run.inputs);
     } catch (const DataError&) {
@@ -202,7 +202,7 @@ train::MetricChoice with_metrics(train::MetricChoice choice,
 // Moves the models to the device, in the memory format of their runs.
 std::vector<train::Member> move_to(c10::Device device, const Runs& runs) {
   std::vector<train::Member> members;
-  for (const TrainedRun& run : runs) {
+  for (const TrainedModel& run : runs) {
     run.model->to(device, run.recipe.recipe.train.channels_last == "true");
     members.push_back({*run.model, run.precision()});
   }
@@ -283,11 +283,12 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
   const Registries& registries = command.registries();
   Runs runs;
   for (const auto& folder : all_checkpoints(parsed.runs_folder, parsed.names, parsed.checkpoints)) {
-    runs.push_back(open_trained_run(registries, parsed.runs_folder, folder, "", parsed.overrides));
+    runs.push_back(
+        open_trained_model(registries, parsed.runs_folder, folder, "", parsed.overrides));
   }
   check_alike(runs);
   const Hardware hardware = read_hardware();
-  const TrainedRun& first = runs.front();
+  const TrainedModel& first = runs.front();
   const Recipe& recipe = first.recipe.recipe;
   set_compute_threads(recipe, hardware);
   const c10::Device device = choose_device(recipe.train.device).device;
@@ -311,7 +312,7 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
     prepare_report_folder(*report, /*is_of_run=*/parsed.report.empty());
     drawn = drawn_metrics(*metric_set, task);
     if (ClassReporter::fits(first.inputs)) mistakes.emplace(first.inputs);
-    if (OverlayReporter::fits(first.inputs)) overlays.emplace(first.inputs);
+    if (OverlayReporter::fits(first.inputs, task)) overlays.emplace(first.inputs);
   }
   const auto evaluation = train::evaluate_ensemble(
       move_to(device, runs), *part.samples,
@@ -331,7 +332,8 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
   if (!evaluation) return ExitCode::kStopped;
   if (report) {
     write_report(
-        *report, runs, {.name = part.name, .samples = part.samples->size()}, evaluation->ensemble,
+        *report, runs, {.name = part.name, .samples = part.samples->size()}, task,
+        evaluation->ensemble,
         {.mistakes = mistakes ? &*mistakes : nullptr, .overlays = overlays ? &*overlays : nullptr});
   }
   if (parsed.json) {

@@ -14,7 +14,7 @@ namespace gallop::app {
 namespace {
 
 // Rejects options that do not apply to a model of separate texts.
-void require_options_of_texts(const CLI::App& parser, const TrainedRun& run) {
+void require_options_of_texts(const CLI::App& parser, const TrainedModel& run) {
   for (const char* option : {"--length", "--temperature", "--seed", "--output"}) {
     if (parser.count(option) == 0) continue;
     throw UsageError(
@@ -25,7 +25,7 @@ void require_options_of_texts(const CLI::App& parser, const TrainedRun& run) {
 }
 
 // Rejects options of the other kind of model, which would have no effect.
-void require_fitting_options(const CLI::App& parser, const TrainedRun& run) {
+void require_fitting_options(const CLI::App& parser, const TrainedModel& run) {
   if (run.inputs.separate_texts) return require_options_of_texts(parser, run);
   const bool is_text = run.inputs.is_text();
   std::vector<const char*> foreign{"--prompt", "--length", "--temperature", "--seed"};
@@ -82,7 +82,7 @@ ExitCode run_predict(const CommandContext& command, const std::vector<std::strin
 
   const at::NoGradGuard no_gradients;
   const Registries& registries = command.registries();
-  TrainedRun run = open_trained_run(registries, runs, run_name, checkpoint, {});
+  TrainedModel run = open_trained_model(registries, runs, run_name, checkpoint, {});
   run.model->set_training(false);
   require_fitting_options(parser, run);
   if (run.inputs.separate_texts) return predict_texts(run, request);

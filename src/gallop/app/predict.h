@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "gallop/app/trained_run.h"
+#include "gallop/app/trained_model.h"
 #include "gallop/base/error.h"
 #include "gallop/data/data_module.h"
 #include "gallop/data/part.h"
@@ -27,7 +27,7 @@ struct PredictRequest {
 
 /// Predicts files or a split of the run's data one by one, so that a broken sample does not affect
 /// the others. Returns kData if one was broken.
-ExitCode predict_samples(TrainedRun& run, const PredictRequest& request);
+ExitCode predict_samples(TrainedModel& run, const PredictRequest& request);
 
 /// A split of a run's data for its model; targets may be meaningless.
 struct RunPart {
@@ -36,13 +36,13 @@ struct RunPart {
 };
 
 /// Throws UsageError, with `word` of --data, if the data have no such split.
-RunPart open_part(const TrainedRun& run, data::Part part, const std::string& word);
+RunPart open_part(const TrainedModel& run, data::Part part, const std::string& word);
 
 /// Predicts text files, a split of the run's data or the text of `prompt`, one by one. Returns
 /// kData if one was broken.
-ExitCode predict_texts(TrainedRun& run, const PredictRequest& request);
+ExitCode predict_texts(TrainedModel& run, const PredictRequest& request);
 
 /// Continues a text, or fills in the masked tokens of one.
-void predict_text(TrainedRun& run, const PredictRequest& request);
+void predict_text(TrainedModel& run, const PredictRequest& request);
 
 }  // namespace gallop::app

@@ -17,7 +17,8 @@ namespace gallop::app {
 
 namespace {
 
-ExitCode predict_all(TrainedRun& run, const PredictRequest& request, const data::Samples& samples) {
+ExitCode predict_all(TrainedModel& run, const PredictRequest& request,
+                     const data::Samples& samples) {
   const PredictionPrinter printer(
       run.inputs, run.recipe.recipe.registries->tasks.find(run.inputs.task), request);
   data::Loader loader(samples, {.batch = 1, .threads = 1, .shuffle = false}, {});
@@ -37,14 +38,14 @@ ExitCode predict_all(TrainedRun& run, const PredictRequest& request, const data:
   return result;
 }
 
-ExitCode predict_images(TrainedRun& run, const PredictRequest& request,
+ExitCode predict_images(TrainedModel& run, const PredictRequest& request,
                         const std::vector<std::string>& files) {
   const bool orient = run.recipe.recipe.data.exif_orientation == "apply";
   const data::FileImages images(files, orient);
   return predict_all(run, request, data::ImageSamples(images, data::pipeline_of(run.inputs), {}));
 }
 
-ExitCode predict_tables(TrainedRun& run, const PredictRequest& request) {
+ExitCode predict_tables(TrainedModel& run, const PredictRequest& request) {
   ExitCode result = ExitCode::kDone;
   for (const std::string& file : request.files) {
     const auto rows = data::table_rows(file, run.inputs);
@@ -55,7 +56,7 @@ ExitCode predict_tables(TrainedRun& run, const PredictRequest& request) {
 
 }  // namespace
 
-RunPart open_part(const TrainedRun& run, data::Part part, const std::string& word) {
+RunPart open_part(const TrainedModel& run, data::Part part, const std::string& word) {
   const Recipe& recipe = run.recipe.recipe;
   const Registries& registries = *recipe.registries;
   auto data = run.inputs.is_images() ? read_data(registries, recipe)
@@ -68,7 +69,7 @@ RunPart open_part(const TrainedRun& run, data::Part part, const std::string& wor
   return {.data = std::move(data), .samples = samples};
 }
 
-ExitCode predict_samples(TrainedRun& run, const PredictRequest& request) {
+ExitCode predict_samples(TrainedModel& run, const PredictRequest& request) {
   const bool is_images = run.inputs.is_images();
   if (request.files.empty() == request.data.empty()) {
     throw UsageError(is_images ? "no input images; for example: gallop predict RUN photo.jpg, or a "

@@ -61,7 +61,7 @@ int64_t draw(const at::Tensor& logits, double temperature, Philox& random) {
 }
 
 // Continues `prompt` by `length` tokens, printing them as they are generated.
-void continue_text(TrainedRun& run, const std::string& prompt, const PredictRequest& request) {
+void continue_text(TrainedModel& run, const std::string& prompt, const PredictRequest& request) {
   const std::vector<std::string> vocabulary = data::vocabulary_of(run.inputs);
   std::vector<int64_t> tokens = tokenize(prompt, vocabulary);
   if (tokens.empty()) tokens.push_back(0);
@@ -109,7 +109,7 @@ std::vector<Candidate> candidates_of(const at::Tensor& logits,
 }
 
 // Prints the text with the most likely token in place of each mask, and the candidates.
-void fill_masks(TrainedRun& run, const std::string& text, const PredictRequest& request) {
+void fill_masks(TrainedModel& run, const std::string& text, const PredictRequest& request) {
   const std::vector<std::string> vocabulary = data::vocabulary_of(run.inputs);
   const std::string mask = data::from_hex(run.inputs.mask_token);
   const std::vector<int64_t> tokens = tokenize(text, vocabulary);
@@ -156,7 +156,7 @@ void fill_masks(TrainedRun& run, const std::string& text, const PredictRequest& 
 
 }  // namespace
 
-void predict_text(TrainedRun& run, const PredictRequest& request) {
+void predict_text(TrainedModel& run, const PredictRequest& request) {
   const auto predict = [&](const std::string& text) {
     if (run.inputs.mask_token.empty()) {
       continue_text(run, text, request);

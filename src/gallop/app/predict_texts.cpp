@@ -24,7 +24,7 @@ using Units = std::vector<std::string>;
 /// Predicts texts one by one.
 class TextPredictor {
  public:
-  TextPredictor(TrainedRun& run, const PredictRequest& request)
+  TextPredictor(TrainedModel& run, const PredictRequest& request)
       : run_(run),
         task_(run.recipe.recipe.registries->tasks.find(run.inputs.task)),
         tokenizer_(run.inputs),
@@ -121,7 +121,7 @@ class TextPredictor {
     }
   }
 
-  TrainedRun& run_;
+  TrainedModel& run_;
   const train::Task& task_;
   data::Tokenizer tokenizer_;
   PredictionPrinter printer_;
@@ -130,7 +130,7 @@ class TextPredictor {
 
 }  // namespace
 
-ExitCode predict_texts(TrainedRun& run, const PredictRequest& request) {
+ExitCode predict_texts(TrainedModel& run, const PredictRequest& request) {
   const int sources = (request.files.empty() ? 0 : 1) + (request.data.empty() ? 0 : 1) +
                       (request.prompt.empty() ? 0 : 1);
   if (sources != 1) {

@@ -155,7 +155,7 @@ void Session::open_teacher(const std::string& runs) {
   const std::string& name = recipe().train.distill.teacher;
   if (name.empty()) return;
   try {
-    teacher_.emplace(open_trained_run(registries(), runs, name, "best", {}));
+    teacher_.emplace(open_trained_model(registries(), runs, name, "best", {}));
     check_fits(inputs(), teacher_->inputs);
   } catch (const Error& error) {
     throw UsageError(fmt::format("train.distill.teacher: {}", error.what()));

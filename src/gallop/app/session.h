@@ -11,7 +11,7 @@
 #include "gallop/app/parameter_schedules.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_inputs.h"
-#include "gallop/app/trained_run.h"
+#include "gallop/app/trained_model.h"
 #include "gallop/base/hardware.h"
 #include "gallop/data/data_module.h"
 #include "gallop/optim/optimizer.h"
@@ -132,7 +132,7 @@ class Session {
   std::string buckets_;
   std::vector<MadeChoice> choices_;
   std::unique_ptr<model::Model> model_;
-  std::optional<TrainedRun> teacher_;
+  std::optional<TrainedModel> teacher_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<schedule::Schedule> schedule_;
   std::unique_ptr<parallel::Strategy> strategy_;

@@ -15,7 +15,7 @@
 #include "gallop/app/recipe.h"
 #include "gallop/app/slurm_job.h"
 #include "gallop/app/train_arguments.h"
-#include "gallop/app/trained_run.h"
+#include "gallop/app/trained_model.h"
 #include "gallop/launch/slurm_script.h"
 #include "gallop/track/run_folder.h"
 

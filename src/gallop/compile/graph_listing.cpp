@@ -19,11 +19,11 @@ namespace gallop::compile {
 
 namespace {
 
-constexpr std::array<std::string_view, 10> kProducts = {
+constexpr std::array<std::string_view, 10> kGemmNames = {
     "aten::mm",  "aten::addmm", "aten::bmm",  "aten::baddbmm", "aten::addbmm",
     "aten::dot", "aten::mv",    "aten::vdot", "aten::addmv",   "aten::addr"};
-constexpr std::array<std::string_view, 4> kPartsOfProductNames = {"conv", "linear", "attention",
-                                                                  "matmul"};
+constexpr std::array<std::string_view, 4> kPartsOfGemmNames = {"conv", "linear", "attention",
+                                                               "matmul"};
 constexpr std::array<std::string_view, 12> kCopies = {
     "aten::copy_", "aten::_to_copy",      "aten::clone", "aten::cat",
     "aten::stack", "aten::fill",          "aten::fill_", "aten::zero_",
@@ -43,7 +43,7 @@ NodeKind kind_of(const Node& node) {
   const auto is = [&](std::string_view other) { return name == other; };
   const auto starts = [&](std::string_view start) { return name.starts_with(start); };
   const auto holds = [&](std::string_view part) { return name.find(part) != std::string::npos; };
-  if (any(kProducts, is) || any(kPartsOfProductNames, holds)) return NodeKind::kProduct;
+  if (any(kGemmNames, is) || any(kPartsOfGemmNames, holds)) return NodeKind::kGemm;
   if (any(kCopies, is) || any(kStartsOfCopyNames, starts)) return NodeKind::kCopy;
   if (node.op.hasTag(at::Tag::pointwise) || name.starts_with("aten::_foreach_")) {
     return NodeKind::kPointwise;
@@ -168,7 +168,7 @@ std::string parts_text(const std::vector<std::string>& parts) {
 
 const char* name_of(NodeKind kind) {
   switch (kind) {
-    case NodeKind::kProduct: return "GEMMs";
+    case NodeKind::kGemm: return "GEMMs";
     case NodeKind::kKernel: return "kernels";
     case NodeKind::kLoop: return "loops";
     case NodeKind::kPointwise: return "pointwise";

@@ -14,7 +14,7 @@ namespace gallop::compile {
 
 /// The kind of a node.
 enum class NodeKind {
-  kProduct,    ///< LibTorch's GEMMs, convolutions and attention.
+  kGemm,       ///< LibTorch's GEMMs, convolutions and attention.
   kKernel,     ///< Gallop's kernels.
   kLoop,       ///< Loops generated for this graph.
   kPointwise,  ///< LibTorch's pointwise operators.
@@ -23,7 +23,7 @@ enum class NodeKind {
 };
 inline constexpr size_t kNodeKinds = 6;
 
-/// "products", "kernels", ...
+/// "GEMMs", "kernels", ...
 const char* name_of(NodeKind kind);
 
 /// The text, truncated with "..." if it has more characters.

@@ -43,7 +43,7 @@ void for_each_tensor(c10::ArrayRef<const c10::IValue> values, F function) {
 }
 
 // Counts the FLOPs of operators that multiply matrices; nested operators are not counted again.
-void count_products(Call& call, c10::ArrayRef<const c10::IValue> inputs) {
+void count_flops(Call& call, c10::ArrayRef<const c10::IValue> inputs) {
   const auto& op = call.op;
   const auto a = tensor_at(inputs, 0), b = tensor_at(inputs, 1);
   call.counts = true;
@@ -161,7 +161,7 @@ class Recorder {
     if (const auto colons = call->op.rfind(':'); colons != std::string::npos) {
       call->op.erase(0, colons + 1);
     }
-    if (counting_ == 0) count_products(*call, function.inputs());
+    if (counting_ == 0) count_flops(*call, function.inputs());
     if (call->counts) ++counting_;
     for_each_tensor(function.inputs(), [&](const at::Tensor& tensor) {
       const auto found = parameter_of_.find(storage_of(tensor));

@@ -24,7 +24,7 @@
 #include "gallop/base/text.h"
 #include "gallop/launch/call_log.h"
 #include "gallop/parallel/collectives.h"
-#include "gallop/parallel/gpu_sums.h"
+#include "gallop/parallel/nccl_collectives.h"
 #include "gallop/parallel/stall_monitor.h"
 #include "gallop/parallel/store.h"
 
@@ -139,7 +139,7 @@ class C10dCollectives final : public Collectives {
 
   void all_reduce_async(const at::Tensor& tensor) override {
     if (!tensor.is_cpu()) {
-      start_on_gpu("sum", tensor, &GpuSums::all_reduce_async);
+      start_on_gpu("sum", tensor, &NcclCollectives::all_reduce_async);
       return;
     }
     NumberedCall call = next_call("sum", tensor);
@@ -166,7 +166,7 @@ class C10dCollectives final : public Collectives {
 
   void broadcast(const at::Tensor& tensor) override {
     if (!tensor.is_cpu()) {
-      start_on_gpu("broadcast", tensor, &GpuSums::start_broadcast);
+      start_on_gpu("broadcast", tensor, &NcclCollectives::broadcast_async);
       on_gpu([&] { gpu_->wait(tensor); });
       return;
     }
@@ -219,7 +219,7 @@ class C10dCollectives final : public Collectives {
     group_->barrier(barrier)->wait();
   }
 
-  using StartOnGpu = void (GpuSums::*)(const at::Tensor&, int64_t, double);
+  using StartOnGpu = void (NcclCollectives::*)(const at::Tensor&, int64_t, double);
 
   void start_on_gpu(const char* kind, const at::Tensor& tensor, StartOnGpu start) {
     if (!gpu_) {
@@ -251,7 +251,7 @@ class C10dCollectives final : public Collectives {
   }
 
   void note_ends_on_gpu() {
-    for (const int64_t number : gpu_->take_ended()) {
+    for (const int64_t number : gpu_->take_completed()) {
       note_end(calls_on_gpu_.at(number).call, State::kDone);
       calls_on_gpu_.erase(number);
     }
@@ -338,7 +338,7 @@ class C10dCollectives final : public Collectives {
   std::optional<StallMonitor> stall_monitor_;
   bool has_failed_ = false;
   std::map<const void*, Started> started_;  // By the address of the tensor's memory.
-  std::optional<GpuSums> gpu_;              // Created at the first tensor on a GPU.
+  std::optional<NcclCollectives> gpu_;      // Created at the first tensor on a GPU.
   std::map<int64_t, PlacedCall> calls_on_gpu_;
   int64_t calls_ = 0, step_ = 0;
   Section section_ = Section::kStart;

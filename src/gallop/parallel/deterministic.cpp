@@ -20,7 +20,7 @@ namespace gallop::parallel {
 namespace {
 
 // Divisible by 1, 2, 3, 4, 6 and 12 processes.
-constexpr int64_t kShards = 12;
+constexpr int64_t kBatchSlices = 12;
 
 // A node of the tree: the sum over these batch slices.
 struct Node {
@@ -29,7 +29,7 @@ struct Node {
 };
 
 Node parent_of(const Node& node) {
-  Node parent{0, kShards};
+  Node parent{0, kBatchSlices};
   for (;;) {
     int64_t left = 1;
     while (2 * left < parent.end - parent.begin) left *= 2;
@@ -81,8 +81,8 @@ struct Nothing {};
 // The partial sums that are left when a process has added all of its slices.
 TreeSum<Nothing> sum_of(int64_t begin, int64_t end) {
   TreeSum<Nothing> sum;
-  for (int64_t shard = begin; shard < end; ++shard) {
-    sum.push({shard, shard + 1}, {}, [](Nothing, Nothing) {});
+  for (int64_t slice = begin; slice < end; ++slice) {
+    sum.push({slice, slice + 1}, {}, [](Nothing, Nothing) {});
   }
   return sum;
 }
@@ -94,11 +94,11 @@ class Deterministic final : public Strategy {
         named_(model.parameters),
         parameters_(trained(model.parameters)) {
     const int64_t size = collectives.size();
-    if (kShards % size != 0) {
+    if (kBatchSlices % size != 0) {
       throw UsageError(fmt::format(
           "parallel.name=deterministic is for 1, 2, 3, 4, 6 or 12 processes, not for {}", size));
     }
-    const int64_t each = kShards / size;
+    const int64_t each = kBatchSlices / size;
     for (int64_t rank = 0; rank < size; ++rank) {
       const auto sum = sum_of(rank * each, (rank + 1) * each);
       if (rank == collectives.rank()) {
@@ -112,7 +112,7 @@ class Deterministic final : public Strategy {
   }
 
   Collectives& collectives() override { return collectives_; }
-  int64_t shards() const override { return kShards; }
+  int64_t batch_slices() const override { return kBatchSlices; }
 
   NamedTensors state() const override {
     NamedTensors all;
@@ -133,13 +133,13 @@ class Deterministic final : public Strategy {
   void begin_gradient_sync(int64_t rows) override {
     const at::NoGradGuard no_grad;
     own_.clear();
-    shards_with_samples_ = std::min(rows, kShards);
+    slices_with_samples_ = std::min(rows, kBatchSlices);
     if (!statistics_.defined()) return;
     statistics_.zero_();
     copy_all(buffers_, before_places_);
   }
 
-  void finish_shard(int64_t shard, bool has_samples) override {
+  void finish_slice(int64_t slice, bool has_samples) override {
     const at::NoGradGuard no_grad;
     GradientBuckets* gradients = nullptr;
     if (has_samples) {
@@ -148,9 +148,9 @@ class Deterministic final : public Strategy {
       gradients->empty();
       for (size_t i = 0; i < parameters_.size(); ++i) gradients->fill(i);
       for (at::Tensor& parameter : parameters_) parameter.mutable_grad().reset();
-      finish_statistics(shard);
+      finish_statistics(slice);
     }
-    own_.push({shard, shard + 1}, gradients, [](GradientBuckets*& left, GradientBuckets* right) {
+    own_.push({slice, slice + 1}, gradients, [](GradientBuckets*& left, GradientBuckets* right) {
       if (left == nullptr) std::swap(left, right);
       if (right != nullptr) left->add(*right);
     });
@@ -204,23 +204,23 @@ class Deterministic final : public Strategy {
     if (buffers_.empty()) return;
     const int64_t count = count_numbers(buffers_);
     const auto options = buffers_.front().options().dtype(at::kFloat);
-    statistics_ = at::zeros({kShards, count}, options);
+    statistics_ = at::zeros({kBatchSlices, count}, options);
     before_ = at::zeros({count}, options);
     before_places_ = places_in(before_, 0, buffers_);
-    for (int64_t shard = 0; shard < kShards; ++shard) {
-      places_.push_back(places_in(statistics_, shard * count, buffers_));
+    for (int64_t slice = 0; slice < kBatchSlices; ++slice) {
+      places_.push_back(places_in(statistics_, slice * count, buffers_));
     }
   }
 
   // Every slice starts from the statistics before the step.
-  void finish_statistics(int64_t shard) {
-    copy_all(buffers_, places_[static_cast<size_t>(shard)]);
+  void finish_statistics(int64_t slice) {
+    copy_all(buffers_, places_[static_cast<size_t>(slice)]);
     copy_all(before_places_, buffers_);
   }
 
   void take_statistics() {
     wait_tensor(statistics_);
-    before_.copy_(statistics_.sum(0).div(shards_with_samples_));
+    before_.copy_(statistics_.sum(0).div(slices_with_samples_));
     copy_all(before_places_, buffers_);
   }
 
@@ -236,7 +236,7 @@ class Deterministic final : public Strategy {
   at::Tensor statistics_, before_;  // Per slice; and before the step.
   std::vector<std::vector<at::Tensor>> places_;
   std::vector<at::Tensor> before_places_;
-  int64_t shards_with_samples_ = 0;
+  int64_t slices_with_samples_ = 0;
 };
 
 }  // namespace

@@ -19,9 +19,9 @@ struct NcclConfig {
   int blocking = 0;  ///< Calls return immediately; the communicator's state reports their result.
 };
 
-/// The functions of NVIDIA's NCCL (docs.nvidia.com/deeplearning/nccl/user-guide) that GpuSums
-/// needs, with the values of its enumerations for results, data types and operations. Communicators
-/// and CUDA streams are pointers.
+/// The functions of NVIDIA's NCCL (docs.nvidia.com/deeplearning/nccl/user-guide) that
+/// NcclCollectives needs, with the values of its enumerations for results, data types and
+/// operations. Communicators and CUDA streams are pointers.
 struct Nccl {
   enum Result { kSuccess = 0, kInProgress = 7 };
   enum Format { kUint8 = 1, kInt64 = 4, kFp16 = 6, kFp32 = 7, kFp64 = 8, kBf16 = 9 };

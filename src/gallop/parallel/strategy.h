@@ -29,10 +29,10 @@ class Strategy {
   virtual void load_rank_state(const NamedTensors& /*saved*/, int /*rank*/, int /*size*/) {}
 
   /// The number of slices of the whole batch, a multiple of the number of processes. Each slice is
-  /// computed separately, in order; finish_shard() is called after its backward pass, or without
+  /// computed separately, in order; finish_slice() is called after its backward pass, or without
   /// one if the slice has no samples. 0: each process computes its slice in any way.
-  virtual int64_t shards() const { return 0; }
-  virtual void finish_shard(int64_t /*shard*/, bool /*has_samples*/) {}
+  virtual int64_t batch_slices() const { return 0; }
+  virtual void finish_slice(int64_t /*slice*/, bool /*has_samples*/) {}
 
   /// Whether batch norm takes the statistics of the whole batch.
   virtual bool shares_batch_norm() const { return false; }

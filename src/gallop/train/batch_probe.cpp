@@ -98,8 +98,9 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
   StepConfig of_big = of_parts;
   of_parts.gradient_accumulation = 1;
   // Batch slices are computed separately anyway.
-  const bool has_shards = step_config.strategy != nullptr && step_config.strategy->shards() > 0;
-  of_big.gradient_accumulation = has_shards ? 1 : config.parts;
+  const bool has_slices =
+      step_config.strategy != nullptr && step_config.strategy->batch_slices() > 0;
+  of_big.gradient_accumulation = has_slices ? 1 : config.parts;
   NoUpdate no_update;
   TrainStep small_step(parts.model, no_update, of_parts);
   TrainStep big_step(parts.model, parts.optimizer, of_big);

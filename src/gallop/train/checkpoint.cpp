@@ -34,7 +34,7 @@ constexpr const char* kManifest = "manifest.json";
 constexpr const char* kLatest = "latest";
 constexpr const char* kBest = "best";
 constexpr const char* kSnapshots = "snapshots";
-constexpr const char* kBeginnings = "beginnings";
+constexpr const char* kPrefixes = "beginnings";
 constexpr const char* kPrefix = "step-";
 constexpr const char* kTemporary = ".tmp-";
 constexpr const char* kOwn = "own.";
@@ -404,7 +404,7 @@ std::optional<CheckpointInfo> CheckpointStore::best() const {
 }
 
 void CheckpointStore::keep(const CheckpointInfo& checkpoint, Kept why) {
-  const char* const pointer = why == Kept::kSnapshot ? kSnapshots : kBeginnings;
+  const char* const pointer = why == Kept::kSnapshot ? kSnapshots : kPrefixes;
   std::string names;
   for (const fs::path& folder : follow_all(pointer)) {
     if (folder == checkpoint.folder) return;
@@ -461,7 +461,7 @@ void CheckpointStore::remove_remains() const {
 
 void CheckpointStore::remove_old() const {
   std::vector<fs::path> spared = follow_all(kSnapshots);
-  for (fs::path& folder : follow_all(kBeginnings)) spared.push_back(std::move(folder));
+  for (fs::path& folder : follow_all(kPrefixes)) spared.push_back(std::move(folder));
   if (const auto best_folder = follow(kBest)) spared.push_back(*best_folder);
   if (const auto one = of_step(spared_step_)) spared.push_back(one->folder);
   const auto all = list();

@@ -42,8 +42,8 @@ struct CheckpointConfig {
 
 /// Why a checkpoint is kept that is neither new nor the best.
 enum class Kept {
-  kSnapshot,   ///< For an ensemble.
-  kBeginning,  ///< For runs that share a prefix.
+  kSnapshot,  ///< For an ensemble.
+  kPrefix,    ///< For runs that share a prefix.
 };
 
 /// A checkpoint that is being written.

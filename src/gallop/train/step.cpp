@@ -152,14 +152,15 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   if (config.spikes) spikes_.emplace(*config.spikes, device_);
   kept_.keep(state());
   if (config.strategy != nullptr) {
-    own_seed_and_step_ = at::zeros({std::max<int64_t>(1, shards()), 2}, seed_and_step_.options());
+    own_seed_and_step_ =
+        at::zeros({std::max<int64_t>(1, batch_slices()), 2}, seed_and_step_.options());
     shared_ = at::zeros({kFirstLoss - kTargets}, at::TensorOptions(at::kDouble).device(device_));
-    if (shards() > 0 && config.gradient_accumulation > 1) {
+    if (batch_slices() > 0 && config.gradient_accumulation > 1) {
       throw UsageError(
           fmt::format("train.gradient_accumulation with parallel.name=deterministic, which "
                       "computes every batch in {} "
                       "parts as it is; set train.gradient_accumulation to 1",
-                      shards()));
+                      batch_slices()));
     }
   }
   if (config.compile) {
@@ -178,12 +179,12 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
 // The maximum number of elements that a step copies to the host.
 int64_t TrainStep::most_numbers() const {
   const auto further = config_.strategy != nullptr
-                           ? kFirstLoss + static_cast<size_t>(std::max<int64_t>(1, shards()))
+                           ? kFirstLoss + static_cast<size_t>(std::max<int64_t>(1, batch_slices()))
                            : size_t{1};
   return static_cast<int64_t>(kFurtherNumbers + (counts_on_device_ ? 1 : 0) + further);
 }
 
-bool TrainStep::has_guesses(const at::Tensor& target) const {
+bool TrainStep::has_class_labels(const at::Tensor& target) const {
   return config_.loss->traits().predicts_classes && !target.is_floating_point();
 }
 
@@ -213,16 +214,16 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
   const Loss& first = *terms_.front().loss;
   started.targets = first.expected_count(target, rows);
   started.result.tally.count = started.targets;
-  started.result.has_guesses = has_guesses(target);
+  started.result.has_class_labels = has_class_labels(target);
   // Every sum of losses is divided by the targets of the whole batch, within backward().
   set(loss_weight_, counts_on_device_ ? 1.0 : 1.0 / static_cast<double>(started.targets));
   set(seed_and_step_, config_.seed, step);
   if (shared_.defined()) {
     const auto rank = static_cast<uint64_t>(config_.strategy->collectives().rank());
     whole_rows_ = rows;
-    if (shards() > 0) require_whole(pieces_of(0).back().end - input.size(0), step);
+    if (batch_slices() > 0) require_whole(pieces_of(0).back().end - input.size(0), step);
     for (int64_t i = 0; i < own_seed_and_step_.size(0); ++i) {
-      const uint64_t number = shards() > 0 ? static_cast<uint64_t>(i) : rank;
+      const uint64_t number = batch_slices() > 0 ? static_cast<uint64_t>(i) : rank;
       set(own_seed_and_step_.select(0, i), config_.seed + number * kSeedsApart, step);
     }
     set(shared_, first.expected_count(target, target.size(0)), rank == 0 ? started.targets : 0,
@@ -254,7 +255,7 @@ void TrainStep::read_now(Started& started, const StepOutputs& outputs, const Ste
   }
   result.finite = is_finite(result);
   if (!result.finite) {
-    result.bad_tensor = first_bad_tensor(inputs, step, result.tally.loss_sum);
+    result.non_finite_tensor = first_non_finite(inputs, step, result.tally.loss_sum);
   }
 }
 
@@ -276,7 +277,8 @@ void TrainStep::read_late(Started& started) {
   if (counts_on_device_) set_mean(result.tally, numbers[kLossNumber], count);
   result.finite = is_finite(result);
   if (result.finite || skips_nonfinite()) return;
-  result.bad_tensor = std::isfinite(result.tally.loss_sum) ? first_bad_parameter() : "loss";
+  result.non_finite_tensor =
+      std::isfinite(result.tally.loss_sum) ? first_non_finite_parameter() : "loss";
 }
 
 StepResult TrainStep::take() {
@@ -323,19 +325,19 @@ StepInputs TrainStep::inputs_of(const NamedTensors& batch) const {
 
 // A replayed step has not kept the gradients. Then the parameters tell, if the update was applied
 // to them, or the gradients of another pass.
-std::string TrainStep::first_bad_tensor(const StepInputs& inputs, int64_t step, double loss_sum) {
+std::string TrainStep::first_non_finite(const StepInputs& inputs, int64_t step, double loss_sum) {
   if (!std::isfinite(loss_sum)) return "loss";
   if (!optim::gradients_of(parameters_).empty()) {
     return optim::first_non_finite_gradient(parameters_);
   }
-  if (std::string name = first_bad_parameter(); !name.empty()) return name;
+  if (std::string name = first_non_finite_parameter(); !name.empty()) return name;
   seed_step(config_.seed, step, device_);
   forward_backward(inputs, counts_on_device_ ? count_targets_of_all(inputs) : Counts(),
                    /*count_correct=*/false);
   return optim::first_non_finite_gradient(parameters_);
 }
 
-std::string TrainStep::first_bad_parameter() const {
+std::string TrainStep::first_non_finite_parameter() const {
   for (const auto& [name, tensor] : parameters_) {
     if (!at::isfinite(tensor).all().item<bool>()) return name;
   }

@@ -86,14 +86,15 @@ struct StepResult {
   /// The count is the number of targets that are not ignored, and the loss sum that count times the
   /// mean loss of the batch. Correct predictions are counted only if requested.
   Tally tally;
-  bool has_guesses = true;  ///< Whether targets are class labels, so that accuracy is defined.
+  bool has_class_labels = true;  ///< Whether targets are class labels, so that accuracy is defined.
   double gradient_norm = 0;
   bool is_spike = false;    ///< The loss is a spike: the update was skipped.
   StepRequests requests{};  ///< Requests of any of the processes that share the step.
   double share = 1;         ///< Fraction of the targets whose samples are not broken, if shared.
   bool finite = true;       ///< Whether the loss and all gradients are finite.
-  std::string bad_tensor;  ///< The first that is not finite, "loss" or a parameter's name; empty if
-                           ///< there is none, or if asynchronous results do not tell which.
+  std::string
+      non_finite_tensor;  ///< The first that is not finite, "loss" or a parameter's name; empty if
+                          ///< there is none, or if asynchronous results do not tell which.
 };
 
 struct StepInputs;
@@ -165,7 +166,7 @@ class TrainStep {
     bool is_read = false;
     int64_t targets = 0;  // Targets of the whole batch, including broken samples.
   };
-  bool has_guesses(const at::Tensor& target) const;
+  bool has_class_labels(const at::Tensor& target) const;
   int64_t most_numbers() const;
 
   void read_now(Started& started, const StepOutputs& outputs, const StepInputs& inputs,
@@ -187,7 +188,7 @@ class TrainStep {
   /// Sums over the batch; `shared` is as in SharedSum, and undefined without a process group.
   struct Sums {
     at::Tensor loss, top1, shared;
-    Tensors of_shards{};  ///< Losses; undefined for those of other processes.
+    Tensors of_slices{};  ///< Losses; undefined for those of other processes.
   };
   /// If counts do not follow from sizes: the fp64 factors of the sum of each term, the teacher's
   /// last, and the number of targets of the whole batch that are not ignored.
@@ -208,14 +209,14 @@ class TrainStep {
   /// The rows of a micro-batch.
   struct Piece {
     int64_t begin = 0, end = 0;
-    int64_t shard = 0;
+    int64_t slice = 0;
   };
   std::vector<Piece> pieces_of(int64_t rows) const;
-  int64_t shards() const;
+  int64_t batch_slices() const;
   bool shares_batch_norm() const;
   int64_t mode_of(bool count_correct) const;
   void finish_sharing(Sums& sums, const StepInputs& inputs);
-  at::Tensor draws_of_dropout(const StepInputs& inputs, int64_t shard) const;
+  at::Tensor draws_of_dropout(const StepInputs& inputs, int64_t slice) const;
   StepInputs inputs_of(const NamedTensors& batch) const;
   /// The value of a scheduled parameter; undefined if it is not scheduled.
   at::Tensor scheduled(ScheduledParameter value, const StepInputs& inputs) const;
@@ -227,8 +228,8 @@ class TrainStep {
   Updated update(const StepInputs& inputs, const at::Tensor& loss_sum, const at::Tensor& share,
                  const at::Tensor& idle);
   at::Tensor apply(const StepInputs& inputs, at::Tensor found_inf, const at::Tensor& share);
-  std::string first_bad_tensor(const StepInputs& inputs, int64_t step, double loss_sum);
-  std::string first_bad_parameter() const;
+  std::string first_non_finite(const StepInputs& inputs, int64_t step, double loss_sum);
+  std::string first_non_finite_parameter() const;
   NamedTensors everything() const;
 
   void set_names(const NamedTensors& batch);

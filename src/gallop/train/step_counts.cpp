@@ -33,7 +33,7 @@ void check_loss(const StepConfig& config) {
         "train.loss=cross-entropy");
   }
   const bool is_shared = config.strategy != nullptr && (config.strategy->collectives().size() > 1 ||
-                                                        config.strategy->shards() > 0);
+                                                        config.strategy->batch_slices() > 0);
   if (traits.compares_samples && (config.gradient_accumulation > 1 || is_shared)) {
     throw UsageError(fmt::format(
         "train.loss compares the samples of a batch with each other, so that a batch cannot be "
@@ -66,15 +66,15 @@ at::Tensor TrainStep::counts_of(const NamedTensors& batch) const {
 TrainStep::Counts TrainStep::count_targets_of_all(const StepInputs& inputs) {
   const at::NoGradGuard no_grad;
   at::Tensor all;
-  if (shards() > 0) {
+  if (batch_slices() > 0) {
     const auto nothing = at::zeros({counts()}, shared_.options());
-    Tensors of_shards(static_cast<size_t>(shards()), nothing);
+    Tensors of_slices(static_cast<size_t>(batch_slices()), nothing);
     for (const Piece& piece : pieces_of(inputs.rows())) {
       if (piece.begin == piece.end) continue;
-      of_shards[static_cast<size_t>(piece.shard)] =
+      of_slices[static_cast<size_t>(piece.slice)] =
           counts_of(slice_rows(inputs.batch, piece.begin, piece.end));
     }
-    all = at::stack(of_shards);
+    all = at::stack(of_slices);
   } else {
     all = counts_of(inputs.batch);
   }
@@ -82,7 +82,7 @@ TrainStep::Counts TrainStep::count_targets_of_all(const StepInputs& inputs) {
     parallel::all_reduce_async(all);
     parallel::wait_tensor(all);
   }
-  if (shards() > 0) all = all.sum(0);
+  if (batch_slices() > 0) all = all.sum(0);
   const int64_t terms = counts() - 1;
   std::vector<double> weights;
   for (const LossTerm& term : terms_) {

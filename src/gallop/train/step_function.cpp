@@ -107,8 +107,8 @@ at::Tensor TrainStep::scheduled(ScheduledParameter value, const StepInputs& inpu
   return {};
 }
 
-at::Tensor TrainStep::draws_of_dropout(const StepInputs& inputs, int64_t shard) const {
-  return shared_.defined() ? inputs.own_seed_and_step.select(0, shard) : inputs.seed_and_step;
+at::Tensor TrainStep::draws_of_dropout(const StepInputs& inputs, int64_t slice) const {
+  return shared_.defined() ? inputs.own_seed_and_step.select(0, slice) : inputs.seed_and_step;
 }
 
 TrainStep::Tensors TrainStep::compute(const StepInputs& inputs, bool count_correct) {
@@ -147,8 +147,8 @@ TrainStep::Tensors TrainStep::compute(const StepInputs& inputs, bool count_corre
   return outputs.pack();
 }
 
-int64_t TrainStep::shards() const {
-  return config_.strategy != nullptr ? config_.strategy->shards() : 0;
+int64_t TrainStep::batch_slices() const {
+  return config_.strategy != nullptr ? config_.strategy->batch_slices() : 0;
 }
 
 bool TrainStep::shares_batch_norm() const {
@@ -158,14 +158,14 @@ bool TrainStep::shares_batch_norm() const {
 // For batch slices, those of this process in order, including empty ones.
 std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
   std::vector<Piece> pieces;
-  if (const int64_t all = shards(); all > 0) {
+  if (const int64_t all = batch_slices(); all > 0) {
     const parallel::Collectives& collectives = config_.strategy->collectives();
     const int64_t each = all / collectives.size(), first = each * collectives.rank();
-    const auto place = [&](int64_t shard) {
-      return whole_rows_ * shard / all - whole_rows_ * first / all;
+    const auto place = [&](int64_t slice) {
+      return whole_rows_ * slice / all - whole_rows_ * first / all;
     };
-    for (int64_t shard = first; shard < first + each; ++shard) {
-      pieces.push_back({place(shard), place(shard + 1), shard});
+    for (int64_t slice = first; slice < first + each; ++slice) {
+      pieces.push_back({place(slice), place(slice + 1), slice});
     }
     return pieces;
   }
@@ -182,42 +182,42 @@ std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
 TrainStep::Sums TrainStep::forward_backward(const StepInputs& inputs, const Counts& counts,
                                             bool count_correct) {
   optim::drop_gradients(parameters_);
-  const auto place_of = [&](int64_t shard) {
+  const auto place_of = [&](int64_t slice) {
     return model::functional::DropoutPlace{
-        .seed_and_step = draws_of_dropout(inputs, shard),
+        .seed_and_step = draws_of_dropout(inputs, slice),
         .share = scheduled(ScheduledParameter::kDropout, inputs)};
   };
   auto draws = place_of(0);
   const auto pieces = pieces_of(inputs.rows());
-  const bool is_sharded = shards() > 0;
-  Sums sums{.of_shards = Tensors(static_cast<size_t>(std::max<int64_t>(1, shards())))};
-  if (is_sharded) begin_gradient_sync();
+  const bool is_sliced = batch_slices() > 0;
+  Sums sums{.of_slices = Tensors(static_cast<size_t>(std::max<int64_t>(1, batch_slices())))};
+  if (is_sliced) begin_gradient_sync();
   for (const Piece& piece : pieces) {
-    if (is_sharded && piece.begin == piece.end) {
-      config_.strategy->finish_shard(piece.shard, /*has_samples=*/false);
+    if (is_sliced && piece.begin == piece.end) {
+      config_.strategy->finish_slice(piece.slice, /*has_samples=*/false);
       continue;
     }
-    if (is_sharded) draws = place_of(piece.shard);
+    if (is_sliced) draws = place_of(piece.slice);
     const model::functional::DropoutScope scope(draws);
     const Losses losses =
         losses_of(slice_rows(inputs.batch, piece.begin, piece.end), inputs, counts, count_correct);
     {
       const at::NoGradGuard no_grad;
-      at::Tensor& loss = sums.of_shards[static_cast<size_t>(piece.shard)];
+      at::Tensor& loss = sums.of_slices[static_cast<size_t>(piece.slice)];
       loss = sum_of(loss, losses.sum.detach().to(at::kDouble));
       if (losses.correct.defined()) sums.top1 = sum_of(sums.top1, losses.correct);
     }
     const bool is_last = &piece == &pieces.back();
-    if (shared_.defined() && !is_sharded && is_last) begin_gradient_sync();
+    if (shared_.defined() && !is_sliced && is_last) begin_gradient_sync();
     backward(losses.sum, inputs);
     draws = model::functional::DropoutScope::place();
-    if (is_sharded) config_.strategy->finish_shard(piece.shard, /*has_samples=*/true);
+    if (is_sliced) config_.strategy->finish_slice(piece.slice, /*has_samples=*/true);
   }
-  if (shared_.defined() && !is_sharded && pieces.empty()) begin_gradient_sync();
+  if (shared_.defined() && !is_sliced && pieces.empty()) begin_gradient_sync();
   if (shared_.defined()) {
     finish_sharing(sums, inputs);
   } else {
-    sums.loss = sums.of_shards.front();
+    sums.loss = sums.of_slices.front();
   }
   return sums;
 }
@@ -242,7 +242,7 @@ void TrainStep::finish_sharing(Sums& sums, const StepInputs& inputs) {
   const at::Tensor zero = at::zeros({1}, shared_.options());
   Tensors numbers = {sums.top1.defined() ? sums.top1.to(at::kDouble).reshape({1}) : zero,
                      inputs.shared};
-  for (const at::Tensor& loss : sums.of_shards) {
+  for (const at::Tensor& loss : sums.of_slices) {
     numbers.push_back(loss.defined() ? loss.reshape({1}) : zero);
   }
   sums.shared = at::cat(numbers);

@@ -42,7 +42,7 @@ TrainStep::Tensors TrainStep::compute_in_memory(const StepInputs& inputs, bool c
 
 // The compiled function's mode. The offsets of batch slices follow from the whole batch's rows.
 int64_t TrainStep::mode_of(bool count_correct) const {
-  return (shards() > 0 ? 2 * whole_rows_ : 0) + (count_correct ? 1 : 0);
+  return (batch_slices() > 0 ? 2 * whole_rows_ : 0) + (count_correct ? 1 : 0);
 }
 
 // Throws if the update has begun, as it cannot be undone.
@@ -66,9 +66,10 @@ TrainStep::Tensors TrainStep::sums_left(const parallel::CollectivesScope& scope,
                                   config_.strategy->collectives().rank(), step + 1, what, why));
   };
   const auto sums = config_.strategy->sums();
-  if (!sums && shards() > 0) {
+  if (!sums && batch_slices() > 0) {
     refuse(
-        "; with parallel.name=deterministic shards are not cut further, as bits would depend on "
+        "; with parallel.name=deterministic batch slices are not split further, as bits would "
+        "depend on "
         "it: try train.activation_checkpointing.every=1, a smaller data.batch_size, or "
         "parallel.name=ddp");
   } else if (!sums) {
@@ -100,7 +101,8 @@ TrainStep::Shortage TrainStep::share_shortage(parallel::CollectivesScope& scope,
   optim::drop_gradients(parameters_);  // Frees memory for the all-reduces.
   scope.drain(left);
   if (own) {
-    std::vector<double> last(kFirstLoss + static_cast<size_t>(std::max<int64_t>(1, shards())));
+    std::vector<double> last(kFirstLoss +
+                             static_cast<size_t>(std::max<int64_t>(1, batch_slices())));
     last[kMissing] = 1;
     parallel::sum_over_all(collectives, last);
   }

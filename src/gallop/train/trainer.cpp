@@ -68,7 +68,7 @@ Outcome Trainer::Impl::run() {
       if (!evaluate_now()) return finish(false);
     }
     if (config.snapshots && cycle_is_over()) keep(Kept::kSnapshot);
-    if (keeps_beginning()) keep(Kept::kBeginning);
+    if (keeps_prefix()) keep(Kept::kPrefix);
     if (is_last() || is_out_of_patience()) return finish(true);
     if (progress.step >= pause_step) {
       outcome.paused = true;

@@ -34,6 +34,20 @@ void check_schedule_state(const std::map<std::string, std::string>& saved, const
       name));
 }
 
+// Earlier versions named the state of a schedule after the former option.
+void rename_old_keys(std::map<std::string, std::string>& trainer) {
+  constexpr std::string_view kOld = "vary.";
+  std::vector<std::string> old;
+  for (const auto& [key, value] : trainer) {
+    if (key.starts_with(kOld)) old.push_back(key);
+  }
+  for (const std::string& key : old) {
+    auto entry = trainer.extract(key);
+    entry.key() = "schedules." + key.substr(kOld.size());
+    trainer.insert(std::move(entry));
+  }
+}
+
 }  // namespace
 
 TrainingState Trainer::Impl::state() {
@@ -152,6 +166,7 @@ void Trainer::Impl::take(const std::optional<CheckpointInfo>& checkpoint) {
   const AveragedWeights averaged(parts.optimizer);
   TrainingState saved = state();
   load(checkpoint, saved);
+  rename_old_keys(saved.trainer);
   data::LoaderState loader_state;
   progress = Progress::from_map(saved.trainer, loader_state);
   skipped_samples.read(saved.trainer);
@@ -228,7 +243,7 @@ void Trainer::Impl::keep(Kept why) {
   process_group.run_on_rank0([&] {
     if (const auto newest = parts.checkpoints.newest()) parts.checkpoints.keep(*newest, why);
     // A run that starts from this checkpoint needs the best one, too.
-    const auto best = why == Kept::kBeginning ? parts.checkpoints.best() : std::nullopt;
+    const auto best = why == Kept::kPrefix ? parts.checkpoints.best() : std::nullopt;
     if (best) parts.checkpoints.keep(*best, why);
   });
 }

@@ -121,7 +121,7 @@ struct Trainer::Impl {
   void rewind();
   void restore_best();
   void keep(Kept why);
-  bool keeps_beginning() const {
+  bool keeps_prefix() const {
     return std::binary_search(parts.keep_at.begin(), parts.keep_at.end(), progress.step);
   }
 
@@ -136,7 +136,7 @@ struct Trainer::Impl {
     std::vector<std::pair<std::string, schedule::Schedule*>> all = {{"schedule", &parts.schedule}};
     for (const ParameterSchedule& one : parts.scheduled) {
       if (one.schedule == nullptr) continue;
-      all.emplace_back(std::string("vary.") + name_of(one.value), one.schedule);
+      all.emplace_back(std::string("schedules.") + name_of(one.value), one.schedule);
     }
     return all;
   }

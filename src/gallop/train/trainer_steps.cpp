@@ -12,7 +12,7 @@ namespace gallop::train {
 
 namespace {
 
-std::string name_of_bad(const std::string& tensor) {
+std::string non_finite_text(const std::string& tensor) {
   if (tensor == "loss") return "the loss";
   return tensor.empty() ? "a gradient" : "the gradient of " + tensor;
 }
@@ -104,7 +104,7 @@ void Trainer::Impl::report_oldest() {
   event.gradient_norm = result.gradient_norm;
   event.skipped_updates = progress.skipped_updates;
   event.is_spike = result.is_spike;
-  if (event.record && result.has_guesses) event.accuracy = result.tally.accuracy();
+  if (event.record && result.has_class_labels) event.accuracy = result.tally.accuracy();
   tell(&Observer::stepped, event);
   if (result.is_spike) note_spike(event);
 }
@@ -127,7 +127,7 @@ void Trainer::Impl::check(const StepResult& result, int64_t number) const {
   throw DataError(fmt::format(
       "step {}: {} is not finite. The last good checkpoint is {}. Try a lower optimizer.lr, "
       "train.clip_grad_norm=1, or train.on_nonfinite=skip",
-      number, name_of_bad(result.bad_tensor),
+      number, non_finite_text(result.non_finite_tensor),
       newest ? newest->folder.string() : "not written yet"));
 }
 

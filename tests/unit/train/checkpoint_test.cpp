@@ -150,7 +150,7 @@ TEST_F(Checkpoints, KeepSnapshots) {
 TEST_F(Checkpoints, StayForRunsThatBeginAlike) {
   for (const int64_t step : {10, 20, 30, 40}) {
     const CheckpointInfo saved = store_.save(state_with(1.5), step, step == 10);
-    if (step == 20) store_.keep(saved, Kept::kBeginning);
+    if (step == 20) store_.keep(saved, Kept::kPrefix);
   }
   EXPECT_TRUE(store_.snapshots().empty());
   CheckpointStore other(root_ / "other");

@@ -192,7 +192,7 @@ TEST(CompiledStep, NamesWhatIsNotFinite) {
       trainee.step->run(labeled(input, target), step, 0.1, false);
     EXPECT_EQ(trainee.step->compile_report()->replayed, 4);
     const auto bad = at::full({4, 3, 8, 8}, NAN);
-    EXPECT_EQ(trainee.step->run(labeled(bad, target), 4, 0.1, false).bad_tensor, "loss");
+    EXPECT_EQ(trainee.step->run(labeled(bad, target), 4, 0.1, false).non_finite_tensor, "loss");
     EXPECT_TRUE(std::isfinite(parameters.front().tensor.sum().item<double>()));
     // Only the GEMM with the last layer's weights overflows in the backward pass.
     {
@@ -203,7 +203,7 @@ TEST(CompiledStep, NamesWhatIsNotFinite) {
     }
     const auto result = trainee.step->run(labeled(input.mul(1e30), target), 5, 0.1, false);
     EXPECT_FALSE(result.finite);
-    EXPECT_FALSE(result.bad_tensor.empty());
+    EXPECT_FALSE(result.non_finite_tensor.empty());
   }
 }
 

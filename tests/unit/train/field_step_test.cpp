@@ -44,7 +44,7 @@ TEST(FieldStep, WeightsOfABatchAreReadByTheirName) {
       const StepResult result = step.run(
           {{"input", one.input}, {"target", one.target}, {"weight", one.weight}}, i, 0.1, false);
       EXPECT_NEAR(result.tally.loss(), wanted.item<double>(), 1e-5);
-      EXPECT_FALSE(result.has_guesses);
+      EXPECT_FALSE(result.has_class_labels);
     }
   }
 }

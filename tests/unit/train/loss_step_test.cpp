@@ -132,7 +132,7 @@ void expect_close(const Steps& found, const Steps& wanted) {
     const StepResult &one = found.steps[i], &other = wanted.steps[i];
     EXPECT_EQ(one.tally.count, other.tally.count) << "step " << i;
     EXPECT_EQ(one.tally.top1, other.tally.top1) << "step " << i;
-    EXPECT_EQ(one.has_guesses, other.has_guesses);
+    EXPECT_EQ(one.has_class_labels, other.has_class_labels);
     EXPECT_NEAR(one.tally.loss(), other.tally.loss(), 1e-5 * std::max(1.0, other.tally.loss()));
     EXPECT_NEAR(one.gradient_norm, other.gradient_norm, 1e-4 * std::max(1.0, other.gradient_norm));
     EXPECT_TRUE(one.finite);

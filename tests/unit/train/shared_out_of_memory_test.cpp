@@ -244,7 +244,8 @@ TEST(SharedOutOfMemory, OneSampleThatDoesNotFitIsToldToAll) {
 
 TEST(SharedOutOfMemory, IsRefusedWherePartsAreNotCutFurther) {
   for (const auto& [strategy, words] :
-       {std::pair("deterministic", "with parallel.name=deterministic shards are not cut further"),
+       {std::pair("deterministic",
+                  "with parallel.name=deterministic batch slices are not split further"),
         std::pair("ddp batch_norm=synchronized", "set train.gradient_accumulation to 2")}) {
     const Case tested{"Resnet", resnet, "sgd", {}, false, true, "[]", strategy};
     const auto batches = batches_of(tested);

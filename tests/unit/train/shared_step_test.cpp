@@ -298,7 +298,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ResnetBf16", resnet, "sgd momentum=0.9", {.precision = precision::Precision::kBf16}}),
     [](const auto& tested) { return tested.param.name; });
 
-TEST(SharedStep, RefusesWhatHasNoFixedShards) {
+TEST(SharedStep, RefusesWhatHasNoFixedBatchSlices) {
   Case tested{"Mlp", mlp, "sgd"};
   tested.strategy = "deterministic";
   const auto batch = batch_of(tested, 8);

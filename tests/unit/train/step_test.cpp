@@ -83,7 +83,7 @@ TEST(TrainStep, AnUpdateThatIsNotFiniteIsNotAppliedAndNamesTheFirstBadTensor) {
   const at::Tensor input = at::full({2, 1, 4, 4}, std::numeric_limits<float>::quiet_NaN());
   const StepResult result = step.run(labeled(input, labels(2)), 0, 0.1, false);
   EXPECT_FALSE(result.finite);
-  EXPECT_EQ(result.bad_tensor, "loss");
+  EXPECT_EQ(result.non_finite_tensor, "loss");
   for (size_t i = 0; i < before.size(); ++i) {
     EXPECT_TRUE(at::allclose(fixture.model->parameters()[i].tensor, before[i], 0, 0));
   }
@@ -101,7 +101,7 @@ TEST(TrainStep, AGradientThatIsNotFiniteIsAppliedOnlyByThoseWhoStop) {
     TrainStep step(*fixture.model, *fixture.optimizer, config);
     const StepResult result = step.run(labeled(images(2), labels(2)), 0, 0.1, false);
     EXPECT_FALSE(result.finite);
-    EXPECT_EQ(result.bad_tensor, parameters.front().name);
+    EXPECT_EQ(result.non_finite_tensor, parameters.front().name);
     EXPECT_FALSE(std::isfinite(result.gradient_norm));
     const bool may_change = !config.skip_nonfinite && !config.clip_grad_norm;
     EXPECT_EQ(at::equal(parameters.back().tensor, before), !may_change);

@@ -54,7 +54,7 @@ std::vector<std::string> flags_of(kernel::Isa isa) {
 }
 
 // The first line that contains "error", else the first.
-std::string told_by(const std::string& output) {
+std::string error_line(const std::string& output) {
   std::istringstream stream(output);
   std::string first;
   for (std::string line; std::getline(stream, line);) {
@@ -81,7 +81,8 @@ std::string why(const std::string& compiler, const ChildRun& run) {
     case ChildRun::Cause::kTimedOut: return fmt::format("{} took too long", compiler);
     case ChildRun::Cause::kStopped: return "the program ended before";
     case ChildRun::Cause::kItself:
-      return fmt::format("{} {} and says: {}", compiler, run.end.describe(), told_by(run.output));
+      return fmt::format("{} {} and says: {}", compiler, run.end.describe(),
+                         error_line(run.output));
   }
   return {};
 }

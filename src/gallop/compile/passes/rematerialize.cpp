@@ -39,12 +39,12 @@ int64_t bytes_moved(const Graph& graph, const Node& node) {
 
 // The time of a GEMM as the number of bytes moved in the same time: with matrices of m x k, k x n
 // and m x n elements, the product of the three numels is the square of m * k * n.
-double bytes_of_product(const Graph& graph, const Node& node) {
+double bytes_of_gemm(const Graph& graph, const Node& node) {
   const std::string name = name_of(node.op);
-  const bool is_product = name.find("mm") != std::string::npos ||
-                          name.find("conv") != std::string::npos ||
-                          name.find("linear") != std::string::npos;
-  if (!is_product) return 0;
+  const bool is_gemm = name.find("mm") != std::string::npos ||
+                       name.find("conv") != std::string::npos ||
+                       name.find("linear") != std::string::npos;
+  if (!is_gemm) return 0;
   std::vector<double> sizes;
   bool narrow = false;
   for (const Access& access : accesses_of(node)) {
@@ -61,7 +61,7 @@ double bytes_of_product(const Graph& graph, const Node& node) {
 double bytes_of_step(const Graph& graph) {
   double bytes = 0;
   for (const Node& node : graph.nodes) {
-    bytes += static_cast<double>(bytes_moved(graph, node)) + bytes_of_product(graph, node);
+    bytes += static_cast<double>(bytes_moved(graph, node)) + bytes_of_gemm(graph, node);
   }
   return bytes;
 }

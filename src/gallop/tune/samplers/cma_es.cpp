@@ -100,7 +100,7 @@ class Search {
   Vector draw_position(Random& random) const;
   Draw draw(const Study& study, int64_t number) const;
   Vector position_of(const Trial& trial) const;
-  Vector told_position(const Study& study, const Trial& trial) const;
+  Vector reported_position(const Study& study, const Trial& trial) const;
 
   struct Solution {
     double violation, loss;
@@ -166,7 +166,7 @@ void Search::take_startup(const Trial& trial) {
 }
 
 void Search::take(const Study& study, const Trial& trial) {
-  solutions_.push_back({total_violation(trial), loss_of(trial), told_position(study, trial)});
+  solutions_.push_back({total_violation(trial), loss_of(trial), reported_position(study, trial)});
   if (solutions_.size() == distribution_->population()) end_generation(trial.number);
 }
 
@@ -252,7 +252,7 @@ Vector Search::position_of(const Trial& trial) const {
 
 /// The position with which a trial updates the distribution. Trials from an earlier distribution,
 /// and trials that were enqueued, are injected: clamped to a plausible distance from the mean.
-Vector Search::told_position(const Study& study, const Trial& trial) const {
+Vector Search::reported_position(const Study& study, const Trial& trial) const {
   if (generations_.generation_of(trial) == generations_.current()) {
     Draw own = draw(study, trial.number);
     const auto is_same = [&](const Axis& axis) {

@@ -35,22 +35,22 @@ class GpuCallFailed : public std::exception {
 /// stream. Failures are detected later than the call: a thread watches all calls in flight and
 /// aborts them all if one fails or exceeds its timeout, so that no process waits forever. All
 /// functions must be called from one other thread.
-class GpuSums {
+class NcclCollectives {
  public:
   /// All processes must construct it at the same time. `from_first` returns the text of rank 0.
   /// Throws DeviceError if that takes longer than `seconds` or NCCL reports an error.
-  GpuSums(std::shared_ptr<const Nccl> nccl, c10::Device device, int rank, int size,
-          const std::function<std::string(const std::string&)>& from_first, double seconds);
-  ~GpuSums();
-  GpuSums(const GpuSums&) = delete;
-  GpuSums& operator=(const GpuSums&) = delete;
+  NcclCollectives(std::shared_ptr<const Nccl> nccl, c10::Device device, int rank, int size,
+                  const std::function<std::string(const std::string&)>& from_first, double seconds);
+  ~NcclCollectives();
+  NcclCollectives(const NcclCollectives&) = delete;
+  NcclCollectives& operator=(const NcclCollectives&) = delete;
 
   /// Starts an all-reduce of the tensor, which must be dense, after all pending work of the current
   /// stream. `call` is its number, and `seconds` its timeout. Throws GpuCallFailed for any call
   /// that has failed so far.
   void all_reduce_async(const at::Tensor& tensor, int64_t call, double seconds);
   /// As all_reduce_async(), for a broadcast from rank 0.
-  void start_broadcast(const at::Tensor& tensor, int64_t call, double seconds);
+  void broadcast_async(const at::Tensor& tensor, int64_t call, double seconds);
 
   /// Makes the current stream, not this thread, wait for the collective on this tensor.
   void wait(const at::Tensor& tensor);
@@ -60,12 +60,12 @@ class GpuSums {
   /// Waits for all calls in flight. Throws GpuCallFailed.
   void finish();
 
-  /// The numbers of the calls that have ended since the last take_ended().
-  std::vector<int64_t> take_ended();
+  /// The numbers of the calls that have ended since the last take_completed().
+  std::vector<int64_t> take_completed();
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct UnderWay {
+  struct InFlight {
     int64_t call = 0;
     at::Tensor tensor;  ///< Kept alive.
     std::shared_ptr<c10::Event> done;
@@ -75,11 +75,11 @@ class GpuSums {
 
   void start(const at::Tensor& tensor, int64_t call, double seconds,
              const std::function<int(void* stream)>& enqueue);
-  int settled(int result, Clock::time_point deadline);
+  int wait_until_settled(int result, Clock::time_point deadline);
   std::string describe(int result) const;
-  void look_after_calls();
-  std::string what_is_wrong(const UnderWay& first) const;
-  void end_all();
+  void watch_calls();
+  std::string failure_reason(const InFlight& first) const;
+  void abort_all();
 
   std::shared_ptr<const Nccl> nccl_;
   c10::Device device_;
@@ -91,10 +91,10 @@ class GpuSums {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<UnderWay> under_way_;
-  std::vector<int64_t> ended_;
+  std::deque<InFlight> in_flight_;
+  std::vector<int64_t> completed_;
   std::unique_ptr<GpuCallFailed> failure_;
-  bool is_over_ = false;
+  bool is_closed_ = false;
   std::thread watcher_;
 };
 

@@ -1,4 +1,4 @@
-#include "gallop/app/trained_run.h"
+#include "gallop/app/trained_model.h"
 
 #include <charconv>
 
@@ -52,7 +52,7 @@ void note_if_none_is_best(const train::CheckpointStore& store, const train::Chec
 
 }  // namespace
 
-precision::Precision TrainedRun::precision() const {
+precision::Precision TrainedModel::precision() const {
   return precision::for_evaluation(precision::parse_precision(recipe.recipe.train.precision));
 }
 
@@ -116,17 +116,17 @@ fs::path find_checkpoint(const std::string& runs, const std::string& name,
                                found.size()));
 }
 
-TrainedRun open_trained_run(const Registries& registries, const std::string& runs,
-                            const std::string& name, const std::string& checkpoint,
-                            const std::vector<Override>& overrides) {
+TrainedModel open_trained_model(const Registries& registries, const std::string& runs,
+                                const std::string& name, const std::string& checkpoint,
+                                const std::vector<Override>& overrides) {
   const fs::path found = find_checkpoint(runs, name, checkpoint);
   const fs::path folder = found.parent_path().parent_path();
-  TrainedRun run{.folder = folder,
-                 .recipe = parse_recipe(registries, track::RunFolder::read_recipe(folder),
-                                        (folder / "recipe.yaml").string(), overrides),
-                 .inputs = read_inputs(folder),
-                 .model = nullptr,
-                 .checkpoint = info_of(found)};
+  TrainedModel run{.folder = folder,
+                   .recipe = parse_recipe(registries, track::RunFolder::read_recipe(folder),
+                                          (folder / "recipe.yaml").string(), overrides),
+                   .inputs = read_inputs(folder),
+                   .model = nullptr,
+                   .checkpoint = info_of(found)};
   run.model = build_model(*run.recipe.recipe.registries, run.recipe,
                           model_task(run.inputs, run.recipe.recipe.registries->tasks),
                           model::InitialWeights(0));

@@ -13,7 +13,7 @@
 namespace gallop::app {
 
 /// A trained model: a checkpoint of a run.
-struct TrainedRun {
+struct TrainedModel {
   fs::path folder;
   ResolvedRecipe recipe;
   data::Signature inputs;
@@ -41,8 +41,8 @@ fs::path find_checkpoint(const std::string& runs, const std::string& name,
                          const std::string& checkpoint);
 
 /// Opens a trained run; arguments as for find_checkpoint().
-TrainedRun open_trained_run(const Registries& registries, const std::string& runs,
-                            const std::string& name, const std::string& checkpoint,
-                            const std::vector<Override>& overrides);
+TrainedModel open_trained_model(const Registries& registries, const std::string& runs,
+                                const std::string& name, const std::string& checkpoint,
+                                const std::vector<Override>& overrides);
 
 }  // namespace gallop::app

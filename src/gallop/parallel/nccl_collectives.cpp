@@ -1,4 +1,4 @@
-#include "gallop/parallel/gpu_sums.h"
+#include "gallop/parallel/nccl_collectives.h"
 
 #include <algorithm>
 #include <chrono>
@@ -14,8 +14,8 @@ namespace gallop::parallel {
 
 namespace {
 
-constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
-constexpr auto kWhileSettling = std::chrono::microseconds(50);
+constexpr auto kPollInterval = std::chrono::milliseconds(20);
+constexpr auto kInitPollInterval = std::chrono::microseconds(50);
 
 std::chrono::steady_clock::time_point after(double seconds) {
   return std::chrono::steady_clock::now() +
@@ -37,8 +37,10 @@ int format_of(const at::Tensor& tensor) {
 
 }  // namespace
 
-GpuSums::GpuSums(std::shared_ptr<const Nccl> nccl, c10::Device device, int rank, int size,
-                 const std::function<std::string(const std::string&)>& from_first, double seconds)
+NcclCollectives::NcclCollectives(std::shared_ptr<const Nccl> nccl, c10::Device device, int rank,
+                                 int size,
+                                 const std::function<std::string(const std::string&)>& from_first,
+                                 double seconds)
     : nccl_(std::move(nccl)),
       device_(device),
       // Collectives, for which other processes wait, have priority over computation.
@@ -55,7 +57,7 @@ GpuSums::GpuSums(std::shared_ptr<const Nccl> nccl, c10::Device device, int rank,
     std::memcpy(id.bytes, text.data(), text.size());
     NcclConfig config;
     result = nccl_->init(&communicator_, size, id, rank, &config);
-    result = settled(result, deadline);
+    result = wait_until_settled(result, deadline);
   } else if (result == Nccl::kSuccess) {
     throw DeviceError("NCCL did not start in process 0");
   }
@@ -63,25 +65,25 @@ GpuSums::GpuSums(std::shared_ptr<const Nccl> nccl, c10::Device device, int rank,
     const std::string words = result == Nccl::kInProgress
                                   ? fmt::format("not all came within {}", format_duration(seconds))
                                   : describe(result);
-    end_all();
+    abort_all();
     throw DeviceError(fmt::format("NCCL did not start in rank {} of {} on {}: {}", rank, size,
                                   device_.str(), words));
   }
-  watcher_ = std::thread([this] { look_after_calls(); });
+  watcher_ = std::thread([this] { watch_calls(); });
 }
 
-GpuSums::~GpuSums() {
+NcclCollectives::~NcclCollectives() {
   {
     const std::lock_guard lock(mutex_);
-    is_over_ = true;
+    is_closed_ = true;
   }
   changed_.notify_all();
   watcher_.join();
   // An orderly shutdown would wait for the other processes.
-  end_all();
+  abort_all();
 }
 
-void GpuSums::all_reduce_async(const at::Tensor& tensor, int64_t call, double seconds) {
+void NcclCollectives::all_reduce_async(const at::Tensor& tensor, int64_t call, double seconds) {
   const int format = format_of(tensor);
   start(tensor, call, seconds, [&](void* stream) {
     void* const data = tensor.mutable_data_ptr();
@@ -90,7 +92,7 @@ void GpuSums::all_reduce_async(const at::Tensor& tensor, int64_t call, double se
   });
 }
 
-void GpuSums::start_broadcast(const at::Tensor& tensor, int64_t call, double seconds) {
+void NcclCollectives::broadcast_async(const at::Tensor& tensor, int64_t call, double seconds) {
   start(tensor, call, seconds, [&](void* stream) {
     void* const data = tensor.mutable_data_ptr();
     return nccl_->broadcast(data, data, tensor.nbytes(), Nccl::kUint8, /*root=*/0, communicator_,
@@ -98,8 +100,8 @@ void GpuSums::start_broadcast(const at::Tensor& tensor, int64_t call, double sec
   });
 }
 
-void GpuSums::start(const at::Tensor& tensor, int64_t call, double seconds,
-                    const std::function<int(void* stream)>& enqueue) {
+void NcclCollectives::start(const at::Tensor& tensor, int64_t call, double seconds,
+                            const std::function<int(void* stream)>& enqueue) {
   const auto deadline = after(seconds);
   c10::Event is_ready(device_.type());
   is_ready.record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
@@ -109,21 +111,21 @@ void GpuSums::start(const at::Tensor& tensor, int64_t call, double seconds,
     const std::lock_guard lock(mutex_);
     if (failure_) throw GpuCallFailed(*failure_);
     int result = enqueue(stream_.native_handle());
-    result = settled(result, deadline);
+    result = wait_until_settled(result, deadline);
     if (result != Nccl::kSuccess) {
       failure_ = std::make_unique<GpuCallFailed>(
           call, result == Nccl::kInProgress ? "NCCL did not begin in time" : describe(result));
-      end_all();
+      abort_all();
       throw GpuCallFailed(*failure_);
     }
     done->record(stream_);
-    under_way_.push_back({call, tensor, done, deadline, seconds});
+    in_flight_.push_back({call, tensor, done, deadline, seconds});
   }
   changed_.notify_all();
   started_.insert_or_assign(tensor.const_data_ptr(), std::move(done));
 }
 
-void GpuSums::wait(const at::Tensor& tensor) {
+void NcclCollectives::wait(const at::Tensor& tensor) {
   const auto found = started_.find(tensor.const_data_ptr());
   if (found == started_.end()) throw InternalError("no sum of this tensor is under way on a GPU");
   found->second->block(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
@@ -131,69 +133,69 @@ void GpuSums::wait(const at::Tensor& tensor) {
   check();
 }
 
-void GpuSums::check() {
+void NcclCollectives::check() {
   const std::lock_guard lock(mutex_);
   if (failure_) throw GpuCallFailed(*failure_);
 }
 
-void GpuSums::finish() {
+void NcclCollectives::finish() {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return failure_ || under_way_.empty(); });
+  changed_.wait(lock, [&] { return failure_ || in_flight_.empty(); });
   if (failure_) throw GpuCallFailed(*failure_);
 }
 
-std::vector<int64_t> GpuSums::take_ended() {
+std::vector<int64_t> NcclCollectives::take_completed() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(ended_, {});
+  return std::exchange(completed_, {});
 }
 
 // Waits for the result of a non-blocking call.
-int GpuSums::settled(int result, Clock::time_point deadline) {
+int NcclCollectives::wait_until_settled(int result, Clock::time_point deadline) {
   while (result == Nccl::kInProgress && Clock::now() < deadline) {
-    std::this_thread::sleep_for(kWhileSettling);
+    std::this_thread::sleep_for(kInitPollInterval);
     int state = Nccl::kSuccess;
-    const int asked = nccl_->state(communicator_, &state);
-    result = asked == Nccl::kSuccess ? state : asked;
+    const int status = nccl_->state(communicator_, &state);
+    result = status == Nccl::kSuccess ? state : status;
   }
   return result;
 }
 
-std::string GpuSums::describe(int result) const {
+std::string NcclCollectives::describe(int result) const {
   const char* const last = nccl_->last_error(communicator_);
   const std::string more = last != nullptr ? printable(last) : "";
   return fmt::format("NCCL says: {}{}{}", printable(nccl_->error_text(result)),
                      more.empty() ? "" : ": ", more);
 }
 
-void GpuSums::look_after_calls() {
+void NcclCollectives::watch_calls() {
   c10::impl::VirtualGuardImpl(device_.type()).setDevice(device_);
   std::unique_lock lock(mutex_);
-  while (!is_over_ && !failure_) {
-    if (under_way_.empty()) {
+  while (!is_closed_ && !failure_) {
+    if (in_flight_.empty()) {
       changed_.wait(lock);
       continue;
     }
-    const std::string wrong = what_is_wrong(under_way_.front());
-    if (!wrong.empty()) {
-      failure_ = std::make_unique<GpuCallFailed>(under_way_.front().call, wrong);
-      end_all();
+    const std::string reason = failure_reason(in_flight_.front());
+    if (!reason.empty()) {
+      failure_ = std::make_unique<GpuCallFailed>(in_flight_.front().call, reason);
+      abort_all();
       changed_.notify_all();
       return;
     }
-    if (under_way_.front().done->query()) {
-      ended_.push_back(under_way_.front().call);
-      under_way_.pop_front();
+    if (in_flight_.front().done->query()) {
+      completed_.push_back(in_flight_.front().call);
+      in_flight_.pop_front();
       changed_.notify_all();
     } else {
-      changed_.wait_for(lock, kBetweenLooks);
+      changed_.wait_for(lock, kPollInterval);
     }
   }
 }
 
-std::string GpuSums::what_is_wrong(const UnderWay& first) const {
+std::string NcclCollectives::failure_reason(const InFlight& first) const {
   int state = Nccl::kSuccess;
-  const int asked = nccl_->state(communicator_, &state);
-  if (asked != Nccl::kSuccess) return describe(asked);
+  const int status = nccl_->state(communicator_, &state);
+  if (status != Nccl::kSuccess) return describe(status);
   if (state != Nccl::kSuccess && state != Nccl::kInProgress) return describe(state);
   try {
     if (first.done->query() || Clock::now() < first.deadline) return {};
@@ -205,7 +207,7 @@ std::string GpuSums::what_is_wrong(const UnderWay& first) const {
 }
 
 // Work on the GPU that waits for a collective then continues, with invalid results.
-void GpuSums::end_all() {
+void NcclCollectives::abort_all() {
   if (communicator_ != nullptr) nccl_->abort(communicator_);
   communicator_ = nullptr;
 }

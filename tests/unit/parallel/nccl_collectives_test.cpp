@@ -1,4 +1,4 @@
-#include "gallop/parallel/gpu_sums.h"
+#include "gallop/parallel/nccl_collectives.h"
 
 #include <mutex>
 
@@ -32,9 +32,9 @@ void do_on_stream(const Collectives& collectives, std::function<void()> work) {
       .push(std::move(work));
 }
 
-class GpuSumsOf : public testing::TestWithParam<int> {};
+class NcclCollectivesOf : public testing::TestWithParam<int> {};
 
-TEST_P(GpuSumsOf, AllReduceEveryDataType) {
+TEST_P(NcclCollectivesOf, AllReduceEveryDataType) {
   const int size = GetParam();
   for (const auto format :
        {at::kFloat, at::kDouble, at::kBFloat16, at::kHalf, at::kLong, at::kByte}) {
@@ -52,7 +52,7 @@ TEST_P(GpuSumsOf, AllReduceEveryDataType) {
   }
 }
 
-TEST_P(GpuSumsOf, AreOrderedWithTheStream) {
+TEST_P(NcclCollectivesOf, AreOrderedWithTheStream) {
   run_ranks(
       GetParam(),
       [&](Collectives& collectives) {
@@ -79,7 +79,7 @@ TEST_P(GpuSumsOf, AreOrderedWithTheStream) {
       with_gpus());
 }
 
-TEST_P(GpuSumsOf, BroadcastFromRank0) {
+TEST_P(NcclCollectivesOf, BroadcastFromRank0) {
   run_ranks(
       GetParam(),
       [&](Collectives& collectives) {
@@ -93,7 +93,7 @@ TEST_P(GpuSumsOf, BroadcastFromRank0) {
       with_gpus());
 }
 
-INSTANTIATE_TEST_SUITE_P(Processes, GpuSumsOf, testing::Values(2, 3, 4),
+INSTANTIATE_TEST_SUITE_P(Processes, NcclCollectivesOf, testing::Values(2, 3, 4),
                          testing::PrintToStringParamName());
 
 // The errors of two processes that execute this.
@@ -113,7 +113,7 @@ std::vector<std::string> errors_of(const std::function<void(Collectives&)>& func
   return errors;
 }
 
-TEST(GpuSums, TimeOutIfAPeerDoesNotJoin) {
+TEST(NcclCollectives, TimeOutIfAPeerDoesNotJoin) {
   RendezvousOptions rendezvous = with_gpus();
   rendezvous.limits.step = 0.2;
   FakeEvent is_told;
@@ -144,7 +144,7 @@ TEST(GpuSums, TimeOutIfAPeerDoesNotJoin) {
   EXPECT_EQ(errors[1], "");
 }
 
-TEST(GpuSums, ReportNcclErrorsOfEarlierCalls) {
+TEST(NcclCollectives, ReportNcclErrorsOfEarlierCalls) {
   const auto fail = [](Collectives& collectives) {
     collectives.begin(Section::kStep, 5);
     const at::Tensor one = at::full({2}, 1.0), two = at::full({300}, 1.0);
@@ -166,7 +166,7 @@ TEST(GpuSums, ReportNcclErrorsOfEarlierCalls) {
             "answer (NCCL says: remote process exited)");
 }
 
-TEST(GpuSums, ReportStartUpErrors) {
+TEST(NcclCollectives, ReportStartUpErrors) {
   const auto start = [](Collectives& collectives) {
     const at::Tensor memory = at::full({2}, 1.0);
     collectives.all_reduce_async(on_gpu(memory, collectives.rank()));
@@ -179,7 +179,7 @@ TEST(GpuSums, ReportStartUpErrors) {
   EXPECT_EQ(errors[1], "NCCL did not start in process 0");
 }
 
-TEST(GpuSums, RejectUnsupportedDataTypes) {
+TEST(NcclCollectives, RejectUnsupportedDataTypes) {
   const at::Tensor memory = at::zeros({2}, at::kInt);
   run_ranks(
       2,
