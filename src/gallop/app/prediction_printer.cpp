@@ -142,10 +142,20 @@ void PredictionPrinter::print_share(const std::string& name, const char* key, do
 void PredictionPrinter::print_numbers(const std::string& name, const at::Tensor& outputs) const {
   nlohmann::ordered_json object{{"file", name}};
   std::string line;
-  for (size_t i = 0; i < inputs_.targets.size(); ++i) {
-    const double value = outputs.reshape(-1)[static_cast<int64_t>(i)].item<double>();
-    object[inputs_.targets[i]] = value;
-    line += fmt::format("  {} {:.6g}", printable(inputs_.targets[i]), value);
+  const at::Tensor values = outputs.reshape(-1);
+  int64_t next = 0;
+  for (const std::string& target : inputs_.targets) {
+    line += "  " + printable(target);
+    if (inputs_.target_outputs.empty()) {
+      const auto value = values[next++].item<double>();
+      object[target] = value;
+      line += fmt::format(" {:.6g}", value);
+    }
+    for (const std::string& output : inputs_.target_outputs) {
+      const auto value = values[next++].item<double>();
+      object[target][output] = value;
+      line += fmt::format(" {} {:.6g}", output, value);
+    }
   }
   if (request_.json) {
     fmt::print("{}\n", json_line(object));

@@ -139,7 +139,8 @@ std::string outputs_text(const data::Signature& signature, train::MetricTask::Ta
     case Target::kClasses:
     case Target::kBinary: return counted(signature.outputs(), "class", "classes");
     case Target::kLabels: return counted(signature.outputs(), "label", "labels");
-    case Target::kNumbers: return counted(signature.outputs(), "target", "targets");
+    case Target::kNumbers:
+      return counted(static_cast<int64_t>(signature.targets.size()), "target", "targets");
     case Target::kTokens:
     case Target::kPairs: return {};
   }

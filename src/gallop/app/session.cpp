@@ -94,6 +94,7 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   task_ = &registries().tasks.find(inputs().task);
   choose_loss();
   loss_ = build_loss(registries(), recipe(), inputs(), *data_->train, device_);
+  set_target_outputs();
   metrics_ =
       std::make_shared<train::MetricSet>(registries().metrics, metrics_for(recipe().metric, *task_),
                                          metric_task(inputs(), registries().tasks));
@@ -185,6 +186,16 @@ void Session::choose_loss() {
     return resolved_.find("train", "loss") != nullptr ? recipe().loss.name() : task_->loss;
   });
   resolve("train.loss", recipe().loss.name(), loss);
+}
+
+// A loss may need several outputs for each predicted number.
+void Session::set_target_outputs() {
+  data_->signature.target_outputs = loss_->output_names();
+  if (loss_->output_names().empty() || task_->target == train::MetricTask::Target::kNumbers) return;
+  throw UsageError(fmt::format(
+      "train.loss: {} needs the outputs {} for each target, which are numbers in the tasks of "
+      "regression; the task of these data is {}",
+      recipe().loss.name(), join_names(loss_->output_names(), "and"), task_->name));
 }
 
 void Session::build_schedules() {

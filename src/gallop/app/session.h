@@ -96,6 +96,7 @@ class Session {
 
   data::Batch first_of(data::LoaderConfig config) const;
   void choose_loss();
+  void set_target_outputs();
   void build_schedules();
   void build_optimizer();
   void build_strategy();

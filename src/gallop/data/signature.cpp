@@ -12,7 +12,9 @@ namespace gallop::data {
 int64_t Signature::outputs() const {
   if (views > 1) return 0;
   if (!classes.empty()) return static_cast<int64_t>(classes.size());
-  if (!targets.empty()) return static_cast<int64_t>(targets.size());
+  if (!targets.empty()) {
+    return static_cast<int64_t>(targets.size() * std::max<size_t>(1, target_outputs.size()));
+  }
   return static_cast<int64_t>(vocabulary.size());
 }
 
@@ -45,6 +47,9 @@ void visit(config::Visitor& visitor, Signature& signature) {
                 signature.mask_token);
   visitor.field({.name = "columns", .help = "names of the input columns"}, signature.columns);
   visitor.field({.name = "targets", .help = "names of the predicted numbers"}, signature.targets);
+  visitor.field(
+      {.name = "target_outputs", .help = "names of the outputs for each predicted number"},
+      signature.target_outputs);
 }
 
 std::string to_hex(const std::string& bytes) {

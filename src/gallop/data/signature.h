@@ -39,12 +39,15 @@ struct Signature {
   // Targets.
   std::vector<std::string> classes;  ///< Names of classes or labels.
   std::vector<std::string> targets;  ///< Names of predicted numbers.
+  /// Names of the outputs for each predicted number, if the loss needs several
+  /// (Loss::output_names).
+  std::vector<std::string> target_outputs;
 
   bool is_images() const { return kind == "images"; }
   bool is_text() const { return kind == "text"; }
   bool is_numbers() const { return kind == "numbers"; }
-  /// The outputs of a model per target: classes, labels, numbers, or tokens of the vocabulary. 0
-  /// for embeddings, whose size the model chooses.
+  /// The outputs of a model per target: classes, labels, tokens of the vocabulary, or all outputs
+  /// for the predicted numbers. 0 for embeddings, whose size the model chooses.
   int64_t outputs() const;
   /// The name of the samples of separate texts.
   const char* text_samples() const { return views > 1 ? "pairs" : "texts"; }

@@ -338,7 +338,8 @@ std::unique_ptr<Samples> table_rows(const std::string& file, const Signature& tr
       reader);
   SkipPolicy skips(/*skips=*/false);
   Rows rows = read_rows(reader, columns, skips);
-  const auto outputs = static_cast<size_t>(trained.outputs());
+  const size_t outputs =
+      trained.task == "multi-label" ? trained.classes.size() : trained.targets.size();
   const Targets targets(trained.task, trained.classes,
                         trained.task == "classification" ? 1 : outputs);
   return std::make_unique<TableSamples>(

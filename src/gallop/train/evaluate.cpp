@@ -59,6 +59,13 @@ void finish(const EvaluateConfig& config, Evaluation& evaluation) {
   evaluation.tally.loss_sum = mean * static_cast<double>(evaluation.tally.count);
 }
 
+// What metrics see of a batch.
+Predictions batch_predictions(const at::Tensor& outputs, const data::Batch& batch,
+                              const EvaluateConfig& config) {
+  return {.outputs = config.loss ? predictions_of(*config.loss, outputs, batch.target()) : outputs,
+          .target = batch.target()};
+}
+
 // Runs a model on a batch, adds the results and returns the outputs.
 at::Tensor add_batch(model::Model& model, const data::Batch& batch, const EvaluateConfig& config,
                      Evaluation& evaluation) {
@@ -269,7 +276,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     for (size_t i = 0; i < members.size(); ++i) {
       const precision::AutocastGuard autocast(members[i].precision, config.device.type());
       const at::Tensor outputs = add_batch(members[i].model, *batch, config, result.each[i]);
-      sums.add(i, {.outputs = outputs, .target = batch->target()});
+      sums.add(i, batch_predictions(outputs, *batch, config));
       note_progress();
       if (members.size() > 1) {
         together.add(outputs);
@@ -280,7 +287,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     if (members.size() == 1) continue;
     const at::Tensor mean = together.mean();
     add_outputs(mean, *batch, config, result.ensemble);
-    sums.add(members.size(), {.outputs = mean, .target = batch->target()});
+    sums.add(members.size(), batch_predictions(mean, *batch, config));
     if (config.see) config.see(*batch, mean);
   }
   for (const Member& member : members) member.model.set_training(true);

@@ -1,5 +1,7 @@
 #include "gallop/train/losses/elementwise.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <ATen/core/Reduction.h>
@@ -100,18 +102,32 @@ class BceWithLogits final : public Elementwise {
 class Quantile final : public Elementwise {
  public:
   Quantile(const QuantileConfig& config, c10::Device device)
-      : quantiles_(option_tensor(config.quantiles, device)) {}
+      : config_(config), quantiles_(option_tensor(config.quantiles, device)) {}
   NamedTensors tensors() const override { return {{"loss.quantiles", quantiles_}}; }
+
+  // "q0.9"
+  std::vector<std::string> output_names() const override {
+    std::vector<std::string> names;
+    if (config_.quantiles.size() == 1) return names;
+    for (const double quantile : config_.quantiles) names.push_back(fmt::format("q{}", quantile));
+    return names;
+  }
+  // The quantile next to the median.
+  int64_t point_output() const override {
+    const auto is_nearer = [](double a, double b) { return std::abs(a - 0.5) < std::abs(b - 0.5); };
+    const auto& all = config_.quantiles;
+    return std::min_element(all.begin(), all.end(), is_nearer) - all.begin();
+  }
 
  private:
   at::Tensor values_of(const at::Tensor& outputs, const at::Tensor& target) const override {
-    std::vector<int64_t> sizes = target.sizes().vec();
-    sizes.push_back(quantiles_.numel());
-    const at::Tensor away = target.unsqueeze(-1).sub(outputs.reshape(sizes));
+    const at::Tensor away =
+        target.unsqueeze(-1).sub(outputs_by_target(outputs, target, quantiles_.numel()));
     const at::Tensor quantiles = quantiles_.to(outputs.scalar_type());
     return at::maximum(away.mul(quantiles), away.mul(quantiles.sub(1)));
   }
   int64_t outputs_per_target() const override { return quantiles_.numel(); }
+  QuantileConfig config_;
   at::Tensor quantiles_;  // [Q]
 };
 
@@ -191,16 +207,7 @@ std::unique_ptr<Loss> make_quantile(const QuantileConfig& config, const LossCont
     throw UsageError("train.loss.quantiles is empty; give at least one, such as [0.5]");
   }
   LossContext of_each = context;
-  const auto count = static_cast<int64_t>(config.quantiles.size());
-  if (count > 1) {
-    if (of_each.output_sizes.empty() || of_each.output_sizes.back() != count) {
-      throw UsageError(fmt::format(
-          "train.loss: quantile with {} quantiles needs outputs whose last dimension is {}, but "
-          "those of a sample have sizes {}",
-          count, count, text_of(context.output_sizes)));
-    }
-    of_each.output_sizes.pop_back();
-  }
+  if (config.quantiles.size() > 1) of_each.output_sizes = context.target_sizes;
   require_values("quantile", of_each);
   return std::make_unique<Quantile>(config, context.device);
 }

@@ -42,8 +42,8 @@ struct QuantileConfig {
 };
 void visit(config::Visitor& visitor, QuantileConfig& config);
 /// max(q d, (q - 1) d) for d = y - x, the pinball loss (Koenker and Bassett, "Regression
-/// quantiles", 1978). With several quantiles, outputs have an additional last dimension with one
-/// element per quantile, and the count is the number of outputs.
+/// quantiles", 1978). With several quantiles, a target has one output for each, of which the
+/// nearest to the median predicts it, and the count is the number of outputs.
 std::unique_ptr<Loss> make_quantile(const QuantileConfig& config, const LossContext& context);
 
 struct PoissonNllConfig {

@@ -27,6 +27,12 @@ int64_t Loss::expected_count(const at::Tensor& target, int64_t rows) const {
   return rows;
 }
 
+at::Tensor predictions_of(const Loss& loss, const at::Tensor& outputs, const at::Tensor& target) {
+  const auto names = static_cast<int64_t>(loss.output_names().size());
+  if (names == 0) return outputs;
+  return outputs_by_target(outputs, target, names).select(-1, loss.point_output());
+}
+
 std::shared_ptr<const Loss> build_loss(const LossRegistry& losses, const config::Component& chosen,
                                        const LossContext& context) {
   std::shared_ptr<const Loss> loss = losses.build(chosen, context);

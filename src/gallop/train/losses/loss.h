@@ -74,15 +74,26 @@ class Loss {
   /// per element of the target.
   virtual int64_t expected_count(const at::Tensor& target, int64_t rows) const;
 
+  /// The names of the outputs for each target, if a model needs several, such as one for each
+  /// quantile: outputs then have the sizes of the targets and a last dimension for these.
+  virtual std::vector<std::string> output_names() const { return {}; }
+  /// The index of the output that predicts the target.
+  virtual int64_t point_output() const { return 0; }
+
   /// The losses of whose means this is the weighted sum; by default itself.
   virtual std::vector<LossTerm> terms() const { return {{1, this}}; }
   /// Tensors on the device that it uses in addition to its arguments, such as class weights.
   virtual NamedTensors tensors() const { return {}; }
 };
 
+/// The outputs that metrics compare with targets: Loss::point_output() of each target if there are
+/// several outputs for it, else all.
+at::Tensor predictions_of(const Loss& loss, const at::Tensor& outputs, const at::Tensor& target);
+
 /// Properties of data and model that are known when a loss is made.
 struct LossContext {
-  /// Per sample: [C], [T, C], [C, H, W]; for embeddings [views, 0], as the model chooses D.
+  /// Per sample: [C], [T, C], [C, H, W]; for embeddings [views, 0], as the model chooses D. A
+  /// dimension for Loss::output_names() is left out.
   std::vector<int64_t> output_sizes;
   std::vector<int64_t> target_sizes;  ///< Per sample: [], [T], [H, W].
   c10::ScalarType target_type = c10::ScalarType::Long;

@@ -68,6 +68,18 @@ at::Tensor widened(const at::Tensor& tensor) {
   return tensor.scalar_type() == at::kDouble ? tensor : tensor.to(at::kFloat);
 }
 
+at::Tensor outputs_by_target(const at::Tensor& outputs, const at::Tensor& target, int64_t count) {
+  if (outputs.numel() != target.numel() * count) {
+    throw UsageError(fmt::format(
+        "train.loss needs {} outputs for each target, but the model has outputs of sizes {} for "
+        "targets of sizes {}",
+        count, text_of(outputs.sizes().vec()), text_of(target.sizes().vec())));
+  }
+  std::vector<int64_t> sizes = target.sizes().vec();
+  sizes.push_back(count);
+  return outputs.reshape(sizes);
+}
+
 at::Tensor count_tensor(int64_t count, const at::Tensor& like) {
   return at::full({}, static_cast<double>(count), like.options().dtype(at::kDouble));
 }

@@ -24,6 +24,9 @@ int64_t rows_of(const NamedTensors& batch);
 
 /// Unchanged if it is fp64, else converted to fp32.
 at::Tensor widened(const at::Tensor& tensor);
+/// Outputs with the sizes of the targets and a last dimension of `count`. Throws UsageError if a
+/// model gives another number of outputs.
+at::Tensor outputs_by_target(const at::Tensor& outputs, const at::Tensor& target, int64_t count);
 /// A count that follows from sizes, as a scalar on the device of `like`.
 at::Tensor count_tensor(int64_t count, const at::Tensor& like);
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/text.h"
 
 namespace gallop::train {
 
@@ -47,6 +48,11 @@ class WeightedSum final : public Loss {
     return all;
   }
 
+  std::vector<std::string> output_names() const override {
+    return members_.front().loss->output_names();
+  }
+  int64_t point_output() const override { return members_.front().loss->point_output(); }
+
   // A weighted sum among the members is replaced by its members.
   std::vector<LossTerm> terms() const override {
     std::vector<LossTerm> all;
@@ -71,6 +77,11 @@ class WeightedSum final : public Loss {
  private:
   std::vector<Member> members_;
 };
+
+std::string outputs_text(const Loss& loss) {
+  const std::vector<std::string> names = loss.output_names();
+  return names.empty() ? "no named" : join_names(names, "and");
+}
 
 }  // namespace
 
@@ -99,6 +110,13 @@ std::unique_ptr<Loss> make_weighted_sum(const WeightedSumConfig& config,
   for (size_t i = 0; i < items.size(); ++i) {
     members.push_back({.weight = config.weights.empty() ? 1 : config.weights[i],
                        .loss = registry.build(items[i], context)});
+    if (members[i].loss->output_names() != members[0].loss->output_names()) {
+      throw UsageError(
+          fmt::format("train.loss: weighted-sum of {} and {}: a target has {} outputs for one, and "
+                      "{} for the other; combine losses with the same outputs",
+                      items[0].name(), items[i].name(), outputs_text(*members[0].loss),
+                      outputs_text(*members[i].loss)));
+    }
   }
   return std::make_unique<WeightedSum>(std::move(members));
 }
