@@ -122,6 +122,11 @@ def quantile(x, batch, quantiles=(0.5,)):
     return torch.maximum(q * away, (q - 1) * away).mean()
 
 
+def gaussian_nll(x, batch, full=False, eps=1e-6):
+    x = x.reshape(*batch["target"].shape, 2)
+    return F.gaussian_nll_loss(x[..., 0], batch["target"], x[..., 1].exp(), full=full, eps=eps)
+
+
 def bce(x, batch, pos_weight=()):
     return F.binary_cross_entropy_with_logits(x, batch["target"], pos_weight=numbers(pos_weight))
 
@@ -187,6 +192,8 @@ CASES = [
     ("poisson-nll", by(F.poisson_nll_loss), ["counts"], {"log_input": (True,), "full": (False, True)}),
     ("poisson-nll", by(F.poisson_nll_loss), ["rates"],
      {"log_input": (False,), "full": (False, True), "eps": (1e-8, 1e-2)}),
+    ("gaussian-nll", gaussian_nll, ["means-and-variances", "column-of-two"],
+     {"full": (False, True), "eps": (1e-6, 0.5)}),
     ("kl-divergence", kl_divergence, ["soft"], {"log_target": (False,)}),
     ("kl-divergence", kl_divergence, ["log-soft"], {"log_target": (True,)}),
     ("cosine-embedding", cosine, ["pairs"], {"margin": (0.0, 0.4, -0.5)}),
@@ -202,6 +209,8 @@ CASES = [
 KINDS["all-of-image"] = {"logits": 2 * randn(3, C, 2, 4), "target": IMAGE}
 KINDS["column-of-three"] = {"logits": randn(N, 3), "target": randn(N)}
 KINDS["log-soft"] = {"logits": 2 * randn(N, C), "target": torch.log_softmax(randn(N, C), 1)}
+KINDS["column-of-two"] = {"logits": randn(N, 2), "target": randn(N)}
+KINDS["means-and-variances"] = {"logits": randn(N, 6), "target": 2 * randn(N, 3)}
 
 
 def text_of(value):

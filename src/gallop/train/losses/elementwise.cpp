@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <utility>
 
 #include <ATen/core/Reduction.h>
@@ -131,6 +132,25 @@ class Quantile final : public Elementwise {
   at::Tensor quantiles_;  // [Q]
 };
 
+class GaussianNll final : public Elementwise {
+ public:
+  explicit GaussianNll(const GaussianNllConfig& config) : config_(config) {}
+  std::vector<std::string> output_names() const override { return {"mean", "log_variance"}; }
+
+ private:
+  at::Tensor values_of(const at::Tensor& outputs, const at::Tensor& target) const override {
+    const at::Tensor both = outputs_by_target(outputs, target, 2);
+    const at::Tensor exponential = both.select(-1, 1).exp();
+    // As in PyTorch, the limit has no effect on gradients.
+    const at::Tensor variance =
+        exponential.add(exponential.clamp_min(config_.eps).sub(exponential).detach());
+    const at::Tensor away = both.select(-1, 0).sub(target);
+    const at::Tensor values = variance.log().add(away.square().div(variance)).mul(0.5);
+    return config_.full ? values.add(0.5 * std::log(2 * std::numbers::pi)) : values;
+  }
+  GaussianNllConfig config_;
+};
+
 }  // namespace
 
 void visit(config::Visitor&, MseConfig&) {}
@@ -166,6 +186,11 @@ void visit(config::Visitor& v, PoissonNllConfig& c) {
            .min = 0,
            .above_min = true},
           c.eps);
+}
+
+void visit(config::Visitor& v, GaussianNllConfig& c) {
+  v.field({.name = "full", .help = "add log(2 pi) / 2"}, c.full);
+  v.field({.name = "eps", .help = "smallest variance", .min = 0, .above_min = true}, c.eps);
 }
 
 void visit(config::Visitor& v, BceWithLogitsConfig& c) {
@@ -217,6 +242,14 @@ std::unique_ptr<Loss> make_poisson_nll(const PoissonNllConfig& config, const Los
     return at::poisson_nll_loss(x, y, config.log_input, config.full, config.eps,
                                 at::Reduction::None);
   });
+}
+
+std::unique_ptr<Loss> make_gaussian_nll(const GaussianNllConfig& config,
+                                        const LossContext& context) {
+  LossContext of_each = context;
+  of_each.output_sizes = context.target_sizes;
+  require_values("gaussian-nll", of_each);
+  return std::make_unique<GaussianNll>(config);
 }
 
 std::unique_ptr<Loss> make_bce_with_logits(const BceWithLogitsConfig& config,

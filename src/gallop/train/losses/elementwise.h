@@ -56,6 +56,17 @@ void visit(config::Visitor& visitor, PoissonNllConfig& config);
 /// log(y!) for y > 1. torch.nn.PoissonNLLLoss.
 std::unique_ptr<Loss> make_poisson_nll(const PoissonNllConfig& config, const LossContext& context);
 
+struct GaussianNllConfig {
+  bool full = false;
+  double eps = 1e-6;
+};
+void visit(config::Visitor& visitor, GaussianNllConfig& config);
+/// (log(v) + (x - y)^2 / v) / 2 of a mean x and a variance v, the exponential of a second output,
+/// at least eps (Nix and Weigend, "Estimating the mean and variance of the target probability
+/// distribution", 1994); full adds log(2 pi) / 2. torch.nn.GaussianNLLLoss.
+std::unique_ptr<Loss> make_gaussian_nll(const GaussianNllConfig& config,
+                                        const LossContext& context);
+
 struct BceWithLogitsConfig {
   std::vector<double> pos_weight;  ///< Per element of the last dimension, or one; empty: 1.
 };

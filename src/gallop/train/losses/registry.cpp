@@ -20,6 +20,8 @@ LossRegistry built_in_losses() {
       .add("smooth-l1", "Huber loss divided by beta", make_smooth_l1)
       .add("quantile", "pinball loss of one or several quantiles", make_quantile)
       .add("poisson-nll", "negative log-likelihood of counts", make_poisson_nll)
+      .add("gaussian-nll", "negative log-likelihood of a mean and a variance for each target",
+           make_gaussian_nll)
       .add("kl-divergence", "divergence from the target's distribution over classes",
            make_kl_divergence)
       .add("cosine-embedding", "cosine of pairs that match or do not", make_cosine_embedding)
