@@ -214,6 +214,7 @@ def labels_case(name, outputs, target, scale):
 def numbers_case(name, outputs, target, scale):
     predicted, truth = outputs / scale, target / scale
     values = {"mse": of_sklearn(metrics.mean_squared_error, truth, predicted),
+              "rmse": of_sklearn(metrics.root_mean_squared_error, truth, predicted),
               "mae": of_sklearn(metrics.mean_absolute_error, truth, predicted),
               "r2": of_sklearn(metrics.r2_score, truth, predicted)}
     residuals = (truth - predicted).reshape(len(truth), -1)

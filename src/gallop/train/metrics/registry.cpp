@@ -28,6 +28,7 @@ MetricRegistry built_in_metrics() {
       .add("expected-calibration-error", "distance of confidence from accuracy",
            make_calibration_error)
       .add("mse", "mean squared error", make_mse)
+      .add("rmse", "square root of the mean squared error", make_rmse)
       .add("mae", "mean absolute error", make_mae)
       .add("r2", "coefficient of determination, at most 1", make_r2)
       .add("mean-iou", "intersection over union (Jaccard index)", make_mean_iou)

@@ -151,6 +151,15 @@ std::unique_ptr<Metric> make_mse(const NoMetricOptions&, const MetricTask& task)
       [](const Column& column, double rows) { return column.squared_errors.value() / rows; }, task);
 }
 
+std::unique_ptr<Metric> make_rmse(const NoMetricOptions&, const MetricTask& task) {
+  return of_errors(
+      "rmse", /*higher_is_better=*/false, 1,
+      [](const Column& column, double rows) {
+        return std::sqrt(column.squared_errors.value() / rows);
+      },
+      task);
+}
+
 std::unique_ptr<Metric> make_mae(const NoMetricOptions&, const MetricTask& task) {
   return of_errors(
       "mae", /*higher_is_better=*/false, 1,
