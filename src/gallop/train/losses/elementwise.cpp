@@ -114,10 +114,10 @@ class Quantile final : public Elementwise {
     return names;
   }
   // The quantile next to the median.
-  int64_t point_output() const override {
+  at::Tensor point_prediction(const at::Tensor& outputs) const override {
     const auto is_nearer = [](double a, double b) { return std::abs(a - 0.5) < std::abs(b - 0.5); };
     const auto& all = config_.quantiles;
-    return std::min_element(all.begin(), all.end(), is_nearer) - all.begin();
+    return outputs.select(-1, std::min_element(all.begin(), all.end(), is_nearer) - all.begin());
   }
 
  private:
@@ -149,6 +149,25 @@ class GaussianNll final : public Elementwise {
     return config_.full ? values.add(0.5 * std::log(2 * std::numbers::pi)) : values;
   }
   GaussianNllConfig config_;
+};
+
+class PoissonNll final : public Elementwise {
+ public:
+  explicit PoissonNll(const PoissonNllConfig& config) : config_(config) {}
+  std::vector<std::string> output_names() const override {
+    if (!config_.log_input) return {};
+    return {"log_rate"};
+  }
+  at::Tensor point_prediction(const at::Tensor& outputs) const override {
+    return outputs.select(-1, 0).exp();
+  }
+
+ private:
+  at::Tensor values_of(const at::Tensor& outputs, const at::Tensor& target) const override {
+    return at::poisson_nll_loss(outputs.reshape(target.sizes()), target, config_.log_input,
+                                config_.full, config_.eps, at::Reduction::None);
+  }
+  PoissonNllConfig config_;
 };
 
 }  // namespace
@@ -238,10 +257,8 @@ std::unique_ptr<Loss> make_quantile(const QuantileConfig& config, const LossCont
 }
 
 std::unique_ptr<Loss> make_poisson_nll(const PoissonNllConfig& config, const LossContext& context) {
-  return of_pairs("poisson-nll", context, [config](const at::Tensor& x, const at::Tensor& y) {
-    return at::poisson_nll_loss(x, y, config.log_input, config.full, config.eps,
-                                at::Reduction::None);
-  });
+  require_values("poisson-nll", context);
+  return std::make_unique<PoissonNll>(config);
 }
 
 std::unique_ptr<Loss> make_gaussian_nll(const GaussianNllConfig& config,

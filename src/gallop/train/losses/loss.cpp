@@ -30,8 +30,10 @@ int64_t Loss::expected_count(const at::Tensor& target, int64_t rows) const {
 at::Tensor predictions_of(const Loss& loss, const at::Tensor& outputs, const at::Tensor& target) {
   const auto names = static_cast<int64_t>(loss.output_names().size());
   if (names == 0) return outputs;
-  return outputs_by_target(outputs, target, names).select(-1, loss.point_output());
+  return loss.point_prediction(outputs_by_target(outputs, target, names));
 }
+
+at::Tensor Loss::point_prediction(const at::Tensor& outputs) const { return outputs.select(-1, 0); }
 
 std::shared_ptr<const Loss> build_loss(const LossRegistry& losses, const config::Component& chosen,
                                        const LossContext& context) {

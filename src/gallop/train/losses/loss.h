@@ -74,11 +74,11 @@ class Loss {
   /// per element of the target.
   virtual int64_t expected_count(const at::Tensor& target, int64_t rows) const;
 
-  /// The names of the outputs for each target, if a model needs several, such as one for each
-  /// quantile: outputs then have the sizes of the targets and a last dimension for these.
+  /// The names of the outputs for each target, if these are not its prediction, such as one for
+  /// each quantile: outputs then have the sizes of the targets and a last dimension for these.
   virtual std::vector<std::string> output_names() const { return {}; }
-  /// The index of the output that predicts the target.
-  virtual int64_t point_output() const { return 0; }
+  /// The prediction of the target that follows from such outputs [..., K]: [...].
+  virtual at::Tensor point_prediction(const at::Tensor& outputs) const;
 
   /// The losses of whose means this is the weighted sum; by default itself.
   virtual std::vector<LossTerm> terms() const { return {{1, this}}; }
@@ -86,8 +86,8 @@ class Loss {
   virtual NamedTensors tensors() const { return {}; }
 };
 
-/// The outputs that metrics compare with targets: Loss::point_output() of each target if there are
-/// several outputs for it, else all.
+/// What metrics compare with targets: Loss::point_prediction() if outputs have names, else the
+/// outputs.
 at::Tensor predictions_of(const Loss& loss, const at::Tensor& outputs, const at::Tensor& target);
 
 /// Properties of data and model that are known when a loss is made.

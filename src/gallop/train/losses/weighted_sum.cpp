@@ -51,7 +51,9 @@ class WeightedSum final : public Loss {
   std::vector<std::string> output_names() const override {
     return members_.front().loss->output_names();
   }
-  int64_t point_output() const override { return members_.front().loss->point_output(); }
+  at::Tensor point_prediction(const at::Tensor& outputs) const override {
+    return members_.front().loss->point_prediction(outputs);
+  }
 
   // A weighted sum among the members is replaced by its members.
   std::vector<LossTerm> terms() const override {
