@@ -148,6 +148,9 @@ class Targets {
       if (task_ == "multi-label" && *value != 0 && *value != 1) {
         return fmt::format("label '{}' is neither 0 nor 1", printable(texts[i]));
       }
+      if (task_ == "count-regression" && *value < 0) {
+        return fmt::format("target '{}' is no count, which is 0 or more", printable(texts[i]));
+      }
       row.push_back(*value);
     }
     values.insert(values.end(), row.begin(), row.end());
@@ -301,7 +304,7 @@ std::unique_ptr<DataModule> open_table(const TableConfig& config, const DataCont
   signature.kind = "numbers";
   const std::string natural = natural_task(train, columns.targets.size());
   std::vector<std::string> tasks = {natural};
-  for (const char* task : {"regression", "classification", "multi-label"}) {
+  for (const char* task : {"regression", "count-regression", "classification", "multi-label"}) {
     if (natural != task) tasks.emplace_back(task);
   }
   signature.task = choose_task(context.config, tasks);

@@ -51,6 +51,12 @@ TaskTable built_in_tasks() {
             .loss = "mse",
             .metric = "loss",
             .metrics = {"mae", "r2"}})
+      .add({.name = "count-regression",
+            .summary = "one or several counts for each sample (Poisson regression)",
+            .target = Target::kNumbers,
+            .loss = "poisson-nll",
+            .metric = "loss",
+            .metrics = {"mae"}})
       .add({.name = "segmentation",
             .summary = "a class for each pixel",
             .target = Target::kClasses,
