@@ -13,35 +13,47 @@ namespace gallop::data {
 
 namespace {
 
+void require_numbers(const char* transform, const Fields& fields) {
+  const Field& input = fields.input();
+  if (c10::isFloatingType(input.shape.dtype)) return;
+  throw UsageError(
+      fmt::format("data.batch_transforms: {} is for numbers, but the input '{}' holds indices",
+                  transform, input.name));
+}
+
+// The random numbers of each row of the batch, as draw(random, out) writes them: [rows, each].
+template <typename T, typename Draw>
+at::Tensor draw_rows(const BatchKey& key, Purpose purpose, const Batch& batch, int64_t each,
+                     c10::ScalarType dtype, const Draw& draw) {
+  const int64_t rows = batch.size();
+  at::Tensor drawn = at::empty({rows, each}, dtype);
+  for (int64_t row = 0; row < rows; ++row) {
+    Philox random(key.seed, purpose, static_cast<uint64_t>(batch.epoch),
+                  static_cast<uint64_t>(batch.position + row));
+    draw(random, drawn.mutable_data_ptr<T>() + row * each);
+  }
+  return drawn;
+}
+
 class GaussianNoise final : public BatchTransform {
  public:
   explicit GaussianNoise(const GaussianNoiseConfig& config) : config_(config) {}
 
-  void check(const Fields& fields) const override {
-    const Field& input = fields.input();
-    if (c10::isFloatingType(input.shape.dtype)) return;
-    throw UsageError(fmt::format(
-        "data.batch_transforms: gaussian-noise is for numbers, but the input '{}' holds indices",
-        input.name));
-  }
+  void check(const Fields& fields) const override { require_numbers("gaussian-noise", fields); }
 
   void apply(const BatchKey& key, Batch& batch) const override {
     at::Tensor& input = batch.tensors[batch.fields->input_index()];
     if (input.numel() == 0) return;
-    const int64_t rows = input.size(0), each = input.numel() / rows;
-    const at::Tensor noise = at::empty({rows, each}, at::kFloat);
-    for (int64_t row = 0; row < rows; ++row) {
-      draw(key, batch.epoch, batch.position + row, noise.mutable_data_ptr<float>() + row * each,
-           each);
-    }
+    const int64_t each = input.numel() / input.size(0);
+    const at::Tensor noise =
+        draw_rows<float>(key, Purpose::kNoise, batch, each, at::kFloat,
+                         [&](Philox& random, float* out) { draw(random, out, each); });
     input = input.add(noise.reshape(input.sizes()).to(input.device(), input.scalar_type()));
   }
 
  private:
   // Pairs of normal values by Box and Muller (1958), in the order of a row's elements.
-  void draw(const BatchKey& key, int64_t epoch, int64_t position, float* out, int64_t count) const {
-    Philox random(key.seed, Purpose::kNoise, static_cast<uint64_t>(epoch),
-                  static_cast<uint64_t>(position));
+  void draw(Philox& random, float* out, int64_t count) const {
     for (int64_t i = 0; i < count; i += 2) {
       const double radius = config_.sigma * std::sqrt(-2 * std::log(1 - random.uniform()));
       const double angle = 2 * std::numbers::pi * random.uniform();
