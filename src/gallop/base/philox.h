@@ -19,6 +19,7 @@ enum class Purpose : uint32_t {
   kTrial = 9,
   kMask = 10,
   kNoise = 11,
+  kPixelDropout = 12,
 };
 
 /// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a

@@ -4,6 +4,8 @@
 #include <numbers>
 
 #include <ATen/ops/empty.h>
+#include <ATen/ops/masked_fill.h>
+#include <c10/util/accumulate.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -65,11 +67,37 @@ class GaussianNoise final : public BatchTransform {
   GaussianNoiseConfig config_;
 };
 
+class PixelDropout final : public BatchTransform {
+ public:
+  explicit PixelDropout(const PixelDropoutConfig& config) : config_(config) {}
+
+  void check(const Fields& fields) const override { require_numbers("pixel-dropout", fields); }
+
+  void apply(const BatchKey& key, Batch& batch) const override {
+    at::Tensor& input = batch.tensors[batch.fields->input_index()];
+    if (input.numel() == 0) return;
+    // Images [N, C, H, W] have one mask for all channels.
+    std::vector<int64_t> sizes = input.sizes().vec();
+    if (sizes.size() > 2) sizes[1] = 1;
+    const int64_t each = c10::multiply_integers(sizes) / input.size(0);
+    const at::Tensor drops = draw_rows<bool>(key, Purpose::kPixelDropout, batch, each, at::kBool,
+                                             [&](Philox& random, bool* out) {
+                                               for (int64_t i = 0; i < each; ++i)
+                                                 out[i] = random.uniform() < config_.p;
+                                             });
+    input = input.masked_fill(drops.reshape(sizes).to(input.device()), config_.value);
+  }
+
+ private:
+  PixelDropoutConfig config_;
+};
+
 }  // namespace
 
 BatchTransformRegistry built_in_batch_transforms() {
   BatchTransformRegistry registry("batch transform");
-  registry.add("gaussian-noise", "adds normal noise to the input", make_gaussian_noise);
+  registry.add("gaussian-noise", "adds normal noise to the input", make_gaussian_noise)
+      .add("pixel-dropout", "sets random pixels of the input to a value", make_pixel_dropout);
   return registry;
 }
 
@@ -93,6 +121,15 @@ void visit(config::Visitor& visitor, GaussianNoiseConfig& config) {
 
 std::unique_ptr<BatchTransform> make_gaussian_noise(const GaussianNoiseConfig& config) {
   return std::make_unique<GaussianNoise>(config);
+}
+
+void visit(config::Visitor& visitor, PixelDropoutConfig& config) {
+  visitor.field({.name = "p", .help = "probability of each pixel", .min = 0, .max = 1}, config.p);
+  visitor.field({.name = "value", .help = "new value; 0 is the mean of the data"}, config.value);
+}
+
+std::unique_ptr<BatchTransform> make_pixel_dropout(const PixelDropoutConfig& config) {
+  return std::make_unique<PixelDropout>(config);
 }
 
 }  // namespace gallop::data

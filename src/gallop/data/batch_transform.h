@@ -52,4 +52,16 @@ void visit(config::Visitor& visitor, GaussianNoiseConfig& config);
 /// Throws UsageError if the input is not floating-point.
 std::unique_ptr<BatchTransform> make_gaussian_noise(const GaussianNoiseConfig& config);
 
+/// Sets pixels of images, with all their channels, or elements of other inputs to a value, each
+/// with probability `p`, like albumentations' PixelDropout. `value` is relative to normalized
+/// inputs: 0 is their mean.
+struct PixelDropoutConfig {
+  double p = 0.05;
+  double value = 0;
+};
+
+void visit(config::Visitor& visitor, PixelDropoutConfig& config);
+/// Throws UsageError if the input is not floating-point.
+std::unique_ptr<BatchTransform> make_pixel_dropout(const PixelDropoutConfig& config);
+
 }  // namespace gallop::data

@@ -22,11 +22,16 @@ class Zeros final : public Samples {
   }
 };
 
-std::shared_ptr<const BatchTransforms> noise(const std::string& options, const Fields& fields) {
+std::shared_ptr<const BatchTransforms> transforms_of(const std::string& transform,
+                                                     const Fields& fields) {
   static const BatchTransformRegistry kRegistry = built_in_batch_transforms();
   config::ComponentList list(kRegistry);
-  list.items.push_back(config::component_of(kRegistry, "gaussian-noise" + options));
+  list.items.push_back(config::component_of(kRegistry, transform));
   return build_batch_transforms(kRegistry, list, fields);
+}
+
+std::shared_ptr<const BatchTransforms> noise(const std::string& options, const Fields& fields) {
+  return transforms_of("gaussian-noise" + options, fields);
 }
 
 at::Tensor inputs(const LoaderConfig& config, int64_t seed, int64_t epoch) {
@@ -43,26 +48,41 @@ TEST(GaussianNoise, HasItsMeanAndDeviation) {
   EXPECT_NEAR(all.std().item<double>(), 2, 0.1);
 }
 
-TEST(GaussianNoise, FollowsFromSeedEpochAndPositionAlone) {
+TEST(PixelDropout, SetsAllChannelsOfAPixel) {
   const Zeros samples;
-  const auto transforms = noise("", samples.fields());
-  const LoaderConfig whole{.batch = 16, .transforms = transforms};
-  const at::Tensor first = inputs(whole, 1, 0);
-  EXPECT_TRUE(first.equal(inputs(whole, 1, 0)));
-  EXPECT_FALSE(first.equal(inputs(whole, 2, 0)));
-  EXPECT_FALSE(first.equal(inputs(whole, 1, 1)));
-  // Slices of a batch match the whole batch.
-  for (int part = 0; part < 2; ++part) {
-    const at::Tensor half =
-        inputs({.batch = 16, .part = part, .parts = 2, .transforms = transforms}, 1, 0);
-    EXPECT_TRUE(half.equal(first.narrow(0, 8 * part, 8)));
+  const at::Tensor all = inputs(
+      {.batch = 64, .transforms = transforms_of("pixel-dropout p=0.25 value=3", samples.fields())},
+      1, 0);
+  EXPECT_EQ(all.sizes(), (std::vector<int64_t>{64, 3, 5, 5}));
+  for (int64_t channel : {1, 2}) EXPECT_TRUE(all.select(1, channel).equal(all.select(1, 0)));
+  EXPECT_TRUE(all.eq(0).logical_or(all.eq(3)).all().item<bool>());
+  EXPECT_NEAR(all.eq(3).to(at::kFloat).mean().item<double>(), 0.25, 0.03);
+}
+
+TEST(BatchTransforms, FollowFromSeedEpochAndPositionAlone) {
+  const Zeros samples;
+  for (const char* transform : {"gaussian-noise", "pixel-dropout p=0.5 value=1"}) {
+    SCOPED_TRACE(transform);
+    const auto transforms = transforms_of(transform, samples.fields());
+    const LoaderConfig whole{.batch = 16, .transforms = transforms};
+    const at::Tensor first = inputs(whole, 1, 0);
+    EXPECT_TRUE(first.equal(inputs(whole, 1, 0)));
+    EXPECT_FALSE(first.equal(inputs(whole, 2, 0)));
+    EXPECT_FALSE(first.equal(inputs(whole, 1, 1)));
+    // Slices of a batch match the whole batch.
+    for (int part = 0; part < 2; ++part) {
+      const at::Tensor half =
+          inputs({.batch = 16, .part = part, .parts = 2, .transforms = transforms}, 1, 0);
+      EXPECT_TRUE(half.equal(first.narrow(0, 8 * part, 8)));
+    }
   }
 }
 
-TEST(GaussianNoise, RefusesIndices) {
+TEST(BatchTransforms, RejectIndices) {
   const Fields tokens({.name = "tokens", .shape = {{4}, c10::kLong}},
                       {.name = "labels", .shape = {{4}, c10::kLong}});
-  EXPECT_THROW(noise("", tokens), UsageError);
+  EXPECT_THROW(transforms_of("gaussian-noise", tokens), UsageError);
+  EXPECT_THROW(transforms_of("pixel-dropout", tokens), UsageError);
 }
 
 }  // namespace
