@@ -39,6 +39,13 @@ struct TextConfig {
   std::string unit = "characters";
 };
 
+/// Random images of random classes, as torchvision's FakeData: to measure speed without a data set.
+struct FakeImagesConfig {
+  int64_t samples = 1000;
+  std::vector<int64_t> shape = {3, 224, 224};
+  int64_t classes = 10;
+};
+
 void visit(config::Visitor& visitor, FashionMnistConfig& config);
 void visit(config::Visitor& visitor, MnistConfig& config);
 void visit(config::Visitor& visitor, Cifar10Config& config);
@@ -46,6 +53,7 @@ void visit(config::Visitor& visitor, Cifar100Config& config);
 void visit(config::Visitor& visitor, FolderConfig& config);
 void visit(config::Visitor& visitor, TarConfig& config);
 void visit(config::Visitor& visitor, TextConfig& config);
+void visit(config::Visitor& visitor, FakeImagesConfig& config);
 
 /// Each reader finds and checks its files. Throws DataError if they are missing or damaged. Damage
 /// within single images of `folder` and `tar` is reported only when they are read.
@@ -56,6 +64,8 @@ std::unique_ptr<ImageParts> read_cifar10(const Cifar10Config& config, const Read
 std::unique_ptr<ImageParts> read_cifar100(const Cifar100Config& config, const ReadContext& context);
 std::unique_ptr<ImageParts> read_folder(const FolderConfig& config, const ReadContext& context);
 std::unique_ptr<ImageParts> read_tar(const TarConfig& config, const ReadContext& context);
+std::unique_ptr<ImageParts> read_fake_images(const FakeImagesConfig& config,
+                                             const ReadContext& context);
 std::unique_ptr<TextParts> read_text(const TextConfig& config, const ReadContext& context);
 
 }  // namespace gallop::data

@@ -41,6 +41,8 @@ DataModuleRegistry built_in_data_modules() {
       .add("folder", "a folder of classes with JPEG and PNG files",
            images<FolderConfig, read_folder>)
       .add("tar", "WebDataset shards with JPEG and PNG files", images<TarConfig, read_tar>)
+      .add("fake-images", "random images of random classes, to measure speed",
+           images<FakeImagesConfig, read_fake_images>)
       .add("segmentation", "images and their masks, a class for each pixel", open_segmentation)
       .add("csv", "a table of numbers: regression, classification, several labels", open_table)
       .add("text", "text as a sequence of characters or bytes", text)
