@@ -257,6 +257,11 @@ def vit_cases():
                    images(4, 16, 24), module)
 
 
+def mixer_cases():
+    module = timm.models.MlpMixer(img_size=(16, 24), patch_size=4, embed_dim=48, num_blocks=2, num_classes=10)
+    yield Case("mlp-mixer", "mlp-mixer", "{patch: 4, width: 48, depth: 2}", images(4, 16, 24), module)
+
+
 def gpt2_cases():
     def transposed(name, tensor):
         return tensor.t() if "h." in name and tensor.dim() == 2 else tensor
@@ -319,7 +324,7 @@ def rotary_cases():
 def main():
     torch.manual_seed(0)
     folder = pathlib.Path(sys.argv[1])
-    cases = [*mlp_cases(), *resnet_cases(), *airbench_cases(), *vit_cases(), *gpt2_cases(), *rotary_cases()]
+    cases = [*mlp_cases(), *resnet_cases(), *airbench_cases(), *vit_cases(), *mixer_cases(), *gpt2_cases(), *rotary_cases()]
     lines = ",\n".join(json.dumps(case.fixture(), separators=(",", ":")) for case in cases)
     path = folder / "models.json"
     path.write_text(f"[\n{lines}\n]\n")

@@ -2,6 +2,7 @@
 #include "gallop/model/gpt.h"
 #include "gallop/model/layer/layer.h"
 #include "gallop/model/layers_model.h"
+#include "gallop/model/mixer.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/model.h"
 #include "gallop/model/resnet.h"
@@ -18,6 +19,7 @@ ModelRegistry built_in_models() {
       .add("airbench", "whitened patches and a few wide stages, for short training of small images",
            make_airbench)
       .add("vit", "vision transformer over square patches", make_vit)
+      .add("mlp-mixer", "MLP-Mixer over square patches", make_mixer)
       .add("gpt", "transformer over text as GPT-2; masked-lm makes it bidirectional", make_gpt)
       .add("layers", "layers that the recipe lists", make_layers);
   return registry;
