@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "gallop/base/affinity.h"
+#include "gallop/base/can_start_threads.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/process_time.h"
 
@@ -118,13 +119,15 @@ class ComputeThreads {
 void share_cores(bool share) {
   if (share == shares_cores()) return;
   const int threads = omp_get_max_threads(), cores = static_cast<int>(cores_given().size());
-  if (threads == cores) keep_threads_on_cores(share);
-  if (!share) {
-    sleeping_team.reset();
-    return;
-  }
   // One more than the cores that compute threads leave free, plus the one that creates the team.
-  sleeping_team = std::make_unique<SleepingTeam>(std::max(0, cores - threads) + 2);
+  const int team = std::max(0, cores - threads) + 2;
+  if (share && !can_start_threads(team)) return;
+  if (threads == cores) keep_threads_on_cores(share);
+  if (share) {
+    sleeping_team = std::make_unique<SleepingTeam>(team);
+  } else {
+    sleeping_team.reset();
+  }
 }
 
 bool shares_cores() { return sleeping_team != nullptr; }

@@ -14,8 +14,9 @@ namespace gallop::kernel {
 ///   leaves two of them on one core and another program on the other, and barriers that always
 ///   spin, as those of oneDNN in gradients of convolutions do, cost a time slice each.
 ///
-/// No result changes; a step that has its cores to itself takes longer, up to twice as long. Must
-/// be called by the one thread that starts all parallel regions.
+/// No result changes; a step that has its cores to itself takes longer, up to twice as long. Does
+/// nothing if the threads cannot be started. Must be called by the one thread that starts all
+/// parallel regions.
 void share_cores(bool share);
 bool shares_cores();
 
