@@ -105,7 +105,7 @@ void PredictionPrinter::print_classes(const std::string& name,
   if (!request_.json) fmt::print("{}\n", printable(name));
   for (int64_t i = 0; i < std::min<int64_t>(request_.top, order.size(0)); ++i) {
     const auto index = order[i].item<int64_t>();
-    print_share(inputs_.classes[static_cast<size_t>(index)], "probability",
+    print_fraction(inputs_.classes[static_cast<size_t>(index)], "probability",
                 probabilities[index].item<double>(), object["guesses"]);
   }
   if (request_.json) fmt::print("{}\n", json_line(object));
@@ -121,7 +121,7 @@ void PredictionPrinter::print_labels(const std::string& name,
     const double probability = probabilities[static_cast<int64_t>(i)].item<double>();
     if (!request_.json && probability < 0.5) continue;
     has_any = true;
-    print_share(inputs_.classes[i], "probability", probability, object["labels"]);
+    print_fraction(inputs_.classes[i], "probability", probability, object["labels"]);
   }
   if (request_.json) {
     fmt::print("{}\n", json_line(object));
@@ -130,12 +130,12 @@ void PredictionPrinter::print_labels(const std::string& name,
   }
 }
 
-void PredictionPrinter::print_share(const std::string& name, const char* key, double share,
+void PredictionPrinter::print_fraction(const std::string& name, const char* key, double fraction,
                                     nlohmann::ordered_json& list) const {
   if (request_.json) {
-    list.push_back({{"class", name}, {key, share}});
+    list.push_back({{"class", name}, {key, fraction}});
   } else {
-    fmt::print("  {:<24} {:5.1f} %\n", printable(name), 100 * share);
+    fmt::print("  {:<24} {:5.1f} %\n", printable(name), 100 * fraction);
   }
 }
 
@@ -171,9 +171,9 @@ void PredictionPrinter::print_mask(const std::string& name, const at::Tensor& cl
   if (!request_.json) fmt::print("{}\n", printable(name));
   for (size_t i = 0; i < inputs_.classes.size(); ++i) {
     const auto count = counts[static_cast<int64_t>(i)].item<int64_t>();
-    const double share = static_cast<double>(count) / static_cast<double>(classes.numel());
+    const double fraction = static_cast<double>(count) / static_cast<double>(classes.numel());
     if (request_.json || count > 0) {
-      print_share(inputs_.classes[i], "share", share, object["classes"]);
+      print_fraction(inputs_.classes[i], "fraction", fraction, object["classes"]);
     }
   }
   if (!request_.output.empty()) {

@@ -10,13 +10,13 @@ nlohmann::ordered_json json_of(const ListedOperator& all, const GraphListing& li
   return {{"name", all.op},
           {"count", all.count},
           {"ms", 1e3 * all.seconds},
-          {"share", listing.share_of(all.seconds)}};
+          {"fraction", listing.share_of(all.seconds)}};
 }
 
 nlohmann::ordered_json json_of(const ListedNode& node, const GraphListing& listing) {
   nlohmann::ordered_json object = {{"number", node.number},
                                    {"ms", 1e3 * node.seconds},
-                                   {"share", listing.share_of(node.seconds)},
+                                   {"fraction", listing.share_of(node.seconds)},
                                    {"kind", name_of(node.kind)},
                                    {"operator", node.op},
                                    {"results", nlohmann::ordered_json::array()},

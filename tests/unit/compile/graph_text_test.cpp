@@ -118,7 +118,7 @@ TEST(GraphText, WritesEverythingAsJson) {
   ASSERT_EQ(object["nodes"].size(), 8);
   EXPECT_EQ(object["nodes"][5]["arguments"][0]["values"].size(), 4);
   EXPECT_EQ(object["nodes"][0]["writes"][0]["name"], "n");
-  EXPECT_DOUBLE_EQ(object["nodes"][1]["share"], 0.3);
+  EXPECT_DOUBLE_EQ(object["nodes"][1]["fraction"], 0.3);
 }
 
 // A minimal parser that checks that every element is closed and text is escaped.

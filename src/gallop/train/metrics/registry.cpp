@@ -10,22 +10,22 @@ namespace gallop::train {
 
 MetricRegistry built_in_metrics() {
   MetricRegistry registry("metric");
-  registry.add("auto", "accuracy of images, loss of text", make_auto_metric)
+  registry.add("auto", "the metric of the task: accuracy of classes, loss of tokens", make_auto_metric)
       .add("loss", "mean loss of a target", make_loss)
-      .add("accuracy", "share of targets that are predicted", make_accuracy)
+      .add("accuracy", "fraction of targets that are predicted correctly", make_accuracy)
       .add("top5", "top-k with k=5", make_top5)
-      .add("top-k", "share of targets among the k most likely classes", make_top_k)
-      .add("balanced-accuracy", "mean over classes of the share that is found",
+      .add("top-k", "fraction of targets among the k most likely classes", make_top_k)
+      .add("balanced-accuracy", "mean recall over classes",
            make_balanced_accuracy)
-      .add("precision", "share of predictions that are right", make_precision)
-      .add("recall", "share of targets that are found", make_recall)
+      .add("precision", "true positives as a fraction of predicted positives", make_precision)
+      .add("recall", "true positives as a fraction of actual positives", make_recall)
       .add("f1", "harmonic mean of precision and recall", make_f1)
       .add("mcc", "Matthews correlation coefficient, from -1 to 1", make_mcc)
       .add("cohen-kappa", "agreement with the targets beyond chance, at most 1", make_cohen_kappa)
       .add("roc-auc", "area under the ROC curve, one class against the others", make_roc_auc)
       .add("average-precision", "area under the precision-recall curve, by steps",
            make_average_precision)
-      .add("expected-calibration-error", "distance of confidence from accuracy",
+      .add("expected-calibration-error", "mean difference of confidence and accuracy",
            make_calibration_error)
       .add("mse", "mean squared error", make_mse)
       .add("rmse", "square root of the mean squared error", make_rmse)
@@ -36,7 +36,7 @@ MetricRegistry built_in_metrics() {
       .add("perplexity", "exponential of the loss", make_perplexity)
       .add("bits-per-character", "loss in bits, of tokens that are characters",
            make_bits_per_character)
-      .add("recall-at-k", "share of relevant items among the first k of a ranked list",
+      .add("recall-at-k", "fraction of relevant items among the first k of a ranked list",
            make_recall_at_k)
       .add("mean-average-precision", "mAP of ranked lists, not of detected boxes",
            make_mean_average_precision);

@@ -55,7 +55,7 @@ plot::HeatMap heat_map_of(const ConfusionMatrix& matrix) {
                     .rows = matrix.classes,
                     .columns = matrix.classes,
                     .values = {},
-                    .color = {.label = "share", .min = 0., .max = 1.}};
+                    .color = {.label = "fraction", .min = 0., .max = 1.}};
   const auto shares = matrix.shares();
   for (size_t truth = 0; truth < matrix.counts.size(); ++truth) {
     for (size_t guess = 0; guess < matrix.counts.size(); ++guess) {
