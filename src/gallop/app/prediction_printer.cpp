@@ -106,7 +106,7 @@ void PredictionPrinter::print_classes(const std::string& name,
   for (int64_t i = 0; i < std::min<int64_t>(request_.top, order.size(0)); ++i) {
     const auto index = order[i].item<int64_t>();
     print_fraction(inputs_.classes[static_cast<size_t>(index)], "probability",
-                probabilities[index].item<double>(), object["guesses"]);
+                   probabilities[index].item<double>(), object["guesses"]);
   }
   if (request_.json) fmt::print("{}\n", json_line(object));
 }
@@ -131,7 +131,7 @@ void PredictionPrinter::print_labels(const std::string& name,
 }
 
 void PredictionPrinter::print_fraction(const std::string& name, const char* key, double fraction,
-                                    nlohmann::ordered_json& list) const {
+                                       nlohmann::ordered_json& list) const {
   if (request_.json) {
     list.push_back({{"class", name}, {key, fraction}});
   } else {

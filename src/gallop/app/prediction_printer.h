@@ -32,7 +32,7 @@ class PredictionPrinter {
   void print_classes(const std::string& name, const at::Tensor& probabilities) const;
   void print_labels(const std::string& name, const at::Tensor& probabilities) const;
   void print_fraction(const std::string& name, const char* key, double fraction,
-                   nlohmann::ordered_json& list) const;
+                      nlohmann::ordered_json& list) const;
   void print_numbers(const std::string& name, const at::Tensor& outputs) const;
   void print_mask(const std::string& name, const at::Tensor& classes) const;
   std::string write_mask(const std::string& name, const at::Tensor& classes) const;

@@ -10,13 +10,13 @@ namespace gallop::train {
 
 MetricRegistry built_in_metrics() {
   MetricRegistry registry("metric");
-  registry.add("auto", "the metric of the task: accuracy of classes, loss of tokens", make_auto_metric)
+  registry
+      .add("auto", "the metric of the task: accuracy of classes, loss of tokens", make_auto_metric)
       .add("loss", "mean loss of a target", make_loss)
       .add("accuracy", "fraction of targets that are predicted correctly", make_accuracy)
       .add("top5", "top-k with k=5", make_top5)
       .add("top-k", "fraction of targets among the k most likely classes", make_top_k)
-      .add("balanced-accuracy", "mean recall over classes",
-           make_balanced_accuracy)
+      .add("balanced-accuracy", "mean recall over classes", make_balanced_accuracy)
       .add("precision", "true positives as a fraction of predicted positives", make_precision)
       .add("recall", "true positives as a fraction of actual positives", make_recall)
       .add("f1", "harmonic mean of precision and recall", make_f1)
