@@ -215,6 +215,25 @@ struct CompiledFunction::Impl {
     return run_eagerly(inputs, mode);
   }
 
+  // Nothing if the first replay showed that the recorded graph is not that of the function: it has
+  // changed nothing then, and the function runs eagerly from now on.
+  std::optional<std::vector<at::Tensor>> replay(Entry& entry,
+                                                const std::vector<at::Tensor>& inputs) {
+    const bool is_first = !entry.replayer->executor().has_finished();
+    running = &entry.replayer->executor();
+    try {
+      auto results = entry.replayer->run(inputs);
+      running = nullptr;
+      return results;
+    } catch (const LayoutMismatch& mismatch) {
+      if (!is_first) throw;
+      running = nullptr;
+      report.graphs -= 1;
+      refuse(entry, mismatch.what());
+      return std::nullopt;
+    }
+  }
+
   std::vector<at::Tensor> call(const std::vector<at::Tensor>& inputs, int64_t mode) {
     // The call is part of an outer recording.
     if (is_recording()) return function(inputs, mode);
@@ -239,15 +258,14 @@ struct CompiledFunction::Impl {
     if (config.verify_every > 0 && report.replayed % config.verify_every == 0) {
       verify(entry, inputs, mode);
     }
+    std::optional<std::vector<at::Tensor>> results = replay(entry, inputs);
+    if (!results) return run_eagerly(inputs, mode);
     report.replayed += 1;
-    running = &entry.replayer->executor();
-    auto results = entry.replayer->run(inputs);
-    running = nullptr;
     if (entry.leaves_cache_stale) weight_cache.invalidate();
     report.captured += entry.replayer->is_captured() ? 1 : 0;
     if (!entry.replayer->fallback_reason().empty())
       add_once(report.fallbacks, entry.replayer->fallback_reason());
-    return results;
+    return *std::move(results);
   }
 };
 

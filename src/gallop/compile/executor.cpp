@@ -1,6 +1,7 @@
 #include "gallop/compile/executor.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -17,6 +18,9 @@
 namespace gallop::compile {
 
 namespace {
+
+// A snapshot must not be what exhausts the memory.
+constexpr int64_t kMostSnapshotBytes = int64_t{256} << 20;
 
 bool has_layout(const at::Tensor& tensor, const View& view) {
   if (tensor.scalar_type() != view.dtype || tensor.sizes() != view.sizes) return false;
@@ -102,8 +106,16 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs,
   if (arena_ && arena_->is_spent()) arena_ = nullptr;
   called_ = 0;
   bind(inputs);
+  const std::optional<Snapshot> before = has_finished_ ? std::nullopt : snapshot();
   try {
     run_nodes(seconds);
+    has_finished_ = true;
+  } catch (const LayoutMismatch& mismatch) {
+    if (arena_) arena_->place({});
+    clear();
+    if (!before) throw InternalError(mismatch.what());
+    for (const auto& [tensor, copy] : *before) tensor.copy_(copy);
+    throw;
   } catch (...) {
     if (arena_) arena_->place({});
     clear();
@@ -117,6 +129,37 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs,
   }
   clear();
   return outputs;
+}
+
+// The state and inputs that are written before the last node that makes a tensor, or nothing if
+// they are large.
+std::optional<Executor::Snapshot> Executor::snapshot() {
+  const auto makes_tensor = [this](const Node& node) {
+    return std::any_of(node.results.begin(), node.results.end(), [this](const Operand& result) {
+      return std::any_of(result.views.begin(), result.views.end(), [this](ViewId view) {
+        return view != kNone && graph_.buffer_of(view).kind == Buffer::Kind::kTemporary;
+      });
+    });
+  };
+  const auto last = std::find_if(graph_.nodes.rbegin(), graph_.nodes.rend(), makes_tensor);
+  std::vector<bool> is_written(graph_.buffers.size());
+  for (auto node = graph_.nodes.begin(); node != last.base(); ++node) {
+    for (const Access& access : accesses_of(*node)) {
+      if (access.writes) is_written[graph_.views[access.view].buffer] = true;
+    }
+  }
+  int64_t bytes = 0;
+  std::vector<at::Tensor> tensors;
+  for (size_t id = 0; id < graph_.buffers.size(); ++id) {
+    if (!is_written[id] || graph_.buffers[id].kind == Buffer::Kind::kTemporary) continue;
+    const auto size = static_cast<int64_t>(bases_[id].storage().nbytes());
+    tensors.push_back(tensor_in(bases_[id], c10::kByte, {size}, {1}, 0));
+    bytes += size;
+  }
+  if (bytes > kMostSnapshotBytes) return std::nullopt;
+  Snapshot copies;
+  for (const at::Tensor& tensor : tensors) copies.emplace_back(tensor, tensor.clone());
+  return copies;
 }
 
 void Executor::run_nodes(std::vector<double>* seconds) {
@@ -264,8 +307,8 @@ void Executor::take_result(ViewId id, const at::Tensor& result, const Node& node
   if (id == kNone) return;
   const View& view = graph_.views[id];
   if (!has_layout(result, view)) {
-    throw InternalError(fmt::format("{} made a tensor of another layout than when it was recorded",
-                                    name_of(node.op)));
+    throw LayoutMismatch(fmt::format("{} made a tensor of another layout than when it was recorded",
+                                     name_of(node.op)));
   }
   tensors_[id] = result;
   if (!bases_[view.buffer].defined()) bases_[view.buffer] = result;

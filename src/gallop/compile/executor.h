@@ -2,15 +2,24 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 
+#include "gallop/base/error.h"
 #include "gallop/compile/arena.h"
 #include "gallop/compile/graph.h"
 
 namespace gallop::compile {
+
+/// An operator returned a tensor of another layout than when the graph was recorded.
+class LayoutMismatch final : public InternalError {
+ public:
+  using InternalError::InternalError;
+};
 
 /// Runs a graph, node by node, below autograd and autocast. A buffer is released right after its
 /// last use; on the CPU temporary buffers lie at planned offsets.
@@ -21,7 +30,8 @@ class Executor {
   explicit Executor(Graph graph, std::shared_ptr<Arena> arena = nullptr);
 
   /// The inputs must have the sizes, strides, data types and devices of the recorded ones. Throws
-  /// InternalError if an operator returns a tensor of another layout than recorded.
+  /// LayoutMismatch in the first run, which then has no effect on state and inputs; InternalError
+  /// later, or if a snapshot of what the first run writes would be large.
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs);
 
   /// As run(), and returns the seconds of each node, including allocation and release of its
@@ -34,6 +44,8 @@ class Executor {
 
   /// Whether the last run has called, or begun to call, a node that changes this state.
   bool has_changed(const at::Tensor& state) const;
+  /// Whether a run has reached the end.
+  bool has_finished() const { return has_finished_; }
 
   const Graph& graph() const { return graph_; }
 
@@ -45,6 +57,8 @@ class Executor {
   std::vector<at::Tensor> run(const std::vector<at::Tensor>& inputs, std::vector<double>* seconds);
   void bind(const std::vector<at::Tensor>& inputs);
   void run_nodes(std::vector<double>* seconds);
+  using Snapshot = std::vector<std::pair<at::Tensor, at::Tensor>>;  // Tensors and their copies.
+  std::optional<Snapshot> snapshot();
   void call(const Node& node);
   c10::IValue value_of(const Operand& operand);
   at::Tensor tensor_or_none(ViewId id);
@@ -71,6 +85,7 @@ class Executor {
   int64_t plan_bytes_ = 0;
   std::vector<std::vector<Arena::Block>> made_at_;  // By node.
   size_t called_ = 0;                               // Nodes of the last run.
+  bool has_finished_ = false;
   torch::jit::Stack stack_;
   Observer observer_;
 };

@@ -7,6 +7,7 @@
 #include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Generator.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/dropout.h>
@@ -22,6 +23,7 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <torch/library.h>
 
 #include "gallop/compile/executor.h"
 #include "gallop/compile/passes.h"
@@ -178,6 +180,34 @@ TEST(CompiledFunction, RunsEagerlyIfSizesDependOnTheData) {
   const auto report = expect_same(function, calls_of({{3}}, 4));
   EXPECT_EQ(report.replayed, 0);
   EXPECT_EQ(report.reasons.at(0), "aten::nonzero has results whose sizes depend on the data");
+}
+
+// An operator whose result has other strides when it is recorded.
+at::Tensor fickle(const at::Tensor& x) {
+  return is_recording() ? x.clone() : x.t().contiguous().t();
+}
+TORCH_LIBRARY(gallop_test_fickle, library) { library.def("fickle(Tensor x) -> Tensor", fickle); }
+
+TEST(CompiledFunction, RunsEagerlyIfTheFirstReplayMakesAnotherLayout) {
+  const auto op = c10::Dispatcher::singleton()
+                      .findSchemaOrThrow("gallop_test_fickle::fickle", "")
+                      .typed<at::Tensor(const at::Tensor&)>();
+  const at::Tensor count = at::zeros({2});
+  const auto function = [&](const Tensors& in, int64_t) -> Tensors {
+    count.add_(1);  // Written before the mismatch.
+    return {op.call(in[0]).mul(2)};
+  };
+  CompiledFunction compiled(function, {count}, with_equal_bits());
+  const at::Tensor x = at::randn({3, 4});
+  for (int i = 1; i <= 3; ++i) {
+    EXPECT_TRUE(compiled({x})[0].equal(x.mul(2)));
+    EXPECT_EQ(count[0].item<float>(), static_cast<float>(i));
+  }
+  EXPECT_EQ(compiled.report().eager, 3);
+  EXPECT_EQ(compiled.report().graphs, 0);
+  ASSERT_EQ(compiled.report().reasons.size(), 1U);
+  EXPECT_EQ(compiled.report().reasons[0],
+            "gallop_test_fickle::fickle made a tensor of another layout than when it was recorded");
 }
 
 TEST(CompiledFunction, RunsEagerlyIfMemoryIsWrittenWithoutAnOperator) {
