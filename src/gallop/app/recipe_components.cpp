@@ -1,5 +1,6 @@
 #include "gallop/app/recipe_components.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/Parallel.h>
@@ -81,8 +82,9 @@ std::string describe(const data::Signature& signature) {
                        signature.task == "causal-lm" ? std::string() : task);
   }
   if (signature.is_numbers()) {
-    return fmt::format("rows of {} numbers with {} outputs for {}", signature.columns.size(),
-                       signature.outputs(), signature.task);
+    const size_t targets = std::max(signature.classes.size(), signature.targets.size());
+    return fmt::format("rows of {} numbers with {} {} for {}", signature.columns.size(), targets,
+                       signature.classes.empty() ? "targets" : "classes", signature.task);
   }
   return fmt::format("images of {}x{}x{} in {} classes{}", signature.channels, signature.height,
                      signature.width, signature.classes.size(), task);

@@ -7,17 +7,18 @@
 namespace gallop {
 namespace {
 
-TEST(CanStartThreads, TellsWhetherTheirStacksFitIntoMemory) {
+// Whether threads can start in a process that may map no more memory than it has.
+bool can_start_without_memory(int count) {
+  const rlimit nothing_more{.rlim_cur = 1, .rlim_max = 1};
+  setrlimit(RLIMIT_AS, &nothing_more);
+  return can_start_threads(count);
+}
+
+TEST(CanStartThreads, FindsOutWhetherTheirStacksFitIntoMemory) {
   EXPECT_TRUE(can_start_threads(0));
   EXPECT_TRUE(can_start_threads(4));
-  EXPECT_EXIT(
-      {
-        // Less than the process has already. Some stacks may be left in glibc's cache.
-        const rlimit nothing_more{.rlim_cur = 1, .rlim_max = 1};
-        setrlimit(RLIMIT_AS, &nothing_more);
-        _exit(can_start_threads(1000) ? 1 : 0);
-      },
-      testing::ExitedWithCode(0), "");
+  // More stacks than glibc's cache may hold.
+  EXPECT_EXIT(_exit(can_start_without_memory(1000) ? 1 : 0), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
