@@ -187,7 +187,8 @@ bool is_in_function = false;
 at::Tensor fickle(const at::Tensor& x) {
   return is_in_function ? x.clone() : x.t().contiguous().t();
 }
-TORCH_LIBRARY(gallop_test_fickle, library) { library.def("fickle(Tensor x) -> Tensor", fickle); }
+TORCH_LIBRARY(gallop_test_fickle, library) { library.def("fickle(Tensor x) -> Tensor"); }
+TORCH_LIBRARY_IMPL(gallop_test_fickle, CPU, library) { library.impl("fickle", fickle); }
 
 TEST(CompiledFunction, RunsEagerlyIfTheFirstReplayMakesAnotherLayout) {
   const auto op = c10::Dispatcher::singleton()
