@@ -331,4 +331,5 @@ def main():
     print(f"{path}: {len(cases)} models, {path.stat().st_size} bytes")
 
 
-main()
+if __name__ == "__main__":
+    main()
