@@ -21,15 +21,13 @@
 
 #include "gallop/config/resolve.h"
 #include "gallop/model/model.h"
-#include "parity/deterministic_weights.h"
 #include "unit/fixtures.h"
+#include "unit/model/digest.h"
 
 namespace gallop::model {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr size_t kProbes = 4;
 
 // Largest relative differences.
 struct Tolerances {
@@ -54,20 +52,6 @@ Tolerances single_precision(const std::string& name, bool training) {
 const Json& cases() {
   static const Json list = Json::parse(std::ifstream(fixtures() / "models.json"));
   return list;
-}
-
-at::Tensor tensor_of(const std::vector<double>& values, at::IntArrayRef sizes,
-                     at::ScalarType type) {
-  return at::tensor(values, at::kDouble).view(sizes).to(type);
-}
-
-at::Tensor integers(const std::string& name, int64_t count, int64_t bound) {
-  parity::Hashes hashes(name);
-  std::vector<int64_t> values(static_cast<size_t>(count));
-  for (auto& value : values) {
-    value = static_cast<int64_t>(hashes.next() % static_cast<uint64_t>(bound));
-  }
-  return at::tensor(values, at::kLong);
 }
 
 Task task_of(const Json& json) {
@@ -100,41 +84,6 @@ void load(Model& model, at::ScalarType type) {
     if (!tensor.is_floating_point()) continue;
     tensor.set_data(tensor_of(parity::weight(name, tensor.sizes().vec()), tensor.sizes(), type));
   }
-}
-
-// Squared norms of the difference (an estimate) and of the fixture.
-struct Distance {
-  double difference = 0;
-  double norm = 0;
-  // Some gradients are 0 but for rounding: of a bias that a norm removes.
-  static constexpr double kSmall = 1e-3;
-  double relative() const { return std::sqrt(difference / std::max(norm, kSmall * kSmall)); }
-  Distance& operator+=(const Distance& other) {
-    difference += other.difference;
-    norm += other.norm;
-    return *this;
-  }
-};
-
-Distance distance(const std::string& name, const at::Tensor& tensor, const Json& stored) {
-  const auto flat = tensor.detach().to(at::kDouble).contiguous().flatten();
-  const auto* values = flat.const_data_ptr<double>();
-  const int64_t count = flat.numel();
-  const double norm = stored[0];
-  double sum = 0;
-  for (size_t i = 0; i < kProbes; ++i) {
-    parity::Hashes hashes("probe" + std::to_string(i) + "/" + name);
-    double product = 0;
-    for (int64_t j = 0; j < count; ++j) product += values[j] * hashes.next_sign();
-    const double difference = product - stored[1 + i].get<double>();
-    sum += difference * difference / kProbes;
-  }
-  double first = 0;
-  for (size_t i = 1 + kProbes; i < stored.size(); ++i) {
-    const double difference = values[i - 1 - kProbes] - stored[i].get<double>();
-    first += difference * difference;
-  }
-  return {std::max(sum, first), norm * norm};
 }
 
 void compare(const Json& json, bool training, at::ScalarType type, const Tolerances& tolerances) {
