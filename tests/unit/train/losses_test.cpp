@@ -78,7 +78,8 @@ TEST(Losses, HaveThePyTorchValuesAndGradientsForAllOptions) {
     EXPECT_LT(largest_difference(logits.grad().flatten(), one.mean_and_gradient.slice(0, 1)),
               1e-11);
   }
-  for (const auto& member : built_in_losses().members()) {
+  const LossRegistry losses = built_in_losses();
+  for (const auto& member : losses.members()) {
     // weighted-sum is composed of others.
     EXPECT_EQ(counts[member.name] > 0, member.name != "weighted-sum") << member.name;
   }
