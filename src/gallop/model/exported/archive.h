@@ -1,0 +1,70 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/model/exported/schema.h"
+#include "gallop/tensor/named_tensor.h"
+#include "gallop/tensor/zip_archive.h"
+
+namespace gallop::model::exported {
+
+/// A parameter, buffer or constant of an archive.
+struct ArchivedTensor {
+  /// In alphabetical order; several for tied weights, which have the same memory and layout.
+  std::vector<std::string> names;
+  /// On the CPU, in memory of its own: with the strides of the file if they are dense
+  /// (channels_last, transposed), otherwise contiguous.
+  at::Tensor tensor;
+  bool is_parameter = false;
+  bool requires_grad = false;
+};
+
+/// An archive of torch.export.save() or package_pt2() (.pt2) of torch 2.9 or newer: programs with
+/// their weights. Nothing in it is unpickled or executed. Not thread-safe.
+class Archive {
+ public:
+  /// Throws DataError for other files: it names the version of torch for older archives, and what
+  /// the file is for those of torch.save(), TorchScript and AOTInductor.
+  explicit Archive(const fs::path& path);
+
+  /// Names of the programs: "model", or the keys given to package_pt2(), such as "eval" and
+  /// "train", in alphabetical order.
+  const std::vector<std::string>& models() const { return models_; }
+
+  /// Throws UsageError if there is no such program, DataError as parse_program() does.
+  Program program(const std::string& model);
+
+  /// Parameters and persistent buffers, ordered by their first name. Tensors of which the archive
+  /// has only the sizes are taken from `given` by name. Throws DataError for those that are in
+  /// neither, for damaged, pickled or sparse ones, and for those that do not lie within their
+  /// storage.
+  std::vector<ArchivedTensor> weights(const std::string& model, const NamedTensors& given = {});
+
+  /// The same for constants and non-persistent buffers.
+  std::vector<ArchivedTensor> constants(const std::string& model);
+
+  /// The sample inputs as torch.save() writes them; empty if there are none.
+  std::string_view sample_inputs(const std::string& model);
+  /// A text that the user added as extra/NAME; empty if there is none.
+  std::string_view extra(const std::string& name);
+
+ private:
+  std::string_view text(const std::string& name);
+  [[noreturn]] void fail(const std::string& what) const;
+  [[noreturn]] void fail_foreign() const;
+  void check_format();
+  void check_layout();
+  void find_models();
+  void check_model(const std::string& model) const;
+  std::string place_of(const std::string& model) const;
+
+  ZipArchive zip_;
+  std::string folder_;  ///< Ends with '/'.
+  std::vector<std::string> models_;
+};
+
+}  // namespace gallop::model::exported
