@@ -57,6 +57,9 @@ struct Node {
   std::vector<ModuleFrame> modules;  ///< From the whole model to the innermost.
 };
 
+/// "node 'add_1' (aten::add.Tensor at net.py:12, in forward)".
+std::string describe(const Node& node);
+
 /// Calls in an order in which each uses only inputs and earlier results.
 struct Graph {
   std::vector<Argument> inputs;

@@ -42,7 +42,4 @@ std::vector<std::string> read_output_names(const std::string& treespec, const Pl
 /// no entry in the tables of the graph.
 void check_values(const Graph& graph, const Place& file);
 
-/// "node 'add_1' (aten::add.Tensor at net.py:12, in forward)".
-std::string describe(const Node& node);
-
 }  // namespace gallop::model::exported

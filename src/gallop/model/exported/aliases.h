@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <unordered_set>
+
+#include "gallop/model/exported/schema.h"
+
+namespace gallop::model::exported {
+
+using Names = std::unordered_set<std::string>;
+
+/// Follows, node by node, which tensors share memory with some of a graph's inputs, by the alias
+/// annotations of the operators' schemas.
+class Aliases {
+ public:
+  explicit Aliases(Names inputs) : names_(std::move(inputs)) {}
+
+  /// Adds the results of an operator that are views. Returns whether it writes any of the memory.
+  bool add(const Node& node);
+  bool contains(const std::string& name) const { return names_.contains(name); }
+
+ private:
+  Names names_;
+};
+
+/// The name of the tensor that an argument names; empty if it names none.
+std::string tensor_name_of(const Argument& argument);
+
+/// Whether a program writes an input of the user in place.
+bool writes_user_inputs(const Program& program);
+
+}  // namespace gallop::model::exported

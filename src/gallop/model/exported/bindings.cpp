@@ -1,0 +1,167 @@
+#include "gallop/model/exported/bindings.h"
+
+#include <algorithm>
+#include <optional>
+#include <variant>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::model::exported {
+
+namespace {
+
+std::string size_text(const Size& size) {
+  return size.is_constant() ? std::to_string(*size.hint) : size.expression;
+}
+
+std::string sizes_text(const TensorMeta& meta) {
+  std::vector<std::string> texts;
+  for (const Size& size : meta.sizes) texts.push_back(size_text(size));
+  return fmt::format("[{}]", fmt::join(texts, ", "));
+}
+
+const TensorMeta* meta_of(const Program& program, const Argument& value) {
+  const auto* const name = std::get_if<TensorName>(&value);
+  if (name == nullptr) return nullptr;
+  const auto found = program.graph.tensors.find(name->name);
+  return found == program.graph.tensors.end() ? nullptr : &found->second;
+}
+
+// Whether the size is a constant that differs.
+bool differs(const Size& size, int64_t wanted) {
+  return size.is_constant() && size.hint && *size.hint != wanted;
+}
+
+void check_images(const BoundInput& input, const Task& task, const std::string& file) {
+  const auto& sizes = input.meta.sizes;
+  const bool fits = sizes.size() == 4 && !differs(sizes[1], task.channels) &&
+                    !differs(sizes[2], task.height) && !differs(sizes[3], task.width);
+  if (fits) return;
+  throw UsageError(fmt::format(
+      "{}: input '{}' was exported for sizes {}, but the data are images of [{}, {}, {}]; export "
+      "with "
+      "such images, or set data.image_size and data.channels",
+      file, input.name, sizes_text(input.meta), task.channels, task.height, task.width));
+}
+
+void check_numbers(const BoundInput& input, const Task& task, const std::string& file) {
+  const auto& sizes = input.meta.sizes;
+  if (sizes.empty() || !differs(sizes.back(), task.features)) return;
+  throw UsageError(
+      fmt::format("{}: input '{}' was exported for sizes {}, but the data have {} numbers", file,
+                  input.name, sizes_text(input.meta), task.features));
+}
+
+}  // namespace
+
+std::vector<BoundInput> bind_inputs(const Program& program, const std::vector<std::string>& given,
+                                    const std::string& file) {
+  std::vector<BoundInput> bound;
+  std::vector<std::string> names;
+  for (const InputSpec& input : program.inputs) {
+    if (input.kind != InputSpec::Kind::kUserInput) continue;
+    const TensorMeta* const meta = meta_of(program, input.value);
+    if (meta == nullptr) {
+      throw UsageError(
+          fmt::format("{}: input '{}' is a number, and a batch has only tensors; export "
+                      "the model with it as a constant",
+                      file, printable(input.name)));
+    }
+    bound.push_back({.name = input.name, .field = input.name, .meta = *meta});
+    names.push_back(input.name);
+  }
+  if (bound.empty()) throw UsageError(fmt::format("{}: the program has no inputs", file));
+  if (given.empty() && bound.size() == 1) bound.front().field = "input";
+  if (given.size() > bound.size()) {
+    throw UsageError(fmt::format("model.inputs names {} fields, but {} has {} inputs: {}",
+                                 given.size(), file, bound.size(), join_names(names, "and")));
+  }
+  for (size_t i = 0; i < given.size(); ++i) {
+    const size_t equals = given[i].find('=');
+    if (equals == std::string::npos) {
+      bound[i].field = given[i];
+      continue;
+    }
+    const std::string name = given[i].substr(0, equals);
+    const auto found = std::find_if(bound.begin(), bound.end(),
+                                    [&](const BoundInput& input) { return input.name == name; });
+    if (found == bound.end()) {
+      throw UsageError(fmt::format("model.inputs: {} has no input '{}'; its inputs are {}", file,
+                                   printable(name), join_names(names, "and")));
+    }
+    found->field = given[i].substr(equals + 1);
+  }
+  return bound;
+}
+
+size_t find_output(const Program& program, const std::string& name, const std::string& file) {
+  const auto& outputs = program.outputs;
+  std::vector<std::string> names;
+  for (const OutputSpec& output : outputs) names.push_back(output.name);
+  const std::string wanted = name.empty() && outputs.size() > 1 ? "logits" : name;
+  if (wanted.empty() && outputs.size() == 1) return 0;
+  const auto found = std::find(names.begin(), names.end(), wanted);
+  if (found != names.end()) return static_cast<size_t>(found - names.begin());
+  throw UsageError(
+      fmt::format("model.output: {} has {} outputs: {}; name the one that the loss reads", file,
+                  names.size(), join_names(names, "and")));
+}
+
+void check_task(const Program& program, const std::vector<BoundInput>& inputs, size_t output,
+                const Task& task, const std::string& file) {
+  const auto main = std::find_if(inputs.begin(), inputs.end(),
+                                 [](const BoundInput& input) { return input.field == "input"; });
+  if (main != inputs.end()) {
+    if (task.kind == Task::Kind::kImages) check_images(*main, task, file);
+    if (task.kind == Task::Kind::kNumbers) check_numbers(*main, task, file);
+    const bool takes_indices = c10::isIntegralType(main->meta.dtype, /*includeBool=*/true);
+    if (takes_indices != (task.kind == Task::Kind::kText)) {
+      throw UsageError(fmt::format("{}: input '{}' takes {}, but the data are {}", file, main->name,
+                                   takes_indices ? "indices" : "numbers",
+                                   task.kind == Task::Kind::kText ? "tokens" : "numbers"));
+    }
+  }
+  const TensorMeta* const meta = meta_of(program, program.outputs[output].value);
+  if (meta == nullptr) {
+    throw UsageError(
+        fmt::format("{}: output '{}' is no tensor", file, program.outputs[output].name));
+  }
+  if (task.classes == 0 || meta->sizes.empty()) return;
+  const bool is_image = task.kind == Task::Kind::kImages && task.is_per_element();
+  const Size& classes = is_image && meta->sizes.size() > 1 ? meta->sizes[1] : meta->sizes.back();
+  if (!differs(classes, task.classes)) return;
+  throw UsageError(fmt::format(
+      "{}: output '{}' has sizes {}, but the data need {} outputs; export the "
+      "model with {} outputs",
+      file, program.outputs[output].name, sizes_text(*meta), task.classes, task.classes));
+}
+
+at::Tensor as_input(const BoundInput& input, const at::Tensor& tensor,
+                    const std::map<std::string, Range>& ranges, const std::string& file) {
+  const auto& sizes = input.meta.sizes;
+  if (static_cast<size_t>(tensor.dim()) != sizes.size()) {
+    throw UsageError(fmt::format("{}: input '{}' was exported for sizes {}, but field '{}' has {}",
+                                 file, input.name, sizes_text(input.meta), input.field,
+                                 fmt::join(tensor.sizes(), "x")));
+  }
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const auto range = ranges.find(sizes[i].symbol);
+    if (range == ranges.end()) continue;
+    const int64_t size = tensor.size(static_cast<int64_t>(i));
+    auto [least, most] = range->second;
+    // torch.export excludes 1, which it would make a constant; the operators take it.
+    if (least == int64_t{2}) least = 1;
+    if ((!least || size >= *least) && (!most || size <= *most)) continue;
+    throw UsageError(fmt::format(
+        "{}: dimension {} of input '{}' was exported for {} to {}, and is {}; export with a wider "
+        "Dim",
+        file, i, input.name, least.value_or(0), most ? std::to_string(*most) : "any number", size));
+  }
+  return tensor.scalar_type() == input.meta.dtype ? tensor : tensor.to(input.meta.dtype);
+}
+
+}  // namespace gallop::model::exported
