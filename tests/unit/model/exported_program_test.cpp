@@ -265,6 +265,7 @@ TEST(ScalarFunctions, FollowPython) {
   EXPECT_EQ(call("pow", {2, -1}).toDouble(), 0.5);
   EXPECT_EQ(call("mul", {3, 0.5}).toDouble(), 1.5);
   EXPECT_EQ(call("neg", {int64_t{5}}).toInt(), -5);
+  EXPECT_EQ(call("_sym_sqrt", {9}).toDouble(), 3.0);
   EXPECT_EQ(call("sym_max", {2, 3}).toInt(), 3);
   EXPECT_EQ(call("sym_min", {2, 3.5}).toDouble(), 2.0);
   EXPECT_EQ(call("sym_ite", {true, 1, 2}).toInt(), 1);

@@ -181,7 +181,7 @@ struct Interpreter::Impl {
         add_plain(input.value, find_slot, step.operands);
       }
     }
-    if (const std::string wrong = check_region(node.function, step.operands, step.subgraphs.size());
+    if (const std::string wrong = check_region(node.function, step.operands, step.subgraphs);
         !wrong.empty()) {
       fail(node, wrong);
     }
@@ -261,6 +261,8 @@ Interpreter::Interpreter(const Graph& graph, const InterpreterOptions& options,
 }
 
 Interpreter::~Interpreter() = default;
+
+size_t Interpreter::inputs() const { return impl_->inputs.size(); }
 
 std::vector<c10::IValue> Interpreter::run(std::vector<c10::IValue> inputs) const {
   const Impl& impl = *impl_;

@@ -33,6 +33,9 @@ class Interpreter {
   /// operator are UsageErrors that name node, module and source line.
   std::vector<c10::IValue> run(std::vector<c10::IValue> inputs) const;
 
+  /// The number of the graph's inputs.
+  size_t inputs() const;
+
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;

@@ -70,11 +70,16 @@ bool truth(const c10::IValue& value) {
 }  // namespace
 
 std::string check_region(const std::string& name, const std::vector<Operand>& arguments,
-                         size_t subgraphs) {
+                         const std::vector<std::unique_ptr<Interpreter>>& subgraphs) {
   const Form* const form = find_form(name);
   if (form == nullptr) return "is a higher-order operator that is not supported";
-  if (subgraphs != form->subgraphs || arguments.size() < form->settings) {
+  if (subgraphs.size() != form->subgraphs || arguments.size() < form->settings) {
     return fmt::format("needs {} graphs and {} other arguments", form->subgraphs, form->settings);
+  }
+  for (const auto& subgraph : subgraphs) {
+    const size_t given = arguments.size() - form->settings;
+    if (subgraph->inputs() == given) continue;
+    return fmt::format("gives {} arguments to a graph of {} inputs", given, subgraph->inputs());
   }
   if (name == "cond") return {};
   const auto is_constant = [&](size_t i, bool (c10::IValue::*is)() const) {

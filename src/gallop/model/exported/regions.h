@@ -16,7 +16,7 @@ namespace gallop::model::exported {
 
 /// What is wrong with the arguments of such an operator; empty if nothing is.
 std::string check_region(const std::string& name, const std::vector<Operand>& arguments,
-                         size_t subgraphs);
+                         const std::vector<std::unique_ptr<Interpreter>>& subgraphs);
 
 /// Runs it with its arguments other than the subgraphs. Grad mode and autocast are restored at the
 /// end, also by an exception.

@@ -161,7 +161,7 @@ constexpr std::array<ScalarFunction, 29> kFunctions = {{
      }},
     {"sym_float", 1, [](const Arguments& in) { return c10::IValue(real(in[0])); }},
     {"sym_not", 1, [](const Arguments& in) { return c10::IValue(!truth(in[0])); }},
-    {"sym_sqrt", 1, [](const Arguments& in) { return c10::IValue(std::sqrt(real(in[0]))); }},
+    {"_sym_sqrt", 1, [](const Arguments& in) { return c10::IValue(std::sqrt(real(in[0]))); }},
     {"sym_max", 2, extreme<false>},
     {"sym_min", 2, extreme<true>},
     {"sym_ite", 3, [](const Arguments& in) { return truth(in[0]) ? in[1] : in[2]; }},
