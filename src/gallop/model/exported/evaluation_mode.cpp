@@ -164,7 +164,7 @@ class Switcher {
       Names inner_aliases, inner_counters;
       const size_t count = std::min(inner.inputs.size(), arguments.size());
       for (size_t i = 0; i < count; ++i) {
-        const std::string outer = arguments[arguments.size() - count + i];
+        const std::string& outer = arguments[arguments.size() - count + i];
         const std::string own = tensor_name_of(inner.inputs[inner.inputs.size() - count + i]);
         if (aliases.contains(outer)) inner_aliases.insert(own);
         if (counters.contains(outer)) inner_counters.insert(own);

@@ -23,7 +23,14 @@ namespace gallop::model {
 
 namespace {
 
-using namespace exported;
+using exported::Archive;
+using exported::ArchivedTensor;
+using exported::BoundInput;
+using exported::EvaluationProgram;
+using exported::InputSpec;
+using exported::Interpreter;
+using exported::InterpreterOptions;
+using exported::Program;
 
 constexpr const char* kTrain = "train";
 constexpr const char* kEval = "eval";
