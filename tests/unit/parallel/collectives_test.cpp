@@ -249,7 +249,8 @@ TEST(Collectives, ReportTheRankThatHangsInAnEvaluationOrCheckpoint) {
                   told += 1;
                 }
                 clock.end_waits();
-                others_end.count_down();
+                // The other one must not lose its connection before it has noticed, too.
+                others_end.arrive_and_wait();
               },
               {.limits = {.step = 3600, .other = 3600}, .clock = clock.function()});
     EXPECT_EQ(told, 2);
