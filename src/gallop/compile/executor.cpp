@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 
 #include <ATen/autocast_mode.h>
 #include <ATen/core/LegacyTypeDispatch.h>
@@ -9,6 +10,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
@@ -23,6 +25,7 @@ namespace {
 constexpr int64_t kMostSnapshotBytes = int64_t{256} << 20;
 
 bool has_layout(const at::Tensor& tensor, const View& view) {
+  if (!tensor.defined()) return false;
   if (tensor.scalar_type() != view.dtype || tensor.sizes() != view.sizes) return false;
   for (size_t i = 0; i < view.sizes.size(); ++i) {
     if (view.sizes[i] != 1 && tensor.stride(static_cast<int64_t>(i)) != view.strides[i] &&
@@ -31,6 +34,21 @@ bool has_layout(const at::Tensor& tensor, const View& view) {
     }
   }
   return true;
+}
+
+std::string layout_text(c10::ScalarType dtype, at::IntArrayRef sizes, at::IntArrayRef strides) {
+  return fmt::format("{} [{}] with strides [{}]", toString(dtype), fmt::join(sizes, ", "),
+                     fmt::join(strides, ", "));
+}
+
+std::string layout_of(const at::Tensor& tensor) {
+  return tensor.defined() ? layout_text(tensor.scalar_type(), tensor.sizes(), tensor.strides())
+                          : "none";
+}
+
+// Whether the operator keeps what its backward operator needs only in grad mode.
+bool asks_for_grad_mode(const Node& node) {
+  return node.op.schema().name() == "aten::mkldnn_rnn_layer";
 }
 
 c10::Device device_of(const Graph& graph) {
@@ -286,7 +304,12 @@ c10::IValue Executor::value_of(const Operand& operand) {
 void Executor::call(const Node& node) {
   stack_.clear();
   for (const Operand& argument : node.arguments) stack_.push_back(value_of(argument));
-  node.op.callBoxed(stack_);
+  if (asks_for_grad_mode(node)) {
+    const at::AutoGradMode with_gradients(true);
+    node.op.callBoxed(stack_);
+  } else {
+    node.op.callBoxed(stack_);
+  }
   take_results(node);
 }
 
@@ -307,8 +330,9 @@ void Executor::take_result(ViewId id, const at::Tensor& result, const Node& node
   if (id == kNone) return;
   const View& view = graph_.views[id];
   if (!has_layout(result, view)) {
-    throw LayoutMismatch(fmt::format("{} made a tensor of another layout than when it was recorded",
-                                     name_of(node.op)));
+    throw LayoutMismatch(fmt::format(
+        "{} made a tensor of another layout than when it was recorded ({} instead of {})",
+        name_of(node.op), layout_of(result), layout_text(view.dtype, view.sizes, view.strides)));
   }
   tensors_[id] = result;
   if (!bases_[view.buffer].defined()) bases_[view.buffer] = result;
