@@ -194,9 +194,4 @@ EvaluationProgram switch_to_evaluation(const Program& program) {
   return Switcher(program).run(program);
 }
 
-bool has_training_behavior(const Program& program) {
-  const EvaluationProgram switched = switch_to_evaluation(program);
-  return !switched.switched.empty() || !switched.unknown.empty();
-}
-
 }  // namespace gallop::model::exported

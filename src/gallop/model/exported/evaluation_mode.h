@@ -27,8 +27,4 @@ struct EvaluationProgram {
 /// counted.
 EvaluationProgram switch_to_evaluation(const Program& program);
 
-/// The same for a program that may have been exported in evaluation mode: whether anything in it
-/// depends on the mode.
-bool has_training_behavior(const Program& program);
-
 }  // namespace gallop::model::exported

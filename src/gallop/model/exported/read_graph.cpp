@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/text.h"
+#include "gallop/model/exported/scalar_functions.h"
 #include "gallop/model/exported/schema_reader.h"
 
 namespace gallop::model::exported {
@@ -14,17 +15,6 @@ namespace gallop::model::exported {
 namespace {
 
 constexpr std::array kRegions = {"cond", "wrap_with_autocast", "wrap_with_set_grad_enabled"};
-
-// _SYM_OPS of torch/_export/serde/serialize.py.
-constexpr std::array kScalarFunctions = {
-    "_operator.add",    "_operator.and_", "_operator.eq",      "_operator.floordiv",
-    "_operator.ge",     "_operator.gt",   "_operator.le",      "_operator.lshift",
-    "_operator.lt",     "_operator.mod",  "_operator.mul",     "_operator.ne",
-    "_operator.neg",    "_operator.or_",  "_operator.pos",     "_operator.pow",
-    "_operator.rshift", "_operator.sub",  "_operator.truediv", "math.trunc",
-    "torch.sym_float",  "torch.sym_int",  "torch.sym_ite",     "torch.sym_max",
-    "torch.sym_min",    "torch.sym_not",  "torch._sym_sqrt",
-};
 
 template <typename List>
 bool contains(const List& list, std::string_view name) {
@@ -65,12 +55,14 @@ void read_target(Node& node, std::string_view target, const Place& file) {
     if (node.overload == "default") node.overload.clear();
     return;
   }
-  if (!contains(kScalarFunctions, target)) {
+  const std::string_view name = target.substr(target.rfind('.') + 1);
+  const ScalarFunction* const function = find_scalar_function(name);
+  if (function == nullptr || function->target != target) {
     reject(fmt::format("'{}'", printable(target)),
            ", which is neither an operator of LibTorch nor a function of scalars");
   }
   node.kind = Node::Kind::kScalarFunction;
-  node.function = target.substr(target.rfind('.') + 1);
+  node.function = name;
 }
 
 void read_metadata(Node& node, const Json& json, const Place& place) {

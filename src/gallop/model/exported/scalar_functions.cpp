@@ -121,50 +121,49 @@ c10::IValue bitwise(const Arguments& in) {
 }
 
 // NOLINTBEGIN(hicpp-signed-bitwise)
-constexpr std::array<ScalarFunction, 29> kFunctions = {{
-    {"eq", 2, compare<std::equal_to<>>},
-    {"ne", 2, compare<std::not_equal_to<>>},
-    {"le", 2, compare<std::less_equal<>>},
-    {"ge", 2, compare<std::greater_equal<>>},
-    {"lt", 2, compare<std::less<>>},
-    {"gt", 2, compare<std::greater<>>},
-    {"add", 2,
+// _SYM_OPS of torch/_export/serde/serialize.py.
+constexpr std::array<ScalarFunction, 27> kFunctions = {{
+    {"_operator.eq", 2, compare<std::equal_to<>>},
+    {"_operator.ne", 2, compare<std::not_equal_to<>>},
+    {"_operator.le", 2, compare<std::less_equal<>>},
+    {"_operator.ge", 2, compare<std::greater_equal<>>},
+    {"_operator.lt", 2, compare<std::less<>>},
+    {"_operator.gt", 2, compare<std::greater<>>},
+    {"_operator.add", 2,
      arithmetic<[](int64_t a, int64_t b, int64_t* c) { return __builtin_add_overflow(a, b, c); },
                 [](double a, double b) { return a + b; }>},
-    {"sub", 2,
+    {"_operator.sub", 2,
      arithmetic<[](int64_t a, int64_t b, int64_t* c) { return __builtin_sub_overflow(a, b, c); },
                 [](double a, double b) { return a - b; }>},
-    {"mul", 2,
+    {"_operator.mul", 2,
      arithmetic<[](int64_t a, int64_t b, int64_t* c) { return __builtin_mul_overflow(a, b, c); },
                 [](double a, double b) { return a * b; }>},
-    {"floordiv", 2,
+    {"_operator.floordiv", 2,
      arithmetic<floor_of_quotient, [](double a, double b) { return std::floor(a / b); }>},
-    {"mod", 2, arithmetic<remainder, real_remainder>},
-    {"truediv", 2,
+    {"_operator.mod", 2, arithmetic<remainder, real_remainder>},
+    {"_operator.truediv", 2,
      [](const Arguments& in) -> c10::IValue {
        if (real(in[1]) == 0) fail("is divided by zero");
        return real(in[0]) / real(in[1]);
      }},
-    {"pow", 2, power},
-    {"and_", 2, bitwise<std::bit_and<>>},
-    {"or_", 2, bitwise<std::bit_or<>>},
-    {"lshift", 2, shift<true>},
-    {"rshift", 2, shift<false>},
-    {"neg", 1, negated},
-    {"pos", 1, [](const Arguments& in) { return in[0]; }},
-    {"trunc", 1, [](const Arguments& in) { return integer_of(std::trunc(real(in[0]))); }},
-    {"ceil", 1, [](const Arguments& in) { return integer_of(std::ceil(real(in[0]))); }},
-    {"floor", 1, [](const Arguments& in) { return integer_of(std::floor(real(in[0]))); }},
-    {"sym_int", 1,
+    {"_operator.pow", 2, power},
+    {"_operator.and_", 2, bitwise<std::bit_and<>>},
+    {"_operator.or_", 2, bitwise<std::bit_or<>>},
+    {"_operator.lshift", 2, shift<true>},
+    {"_operator.rshift", 2, shift<false>},
+    {"_operator.neg", 1, negated},
+    {"_operator.pos", 1, [](const Arguments& in) { return in[0]; }},
+    {"math.trunc", 1, [](const Arguments& in) { return integer_of(std::trunc(real(in[0]))); }},
+    {"torch.sym_int", 1,
      [](const Arguments& in) {
        return is_float(in[0]) ? integer_of(std::trunc(real(in[0]))) : c10::IValue(integer(in[0]));
      }},
-    {"sym_float", 1, [](const Arguments& in) { return c10::IValue(real(in[0])); }},
-    {"sym_not", 1, [](const Arguments& in) { return c10::IValue(!truth(in[0])); }},
-    {"_sym_sqrt", 1, [](const Arguments& in) { return c10::IValue(std::sqrt(real(in[0]))); }},
-    {"sym_max", 2, extreme<false>},
-    {"sym_min", 2, extreme<true>},
-    {"sym_ite", 3, [](const Arguments& in) { return truth(in[0]) ? in[1] : in[2]; }},
+    {"torch.sym_float", 1, [](const Arguments& in) { return c10::IValue(real(in[0])); }},
+    {"torch.sym_not", 1, [](const Arguments& in) { return c10::IValue(!truth(in[0])); }},
+    {"torch._sym_sqrt", 1, [](const Arguments& in) { return c10::IValue(std::sqrt(real(in[0]))); }},
+    {"torch.sym_max", 2, extreme<false>},
+    {"torch.sym_min", 2, extreme<true>},
+    {"torch.sym_ite", 3, [](const Arguments& in) { return truth(in[0]) ? in[1] : in[2]; }},
 }};
 // NOLINTEND(hicpp-signed-bitwise)
 
@@ -172,7 +171,7 @@ constexpr std::array<ScalarFunction, 29> kFunctions = {{
 
 const ScalarFunction* find_scalar_function(std::string_view name) {
   const auto* const found = std::find_if(kFunctions.begin(), kFunctions.end(),
-                                         [&](const auto& one) { return one.name == name; });
+                                         [&](const auto& one) { return one.name() == name; });
   return found == kFunctions.end() ? nullptr : found;
 }
 
