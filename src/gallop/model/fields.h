@@ -8,6 +8,8 @@ namespace gallop::model {
 /// Options shared by several models.
 inline const config::Field kHeads{
     .name = "heads", .help = "attention heads; must divide the width", .min = 1};
+inline const config::Field kPatch{
+    .name = "patch", .help = "side length of a patch in pixels", .min = 1};
 inline const config::Field kDropout{
     .name = "dropout", .help = "dropout probability", .min = 0, .max = 1, .below_max = true};
 inline const config::Field kStochasticDepth{.name = "stochastic_depth",
@@ -23,6 +25,12 @@ inline const config::Field kBatchNormMomentum{
     .min = 0,
     .max = 1,
     .above_min = true};
+
+inline config::Field patch_init_field() {
+  return {.name = "conv_init",
+          .help = "weight initialization of the patch embedding",
+          .choices = init_names()};
+}
 
 inline config::Field conv_init_field() {
   return {.name = "conv_init",

@@ -97,10 +97,7 @@ class Mixer final : public Network {
   int64_t blocks() const override { return static_cast<int64_t>(blocks_.size()); }
 
   at::Tensor forward(const at::Tensor& input) override {
-    require(input.size(2) == height_ && input.size(3) == width_,
-            "mlp-mixer: was built for images of " + std::to_string(height_) + "x" +
-                std::to_string(width_) + ", but got " + std::to_string(input.size(2)) + "x" +
-                std::to_string(input.size(3)));
+    require_size(input, height_, width_, "mlp-mixer");
     Stream stream_BTC{patches_->forward(input).flatten(2).transpose(1, 2).contiguous()};
     for (size_t i = 0; i < blocks_.size(); ++i) {
       MixerBlock& block = *blocks_[i];
@@ -130,8 +127,7 @@ class Mixer final : public Network {
 }  // namespace
 
 void visit(config::Visitor& visitor, MixerConfig& config) {
-  visitor.field({.name = "patch", .help = "side length of a patch in pixels", .min = 1},
-                config.patch);
+  visitor.field(kPatch, config.patch);
   visitor.field({.name = "width", .help = "embedding dimension", .min = 1}, config.width);
   visitor.field({.name = "depth", .help = "blocks", .min = 1}, config.depth);
   visitor.field({.name = "token_ratio",
@@ -145,10 +141,7 @@ void visit(config::Visitor& visitor, MixerConfig& config) {
                  .above_min = true},
                 config.channel_ratio);
   visitor.field(kDropout, config.dropout);
-  visitor.field({.name = "conv_init",
-                 .help = "weight initialization of the patch embedding",
-                 .choices = init_names()},
-                config.conv_init);
+  visitor.field(patch_init_field(), config.conv_init);
   visitor.field({.name = "linear_init",
                  .help = "weight initialization of the other layers",
                  .choices = init_names()},

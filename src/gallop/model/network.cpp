@@ -57,6 +57,14 @@ void require(bool condition, const std::string& message) {
   if (!condition) throw UsageError(message);
 }
 
+void require_size(const at::Tensor& images, int64_t height, int64_t width,
+                  const std::string& model) {
+  require(images.size(2) == height && images.size(3) == width,
+          model + ": was built for images of " + std::to_string(height) + "x" +
+              std::to_string(width) + ", but got " + std::to_string(images.size(2)) + "x" +
+              std::to_string(images.size(3)));
+}
+
 void require_stochastic_depth(double last, int64_t blocks, const std::string& model) {
   require(last == 0 || blocks > 1,
           model +

@@ -38,6 +38,9 @@ std::unique_ptr<Model> make_model(std::shared_ptr<Network> network);
 /// Images must have one output each, text one output per token.
 void require_images(const Task& task, const std::string& model);
 void require_text(const Task& task, const std::string& model);
+/// Throws UsageError if images [N, C, H, W] do not have the size that `model` was built for.
+void require_size(const at::Tensor& images, int64_t height, int64_t width,
+                  const std::string& model);
 /// Throws UsageError if stochastic depth with drop probability `last` is requested for a model with
 /// only one block.
 void require_stochastic_depth(double last, int64_t blocks, const std::string& model);

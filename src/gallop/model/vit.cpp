@@ -93,10 +93,7 @@ class Vit final : public Network {
   int64_t blocks() const override { return static_cast<int64_t>(layers_.size()); }
 
   at::Tensor forward(const at::Tensor& input) override {
-    require(input.size(2) == height_ && input.size(3) == width_,
-            "vit: was built for images of " + std::to_string(height_) + "x" +
-                std::to_string(width_) + ", but got " + std::to_string(input.size(2)) + "x" +
-                std::to_string(input.size(3)));
+    require_size(input, height_, width_, "vit");
     auto x_BTC = patches_->forward(input).flatten(2).transpose(1, 2);
     if (class_token_.defined()) {
       x_BTC =
@@ -132,8 +129,7 @@ class Vit final : public Network {
 }  // namespace
 
 void visit(config::Visitor& visitor, VitConfig& config) {
-  visitor.field({.name = "patch", .help = "side length of a patch in pixels", .min = 1},
-                config.patch);
+  visitor.field(kPatch, config.patch);
   visitor.field({.name = "width", .help = "embedding dimension", .min = 1}, config.width);
   visitor.field({.name = "depth", .help = "transformer layers", .min = 1}, config.depth);
   visitor.field(kHeads, config.heads);
@@ -148,10 +144,7 @@ void visit(config::Visitor& visitor, VitConfig& config) {
   visitor.field(
       {.name = "pool", .help = "pooling before the classifier", .choices = {"token", "mean"}},
       config.pool);
-  visitor.field({.name = "conv_init",
-                 .help = "weight initialization of the patch embedding",
-                 .choices = init_names()},
-                config.conv_init);
+  visitor.field(patch_init_field(), config.conv_init);
   auto inits = init_names();
   inits.insert(inits.begin(), "timm");
   visitor.field({.name = "linear_init",
