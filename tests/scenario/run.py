@@ -3,6 +3,7 @@
 
     # comment
     data idx tiny 64            creates a small data set (see make_data.py) in the folder tiny
+    fixture exported/nets/a.pt2 copies a file of tests/fixtures to the folder of the scenario
     file r.yaml                 writes the indented lines below to r.yaml
       data: {name: mnist}
     $ gallop train r.yaml       runs a command with bash, in the folder of the scenario
@@ -18,6 +19,7 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -123,6 +125,8 @@ class Scenario:
                 self.run_command(number, line[2:])
             elif line.startswith("data "):
                 make_data.make(self.folder, line.split()[1:])
+            elif line.startswith("fixture "):
+                shutil.copy(os.path.join(os.path.dirname(HERE), "fixtures", line.split()[1]), self.folder)
             elif line.startswith("file "):
                 text = []
                 while i < len(lines) and (lines[i].startswith("  ") or not lines[i].strip()):

@@ -25,9 +25,11 @@ const std::vector<Command>& commands() {
       {"runs", "list, show, compare, label and delete runs", run_runs},
       {"ui", "show runs in a browser: a table, curves, and details", run_ui},
       {"graph", "show a training step as a graph, with the time of each node", run_graph},
+      {"model", "describe a model: an archive of torch.export, or the layers of a recipe's",
+       run_model},
       {"launch", "train in several processes, and restart them after a failure", run_launch},
       {"convert", "export the weights of a run to one safetensors file", run_convert},
-      {"env", "describe this machine, a recipe's data or its model", run_env},
+      {"env", "describe this machine, or a recipe's data", run_env},
   };
   return kCommands;
 }

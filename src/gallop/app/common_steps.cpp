@@ -39,12 +39,19 @@ std::string values_that_change(const Recipe& recipe) {
          config::to_yaml(*all.find("schedules"), false);
 }
 
+bool has_files(config::Component component) {
+  const auto options = config::describe_fields(
+      [&](config::Visitor& visitor) { component.visit_fields(visitor); }, "");
+  return std::any_of(options.begin(), options.end(),
+                     [](const config::FieldHelp& option) { return option.type == "path"; });
+}
+
 bool is_known(const Recipe& recipe) {
   using Unit = train::Interval::Unit;
   const train::TrainConfig& train = recipe.train;
   const auto is_swa = [](const config::Component& wrapper) { return wrapper.name() == "swa"; };
-  // Plug-in components may differ between processes.
-  return recipe.plugins.empty() && !train.early_stopping.restore_best &&
+  // Plug-in components and files of models may differ between processes.
+  return recipe.plugins.empty() && !has_files(recipe.model) && !train.early_stopping.restore_best &&
          train.spikes.action != "rewind" && !train.snapshots && train.distill.teacher.empty() &&
          train::Interval::parse(train.evaluate_every).unit != Unit::kSeconds &&
          std::none_of(recipe.wrappers.items.begin(), recipe.wrappers.items.end(), is_swa);

@@ -11,9 +11,10 @@
 #include "gallop/app/machine.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/recipe_components.h"
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
 #include "gallop/data/data_module.h"
 #include "gallop/data/report.h"
-#include "gallop/model/summary.h"
 
 namespace gallop::app {
 
@@ -37,39 +38,30 @@ void show_data(const ResolvedRecipe& recipe, bool json) {
   std::fputs((json ? data::to_json(report) + "\n" : data::to_text(report)).c_str(), stdout);
 }
 
-void show_model(const ResolvedRecipe& recipe, bool json) {
-  const Registries& registries = *recipe.recipe.registries;
-  const auto data = open_data(registries, recipe.recipe);
-  const model::Task task = model_task(data->signature, registries.tasks);
-  const auto model = build_model(registries, recipe, task, model::InitialWeights(1));
-  const auto layers = model::summarize(*model, task);
-  std::fputs((json ? model::to_json(layers) + "\n" : model::to_table(layers)).c_str(), stdout);
-}
-
 }  // namespace
 
 ExitCode run_env(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Describe this machine, or what a recipe reads (--data) or builds (--model).\n\n"
+      "Describe this machine, or what a recipe reads (--data).\n\n"
       "Example: gallop env --data cifar10 data.path=pictures",
       "gallop env");
   std::string data_recipe, model_recipe;
   bool json = false;
   parser.add_option("--data", data_recipe,
                     "RECIPE: sizes, classes, shapes and broken files of its data");
-  parser.add_option("--model", model_recipe,
-                    "RECIPE: layers, parameters, FLOPs and activation bytes of its model");
+  parser.add_option("--model", model_recipe)->group("");
   parser.add_flag("--json", json, "print JSON");
   std::vector<std::string> rest = arguments;
   const auto overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return ExitCode::kDone;
 
+  if (!model_recipe.empty()) {
+    throw UsageError(fmt::format("gallop env --model has become a command: gallop model {}",
+                                 printable(model_recipe)));
+  }
   const Registries& registries = command.registries();
   if (!data_recipe.empty()) show_data(load_recipe(registries, data_recipe, overrides), json);
-  if (!model_recipe.empty()) {
-    show_model(load_recipe(registries, model_recipe, overrides), json);
-  }
-  if (data_recipe.empty() && model_recipe.empty()) show_machine(json);
+  if (data_recipe.empty()) show_machine(json);
   return ExitCode::kDone;
 }
 

@@ -113,6 +113,8 @@ const std::vector<ResumeRule>& resume_rules() {
       {"data.on_error", true, ""},
       {"data.augment", true, ""},
       {"data.batch_transforms", true, ""},
+      {"model.file", true, "the run keeps the model that it began with"},
+      {"model.weights", true, "which are only read at the start"},
       {"optimizer.name", false, ""},
       {"optimizer.wrappers", false, ""},
       {"optimizer.*", true, "as long as it keeps the same state"},

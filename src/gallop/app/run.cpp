@@ -61,10 +61,10 @@ train::Outcome run_to_its_end(train::Trainer& trainer, std::optional<RunLog>& lo
 }  // namespace
 
 Run::Run(ResolvedRecipe resolved, const RunPlace& place, const DistributedContext& context,
-         const std::map<std::string, std::string>& trainer)
+         const ResumedRun& resumed)
     : context_(context),
       place_(place),
-      session_(std::move(resolved), place.runs, context.collectives(), trainer) {}
+      session_(std::move(resolved), place.runs, context.collectives(), resumed) {}
 
 track::RunInfo Run::info() const {
   track::RunInfo info{
@@ -121,6 +121,7 @@ void Run::create() {
           ? track::RunFolder::create_numbered(place_.runs, session_.resolved().name, recipe, info())
           : track::RunFolder::create(place_.runs, place_.name, recipe, info()));
   write_file_atomically(path_ / kOrigins, session_.resolved().to_yaml(true));
+  session_.model().save_definition(path_.string());
 }
 
 void Run::commit(RunPlan& plan) {
@@ -143,6 +144,8 @@ void Run::commit(RunPlan& plan) {
     print_error("gallop: {} continues with other data: {}\n", folder.string(), changed_data_);
   }
   place_in(std::move(*plan.folder));
+  // Without a checkpoint, training starts again with the present files.
+  if (!plan.checkpoint) session_.model().save_definition(path_.string());
 }
 
 void Run::begin_from(const fs::path& folder) {

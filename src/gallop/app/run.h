@@ -25,10 +25,9 @@ namespace gallop::app {
 /// resume_run() prepare it; the folder is then locked by this process, or by rank 0 of its group.
 class Run {
  public:
-  /// `context` must outlive it. `trainer`: TrainingState::trainer of the checkpoint that it
-  /// continues from; empty for a new run. Throws as Session does.
+  /// `context` must outlive it. `resumed` is empty for a new run. Throws as Session does.
   Run(ResolvedRecipe resolved, const RunPlace& place, const DistributedContext& context,
-      const std::map<std::string, std::string>& trainer);
+      const ResumedRun& resumed);
 
   /// Trains to the end, or until a signal. From the first step on `signals` request a checkpoint;
   /// before, they end the process.

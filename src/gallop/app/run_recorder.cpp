@@ -29,14 +29,26 @@ ConsoleLabels labels_of(const Session& session, const fs::path& run) {
   return labels;
 }
 
+track::IdentityQuestion question_of(Session& session, const RunRecorder::Options& options) {
+  auto question = identity_question(session.data().files, options.run.parent_path(),
+                                    options.resumed_at.value_or(0), session.recipe().plugins);
+  question.models = session.model().files();
+  if (!options.resumed_at || question.models.empty()) return question;
+  try {
+    const auto identities = track::read_identities(options.run);
+    if (!identities.empty()) question.known_models = identities.back().models;
+  } catch (const DataError&) {
+    // A damaged record is replaced.
+  }
+  return question;
+}
+
 }  // namespace
 
 RunRecorder::RunRecorder(Session& session, RunLog& log, const Options& options)
     : run_(options.run),
       mlflow_(options.mlflow),
-      identity_(options.run,
-                identity_question(session.data().files, options.run.parent_path(),
-                                  options.resumed_at.value_or(0), session.recipe().plugins)),
+      identity_(options.run, question_of(session, options)),
       console_(make_console(options.style, labels_of(session, options.run))) {
   for (const MadeChoice& choice : options.choices) {
     log.noted(fmt::format("measured for {}: {}", choice.options, choice.evidence));

@@ -61,8 +61,7 @@ void note(const std::string& line) {
 }  // namespace
 
 Session::Session(ResolvedRecipe resolved, const std::string& runs,
-                 parallel::Collectives* collectives,
-                 const std::map<std::string, std::string>& resumed)
+                 parallel::Collectives* collectives, const ResumedRun& resumed)
     : collectives_(collectives), resolved_(std::move(resolved)), hardware_(read_hardware()) {
   if (resolved_.is_auto("data", "batch_size")) {
     throw UsageError(
@@ -87,8 +86,8 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   data_ = open_data(registries(), recipe());
   for (const auto& line : data_->notes) note(line);
   const int64_t batch = recipe().data.batch_size, size = data_->train->size();
-  history_ = resumed.empty() ? train::BatchHistory(batch, size)
-                             : train::BatchHistory::resumed(resumed, batch, size);
+  history_ = resumed.trainer.empty() ? train::BatchHistory(batch, size)
+                                     : train::BatchHistory::resumed(resumed.trainer, batch, size);
   batch_transforms_ = data::build_batch_transforms(
       registries().batch_transforms, recipe().data.batch_transforms, data_->train->fields());
   task_ = &registries().tasks.find(inputs().task);
@@ -101,12 +100,18 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   build_schedules();
   const model::Task shape = model_task(inputs(), registries().tasks);
   views_ = train::test_views(recipe().evaluate, shape);
-  model_ = build_model(registries(), resolved_, shape,
-                       model::InitialWeights(static_cast<uint64_t>(recipe().train.seed)));
+  model::InitialWeights weights(static_cast<uint64_t>(recipe().train.seed));
+  weights.run = resumed.folder;
+  model_ = build_model(registries(), resolved_, shape, weights);
+  if (is_first()) {
+    for (const std::string& line : model_->notes()) note(line);
+  }
   if (const int64_t images = model_->images_to_initialize(); images > 0) {
     model_->initialize_from(first_batch(images).input().cpu());
   }
   require_layers();
+  require_batch();
+  require_divisible_draws();
   open_teacher(runs);
   choose_format();
   if (format_.precision == precision::Precision::kBf16Weights) {
@@ -150,6 +155,35 @@ void Session::require_layers() {
       "train.precision is fp8, but model '{}' has no linear layer for it: sizes must be multiples "
       "of 16, the last layer stays in bf16, and so do convolutions; take train.precision=bf16",
       recipe().model.name()));
+}
+
+// Every step must have the number of samples that the model was exported for.
+void Session::require_batch() {
+  const int64_t fixed = model_->fixed_batch();
+  if (fixed == 0) return;
+  const int64_t processes = collectives_ == nullptr ? 1 : collectives_->size();
+  const int64_t batch = fixed * processes * recipe().train.gradient_accumulation;
+  const std::string cause =
+      fmt::format("model '{}' was exported for batches of {} alone", recipe().model.name(), fixed);
+  const std::string remedy = "export it with a Dim for dimension 0 of every input";
+  if (recipe().data.batch_size != batch) {
+    throw UsageError(fmt::format("{}: {}, or set data.batch_size={}", cause, remedy, batch));
+  }
+  const int64_t size = data_->train->size();
+  if (size % batch == 0) return;
+  throw UsageError(fmt::format("{}, and {} training samples leave a last batch of {}: {}", cause,
+                               format_count(size), size % batch, remedy));
+}
+
+// The strategy promises the same numbers for any number of processes.
+void Session::require_divisible_draws() {
+  if (recipe().strategy.name() != "deterministic") return;
+  const std::string draw = model_->draws_from_generator();
+  if (draw.empty()) return;
+  throw UsageError(fmt::format(
+      "parallel.name is deterministic, but model '{}' draws random numbers that depend on the "
+      "number of processes: {}; take parallel.name=ddp",
+      recipe().model.name(), draw));
 }
 
 void Session::open_teacher(const std::string& runs) {
@@ -394,7 +428,7 @@ void Session::keep_choice(const std::string& options, const train::MeasuredChoic
   choices_.push_back({.options = options,
                       .evidence = choice.evidence(scale),
                       .is_uncertain = choice.is_uncertain()});
-  if (!choice.is_uncertain() || (collectives_ != nullptr && collectives_->rank() > 0)) return;
+  if (!choice.is_uncertain() || !is_first()) return;
   note(fmt::format(
       "the machine is busy with other programs, so that the choice of {} may not be the "
       "fastest: {}",

@@ -33,6 +33,12 @@ struct MadeChoice {
   bool is_uncertain = false;
 };
 
+/// The run that a session continues from a checkpoint.
+struct ResumedRun {
+  std::map<std::string, std::string> trainer{};  ///< TrainingState::trainer; empty: a new run.
+  std::string folder{};                          ///< Of the run; empty: a new run.
+};
+
 /// A recipe turned into objects that train together: its data are opened, and its model and
 /// optimizer are on the device, in the format that the recipe requests. Options that the recipe
 /// leaves open are measured, and their values are put into the recipe. Needs no run folder and
@@ -41,11 +47,9 @@ class Session {
  public:
   /// Prints warnings to standard error. Throws UsageError, DataError and DeviceError. `runs` is the
   /// folder of the run that the recipe names as its teacher. With `collectives`, all processes of
-  /// the group construct their session together. `resumed`: TrainingState::trainer of the
-  /// checkpoint that a run continues from; empty for a new run.
+  /// the group construct their session together.
   explicit Session(ResolvedRecipe resolved, const std::string& runs = "runs",
-                   parallel::Collectives* collectives = nullptr,
-                   const std::map<std::string, std::string>& resumed = {});
+                   parallel::Collectives* collectives = nullptr, const ResumedRun& resumed = {});
 
   ResolvedRecipe& resolved() { return resolved_; }
   Recipe& recipe() { return resolved_.recipe; }
@@ -94,6 +98,7 @@ class Session {
  private:
   using BuildStrategy = std::function<std::unique_ptr<parallel::Strategy>(const Recipe& recipe)>;
 
+  bool is_first() const { return collectives_ == nullptr || collectives_->rank() == 0; }
   data::Batch first_of(data::LoaderConfig config) const;
   void choose_loss();
   void set_target_outputs();
@@ -106,6 +111,8 @@ class Session {
   size_t best_of(const std::vector<train::StepFormat>& formats);
   void require_precision();
   void require_layers();
+  void require_batch();
+  void require_divisible_draws();
   void choose_format();
   void open_teacher(const std::string& runs);
   void choose_recomputed_blocks();

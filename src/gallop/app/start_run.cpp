@@ -52,21 +52,24 @@ std::optional<FoundBatch> resolve_batch(ResolvedRecipe& resolved, const FindBatc
 
 /// The part of rank 0's plan that all processes need.
 struct SharedPlan {
-  std::map<std::string, std::string> trainer{};  ///< RunPlan::trainer.
+  ResumedRun resumed{};  ///< Empty without a checkpoint.
   bool resumes = false;
   std::string recipe{};  ///< Serialized by to_text(); may be any bytes.
 };
 
 // A line of JSON, followed by the recipe.
 std::string to_bytes(RunPlan& plan) {
-  const nlohmann::json head{{"trainer", plan.trainer}, {"resumes", plan.folder.has_value()}};
+  const std::string folder = plan.checkpoint ? plan.folder->path().string() : std::string();
+  const nlohmann::json head{
+      {"trainer", plan.trainer}, {"folder", folder}, {"resumes", plan.folder.has_value()}};
   return head.dump() + "\n" + to_text(plan.resolved);
 }
 
 SharedPlan from_bytes(const std::string& bytes) {
   const size_t end = bytes.find('\n');
   const auto head = nlohmann::json::parse(bytes.substr(0, end));
-  return {.trainer = head.at("trainer").get<std::map<std::string, std::string>>(),
+  return {.resumed = {.trainer = head.at("trainer").get<std::map<std::string, std::string>>(),
+                      .folder = head.at("folder").get<std::string>()},
           .resumes = head.at("resumes").get<bool>(),
           .recipe = bytes.substr(end + 1)};
 }
@@ -95,7 +98,7 @@ std::unique_ptr<Run> prepare_run(const Registries& registries, const RunPlace& p
     batch = resolve_batch(resolved, find);
     if (!batch) return nullptr;
   }
-  auto run = std::make_unique<Run>(std::move(resolved), place, context, shared.trainer);
+  auto run = std::make_unique<Run>(std::move(resolved), place, context, shared.resumed);
   context.run_on_rank0([&] {
     if (shared.resumes) run->check_against(*plan);
     if (!from.empty() && !plan->checkpoint) run->find_beginning(from);

@@ -127,9 +127,11 @@ TrainedModel open_trained_model(const Registries& registries, const std::string&
                    .inputs = read_inputs(folder),
                    .model = nullptr,
                    .checkpoint = info_of(found)};
+  model::InitialWeights weights(0);
+  const std::string run_folder = folder.string();
+  weights.run = run_folder;
   run.model = build_model(*run.recipe.recipe.registries, run.recipe,
-                          model_task(run.inputs, run.recipe.recipe.registries->tasks),
-                          model::InitialWeights(0));
+                          model_task(run.inputs, run.recipe.recipe.registries->tasks), weights);
   NamedTensors tensors = run.model->parameters();
   for (const auto& buffer : run.model->buffers()) tensors.push_back(buffer);
   train::CheckpointStore(folder / kCheckpoints).load_model(run.checkpoint, tensors);

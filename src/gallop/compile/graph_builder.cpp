@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/source_context.h"
 #include "gallop/compile/recordable.h"
 
 namespace gallop::compile {
@@ -16,7 +17,10 @@ size_t GraphBuilder::ViewHash::operator()(const View& view) const {
 }
 
 void GraphBuilder::refuse(std::string reason) {
-  if (refusal_.empty()) refusal_ = std::move(reason);
+  if (!refusal_.empty()) return;
+  refusal_ = std::move(reason);
+  const std::string source = SourceContext::current();
+  if (!source.empty()) refusal_ += ": " + source;
 }
 
 void GraphBuilder::add_input(const at::Tensor& input) {

@@ -22,7 +22,7 @@ class Describer final : public Visitor {
     add(field, allowed_range(field, "number"), number_text(value));
   }
   void field(const Field& field, std::string& value) override {
-    std::string type = "text";
+    std::string type = field.is_path ? "path" : "text";
     if (!field.choices.empty()) {
       type.clear();
       for (const auto& choice : field.choices) type += (type.empty() ? "" : " | ") + choice;

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/config/choice.h"
 #include "gallop/config/component.h"
@@ -38,6 +40,15 @@ std::string unknown_name(const char* what, const std::string& name,
   return text + fmt::format(" Known: {}", join_names(names, "and"));
 }
 
+std::string absolute_path(const std::string& path, const Origin& origin) {
+  if (path.empty()) return path;
+  const char* const home = std::getenv("HOME");
+  if (path.starts_with("~/") && home != nullptr) return fs::path(home) / path.substr(2);
+  const bool is_of_file = origin.source == Origin::Source::kFile;
+  const fs::path folder = is_of_file ? fs::path(origin.file).parent_path() : fs::path();
+  return fs::absolute(folder / path).lexically_normal().string();
+}
+
 class Reader final : public Visitor {
  public:
   /// `first`: a scalar in place of a map, for the first field.
@@ -69,6 +80,7 @@ class Reader final : public Visitor {
       problem(field, *node, wrong);
       return;
     }
+    if (text && field.is_path) text = absolute_path(*text, node->origin);
     store(field, *node, text, "text", value);
   }
   void field(const Field& field, std::vector<int64_t>& value) override {

@@ -22,6 +22,9 @@ struct Field {
   /// A number may be "auto": it has its default until it is resolved.
   bool or_auto = false;
   std::vector<std::string> choices{};  ///< Allowed values of a text option.
+  /// A text is the path of a file. One that is read from a recipe file and relative is relative to
+  /// the recipe's folder; "~/" is the home folder. The value becomes absolute.
+  bool is_path = false;
   /// Validates a text, or an item of a list of texts: the error, or an empty text.
   std::function<std::string(const std::string&)> check{};
 };

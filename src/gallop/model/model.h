@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -84,6 +86,22 @@ class Model {
   /// Moves the model to a device and, for image models, optionally to channels_last. Must be called
   /// before the first backward; parameters remain the same tensor objects.
   virtual void to(at::Device device, bool channels_last) = 0;
+
+  /// The only number of samples that training steps may have; 0: any. Other steps than those of
+  /// training may have any number.
+  virtual int64_t fixed_batch() const { return 0; }
+
+  /// What draws from LibTorch's generator in training, whose numbers depend on how a batch is
+  /// divided; empty if nothing does.
+  virtual std::string draws_from_generator() const { return {}; }
+
+  /// The files that the model was built from. Their content is part of a run's identity.
+  virtual std::vector<std::string> files() const { return {}; }
+  /// Saves what else than recipe and weights is needed to build the model again, into a run's
+  /// folder; see InitialWeights::run.
+  virtual void save_definition(const std::string& /*run*/) const {}
+  /// Warnings for the user, one line each.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
 
 /// The initialization of a new model's weights. An integer converts to its seed.
@@ -93,6 +111,9 @@ struct InitialWeights {
   uint64_t seed;
   /// Creates parameters on the meta device, without memory or values, to plan models of any size.
   bool sizes_only = false;
+  /// The folder of a run whose model is built again, from its save_definition() and with any
+  /// weights, which are loaded afterwards. Empty: a new model. Only read by the factory.
+  std::string_view run{};
 };
 
 class Layer;

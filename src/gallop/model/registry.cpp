@@ -1,4 +1,5 @@
 #include "gallop/model/airbench.h"
+#include "gallop/model/exported/exported_model.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/layer/layer.h"
 #include "gallop/model/layers_model.h"
@@ -21,7 +22,8 @@ ModelRegistry built_in_models() {
       .add("vit", "vision transformer over square patches", make_vit)
       .add("mlp-mixer", "MLP-Mixer over square patches", make_mixer)
       .add("gpt", "transformer over text as GPT-2; masked-lm makes it bidirectional", make_gpt)
-      .add("layers", "layers that the recipe lists", make_layers);
+      .add("layers", "layers that the recipe lists", make_layers)
+      .add("exported", "PyTorch model of an archive of torch.export.save() (.pt2)", make_exported);
   return registry;
 }
 

@@ -62,6 +62,7 @@ std::vector<DataIdentity> data_from_json(const Json& json) {
 Json to_json(const Identity& identity) {
   Json json{{"step", identity.step}, {"version", identity.version}, {"program", identity.program}};
   if (!identity.plugins.empty()) json["plugins"] = to_json(identity.plugins);
+  if (!identity.models.empty()) json["models"] = to_json(identity.models);
   if (identity.code) {
     const CodeState& code = *identity.code;
     json["code"] = {{"folder", code.folder},           {"commit", code.commit},
@@ -92,6 +93,7 @@ Identity from_json(const Json& json, const fs::path& run) {
     if (!patch.empty()) code.patch = read_file(run / fs::path(patch).filename());
   }
   if (json.contains("plugins")) identity.plugins = data_from_json(json.at("plugins"));
+  if (json.contains("models")) identity.models = data_from_json(json.at("models"));
   identity.data = data_from_json(json.at("data"));
   return identity;
 }
@@ -124,6 +126,12 @@ Identity read_identity(const IdentityQuestion& question) {
   rest.listings.clear();
   for (const std::string& path : question.plugins) {
     identity.plugins.push_back(read_data_identity(path, rest));
+  }
+  identity.models = question.known_models;
+  if (identity.models.empty()) {
+    for (const std::string& path : question.models) {
+      identity.models.push_back(read_data_identity(path, rest));
+    }
   }
   rest.listings = question.listings;
   for (const std::string& path : question.data) {

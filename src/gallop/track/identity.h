@@ -25,6 +25,7 @@ struct Identity {
   std::string version;  ///< Of Gallop.
   std::string program;  ///< XXH3-128 of its file.
   std::vector<DataIdentity> plugins{};
+  std::vector<DataIdentity> models{};  ///< Files that the model was built from.
   std::optional<CodeState> code;
   std::vector<DataIdentity> data;
 };
@@ -36,7 +37,10 @@ struct IdentityQuestion {
   fs::path folder = ".";  ///< Folder in which the code repository is looked up.
   std::vector<std::string> data;
   std::vector<std::string> plugins{};  ///< Files.
-  fs::path cache;                      ///< See ContentReader.
+  std::vector<std::string> models{};   ///< Files.
+  /// In place of `models`, for a resumed run, which keeps the model that it began with.
+  std::vector<DataIdentity> known_models{};
+  fs::path cache;     ///< See ContentReader.
   fs::path listings;  ///< Folder for the listings of all data, CHECKSUM.txt; empty: none.
   ReadLimits limits;
 };

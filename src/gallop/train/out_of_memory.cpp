@@ -6,6 +6,7 @@
 
 #include <c10/util/Exception.h>
 
+#include "gallop/base/error.h"
 #include "gallop/base/text.h"
 
 namespace gallop::train {
@@ -33,6 +34,12 @@ std::string first_line(const std::string& text) {
   return printable(text.substr(0, text.find('\n')));
 }
 
+// The line that tells that there is no memory; empty for other texts.
+std::optional<std::string> words_of(const std::string& text) {
+  const size_t at = find_words(text);
+  return at == std::string::npos ? std::optional<std::string>() : first_line(text.substr(at));
+}
+
 }  // namespace
 
 std::optional<std::string> out_of_memory(const std::exception_ptr& error) {
@@ -41,9 +48,9 @@ std::optional<std::string> out_of_memory(const std::exception_ptr& error) {
   } catch (const c10::OutOfMemoryError& full) {
     return first_line(full.what_without_backtrace());
   } catch (const c10::Error& other) {
-    const std::string text = other.what_without_backtrace();
-    const size_t at = find_words(text);
-    if (at != std::string::npos) return first_line(text.substr(at));
+    return words_of(other.what_without_backtrace());
+  } catch (const UsageError& other) {  // Of an operator of an exported model.
+    return words_of(other.what());
   } catch (const std::bad_alloc&) {
     return "the system has no memory to give";
   } catch (...) {

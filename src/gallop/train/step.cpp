@@ -206,7 +206,7 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
   kernel::share_cores_with_others();
   const precision::Tf32Guard tf32(config_.precision, device_.type());
   const auto scope = sharing();
-  seed_step(config_.seed, step, device_);
+  seed_generator(step);
   set(lr_, lr);
   for (size_t i = 0; i < values.size(); ++i) set(scheduled_[i], values[i]);
   const int64_t rows = shared_.defined() && shared.rows > 0 ? shared.rows : target.size(0);
@@ -331,7 +331,7 @@ std::string TrainStep::first_non_finite(const StepInputs& inputs, int64_t step, 
     return optim::first_non_finite_gradient(parameters_);
   }
   if (std::string name = first_non_finite_parameter(); !name.empty()) return name;
-  seed_step(config_.seed, step, device_);
+  seed_generator(step);
   forward_backward(inputs, counts_on_device_ ? count_targets_of_all(inputs) : Counts(),
                    /*count_correct=*/false);
   return optim::first_non_finite_gradient(parameters_);
@@ -414,8 +414,13 @@ void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer
       "not on those of weights uphill; set train.sam to none, or take another optimizer");
 }
 
-void seed_step(uint64_t seed, int64_t step, at::Device device) {
-  Philox random(seed, Purpose::kDropout, 0, static_cast<uint64_t>(step));
+void TrainStep::seed_generator(int64_t step) const {
+  const int64_t rank = config_.strategy == nullptr ? 0 : config_.strategy->collectives().rank();
+  seed_step(config_.seed, step, device_, rank);
+}
+
+void seed_step(uint64_t seed, int64_t step, at::Device device, int64_t rank) {
+  Philox random(seed, Purpose::kDropout, static_cast<uint64_t>(rank), static_cast<uint64_t>(step));
   at::Generator generator = at::globalContext().defaultGenerator(device);
   generator.set_current_seed(random.next_u64());
 }

@@ -160,6 +160,7 @@ class TrainStep {
   const compile::CompileReport* compile_report() const;
 
  private:
+  void seed_generator(int64_t step) const;
   using Tensors = std::vector<at::Tensor>;
   struct Started {
     StepResult result;  // As far as it is known.
@@ -266,7 +267,7 @@ class TrainStep {
 void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer);
 
 /// Seeds LibTorch's generator for step `step`, from which operators such as dropout on a GPU draw,
-/// so that a resumed run draws the same numbers.
-void seed_step(uint64_t seed, int64_t step, at::Device device);
+/// so that a resumed run draws the same numbers, and each process its own.
+void seed_step(uint64_t seed, int64_t step, at::Device device, int64_t rank = 0);
 
 }  // namespace gallop::train

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <limits>
 #include <utility>
 
@@ -9,7 +10,10 @@
 #include <ATen/ops/ones.h>
 #include <fmt/format.h>
 
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/train/out_of_memory.h"
 #include "gallop/train/tensor_snapshot.h"
 
 namespace gallop::train {
@@ -94,6 +98,31 @@ std::vector<std::string> exclude_slow_bf16(std::vector<StepFormat>& formats) {
                       precision::name_of(Precision::kBf16), ratio)};
 }
 
+// Removes the formats in which the model fails, for example at a view of contiguous memory in
+// channels_last, and returns the reasons. Throws if none is left.
+std::vector<std::string> exclude_failing(model::Model& model, const NamedTensors& batch,
+                                         std::vector<StepFormat>& formats, const Loss& loss) {
+  const NamedTensors some = slice_rows(batch, 0, std::min(kFewRows, batch.front().tensor.size(0)));
+  std::vector<std::string> reasons;
+  std::exception_ptr first;
+  std::erase_if(formats, [&](const StepFormat& format) {
+    try {
+      model.to(batch.front().tensor.device(), format.channels_last);
+      time_pass(model, model.parameters(), some, format.precision, loss);
+      return false;
+    } catch (const UsageError& error) {
+      const std::string what = error.what();
+      if (out_of_memory(std::current_exception())) throw;
+      reasons.push_back(fmt::format("{} excluded, as it fails: {}", format.describe(),
+                                    printable(what.substr(0, what.find('\n')))));
+      if (!first) first = std::current_exception();
+      return true;
+    }
+  });
+  if (formats.empty()) std::rethrow_exception(first);
+  return reasons;
+}
+
 }  // namespace
 
 std::string StepFormat::describe() const {
@@ -129,6 +158,9 @@ FormatChoice choose_format(model::Model& model, const NamedTensors& batch,
     excluded = exclude_slow_bf16(formats);
   }
   const TensorSnapshot statistics(model.buffers());
+  for (std::string& reason : exclude_failing(model, batch, formats, loss)) {
+    excluded.push_back(std::move(reason));
+  }
   const int64_t rows = rows_to_time(model, batch, formats.back(), loss);
   const NamedTensors some = slice_rows(batch, 0, rows);
   const auto measure = [&](size_t candidate) {

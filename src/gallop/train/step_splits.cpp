@@ -36,7 +36,7 @@ TrainStep::Tensors TrainStep::compute_in_memory(const StepInputs& inputs, bool c
     kept_.restore();
     optim::drop_gradients(parameters_);
     split_for(shortage, step);
-    seed_step(config_.seed, step, device_);
+    seed_generator(step);
   }
 }
 

@@ -1,5 +1,8 @@
 #include "gallop/config/resolve.h"
 
+#include <cstdlib>
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
@@ -250,6 +253,41 @@ TEST(DescribeFields, ListsKeysTypesAndDefaults) {
   EXPECT_EQ(lines[0].type, "whole number of at least 1");
   EXPECT_EQ(lines[3].key, "optimizer.lr");
   EXPECT_EQ(lines[3].initial, "0.1");
+}
+
+struct Files {
+  std::string file = "", other = "";
+};
+void visit(Visitor& v, Files& c) {
+  v.field({.name = "file", .help = "a file", .is_path = true}, c.file);
+  v.field({.name = "other", .help = "another file", .is_path = true}, c.other);
+}
+
+TEST(Resolve, PathsAreRelativeToTheRecipeOrToTheWorkingDirectory) {
+  const auto read_files = [](const std::string& yaml, const std::string& other) {
+    Node root = parse_yaml(yaml, "/a/recipes/r.yaml");
+    Problems problems;
+    if (!other.empty()) {
+      apply_override(root, "other", parse_override_value(other, "other"), problems);
+    }
+    Files files;
+    read_fields(
+        root, [&](Visitor& v) { visit(v, files); }, problems);
+    problems.throw_if_any();
+    return files;
+  };
+  EXPECT_EQ(read_files("file: net.pt2", "").file, "/a/recipes/net.pt2");
+  EXPECT_EQ(read_files("file: ../nets/net.pt2", "").file, "/a/nets/net.pt2");
+  EXPECT_EQ(read_files("file: /b/net.pt2", "").file, "/b/net.pt2");
+  EXPECT_EQ(read_files("file: net.pt2", "").other, "");
+  EXPECT_EQ(read_files("file: net.pt2", "net.pt2").other,
+            (std::filesystem::current_path() / "net.pt2").string());
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr) {
+    EXPECT_EQ(read_files("file: ~/net.pt2", "").file, std::string(home) + "/net.pt2");
+  }
+  Files none;
+  EXPECT_EQ(describe_fields([&](Visitor& v) { visit(v, none); }, "").front().type, "path");
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -117,6 +118,38 @@ TEST_F(ExportedArchive, ReadsPrograms) {
   Archive two(fixtures() / "archives/two.pt2");
   EXPECT_EQ(two.models(), (std::vector<std::string>{"eval", "train"}));
   EXPECT_EQ(two.extra("gallop.json"), "{\"seed\": 1}");
+}
+
+TEST_F(ExportedArchive, DefinitionHasAllButTheValuesOfWeights) {
+  Archive net(fixtures() / "archives/net.pt2");
+  EXPECT_FALSE(net.is_definition());
+  const std::string bytes = net.definition();
+  Archive definition = open(bytes);
+  EXPECT_TRUE(definition.is_definition());
+  EXPECT_EQ(definition.fingerprint(), net.fingerprint());
+  EXPECT_EQ(definition.definition(), bytes);
+  EXPECT_EQ(definition.models(), net.models());
+  EXPECT_EQ(definition.program("model").graph.nodes.size(),
+            net.program("model").graph.nodes.size());
+  EXPECT_EQ(definition.sample_inputs("model"), "");
+
+  const auto weights = net.weights("model"), zeros = definition.weights("model");
+  ASSERT_EQ(zeros.size(), weights.size());
+  for (size_t i = 0; i < weights.size(); ++i) {
+    EXPECT_EQ(zeros[i].names, weights[i].names);
+    EXPECT_EQ(zeros[i].requires_grad, weights[i].requires_grad);
+    EXPECT_EQ(zeros[i].tensor.strides(), weights[i].tensor.strides());
+    EXPECT_TRUE(at::equal(zeros[i].tensor, at::zeros_like(weights[i].tensor)));
+  }
+  const auto constants = net.constants("model"), same = definition.constants("model");
+  ASSERT_EQ(same.size(), constants.size());
+  for (size_t i = 0; i < constants.size(); ++i) {
+    EXPECT_TRUE(at::equal(same[i].tensor, constants[i].tensor));
+  }
+
+  Files files = files_of("net.pt2");
+  content_of(files, "net/data/weights/weight_0")[0] ^= 1;
+  EXPECT_NE(open(ZipWriter{}.write(files)).fingerprint(), net.fingerprint());
 }
 
 TEST_F(ExportedArchive, ReadsWeightsAsTorchWroteThem) {

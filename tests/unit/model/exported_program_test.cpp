@@ -1,146 +1,21 @@
 // Exported programs against PyTorch: tests/parity/make_exported.py made the archives and their
 // results.
 #include <algorithm>
-#include <fstream>
 #include <limits>
 #include <map>
 
-#include <ATen/Context.h>
 #include <ATen/TensorOperators.h>
-#include <ATen/core/Generator.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/arange.h>
-#include <ATen/ops/cross_entropy_loss.h>
-#include <ATen/ops/mse_loss.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
-#include "gallop/base/file.h"
-#include "gallop/model/exported/aliases.h"
-#include "gallop/model/exported/archive.h"
-#include "gallop/model/exported/evaluation_mode.h"
-#include "gallop/model/exported/interpreter.h"
 #include "gallop/model/exported/scalar_functions.h"
 #include "unit/base/error_of.h"
-#include "unit/fixtures.h"
-#include "unit/model/digest.h"
+#include "unit/model/exported_case.h"
 
 namespace gallop::model::exported {
 namespace {
-
-using Json = nlohmann::json;
-
-fs::path folder() { return fixtures() / "exported"; }
-
-Json read(const fs::path& path) { return Json::parse(std::ifstream(path)); }
-
-std::vector<std::string> names_in(const fs::path& path) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(path)) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-std::vector<int64_t> sizes_of(const Json& shape, const Json& sizes) {
-  std::vector<int64_t> result;
-  for (const Json& size : shape) {
-    result.push_back(size.is_string() ? sizes.at(size.get<std::string>()).get<int64_t>()
-                                      : size.get<int64_t>());
-  }
-  return result;
-}
-
-/// A program in one mode, with its own copy of the weights.
-class Trained {
- public:
-  Trained(const Json& json, const std::string& name, bool training) : json_(json) {
-    const std::string file = (folder() / (name + ".pt2")).string();
-    Archive archive(file);
-    const std::string main = json["programs"]["train"];
-    program_ = archive.program(main);
-    if (!training) {
-      if (json["programs"].contains("eval")) {
-        program_ = archive.program(json["programs"]["eval"]);
-      } else {
-        EvaluationProgram switched = switch_to_evaluation(program_);
-        EXPECT_TRUE(switched.unknown.empty()) << switched.unknown.front();
-        program_ = std::move(switched.program);
-      }
-    }
-    for (ArchivedTensor& stored : archive.weights(main)) add(stored);
-    for (ArchivedTensor& stored : archive.constants(main)) add(stored);
-    if (!training && json["programs"].contains("eval")) {
-      for (ArchivedTensor& stored : archive.constants(json["programs"]["eval"])) add(stored);
-    }
-    interpreter_ = std::make_unique<Interpreter>(
-        program_.graph, InterpreterOptions{.device = c10::kCPU, .has_own_dropout = false}, file);
-  }
-
-  std::map<std::string, at::Tensor> tensors;
-
-  std::map<std::string, at::Tensor> run(const Json& sizes) const {
-    at::Generator generator = at::globalContext().defaultGenerator(c10::kCPU);
-    generator.set_current_seed(json_["seed"].get<uint64_t>());
-    std::map<std::string, at::Tensor> given;
-    for (const Json& input : json_["inputs"]) {
-      const auto shape = sizes_of(input["shape"], sizes);
-      const std::string name = input["name"];
-      const int64_t count = c10::multiply_integers(shape);
-      given[input["value"]] =
-          input.contains("modulo")
-              ? integers(name, count, input["modulo"].get<int64_t>()).view(shape)
-              : tensor_of(parity::uniform(name, count), shape, at::kFloat);
-    }
-    std::vector<c10::IValue> values;
-    for (const InputSpec& input : program_.inputs) {
-      if (input.kind == InputSpec::Kind::kUserInput) {
-        values.emplace_back(given.at(tensor_name_of(input.value)));
-      } else if (input.kind == InputSpec::Kind::kUserConstant) {
-        values.emplace_back();
-      } else {
-        values.emplace_back(tensors.at(input.name));
-      }
-    }
-    const auto results = interpreter_->run(std::move(values));
-    std::map<std::string, at::Tensor> outputs;
-    for (size_t i = 0; i < results.size(); ++i) {
-      if (results[i].isTensor()) outputs[program_.outputs[i].name] = results[i].toTensor();
-    }
-    return outputs;
-  }
-
-  at::Tensor loss(const std::map<std::string, at::Tensor>& outputs) const {
-    const Json& loss = json_["loss"];
-    const at::Tensor& output = outputs.at(loss["output"]);
-    if (loss["kind"] == "inside") return output;
-    if (loss["kind"] == "mse") {
-      return at::mse_loss(
-          output, tensor_of(parity::uniform("target", output.numel()), output.sizes(), at::kFloat));
-    }
-    const int64_t dim = at::maybe_wrap_dim(loss["class_dim"].get<int64_t>(), output.dim());
-    std::vector<int64_t> shape = output.sizes().vec();
-    shape.erase(shape.begin() + dim);
-    const int64_t count = c10::multiply_integers(shape);
-    const at::Tensor labels =
-        loss["labels"] == "rows"
-            ? at::arange(count)
-            : integers("labels", count, loss["classes"].get<int64_t>()).view(shape);
-    return at::cross_entropy_loss(output.movedim(dim, 1), labels);
-  }
-
- private:
-  void add(const ArchivedTensor& stored) {
-    stored.tensor.set_requires_grad(stored.is_parameter && stored.requires_grad);
-    for (const std::string& name : stored.names) tensors.insert_or_assign(name, stored.tensor);
-  }
-
-  const Json& json_;
-  Program program_;
-  std::unique_ptr<Interpreter> interpreter_;
-};
 
 class ExportedProgram : public testing::TestWithParam<std::string> {};
 
@@ -207,14 +82,38 @@ TEST_P(ExportedProgram, EvaluatesAsInPyTorch) {
   }
 }
 
-std::string name_of_case(const testing::TestParamInfo<std::string>& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
-}
-
 INSTANTIATE_TEST_SUITE_P(Archives, ExportedProgram, testing::ValuesIn(names_in(folder())),
                          name_of_case);
+
+// The number of blocks that can be computed again.
+const std::map<std::string, size_t> kBlocks = {
+    {"bert", 1},    {"clip", 2},         {"convnext", 3}, {"diffusion-unet", 2},
+    {"dit", 1},     {"efficientnet", 3}, {"gpt2", 1},     {"llama", 1},
+    {"mixtral", 1}, {"qwen3", 1},        {"resnet", 2},   {"swin", 2},
+    {"t5", 2},      {"vit", 2},          {"whisper", 2}};
+
+TEST_P(ExportedProgram, ComputesBlocksAgain) {
+  const Json json = read(folder() / (GetParam() + ".json"));
+  const Json& run = json["runs"][1];
+  Trained plain(json, GetParam(), /*training=*/true), again(json, GetParam(), /*training=*/true);
+  const size_t blocks = again.interpreter().blocks();
+  const auto known = kBlocks.find(GetParam());
+  EXPECT_EQ(blocks, known == kBlocks.end() ? 0 : known->second);
+  again.interpreter().recompute(std::vector<bool>(blocks, true));
+  const at::Tensor expected = plain.loss(plain.run(run["sizes"]));
+  const at::Tensor actual = again.loss(again.run(run["sizes"]));
+  EXPECT_TRUE(actual.equal(expected)) << actual << expected;
+  expected.backward();
+  actual.backward();
+  for (const auto& [name, tensor] : plain.tensors) {
+    const at::Tensor& other = again.tensors.at(name);
+    EXPECT_TRUE(other.equal(tensor)) << name;
+    ASSERT_EQ(other.grad().defined(), tensor.grad().defined()) << name;
+    if (tensor.grad().defined()) {
+      EXPECT_TRUE(other.grad().equal(tensor.grad())) << name;
+    }
+  }
+}
 
 std::string rejected(const std::string& name) {
   return (folder() / "rejected" / (name + ".pt2")).string();

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/tensor/zip_bytes.h"
 #include "unit/fixtures.h"
 #include "unit/zip_writer.h"
 
@@ -68,6 +69,22 @@ size_t directory_of(const std::string& zip, size_t index = 0) {
   size_t at = zip.find("PK\x01\x02");
   while (index-- > 0) at = zip.find("PK\x01\x02", at + 1);
   return at;
+}
+
+TEST_F(ZipArchiveFile, ReadsWhatZipBytesWrites) {
+  std::vector<std::pair<std::string, std::string_view>> entries;
+  Content expected;
+  for (const ZipFile& file : kFiles) {
+    entries.emplace_back(file.name, file.content);
+    expected[file.name] = file.content;
+  }
+  ZipArchive zip = open(zip_bytes(entries));
+  EXPECT_EQ(read(zip), expected);
+  EXPECT_EQ(zip.names(), (std::vector<std::string>{"net/one", "net/data/none", "net/two"}));
+  for (const ZipEntry& entry : zip.entries()) EXPECT_EQ(entry.offset % 64, 0);
+  EXPECT_EQ(zip_bytes(entries), zip_bytes(entries));
+  ZipArchive none = open(zip_bytes({}));
+  EXPECT_TRUE(none.entries().empty());
 }
 
 TEST_F(ZipArchiveFile, ReadsEntriesInTheOrderOfTheFile) {

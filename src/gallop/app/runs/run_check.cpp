@@ -109,12 +109,14 @@ Finding check_data(const DataIdentity& then, const track::IdentityQuestion& ques
                       format_bytes(now.bytes), differences(then, now, question.listings))};
 }
 
-Finding check_plugin(const DataIdentity& then, const track::IdentityQuestion& question) {
+// `what`: "plug-in" or "model".
+Finding check_file(const char* what, const DataIdentity& then,
+                   const track::IdentityQuestion& question) {
   try {
     const bool is_same = track::read_data_identity(then.path, question).checksum == then.checksum;
-    return {"plug-in", is_same, (is_same ? "the same: " : "a different file: ") + then.path};
+    return {what, is_same, (is_same ? "the same: " : "a different file: ") + then.path};
   } catch (const Error& error) {
-    return {"plug-in", false, error.what()};
+    return {what, false, error.what()};
   }
 }
 
@@ -158,9 +160,14 @@ std::vector<Finding> check_record(const fs::path& run) {
   if (then.code) question.folder = then.code->folder;
   const Identity now = track::read_identity(question);
   std::vector<Finding> findings{check_program(then, now), check_code(then, now.code)};
-  track::IdentityQuestion of_plugins = question;
-  of_plugins.listings.clear();
-  for (const DataIdentity& one : then.plugins) findings.push_back(check_plugin(one, of_plugins));
+  track::IdentityQuestion of_files = question;
+  of_files.listings.clear();
+  for (const DataIdentity& one : then.plugins) {
+    findings.push_back(check_file("plug-in", one, of_files));
+  }
+  for (const DataIdentity& one : then.models) {
+    findings.push_back(check_file("model", one, of_files));
+  }
   for (const DataIdentity& data : then.data) findings.push_back(check_data(data, question));
   if (identities.size() > 1) {
     findings.push_back(

@@ -6,15 +6,18 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
+#include "gallop/base/hash.h"
 #include "gallop/base/text.h"
 #include "gallop/model/exported/schema_reader.h"
 #include "gallop/model/exported/stored_tensors.h"
+#include "gallop/tensor/zip_bytes.h"
 
 namespace gallop::model::exported {
 
 namespace {
 
 constexpr std::string_view kModels = "models/", kJson = ".json";
+constexpr std::string_view kFingerprint = "extra/gallop_definition_of";
 constexpr std::string_view kRemedy = "export the model again with torch 2.9 or newer";
 
 std::string trimmed(std::string_view text) {
@@ -46,6 +49,7 @@ Archive::Archive(const fs::path& path) : zip_(path) {
   check_format();
   find_models();
   check_layout();
+  find_fingerprint();
 }
 
 void Archive::fail(const std::string& what) const {
@@ -142,6 +146,18 @@ void Archive::check_layout() {
   }
 }
 
+void Archive::find_fingerprint() {
+  fingerprint_ = text(std::string(kFingerprint));
+  is_definition_ = !fingerprint_.empty();
+  if (is_definition_) return;
+  std::string entries;
+  for (const ZipEntry& entry : zip_.entries()) {
+    entries += fmt::format("{} {} {:08x}\n", std::string_view(entry.name).substr(folder_.size()),
+                           entry.bytes, entry.crc32);
+  }
+  fingerprint_ = xxh3_128(entries);
+}
+
 void Archive::check_model(const std::string& model) const {
   if (std::find(models_.begin(), models_.end(), model) == models_.end()) {
     throw UsageError(fmt::format("{}: has no program '{}'; it has {}",
@@ -156,6 +172,14 @@ std::string Archive::place_of(const std::string& model) const {
   return models_.size() == 1 ? path : fmt::format("{} (program '{}')", path, printable(model));
 }
 
+const std::string& Archive::training_program() const {
+  const bool has_both = models_ == std::vector<std::string>{kEval, kTrain};
+  if (models_.size() == 1 || has_both) return models_.back();
+  throw UsageError(fmt::format("{}: has the programs {}; name them \"{}\" and \"{}\"",
+                               printable(zip_.path().string()),
+                               printable(join_names(models_, "and")), kTrain, kEval));
+}
+
 Program Archive::program(const std::string& model) {
   check_model(model);
   return parse_program(text(fmt::format("models/{}.json", model)), place_of(model));
@@ -168,7 +192,7 @@ std::vector<ArchivedTensor> Archive::weights(const std::string& model, const Nam
   const auto stored =
       read_config(text(fmt::format("{}{}_weights_config.json", folder, model)), "weight", place);
   const auto bytes = storages_of(stored, folder_ + folder, "weight", zip_, place);
-  return load_tensors(stored, bytes, given, "weight", place);
+  return load_tensors(stored, bytes, given, "weight", place, is_definition_);
 }
 
 std::vector<ArchivedTensor> Archive::constants(const std::string& model) {
@@ -179,7 +203,7 @@ std::vector<ArchivedTensor> Archive::constants(const std::string& model) {
   if (zip_.find(folder_ + config) == nullptr) return {};
   const auto stored = read_config(text(config), "constant", place);
   const auto bytes = storages_of(stored, folder_ + folder, "constant", zip_, place);
-  return load_tensors(stored, bytes, {}, "constant", place);
+  return load_tensors(stored, bytes, {}, "constant", place, /*is_definition=*/false);
 }
 
 std::string_view Archive::sample_inputs(const std::string& model) {
@@ -188,5 +212,17 @@ std::string_view Archive::sample_inputs(const std::string& model) {
 }
 
 std::string_view Archive::extra(const std::string& name) { return text("extra/" + name); }
+
+std::string Archive::definition() {
+  std::vector<std::pair<std::string, std::string_view>> entries;
+  for (const ZipEntry& entry : zip_.entries()) {
+    const std::string_view name = std::string_view(entry.name).substr(folder_.size());
+    if (name.starts_with("data/sample_inputs/") || name == kFingerprint) continue;
+    const bool is_weight = name.starts_with("data/weights/") && !name.ends_with(kJson);
+    entries.emplace_back(entry.name, is_weight ? std::string_view() : zip_.bytes(entry));
+  }
+  entries.emplace_back(folder_ + std::string(kFingerprint), fingerprint_);
+  return zip_bytes(entries);
+}
 
 }  // namespace gallop::model::exported

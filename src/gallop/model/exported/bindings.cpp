@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string_view>
 #include <variant>
 
 #include <fmt/format.h>
@@ -9,13 +10,17 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/config/option_error.h"
 
 namespace gallop::model::exported {
 
 namespace {
 
+constexpr const char* kInput = "input";
+constexpr std::string_view kMask = ".mask";
+
 std::string size_text(const Size& size) {
-  return size.is_constant() ? std::to_string(*size.hint) : size.expression;
+  return size.is_constant() ? std::to_string(*size.hint) : "any";
 }
 
 std::string sizes_text(const TensorMeta& meta) {
@@ -56,6 +61,38 @@ void check_numbers(const BoundInput& input, const Task& task, const std::string&
                   input.name, sizes_text(input.meta), task.features));
 }
 
+bool takes_input(const std::vector<BoundInput>& bound) {
+  return std::any_of(bound.begin(), bound.end(),
+                     [](const BoundInput& input) { return input.field == kInput; });
+}
+
+const at::Tensor* find_field(const NamedTensors& batch, std::string_view name) {
+  const auto found = std::find_if(batch.begin(), batch.end(),
+                                  [&](const NamedTensor& one) { return one.name == name; });
+  return found == batch.end() ? nullptr : &found->tensor;
+}
+
+// The field of an input; those whose name ends with ".mask" are 1 at tokens and 0 at padding.
+at::Tensor field_of(const BoundInput& input, const NamedTensors& batch, const std::string& file) {
+  const std::string_view name = input.field;
+  if (const at::Tensor* const field = find_field(batch, name)) {
+    return input.has_padding ? field->clamp_min(0) : *field;
+  }
+  if (name.ends_with(kMask)) {
+    const auto* const field = find_field(batch, name.substr(0, name.size() - kMask.size()));
+    if (field != nullptr) return field->ge(0);
+  }
+  std::vector<std::string> names;
+  for (const NamedTensor& one : batch) names.push_back(one.name);
+  throw config::OptionError(
+      "model.inputs",
+      fmt::format("input '{}' of {} takes the field '{}', but a batch has {}; bind it to one of "
+                  "them, such as model.inputs=[{}={}], or export the model without this input",
+                  printable(input.name), file, printable(input.field),
+                  printable(join_names(names, "and")), printable(input.name),
+                  names.empty() ? "input" : names.front()));
+}
+
 }  // namespace
 
 std::vector<BoundInput> bind_inputs(const Program& program, const std::vector<std::string>& given,
@@ -71,30 +108,42 @@ std::vector<BoundInput> bind_inputs(const Program& program, const std::vector<st
                       "the model with it as a constant",
                       file, printable(input.name)));
     }
-    bound.push_back({.name = input.name, .field = input.name, .meta = *meta});
+    bound.push_back({.name = input.name, .field = input.name, .meta = *meta, .has_padding = false});
     names.push_back(input.name);
   }
   if (bound.empty()) throw UsageError(fmt::format("{}: the program has no inputs", file));
-  if (given.empty() && bound.size() == 1) bound.front().field = "input";
   if (given.size() > bound.size()) {
-    throw UsageError(fmt::format("model.inputs names {} fields, but {} has {} inputs: {}",
-                                 given.size(), file, bound.size(), join_names(names, "and")));
+    throw config::OptionError(
+        "model.inputs", fmt::format("names {} fields, but {} has {} inputs: {}", given.size(), file,
+                                    bound.size(), join_names(names, "and")));
   }
+  std::vector<BoundInput*> open;
+  for (BoundInput& input : bound) open.push_back(&input);
   for (size_t i = 0; i < given.size(); ++i) {
     const size_t equals = given[i].find('=');
     if (equals == std::string::npos) {
       bound[i].field = given[i];
+      std::erase(open, &bound[i]);
       continue;
     }
     const std::string name = given[i].substr(0, equals);
     const auto found = std::find_if(bound.begin(), bound.end(),
                                     [&](const BoundInput& input) { return input.name == name; });
     if (found == bound.end()) {
-      throw UsageError(fmt::format("model.inputs: {} has no input '{}'; its inputs are {}", file,
-                                   printable(name), join_names(names, "and")));
+      throw config::OptionError("model.inputs",
+                                fmt::format("{} has no input '{}'; its inputs are {}", file,
+                                            printable(name), join_names(names, "and")));
     }
     found->field = given[i].substr(equals + 1);
+    std::erase(open, &*found);
   }
+  std::erase_if(open, [](BoundInput* input) {
+    const bool is_mask = input->name == "attention_mask", is_target = input->name == "labels";
+    if (is_mask) input->field = std::string(kInput) + std::string(kMask);
+    if (is_target) input->field = "target";
+    return is_mask || is_target;
+  });
+  if (open.size() == 1 && !takes_input(bound)) open.front()->field = kInput;
   return bound;
 }
 
@@ -106,15 +155,15 @@ size_t find_output(const Program& program, const std::string& name, const std::s
   if (wanted.empty() && outputs.size() == 1) return 0;
   const auto found = std::find(names.begin(), names.end(), wanted);
   if (found != names.end()) return static_cast<size_t>(found - names.begin());
-  throw UsageError(
-      fmt::format("model.output: {} has {} outputs: {}; name the one that the loss reads", file,
-                  names.size(), join_names(names, "and")));
+  throw config::OptionError(
+      "model.output", fmt::format("{} has {} outputs: {}; name the one that the loss reads", file,
+                                  names.size(), join_names(names, "and")));
 }
 
 void check_task(const Program& program, const std::vector<BoundInput>& inputs, size_t output,
                 const Task& task, const std::string& file) {
   const auto main = std::find_if(inputs.begin(), inputs.end(),
-                                 [](const BoundInput& input) { return input.field == "input"; });
+                                 [](const BoundInput& input) { return input.field == kInput; });
   if (main != inputs.end()) {
     if (task.kind == Task::Kind::kImages) check_images(*main, task, file);
     if (task.kind == Task::Kind::kNumbers) check_numbers(*main, task, file);
@@ -140,9 +189,10 @@ void check_task(const Program& program, const std::vector<BoundInput>& inputs, s
       file, program.outputs[output].name, sizes_text(*meta), task.classes, task.classes));
 }
 
-at::Tensor as_input(const BoundInput& input, const at::Tensor& tensor,
+at::Tensor as_input(const BoundInput& input, const NamedTensors& batch,
                     const std::map<std::string, Range>& ranges, const std::string& file) {
   const auto& sizes = input.meta.sizes;
+  const at::Tensor tensor = field_of(input, batch, file);
   if (static_cast<size_t>(tensor.dim()) != sizes.size()) {
     throw UsageError(fmt::format("{}: input '{}' was exported for sizes {}, but field '{}' has {}",
                                  file, input.name, sizes_text(input.meta), input.field,

@@ -16,11 +16,13 @@ struct BoundInput {
   std::string name;   ///< Of the program's input.
   std::string field;  ///< Of the batch.
   TensorMeta meta;
+  bool has_padding = false;  ///< Negative tokens, which the program gets as 0.
 };
 
 /// Binds the program's inputs to fields of a batch. `given` are "FIELD", in the order of the
-/// inputs, or "INPUT=FIELD"; without them, a single input takes the field "input", and several take
-/// the fields of their own names. Throws UsageError.
+/// inputs, or "INPUT=FIELD". Of the others, "attention_mask" takes "input.mask", which tells the
+/// tokens of the field "input" from its padding, and "labels" takes "target"; if one is left, it
+/// takes "input", and several take the fields of their own names. Throws UsageError.
 std::vector<BoundInput> bind_inputs(const Program& program, const std::vector<std::string>& given,
                                     const std::string& file);
 
@@ -33,9 +35,10 @@ size_t find_output(const Program& program, const std::string& name, const std::s
 void check_task(const Program& program, const std::vector<BoundInput>& inputs, size_t output,
                 const Task& task, const std::string& file);
 
-/// The tensor of a batch as the program's input: of its dtype. Throws UsageError if a size is
-/// beyond the range that the program was exported for.
-at::Tensor as_input(const BoundInput& input, const at::Tensor& tensor,
+/// The tensor of a batch as the program's input: of its dtype, and 0 where tokens are padding.
+/// Throws UsageError if the batch lacks the field, or if a size is beyond the range that the
+/// program was exported for.
+at::Tensor as_input(const BoundInput& input, const NamedTensors& batch,
                     const std::map<std::string, Range>& ranges, const std::string& file);
 
 }  // namespace gallop::model::exported

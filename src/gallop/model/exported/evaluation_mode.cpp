@@ -96,6 +96,23 @@ Names used_in(const Graph& graph) {
   return used;
 }
 
+// Whether it draws random numbers in the mode that its flags have.
+bool draws(const Node& node) {
+  const auto op = c10::Dispatcher::singleton().findSchema({node.function, node.overload});
+  if (!op || !op->hasTag(at::Tag::nondeterministic_seeded)) return false;
+  const auto is_off = [](const NamedArgument& input) {
+    return input.value == Argument(false) || input.value == Argument(0.0) ||
+           input.value == Argument(int64_t{0});
+  };
+  const auto has = [&](std::string_view name, bool off) {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const NamedArgument& input) {
+      return input.name == name && is_off(input) == off;
+    });
+  };
+  if (node.function == "aten::scaled_dot_product_attention") return has("dropout_p", /*off=*/false);
+  return !has("train", /*off=*/true) && !has("training", /*off=*/true);
+}
+
 class Switcher {
  public:
   explicit Switcher(const Program& program) {
@@ -174,16 +191,6 @@ class Switcher {
     }
   }
 
-  // Whether it draws random numbers in evaluation, too.
-  static bool draws(const Node& node) {
-    const auto op = c10::Dispatcher::singleton().findSchema({node.function, node.overload});
-    if (!op || !op->hasTag(at::Tag::nondeterministic_seeded)) return false;
-    if (node.function == "aten::scaled_dot_product_attention") return false;
-    return std::none_of(node.inputs.begin(), node.inputs.end(), [](const NamedArgument& input) {
-      return (input.name == "train" || input.name == "training") && input.value == Argument(false);
-    });
-  }
-
   Names buffers_, counters_;
   EvaluationProgram result_;
 };
@@ -192,6 +199,20 @@ class Switcher {
 
 EvaluationProgram switch_to_evaluation(const Program& program) {
   return Switcher(program).run(program);
+}
+
+std::string first_draw(const Graph& graph) {
+  for (const Node& node : graph.nodes) {
+    const bool is_replaced = node.function == "aten::dropout" || node.function == "aten::dropout_";
+    if (node.kind == Node::Kind::kOperator && !is_replaced && draws(node)) return describe(node);
+    for (const NamedArgument& input : node.inputs) {
+      const auto* const subgraph = std::get_if<Subgraph>(&input.value);
+      if (subgraph == nullptr) continue;
+      std::string inner = first_draw(*subgraph->graph);
+      if (!inner.empty()) return inner;
+    }
+  }
+  return {};
 }
 
 }  // namespace gallop::model::exported

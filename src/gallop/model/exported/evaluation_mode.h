@@ -27,4 +27,8 @@ struct EvaluationProgram {
 /// counted.
 EvaluationProgram switch_to_evaluation(const Program& program);
 
+/// The first node that draws from LibTorch's generator in training, besides those of dropout that
+/// the interpreter replaces; empty if there is none.
+std::string first_draw(const Graph& graph);
+
 }  // namespace gallop::model::exported

@@ -6,17 +6,18 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
-#include "gallop/model/exported/aliases.h"
+#include "gallop/config/option_error.h"
 #include "gallop/model/exported/archive.h"
 #include "gallop/model/exported/bindings.h"
 #include "gallop/model/exported/evaluation_mode.h"
-#include "gallop/model/exported/interpreter.h"
+#include "gallop/model/exported/runnable_program.h"
 #include "gallop/tensor/safetensors.h"
 
 namespace gallop::model {
@@ -27,104 +28,42 @@ using exported::Archive;
 using exported::ArchivedTensor;
 using exported::BoundInput;
 using exported::EvaluationProgram;
-using exported::InputSpec;
-using exported::Interpreter;
-using exported::InterpreterOptions;
 using exported::Program;
-
-constexpr const char* kTrain = "train";
-constexpr const char* kEval = "eval";
-constexpr size_t kMostListed = 3;
-
-/// A program with the tensors that it reads.
-class RunnableProgram {
- public:
-  RunnableProgram(Program program, std::vector<BoundInput> inputs, size_t output, std::string file)
-      : program_(std::move(program)),
-        inputs_(std::move(inputs)),
-        output_(output),
-        writes_inputs_(writes_user_inputs(program_)),
-        file_(std::move(file)) {}
-
-  const Program& program() const { return program_; }
-
-  /// Resolves its operators for a device. `tensors` are all parameters, buffers and constants.
-  void prepare(c10::Device device, const std::map<std::string, at::Tensor>& tensors) {
-    interpreter_ =
-        std::make_unique<Interpreter>(program_.graph, InterpreterOptions{.device = device}, file_);
-    values_.clear();
-    for (const InputSpec& input : program_.inputs) {
-      c10::IValue value;
-      if (input.kind != InputSpec::Kind::kUserInput &&
-          input.kind != InputSpec::Kind::kUserConstant) {
-        const auto found = tensors.find(input.name);
-        if (found == tensors.end()) {
-          throw DataError(fmt::format("{}: has no tensor '{}'", file_, printable(input.name)));
-        }
-        value = found->second;
-      }
-      values_.push_back(std::move(value));
-    }
-  }
-
-  at::Tensor run(const NamedTensors& batch) const {
-    std::vector<c10::IValue> values = values_;
-    size_t next = 0;
-    for (size_t i = 0; i < program_.inputs.size(); ++i) {
-      if (program_.inputs[i].kind != InputSpec::Kind::kUserInput) continue;
-      const BoundInput& input = inputs_[next++];
-      const at::Tensor& field = field_of(batch, input);
-      const at::Tensor tensor = as_input(input, field, program_.ranges, file_);
-      values[i] = writes_inputs_ && tensor.is_alias_of(field) ? tensor.clone() : tensor;
-    }
-    return interpreter_->run(std::move(values))[output_].toTensor();
-  }
-
- private:
-  const at::Tensor& field_of(const NamedTensors& batch, const BoundInput& input) const {
-    std::vector<std::string> names;
-    for (const auto& [name, tensor] : batch) {
-      if (name == input.field) return tensor;
-      names.push_back(name);
-    }
-    throw UsageError(
-        fmt::format("model.inputs: input '{}' of {} takes the field '{}', but a batch has {}",
-                    input.name, file_, printable(input.field), join_names(names, "and")));
-  }
-
-  Program program_;
-  std::vector<BoundInput> inputs_;
-  size_t output_;
-  bool writes_inputs_;
-  std::string file_;
-  std::unique_ptr<Interpreter> interpreter_;
-  std::vector<c10::IValue> values_;  // Of all inputs, without those of the user.
-};
+using exported::RunnableProgram;
 
 class ExportedModel final : public Model {
  public:
-  ExportedModel(const ExportedConfig& config, const Task& task) : file_(printable(config.file)) {
-    Archive archive(config.file);
-    const auto& names = archive.models();
-    const auto has = [&](const char* name) {
-      return std::find(names.begin(), names.end(), name) != names.end();
-    };
-    const std::string main = has(kTrain) ? kTrain : names.front();
-    if (names.size() > 1 && !(names.size() == 2 && has(kTrain) && has(kEval))) {
-      throw UsageError(fmt::format("{}: has the programs {}; name them \"train\" and \"eval\"",
-                                   file_, join_names(names, "and")));
+  ExportedModel(const ExportedConfig& config, const Task& task, const InitialWeights& weights)
+      : config_(config), file_(printable(config.file)) {
+    const bool is_rebuilt = !weights.run.empty() && fs::exists(definition_of(weights.run));
+    Archive archive(is_rebuilt ? definition_of(weights.run) : fs::path(config.file));
+    if (archive.is_definition() != is_rebuilt) {
+      throw config::OptionError(
+          "model.file",
+          fmt::format("{} is the definition of a run's model and has no weights", file_));
     }
+    if (is_rebuilt) compare_with_original(archive);
+    const std::string main = archive.training_program();
     Program program = archive.program(main);
-    load(archive, main, config.weights);
+    load(archive, main, is_rebuilt ? std::string() : config.weights);
     const auto make = [&](Program made) {
-      const auto inputs = bind_inputs(made, config.inputs, file_);
+      auto inputs = bind_inputs(made, config.inputs, file_);
+      for (BoundInput& input : inputs) input.has_padding = task.padded && input.field == "input";
       const size_t output = find_output(made, config.output, file_);
       check_task(made, inputs, output, task, file_);
-      return RunnableProgram(std::move(made), inputs, output, file_);
+      return RunnableProgram(std::move(made), std::move(inputs), output, file_);
     };
-    evaluation_.emplace(make(has(kEval) ? archive.program(kEval) : switched(program)));
+    evaluation_.emplace(
+        make(archive.models().size() > 1 ? archive.program(Archive::kEval) : switched(program)));
     training_.emplace(make(std::move(program)));
+    definition_ = archive.definition();
+    if (weights.sizes_only) {
+      to(c10::kMeta, /*channels_last=*/false);
+      return;
+    }
     prepare(c10::kCPU);
+    const int64_t stated = training_->stated_batch();
+    if (stated > 0 && !evaluation_->takes_other_batches(c10::kCPU)) fixed_batch_ = stated;
   }
 
   at::Tensor forward(const at::Tensor& input) override {
@@ -134,9 +73,9 @@ class ExportedModel final : public Model {
     const RunnableProgram& program = is_training_ ? *training_ : *evaluation_;
     NamedTensors formatted = batch;
     for (auto& [name, tensor] : formatted) {
-      if (tensor.dim() == 4) tensor = tensor.contiguous(memory_format());
+      if (tensor.dim() == 4) tensor = in_format(tensor);
     }
-    return program.run(formatted);
+    return fixed_batch_ > 0 ? run_in_batches(program, formatted) : program.run(formatted);
   }
   Output forward_to_head(const at::Tensor& input) override { return {forward(input)}; }
   Output forward_to_head(const NamedTensors& batch) override { return {forward(batch)}; }
@@ -145,21 +84,75 @@ class ExportedModel final : public Model {
   NamedTensors buffers() const override { return buffers_; }
   void set_training(bool training) override { is_training_ = training; }
   bool training() const override { return is_training_; }
+  int64_t blocks() const override { return training_->blocks(); }
+  void recompute(const std::vector<bool>& blocks) override { training_->recompute(blocks); }
+  int64_t fixed_batch() const override { return fixed_batch_; }
 
   void to(at::Device device, bool channels_last) override {
     channels_last_ = channels_last;
     for (auto& [name, tensor] : tensors_) {
       const at::NoGradGuard no_grad;
       at::Tensor moved = tensor.to(device);
-      if (tensor.is_leaf() && tensor.requires_grad() && moved.dim() == 4) {
-        moved = moved.contiguous(memory_format());
-      }
+      if (tensor.is_leaf() && tensor.requires_grad() && moved.dim() == 4) moved = in_format(moved);
       tensor.set_data(moved);
     }
     prepare(device);
   }
 
+  std::string draws_from_generator() const override {
+    return exported::first_draw(training_->program().graph);
+  }
+  std::vector<std::string> files() const override {
+    std::vector<std::string> files{config_.file};
+    if (!config_.weights.empty()) files.push_back(config_.weights);
+    return files;
+  }
+  void save_definition(const std::string& run) const override {
+    write_file_atomically(definition_of(run), definition_);
+  }
+  std::vector<std::string> notes() const override { return notes_; }
+
  private:
+  static fs::path definition_of(const fs::path& run) { return run / "model.pt2"; }
+
+  // A run keeps its own definition, so that it can be resumed although the file has been changed.
+  void compare_with_original(const Archive& definition) {
+    std::error_code ignored;
+    if (!fs::exists(config_.file, ignored)) return;
+    try {
+      if (Archive(config_.file).fingerprint() == definition.fingerprint()) return;
+    } catch (const Error&) {
+      // A file that is being written again differs, too.
+    }
+    notes_.push_back(
+        fmt::format("{} has changed since the run began, which continues with the model that it "
+                    "began with; to train the new one, start another run",
+                    config_.file));
+  }
+
+  // Splits and fills up a batch for a program of another number of samples. Samples that fill it up
+  // are copies of the first one. Training steps have this number already.
+  at::Tensor run_in_batches(const RunnableProgram& program, const NamedTensors& batch) const {
+    const int64_t rows = batch.front().tensor.size(0);
+    if (rows == fixed_batch_) return program.run(batch);
+    std::vector<at::Tensor> outputs;
+    for (int64_t begin = 0; begin < rows; begin += fixed_batch_) {
+      const int64_t count = std::min(fixed_batch_, rows - begin);
+      NamedTensors part;
+      for (const auto& [name, tensor] : batch) {
+        at::Tensor slice = tensor.narrow(0, begin, count);
+        if (count < fixed_batch_) {
+          std::vector<int64_t> sizes = slice.sizes().vec();
+          sizes.front() = fixed_batch_ - count;
+          slice = at::cat({slice, slice.narrow(0, 0, 1).expand(sizes)});
+        }
+        part.push_back({name, slice});
+      }
+      outputs.push_back(program.run(part).narrow(0, 0, count));
+    }
+    return at::cat(outputs);
+  }
+
   void load(Archive& archive, const std::string& model, const std::string& weights) {
     NamedTensors given;
     if (!weights.empty()) given = read_safetensors(weights).tensors;
@@ -185,9 +178,10 @@ class ExportedModel final : public Model {
                                       [&](const NamedTensor& one) { return one.name == name; });
       if (found == given.end()) continue;
       if (found->tensor.sizes() != stored.tensor.sizes()) {
-        throw UsageError(fmt::format("model.weights: '{}' has sizes {}, but {} needs {}",
-                                     printable(name), fmt::join(found->tensor.sizes(), "x"), file_,
-                                     fmt::join(stored.tensor.sizes(), "x")));
+        throw config::OptionError("model.weights",
+                                  fmt::format("'{}' has sizes {}, but {} needs {}", printable(name),
+                                              fmt::join(found->tensor.sizes(), "x"), file_,
+                                              fmt::join(stored.tensor.sizes(), "x")));
       }
       stored.tensor.copy_(found->tensor);
       return;
@@ -211,11 +205,29 @@ class ExportedModel final : public Model {
     evaluation_->prepare(device, tensors_);
   }
 
-  at::MemoryFormat memory_format() const {
-    return channels_last_ ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+  // With one channel, a tensor is contiguous in both formats, and operators choose theirs by the
+  // strides.
+  at::Tensor in_format(const at::Tensor& tensor) const {
+    const auto format =
+        channels_last_ ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
+    const bool has_format = tensor.is_contiguous(format) &&
+                            (channels_last_ || tensor.strides() == contiguous_strides(tensor));
+    return has_format ? tensor : tensor.clone(format);
   }
 
-  std::string file_;
+  static std::vector<int64_t> contiguous_strides(const at::Tensor& tensor) {
+    std::vector<int64_t> strides(static_cast<size_t>(tensor.dim()), 1);
+    for (size_t i = strides.size() - 1; i-- > 0;) {
+      strides[i] = strides[i + 1] * tensor.size(static_cast<int64_t>(i) + 1);
+    }
+    return strides;
+  }
+
+  ExportedConfig config_;
+  std::string file_;        // For messages.
+  std::string definition_;  // The bytes of the archive without weights.
+  std::vector<std::string> notes_;
+  int64_t fixed_batch_ = 0;
   std::map<std::string, at::Tensor> tensors_;  // All, by each of their names.
   NamedTensors parameters_, buffers_;
   std::optional<RunnableProgram> training_, evaluation_;
@@ -226,9 +238,11 @@ class ExportedModel final : public Model {
 }  // namespace
 
 void visit(config::Visitor& visitor, ExportedConfig& config) {
-  visitor.field({.name = "file", .help = "archive of torch.export.save()"}, config.file);
+  visitor.field({.name = "file", .help = "archive of torch.export.save()", .is_path = true},
+                config.file);
   visitor.field({.name = "weights",
-                 .help = "safetensors file with initial weights; empty: those of the file"},
+                 .help = "safetensors file with initial weights; empty: those of the file",
+                 .is_path = true},
                 config.weights);
   visitor.field(
       {.name = "inputs",
@@ -241,11 +255,17 @@ void visit(config::Visitor& visitor, ExportedConfig& config) {
 }
 
 std::unique_ptr<Model> make_exported(const ExportedConfig& config, const Task& task,
-                                     InitialWeights /*weights*/) {
+                                     InitialWeights weights) {
   if (config.file.empty()) {
-    throw UsageError("model.file is missing: the archive of torch.export.save(), such as net.pt2");
+    throw config::OptionError("model.file",
+                              "is missing: the archive of torch.export.save(), such as net.pt2");
   }
-  return std::make_unique<ExportedModel>(config, task);
+  const bool is_rebuilt = !weights.run.empty();
+  if (!is_rebuilt && !fs::exists(config.file)) {
+    throw config::OptionError("model.file",
+                              fmt::format("{} does not exist", printable(config.file)));
+  }
+  return std::make_unique<ExportedModel>(config, task, weights);
 }
 
 }  // namespace gallop::model

@@ -15,16 +15,29 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/source_context.h"
+#include "gallop/model/exported/aliases.h"
+#include "gallop/model/exported/blocks.h"
 #include "gallop/model/exported/operand.h"
 #include "gallop/model/exported/regions.h"
 #include "gallop/model/exported/scalar_functions.h"
 #include "gallop/model/functional/dropout.h"
+#include "gallop/model/functional/recompute.h"
+#include "gallop/model/functional/shared_batch_norm.h"
 
 namespace gallop::model::exported {
 
 namespace {
 
 constexpr size_t kNoSlot = std::numeric_limits<size_t>::max();
+constexpr const char* kMissing =
+    "calls an operator that LibTorch does not have: operators of Python packages cannot be "
+    "trained; "
+    "export the model without it";
+
+std::optional<c10::OperatorHandle> find_operator(const Node& node) {
+  return c10::Dispatcher::singleton().findSchema({node.function, node.overload});
+}
 
 // Checks of the exporting process, which fail in other formats and on other devices.
 bool is_dropped(const Node& node) { return node.function == "aten::_assert_tensor_metadata"; }
@@ -39,6 +52,14 @@ struct Step {
   /// The slots of the results: those of a list are one after the other.
   std::vector<std::vector<size_t>> results{};
   std::vector<size_t> released{};  // Not used after this step.
+  bool only_writes = false;        // Writes state in a block, and its results are not read.
+};
+
+/// A block of steps with the slots that cross its borders.
+struct StepBlock {
+  size_t begin = 0, end = 0;
+  std::vector<size_t> inputs, outputs, captured;
+  bool is_recomputed = false;
 };
 
 // An argument without a schema: of a scalar function or a region.
@@ -88,6 +109,7 @@ struct Interpreter::Impl {
   std::vector<size_t> inputs;  // kNoSlot for constants.
   std::vector<Operand> outputs;
   std::vector<Step> steps;
+  std::vector<StepBlock> blocks;
 
   size_t add_slot(const std::string& name) {
     return slots.emplace(name, slots.size()).first->second;
@@ -106,7 +128,9 @@ struct Interpreter::Impl {
           [&](const ScalarName& scalar) { slot = add_slot(scalar.name); });
       inputs.push_back(slot);
     }
+    std::vector<size_t> first_steps;  // Of each node.
     for (const Node& node : graph.nodes) {
+      first_steps.push_back(steps.size());
       if (is_dropped(node)) continue;
       Step step{.node = &node};
       switch (node.kind) {
@@ -122,16 +146,31 @@ struct Interpreter::Impl {
       steps.push_back(std::move(step));
     }
     for (const Argument& output : graph.outputs) add_plain(output, find_slot, outputs);
+    first_steps.push_back(steps.size());
     find_last_uses();
+    for (const Block& block : find_blocks(graph, options.user_inputs)) {
+      add_block(block, first_steps[block.begin], first_steps[block.end]);
+    }
+  }
+
+  void add_block(const Block& block, size_t begin, size_t end) {
+    const auto slots_of = [this](const std::vector<std::string>& names) {
+      std::vector<size_t> all;
+      for (const std::string& name : names) all.push_back(slots.at(name));
+      return all;
+    };
+    Aliases state(Names(block.captured.begin(), block.captured.end()));
+    for (size_t i = begin; i < end; ++i) steps[i].only_writes = state.add(*steps[i].node);
+    blocks.push_back({.begin = begin,
+                      .end = end,
+                      .inputs = slots_of(block.inputs),
+                      .outputs = slots_of(block.outputs),
+                      .captured = slots_of(block.captured)});
   }
 
   void prepare_operator(const Node& node, const FindSlot& find_slot, Step& step) const {
-    step.op = c10::Dispatcher::singleton().findSchema({node.function, node.overload});
-    if (!step.op) {
-      fail(node,
-           "calls an operator that LibTorch does not have: operators of Python packages cannot be "
-           "trained; export the model without it");
-    }
+    step.op = find_operator(node);
+    if (!step.op) fail(node, kMissing);
     size_t used = 0;
     for (const c10::Argument& argument : step.op->schema().arguments()) {
       const auto given =
@@ -206,9 +245,39 @@ struct Interpreter::Impl {
     }
   }
 
+  // Batch norm over a batch that processes share. False in evaluation.
+  static bool run_shared_batch_norm(torch::jit::Stack& stack) {
+    enum Place : size_t { kInput, kWeight, kBias, kMean, kVariance, kTraining, kMomentum, kEps };
+    if (!stack[kTraining].toBool()) return false;
+    for (const Place place : {kWeight, kBias, kMean, kVariance}) {
+      if (stack[place].isTensor() && stack[place].toTensor().defined()) continue;
+      throw UsageError(
+          "batch norm without weight, bias or running statistics cannot share its statistics "
+          "between processes; take parallel.batch_norm=local or parallel.name=ddp");
+    }
+    at::Tensor y = functional::shared_batch_norm(stack[kInput].toTensor(),
+                                                 {.weight = stack[kWeight].toTensor(),
+                                                  .bias = stack[kBias].toTensor(),
+                                                  .running_mean = stack[kMean].toTensor(),
+                                                  .running_var = stack[kVariance].toTensor(),
+                                                  .momentum = stack[kMomentum].toDouble(),
+                                                  .eps = stack[kEps].toDouble()});
+    stack = {std::move(y)};
+    return true;
+  }
+
   // Replaces the arguments on the stack by the results. Returns whether it has.
   bool run_instead(const Step& step, torch::jit::Stack& stack) const {
     const std::string& name = step.node->function;
+    if (name == "aten::batch_norm" && functional::is_recomputing()) {
+      // Statistics of a training step are written once.
+      constexpr size_t kMean = 3, kVariance = 4, kTraining = 5;
+      if (stack[kTraining].toBool()) stack[kMean] = stack[kVariance] = c10::IValue();
+      return false;
+    }
+    if (name == "aten::batch_norm" && functional::SharedBatchNormScope::is_there()) {
+      return run_shared_batch_norm(stack);
+    }
     const bool is_in_place = name == "aten::dropout_";
     if (!options.has_own_dropout || (name != "aten::dropout" && !is_in_place)) return false;
     const at::Tensor input = stack[0].toTensor();
@@ -235,6 +304,56 @@ struct Interpreter::Impl {
     }
   }
 
+  void run_steps(size_t begin, size_t end, std::vector<c10::IValue>& values) const {
+    torch::jit::Stack stack;
+    for (size_t i = begin; i < end; ++i) {
+      const Step& step = steps[i];
+      if (step.only_writes && functional::is_recomputing()) continue;
+      const SourceContext context(
+          step.node, [](const void* node) { return describe(*static_cast<const Node*>(node)); });
+      try {
+        call(step, values, stack);
+      } catch (c10::Error& error) {
+        error.add_context(fmt::format("{}: {}", file, describe(*step.node)));
+        throw;
+      }
+      take_results(step, stack, values);
+      for (const size_t slot : step.released) values[slot] = {};
+    }
+  }
+
+  static std::vector<at::Tensor> tensors_in(const std::vector<c10::IValue>& values,
+                                            const std::vector<size_t>& places) {
+    std::vector<at::Tensor> tensors;
+    for (const size_t slot : places) tensors.push_back(values[slot].toTensor());
+    return tensors;
+  }
+
+  // Runs a block of which only the inputs are kept for the backward pass.
+  void run_recomputed(const StepBlock& block, std::vector<c10::IValue>& values) const {
+    std::vector<c10::IValue> captured;
+    std::vector<at::Tensor> parameters;
+    for (const size_t slot : block.captured) {
+      captured.push_back(values[slot]);
+      if (!values[slot].isTensor() || !values[slot].toTensor().requires_grad()) continue;
+      parameters.push_back(values[slot].toTensor());
+    }
+    const auto part = [this, &block,
+                       captured = std::move(captured)](const std::vector<at::Tensor>& given) {
+      std::vector<c10::IValue> local(slots.size());
+      for (size_t i = 0; i < captured.size(); ++i) local[block.captured[i]] = captured[i];
+      for (size_t i = 0; i < given.size(); ++i) local[block.inputs[i]] = given[i];
+      run_steps(block.begin, block.end, local);
+      return tensors_in(local, block.outputs);
+    };
+    const std::vector<at::Tensor> results =
+        functional::recompute(part, tensors_in(values, block.inputs), parameters);
+    for (size_t i = 0; i < results.size(); ++i) values[block.outputs[i]] = results[i];
+    for (size_t i = block.begin; i < block.end; ++i) {
+      for (const size_t slot : steps[i].released) values[slot] = {};
+    }
+  }
+
   static void take_results(const Step& step, torch::jit::Stack& stack,
                            std::vector<c10::IValue>& values) {
     for (size_t i = 0; i < step.results.size(); ++i) {
@@ -253,6 +372,23 @@ struct Interpreter::Impl {
     }
   }
 };
+
+std::vector<std::string> missing_operators(const Graph& graph) {
+  std::vector<std::string> missing;
+  for (const Node& node : graph.nodes) {
+    if (node.kind == Node::Kind::kOperator && !is_dropped(node) && !find_operator(node)) {
+      missing.push_back(fmt::format("{} {}", describe(node), kMissing));
+    }
+    for (const NamedArgument& input : node.inputs) {
+      const auto* const subgraph = std::get_if<Subgraph>(&input.value);
+      if (subgraph == nullptr) continue;
+      for (std::string& one : missing_operators(*subgraph->graph)) {
+        missing.push_back(std::move(one));
+      }
+    }
+  }
+  return missing;
+}
 
 Interpreter::Interpreter(const Graph& graph, const InterpreterOptions& options,
                          const std::string& file)
@@ -276,6 +412,8 @@ std::vector<c10::IValue> Interpreter::run(std::vector<c10::IValue> inputs) const
   }
   torch::jit::Stack stack;
   for (const Step& step : impl.steps) {
+    const SourceContext context(
+        step.node, [](const void* node) { return describe(*static_cast<const Node*>(node)); });
     try {
       impl.call(step, values, stack);
     } catch (c10::Error& error) {
@@ -289,6 +427,15 @@ std::vector<c10::IValue> Interpreter::run(std::vector<c10::IValue> inputs) const
   results.reserve(impl.outputs.size());
   for (const Operand& output : impl.outputs) results.push_back(value_of(output, values));
   return results;
+}
+
+size_t Interpreter::blocks() const { return impl_->blocks.size(); }
+
+void Interpreter::recompute(const std::vector<bool>& blocks) {
+  if (blocks.size() != impl_->blocks.size()) {
+    throw InternalError("recompute: another number of flags than of blocks");
+  }
+  for (size_t i = 0; i < blocks.size(); ++i) impl_->blocks[i].is_recomputed = blocks[i];
 }
 
 }  // namespace gallop::model::exported

@@ -17,7 +17,13 @@ struct InterpreterOptions {
   /// Whether dropout draws Gallop's random numbers, which depend on the seed, the step and the rank
   /// (functional::dropout()), instead of those of LibTorch's default generator.
   bool has_own_dropout = true;
+  /// The inputs of the graph that are activations, whose gradients a block passes on.
+  std::vector<std::string> user_inputs{};
 };
+
+/// The operators that LibTorch does not have, also those in regions: "node 'nms' (torchvision::nms
+/// at net.py:12, in forward) calls an operator that ...".
+std::vector<std::string> missing_operators(const Graph& graph);
 
 /// Runs the graph of an exported program: calls the operators one after the other by their schemas,
 /// so that autograd records them as in Python. A value is released after its last use.
@@ -35,6 +41,11 @@ class Interpreter {
 
   /// The number of the graph's inputs.
   size_t inputs() const;
+
+  /// The number of blocks that can be computed again in the backward pass; see find_blocks().
+  size_t blocks() const;
+  /// Selects those that are, one flag for each. Initially none.
+  void recompute(const std::vector<bool>& blocks);
 
  private:
   struct Impl;

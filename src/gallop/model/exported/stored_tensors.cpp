@@ -89,6 +89,13 @@ bool is_dense(const Extents& extents) {
   return true;
 }
 
+// An uninitialized tensor with the strides of the file if they are dense.
+at::Tensor empty_of(const Extents& extents) {
+  const auto options = at::TensorOptions(extents.dtype);
+  return is_dense(extents) ? at::empty_strided(extents.sizes, extents.strides, options)
+                           : at::empty(extents.sizes, options);
+}
+
 // Copies a tensor out of its storage.
 at::Tensor copy_of(const Extents& extents, std::string_view storage, const Place& place) {
   const auto end = end_of(extents);
@@ -106,9 +113,7 @@ at::Tensor copy_of(const Extents& extents, std::string_view storage, const Place
     std::memcpy(aligned.mutable_data_ptr(), data, bytes);
     data = static_cast<const char*>(aligned.const_data_ptr());
   }
-  const at::Tensor target = is_dense(extents)
-                                ? at::empty_strided(extents.sizes, extents.strides, options)
-                                : at::empty(extents.sizes, options);
+  const at::Tensor target = empty_of(extents);
   if (extents.dtype == c10::ScalarType::Bool) {
     // Bytes other than 0 and 1 are not valid bools.
     const at::Tensor bytes = at::from_blob(const_cast<char*>(data), extents.sizes, extents.strides,
@@ -164,7 +169,7 @@ std::vector<StoredTensor> read_config(std::string_view json, std::string_view ki
 std::vector<ArchivedTensor> load_tensors(const std::vector<StoredTensor>& stored,
                                          const std::map<std::string, std::string_view>& bytes,
                                          const NamedTensors& given, std::string_view kind,
-                                         const Place& place) {
+                                         const Place& place, bool is_definition) {
   std::unordered_map<std::string, at::Tensor> given_by_name;
   for (const NamedTensor& item : given) given_by_name.emplace(item.name, item.tensor);
   int64_t allowed = kMaxExtraBytes;
@@ -183,7 +188,7 @@ std::vector<ArchivedTensor> load_tensors(const std::vector<StoredTensor>& stored
     at::Tensor tensor;
     if (needed == 0) {
       tensor = at::empty(extents.sizes, extents.dtype);
-    } else if (storage.empty()) {
+    } else if (storage.empty() && !is_definition) {
       tensor = given_tensor(each, extents, given_by_name, kind, at);
       index = by_given.try_emplace(tensor.unsafeGetTensorImpl(), index).first->second;
     } else {
@@ -191,7 +196,9 @@ std::vector<ArchivedTensor> load_tensors(const std::vector<StoredTensor>& stored
                   .try_emplace({each.storage, extents, each.is_parameter, each.meta.requires_grad},
                                index)
                   .first->second;
-      if (index == tensors.size()) {
+      if (index == tensors.size() && is_definition) {
+        tensor = empty_of(extents).zero_();
+      } else if (index == tensors.size()) {
         allowed -= needed;
         if (allowed < 0) {
           at.fail(

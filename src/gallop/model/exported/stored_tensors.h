@@ -23,10 +23,10 @@ std::vector<StoredTensor> read_config(std::string_view json, std::string_view ki
                                       const Place& place);
 
 /// The tensors in the storages `bytes`, by name of the storage. `given` are used for tensors whose
-/// storage is empty. Throws DataError.
+/// storage is empty; with `is_definition`, those are zeros. Throws DataError.
 std::vector<ArchivedTensor> load_tensors(const std::vector<StoredTensor>& stored,
                                          const std::map<std::string, std::string_view>& bytes,
                                          const NamedTensors& given, std::string_view kind,
-                                         const Place& place);
+                                         const Place& place, bool is_definition);
 
 }  // namespace gallop::model::exported

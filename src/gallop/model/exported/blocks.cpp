@@ -1,0 +1,151 @@
+#include "gallop/model/exported/blocks.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "gallop/model/exported/aliases.h"
+
+namespace gallop::model::exported {
+
+namespace {
+
+bool is_in_list(std::string_view fqn) {
+  const std::string_view last = fqn.substr(fqn.rfind('.') + 1);
+  return !last.empty() && std::all_of(last.begin(), last.end(), [](unsigned char letter) {
+    return std::isdigit(letter) != 0;
+  });
+}
+
+// The module that a node belongs to; empty for none. Containers and layers of torch are no blocks.
+std::string_view block_of(const Node& node) {
+  for (const ModuleFrame& frame : node.modules) {
+    if (is_in_list(frame.fqn) && !frame.type.starts_with("torch.nn.")) return frame.fqn;
+  }
+  return {};
+}
+
+template <typename Visit>
+void visit_reads(const Node& node, const Visit& visit) {
+  for (const NamedArgument& input : node.inputs) {
+    visit_names(
+        input.value, [&](const TensorName& tensor) { visit(tensor.name, true); },
+        [&](const ScalarName& scalar) { visit(scalar.name, false); });
+  }
+}
+
+template <typename Visit>
+void visit_results(const Node& node, const Visit& visit) {
+  for (const Argument& output : node.outputs) {
+    visit_names(
+        output, [&](const TensorName& tensor) { visit(tensor.name, true); },
+        [&](const ScalarName& scalar) { visit(scalar.name, false); });
+  }
+}
+
+/// Where values are made and last read.
+class Lifetimes {
+ public:
+  explicit Lifetimes(const Graph& graph) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      visit_results(graph.nodes[i], [&](const std::string& name, bool) { made_[name] = i; });
+      visit_reads(graph.nodes[i], [&](const std::string& name, bool) { last_read_[name] = i; });
+    }
+    for (const Argument& output : graph.outputs) {
+      visit_names(
+          output, [&](const TensorName& tensor) { last_read_[tensor.name] = graph.nodes.size(); },
+          [&](const ScalarName& scalar) { last_read_[scalar.name] = graph.nodes.size(); });
+    }
+  }
+
+  bool is_made_by_nodes(const std::string& name) const { return made_.contains(name); }
+  bool is_made_within(const std::string& name, const Block& block) const {
+    const auto found = made_.find(name);
+    return found != made_.end() && found->second >= block.begin && found->second < block.end;
+  }
+  bool is_read_from(const std::string& name, size_t node) const {
+    const auto found = last_read_.find(name);
+    return found != last_read_.end() && found->second >= node;
+  }
+
+ private:
+  std::unordered_map<std::string, size_t> made_, last_read_;
+};
+
+void add(std::vector<std::string>& names, const std::string& name) {
+  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+}
+
+// Finds what crosses the block's borders. Returns whether it maps tensors to tensors.
+bool find_borders(const Graph& graph, const Lifetimes& lifetimes,
+                  const std::vector<std::string>& user_inputs, Block& block) {
+  bool is_map = true;
+  for (size_t i = block.begin; i < block.end; ++i) {
+    is_map &= graph.nodes[i].kind != Node::Kind::kRegion;
+    visit_reads(graph.nodes[i], [&](const std::string& name, bool is_tensor) {
+      if (lifetimes.is_made_within(name, block)) return;
+      const bool is_input = is_tensor && (lifetimes.is_made_by_nodes(name) ||
+                                          std::find(user_inputs.begin(), user_inputs.end(), name) !=
+                                              user_inputs.end());
+      add(is_input ? block.inputs : block.captured, name);
+    });
+    visit_results(graph.nodes[i], [&](const std::string& name, bool is_tensor) {
+      if (!lifetimes.is_read_from(name, block.end)) return;
+      is_map &= is_tensor;
+      add(block.outputs, name);
+    });
+  }
+  return is_map && !block.inputs.empty() && !block.outputs.empty();
+}
+
+// Whether a node from the block on writes one of its inputs, also by a view.
+bool writes_inputs(const Graph& graph, const Block& block) {
+  Aliases aliases(Names(block.inputs.begin(), block.inputs.end()));
+  for (size_t i = block.begin; i < graph.nodes.size(); ++i) {
+    if (aliases.add(graph.nodes[i])) return true;
+  }
+  return false;
+}
+
+// Whether the block writes what the caller owns, such as buffers, and reads the result. Without
+// readers the write is left out where the block is computed again.
+bool reads_written_state(const Graph& graph, const Lifetimes& lifetimes, const Block& block) {
+  Aliases aliases(Names(block.captured.begin(), block.captured.end()));
+  for (size_t i = block.begin; i < block.end; ++i) {
+    if (!aliases.add(graph.nodes[i])) continue;
+    bool is_read = false;
+    visit_results(graph.nodes[i], [&](const std::string& name, bool) {
+      is_read |= lifetimes.is_read_from(name, i + 1);
+    });
+    if (is_read) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+std::vector<Block> find_blocks(const Graph& graph, const std::vector<std::string>& user_inputs) {
+  const Lifetimes lifetimes(graph);
+  std::vector<Block> blocks;
+  for (size_t begin = 0; begin < graph.nodes.size();) {
+    const std::string_view fqn = block_of(graph.nodes[begin]);
+    size_t end = begin + 1;
+    while (end < graph.nodes.size() && block_of(graph.nodes[end]) == fqn) end += 1;
+    Block block{.fqn = std::string(fqn),
+                .begin = begin,
+                .end = end,
+                .inputs = {},
+                .outputs = {},
+                .captured = {}};
+    if (!fqn.empty() && find_borders(graph, lifetimes, user_inputs, block) &&
+        !writes_inputs(graph, block) && !reads_written_state(graph, lifetimes, block)) {
+      blocks.push_back(std::move(block));
+    }
+    begin = end;
+  }
+  return blocks;
+}
+
+}  // namespace gallop::model::exported

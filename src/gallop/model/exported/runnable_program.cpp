@@ -1,0 +1,137 @@
+#include "gallop/model/exported/runnable_program.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/model/exported/aliases.h"
+
+namespace gallop::model::exported {
+
+std::vector<c10::IValue> values_of(const Program& program,
+                                   const std::map<std::string, at::Tensor>& tensors,
+                                   const std::string& file) {
+  std::vector<c10::IValue> values;
+  for (const InputSpec& input : program.inputs) {
+    c10::IValue value;
+    if (input.kind != InputSpec::Kind::kUserInput && input.kind != InputSpec::Kind::kUserConstant) {
+      const auto found = tensors.find(input.name);
+      if (found == tensors.end()) {
+        throw DataError(fmt::format("{}: has no tensor '{}'", file, printable(input.name)));
+      }
+      value = found->second;
+    }
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+RunnableProgram::RunnableProgram(Program program, std::vector<BoundInput> inputs, size_t output,
+                                 std::string file)
+    : program_(std::move(program)),
+      inputs_(std::move(inputs)),
+      output_(output),
+      writes_inputs_(writes_user_inputs(program_)),
+      file_(std::move(file)) {
+  for (size_t i = 0; i < program_.inputs.size(); ++i) {
+    if (program_.inputs[i].kind == InputSpec::Kind::kUserInput) places_.push_back(i);
+  }
+}
+
+int64_t RunnableProgram::stated_batch() const {
+  int64_t stated = 0;
+  for (const BoundInput& input : inputs_) {
+    if (input.meta.sizes.empty()) return 0;
+    const Size& rows = input.meta.sizes.front();
+    if (!rows.is_constant() || !rows.hint) return 0;
+    if (stated != 0 && *rows.hint != stated) return 0;
+    stated = *rows.hint;
+  }
+  return stated;
+}
+
+void RunnableProgram::prepare(c10::Device device,
+                              const std::map<std::string, at::Tensor>& tensors) {
+  InterpreterOptions options{.device = device};
+  for (const size_t place : places_) {
+    options.user_inputs.push_back(tensor_name_of(program_.inputs[place].value));
+  }
+  interpreter_ = std::make_unique<Interpreter>(program_.graph, options, file_);
+  if (!recomputed_.empty()) interpreter_->recompute(recomputed_);
+  values_ = values_of(program_, tensors, file_);
+}
+
+int64_t RunnableProgram::blocks() const { return static_cast<int64_t>(interpreter_->blocks()); }
+
+void RunnableProgram::recompute(const std::vector<bool>& blocks) {
+  interpreter_->recompute(blocks);
+  recomputed_ = blocks;
+}
+
+at::Tensor RunnableProgram::run(const NamedTensors& batch) const {
+  std::vector<c10::IValue> values = values_;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const at::Tensor tensor = as_input(inputs_[i], batch, program_.ranges, file_);
+    const bool is_shared = std::any_of(batch.begin(), batch.end(), [&](const NamedTensor& field) {
+      return field.tensor.is_alias_of(tensor);
+    });
+    values[places_[i]] = writes_inputs_ && is_shared ? tensor.clone() : tensor;
+  }
+  return run_interpreter(std::move(values));
+}
+
+bool RunnableProgram::takes_other_batches(c10::Device device) const {
+  const int64_t rows = stated_batch() + 1;
+  std::vector<c10::IValue> values = values_;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    std::vector<int64_t> sizes{rows};
+    for (size_t j = 1; j < inputs_[i].meta.sizes.size(); ++j) {
+      sizes.push_back(inputs_[i].meta.sizes[j].hint.value_or(1));
+    }
+    values[places_[i]] = at::zeros(sizes, at::TensorOptions(inputs_[i].meta.dtype).device(device));
+  }
+  const at::NoGradGuard no_grad;
+  try {
+    const at::Tensor output = run_interpreter(std::move(values));
+    return output.dim() > 0 && output.size(0) == rows;
+  } catch (const UsageError&) {
+    return false;
+  }
+}
+
+at::Tensor RunnableProgram::run_interpreter(std::vector<c10::IValue> values) const {
+  const std::string differing = differing_sizes(values);
+  try {
+    return interpreter_->run(std::move(values))[output_].toTensor();
+  } catch (const c10::OutOfMemoryError&) {
+    throw;
+  } catch (const c10::Error& error) {
+    throw UsageError(fmt::format("{}{}{}", error.what_without_backtrace(),
+                                 differing.empty() ? "" : "; ", differing));
+  }
+}
+
+// How the inputs differ from what the program states; empty if they do not.
+std::string RunnableProgram::differing_sizes(const std::vector<c10::IValue>& values) const {
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const auto sizes = values[places_[i]].toTensor().sizes();
+    for (size_t j = 0; j < sizes.size(); ++j) {
+      const Size& stated = inputs_[i].meta.sizes[j];
+      if (!stated.is_constant() || !stated.hint || *stated.hint == sizes[j]) continue;
+      return fmt::format(
+          "dimension {} of input '{}' is {}, and was exported for {} alone: export with a Dim for "
+          "it",
+          j, printable(inputs_[i].name), sizes[j], *stated.hint);
+    }
+  }
+  return {};
+}
+
+}  // namespace gallop::model::exported

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <ATen/core/ivalue.h>
+
+#include "gallop/model/exported/bindings.h"
+#include "gallop/model/exported/interpreter.h"
+#include "gallop/model/exported/schema.h"
+#include "gallop/tensor/named_tensor.h"
+
+namespace gallop::model::exported {
+
+/// The inputs of a program's graph, where those of the user are empty. `tensors` are all
+/// parameters, buffers and constants by name. Throws DataError, beginning with `file`, if one is
+/// missing.
+std::vector<c10::IValue> values_of(const Program& program,
+                                   const std::map<std::string, at::Tensor>& tensors,
+                                   const std::string& file);
+
+/// A program with the tensors that it reads: maps batches to one of its outputs.
+class RunnableProgram {
+ public:
+  /// `output` is the index of the output that run() returns; `file` is used in messages.
+  RunnableProgram(Program program, std::vector<BoundInput> inputs, size_t output, std::string file);
+
+  const Program& program() const { return program_; }
+  const std::vector<BoundInput>& inputs() const { return inputs_; }
+
+  /// The number of samples that the program states for all of its inputs, as it was exported
+  /// without a Dim for their first dimension; 0 if there is none.
+  int64_t stated_batch() const;
+
+  /// Resolves the operators for a device; `tensors` as in values_of(). Throws DataError for missing
+  /// tensors and operators.
+  void prepare(c10::Device device, const std::map<std::string, at::Tensor>& tensors);
+
+  /// Blocks for activation checkpointing; see Model::blocks() and Model::recompute().
+  int64_t blocks() const;
+  void recompute(const std::vector<bool>& blocks);
+
+  /// Throws UsageError for batches without a field, or of sizes that the program does not take.
+  at::Tensor run(const NamedTensors& batch) const;
+
+  /// Whether the program takes other numbers of samples than stated_batch(): runs it on zeros.
+  bool takes_other_batches(c10::Device device) const;
+
+ private:
+  at::Tensor run_interpreter(std::vector<c10::IValue> values) const;
+  std::string differing_sizes(const std::vector<c10::IValue>& values) const;
+
+  Program program_;
+  std::vector<BoundInput> inputs_;
+  std::vector<size_t> places_;  // Of `inputs_` among the inputs of the program.
+  size_t output_;
+  bool writes_inputs_;
+  std::string file_;
+  std::unique_ptr<Interpreter> interpreter_;
+  std::vector<bool> recomputed_;
+  std::vector<c10::IValue> values_;  // Of all inputs, without those of the user.
+};
+
+}  // namespace gallop::model::exported

@@ -1,0 +1,200 @@
+#include "gallop/model/exported/sample_run.h"
+
+#include <algorithm>
+#include <cmath>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cos.h>
+#include <ATen/ops/mean.h>
+#include <ATen/ops/norm.h>
+#include <c10/util/Exception.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <torch/csrc/jit/serialization/pickle.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/model/exported/evaluation_mode.h"
+#include "gallop/model/exported/interpreter.h"
+#include "gallop/model/exported/json_reader.h"
+#include "gallop/model/exported/runnable_program.h"
+
+namespace gallop::model::exported {
+
+namespace {
+
+// The leaves of tuples, lists and dicts, in order.
+void flatten(const c10::IValue& value, std::vector<c10::IValue>& leaves) {
+  if (value.isTuple()) {
+    for (const c10::IValue& item : value.toTupleRef().elements()) flatten(item, leaves);
+  } else if (value.isList() && !value.isTensorList()) {
+    for (const c10::IValue& item : value.toListRef()) flatten(item, leaves);
+  } else if (value.isTensorList()) {
+    for (const at::Tensor& item : value.toTensorVector()) leaves.emplace_back(item);
+  } else if (value.isGenericDict()) {
+    for (const auto& item : value.toGenericDict()) flatten(item.value(), leaves);
+  } else {
+    leaves.push_back(value);
+  }
+}
+
+std::vector<c10::IValue> sample_of(Archive& archive, const std::string& model) {
+  const std::string_view bytes = archive.sample_inputs(model);
+  std::vector<c10::IValue> leaves;
+  if (bytes.empty()) return leaves;
+  try {
+    flatten(torch::jit::pickle_load(std::vector<char>(bytes.begin(), bytes.end())), leaves);
+  } catch (const std::exception& error) {
+    const std::string what = error.what();
+    throw DataError(fmt::format("the sample inputs cannot be read: {}",
+                                printable(what.substr(0, what.find('\n')))));
+  }
+  return leaves;
+}
+
+// All tensors of an archive by each of their names.
+std::map<std::string, at::Tensor> tensors_of(Archive& archive, const std::string& model) {
+  std::map<std::string, at::Tensor> tensors;
+  for (auto& list : {archive.weights(model), archive.constants(model)}) {
+    for (const ArchivedTensor& stored : list) {
+      stored.tensor.set_requires_grad(stored.is_parameter && stored.requires_grad);
+      for (const std::string& name : stored.names) tensors.emplace(name, stored.tensor);
+    }
+  }
+  return tensors;
+}
+
+// As _objective() of the export helper; undefined if no output is of floating point.
+at::Tensor objective_of(const std::vector<c10::IValue>& outputs) {
+  at::Tensor total;
+  for (const c10::IValue& output : outputs) {
+    if (!output.isTensor() || !output.toTensor().is_floating_point()) continue;
+    if (output.toTensor().numel() == 0) continue;
+    const at::Tensor values = output.toTensor().flatten().to(c10::kFloat);
+    const at::Tensor mean = (values * at::cos(at::arange(values.numel()))).mean();
+    total = total.defined() ? total + mean : mean;
+  }
+  return total;
+}
+
+void add_error(double expected, double actual, const std::string& name, SampleRun& run) {
+  if (expected == actual) return;
+  const double scale = std::max(std::abs(expected), 1e-30);
+  const double error = std::abs(expected - actual) / scale;
+  if (error <= run.error) return;
+  run.error = error;
+  run.worst = name;
+}
+
+void compare(std::string_view text, const Place& place, SampleRun& run) {
+  const Json json = parse_json(text, place);
+  const auto mode = json.find(run.mode);
+  if (mode == json.end()) return;
+  try {
+    run.expected_objective = mode->at("objective").get<double>();
+    run.has_reference = true;
+    add_error(run.expected_objective, run.objective, "objective", run);
+    if (run.mode != Archive::kTrain) return;
+    for (const auto& [name, norm] : mode->at("gradient_norms").items()) {
+      const auto found = run.gradient_norms.find(name);
+      add_error(norm.get<double>(), found == run.gradient_norms.end() ? 0 : found->second, name,
+                run);
+    }
+  } catch (const nlohmann::json::exception& error) {
+    place.fail(error.what());
+  }
+}
+
+uint64_t seed_of(std::string_view reference, const Place& place) {
+  if (reference.empty()) return 0;
+  const Json json = parse_json(reference, place);
+  const auto seed = json.find("seed");
+  return seed != json.end() && seed->is_number_unsigned() ? seed->get<uint64_t>() : 0;
+}
+
+// torch.manual_seed(), for the CPU.
+void seed_generator(uint64_t seed) {
+  at::Generator generator = at::detail::getDefaultCPUGenerator();
+  const std::lock_guard lock(generator.mutex());
+  generator.set_current_seed(seed);
+}
+
+SampleRun run_program(const Program& program, const std::map<std::string, at::Tensor>& tensors,
+                      const std::vector<c10::IValue>& sample, uint64_t seed, bool trains,
+                      const std::string& file) {
+  SampleRun run{.mode = trains ? Archive::kTrain : Archive::kEval};
+  const Interpreter interpreter(program.graph, {.device = c10::kCPU, .has_own_dropout = false},
+                                file);
+  std::vector<c10::IValue> values = values_of(program, tensors, file);
+  size_t next = 0;
+  for (size_t i = 0; i < program.inputs.size(); ++i) {
+    const InputSpec::Kind kind = program.inputs[i].kind;
+    if (kind != InputSpec::Kind::kUserInput && kind != InputSpec::Kind::kUserConstant) continue;
+    if (next >= sample.size()) {
+      throw DataError(
+          fmt::format("{}: the sample has {} inputs, and the program more", file, sample.size()));
+    }
+    const c10::IValue& value = sample[next++];
+    values[i] = value.isTensor() ? c10::IValue(value.toTensor().clone()) : value;
+  }
+  seed_generator(seed);
+  const at::AutoGradMode grad_mode(trains);
+  at::Tensor objective;
+  try {
+    objective = objective_of(interpreter.run(std::move(values)));
+    if (!objective.defined()) {
+      throw UsageError(fmt::format("{}: has no floating-point output", file));
+    }
+    if (trains && objective.requires_grad()) objective.backward();
+  } catch (const c10::Error& error) {
+    throw UsageError(error.what_without_backtrace());
+  }
+  run.objective = objective.detach().item().toDouble();
+  if (!trains) return run;
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.requires_grad()) continue;
+    if (!tensor.grad().defined()) {
+      run.without_gradient.push_back(name);
+    } else {
+      run.gradient_norms[name] = tensor.grad().to(c10::kDouble).norm().item().toDouble();
+    }
+  }
+  return run;
+}
+
+// The program for evaluation; empty if evaluation is unknown.
+std::optional<Program> evaluation_program(Archive& archive) {
+  if (archive.models().size() > 1) return archive.program(Archive::kEval);
+  EvaluationProgram evaluation = switch_to_evaluation(archive.program(archive.training_program()));
+  if (!evaluation.unknown.empty()) return std::nullopt;
+  return std::move(evaluation.program);
+}
+
+}  // namespace
+
+std::vector<SampleRun> run_sample(Archive& archive) {
+  const std::string main = archive.training_program();
+  const std::string file = printable(archive.path().string());
+  const std::vector<c10::IValue> sample = sample_of(archive, main);
+  std::vector<SampleRun> runs;
+  if (sample.empty()) return runs;
+  const std::string_view reference = archive.extra("gallop.json");
+  const Place place(fmt::format("{}: extra/gallop.json", file));
+  const uint64_t seed = seed_of(reference, place);
+  const auto run = [&](const Program& program, bool trains) {
+    // Training writes buffers, so that evaluation has its own.
+    runs.push_back(run_program(program, tensors_of(archive, main), sample, seed, trains, file));
+    if (!reference.empty()) compare(reference, place, runs.back());
+  };
+  run(archive.program(main), /*trains=*/true);
+  if (const auto evaluation = evaluation_program(archive)) run(*evaluation, /*trains=*/false);
+  return runs;
+}
+
+}  // namespace gallop::model::exported

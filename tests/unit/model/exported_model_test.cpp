@@ -1,0 +1,216 @@
+// The model "exported" on archives that tests/parity/make_exported_nets.py made.
+#include "gallop/model/exported/exported_model.h"
+
+#include <unistd.h>
+
+#include <functional>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
+#include <ATen/ops/sin.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/file.h"
+#include "gallop/model/exported/description.h"
+#include "gallop/tensor/safetensors.h"
+#include "unit/fixtures.h"
+
+namespace gallop::model {
+namespace {
+
+std::string net(const std::string& name) {
+  return (fixtures() / "exported/nets" / (name + ".pt2")).string();
+}
+
+const Task kDigits{.channels = 1, .height = 12, .width = 12, .classes = 10};
+
+Task texts(int64_t classes) {
+  return {.kind = Task::Kind::kText,
+          .classes = classes,
+          .context = 16,
+          .vocabulary = 24,
+          .per_element = false,
+          .padded = true};
+}
+
+at::Tensor images(int64_t count) {
+  return at::sin(at::arange(count * 144, c10::kFloat)).view({count, 1, 12, 12});
+}
+
+std::unique_ptr<Model> make(const ExportedConfig& config, const Task& task = kDigits,
+                            const InitialWeights& weights = {}) {
+  auto model = make_exported(config, task, weights);
+  model->set_training(false);
+  return model;
+}
+
+at::Tensor outputs(Model& model, const NamedTensors& batch) {
+  const at::NoGradGuard no_grad;
+  return model.forward(batch);
+}
+
+std::string problem(const std::function<void()>& act) {
+  try {
+    act();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class ExportedModelFiles : public testing::Test {
+ protected:
+  ExportedModelFiles() { make_folders(folder_); }
+  ~ExportedModelFiles() override { fs::remove_all(folder_); }
+  fs::path folder_ = fs::temp_directory_path() / fmt::format("gallop-exported-{}", getpid());
+};
+
+TEST(ExportedModel, HasTheNamesOfTheStateDict) {
+  const auto model = make({.file = net("digits")});
+  EXPECT_EQ(model->parameters().front().name, "blocks.0.conv.weight");
+  EXPECT_EQ(model->files(), std::vector<std::string>{net("digits")});
+  EXPECT_EQ(model->fixed_batch(), 0);
+  EXPECT_EQ(outputs(*model, {{"input", images(5)}}).sizes(), (std::vector<int64_t>{5, 10}));
+}
+
+TEST(ExportedModel, EvaluatesAnyNumberOfSamplesWithAProgramOfOne) {
+  const auto model = make({.file = net("flat")});
+  EXPECT_EQ(model->fixed_batch(), 16);
+  const at::Tensor all = images(37), whole = outputs(*model, {{"input", all}});
+  ASSERT_EQ(whole.size(0), 37);
+  for (const int64_t begin : {0, 16, 21}) {
+    const at::Tensor part = outputs(*model, {{"input", all.narrow(0, begin, 16)}});
+    EXPECT_TRUE(at::equal(part, whole.narrow(0, begin, 16))) << begin;
+  }
+  const at::Tensor few = outputs(*model, {{"input", all.narrow(0, 0, 5)}});
+  EXPECT_TRUE(at::equal(few, whole.narrow(0, 0, 5)));
+}
+
+TEST(ExportedModel, MasksThePaddingOfTexts) {
+  const auto model = make({.file = net("reviews")}, texts(2));
+  const at::Tensor tokens = at::arange(12).view({2, 6}).remainder(24);
+  const at::Tensor padded = at::cat({tokens, at::full({2, 3}, -1, c10::kLong)}, 1);
+  const at::Tensor expected = outputs(*model, {{"input", tokens}});
+  EXPECT_LT((outputs(*model, {{"input", padded}}) - expected).abs().max().item<float>(), 1e-6F);
+}
+
+TEST(ExportedModel, TellsWhatDoesNotFit) {
+  const auto told = [](const ExportedConfig& config, const Task& task = kDigits) {
+    return problem([&] { make(config, task); });
+  };
+  EXPECT_NE(told({}).find("model.file: is missing"), std::string::npos);
+  EXPECT_NE(told({.file = "/nowhere/net.pt2"}).find("/nowhere/net.pt2"), std::string::npos);
+  const std::string unknown = told({.file = net("random")});
+  EXPECT_NE(unknown.find("was exported for training alone, and 2 operators"), std::string::npos)
+      << unknown;
+  EXPECT_NE(unknown.find("make_exported_nets.py:"), std::string::npos) << unknown;
+  Task other = kDigits;
+  other.classes = 100;
+  EXPECT_NE(told({.file = net("digits")}, other).find("the data need 100 outputs"),
+            std::string::npos);
+  other = kDigits;
+  other.channels = 3;
+  EXPECT_NE(told({.file = net("digits")}, other).find("images of [3, 12, 12]"), std::string::npos);
+  EXPECT_NE(told({.file = net("digits")}, texts(10)).find("the data are tokens"),
+            std::string::npos);
+  EXPECT_NE(told({.file = net("digits"), .inputs = {"a", "b"}}).find("names 2 fields"),
+            std::string::npos);
+  EXPECT_NE(told({.file = net("digits"), .inputs = {"pixels=input"}}).find("no input 'pixels'"),
+            std::string::npos);
+  EXPECT_NE(told({.file = net("digits"), .output = "logits"}).find("has 1 outputs: output"),
+            std::string::npos);
+
+  const auto model = make({.file = net("digits"), .inputs = {"picture"}});
+  const std::string field = problem([&] { outputs(*model, {{"input", images(2)}}); });
+  EXPECT_NE(field.find("takes the field 'picture', but a batch has input"), std::string::npos)
+      << field;
+}
+
+TEST_F(ExportedModelFiles, RunsKeepTheirDefinition) {
+  const fs::path file = folder_ / "net.pt2";
+  fs::copy_file(net("digits"), file);
+  const ExportedConfig config{.file = file.string()};
+  const auto model = make(config);
+  model->save_definition(folder_.string());
+  InitialWeights weights;
+  const std::string run = folder_.string();
+  weights.run = run;
+  const auto rebuilt = [&] {
+    auto again = make(config, kDigits, weights);
+    const auto copy = [](const NamedTensors& from, const NamedTensors& to) {
+      ASSERT_EQ(from.size(), to.size());
+      const at::NoGradGuard no_grad;
+      for (size_t i = 0; i < from.size(); ++i) {
+        EXPECT_EQ(to[i].name, from[i].name);
+        to[i].tensor.copy_(from[i].tensor);
+      }
+    };
+    copy(model->parameters(), again->parameters());
+    copy(model->buffers(), again->buffers());
+    return again;
+  };
+  const at::Tensor expected = outputs(*model, {{"input", images(3)}});
+  const auto same = rebuilt();
+  EXPECT_TRUE(at::equal(outputs(*same, {{"input", images(3)}}), expected));
+  EXPECT_TRUE(same->notes().empty());
+
+  fs::copy_file(net("contiguous"), file, fs::copy_options::overwrite_existing);
+  const auto old = rebuilt();
+  EXPECT_TRUE(at::equal(outputs(*old, {{"input", images(3)}}), expected));
+  ASSERT_EQ(old->notes().size(), 1U);
+  EXPECT_NE(old->notes().front().find("has changed since the run began"), std::string::npos);
+
+  fs::remove(file);
+  EXPECT_TRUE(rebuilt()->notes().empty());
+  const std::string told =
+      problem([&] { make({.file = (folder_ / "model.pt2").string()}, kDigits); });
+  EXPECT_NE(told.find("has no weights"), std::string::npos) << told;
+}
+
+TEST_F(ExportedModelFiles, ReplacesWeights) {
+  const std::string file = (folder_ / "weights.safetensors").string();
+  const auto model = make({.file = net("digits")});
+  const at::Tensor weight = at::full({10, 96}, 0.25);
+  write_safetensors(file, {{"head.3.weight", weight}}, {});
+  const auto other = make({.file = net("digits"), .weights = file});
+  const NamedTensors before = model->parameters(), after = other->parameters();
+  ASSERT_EQ(after.size(), before.size());
+  for (size_t i = 0; i < before.size(); ++i) {
+    const bool is_given = before[i].name == "head.3.weight";
+    EXPECT_TRUE(at::equal(after[i].tensor, is_given ? weight : before[i].tensor)) << before[i].name;
+  }
+  write_safetensors(file, {{"head.3.weight", at::full({10, 9}, 0.25)}}, {});
+  const std::string told = problem([&] { make({.file = net("digits"), .weights = file}); });
+  EXPECT_NE(told.find("'head.3.weight' has sizes 10x9"), std::string::npos) << told;
+}
+
+TEST(ExportedDescription, ComparesTheSampleWithPython) {
+  const auto description = exported::describe_archive(net("digits"), /*runs_sample=*/true);
+  EXPECT_TRUE(description.problems.empty());
+  EXPECT_EQ(description.parameters, 2242);
+  ASSERT_EQ(description.inputs.size(), 1U);
+  EXPECT_EQ(description.inputs.front().dtype, "float32");
+  EXPECT_EQ(description.inputs.front().sizes, "[batch, 1, 12, 12]");
+  ASSERT_EQ(description.sample.size(), 2U);
+  for (const exported::SampleRun& run : description.sample) {
+    EXPECT_TRUE(run.has_reference) << run.mode;
+    EXPECT_LT(run.error, 1e-4) << run.mode << " " << run.worst;  // Of another processor.
+    EXPECT_TRUE(run.without_gradient.empty());
+  }
+  EXPECT_EQ(description.sample.front().gradient_norms.size(), 11U);
+}
+
+TEST(ExportedDescription, ListsWhatCannotBeTrained) {
+  const auto description = exported::describe_archive(net("random"), /*runs_sample=*/true);
+  ASSERT_EQ(description.problems.size(), 1U);
+  EXPECT_NE(description.problems.front().find("2 operators"), std::string::npos);
+  EXPECT_TRUE(description.sample.empty());
+}
+
+}  // namespace
+}  // namespace gallop::model
