@@ -35,6 +35,7 @@ chaos: build ## inject the faults of docs/faults.md and compare weights (an hour
 	tests/chaos/kill.py $(BUILD)/gallop --signal KILL --kills 20
 	tests/chaos/kill.py $(BUILD)/gallop --signal TERM --kills 20
 	tests/chaos/kill.py $(BUILD)/gallop --signal KILL --kills 20 --model mlp --seed 2
+	tests/chaos/kill.py $(BUILD)/gallop --signal KILL --kills 20 --model exported --seed 3
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal KILL --kills 100
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 4 --signal KILL --kills 100 --model mlp
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal KILL --kills 50 --at-saves

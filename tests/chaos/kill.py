@@ -27,7 +27,9 @@ optimizer: {name: sgd, lr: 0.05, momentum: 0.9, nesterov: true, weight_decay: 5.
 schedule: {name: one-cycle}
 train: {epochs: 12, precision: bf16, channels_last: "true", checkpoint_every: 7 steps}
 """
+FIXTURES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "fixtures")
 MODELS = {
+    "exported": f"exported, file: {FIXTURES}/exported/nets/digits.pt2",  # With dropout and stochastic depth.
     "resnet": "resnet, depth: 8, width: 0.5",
     "mlp": "mlp, hidden: [256, 256], dropout: 0.2",
 }
