@@ -260,7 +260,7 @@ def _restore_module(module, model):
 
 def _one_sample_more(program, args, kwargs):
     """The sample with its first row once more, or None if a batch dimension is static."""
-    placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    nodes = {node.name: node for node in program.graph.nodes}
     leaves, spec = pytree.tree_flatten((args, kwargs))
     names = [s.arg.name for s in program.graph_signature.input_specs if s.kind.name == "USER_INPUT"]
     if len(names) != len(leaves):
@@ -268,7 +268,7 @@ def _one_sample_more(program, args, kwargs):
     longer = []
     for name, leaf in zip(names, leaves):
         if isinstance(leaf, torch.Tensor) and leaf.dim() > 0:
-            if isinstance(placeholders[name].meta["val"].shape[0], int):
+            if isinstance(nodes[name].meta["val"].shape[0], int):
                 return None
             leaf = torch.cat([leaf, leaf[:1]])
         longer.append(leaf)

@@ -103,7 +103,7 @@ def of_transformers(make, names, inputs, strict=None):
         model = make()
         if hasattr(model, "config"):
             model.config.use_cache = False
-        shapes = ({"tensors": tuple({0: BATCH} for _ in names)},)[0]
+        shapes = {"tensors": tuple({0: BATCH} for _ in names)}
         return Head(model, names), {"args": tuple(inputs()), "dynamic_shapes": shapes, "strict": strict}
     return build
 

@@ -1,10 +1,9 @@
 #include <algorithm>
-#include <cstdlib>
 #include <string_view>
 
 #include <fmt/format.h>
 
-#include "gallop/base/file.h"
+#include "gallop/base/home.h"
 #include "gallop/base/text.h"
 #include "gallop/config/choice.h"
 #include "gallop/config/component.h"
@@ -42,11 +41,9 @@ std::string unknown_name(const char* what, const std::string& name,
 
 std::string absolute_path(const std::string& path, const Origin& origin) {
   if (path.empty()) return path;
-  const char* const home = std::getenv("HOME");
-  if (path.starts_with("~/") && home != nullptr) return fs::path(home) / path.substr(2);
   const bool is_of_file = origin.source == Origin::Source::kFile;
   const fs::path folder = is_of_file ? fs::path(origin.file).parent_path() : fs::path();
-  return fs::absolute(folder / path).lexically_normal().string();
+  return fs::absolute(folder / expand_home(path)).lexically_normal().string();
 }
 
 class Reader final : public Visitor {

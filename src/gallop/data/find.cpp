@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/home.h"
 #include "gallop/base/text.h"
 #include "gallop/data/part.h"
 #include "gallop/data/shard_paths.h"
@@ -17,12 +18,6 @@ namespace {
 bool is_there(const fs::path& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
-}
-
-fs::path expand_home(const std::string& path) {
-  const char* home = std::getenv("HOME");
-  if (path.starts_with("~/") && home != nullptr) return fs::path(home) / path.substr(2);
-  return path;
 }
 
 std::string how_to_get(const Wanted& wanted) {

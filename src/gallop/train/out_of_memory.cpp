@@ -34,7 +34,7 @@ std::string first_line(const std::string& text) {
   return printable(text.substr(0, text.find('\n')));
 }
 
-// The line that tells that there is no memory; empty for other texts.
+// The line that reports the missing memory; empty for other texts.
 std::optional<std::string> words_of(const std::string& text) {
   const size_t at = find_words(text);
   return at == std::string::npos ? std::optional<std::string>() : first_line(text.substr(at));

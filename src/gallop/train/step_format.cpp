@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <exception>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -98,29 +100,22 @@ std::vector<std::string> exclude_slow_bf16(std::vector<StepFormat>& formats) {
                       precision::name_of(Precision::kBf16), ratio)};
 }
 
-// Removes the formats in which the model fails, for example at a view of contiguous memory in
-// channels_last, and returns the reasons. Throws if none is left.
-std::vector<std::string> exclude_failing(model::Model& model, const NamedTensors& batch,
-                                         std::vector<StepFormat>& formats, const Loss& loss) {
-  const NamedTensors some = slice_rows(batch, 0, std::min(kFewRows, batch.front().tensor.size(0)));
-  std::vector<std::string> reasons;
-  std::exception_ptr first;
-  std::erase_if(formats, [&](const StepFormat& format) {
-    try {
-      model.to(batch.front().tensor.device(), format.channels_last);
-      time_pass(model, model.parameters(), some, format.precision, loss);
-      return false;
-    } catch (const UsageError& error) {
-      const std::string what = error.what();
-      if (out_of_memory(std::current_exception())) throw;
-      reasons.push_back(fmt::format("{} excluded, as it fails: {}", format.describe(),
-                                    printable(what.substr(0, what.find('\n')))));
-      if (!first) first = std::current_exception();
-      return true;
-    }
-  });
-  if (formats.empty()) std::rethrow_exception(first);
-  return reasons;
+// Runs a pass in a format, and removes the format if the model fails in it, for example at a view
+// of contiguous memory in channels_last. The error of the last one left is thrown. Returns whether
+// the format is still there.
+bool keep_if_it_works(std::vector<StepFormat>& formats, size_t index,
+                      const std::function<void()>& pass, std::vector<std::string>& excluded) {
+  try {
+    pass();
+    return true;
+  } catch (const UsageError& error) {
+    if (formats.size() == 1 || out_of_memory(std::current_exception())) throw;
+    const std::string what = error.what();
+    excluded.push_back(fmt::format("{} excluded, as it fails: {}", formats[index].describe(),
+                                   printable(what.substr(0, what.find('\n')))));
+  }
+  formats.erase(formats.begin() + static_cast<std::ptrdiff_t>(index));
+  return false;
 }
 
 }  // namespace
@@ -158,21 +153,22 @@ FormatChoice choose_format(model::Model& model, const NamedTensors& batch,
     excluded = exclude_slow_bf16(formats);
   }
   const TensorSnapshot statistics(model.buffers());
-  for (std::string& reason : exclude_failing(model, batch, formats, loss)) {
-    excluded.push_back(std::move(reason));
+  int64_t rows = 0;
+  const auto find_rows = [&] { rows = rows_to_time(model, batch, formats.back(), loss); };
+  while (!keep_if_it_works(formats, formats.size() - 1, find_rows, excluded)) {
   }
-  const int64_t rows = rows_to_time(model, batch, formats.back(), loss);
   const NamedTensors some = slice_rows(batch, 0, rows);
   const auto measure = [&](size_t candidate) {
     const StepFormat& format = formats[candidate];
     model.to(device, format.channels_last);
     return time_pass(model, model.parameters(), some, format.precision, loss).cost;
   };
-  std::vector<std::string> names;
-  for (size_t i = 0; i < formats.size(); ++i) {
-    names.push_back(formats[i].describe());
-    measure(i);  // Warm-up.
+  for (size_t i = 0; i < formats.size();) {
+    const auto warm_up = [&] { measure(i); };
+    if (keep_if_it_works(formats, i, warm_up, excluded)) i += 1;
   }
+  std::vector<std::string> names;
+  for (const StepFormat& format : formats) names.push_back(format.describe());
   FormatChoice choice;
   choice.scale = static_cast<double>(batch.front().tensor.size(0)) / static_cast<double>(rows);
   choice.measured = choose_by_measuring(names, measure, {.uses = choice.scale * uses});

@@ -3,8 +3,6 @@
 
 #include <unistd.h>
 
-#include <functional>
-
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -14,10 +12,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/model/exported/description.h"
 #include "gallop/tensor/safetensors.h"
+#include "unit/base/error_of.h"
 #include "unit/fixtures.h"
 
 namespace gallop::model {
@@ -52,15 +50,6 @@ std::unique_ptr<Model> make(const ExportedConfig& config, const Task& task = kDi
 at::Tensor outputs(Model& model, const NamedTensors& batch) {
   const at::NoGradGuard no_grad;
   return model.forward(batch);
-}
-
-std::string problem(const std::function<void()>& act) {
-  try {
-    act();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
 }
 
 class ExportedModelFiles : public testing::Test {
@@ -99,34 +88,36 @@ TEST(ExportedModel, MasksThePaddingOfTexts) {
   EXPECT_LT((outputs(*model, {{"input", padded}}) - expected).abs().max().item<float>(), 1e-6F);
 }
 
-TEST(ExportedModel, TellsWhatDoesNotFit) {
-  const auto told = [](const ExportedConfig& config, const Task& task = kDigits) {
-    return problem([&] { make(config, task); });
+TEST(ExportedModel, RejectsWhatDoesNotFit) {
+  const auto error_with = [](const ExportedConfig& config, const Task& task = kDigits) {
+    return error_of([&] { make(config, task); });
   };
-  EXPECT_NE(told({}).find("model.file: is missing"), std::string::npos);
-  EXPECT_NE(told({.file = "/nowhere/net.pt2"}).find("/nowhere/net.pt2"), std::string::npos);
-  const std::string unknown = told({.file = net("random")});
+  EXPECT_NE(error_with({}).find("model.file: is missing"), std::string::npos);
+  EXPECT_NE(error_with({.file = "/nowhere/net.pt2"}).find("/nowhere/net.pt2"), std::string::npos);
+  const std::string unknown = error_with({.file = net("random")});
   EXPECT_NE(unknown.find("was exported for training alone, and 2 operators"), std::string::npos)
       << unknown;
   EXPECT_NE(unknown.find("make_exported_nets.py:"), std::string::npos) << unknown;
   Task other = kDigits;
   other.classes = 100;
-  EXPECT_NE(told({.file = net("digits")}, other).find("the data need 100 outputs"),
+  EXPECT_NE(error_with({.file = net("digits")}, other).find("the data need 100 outputs"),
             std::string::npos);
   other = kDigits;
   other.channels = 3;
-  EXPECT_NE(told({.file = net("digits")}, other).find("images of [3, 12, 12]"), std::string::npos);
-  EXPECT_NE(told({.file = net("digits")}, texts(10)).find("the data are tokens"),
+  EXPECT_NE(error_with({.file = net("digits")}, other).find("images of [3, 12, 12]"),
             std::string::npos);
-  EXPECT_NE(told({.file = net("digits"), .inputs = {"a", "b"}}).find("names 2 fields"),
+  EXPECT_NE(error_with({.file = net("digits")}, texts(10)).find("the data are tokens"),
             std::string::npos);
-  EXPECT_NE(told({.file = net("digits"), .inputs = {"pixels=input"}}).find("no input 'pixels'"),
+  EXPECT_NE(error_with({.file = net("digits"), .inputs = {"a", "b"}}).find("names 2 fields"),
             std::string::npos);
-  EXPECT_NE(told({.file = net("digits"), .output = "logits"}).find("has 1 outputs: output"),
+  EXPECT_NE(
+      error_with({.file = net("digits"), .inputs = {"pixels=input"}}).find("no input 'pixels'"),
+      std::string::npos);
+  EXPECT_NE(error_with({.file = net("digits"), .output = "logits"}).find("has 1 outputs: output"),
             std::string::npos);
 
   const auto model = make({.file = net("digits"), .inputs = {"picture"}});
-  const std::string field = problem([&] { outputs(*model, {{"input", images(2)}}); });
+  const std::string field = error_of([&] { outputs(*model, {{"input", images(2)}}); });
   EXPECT_NE(field.find("takes the field 'picture', but a batch has input"), std::string::npos)
       << field;
 }
@@ -167,9 +158,9 @@ TEST_F(ExportedModelFiles, RunsKeepTheirDefinition) {
 
   fs::remove(file);
   EXPECT_TRUE(rebuilt()->notes().empty());
-  const std::string told =
-      problem([&] { make({.file = (folder_ / "model.pt2").string()}, kDigits); });
-  EXPECT_NE(told.find("has no weights"), std::string::npos) << told;
+  const std::string error =
+      error_of([&] { make({.file = (folder_ / "model.pt2").string()}, kDigits); });
+  EXPECT_NE(error.find("has no weights"), std::string::npos) << error;
 }
 
 TEST_F(ExportedModelFiles, ReplacesWeights) {
@@ -185,8 +176,8 @@ TEST_F(ExportedModelFiles, ReplacesWeights) {
     EXPECT_TRUE(at::equal(after[i].tensor, is_given ? weight : before[i].tensor)) << before[i].name;
   }
   write_safetensors(file, {{"head.3.weight", at::full({10, 9}, 0.25)}}, {});
-  const std::string told = problem([&] { make({.file = net("digits"), .weights = file}); });
-  EXPECT_NE(told.find("'head.3.weight' has sizes 10x9"), std::string::npos) << told;
+  const std::string error = error_of([&] { make({.file = net("digits"), .weights = file}); });
+  EXPECT_NE(error.find("'head.3.weight' has sizes 10x9"), std::string::npos) << error;
 }
 
 TEST(ExportedDescription, ComparesTheSampleWithPython) {

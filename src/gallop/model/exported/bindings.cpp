@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <optional>
 #include <string_view>
-#include <variant>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -27,13 +26,6 @@ std::string sizes_text(const TensorMeta& meta) {
   std::vector<std::string> texts;
   for (const Size& size : meta.sizes) texts.push_back(size_text(size));
   return fmt::format("[{}]", fmt::join(texts, ", "));
-}
-
-const TensorMeta* meta_of(const Program& program, const Argument& value) {
-  const auto* const name = std::get_if<TensorName>(&value);
-  if (name == nullptr) return nullptr;
-  const auto found = program.graph.tensors.find(name->name);
-  return found == program.graph.tensors.end() ? nullptr : &found->second;
 }
 
 // Whether the size is a constant that differs.
@@ -101,7 +93,7 @@ std::vector<BoundInput> bind_inputs(const Program& program, const std::vector<st
   std::vector<std::string> names;
   for (const InputSpec& input : program.inputs) {
     if (input.kind != InputSpec::Kind::kUserInput) continue;
-    const TensorMeta* const meta = meta_of(program, input.value);
+    const TensorMeta* const meta = meta_of(program.graph, input.value);
     if (meta == nullptr) {
       throw UsageError(
           fmt::format("{}: input '{}' is a number, and a batch has only tensors; export "
@@ -174,7 +166,7 @@ void check_task(const Program& program, const std::vector<BoundInput>& inputs, s
                                    task.kind == Task::Kind::kText ? "tokens" : "numbers"));
     }
   }
-  const TensorMeta* const meta = meta_of(program, program.outputs[output].value);
+  const TensorMeta* const meta = meta_of(program.graph, program.outputs[output].value);
   if (meta == nullptr) {
     throw UsageError(
         fmt::format("{}: output '{}' is no tensor", file, program.outputs[output].name));

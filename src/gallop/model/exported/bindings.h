@@ -20,9 +20,10 @@ struct BoundInput {
 };
 
 /// Binds the program's inputs to fields of a batch. `given` are "FIELD", in the order of the
-/// inputs, or "INPUT=FIELD". Of the others, "attention_mask" takes "input.mask", which tells the
-/// tokens of the field "input" from its padding, and "labels" takes "target"; if one is left, it
-/// takes "input", and several take the fields of their own names. Throws UsageError.
+/// inputs, or "INPUT=FIELD". Of the others, "attention_mask" takes "input.mask", which
+/// is 1 at the tokens of the field "input" and 0 at its padding, and "labels" takes "target"; if
+/// one is left, it takes "input", and several take the fields of their own names. Throws
+/// UsageError.
 std::vector<BoundInput> bind_inputs(const Program& program, const std::vector<std::string>& given,
                                     const std::string& file);
 

@@ -56,23 +56,14 @@ class SymbolNames {
   int others_ = 0;
 };
 
-std::vector<Size> sizes_of(const Program& program, const Argument& value) {
-  const auto* const name = std::get_if<TensorName>(&value);
-  if (name == nullptr) return {};
-  const auto found = program.graph.tensors.find(name->name);
-  return found == program.graph.tensors.end() ? std::vector<Size>() : found->second.sizes;
-}
-
 Description::Value value_of(const Program& program, const std::string& name, const Argument& value,
                             const SymbolNames& symbols) {
-  const auto* const tensor = std::get_if<TensorName>(&value);
-  if (tensor == nullptr) return {.name = name, .dtype = "number", .sizes = ""};
-  const auto found = program.graph.tensors.find(tensor->name);
-  if (found == program.graph.tensors.end()) return {.name = name, .dtype = "?", .sizes = ""};
+  const TensorMeta* const meta = meta_of(program.graph, value);
+  if (meta == nullptr) return {.name = name, .dtype = "number", .sizes = ""};
   std::vector<std::string> sizes;
-  for (const Size& size : found->second.sizes) sizes.push_back(symbols.text(size));
+  for (const Size& size : meta->sizes) sizes.push_back(symbols.text(size));
   return {.name = name,
-          .dtype = c10::getDtypeNames(found->second.dtype).first,
+          .dtype = c10::getDtypeNames(meta->dtype).first,
           .sizes = fmt::format("[{}]", fmt::join(sizes, ", "))};
 }
 
@@ -80,8 +71,9 @@ void describe_values(const Program& program, Description& description) {
   SymbolNames symbols;
   for (const InputSpec& input : program.inputs) {
     if (input.kind != InputSpec::Kind::kUserInput) continue;
-    const auto sizes = sizes_of(program, input.value);
-    for (size_t i = 0; i < sizes.size(); ++i) symbols.add(sizes[i].symbol, i == 0);
+    const TensorMeta* const meta = meta_of(program.graph, input.value);
+    if (meta == nullptr) continue;
+    for (size_t i = 0; i < meta->sizes.size(); ++i) symbols.add(meta->sizes[i].symbol, i == 0);
   }
   for (const InputSpec& input : program.inputs) {
     if (input.kind != InputSpec::Kind::kUserInput) continue;
@@ -134,12 +126,7 @@ void find_evaluation(const Program& program, Description& description) {
   if (description.has_evaluation) return;
   EvaluationProgram evaluation = switch_to_evaluation(program);
   description.switched = std::move(evaluation.switched);
-  if (evaluation.unknown.empty()) return;
-  description.problems.push_back(fmt::format(
-      "was exported for training alone, and {} operators draw random numbers or write buffers, "
-      "whose use in evaluation is not known (first: {}); export both modes as \"train\" and "
-      "\"eval\", for example with gallop_export.save()",
-      evaluation.unknown.size(), evaluation.unknown.front()));
+  if (!evaluation.unknown.empty()) description.problems.push_back(evaluation.problem());
 }
 
 void add_sample(Archive& archive, Description& description) {

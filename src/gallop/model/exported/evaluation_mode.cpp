@@ -9,6 +9,7 @@
 #include <variant>
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <fmt/format.h>
 
 #include "gallop/model/exported/aliases.h"
 #include "gallop/model/exported/schema.h"
@@ -196,6 +197,14 @@ class Switcher {
 };
 
 }  // namespace
+
+std::string EvaluationProgram::problem() const {
+  return fmt::format(
+      "was exported for training alone, and {} operators draw random numbers or write buffers, "
+      "whose use in evaluation is not known (first: {}); export both modes as \"train\" and "
+      "\"eval\", see docs/exported.md",
+      unknown.size(), unknown.front());
+}
 
 EvaluationProgram switch_to_evaluation(const Program& program) {
   return Switcher(program).run(program);

@@ -20,6 +20,9 @@ struct EvaluationProgram {
   /// The nodes that still draw random numbers or write buffers, so that it is unknown what they do
   /// in evaluation: it must be exported as a program of its own. Empty: the program can be used.
   std::vector<std::string> unknown{};
+
+  /// What is wrong with an archive of which some are unknown, and the remedy.
+  std::string problem() const;
 };
 
 /// torch.export freezes the mode. As Module.eval() does: dropout of all kinds is turned off, batch

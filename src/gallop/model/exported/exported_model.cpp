@@ -7,6 +7,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <c10/util/strides.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -56,7 +57,8 @@ class ExportedModel final : public Model {
     evaluation_.emplace(
         make(archive.models().size() > 1 ? archive.program(Archive::kEval) : switched(program)));
     training_.emplace(make(std::move(program)));
-    definition_ = archive.definition();
+    // A run has its own already.
+    if (!is_rebuilt) definition_ = archive.definition();
     if (weights.sizes_only) {
       to(c10::kMeta, /*channels_last=*/false);
       return;
@@ -192,12 +194,7 @@ class ExportedModel final : public Model {
   Program switched(const Program& program) const {
     EvaluationProgram evaluation = switch_to_evaluation(program);
     if (evaluation.unknown.empty()) return std::move(evaluation.program);
-    throw UsageError(fmt::format(
-        "{}: was exported for training alone, and {} operators draw random numbers or write "
-        "buffers, "
-        "whose use in evaluation is not known (first: {}); export both modes as \"train\" and "
-        "\"eval\", see docs/exported.md",
-        file_, evaluation.unknown.size(), evaluation.unknown.front()));
+    throw UsageError(fmt::format("{}: {}", file_, evaluation.problem()));
   }
 
   void prepare(c10::Device device) {
@@ -210,17 +207,10 @@ class ExportedModel final : public Model {
   at::Tensor in_format(const at::Tensor& tensor) const {
     const auto format =
         channels_last_ ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
-    const bool has_format = tensor.is_contiguous(format) &&
-                            (channels_last_ || tensor.strides() == contiguous_strides(tensor));
+    const bool has_format =
+        tensor.is_contiguous(format) &&
+        (channels_last_ || tensor.strides() == c10::contiguous_strides(tensor.sizes()));
     return has_format ? tensor : tensor.clone(format);
-  }
-
-  static std::vector<int64_t> contiguous_strides(const at::Tensor& tensor) {
-    std::vector<int64_t> strides(static_cast<size_t>(tensor.dim()), 1);
-    for (size_t i = strides.size() - 1; i-- > 0;) {
-      strides[i] = strides[i + 1] * tensor.size(static_cast<int64_t>(i) + 1);
-    }
-    return strides;
   }
 
   ExportedConfig config_;

@@ -33,6 +33,15 @@ std::vector<c10::IValue> values_of(const Program& program,
   return values;
 }
 
+namespace {
+
+bool is_part_of(const NamedTensors& batch, const at::Tensor& tensor) {
+  return std::any_of(batch.begin(), batch.end(),
+                     [&](const NamedTensor& field) { return field.tensor.is_alias_of(tensor); });
+}
+
+}  // namespace
+
 RunnableProgram::RunnableProgram(Program program, std::vector<BoundInput> inputs, size_t output,
                                  std::string file)
     : program_(std::move(program)),
@@ -79,10 +88,7 @@ at::Tensor RunnableProgram::run(const NamedTensors& batch) const {
   std::vector<c10::IValue> values = values_;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const at::Tensor tensor = as_input(inputs_[i], batch, program_.ranges, file_);
-    const bool is_shared = std::any_of(batch.begin(), batch.end(), [&](const NamedTensor& field) {
-      return field.tensor.is_alias_of(tensor);
-    });
-    values[places_[i]] = writes_inputs_ && is_shared ? tensor.clone() : tensor;
+    values[places_[i]] = writes_inputs_ && is_part_of(batch, tensor) ? tensor.clone() : tensor;
   }
   return run_interpreter(std::move(values));
 }
@@ -107,21 +113,23 @@ bool RunnableProgram::takes_other_batches(c10::Device device) const {
 }
 
 at::Tensor RunnableProgram::run_interpreter(std::vector<c10::IValue> values) const {
-  const std::string differing = differing_sizes(values);
+  std::vector<at::Tensor> tensors;
+  for (const size_t place : places_) tensors.push_back(values[place].toTensor());
   try {
     return interpreter_->run(std::move(values))[output_].toTensor();
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const c10::Error& error) {
+    const std::string differing = differing_sizes(tensors);
     throw UsageError(fmt::format("{}{}{}", error.what_without_backtrace(),
                                  differing.empty() ? "" : "; ", differing));
   }
 }
 
 // How the inputs differ from what the program states; empty if they do not.
-std::string RunnableProgram::differing_sizes(const std::vector<c10::IValue>& values) const {
+std::string RunnableProgram::differing_sizes(const std::vector<at::Tensor>& tensors) const {
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    const auto sizes = values[places_[i]].toTensor().sizes();
+    const auto sizes = tensors[i].sizes();
     for (size_t j = 0; j < sizes.size(); ++j) {
       const Size& stated = inputs_[i].meta.sizes[j];
       if (!stated.is_constant() || !stated.hint || *stated.hint == sizes[j]) continue;

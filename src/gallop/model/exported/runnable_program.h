@@ -51,7 +51,7 @@ class RunnableProgram {
 
  private:
   at::Tensor run_interpreter(std::vector<c10::IValue> values) const;
-  std::string differing_sizes(const std::vector<c10::IValue>& values) const;
+  std::string differing_sizes(const std::vector<at::Tensor>& tensors) const;
 
   Program program_;
   std::vector<BoundInput> inputs_;

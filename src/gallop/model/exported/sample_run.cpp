@@ -44,7 +44,8 @@ void flatten(const c10::IValue& value, std::vector<c10::IValue>& leaves) {
   }
 }
 
-std::vector<c10::IValue> sample_of(Archive& archive, const std::string& model) {
+std::vector<c10::IValue> sample_of(Archive& archive, const std::string& model,
+                                   const std::string& file) {
   const std::string_view bytes = archive.sample_inputs(model);
   std::vector<c10::IValue> leaves;
   if (bytes.empty()) return leaves;
@@ -52,7 +53,7 @@ std::vector<c10::IValue> sample_of(Archive& archive, const std::string& model) {
     flatten(torch::jit::pickle_load(std::vector<char>(bytes.begin(), bytes.end())), leaves);
   } catch (const std::exception& error) {
     const std::string what = error.what();
-    throw DataError(fmt::format("the sample inputs cannot be read: {}",
+    throw DataError(fmt::format("{}: the sample inputs cannot be read: {}", file,
                                 printable(what.substr(0, what.find('\n')))));
   }
   return leaves;
@@ -92,10 +93,9 @@ void add_error(double expected, double actual, const std::string& name, SampleRu
   run.worst = name;
 }
 
-void compare(std::string_view text, const Place& place, SampleRun& run) {
-  const Json json = parse_json(text, place);
-  const auto mode = json.find(run.mode);
-  if (mode == json.end()) return;
+void compare(const Json& reference, const Place& place, SampleRun& run) {
+  const auto mode = reference.find(run.mode);
+  if (mode == reference.end()) return;
   try {
     run.expected_objective = mode->at("objective").get<double>();
     run.has_reference = true;
@@ -111,11 +111,9 @@ void compare(std::string_view text, const Place& place, SampleRun& run) {
   }
 }
 
-uint64_t seed_of(std::string_view reference, const Place& place) {
-  if (reference.empty()) return 0;
-  const Json json = parse_json(reference, place);
-  const auto seed = json.find("seed");
-  return seed != json.end() && seed->is_number_unsigned() ? seed->get<uint64_t>() : 0;
+uint64_t seed_of(const Json& reference) {
+  const auto seed = reference.find("seed");
+  return seed != reference.end() && seed->is_number_unsigned() ? seed->get<uint64_t>() : 0;
 }
 
 // torch.manual_seed(), for the CPU.
@@ -181,16 +179,17 @@ std::optional<Program> evaluation_program(Archive& archive) {
 std::vector<SampleRun> run_sample(Archive& archive) {
   const std::string main = archive.training_program();
   const std::string file = printable(archive.path().string());
-  const std::vector<c10::IValue> sample = sample_of(archive, main);
+  const std::vector<c10::IValue> sample = sample_of(archive, main, file);
   std::vector<SampleRun> runs;
   if (sample.empty()) return runs;
-  const std::string_view reference = archive.extra("gallop.json");
+  const std::string_view text = archive.extra("gallop.json");
   const Place place(fmt::format("{}: extra/gallop.json", file));
-  const uint64_t seed = seed_of(reference, place);
+  const Json reference = text.empty() ? Json::object() : parse_json(text, place);
+  const uint64_t seed = seed_of(reference);
   const auto run = [&](const Program& program, bool trains) {
     // Training writes buffers, so that evaluation has its own.
     runs.push_back(run_program(program, tensors_of(archive, main), sample, seed, trains, file));
-    if (!reference.empty()) compare(reference, place, runs.back());
+    compare(reference, place, runs.back());
   };
   run(archive.program(main), /*trains=*/true);
   if (const auto evaluation = evaluation_program(archive)) run(*evaluation, /*trains=*/false);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <unordered_set>
+#include <variant>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -182,6 +183,13 @@ void read_ranges(const Json& json, Program& program, const Place& file) {
 }
 
 }  // namespace
+
+const TensorMeta* meta_of(const Graph& graph, const Argument& value) {
+  const auto* const name = std::get_if<TensorName>(&value);
+  if (name == nullptr) return nullptr;
+  const auto found = graph.tensors.find(name->name);
+  return found == graph.tensors.end() ? nullptr : &found->second;
+}
 
 Program parse_program(std::string_view json, const std::string& file) {
   const Place place(printable(file));

@@ -71,6 +71,9 @@ struct Graph {
   bool returns_single_tensor = false;
 };
 
+/// The type and layout of the tensor that an argument names; null if it names none.
+const TensorMeta* meta_of(const Graph& graph, const Argument& value);
+
 /// What an input of the program's graph is. The n-th belongs to the graph's n-th input.
 struct InputSpec {
   enum class Kind { kParameter, kBuffer, kTensorConstant, kUserInput, kUserConstant };
