@@ -185,11 +185,13 @@ TEST_F(Gpu, UpdatesAreThoseOfTheCpu) {
 }
 
 TEST_F(Gpu, AStepThatIsSkippedChangesNothing) {
-  Parameters on_gpu = Parameters(kernel::update_rule("adamw"), 9).on(device_);
-  const Parameters before = on_gpu.clone();
-  on_gpu.step.found_inf = there(at::full({}, std::numeric_limits<float>::quiet_NaN()));
-  kernel::update(on_gpu.step);
-  on_gpu.expect_equal(before);
+  for (const auto type : {at::kFloat, at::kDouble}) {
+    Parameters on_gpu = Parameters(kernel::update_rule("adamw"), 9).on(device_);
+    const Parameters before = on_gpu.clone();
+    on_gpu.step.found_inf = there(at::full({}, std::numeric_limits<double>::quiet_NaN(), type));
+    kernel::update(on_gpu.step);
+    on_gpu.expect_equal(before);
+  }
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Trains every model and optimizer on a real GPU, eager and compiled, in every precision.
 
-    train.py PROGRAM [--jobs 8]
+    train.py PROGRAM [--jobs 8] [--only REGEX]
 
 Each training must learn; compiled steps are compared with eager ones; a training that is stopped and resumed must be
 bit-identical to an uninterrupted one; four trials of a search share the GPU. Skipped (77) without a GPU.
@@ -14,6 +14,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -21,6 +22,7 @@ import tempfile
 sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "scenario"))
 import make_data
 
+ARCHIVE = pathlib.Path(__file__).resolve().parent.parent / "fixtures" / "exported" / "nets" / "normed.pt2"
 SKIPPED = 77
 STEPS = 40
 OPTIMIZERS = ("sgd", "sgdw", "adagrad", "adadelta", "rmsprop", "adam", "adamw", "nadam", "radam", "adamax", "lion", "lars", "lamb",
@@ -31,9 +33,10 @@ MODELS = {
     "airbench": "{name: airbench, widths: [16, 32, 32]}",
     "vit": "{name: vit, patch: 4, width: 64, depth: 2, heads: 2, dropout: 0.1}",
     "gpt": "{name: gpt, layers: 2, width: 64, heads: 2, dropout: 0.1}",
+    "exported": f"{{name: exported, file: {ARCHIVE}}}",
 }
 PRECISIONS = ("fp32", "tf32", "bf16", "fp16", "bf16-weights", "fp8")
-WITHOUT_FP8 = ("resnet", "airbench")  # They have no linear layer for it.
+WITHOUT_FP8 = ("resnet", "airbench", "exported")  # They have no linear layer for it.
 
 
 class Failure(Exception):
@@ -46,8 +49,8 @@ class Gpu:
         make_data.make(str(folder), ["idx", "images", "2048"])
         make_data.make(str(folder), ["text", "text", "2000"])
         for model, optimizer in itertools.product(MODELS, OPTIMIZERS):
-            data = (f"{{name: text, path: {folder}/text/text.txt, batch: 16, context: 32, validation: 0.1}}" if model == "gpt" else
-                    f"{{name: mnist, path: {folder}/images, batch: 64}}")
+            data = (f"{{name: text, path: {folder}/text/text.txt, batch_size: 16, context: 32, validation: 0.1}}" if model == "gpt" else
+                    f"{{name: mnist, path: {folder}/images, batch_size: 64}}")
             pathlib.Path(self.recipe(model, optimizer)).write_text(
                 f"data: {data}\nmodel: {MODELS[model]}\noptimizer: {{name: {optimizer}}}\n"
                 f"train: {{device: cuda, steps: {STEPS}, evaluate_every: never, checkpoint_every: never}}\n")
@@ -84,6 +87,11 @@ def precisions(gpu, model, precision):
         raise Failure(f"the first loss is {plain[0]}, compiled {compiled[0]}")
 
 
+def skips_overflows(gpu, compiled):
+    """The loss scale is too large at first, and halved by each overflow."""
+    gpu.learns(gpu.recipe("mlp"), "--train.precision=fp16", "--train.loss_scale.initial=1e10", f"--train.compile={compiled}")
+
+
 def optimizers(gpu, name):
     for precision in ("fp32", "bf16"):
         gpu.losses(gpu.recipe("mlp", name), f"--train.precision={precision}", "--train.compile=verify")
@@ -105,7 +113,9 @@ def weights(folder):
 def resumes_bit_for_bit(gpu, model, compiled):
     runs = gpu.folder / "resumed"
     recipe = gpu.recipe(model)
-    options = ("--quiet", "--runs", str(runs), "--train.precision=bf16", f"--train.compile={compiled}", "--train.checkpoint_every=20 steps")
+    # "auto" measures which format is faster, and two runs may choose differently.
+    options = ("--quiet", "--runs", str(runs), "--train.precision=bf16", "--train.channels_last=false", f"--train.compile={compiled}",
+               "--train.checkpoint_every=20 steps")
     names = [f"{part}-{model}-{compiled}" for part in ("whole", "twin", "cut")]
     for name in names:
         gpu_options = (*options, "--name", name)
@@ -121,7 +131,9 @@ def resumes_bit_for_bit(gpu, model, compiled):
 
 def options_of_a_step(gpu, *options):
     for model, compiled in itertools.product(("resnet", "gpt"), ("false", "true")):
-        gpu.learns(gpu.recipe(model), f"--train.compile={compiled}", *options)
+        # A compiled step does not repeat the dropout of LibTorch's attention.
+        own = ("--model.dropout=0",) if model == "gpt" and "activation_checkpointing" in options[0] else ()
+        gpu.learns(gpu.recipe(model), f"--train.compile={compiled}", *options, *own)
 
 
 def trials_share_the_gpu(gpu):
@@ -141,14 +153,16 @@ def checks():
             yield f"{model} in {precision}", precisions, (model, precision)
     for name in OPTIMIZERS:
         yield f"optimizer {name}", optimizers, (name,)
-    for model in ("mlp", "resnet", "gpt"):
+    for model in ("mlp", "resnet", "gpt", "exported"):
         for compiled in ("false", "true"):
             yield f"{model} resumed, compiled {compiled}", resumes_bit_for_bit, (model, compiled)
     for model in ("resnet", "airbench"):
         yield f"first steps of {model}", first_steps_are_those_of_the_cpu, (model,)
-    for option in ("accumulate=2", "recompute.every=1", "sam=0.05", "clip=1", "clip_value=0.1", "clip_adaptive=0.01",
+    for option in ("gradient_accumulation=2", "activation_checkpointing.every=1", "sam=0.05", "clip_grad_norm=1", "clip_value=0.1", "clip_adaptive=0.01",
                    "label_smoothing=0.1"):
         yield option, options_of_a_step, (f"--train.{option}",)
+    for compiled in ("false", "true"):
+        yield f"overflows, compiled {compiled}", skips_overflows, (compiled,)
     yield "trials share the GPU", trials_share_the_gpu, ()
 
 
@@ -156,6 +170,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("--jobs", type=int, default=8)
+    parser.add_argument("--only", default="", help="regular expression of names of checks")
     arguments = parser.parse_args()
     program = os.path.abspath(arguments.program)
     env = subprocess.run([program, "env"], capture_output=True, text=True, check=True).stdout
@@ -165,7 +180,7 @@ def main():
     failed = 0
     with tempfile.TemporaryDirectory(prefix="gallop-gpu-") as folder, concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         gpu = Gpu(program, pathlib.Path(folder))
-        running = [(name, pool.submit(check, gpu, *words)) for name, check, words in checks()]
+        running = [(name, pool.submit(check, gpu, *words)) for name, check, words in checks() if re.search(arguments.only, name)]
         for name, result in running:
             error = result.exception()
             failed += error is not None

@@ -27,11 +27,14 @@ constexpr bool kBuiltWithCuda = GALLOP_CUDA != 0;
 bool has_nvidia_driver() { return fs::exists("/dev/nvidiactl"); }
 
 // A killed run must resume bit-identically, so that reductions must be deterministic. For
-// attention, LibTorch then uses its flash attention instead of cuDNN's. An operator without a
-// deterministic implementation is an error; none of our models has one.
-void compute_in_one_order() {
-  at::globalContext().setDeterministicCuDNN(true);
-  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+// attention, LibTorch then uses its flash attention instead of cuDNN's. Operators of exported
+// models may have no deterministic implementation, which is an error by default.
+void set_deterministic(const std::string& deterministic) {
+  const bool is_required = deterministic != "false";
+  at::globalContext().setDeterministicCuDNN(is_required);
+  at::globalContext().setBenchmarkCuDNN(!is_required);
+  at::globalContext().setDeterministicAlgorithms(is_required,
+                                                 /*warn_only=*/deterministic == "warn");
   at::globalContext().setDeterministicFillUninitializedMemory(false);
 }
 
@@ -58,7 +61,6 @@ void load_cuda() {
   if (!at::hasCUDA()) {
     throw DeviceError("LibTorch's CUDA library finds no GPU that it can use; see nvidia-smi");
   }
-  compute_in_one_order();
 }
 
 c10::Device gpu_of_this_process() {
@@ -72,7 +74,7 @@ c10::Device gpu_of_this_process() {
 
 }  // namespace
 
-DeviceChoice choose_device(const std::string& name) {
+DeviceChoice choose_device(const std::string& name, const std::string& deterministic) {
   if (name == "cpu") return {c10::kCPU, ""};
   if (name == "auto" && !(kBuiltWithCuda && has_nvidia_driver())) return {c10::kCPU, ""};
   try {
@@ -81,6 +83,7 @@ DeviceChoice choose_device(const std::string& name) {
     if (name != "auto") throw;
     return {c10::kCPU, fmt::format("using the CPU, as {}", error.what())};
   }
+  set_deterministic(deterministic);
   return {gpu_of_this_process(), ""};
 }
 

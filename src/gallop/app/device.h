@@ -19,8 +19,9 @@ struct DeviceChoice {
 
 /// The device that `train.device` selects: "cpu"; "cuda" loads LibTorch's CUDA library, which needs
 /// a GPU and its driver, and throws DeviceError if that fails; "auto" takes a GPU if there is a
-/// working one. A GPU becomes the current one of this thread.
-DeviceChoice choose_device(const std::string& name);
+/// working one. A GPU becomes the current one of this thread. `deterministic` is
+/// `train.deterministic`.
+DeviceChoice choose_device(const std::string& name, const std::string& deterministic = "true");
 
 /// The compute capability of a GPU, 90 for 9.0; nothing for the CPU. Throws DeviceError if the
 /// driver does not report it.

@@ -291,7 +291,7 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
   const TrainedModel& first = runs.front();
   const Recipe& recipe = first.recipe.recipe;
   set_compute_threads(recipe, hardware);
-  const c10::Device device = choose_device(recipe.train.device).device;
+  const c10::Device device = choose_device(recipe.train.device, recipe.train.deterministic).device;
   const Registries& own = *recipe.registries;
   const auto data = open_data_for(own, recipe, first.inputs);
   if (parsed.has_other_data) {

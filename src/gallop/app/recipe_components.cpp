@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/config/option_error.h"
+#include "gallop/model/frozen.h"
 
 namespace gallop::app {
 
@@ -58,7 +60,9 @@ std::unique_ptr<model::Model> build_model(const Registries& registries,
                                           const ResolvedRecipe& resolved, const model::Task& task,
                                           model::InitialWeights weights) {
   try {
-    return registries.models.build(resolved.recipe.model, task, weights);
+    auto model = registries.models.build(resolved.recipe.model, task, weights);
+    const std::vector<std::string>& patterns = resolved.recipe.train.freeze;
+    return patterns.empty() ? std::move(model) : model::freeze(std::move(model), patterns);
   } catch (const config::OptionError& error) {
     config::throw_with_origin(error, resolved.written);
   }

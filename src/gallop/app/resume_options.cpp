@@ -127,6 +127,7 @@ const std::vector<ResumeRule>& resume_rules() {
       {"train.loss_scale.*", true, ""},
       {"train.channels_last", true, ""},
       {"train.compile", true, ""},
+      {"train.deterministic", true, ""},
       {"train.gradient_accumulation", true, ""},
       {"train.activation_checkpointing.*", true, ""},
       {"train.clip_grad_norm", true, ""},

@@ -62,7 +62,10 @@ void note(const std::string& line) {
 
 Session::Session(ResolvedRecipe resolved, const std::string& runs,
                  parallel::Collectives* collectives, const ResumedRun& resumed)
-    : collectives_(collectives), resolved_(std::move(resolved)), hardware_(read_hardware()) {
+    : collectives_(collectives),
+      resolved_(std::move(resolved)),
+      hardware_(read_hardware()),
+      libtorch_warnings_(note) {
   if (resolved_.is_auto("data", "batch_size")) {
     throw UsageError(
         "data.batch_size: auto is found where a run begins, by 'gallop train'; give a number here, "
@@ -76,7 +79,7 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   // The results of some operators depend on the number of threads.
   if (is_deterministic && recipe().train.threads == 0) resolve("train.threads", "0", "1");
   note(set_compute_threads(recipe(), hardware_));
-  const DeviceChoice choice = choose_device(recipe().train.device);
+  const DeviceChoice choice = choose_device(recipe().train.device, recipe().train.deterministic);
   device_ = choice.device;
   note(choice.note);
   require_precision();
@@ -264,7 +267,7 @@ void Session::build_optimizer() {
 
 // Must be last, as the order of gradients depends on the whole step.
 void Session::build_strategy() {
-  parallel::ModelTensors tensors{model_->parameters(), model_->buffers()};
+  parallel::ModelTensors tensors{model_->parameters(), model_->statistics()};
   const auto build = [&](const Recipe& recipe) {
     return registries().strategies.build(recipe.strategy, *collectives_, tensors);
   };

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gallop/app/device.h"
+#include "gallop/app/libtorch_warnings.h"
 #include "gallop/app/parameter_schedules.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/run_inputs.h"
@@ -126,6 +127,7 @@ class Session {
   ResolvedRecipe resolved_;
   Hardware hardware_;
   c10::Device device_ = c10::kCPU;
+  LibtorchWarnings libtorch_warnings_;
   std::optional<GpuKernels> gpu_kernels_;  // Outlives what it computes with.
   std::unique_ptr<data::DataModule> data_;
   const train::Task* task_ = nullptr;  // Of the registries' table.

@@ -9,6 +9,13 @@
 
 namespace gallop::compile {
 
+namespace {
+
+// Whether the operator reads only the sizes of its argument.
+bool reads_sizes_alone(const c10::OperatorHandle& op) { return op.schema().name() == "aten::fill"; }
+
+}  // namespace
+
 size_t GraphBuilder::ViewHash::operator()(const View& view) const {
   size_t hash = static_cast<size_t>(view.buffer) * 1000003 + static_cast<size_t>(view.offset);
   for (const int64_t size : view.sizes) hash = hash * 31 + static_cast<size_t>(size);
@@ -148,7 +155,7 @@ void GraphBuilder::add(Node node, const torch::jit::Stack& stack, size_t known) 
   if (!makes_memory && !changes && (asks || !node.results.empty())) return;
   const bool is_empty = leaves_memory_as_it_is(node.op);
   for (const Access& access : accesses_of(node)) {
-    if (access.reads) check_filled(access.view, name_of(node.op));
+    if (access.reads && !reads_sizes_alone(node.op)) check_filled(access.view, name_of(node.op));
     if (!access.writes) continue;
     const BufferId buffer = graph_.views[access.view].buffer;
     filled_[buffer] = !is_empty || graph_.views[access.view].numel() == 0;

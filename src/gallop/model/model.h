@@ -69,6 +69,8 @@ class Model {
   virtual NamedTensors parameters() const = 0;
   /// Tensors that are part of the state but not trained, such as batch norm's statistics.
   virtual NamedTensors buffers() const = 0;
+  /// Those buffers that training steps write, which processes must keep equal.
+  virtual NamedTensors statistics() const { return buffers(); }
 
   /// The number of blocks of layers that support activation checkpointing; 0 if there are none or
   /// if it would save no memory.

@@ -44,16 +44,6 @@ std::vector<int64_t> layers_of(const NamedTensors& parameters) {
   return layers;
 }
 
-[[noreturn]] void throw_unmatched(const std::string& pattern, const NamedTensors& parameters) {
-  std::vector<std::string> names;
-  for (const auto& [name, tensor] : parameters) names.push_back(name);
-  const std::string nearest = nearest_name(pattern, names);
-  throw UsageError(fmt::format(
-      "optimizer.groups: no parameter is named '{}'{}; the model's parameters are {} to {}",
-      pattern, nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", nearest), names.front(),
-      names.back()));
-}
-
 }  // namespace
 
 void visit(config::Visitor& visitor, GroupConfig& config) {
@@ -99,7 +89,9 @@ ParameterOptions options_of(const NamedTensors& parameters, double weight_decay,
       options.weight_decays[i] = *group.weight_decay;
       options.has_own_decay[i] = true;
     }
-    if (!matched) throw_unmatched(group.match, parameters);
+    if (!matched) {
+      throw UsageError("optimizer.groups: " + no_parameter_named(group.match, parameters));
+    }
   }
   for (size_t i = 0; i < parameters.size() && config.layer_decay != 1; ++i) {
     options.lr_factors[i] *= std::pow(config.layer_decay, static_cast<double>(last - layers[i]));

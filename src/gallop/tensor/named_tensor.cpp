@@ -40,6 +40,16 @@ NamedTensors slice_rows(const NamedTensors& batch, int64_t begin, int64_t end) {
   return rows;
 }
 
+std::string no_parameter_named(const std::string& pattern, const NamedTensors& parameters) {
+  std::vector<std::string> names;
+  for (const auto& [name, tensor] : parameters) names.push_back(name);
+  const std::string nearest = nearest_name(pattern, names);
+  return fmt::format(
+      "no parameter is named '{}'{}; the model's parameters are {} to {}", printable(pattern),
+      nearest.empty() ? "" : fmt::format(" (did you mean '{}'?)", printable(nearest)),
+      printable(names.front()), printable(names.back()));
+}
+
 std::string differences(const NamedTensors& source, const NamedTensors& target) {
   const Index given = index_of(source);
   const Index wanted = index_of(target);

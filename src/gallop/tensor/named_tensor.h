@@ -19,6 +19,10 @@ using NamedTensors = std::vector<NamedTensor>;
 /// Rows [begin, end) of each tensor of a batch; if these are all rows, no views are created.
 NamedTensors slice_rows(const NamedTensors& batch, int64_t begin, int64_t end);
 
+/// "no parameter is named 'x' (did you mean 'y'?); the model's parameters are a to z", for a glob
+/// pattern that matches none.
+std::string no_parameter_named(const std::string& pattern, const NamedTensors& parameters);
+
 /// The differences between `source` and `target` in names, shapes and types, one indented line
 /// each; empty if copying one into the other is possible.
 std::string differences(const NamedTensors& source, const NamedTensors& target);

@@ -6,6 +6,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/train/determinism.h"
 #include "gallop/train/out_of_memory.h"
 #include "gallop/train/step_tensors.h"
 
@@ -27,6 +28,8 @@ TrainStep::Tensors TrainStep::compute_in_memory(const StepInputs& inputs, bool c
       });
     } catch (const parallel::PeerFailed&) {
       is_missing = true;
+    } catch (...) {
+      rethrow_nondeterminism();
     }
     if (!full && !is_missing) return results;
     require_unchanged(full.value_or("another process has none"), step);

@@ -124,11 +124,19 @@ static void visit_step(config::Visitor& v, TrainConfig& c) {
                    "also compare it with the eager step every 100 steps",
            .choices = {"auto", "true", "false", "verify"}},
           c.compile);
+  v.field({.name = "deterministic",
+           .help = "use deterministic operators on a GPU, so that results are repeatable bit for "
+                   "bit; warn: use others where there is none; false: use the fastest",
+           .choices = {"true", "warn", "false"}},
+          c.deterministic);
   v.field({.name = "gradient_accumulation",
            .help = "gradient accumulation: micro-batches per batch, to save memory",
            .min = 1},
           c.gradient_accumulation);
   v.section({.name = "activation_checkpointing", .help = ""}, c.activation_checkpointing);
+  v.field({.name = "freeze",
+           .help = "glob patterns (*, ?) of the names of parameters that are not trained"},
+          c.freeze);
   v.field({.name = "clip_grad_norm",
            .help = "maximum global norm of the gradients",
            .min = 0,

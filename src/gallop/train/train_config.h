@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "gallop/config/visitor.h"
 #include "gallop/precision/grad_scaler.h"
@@ -46,8 +47,10 @@ struct TrainConfig {
   precision::GradScalerConfig loss_scale;  ///< For fp16.
   std::string channels_last = "auto";
   std::string compile = "auto";
+  std::string deterministic = "true";
   int64_t gradient_accumulation = 1;
   RecomputeConfig activation_checkpointing;
+  std::vector<std::string> freeze;  ///< Patterns of the names of parameters; see model::freeze().
   std::optional<double> clip_grad_norm, clip_value, clip_adaptive;
   std::optional<double> sam;
   double label_smoothing = 0;

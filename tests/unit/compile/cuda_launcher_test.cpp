@@ -204,12 +204,14 @@ TEST_P(CudaUpdate, SupportsScheduledOptions) {
 }
 
 TEST_P(CudaUpdate, WhenSkippedChangesNothingButReportsTheNorm) {
-  Parameters on_gpu(GetParam(), 9);
-  const Parameters before = on_gpu.clone();
-  on_gpu.step.found_inf = at::full({}, std::numeric_limits<float>::quiet_NaN());
-  const at::Tensor norm = kernel::update_on_gpu(launcher_, on_gpu.step);
-  expect_same_norm(norm, kernel::norm(before.step.gradients));
-  on_gpu.expect_equal(before);
+  for (const auto type : {at::kFloat, at::kDouble}) {
+    Parameters on_gpu(GetParam(), 9);
+    const Parameters before = on_gpu.clone();
+    on_gpu.step.found_inf = at::full({}, std::numeric_limits<double>::quiet_NaN(), type);
+    const at::Tensor norm = kernel::update_on_gpu(launcher_, on_gpu.step);
+    expect_same_norm(norm, kernel::norm(before.step.gradients));
+    on_gpu.expect_equal(before);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, CudaUpdate, testing::ValuesIn(kernel::update_rules()),

@@ -6,12 +6,14 @@
 #include <fstream>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <ATen/Context.h>
 #include <ATen/WrapDimUtils.h>
 #include <ATen/core/Generator.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/mse_loss.h>
@@ -52,11 +54,17 @@ inline std::vector<int64_t> sizes_of(const Json& shape, const Json& sizes) {
   return result;
 }
 
+inline void seed(c10::Device device, uint64_t number) {
+  at::Generator generator = at::globalContext().defaultGenerator(device);
+  generator.set_current_seed(number);
+}
+
 /// A program in one mode, with its own copy of the weights.
 class Trained {
  public:
-  Trained(const Json& json, const std::string& name, bool training, bool has_own_dropout = false)
-      : json_(json) {
+  Trained(const Json& json, const std::string& name, bool training, bool has_own_dropout = false,
+          c10::Device device = c10::kCPU)
+      : json_(json), device_(device) {
     const std::string file = (folder() / (name + ".pt2")).string();
     Archive archive(file);
     const std::string main = json["programs"]["train"];
@@ -75,7 +83,7 @@ class Trained {
     if (!training && json["programs"].contains("eval")) {
       for (ArchivedTensor& stored : archive.constants(json["programs"]["eval"])) add(stored);
     }
-    InterpreterOptions options{.device = c10::kCPU, .has_own_dropout = has_own_dropout};
+    InterpreterOptions options{.device = device, .has_own_dropout = has_own_dropout};
     for (const InputSpec& input : program_.inputs) {
       if (input.kind != InputSpec::Kind::kUserInput) continue;
       options.user_inputs.push_back(tensor_name_of(input.value));
@@ -88,8 +96,7 @@ class Trained {
 
   /// The outputs by name, after seeding LibTorch's generator as the fixtures were.
   std::map<std::string, at::Tensor> run(const Json& sizes) const {
-    at::Generator generator = at::globalContext().defaultGenerator(c10::kCPU);
-    generator.set_current_seed(json_["seed"].get<uint64_t>());
+    seed(device_, json_["seed"].get<uint64_t>());
     return run_on(inputs(sizes));
   }
 
@@ -100,10 +107,11 @@ class Trained {
       const auto shape = sizes_of(input["shape"], sizes);
       const std::string name = input["name"];
       const int64_t count = c10::multiply_integers(shape);
-      given[input["value"]] =
+      const at::Tensor tensor =
           input.contains("modulo")
               ? integers(name, count, input["modulo"].get<int64_t>()).view(shape)
               : tensor_of(parity::uniform(name, count), shape, at::kFloat);
+      given[input["value"]] = tensor.to(device_);
     }
     return given;
   }
@@ -133,13 +141,14 @@ class Trained {
     const at::Tensor& output = outputs.at(loss["output"]);
     if (loss["kind"] == "inside") return {};
     if (loss["kind"] == "mse") {
-      return tensor_of(parity::uniform("target", output.numel()), output.sizes(), at::kFloat);
+      return tensor_of(parity::uniform("target", output.numel()), output.sizes(), at::kFloat)
+          .to(device_);
     }
     std::vector<int64_t> shape = output.sizes().vec();
     shape.erase(shape.begin() + class_dim(output));
     const int64_t count = c10::multiply_integers(shape);
-    if (loss["labels"] == "rows") return at::arange(count);
-    return integers("labels", count, loss["classes"].get<int64_t>()).view(shape);
+    if (loss["labels"] == "rows") return at::arange(count, device_);
+    return integers("labels", count, loss["classes"].get<int64_t>()).view(shape).to(device_);
   }
 
   at::Tensor loss(const std::map<std::string, at::Tensor>& outputs,
@@ -159,14 +168,79 @@ class Trained {
     return at::maybe_wrap_dim(json_["loss"]["class_dim"].get<int64_t>(), output.dim());
   }
   void add(const ArchivedTensor& stored) {
-    stored.tensor.set_requires_grad(stored.is_parameter && stored.requires_grad);
-    for (const std::string& name : stored.names) tensors.insert_or_assign(name, stored.tensor);
+    const at::Tensor tensor = stored.tensor.to(device_);
+    tensor.set_requires_grad(stored.is_parameter && stored.requires_grad);
+    for (const std::string& name : stored.names) tensors.insert_or_assign(name, tensor);
   }
 
   const Json& json_;
+  c10::Device device_;
   Program program_;
   std::unique_ptr<Interpreter> interpreter_;
 };
+
+/// A step of SGD with its own weights.
+class Step {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+
+  Step(const Json& json, const std::string& name, c10::Device device = c10::kCPU)
+      : json_(json),
+        name_(name),
+        device_(device),
+        trained_(json, name, /*training=*/true, /*has_own_dropout=*/false, device) {
+    for (const Json& input : json["inputs"]) inputs_.insert(input["value"].get<std::string>());
+    std::set<const void*> seen;
+    for (const auto& [key, tensor] : trained_.tensors) {
+      if (seen.insert(tensor.unsafeGetTensorImpl()).second) state_.push_back(tensor);
+    }
+  }
+
+  const Tensors& state() const { return state_; }
+
+  /// The inputs in the order of their values' names, and the target if there is one.
+  Tensors arguments(const Json& sizes) const {
+    Tensors all;
+    for (const auto& [name, tensor] : trained_.inputs(sizes)) all.push_back(tensor);
+    const Trained other(json_, name_, /*training=*/true, /*has_own_dropout=*/false, device_);
+    const at::NoGradGuard no_grad;
+    const at::Tensor target = other.target(other.run(sizes));
+    if (target.defined()) all.push_back(target);
+    return all;
+  }
+
+  /// Returns the loss.
+  Tensors operator()(const Tensors& arguments) {
+    for (const at::Tensor& tensor : state_) tensor.mutable_grad() = at::Tensor();
+    std::map<std::string, at::Tensor> given;
+    size_t next = 0;
+    for (const std::string& name : inputs_) given[name] = arguments[next++];
+    const at::Tensor target = next < arguments.size() ? arguments.back() : at::Tensor();
+    const at::Tensor loss = trained_.loss(trained_.run_on(given), target);
+    loss.backward();
+    const at::NoGradGuard no_grad;
+    for (const at::Tensor& tensor : state_) {
+      if (!tensor.requires_grad() || !tensor.grad().defined()) continue;
+      tensor.sub_(tensor.grad(), json_["learning_rate"].get<double>());
+    }
+    return {loss.detach()};
+  }
+
+ private:
+  const Json& json_;
+  std::string name_;
+  c10::Device device_;
+  Trained trained_;
+  std::set<std::string> inputs_;
+  Tensors state_;
+};
+
+/// Some programs write their inputs.
+inline std::vector<at::Tensor> copies(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> all;
+  for (const at::Tensor& tensor : tensors) all.push_back(tensor.clone());
+  return all;
+}
 
 inline std::string name_of_case(const testing::TestParamInfo<std::string>& info) {
   std::string name = info.param;

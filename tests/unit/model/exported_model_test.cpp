@@ -64,6 +64,14 @@ TEST(ExportedModel, HasTheNamesOfTheStateDict) {
   EXPECT_EQ(model->parameters().front().name, "blocks.0.conv.weight");
   EXPECT_EQ(model->files(), std::vector<std::string>{net("digits")});
   EXPECT_EQ(model->fixed_batch(), 0);
+  std::string written;
+  for (const NamedTensor& one : model->statistics()) written += one.name + " ";
+  EXPECT_EQ(written,
+            "blocks.0.norm.num_batches_tracked blocks.0.norm.running_mean "
+            "blocks.0.norm.running_var blocks.1.norm.num_batches_tracked "
+            "blocks.1.norm.running_mean blocks.1.norm.running_var stem.1.num_batches_tracked "
+            "stem.1.running_mean stem.1.running_var ");
+  EXPECT_EQ(model->blocks(), 2);
   EXPECT_EQ(outputs(*model, {{"input", images(5)}}).sizes(), (std::vector<int64_t>{5, 10}));
 }
 

@@ -164,13 +164,19 @@ class Update {
   size_t compensated_ = 0;
 };
 
+at::Tensor as_float(const at::Tensor& number) {
+  return number.defined() ? number.to(at::kFloat) : number;
+}
+
 }  // namespace
 
 at::Tensor update_on_gpu(CudaLauncher& launcher, const OptimizerStep& step) {
+  // The kernels read both as float. A norm in fp64 makes found_inf fp64, too.
+  const at::Tensor grad_scale = as_float(step.grad_scale), found_inf = as_float(step.found_inf);
   Update update(launcher, &update_rule(step.rule), step.lr.device());
   update.set(UpdateSlot::kLr, step.lr);
-  update.set(UpdateSlot::kGradScale, step.grad_scale);
-  update.set(UpdateSlot::kFoundInf, step.found_inf);
+  update.set(UpdateSlot::kGradScale, grad_scale);
+  update.set(UpdateSlot::kFoundInf, found_inf);
   update.set(UpdateSlot::kSteps, step.steps);
   update.set(UpdateSlot::kRunning, step.running);
   update.set(UpdateSlot::kDraws, step.draws);

@@ -26,7 +26,9 @@ class Aliases {
 /// The name of the tensor that an argument names; empty if it names none.
 std::string tensor_name_of(const Argument& argument);
 
-/// Whether a program writes an input of the user in place.
-bool writes_user_inputs(const Program& program);
+/// Those of a program's inputs of a kind that it writes in place, also as running statistics of
+/// batch norm: their names in InputSpec. What regions do with their arguments is not followed: they
+/// count as written.
+Names written_inputs(const Program& program, InputSpec::Kind kind);
 
 }  // namespace gallop::model::exported

@@ -180,9 +180,14 @@ std::string sample_text(const SampleRun& run) {
   const std::string what = run.gradient_norms.empty()
                                ? "output"
                                : fmt::format("outputs and {} gradients", run.gradient_norms.size());
-  if (run.error == 0) return fmt::format("{}: {} equal to Python's, bit for bit", mode, what);
-  return fmt::format("{}: {} within {:.1e} of Python's (largest: {})", mode, what, run.error,
-                     printable(run.worst));
+  std::string text = run.error == 0
+                         ? fmt::format("{}: {} equal to Python's, bit for bit", mode, what)
+                         : fmt::format("{}: {} within {:.1e} of Python's (largest: {})", mode, what,
+                                       run.error, printable(run.worst));
+  if (run.export_error > 0) {
+    text += fmt::format("; torch.export's program is within {:.1e} of the model", run.export_error);
+  }
+  return text;
 }
 
 std::string parameters_text(const Description& description) {
@@ -211,6 +216,7 @@ nlohmann::ordered_json json_of(const SampleRun& run) {
   if (run.has_reference) {
     json["expected_objective"] = run.expected_objective;
     json["error"] = run.error;
+    json["export_error"] = run.export_error;
     if (!run.worst.empty()) json["worst"] = run.worst;
   }
   return json;

@@ -15,6 +15,7 @@
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/config/option_error.h"
+#include "gallop/model/exported/aliases.h"
 #include "gallop/model/exported/archive.h"
 #include "gallop/model/exported/bindings.h"
 #include "gallop/model/exported/evaluation_mode.h"
@@ -29,8 +30,10 @@ using exported::Archive;
 using exported::ArchivedTensor;
 using exported::BoundInput;
 using exported::EvaluationProgram;
+using exported::InputSpec;
 using exported::Program;
 using exported::RunnableProgram;
+using exported::written_inputs;
 
 class ExportedModel final : public Model {
  public:
@@ -56,6 +59,7 @@ class ExportedModel final : public Model {
     };
     evaluation_.emplace(
         make(archive.models().size() > 1 ? archive.program(Archive::kEval) : switched(program)));
+    find_statistics(program);
     training_.emplace(make(std::move(program)));
     // A run has its own already.
     if (!is_rebuilt) definition_ = archive.definition();
@@ -84,6 +88,7 @@ class ExportedModel final : public Model {
 
   NamedTensors parameters() const override { return parameters_; }
   NamedTensors buffers() const override { return buffers_; }
+  NamedTensors statistics() const override { return statistics_; }
   void set_training(bool training) override { is_training_ = training; }
   bool training() const override { return is_training_; }
   int64_t blocks() const override { return training_->blocks(); }
@@ -173,6 +178,19 @@ class ExportedModel final : public Model {
     }
   }
 
+  void find_statistics(const Program& program) {
+    for (const std::string& name : written_inputs(program, InputSpec::Kind::kBuffer)) {
+      const at::Tensor& written = tensors_.at(name);
+      const auto found =
+          std::find_if(buffers_.begin(), buffers_.end(),
+                       [&](const NamedTensor& one) { return one.tensor.is_same(written); });
+      if (found != buffers_.end()) statistics_.push_back(*found);
+    }
+    std::sort(
+        statistics_.begin(), statistics_.end(),
+        [](const NamedTensor& one, const NamedTensor& other) { return one.name < other.name; });
+  }
+
   // Copies the values that `weights` has for this tensor.
   void replace(const ArchivedTensor& stored, const NamedTensors& given) const {
     for (const std::string& name : stored.names) {
@@ -219,7 +237,7 @@ class ExportedModel final : public Model {
   std::vector<std::string> notes_;
   int64_t fixed_batch_ = 0;
   std::map<std::string, at::Tensor> tensors_;  // All, by each of their names.
-  NamedTensors parameters_, buffers_;
+  NamedTensors parameters_, buffers_, statistics_;
   std::optional<RunnableProgram> training_, evaluation_;
   bool is_training_ = true;
   bool channels_last_ = false;

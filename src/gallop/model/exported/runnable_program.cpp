@@ -47,7 +47,7 @@ RunnableProgram::RunnableProgram(Program program, std::vector<BoundInput> inputs
     : program_(std::move(program)),
       inputs_(std::move(inputs)),
       output_(output),
-      writes_inputs_(writes_user_inputs(program_)),
+      writes_inputs_(!written_inputs(program_, InputSpec::Kind::kUserInput).empty()),
       file_(std::move(file)) {
   for (size_t i = 0; i < program_.inputs.size(); ++i) {
     if (program_.inputs[i].kind == InputSpec::Kind::kUserInput) places_.push_back(i);

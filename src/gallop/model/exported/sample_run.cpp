@@ -16,7 +16,6 @@
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <torch/csrc/jit/serialization/pickle.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
@@ -24,40 +23,11 @@
 #include "gallop/model/exported/interpreter.h"
 #include "gallop/model/exported/json_reader.h"
 #include "gallop/model/exported/runnable_program.h"
+#include "gallop/model/exported/sample_inputs.h"
 
 namespace gallop::model::exported {
 
 namespace {
-
-// The leaves of tuples, lists and dicts, in order.
-void flatten(const c10::IValue& value, std::vector<c10::IValue>& leaves) {
-  if (value.isTuple()) {
-    for (const c10::IValue& item : value.toTupleRef().elements()) flatten(item, leaves);
-  } else if (value.isList() && !value.isTensorList()) {
-    for (const c10::IValue& item : value.toListRef()) flatten(item, leaves);
-  } else if (value.isTensorList()) {
-    for (const at::Tensor& item : value.toTensorVector()) leaves.emplace_back(item);
-  } else if (value.isGenericDict()) {
-    for (const auto& item : value.toGenericDict()) flatten(item.value(), leaves);
-  } else {
-    leaves.push_back(value);
-  }
-}
-
-std::vector<c10::IValue> sample_of(Archive& archive, const std::string& model,
-                                   const std::string& file) {
-  const std::string_view bytes = archive.sample_inputs(model);
-  std::vector<c10::IValue> leaves;
-  if (bytes.empty()) return leaves;
-  try {
-    flatten(torch::jit::pickle_load(std::vector<char>(bytes.begin(), bytes.end())), leaves);
-  } catch (const std::exception& error) {
-    const std::string what = error.what();
-    throw DataError(fmt::format("{}: the sample inputs cannot be read: {}", file,
-                                printable(what.substr(0, what.find('\n')))));
-  }
-  return leaves;
-}
 
 // All tensors of an archive by each of their names.
 std::map<std::string, at::Tensor> tensors_of(Archive& archive, const std::string& model) {
@@ -98,6 +68,7 @@ void compare(const Json& reference, const Place& place, SampleRun& run) {
   if (mode == reference.end()) return;
   try {
     run.expected_objective = mode->at("objective").get<double>();
+    run.export_error = mode->value("export_error", 0.0);
     run.has_reference = true;
     add_error(run.expected_objective, run.objective, "objective", run);
     if (run.mode != Archive::kTrain) return;
@@ -179,7 +150,7 @@ std::optional<Program> evaluation_program(Archive& archive) {
 std::vector<SampleRun> run_sample(Archive& archive) {
   const std::string main = archive.training_program();
   const std::string file = printable(archive.path().string());
-  const std::vector<c10::IValue> sample = sample_of(archive, main, file);
+  const std::vector<c10::IValue> sample = sample_inputs(archive);
   std::vector<SampleRun> runs;
   if (sample.empty()) return runs;
   const std::string_view text = archive.extra("gallop.json");

@@ -23,6 +23,9 @@ struct SampleRun {
   /// all are equal bit for bit.
   double error = 0;
   std::string worst{};  ///< What has the largest error: "objective" or a parameter.
+  /// The largest difference between torch.export's program and the model, both run in Python,
+  /// relative to the largest element of its tensor.
+  double export_error = 0;
 };
 
 /// Runs the archive's training and evaluation program on its sample. Empty if it has no sample.
