@@ -26,8 +26,9 @@ struct Buffer {
     kTemporary,  ///< Created by a node, and released after its last use.
   };
   Kind kind = Kind::kTemporary;
-  int64_t input = kNone;  ///< Index of the argument.
-  at::Tensor state;       ///< A tensor over this memory, of kState.
+  int64_t input = kNone;     ///< Index of the argument.
+  at::Tensor state;          ///< A tensor over this memory, of kState.
+  bool is_constant = false;  ///< Of kState: its contents never change.
   int64_t bytes = 0;
   at::Device device = c10::kCPU;
   /// The buffer of the recording with these contents, and the number of in-place changes before;

@@ -17,6 +17,12 @@ namespace gallop::compile {
 
 namespace {
 
+// The state of the random generator among an attention's results is on the host, except in a
+// capture, where it is on the device.
+bool keeps_generator_state(const Node& node) {
+  return node.op.schema().name().starts_with("aten::_scaled_dot_product_efficient_attention");
+}
+
 // The device of all nodes, and the reason why its graphs cannot capture them, if any.
 struct Suitability {
   c10::Device device = c10::kCPU;
@@ -35,8 +41,9 @@ Suitability look_at(const Graph& graph) {
         result.against = name_of(node.op) + " changes an argument";
         return result;
       }
-      if (buffer.device == result.device) continue;
+      if (buffer.device == result.device || keeps_generator_state(node)) continue;
       // Host memory would be read during the capture, not at each replay.
+      if (buffer.is_constant) continue;
       result.against = fmt::format("{} works on memory of {} besides that of {}", name_of(node.op),
                                    buffer.device.str(), result.device.str());
       return result;

@@ -1,8 +1,10 @@
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/relu.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
@@ -57,9 +59,19 @@ at::Tensor attention(const at::Tensor& a, const at::Tensor& b, const at::Tensor&
       .reshape({kBatch, kTokens, kWidth});
 }
 
+// The same with a mask, as in transformers.
+at::Tensor masked_attention(const at::Tensor& a, const at::Tensor& b, const at::Tensor& c) {
+  const at::Tensor places = at::arange(kTokens);
+  return at::scaled_dot_product_attention(by_heads(a), by_heads(b), by_heads(c),
+                                          places.unsqueeze(1) >= places)
+      .transpose(1, 2)
+      .reshape({kBatch, kTokens, kWidth});
+}
+
 TEST(MergeMatmuls, QueriesKeysAndValuesArePackedForAttention) {
-  for (const bool bf16 : {false, true}) {
-    StockNetwork network = in_bf16(three_layers(attention, false));
+  for (const auto& [of_three, bf16] : std::vector<std::pair<OfThree, bool>>{
+           {attention, false}, {attention, true}, {masked_attention, false}}) {
+    StockNetwork network = in_bf16(three_layers(of_three, false));
     network.bf16 = bf16;
     // Two GEMMs of the first layer; three for the group of three.
     expect_replaced(network,

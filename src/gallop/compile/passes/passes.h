@@ -13,6 +13,14 @@ void functionalize(Graph& graph);
 /// results.
 void cse(Graph& graph);
 
+/// Constant folding: what depends on sizes alone, such as masks and rotary angles, is computed here
+/// and kept in memory.
+void fold_constants(Graph& graph);
+
+/// Sets the flag of causal attention in place of a constant mask that hides the keys behind each
+/// query, and removes constant masks that hide nothing.
+void attention_masks(Graph& graph);
+
 /// Removes casts to a wider type and back, and casts without effect.
 void merge_casts(Graph& graph);
 

@@ -1,0 +1,76 @@
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <string_view>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/ones.h>
+#include <ATen/ops/tril.h>
+
+#include "gallop/compile/passes/passes.h"
+#include "gallop/compile/tensor_in.h"
+
+namespace gallop::compile::passes {
+
+namespace {
+
+size_t place_of(const c10::FunctionSchema& schema, std::initializer_list<std::string_view> names) {
+  const auto& arguments = schema.arguments();
+  const auto found = std::find_if(arguments.begin(), arguments.end(), [&](const auto& argument) {
+    return std::find(names.begin(), names.end(), argument.name()) != names.end();
+  });
+  return static_cast<size_t>(found - arguments.begin());
+}
+
+bool is_attention(const Node& node) {
+  const std::string_view name = node.op.schema().name();
+  return name.starts_with("aten::_scaled_dot_product_flash_attention_for_cpu") ||
+         name.starts_with("aten::_scaled_dot_product_efficient_attention");
+}
+
+// Whether a mask that is added to the scores hides from each query the keys behind it (true) or
+// nothing (false); nothing for other masks, and for those that are not constant.
+std::optional<bool> is_causal(const Graph& graph, ViewId mask, int64_t queries, int64_t keys) {
+  const View& view = graph.views[mask];
+  const Buffer& buffer = graph.buffers[view.buffer];
+  if (!buffer.is_constant || view.sizes.size() < 2) return std::nullopt;
+  const at::Tensor added =
+      tensor_in(buffer.state, view.dtype, view.sizes, view.strides, view.offset).cpu();
+  if (added.scalar_type() == at::kBool || added.numel() == 0) return std::nullopt;
+  const at::Tensor visible = added.eq(0);
+  // Some masks have the lowest number instead of -infinity: the weight becomes 0, too.
+  const double lowest = added.scalar_type() == at::kHalf ? -6e4 : -1e30;
+  if (!visible.logical_or(added.le(lowest)).all().item<bool>()) return std::nullopt;
+  if (visible.all().item<bool>()) return false;
+  if (queries != keys) return std::nullopt;
+  const at::Tensor causal = at::ones({queries, keys}, at::kBool).tril();
+  if (!visible.eq(causal).all().item<bool>()) return std::nullopt;
+  return true;
+}
+
+}  // namespace
+
+void attention_masks(Graph& graph) {
+  for (Node& node : graph.nodes) {
+    if (!is_attention(node)) continue;
+    const c10::FunctionSchema& schema = node.op.schema();
+    Operand& mask = node.arguments.at(place_of(schema, {"attn_mask", "attn_bias"}));
+    Operand& causal = node.arguments.at(place_of(schema, {"is_causal"}));
+    if (mask.kind != Operand::Kind::kTensor || mask.views[0] == kNone) continue;
+    if (causal.constant.toBool()) continue;
+    const auto size = [&](std::string_view name) {
+      const View& view = graph.views[node.arguments.at(place_of(schema, {name})).views[0]];
+      return view.sizes.at(view.sizes.size() - 2);
+    };
+    const auto found = is_causal(graph, mask.views[0], size("query"), size("key"));
+    if (!found) continue;
+    causal = Operand::of(c10::IValue(*found));
+    // The gradient on a GPU takes a tensor that may be undefined.
+    const bool is_optional =
+        schema.arguments()[place_of(schema, {"attn_mask", "attn_bias"})].type()->kind() ==
+        c10::TypeKind::OptionalType;
+    mask = Operand::of(is_optional ? c10::IValue() : c10::IValue(at::Tensor()));
+  }
+}
+
+}  // namespace gallop::compile::passes
