@@ -1,14 +1,12 @@
 // Exported programs on a real GPU: evaluation against the CPU, compiled steps against eager ones.
 #include <map>
-#include <memory>
-#include <optional>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "gallop/app/device.h"
 #include "gallop/app/libtorch_warnings.h"
 #include "gallop/compile/compiled_function.h"
+#include "gpu/on_gpu.h"
 #include "unit/model/exported_case.h"
 
 namespace gallop::model::exported {
@@ -26,21 +24,16 @@ const std::map<std::string, std::string> kEager = {
     {"lstm", "changes the memory of a tensor"},
     {"set-item", "changes an argument"}};
 
-class ExportedOnGpu : public testing::TestWithParam<std::string> {
+class ExportedOnGpu : public OnGpu<testing::TestWithParam<std::string>> {
  protected:
   void SetUp() override {
-    static const app::DeviceChoice choice = app::choose_device("auto");
-    if (!choice.device.is_cuda()) GTEST_SKIP() << "no GPU; " << choice.note;
-    device_ = choice.device;
-    kernels_.emplace(device_);
+    OnGpu::SetUp();
     // Some of the programs have operators without a deterministic implementation.
     at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/true);
     at::globalContext().setAllowTF32CuBLAS(false);
     at::globalContext().setAllowTF32CuDNN(false);
   }
 
-  c10::Device device_ = c10::kCPU;
-  std::optional<app::GpuKernels> kernels_;
   app::LibtorchWarnings warnings_{[](const std::string&) {}};
 };
 

@@ -2,7 +2,6 @@
 // kernels of kernel/cuda with those of the CPU.
 #include <limits>
 #include <map>
-#include <optional>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
@@ -19,11 +18,11 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <gtest/gtest.h>
 
-#include "gallop/app/device.h"
 #include "gallop/compile/codegen/cuda_kernel.h"
 #include "gallop/compile/codegen/op_traits.h"
 #include "gallop/kernel/cross_entropy.h"
 #include "gallop/kernel/dropout.h"
+#include "gpu/on_gpu.h"
 #include "unit/compile/cache_folder.h"
 #include "unit/compile/loop_cases.h"
 #include "unit/compile/random_programs.h"
@@ -32,20 +31,9 @@
 namespace gallop::compile {
 namespace {
 
-class Gpu : public testing::Test {
+class Gpu : public OnGpu<testing::Test> {
  protected:
-  void SetUp() override {
-    static const app::DeviceChoice choice = app::choose_device("auto");
-    if (!choice.device.is_cuda()) GTEST_SKIP() << "no GPU; " << choice.note;
-    device_ = choice.device;
-    kernels_.emplace(device_);
-    ASSERT_EQ(kernels_->fallback_reason(), "");
-  }
-
   at::Tensor there(const at::Tensor& tensor) const { return tensor.to(device_); }
-
-  c10::Device device_ = c10::kCPU;
-  std::optional<app::GpuKernels> kernels_;
 };
 
 int64_t bytes_of(const LoopOperand& operand, const LoopProgram& program) {

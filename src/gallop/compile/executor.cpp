@@ -15,6 +15,7 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/compile/memory_plan.h"
+#include "gallop/compile/operand_value.h"
 #include "gallop/compile/tensor_in.h"
 
 namespace gallop::compile {
@@ -277,28 +278,8 @@ at::Tensor Executor::result(ViewId id) {
   return tensor_in(own, own.scalar_type(), own.sizes(), own.strides(), own.storage_offset());
 }
 
-at::Tensor Executor::tensor_or_none(ViewId id) { return id == kNone ? at::Tensor() : tensor(id); }
-
 c10::IValue Executor::value_of(const Operand& operand) {
-  switch (operand.kind) {
-    case Operand::Kind::kConstant: return operand.constant;
-    case Operand::Kind::kTensor: return tensor_or_none(operand.views[0]);
-    case Operand::Kind::kTensors: {
-      c10::List<at::Tensor> list;
-      list.reserve(operand.views.size());
-      for (const ViewId view : operand.views) list.push_back(tensor_or_none(view));
-      return list;
-    }
-    case Operand::Kind::kOptionalTensors: {
-      c10::List<std::optional<at::Tensor>> list;
-      list.reserve(operand.views.size());
-      for (const ViewId view : operand.views) {
-        list.push_back(view == kNone ? std::nullopt : std::optional(tensor(view)));
-      }
-      return list;
-    }
-  }
-  throw InternalError("an operand of unknown kind");
+  return compile::value_of(operand, [this](ViewId id) -> const at::Tensor& { return tensor(id); });
 }
 
 void Executor::call(const Node& node) {

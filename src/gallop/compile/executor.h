@@ -61,7 +61,6 @@ class Executor {
   std::optional<Snapshot> snapshot();
   void call(const Node& node);
   c10::IValue value_of(const Operand& operand);
-  at::Tensor tensor_or_none(ViewId id);
   void take_results(const Node& node);
   void take_result(ViewId id, const at::Tensor& result, const Node& node);
   const at::Tensor& tensor(ViewId id);

@@ -33,11 +33,13 @@ TEST(Freeze, MakesBuffersOfParameters) {
 }
 
 TEST(Freeze, RejectsPatternsThatDoNotFit) {
-  const auto told = [](const std::vector<std::string>& patterns) {
+  const auto error_with = [](const std::vector<std::string>& patterns) {
     return error_of([&] { freeze(make_mlp({.hidden = {5}}, kNumbers, 1), patterns); });
   };
-  EXPECT_EQ(told({"*", "x"}).find("train.freeze: no parameter is named 'x'"), 0U) << told({"x"});
-  EXPECT_EQ(told({"*"}).find("train.freeze: freezes all parameters"), 0U) << told({"*"});
+  EXPECT_EQ(error_with({"*", "x"}).find("train.freeze: no parameter is named 'x'"), 0U)
+      << error_with({"x"});
+  EXPECT_EQ(error_with({"*"}).find("train.freeze: freezes all parameters"), 0U)
+      << error_with({"*"});
 }
 
 }  // namespace

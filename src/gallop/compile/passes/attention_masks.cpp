@@ -1,5 +1,3 @@
-#include <algorithm>
-#include <limits>
 #include <optional>
 #include <string_view>
 
@@ -14,12 +12,8 @@ namespace gallop::compile::passes {
 
 namespace {
 
-size_t place_of(const c10::FunctionSchema& schema, std::initializer_list<std::string_view> names) {
-  const auto& arguments = schema.arguments();
-  const auto found = std::find_if(arguments.begin(), arguments.end(), [&](const auto& argument) {
-    return std::find(names.begin(), names.end(), argument.name()) != names.end();
-  });
-  return static_cast<size_t>(found - arguments.begin());
+size_t place_of(const c10::FunctionSchema& schema, std::string_view name) {
+  return static_cast<size_t>(schema.argumentIndexWithName(name).value());
 }
 
 bool is_attention(const Node& node) {
@@ -54,12 +48,14 @@ void attention_masks(Graph& graph) {
   for (Node& node : graph.nodes) {
     if (!is_attention(node)) continue;
     const c10::FunctionSchema& schema = node.op.schema();
-    Operand& mask = node.arguments.at(place_of(schema, {"attn_mask", "attn_bias"}));
-    Operand& causal = node.arguments.at(place_of(schema, {"is_causal"}));
+    const bool is_bias = !schema.argumentIndexWithName("attn_mask");
+    const size_t place = place_of(schema, is_bias ? "attn_bias" : "attn_mask");
+    Operand& mask = node.arguments.at(place);
+    Operand& causal = node.arguments.at(place_of(schema, "is_causal"));
     if (mask.kind != Operand::Kind::kTensor || mask.views[0] == kNone) continue;
     if (causal.constant.toBool()) continue;
     const auto size = [&](std::string_view name) {
-      const View& view = graph.views[node.arguments.at(place_of(schema, {name})).views[0]];
+      const View& view = graph.views[node.arguments.at(place_of(schema, name)).views[0]];
       return view.sizes.at(view.sizes.size() - 2);
     };
     const auto found = is_causal(graph, mask.views[0], size("query"), size("key"));
@@ -67,8 +63,7 @@ void attention_masks(Graph& graph) {
     causal = Operand::of(c10::IValue(*found));
     // The gradient on a GPU takes a tensor that may be undefined.
     const bool is_optional =
-        schema.arguments()[place_of(schema, {"attn_mask", "attn_bias"})].type()->kind() ==
-        c10::TypeKind::OptionalType;
+        schema.arguments()[place].type()->kind() == c10::TypeKind::OptionalType;
     mask = Operand::of(is_optional ? c10::IValue() : c10::IValue(at::Tensor()));
   }
 }

@@ -1,11 +1,11 @@
 #include <algorithm>
-#include <optional>
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <c10/util/Exception.h>
 
 #include "gallop/compile/analysis.h"
+#include "gallop/compile/operand_value.h"
 #include "gallop/compile/passes/passes.h"
 #include "gallop/compile/tensor_in.h"
 
@@ -103,7 +103,7 @@ class Folding {
         if (view == kNone || values_[buffer_of(view)].defined()) continue;
         if (!compute(makers_[buffer_of(view)])) return false;
       }
-      stack.push_back(value_of(operand));
+      stack.push_back(value_of(operand, [this](ViewId id) { return tensor_of(id); }));
     }
     const at::NoGradGuard no_grad;
     const at::AutoDispatchBelowADInplaceOrView below_autograd;
@@ -127,24 +127,8 @@ class Folding {
   }
 
   at::Tensor tensor_of(ViewId id) const {
-    if (id == kNone) return {};
     const View& view = graph_.views[id];
     return tensor_in(values_[view.buffer], view.dtype, view.sizes, view.strides, view.offset);
-  }
-
-  c10::IValue value_of(const Operand& operand) const {
-    if (operand.kind == Operand::Kind::kConstant) return operand.constant;
-    if (operand.kind == Operand::Kind::kTensor) return tensor_of(operand.views[0]);
-    if (operand.kind == Operand::Kind::kTensors) {
-      c10::List<at::Tensor> list;
-      for (const ViewId view : operand.views) list.push_back(tensor_of(view));
-      return list;
-    }
-    c10::List<std::optional<at::Tensor>> list;
-    for (const ViewId view : operand.views) {
-      list.push_back(view == kNone ? std::nullopt : std::optional(tensor_of(view)));
-    }
-    return list;
   }
 
   Graph& graph_;

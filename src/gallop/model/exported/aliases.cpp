@@ -15,16 +15,24 @@ std::string tensor_name_of(const Argument& argument) {
   return tensor == nullptr ? std::string() : tensor->name;
 }
 
+namespace {
+
+const Argument* find_argument(const Node& node, std::string_view name) {
+  const auto found = std::find_if(node.inputs.begin(), node.inputs.end(),
+                                  [&](const NamedArgument& input) { return input.name == name; });
+  return found == node.inputs.end() ? nullptr : &found->value;
+}
+
+}  // namespace
+
 bool Aliases::add(const Node& node) {
   const auto op = c10::Dispatcher::singleton().findSchema({node.function, node.overload});
   if (node.kind != Node::Kind::kOperator || !op) return false;
   bool writes = false;
   for (const c10::Argument& argument : op->schema().arguments()) {
     if (argument.alias_info() == nullptr) continue;
-    const auto given =
-        std::find_if(node.inputs.begin(), node.inputs.end(),
-                     [&](const NamedArgument& input) { return input.name == argument.name(); });
-    if (given == node.inputs.end() || !contains(tensor_name_of(given->value))) continue;
+    const Argument* const given = find_argument(node, argument.name());
+    if (given == nullptr || !contains(tensor_name_of(*given))) continue;
     writes = writes || argument.alias_info()->isWrite();
     for (const Argument& output : node.outputs) {
       visit_names(
@@ -36,12 +44,6 @@ bool Aliases::add(const Node& node) {
 }
 
 namespace {
-
-const Argument* find_argument(const Node& node, std::string_view name) {
-  const auto found = std::find_if(node.inputs.begin(), node.inputs.end(),
-                                  [&](const NamedArgument& input) { return input.name == name; });
-  return found == node.inputs.end() ? nullptr : &found->value;
-}
 
 // Operators that update running statistics although their schemas do not say so.
 bool updates_statistics(const Node& node) {
