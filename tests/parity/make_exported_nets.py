@@ -5,7 +5,7 @@ Run with Python and torch==2.11.0: make_exported_nets.py tests/fixtures/exported
 - pictures: images [3, 32, 32] in 6 classes.
 - digits: images [1, 12, 12] in 10 classes; batch norm, dropout and stochastic depth.
 - normed: as digits, with batch norm alone.
-- letters: a causal language model of 32 tokens or fewer, of a vocabulary of 24.
+- letters: a causal language model of 32 tokens or fewer, of a vocabulary of 24. judged: it also computes its loss.
 - reviews: padded texts in 2 classes, with an attention mask.
 - flat, contiguous: images as digits; exported for batches of 16 alone, and with a view that needs contiguous memory.
 - random: as digits, but in training mode alone, so that evaluation is unknown.
@@ -113,6 +113,18 @@ class Reviews(nn.Module):
         return self.head(self.dropout((x * weights).sum(1) / weights.sum(1)))
 
 
+class Judged(nn.Module):
+    """Returns its loss and logits, as models of transformers do; the labels are the tokens."""
+
+    def __init__(self):
+        super().__init__()
+        self.letters = Letters()
+
+    def forward(self, input_ids, labels):
+        logits = self.letters(input_ids)
+        return {"loss": F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()), "logits": logits}
+
+
 def main(folder):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -141,6 +153,9 @@ def main(folder):
             program = torch.export.export(model.train(), (images,), dynamic_shapes=shapes)
             gallop_export._strip(program)
             torch.export.save(program, folder / f"{name}.pt2")
+    time = Dim("time", min=3, max=32)
+    gallop_export.save(Judged(), (tokens, tokens), folder / "judged.pt2",
+                       dynamic_shapes=({0: batch, 1: time}, {0: batch, 1: time}))
 
 
 if __name__ == "__main__":

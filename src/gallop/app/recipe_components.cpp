@@ -209,6 +209,20 @@ std::shared_ptr<const train::Loss> build_loss(const Registries& registries, cons
   return loss;
 }
 
+std::shared_ptr<const train::Loss> build_evaluation_loss(const Registries& registries,
+                                                         const Recipe& recipe,
+                                                         const data::Signature& signature,
+                                                         const data::Samples& samples,
+                                                         c10::Device device) {
+  Recipe evaluated = recipe;
+  if (recipe.loss.name() == "model") {
+    evaluated.loss =
+        config::Component(registries.losses, registries.tasks.find(signature.task).loss);
+  }
+  auto loss = build_loss(registries, evaluated, signature, samples, device);
+  return evaluated.loss.name() == "cross-entropy" ? nullptr : loss;
+}
+
 std::string evaluation_part(const data::DataModule& data) {
   if (data.validation) return "validation";
   return data.test ? "test" : "";

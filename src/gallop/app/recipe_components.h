@@ -46,6 +46,14 @@ std::shared_ptr<const train::Loss> build_loss(const Registries& registries, cons
                                               const data::Signature& signature,
                                               const data::Samples& samples, c10::Device device);
 
+/// Builds the loss of evaluations: that of the recipe, or the task's if the model computes it. Null
+/// for cross-entropy, which evaluations compute without label smoothing.
+std::shared_ptr<const train::Loss> build_evaluation_loss(const Registries& registries,
+                                                         const Recipe& recipe,
+                                                         const data::Signature& signature,
+                                                         const data::Samples& samples,
+                                                         c10::Device device);
+
 /// Name of DataModule::evaluation(): "validation", "test", or empty.
 std::string evaluation_part(const data::DataModule& data);
 

@@ -96,6 +96,8 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   task_ = &registries().tasks.find(inputs().task);
   choose_loss();
   loss_ = build_loss(registries(), recipe(), inputs(), *data_->train, device_);
+  evaluation_loss_ =
+      build_evaluation_loss(registries(), recipe(), inputs(), *data_->train, device_);
   set_target_outputs();
   metrics_ =
       std::make_shared<train::MetricSet>(registries().metrics, metrics_for(recipe().metric, *task_),
@@ -326,7 +328,7 @@ train::EvaluateConfig Session::evaluate_config() const {
           .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews(),
           .collectives = collectives_,
           .metrics = metrics_,
-          .loss = train::evaluation_loss(loss_, recipe().loss)};
+          .loss = evaluation_loss_};
 }
 
 train::StepConfig Session::step_config() const {

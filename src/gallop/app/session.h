@@ -135,7 +135,7 @@ class Session {
   std::shared_ptr<const train::MetricSet> metrics_;
   std::shared_ptr<const data::BatchTransforms> batch_transforms_;
   train::TestViews views_;
-  std::shared_ptr<const train::Loss> loss_;
+  std::shared_ptr<const train::Loss> loss_, evaluation_loss_;
   train::StepFormat format_;
   std::string measured_;
   std::string recomputed_;

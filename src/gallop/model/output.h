@@ -9,6 +9,7 @@ namespace gallop::model {
 struct Output {
   at::Tensor x;         ///< Logits [.., C]; if `weight` is defined, [.., K].
   at::Tensor weight{};  ///< [C, K], or undefined.
+  at::Tensor loss{};    ///< The mean loss of the batch, if the model computes one; a scalar.
 
   /// Returns x weight^T if `weight` is defined, otherwise x.
   at::Tensor logits() const;

@@ -34,12 +34,11 @@ void check_loss(const StepConfig& config) {
   }
   const bool is_shared = config.strategy != nullptr && (config.strategy->collectives().size() > 1 ||
                                                         config.strategy->batch_slices() > 0);
-  if (traits.compares_samples && (config.gradient_accumulation > 1 || is_shared)) {
-    throw UsageError(fmt::format(
-        "train.loss compares the samples of a batch with each other, so that a batch cannot be "
-        "computed in parts; {}",
-        is_shared ? "start one process, without parallel.name=deterministic"
-                  : "set train.gradient_accumulation to 1"));
+  if (traits.needs_whole_batch && (config.gradient_accumulation > 1 || is_shared)) {
+    throw UsageError(
+        fmt::format("train.loss needs the whole batch, which cannot be computed in parts; {}",
+                    is_shared ? "start one process, without parallel.name=deterministic"
+                              : "set train.gradient_accumulation to 1"));
   }
 }
 

@@ -47,7 +47,7 @@ Pass time_pass(model::Model& model, const NamedTensors& parameters, const NamedT
   at::Tensor loss;
   {
     const precision::AutocastGuard autocast(precision, device.type());
-    loss = loss_function.sum({model.forward(batch)}, batch);
+    loss = loss_function.sum(model.forward_to_head(batch), batch);
   }
   loss.backward();
   // Reading a gradient waits for the device.

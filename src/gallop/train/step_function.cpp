@@ -281,7 +281,7 @@ Losses TrainStep::losses_of(const NamedTensors& batch, const StepInputs& inputs,
   const precision::AutocastGuard autocast(config_.precision, device_.type());
   model::Output output = model_.forward_to_head(batch);
   // Several losses read the logits.
-  if (config_.distill || terms_.size() > 1) output = {output.logits()};
+  if (config_.distill || terms_.size() > 1) output = {.x = output.logits(), .loss = output.loss};
   Losses losses;
   for (size_t i = 0; i < terms_.size(); ++i) {
     Loss::Request request{.count_correct = count_correct && !losses.correct.defined()};

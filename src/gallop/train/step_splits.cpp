@@ -125,9 +125,9 @@ TrainStep::Shortage TrainStep::share_shortage(parallel::CollectivesScope& scope,
 }
 
 void TrainStep::split_for(const Shortage& shortage, int64_t step) {
-  if (config_.loss->traits().compares_samples) {
+  if (config_.loss->traits().needs_whole_batch) {
     throw StepDoesNotFit(fmt::format(
-        "step {}: out of memory, and train.loss compares the samples of a batch, which cannot be "
+        "step {}: out of memory, and train.loss needs the whole batch, which cannot be "
         "computed in parts. Try a smaller data.batch_size, train.activation_checkpointing.every=1, "
         "or "
         "train.precision=bf16. {}",

@@ -58,12 +58,6 @@ bool takes_input(const std::vector<BoundInput>& bound) {
                      [](const BoundInput& input) { return input.field == kInput; });
 }
 
-const at::Tensor* find_field(const NamedTensors& batch, std::string_view name) {
-  const auto found = std::find_if(batch.begin(), batch.end(),
-                                  [&](const NamedTensor& one) { return one.name == name; });
-  return found == batch.end() ? nullptr : &found->tensor;
-}
-
 // The field of an input; those whose name ends with ".mask" are 1 at tokens and 0 at padding.
 at::Tensor field_of(const BoundInput& input, const NamedTensors& batch, const std::string& file) {
   const std::string_view name = input.field;
@@ -152,6 +146,15 @@ size_t find_output(const Program& program, const std::string& name, const std::s
                                   names.size(), join_names(names, "and")));
 }
 
+std::optional<size_t> find_loss(const Program& program, size_t output) {
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    if (i == output || program.outputs[i].name != "loss") continue;
+    const TensorMeta* const meta = meta_of(program.graph, program.outputs[i].value);
+    if (meta != nullptr && meta->sizes.empty()) return i;
+  }
+  return std::nullopt;
+}
+
 void check_task(const Program& program, const std::vector<BoundInput>& inputs, size_t output,
                 const Task& task, const std::string& file) {
   const auto main = std::find_if(inputs.begin(), inputs.end(),
@@ -179,6 +182,12 @@ void check_task(const Program& program, const std::vector<BoundInput>& inputs, s
       "{}: output '{}' has sizes {}, but the data need {} outputs; export the "
       "model with {} outputs",
       file, program.outputs[output].name, sizes_text(*meta), task.classes, task.classes));
+}
+
+const at::Tensor* find_field(const NamedTensors& batch, std::string_view name) {
+  const auto found = std::find_if(batch.begin(), batch.end(),
+                                  [&](const NamedTensor& one) { return one.name == name; });
+  return found == batch.end() ? nullptr : &found->tensor;
 }
 
 at::Tensor as_input(const BoundInput& input, const NamedTensors& batch,

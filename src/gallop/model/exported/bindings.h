@@ -1,6 +1,9 @@
 #pragma once
 
+#include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -31,10 +34,17 @@ std::vector<BoundInput> bind_inputs(const Program& program, const std::vector<st
 /// or the one named "logits". Throws UsageError that lists them.
 size_t find_output(const Program& program, const std::string& name, const std::string& file);
 
+/// The index of the output named "loss" that is a scalar, which the program computes itself; none
+/// if there is no other than `output`.
+std::optional<size_t> find_loss(const Program& program, size_t output);
+
 /// Throws UsageError if the program has other sizes than the data: images, features, classes. Only
 /// sizes that the program states as constants are compared.
 void check_task(const Program& program, const std::vector<BoundInput>& inputs, size_t output,
                 const Task& task, const std::string& file);
+
+/// The field of a batch; null if it has none of that name.
+const at::Tensor* find_field(const NamedTensors& batch, std::string_view name);
 
 /// The tensor of a batch as the program's input: of its dtype, and 0 where tokens are padding.
 /// Throws UsageError if the batch lacks the field, or if a size is beyond the range that the

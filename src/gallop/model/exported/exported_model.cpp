@@ -75,7 +75,11 @@ class ExportedModel final : public Model {
   at::Tensor forward(const at::Tensor& input) override {
     return forward(NamedTensors{{"input", input}});
   }
-  at::Tensor forward(const NamedTensors& batch) override {
+  at::Tensor forward(const NamedTensors& batch) override { return forward_to_head(batch).x; }
+  Output forward_to_head(const at::Tensor& input) override {
+    return forward_to_head(NamedTensors{{"input", input}});
+  }
+  Output forward_to_head(const NamedTensors& batch) override {
     const RunnableProgram& program = is_training_ ? *training_ : *evaluation_;
     NamedTensors formatted = batch;
     for (auto& [name, tensor] : formatted) {
@@ -83,8 +87,6 @@ class ExportedModel final : public Model {
     }
     return fixed_batch_ > 0 ? run_in_batches(program, formatted) : program.run(formatted);
   }
-  Output forward_to_head(const at::Tensor& input) override { return {forward(input)}; }
-  Output forward_to_head(const NamedTensors& batch) override { return {forward(batch)}; }
 
   NamedTensors parameters() const override { return parameters_; }
   NamedTensors buffers() const override { return buffers_; }
@@ -138,8 +140,8 @@ class ExportedModel final : public Model {
   }
 
   // Splits and fills up a batch for a program of another number of samples. Samples that fill it up
-  // are copies of the first one. Training steps have this number already.
-  at::Tensor run_in_batches(const RunnableProgram& program, const NamedTensors& batch) const {
+  // are copies of the first one. Training steps have this number already; others have no loss.
+  Output run_in_batches(const RunnableProgram& program, const NamedTensors& batch) const {
     const int64_t rows = batch.front().tensor.size(0);
     if (rows == fixed_batch_) return program.run(batch);
     std::vector<at::Tensor> outputs;
@@ -155,9 +157,9 @@ class ExportedModel final : public Model {
         }
         part.push_back({name, slice});
       }
-      outputs.push_back(program.run(part).narrow(0, 0, count));
+      outputs.push_back(program.run(part).x.narrow(0, 0, count));
     }
-    return at::cat(outputs);
+    return {at::cat(outputs)};
   }
 
   void load(Archive& archive, const std::string& model, const std::string& weights) {

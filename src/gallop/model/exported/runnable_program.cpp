@@ -1,6 +1,7 @@
 #include "gallop/model/exported/runnable_program.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -35,6 +36,8 @@ std::vector<c10::IValue> values_of(const Program& program,
 
 namespace {
 
+constexpr std::string_view kTarget = "target";
+
 bool is_part_of(const NamedTensors& batch, const at::Tensor& tensor) {
   return std::any_of(batch.begin(), batch.end(),
                      [&](const NamedTensor& field) { return field.tensor.is_alias_of(tensor); });
@@ -47,6 +50,7 @@ RunnableProgram::RunnableProgram(Program program, std::vector<BoundInput> inputs
     : program_(std::move(program)),
       inputs_(std::move(inputs)),
       output_(output),
+      loss_(find_loss(program_, output)),
       writes_inputs_(!written_inputs(program_, InputSpec::Kind::kUserInput).empty()),
       file_(std::move(file)) {
   for (size_t i = 0; i < program_.inputs.size(); ++i) {
@@ -84,13 +88,41 @@ void RunnableProgram::recompute(const std::vector<bool>& blocks) {
   recomputed_ = blocks;
 }
 
-at::Tensor RunnableProgram::run(const NamedTensors& batch) const {
+Output RunnableProgram::run(const NamedTensors& given) const {
+  const NamedTensors batch = with_target(given);
   std::vector<c10::IValue> values = values_;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     const at::Tensor tensor = as_input(inputs_[i], batch, program_.ranges, file_);
     values[places_[i]] = writes_inputs_ && is_part_of(batch, tensor) ? tensor.clone() : tensor;
   }
   return run_interpreter(std::move(values));
+}
+
+// The batch, with zeros as the target if an input takes one and the batch has none. Dimensions that
+// vary have the sizes of those with the same symbol in other inputs.
+NamedTensors RunnableProgram::with_target(const NamedTensors& batch) const {
+  const auto input = std::find_if(inputs_.begin(), inputs_.end(),
+                                  [](const BoundInput& one) { return one.field == kTarget; });
+  if (input == inputs_.end() || find_field(batch, kTarget) != nullptr) return batch;
+  std::map<std::string, int64_t> known;
+  for (const BoundInput& other : inputs_) {
+    const at::Tensor* const tensor = find_field(batch, other.field);
+    if (tensor == nullptr || static_cast<size_t>(tensor->dim()) != other.meta.sizes.size())
+      continue;
+    for (size_t i = 0; i < other.meta.sizes.size(); ++i) {
+      known.emplace(other.meta.sizes[i].symbol, tensor->size(static_cast<int64_t>(i)));
+    }
+  }
+  std::vector<int64_t> sizes;
+  for (const Size& size : input->meta.sizes) {
+    const auto found = known.find(size.symbol);
+    if (!size.is_constant() && found == known.end()) return batch;
+    sizes.push_back(size.is_constant() ? size.hint.value_or(1) : found->second);
+  }
+  NamedTensors extended = batch;
+  extended.push_back({std::string(kTarget),
+                      at::zeros(sizes, batch.front().tensor.options().dtype(input->meta.dtype))});
+  return extended;
 }
 
 bool RunnableProgram::takes_other_batches(c10::Device device) const {
@@ -105,18 +137,21 @@ bool RunnableProgram::takes_other_batches(c10::Device device) const {
   }
   const at::NoGradGuard no_grad;
   try {
-    const at::Tensor output = run_interpreter(std::move(values));
+    const at::Tensor output = run_interpreter(std::move(values)).x;
     return output.dim() > 0 && output.size(0) == rows;
   } catch (const UsageError&) {
     return false;
   }
 }
 
-at::Tensor RunnableProgram::run_interpreter(std::vector<c10::IValue> values) const {
+Output RunnableProgram::run_interpreter(std::vector<c10::IValue> values) const {
   std::vector<at::Tensor> tensors;
   for (const size_t place : places_) tensors.push_back(values[place].toTensor());
   try {
-    return interpreter_->run(std::move(values))[output_].toTensor();
+    const std::vector<c10::IValue> outputs = interpreter_->run(std::move(values));
+    Output output{outputs[output_].toTensor()};
+    if (loss_) output.loss = outputs[*loss_].toTensor();
+    return output;
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const c10::Error& error) {

@@ -2,6 +2,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "gallop/model/exported/bindings.h"
 #include "gallop/model/exported/interpreter.h"
 #include "gallop/model/exported/schema.h"
+#include "gallop/model/output.h"
 #include "gallop/tensor/named_tensor.h"
 
 namespace gallop::model::exported {
@@ -22,10 +24,12 @@ std::vector<c10::IValue> values_of(const Program& program,
                                    const std::map<std::string, at::Tensor>& tensors,
                                    const std::string& file);
 
-/// A program with the tensors that it reads: maps batches to one of its outputs.
+/// A program with the tensors that it reads: maps batches to one of its outputs, and to its loss if
+/// it computes one.
 class RunnableProgram {
  public:
-  /// `output` is the index of the output that run() returns; `file` is used in messages.
+  /// `output` is the index of the output that run() returns, beside find_loss(); `file` is used in
+  /// messages.
   RunnableProgram(Program program, std::vector<BoundInput> inputs, size_t output, std::string file);
 
   const Program& program() const { return program_; }
@@ -43,20 +47,24 @@ class RunnableProgram {
   int64_t blocks() const;
   void recompute(const std::vector<bool>& blocks);
 
-  /// Throws UsageError for batches without a field, or of sizes that the program does not take.
-  at::Tensor run(const NamedTensors& batch) const;
+  /// Without a target, as in predictions, inputs that take it are 0, and Output::loss means
+  /// nothing. Throws UsageError for batches without another field, or of sizes that the program
+  /// does not take.
+  Output run(const NamedTensors& given) const;
 
   /// Whether the program takes other numbers of samples than stated_batch(): runs it on zeros.
   bool takes_other_batches(c10::Device device) const;
 
  private:
-  at::Tensor run_interpreter(std::vector<c10::IValue> values) const;
+  Output run_interpreter(std::vector<c10::IValue> values) const;
+  NamedTensors with_target(const NamedTensors& batch) const;
   std::string differing_sizes(const std::vector<at::Tensor>& tensors) const;
 
   Program program_;
   std::vector<BoundInput> inputs_;
   std::vector<size_t> places_;  // Of `inputs_` among the inputs of the program.
   size_t output_;
+  std::optional<size_t> loss_;
   bool writes_inputs_;
   std::string file_;
   std::unique_ptr<Interpreter> interpreter_;

@@ -83,7 +83,7 @@ class InfoNce final : public OfEmbeddings {
   }
 
   LossTraits traits() const override {
-    return {.counts_by_size = true, .compares_samples = compares_samples()};
+    return {.counts_by_size = true, .needs_whole_batch = compares_samples()};
   }
 
  private:

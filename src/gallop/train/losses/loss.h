@@ -38,7 +38,7 @@ struct LossTraits {
   bool counts_rows = false;       ///< The count is that of class labels, or of rows of soft labels.
   bool predicts_classes = false;  ///< Outputs have one logit per class for every class label.
   bool takes_smoothing = false;   ///< Request::label_smoothing is supported.
-  bool compares_samples = false;  ///< The loss of a batch cannot be computed in micro-batches.
+  bool needs_whole_batch = false;  ///< The loss of a batch cannot be computed in micro-batches.
   int64_t ignored = data::kIgnoredTarget;
 };
 
@@ -113,12 +113,6 @@ LossRegistry built_in_losses();
 /// not support it.
 std::shared_ptr<const Loss> build_loss(const LossRegistry& losses, const config::Component& chosen,
                                        const LossContext& context);
-
-/// The loss of evaluations; null for cross-entropy, which they compute without label smoothing.
-inline std::shared_ptr<const Loss> evaluation_loss(std::shared_ptr<const Loss> loss,
-                                                   const config::Component& chosen) {
-  return chosen.name() == "cross-entropy" ? nullptr : std::move(loss);
-}
 
 /// Cross-entropy of class or soft labels: the default loss of a step.
 std::shared_ptr<const Loss> cross_entropy_loss(double label_smoothing = 0);

@@ -5,6 +5,7 @@
 #include "gallop/train/losses/embeddings.h"
 #include "gallop/train/losses/focal.h"
 #include "gallop/train/losses/kl_divergence.h"
+#include "gallop/train/losses/model_loss.h"
 #include "gallop/train/losses/weighted_sum.h"
 
 namespace gallop::train {
@@ -31,6 +32,8 @@ LossRegistry built_in_losses() {
            make_info_nce)
       .add("dice", "overlap of predicted and target regions", make_dice)
       .add("ctc", "sequences of labels without an alignment", make_ctc)
+      .add("model", "the mean loss that an exported model computes, its output `loss`",
+           make_model_loss)
       .add("weighted-sum", "the weighted sum of other losses", make_weighted_sum);
   return registry;
 }

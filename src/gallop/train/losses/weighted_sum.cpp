@@ -43,7 +43,7 @@ class WeightedSum final : public Loss {
       all.can_ignore |= one.can_ignore;
       all.predicts_classes |= one.predicts_classes;
       all.takes_smoothing |= one.takes_smoothing;
-      all.compares_samples |= one.compares_samples;
+      all.needs_whole_batch |= one.needs_whole_batch;
     }
     return all;
   }
@@ -110,6 +110,9 @@ std::unique_ptr<Loss> make_weighted_sum(const WeightedSumConfig& config,
   const auto& registry = dynamic_cast<const LossRegistry&>(config.losses.catalog());
   std::vector<WeightedSum::Member> members;
   for (size_t i = 0; i < items.size(); ++i) {
+    if (items[i].name() == "model") {
+      throw UsageError("train.loss: the loss of a model cannot be part of a weighted-sum");
+    }
     members.push_back({.weight = config.weights.empty() ? 1 : config.weights[i],
                        .loss = registry.build(items[i], context)});
     if (members[i].loss->output_names() != members[0].loss->output_names()) {
