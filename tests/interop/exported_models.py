@@ -56,7 +56,7 @@ def torchvision_cases():
         yield f"torchvision/{name}", lambda name=name: (getattr(zoo, name)(num_classes=10), images())
     yield "torchvision/alexnet", lambda: (zoo.alexnet(num_classes=10), images(96))
     yield "torchvision/vit_b_16", lambda: (zoo.VisionTransformer(64, 16, 2, 3, 48, 96, num_classes=10), images())
-    yield "torchvision/maxvit", lambda: (zoo.maxvit.MaxVit((64, 64), 16, 2, 8, [16, 32], [1, 1], 0.0, num_classes=10), images())
+    yield "torchvision/maxvit", lambda: (zoo.maxvit.MaxVit((64, 64), 16, 2, [16, 32], [1, 1], 8, 0.0, num_classes=10), images())
     yield "torchvision/googlenet", lambda: (zoo.googlenet(num_classes=10, aux_logits=False, init_weights=False), images())
     yield "torchvision/inception_v3", lambda: (
         zoo.inception_v3(num_classes=10, aux_logits=False, init_weights=False), images(96))

@@ -18,12 +18,20 @@ uint64_t address(const at::Tensor& tensor) {
   return tensor.defined() ? reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) : 0;
 }
 
+// Blocks for all rows, each with a row, or with one in each thread.
+uint32_t blocks_of(const at::Tensor& logits) {
+  const int64_t rows_of_block =
+      logits.size(1) <= kNarrowClasses ? static_cast<int64_t>(kCudaThreads) : 1;
+  const int64_t blocks = (logits.size(0) + rows_of_block - 1) / rows_of_block;
+  return static_cast<uint32_t>(std::min(blocks, kMostBlocks));
+}
+
 /// The arguments that both directions share.
 CudaLaunch launch_of(const at::Tensor& logits, const at::Tensor& target, const at::Tensor& rows,
                      const CrossEntropyOptions& options) {
   CudaLaunch launch{.text = kCrossEntropyText,
                     .kernel = {},
-                    .blocks = static_cast<uint32_t>(std::min(logits.size(0), kMostBlocks)),
+                    .blocks = blocks_of(logits),
                     .device = logits.device(),
                     .slots = std::vector<uint64_t>(kCudaSlots)};
   auto& slots = launch.slots;

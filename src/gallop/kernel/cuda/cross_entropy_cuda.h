@@ -1,8 +1,9 @@
 #pragma once
 
-// Softmax cross-entropy on a GPU, a block for each row: what kernel/cpu/cross_entropy.cpp is on the
-// CPU. A class that is out of range makes the loss no number, as the host is not to wait. Behind
-// loop_cuda.h, loop_cuda_reductions.h, kernel_cuda.h and cross_entropy_slots.h.
+// Softmax cross-entropy on a GPU, a thread or a block for each row: what
+// kernel/cpu/cross_entropy.cpp is on the CPU. A class that is out of range makes the loss no
+// number, as the host is not to wait. Behind loop_cuda.h, loop_cuda_reductions.h, kernel_cuda.h and
+// cross_entropy_slots.h.
 
 namespace gallop_cuda {
 
@@ -34,15 +35,22 @@ struct RowTarget {
 
 __device__ inline float no_number() { return __uint_as_float(0x7fc00000U); }
 
-/// A sum of a block's threads, which all get.
-struct BlockSum {
-  Total<Plus, float> own;
+/// The threads of a block, which compute one row together.
+struct BlockOfRow {
+  double* shared;  // kCudaThreads of them.
 
-  __device__ void add(float a) { own.add(a); }
-  __device__ double join(void* shared) {
-    const double all = join_block<Plus>(own.total(), shared);
-    return spread(all, static_cast<double*>(shared));
+  __device__ Int64 first() const { return threadIdx.x; }
+  __device__ Int64 step() const { return blockDim.x; }
+  __device__ bool is_leader() const { return threadIdx.x == 0; }
+  // All threads get the results.
+  __device__ float largest(float own) const {
+    return spread(join_block<Larger>(own, shared), reinterpret_cast<float*>(shared));
   }
+  __device__ double sum(const Total<Plus, float>& own) const {
+    return spread(join_block<Plus>(own.total(), shared), shared);
+  }
+
+ private:
   template <typename T>
   __device__ static T spread(T a, T* shared) {
     if (threadIdx.x == 0) *shared = a;
@@ -53,83 +61,90 @@ struct BlockSum {
   }
 };
 
+/// A thread that computes a row alone, as a block would mostly idle with few classes.
+struct ThreadOfRow {
+  __device__ Int64 first() const { return 0; }
+  __device__ Int64 step() const { return 1; }
+  __device__ bool is_leader() const { return true; }
+  __device__ float largest(float own) const { return own; }
+  __device__ double sum(const Total<Plus, float>& own) const { return own.total(); }
+};
+
 template <typename T>
-__device__ inline void cross_entropy_row(const KernelSlots& a, Int64 row) {
-  __shared__ double shared[kCudaThreads];
-  const auto columns = static_cast<Int64>(a.slots[CrossEntropySlot::kColumns]);
-  const T* const x = address<const T>(a, CrossEntropySlot::kLogits) + row * columns;
-  const RowTarget target(a, row, columns);
-  const double smoothing = number(a, CrossEntropySlot::kSmoothing), keep = 1 - smoothing;
+struct CrossEntropyRow {
+  template <typename Threads>
+  __device__ static void run(const KernelSlots& a, const Threads& threads, Int64 row) {
+    const auto columns = static_cast<Int64>(a.slots[CrossEntropySlot::kColumns]);
+    const T* const x = address<const T>(a, CrossEntropySlot::kLogits) + row * columns;
+    const RowTarget target(a, row, columns);
+    const double smoothing = number(a, CrossEntropySlot::kSmoothing), keep = 1 - smoothing;
 
-  float top;
-  set_lowest(top);
-  for (Int64 i = threadIdx.x; i < columns; i += blockDim.x) top = op_maximum(top, read(x[i]));
-  top = BlockSum::spread(join_block<Larger>(top, shared), reinterpret_cast<float*>(shared));
-
-  // Of e^d, d, shares and shares times d, d being what a logit is below the largest.
-  BlockSum exps, offs, shares, products, before;
-  int turn = 0;
-  for (Int64 i = threadIdx.x; i < columns; i += blockDim.x) {
-    const float value = read(x[i]), d = value - top;
-    exps.add(op_exp(d));
-    offs.add(d);
-    if (target.has_class) {
-      before.add(i < target.index && value >= top ? 1.0F : 0.0F);
-    } else {
-      const float share = target.share(i);
-      shares.add(share);
-      products.add(share * d);
+    float top;
+    set_lowest(top);
+    for (Int64 i = threads.first(); i < columns; i += threads.step()) {
+      top = op_maximum(top, read(x[i]));
     }
-    if (++turn % 32 != 0) continue;
-    exps.own.close_part();
-    offs.own.close_part();
-    shares.own.close_part();
-    products.own.close_part();
-  }
-  const double exp = exps.join(shared), off = offs.join(shared), share = shares.join(shared),
-               product = products.join(shared), larger = before.join(shared);
-  if (threadIdx.x != 0) return;
+    top = threads.largest(top);
 
-  double weight = 1, wanted = 0;  // Sums of the targets, and of each times its d.
-  const float at = target.has_class && target.counts ? read(x[target.index]) : top;
-  if (target.has_class) {
-    weight = target.counts ? 1 : 0;
-    wanted = keep * (static_cast<double>(at) - static_cast<double>(top));
-  } else {
-    weight = keep * share + smoothing;
-    wanted = keep * product;
+    // Of e^d, d, shares and shares times d, d being what a logit is below the largest.
+    Total<Plus, float> exps, offs, shares, products, before;
+    int turn = 0;
+    for (Int64 i = threads.first(); i < columns; i += threads.step()) {
+      const float value = read(x[i]), d = value - top;
+      exps.add(op_exp(d));
+      offs.add(d);
+      if (target.has_class) {
+        before.add(i < target.index && value >= top ? 1.0F : 0.0F);
+      } else {
+        const float share = target.share(i);
+        shares.add(share);
+        products.add(share * d);
+      }
+      if (++turn % 32 != 0) continue;
+      exps.close_part();
+      offs.close_part();
+      shares.close_part();
+      products.close_part();
+    }
+    const double exp = threads.sum(exps), off = threads.sum(offs), share = threads.sum(shares),
+                 product = threads.sum(products), larger = threads.sum(before);
+    if (!threads.is_leader()) return;
+
+    double weight = 1, wanted = 0;  // Sums of the targets, and of each times its d.
+    const float at = target.has_class && target.counts ? read(x[target.index]) : top;
+    if (target.has_class) {
+      weight = target.counts ? 1 : 0;
+      wanted = keep * (static_cast<double>(at) - static_cast<double>(top));
+    } else {
+      weight = keep * share + smoothing;
+      wanted = keep * product;
+    }
+    if (smoothing > 0) wanted += smoothing / static_cast<double>(columns) * off;
+    auto* const saved = address<float>(a, CrossEntropySlot::kRows) + row * 2;
+    saved[0] = top;
+    saved[1] = target.is_right_kind ? static_cast<float>(weight / exp) : no_number();
+    const double loss = target.counts ? weight * op_log(exp) - wanted : 0;
+    address<double>(a, CrossEntropySlot::kLosses)[row] =
+        target.is_right_kind ? loss : static_cast<double>(no_number());
+    address<double>(a, CrossEntropySlot::kCorrect)[row] =
+        target.has_class && target.counts && at >= top && larger == 0 ? 1 : 0;
   }
-  if (smoothing > 0) wanted += smoothing / static_cast<double>(columns) * off;
-  auto* const saved = address<float>(a, CrossEntropySlot::kRows) + row * 2;
-  saved[0] = top;
-  saved[1] = target.is_right_kind ? static_cast<float>(weight / exp) : no_number();
-  const double loss = target.counts ? weight * op_log(exp) - wanted : 0;
-  address<double>(a, CrossEntropySlot::kLosses)[row] =
-      target.is_right_kind ? loss : static_cast<double>(no_number());
-  address<double>(a, CrossEntropySlot::kCorrect)[row] =
-      target.has_class && target.counts && at >= top && larger == 0 ? 1 : 0;
-}
+};
 
 template <typename T>
-__device__ inline void cross_entropy(const KernelSlots& a) {
-  const auto rows = static_cast<Int64>(a.slots[CrossEntropySlot::kRowCount]);
-  for (Int64 row = blockIdx.x; row < rows; row += gridDim.x) cross_entropy_row<T>(a, row);
-}
-
-template <typename T>
-__device__ inline void cross_entropy_backward(const KernelSlots& a) {
-  const auto rows = static_cast<Int64>(a.slots[CrossEntropySlot::kRowCount]);
-  const auto columns = static_cast<Int64>(a.slots[CrossEntropySlot::kColumns]);
-  const float scale = *address<const float>(a, CrossEntropySlot::kGradient);
-  const float smoothing = static_cast<float>(number(a, CrossEntropySlot::kSmoothing));
-  const float keep = 1 - smoothing;
-  const float less = -(smoothing / static_cast<float>(columns) * scale);
-  for (Int64 row = blockIdx.x; row < rows; row += gridDim.x) {
+struct CrossEntropyBackwardRow {
+  template <typename Threads>
+  __device__ static void run(const KernelSlots& a, const Threads& threads, Int64 row) {
+    const auto columns = static_cast<Int64>(a.slots[CrossEntropySlot::kColumns]);
+    const float scale = *address<const float>(a, CrossEntropySlot::kGradient);
+    const float smoothing = static_cast<float>(number(a, CrossEntropySlot::kSmoothing));
+    const float keep = 1 - smoothing;
+    const float less = -(smoothing / static_cast<float>(columns) * scale);
     const T* const x = address<const T>(a, CrossEntropySlot::kLogits) + row * columns;
     T* const dx = address<T>(a, CrossEntropySlot::kResult) + row * columns;
     const float* const saved = address<const float>(a, CrossEntropySlot::kRows) + row * 2;
     const RowTarget target(a, row, columns);
-    for (Int64 i = threadIdx.x; i < columns; i += blockDim.x) {
+    for (Int64 i = threads.first(); i < columns; i += threads.step()) {
       const float p = op_exp(read(x[i]) - saved[0]) * saved[1];
       float result = 0;
       if (!target.has_class) {
@@ -141,6 +156,32 @@ __device__ inline void cross_entropy_backward(const KernelSlots& a) {
       write(dx[i], result);
     }
   }
+};
+
+/// Calls Body::run for the rows of this thread; `shared` has kCudaThreads elements.
+template <typename Body>
+__device__ inline void for_rows(const KernelSlots& a, double* shared) {
+  const auto rows = static_cast<Int64>(a.slots[CrossEntropySlot::kRowCount]);
+  if (a.slots[CrossEntropySlot::kColumns] <= gallop::kernel::kNarrowClasses) {
+    const Int64 stride = static_cast<Int64>(gridDim.x) * blockDim.x;
+    Int64 row = static_cast<Int64>(blockIdx.x) * blockDim.x + threadIdx.x;
+    for (; row < rows; row += stride) Body::run(a, ThreadOfRow{}, row);
+    return;
+  }
+  for (Int64 row = blockIdx.x; row < rows; row += gridDim.x) {
+    Body::run(a, BlockOfRow{shared}, row);
+  }
+}
+
+template <typename T>
+__device__ inline void cross_entropy(const KernelSlots& a) {
+  __shared__ double shared[kCudaThreads];
+  for_rows<CrossEntropyRow<T>>(a, shared);
+}
+
+template <typename T>
+__device__ inline void cross_entropy_backward(const KernelSlots& a) {
+  for_rows<CrossEntropyBackwardRow<T>>(a, nullptr);
 }
 
 GALLOP_CUDA_KERNELS(gallop_cross_entropy, cross_entropy)

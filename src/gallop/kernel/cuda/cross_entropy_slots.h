@@ -3,6 +3,9 @@
 // What the kernels of cross_entropy_cuda.h are given; for NVRTC too, hence without includes.
 namespace gallop::kernel {
 
+/// With at most so many classes, a thread computes a row; with more, a block of threads.
+inline constexpr int kNarrowClasses = 64;
+
 struct CrossEntropySlot {
   enum : int {
     // Addresses.
