@@ -109,6 +109,14 @@ std::optional<RunPlan> plan_existing(const Registries& registries, const RunPlac
   return plan;
 }
 
+// Identities include hidden files, which are not part of the data.
+track::ContentDifference without_hidden(track::ContentDifference difference) {
+  for (auto* names : {&difference.changed, &difference.missing, &difference.added}) {
+    std::erase_if(*names, [](const std::string& name) { return track::is_hidden(name); });
+  }
+  return difference;
+}
+
 // Compares with the run's recorded identity of its data, which it records during training.
 track::ContentDifference compare_contents(const fs::path& run,
                                           const std::vector<std::string>& data) {
@@ -123,10 +131,10 @@ track::ContentDifference compare_contents(const fs::path& run,
           track::ContentReader(question.cache).read(question.data[i], {.bytes = kMostBytesRead});
       if (then.checksum.empty() || !now.is_read() || now.checksum() == then.checksum) continue;
       const fs::path file = question.listings / (then.checksum + ".txt");
-      const auto one =
-          fs::exists(file)
-              ? track::difference(track::parse_listing(read_file(file), file.string()), now)
-              : track::ContentDifference{.changed = {then.path}};
+      const auto one = fs::exists(file)
+                           ? without_hidden(track::difference(
+                                 track::parse_listing(read_file(file), file.string()), now))
+                           : track::ContentDifference{.changed = {then.path}};
       all.changed.insert(all.changed.end(), one.changed.begin(), one.changed.end());
       all.missing.insert(all.missing.end(), one.missing.begin(), one.missing.end());
       all.added.insert(all.added.end(), one.added.begin(), one.added.end());

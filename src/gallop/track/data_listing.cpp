@@ -18,11 +18,6 @@ namespace {
 constexpr const char* kFile = "data-files.txt";
 constexpr size_t kMostNamed = 3;
 
-bool is_hidden(const fs::path& name) {
-  return std::any_of(name.begin(), name.end(),
-                     [](const fs::path& part) { return part.string().starts_with('.'); });
-}
-
 DataError unreadable(const fs::path& path, const std::error_code& error) {
   return DataError(
       fmt::format("{}: cannot be read: {}", printable(path.string()), error.message()));
@@ -81,6 +76,11 @@ std::string some(const std::vector<std::string>& names, const char* what, bool i
 }
 
 }  // namespace
+
+bool is_hidden(const fs::path& name) {
+  return std::any_of(name.begin(), name.end(),
+                     [](const fs::path& part) { return part.string().starts_with('.'); });
+}
 
 Content list_data(const std::vector<std::string>& paths, size_t most) {
   Content content;

@@ -24,6 +24,9 @@ void write_data_listing(const fs::path& run, const Content& listing);
 /// Nothing if the run has none, as runs of older versions. Throws DataError if it is damaged.
 std::optional<Content> read_data_listing(const fs::path& run);
 
+/// Whether a file or a folder of this relative path is hidden, which is not part of the data.
+bool is_hidden(const fs::path& name);
+
 /// "2 files added (cat/8.png, cat/9.png), 1 removed (dog/1.png)"; empty for no difference.
 std::string describe(const ContentDifference& difference);
 
