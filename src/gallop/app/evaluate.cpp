@@ -325,7 +325,8 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
              if (overlays) overlays->add(batch, logits);
            },
        .metrics = std::move(metric_set),
-       .loss = build_evaluation_loss(own, recipe, first.inputs, *part.samples, device),
+       .loss = evaluation_loss(build_loss(own, recipe, first.inputs, *part.samples, device), own,
+                               recipe, first.inputs, *part.samples, device),
        .drawn = std::move(drawn)},
       stop);
   if (!evaluation) return ExitCode::kStopped;

@@ -153,6 +153,37 @@ std::string outputs_text(const data::Signature& signature, train::MetricTask::Ta
   return {};
 }
 
+std::shared_ptr<const train::Loss> build_chosen(const Registries& registries, const Recipe& recipe,
+                                                const config::Component& chosen,
+                                                const data::Signature& signature,
+                                                const data::Samples& samples, c10::Device device) {
+  using Target = train::MetricTask::Target;
+  const data::RowShape& target = samples.fields().target().shape;
+  const train::Task& task = registries.tasks.find(signature.task);
+  const bool has_classes = task.target == Target::kClasses || task.target == Target::kTokens;
+  const int64_t classes = has_classes ? signature.outputs() : 0;
+  train::LossContext context{.output_sizes = target.sizes,
+                             .target_sizes = target.sizes,
+                             .target_type = target.dtype,
+                             .classes = classes,
+                             .device = device,
+                             .label_smoothing = recipe.train.label_smoothing};
+  if (signature.views > 1) context.output_sizes = {signature.views, 0};
+  // One prediction per target: logits of images have the class dimension first, as in PyTorch.
+  if (has_classes) {
+    auto& sizes = context.output_sizes;
+    sizes.insert(sizes.size() >= 2 ? sizes.begin() : sizes.end(), classes);
+  }
+  auto loss = train::build_loss(registries.losses, chosen, context);
+  if (loss->traits().predicts_classes && !has_classes) {
+    throw UsageError(fmt::format(
+        "train.loss: {} requires class targets, but the task of these data is {}; its loss "
+        "is {}",
+        chosen.name(), signature.task, task.loss));
+  }
+  return loss;
+}
+
 }  // namespace
 
 std::string describe_training_data(const data::Signature& signature, const train::Task& task,
@@ -182,45 +213,19 @@ std::string describe_training_data(const data::Signature& signature, const train
 std::shared_ptr<const train::Loss> build_loss(const Registries& registries, const Recipe& recipe,
                                               const data::Signature& signature,
                                               const data::Samples& samples, c10::Device device) {
-  using Target = train::MetricTask::Target;
-  const data::RowShape& target = samples.fields().target().shape;
-  const train::Task& task = registries.tasks.find(signature.task);
-  const bool has_classes = task.target == Target::kClasses || task.target == Target::kTokens;
-  const int64_t classes = has_classes ? signature.outputs() : 0;
-  train::LossContext context{.output_sizes = target.sizes,
-                             .target_sizes = target.sizes,
-                             .target_type = target.dtype,
-                             .classes = classes,
-                             .device = device,
-                             .label_smoothing = recipe.train.label_smoothing};
-  if (signature.views > 1) context.output_sizes = {signature.views, 0};
-  // One prediction per target: logits of images have the class dimension first, as in PyTorch.
-  if (has_classes) {
-    auto& sizes = context.output_sizes;
-    sizes.insert(sizes.size() >= 2 ? sizes.begin() : sizes.end(), classes);
-  }
-  auto loss = train::build_loss(registries.losses, recipe.loss, context);
-  if (loss->traits().predicts_classes && !has_classes) {
-    throw UsageError(fmt::format(
-        "train.loss: {} requires class targets, but the task of these data is {}; its loss "
-        "is {}",
-        recipe.loss.name(), signature.task, task.loss));
-  }
-  return loss;
+  return build_chosen(registries, recipe, recipe.loss, signature, samples, device);
 }
 
-std::shared_ptr<const train::Loss> build_evaluation_loss(const Registries& registries,
-                                                         const Recipe& recipe,
-                                                         const data::Signature& signature,
-                                                         const data::Samples& samples,
-                                                         c10::Device device) {
-  Recipe evaluated = recipe;
-  if (recipe.loss.name() == "model") {
-    evaluated.loss =
-        config::Component(registries.losses, registries.tasks.find(signature.task).loss);
+std::shared_ptr<const train::Loss> evaluation_loss(
+    std::shared_ptr<const train::Loss> loss, const Registries& registries, const Recipe& recipe,
+    const data::Signature& signature, const data::Samples& samples, c10::Device device) {
+  std::string name = recipe.loss.name();
+  if (name == "model") {
+    name = registries.tasks.find(signature.task).loss;
+    loss = build_chosen(registries, recipe, config::Component(registries.losses, name), signature,
+                        samples, device);
   }
-  auto loss = build_loss(registries, evaluated, signature, samples, device);
-  return evaluated.loss.name() == "cross-entropy" ? nullptr : loss;
+  return name == "cross-entropy" ? nullptr : loss;
 }
 
 std::string evaluation_part(const data::DataModule& data) {

@@ -46,13 +46,11 @@ std::shared_ptr<const train::Loss> build_loss(const Registries& registries, cons
                                               const data::Signature& signature,
                                               const data::Samples& samples, c10::Device device);
 
-/// Builds the loss of evaluations: that of the recipe, or the task's if the model computes it. Null
-/// for cross-entropy, which evaluations compute without label smoothing.
-std::shared_ptr<const train::Loss> build_evaluation_loss(const Registries& registries,
-                                                         const Recipe& recipe,
-                                                         const data::Signature& signature,
-                                                         const data::Samples& samples,
-                                                         c10::Device device);
+/// The loss of evaluations: `loss` of build_loss(), or that of the task if the model computes its
+/// loss. Null for cross-entropy, which evaluations compute without label smoothing.
+std::shared_ptr<const train::Loss> evaluation_loss(
+    std::shared_ptr<const train::Loss> loss, const Registries& registries, const Recipe& recipe,
+    const data::Signature& signature, const data::Samples& samples, c10::Device device);
 
 /// Name of DataModule::evaluation(): "validation", "test", or empty.
 std::string evaluation_part(const data::DataModule& data);

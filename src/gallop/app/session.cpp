@@ -97,7 +97,7 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   choose_loss();
   loss_ = build_loss(registries(), recipe(), inputs(), *data_->train, device_);
   evaluation_loss_ =
-      build_evaluation_loss(registries(), recipe(), inputs(), *data_->train, device_);
+      evaluation_loss(loss_, registries(), recipe(), inputs(), *data_->train, device_);
   set_target_outputs();
   metrics_ =
       std::make_shared<train::MetricSet>(registries().metrics, metrics_for(recipe().metric, *task_),

@@ -1,7 +1,6 @@
 #include "gallop/tensor/named_tensor.h"
 
 #include <map>
-#include <string_view>
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
@@ -32,6 +31,13 @@ std::string describe(const at::Tensor& tensor) {
 }
 
 }  // namespace
+
+const at::Tensor* find_tensor(const NamedTensors& tensors, std::string_view name) {
+  for (const NamedTensor& one : tensors) {
+    if (one.name == name) return &one.tensor;
+  }
+  return nullptr;
+}
 
 NamedTensors slice_rows(const NamedTensors& batch, int64_t begin, int64_t end) {
   if (end - begin == batch.front().tensor.size(0)) return batch;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -15,6 +16,9 @@ struct NamedTensor {
 };
 
 using NamedTensors = std::vector<NamedTensor>;
+
+/// The tensor of that name; null if there is none.
+const at::Tensor* find_tensor(const NamedTensors& tensors, std::string_view name);
 
 /// Rows [begin, end) of each tensor of a batch; if these are all rows, no views are created.
 NamedTensors slice_rows(const NamedTensors& batch, int64_t begin, int64_t end);

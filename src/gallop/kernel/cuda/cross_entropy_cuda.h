@@ -37,7 +37,8 @@ __device__ inline float no_number() { return __uint_as_float(0x7fc00000U); }
 
 /// The threads of a block, which compute one row together.
 struct BlockOfRow {
-  double* shared;  // kCudaThreads of them.
+  static constexpr int kPart = 32;  // Numbers that a thread sums in fp32.
+  double* shared;                   // kCudaThreads of them.
 
   __device__ Int64 first() const { return threadIdx.x; }
   __device__ Int64 step() const { return blockDim.x; }
@@ -63,6 +64,8 @@ struct BlockOfRow {
 
 /// A thread that computes a row alone, as a block would mostly idle with few classes.
 struct ThreadOfRow {
+  static constexpr int kPart = 1;  // The sum is as exact as that of a block's threads.
+
   __device__ Int64 first() const { return 0; }
   __device__ Int64 step() const { return 1; }
   __device__ bool is_leader() const { return true; }
@@ -100,7 +103,7 @@ struct CrossEntropyRow {
         shares.add(share);
         products.add(share * d);
       }
-      if (++turn % 32 != 0) continue;
+      if (++turn % Threads::kPart != 0) continue;
       exps.close_part();
       offs.close_part();
       shares.close_part();

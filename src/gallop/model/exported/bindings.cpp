@@ -61,11 +61,11 @@ bool takes_input(const std::vector<BoundInput>& bound) {
 // The field of an input; those whose name ends with ".mask" are 1 at tokens and 0 at padding.
 at::Tensor field_of(const BoundInput& input, const NamedTensors& batch, const std::string& file) {
   const std::string_view name = input.field;
-  if (const at::Tensor* const field = find_field(batch, name)) {
+  if (const at::Tensor* const field = find_tensor(batch, name)) {
     return input.has_padding ? field->clamp_min(0) : *field;
   }
   if (name.ends_with(kMask)) {
-    const auto* const field = find_field(batch, name.substr(0, name.size() - kMask.size()));
+    const auto* const field = find_tensor(batch, name.substr(0, name.size() - kMask.size()));
     if (field != nullptr) return field->ge(0);
   }
   std::vector<std::string> names;
@@ -182,12 +182,6 @@ void check_task(const Program& program, const std::vector<BoundInput>& inputs, s
       "{}: output '{}' has sizes {}, but the data need {} outputs; export the "
       "model with {} outputs",
       file, program.outputs[output].name, sizes_text(*meta), task.classes, task.classes));
-}
-
-const at::Tensor* find_field(const NamedTensors& batch, std::string_view name) {
-  const auto found = std::find_if(batch.begin(), batch.end(),
-                                  [&](const NamedTensor& one) { return one.name == name; });
-  return found == batch.end() ? nullptr : &found->tensor;
 }
 
 at::Tensor as_input(const BoundInput& input, const NamedTensors& batch,

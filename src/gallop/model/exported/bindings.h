@@ -3,7 +3,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -42,9 +41,6 @@ std::optional<size_t> find_loss(const Program& program, size_t output);
 /// sizes that the program states as constants are compared.
 void check_task(const Program& program, const std::vector<BoundInput>& inputs, size_t output,
                 const Task& task, const std::string& file);
-
-/// The field of a batch; null if it has none of that name.
-const at::Tensor* find_field(const NamedTensors& batch, std::string_view name);
 
 /// The tensor of a batch as the program's input: of its dtype, and 0 where tokens are padding.
 /// Throws UsageError if the batch lacks the field, or if a size is beyond the range that the

@@ -196,16 +196,15 @@ class ExportedModel final : public Model {
   // Copies the values that `weights` has for this tensor.
   void replace(const ArchivedTensor& stored, const NamedTensors& given) const {
     for (const std::string& name : stored.names) {
-      const auto found = std::find_if(given.begin(), given.end(),
-                                      [&](const NamedTensor& one) { return one.name == name; });
-      if (found == given.end()) continue;
-      if (found->tensor.sizes() != stored.tensor.sizes()) {
+      const at::Tensor* const found = find_tensor(given, name);
+      if (found == nullptr) continue;
+      if (found->sizes() != stored.tensor.sizes()) {
         throw config::OptionError("model.weights",
                                   fmt::format("'{}' has sizes {}, but {} needs {}", printable(name),
-                                              fmt::join(found->tensor.sizes(), "x"), file_,
+                                              fmt::join(found->sizes(), "x"), file_,
                                               fmt::join(stored.tensor.sizes(), "x")));
       }
-      stored.tensor.copy_(found->tensor);
+      stored.tensor.copy_(*found);
       return;
     }
   }

@@ -88,25 +88,24 @@ void RunnableProgram::recompute(const std::vector<bool>& blocks) {
   recomputed_ = blocks;
 }
 
-Output RunnableProgram::run(const NamedTensors& given) const {
-  const NamedTensors batch = with_target(given);
+Output RunnableProgram::run(const NamedTensors& batch) const {
   std::vector<c10::IValue> values = values_;
   for (size_t i = 0; i < inputs_.size(); ++i) {
-    const at::Tensor tensor = as_input(inputs_[i], batch, program_.ranges, file_);
+    at::Tensor tensor = missing_target(inputs_[i], batch);
+    if (!tensor.defined()) tensor = as_input(inputs_[i], batch, program_.ranges, file_);
     values[places_[i]] = writes_inputs_ && is_part_of(batch, tensor) ? tensor.clone() : tensor;
   }
   return run_interpreter(std::move(values));
 }
 
-// The batch, with zeros as the target if an input takes one and the batch has none. Dimensions that
-// vary have the sizes of those with the same symbol in other inputs.
-NamedTensors RunnableProgram::with_target(const NamedTensors& batch) const {
-  const auto input = std::find_if(inputs_.begin(), inputs_.end(),
-                                  [](const BoundInput& one) { return one.field == kTarget; });
-  if (input == inputs_.end() || find_field(batch, kTarget) != nullptr) return batch;
+// Zeros for an input that takes the target of a batch that has none; undefined for others.
+// Dimensions that vary have the sizes of those with the same symbol in other inputs.
+at::Tensor RunnableProgram::missing_target(const BoundInput& input,
+                                           const NamedTensors& batch) const {
+  if (input.field != kTarget || find_tensor(batch, kTarget) != nullptr) return {};
   std::map<std::string, int64_t> known;
   for (const BoundInput& other : inputs_) {
-    const at::Tensor* const tensor = find_field(batch, other.field);
+    const at::Tensor* const tensor = find_tensor(batch, other.field);
     if (tensor == nullptr || static_cast<size_t>(tensor->dim()) != other.meta.sizes.size())
       continue;
     for (size_t i = 0; i < other.meta.sizes.size(); ++i) {
@@ -114,15 +113,12 @@ NamedTensors RunnableProgram::with_target(const NamedTensors& batch) const {
     }
   }
   std::vector<int64_t> sizes;
-  for (const Size& size : input->meta.sizes) {
+  for (const Size& size : input.meta.sizes) {
     const auto found = known.find(size.symbol);
-    if (!size.is_constant() && found == known.end()) return batch;
+    if (!size.is_constant() && found == known.end()) return {};
     sizes.push_back(size.is_constant() ? size.hint.value_or(1) : found->second);
   }
-  NamedTensors extended = batch;
-  extended.push_back({std::string(kTarget),
-                      at::zeros(sizes, batch.front().tensor.options().dtype(input->meta.dtype))});
-  return extended;
+  return at::zeros(sizes, batch.front().tensor.options().dtype(input.meta.dtype));
 }
 
 bool RunnableProgram::takes_other_batches(c10::Device device) const {

@@ -50,14 +50,14 @@ class RunnableProgram {
   /// Without a target, as in predictions, inputs that take it are 0, and Output::loss means
   /// nothing. Throws UsageError for batches without another field, or of sizes that the program
   /// does not take.
-  Output run(const NamedTensors& given) const;
+  Output run(const NamedTensors& batch) const;
 
   /// Whether the program takes other numbers of samples than stated_batch(): runs it on zeros.
   bool takes_other_batches(c10::Device device) const;
 
  private:
   Output run_interpreter(std::vector<c10::IValue> values) const;
-  NamedTensors with_target(const NamedTensors& batch) const;
+  at::Tensor missing_target(const BoundInput& input, const NamedTensors& batch) const;
   std::string differing_sizes(const std::vector<at::Tensor>& tensors) const;
 
   Program program_;

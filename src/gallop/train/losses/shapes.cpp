@@ -44,9 +44,7 @@ std::string describe_targets(const LossContext& context) {
 }  // namespace
 
 const at::Tensor& field_of(const NamedTensors& batch, std::string_view name) {
-  for (const NamedTensor& field : batch) {
-    if (field.name == name) return field.tensor;
-  }
+  if (const at::Tensor* const field = find_tensor(batch, name)) return *field;
   std::vector<std::string> names;
   for (const NamedTensor& field : batch) names.push_back(field.name);
   throw UsageError(
@@ -56,10 +54,8 @@ const at::Tensor& field_of(const NamedTensors& batch, std::string_view name) {
 }
 
 at::Tensor optional_field(const NamedTensors& batch, std::string_view name) {
-  for (const NamedTensor& field : batch) {
-    if (field.name == name) return field.tensor;
-  }
-  return {};
+  const at::Tensor* const field = find_tensor(batch, name);
+  return field == nullptr ? at::Tensor() : *field;
 }
 
 int64_t rows_of(const NamedTensors& batch) { return batch.front().tensor.size(0); }
