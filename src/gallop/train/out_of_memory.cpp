@@ -8,6 +8,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/model/functional/failed_backward.h"
 
 namespace gallop::train {
 
@@ -62,6 +63,7 @@ std::optional<std::string> run_in_memory(const std::function<void()>& work) {
   try {
     work();
   } catch (...) {
+    model::functional::drop_failed_backward();
     auto message = out_of_memory(std::current_exception());
     if (!message) throw;
     return message;

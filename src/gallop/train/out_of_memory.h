@@ -13,6 +13,7 @@ namespace gallop::train {
 std::optional<std::string> out_of_memory(const std::exception_ptr& error);
 
 /// Calls `work`. Returns the message of out_of_memory() if that ended it; other errors propagate.
+/// The activations of a backward pass that failed are freed.
 std::optional<std::string> run_in_memory(const std::function<void()>& work);
 
 /// A step that cannot be computed with the available memory. Weights, statistics and optimizer

@@ -36,6 +36,8 @@ class LimitedAllocator final : public c10::Allocator {
   /// The number of allocations of this thread so far.
   static int64_t allocations_of_thread() { return made_by_thread_; }
 
+  /// The bytes allocated minus those released since the last limit().
+  int64_t now() const { return now_; }
   int64_t peak() const { return peak_; }
   int64_t failures() const { return failures_; }
 
