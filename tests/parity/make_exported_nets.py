@@ -8,6 +8,7 @@ Run with Python and torch==2.11.0: make_exported_nets.py tests/fixtures/exported
 - letters: a causal language model of 32 tokens or fewer, of a vocabulary of 24. judged: it also computes its loss.
 - reviews: padded texts in 2 classes, with an attention mask.
 - flat, contiguous: images as digits; exported for batches of 16 alone, and with a view that needs contiguous memory.
+- noisy: images as digits, with noise in training.
 - random: as digits, but in training mode alone, so that evaluation is unknown.
 """
 
@@ -125,6 +126,11 @@ class Judged(nn.Module):
         return {"loss": F.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten()), "logits": logits}
 
 
+class Noise(nn.Module):
+    def forward(self, x):
+        return x + 0.1 * torch.randn_like(x) if self.training else x
+
+
 def main(folder):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -156,6 +162,8 @@ def main(folder):
     time = Dim("time", min=3, max=32)
     gallop_export.save(Judged(), (tokens, tokens), folder / "judged.pt2",
                        dynamic_shapes=({0: batch, 1: time}, {0: batch, 1: time}))
+    noisy = nn.Sequential(Noise(), nn.Flatten(), nn.Linear(144, 10))
+    gallop_export.save(noisy, (images,), folder / "noisy.pt2")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@
 #include "gallop/base/error.h"
 #include "gallop/kernel/isa.h"
 #include "gallop/model/functional/activation.h"
+#include "gallop/model/functional/attention_dropout.h"
 #include "gallop/model/functional/conv2d.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/embedding.h"
@@ -279,6 +280,51 @@ TEST(DropoutFunction, DrawsWhatTheScopesTensorHoldsAndNewNumbersForEveryCall) {
   EXPECT_FALSE(free.equal(next));
   at::manual_seed(5);
   EXPECT_TRUE(functional::dropout(x, 0.5, true).equal(free));
+}
+
+// LibTorch's own dropout would draw from its generator instead.
+TEST(DropoutFunction, DrawsTheScopesNumbersForEveryLayout) {
+  const auto numbers = at::tensor({int64_t{1}, int64_t{2}});
+  const auto image = at::ones({2, 8, 6, 5}).contiguous(at::MemoryFormat::ChannelsLast);
+  for (const at::Tensor& x : {at::ones({40, 50}).t(), image, at::ones({40, 100}).slice(1, 0, 60),
+                              at::ones({1, 50}).expand({40, 50}), at::ones({60}, at::kHalf)}) {
+    const auto dropped = [&](uint64_t generator_seed) {
+      at::manual_seed(generator_seed);
+      const DropoutScope scope(numbers);
+      return functional::dropout(x, 0.25, true);
+    };
+    const at::Tensor y = dropped(1);
+    EXPECT_TRUE(y.equal(dropped(2))) << x.sizes();
+    EXPECT_EQ(y.sizes(), x.sizes());
+    EXPECT_NEAR(y.eq(0).to(at::kFloat).mean().item<double>(), 0.25, 0.15) << x.sizes();
+    EXPECT_EQ(y.is_contiguous(at::MemoryFormat::ChannelsLast), x.is_same(image));
+  }
+}
+
+TEST(AttentionDropout, IsLibTorchsAttentionButForTheWeightsThatItDrops) {
+  at::manual_seed(3);
+  const at::Tensor query = at::randn({2, 4, 5, 8}), key = at::randn({2, 2, 7, 8}),
+                   value = at::randn({2, 2, 7, 6});
+  at::Tensor allowed = at::rand({2, 1, 5, 7}).gt(0.3);
+  allowed.select(2, 1).fill_(false);  // A query that attends to nothing.
+  const at::Tensor added = at::randn({5, 7});
+  const std::vector<AttentionDropout> cases = {
+      {}, {.mask = allowed}, {.mask = added}, {.is_causal = true}, {.scale = 0.7}};
+  for (const AttentionDropout& options : cases) {
+    const auto wanted = at::scaled_dot_product_attention(query, key, value, options.mask, 0.0,
+                                                         options.is_causal, options.scale,
+                                                         /*enable_gqa=*/true);
+    EXPECT_TRUE(
+        at::allclose(attention_with_dropout(query, key, value, options), wanted, 1e-4, 1e-5));
+  }
+  // With values that are the identity, the output is the weights.
+  const DropoutScope scope(at::tensor({int64_t{1}, int64_t{2}}));
+  const at::Tensor identity = at::eye(7).expand({2, 4, 7, 7}), keys = at::randn({2, 4, 7, 8});
+  const at::Tensor weights = at::softmax(at::matmul(query, keys.transpose(2, 3)), -1);
+  const at::Tensor y = attention_with_dropout(query, keys, identity, {.p = 0.25, .scale = 1});
+  const at::Tensor kept = y.ne(0);
+  EXPECT_NEAR(kept.to(at::kFloat).mean().item<double>(), 0.75, 0.1);
+  EXPECT_TRUE(at::allclose(y, weights.mul(kept).div(0.75), 1e-4, 1e-6));
 }
 
 TEST(LinearFunction, IsItsProductAndActivationForFewAndManyNumbers) {

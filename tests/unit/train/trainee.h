@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,7 +23,7 @@ namespace gallop::train {
 inline const model::Task kImages{.channels = 3, .height = 8, .width = 8, .classes = 5};
 inline const model::Task kText{.kind = model::Task::Kind::kText, .classes = 11, .context = 8};
 
-using MakeModel = std::unique_ptr<model::Model> (*)();
+using MakeModel = std::function<std::unique_ptr<model::Model>()>;
 
 /// A model, an optimizer and the options of a step.
 struct Case {

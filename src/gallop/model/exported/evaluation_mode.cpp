@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "gallop/model/exported/aliases.h"
+#include "gallop/model/exported/random_operators.h"
 #include "gallop/model/exported/schema.h"
 
 namespace gallop::model::exported {
@@ -111,7 +112,9 @@ bool draws(const Node& node) {
     });
   };
   if (node.function == "aten::scaled_dot_product_attention") return has("dropout_p", /*off=*/false);
-  return !has("train", /*off=*/true) && !has("training", /*off=*/true);
+  // Recurrent layers drop between their layers, with probability `dropout`.
+  return !has("train", /*off=*/true) && !has("training", /*off=*/true) &&
+         !has("dropout", /*off=*/true);
 }
 
 class Switcher {
@@ -210,14 +213,15 @@ EvaluationProgram switch_to_evaluation(const Program& program) {
   return Switcher(program).run(program);
 }
 
-std::string first_draw(const Graph& graph) {
+std::string first_draw(const Graph& graph, c10::Device device) {
   for (const Node& node : graph.nodes) {
-    const bool is_replaced = node.function == "aten::dropout" || node.function == "aten::dropout_";
-    if (node.kind == Node::Kind::kOperator && !is_replaced && draws(node)) return describe(node);
+    if (node.kind == Node::Kind::kOperator && draws(node) && !has_own_numbers(node, device)) {
+      return describe(node);
+    }
     for (const NamedArgument& input : node.inputs) {
       const auto* const subgraph = std::get_if<Subgraph>(&input.value);
       if (subgraph == nullptr) continue;
-      std::string inner = first_draw(*subgraph->graph);
+      std::string inner = first_draw(*subgraph->graph, device);
       if (!inner.empty()) return inner;
     }
   }

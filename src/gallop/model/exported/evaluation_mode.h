@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include <c10/core/Device.h>
+
 #include "gallop/model/exported/schema.h"
 
 namespace gallop::model::exported {
@@ -30,8 +32,8 @@ struct EvaluationProgram {
 /// counted.
 EvaluationProgram switch_to_evaluation(const Program& program);
 
-/// The first node that draws from LibTorch's generator in training, besides those of dropout that
-/// the interpreter replaces; empty if there is none.
-std::string first_draw(const Graph& graph);
+/// The first node that draws from LibTorch's generator in training on such a device; empty if there
+/// is none. See has_own_numbers().
+std::string first_draw(const Graph& graph, c10::Device device);
 
 }  // namespace gallop::model::exported

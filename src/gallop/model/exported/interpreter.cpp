@@ -1,7 +1,6 @@
 #include "gallop/model/exported/interpreter.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <optional>
 #include <unordered_map>
@@ -9,19 +8,18 @@
 #include <variant>
 
 #include <ATen/core/dispatch/Dispatcher.h>
-#include <c10/util/BFloat16.h>
 #include <c10/util/Exception.h>
-#include <c10/util/Half.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/source_context.h"
 #include "gallop/model/exported/aliases.h"
+#include "gallop/model/exported/autocast_arguments.h"
 #include "gallop/model/exported/blocks.h"
 #include "gallop/model/exported/operand.h"
+#include "gallop/model/exported/random_operators.h"
 #include "gallop/model/exported/regions.h"
 #include "gallop/model/exported/scalar_functions.h"
-#include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/recompute.h"
 #include "gallop/model/functional/shared_batch_norm.h"
 
@@ -85,18 +83,6 @@ void add_plain(const Argument& argument, const FindSlot& find_slot,
         argument, [&](const TensorName& tensor) { add_name(tensor.name); },
         [&](const ScalarName& scalar) { add_name(scalar.name); });
   }
-}
-
-// Sets a constant beyond the range of a tensor's format to its limit, such as the lowest fp32
-// number for a tensor of bf16 or fp16.
-void clamp_to_format(const at::Tensor& tensor, c10::IValue& value) {
-  const auto type = tensor.scalar_type();
-  if (!value.isDouble() || (type != c10::kHalf && type != c10::kBFloat16)) return;
-  const double limit = type == c10::kHalf
-                           ? static_cast<double>(std::numeric_limits<c10::Half>::max())
-                           : static_cast<double>(std::numeric_limits<c10::BFloat16>::max());
-  const double number = value.toDouble();
-  if (std::isfinite(number)) value = std::clamp(number, -limit, limit);
 }
 
 }  // namespace
@@ -278,13 +264,7 @@ struct Interpreter::Impl {
     if (name == "aten::batch_norm" && functional::SharedBatchNormScope::is_there()) {
       return run_shared_batch_norm(stack);
     }
-    const bool is_in_place = name == "aten::dropout_";
-    if (!options.has_own_dropout || (name != "aten::dropout" && !is_in_place)) return false;
-    const at::Tensor input = stack[0].toTensor();
-    at::Tensor result = functional::dropout(input, stack[1].toDouble(), stack[2].toBool());
-    if (is_in_place && !result.is_same(input)) result = input.copy_(result);
-    stack = {std::move(result)};
-    return true;
+    return options.has_own_dropout && run_with_own_numbers(*step.node, stack);
   }
 
   void call(const Step& step, const std::vector<c10::IValue>& values,
@@ -296,10 +276,7 @@ struct Interpreter::Impl {
     } else if (!step.op) {
       stack = run_region(step.node->function, std::move(stack), step.subgraphs);
     } else if (!run_instead(step, stack)) {
-      const std::string& name = step.node->function;
-      if (name == "aten::masked_fill" || name == "aten::masked_fill_") {
-        clamp_to_format(stack[0].toTensor(), stack[2]);
-      }
+      adjust_to_autocast(*step.node, stack);
       step.op->callBoxed(stack);
     }
   }
@@ -352,6 +329,17 @@ struct Interpreter::Impl {
     for (size_t i = block.begin; i < block.end; ++i) {
       for (const size_t slot : steps[i].released) values[slot] = {};
     }
+  }
+
+  void run_all(std::vector<c10::IValue>& values) const {
+    size_t next = 0;
+    for (const StepBlock& block : blocks) {
+      if (!block.is_recomputed) continue;
+      run_steps(next, block.begin, values);
+      run_recomputed(block, values);
+      next = block.end;
+    }
+    run_steps(next, steps.size(), values);
   }
 
   static void take_results(const Step& step, torch::jit::Stack& stack,
@@ -410,19 +398,7 @@ std::vector<c10::IValue> Interpreter::run(std::vector<c10::IValue> inputs) const
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (impl.inputs[i] != kNoSlot) values[impl.inputs[i]] = std::move(inputs[i]);
   }
-  torch::jit::Stack stack;
-  for (const Step& step : impl.steps) {
-    const SourceContext context(
-        step.node, [](const void* node) { return describe(*static_cast<const Node*>(node)); });
-    try {
-      impl.call(step, values, stack);
-    } catch (c10::Error& error) {
-      error.add_context(fmt::format("{}: {}", impl.file, describe(*step.node)));
-      throw;
-    }
-    Impl::take_results(step, stack, values);
-    for (const size_t slot : step.released) values[slot] = {};
-  }
+  impl.run_all(values);
   std::vector<c10::IValue> results;
   results.reserve(impl.outputs.size());
   for (const Operand& output : impl.outputs) results.push_back(value_of(output, values));

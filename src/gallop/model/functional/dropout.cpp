@@ -1,8 +1,11 @@
 #include "gallop/model/functional/dropout.h"
 
+#include <algorithm>
 #include <mutex>
+#include <numeric>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
@@ -99,12 +102,35 @@ at::Tensor by_kernel(const at::Tensor& x, double p, const at::Tensor& share) {
                                 share.defined() ? std::optional(share) : std::nullopt);
 }
 
+// The dimensions from the largest stride to the smallest.
+std::vector<int64_t> memory_order(const at::Tensor& x) {
+  std::vector<int64_t> order(static_cast<size_t>(x.dim()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t one, int64_t other) { return x.stride(one) > x.stride(other); });
+  return order;
+}
+
+std::vector<int64_t> inverse(const std::vector<int64_t>& order) {
+  std::vector<int64_t> places(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    places[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  }
+  return places;
+}
+
 at::Tensor drop(const at::Tensor& x, double p, const at::Tensor& share) {
-  if (kernel::kernels_enabled()) {
+  if (kernel::kernels_enabled() && x.numel() > 0) {
     if (kernel::takes_dropout(x)) return by_kernel(x, p, share);
     // The CPU kernel does not support fp16; fp32 represents all fp16 values.
-    if (x.is_cpu() && x.scalar_type() == at::kHalf && x.is_contiguous()) {
-      return by_kernel(x.to(at::kFloat), p, share).to(at::kHalf);
+    if (x.is_cpu() && x.scalar_type() == at::kHalf) {
+      return drop(x.to(at::kFloat), p, share).to(at::kHalf);
+    }
+    if (!x.is_contiguous()) {
+      // Transposed tensors and images in channels_last are contiguous in another order.
+      const std::vector<int64_t> order = memory_order(x);
+      const at::Tensor dense = x.permute(order).contiguous();
+      if (kernel::takes_dropout(dense)) return by_kernel(dense, p, share).permute(inverse(order));
     }
   }
   return share.defined() ? dropped(x, share) : at::dropout(x, p, true);

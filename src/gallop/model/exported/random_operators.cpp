@@ -1,0 +1,109 @@
+#include "gallop/model/exported/random_operators.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <ATen/ops/ones.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "gallop/model/functional/attention_dropout.h"
+#include "gallop/model/functional/dropout.h"
+
+namespace gallop::model::exported {
+
+namespace {
+
+using torch::jit::Stack;
+
+/// An operator with Gallop's random numbers: returns the result; arguments as in its schema.
+struct RandomOperator {
+  std::string_view function, overload;
+  at::Tensor (*run)(const Stack& stack);
+  bool is_in_place = false;
+  bool is_fused_on_gpu = false;  // LibTorch's kernel for GPUs is kept.
+};
+
+at::Tensor dropout(const Stack& stack) {
+  return functional::dropout(stack[0].toTensor(), stack[1].toDouble(), stack[2].toBool());
+}
+
+// All elements of a channel together: input [N, C, ...].
+at::Tensor feature_dropout(const Stack& stack) {
+  const at::Tensor input = stack[0].toTensor();
+  const double p = stack[1].toDouble();
+  if (!stack[2].toBool() || p == 0 || input.dim() < 2) return dropout(stack);
+  std::vector<int64_t> sizes(static_cast<size_t>(input.dim()), 1);
+  sizes[0] = input.size(0);
+  sizes[1] = input.size(1);
+  return input.mul(functional::dropout(at::ones(sizes, input.options()), p, /*training=*/true));
+}
+
+// 1 with probability p: what dropout leaves of ones. Models scale the samples that they keep.
+at::Tensor bernoulli(const Stack& stack) {
+  const at::Tensor self = stack[0].toTensor();
+  const double p = stack[1].toDouble();
+  if (p <= 0) return at::zeros_like(self);
+  const at::Tensor ones = at::ones(self.sizes(), self.options().dtype(at::kFloat));
+  const at::Tensor kept = functional::fixed_dropout(ones, 1 - p);
+  return kept.gt(0).to(self.scalar_type());
+}
+
+at::Tensor attention(const Stack& stack) {
+  functional::AttentionDropout options{.p = stack[4].toDouble(),
+                                       .is_causal = stack[5].toBool(),
+                                       .scale = stack[6].toOptional<double>()};
+  if (stack[3].isTensor()) options.mask = stack[3].toTensor();
+  return functional::attention_with_dropout(stack[0].toTensor(), stack[1].toTensor(),
+                                            stack[2].toTensor(), options);
+}
+
+constexpr std::array<RandomOperator, 7> kOperators = {
+    {{.function = "aten::dropout", .overload = "", .run = dropout},
+     {.function = "aten::dropout_", .overload = "", .run = dropout, .is_in_place = true},
+     {.function = "aten::feature_dropout", .overload = "", .run = feature_dropout},
+     {.function = "aten::feature_dropout_",
+      .overload = "",
+      .run = feature_dropout,
+      .is_in_place = true},
+     {.function = "aten::bernoulli", .overload = "p", .run = bernoulli},
+     {.function = "aten::bernoulli_", .overload = "float", .run = bernoulli, .is_in_place = true},
+     {.function = "aten::scaled_dot_product_attention",
+      .overload = "",
+      .run = attention,
+      .is_fused_on_gpu = true}}};
+
+const RandomOperator* find_operator(const Node& node) {
+  for (const RandomOperator& one : kOperators) {
+    if (one.function == node.function && one.overload == node.overload) return &one;
+  }
+  return nullptr;
+}
+
+// Attention without dropout is LibTorch's.
+bool draws(const RandomOperator& found, const Stack& stack) {
+  if (found.run != attention) return true;
+  constexpr size_t kProbability = 4;
+  return stack[kProbability].toDouble() > 0;
+}
+
+}  // namespace
+
+bool has_own_numbers(const Node& node, c10::Device device) {
+  const RandomOperator* const found = find_operator(node);
+  return found != nullptr && !(found->is_fused_on_gpu && device.is_cuda());
+}
+
+bool run_with_own_numbers(const Node& node, Stack& stack) {
+  const RandomOperator* const found = find_operator(node);
+  if (found == nullptr || !draws(*found, stack)) return false;
+  const at::Tensor input = stack[0].toTensor();
+  if (found->is_fused_on_gpu && input.is_cuda()) return false;
+  at::Tensor result = found->run(stack);
+  if (found->is_in_place && !result.is_same(input)) result = input.copy_(result);
+  stack = {std::move(result)};
+  return true;
+}
+
+}  // namespace gallop::model::exported

@@ -1,0 +1,254 @@
+// Training steps of the model "exported" on every archive of tests/parity/make_exported.py.
+#include <unistd.h>
+
+#include <map>
+#include <set>
+
+#include <ATen/Parallel.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "gallop/compile/passes.h"
+#include "gallop/model/exported/exported_model.h"
+#include "gallop/tensor/safetensors.h"
+#include "unit/model/exported_case.h"
+#include "unit/parallel/ranks.h"
+#include "unit/train/trainee.h"
+
+namespace gallop::train {
+namespace {
+
+using model::exported::Json;
+using precision::Precision;
+
+constexpr double kLr = 0.01;
+
+// The loss with which the fixtures were made.
+class FixtureLoss final : public Loss {
+ public:
+  explicit FixtureLoss(const Json& loss) : loss_(loss) {}
+  at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
+    const at::Tensor &x = output.x, &target = batch[1].tensor;
+    if (loss_["kind"] == "inside") {
+      return x.to(at::kFloat).mul(static_cast<double>(batch.front().tensor.size(0)));
+    }
+    if (loss_["kind"] == "mse") return at::mse_loss(x, target, at::Reduction::Sum);
+    const int64_t classes = at::maybe_wrap_dim(loss_["class_dim"].get<int64_t>(), x.dim());
+    return at::cross_entropy_loss(x.movedim(classes, 1).to(at::kFloat), target, {},
+                                  at::Reduction::Sum);
+  }
+  at::Tensor count(const NamedTensors& batch) const override {
+    return at::full({}, static_cast<double>(batch[1].tensor.numel()), at::kDouble);
+  }
+  LossTraits traits() const override { return {.needs_whole_batch = loss_["kind"] == "inside"}; }
+
+ private:
+  const Json& loss_;
+};
+
+// An archive as a case of a training step.
+struct Net {
+  explicit Net(std::string name_)
+      : name(std::move(name_)),
+        json(model::exported::read(model::exported::folder() / (name + ".json"))) {}
+
+  // Whether the mean over a batch is that over its parts.
+  bool can_be_cut() const {
+    return json["loss"]["kind"] != "inside" && json["loss"].value("labels", "") != "rows" &&
+           json["runs"][0]["sizes"].contains("batch");
+  }
+
+  std::unique_ptr<model::Model> make() const {
+    model::ExportedConfig config{.file = (model::exported::folder() / (name + ".pt2")).string(),
+                                 .output = json["loss"]["output"]};
+    for (const Json& input : json["inputs"]) {
+      config.inputs.push_back("field_" + input["value"].get<std::string>());
+    }
+    return make_exported(config, {.kind = model::Task::Kind::kNumbers}, {});
+  }
+
+  Case tested(StepConfig config = {}, const std::string& wrappers = "[]") const {
+    config.loss = std::make_shared<FixtureLoss>(json["loss"]);
+    return {.name = name,
+            .make_model = [this] { return make(); },
+            .optimizer = "adamw",
+            .config = config,
+            .channels_last = false,
+            .wrappers = wrappers};
+  }
+
+  // So many rows; 0: those of the archive.
+  NamedTensors batch(int64_t rows = 0) const {
+    Json sizes = json["runs"][0]["sizes"];
+    if (rows > 0) sizes["batch"] = rows;
+    const model::exported::Trained trained(json, name, /*training=*/true);
+    const auto inputs = trained.inputs(sizes);
+    at::Tensor target;
+    {
+      const at::NoGradGuard no_grad;
+      target = trained.target(trained.run(sizes));
+    }
+    const int64_t count = inputs.begin()->second.size(0);
+    NamedTensors batch{{"input", at::zeros({count})},
+                       {"target", target.defined() ? target : at::zeros({count}, at::kLong)}};
+    for (const auto& [value, tensor] : inputs) batch.push_back({"field_" + value, tensor.clone()});
+    return batch;
+  }
+
+  std::string name;
+  Json json;
+};
+
+// The losses of steps [begin, end).
+std::vector<double> run_steps(Trainee& trainee, const NamedTensors& batch, int64_t begin,
+                              int64_t end) {
+  std::vector<double> losses;
+  for (int64_t step = begin; step < end; ++step) {
+    seed_step(9, step, at::kCPU);
+    const StepResult result = trainee.step->run(batch, step, kLr, false);
+    EXPECT_TRUE(result.finite) << result.non_finite_tensor;
+    losses.push_back(result.tally.loss());
+  }
+  return losses;
+}
+
+void expect_same_bits(const NamedTensors& one, const NamedTensors& other) {
+  ASSERT_EQ(one.size(), other.size());
+  for (size_t i = 0; i < one.size(); ++i) {
+    EXPECT_EQ(one[i].name, other[i].name);
+    EXPECT_TRUE(at::equal(one[i].tensor, other[i].tensor)) << one[i].name;
+  }
+}
+
+// Recomputed blocks add up three or more gradients of one activation in another order.
+const std::set<std::string> kOtherOrders = {"diffusion-unet"};
+// Programs that draw from LibTorch's generator, and with what: parallel.name=deterministic rejects
+// them.
+const std::map<std::string, std::string> kDraws = {{"dit", "aten::rand"}, {"lstm", "aten::lstm"}};
+
+class ExportedStep : public testing::TestWithParam<std::string> {};
+
+TEST_P(ExportedStep, ResumesExactly) {
+  const Net net(GetParam());
+  const Case tested = net.tested();
+  const NamedTensors batch = net.batch();
+  Trainee whole(tested, compile::CompileConfig{});
+  run_steps(whole, batch, 0, 4);
+  Trainee first(tested, compile::CompileConfig{});
+  run_steps(first, batch, 0, 2);
+  const fs::path file =
+      fs::temp_directory_path() / fmt::format("gallop-exported-step-{}.safetensors", getpid());
+  write_safetensors(file, first.everything());
+  Trainee second(tested, compile::CompileConfig{});
+  {
+    const at::NoGradGuard no_grad;
+    copy_by_name(read_safetensors(file).tensors, "the checkpoint", second.everything());
+  }
+  fs::remove(file);
+  run_steps(second, batch, 2, 4);
+  expect_same_bits(second.everything(), whole.everything());
+}
+
+TEST_P(ExportedStep, IsCloseInBf16) {
+  const Net net(GetParam());
+  const bool has_other_noise = net.name == "vae";  // randn_like() of bf16.
+  const NamedTensors batch = net.batch();
+  Trainee exact(net.tested(), std::nullopt);
+  Trainee rounded(net.tested({.precision = Precision::kBf16}), std::nullopt);
+  const auto wanted = run_steps(exact, batch, 0, 3), losses = run_steps(rounded, batch, 0, 3);
+  EXPECT_NEAR(losses[0] / wanted[0], 1, has_other_noise ? 0.5 : 0.02);
+  // Large steps on a few samples amplify the rounding.
+  for (size_t i = 1; i < losses.size(); ++i) {
+    EXPECT_NEAR(losses[i] / wanted[i], 1, has_other_noise ? 0.5 : 0.2) << "step " << i;
+  }
+}
+
+TEST_P(ExportedStep, HasTheSameBitsCompiledWithEveryOption) {
+  const Net net(GetParam());
+  const NamedTensors batch = net.batch();
+  const compile::CompileConfig exact{.passes_off = compile::names_of_rounding_passes()};
+  std::vector<Case> cases = {net.tested({.sam = 0.05}),
+                             net.tested({.clip_grad_norm = 0.1}, "[{ema: {decay: 0.9}}]")};
+  if (net.can_be_cut()) cases.push_back(net.tested({.gradient_accumulation = 2}));
+  for (const Case& tested : cases) {
+    Trainee eager(tested, std::nullopt), compiled(tested, exact);
+    EXPECT_EQ(run_steps(eager, batch, 0, 3), run_steps(compiled, batch, 0, 3));
+    expect_same_bits(eager.everything(), compiled.everything());
+  }
+}
+
+TEST_P(ExportedStep, HasTheSameBitsWithActivationCheckpointing) {
+  const Net net(GetParam());
+  const NamedTensors batch = net.batch();
+  const Case plain = net.tested();
+  Case tested = plain;
+  tested.make_model = [&net] {
+    auto model = net.make();
+    model->recompute(std::vector<bool>(static_cast<size_t>(model->blocks()), true));
+    return model;
+  };
+  const compile::CompileConfig exact{.passes_off = compile::names_of_rounding_passes()};
+  Trainee wanted(plain, std::nullopt), eager(tested, std::nullopt), compiled(tested, exact);
+  const auto losses = run_steps(wanted, batch, 0, 3), again = run_steps(eager, batch, 0, 3);
+  EXPECT_EQ(run_steps(compiled, batch, 0, 3), again);
+  expect_same_bits(compiled.everything(), eager.everything());
+  if (kOtherOrders.contains(net.name)) {
+    for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(again[i] / losses[i], 1, 1e-5);
+  } else {
+    EXPECT_EQ(again, losses);
+    expect_same_bits(eager.everything(), wanted.everything());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Archives, ExportedStep,
+                         testing::ValuesIn(model::exported::names_in(model::exported::folder())),
+                         model::exported::name_of_case);
+
+std::vector<std::string> names_that_can_be_cut() {
+  std::vector<std::string> names = model::exported::names_in(model::exported::folder());
+  std::erase_if(names, [](const std::string& name) { return !Net(name).can_be_cut(); });
+  return names;
+}
+
+class SharedExportedStep : public testing::TestWithParam<std::string> {};
+
+TEST_P(SharedExportedStep, HasTheBitsOfOneProcess) {
+  constexpr int64_t kRows = 24;
+  const Net net(GetParam());
+  Case tested = net.tested();
+  tested.strategy = "deterministic";
+  const std::string draw = net.make()->draws_from_generator();
+  if (const auto known = kDraws.find(net.name); known != kDraws.end()) {
+    EXPECT_NE(draw.find(known->second), std::string::npos) << draw;
+    return;
+  }
+  EXPECT_EQ(draw, "");
+  const NamedTensors batch = net.batch(kRows);
+  const auto train = [&](int size) {
+    std::vector<NamedTensors> all(static_cast<size_t>(size));
+    const int threads = at::get_num_threads();
+    at::set_num_threads(1);
+    parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
+      at::set_num_threads(1);
+      const int64_t rank = collectives.rank();
+      Trainee trainee(tested, std::nullopt, &collectives);
+      const NamedTensors part = slice_rows(batch, kRows * rank / size, kRows * (rank + 1) / size);
+      for (int64_t step = 0; step < 3; ++step) {
+        trainee.step->run(part, step, kLr, false, {}, {.rows = kRows});
+      }
+      all[static_cast<size_t>(rank)] = trainee.everything();
+    });
+    at::set_num_threads(threads);
+    return all;
+  };
+  const NamedTensors one = train(1).front();
+  for (const NamedTensors& of_two : train(2)) expect_same_bits(of_two, one);
+}
+
+INSTANTIATE_TEST_SUITE_P(Archives, SharedExportedStep, testing::ValuesIn(names_that_can_be_cut()),
+                         model::exported::name_of_case);
+
+}  // namespace
+}  // namespace gallop::train
