@@ -65,6 +65,9 @@ def write_run(folder, run, name, ends=True, extra=0):
         json.dump({"version": "1.2.3", "commit": "abc", "started": "2026-01-01T00:00:00Z", "command_line": ["gallop", "train", "<b>x</b>"],
                    "processes": 1, "hardware": {"host": f"host-{run % 2}", "cpu_model": "a processor", "cores": 2, "memory_bytes": 8 << 30,
                                                 "instruction_sets": "avx2"}, "data_files": []}, file)
+    with open(os.path.join(path, "identity.json"), "w", encoding="utf-8") as file:
+        json.dump([{"step": 0, "version": "1.2.3", "program": "aa", "data": [],
+                    "models": [{"path": "nets/net.pt2", "files": 1, "bytes": 2000, "xxh3_128": "bb"}]}], file)
     log = [line(0, started, "session", texts={"version": "1.2.3"})]
     for step in range(50, TRAINING_LENGTH + 1, 50):
         time = started + step * 0.3

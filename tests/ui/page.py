@@ -671,7 +671,7 @@ def a_run_has_its_page(browser, api):
 
 
 @own_test
-def a_run_says_what_it_has_cost(browser, api, server, program):
+def a_run_says_what_it_was_made_of_and_what_it_has_cost(browser, api, server, program):
     name = compared(api, 1)[0]
     browser.open(f"#/run?name={urllib.request.quote(name, safe='')}")
     browser.until("its name", lambda: browser.text("h1"), name)
@@ -679,6 +679,7 @@ def a_run_says_what_it_has_cost(browser, api, server, program):
     browser.until("energy", lambda: "Energy" in browser.run(facts))
     shown = browser.run(facts)
     expect("energy", shown["Energy"].split(" Wh")[0], "0.133")  # Two readings of 240 J.
+    expect("the model's file", shown["model"], "nets/net.pt2, 1 file, 2.00 kB bb")
     expect("what has no price given", [word for word in ("CO2", "Price") if word in shown], [])
     with serving(program, server.folder, options=("--country", "DE", "--price", "6")) as other:
         told = Api(other.address).get("run", name=name)["energy"]

@@ -107,24 +107,31 @@ Json params_json(const fs::path& folder) {
   return list;
 }
 
+Json files_json(const std::vector<track::DataIdentity>& all) {
+  Json list = Json::array();
+  for (const track::DataIdentity& one : all) {
+    list.push_back({{"path", one.path},
+                    {"files", one.files},
+                    {"bytes", one.bytes},
+                    {"checksum", one.checksum}});
+  }
+  return list;
+}
+
 Json identity_json(const fs::path& folder) {
   Json list = Json::array();
   for (const track::Identity& identity : track::read_identities(folder)) {
     Json entry{{"step", identity.step},
                {"version", identity.version},
                {"program", identity.program},
-               {"data", Json::array()}};
+               {"plugins", files_json(identity.plugins)},
+               {"models", files_json(identity.models)},
+               {"data", files_json(identity.data)}};
     if (const auto& code = identity.code) {
       entry["code"] = {{"folder", code->folder},    {"commit", code->commit},
                        {"branch", code->branch},    {"remote", code->remote},
                        {"patch", code->patch},      {"patch_bytes", code->patch_bytes},
                        {"left_out", code->left_out}};
-    }
-    for (const track::DataIdentity& data : identity.data) {
-      entry["data"].push_back({{"path", data.path},
-                               {"files", data.files},
-                               {"bytes", data.bytes},
-                               {"checksum", data.checksum}});
     }
     list.push_back(std::move(entry));
   }

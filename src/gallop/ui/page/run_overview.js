@@ -39,14 +39,18 @@ function runFacts(run) {
   ]);
 }
 
-// The provenance of one process of the run: program, code, data.
-function identityFacts({ step, program, code, data }) {
+// The provenance of one process of the run: program, plug-ins, files of the model, code, data.
+function identityFacts({ step, program, plugins, models, code, data }) {
   const since = step > 0 ? ` (from step ${formatNumber(step)})` : "";
+  const files = (name, list) => list.map((one) =>
+    [`${name}${since}`, `${one.path}, ${counted(one.files, "file")}, ${formatBytes(one.bytes)} `, h("code", {}, one.checksum)]);
   return [
     [`program${since}`, h("code", {}, program || "–")],
+    ...files("plug-in", plugins),
+    ...files("model", models),
     code && [`code${since}`, h("code", {}, code.commit), ` ${code.branch} ${code.remote}`,
       code.patch && `, with changes of ${formatBytes(code.patch_bytes)}: ${code.patch}`],
-    ...data.map((one) => [`data${since}`, `${one.path}, ${counted(one.files, "file")}, ${formatBytes(one.bytes)} `, h("code", {}, one.checksum)]),
+    ...files("data", data),
   ];
 }
 
