@@ -3,12 +3,14 @@
 
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/convolution_backward.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/randn.h>
 #include <fmt/format.h>
 
 #include "cases.h"
 #include "gallop/kernel/conv2d.h"
 #include "gallop/kernel/conv2d_wgrad.h"
+#include "gallop/kernel/depthwise_conv2d.h"
 
 namespace gallop::benchmark {
 
@@ -92,6 +94,65 @@ void add_convolutions(std::vector<MakeCase>& cases, const Convolution& of) {
   }
 }
 
+struct Depthwise {
+  int64_t images, channels, size;
+  kernel::DepthwiseWindow window;
+  at::ScalarType type;
+
+  std::string name() const {
+    return fmt::format("{}/{}x{}x{}x{}/{}x{}/{}", name_of(type), images, channels, size, size,
+                       window.height, window.width, window.stride);
+  }
+};
+
+// One filter per channel: each gradient separately, if Gallop's kernels support it.
+void add_depthwise(std::vector<MakeCase>& cases, const Depthwise& of) {
+  const auto make = [of](const char* what, auto make_forms) {
+    return [=] {
+      const auto image = [&](int64_t size) {
+        return at::randn({of.images, of.channels, size, size})
+            .to(of.type)
+            .contiguous(at::MemoryFormat::ChannelsLast);
+      };
+      const at::Tensor x = image(of.size);
+      const at::Tensor weight =
+          at::randn({of.channels, 1, of.window.height, of.window.width}).to(of.type);
+      const at::Tensor y =
+          at::conv2d(x, weight, {}, of.window.stride, of.window.padding, 1, of.channels);
+      Case result{.name = fmt::format("depthwise{}/{}", what, of.name())};
+      result.bytes = bytes_of(x) + bytes_of(y);
+      result.forms = make_forms(x, weight, image(y.size(2)));
+      return result;
+    };
+  };
+  const auto gradient = [of](const at::Tensor& dy, const at::Tensor& x, const at::Tensor& weight,
+                             bool of_x) {
+    return at::convolution_backward(dy, x, weight, {}, {of.window.stride, of.window.stride},
+                                    {of.window.padding, of.window.padding}, {1, 1}, false, {0, 0},
+                                    of.channels, {of_x, !of_x, false});
+  };
+  using Forms = std::vector<Form>;
+  const at::Tensor some =
+      at::empty({of.images, of.channels, of.size, of.size},
+                at::TensorOptions(of.type).memory_format(at::MemoryFormat::ChannelsLast));
+  if (kernel::takes_depthwise_conv2d_dgrad(some, of.window)) {
+    cases.push_back(make("-dgrad", [of, gradient](const at::Tensor& x, const at::Tensor& weight,
+                                                  const at::Tensor& dy) {
+      return Forms{
+          {"gallop",
+           [=] { kernel::depthwise_conv2d_dgrad(dy, weight, of.size, of.size, of.window); }},
+          {"convolution", [=] { gradient(dy, x, weight, true); }}};
+    }));
+  }
+  if (kernel::takes_depthwise_conv2d_wgrad(some, of.window)) {
+    cases.push_back(make("-wgrad", [of, gradient](const at::Tensor& x, const at::Tensor& weight,
+                                                  const at::Tensor& dy) {
+      return Forms{{"gallop", [=] { kernel::depthwise_conv2d_wgrad(dy, x, of.window, false); }},
+                   {"convolution", [=] { gradient(dy, x, weight, false); }}};
+    }));
+  }
+}
+
 }  // namespace
 
 std::vector<MakeCase> convolution_cases() {
@@ -105,6 +166,19 @@ std::vector<MakeCase> convolution_cases() {
         Convolution{128, 64, 64, 32, three}, Convolution{128, 128, 128, 16, three},
         Convolution{128, 256, 256, 8, three}, Convolution{128, 512, 512, 4, three}}) {
     add_convolutions(cases, of);
+  }
+  const kernel::DepthwiseWindow next{.height = 3, .width = 3, .padding = 1},
+      next_halving{.height = 3, .width = 3, .stride = 2, .padding = 1},
+      wide{.height = 5, .width = 5, .padding = 2}, widest{.height = 7, .width = 7, .padding = 3};
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    // Of EfficientNet-B0 and ConvNeXt-T.
+    for (const Depthwise& of :
+         {Depthwise{16, 32, 48, next, type}, Depthwise{16, 96, 48, next_halving, type},
+          Depthwise{16, 240, 12, next, type}, Depthwise{16, 672, 6, wide, type},
+          Depthwise{16, 1152, 3, wide, type}, Depthwise{8, 96, 24, widest, type},
+          Depthwise{8, 384, 6, widest, type}}) {
+      add_depthwise(cases, of);
+    }
   }
   return cases;
 }

@@ -194,12 +194,14 @@ std::vector<View> result_layouts(const Graph& graph, const Node& node) {
     }
   }
   try {
-    // aten::relu is the only common operator without an implementation for meta tensors, but
-    // clamp_min has one.
-    const bool relu = name_of(node.op) == "aten::relu";
-    if (relu) stack.emplace_back(0);
-    const auto op =
-        relu ? c10::Dispatcher::singleton().findSchemaOrThrow("aten::clamp_min", "") : node.op;
+    // These have no implementation for meta tensors, but clamp_min has one.
+    const std::string name = name_of(node.op);
+    const bool is_missing =
+        name == "aten::relu" || name == "aten::hardswish" || name == "aten::hardtanh";
+    if (is_missing) stack = {stack[0], 0};
+    const auto op = is_missing
+                        ? c10::Dispatcher::singleton().findSchemaOrThrow("aten::clamp_min", "")
+                        : node.op;
     op.callBoxed(stack);
   } catch (const c10::Error&) {
     return {};

@@ -90,10 +90,16 @@ void require_taken(const at::Tensor& x) {
       "channels_last");
 }
 
+// The derivatives of other activations need the sum, which is not kept.
+void require_residual(BatchNormActivation activation) {
+  if (activation == BatchNormActivation::kNone || activation == BatchNormActivation::kRelu) return;
+  throw InternalError("batch norm: a residual needs ReLU or no activation");
+}
+
 template <typename Number>
 BatchNormResult forward(const at::Tensor& x, const at::Tensor& residual,
-                        const BatchNormParameters& parameters, bool relu, bool keep_positive,
-                        Isa isa) {
+                        const BatchNormParameters& parameters, BatchNormActivation activation,
+                        bool keep_positive, Isa isa) {
   const BatchNormKernels<Number> kernels = kernels_for<BatchNormKernels<Number>>(isa);
   const BatchNormLayout layout(x);
   const auto format = format_of(x);
@@ -134,14 +140,22 @@ BatchNormResult forward(const at::Tensor& x, const at::Tensor& residual,
   }
   each_part(layout, [&](int64_t part) {
     kernels.apply(part_of(all, layout, part),
-                  {.mean = columns.at(0), .scale = columns.at(1), .shift = columns.at(2)}, relu);
+                  {.mean = columns.at(0), .scale = columns.at(1), .shift = columns.at(2)},
+                  activation);
   });
   return result;
 }
 
-ReluFrom relu_of(const BatchNormGradientInput& input) {
-  if (!input.relu) return ReluFrom::kNothing;
-  return input.positive.defined() ? ReluFrom::kPositive : ReluFrom::kX;
+ActivationGradient gradient_of(const BatchNormGradientInput& input) {
+  switch (input.activation) {
+    case BatchNormActivation::kNone: return ActivationGradient::kNone;
+    case BatchNormActivation::kRelu:
+      return input.positive.defined() ? ActivationGradient::kPositive : ActivationGradient::kRelu;
+    case BatchNormActivation::kRelu6: return ActivationGradient::kRelu6;
+    case BatchNormActivation::kSilu: return ActivationGradient::kSilu;
+    case BatchNormActivation::kHardswish: return ActivationGradient::kHardswish;
+  }
+  throw InternalError("batch norm: an unknown activation");
 }
 
 template <typename Number>
@@ -151,10 +165,11 @@ BatchNormGradients backward(const BatchNormGradientInput& input, Isa isa) {
   const auto format = format_of(input.x);
   const auto dy = input.dy.contiguous(format);
   const auto more_dy = input.more_dy.defined() ? input.more_dy.contiguous(format) : at::Tensor();
-  ReluFrom relu = relu_of(input);
+  ActivationGradient activation = gradient_of(input);
 
   // Storing g saves the second pass from recomputing it.
-  const bool from_g = input.wants_residual || more_dy.defined() || relu == ReluFrom::kPositive;
+  const bool from_g =
+      input.wants_residual || more_dy.defined() || activation == ActivationGradient::kPositive;
   BatchNormGradients result;
   const auto g = from_g ? at::empty_like(input.x) : at::Tensor();
   if (input.wants_residual) result.residual = g;
@@ -181,7 +196,7 @@ BatchNormGradients backward(const BatchNormGradientInput& input, Isa isa) {
                 static_cast<double>(data_of<float>(input.bias)[c]));
   }
   const auto sums = sum_parts(layout, [&](int64_t part, float* scratch, double* to) {
-    kernels.gradient_sums(part_of(all, layout, part), arrays, relu, scratch, to);
+    kernels.gradient_sums(part_of(all, layout, part), arrays, activation, scratch, to);
   });
 
   result.weight = at::empty({layout.channels}, at::kFloat);
@@ -203,10 +218,11 @@ BatchNormGradients backward(const BatchNormGradientInput& input, Isa isa) {
   if (!input.wants_x) return result;
   if (from_g) {
     all.dy = all.g;
-    relu = ReluFrom::kNothing;
+    activation = ActivationGradient::kNone;
   }
-  each_part(layout,
-            [&](int64_t part) { kernels.gradient(part_of(all, layout, part), arrays, relu); });
+  each_part(layout, [&](int64_t part) {
+    kernels.gradient(part_of(all, layout, part), arrays, activation);
+  });
   return result;
 }
 
@@ -221,25 +237,30 @@ bool takes_batch_norm(const at::Tensor& x) {
 int64_t batch_norm_sign_words(const at::Tensor& x) { return BatchNormLayout(x).words(); }
 
 BatchNormResult batch_norm_by(Isa isa, const at::Tensor& x, const at::Tensor& residual,
-                              const BatchNormParameters& parameters, bool relu,
+                              const BatchNormParameters& parameters, BatchNormActivation activation,
                               bool keep_positive) {
   require_taken(x);
-  if (residual.defined()) require_like(residual, x, "the residual");
+  if (residual.defined()) {
+    require_like(residual, x, "the residual");
+    require_residual(activation);
+  }
   require_channels(parameters.weight, x.size(1), "the weight");
   require_channels(parameters.bias, x.size(1), "the bias");
   require_channels(parameters.running_mean, x.size(1), "the running mean");
   require_channels(parameters.running_var, x.size(1), "the running variance");
-  keep_positive = keep_positive && relu;
+  keep_positive = keep_positive && activation == BatchNormActivation::kRelu;
   return x.scalar_type() == at::kFloat
-             ? forward<float>(x, residual, parameters, relu, keep_positive, isa)
-             : forward<Bf16>(x, residual, parameters, relu, keep_positive, isa);
+             ? forward<float>(x, residual, parameters, activation, keep_positive, isa)
+             : forward<Bf16>(x, residual, parameters, activation, keep_positive, isa);
 }
 
 BatchNormGradients batch_norm_backward_by(Isa isa, const BatchNormGradientInput& input) {
   require_taken(input.x);
   require_like(input.dy, input.x, "the gradient");
   if (input.more_dy.defined()) require_like(input.more_dy, input.x, "the second gradient");
-  if (input.wants_residual && input.relu && !input.positive.defined()) {
+  if (input.wants_residual) require_residual(input.activation);
+  if (input.wants_residual && input.activation == BatchNormActivation::kRelu &&
+      !input.positive.defined()) {
     throw InternalError("batch norm: the forward pass over a residual did not keep its signs");
   }
   return input.x.scalar_type() == at::kFloat ? backward<float>(input, isa)
@@ -253,7 +274,7 @@ using Four = std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor>;
 
 Four forward_on_cpu(const at::Tensor& x, const Optional& residual, const at::Tensor& weight,
                     const at::Tensor& bias, const at::Tensor& running_mean,
-                    const at::Tensor& running_var, double momentum, double eps, bool relu,
+                    const at::Tensor& running_var, double momentum, double eps, int64_t activation,
                     bool keep_positive) {
   auto result = batch_norm_by(best_isa(), x, residual.value_or(at::Tensor()),
                               {.weight = weight,
@@ -262,32 +283,33 @@ Four forward_on_cpu(const at::Tensor& x, const Optional& residual, const at::Ten
                                .running_var = running_var,
                                .momentum = momentum,
                                .eps = eps},
-                              relu, keep_positive);
+                              static_cast<BatchNormActivation>(activation), keep_positive);
   return {result.y, result.mean, result.inverse_deviation, result.positive};
 }
 
 Four backward_on_cpu(const at::Tensor& dy, const Optional& more_dy, const at::Tensor& x,
                      const at::Tensor& weight, const at::Tensor& bias, const at::Tensor& mean,
-                     const at::Tensor& inverse_deviation, const Optional& positive, bool relu,
-                     bool wants_residual, bool wants_x) {
-  auto result = batch_norm_backward_by(best_isa(), {.dy = dy,
-                                                    .more_dy = more_dy.value_or(at::Tensor()),
-                                                    .x = x,
-                                                    .weight = weight,
-                                                    .bias = bias,
-                                                    .mean = mean,
-                                                    .inverse_deviation = inverse_deviation,
-                                                    .positive = positive.value_or(at::Tensor()),
-                                                    .relu = relu,
-                                                    .wants_residual = wants_residual,
-                                                    .wants_x = wants_x});
+                     const at::Tensor& inverse_deviation, const Optional& positive,
+                     int64_t activation, bool wants_residual, bool wants_x) {
+  auto result = batch_norm_backward_by(best_isa(),
+                                       {.dy = dy,
+                                        .more_dy = more_dy.value_or(at::Tensor()),
+                                        .x = x,
+                                        .weight = weight,
+                                        .bias = bias,
+                                        .mean = mean,
+                                        .inverse_deviation = inverse_deviation,
+                                        .positive = positive.value_or(at::Tensor()),
+                                        .activation = static_cast<BatchNormActivation>(activation),
+                                        .wants_residual = wants_residual,
+                                        .wants_x = wants_x});
   return {result.x, result.residual, result.weight, result.bias};
 }
 
 const auto& forward_operator() {
   static const Operator kForward(
       "batch_norm(Tensor x, Tensor? residual, Tensor weight, Tensor bias, Tensor(a!) running_mean, "
-      "Tensor(b!) running_var, float momentum, float eps, bool relu, bool keep_positive) -> "
+      "Tensor(b!) running_var, float momentum, float eps, int activation, bool keep_positive) -> "
       "(Tensor y, Tensor mean, Tensor inverse_deviation, Tensor positive)",
       forward_on_cpu);
   return kForward;
@@ -296,7 +318,8 @@ const auto& forward_operator() {
 const auto& backward_operator() {
   static const Operator kBackward(
       "batch_norm_backward(Tensor dy, Tensor? more_dy, Tensor x, Tensor weight, Tensor bias, "
-      "Tensor mean, Tensor inverse_deviation, Tensor? positive, bool relu, bool wants_residual, "
+      "Tensor mean, Tensor inverse_deviation, Tensor? positive, int activation, bool "
+      "wants_residual, "
       "bool wants_x) -> (Tensor x, Tensor residual, Tensor weight, Tensor bias)",
       backward_on_cpu);
   return kBackward;
@@ -308,17 +331,20 @@ c10::OperatorHandle batch_norm_operator() { return forward_operator().handle(); 
 c10::OperatorHandle batch_norm_backward_operator() { return backward_operator().handle(); }
 
 BatchNormResult batch_norm(const at::Tensor& x, const at::Tensor& residual,
-                           const BatchNormParameters& parameters, bool relu, bool keep_positive) {
-  auto [y, mean, inverse_deviation, positive] = forward_operator()(
-      x, residual, parameters.weight, parameters.bias, parameters.running_mean,
-      parameters.running_var, parameters.momentum, parameters.eps, relu, keep_positive);
+                           const BatchNormParameters& parameters, BatchNormActivation activation,
+                           bool keep_positive) {
+  auto [y, mean, inverse_deviation, positive] =
+      forward_operator()(x, residual, parameters.weight, parameters.bias, parameters.running_mean,
+                         parameters.running_var, parameters.momentum, parameters.eps,
+                         static_cast<int64_t>(activation), keep_positive);
   return {.y = y, .mean = mean, .inverse_deviation = inverse_deviation, .positive = positive};
 }
 
 BatchNormGradients batch_norm_backward(const BatchNormGradientInput& input) {
   auto [x, residual, weight, bias] = backward_operator()(
       input.dy, input.more_dy, input.x, input.weight, input.bias, input.mean,
-      input.inverse_deviation, input.positive, input.relu, input.wants_residual, input.wants_x);
+      input.inverse_deviation, input.positive, static_cast<int64_t>(input.activation),
+      input.wants_residual, input.wants_x);
   return {.x = x, .residual = residual, .weight = weight, .bias = bias};
 }
 

@@ -2,11 +2,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "gallop/kernel/batch_norm_activation.h"
 #include "gallop/kernel/isa.h"
 
-// Batch normalization for training (Ioffe and Szegedy 2015) with the residual and ReLU of residual
-// networks, for [N, C, ...] with the channels last in memory. Reductions are over fixed parts in a
-// fixed order: results do not depend on the number of threads.
+// Batch normalization for training (Ioffe and Szegedy 2015) with the residual and the activation of
+// residual networks, for [N, C, ...] with the channels last in memory. Reductions are over fixed
+// parts in a fixed order: results do not depend on the number of threads.
 namespace gallop::kernel {
 
 /// Whether batch_norm() supports the tensor: on the CPU, fp32 or bf16, not empty, [N, C], or
@@ -28,10 +29,12 @@ struct BatchNormResult {
   at::Tensor positive;                 ///< One bit per element: y > 0. Undefined unless requested.
 };
 
-/// y = relu(norm(x) + residual). `residual` may be undefined; it has the sizes and dtype of x, any
-/// strides. `keep_positive` saves the ReLU mask that the backward pass needs with a residual.
+/// y = activation(norm(x) + residual). `residual` may be undefined; it has the sizes and dtype of
+/// x, any strides. `keep_positive` saves the ReLU mask that the backward pass needs with a
+/// residual. Throws InternalError for a residual with an activation other than ReLU.
 BatchNormResult batch_norm(const at::Tensor& x, const at::Tensor& residual,
-                           const BatchNormParameters& parameters, bool relu, bool keep_positive);
+                           const BatchNormParameters& parameters, BatchNormActivation activation,
+                           bool keep_positive);
 
 /// Number of int16 elements of `positive` for this x.
 int64_t batch_norm_sign_words(const at::Tensor& x);
@@ -42,7 +45,7 @@ struct BatchNormGradientInput {
   at::Tensor x;
   at::Tensor weight, bias;
   at::Tensor mean, inverse_deviation, positive;  ///< Results of batch_norm().
-  bool relu = false;
+  BatchNormActivation activation = BatchNormActivation::kNone;
   bool wants_residual = false;  ///< If there was one; with ReLU `positive` must be defined.
   bool wants_x = true;
 };
@@ -56,7 +59,8 @@ BatchNormGradients batch_norm_backward(const BatchNormGradientInput& input);
 
 /// batch_norm() by one instruction set, not as an operator: for tests.
 BatchNormResult batch_norm_by(Isa isa, const at::Tensor& x, const at::Tensor& residual,
-                              const BatchNormParameters& parameters, bool relu, bool keep_positive);
+                              const BatchNormParameters& parameters, BatchNormActivation activation,
+                              bool keep_positive);
 BatchNormGradients batch_norm_backward_by(Isa isa, const BatchNormGradientInput& input);
 
 }  // namespace gallop::kernel

@@ -7,6 +7,8 @@
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/gelu.h>
+#include <ATen/ops/hardswish.h>
+#include <ATen/ops/hardtanh.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/log_softmax.h>
@@ -236,6 +238,29 @@ TEST_P(Patterns, ConvolutionsOfFewChannels) {
                    .replaced = {}});
 }
 
+TEST_P(Patterns, GradientsOfDepthwiseConvolutions) {
+  const bool bf16 = GetParam();
+  for (const bool with_bias : {false, true}) {
+    const StockNetwork network{
+        .forward = [with_bias](const StockNetwork& self, const Tensors& batch) -> Tensors {
+          const at::Tensor x = at::conv2d(batch[0], self.weight(0));
+          const at::Tensor y =
+              at::conv2d(x, self.weight(1), with_bias ? self.weight(2) : at::Tensor(),
+                         /*stride=*/2, /*padding=*/2, /*dilation=*/1, /*groups=*/24);
+          return {y.square().mean()};
+        },
+        .parameters = {random({24, 5, 1, 1}, 1), random({24, 1, 5, 5}, 2), random({24}, 3)},
+        .batches = {{images({3, 5, 9, 8}, 4)}, {images({3, 5, 9, 8}, 5)}}};
+    // LibTorch's convolution, and its gradient of x in fp32, stay.
+    expect_replaced(in_format(network),
+                    {.wanted = {{"gallop::depthwise_conv2d_wgrad", 1},
+                                {"gallop::depthwise_conv2d_dgrad", bf16 ? 1 : 0},
+                                {"aten::convolution", 2},
+                                {"aten::convolution_backward", bf16 ? 1 : 2}},
+                     .replaced = {}});
+  }
+}
+
 TEST_P(Patterns, UnsupportedConvolutionsAreKept) {
   const std::vector<std::string> ours = {"gallop::conv2d"};
   for (const auto& network : {convolutions(16, 32, at::MemoryFormat::Contiguous),
@@ -286,6 +311,40 @@ TEST(PatternsFp32, ABatchNormThatIsReturnedKeepsASeparateRelu) {
                    .replaced = {"aten::native_batch_norm"}});
 }
 
+TEST(PatternsFp32, BatchNormWithAnActivation) {
+  const std::vector<std::string> replaced = {"aten::silu",         "aten::hardswish",
+                                             "aten::hardtanh",     "aten::clone",
+                                             "gallop::activation", "aten::native_batch_norm"};
+  const std::vector<Behind> all = {[](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+                                     return {at::silu(norm(self, x, 0)).pow(3).mean()};
+                                   },
+                                   [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+                                     at::Tensor y = norm(self, x, 0);
+                                     return {at::silu_(y).pow(3).mean()};
+                                   },
+                                   [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+                                     at::Tensor y = norm(self, x, 0);
+                                     return {at::hardswish_(y).pow(3).mean()};
+                                   },
+                                   [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+                                     at::Tensor y = norm(self, x, 0);
+                                     return {at::hardtanh_(y, 0, 6).pow(3).mean()};
+                                   }};
+  for (const Behind behind : all) {
+    expect_replaced(one_norm(behind, images({3, 5, 4, 4}, 1)),
+                    {.wanted = {{"gallop::batch_norm", 1}, {"gallop::batch_norm_backward", 1}},
+                     .replaced = replaced});
+  }
+}
+
+TEST(PatternsFp32, AnActivationThatIsNoReluSixIsKept) {
+  const Behind behind = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
+    return {at::hardtanh(norm(self, x, 0), -1, 1).pow(3).mean()};
+  };
+  expect_replaced(one_norm(behind, images({3, 5, 4, 4}, 1)),
+                  {.wanted = {{"gallop::batch_norm", 1}}, .replaced = {"aten::native_batch_norm"}});
+}
+
 TEST(PatternsFp32, UnsupportedBatchNormsAreKept) {
   const Behind training = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
     return {norm(self, x, 0).pow(3).mean()};
@@ -329,6 +388,21 @@ TEST_P(Patterns, LayerNormsWithTheResidualSums) {
                     {.wanted = {{"gallop::layer_norm", 3}, {"gallop::layer_norm_backward", 3}},
                      .replaced = replaced});
   }
+}
+
+// Under autocast the cast to bf16 is one of the flattened images.
+TEST_P(Patterns, ALayerNormThatIsFlattened) {
+  const StockNetwork network{
+      .forward = [](const StockNetwork& self, const Tensors& batch) -> Tensors {
+        const at::Tensor y =
+            at::layer_norm(batch[0] * self.weight(0), 16, self.weight(1), self.weight(2));
+        return {at::linear(y.flatten(1), self.weight(3)).square().mean()};
+      },
+      .parameters = {random({1}, 1), random({16}, 2), random({16}, 3), random({7, 16}, 4)},
+      .batches = {{random({9, 1, 1, 16}, 5)}, {random({9, 1, 1, 16}, 6)}}};
+  expect_replaced(in_format(network),
+                  {.wanted = {{"gallop::layer_norm", 1}, {"gallop::layer_norm_backward", 1}},
+                   .replaced = kLayerNorms});
 }
 
 // One layer norm over the last dimensions that the weight has.

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <string_view>
 
 #include "gallop/compile/passes/matcher.h"
 #include "gallop/compile/passes/passes.h"
@@ -13,17 +15,34 @@ namespace {
 enum Norm : size_t { kX, kWeight, kBias, kRunningMean, kRunningVar, kTraining, kMomentum, kEps };
 enum Gradient : size_t { kDy, kGradientX, kGradientWeight, kTrain = 7 };
 
+using kernel::BatchNormActivation;
+
 // Batch norm with subsequent operators and the calls of its gradient; kNone if absent.
 struct Found {
-  int64_t norm = kNone, add = kNone, relu = kNone;
+  int64_t norm = kNone, add = kNone, activation = kNone;
+  BatchNormActivation kind = BatchNormActivation::kNone;
   ViewId residual = kNone;
-  int64_t gradient = kNone, relu_gradient = kNone, join = kNone;
-  bool wants_residual = false;  // Whether others read the gradient after the ReLU's.
+  int64_t gradient = kNone, activation_gradient = kNone, join = kNone;
+  int64_t copy = kNone;         // Of the activation's input, for its gradient.
+  bool wants_residual = false;  // Whether others read the gradient after the activation's.
   ViewId dy = kNone, more_dy = kNone;
 
-  int64_t last() const { return relu != kNone ? relu : add != kNone ? add : norm; }
-  int64_t first_gradient() const { return relu_gradient != kNone ? relu_gradient : gradient; }
+  int64_t last() const { return activation != kNone ? activation : before_activation(); }
+  int64_t before_activation() const { return add != kNone ? add : norm; }
+  int64_t first_gradient() const {
+    return activation_gradient != kNone ? activation_gradient : gradient;
+  }
 };
+
+// Activations whose gradients read their input. ReLU's reads the result.
+struct ActivationForm {
+  std::string_view function, gradient;
+  BatchNormActivation kind;
+};
+constexpr std::array<ActivationForm, 3> kForms = {
+    {{"aten::silu", "aten::silu_backward", BatchNormActivation::kSilu},
+     {"aten::hardswish", "aten::hardswish_backward", BatchNormActivation::kHardswish},
+     {"aten::hardtanh", "aten::hardtanh_backward", BatchNormActivation::kRelu6}}};
 
 bool is_like(const Matcher& matcher, ViewId tensor, ViewId x) {
   return tensor != kNone && is_laid_out_alike(matcher.view(tensor), matcher.view(x)) &&
@@ -98,14 +117,63 @@ bool find_add(const Matcher& matcher, Found& found) {
 }
 
 bool find_relu(const Matcher& matcher, Found& found) {
-  const int64_t relu = only_reader(matcher, found.last());
+  const int64_t relu = only_reader(matcher, found.before_activation());
   if (!matcher.is(relu, "aten::relu") ||
-      matcher.maker_of(matcher.argument(relu, 0)) != found.last() ||
+      matcher.maker_of(matcher.argument(relu, 0)) != found.before_activation() ||
       !is_like(matcher, matcher.result(relu), matcher.argument(found.norm, kX))) {
     return false;
   }
-  found.relu = relu;
+  found.activation = relu;
+  found.kind = BatchNormActivation::kRelu;
   return true;
+}
+
+// Whether the arguments from `first` on are the limits of ReLU6, if it is one.
+bool has_limits(const Matcher& matcher, int64_t node, size_t first, BatchNormActivation kind) {
+  if (kind != BatchNormActivation::kRelu6) return true;
+  const auto is = [&](size_t argument, double value) {
+    const c10::IValue& limit = matcher.constant(node, argument);
+    return limit.isScalar() && limit.toScalar().toDouble() == value;
+  };
+  return is(first, 0) && is(first + 1, 6);
+}
+
+// Finds an activation whose gradient, if the norm has one, reads the norm's result or a copy of it.
+bool find_activation(const Matcher& matcher, Found& found) {
+  const ViewId z = matcher.result(found.norm), x = matcher.argument(found.norm, kX);
+  const int64_t gradient = found.gradient == kNone
+                               ? int64_t{kNone}
+                               : matcher.maker_of(matcher.argument(found.gradient, kDy));
+  const ViewId read = gradient == kNone ? ViewId{kNone} : matcher.argument(gradient, 1);
+  std::vector<int64_t> readers;
+  for (const int64_t reader : matcher.readers_of(z)) {
+    if (matcher.is(reader, "aten::clone") && read != kNone && matcher.maker_of(read) == reader &&
+        matcher.is_only_read_by(matcher.result(reader), {gradient})) {
+      found.copy = reader;
+    } else if (reader != gradient) {
+      if (found.activation != kNone) return false;
+      found.activation = reader;
+    }
+    readers.push_back(reader);
+  }
+  const auto form = std::find_if(kForms.begin(), kForms.end(), [&](const ActivationForm& one) {
+    return matcher.is(found.activation, one.function);
+  });
+  if (form == kForms.end() || !matcher.is_only_read_by(z, readers) ||
+      matcher.maker_of(matcher.argument(found.activation, 0)) != found.norm ||
+      !is_like(matcher, matcher.result(found.activation), x) ||
+      !has_limits(matcher, found.activation, 1, form->kind)) {
+    return false;
+  }
+  found.kind = form->kind;
+  if (found.gradient == kNone) return true;
+  const int64_t source = found.copy != kNone ? found.copy : found.norm;
+  const ViewId g = matcher.result(gradient);
+  found.activation_gradient = gradient;
+  return matcher.is(gradient, form->gradient) && matcher.maker_of(read) == source &&
+         has_shape_of(matcher, read, x) && has_shape_of(matcher, g, x) &&
+         has_limits(matcher, gradient, 2, form->kind) &&
+         matcher.is_only_read_by(g, {found.gradient});
 }
 
 // Finds the gradient of the ReLU; the kernel must compute all that others read of it.
@@ -114,12 +182,12 @@ bool find_relu_gradient(const Matcher& matcher, Found& found) {
   const int64_t node = matcher.maker_of(g);
   const ViewId x = matcher.argument(found.norm, kX);
   if (!matcher.is(node, "aten::threshold_backward") || !is_like(matcher, g, x) ||
-      matcher.maker_of(matcher.argument(node, 1)) != found.relu ||
+      matcher.maker_of(matcher.argument(node, 1)) != found.activation ||
       !matcher.constant(node, 2).isScalar() ||
       matcher.constant(node, 2).toScalar().toDouble() != 0) {
     return false;
   }
-  found.relu_gradient = node;
+  found.activation_gradient = node;
   found.wants_residual = !matcher.is_only_read_by(g, {found.gradient});
   return !found.wants_residual || found.add != kNone;
 }
@@ -165,8 +233,8 @@ Rewrite rewrite(Matcher& matcher, const Found& found) {
   const auto argument = [&](size_t number) { return matcher.node(found.norm).arguments[number]; };
   const ViewId x = matcher.argument(found.norm, kX);
   const int64_t channels = matcher.view(x).sizes[1];
-  const bool relu = found.relu != kNone;
-  const bool keeps_signs = relu && found.add != kNone && found.gradient != kNone;
+  const bool keeps_signs =
+      found.kind == BatchNormActivation::kRelu && found.add != kNone && found.gradient != kNone;
   const ViewId mean = matcher.fresh({channels}, c10::kDouble),
                inverse_deviation = matcher.fresh({channels}, c10::kDouble);
   ViewId positive = kNone;
@@ -174,9 +242,10 @@ Rewrite rewrite(Matcher& matcher, const Found& found) {
     positive = matcher.fresh({kernel::batch_norm_sign_words(matcher.stand_in(x))}, c10::kShort);
   }
   const auto flag = [](bool value) { return Operand::of(c10::IValue(value)); };
+  const Operand kind = Operand::of(c10::IValue(static_cast<int64_t>(found.kind)));
   Rewrite change;
-  for (const int64_t node :
-       {found.norm, found.add, found.relu, found.gradient, found.relu_gradient, found.join}) {
+  for (const int64_t node : {found.norm, found.add, found.copy, found.activation, found.gradient,
+                             found.activation_gradient, found.join}) {
     if (node != kNone) change.removed.push_back(node);
   }
   change.added.emplace_back(
@@ -184,19 +253,19 @@ Rewrite rewrite(Matcher& matcher, const Found& found) {
       Node{.op = kernel::batch_norm_operator(),
            .arguments = {argument(kX), Operand::of(found.residual), argument(kWeight),
                          argument(kBias), argument(kRunningMean), argument(kRunningVar),
-                         argument(kMomentum), argument(kEps), flag(relu), flag(keeps_signs)},
+                         argument(kMomentum), argument(kEps), kind, flag(keeps_signs)},
            .results = {Operand::of(matcher.result(found.last())), Operand::of(mean),
                        Operand::of(inverse_deviation), Operand::of(positive)}});
   if (found.gradient == kNone) return change;
   const ViewId residual =
-      found.wants_residual ? matcher.result(found.relu_gradient) : ViewId{kNone};
+      found.wants_residual ? matcher.result(found.activation_gradient) : ViewId{kNone};
   const auto& results = matcher.node(found.gradient).results;
   change.added.emplace_back(
       found.first_gradient(),
       Node{.op = kernel::batch_norm_backward_operator(),
            .arguments = {Operand::of(found.dy), Operand::of(found.more_dy), argument(kX),
                          argument(kWeight), argument(kBias), Operand::of(mean),
-                         Operand::of(inverse_deviation), Operand::of(positive), flag(relu),
+                         Operand::of(inverse_deviation), Operand::of(positive), kind,
                          flag(found.wants_residual), flag(results[0].views[0] != kNone)},
            .results = {results[0], Operand::of(residual), results[1], results[2]}});
   return change;
@@ -213,12 +282,20 @@ std::optional<Rewrite> match_form(Matcher& matcher, Found found, bool with_add, 
   return rewrite(matcher, found);
 }
 
+std::optional<Rewrite> match_activation(Matcher& matcher, Found found) {
+  if (!find_activation(matcher, found)) return std::nullopt;
+  if (found.gradient != kNone && !find_dy(matcher, found)) return std::nullopt;
+  if (!can_move(matcher, found)) return std::nullopt;
+  return rewrite(matcher, found);
+}
+
 std::optional<Rewrite> match(Matcher& matcher, int64_t index) {
   if (!matcher.is(index, "aten::native_batch_norm") || !is_taken(matcher, index))
     return std::nullopt;
   const auto gradient = gradient_of(matcher, index);
   if (!gradient) return std::nullopt;
   const Found found{.norm = index, .gradient = *gradient};
+  if (auto change = match_activation(matcher, found)) return change;
   for (const auto& [with_add, with_relu] :
        {std::pair(true, true), {false, true}, {true, false}, {false, false}}) {
     if (auto change = match_form(matcher, found, with_add, with_relu)) return change;

@@ -3,6 +3,7 @@
 #include "gallop/compile/passes/matcher.h"
 #include "gallop/compile/passes/passes.h"
 #include "gallop/kernel/conv2d.h"
+#include "gallop/kernel/depthwise_conv2d.h"
 #include "gallop/kernel/operators.h"
 
 namespace gallop::compile::passes {
@@ -49,6 +50,29 @@ std::optional<kernel::Conv2dWindow> window_of(const Matcher& matcher, int64_t in
                               .padding = padding[0]};
 }
 
+// The same for one filter per channel of x.
+std::optional<kernel::DepthwiseWindow> depthwise_window_of(const Matcher& matcher, int64_t index,
+                                                           size_t first, ViewId x, ViewId weight) {
+  const auto at = [&](size_t argument) { return first + argument - kStride; };
+  const auto &filters = matcher.view(weight).sizes, &sizes = matcher.view(x).sizes;
+  if (filters.size() != 4 || sizes.size() != 4 || filters[0] != sizes[1] || filters[1] != 1 ||
+      matcher.constant(index, at(kGroups)).toInt() != sizes[1] ||
+      matcher.constant(index, at(kTransposed)).toBool()) {
+    return std::nullopt;
+  }
+  const auto stride = pair_of(matcher, index, at(kStride)),
+             padding = pair_of(matcher, index, at(kPadding)),
+             dilation = pair_of(matcher, index, at(kDilation));
+  for (const auto& pair : {stride, padding, dilation}) {
+    if (pair.size() != 2 || pair[0] != pair[1]) return std::nullopt;
+  }
+  return kernel::DepthwiseWindow{.height = filters[2],
+                                 .width = filters[3],
+                                 .stride = stride[0],
+                                 .padding = padding[0],
+                                 .dilation = dilation[0]};
+}
+
 bool is_channels_last(const Matcher& matcher, ViewId tensor) {
   return tensor != kNone && matcher.stand_in(tensor).is_contiguous(at::MemoryFormat::ChannelsLast);
 }
@@ -71,6 +95,55 @@ std::optional<Rewrite> forward(Matcher& matcher, int64_t index) {
                           number(window->padding)},
             .results = {Operand::of(matcher.result(index))}};
   return Rewrite{.removed = {index}, .added = {{index, std::move(node)}}};
+}
+
+// Replaces those of both gradients for which the kernels are faster.
+std::optional<Rewrite> depthwise_gradient(Matcher& matcher, int64_t index) {
+  const ViewId dy = matcher.argument(index, kDy), x = matcher.argument(index, kGradientX);
+  const ViewId weight = matcher.argument(index, kGradientWeight);
+  if (dy == kNone || x == kNone || weight == kNone ||
+      matcher.view(dy).dtype != matcher.view(x).dtype) {
+    return std::nullopt;
+  }
+  const auto window = depthwise_window_of(matcher, index, kAfter, x, weight);
+  if (!window) return std::nullopt;
+  const auto wanted = matcher.constant(index, kMask).toBoolList();
+  const at::Tensor image = matcher.stand_in(x);
+  const bool of_x = wanted[0] && kernel::takes_depthwise_conv2d_dgrad(image, *window) &&
+                    is_channels_last(matcher, matcher.result(index, 0));
+  const bool of_weight = wanted[1] && kernel::takes_depthwise_conv2d_wgrad(image, *window);
+  if (!of_x && !of_weight) return std::nullopt;
+  const auto& results = matcher.node(index).results;
+  const auto& sizes = matcher.view(x).sizes;
+  const Operand stride = number(window->stride), padding = number(window->padding),
+                dilation = number(window->dilation);
+  Rewrite change{.removed = {index}};
+  if (of_x) {
+    change.added.emplace_back(
+        index, Node{.op = kernel::depthwise_conv2d_dgrad_operator(),
+                    .arguments = {Operand::of(dy), Operand::of(weight), number(sizes[2]),
+                                  number(sizes[3]), stride, padding, dilation},
+                    .results = {results[0]}});
+  }
+  if (of_weight) {
+    change.added.emplace_back(
+        index, Node{.op = kernel::depthwise_conv2d_wgrad_operator(),
+                    .arguments = {Operand::of(dy), Operand::of(x), number(window->height),
+                                  number(window->width), stride, padding, dilation,
+                                  Operand::of(c10::IValue(bool{wanted[2]}))},
+                    .results = {results[1], results[2]}});
+  }
+  const c10::List<bool> rest(
+      {wanted[0] && !of_x, wanted[1] && !of_weight, wanted[2] && !of_weight});
+  if (rest[0] || rest[1] || rest[2]) {
+    Node library = matcher.node(index);
+    library.arguments[kMask] = Operand::of(c10::IValue(rest));
+    for (size_t i = 0; i < rest.size(); ++i) {
+      if (!rest[i]) library.results[i] = Operand::of(ViewId{kNone});
+    }
+    change.added.emplace_back(index, std::move(library));
+  }
+  return change;
 }
 
 // Replaces the gradient of x. That of the weight, if the call computes both, stays LibTorch's.
@@ -105,7 +178,10 @@ std::optional<Rewrite> gradient(Matcher& matcher, int64_t index) {
 
 std::optional<Rewrite> match(Matcher& matcher, int64_t index) {
   if (matcher.is(index, "aten::convolution")) return forward(matcher, index);
-  if (matcher.is(index, "aten::convolution_backward")) return gradient(matcher, index);
+  if (matcher.is(index, "aten::convolution_backward")) {
+    auto change = gradient(matcher, index);
+    return change ? change : depthwise_gradient(matcher, index);
+  }
   return std::nullopt;
 }
 

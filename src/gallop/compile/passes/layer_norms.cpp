@@ -31,6 +31,7 @@ int64_t narrowing_of(const Matcher& matcher, int64_t maker, size_t number, bool 
   for (const int64_t reader : matcher.readers_of(made)) {
     const bool is_cast = is_plain_cast(matcher, reader) &&
                          matcher.maker_of(matcher.argument(reader, 0), number) == maker &&
+                         is_contiguous(matcher.view(matcher.result(reader))) &&
                          matcher.view(matcher.result(reader)).dtype == c10::kBFloat16;
     if (is_cast && (!alone || matcher.is_only_read_by(made, {reader}))) return reader;
   }
@@ -66,7 +67,8 @@ std::optional<Rewrite> forward(Matcher& matcher, int64_t index) {
   Rewrite change{.removed = {index}, .added = {}};
   if (const int64_t cast = narrowing_of(matcher, index, 0, true); cast != kNone) {
     change.removed.push_back(cast);
-    y = matcher.result(cast);
+    y = matcher.reshaped(matcher.result(cast),
+                         matcher.view(y).sizes);  // The cast may be of a view.
   }
   ViewId first = x, second = kNone, sum = kNone;
   int64_t place = index;
@@ -173,7 +175,11 @@ std::optional<Rewrite> backward(Matcher& matcher, int64_t index) {
   if (join.add != kNone) change.removed.push_back(join.add);
   const int64_t last = join.add == kNone ? index : join.add;
   const int64_t narrowing = narrowing_of(matcher, last, 0, false);
-  if (narrowing != kNone) change.removed.push_back(narrowing);
+  ViewId narrow = kNone;
+  if (narrowing != kNone) {
+    change.removed.push_back(narrowing);
+    narrow = matcher.reshaped(matcher.result(narrowing), matcher.view(dx).sizes);
+  }
   const auto& results = matcher.node(index).results;
   Node node{
       .op = kernel::layer_norm_backward_operator(),
@@ -182,9 +188,8 @@ std::optional<Rewrite> backward(Matcher& matcher, int64_t index) {
                     Operand::of(matcher.reshaped(inverse, {rows})), Operand::of(weight),
                     Operand::of(c10::IValue(false)), Operand::of(c10::IValue(narrowing != kNone)),
                     /*residual_bias=*/Operand::of(c10::IValue(false))},
-      .results = {matcher.node(last).results[0],
-                  Operand::of(narrowing == kNone ? kNone : matcher.result(narrowing)), results[1],
-                  results[2], Operand::of(kNone)}};
+      .results = {matcher.node(last).results[0], Operand::of(narrow), results[1], results[2],
+                  Operand::of(kNone)}};
   change.added.emplace_back(join.place == kNone ? index : join.place, std::move(node));
   return change;
 }

@@ -1,5 +1,6 @@
 #include "gallop/kernel/cpu/batch_norm.h"
 
+#include "gallop/kernel/cpu/math.h"
 #include "gallop/kernel/cpu/simd.h"
 #include "gallop/kernel/cpu/vectors.h"
 
@@ -103,7 +104,45 @@ void moments(const BatchNormPart<Number>& part, const float* origin, float* scra
   });
 }
 
-template <bool kRelu, bool kResidual, bool kPositive, typename Number>
+// In these orders of arguments NaN stays NaN.
+template <BatchNormActivation kActivation>
+[[gnu::always_inline]] inline F32 activated(F32 z) {
+  if constexpr (kActivation == BatchNormActivation::kRelu) {
+    return max(fill(0), z);
+  } else if constexpr (kActivation == BatchNormActivation::kRelu6) {
+    return min(fill(6), max(fill(0), z));
+  } else if constexpr (kActivation == BatchNormActivation::kSilu) {
+    return z * sigmoid(z);
+  } else if constexpr (kActivation == BatchNormActivation::kHardswish) {
+    return z * min(fill(6), max(fill(0), z + fill(3))) * fill(1.0F / 6);
+  } else {
+    return z;
+  }
+}
+
+// The gradient of z from that of the activation.
+template <ActivationGradient kActivation>
+[[gnu::always_inline]] inline F32 before_activation(F32 g, F32 z) {
+  if constexpr (kActivation == ActivationGradient::kRelu) {
+    return select(z > fill(0), g, fill(0));
+  } else if constexpr (kActivation == ActivationGradient::kRelu6) {
+    return select(z > fill(0), select(fill(6) > z, g, fill(0)), fill(0));
+  } else if constexpr (kActivation == ActivationGradient::kSilu) {
+    const F32 s = sigmoid(z);
+    return g * s * fma(z, fill(1) - s, fill(1));
+  } else if constexpr (kActivation == ActivationGradient::kHardswish) {
+    const F32 within = select(fill(3) > z, fma(z, fill(1.0F / 3), fill(0.5F)), fill(1));
+    return select(z > fill(-3), g * within, fill(0));
+  } else {
+    return g;
+  }
+}
+
+constexpr bool is_from_x(ActivationGradient activation) {
+  return activation > ActivationGradient::kPositive;
+}
+
+template <BatchNormActivation kActivation, bool kResidual, bool kPositive, typename Number>
 void apply_form(const BatchNormPart<Number>& part, const BatchNormColumns& constants) {
   const int64_t columns = part.columns, words = (columns + kLanes - 1) / kLanes;
   const BatchNormPart<Number> p = part;
@@ -118,29 +157,34 @@ void apply_form(const BatchNormPart<Number>& part, const BatchNormColumns& const
       if constexpr (kPositive) {
         p.positive[(row + i) * words + column / kLanes] = bits(y > fill(0));
       }
-      // In this order NaN stays NaN.
-      if constexpr (kRelu) y = max(fill(0), y);
-      lanes.put(p.y + at, y);
+      lanes.put(p.y + at, activated<kActivation>(y));
     }
   });
 }
 
 template <typename Number>
-void apply(const BatchNormPart<Number>& part, const BatchNormColumns& columns, bool relu) {
+void apply(const BatchNormPart<Number>& part, const BatchNormColumns& columns,
+           BatchNormActivation activation) {
+  using enum BatchNormActivation;
   const bool residual = part.residual != nullptr;
   if (part.positive != nullptr) {
-    residual ? apply_form<true, true, true>(part, columns)
-             : apply_form<true, false, true>(part, columns);
-  } else if (relu) {
-    residual ? apply_form<true, true, false>(part, columns)
-             : apply_form<true, false, false>(part, columns);
-  } else {
-    residual ? apply_form<false, true, false>(part, columns)
-             : apply_form<false, false, false>(part, columns);
+    return residual ? apply_form<kRelu, true, true>(part, columns)
+                    : apply_form<kRelu, false, true>(part, columns);
+  }
+  switch (activation) {
+    case kNone:
+      return residual ? apply_form<kNone, true, false>(part, columns)
+                      : apply_form<kNone, false, false>(part, columns);
+    case kRelu:
+      return residual ? apply_form<kRelu, true, false>(part, columns)
+                      : apply_form<kRelu, false, false>(part, columns);
+    case kRelu6: return apply_form<kRelu6, false, false>(part, columns);
+    case kSilu: return apply_form<kSilu, false, false>(part, columns);
+    case kHardswish: return apply_form<kHardswish, false, false>(part, columns);
   }
 }
 
-template <ReluFrom kRelu, bool kMore, bool kWrite, typename Number>
+template <ActivationGradient kActivation, bool kMore, bool kWrite, typename Number>
 void gradient_sums_form(const BatchNormPart<Number>& part, const BatchNormColumns& constants,
                         float* scratch, double* sums) {
   const int64_t columns = part.columns, words = (columns + kLanes - 1) / kLanes;
@@ -157,10 +201,10 @@ void gradient_sums_form(const BatchNormPart<Number>& part, const BatchNormColumn
       const F32 d = lanes.get(p.x + at) - mean;
       g[i] = lanes.get(p.dy + at);
       if constexpr (kMore) g[i] = g[i] + lanes.get(p.more_dy + at);
-      if constexpr (kRelu == ReluFrom::kX) {
-        const F32 y = fma(d, lanes.get(c.scale + column), lanes.get(c.shift + column));
-        g[i] = select(y > fill(0), g[i], fill(0));
-      } else if constexpr (kRelu == ReluFrom::kPositive) {
+      if constexpr (is_from_x(kActivation)) {
+        const F32 z = fma(d, lanes.get(c.scale + column), lanes.get(c.shift + column));
+        g[i] = before_activation<kActivation>(g[i], z);
+      } else if constexpr (kActivation == ActivationGradient::kPositive) {
         g[i] = select(mask_of(p.positive[(row + i) * words + column / kLanes]), g[i], fill(0));
       }
       if constexpr (kWrite) lanes.put(p.g + at, g[i]);
@@ -182,30 +226,34 @@ void gradient_sums_form(const BatchNormPart<Number>& part, const BatchNormColumn
   });
 }
 
-template <ReluFrom kRelu, typename Number>
+template <ActivationGradient kActivation, typename Number>
 void gradient_sums_of(const BatchNormPart<Number>& part, const BatchNormColumns& c, float* scratch,
                       double* sums) {
   const bool more = part.more_dy != nullptr;
   if (part.g != nullptr) {
-    more ? gradient_sums_form<kRelu, true, true>(part, c, scratch, sums)
-         : gradient_sums_form<kRelu, false, true>(part, c, scratch, sums);
+    more ? gradient_sums_form<kActivation, true, true>(part, c, scratch, sums)
+         : gradient_sums_form<kActivation, false, true>(part, c, scratch, sums);
   } else {
-    more ? gradient_sums_form<kRelu, true, false>(part, c, scratch, sums)
-         : gradient_sums_form<kRelu, false, false>(part, c, scratch, sums);
+    more ? gradient_sums_form<kActivation, true, false>(part, c, scratch, sums)
+         : gradient_sums_form<kActivation, false, false>(part, c, scratch, sums);
   }
 }
 
 template <typename Number>
-void gradient_sums(const BatchNormPart<Number>& part, const BatchNormColumns& c, ReluFrom relu,
-                   float* scratch, double* sums) {
-  switch (relu) {
-    case ReluFrom::kNothing: return gradient_sums_of<ReluFrom::kNothing>(part, c, scratch, sums);
-    case ReluFrom::kX: return gradient_sums_of<ReluFrom::kX>(part, c, scratch, sums);
-    case ReluFrom::kPositive: return gradient_sums_of<ReluFrom::kPositive>(part, c, scratch, sums);
+void gradient_sums(const BatchNormPart<Number>& part, const BatchNormColumns& c,
+                   ActivationGradient activation, float* scratch, double* sums) {
+  using enum ActivationGradient;
+  switch (activation) {
+    case kNone: return gradient_sums_of<kNone>(part, c, scratch, sums);
+    case kPositive: return gradient_sums_of<kPositive>(part, c, scratch, sums);
+    case kRelu: return gradient_sums_of<kRelu>(part, c, scratch, sums);
+    case kRelu6: return gradient_sums_of<kRelu6>(part, c, scratch, sums);
+    case kSilu: return gradient_sums_of<kSilu>(part, c, scratch, sums);
+    case kHardswish: return gradient_sums_of<kHardswish>(part, c, scratch, sums);
   }
 }
 
-template <ReluFrom kRelu, typename Number>
+template <ActivationGradient kActivation, typename Number>
 void gradient_form(const BatchNormPart<Number>& part, const BatchNormColumns& constants) {
   const int64_t columns = part.columns;
   const BatchNormPart<Number> p = part;
@@ -217,9 +265,9 @@ void gradient_form(const BatchNormPart<Number>& part, const BatchNormColumns& co
       const int64_t at = (row + i) * columns + column;
       const F32 d = lanes.get(p.x + at) - mean;
       F32 g = lanes.get(p.dy + at);
-      if constexpr (kRelu == ReluFrom::kX) {
-        const F32 y = fma(d, lanes.get(c.scale + column), lanes.get(c.shift + column));
-        g = select(y > fill(0), g, fill(0));
+      if constexpr (is_from_x(kActivation)) {
+        const F32 z = fma(d, lanes.get(c.scale + column), lanes.get(c.shift + column));
+        g = before_activation<kActivation>(g, z);
       }
       lanes.put(p.dx + at, fma(g, keep, fma(d, slope, add)));
     }
@@ -227,9 +275,17 @@ void gradient_form(const BatchNormPart<Number>& part, const BatchNormColumns& co
 }
 
 template <typename Number>
-void gradient(const BatchNormPart<Number>& part, const BatchNormColumns& c, ReluFrom relu) {
-  relu == ReluFrom::kX ? gradient_form<ReluFrom::kX>(part, c)
-                       : gradient_form<ReluFrom::kNothing>(part, c);
+void gradient(const BatchNormPart<Number>& part, const BatchNormColumns& c,
+              ActivationGradient activation) {
+  using enum ActivationGradient;
+  switch (activation) {
+    case kNone:
+    case kPositive: return gradient_form<kNone>(part, c);
+    case kRelu: return gradient_form<kRelu>(part, c);
+    case kRelu6: return gradient_form<kRelu6>(part, c);
+    case kSilu: return gradient_form<kSilu>(part, c);
+    case kHardswish: return gradient_form<kHardswish>(part, c);
+  }
 }
 
 template <typename Number>

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "gallop/kernel/batch_norm_activation.h"
 #include "gallop/kernel/cpu/kernels_for.h"
 #include "gallop/kernel/number.h"
 
@@ -32,11 +33,15 @@ struct BatchNormColumns {
   const float *keep, *slope, *add;  ///< dx = g * keep + (x - mean) * slope + add.
 };
 
-/// The source of the ReLU mask in the backward pass.
-enum class ReluFrom : uint8_t {
-  kNothing,   ///< No ReLU, or one that is already applied to the gradient.
-  kX,         ///< Recomputed from x, as y is.
-  kPositive,  ///< The bits that apply() saved.
+/// The derivative of the activation in the backward pass.
+enum class ActivationGradient : uint8_t {
+  kNone,      ///< No activation, or one that is already applied to the gradient.
+  kPositive,  ///< Of ReLU, from the bits that apply() saved.
+  /// From the result of batch norm, recomputed from x.
+  kRelu,
+  kRelu6,
+  kSilu,
+  kHardswish,
 };
 
 template <typename Number>
@@ -45,15 +50,17 @@ struct BatchNormKernels {
   /// 3 * columns elements.
   void (*moments)(const BatchNormPart<Number>& part, const float* origin, float* scratch,
                   double* sums);
-  /// y = relu(batch norm of x + residual), both optional, and `positive` unless it is null.
-  void (*apply)(const BatchNormPart<Number>& part, const BatchNormColumns& columns, bool relu);
+  /// y = activation(batch norm of x + residual), both optional, and `positive` unless it is null. A
+  /// residual and `positive` need ReLU or no activation.
+  void (*apply)(const BatchNormPart<Number>& part, const BatchNormColumns& columns,
+                BatchNormActivation activation);
   /// Adds sums of g, then of g * (x - mean), to sums [2, columns], and writes g unless it is
   /// null. `scratch` has 3 * columns elements.
   void (*gradient_sums)(const BatchNormPart<Number>& part, const BatchNormColumns& columns,
-                        ReluFrom relu, float* scratch, double* sums);
-  /// Computes dx from dy; both may be the same array. `relu` must not be kPositive.
+                        ActivationGradient activation, float* scratch, double* sums);
+  /// Computes dx from dy; both may be the same array. `activation` must not be kPositive.
   void (*gradient)(const BatchNormPart<Number>& part, const BatchNormColumns& columns,
-                   ReluFrom relu);
+                   ActivationGradient activation);
 };
 
 }  // namespace gallop::kernel

@@ -17,6 +17,10 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
+kernel::BatchNormActivation activation_of(bool relu) {
+  return relu ? kernel::BatchNormActivation::kRelu : kernel::BatchNormActivation::kNone;
+}
+
 class BatchNormFunction final : public torch::autograd::Function<BatchNormFunction> {
  public:
   struct Form {
@@ -29,7 +33,7 @@ class BatchNormFunction final : public torch::autograd::Function<BatchNormFuncti
                                const at::Tensor& weight, const at::Tensor& bias,
                                const std::optional<at::Tensor>& given_residual, const Form& form) {
     const auto residual = given_residual.value_or(at::Tensor());
-    auto result = kernel::batch_norm(x, residual, form.parameters, form.relu,
+    auto result = kernel::batch_norm(x, residual, form.parameters, activation_of(form.relu),
                                      /*keep_positive=*/residual.defined());
     context->save_for_backward(
         {x, weight, bias, result.mean, result.inverse_deviation, result.positive});
@@ -50,17 +54,18 @@ class BatchNormFunction final : public torch::autograd::Function<BatchNormFuncti
     // Undefined tensors are not counted in needs_input_grad().
     const bool wants_residual =
         context->saved_data["has_residual"].toBool() && context->needs_input_grad(3);
-    auto result = kernel::batch_norm_backward({.dy = dy,
-                                               .more_dy = more_dy,
-                                               .x = saved[0],
-                                               .weight = saved[1],
-                                               .bias = saved[2],
-                                               .mean = saved[3],
-                                               .inverse_deviation = saved[4],
-                                               .positive = saved[5],
-                                               .relu = context->saved_data["relu"].toBool(),
-                                               .wants_residual = wants_residual,
-                                               .wants_x = context->needs_input_grad(0)});
+    auto result = kernel::batch_norm_backward(
+        {.dy = dy,
+         .more_dy = more_dy,
+         .x = saved[0],
+         .weight = saved[1],
+         .bias = saved[2],
+         .mean = saved[3],
+         .inverse_deviation = saved[4],
+         .positive = saved[5],
+         .activation = activation_of(context->saved_data["relu"].toBool()),
+         .wants_residual = wants_residual,
+         .wants_x = context->needs_input_grad(0)});
     return {result.x, result.weight, result.bias, result.residual, at::Tensor()};
   }
 
@@ -116,8 +121,9 @@ variable_list by_kernel(const at::Tensor& x, const at::Tensor& residual,
                                     residual.defined() ? std::optional(residual) : std::nullopt,
                                     BatchNormFunction::Form{parameters, options.relu, fork});
   }
-  const auto y =
-      kernel::batch_norm(x, residual, parameters, options.relu, /*keep_positive=*/false).y;
+  const auto y = kernel::batch_norm(x, residual, parameters, activation_of(options.relu),
+                                    /*keep_positive=*/false)
+                     .y;
   return {y, y};
 }
 
