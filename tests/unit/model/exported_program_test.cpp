@@ -155,6 +155,14 @@ TEST(ExportedProgram, RejectsOperatorsOfPython) {
   EXPECT_NE(error.find("an operator that LibTorch does not have"), std::string::npos) << error;
 }
 
+TEST(ExportedProgram, RejectsOperatorsOfNewerVersions) {
+  Program program = Archive((folder() / "mlp.pt2").string()).program("model");
+  program.graph.nodes.front().function = "aten::of_next_year";
+  const std::string error = error_of([&] { Interpreter(program.graph, {}, "mlp.pt2"); });
+  EXPECT_NE(error.find("(aten::of_next_year"), std::string::npos) << error;
+  EXPECT_NE(error.find("export the model with this version of torch"), std::string::npos) << error;
+}
+
 TEST(ExportedProgram, FindsWhatHasNoKnownEvaluation) {
   const Program program = Archive(rejected("training-alone")).program("model");
   const EvaluationProgram switched = switch_to_evaluation(program);

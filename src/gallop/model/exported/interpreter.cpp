@@ -10,6 +10,7 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
+#include <torch/headeronly/version.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/source_context.h"
@@ -28,10 +29,15 @@ namespace gallop::model::exported {
 namespace {
 
 constexpr size_t kNoSlot = std::numeric_limits<size_t>::max();
-constexpr const char* kMissing =
-    "calls an operator that LibTorch does not have: operators of Python packages cannot be "
-    "trained; "
-    "export the model without it";
+// Why an operator cannot be called, after its name.
+std::string missing_text(const Node& node) {
+  if (node.function.starts_with("aten::")) {
+    return "calls an operator that LibTorch " TORCH_VERSION
+           " does not have: export the model with this version of torch, or without it";
+  }
+  return "calls an operator that LibTorch does not have: operators of Python packages cannot be "
+         "trained; export the model without it";
+}
 
 std::optional<c10::OperatorHandle> find_operator(const Node& node) {
   return c10::Dispatcher::singleton().findSchema({node.function, node.overload});
@@ -156,7 +162,7 @@ struct Interpreter::Impl {
 
   void prepare_operator(const Node& node, const FindSlot& find_slot, Step& step) const {
     step.op = find_operator(node);
-    if (!step.op) fail(node, kMissing);
+    if (!step.op) fail(node, missing_text(node));
     size_t used = 0;
     for (const c10::Argument& argument : step.op->schema().arguments()) {
       const auto given =
@@ -365,7 +371,7 @@ std::vector<std::string> missing_operators(const Graph& graph) {
   std::vector<std::string> missing;
   for (const Node& node : graph.nodes) {
     if (node.kind == Node::Kind::kOperator && !is_dropped(node) && !find_operator(node)) {
-      missing.push_back(fmt::format("{} {}", describe(node), kMissing));
+      missing.push_back(fmt::format("{} {}", describe(node), missing_text(node)));
     }
     for (const NamedArgument& input : node.inputs) {
       const auto* const subgraph = std::get_if<Subgraph>(&input.value);
