@@ -75,7 +75,12 @@ def save(model, args, file, *, kwargs=None, dynamic_shapes=None, strict=None, ch
                 raise ExportError(next(iter(problems)))
             raise ExportError("\n".join(f"with strict={choice}: {what}" for what, choice in problems.items()))
         state.restore()
-        _write(pathlib.Path(file), programs, references)
+        try:
+            _write(pathlib.Path(file), programs, references)
+        except (OSError, MemoryError):
+            raise
+        except Exception as error:
+            raise ExportError(f"torch.export.save cannot store this model: {_first_lines(error)}") from error
     finally:
         state.restore()
         for module, training in modes.items():
