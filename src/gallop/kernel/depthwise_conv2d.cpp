@@ -65,19 +65,6 @@ at::Tensor packed(const at::Tensor& weight, int64_t channels, const DepthwiseWin
   return weight.reshape({channels, taps}).t().to(at::kFloat).contiguous();
 }
 
-at::Tensor images(const at::Tensor& like, int64_t height, int64_t width) {
-  return at::empty({like.size(0), like.size(1), height, width},
-                   like.options().memory_format(at::MemoryFormat::ChannelsLast));
-}
-
-// Calls body(begin, end) for the rows of all images.
-template <typename Body>
-void over_rows(const at::Tensor& images, const Body& body) {
-  const int64_t rows = images.size(0) * images.size(2);
-  const int64_t grain = std::max<int64_t>(1, kTaskElements * rows / images.numel());
-  at::parallel_for(0, rows, grain, body);
-}
-
 template <typename Number>
 at::Tensor data_gradient(Isa isa, const at::Tensor& dy, const at::Tensor& weight, int64_t height,
                          int64_t width, const DepthwiseWindow& window) {
@@ -86,8 +73,11 @@ at::Tensor data_gradient(Isa isa, const at::Tensor& dy, const at::Tensor& weight
   require(dy.size(2) == sizes.out_height && dy.size(3) == sizes.out_width,
           "the gradient has other sizes than the result");
   const at::Tensor filters = packed(weight, sizes.channels, window);
-  at::Tensor dx = images(dy, height, width);
-  over_rows(dx, [&](int64_t begin, int64_t end) {
+  at::Tensor dx = at::empty({dy.size(0), dy.size(1), height, width},
+                            dy.options().memory_format(at::MemoryFormat::ChannelsLast));
+  const int64_t rows = dx.size(0) * dx.size(2);
+  const int64_t grain = std::max<int64_t>(1, kTaskElements * rows / dx.numel());
+  at::parallel_for(0, rows, grain, [&](int64_t begin, int64_t end) {
     kernels.data_gradient(sizes, data_of<const Number>(dy), data_of<const float>(filters),
                           data_of<Number>(dx), begin, end);
   });

@@ -59,6 +59,21 @@ inline void seed(c10::Device device, uint64_t number) {
   generator.set_current_seed(number);
 }
 
+/// The dimension of the classes in an output.
+inline int64_t class_dim(const Json& loss, const at::Tensor& output) {
+  return at::maybe_wrap_dim(loss["class_dim"].get<int64_t>(), output.dim());
+}
+
+/// The loss with which the fixtures were made. One that the program computes is a mean, whatever
+/// the reduction.
+inline at::Tensor loss_of(const Json& loss, const at::Tensor& output, const at::Tensor& target,
+                          at::Reduction::Reduction reduction) {
+  if (loss["kind"] == "inside") return output;
+  if (loss["kind"] == "mse") return at::mse_loss(output, target, reduction);
+  const at::Tensor scores = output.movedim(class_dim(loss, output), 1).to(at::kFloat);
+  return at::cross_entropy_loss(scores, target, {}, reduction);
+}
+
 /// A program in one mode, with its own copy of the weights.
 class Trained {
  public:
@@ -145,7 +160,7 @@ class Trained {
           .to(device_);
     }
     std::vector<int64_t> shape = output.sizes().vec();
-    shape.erase(shape.begin() + class_dim(output));
+    shape.erase(shape.begin() + class_dim(loss, output));
     const int64_t count = c10::multiply_integers(shape);
     if (loss["labels"] == "rows") return at::arange(count, device_);
     return integers("labels", count, loss["classes"].get<int64_t>()).view(shape).to(device_);
@@ -154,19 +169,13 @@ class Trained {
   at::Tensor loss(const std::map<std::string, at::Tensor>& outputs,
                   const at::Tensor& target) const {
     const Json& loss = json_["loss"];
-    const at::Tensor& output = outputs.at(loss["output"]);
-    if (loss["kind"] == "inside") return output;
-    if (loss["kind"] == "mse") return at::mse_loss(output, target);
-    return at::cross_entropy_loss(output.movedim(class_dim(output), 1), target);
+    return loss_of(loss, outputs.at(loss["output"]), target, at::Reduction::Mean);
   }
   at::Tensor loss(const std::map<std::string, at::Tensor>& outputs) const {
     return loss(outputs, target(outputs));
   }
 
  private:
-  int64_t class_dim(const at::Tensor& output) const {
-    return at::maybe_wrap_dim(json_["loss"]["class_dim"].get<int64_t>(), output.dim());
-  }
   void add(const ArchivedTensor& stored) {
     const at::Tensor tensor = stored.tensor.to(device_);
     tensor.set_requires_grad(stored.is_parameter && stored.requires_grad);

@@ -30,14 +30,11 @@ class FixtureLoss final : public Loss {
  public:
   explicit FixtureLoss(const Json& loss) : loss_(loss) {}
   at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
-    const at::Tensor &x = output.x, &target = batch[1].tensor;
-    if (loss_["kind"] == "inside") {
-      return x.to(at::kFloat).mul(static_cast<double>(batch.front().tensor.size(0)));
-    }
-    if (loss_["kind"] == "mse") return at::mse_loss(x, target, at::Reduction::Sum);
-    const int64_t classes = at::maybe_wrap_dim(loss_["class_dim"].get<int64_t>(), x.dim());
-    return at::cross_entropy_loss(x.movedim(classes, 1).to(at::kFloat), target, {},
-                                  at::Reduction::Sum);
+    const at::Tensor loss =
+        model::exported::loss_of(loss_, output.x, batch[1].tensor, at::Reduction::Sum)
+            .to(at::kFloat);
+    return loss_["kind"] == "inside" ? loss.mul(static_cast<double>(batch[0].tensor.size(0)))
+                                     : loss;
   }
   at::Tensor count(const NamedTensors& batch) const override {
     return at::full({}, static_cast<double>(batch[1].tensor.numel()), at::kDouble);

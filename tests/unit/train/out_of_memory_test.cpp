@@ -110,17 +110,19 @@ void run_steps(Trainee& trainee, const Case& tested, int64_t first, int64_t last
   }
 }
 
-// The smallest power of two for which steps 2 to 4 stay within the limit.
-int64_t fewest_splits(const Case& tested, const std::optional<compile::CompileConfig>& compile,
-                      int64_t limit) {
+// A trainee after 5 steps, split into the fewest parts (a power of two above 1) with which steps 2
+// to 4 stay within the limit.
+std::unique_ptr<Trainee> with_fewest_splits(const Case& tested,
+                                            const std::optional<compile::CompileConfig>& compile,
+                                            int64_t limit) {
   LimitedAllocator& allocator = LimitedAllocator::get();
-  for (int64_t splits = 1;; splits *= 2) {
-    Trainee trainee(tested, compile);
-    run_steps(trainee, tested, 0, 2);
-    trainee.step->set_splits(splits);
+  for (int64_t splits = 2;; splits *= 2) {
+    auto trainee = std::make_unique<Trainee>(tested, compile);
+    run_steps(*trainee, tested, 0, 2);
+    trainee->step->set_splits(splits);
     allocator.lift();
-    run_steps(trainee, tested, 2, 5);
-    if (allocator.peak() <= limit) return splits;
+    run_steps(*trainee, tested, 2, 5);
+    if (allocator.peak() <= limit) return trainee;
   }
 }
 
@@ -143,13 +145,9 @@ void expect_split(const Case& tested, const std::optional<compile::CompileConfig
   EXPECT_NE(limited.step->why_split().find("can't allocate memory"), std::string::npos);
   EXPECT_EQ(limited.step->why_split().find('\n'), std::string::npos);
   allocator.lift();
-  EXPECT_EQ(limited.step->splits(), fewest_splits(tested, compile, limit));
-
-  Trainee wanted(tested, compile);
-  run_steps(wanted, tested, 0, 2);
-  wanted.step->set_splits(limited.step->splits());
-  run_steps(wanted, tested, 2, 5);
-  expect_equal(limited.everything(), copies_of(wanted.everything()));
+  const std::unique_ptr<Trainee> wanted = with_fewest_splits(tested, compile, limit);
+  EXPECT_EQ(limited.step->splits(), wanted->step->splits());
+  expect_equal(limited.everything(), copies_of(wanted->everything()));
 }
 
 TEST_P(StepWithoutMemory, IsSplitAndHasTheBitsOfOneThatWas) {

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <functional>
 
 #include "gallop/compile/passes/matcher.h"
 #include "gallop/compile/passes/passes.h"
@@ -25,52 +27,55 @@ enum Convolution : size_t {
 };
 enum Gradient : size_t { kDy, kGradientX, kGradientWeight, kBiasSizes, kAfter, kMask = 10 };
 
-std::vector<int64_t> pair_of(const Matcher& matcher, int64_t index, size_t number) {
-  auto sizes = matcher.constant(index, number).toIntVector();
-  if (sizes.size() == 1) sizes.push_back(sizes[0]);
-  return sizes;
+/// How a 2-D convolution that is not transposed moves its filters: the same in both dimensions.
+struct Steps {
+  int64_t stride, padding, dilation, groups;
+};
+
+// The arguments from the stride on begin at `first`.
+std::optional<Steps> steps_of(const Matcher& matcher, int64_t index, size_t first) {
+  const auto at = [&](Convolution argument) {
+    return matcher.constant(index, first + argument - kStride);
+  };
+  if (at(kTransposed).toBool()) return std::nullopt;
+  const auto equal = [&](Convolution argument) -> std::optional<int64_t> {
+    const std::vector<int64_t> sizes = at(argument).toIntVector();
+    if (sizes.empty() || sizes.size() > 2 || sizes.front() != sizes.back()) return std::nullopt;
+    return sizes.front();
+  };
+  const auto stride = equal(kStride), padding = equal(kPadding), dilation = equal(kDilation);
+  if (!stride || !padding || !dilation) return std::nullopt;
+  return Steps{*stride, *padding, *dilation, at(kGroups).toInt()};
 }
 
-// The window of a plain 2-D convolution, whose arguments from the stride on begin at `first`.
+// The window of a plain 2-D convolution.
 std::optional<kernel::Conv2dWindow> window_of(const Matcher& matcher, int64_t index, size_t first,
                                               ViewId weight) {
-  const auto at = [&](size_t argument) { return first + argument - kStride; };
-  const auto stride = pair_of(matcher, index, at(kStride)),
-             padding = pair_of(matcher, index, at(kPadding)),
-             dilation = pair_of(matcher, index, at(kDilation));
-  if (stride.size() != 2 || stride[0] != stride[1] || padding.size() != 2 ||
-      padding[0] != padding[1] || dilation != std::vector<int64_t>{1, 1} ||
-      matcher.constant(index, at(kTransposed)).toBool() ||
-      matcher.constant(index, at(kGroups)).toInt() != 1 || matcher.view(weight).sizes.size() != 4) {
+  const auto steps = steps_of(matcher, index, first);
+  const auto& filters = matcher.view(weight).sizes;
+  if (!steps || steps->dilation != 1 || steps->groups != 1 || filters.size() != 4) {
     return std::nullopt;
   }
-  return kernel::Conv2dWindow{.height = matcher.view(weight).sizes[2],
-                              .width = matcher.view(weight).sizes[3],
-                              .stride = stride[0],
-                              .padding = padding[0]};
+  return kernel::Conv2dWindow{.height = filters[2],
+                              .width = filters[3],
+                              .stride = steps->stride,
+                              .padding = steps->padding};
 }
 
 // The same for one filter per channel of x.
 std::optional<kernel::DepthwiseWindow> depthwise_window_of(const Matcher& matcher, int64_t index,
                                                            size_t first, ViewId x, ViewId weight) {
-  const auto at = [&](size_t argument) { return first + argument - kStride; };
+  const auto steps = steps_of(matcher, index, first);
   const auto &filters = matcher.view(weight).sizes, &sizes = matcher.view(x).sizes;
-  if (filters.size() != 4 || sizes.size() != 4 || filters[0] != sizes[1] || filters[1] != 1 ||
-      matcher.constant(index, at(kGroups)).toInt() != sizes[1] ||
-      matcher.constant(index, at(kTransposed)).toBool()) {
+  if (!steps || filters.size() != 4 || sizes.size() != 4 || filters[0] != sizes[1] ||
+      filters[1] != 1 || steps->groups != sizes[1]) {
     return std::nullopt;
-  }
-  const auto stride = pair_of(matcher, index, at(kStride)),
-             padding = pair_of(matcher, index, at(kPadding)),
-             dilation = pair_of(matcher, index, at(kDilation));
-  for (const auto& pair : {stride, padding, dilation}) {
-    if (pair.size() != 2 || pair[0] != pair[1]) return std::nullopt;
   }
   return kernel::DepthwiseWindow{.height = filters[2],
                                  .width = filters[3],
-                                 .stride = stride[0],
-                                 .padding = padding[0],
-                                 .dilation = dilation[0]};
+                                 .stride = steps->stride,
+                                 .padding = steps->padding,
+                                 .dilation = steps->dilation};
 }
 
 bool is_channels_last(const Matcher& matcher, ViewId tensor) {
@@ -78,6 +83,19 @@ bool is_channels_last(const Matcher& matcher, ViewId tensor) {
 }
 
 Operand number(int64_t value) { return Operand::of(c10::IValue(value)); }
+
+// Leaves to LibTorch the gradients of x, the weight and the bias that `wanted` has, if any.
+void add_library_gradient(const Matcher& matcher, int64_t index, std::array<bool, 3> wanted,
+                          Rewrite& change) {
+  if (std::none_of(wanted.begin(), wanted.end(), std::identity())) return;
+  Node library = matcher.node(index);
+  library.arguments[kMask] =
+      Operand::of(c10::IValue(c10::List<bool>({wanted[0], wanted[1], wanted[2]})));
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!wanted[i]) library.results[i] = Operand::of(ViewId{kNone});
+  }
+  change.added.emplace_back(index, std::move(library));
+}
 
 std::optional<Rewrite> forward(Matcher& matcher, int64_t index) {
   const ViewId x = matcher.argument(index, kX), weight = matcher.argument(index, kWeight);
@@ -133,16 +151,9 @@ std::optional<Rewrite> depthwise_gradient(Matcher& matcher, int64_t index) {
                                   Operand::of(c10::IValue(bool{wanted[2]}))},
                     .results = {results[1], results[2]}});
   }
-  const c10::List<bool> rest(
-      {wanted[0] && !of_x, wanted[1] && !of_weight, wanted[2] && !of_weight});
-  if (rest[0] || rest[1] || rest[2]) {
-    Node library = matcher.node(index);
-    library.arguments[kMask] = Operand::of(c10::IValue(rest));
-    for (size_t i = 0; i < rest.size(); ++i) {
-      if (!rest[i]) library.results[i] = Operand::of(ViewId{kNone});
-    }
-    change.added.emplace_back(index, std::move(library));
-  }
+  add_library_gradient(matcher, index,
+                       {wanted[0] && !of_x, wanted[1] && !of_weight, wanted[2] && !of_weight},
+                       change);
   return change;
 }
 
@@ -167,12 +178,7 @@ std::optional<Rewrite> gradient(Matcher& matcher, int64_t index) {
                   .arguments = {Operand::of(dy), Operand::of(weight), number(sizes[2]),
                                 number(sizes[3]), number(window->stride), number(window->padding)},
                   .results = {Operand::of(dx)}});
-  if (wanted[1]) {
-    Node rest = matcher.node(index);
-    rest.arguments[kMask] = Operand::of(c10::IValue(c10::List<bool>({false, true, false})));
-    rest.results[0] = Operand::of(ViewId{kNone});
-    change.added.emplace_back(index, std::move(rest));
-  }
+  add_library_gradient(matcher, index, {false, wanted[1], false}, change);
   return change;
 }
 

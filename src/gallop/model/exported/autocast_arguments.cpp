@@ -16,19 +16,23 @@ namespace {
 
 using torch::jit::Stack;
 
-/// An operator that writes one tensor into another, argument 0.
-struct Writer {
+using Kind = AutocastRule::Kind;
+
+/// The rule of an operator and of its form in place.
+struct Entry {
   std::string_view function;
-  size_t source;  // Place of the argument.
+  Kind kind;
+  size_t source;
 };
 
-constexpr std::array<Writer, 7> kWriters = {{{.function = "aten::index_add", .source = 3},
-                                             {.function = "aten::index_copy", .source = 3},
-                                             {.function = "aten::index_put", .source = 2},
-                                             {.function = "aten::masked_scatter", .source = 2},
-                                             {.function = "aten::scatter", .source = 3},
-                                             {.function = "aten::scatter_add", .source = 3},
-                                             {.function = "aten::scatter_reduce", .source = 3}}};
+constexpr std::array<Entry, 8> kEntries = {{{"aten::masked_fill", Kind::kClampConstant, 2},
+                                            {"aten::index_add", Kind::kMatchFormats, 3},
+                                            {"aten::index_copy", Kind::kMatchFormats, 3},
+                                            {"aten::index_put", Kind::kMatchFormats, 2},
+                                            {"aten::masked_scatter", Kind::kMatchFormats, 2},
+                                            {"aten::scatter", Kind::kMatchFormats, 3},
+                                            {"aten::scatter_add", Kind::kMatchFormats, 3},
+                                            {"aten::scatter_reduce", Kind::kMatchFormats, 3}}};
 
 // Sets a constant beyond the range of a tensor's format to its limit, such as the lowest fp32
 // number for a tensor of bf16 or fp16.
@@ -55,13 +59,20 @@ void match_formats(c10::IValue& target, c10::IValue& source, bool is_in_place) {
 
 }  // namespace
 
-void adjust_to_autocast(const Node& node, Stack& stack) {
+std::optional<AutocastRule> find_autocast_rule(const Node& node) {
   std::string_view name = node.function;
   const bool is_in_place = name.ends_with('_');
   if (is_in_place) name.remove_suffix(1);
-  if (name == "aten::masked_fill") clamp_to_format(stack[0].toTensor(), stack[2]);
-  for (const Writer& writer : kWriters) {
-    if (writer.function == name) match_formats(stack[0], stack[writer.source], is_in_place);
+  for (const Entry& entry : kEntries) {
+    if (entry.function == name) return AutocastRule{entry.kind, entry.source, is_in_place};
+  }
+  return std::nullopt;
+}
+
+void adjust_to_autocast(const AutocastRule& rule, Stack& stack) {
+  switch (rule.kind) {
+    case Kind::kClampConstant: clamp_to_format(stack[0].toTensor(), stack[rule.source]); break;
+    case Kind::kMatchFormats: match_formats(stack[0], stack[rule.source], rule.is_in_place); break;
   }
 }
 

@@ -215,7 +215,8 @@ EvaluationProgram switch_to_evaluation(const Program& program) {
 
 std::string first_draw(const Graph& graph, c10::Device device) {
   for (const Node& node : graph.nodes) {
-    if (node.kind == Node::Kind::kOperator && draws(node) && !has_own_numbers(node, device)) {
+    if (node.kind == Node::Kind::kOperator && draws(node) &&
+        find_random_operator(node, device) == nullptr) {
       return describe(node);
     }
     for (const NamedArgument& input : node.inputs) {

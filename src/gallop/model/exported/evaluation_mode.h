@@ -33,7 +33,7 @@ struct EvaluationProgram {
 EvaluationProgram switch_to_evaluation(const Program& program);
 
 /// The first node that draws from LibTorch's generator in training on such a device; empty if there
-/// is none. See has_own_numbers().
+/// is none. See find_random_operator().
 std::string first_draw(const Graph& graph, c10::Device device);
 
 }  // namespace gallop::model::exported

@@ -98,7 +98,6 @@ class ExportedModel final : public Model {
   int64_t fixed_batch() const override { return fixed_batch_; }
 
   void to(at::Device device, bool channels_last) override {
-    device_ = device;
     channels_last_ = channels_last;
     for (auto& [name, tensor] : tensors_) {
       const at::NoGradGuard no_grad;
@@ -110,7 +109,7 @@ class ExportedModel final : public Model {
   }
 
   std::string draws_from_generator() const override {
-    return exported::first_draw(training_->program().graph, device_);
+    return exported::first_draw(training_->program().graph, parameters_.front().tensor.device());
   }
   std::vector<std::string> files() const override {
     std::vector<std::string> files{config_.file};
@@ -242,7 +241,6 @@ class ExportedModel final : public Model {
   NamedTensors parameters_, buffers_, statistics_;
   std::optional<RunnableProgram> training_, evaluation_;
   bool is_training_ = true;
-  c10::Device device_ = c10::kCPU;
   bool channels_last_ = false;
 };
 

@@ -50,6 +50,9 @@ bool is_dropped(const Node& node) { return node.function == "aten::_assert_tenso
 struct Step {
   const Node* node = nullptr;
   std::optional<c10::OperatorHandle> op{};
+  bool is_batch_norm = false;
+  const RandomOperator* random = nullptr;
+  std::optional<AutocastRule> autocast{};
   const ScalarFunction* scalar_function = nullptr;
   std::vector<std::unique_ptr<Interpreter>> subgraphs{};  // Of a region, in its order.
   std::vector<Operand> operands{};
@@ -163,6 +166,9 @@ struct Interpreter::Impl {
   void prepare_operator(const Node& node, const FindSlot& find_slot, Step& step) const {
     step.op = find_operator(node);
     if (!step.op) fail(node, missing_text(node));
+    step.is_batch_norm = node.function == "aten::batch_norm";
+    if (options.has_own_dropout) step.random = find_random_operator(node, options.device);
+    step.autocast = find_autocast_rule(node);
     size_t used = 0;
     for (const c10::Argument& argument : step.op->schema().arguments()) {
       const auto given =
@@ -260,17 +266,16 @@ struct Interpreter::Impl {
 
   // Replaces the arguments on the stack by the results. Returns whether it has.
   bool run_instead(const Step& step, torch::jit::Stack& stack) const {
-    const std::string& name = step.node->function;
-    if (name == "aten::batch_norm" && functional::is_recomputing()) {
+    if (step.is_batch_norm && functional::is_recomputing()) {
       // Statistics of a training step are written once.
       constexpr size_t kMean = 3, kVariance = 4, kTraining = 5;
       if (stack[kTraining].toBool()) stack[kMean] = stack[kVariance] = c10::IValue();
       return false;
     }
-    if (name == "aten::batch_norm" && functional::SharedBatchNormScope::is_there()) {
+    if (step.is_batch_norm && functional::SharedBatchNormScope::is_there()) {
       return run_shared_batch_norm(stack);
     }
-    return options.has_own_dropout && run_with_own_numbers(*step.node, stack);
+    return step.random != nullptr && run_with_own_numbers(*step.random, stack);
   }
 
   void call(const Step& step, const std::vector<c10::IValue>& values,
@@ -282,7 +287,7 @@ struct Interpreter::Impl {
     } else if (!step.op) {
       stack = run_region(step.node->function, std::move(stack), step.subgraphs);
     } else if (!run_instead(step, stack)) {
-      adjust_to_autocast(*step.node, stack);
+      if (step.autocast) adjust_to_autocast(*step.autocast, stack);
       step.op->callBoxed(stack);
     }
   }

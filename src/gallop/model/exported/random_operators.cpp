@@ -1,7 +1,6 @@
 #include "gallop/model/exported/random_operators.h"
 
 #include <array>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -16,14 +15,6 @@ namespace gallop::model::exported {
 namespace {
 
 using torch::jit::Stack;
-
-/// An operator with Gallop's random numbers: returns the result; arguments as in its schema.
-struct RandomOperator {
-  std::string_view function, overload;
-  at::Tensor (*run)(const Stack& stack);
-  bool is_in_place = false;
-  bool is_fused_on_gpu = false;  // LibTorch's kernel for GPUs is kept.
-};
 
 at::Tensor dropout(const Stack& stack) {
   return functional::dropout(stack[0].toTensor(), stack[1].toDouble(), stack[2].toBool());
@@ -74,34 +65,30 @@ constexpr std::array<RandomOperator, 7> kOperators = {
       .run = attention,
       .is_fused_on_gpu = true}}};
 
-const RandomOperator* find_operator(const Node& node) {
-  for (const RandomOperator& one : kOperators) {
-    if (one.function == node.function && one.overload == node.overload) return &one;
-  }
-  return nullptr;
-}
-
 // Attention without dropout is LibTorch's.
-bool draws(const RandomOperator& found, const Stack& stack) {
-  if (found.run != attention) return true;
+bool draws(const RandomOperator& random, const Stack& stack) {
+  if (random.run != attention) return true;
   constexpr size_t kProbability = 4;
   return stack[kProbability].toDouble() > 0;
 }
 
 }  // namespace
 
-bool has_own_numbers(const Node& node, c10::Device device) {
-  const RandomOperator* const found = find_operator(node);
-  return found != nullptr && !(found->is_fused_on_gpu && device.is_cuda());
+const RandomOperator* find_random_operator(const Node& node, c10::Device device) {
+  for (const RandomOperator& one : kOperators) {
+    if (one.function != node.function || one.overload != node.overload) continue;
+    return one.is_fused_on_gpu && device.is_cuda() ? nullptr : &one;
+  }
+  return nullptr;
 }
 
-bool run_with_own_numbers(const Node& node, Stack& stack) {
-  const RandomOperator* const found = find_operator(node);
-  if (found == nullptr || !draws(*found, stack)) return false;
-  const at::Tensor input = stack[0].toTensor();
-  if (found->is_fused_on_gpu && input.is_cuda()) return false;
-  at::Tensor result = found->run(stack);
-  if (found->is_in_place && !result.is_same(input)) result = input.copy_(result);
+bool run_with_own_numbers(const RandomOperator& random, Stack& stack) {
+  if (!draws(random, stack)) return false;
+  at::Tensor result = random.run(stack);
+  if (random.is_in_place) {
+    const at::Tensor input = stack[0].toTensor();
+    if (!result.is_same(input)) result = input.copy_(result);
+  }
   stack = {std::move(result)};
   return true;
 }

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <string_view>
+
+#include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 #include <c10/core/Device.h>
 
@@ -7,14 +10,22 @@
 
 namespace gallop::model::exported {
 
-/// Whether run_with_own_numbers() takes the operator on such a device.
-bool has_own_numbers(const Node& node, c10::Device device);
+/// An operator that draws random numbers: dropout of elements, channels, samples and attention
+/// weights.
+struct RandomOperator {
+  std::string_view function, overload;
+  at::Tensor (*run)(const torch::jit::Stack& stack);  // The result, for arguments of the schema.
+  bool is_in_place = false;
+  bool is_fused_on_gpu = false;  // LibTorch's kernel for GPUs is kept.
+};
 
-/// Runs an operator that draws random numbers (dropout of elements, channels, samples and attention
-/// weights) with those of functional::dropout(): they depend on the seed, the step and the slice of
-/// the batch, so that neither the number of processes nor a block that is recomputed changes them.
-/// Replaces the arguments on the stack by the result. Returns false, and changes nothing, for a
-/// node that has_own_numbers() rejects.
-bool run_with_own_numbers(const Node& node, torch::jit::Stack& stack);
+/// Returns null for an operator that draws nothing or that LibTorch runs on such a device.
+const RandomOperator* find_random_operator(const Node& node, c10::Device device);
+
+/// Runs the operator with the numbers of functional::dropout(), which depend on the seed, the step
+/// and the slice of the batch, so that neither the number of processes nor a block that is
+/// recomputed changes them. Replaces the arguments on the stack with the result. Returns false, and
+/// changes nothing, for arguments with which nothing is drawn (attention without dropout).
+bool run_with_own_numbers(const RandomOperator& random, torch::jit::Stack& stack);
 
 }  // namespace gallop::model::exported

@@ -36,14 +36,13 @@ at::Tensor attention_with_dropout(const at::Tensor& query, const at::Tensor& key
         at::ones({query.size(-2), key.size(-2)}, query.options().dtype(at::kBool)).tril();
     scores = scores.masked_fill(seen.logical_not(), kNever);
   }
-  if (!options.mask) {
-    return at::matmul(functional::dropout(at::softmax(scores, -1), options.p, true), values);
+  if (options.mask) {
+    scores = options.mask->scalar_type() == at::kBool
+                 ? scores.masked_fill(options.mask->logical_not(), kNever)
+                 : scores.add(*options.mask);
   }
-  scores = options.mask->scalar_type() == at::kBool
-               ? scores.masked_fill(options.mask->logical_not(), kNever)
-               : scores.add(*options.mask);
-  // Rows without any key that is attended to are 0.
-  const at::Tensor weights = at::_safe_softmax(scores, -1);
+  // With a mask, rows without any key that is attended to are 0.
+  const at::Tensor weights = options.mask ? at::_safe_softmax(scores, -1) : at::softmax(scores, -1);
   return at::matmul(functional::dropout(weights.to(query.scalar_type()), options.p, true), values);
 }
 
