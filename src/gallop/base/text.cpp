@@ -63,6 +63,11 @@ bool matches_pattern(std::string_view text, std::string_view pattern) {
   return of == pattern.size();
 }
 
+bool matches_any(std::string_view text, const std::vector<std::string>& patterns) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return matches_pattern(text, pattern); });
+}
+
 std::string join_names(const std::vector<std::string>& names, std::string_view last_word) {
   std::string text;
   for (size_t i = 0; i < names.size(); ++i) {

@@ -18,6 +18,9 @@ std::string nearest_name(std::string_view name, const std::vector<std::string>& 
 /// for exactly one.
 bool matches_pattern(std::string_view text, std::string_view pattern);
 
+/// Whether matches_pattern() is true of one of them.
+bool matches_any(std::string_view text, const std::vector<std::string>& patterns);
+
 /// "a, b or c" with the given last word; empty for no names.
 std::string join_names(const std::vector<std::string>& names, std::string_view last_word = "or");
 

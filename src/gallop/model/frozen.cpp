@@ -56,11 +56,6 @@ class FrozenModel final : public Model {
   NamedTensors trained_, frozen_;
 };
 
-bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return matches_pattern(name, pattern); });
-}
-
 }  // namespace
 
 std::unique_ptr<Model> freeze(std::unique_ptr<Model> model,

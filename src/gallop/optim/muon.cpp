@@ -27,11 +27,6 @@ namespace gallop::optim {
 
 namespace {
 
-bool matches_any(const std::string& name, const std::vector<std::string>& patterns) {
-  return std::any_of(patterns.begin(), patterns.end(),
-                     [&](const std::string& pattern) { return matches_pattern(name, pattern); });
-}
-
 void check_matrices(const MuonConfig& config, const NamedTensors& parameters) {
   for (const std::string& pattern : config.matrices) {
     bool matched = false;

@@ -2,6 +2,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
@@ -15,6 +16,7 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
+#include "unit/train/covering.h"
 #include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
@@ -104,17 +106,13 @@ model::Model& teacher_of(const Network& network) {
 // The initial scale, with which no gradient of a finite batch overflows in fp16.
 constexpr precision::GradScalerConfig kLossScale{.initial = 256};
 
-// The combinations: kUsual has every pair of an optimizer and a kind of step, kRest the other
-// triples with precisions and options.
-enum class Selection { kUsual, kRest };
-
-// SGD and AdamW are combined with everything.
+// SGD and AdamW are combined with every option in the short tests.
 bool is_common(const std::string& optimizer) {
   return optimizer.starts_with("sgd") || optimizer.starts_with("adamw");
 }
 
 // Every optimizer in every wrapper with all options, and networks with statistics without options.
-void add_wrapped(std::vector<Case>& cases, Selection selection) {
+void add_wrapped(std::vector<Combined<Case>>& cases) {
   for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
     if (wrappers == "[]") continue;
     for (const auto precision :
@@ -124,30 +122,31 @@ void add_wrapped(std::vector<Case>& cases, Selection selection) {
       const std::string suffix = in_a_name(wrapping + "_" + precision::name_of(precision));
       for (const std::string& optimizer : optim::built_in_optimizers().names()) {
         if (!optim::can_wrap(optimizer, wrappers) || (rounds && !can_round(optimizer))) continue;
-        const bool is_usual = is_common(optimizer) || precision == Precision::kFp32;
-        if (is_usual != (selection == Selection::kUsual)) continue;
-        cases.push_back({.name = "Mlp_" + in_a_name(optimizer) + suffix,
-                         .make_model = networks()[0].plain,
-                         .optimizer = optimizer,
-                         .config = {.precision = precision,
-                                    .loss_scale = kLossScale,
-                                    .gradient_accumulation = 2,
-                                    .clip_grad_norm = 0.5,
-                                    .skip_nonfinite = true},
-                         .wrappers = wrappers});
+        const std::string format = precision::name_of(precision);
+        cases.push_back({{.name = "Mlp_" + in_a_name(optimizer) + suffix,
+                          .make_model = networks()[0].plain,
+                          .optimizer = optimizer,
+                          .config = {.precision = precision,
+                                     .loss_scale = kLossScale,
+                                     .gradient_accumulation = 2,
+                                     .clip_grad_norm = 0.5,
+                                     .skip_nonfinite = true},
+                          .wrappers = wrappers},
+                         {wrapping + "+" + optimizer, wrapping + "+" + format,
+                          "wrapped+" + optimizer + "+" + format}});
       }
-      if (selection == Selection::kRest) continue;
-      cases.push_back({.name = "Resnet_sgd" + suffix,
-                       .make_model = networks()[1].plain,
-                       .optimizer = "sgd",
-                       .config = {.precision = precision, .loss_scale = kLossScale},
-                       .wrappers = wrappers});
+      cases.push_back({{.name = "Resnet_sgd" + suffix,
+                        .make_model = networks()[1].plain,
+                        .optimizer = "sgd",
+                        .config = {.precision = precision, .loss_scale = kLossScale},
+                        .wrappers = wrappers},
+                       {"Resnet_sgd" + suffix}});
     }
   }
 }
 
 // Every model in every precision, with one option at a time and all at once.
-std::vector<Case> cases_of(Selection selection) {
+Covering<Case> all_cases() {
   const std::vector<std::pair<std::string, StepConfig>> options = {
       {"Plain", {.every_target_counts = true}},
       {"Accumulate", {.gradient_accumulation = 3}},
@@ -174,7 +173,7 @@ std::vector<Case> cases_of(Selection selection) {
       {"Bf16Weights", Precision::kBf16Weights},
       {"Fp16", Precision::kFp16},
       {"Fp8", Precision::kFp8}};
-  std::vector<Case> cases;
+  std::vector<Combined<Case>> cases;
   for (const Network& network : networks()) {
     const bool has_fp8 = network.plain()->fp8_layers() > 0;
     // Every optimizer with one network, and the usual ones with all.
@@ -195,8 +194,6 @@ std::vector<Case> cases_of(Selection selection) {
         for (auto [option_name, config] : options) {
           const bool drops =
               option_name == "Dropout" || option_name == "Varied" || option_name == "All";
-          const bool is_usual = is_common(optimizer) || drops || option_name == "Plain";
-          if (is_usual != (selection == Selection::kUsual)) continue;
           if (option_name == "Varied") config.scheduled = scheduled_of(optimizer);
           if (option_name == "Dropout" && network.with_dropout == nullptr) continue;
           // These options are mutually exclusive.
@@ -206,18 +203,25 @@ std::vector<Case> cases_of(Selection selection) {
           if (option_name == "Distill") config.distill = {.teacher = &teacher_of(network)};
           const auto make =
               drops && network.with_dropout != nullptr ? network.with_dropout : network.plain;
-          cases.push_back({.name = network.name + "_" + in_a_name(optimizer) + "_" +
-                                   precision_name + "_" + option_name,
-                           .make_model = make,
-                           .optimizer = optimizer,
-                           .config = config,
-                           .text = network.text});
+          std::vector<std::string> combinations = {
+              network.name + "+" + precision_name + "+" + option_name,
+              network.name + "+" + optimizer, optimizer + "+" + precision_name};
+          if (is_common(optimizer) || drops || option_name == "Plain") {
+            combinations.push_back(optimizer + "+" + option_name);
+          }
+          cases.push_back({{.name = network.name + "_" + in_a_name(optimizer) + "_" +
+                                    precision_name + "_" + option_name,
+                            .make_model = make,
+                            .optimizer = optimizer,
+                            .config = config,
+                            .text = network.text},
+                           std::move(combinations)});
         }
       }
     }
   }
-  add_wrapped(cases, selection);
-  return cases;
+  add_wrapped(cases);
+  return cover(cases);
 }
 
 class CompiledOptions : public testing::TestWithParam<Case> {};
@@ -259,9 +263,9 @@ TEST_P(CompiledOptions, LeaveTheBitsOfTheStepAsItIs) {
   EXPECT_EQ(compiled.step->compile_report()->eager, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Usual, CompiledOptions, testing::ValuesIn(cases_of(Selection::kUsual)),
+INSTANTIATE_TEST_SUITE_P(Usual, CompiledOptions, testing::ValuesIn(all_cases().usual),
                          [](const auto& tested) { return tested.param.name; });
-INSTANTIATE_TEST_SUITE_P(Long, CompiledOptions, testing::ValuesIn(cases_of(Selection::kRest)),
+INSTANTIATE_TEST_SUITE_P(Long, CompiledOptions, testing::ValuesIn(all_cases().rest),
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

@@ -28,6 +28,7 @@
 #include "gallop/train/loss.h"
 #include "gallop/train/memory_use.h"
 #include "gallop/train/recompute_choice.h"
+#include "unit/train/covering.h"
 #include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
@@ -57,7 +58,7 @@ const std::vector<std::pair<std::string, MakeModel>>& networks() {
 }
 
 // Every model in every precision, with the options of a step.
-std::vector<Case> all_cases() {
+Covering<Case> all_cases() {
   const std::vector<std::pair<std::string, StepConfig>> options = {
       {"Plain", {}},
       {"Accumulate", {.gradient_accumulation = 3}},
@@ -71,20 +72,22 @@ std::vector<Case> all_cases() {
                                                                      {"Bf16", Precision::kBf16},
                                                                      {"Fp16", Precision::kFp16},
                                                                      {"Fp8", Precision::kFp8}};
-  std::vector<Case> cases;
+  std::vector<Combined<Case>> cases;
   for (const auto& [network_name, make] : networks()) {
     for (const auto& [precision_name, precision] : precisions) {
       for (auto [option_name, config] : options) {
         config.precision = precision;
-        cases.push_back({.name = network_name + "_" + precision_name + "_" + option_name,
-                         .make_model = make,
-                         .optimizer = "adamw",
-                         .config = config,
-                         .text = network_name.starts_with("Gpt")});
+        cases.push_back({{.name = network_name + "_" + precision_name + "_" + option_name,
+                          .make_model = make,
+                          .optimizer = "adamw",
+                          .config = config,
+                          .text = network_name.starts_with("Gpt")},
+                         {network_name + "+" + precision_name, network_name + "+" + option_name,
+                          precision_name + "+" + option_name}});
       }
     }
   }
-  return cases;
+  return cover(cases);
 }
 
 class RecomputedStep : public testing::TestWithParam<Case> {};
@@ -128,7 +131,9 @@ TEST_P(RecomputedStep, HasThemCompiledByEveryPass) {
   expect_same_bits(GetParam(), compile::CompileConfig{});
 }
 
-INSTANTIATE_TEST_SUITE_P(, RecomputedStep, testing::ValuesIn(all_cases()),
+INSTANTIATE_TEST_SUITE_P(Usual, RecomputedStep, testing::ValuesIn(all_cases().usual),
+                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(Long, RecomputedStep, testing::ValuesIn(all_cases().rest),
                          [](const auto& tested) { return tested.param.name; });
 
 // LibTorch's own dropout, which draws from a generator.

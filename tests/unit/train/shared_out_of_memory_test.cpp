@@ -117,44 +117,49 @@ void expect_equal(const Ran& found, const Ran& wanted) {
   }
 }
 
-class SharedStepWithoutMemory : public testing::TestWithParam<Case> {};
-
 // Anywhere in the step: before the first all-reduce, between two, or while they are in flight.
-TEST_P(SharedStepWithoutMemory, IsSplitByAllAndHasTheBitsOfOneThatWas) {
-  const Case& tested = GetParam();
+void expect_split_by_all(int size, const Case& tested, bool compiled) {
   const auto batches = batches_of(tested);
-  for (const bool compiled : {false, true}) {
-    for (const int size : {2, 3}) {
-      const Ran whole = train_ranks(size, tested, compiled, batches, {});
-      const Ran wanted = train_ranks(size, tested, compiled, batches, {}, 2);
-      int splits = 0;
-      constexpr int kPlaces = 8;
-      for (int place = 0; place < kPlaces; ++place) {
-        const int64_t allocations = whole.allocations * place / kPlaces;
-        SCOPED_TRACE(testing::Message() << size << " processes, allocation " << allocations
-                                        << (compiled ? ", compiled" : ""));
-        const Ran ran =
-            train_ranks(size, tested, compiled, batches, Shortage{{size - 1}, allocations});
-        if (ran.has_failed) {
-          // Late in the step.
-          EXPECT_GE(place, kPlaces / 2) << ran.why;
-          EXPECT_NE(ran.why.find("resume from the last checkpoint"), std::string::npos) << ran.why;
-          continue;
-        }
-        // Some operators work without scratch memory.
-        if (ran.splits == 1) {
-          expect_equal(ran, whole);
-          continue;
-        }
-        splits += 1;
-        EXPECT_EQ(ran.splits, 2);
-        EXPECT_TRUE(ran.why.starts_with("Rank ")) << ran.why;
-        EXPECT_NE(ran.why.find("can't allocate memory"), std::string::npos) << ran.why;
-        expect_equal(ran, wanted);
-      }
-      EXPECT_GE(splits, kPlaces / 2);
+  const Ran whole = train_ranks(size, tested, compiled, batches, {});
+  const Ran wanted = train_ranks(size, tested, compiled, batches, {}, 2);
+  int splits = 0;
+  constexpr int kPlaces = 8;
+  for (int place = 0; place < kPlaces; ++place) {
+    const int64_t allocations = whole.allocations * place / kPlaces;
+    SCOPED_TRACE(testing::Message() << size << " processes, allocation " << allocations
+                                    << (compiled ? ", compiled" : ""));
+    const Ran ran = train_ranks(size, tested, compiled, batches, Shortage{{size - 1}, allocations});
+    if (ran.has_failed) {
+      // Late in the step.
+      EXPECT_GE(place, kPlaces / 2) << ran.why;
+      EXPECT_NE(ran.why.find("resume from the last checkpoint"), std::string::npos) << ran.why;
+      continue;
     }
+    // Some operators work without scratch memory.
+    if (ran.splits == 1) {
+      expect_equal(ran, whole);
+      continue;
+    }
+    splits += 1;
+    EXPECT_EQ(ran.splits, 2);
+    EXPECT_TRUE(ran.why.starts_with("Rank ")) << ran.why;
+    EXPECT_NE(ran.why.find("can't allocate memory"), std::string::npos) << ran.why;
+    expect_equal(ran, wanted);
   }
+  EXPECT_GE(splits, kPlaces / 2);
+}
+
+class SharedStepWithoutMemory : public testing::TestWithParam<Case> {};
+class SharedStepWithoutMemoryOfMore : public testing::TestWithParam<Case> {};
+
+TEST_P(SharedStepWithoutMemory, IsSplitByAllAndHasTheBitsOfOneThatWas) {
+  expect_split_by_all(2, GetParam(), /*compiled=*/false);
+  expect_split_by_all(3, GetParam(), /*compiled=*/true);
+}
+
+TEST_P(SharedStepWithoutMemoryOfMore, IsSplitByAllAndHasTheBitsOfOneThatWas) {
+  expect_split_by_all(3, GetParam(), /*compiled=*/false);
+  expect_split_by_all(2, GetParam(), /*compiled=*/true);
 }
 
 TEST_P(SharedStepWithoutMemory, IsSplitOnceWhereSeveralHaveNone) {
@@ -167,29 +172,32 @@ TEST_P(SharedStepWithoutMemory, IsSplitOnceWhereSeveralHaveNone) {
   expect_equal(ran, wanted);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    , SharedStepWithoutMemory,
-    testing::Values(
-        Case{"Mlp", mlp, "adamw", {}, false, true, "[]", "ddp bucket=4KiB"},
-        Case{"MlpCounted",
-             mlp,
-             "adamw",
-             {.every_target_counts = true},
-             false,
-             true,
-             "[]",
-             "ddp bucket=4KiB"},
-        Case{"MlpAccumulate",
-             mlp,
-             "sgd momentum=0.9",
-             {.gradient_accumulation = 2, .clip_grad_norm = 0.1}},
-        Case{"MlpFp16", mlp, "adamw", {.precision = precision::Precision::kFp16}},
-        Case{"MlpSam", mlp, "sgd", {.sam = 0.05}, false, true, "[]", "ddp bucket=4KiB"},
-        Case{"MlpEma", mlp, "sgd", {}, false, true, "[{ema: {decay: 0.9}}]", "ddp"},
-        Case{"MlpSumsInBf16", mlp, "sgd", {}, false, true, "[]", "ddp bucket=4KiB compress=bf16"},
-        Case{"Resnet", resnet, "sgd momentum=0.9", {.spikes = SpikeConfig{.action = "skip"}}},
-        Case{"Gpt", gpt, "adamw", {.skip_nonfinite = true}, true}),
-    [](const auto& tested) { return tested.param.name; });
+std::vector<Case> all_cases() {
+  return {Case{"Mlp", mlp, "adamw", {}, false, true, "[]", "ddp bucket=4KiB"},
+          Case{"MlpCounted",
+               mlp,
+               "adamw",
+               {.every_target_counts = true},
+               false,
+               true,
+               "[]",
+               "ddp bucket=4KiB"},
+          Case{"MlpAccumulate",
+               mlp,
+               "sgd momentum=0.9",
+               {.gradient_accumulation = 2, .clip_grad_norm = 0.1}},
+          Case{"MlpFp16", mlp, "adamw", {.precision = precision::Precision::kFp16}},
+          Case{"MlpSam", mlp, "sgd", {.sam = 0.05}, false, true, "[]", "ddp bucket=4KiB"},
+          Case{"MlpEma", mlp, "sgd", {}, false, true, "[{ema: {decay: 0.9}}]", "ddp"},
+          Case{"MlpSumsInBf16", mlp, "sgd", {}, false, true, "[]", "ddp bucket=4KiB compress=bf16"},
+          Case{"Resnet", resnet, "sgd momentum=0.9", {.spikes = SpikeConfig{.action = "skip"}}},
+          Case{"Gpt", gpt, "adamw", {.skip_nonfinite = true}, true}};
+}
+
+INSTANTIATE_TEST_SUITE_P(Usual, SharedStepWithoutMemory, testing::ValuesIn(all_cases()),
+                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(Long, SharedStepWithoutMemoryOfMore, testing::ValuesIn(all_cases()),
+                         [](const auto& tested) { return tested.param.name; });
 
 TEST(SharedOutOfMemory, WeightsAreThoseOfOneProcessThatHadEnough) {
   const Case tested{"Mlp", mlp, "sgd momentum=0.9", {}, false, true, "[]", "ddp bucket=4KiB"};
