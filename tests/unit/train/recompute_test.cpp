@@ -194,6 +194,16 @@ TEST(Recompute, GivesInputsAndParametersTheirGradientsAndOthersNone) {
   EXPECT_FALSE(model::functional::is_recomputing());
 }
 
+// As the tied weights of an exported block.
+TEST(Recompute, GivesAParameterThatIsListedTwiceItsGradientOnce) {
+  const at::Tensor x = at::randn({4, 3}), weight = at::randn({3}).requires_grad_();
+  const auto part = [&](const std::vector<at::Tensor>& in) {
+    return std::vector<at::Tensor>{in[0].mul(weight).mul(weight)};
+  };
+  model::functional::recompute(part, {x}, {weight, weight})[0].sum().backward();
+  EXPECT_TRUE(at::allclose(weight.grad(), x.sum(0).mul(weight.detach()).mul(2)));
+}
+
 const model::Task kLongText{.kind = model::Task::Kind::kText, .classes = 50, .context = 128};
 const model::Task kLargerImages{.channels = 3, .height = 32, .width = 32, .classes = 10};
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <mutex>
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 #include <ATen/Context.h>
@@ -142,6 +143,16 @@ variable_list apart(variable_list results) {
   return results;
 }
 
+// The engine would give each occurrence of a tied parameter the whole gradient.
+std::vector<at::Tensor> without_repetitions(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> distinct;
+  std::unordered_set<const at::TensorImpl*> seen;
+  for (const at::Tensor& tensor : tensors) {
+    if (seen.insert(tensor.unsafeGetTensorImpl()).second) distinct.push_back(tensor);
+  }
+  return distinct;
+}
+
 struct RecomputeFunction : torch::autograd::Function<RecomputeFunction> {
   static variable_list forward(AutogradContext* context, const at::TensorList& inputs,
                                const at::TensorList& parameters,
@@ -227,7 +238,8 @@ std::vector<at::Tensor> recompute(Part part, const std::vector<at::Tensor>& inpu
   if (!at::GradMode::is_enabled() || recomputing) return part(inputs);
   auto memory = c10::make_intrusive<Memory>();
   memory->part = std::move(part);
-  return RecomputeFunction::apply(at::TensorList(inputs), at::TensorList(parameters), memory);
+  const std::vector<at::Tensor> distinct = without_repetitions(parameters);
+  return RecomputeFunction::apply(at::TensorList(inputs), at::TensorList(distinct), memory);
 }
 
 bool is_recomputing() { return recomputing; }
