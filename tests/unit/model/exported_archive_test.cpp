@@ -231,7 +231,9 @@ TEST_F(ExportedArchive, RejectsMetaThatDoesNotFitTheStorage) {
   const auto set = [&](const char* key, size_t index, int64_t value) {
     return [=](Json& json) { json["tensor_meta"][key][index] = number(value); };
   };
-  expect_weight_problem("a.weight", set("sizes", 0, 4), "goes beyond the 48 bytes");
+  expect_weight_problem("a.weight", set("sizes", 0, 4),
+                        "goes beyond the 48 bytes of its storage; if the model was on a GPU, "
+                        "export it on a CPU, or with torch 2.11 or newer");
   expect_weight_problem("a.weight", set("strides", 0, 5), "goes beyond the 48 bytes");
   expect_weight_problem("a.weight", set("strides", 0, -4), "has the negative size or stride -4");
   expect_weight_problem("a.weight", set("sizes", 0, int64_t{1} << 61), "has the absurd sizes");
@@ -272,6 +274,20 @@ TEST_F(ExportedArchive, RejectsMetaThatDoesNotFitTheStorage) {
         json["tensor_meta"]["sizes"][0] = {{"as_expr", {{"expr_str", "Symbol('s0')"}}}};
       },
       "has the symbolic size 's0'");
+}
+
+// torch 2.15 stores objects of Python classes, and TorchScript classes were stored before.
+TEST_F(ExportedArchive, LeavesOutConstantsThatAreNoTensors) {
+  Files files = files_of("net.pt2");
+  const size_t constants = Archive(fixtures() / "archives/net.pt2").constants("model").size();
+  change_json(files, "net/data/constants/model_constants_config.json", [](Json& json) {
+    json["config"]["box"] = {{"path_name", "opaque_obj_0"},
+                             {"is_param", false},
+                             {"use_pickle", true},
+                             {"tensor_meta", nullptr}};
+  });
+  files.push_back({.name = "net/data/constants/opaque_obj_0", .content = "a pickle"});
+  EXPECT_EQ(open(ZipWriter{}.write(files)).constants("model").size(), constants);
 }
 
 TEST_F(ExportedArchive, ReadsMisalignedStoragesAndBools) {

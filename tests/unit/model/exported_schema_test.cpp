@@ -263,7 +263,7 @@ TEST(ExportedSchema, RejectsUnsupportedArgumentsByName) {
       "node 'add' (aten::add.Tensor at net.py:7, in forward): argument "
       "'alpha': ";
   expect_error(with(R"({"as_custom_obj": {"name": "o", "class_fqn": "c"}})"),
-               node + "a custom object (a TorchScript class) is not supported");
+               node + "an object (of a class of Python or TorchScript) is not supported");
   expect_error(with(R"({"as_operator": "aten.add"})"), node + "an operator as an argument");
   expect_error(with(R"({"as_string_to_argument": {}})"), node + "a dict as an argument");
   expect_error(with(R"({"as_new": 1})"), node + "arguments of kind 'as_new' are not supported");
@@ -292,7 +292,63 @@ TEST(ExportedSchema, RejectsUnsupportedTargetsByName) {
   expect_error(with("os.system"), "neither an operator of LibTorch nor a function of scalars");
   expect_error(with("#ext:op"), "neither an operator of LibTorch nor a function of scalars");
   expect_error(with("torch.ops.higher_order.cond"), "no graph is given");
+  for (const char* target : {"torch._functorch.predispatch._add_batch_dim", "torch.vmap",
+                             "torch._C._functorch._add_batch_dim", "torch.func.grad"}) {
+    expect_error(with(target),
+                 fmt::format("node 'add' calls '{}' (net.py:7, in forward): torch.export does not "
+                             "turn torch.vmap, the transforms of torch.func and flex_attention "
+                             "into operators; write the model with a batch dimension instead",
+                             target));
+  }
   EXPECT_EQ(with("torch.ops.mine.op.default"), "");
+}
+
+// torch 2.10 and older store no names of nodes.
+TEST(ExportedSchema, NamesNodesByTheirFirstResult) {
+  const auto described = [](const char* outputs) {
+    Json program = small_program();
+    Json& node = program[Json::json_pointer(kNode)];
+    node.erase("name");
+    node["outputs"] = Json::parse(outputs);
+    node["target"] = "torch.ops.higher_order.scan";
+    return problem_of(program.dump());
+  };
+  expect_error(described(R"([{"as_tensor": {"name": "y"}}])"), "node 'y' calls the higher-order");
+  expect_error(described(R"([{"as_tensors": [{"name": "y"}, {"name": "z"}]}])"), "node 'y' calls");
+  expect_error(described(R"([{"as_sym_int": {"as_name": "s"}}])"), "node 's' calls");
+  expect_error(described(R"([{"as_none": true}, {"as_tensor": {"name": "y"}}])"), "node 'y' calls");
+  expect_error(described("[]"), "node 'torch.ops.higher_order.scan' calls");
+  expect_error(described("{}"), "node 'torch.ops.higher_order.scan' calls");
+
+  Json program = small_program();
+  program[Json::json_pointer(kNode)].erase("name");
+  const Program named = parse_program(program.dump(), "net.pt2");
+  EXPECT_EQ(describe(named.graph.nodes.front()),
+            "node 'y' (aten::add.Tensor at net.py:7, in forward)");
+}
+
+// As torch 2.9 does with strict=True.
+TEST(ExportedSchema, ReadsATiedParameterThatIsListedTwice) {
+  const auto with = [](const char* second) {
+    Json program = small_program();
+    Json& graph = program[Json::json_pointer(kGraph)];
+    graph["inputs"].insert(graph["inputs"].begin() + 1,
+                           Json::parse(R"({"as_tensor": {"name": "v"}})"));
+    graph["tensor_values"]["v"] = graph["tensor_values"]["w"];
+    Json& specs = program[Json::json_pointer(kSignature + "/input_specs")];
+    specs.insert(specs.begin() + 1, Json::parse(second));
+    return program.dump();
+  };
+  const char* const tied = R"({"parameter": {"arg": {"name": "v"}, "parameter_name": "fc.w"}})";
+  const Program program = parse_program(with(tied), "net.pt2");
+  ASSERT_EQ(program.inputs.size(), 3u);
+  EXPECT_EQ(program.inputs[0].name, "fc.w");
+  EXPECT_EQ(program.inputs[1].name, "fc.w");
+  EXPECT_EQ(program.inputs[1].value, Argument(TensorName{"v"}));
+  EXPECT_EQ(program.inputs[2].name, "x");
+  expect_error(problem_of(with(R"({"buffer": {"arg": {"name": "v"}, "buffer_name": "fc.w",
+                                               "persistent": true}})")),
+               "'fc.w' is given twice");
 }
 
 TEST(ExportedSchema, RejectsValuesOutOfOrder) {
@@ -323,12 +379,17 @@ TEST(ExportedSchema, RejectsOtherPrograms) {
                  decomposed);
   }
   expect_error(problem_with(kSignature + "/input_specs/0", Json::parse(R"({"custom_obj": {}})")),
-               "a custom object (a TorchScript class) is not supported");
+               "an object (of a class of Python or TorchScript) is not supported");
   expect_error(problem_with(kSignature + "/input_specs/0", Json::parse(R"({"token": {}})")),
                "a token (an operator with side effects)");
   expect_error(problem_with(kSignature + "/input_specs/0", Json::parse(R"({"new": {}})")),
                "inputs of kind 'new' are not supported");
-  expect_error(problem_with(kGraph + "/custom_obj_values/o", 1), "uses custom objects");
+  expect_error(problem_with(kGraph + "/custom_obj_values/o", 1),
+               "calls operators with an object of the class 'unknown'");
+  expect_error(problem_with(kGraph + "/custom_obj_values/o",
+                            Json::parse(R"({"name": "o", "class_fqn": "nets.Box"})")),
+               "calls operators with an object of the class 'nets.Box', which is not supported; "
+               "give them tensors and numbers alone");
   expect_error(problem_with(kGraph + "/tensor_values/y/layout", 1), "sparse or quantized tensor");
   expect_error(problem_with(kGraph + "/tensor_values/y/dtype", 0), "tensor 'y': dtype 0");
   expect_error(problem_with(kSignature + "/input_specs/0/parameter/arg/name", "x"),

@@ -104,7 +104,7 @@ Argument read_subgraph(const Json& json, const Place& place, const Place& file, 
 
 // What is meant by a kind that is not supported; null for an unknown one.
 const char* unsupported(std::string_view kind) {
-  if (kind == "as_custom_obj") return "a custom object (a TorchScript class)";
+  if (kind == "as_custom_obj") return "an object (of a class of Python or TorchScript)";
   if (kind == "as_operator") return "an operator as an argument";
   if (kind == "as_string_to_argument") return "a dict as an argument";
   return nullptr;

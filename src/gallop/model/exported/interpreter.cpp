@@ -29,11 +29,29 @@ namespace gallop::model::exported {
 namespace {
 
 constexpr size_t kNoSlot = std::numeric_limits<size_t>::max();
+
+// Whether LibTorch has the operator in any overload.
+bool has_overload(const std::string& function) {
+  const auto names = c10::Dispatcher::singleton().getAllOpNames();
+  return std::any_of(names.begin(), names.end(),
+                     [&](const c10::OperatorName& name) { return name.name == function; });
+}
+
 // Why an operator cannot be called, after its name.
 std::string missing_text(const Node& node) {
-  if (node.function.starts_with("aten::")) {
-    return "calls an operator that LibTorch " TORCH_VERSION
-           " does not have: export the model with this version of torch, or without it";
+  constexpr std::string_view kNamespace = "aten::";
+  if (node.function.starts_with(kNamespace)) {
+    const std::string what = "calls an operator that LibTorch " TORCH_VERSION " does not have: ";
+    // Then this version has the function of torch, too, and exports it with another overload.
+    if (has_overload(node.function)) {
+      return what + "export the model with torch " TORCH_VERSION;
+    }
+    // The others have the names of functions of torch, but for those with an underscore.
+    return what + "write the model without it" +
+           (node.function[kNamespace.size()] == '_'
+                ? "; if torch " TORCH_VERSION
+                  " has the function in this line, it is enough to export with that version"
+                : "");
   }
   return "calls an operator that LibTorch does not have: operators of Python packages cannot be "
          "trained; export the model without it";

@@ -26,6 +26,14 @@ std::string at_source(const Node& node) {
   return source.empty() ? "" : fmt::format(" ({})", source);
 }
 
+// Functions of Python that stay calls in the graph, which torch 2.15 stores.
+bool is_transform(std::string_view target) {
+  constexpr std::array kModules = {"torch._functorch.", "torch._C._functorch.", "torch.func."};
+  return target == "torch.vmap" ||
+         std::any_of(kModules.begin(), kModules.end(),
+                     [&](const char* module) { return target.starts_with(module); });
+}
+
 void read_target(Node& node, std::string_view target, const Place& file) {
   constexpr std::string_view kHigherOrder = "torch.ops.higher_order.", kOperators = "torch.ops.";
   const auto reject = [&](const std::string& what, const std::string& why) {
@@ -54,6 +62,12 @@ void read_target(Node& node, std::string_view target, const Place& file) {
     node.overload = path.substr(last + 1);
     if (node.overload == "default") node.overload.clear();
     return;
+  }
+  if (is_transform(target)) {
+    reject(fmt::format("'{}'", printable(target)),
+           ": torch.export does not turn torch.vmap, the transforms of torch.func and "
+           "flex_attention into operators; write the model with a batch dimension instead, and "
+           "attention by scaled_dot_product_attention");
   }
   const std::string_view name = target.substr(target.rfind('.') + 1);
   const ScalarFunction* const function = find_scalar_function(name);
@@ -115,6 +129,21 @@ void check_output(const Argument& output, const Place& place) {
   place.fail("a result is neither a tensor, a list of tensors nor a scalar");
 }
 
+// The name of the first result, which torch gives to the node as well; empty if there is none.
+std::string name_of_result(const Json& json, const Place& place) {
+  const Json* outputs = optional_member(json, "outputs", place);
+  if (outputs == nullptr || !outputs->is_array()) return {};
+  for (const Json& output : *outputs) {
+    // It is the only text in {"as_tensor": {"name": "add"}}, {"as_tensors": [{"name": "split"}]}
+    // and
+    // {"as_sym_int": {"as_name": "mul"}}.
+    const Json* value = &output;
+    while (value->is_structured() && !value->empty()) value = &value->front();
+    if (value->is_string()) return value->get<std::string>();
+  }
+  return {};
+}
+
 Node read_node(const Json& json, const Place& file, int depth) {
   const Place anonymous = file.within("a node");
   Node node;
@@ -122,7 +151,9 @@ Node read_node(const Json& json, const Place& file, int depth) {
   if (const Json* name = optional_member(json, "name", anonymous)) {
     node.name = to_text(*name, "'name'", anonymous);
   } else {
-    node.name = target;
+    // Of torch 2.10 or older.
+    node.name = name_of_result(json, anonymous);
+    if (node.name.empty()) node.name = target;
   }
   read_metadata(node, json, file.within(fmt::format("node '{}'", printable(node.name))));
   read_target(node, target, file);
@@ -172,7 +203,14 @@ Graph read_graph(const Json& json, const Place& file, int depth) {
   Graph graph;
   if (const Json* objects = optional_member(json, "custom_obj_values", file);
       objects != nullptr && !objects->empty()) {
-    file.fail("uses custom objects (TorchScript classes), which are not supported");
+    const Json& first = objects->front();
+    const Json* name = first.is_object() ? optional_member(first, "class_fqn", file) : nullptr;
+    const std::string type =
+        name != nullptr && name->is_string() ? printable(name->get<std::string>()) : "unknown";
+    file.fail(
+        fmt::format("calls operators with an object of the class '{}', which is not supported; "
+                    "give them tensors and numbers alone",
+                    type));
   }
   for (const auto& item : object_member(json, "tensor_values", file).items()) {
     const Place place = file.within(fmt::format("tensor '{}'", printable(item.key())));

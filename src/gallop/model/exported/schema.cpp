@@ -1,7 +1,7 @@
 #include "gallop/model/exported/schema.h"
 
 #include <algorithm>
-#include <unordered_set>
+#include <unordered_map>
 #include <variant>
 
 #include <fmt/format.h>
@@ -87,7 +87,9 @@ InputSpec read_input_spec(const Json& json, const Place& place) {
             .name = "",
             .value = read_constant(member(spec, "value", place), place)};
   }
-  if (kind == "custom_obj") place.fail("a custom object (a TorchScript class) is not supported");
+  if (kind == "custom_obj") {
+    place.fail("an object (of a class of Python or TorchScript) is not supported");
+  }
   if (kind == "token") place.fail("a token (an operator with side effects) is not supported");
   place.fail(fmt::format("inputs of kind '{}' are not supported", printable(kind)));
 }
@@ -100,15 +102,21 @@ void read_inputs(const Json& signature, Program& program, const Place& file) {
   const Place place = file.within("the inputs of the signature");
   const Json& specs = list_member(signature, "input_specs", place);
   const std::vector<Argument>& graph_inputs = program.graph.inputs;
-  std::unordered_set<std::string> names;
+  std::unordered_map<std::string, InputSpec::Kind> kinds;
   for (const Json& spec : specs) {
     InputSpec input = read_input_spec(spec, place);
     const size_t index = program.inputs.size();
     if (index >= graph_inputs.size() || input.value != graph_inputs[index]) {
       place.fail(fmt::format("input {} is not that of the graph", index));
     }
-    if (!is_users(input) && !names.insert(input.name).second) {
-      place.fail(fmt::format("'{}' is given twice", printable(input.name)));
+    if (!is_users(input)) {
+      const auto [first, is_new] = kinds.emplace(input.name, input.kind);
+      // With strict=True, torch 2.9 lists a tied parameter once for each module that has it, always
+      // by the same name.
+      const bool is_tied = input.kind == InputSpec::Kind::kParameter && first->second == input.kind;
+      if (!is_new && !is_tied) {
+        place.fail(fmt::format("'{}' is given twice", printable(input.name)));
+      }
     }
     program.inputs.push_back(std::move(input));
   }

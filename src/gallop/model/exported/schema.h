@@ -74,7 +74,8 @@ struct Graph {
 /// The type and layout of the tensor that an argument names; null if it names none.
 const TensorMeta* meta_of(const Graph& graph, const Argument& value);
 
-/// What an input of the program's graph is. The n-th belongs to the graph's n-th input.
+/// What an input of the program's graph is. The n-th belongs to the graph's n-th input. Several
+/// parameters may have the same name: a tied weight, which they all stand for.
 struct InputSpec {
   enum class Kind { kParameter, kBuffer, kTensorConstant, kUserInput, kUserConstant };
   Kind kind = Kind::kUserInput;

@@ -100,7 +100,12 @@ at::Tensor empty_of(const Extents& extents) {
 at::Tensor copy_of(const Extents& extents, std::string_view storage, const Place& place) {
   const auto end = end_of(extents);
   if (!end || std::cmp_greater(*end, storage.size())) {
-    place.fail(fmt::format("goes beyond the {} bytes of its storage", storage.size()));
+    // torch 2.9 and 2.10 store such weights so: parts of a larger tensor on a GPU, of which they
+    // copy the part alone, but keep the place in the whole.
+    place.fail(
+        fmt::format("goes beyond the {} bytes of its storage; if the model was on a GPU, export it "
+                    "on a CPU, or with torch 2.11 or newer",
+                    storage.size()));
   }
   const auto options = at::TensorOptions(extents.dtype);
   const size_t element = c10::elementSize(extents.dtype);
@@ -154,7 +159,9 @@ std::vector<StoredTensor> read_config(std::string_view json, std::string_view ki
     const Place at = place.within(fmt::format("{} '{}'", kind, printable(item.key())));
     const Json& payload = item.value();
     const Json* meta = optional_member(payload, "tensor_meta", at);
-    if (meta == nullptr) at.fail("is a pickled object (a TorchScript class), which is not read");
+    // An object of Python or TorchScript: a program that uses it has been rejected.
+    if (meta == nullptr && kind == "constant") continue;
+    if (meta == nullptr) at.fail("is a pickled object, not a tensor, which is not read");
     if (boolean_member(payload, "use_pickle", at)) {
       at.fail("is pickled (a subclass of Tensor), which is not read; export a plain tensor");
     }

@@ -18,7 +18,8 @@ struct StoredTensor {
 };
 
 /// Reads NAME_weights_config.json or NAME_constants_config.json; `kind` is "weight" or "constant".
-/// Throws DataError for pickled and sparse tensors and for symbolic sizes.
+/// Constants that are no tensors are left out. Throws DataError for pickled and sparse tensors and
+/// for symbolic sizes.
 std::vector<StoredTensor> read_config(std::string_view json, std::string_view kind,
                                       const Place& place);
 
