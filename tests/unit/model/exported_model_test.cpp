@@ -3,6 +3,10 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <fstream>
+#include <map>
+
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/cat.h>
@@ -11,12 +15,15 @@
 #include <ATen/ops/sin.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "gallop/base/file.h"
 #include "gallop/model/exported/description.h"
 #include "gallop/tensor/safetensors.h"
+#include "gallop/tensor/zip_archive.h"
 #include "unit/base/error_of.h"
 #include "unit/fixtures.h"
+#include "unit/zip_writer.h"
 
 namespace gallop::model {
 namespace {
@@ -202,6 +209,57 @@ TEST(ExportedDescription, ComparesTheSampleWithPython) {
     EXPECT_TRUE(run.without_gradient.empty());
   }
   EXPECT_EQ(description.sample.front().gradient_norms.size(), 11U);
+}
+
+TEST_F(ExportedModelFiles, ComparesGradientsOnTheScaleOfTheLargest) {
+  ZipArchive zip(net("digits"));
+  std::vector<ZipFile> files;
+  std::map<std::string, double> norms;
+  const std::string name = "head.3.bias";
+  for (const ZipEntry& entry : zip.entries()) {
+    files.push_back({.name = entry.name, .content = std::string(zip.bytes(entry))});
+    if (!entry.name.ends_with("extra/gallop.json")) continue;
+    auto reference = nlohmann::json::parse(files.back().content);
+    norms = reference["train"]["gradient_norms"].get<std::map<std::string, double>>();
+    // As of a gradient that is 0 but for rounding.
+    reference["train"]["gradient_norms"][name] = 0.0;
+    files.back().content = reference.dump();
+  }
+  double largest = 0;
+  for (const auto& [parameter, norm] : norms) {
+    if (parameter != name) largest = std::max(largest, norm);
+  }
+  const std::string file = (folder_ / "net.pt2").string();
+  std::ofstream(file, std::ios::binary) << ZipWriter{}.write(files);
+  const auto description = exported::describe_archive(file, /*runs_sample=*/true);
+  const exported::SampleRun& run = description.sample.front();
+  EXPECT_EQ(run.worst, name);
+  const double expected = norms.at(name) / (0.01 * largest);
+  EXPECT_NEAR(run.error, expected, 1e-3 * expected);
+}
+
+// The archive was exported by torch 2.9 with strict=True.
+TEST(ExportedModel, TrainsTiedWeightsThatAreListedTwice) {
+  const auto description = exported::describe_archive(net("tied"), /*runs_sample=*/true);
+  ASSERT_EQ(description.sample.size(), 2U);
+  for (const exported::SampleRun& run : description.sample) {
+    EXPECT_TRUE(run.has_reference) << run.mode;
+    EXPECT_LT(run.error, 1e-4) << run.mode << " " << run.worst;  // Of another processor.
+  }
+
+  std::vector<at::Tensor> gradients;
+  for (const bool recomputed : {false, true}) {
+    const auto model = make({.file = net("tied")});
+    ASSERT_EQ(model->blocks(), 2);
+    model->recompute({recomputed, recomputed});
+    model->set_training(true);
+    model->forward(images(3)).square().sum().backward();
+    const NamedTensors parameters = model->parameters();
+    EXPECT_EQ(parameters.size(), 14U);
+    EXPECT_EQ(find_tensor(parameters, "blocks.0.up.weight"), nullptr);
+    gradients.push_back(find_tensor(parameters, "blocks.0.down.weight")->grad());
+  }
+  EXPECT_TRUE(at::equal(gradients[0], gradients[1]));
 }
 
 TEST(ExportedDescription, ListsWhatCannotBeTrained) {

@@ -19,8 +19,8 @@ struct SampleRun {
 
   bool has_reference = false;
   double expected_objective = 0;
-  /// The largest difference of objective and gradient norms, relative to the expected number; 0 if
-  /// all are equal bit for bit.
+  /// The largest difference of objective and gradient norms, relative to the expected number, for a
+  /// norm to at least a hundredth of the largest norm; 0 if all are equal bit for bit.
   double error = 0;
   std::string worst{};  ///< What has the largest error: "objective" or a parameter.
   /// The largest difference between torch.export's program and the model, both run in Python,
