@@ -28,6 +28,10 @@ using precision::Precision;
 constexpr double kLongSeconds = 0.015;
 constexpr int64_t kFewRows = 4;
 
+// The first pass in a format selects kernels and allocates memory; the second one still takes
+// longer than those that follow, as some memory is new to it. A candidate may be timed only once.
+constexpr int kWarmUpPasses = 2;
+
 // LibTorch's bf16 GEMMs take 10 to 100 times as long as fp32's on CPUs without bf16 instructions,
 // and a step of a transformer there many seconds. With them the ratio is below 1.
 constexpr double kSlowGemm = 4;
@@ -164,7 +168,9 @@ FormatChoice choose_format(model::Model& model, const NamedTensors& batch,
     return time_pass(model, model.parameters(), some, format.precision, loss).cost;
   };
   for (size_t i = 0; i < formats.size();) {
-    const auto warm_up = [&] { measure(i); };
+    const auto warm_up = [&] {
+      for (int pass = 0; pass < kWarmUpPasses; ++pass) measure(i);
+    };
     if (keep_if_it_works(formats, i, warm_up, excluded)) i += 1;
   }
   std::vector<std::string> names;

@@ -35,7 +35,7 @@ struct FormatChoice {
   double scale = 1;         ///< Factor from these times to those of the whole batch.
 };
 
-/// Times forward and backward of a batch in every format, after one pass each to warm up, and
+/// Times forward and backward of a batch in every format, after two passes each to warm up, and
 /// chooses as choose_by_measuring(): a later format must be at least 5 % faster. Precisions for
 /// which the CPU has no instructions, so that a small GEMM takes several times as long as in fp32,
 /// are excluded. If the batch is large, as many rows are timed as take 15 ms. `uses`: passes of the

@@ -1,9 +1,12 @@
 #include "gallop/train/measured_choice.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include <ATen/ops/mm.h>
 #include <ATen/ops/ones.h>
 #include <gtest/gtest.h>
 
@@ -158,6 +161,43 @@ TEST(StepFormat, IsChosenAmongThoseMeasured) {
       choose_format(*model, batch, candidate_formats("bf16", "false", true, at::kCPU),
                     *cross_entropy_loss(), 100);
   EXPECT_EQ(only.format.describe(), "bf16");
+}
+
+// Counts its passes in each memory format by the number of rows.
+class CountingModel final : public model::Model {
+ public:
+  at::Tensor forward(const at::Tensor& input) override {
+    passes_[channels_last_][input.size(0)] += 1;
+    return at::mm(input.flatten(1), weight_);
+  }
+  NamedTensors parameters() const override { return {{"weight", weight_}}; }
+  NamedTensors buffers() const override { return {}; }
+  void set_training(bool /*training*/) override {}
+  bool training() const override { return true; }
+  void to(at::Device /*device*/, bool channels_last) override { channels_last_ = channels_last; }
+
+  int64_t passes(bool channels_last, int64_t rows) { return passes_[channels_last][rows]; }
+
+ private:
+  at::Tensor weight_ = at::ones({3 * 8 * 8, 10}).requires_grad_();
+  std::map<int64_t, int64_t> passes_[2];
+  bool channels_last_ = false;
+};
+
+TEST(StepFormat, WarmsUpEachCandidateBeforeItIsTimed) {
+  CountingModel model;
+  // All of so few rows are timed.
+  const NamedTensors batch = labeled(at::ones({2, 3, 8, 8}), at::ones({2}, at::kLong));
+  const FormatChoice choice =
+      choose_format(model, batch, candidate_formats("fp32", "auto", /*images=*/true, at::kCPU),
+                    *cross_entropy_loss(), 100);
+  ASSERT_EQ(choice.measured.candidates.size(), 2U);
+  for (const bool channels_last : {false, true}) {
+    const int64_t timed = choice.measured.candidates[channels_last ? 1 : 0].rounds;
+    EXPECT_GE(timed, 1);
+    // The number of rows was found in the last format, with two passes.
+    EXPECT_EQ(model.passes(channels_last, 2), timed + 2 + (channels_last ? 2 : 0));
+  }
 }
 
 TEST(MeasuredChoice, OfOneCandidateNeedsOneRound) {
