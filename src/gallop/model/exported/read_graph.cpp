@@ -134,9 +134,8 @@ std::string name_of_result(const Json& json, const Place& place) {
   const Json* outputs = optional_member(json, "outputs", place);
   if (outputs == nullptr || !outputs->is_array()) return {};
   for (const Json& output : *outputs) {
-    // It is the only text in {"as_tensor": {"name": "add"}}, {"as_tensors": [{"name": "split"}]}
-    // and
-    // {"as_sym_int": {"as_name": "mul"}}.
+    // It is the only text, as in {"as_tensor": {"name": "add"}} or {"as_sym_int": {"as_name":
+    // "mul"}}.
     const Json* value = &output;
     while (value->is_structured() && !value->empty()) value = &value->front();
     if (value->is_string()) return value->get<std::string>();
