@@ -1,6 +1,6 @@
 // Runs training steps on request, for `run`:
 //   bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer] [ddp|deterministic] [plain-heap]
-//              [cpu-clock]
+//              [cpu-clock] [exported=FILE.pt2]
 //
 // Reads commands from standard input and answers each with a line of JSON:
 //   run N    runs N steps: {"ms": [...], "loss": of the last step}
@@ -12,7 +12,8 @@
 // is one iteration of the loop of `gallop train`, with loader, checks, counters and schedule.
 // "plain-heap" leaves the settings of the C allocator unchanged. "cpu-clock" measures the CPU time
 // of the process on all cores instead of wall time. With "ddp" or "deterministic" the process joins
-// the group given by RANK, WORLD_SIZE and MASTER_PORT, and computes its slice of the batch.
+// the group given by RANK, WORLD_SIZE and MASTER_PORT, and computes its slice of the batch. With
+// "exported" the model is that of the archive instead of the built-in one.
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +28,9 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Parallel.h>
@@ -41,6 +45,7 @@
 #include "gallop/base/heap.h"
 #include "gallop/data/loader.h"
 #include "gallop/data/tensor_samples.h"
+#include "gallop/model/exported/exported_model.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
@@ -124,7 +129,8 @@ const std::map<std::string, Recipe>& recipes() {
   return kRecipes;
 }
 
-Workload make_workload(const std::string& name) {
+// `archive`: an exported model that replaces the built-in one; empty for none.
+Workload make_workload(const std::string& name, const std::string& archive) {
   const auto found = recipes().find(name);
   if (found == recipes().end()) {
     std::string names;
@@ -142,7 +148,8 @@ Workload make_workload(const std::string& name) {
   Workload work;
   work.task = task;
   work.rows = sizes[0];
-  work.model = recipe.make(task);
+  work.model =
+      archive.empty() ? recipe.make(task) : model::make_exported({.file = archive}, task, {});
   if (name.find("resnet") != std::string::npos) {
     work.model->to(at::kCPU, /*channels_last=*/true);
     work.lr = 0.1;
@@ -390,14 +397,19 @@ int main(int count, char** args) {
     if (arguments.size() < 2) {
       throw std::invalid_argument(
           "bench_step WORKLOAD fp32|bf16 [compiled] [loop|trainer] [ddp|deterministic] "
-          "[plain-heap] [cpu-clock]");
+          "[plain-heap] [cpu-clock] [exported=FILE.pt2]");
+    }
+    constexpr std::string_view kExported = "exported=";
+    std::string archive;
+    for (const std::string& word : arguments) {
+      if (word.starts_with(kExported)) archive = word.substr(kExported.size());
     }
     const auto has = [&](const char* word) {
       return std::find(arguments.begin() + 2, arguments.end(), word) != arguments.end();
     };
     if (!has("plain-heap")) retain_freed_memory();
     const int64_t start_bytes = peak_bytes();
-    auto work = make_workload(arguments[0]);
+    auto work = make_workload(arguments[0], archive);
     const auto precision = precision::parse_precision(arguments[1]);
     for (const char* strategy : {"ddp", "deterministic"}) {
       if (has(strategy)) share(work, strategy);
