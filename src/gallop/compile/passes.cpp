@@ -47,7 +47,7 @@ const std::vector<Pass>& all_passes() {
       {"linear-gemms", "selects a kernel for other large GEMMs in bf16",
        plain<passes::linear_gemms>, kToKernels},
       {"convolutions",
-       "selects kernels for convolutions with few channels in bf16, and depthwise ones",
+       "selects kernels for convolutions in bf16, their gradients, and depthwise ones",
        plain<passes::convolutions>, kToKernels},
       {"narrow-gradients", "passes bf16 gradients to the optimizer without a cast",
        plain<passes::narrow_gradients>},

@@ -13,6 +13,7 @@
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/gemm.h"
 #include "gallop/kernel/operator.h"
+#include "gallop/kernel/operators.h"
 
 namespace gallop::kernel {
 
@@ -333,12 +334,22 @@ at::Tensor conv2d_wgrad_by(Isa isa, const at::Tensor& dy, const at::Tensor& x,
   return weight;
 }
 
-at::Tensor conv2d_wgrad(const at::Tensor& dy, const at::Tensor& x, const Conv2dWindow& window) {
+namespace {
+
+const auto& wgrad_operator() {
   static const Operator kOperator(
       "conv2d_wgrad(Tensor dy, Tensor x, int height, int width, int stride, int padding) -> "
       "Tensor",
       on_cpu);
-  return kOperator(dy, x, window.height, window.width, window.stride, window.padding);
+  return kOperator;
+}
+
+}  // namespace
+
+c10::OperatorHandle conv2d_wgrad_operator() { return wgrad_operator().handle(); }
+
+at::Tensor conv2d_wgrad(const at::Tensor& dy, const at::Tensor& x, const Conv2dWindow& window) {
+  return wgrad_operator()(dy, x, window.height, window.width, window.stride, window.padding);
 }
 
 }  // namespace gallop::kernel

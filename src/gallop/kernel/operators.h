@@ -16,6 +16,7 @@ c10::OperatorHandle batch_norm_operator();
 c10::OperatorHandle batch_norm_backward_operator();
 c10::OperatorHandle conv2d_operator();
 c10::OperatorHandle conv2d_dgrad_operator();
+c10::OperatorHandle conv2d_wgrad_operator();
 c10::OperatorHandle depthwise_conv2d_dgrad_operator();
 c10::OperatorHandle depthwise_conv2d_wgrad_operator();
 c10::OperatorHandle cross_entropy_operator();

@@ -213,15 +213,16 @@ TEST_P(Patterns, BlocksOfResidualNetworks) {
 // Two convolutions, the second with a stride, of images that need a gradient.
 StockNetwork convolutions(int64_t channels, int64_t side, at::MemoryFormat format) {
   const auto laid_out = [format](const at::Tensor& x) { return x.contiguous(format); };
-  return {.forward = [](const StockNetwork& self, const Tensors& batch) -> Tensors {
-            const auto x = conv(batch[0] * self.weight(0), self.weight(1)).sin();
-            const auto y = conv(x, self.weight(2), 2);
-            return {(y * y.detach()).sum() * 1e-4};
-          },
-          .parameters = {random({1, channels, 1, 1}, 1), random({16, channels, 3, 3}, 2, 0.2),
-                         random({32, 16, 3, 3}, 3, 0.2)},
-          .batches = {{laid_out(random({3, channels, side, side}, 4))},
-                      {laid_out(random({3, channels, side, side}, 5))}}};
+  return {
+      .forward = [](const StockNetwork& self, const Tensors& batch) -> Tensors {
+        const auto x = conv(batch[0] * self.weight(0), self.weight(1)).sin();
+        const auto y = conv(x, self.weight(2), 2);
+        return {(y * y.detach()).sum() * 1e-4};
+      },
+      .parameters = {random({1, channels, 1, 1}, 1), laid_out(random({16, channels, 3, 3}, 2, 0.2)),
+                     laid_out(random({32, 16, 3, 3}, 3, 0.2))},
+      .batches = {{laid_out(random({3, channels, side, side}, 4))},
+                  {laid_out(random({3, channels, side, side}, 5))}}};
 }
 
 TEST_P(Patterns, ConvolutionsOfFewChannels) {
@@ -229,12 +230,13 @@ TEST_P(Patterns, ConvolutionsOfFewChannels) {
   const bool pairs = GetParam() && kernel::best_isa() >= kernel::Isa::kAvx512Bf16;
   const int all = tiles ? 2 : 0;
   const int of_a_stride = pairs ? 1 : 0;
-  // The gradients of the weights stay LibTorch's.
+  const int of_x = std::max(all, of_a_stride);
   expect_replaced(in_format(convolutions(16, 32, at::MemoryFormat::ChannelsLast)),
                   {.wanted = {{"gallop::conv2d", all},
-                              {"gallop::conv2d_dgrad", std::max(all, of_a_stride)},
+                              {"gallop::conv2d_dgrad", of_x},
+                              {"gallop::conv2d_wgrad", pairs ? 2 : 0},
                               {"aten::convolution", 2 - all},
-                              {"aten::convolution_backward", 2}},
+                              {"aten::convolution_backward", pairs ? 2 - of_x : 2}},
                    .replaced = {}});
 }
 

@@ -157,28 +157,57 @@ std::optional<Rewrite> depthwise_gradient(Matcher& matcher, int64_t index) {
   return change;
 }
 
-// Replaces the gradient of x. That of the weight, if the call computes both, stays LibTorch's.
+// The only reader of a bf16 weight gradient, if it casts it to fp32; else kNone.
+int64_t cast_of(const Matcher& matcher, ViewId gradient) {
+  if (gradient == kNone || matcher.is_output(gradient)) return kNone;
+  const std::vector<int64_t> readers = matcher.readers_of(gradient);
+  if (readers.size() != 1 || !is_plain_cast(matcher, readers[0])) return kNone;
+  const ViewId cast = matcher.result(readers[0]);
+  const bool is_wide = matcher.view(cast).dtype == at::kFloat && is_channels_last(matcher, cast);
+  return is_wide ? readers[0] : kNone;
+}
+
+// Replaces those of the gradients of x and of the weight for which the kernels are faster.
 std::optional<Rewrite> gradient(Matcher& matcher, int64_t index) {
   const ViewId dy = matcher.argument(index, kDy), x = matcher.argument(index, kGradientX);
-  const ViewId weight = matcher.argument(index, kGradientWeight), dx = matcher.result(index, 0);
-  if (dy == kNone || x == kNone || weight == kNone || !is_channels_last(matcher, dx)) {
+  const ViewId weight = matcher.argument(index, kGradientWeight);
+  if (dy == kNone || x == kNone || weight == kNone || !is_channels_last(matcher, dy)) {
     return std::nullopt;
   }
   const auto wanted = matcher.constant(index, kMask).toBoolList();
   const auto window = window_of(matcher, index, kAfter, weight);
-  const auto& sizes = matcher.view(x).sizes;
-  if (!wanted[0] || wanted[2] || !window || sizes.size() != 4 ||
-      !kernel::takes_conv2d_dgrad(matcher.stand_in(dy), matcher.stand_in(weight), sizes[2],
-                                  sizes[3], *window)) {
+  const auto &sizes = matcher.view(x).sizes, &filters = matcher.view(weight).sizes;
+  if (!window || sizes.size() != 4 || matcher.view(dy).dtype != matcher.view(x).dtype) {
     return std::nullopt;
   }
+  const Operand stride = number(window->stride), padding = number(window->padding);
   Rewrite change{.removed = {index}};
-  change.added.emplace_back(
-      index, Node{.op = kernel::conv2d_dgrad_operator(),
-                  .arguments = {Operand::of(dy), Operand::of(weight), number(sizes[2]),
-                                number(sizes[3]), number(window->stride), number(window->padding)},
-                  .results = {Operand::of(dx)}});
-  add_library_gradient(matcher, index, {false, wanted[1], false}, change);
+  const bool of_x = wanted[0] && is_channels_last(matcher, matcher.result(index, 0)) &&
+                    kernel::takes_conv2d_dgrad(matcher.stand_in(dy), matcher.stand_in(weight),
+                                               sizes[2], sizes[3], *window);
+  if (of_x) {
+    change.added.emplace_back(
+        index, Node{.op = kernel::conv2d_dgrad_operator(),
+                    .arguments = {Operand::of(dy), Operand::of(weight), number(sizes[2]),
+                                  number(sizes[3]), stride, padding},
+                    .results = {Operand::of(matcher.result(index, 0))}});
+  }
+  // The kernel's result is in fp32.
+  const int64_t cast = wanted[1] ? cast_of(matcher, matcher.result(index, 1)) : kNone;
+  const bool of_weight =
+      cast != kNone && kernel::takes_conv2d_wgrad(matcher.stand_in(x), filters[0], *window) &&
+      matcher.can_be_read_at(dy, index, cast) && matcher.can_be_read_at(x, index, cast);
+  if (of_weight) {
+    change.removed.push_back(cast);
+    change.added.emplace_back(
+        cast, Node{.op = kernel::conv2d_wgrad_operator(),
+                   .arguments = {Operand::of(dy), Operand::of(x), number(window->height),
+                                 number(window->width), stride, padding},
+                   .results = {Operand::of(matcher.result(cast))}});
+  }
+  if (!of_x && !of_weight) return std::nullopt;
+  add_library_gradient(matcher, index, {wanted[0] && !of_x, wanted[1] && !of_weight, wanted[2]},
+                       change);
   return change;
 }
 

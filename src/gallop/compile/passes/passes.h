@@ -31,7 +31,8 @@ void merge_matmuls(Graph& graph);
 /// Replaces the weight gradients of large linear layers by kernel/linear_wgrad.h.
 void linear_wgrads(Graph& graph);
 
-/// Replaces bf16 convolutions with few channels, and their input gradients, by kernel/conv2d.h.
+/// Replaces bf16 convolutions with few channels and their input gradients by kernel/conv2d.h, and
+/// weight gradients by kernel/conv2d_wgrad.h, which return them in fp32.
 void convolutions(Graph& graph);
 
 /// Replaces other GEMMs of large linear layers by kernel/linear_gemm.h.
