@@ -157,14 +157,19 @@ void add_depthwise(std::vector<MakeCase>& cases, const Depthwise& of) {
 
 std::vector<MakeCase> convolution_cases() {
   std::vector<MakeCase> cases;
-  const kernel::Conv2dWindow three{3, 3, 1, 1}, halving{3, 3, 2, 1}, pixel{1, 1, 2, 0};
+  const kernel::Conv2dWindow three{3, 3, 1, 1}, halving{3, 3, 2, 1}, pixel{1, 1, 2, 0},
+      dense{1, 1, 1, 0};
   for (const Convolution& of :
        {Convolution{128, 3, 16, 32, three}, Convolution{128, 16, 16, 32, three},
         Convolution{128, 16, 32, 32, halving}, Convolution{128, 16, 32, 32, pixel},
         Convolution{128, 32, 32, 16, three}, Convolution{128, 32, 64, 16, halving},
         Convolution{128, 32, 64, 16, pixel}, Convolution{128, 64, 64, 8, three},
         Convolution{128, 64, 64, 32, three}, Convolution{128, 128, 128, 16, three},
-        Convolution{128, 256, 256, 8, three}, Convolution{128, 512, 512, 4, three}}) {
+        Convolution{128, 256, 256, 8, three}, Convolution{128, 512, 512, 4, three},
+        // Of ResNet-50 and U-Nets, with few images.
+        Convolution{8, 64, 64, 32, dense}, Convolution{8, 64, 256, 32, dense},
+        Convolution{8, 256, 1024, 8, dense}, Convolution{8, 64, 64, 16, three},
+        Convolution{8, 64, 64, 8, three}, Convolution{8, 128, 128, 16, three}}) {
     add_convolutions(cases, of);
   }
   const kernel::DepthwiseWindow next{.height = 3, .width = 3, .padding = 1},

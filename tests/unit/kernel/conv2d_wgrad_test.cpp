@@ -75,7 +75,7 @@ TEST(Conv2dWeight, DoesNotSpreadNonFiniteValues) {
   EXPECT_FALSE(found.narrow(1, 4, 12).isnan().any().item<bool>());
 }
 
-TEST(Conv2dWeight, IsUsedOnlyWhereItIsFastest) {
+TEST(Conv2dWeight, IsUsedOnlyWhereItIsSupported) {
   if (best_isa() < Isa::kAvx512Bf16) GTEST_SKIP() << "this machine has no products of bf16";
   constexpr Conv2dWindow kWindow = {3, 3, 1, 1};
   const auto x = images({2, 16, 8, 8});
@@ -86,6 +86,16 @@ TEST(Conv2dWeight, IsUsedOnlyWhereItIsFastest) {
   EXPECT_FALSE(takes_conv2d_wgrad(images({2, 16, 8, 7}), 16, kWindow));
   EXPECT_FALSE(takes_conv2d_wgrad(images({2, 16, 2, 2}), 16, {5, 5, 1, 0}));
   EXPECT_FALSE(takes_conv2d_wgrad(images({0, 16, 8, 8}), 16, kWindow));
+}
+
+TEST(Conv2dWeight, IsPreferredForSmallWeights) {
+  constexpr Conv2dWindow kWindow = {3, 3, 1, 1};
+  const bool pairs = best_isa() >= Isa::kAvx512Bf16, tiles = best_isa() >= Isa::kAmx;
+  EXPECT_EQ(prefers_conv2d_wgrad(images({2, 64, 32, 32}), 64, kWindow), pairs);
+  EXPECT_EQ(prefers_conv2d_wgrad(images({2, 3, 32, 32}), 64, kWindow), tiles);
+  EXPECT_EQ(prefers_conv2d_wgrad(images({2, 128, 32, 32}), 128, kWindow), tiles);
+  EXPECT_EQ(prefers_conv2d_wgrad(images({2, 64, 8, 8}), 64, kWindow), tiles);
+  EXPECT_FALSE(prefers_conv2d_wgrad(images({2, 64, 32, 32}), 10, kWindow));
 }
 
 TEST(Conv2dWeight, RejectsInvalidShapes) {

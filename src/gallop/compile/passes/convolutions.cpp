@@ -192,10 +192,11 @@ std::optional<Rewrite> gradient(Matcher& matcher, int64_t index) {
                                   number(sizes[3]), stride, padding},
                     .results = {Operand::of(matcher.result(index, 0))}});
   }
-  // The kernel's result is in fp32.
-  const int64_t cast = wanted[1] ? cast_of(matcher, matcher.result(index, 1)) : kNone;
+  // The kernel's result is in fp32. LibTorch computes the gradient of a bias along with the
+  // weight's.
+  const int64_t cast = wanted[1] && !wanted[2] ? cast_of(matcher, matcher.result(index, 1)) : kNone;
   const bool of_weight =
-      cast != kNone && kernel::takes_conv2d_wgrad(matcher.stand_in(x), filters[0], *window) &&
+      cast != kNone && kernel::prefers_conv2d_wgrad(matcher.stand_in(x), filters[0], *window) &&
       matcher.can_be_read_at(dy, index, cast) && matcher.can_be_read_at(x, index, cast);
   if (of_weight) {
     change.removed.push_back(cast);
