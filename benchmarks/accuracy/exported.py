@@ -11,6 +11,7 @@ seeds. Needs a Python with torch (this one).
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -35,7 +36,7 @@ WORKLOADS = {"cifar10": "resnet20", "shakespeare": "gpt"}
 def export(recipe, seed, file):
     torch.manual_seed(seed)
     model, _, inputs, _ = torch_step.make_workload(WORKLOADS[recipe], by_bmm=False)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
         warnings.simplefilter("ignore")
         gallop_export.save(model, (inputs[0],), file)
 
@@ -64,7 +65,7 @@ def main():
     parser.add_argument("--shakespeare", help="file of the text")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("overrides", nargs="*", help="options of both recipes")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     for recipe in BUILT_IN:
         if path := getattr(arguments, recipe):
             compare(os.path.abspath(arguments.program), recipe,
