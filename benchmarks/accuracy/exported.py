@@ -11,34 +11,21 @@ seeds. Needs a Python with torch (this one).
 """
 
 import argparse
-import contextlib
 import json
 import os
 import pathlib
 import statistics
 import sys
 import tempfile
-import warnings
-
-import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "step"), str(HERE.parent.parent / "tools")]
-import gallop_export  # noqa: E402
+sys.path[:0] = [str(HERE), str(HERE.parent / "step")]
 import run  # noqa: E402
-import torch_step  # noqa: E402
+from export import export  # noqa: E402
 
 BUILT_IN = {"cifar10": "model={name: resnet, depth: 20}",
             "shakespeare": "model={name: gpt, layers: 6, width: 256, heads: 8}"}
 WORKLOADS = {"cifar10": "resnet20", "shakespeare": "gpt"}
-
-
-def export(recipe, seed, file):
-    torch.manual_seed(seed)
-    model, _, inputs, _ = torch_step.make_workload(WORKLOADS[recipe], by_bmm=False)
-    with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
-        warnings.simplefilter("ignore")
-        gallop_export.save(model, (inputs[0],), file)
 
 
 def compare(program, recipe, overrides, seeds):
@@ -46,7 +33,7 @@ def compare(program, recipe, overrides, seeds):
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(1, seeds + 1):
             file = os.path.join(folder, f"{seed}.pt2")
-            export(recipe, seed, file)
+            export(WORKLOADS[recipe], file, seed)
             models = {"built-in": BUILT_IN[recipe], "exported": f"model={{name: exported, file: {file}}}"}
             for name, model in models.items():
                 result = run.train(program, [recipe, *overrides, model], seed, folder)

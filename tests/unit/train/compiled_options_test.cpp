@@ -146,7 +146,7 @@ void add_wrapped(std::vector<Combined<Case>>& cases) {
 }
 
 // Every model in every precision, with one option at a time and all at once.
-Covering<Case> all_cases() {
+Covering<Case> make_cases() {
   const std::vector<std::pair<std::string, StepConfig>> options = {
       {"Plain", {.every_target_counts = true}},
       {"Accumulate", {.gradient_accumulation = 3}},
@@ -222,6 +222,11 @@ Covering<Case> all_cases() {
   }
   add_wrapped(cases);
   return cover(cases);
+}
+
+const Covering<Case>& all_cases() {
+  static const Covering<Case> kCases = make_cases();
+  return kCases;
 }
 
 class CompiledOptions : public testing::TestWithParam<Case> {};

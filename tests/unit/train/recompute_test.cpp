@@ -58,7 +58,7 @@ const std::vector<std::pair<std::string, MakeModel>>& networks() {
 }
 
 // Every model in every precision, with the options of a step.
-Covering<Case> all_cases() {
+Covering<Case> make_cases() {
   const std::vector<std::pair<std::string, StepConfig>> options = {
       {"Plain", {}},
       {"Accumulate", {.gradient_accumulation = 3}},
@@ -88,6 +88,11 @@ Covering<Case> all_cases() {
     }
   }
   return cover(cases);
+}
+
+const Covering<Case>& all_cases() {
+  static const Covering<Case> kCases = make_cases();
+  return kCases;
 }
 
 class RecomputedStep : public testing::TestWithParam<Case> {};
