@@ -42,7 +42,10 @@ TEST(CudaSource, ComputesTheProgram) {
     plans.push_back(cuda_plan(c.program, /*busy_threads=*/1));
     // Code that only loops over gigabytes or over very long rows use.
     plans.back().long_index = random.chance(20);
-    if (random.chance(30)) plans.back().shared_columns = 0;
+    if (plans.back().form == CudaPlan::Form::kBoth && random.chance(30)) {
+      plans.back().shared_columns = 0;
+      plans.back().block[1] = 1;
+    }
     sources.push_back(emulated_source(plans.back()));
   }
   const auto kernels = compiler.submit(emulated_prefix(), sources);

@@ -26,6 +26,15 @@ int64_t most_blocks(const CudaPlan& plan) {
   return plan.loop.totals.empty() ? kMostBlocks : kBusyBlocks;
 }
 
+// What Divisor of loop_cuda.h takes; nothing where it divides.
+uint64_t divisor(int64_t number) {
+  if (number < 1 || number >= int64_t{1} << 31) return 0;
+  const auto shift = static_cast<uint64_t>(std::bit_width(static_cast<uint64_t>(number - 1)));
+  const auto divisor = static_cast<uint64_t>(number);
+  const uint64_t factor = ((((uint64_t{1} << shift) - divisor) << 32) / divisor) + 1;
+  return shift << 32 | factor;
+}
+
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t power_above(int64_t number) {
   return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(number)));
@@ -133,18 +142,22 @@ void share_columns(CudaPlan& plan) {
 }
 
 void share_both(CudaPlan& plan) {
-  const int64_t threads = std::clamp(power_above(plan.groups), kWarp, int64_t{512});
-  // Sums of more than 32 rows would be less accurate.
-  plan.block_rows = std::clamp<int64_t>(divide_up(plan.loop.rows, kBusyBlocks / 2), 1, 32);
-  plan.blocks = divide_up(plan.loop.rows, plan.block_rows);
-  plan.block = {static_cast<uint32_t>(threads), 1};
-  plan.grid = {static_cast<uint32_t>(std::min(plan.blocks, most_blocks(plan))), 1};
-  int64_t bytes = 0;
+  int64_t bytes = 0;  // Of the sums of one column.
   for (const int32_t at : plan.loop.column_reductions) {
     bytes += bytes_of(plan.loop.values[static_cast<size_t>(at)].kind);
   }
   const int64_t columns = divide_up(plan.loop.columns, 256) * 256;
-  if (columns * bytes <= kSharedBytes) plan.shared_columns = columns;
+  // A warp for each row needs no barriers, if enough of them have room for their sums.
+  const int64_t room = kSharedBytes / (columns * bytes);
+  const int64_t down = room >= 8 ? 8 : room >= 4 ? 4 : 1;
+  const int64_t across = down > 1 ? kWarp : std::clamp(power_above(plan.groups), kWarp, int64_t{512});
+  const int64_t wanted = std::max<int64_t>(plan.loop.rows / (kBusyBlocks / 2 * down), 1);
+  // Sums of more than 32 rows would be less accurate.
+  plan.block_rows = std::min<int64_t>(wanted, 32) * down;
+  plan.blocks = divide_up(plan.loop.rows, plan.block_rows);
+  plan.block = {static_cast<uint32_t>(across), static_cast<uint32_t>(down)};
+  plan.grid = {static_cast<uint32_t>(std::min(plan.blocks, most_blocks(plan))), 1};
+  if (room > 0) plan.shared_columns = columns;
 }
 
 }  // namespace
@@ -164,9 +177,11 @@ CudaPlan cuda_plan(const LoopProgram& program, int64_t busy_threads) {
     case CudaPlan::Form::kBoth: share_both(result); break;
   }
   if (!result.loop.column_reductions.empty()) {
-    result.last_block = {32, result.blocks > 64 ? 32U : 8U};
+    // 8 columns are a sector of memory. A thread adds about 8 blocks.
+    const int64_t down = std::clamp(power_above(divide_up(result.blocks, 8)), int64_t{4}, int64_t{128});
+    result.last_block = {8, static_cast<uint32_t>(down)};
     result.last_grid =
-        static_cast<uint32_t>(std::min(divide_up(result.loop.columns, 32), kMostBlocks));
+        static_cast<uint32_t>(std::min(divide_up(result.loop.columns, 8), kMostBlocks));
   }
   return result;
 }
@@ -187,7 +202,8 @@ CudaSlots::CudaSlots(const CudaPlan& plan) {
   block_rows = rows + 2;
   blocks = rows + 3;
   parts = rows + 4;
-  count = rows + 5;
+  divisors = rows + 5;
+  count = divisors + program.sizes.size() + 2;
 }
 
 std::vector<uint64_t> cuda_arguments(const CudaPlan& plan, const std::vector<const void*>& inputs,
@@ -222,6 +238,9 @@ std::vector<uint64_t> cuda_arguments(const CudaPlan& plan, const std::vector<con
   const auto cut = {plan.loop.rows, plan.loop.columns, plan.block_rows, plan.blocks};
   for (const int64_t number : cut) add(number);
   add(parts_of(plan));
+  slots.push_back(divisor(plan.groups));
+  for (const int64_t size : program.sizes) slots.push_back(divisor(size));
+  slots.push_back(divisor(program.sizes.back() / plan.width));
   return slots;
 }
 

@@ -16,7 +16,7 @@ struct CudaPlan {
     kPointwise,  ///< Threads take groups of elements wherever they lie.
     kRows,       ///< A warp or a block for each row.
     kColumns,    ///< Blocks of columns times blocks of rows; no value is a scalar of a row.
-    kBoth,       ///< A block for each block of rows, one row at a time.
+    kBoth,       ///< A block for each block of rows, a row at a time for each row of threads.
   };
 
   LoopPlan loop;
@@ -30,7 +30,8 @@ struct CudaPlan {
   std::array<uint32_t, 2> last_block{1, 1};  ///< Of the kernel that finishes column reductions.
   uint32_t last_grid = 1;
   uint32_t total_block = 256;  ///< Of the kernel that finishes totals, a single block.
-  int64_t shared_columns = 0;  ///< Column sums in a block's shared memory; 0: they are in `totals`.
+  /// Column sums in the shared memory of a row of threads; 0: they are in `totals`.
+  int64_t shared_columns = 0;
 };
 
 /// `busy_threads` is the number of threads that occupies a large GPU: with fewer, each thread
@@ -43,6 +44,7 @@ struct CudaSlots {
   explicit CudaSlots(const CudaPlan& plan);
   size_t inputs, outputs, columns_of, totals_of, sizes, strides, numbers;
   size_t rows, columns, block_rows, blocks, parts;
+  size_t divisors;  ///< For `groups`, for the size of each dimension, and the last in groups.
   size_t count;
 };
 

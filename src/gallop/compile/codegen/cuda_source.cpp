@@ -1,5 +1,6 @@
 #include "gallop/compile/codegen/cuda_source.h"
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 #include <string_view>
@@ -67,7 +68,7 @@ class Writer : CudaText {
 
   void write_block_totals() {
     if (loop_.totals.empty()) return;
-    line("__shared__ double total_shared[{}];", plan_.block[0] * plan_.block[1]);
+    line("__shared__ double total_shared[{}];", plan_.block[0] * plan_.block[1] / 32);
     for (const int32_t at : loop_.totals) {
       line("const {0} all{1} = join_block<{2}>(t{1}.total(), total_shared);", part_type(at), at,
            reduction(at));
@@ -85,7 +86,7 @@ class Writer : CudaText {
     open(
         "for (Index at = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; at < rows * "
         "groups; at += step) {{");
-    line("const Index row = {};", one_row ? "0" : "at / groups");
+    line("const Index row = {};", one_row ? "0" : "at / by_groups");
     line("const Index group = {};", one_row ? "at" : "at - row * groups");
     write_row_start();
     write_row_numbers(slice_of(loop_, 0));
@@ -159,7 +160,7 @@ class Writer : CudaText {
   }
 
   void write_columns() {
-    line("__shared__ double column_shared[{}];", plan_.block[0] * plan_.block[1]);
+    declare_column_shared(plan_.block, plan_.width);
     open(
         "for (Index tile = blockIdx.x; tile * static_cast<Index>(blockDim.x) < groups; tile += "
         "gridDim.x) {{");
@@ -187,16 +188,25 @@ class Writer : CudaText {
     close();
     close();
     for (const int32_t at : loop_.column_reductions) {
-      line("#pragma unroll");
-      open("for (int u = 0; u < kWidth; ++u) {{");
-      line("const {0} all = join_column<{1}>(c{2}[u].result(), column_shared);", kind_of_value(at),
-           reduction(at), at);
-      open("if (threadIdx.y == 0 && group < groups) {{");
-      line("total{}[blockIdx.y * columns + group * kWidth + u] = all;", at);
-      close();
-      close();
+      line("{} own{}[kWidth];", kind_of_value(at), at);
+      line("for (int u = 0; u < kWidth; ++u) own{0}[u] = c{0}[u].result();", at);
+      open("join_columns<{}>(own{}, column_shared, [&](Index at, {} all) {{", reduction(at), at,
+           kind_of_value(at));
+      line("const Index column = tile * static_cast<Index>(blockDim.x) * kWidth + at;");
+      line("if (column < columns) total{}[blockIdx.y * columns + column] = all;", at);
+      close("});");
     }
     close();
+  }
+
+  // Places for join_columns of a block of this shape.
+  void declare_column_shared(std::array<uint32_t, 2> block, int width) {
+    int64_t widest = 0;
+    for (const int32_t at : loop_.column_reductions) {
+      widest = std::max(widest, bytes_of(value(at).kind));
+    }
+    const int64_t places = int64_t{block[0]} * block[1] / 32 * block[0] * width;
+    line("__shared__ double column_shared[{}];", (places * widest + 7) / 8);
   }
 
   // The position of a column's sum: in shared memory, adjacent columns are apart, so that
@@ -209,7 +219,9 @@ class Writer : CudaText {
     line("__shared__ double row_shared[32];");
     for (const int32_t at : loop_.column_reductions) {
       if (plan_.shared_columns == 0) continue;
-      line("__shared__ {} part{}[{}];", kind_of_value(at), at, plan_.shared_columns);
+      line("__shared__ {} parts{}[{}];", kind_of_value(at), at,
+           plan_.block[1] * plan_.shared_columns);
+      line("auto* const part{0} = parts{0} + threadIdx.y * {1};", at, plan_.shared_columns);
     }
     open("for (Index block = blockIdx.x; block < blocks; block += gridDim.x) {{");
     for (const int32_t at : loop_.column_reductions) {
@@ -219,13 +231,34 @@ class Writer : CudaText {
     write_own_columns("{1}::start(part{0}[{2}]);");
     line("const Index first = block * block_rows;");
     line("const Index row_end = rows - first < block_rows ? rows : first + block_rows;");
-    open("for (Index row = first; row < row_end; ++row) {{");
+    open(
+        "for (Index row = first + static_cast<Index>(threadIdx.y); row < row_end; row += "
+        "blockDim.y) {{");
     write_row();
     close();
-    if (plan_.shared_columns > 0) {
+    if (plan_.block[1] > 1) {
+      write_joined_parts();
+    } else if (plan_.shared_columns > 0) {
       write_own_columns("block_total{0}[group * kWidth + u] = part{0}[{2}];");
     }
     close();
+  }
+
+  // Joins the sums of all rows of threads.
+  void write_joined_parts() {
+    line("__syncthreads();");
+    open(
+        "for (Index column = static_cast<Index>(threadIdx.y * blockDim.x + threadIdx.x); column < "
+        "columns; column += blockDim.x * blockDim.y) {{");
+    line("const Index at = column % kWidth * groups + column / kWidth;");
+    for (const int32_t at : loop_.column_reductions) {
+      line("{0} all{1} = parts{1}[at];", kind_of_value(at), at);
+      line("for (int y = 1; y < {0}; ++y) all{1} = {2}::join(all{1}, parts{1}[y * {3} + at]);",
+           plan_.block[1], at, reduction(at), plan_.shared_columns);
+      line("block_total{0}[column] = all{0};", at);
+    }
+    close();
+    line("__syncthreads();");
   }
 
   // Writes a line for each column reduction and each column that the thread owns.
@@ -239,13 +272,13 @@ class Writer : CudaText {
     close();
   }
 
-  // A row of threads for 32 columns; each row processes some of the blocks.
+  // Threads above each other process some of the blocks each.
   void write_columns_body() {
     const std::vector<bool> needed = made_late(loop_, Level::kColumn);
     open("__device__ __forceinline__ void columns_body(const Slots& a) {{");
     declare_arguments();
     write_values_for_all(needed);
-    line("__shared__ double column_shared[{}];", plan_.last_block[0] * plan_.last_block[1]);
+    declare_column_shared(plan_.last_block, 1);
     open(
         "for (Index tile = blockIdx.x; tile * static_cast<Index>(blockDim.x) < columns; tile += "
         "gridDim.x) {{");
@@ -254,7 +287,7 @@ class Writer : CudaText {
       if (needed[static_cast<size_t>(at)]) write_blocks(at);
     }
     open("if (threadIdx.y == 0 && column < columns) {{");
-    write_positions("column", "1");
+    write_positions("column", /*is_group=*/false);
     line("constexpr int u = 0;");
     for (int32_t at = 0; at < expressions(); ++at) {
       if (!needed[static_cast<size_t>(at)] || is_column_reduction(expression(at).op)) continue;
@@ -275,14 +308,17 @@ class Writer : CudaText {
   void write_blocks(int32_t at) {
     line("Total<{}, {}> c{};", reduction(at), kind_of_value(at), at);
     line("int turn{} = 0;", at);
+    line("#pragma unroll 4");
     open(
         "for (Index block = column < columns ? static_cast<Index>(threadIdx.y) : blocks; block < "
         "blocks; block += blockDim.y) {{");
     line("c{0}.add(total{0}[block * columns + column]);", at);
     line("if (++turn{0} % 32 == 0) c{0}.close_part();", at);
     close();
-    line("const {0} v{1} = join_column<{2}>(c{1}.result(), column_shared);", kind_of_value(at), at,
-         reduction(at));
+    line("{} own{}[1] = {{c{}.result()}};", kind_of_value(at), at, at);
+    line("{} v{};", kind_of_value(at), at);
+    line("join_columns<{0}>(own{1}, column_shared, [&](Index, {2} all) {{ v{1} = all; }});",
+         reduction(at), at, kind_of_value(at));
   }
 
   // One block adds the partial totals.
@@ -291,7 +327,7 @@ class Writer : CudaText {
     open("__device__ __forceinline__ void totals_body(const Slots& a) {{");
     declare_arguments();
     write_values_for_all(needed);
-    line("__shared__ double total_shared[{}];", plan_.total_block);
+    line("__shared__ double total_shared[{}];", plan_.total_block / 32);
     for (const int32_t at : loop_.totals) {
       if (!needed[static_cast<size_t>(at)]) continue;
       line("Total<{}, {}> t{};", reduction(at), part_type(at), at);

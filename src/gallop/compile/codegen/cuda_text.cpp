@@ -91,6 +91,12 @@ void CudaText::declare_arguments() {
   declare("blocks", slots_.blocks);
   declare("parts", slots_.parts);
   line("const Index groups = columns / kWidth;");
+  line("const Divisor<Index> by_groups(groups, a.slots[{}]);", slots_.divisors);
+  for (size_t i = 0; i < dims(); ++i) {
+    line("const Divisor<Index> by_n{0}(n{0}, a.slots[{1}]);", i, slots_.divisors + 1 + i);
+  }
+  line("const Divisor<Index> by_last(n{} / kWidth, a.slots[{}]);", dims() - 1,
+       slots_.divisors + 1 + dims());
 }
 
 std::string CudaText::value_text(int32_t at, const Access& access) const {
@@ -145,12 +151,9 @@ void CudaText::write_row_number(int32_t at) {
 }
 
 void CudaText::write_row_start() {
-  if (outer_dims() > 1) line("Index rest_k = row;");
-  for (size_t dim = outer_dims() - 1; dim > 0; --dim) {
-    line("const Index k{0} = rest_k % n{0};", dim);
-    line("rest_k /= n{};", dim);
-  }
-  line("const Index k0 = {};", outer_dims() > 1 ? "rest_k" : "row");
+  std::string rest = "row";
+  for (size_t dim = outer_dims() - 1; dim > 0; --dim) rest = write_position("k", dim, rest);
+  line("const Index k0 = {};", rest);
   for (const Array& array : arrays_) {
     std::string offset;
     for (size_t dim = 0; dim < outer_dims(); ++dim) {
@@ -160,20 +163,30 @@ void CudaText::write_row_start() {
   }
 }
 
-void CudaText::write_positions(const char* group, const char* width) {
+std::string CudaText::write_position(const char* name, size_t dim, const std::string& of) {
+  std::string rest = fmt::format("rest_{}{}", name, dim);
+  line("const Index {} = {} / by_n{};", rest, of, dim);
+  line("const Index {0}{1} = {2} - {3} * n{1};", name, dim, of, rest);
+  return rest;
+}
+
+void CudaText::write_positions(const char* place, bool is_group) {
   const size_t first = outer_dims(), last = dims() - 1;
+  const char* width = is_group ? " * kWidth" : "";
   if (first == last) {
-    line("const Index j{} = {} * {};", last, group, width);
+    line("const Index j{} = {}{};", last, place, width);
     return;
   }
-  line("Index rest_j = {};", group);
-  line("const Index j{0} = rest_j % (n{0} / {1}) * {1};", last, width);
-  line("rest_j /= n{} / {};", last, width);
-  for (size_t dim = last - 1; dim > first; --dim) {
-    line("const Index j{0} = rest_j % n{0};", dim);
-    line("rest_j /= n{};", dim);
+  std::string rest;
+  if (is_group) {
+    rest = "rest_last";
+    line("const Index {} = {} / by_last;", rest, place);
+    line("const Index j{0} = ({1} - {2} * (n{0} / kWidth)) * kWidth;", last, place, rest);
+  } else {
+    rest = write_position("j", last, place);
   }
-  line("const Index j{} = rest_j;", first);
+  for (size_t dim = last - 1; dim > first; --dim) rest = write_position("j", dim, rest);
+  line("const Index j{} = {};", first, rest);
 }
 
 std::string CudaText::offset_in_row(const Array& array) const {
@@ -193,7 +206,7 @@ std::string CudaText::element_access(const Array& array) const {
 }
 
 void CudaText::write_group_start(const std::vector<bool>& slice) {
-  write_positions("group", "kWidth");
+  write_positions("group", /*is_group=*/true);
   for (int32_t at = 0; at < expressions(); ++at) {
     const Expression& e = expression(at);
     const bool read =

@@ -55,8 +55,8 @@ class CudaText : protected SourceText {
 
   // Writes the start address of row `row` in each array.
   void write_row_start();
-  // Writes positions in the row, from the index of a group of `width` adjacent elements.
-  void write_positions(const char* group, const char* width);
+  // Writes positions in the row, from the index of an element or of a group of kWidth of them.
+  void write_positions(const char* place, bool is_group);
   std::string offset_in_row(const Array& array) const;
   // The expression of an input's element.
   std::string element_access(const Array& array) const;
@@ -71,6 +71,8 @@ class CudaText : protected SourceText {
   std::vector<bool> written_;  // By expression: whether the row's scalar is written.
 
  private:
+  // Writes the position `name` along a dimension, and returns what counts those outside of it.
+  std::string write_position(const char* name, size_t dim, const std::string& of);
   // Writes the loads that precede the elements of a group.
   void write_group_start(const std::vector<bool>& slice);
 

@@ -27,6 +27,26 @@ __device__ inline unsigned short fp16_bits(float a) {
 }
 #endif
 
+/// Division by a number that the host knows, by a multiplication (Granlund and Montgomery, "Division
+/// by invariant integers using multiplication", 1994): `slot` has the factor below the shift, and
+/// dividends are less than 2^31. 64-bit positions are divided as they are.
+template <typename Index>
+struct Divisor {
+  Index number;
+  unsigned factor, shift;
+
+  __device__ Divisor(Index number, unsigned long long slot)
+      : number(number),
+        factor(static_cast<unsigned>(slot)),
+        shift(static_cast<unsigned>(slot >> 32)) {}
+};
+__device__ inline int operator/(int a, const Divisor<int>& b) {
+  const auto number = static_cast<unsigned>(a);
+  const auto high = static_cast<unsigned>(static_cast<unsigned long long>(number) * b.factor >> 32);
+  return static_cast<int>((high + number) >> b.shift);
+}
+__device__ inline Int64 operator/(Int64 a, const Divisor<Int64>& b) { return a / b.number; }
+
 /// Numbers side by side in memory, in pieces of up to 16 bytes.
 template <typename T, int kWidth>
 struct alignas(sizeof(T) * kWidth < 16 ? sizeof(T) * kWidth : 16) Pack {
@@ -69,9 +89,15 @@ __device__ inline bool read(unsigned char a) { return a != 0; }
 __device__ inline Int64 read(int a) { return a; }
 __device__ inline Int64 read(Int64 a) { return a; }
 __device__ inline Bf16 rounded(float a) {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  Bf16 result;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(a));
+  return result;
+#else
   const unsigned bits = __float_as_uint(a);
   if (a != a) return {static_cast<unsigned short>(bits >> 16 | 0x40)};
   return {static_cast<unsigned short>((bits + 0x7fff + (bits >> 16 & 1)) >> 16)};
+#endif
 }
 __device__ inline void write(float& to, float a) { to = a; }
 __device__ inline void write(Bf16& to, float a) { to = rounded(a); }

@@ -67,23 +67,35 @@ struct Total<Plus, float> {
   __device__ double total() const { return whole + static_cast<double>(part); }
 };
 
-/// Joins one number of each thread that works on a row: a warp, or the whole block. All get the
-/// same bits.
+/// Joins one number of each thread of a warp. All get the same bits.
 template <typename Kind, typename T>
-__device__ inline T join_row(T a, void* shared) {
+__device__ inline T join_warp(T a) {
   for (int step = 16; step > 0; step /= 2) {
     a = Kind::join(a, __shfl_down_sync(0xffffffffU, a, step));
   }
-  a = __shfl_sync(0xffffffffU, a, 0);
-  const unsigned warps = blockDim.x / 32;
-  if (warps == 1) return a;
+  return __shfl_sync(0xffffffffU, a, 0);
+}
+
+/// Joins one number of each thread of the block, of which there is a multiple of 32. All get the
+/// same bits. `shared` has a place for each warp.
+template <typename Kind, typename T>
+__device__ inline T join_block(T a, void* shared) {
+  a = join_warp<Kind>(a);
+  const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+  const unsigned warps = blockDim.x * blockDim.y / 32;
   T* const all = static_cast<T*>(shared);
-  if (threadIdx.x % 32 == 0) all[threadIdx.x / 32] = a;
+  if (thread % 32 == 0) all[thread / 32] = a;
   __syncthreads();
   a = all[0];
   for (unsigned warp = 1; warp < warps; ++warp) a = Kind::join(a, all[warp]);
   __syncthreads();
   return a;
+}
+
+/// The same for the threads that work on a row: a warp, or the whole block.
+template <typename Kind, typename T>
+__device__ inline T join_row(T a, void* shared) {
+  return blockDim.x == 32 ? join_warp<Kind>(a) : join_block<Kind>(a, shared);
 }
 
 /// Waits for the threads that work on a row.
@@ -95,37 +107,37 @@ __device__ inline void wait_for_row() {
   }
 }
 
-/// Joins the numbers of threads above each other; those of threadIdx.y 0 get the result. `shared`
-/// has a place for each thread of the block.
-template <typename Kind, typename T>
-__device__ inline T join_column(T a, void* shared) {
-  T* const own = static_cast<T*>(shared) + threadIdx.y * blockDim.x + threadIdx.x;
-  *own = a;
-  __syncthreads();
-  for (unsigned half = blockDim.y / 2; half > 0; half /= 2) {
-    if (threadIdx.y < half) *own = Kind::join(*own, own[half * blockDim.x]);
-    __syncthreads();
+/// Joins kWidth numbers of each thread with those of the threads above and below it, and calls
+/// store(column, number), threadIdx.x * kWidth + u being the column of number u. The block has a
+/// multiple of 32 threads, and blockDim.x is a power of 2 of at most 32. `shared` has kWidth *
+/// blockDim.x places for each warp.
+template <typename Kind, int kWidth, typename T, typename Store>
+__device__ inline void join_columns(T (&a)[kWidth], void* shared, Store store) {
+  // Rows of threads in one warp.
+  for (unsigned step = 16; step >= blockDim.x; step /= 2) {
+#pragma unroll
+    for (int u = 0; u < kWidth; ++u) {
+      a[u] = Kind::join(a[u], __shfl_down_sync(0xffffffffU, a[u], step));
+    }
   }
-  a = *own;
-  __syncthreads();
-  return a;
-}
-
-/// Joins the numbers of all threads of the block, of which there are a power of 2; those of
-/// threadIdx 0 get the result. `shared` has a place for each.
-template <typename Kind, typename T>
-__device__ inline T join_block(T a, void* shared) {
+  const unsigned threads = blockDim.x * blockDim.y, columns = kWidth * blockDim.x;
   const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
-  T* const own = static_cast<T*>(shared) + thread;
-  *own = a;
-  __syncthreads();
-  for (unsigned half = blockDim.x * blockDim.y / 2; half > 0; half /= 2) {
-    if (thread < half) *own = Kind::join(*own, own[half]);
-    __syncthreads();
+  T* const all = static_cast<T*>(shared);
+  if (thread % 32 < blockDim.x) {
+#pragma unroll
+    for (int u = 0; u < kWidth; ++u) {
+      all[thread / 32 * columns + u * blockDim.x + threadIdx.x] = a[u];
+    }
   }
-  a = *own;
   __syncthreads();
-  return a;
+  for (unsigned at = thread; at < columns; at += threads) {
+    T joined = all[at];
+    for (unsigned warp = 1; warp < threads / 32; ++warp) {
+      joined = Kind::join(joined, all[warp * columns + at]);
+    }
+    store(at % blockDim.x * kWidth + at / blockDim.x, joined);
+  }
+  __syncthreads();
 }
 
 }  // namespace gallop_cuda
