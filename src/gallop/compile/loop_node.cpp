@@ -21,7 +21,16 @@ void run_loop(const c10::OperatorHandle&, torch::jit::Stack* stack) {
   for (const View& view : loop.results) {
     results.push_back(at::empty_strided(view.sizes, view.strides, options.dtype(view.dtype)));
   }
-  loop.kernel->run(inputs, results);
+  std::vector<at::Tensor> outputs;
+  outputs.reserve(loop.outputs.size());
+  for (const LoopOutput& output : loop.outputs) {
+    const at::Tensor& whole = results[output.result];
+    const View& view = output.view;
+    outputs.push_back(view.sizes == whole.sizes()
+                          ? whole
+                          : whole.as_strided(view.sizes, view.strides, view.offset));
+  }
+  loop.kernel->run(inputs, outputs);
   torch::jit::push(*stack, std::move(results));
 }
 

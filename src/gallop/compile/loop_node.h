@@ -9,10 +9,17 @@
 
 namespace gallop::compile {
 
+/// What a loop writes: one of the tensors that it creates, or a part of it.
+struct LoopOutput {
+  size_t result = 0;
+  View view;  ///< Of the result's memory.
+};
+
 /// A generated loop as called by a node.
 struct GeneratedLoop {
   std::unique_ptr<LoopKernel> kernel;
-  std::vector<View> results;  ///< Layouts; the buffers are not used.
+  std::vector<View> results{};        ///< Layouts; the buffers are not used.
+  std::vector<LoopOutput> outputs{};  ///< Of the kernel.
   /// Names of the operators that it replaces, in their order, for display.
   std::vector<std::string> parts{};
 };

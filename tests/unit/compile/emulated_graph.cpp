@@ -83,7 +83,12 @@ class Emulator {
     std::vector<const void*> inputs;
     std::vector<void*> outputs;
     for (const ViewId input : loop.inputs) inputs.push_back(tensor(input).const_data_ptr());
-    for (const ViewId result : loop.results) outputs.push_back(tensor(result).data_ptr());
+    for (const LoopOutput& output : loop.outputs) {
+      const at::Tensor whole = tensor(loop.results[output.result]);
+      const int64_t skipped = output.view.offset - graph_.views[loop.results[output.result]].offset;
+      outputs.push_back(static_cast<char*>(whole.data_ptr()) +
+                        skipped * static_cast<int64_t>(whole.element_size()));
+    }
     EmulatedLoop(plan, kernel)(inputs, outputs, is_aligned(plan, inputs, outputs),
                                /*reversed=*/false);
   }

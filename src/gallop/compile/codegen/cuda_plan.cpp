@@ -150,7 +150,8 @@ void share_both(CudaPlan& plan) {
   // A warp for each row needs no barriers, if enough of them have room for their sums.
   const int64_t room = kSharedBytes / (columns * bytes);
   const int64_t down = room >= 8 ? 8 : room >= 4 ? 4 : 1;
-  const int64_t across = down > 1 ? kWarp : std::clamp(power_above(plan.groups), kWarp, int64_t{512});
+  const int64_t across =
+      down > 1 ? kWarp : std::clamp(power_above(plan.groups), kWarp, int64_t{512});
   const int64_t wanted = std::max<int64_t>(plan.loop.rows / (kBusyBlocks / 2 * down), 1);
   // Sums of more than 32 rows would be less accurate.
   plan.block_rows = std::min<int64_t>(wanted, 32) * down;
@@ -178,7 +179,8 @@ CudaPlan cuda_plan(const LoopProgram& program, int64_t busy_threads) {
   }
   if (!result.loop.column_reductions.empty()) {
     // 8 columns are a sector of memory. A thread adds about 8 blocks.
-    const int64_t down = std::clamp(power_above(divide_up(result.blocks, 8)), int64_t{4}, int64_t{128});
+    const int64_t down =
+        std::clamp(power_above(divide_up(result.blocks, 8)), int64_t{4}, int64_t{128});
     result.last_block = {8, static_cast<uint32_t>(down)};
     result.last_grid =
         static_cast<uint32_t>(std::min(divide_up(result.loop.columns, 8), kMostBlocks));

@@ -27,9 +27,9 @@ __device__ inline unsigned short fp16_bits(float a) {
 }
 #endif
 
-/// Division by a number that the host knows, by a multiplication (Granlund and Montgomery, "Division
-/// by invariant integers using multiplication", 1994): `slot` has the factor below the shift, and
-/// dividends are less than 2^31. 64-bit positions are divided as they are.
+/// Division by a number that the host knows, by a multiplication (Granlund and Montgomery,
+/// "Division by invariant integers using multiplication", 1994): `slot` has the factor below the
+/// shift, and dividends are less than 2^31. 64-bit positions are divided as they are.
 template <typename Index>
 struct Divisor {
   Index number;

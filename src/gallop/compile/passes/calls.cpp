@@ -95,6 +95,11 @@ ViewId Calls::cast(ViewId a, at::ScalarType type, ViewId into) {
               {tensor(a), format(type), none(), none(), none(), constant(false), none()}, into);
 }
 
+ViewId Calls::joined(const std::vector<ViewId>& parts, int64_t dim, bool stacks, ViewId into) {
+  Operand list{.kind = Operand::Kind::kTensors, .constant = {}, .views = parts};
+  return call(stacks ? "aten::stack" : "aten::cat", "", {std::move(list), constant(dim)}, into);
+}
+
 ViewId Calls::mean(ViewId a, const std::vector<int64_t>& dims, ViewId into) {
   return call("aten::mean", "dim", {tensor(a), constant(dims), constant(true), format(c10::kFloat)},
               into);

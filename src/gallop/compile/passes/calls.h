@@ -24,6 +24,8 @@ class Calls {
   ViewId at_least(ViewId a, double b);
   ViewId rsqrt(ViewId a, ViewId into = kNone);
   ViewId cast(ViewId a, at::ScalarType type, ViewId into = kNone);
+  /// `stack` or `cat` of tensors along a dimension.
+  ViewId joined(const std::vector<ViewId>& parts, int64_t dim, bool stacks, ViewId into = kNone);
   /// Reduces over these dimensions, in fp32.
   ViewId mean(ViewId a, const std::vector<int64_t>& dims, ViewId into = kNone);
   ViewId sum(ViewId a, const std::vector<int64_t>& dims, bool keep, ViewId into = kNone);

@@ -44,7 +44,9 @@ class Fusion {
   ViewId result_of(int64_t node) const { return graph_.nodes[node].results[0].views[0]; }
 
   bool can_join(const Node& node) const {
-    if (!is_pointwise(graph_, node) && !reduction_of(graph_, node)) return false;
+    if (!is_pointwise(graph_, node) && !is_join(graph_, node) && !reduction_of(graph_, node)) {
+      return false;
+    }
     const ViewId result = node.results[0].views[0];
     return is_value(graph_, uses_, graph_.views[result].buffer) &&
            (is_whole(graph_, result) || is_rest(result));
@@ -63,7 +65,7 @@ class Fusion {
   void join(int64_t node) {
     group_of_[node] = static_cast<int64_t>(groups_.size());
     groups_.push_back({node});
-    for (const ViewId view : arguments_of(graph_.nodes[node])) {
+    for (const ViewId view : tensors_of(graph_.nodes[node])) {
       const auto& writers = uses_[graph_.views[view].buffer].writers;
       if (writers.empty() || writers[0] >= node || group_of_[writers[0]] == kNone) continue;
       const int64_t other = group_of_[writers[0]], own = group_of_[node];
@@ -80,14 +82,6 @@ class Fusion {
     }
   }
 
-  static std::vector<ViewId> arguments_of(const Node& node) {
-    std::vector<ViewId> views;
-    for (const Operand& operand : node.arguments) {
-      if (operand.kind == Operand::Kind::kTensor) views.push_back(operand.views[0]);
-    }
-    return views;
-  }
-
   // Whether all of the group may be computed at the position of its last node.
   bool is_right(const Group& group) const {
     if (group.size() > kMostNodes) return false;
@@ -97,12 +91,14 @@ class Fusion {
       const BufferId made = graph_.views[result_of(member)].buffer;
       bool read_outside = uses_[made].is_output;
       for (const int64_t reader : uses_[made].readers) {
+        // A loop writes the parts of a join at different positions than others read them.
+        if (group.contains(reader) && is_join(graph_, graph_.nodes[member])) return false;
         if (group.contains(reader)) continue;
         if (reader < last) return false;
         read_outside = true;
       }
       if (read_outside) operands.insert(result_of(member));
-      for (const ViewId view : arguments_of(graph_.nodes[member])) {
+      for (const ViewId view : tensors_of(graph_.nodes[member])) {
         const BufferId buffer = graph_.views[view].buffer;
         const auto& writers = uses_[buffer].writers;
         const bool inside = std::any_of(writers.begin(), writers.end(),
@@ -130,7 +126,7 @@ class Fusion {
       const BufferId result = graph_.views[result_of(member)].buffer;
       const auto& readers = uses_[result].readers;
       if (!readers.empty() && readers.back() > from) made += graph_.buffers[result].bytes;
-      for (const ViewId view : arguments_of(graph_.nodes[member])) {
+      for (const ViewId view : tensors_of(graph_.nodes[member])) {
         const BufferId buffer = graph_.views[view].buffer;
         const Uses& uses = uses_[buffer];
         const bool dies = graph_.buffers[buffer].kind == Buffer::Kind::kTemporary &&
@@ -178,6 +174,7 @@ void fuse(Graph& graph, PassContext& context) {
       graph.buffers[view.buffer].bytes =
           view.numel() * static_cast<int64_t>(c10::elementSize(view.dtype));
     }
+    loop->outputs = fused.outputs;
     for (const int64_t member : group) {
       loop->parts.push_back(name_of(graph.nodes[member].op));
       removed[member] = true;

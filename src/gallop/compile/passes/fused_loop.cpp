@@ -49,10 +49,13 @@ class LoopMaker {
     const auto reduction = reduction_of(graph_, node);
     const auto sizes = sizes_of(graph_, node);
     std::vector<Value> arguments;
-    for (const Operand& operand : node.arguments) {
-      if (operand.kind != Operand::Kind::kTensor) continue;
-      const int64_t maker = maker_within(graph_, uses_, group_, operand.views[0]);
-      arguments.push_back(maker != kNone ? values_.at(maker) : input(operand.views[0], sizes, at));
+    for (const ViewId tensor : tensors_of(node)) {
+      const int64_t maker = maker_within(graph_, uses_, group_, tensor);
+      arguments.push_back(maker != kNone ? values_.at(maker) : input(tensor, sizes, at));
+    }
+    if (is_join(graph_, node)) {
+      parts_[at] = std::move(arguments);
+      return;
     }
     values_[at] = reduction ? lower_reduction(builder_, graph_, node, arguments, ops_at(at))
                             : lower(builder_, graph_, node, arguments);
@@ -85,9 +88,14 @@ class LoopMaker {
   }
 
   void add_output(int64_t node) {
-    const View& view = graph_.views[result_of(node)];
-    const auto strides = space_.strides_of(view, view.sizes, space_.levels.at(node));
-    builder_.output(values_.at(node), *format_of(view.dtype), in_loop_order(*strides, 1));
+    const auto parts = parts_.find(node);
+    const auto values = parts == parts_.end() ? std::vector{values_.at(node)} : parts->second;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const View view = part_of_result(graph_, graph_.nodes[node], i);
+      const auto strides = space_.strides_of(view, view.sizes, space_.levels.at(node));
+      builder_.output(values[i], *format_of(view.dtype), in_loop_order(*strides, 1));
+      loop_.outputs.push_back({.result = loop_.results.size(), .view = view});
+    }
     loop_.results.push_back(result_of(node));
   }
 
@@ -99,21 +107,24 @@ class LoopMaker {
   const LoopSpace& space_;
   LoopBuilder builder_;
   FusedLoop loop_;
-  std::map<int64_t, Value> values_;  // By node.
+  std::map<int64_t, Value> values_;              // By node.
+  std::map<int64_t, std::vector<Value>> parts_;  // Of joins.
   std::map<std::pair<ViewId, std::vector<int64_t>>, Value> inputs_;
 };
 
 /// Properties of a loop with reductions that determine its speed.
 struct Form {
+  bool on_gpu = false;
   bool of_rows = false, of_columns = false, of_all = false;
   bool has_erf = false, is_dense = false;
   int64_t rows = 1, columns = 1, last_size = 1;
   int32_t row_dims = 1;
   int64_t elements() const { return rows * columns; }
+  bool reduces() const { return of_rows || of_columns || of_all; }
 };
 
-Form form_of(const LoopProgram& given) {
-  Form form;
+Form form_of(const LoopProgram& given, bool on_gpu) {
+  Form form{.on_gpu = on_gpu};
   for (const Expression& e : given.expressions) {
     form.of_rows = form.of_rows || is_row_reduction(e.op);
     form.of_columns = form.of_columns || is_column_reduction(e.op);
@@ -148,8 +159,21 @@ bool is_worth_it(const Form& form) {
   if (form.of_columns && form.row_dims > 1) return false;
   // Threads split the loop by rows; LibTorch's also split a row.
   if (form.of_rows && form.rows < 16 && form.elements() >= kMany) return false;
-  // LibTorch's erf is faster than ours, and takes longer than a reduction.
-  return !form.has_erf || form.elements() < kMany;
+  // On a CPU LibTorch's erf is faster than ours, and takes longer than a reduction.
+  return form.on_gpu || !form.has_erf || form.elements() < kMany;
+}
+
+// Whether the group has a copy that transposes memory, which LibTorch's own kernel may do better.
+bool copies_sparsely(const Graph& graph, const Group& group, const Form& form) {
+  return !form.is_dense && std::any_of(group.begin(), group.end(), [&](int64_t node) {
+    return name_of(graph.nodes[node].op) == "aten::clone";
+  });
+}
+
+// The same for a single operator without a reduction. LibTorch's kernels for GPUs access single
+// elements where operands do not all have one layout.
+bool is_worth_it_alone(const Form& form) {
+  return form.on_gpu && form.is_dense && form.rows > 1 && form.last_size >= 8;
 }
 
 // The same for a single reduction. Only those listed here gain.
@@ -175,11 +199,13 @@ std::optional<FusedLoop> fused_loop(const Graph& graph, const std::vector<Uses>&
                                     const Group& group) {
   for (const LoopSpace& space : spaces_of(graph, uses, group)) {
     FusedLoop loop = LoopMaker(graph, uses, group, space).make();
-    const Form form = form_of(loop.program);
-    const bool reduces = form.of_rows || form.of_columns || form.of_all;
     const Node& first = graph.nodes[*group.begin()];
-    const bool wanted = group.size() == 1 ? reduces && is_worth_it_alone(graph, first, form)
-                                          : !reduces || is_worth_it(form);
+    const View& result = graph.views[first.results[0].views[0]];
+    const Form form = form_of(loop.program, graph.buffers[result.buffer].device.is_cuda());
+    const bool alone = group.size() == 1;
+    const bool wanted =
+        form.reduces() ? (alone ? is_worth_it_alone(graph, first, form) : is_worth_it(form))
+                       : (alone ? is_worth_it_alone(form) : !copies_sparsely(graph, group, form));
     if (wanted) return loop;
   }
   return std::nullopt;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gallop/compile/codegen/loop_program.h"
+#include "gallop/compile/loop_node.h"
 #include "gallop/compile/passes/loop_space.h"
 
 namespace gallop::compile::passes {
@@ -12,6 +13,7 @@ namespace gallop::compile::passes {
 struct FusedLoop {
   LoopProgram program;
   std::vector<ViewId> inputs, results;
+  std::vector<LoopOutput> outputs;  ///< Of the program, as parts of results.
 };
 
 /// The loop that computes the nodes of a group; nothing if there is none, or if LibTorch's separate

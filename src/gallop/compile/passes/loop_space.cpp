@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gallop/compile/passes/pointwise.h"
+
 namespace gallop::compile::passes {
 
 namespace {
@@ -12,8 +14,8 @@ int64_t product(const std::vector<int64_t>& sizes) {
   return result;
 }
 
-const View& result_of(const Graph& graph, int64_t node) {
-  return graph.views[graph.nodes[node].results[0].views[0]];
+View result_of(const Graph& graph, int64_t node) {
+  return part_of_result(graph, graph.nodes[node]);
 }
 
 bool is_of_level(const LoopSpace& space, Level level, size_t dim) {
@@ -128,19 +130,18 @@ class Levels {
   bool fits(int64_t node) const {
     const auto sizes = sizes_of(graph_, graph_.nodes[node]);
     const Level read = level_read(graph_, space_, node);
-    const View& result = result_of(graph_, node);
+    const View result = result_of(graph_, node);
     if (!space_.strides_of(result, result.sizes, space_.levels.at(node))) return false;
     bool is_made = read == Level::kElement;
-    for (const Operand& operand : graph_.nodes[node].arguments) {
-      if (operand.kind != Operand::Kind::kTensor) continue;
-      const View& view = graph_.views[operand.views[0]];
+    for (const ViewId tensor : tensors_of(graph_.nodes[node])) {
+      const View& view = graph_.views[tensor];
       const auto strides = space_.strides_of(view, sizes, read);
       if (!strides) return false;
-      const int64_t maker = maker_within(graph_, uses_, group_, operand.views[0]);
+      const int64_t maker = maker_within(graph_, uses_, group_, tensor);
       if (maker == kNone) continue;
       const Level level = space_.levels.at(maker);
       const bool is_there = level == read || (read == Level::kElement && level == Level::kRow);
-      const View& made = result_of(graph_, maker);
+      const View made = result_of(graph_, maker);
       if (!is_there || view.offset != made.offset || view.dtype != made.dtype ||
           strides != space_.strides_of(made, made.sizes, level)) {
         return false;
@@ -196,7 +197,7 @@ std::optional<std::vector<int64_t>> LoopSpace::strides_of(const View& view,
 
 std::vector<int64_t> sizes_of(const Graph& graph, const Node& node) {
   const auto reduction = reduction_of(graph, node);
-  return reduction ? reduction->sizes : graph.views[node.results[0].views[0]].sizes;
+  return reduction ? reduction->sizes : part_of_result(graph, node).sizes;
 }
 
 Level level_read(const Graph& graph, const LoopSpace& space, int64_t node) {

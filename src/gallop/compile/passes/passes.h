@@ -17,6 +17,13 @@ void cse(Graph& graph);
 /// and kept in memory.
 void fold_constants(Graph& graph);
 
+/// Assembles the gradient of a tensor from those of its slices by one `cat` or `stack`, instead of
+/// adding up tensors that are 0 outside of their slice.
+void slice_gradients(Graph& graph);
+
+/// Lets `stack` and `cat` join tensors in the order of memory to which their result is copied.
+void ordered_joins(Graph& graph);
+
 /// Sets the flag of causal attention in place of a constant mask that hides the keys behind each
 /// query, and removes constant masks that hide nothing.
 void attention_masks(Graph& graph);

@@ -1,7 +1,9 @@
 #include "gallop/compile/passes/pointwise.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <unordered_map>
@@ -33,6 +35,10 @@ struct Call {
   double number_or(size_t argument, double otherwise) const {
     return node.arguments[argument].constant.isNone() ? otherwise : number(argument);
   }
+  // The value in the data type of the tensors.
+  Value rounded(Value value) const {
+    return kind_of(tensors) == tensors ? value : b.cast(value, tensors);
+  }
   // The argument as a value, be it a tensor or a scalar.
   Value value(size_t argument) const {
     if (node.arguments[argument].kind != Operand::Kind::kTensor) {
@@ -56,11 +62,7 @@ Value unary(const Call& call) {
 // (scalar_value in LibTorch's CompareKernels.cu and Loops.cuh).
 template <Op kOp>
 Value comparison(const Call& call) {
-  const auto rounded = [&](size_t argument) {
-    const Value value = call.value(argument);
-    return kind_of(call.tensors) == call.tensors ? value : call.b.cast(value, call.tensors);
-  };
-  const Value a = rounded(0), b = rounded(1);
+  const Value a = call.rounded(call.value(0)), b = call.rounded(call.value(1));
   return call.b.apply(kOp, a, b);
 }
 template <Op kOp>
@@ -205,16 +207,32 @@ const std::unordered_map<std::string_view, Lower> kTable = {
     {"aten::pow.Tensor_Scalar",
      [](const Call& call) {
        const double exponent = call.number(1);
-       if (exponent == 2) return call.b.apply(Op::kMultiply, call[0], call[0]);
+       // Products of bf16 and fp16 are rounded, too.
+       const auto square = [&] {
+         return call.rounded(call.b.apply(Op::kMultiply, call[0], call[0]));
+       };
+       if (exponent == 2) return square();
+       if (exponent == 3) return call.b.apply(Op::kMultiply, square(), call[0]);
        if (exponent == 0.5) return call.b.apply(Op::kSqrt, call[0]);
+       if (exponent == -0.5) return call.b.apply(Op::kRsqrt, call[0]);
+       if (exponent == -1) return call.b.apply(Op::kReciprocal, call[0]);
+       if (exponent == -2) return call.b.apply(Op::kReciprocal, square());
        return call.b.apply(Op::kPower, call[0], exponent);
      }},
+    {"aten::clone", [](const Call& call) { return call[0]; }},
 };
+
+// The exponents for which LibTorch has a formula of its own.
+bool has_formula(double exponent) {
+  constexpr std::array kExponents = {-2.0, -1.0, -0.5, 0.5, 2.0, 3.0};
+  return std::find(kExponents.begin(), kExponents.end(), exponent) != kExponents.end();
+}
 
 // Whether the argument is a bool that selects between values.
 bool takes_bool(std::string_view op, size_t argument) {
   return (op == "aten::where.self" && argument == 0) ||
-         (op == "aten::masked_fill.Scalar" && argument == 1) || op == "aten::_to_copy";
+         (op == "aten::masked_fill.Scalar" && argument == 1) || op == "aten::_to_copy" ||
+         op == "aten::clone";
 }
 
 // The data type that LibTorch computes in: the widest of the tensors.
@@ -241,12 +259,11 @@ bool formats_fit(const Graph& graph, const Node& node, std::string_view name) {
              graph.views[operand.views[0]].dtype == *computed;
     });
   }
-  // On a GPU LibTorch rounds the exponent, and rounds powers of 3 after each multiplication.
+  // On a GPU LibTorch rounds other exponents.
   const bool narrow = kind_of(*format_of(*computed)) != *format_of(*computed);
   if (name != "aten::pow.Tensor_Scalar" || !narrow || graph.buffers[result.buffer].device.is_cpu())
     return true;
-  const double exponent = node.arguments[1].constant.toScalar().toDouble();
-  return exponent == 2 || exponent == 0.5;
+  return has_formula(node.arguments[1].constant.toScalar().toDouble());
 }
 
 }  // namespace
@@ -277,6 +294,8 @@ bool is_pointwise(const Graph& graph, const Node& node) {
   }
   const View& result = graph.views[node.results[0].views[0]];
   const at::Device device = graph.buffers[result.buffer].device;
+  // On a CPU LibTorch's copies are as fast.
+  if (name == "aten::clone" && !device.is_cuda()) return false;
   if (!(device.is_cpu() || device.is_cuda()) || result.numel() == 0 ||
       !(is_loop_float(result.dtype, device) || result.dtype == c10::kBool)) {
     return false;
@@ -299,13 +318,59 @@ bool is_pointwise(const Graph& graph, const Node& node) {
     if (operand.kind == Operand::Kind::kConstant && operand.constant.isComplexDouble())
       return false;
   }
-  if (name == "aten::_to_copy") return true;
+  if (name == "aten::_to_copy" || name == "aten::clone") return true;
   // Rejects a mean whose first tensor is broadcast to another.
   if (name == "aten::mse_loss_backward" &&
       graph.views[node.arguments[1].views[0]].sizes != result.sizes) {
     return false;
   }
   return formats_fit(graph, node, name);
+}
+
+bool is_join(const Graph& graph, const Node& node) {
+  constexpr size_t kMostParts = 8;
+  const std::string name = name_of(node.op);
+  if (name != "aten::cat" && name != "aten::stack") return false;
+  const auto& parts = node.arguments[0].views;
+  const ViewId whole = node.results[0].views[0];
+  if (parts.size() < 2 || parts.size() > kMostParts || whole == kNone) return false;
+  const View& result = graph.views[whole];
+  const c10::Device device = graph.buffers[result.buffer].device;
+  if (!device.is_cuda() || !is_loop_float(result.dtype, device) || result.numel() == 0) {
+    return false;
+  }
+  return std::all_of(parts.begin(), parts.end(), [&](ViewId part) {
+    return part != kNone && graph.views[part].sizes == graph.views[parts[0]].sizes &&
+           graph.views[part].dtype == result.dtype &&
+           graph.buffers[graph.views[part].buffer].device == device;
+  });
+}
+
+View part_of_result(const Graph& graph, const Node& node, size_t number) {
+  View view = graph.views[node.results[0].views[0]];
+  if (!is_join(graph, node)) return view;
+  const bool stacks = name_of(node.op) == "aten::stack";
+  int64_t dim = node.arguments[1].constant.toInt();
+  if (dim < 0) dim += static_cast<int64_t>(view.sizes.size());
+  const auto at = static_cast<std::ptrdiff_t>(dim);
+  const int64_t size =
+      stacks ? 1 : graph.views[node.arguments[0].views[0]].sizes[static_cast<size_t>(dim)];
+  view.offset += static_cast<int64_t>(number) * size * view.strides[static_cast<size_t>(dim)];
+  view.sizes[static_cast<size_t>(dim)] = size;
+  if (stacks) {
+    view.sizes.erase(view.sizes.begin() + at);
+    view.strides.erase(view.strides.begin() + at);
+  }
+  return view;
+}
+
+std::vector<ViewId> tensors_of(const Node& node) {
+  std::vector<ViewId> tensors;
+  for (const Operand& operand : node.arguments) {
+    std::copy_if(operand.views.begin(), operand.views.end(), std::back_inserter(tensors),
+                 [](ViewId view) { return view != kNone; });
+  }
+  return tensors;
 }
 
 Value lower(LoopBuilder& builder, const Graph& graph, const Node& node,
@@ -325,7 +390,8 @@ Value lower(LoopBuilder& builder, const Graph& graph, const Node& node,
                   .format = format,
                   .tensors = computed ? *format_of(*computed) : format,
                   .elements = graph.views[node.results[0].views[0]].numel()};
-  const Value value = name == "aten::_to_copy" ? tensors[0] : kTable.at(name)(call);
+  const bool copies = name == "aten::_to_copy" || name == "aten::clone";
+  const Value value = copies ? tensors[0] : kTable.at(name)(call);
   return builder.cast(value, *format_of(result));
 }
 

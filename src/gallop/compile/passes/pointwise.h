@@ -1,6 +1,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include <c10/core/Device.h>
 
@@ -12,6 +13,16 @@ namespace gallop::compile::passes {
 /// Whether the node computes each element of its only result from the corresponding (broadcast)
 /// elements of its arguments, with an operator, data types and constants that lower() supports.
 bool is_pointwise(const Graph& graph, const Node& node);
+
+/// Whether the node is `cat` or `stack` of tensors of equal sizes on a GPU, which a loop over these
+/// sizes can write: LibTorch's kernels access single elements there.
+bool is_join(const Graph& graph, const Node& node);
+
+/// The part of a join's result that tensor `number` becomes; without joins, the result.
+View part_of_result(const Graph& graph, const Node& node, size_t number = 0);
+
+/// The tensors that the node reads, without undefined ones.
+std::vector<ViewId> tensors_of(const Node& node);
 
 /// The node's result as an expression, rounded to its data type where LibTorch's operator rounds.
 /// `tensors` are its tensor arguments in their order, without undefined ones; for a node that
