@@ -11,6 +11,7 @@
 #include "gallop/model/functional/conv2d.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/embedding.h"
+#include "gallop/model/functional/group_norm.h"
 #include "gallop/model/functional/layer_norm.h"
 #include "gallop/model/functional/linear.h"
 #include "gallop/model/functional/swiglu.h"
@@ -392,6 +393,62 @@ TEST(LayerNormFunction, HasTheLibrarysValuesAndGradients) {
       }
     }
   }
+}
+
+TEST(GroupNormFunction, HasTheLibrarysValuesAndGradientsInChannelsLast) {
+  constexpr int64_t kGroups = 4;
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    // A mean of 30 deviations costs formulas of squares their digits.
+    for (const double mean : {0.0, 30.0}) {
+      const at::Tensor x = (at::randn({3, 12, 5, 7}) + mean)
+                               .to(type)
+                               .contiguous(at::MemoryFormat::ChannelsLast)
+                               .requires_grad_();
+      const at::Tensor weight = at::randn({12}).requires_grad_(),
+                       bias = at::randn({12}).requires_grad_();
+      const at::Tensor dy = at::randn({3, 12, 5, 7}).to(type);
+      const at::Tensor y = functional::channels_last_group_norm(x, kGroups, weight, bias, 1e-5);
+      EXPECT_EQ(y.scalar_type(), type);
+      EXPECT_TRUE(y.is_contiguous(at::MemoryFormat::ChannelsLast));
+      const auto found = torch::autograd::grad({y}, {x, weight, bias}, {dy});
+      EXPECT_TRUE(found[0].is_contiguous(at::MemoryFormat::ChannelsLast));
+
+      const auto wide = [](const at::Tensor& tensor) {
+        return tensor.detach().to(at::kDouble).requires_grad_();
+      };
+      const at::Tensor x64 = wide(x), weight64 = wide(weight), bias64 = wide(bias);
+      const at::Tensor y64 = at::group_norm(x64, kGroups, weight64, bias64, 1e-5);
+      const auto wanted =
+          torch::autograd::grad({y64}, {x64, weight64, bias64}, {dy.to(at::kDouble)});
+      const double tolerance = type == at::kFloat ? 2e-5 : 2e-2;
+      const auto is_near = [&](const at::Tensor& a, const at::Tensor& b, double within) {
+        const double size = b.abs().max().item<double>();
+        return (a.to(at::kDouble) - b).abs().max().item<double>() <= within * size;
+      };
+      EXPECT_TRUE(is_near(y.detach(), y64.detach(), tolerance)) << mean;
+      EXPECT_TRUE(is_near(found[0], wanted[0], tolerance)) << mean;
+      // Summed in fp32 whatever the type of x.
+      EXPECT_TRUE(is_near(found[1], wanted[1], 2e-5)) << mean;
+      EXPECT_TRUE(is_near(found[2], wanted[2], 2e-5)) << mean;
+    }
+  }
+}
+
+TEST(GroupNormFunction, ReturnsFp32UnderAutocast) {
+  const CpuAutocast autocast(at::kBFloat16);
+  const at::Tensor x =
+      at::randn({2, 8, 4, 4}).to(at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
+  const at::Tensor ones = at::ones({8});
+  EXPECT_EQ(functional::channels_last_group_norm(x, 2, ones, ones, 1e-5).scalar_type(), at::kFloat);
+}
+
+// LibTorch's operator preserves the format of tensors that are not on a GPU.
+TEST(GroupNormFunction, IsLibTorchsElsewhere) {
+  const at::Tensor x = at::randn({2, 8, 4, 4}).contiguous(at::MemoryFormat::ChannelsLast);
+  const at::Tensor weight = at::randn({8}), bias = at::randn({8});
+  EXPECT_FALSE(functional::takes_channels_last_group_norm(x, weight, bias));
+  EXPECT_TRUE(at::equal(functional::group_norm(x, 2, weight, bias, 1e-5),
+                        at::group_norm(x, 2, weight, bias, 1e-5)));
 }
 
 TEST(LayerNormFunction, GivesTheResidualsBiasItsGradientFromTheSumAlone) {

@@ -153,10 +153,12 @@ constexpr int64_t kMany = 65536;
 bool is_worth_it(const Form& form) {
   // Vectors that are not contiguous in memory are gathered element by element.
   if (!form.is_dense) return false;
-  // Vectors have 16 elements, and each row has a fixed cost.
-  if (form.last_size < 8) return false;
-  // A row of columns that is not contiguous is read from many places at once.
-  if (form.of_columns && form.row_dims > 1) return false;
+  // Vectors have 16 elements, and each row has a fixed cost. On a GPU a launch costs more than few
+  // rows.
+  if (form.last_size < 8 && !(form.on_gpu && form.elements() < kMany)) return false;
+  // A row of columns that is not contiguous is read from many places at once; threads of a GPU do
+  // that anyway.
+  if (form.of_columns && form.row_dims > 1 && !form.on_gpu) return false;
   // Threads split the loop by rows; LibTorch's also split a row.
   if (form.of_rows && form.rows < 16 && form.elements() >= kMany) return false;
   // On a CPU LibTorch's erf is faster than ours, and takes longer than a reduction.

@@ -21,6 +21,7 @@
 #include "gallop/model/exported/random_operators.h"
 #include "gallop/model/exported/regions.h"
 #include "gallop/model/exported/scalar_functions.h"
+#include "gallop/model/functional/group_norm.h"
 #include "gallop/model/functional/recompute.h"
 #include "gallop/model/functional/shared_batch_norm.h"
 
@@ -68,7 +69,7 @@ bool is_dropped(const Node& node) { return node.function == "aten::_assert_tenso
 struct Step {
   const Node* node = nullptr;
   std::optional<c10::OperatorHandle> op{};
-  bool is_batch_norm = false;
+  bool is_batch_norm = false, is_group_norm = false;
   const RandomOperator* random = nullptr;
   std::optional<AutocastRule> autocast{};
   const ScalarFunction* scalar_function = nullptr;
@@ -185,6 +186,7 @@ struct Interpreter::Impl {
     step.op = find_operator(node);
     if (!step.op) fail(node, missing_text(node));
     step.is_batch_norm = node.function == "aten::batch_norm";
+    step.is_group_norm = node.function == "aten::group_norm";
     if (options.has_own_dropout) step.random = find_random_operator(node, options.device);
     step.autocast = find_autocast_rule(node);
     size_t used = 0;
@@ -282,6 +284,20 @@ struct Interpreter::Impl {
     return true;
   }
 
+  // False where LibTorch's operator preserves the memory format.
+  static bool run_group_norm(torch::jit::Stack& stack) {
+    enum Place : size_t { kInput, kGroups, kWeight, kBias, kEps };
+    for (const Place place : {kWeight, kBias}) {
+      if (!stack[place].isTensor()) return false;
+    }
+    const at::Tensor &x = stack[kInput].toTensor(), &weight = stack[kWeight].toTensor(),
+                     &bias = stack[kBias].toTensor();
+    if (!functional::takes_channels_last_group_norm(x, weight, bias)) return false;
+    stack = {functional::channels_last_group_norm(x, stack[kGroups].toInt(), weight, bias,
+                                                  stack[kEps].toDouble())};
+    return true;
+  }
+
   // Replaces the arguments on the stack by the results. Returns whether it has.
   bool run_instead(const Step& step, torch::jit::Stack& stack) const {
     if (step.is_batch_norm && functional::is_recomputing()) {
@@ -293,6 +309,7 @@ struct Interpreter::Impl {
     if (step.is_batch_norm && functional::SharedBatchNormScope::is_there()) {
       return run_shared_batch_norm(stack);
     }
+    if (step.is_group_norm) return run_group_norm(stack);
     return step.random != nullptr && run_with_own_numbers(*step.random, stack);
   }
 

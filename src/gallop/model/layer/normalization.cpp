@@ -1,9 +1,8 @@
 #include "gallop/model/layer/normalization.h"
 
-#include <ATen/ops/group_norm.h>
-
 #include "gallop/model/fields.h"
 #include "gallop/model/functional/dropout.h"
+#include "gallop/model/functional/group_norm.h"
 #include "gallop/model/layers.h"
 
 namespace gallop::model {
@@ -56,7 +55,7 @@ class GroupNorm final : public Layer {
   }
 
   at::Tensor forward(const at::Tensor& x) override {
-    return at::group_norm(x, config_.groups, weight_, bias_, config_.eps);
+    return functional::group_norm(x, config_.groups, weight_, bias_, config_.eps);
   }
   std::shared_ptr<torch::nn::Module> module() const override { return module_; }
 
