@@ -225,34 +225,57 @@ struct UpdateFactors {
   }
 };
 
+/// What StateMap computes, before the kernel runs: in a kernel it would be divisions in fp64.
+template <bool kSigned>
+struct StateTable {
+  using Map = gallop::kernel::StateMap<kSigned>;
+
+  float begin[Map::kDecades] = {}, up[Map::kDecades] = {}, shift[Map::kDecades] = {};
+  float slope[Map::kDecades] = {}, offset[Map::kDecades] = {};
+  int first[Map::kDecades] = {}, last[Map::kDecades] = {};  // Ranks.
+  float top_begin = static_cast<float>(Map::top_begin());
+
+  __device__ constexpr StateTable() {
+    for (int i = 0; i < Map::kDecades; ++i) {
+      begin[i] = static_cast<float>(Map::begin(i));
+      up[i] = static_cast<float>(Map::up(i));
+      shift[i] = static_cast<float>(Map::shift(i));
+      slope[i] = static_cast<float>(Map::slope(i));
+      offset[i] = static_cast<float>(Map::offset(i));
+      first[i] = static_cast<int>(Map::first(i));
+      last[i] = static_cast<int>(Map::first(i) + Map::cells(i)) - 1;
+    }
+  }
+};
+
 /// Of one number in [-1, 1], or [0, 1] without a sign.
 template <bool kSigned>
 __device__ inline unsigned char encoded(float share) {
   using Map = gallop::kernel::StateMap<kSigned>;
+  constexpr StateTable<kSigned> kTable;
   const float size = op_abs(share);
   int rank = 0;
 #pragma unroll
   for (int i = 0; i < Map::kDecades; ++i) {
-    if (!(size > static_cast<float>(Map::begin(i)))) break;
-    const float inner =
-        fmaf(size, static_cast<float>(Map::up(i)), static_cast<float>(Map::shift(i)));
-    const int last = static_cast<int>(Map::first(i) + Map::cells(i)) - 1;
+    if (!(size > kTable.begin[i])) break;
+    const float inner = fmaf(size, kTable.up[i], kTable.shift[i]);
+    const int last = kTable.last[i];
     rank = inner < static_cast<float>(last) ? static_cast<int>(inner) : last;
   }
-  if (size > static_cast<float>(Map::top_begin())) rank = Map::kTopRank;
+  if (size > kTable.top_begin) rank = Map::kTopRank;
   if (kSigned && share < 0) rank = rank < Map::kZero ? -rank : -Map::kZero;
   return static_cast<unsigned char>(Map::kZero + rank);
 }
 template <bool kSigned>
 __device__ inline float decoded(unsigned char code) {
   using Map = gallop::kernel::StateMap<kSigned>;
+  constexpr StateTable<kSigned> kTable;
   const int place = static_cast<int>(code) - Map::kZero, rank = place < 0 ? -place : place;
   float size = 0;
 #pragma unroll
   for (int i = 0; i < Map::kDecades; ++i) {
-    if (rank < static_cast<int>(Map::first(i))) break;
-    size = fmaf(static_cast<float>(rank), static_cast<float>(Map::slope(i)),
-                static_cast<float>(Map::offset(i)));
+    if (rank < kTable.first[i]) break;
+    size = fmaf(static_cast<float>(rank), kTable.slope[i], kTable.offset[i]);
   }
   if (rank == Map::kTopRank) size = 1;
   return place < 0 ? -size : size;
