@@ -172,6 +172,18 @@ TEST_F(Gpu, UpdatesAreThoseOfTheCpu) {
   }
 }
 
+TEST_F(Gpu, UpdatesDoNotDependOnAlignment) {
+  using Step = kernel::OptimizerStep;
+  for (const kernel::UpdateRule& rule : kernel::update_rules()) {
+    SCOPED_TRACE(rule.name);
+    Parameters aligned = Parameters(rule, 7).on(device_);
+    Parameters shifted =
+        aligned.unaligned({&Step::parameters, &Step::gradients, &Step::states, &Step::bf16_copies});
+    EXPECT_TRUE(at::equal(kernel::update(shifted.step), kernel::update(aligned.step)));
+    shifted.expect_equal(aligned);
+  }
+}
+
 TEST_F(Gpu, AStepThatIsSkippedChangesNothing) {
   for (const auto type : {at::kFloat, at::kDouble}) {
     Parameters on_gpu = Parameters(kernel::update_rule("adamw"), 9).on(device_);

@@ -1,6 +1,7 @@
 #include "gallop/compile/codegen/cuda_launcher.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <thread>
@@ -159,21 +160,26 @@ void expect_mostly_equal(const at::Tensor& found, const at::Tensor& wanted, cons
   EXPECT_LE(apart.sum().item<int64_t>(), 1 + found.numel() / 500) << what;
 }
 
+// Parameters of which every other is bf16, rounded in one of these ways.
+constexpr std::array kRoundings = {"nearest", "stochastic", "kahan"};
+Parameters bf16_parameters(const kernel::UpdateRule& rule, const std::string& rounding) {
+  Parameters made(rule, 9);
+  for (size_t i = 0; i < 9; i += 2) {
+    at::Tensor& parameter = made.step.parameters[i];
+    // Away from 0, where an ulp is small.
+    parameter = (parameter.abs() + 0.5).to(at::kBFloat16);
+    made.step.bf16_copies[i].reset();
+    if (rounding != "kahan") continue;
+    made.step.compensations.push_back((at::randn_like(parameter) * 1e-3).to(at::kBFloat16));
+  }
+  if (rounding == "stochastic") made.step.draws = at::full({2}, int64_t{1} << 33 | 7, at::kLong);
+  return made;
+}
+
 TEST_P(CudaUpdate, RoundsBf16ParametersLikeTheCpu) {
-  for (const std::string rounding : {"nearest", "stochastic", "kahan"}) {
-    Parameters on_gpu(GetParam(), 9);
-    for (size_t i = 0; i < 9; i += 2) {
-      at::Tensor& parameter = on_gpu.step.parameters[i];
-      // Away from 0, where an ulp is small.
-      parameter = (parameter.abs() + 0.5).to(at::kBFloat16);
-      on_gpu.step.bf16_copies[i].reset();
-      if (rounding != "kahan") continue;
-      on_gpu.step.compensations.push_back((at::randn_like(parameter) * 1e-3).to(at::kBFloat16));
-    }
-    if (rounding == "stochastic")
-      on_gpu.step.draws = at::full({2}, int64_t{1} << 33 | 7, at::kLong);
+  for (const std::string rounding : kRoundings) {
+    Parameters on_gpu = bf16_parameters(GetParam(), rounding);
     Parameters on_cpu = on_gpu.clone();
-    for (at::Tensor& one : on_cpu.step.compensations) one = one.clone();
     expect_same_norm(kernel::update_on_gpu(launcher_, on_gpu.step), kernel::update(on_cpu.step));
     for (size_t i = 0; i < 9; i += 2) {
       expect_mostly_equal(on_gpu.step.parameters[i], on_cpu.step.parameters[i], rounding.c_str());
@@ -183,6 +189,27 @@ TEST_P(CudaUpdate, RoundsBf16ParametersLikeTheCpu) {
       // Of a number that is rounded to the other side most is lost to the other side.
       const at::Tensor apart = (both[0].to(at::kFloat) - both[1].to(at::kFloat)).abs();
       EXPECT_LE(apart.gt(1e-4).sum().item<int64_t>(), 1 + apart.numel() / 500);
+    }
+  }
+}
+
+// Whichever of them are views at odd places: the results, the norm and ratios have the same bits.
+TEST_P(CudaUpdate, DoesNotDependOnAlignment) {
+  using Step = kernel::OptimizerStep;
+  const std::vector<std::vector<Tensors Step::*>> choices = {
+      {&Step::parameters},
+      {&Step::gradients},
+      {&Step::states},
+      {&Step::bf16_copies, &Step::compensations},
+      {&Step::parameters, &Step::gradients, &Step::states}};
+  for (const std::string rounding : kRoundings) {
+    const Parameters before = bf16_parameters(GetParam(), rounding);
+    Parameters aligned = before.clone();
+    const at::Tensor norm = kernel::update_on_gpu(launcher_, aligned.step);
+    for (const auto& lists : choices) {
+      Parameters shifted = before.unaligned(lists);
+      EXPECT_TRUE(at::equal(kernel::update_on_gpu(launcher_, shifted.step), norm));
+      shifted.expect_equal(aligned);
     }
   }
 }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <iterator>
+#include <vector>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
@@ -53,7 +54,8 @@ struct Parameters {
 
   Parameters clone() const {
     Parameters copy = *this;
-    for (auto* list : {&copy.step.parameters, &copy.step.bf16_copies, &copy.step.states}) {
+    for (auto* list : {&copy.step.parameters, &copy.step.bf16_copies, &copy.step.states,
+                       &copy.step.compensations}) {
       for (at::Tensor& tensor : *list) tensor = tensor.defined() ? tensor.clone() : tensor;
     }
     copy.step.steps = step.steps.clone();
@@ -64,13 +66,27 @@ struct Parameters {
   /// A copy on another device.
   Parameters on(c10::Device device) const {
     Parameters copy = clone();
-    for (auto* list :
-         {&copy.step.parameters, &copy.step.gradients, &copy.step.bf16_copies, &copy.step.states}) {
+    for (auto* list : {&copy.step.parameters, &copy.step.gradients, &copy.step.bf16_copies,
+                       &copy.step.states, &copy.step.compensations}) {
       for (at::Tensor& tensor : *list) tensor = tensor.defined() ? tensor.to(device) : tensor;
     }
     for (at::Tensor* tensor : {&copy.step.steps, &copy.step.running, &copy.step.lr,
                                &copy.step.grad_scale, &copy.step.found_inf}) {
       if (tensor->defined()) *tensor = tensor->to(device);
+    }
+    return copy;
+  }
+
+  /// A copy in which these lists of tensors begin one number behind aligned addresses.
+  Parameters unaligned(
+      const std::vector<std::vector<at::Tensor> kernel::OptimizerStep::*>& lists) const {
+    Parameters copy = clone();
+    for (const auto list : lists) {
+      for (at::Tensor& tensor : copy.step.*list) {
+        if (!tensor.defined()) continue;
+        const at::Tensor room = at::zeros({tensor.numel() + 1}, tensor.options());
+        tensor = room.narrow(0, 1, tensor.numel()).copy_(tensor);
+      }
     }
     return copy;
   }
@@ -96,11 +112,13 @@ struct Parameters {
   }
 
   void expect_equal(const Parameters& other) const {
-    for (size_t i = 0; i < step.parameters.size(); ++i) {
-      EXPECT_TRUE(at::equal(step.parameters[i], other.step.parameters[i]));
-    }
-    for (size_t k = 0; k < step.states.size(); ++k) {
-      EXPECT_TRUE(at::equal(step.states[k], other.step.states[k]));
+    for (const auto list :
+         {&kernel::OptimizerStep::parameters, &kernel::OptimizerStep::states,
+          &kernel::OptimizerStep::bf16_copies, &kernel::OptimizerStep::compensations}) {
+      for (size_t i = 0; i < (step.*list).size(); ++i) {
+        if (!(step.*list)[i].defined()) continue;
+        EXPECT_TRUE(at::equal((step.*list)[i], (other.step.*list)[i])) << i;
+      }
     }
     EXPECT_TRUE(at::equal(step.steps, other.step.steps));
   }

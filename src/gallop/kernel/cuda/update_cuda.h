@@ -79,6 +79,37 @@ struct UpdateTensor {
   }
 };
 
+/// Numbers that a thread has at once, side by side, so that many loads are under way: 16 bytes of
+/// fp32 or 8 of bf16.
+inline constexpr int kTogether = 4;
+static_assert(gallop::kernel::kUpdateBlock % kTogether == 0,
+              "a part is aligned where its tensor is");
+
+/// Whether kTogether numbers can be had in one access. Null is aligned.
+template <typename T>
+__device__ inline bool is_aligned(const T* p) {
+  return reinterpret_cast<unsigned long long>(p) % sizeof(Pack<T, kTogether>) == 0;
+}
+
+/// Numbers in fp32 or bf16 as they are in memory: no load waits until those of another are
+/// converted.
+template <int kWidth>
+struct Loaded {
+  bool is_bf16;
+  Pack<float, kWidth> fp32;
+  Pack<Bf16, kWidth> bf16;
+
+  __device__ void load(const float* from_fp32, const Bf16* from_bf16, Int64 i) {
+    is_bf16 = from_bf16 != nullptr;
+    if (is_bf16) {
+      bf16 = fetch<true, kWidth>(from_bf16 + i);
+    } else {
+      fp32 = fetch<true, kWidth>(from_fp32 + i);
+    }
+  }
+  __device__ float operator[](int u) const { return is_bf16 ? read(bf16.v[u]) : fp32.v[u]; }
+};
+
 /// The part of a tensor that a block has.
 template <typename Rule>
 struct UpdatePart {
@@ -91,6 +122,7 @@ struct UpdatePart {
   float* scales;    // Null where states are in fp32; else a row for each state.
   Bf16* bf16_copy;  // Or what rounding a bf16 parameter loses.
   Int64 begin, end;
+  bool all_aligned;
 
   __device__ explicit UpdatePart(const UpdateSlots& a) : of{a, 0} {
     int end_tensor = static_cast<int>(a.slots[UpdateSlot::kTensors]);
@@ -122,46 +154,17 @@ struct UpdatePart {
     const auto first = static_cast<Int64>(of.get(UpdateField::kFirstBlock));
     begin = (static_cast<Int64>(blockIdx.x) - first) * gallop::kernel::kUpdateBlock;
     end = size - begin < gallop::kernel::kUpdateBlock ? size : begin + gallop::kernel::kUpdateBlock;
+    all_aligned = is_aligned(parameter) && is_aligned(bf16_parameter) && is_aligned(gradient) &&
+                  is_aligned(bf16_gradient) && is_aligned(bf16_copy);
+    for (int k = 0; k < Rule::kStates; ++k) all_aligned = all_aligned && is_aligned(states[k]);
   }
 
-  __device__ float gradient_at(Int64 i) const {
-    return bf16_gradient != nullptr ? read(bf16_gradient[i]) : gradient[i];
+  __device__ bool rounds_by_draws() const {
+    return bf16_copy == nullptr && address<const Int64>(of.a, UpdateSlot::kDraws) != nullptr;
   }
-
-  /// Calls body(i, gradient) for each number, and leaves the sum of squares where it belongs.
-  template <typename Body>
-  __device__ void over(Body body) const {
-    __shared__ double shared[256];
-    double sum = 0;
-    for (Int64 i = begin + threadIdx.x; i < end; i += blockDim.x) {
-      const float g = gradient_at(i);
-      sum += static_cast<double>(g) * static_cast<double>(g);
-      body(i, g);
-    }
-    sum = join_block<Plus>(sum, shared);
-    if (threadIdx.x == 0) address<double>(of.a, UpdateSlot::kSums)[blockIdx.x] = sum;
-  }
-
-  __device__ Single load_parameter(Int64 i) const {
-    if (bf16_parameter == nullptr) return {parameter[i]};
-    const float p = read(bf16_parameter[i]);
-    return {bf16_copy != nullptr ? p + read(bf16_copy[i]) : p};
-  }
-  __device__ void store_parameter(Int64 i, float p) const {
-    if (bf16_parameter == nullptr) {
-      parameter[i] = p;
-      if (bf16_copy != nullptr) write(bf16_copy[i], p);
-    } else if (bf16_copy != nullptr) {
-      write(bf16_parameter[i], p);
-      const float lost = p - read(bf16_parameter[i]);
-      write(bf16_copy[i], op_abs(lost) < 0x1p120F ? lost : 0.0F);
-    } else if (address<const Int64>(of.a, UpdateSlot::kDraws) != nullptr) {
-      const unsigned bits = __float_as_uint(p);
-      bf16_parameter[i].bits =
-          static_cast<unsigned short>((p != p ? bits | 0x400000U : bits + random(i)) >> 16);
-    } else {
-      write(bf16_parameter[i], p);
-    }
+  __device__ Bf16 rounded_by_draw(Int64 i, float p) const {
+    const unsigned bits = __float_as_uint(p);
+    return {static_cast<unsigned short>((p != p ? bits | 0x400000U : bits + random(i)) >> 16)};
   }
   // 16 bits, as kernel/update.h's RoundingDraw says.
   __device__ unsigned random(Int64 i) const {
@@ -178,14 +181,120 @@ struct UpdatePart {
     const unsigned word = words[part / 2];
     return part % 2 == 0 ? word & 0xffffU : word >> 16;
   }
+};
 
-  __device__ void load_states(Int64 i, Single* s) const {
-    for (int k = 0; k < Rule::kStates; ++k) s[k].v = states[k][i];
+/// Numbers of a part, from `i` on.
+template <typename Rule, int kWidth>
+struct UpdateNumbers {
+  const UpdatePart<Rule>& part;
+  Int64 i;
+  Loaded<kWidth> gradients, parameters;
+  Pack<Bf16, kWidth> lost;  // By rounding the parameters.
+  Pack<float, kWidth> updated, states[Rule::kStates > 0 ? Rule::kStates : 1];
+
+  /// Has nothing but the gradients.
+  __device__ UpdateNumbers(const UpdatePart<Rule>& of, Int64 from) : part(of), i(from) {
+    gradients.load(part.gradient, part.bf16_gradient, i);
   }
-  __device__ void store_states(Int64 i, const Single* s) const {
-    for (int k = 0; k < Rule::kStates; ++k) states[k][i] = s[k].v;
+  __device__ void load_parameters() {
+    parameters.load(part.parameter, part.bf16_parameter, i);
+    if (has_lost()) lost = fetch<true, kWidth>(part.bf16_copy + i);
+  }
+  __device__ void load_states() {
+    for (int k = 0; k < Rule::kStates; ++k) states[k] = fetch<true, kWidth>(part.states[k] + i);
+  }
+  __device__ bool has_lost() const {
+    return part.bf16_parameter != nullptr && part.bf16_copy != nullptr;
+  }
+  __device__ Single parameter(int u) const {
+    return {has_lost() ? parameters[u] + read(lost.v[u]) : parameters[u]};
+  }
+  __device__ void add_squares(double& sum) const {
+#pragma unroll
+    for (int u = 0; u < kWidth; ++u) {
+      sum += static_cast<double>(gradients[u]) * static_cast<double>(gradients[u]);
+    }
+  }
+
+  /// Calls body(gradient, parameter, states) for each; it changes the latter two.
+  template <typename Body>
+  __device__ void change(Body body) {
+#pragma unroll
+    for (int u = 0; u < kWidth; ++u) {
+      Single p = parameter(u), s[Rule::kStates > 0 ? Rule::kStates : 1];
+      for (int k = 0; k < Rule::kStates; ++k) s[k].v = states[k].v[u];
+      body(Single{gradients[u]}, p, s);
+      for (int k = 0; k < Rule::kStates; ++k) states[k].v[u] = s[k].v;
+      updated.v[u] = p.v;
+    }
+  }
+
+  __device__ void store_states() const {
+    for (int k = 0; k < Rule::kStates; ++k) deposit<true>(part.states[k] + i, states[k]);
+  }
+  __device__ void store_parameters() const {
+    Pack<Bf16, kWidth> narrow;
+    if (part.bf16_parameter == nullptr) {
+      deposit<true>(part.parameter + i, updated);
+      if (part.bf16_copy == nullptr) return;
+      for (int u = 0; u < kWidth; ++u) write(narrow.v[u], updated.v[u]);
+      deposit<true>(part.bf16_copy + i, narrow);
+      return;
+    }
+    const bool by_draws = part.rounds_by_draws();
+    Pack<Bf16, kWidth> now_lost;
+#pragma unroll
+    for (int u = 0; u < kWidth; ++u) {
+      const float p = updated.v[u];
+      narrow.v[u] = by_draws ? part.rounded_by_draw(i + u, p) : rounded(p);
+      const float error = p - read(narrow.v[u]);
+      write(now_lost.v[u], op_abs(error) < 0x1p120F ? error : 0.0F);
+    }
+    deposit<true>(part.bf16_parameter + i, narrow);
+    if (has_lost()) deposit<true>(part.bf16_copy + i, now_lost);
   }
 };
+
+/// What is had of a part beside its gradients, as bits.
+enum Access : int { kGradientsAlone = 0, kReads = 1, kStoresStates = 2, kStoresParameters = 4 };
+
+template <int kAccess, int kWidth, typename Rule, typename Body>
+__device__ inline void visit_numbers(const UpdatePart<Rule>& part, Int64 i, Body& body,
+                                     double& sum) {
+  UpdateNumbers<Rule, kWidth> numbers(part, i);
+  if constexpr (kAccess != kGradientsAlone) {
+    numbers.load_parameters();
+    numbers.load_states();
+    numbers.change(body);
+    if constexpr ((kAccess & kStoresStates) != 0) numbers.store_states();
+    if constexpr ((kAccess & kStoresParameters) != 0) numbers.store_parameters();
+  }
+  numbers.add_squares(sum);
+}
+
+/// Calls body(gradient, parameter, states) for each number, and leaves the gradients' sum of
+/// squares where it belongs. A thread has the same numbers, in one order, whether or not they are
+/// aligned: so sums have the same bits.
+template <int kAccess, typename Rule, typename Body>
+__device__ inline void visit_part(const UpdatePart<Rule>& part, Body body) {
+  __shared__ double shared[256];
+  double sum = 0;
+  const Int64 turn = Int64{kTogether} * blockDim.x;
+  for (Int64 i = part.begin + Int64{kTogether} * threadIdx.x; i < part.end; i += turn) {
+    const Int64 end = part.end - i < kTogether ? part.end : i + kTogether;
+    if (part.all_aligned && end - i == kTogether) {
+      visit_numbers<kAccess, kTogether>(part, i, body, sum);
+    } else {
+      for (Int64 k = i; k < end; ++k) visit_numbers<kAccess, 1>(part, k, body, sum);
+    }
+  }
+  sum = join_block<Plus>(sum, shared);
+  if (threadIdx.x == 0) address<double>(part.of.a, UpdateSlot::kSums)[blockIdx.x] = sum;
+}
+template <typename Rule>
+__device__ inline void visit_gradients(const UpdatePart<Rule>& part) {
+  visit_part<kGradientsAlone>(part, 0);
+}
 
 __device__ inline bool is_skipped(const UpdateSlots& a) {
   const auto* const found_inf = address<const float>(a, UpdateSlot::kFoundInf);
@@ -326,12 +435,14 @@ __device__ void update_8_bits(const UpdatePart<Rule>& part, const UpdateFactors<
     const Int64 i = turn + threadIdx.x;
     Single s[Rule::kStates] = {};
     if (i < part.end) {
-      const float raw = part.gradient_at(i);
-      sum += static_cast<double>(raw) * static_cast<double>(raw);
-      Single p = part.load_parameter(i);
+      UpdateNumbers<Rule, 1> number(part, i);
+      number.add_squares(sum);
+      number.load_parameters();
+      Single p = number.parameter(0);
       states.load(s);
-      Rule::apply(Single{raw} * factors.scale, p, s, factors.f);
-      part.store_parameter(i, p.v);
+      Rule::apply(Single{number.gradients[0]} * factors.scale, p, s, factors.f);
+      number.updated.v[0] = p.v;
+      number.store_parameters();
     }
     // Scales that others still load are stored behind this.
     __syncthreads();
@@ -345,7 +456,7 @@ template <typename Rule>
 __device__ void update_by(const UpdateSlots& a) {
   const UpdatePart<Rule> part(a);
   if (is_skipped(a)) {
-    part.over([](Int64, float) {});
+    visit_gradients(part);
     return;
   }
   const UpdateFactors<Rule> factors(part.of, true);
@@ -355,17 +466,16 @@ __device__ void update_by(const UpdateSlots& a) {
       return;
     }
   }
-  part.over([&](Int64 i, float raw) {
-    const Single g = Single{raw} * factors.scale;
-    Single p = part.load_parameter(i), s[Rule::kStates > 0 ? Rule::kStates : 1];
-    part.load_states(i, s);
+  constexpr int kStored = Rule::kMeasures == Measures::kAndUpdates
+                              ? kStoresParameters
+                              : kStoresStates | kStoresParameters;
+  visit_part<kStored>(part, [&](Single raw, Single& p, Single* s) {
+    const Single g = raw * factors.scale;
     if constexpr (Rule::kMeasures == Measures::kNothing) {
       Rule::apply(g, p, s, factors.f);
     } else {
       Rule::apply(g, p, s, factors.f, factors.f[Rule::kFactors]);
     }
-    if constexpr (Rule::kMeasures != Measures::kAndUpdates) part.store_states(i, s);
-    part.store_parameter(i, p.v);
   });
 }
 
@@ -377,12 +487,9 @@ __device__ void measure_by(const UpdateSlots& a) {
   const UpdateFactors<Rule> factors(part.of, false);
   __shared__ double shared[256];
   double of_parameter = 0, measured = 0;
-  part.over([&](Int64 i, float raw) {
-    const Single g = Single{raw} * factors.scale;
-    Single p = part.load_parameter(i), s[Rule::kStates > 0 ? Rule::kStates : 1];
-    part.load_states(i, s);
-    const double m = static_cast<double>(Rule::measure(g, p, s, factors.f).v);
-    if constexpr (Rule::kMeasures == Measures::kAndUpdates) part.store_states(i, s);
+  constexpr int kStored = Rule::kMeasures == Measures::kAndUpdates ? kStoresStates : kReads;
+  visit_part<kStored>(part, [&](Single raw, Single& p, Single* s) {
+    const auto m = static_cast<double>(Rule::measure(raw * factors.scale, p, s, factors.f).v);
     of_parameter += static_cast<double>(p.v) * static_cast<double>(p.v);
     measured += m * m;
   });
@@ -439,9 +546,6 @@ __device__ void finish_by(const UpdateSlots& a) {
   if (threadIdx.x == 0) *norm = op_sqrt(sum);
 }
 
-__device__ inline void norm_of(const UpdateSlots& a) {
-  const UpdatePart<NoRule> part(a);
-  part.over([](Int64, float) {});
-}
+__device__ inline void norm_of(const UpdateSlots& a) { visit_gradients(UpdatePart<NoRule>(a)); }
 
 }  // namespace gallop_cuda
