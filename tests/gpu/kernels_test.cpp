@@ -139,8 +139,12 @@ TEST_F(Gpu, CrossEntropyIsLibTorchsOfFp64) {
   const at::AutoGradMode with_gradients(true);
   for (const auto type : {at::kFloat, at::kBFloat16, at::kHalf}) {
     const double unit = type == at::kFloat ? 0x1p-22 : type == at::kHalf ? 0x1p-11 : 0x1p-8;
-    for (const auto& [rows, columns] :
-         {std::pair<int64_t, int64_t>{3, 2}, {40, 10}, {9, 257}, {50, 50000}}) {
+    for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{3, 2},
+                                        {40, 10},
+                                        {1'050'000, 5},
+                                        {9, 257},
+                                        {5000, 65},
+                                        {50, 50000}}) {
       const at::Tensor logits = (at::randn({rows, columns}) * 4).to(type);
       const at::Tensor target = at::randint(columns, {rows}, at::kLong);
       target[rows / 2] = -100;

@@ -30,6 +30,7 @@
 #include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
 #include "gallop/kernel/cuda/cross_entropy.h"
+#include "gallop/kernel/cuda/cross_entropy_slots.h"
 #include "gallop/kernel/cuda/dropout.h"
 #include "gallop/kernel/cuda/linear_cross_entropy.h"
 #include "gallop/kernel/cuda/update.h"
@@ -315,6 +316,42 @@ TEST_P(CudaCrossEntropy, MatchesLibTorchInFp64) {
 }
 
 INSTANTIATE_TEST_SUITE_P(, CudaCrossEntropy, testing::Values(at::kFloat, at::kBFloat16, at::kHalf));
+
+// Launches two blocks where cross-entropy wants more, as it does beyond 4096.
+class TwoBlocks final : public kernel::CudaLauncher {
+ public:
+  bool can_launch(c10::Device) override { return true; }
+  void launch(const kernel::CudaLaunch& launch) override {
+    kernel::CudaLaunch changed = launch;
+    changed.blocks = std::min<uint32_t>(launch.blocks, 2);
+    uint64_t& blocks = changed.slots[kernel::CrossEntropySlot::kBlocks];
+    blocks = std::min<uint64_t>(blocks, 2);
+    emulated.launch(changed);
+  }
+
+  EmulatedLauncher emulated;
+};
+
+TEST(CudaCrossEntropyRows, AreAddedUpInAFixedOrder) {
+  TwoBlocks launcher;
+  for (const auto& [rows, columns] : {std::pair<int64_t, int64_t>{1100, 5}, {9, 70}}) {
+    const Classified c(rows, columns, at::kFloat);
+    const at::Tensor wanted =
+        at::cross_entropy_loss(c.logits.to(at::kDouble), c.target, {}, at::Reduction::Sum);
+    at::Tensor loss;
+    for (const bool reversed : {false, true}) {
+      launcher.emulated.reversed = reversed;
+      const auto found = kernel::cross_entropy_on_gpu(launcher, c.logits, c.target, {});
+      EXPECT_NEAR(found.loss.item<double>() / wanted.item<double>(), 1, 1e-6);
+      EXPECT_EQ(found.correct.item<int64_t>(),
+                at::eq(c.logits.argmax(1), c.target).sum().item<int64_t>());
+      if (reversed) {
+        EXPECT_TRUE(at::equal(found.loss, loss));
+      }
+      loss = found.loss;
+    }
+  }
+}
 
 TEST(CudaCrossEntropyRows, AnInvalidClassGivesNan) {
   EmulatedLauncher launcher;

@@ -12,13 +12,14 @@ namespace gallop::kernel {
 
 namespace {
 
-constexpr int64_t kMostBlocks = int64_t{1} << 20;
+// Enough to fill a GPU, and few for the one block that adds up their sums.
+constexpr int64_t kMostBlocks = 4096;
 
 uint64_t address(const at::Tensor& tensor) {
   return tensor.defined() ? reinterpret_cast<uintptr_t>(tensor.const_data_ptr()) : 0;
 }
 
-// Blocks for all rows, each with a row, or with one in each thread.
+// Blocks for all rows, which have one at a time, or one in each thread.
 uint32_t blocks_of(const at::Tensor& logits) {
   const int64_t rows_of_block =
       logits.size(1) <= kNarrowClasses ? static_cast<int64_t>(kCudaThreads) : 1;
@@ -53,18 +54,20 @@ CudaLaunch launch_of(const at::Tensor& logits, const at::Tensor& target, const a
 CrossEntropyResult cross_entropy_on_gpu(CudaLauncher& launcher, const at::Tensor& logits,
                                         const at::Tensor& target,
                                         const CrossEntropyOptions& options) {
-  const int64_t count = logits.size(0);
-  const at::Tensor by_row = at::empty({2, count}, logits.options().dtype(at::kDouble));
-  CrossEntropyResult result{.loss = at::empty({}, logits.options().dtype(at::kFloat)),
-                            .correct = {},
-                            .rows = at::empty({count, 2}, logits.options().dtype(at::kFloat))};
+  CrossEntropyResult result{
+      .loss = at::empty({}, logits.options().dtype(at::kFloat)),
+      .correct = {},
+      .rows = at::empty({logits.size(0), 2}, logits.options().dtype(at::kFloat))};
   if (target.scalar_type() == at::kLong) {
     result.correct = at::empty({}, logits.options().dtype(at::kLong));
   }
   CudaLaunch launch = launch_of(logits, target, result.rows, options);
-  launch.slots[CrossEntropySlot::kLosses] = address(by_row);
-  launch.slots[CrossEntropySlot::kCorrect] =
-      address(by_row) + static_cast<uint64_t>(count) * sizeof(double);
+  const at::Tensor by_block =
+      at::empty({2, int64_t{launch.blocks}}, logits.options().dtype(at::kDouble));
+  launch.slots[CrossEntropySlot::kBlockLosses] = address(by_block);
+  launch.slots[CrossEntropySlot::kBlockCorrect] =
+      address(by_block) + launch.blocks * sizeof(double);
+  launch.slots[CrossEntropySlot::kBlocks] = launch.blocks;
   launch.slots[CrossEntropySlot::kLoss] = address(result.loss);
   launch.slots[CrossEntropySlot::kAllCorrect] = address(result.correct);
   launch.kernel = cuda_kernel_of("gallop_cross_entropy", logits.scalar_type());

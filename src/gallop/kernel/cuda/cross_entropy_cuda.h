@@ -73,10 +73,18 @@ struct ThreadOfRow {
   __device__ double sum(const Total<Plus, float>& own) const { return own.total(); }
 };
 
+/// What a thread has of the sums over all rows.
+struct LossSum {
+  double loss = 0, correct = 0;
+};
+
+/// Adds a row to the sums of its leader.
 template <typename T>
 struct CrossEntropyRow {
+  LossSum& sum;
+
   template <typename Threads>
-  __device__ static void run(const KernelSlots& a, const Threads& threads, Int64 row) {
+  __device__ void run(const KernelSlots& a, const Threads& threads, Int64 row) const {
     const auto columns = static_cast<Int64>(a.slots[CrossEntropySlot::kColumns]);
     const T* const x = address<const T>(a, CrossEntropySlot::kLogits) + row * columns;
     const RowTarget target(a, row, columns);
@@ -127,17 +135,15 @@ struct CrossEntropyRow {
     saved[0] = top;
     saved[1] = target.is_right_kind ? static_cast<float>(weight / exp) : no_number();
     const double loss = target.counts ? weight * op_log(exp) - wanted : 0;
-    address<double>(a, CrossEntropySlot::kLosses)[row] =
-        target.is_right_kind ? loss : static_cast<double>(no_number());
-    address<double>(a, CrossEntropySlot::kCorrect)[row] =
-        target.has_class && target.counts && at >= top && larger == 0 ? 1 : 0;
+    sum.loss += target.is_right_kind ? loss : static_cast<double>(no_number());
+    sum.correct += target.has_class && target.counts && at >= top && larger == 0 ? 1 : 0;
   }
 };
 
 template <typename T>
 struct CrossEntropyBackwardRow {
   template <typename Threads>
-  __device__ static void run(const KernelSlots& a, const Threads& threads, Int64 row) {
+  __device__ void run(const KernelSlots& a, const Threads& threads, Int64 row) const {
     const auto columns = static_cast<Int64>(a.slots[CrossEntropySlot::kColumns]);
     const float scale = *address<const float>(a, CrossEntropySlot::kGradient);
     const float smoothing = static_cast<float>(number(a, CrossEntropySlot::kSmoothing));
@@ -161,45 +167,57 @@ struct CrossEntropyBackwardRow {
   }
 };
 
-/// Calls Body::run for the rows of this thread; `shared` has kCudaThreads elements.
+__device__ inline bool has_narrow_rows(const KernelSlots& a) {
+  return a.slots[CrossEntropySlot::kColumns] <= gallop::kernel::kNarrowClasses;
+}
+
+/// Calls body.run for the rows of this thread; `shared` has kCudaThreads elements.
 template <typename Body>
-__device__ inline void for_rows(const KernelSlots& a, double* shared) {
+__device__ inline void for_rows(const KernelSlots& a, double* shared, const Body& body) {
   const auto rows = static_cast<Int64>(a.slots[CrossEntropySlot::kRowCount]);
-  if (a.slots[CrossEntropySlot::kColumns] <= gallop::kernel::kNarrowClasses) {
+  if (has_narrow_rows(a)) {
     const Int64 stride = static_cast<Int64>(gridDim.x) * blockDim.x;
     Int64 row = static_cast<Int64>(blockIdx.x) * blockDim.x + threadIdx.x;
-    for (; row < rows; row += stride) Body::run(a, ThreadOfRow{}, row);
+    for (; row < rows; row += stride) body.run(a, ThreadOfRow{}, row);
     return;
   }
   for (Int64 row = blockIdx.x; row < rows; row += gridDim.x) {
-    Body::run(a, BlockOfRow{shared}, row);
+    body.run(a, BlockOfRow{shared}, row);
   }
 }
 
 template <typename T>
 __device__ inline void cross_entropy(const KernelSlots& a) {
   __shared__ double shared[kCudaThreads];
-  for_rows<CrossEntropyRow<T>>(a, shared);
+  LossSum sum;
+  for_rows(a, shared, CrossEntropyRow<T>{sum});
+  if (has_narrow_rows(a)) {  // Else one thread is the leader of all rows.
+    sum.loss = join_block<Plus>(sum.loss, shared);
+    sum.correct = join_block<Plus>(sum.correct, shared);
+  }
+  if (threadIdx.x != 0) return;
+  address<double>(a, CrossEntropySlot::kBlockLosses)[blockIdx.x] = sum.loss;
+  address<double>(a, CrossEntropySlot::kBlockCorrect)[blockIdx.x] = sum.correct;
 }
 
 template <typename T>
 __device__ inline void cross_entropy_backward(const KernelSlots& a) {
-  for_rows<CrossEntropyBackwardRow<T>>(a, nullptr);
+  for_rows(a, nullptr, CrossEntropyBackwardRow<T>{});
 }
 
 GALLOP_CUDA_KERNELS(gallop_cross_entropy, cross_entropy)
 GALLOP_CUDA_KERNELS(gallop_cross_entropy_backward, cross_entropy_backward)
 
-// Of all rows, by one block.
+// Of all blocks, by one.
 GALLOP_CUDA_KERNEL(gallop_cross_entropy_sum) {
   __shared__ double shared[kCudaThreads];
-  const auto rows = static_cast<Int64>(a.slots[CrossEntropySlot::kRowCount]);
-  const auto* const losses = address<const double>(a, CrossEntropySlot::kLosses);
-  const auto* const correct = address<const double>(a, CrossEntropySlot::kCorrect);
+  const auto blocks = static_cast<Int64>(a.slots[CrossEntropySlot::kBlocks]);
+  const auto* const losses = address<const double>(a, CrossEntropySlot::kBlockLosses);
+  const auto* const correct = address<const double>(a, CrossEntropySlot::kBlockCorrect);
   double loss = 0, count = 0;
-  for (Int64 row = threadIdx.x; row < rows; row += blockDim.x) {
-    loss += losses[row];
-    count += correct[row];
+  for (Int64 block = threadIdx.x; block < blocks; block += blockDim.x) {
+    loss += losses[block];
+    count += correct[block];
   }
   loss = join_block<Plus>(loss, shared);
   count = join_block<Plus>(count, shared);

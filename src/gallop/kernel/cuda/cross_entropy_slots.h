@@ -13,15 +13,16 @@ struct CrossEntropySlot {
     kClasses,     ///< int64, or 0 where targets are shares.
     kSharesFp32,  ///< Of these one or none.
     kSharesBf16,
-    kRows,        ///< fp32 [rows, 2]: CrossEntropyRow.
-    kLosses,      ///< fp64, one for each row.
-    kCorrect,     ///< fp64 likewise, 1 or 0.
-    kLoss,        ///< fp32
-    kAllCorrect,  ///< int64, or 0.
-    kGradient,    ///< fp32, of the loss.
-    kResult,      ///< The logits' gradient.
+    kRows,          ///< fp32 [rows, 2]: CrossEntropyRow.
+    kBlockLosses,   ///< fp64, one for each block: the sum of its rows.
+    kBlockCorrect,  ///< fp64 likewise, a number of rows.
+    kLoss,          ///< fp32
+    kAllCorrect,    ///< int64, or 0.
+    kGradient,      ///< fp32, of the loss.
+    kResult,        ///< The logits' gradient.
     // Numbers.
     kRowCount,
+    kBlocks,  ///< Of the forward pass.
     kColumns,
     kIgnored,
     kSmoothing,
