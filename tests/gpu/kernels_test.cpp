@@ -144,7 +144,8 @@ TEST_F(Gpu, CrossEntropyIsLibTorchsOfFp64) {
                                         {1'050'000, 5},
                                         {9, 257},
                                         {5000, 65},
-                                        {50, 50000}}) {
+                                        {50, 50000},
+                                        {50, 50257}}) {
       const at::Tensor logits = (at::randn({rows, columns}) * 4).to(type);
       const at::Tensor target = at::randint(columns, {rows}, at::kLong);
       target[rows / 2] = -100;

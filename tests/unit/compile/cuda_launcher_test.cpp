@@ -286,8 +286,8 @@ TEST_P(CudaCrossEntropy, MatchesLibTorchInFp64) {
   EmulatedLauncher launcher;
   const at::ScalarType type = GetParam();
   const double unit = type == at::kFloat ? 0x1p-22 : type == at::kHalf ? 0x1p-11 : 0x1p-8;
-  const std::pair<int64_t, int64_t> sizes[] = {{3, 2},  {300, 10}, {7, 64},
-                                               {7, 65}, {9, 257},  {5, 4000}};
+  const std::pair<int64_t, int64_t> sizes[] = {{3, 2},   {300, 10}, {7, 64},   {7, 65},
+                                               {9, 257}, {2, 2100}, {2, 2101}, {2, 8300}};
   const at::AutoGradMode with_gradients(true);
   for (const auto& [rows, columns] : sizes) {
     const Classified c(rows, columns, type);
@@ -350,6 +350,20 @@ TEST(CudaCrossEntropyRows, AreAddedUpInAFixedOrder) {
       }
       loss = found.loss;
     }
+  }
+}
+
+TEST(CudaCrossEntropyRows, DoNotDependOnAlignment) {
+  EmulatedLauncher launcher;
+  for (const int64_t columns : {24, 72, 1000}) {
+    const Classified c(3, columns, at::kBFloat16);
+    const at::Tensor shifted =
+        at::zeros({3 * columns + 1}, at::kBFloat16).narrow(0, 1, 3 * columns).view({3, columns});
+    shifted.copy_(c.logits);
+    const auto found = kernel::cross_entropy_on_gpu(launcher, shifted, c.target, {});
+    const auto wanted = kernel::cross_entropy_on_gpu(launcher, c.logits, c.target, {});
+    EXPECT_TRUE(at::equal(found.loss, wanted.loss));
+    EXPECT_TRUE(at::equal(found.rows, wanted.rows));
   }
 }
 

@@ -54,6 +54,8 @@ CudaLaunch launch_of(const at::Tensor& logits, const at::Tensor& target, const a
 CrossEntropyResult cross_entropy_on_gpu(CudaLauncher& launcher, const at::Tensor& logits,
                                         const at::Tensor& target,
                                         const CrossEntropyOptions& options) {
+  // The kernel reads 16 bytes at a time. Only views can begin elsewhere.
+  const at::Tensor aligned = address(logits) % 16 == 0 ? logits : logits.clone();
   CrossEntropyResult result{
       .loss = at::empty({}, logits.options().dtype(at::kFloat)),
       .correct = {},
@@ -61,7 +63,7 @@ CrossEntropyResult cross_entropy_on_gpu(CudaLauncher& launcher, const at::Tensor
   if (target.scalar_type() == at::kLong) {
     result.correct = at::empty({}, logits.options().dtype(at::kLong));
   }
-  CudaLaunch launch = launch_of(logits, target, result.rows, options);
+  CudaLaunch launch = launch_of(aligned, target, result.rows, options);
   const at::Tensor by_block =
       at::empty({2, int64_t{launch.blocks}}, logits.options().dtype(at::kDouble));
   launch.slots[CrossEntropySlot::kBlockLosses] = address(by_block);

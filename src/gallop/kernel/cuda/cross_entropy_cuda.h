@@ -37,40 +37,89 @@ __device__ inline float no_number() { return __uint_as_float(0x7fc00000U); }
 
 /// The threads of a block, which compute one row together.
 struct BlockOfRow {
-  static constexpr int kPart = 32;  // Numbers that a thread sums in fp32.
-  double* shared;                   // kCudaThreads of them.
+  static constexpr bool kIsBlock = true;
+  using Sum = Total<Plus, float>;
+  double* shared;  // One for each warp.
 
   __device__ Int64 first() const { return threadIdx.x; }
   __device__ Int64 step() const { return blockDim.x; }
   __device__ bool is_leader() const { return threadIdx.x == 0; }
   // All threads get the results.
-  __device__ float largest(float own) const {
-    return spread(join_block<Larger>(own, shared), reinterpret_cast<float*>(shared));
-  }
-  __device__ double sum(const Total<Plus, float>& own) const {
-    return spread(join_block<Plus>(own.total(), shared), shared);
-  }
-
- private:
-  template <typename T>
-  __device__ static T spread(T a, T* shared) {
-    if (threadIdx.x == 0) *shared = a;
-    __syncthreads();
-    a = *shared;
-    __syncthreads();
-    return a;
-  }
+  __device__ float largest(float own) const { return join_row<Larger>(own, shared); }
+  __device__ double sum(double own) const { return join_row<Plus>(own, shared); }
 };
 
 /// A thread that computes a row alone, as a block would mostly idle with few classes.
 struct ThreadOfRow {
-  static constexpr int kPart = 1;  // The sum is as exact as that of a block's threads.
+  static constexpr bool kIsBlock = false;
+  using Sum = Total<Plus, double>;  // As exact as the sum of a block's threads.
 
   __device__ Int64 first() const { return 0; }
   __device__ Int64 step() const { return 1; }
   __device__ bool is_leader() const { return true; }
   __device__ float largest(float own) const { return own; }
-  __device__ double sum(const Total<Plus, float>& own) const { return own.total(); }
+  __device__ double sum(double own) const { return own; }
+};
+
+/// Logits of a row. The first row is aligned to 16 bytes, and so are all of a multiple of them.
+template <typename T, typename Threads>
+struct Logits {
+  const T* x;
+  Int64 columns;
+  const Threads& threads;
+
+  __device__ float largest() const {
+    float top;
+    set_lowest(top);
+    visit([&](Int64, float logit) { top = op_maximum(top, logit); }, [] {});
+    return threads.largest(top);
+  }
+  /// Of number(column, logit).
+  template <typename Number>
+  __device__ double sum(const Number& number) const {
+    typename Threads::Sum sum;
+    visit([&](Int64 column, float logit) { sum.add(number(column, logit)); },
+          [&] { sum.close_part(); });
+    return threads.sum(sum.total());
+  }
+
+ private:
+  /// Calls body(column, logit) for those of this thread, and behind_part() after at most 32 of
+  /// them.
+  template <typename Body, typename BehindPart>
+  __device__ void visit(const Body& body, const BehindPart& behind_part) const {
+    constexpr int kWide = 16 / sizeof(T);
+    if constexpr (!Threads::kIsBlock) {
+      visit_packs<1, 4>(body, behind_part);
+    } else if (columns % kWide == 0) {
+      visit_packs<kWide, 4>(body, behind_part);
+    } else {
+      visit_packs<1, 8>(body, behind_part);
+    }
+  }
+  /// In packs, of which a thread loads so many at once.
+  template <int kWidth, int kLoads, typename Body, typename BehindPart>
+  __device__ void visit_packs(const Body& body, const BehindPart& behind_part) const {
+    using Piece = Pack<T, kWidth>;
+    static_assert(kWidth * kLoads <= 32, "the most that a sum takes in fp32");
+    const Int64 step = threads.step() * kWidth;
+    const auto visit_pack = [&](Int64 at, const Piece& logits) {
+#pragma unroll
+      for (int u = 0; u < kWidth; ++u) body(at + u, read(logits.v[u]));
+    };
+    Int64 at = threads.first() * kWidth;
+#pragma unroll 1
+    for (; at + (kLoads - 1) * step < columns; at += kLoads * step) {
+      Piece logits[kLoads];
+#pragma unroll
+      for (int k = 0; k < kLoads; ++k) logits[k] = fetch<true, kWidth>(x + at + k * step);
+#pragma unroll
+      for (int k = 0; k < kLoads; ++k) visit_pack(at + k * step, logits[k]);
+      behind_part();
+    }
+#pragma unroll 1
+    for (; at < columns; at += step) visit_pack(at, fetch<true, kWidth>(x + at));
+  }
 };
 
 /// What a thread has of the sums over all rows.
@@ -87,42 +136,31 @@ struct CrossEntropyRow {
   __device__ void run(const KernelSlots& a, const Threads& threads, Int64 row) const {
     const auto columns = static_cast<Int64>(a.slots[CrossEntropySlot::kColumns]);
     const T* const x = address<const T>(a, CrossEntropySlot::kLogits) + row * columns;
+    const Logits<T, Threads> logits{x, columns, threads};
     const RowTarget target(a, row, columns);
     const double smoothing = number(a, CrossEntropySlot::kSmoothing), keep = 1 - smoothing;
 
-    float top;
-    set_lowest(top);
-    for (Int64 i = threads.first(); i < columns; i += threads.step()) {
-      top = op_maximum(top, read(x[i]));
+    const float top = logits.largest();
+    // Sums of e^d, d, shares and shares times d, d being what a logit is below the largest. The row
+    // is in a cache by now: more passes through it cost less than sums that are not needed.
+    const double exp = logits.sum([&](Int64, float logit) { return op_exp(logit - top); });
+    double off = 0, share = 0, product = 0;
+    if (smoothing > 0) off = logits.sum([&](Int64, float logit) { return logit - top; });
+    if (!target.has_class) {
+      share = logits.sum([&](Int64 i, float) { return target.share(i); });
+      product = logits.sum([&](Int64 i, float logit) { return target.share(i) * (logit - top); });
     }
-    top = threads.largest(top);
-
-    // Of e^d, d, shares and shares times d, d being what a logit is below the largest.
-    Total<Plus, float> exps, offs, shares, products, before;
-    int turn = 0;
-    for (Int64 i = threads.first(); i < columns; i += threads.step()) {
-      const float value = read(x[i]), d = value - top;
-      exps.add(op_exp(d));
-      offs.add(d);
-      if (target.has_class) {
-        before.add(i < target.index && value >= top ? 1.0F : 0.0F);
-      } else {
-        const float share = target.share(i);
-        shares.add(share);
-        products.add(share * d);
-      }
-      if (++turn % Threads::kPart != 0) continue;
-      exps.close_part();
-      offs.close_part();
-      shares.close_part();
-      products.close_part();
+    const float at = target.has_class && target.counts ? read(x[target.index]) : top;
+    // Of several largest logits the first counts.
+    bool is_correct = target.has_class && target.counts && at >= top;
+    if (is_correct) {
+      is_correct = 0 == logits.sum([&](Int64 i, float logit) {
+        return i < target.index && logit >= top ? 1.0F : 0.0F;
+      });
     }
-    const double exp = threads.sum(exps), off = threads.sum(offs), share = threads.sum(shares),
-                 product = threads.sum(products), larger = threads.sum(before);
     if (!threads.is_leader()) return;
 
     double weight = 1, wanted = 0;  // Sums of the targets, and of each times its d.
-    const float at = target.has_class && target.counts ? read(x[target.index]) : top;
     if (target.has_class) {
       weight = target.counts ? 1 : 0;
       wanted = keep * (static_cast<double>(at) - static_cast<double>(top));
@@ -136,7 +174,7 @@ struct CrossEntropyRow {
     saved[1] = target.is_right_kind ? static_cast<float>(weight / exp) : no_number();
     const double loss = target.counts ? weight * op_log(exp) - wanted : 0;
     sum.loss += target.is_right_kind ? loss : static_cast<double>(no_number());
-    sum.correct += target.has_class && target.counts && at >= top && larger == 0 ? 1 : 0;
+    sum.correct += is_correct ? 1 : 0;
   }
 };
 
