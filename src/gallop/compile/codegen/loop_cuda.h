@@ -90,9 +90,10 @@ __device__ inline Int64 read(int a) { return a; }
 __device__ inline Int64 read(Int64 a) { return a; }
 __device__ inline Bf16 rounded(float a) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  Bf16 result;
-  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(result.bits) : "f"(a));
-  return result;
+  // Conversions of one number have a quarter of the throughput of those of two.
+  unsigned pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(0.0F), "f"(a));
+  return {static_cast<unsigned short>(pair)};
 #else
   const unsigned bits = __float_as_uint(a);
   if (a != a) return {static_cast<unsigned short>(bits >> 16 | 0x40)};

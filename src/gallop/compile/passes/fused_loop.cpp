@@ -157,8 +157,8 @@ bool is_worth_it(const Form& form) {
   // rows.
   if (form.last_size < 8 && !(form.on_gpu && form.elements() < kMany)) return false;
   // A row of columns that is not contiguous is read from many places at once; threads of a GPU do
-  // that anyway.
-  if (form.of_columns && form.row_dims > 1 && !form.on_gpu) return false;
+  // that anyway, but need rows to share.
+  if (form.of_columns && form.row_dims > 1 && !(form.on_gpu && form.rows >= 64)) return false;
   // Threads split the loop by rows; LibTorch's also split a row.
   if (form.of_rows && form.rows < 16 && form.elements() >= kMany) return false;
   // On a CPU LibTorch's erf is faster than ours, and takes longer than a reduction.

@@ -101,6 +101,8 @@ class Levels {
     }
     const int64_t count = result_of(graph_, node).numel();
     if (count == product(space_.sizes)) return {Level::kElement};
+    // Parts of a join need not all be of one level.
+    if (is_join(graph_, graph_.nodes[node])) return {};
     std::vector<Level> levels;
     for (const Level level : {Level::kRow, Level::kColumn, Level::kTotal}) {
       int64_t numbers = 1;
