@@ -152,6 +152,21 @@ INSTANTIATE_TEST_SUITE_P(, BatchNormLoops,
                                          BatchNormCase{{8, 32, 6, 6}, true, at::kBFloat16, 1},
                                          BatchNormCase{{8, 19, 3, 8}, false, at::kBFloat16, 0}));
 
+TEST(NormLoops, CountTheBatchesOfAllNormsTogether) {
+  Tensors counters;
+  for (int i = 0; i < 3; ++i) counters.push_back(at::zeros({}, at::kLong));
+  const Function function = [&](const Tensors& in) -> Tensors {
+    for (at::Tensor& counter : counters) counter.add_(1);
+    return {in[0] + counters[2]};  // Read before the end.
+  };
+  const Tensors inputs = {at::randn({4})};
+  const Graph graph = split(function, inputs);
+  EXPECT_EQ(count(graph, "aten::_foreach_add_"), 1);
+  EXPECT_EQ(count(graph, "aten::add_"), 1);
+  Executor(graph).run(inputs);
+  for (const at::Tensor& counter : counters) EXPECT_EQ(counter.item<int64_t>(), 2);
+}
+
 TEST(NormLoops, UpdateTheStatisticsOfAllNormsTogether) {
   const at::Tensor weight = at::ones({16}), bias = at::zeros({16});
   Tensors statistics;

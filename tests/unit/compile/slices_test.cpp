@@ -4,6 +4,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/select_backward.h>
@@ -122,6 +123,32 @@ TEST(OrderedJoins, AreLeftWhereTheCopyIsNotAPermutationOrNotTheOnlyReader) {
     return {joined, joined.transpose(1, 2).clone(at::MemoryFormat::Contiguous)};
   };
   EXPECT_EQ(operators_after(passes::ordered_joins, both, inputs), left);
+}
+
+TEST(Copies, AreRemovedIfTheirOriginalDoesNotChange) {
+  const Tensors inputs = {at::randn({4, 5, 6, 7})};
+  const Function copied = [](const Tensors& x) -> Tensors {
+    return {at::constant_pad_nd(x[0].transpose(1, 2).clone(), {0, 0, 0, 0}, 1) * 2};
+  };
+  EXPECT_EQ(operators_after(passes::copies, copied, inputs), Names{"aten::mul.Scalar"});
+  const Function padded = [](const Tensors& x) -> Tensors {
+    return {at::constant_pad_nd(x[0], {0, 1}, 1) * 2};
+  };
+  EXPECT_EQ(operators_after(passes::copies, padded, inputs).size(), 2U);
+  const Function changed = [](const Tensors& x) -> Tensors {
+    at::Tensor sum = x[0] + 1;
+    const at::Tensor copy = sum.clone();
+    sum.narrow(0, 0, 1).zero_();
+    return {copy * sum};
+  };
+  const auto left = operators_after(passes::copies, changed, inputs);
+  EXPECT_EQ(std::count(left.begin(), left.end(), "aten::clone"), 1);
+  const Function packed = [](const Tensors& x) -> Tensors {
+    return {x[0].transpose(1, 2).contiguous() * 2};
+  };
+  EXPECT_EQ(operators_after(passes::copies, packed, inputs).size(), 2U);
+  const Function result = [](const Tensors& x) -> Tensors { return {(x[0] + 1).clone()}; };
+  EXPECT_EQ(operators_after(passes::copies, result, inputs).size(), 2U);
 }
 
 }  // namespace

@@ -116,7 +116,7 @@ class LoopMaker {
 struct Form {
   bool on_gpu = false;
   bool of_rows = false, of_columns = false, of_all = false;
-  bool has_erf = false, is_dense = false;
+  bool has_erf = false, is_dense = false, stores_dense = false;
   int64_t rows = 1, columns = 1, last_size = 1;
   int32_t row_dims = 1;
   int64_t elements() const { return rows * columns; }
@@ -133,9 +133,10 @@ Form form_of(const LoopProgram& given, bool on_gpu) {
   }
   const LoopProgram program = in_memory_order(given);
   const auto is_dense = [](const LoopOperand& operand) { return operand.strides.back() <= 1; };
-  form.is_dense = std::all_of(program.inputs.begin(), program.inputs.end(), is_dense) &&
-                  std::all_of(program.outputs.begin(), program.outputs.end(),
-                              [&](const Output& output) { return is_dense(output.operand); });
+  form.stores_dense = std::all_of(program.outputs.begin(), program.outputs.end(),
+                                  [&](const Output& output) { return is_dense(output.operand); });
+  form.is_dense =
+      form.stores_dense && std::all_of(program.inputs.begin(), program.inputs.end(), is_dense);
   for (size_t i = 0; i < program.sizes.size(); ++i) {
     const bool in_row = i + static_cast<size_t>(program.row_dims) >= program.sizes.size();
     (in_row ? form.columns : form.rows) *= program.sizes[i];
@@ -173,13 +174,14 @@ bool copies_sparsely(const Graph& graph, const Group& group, const Form& form) {
 }
 
 // The same for a single operator without a reduction. LibTorch's kernels for GPUs access single
-// elements where operands do not all have one layout.
-bool is_worth_it_alone(const Form& form) {
-  return form.on_gpu && form.is_dense && form.rows > 1 && form.last_size >= 8;
+// elements where operands do not all have one layout, and all of a join where some have not.
+bool is_worth_it_alone(const Graph& graph, const Node& node, const Form& form) {
+  const bool dense = is_join(graph, node) ? form.stores_dense : form.is_dense;
+  return form.on_gpu && dense && form.rows > 1 && form.last_size >= 8;
 }
 
 // The same for a single reduction. Only those listed here gain.
-bool is_worth_it_alone(const Graph& graph, const Node& node, const Form& form) {
+bool is_worth_reducing_alone(const Graph& graph, const Node& node, const Form& form) {
   const std::string op = name_of(node.op);
   const at::ScalarType type = graph.views[node.arguments[0].views[0]].dtype;
   const bool narrow = c10::elementSize(type) == 2;
@@ -206,8 +208,9 @@ std::optional<FusedLoop> fused_loop(const Graph& graph, const std::vector<Uses>&
     const Form form = form_of(loop.program, graph.buffers[result.buffer].device.is_cuda());
     const bool alone = group.size() == 1;
     const bool wanted =
-        form.reduces() ? (alone ? is_worth_it_alone(graph, first, form) : is_worth_it(form))
-                       : (alone ? is_worth_it_alone(form) : !copies_sparsely(graph, group, form));
+        form.reduces() ? (alone ? is_worth_reducing_alone(graph, first, form) : is_worth_it(form))
+                       : (alone ? is_worth_it_alone(graph, first, form)
+                                : !copies_sparsely(graph, group, form));
     if (wanted) return loop;
   }
   return std::nullopt;

@@ -181,11 +181,12 @@ std::optional<Rewrite> batch_norm_gradient(Matcher& matcher, int64_t node) {
   // Computed at each use: keeping it would cost more.
   const auto normed = [&] { return calls.multiply(calls.subtract(given->x, mean), inverse); };
   const ViewId sum = calls.sum(given->dy, dims, true, result_or_none(matcher, node, 2));
+  const ViewId mean_sum = calls.multiply(sum, share);  // Here, it is part of the sums' loop.
   const ViewId along =
       calls.sum(calls.multiply(given->dy, normed()), dims, true, result_or_none(matcher, node, 1));
   const ViewId dx = result_or_none(matcher, node, 0);
   if (dx != kNone) {
-    const ViewId centered = calls.subtract(given->dy, calls.multiply(sum, share));
+    const ViewId centered = calls.subtract(given->dy, mean_sum);
     const ViewId change =
         calls.subtract(centered, calls.multiply(normed(), calls.multiply(along, share)));
     calls.cast(calls.multiply(calls.multiply(change, inverse), weight), matcher.view(dx).dtype, dx);
@@ -204,13 +205,37 @@ bool can_update_last(const Matcher& matcher, int64_t node) {
          std::all_of(arguments[1].views.begin(), arguments[1].views.end(), is_there);
 }
 
-// Merges the updates of all running statistics into one call at the end, outside of loops.
+// What the node adds to a counter of batches, if that may be done at the end.
+std::optional<double> counts_last(const Matcher& matcher, int64_t node) {
+  if (!matcher.is(node, "aten::add_.Tensor")) return std::nullopt;
+  const ViewId counter = matcher.argument(node, 0);
+  const auto end = static_cast<int64_t>(matcher.graph().nodes.size());
+  if (counter == kNone || matcher.argument(node, 1) != kNone ||
+      matcher.view(counter).dtype != c10::kLong || matcher.view(counter).numel() != 1 ||
+      !matcher.is_untouched_between(counter, node, end)) {
+    return std::nullopt;
+  }
+  const c10::IValue &added = matcher.constant(node, 1), &factor = matcher.constant(node, 2);
+  const double number =
+      added.isTensor() ? added.toTensor().item<double>() : added.toScalar().toDouble();
+  return number * factor.toScalar().toDouble();
+}
+
+// Merges the updates of all running statistics, and of all counters, into one call each at the end,
+// outside of loops.
 void update_last(Graph& graph) {
   const Matcher matcher(graph);
   std::map<double, Node> updates;  // By the factor of the update.
+  std::map<double, Operand> counters;
   std::vector<bool> removed(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
+    if (const auto added = counts_last(matcher, at)) {
+      removed[i] = true;
+      Operand& list = counters[*added];
+      list.kind = Operand::Kind::kTensors;
+      list.views.push_back(matcher.argument(at, 0));
+    }
     if (!can_update_last(matcher, at)) continue;
     removed[i] = true;
     const Node& node = graph.nodes[i];
@@ -224,6 +249,13 @@ void update_last(Graph& graph) {
   }
   remove_nodes(graph, removed);
   for (auto& update : updates) graph.nodes.push_back(std::move(update.second));
+  for (auto& [added, list] : counters) {
+    graph.nodes.push_back(
+        {.op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::_foreach_add_", "Scalar"),
+         .arguments = {std::move(list),
+                       Operand::of(c10::IValue(c10::Scalar(static_cast<int64_t>(added))))},
+         .results = {}});
+  }
 }
 
 // Whether fused_loop() fuses rows of the last dimension into one loop.

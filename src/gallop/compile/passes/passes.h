@@ -24,6 +24,14 @@ void slice_gradients(Graph& graph);
 /// Lets `stack` and `cat` join tensors in the order of memory to which their result is copied.
 void ordered_joins(Graph& graph);
 
+/// Removes copies of tensors to the same layout whose original does not change while they are read.
+void copies(Graph& graph);
+
+/// Computes results of pointwise operators again where a later loop reads them, mostly in the
+/// backward pass, instead of passing them through memory, if that loop then reads no more bytes.
+/// On a GPU, whose loops are bound by memory; bits do not change.
+void recompute(Graph& graph);
+
 /// Sets the flag of causal attention in place of a constant mask that hides the keys behind each
 /// query, and removes constant masks that hide nothing.
 void attention_masks(Graph& graph);
