@@ -207,7 +207,7 @@ bool can_update_last(const Matcher& matcher, int64_t node) {
 
 // What the node adds to a counter of batches, if that may be done at the end.
 std::optional<double> counts_last(const Matcher& matcher, int64_t node) {
-  if (!matcher.is(node, "aten::add_.Tensor")) return std::nullopt;
+  if (!matcher.is_one_of(node, {"aten::add_.Tensor", "aten::add_.Scalar"})) return std::nullopt;
   const ViewId counter = matcher.argument(node, 0);
   const auto end = static_cast<int64_t>(matcher.graph().nodes.size());
   if (counter == kNone || matcher.argument(node, 1) != kNone ||
