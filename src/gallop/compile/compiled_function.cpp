@@ -15,6 +15,7 @@
 #include "gallop/compile/recorder.h"
 #include "gallop/compile/replayer.h"
 #include "gallop/compile/verify.h"
+#include "gallop/tensor/recording.h"
 
 namespace gallop::compile {
 

@@ -41,9 +41,6 @@ struct CompileConfig {
 using FunctionOfMode =
     std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& arguments, int64_t mode)>;
 
-/// Whether this thread is within a dry run that is recorded; see record().
-bool is_recording();
-
 /// Replaces a function of tensors by a graph of its operators that passes have optimized. All calls
 /// run the graph, including the first, so that an interrupted run computes the same bits as an
 /// undisturbed one. For each combination of shapes and mode the function is first recorded in two

@@ -21,6 +21,7 @@
 #include "gallop/compile/graph_builder.h"
 #include "gallop/compile/recordable.h"
 #include "gallop/compile/tensor_in.h"
+#include "gallop/tensor/recording.h"
 
 namespace gallop::compile {
 
@@ -28,8 +29,7 @@ namespace {
 
 using torch::jit::Stack;
 
-// The only dispatch key below autograd and autocast that LibTorch itself does not use.
-constexpr auto kKey = c10::DispatchKey::Fake;
+constexpr auto kKey = kRecordingKey;
 
 // Aborts the call of a function that cannot be recorded, before it has an effect.
 struct Refused : std::exception {
@@ -329,9 +329,5 @@ Recording retrace_until_stable(const std::function<Recording()>& trial) {
   }
   return recording;
 }
-
-Unrecorded::Unrecorded() : guard_(kKey) {}
-
-bool is_recording() { return c10::impl::tls_is_dispatch_key_included(kKey); }
 
 }  // namespace gallop::compile

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include <ATen/core/Tensor.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include "gallop/compile/graph.h"
 
@@ -49,14 +48,5 @@ Recording record(const Function& function, const std::vector<at::Tensor>& inputs
 /// Repeats `trial`, which records a function, as long as the function gets further than the time
 /// before: tables that it creates once, filled without an operator, exist only at the next call.
 Recording retrace_until_stable(const std::function<Recording()>& trial);
-
-/// While it lives, calls of this thread are not recorded.
-class Unrecorded {
- public:
-  Unrecorded();
-
- private:
-  c10::impl::ExcludeDispatchKeyGuard guard_;
-};
 
 }  // namespace gallop::compile

@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "gallop/compile/executor.h"
+#include "gallop/tensor/recording.h"
 
 namespace gallop::compile {
 

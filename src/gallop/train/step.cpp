@@ -14,6 +14,7 @@
 #include "gallop/base/philox.h"
 #include "gallop/kernel/shared_cores.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/tensor/recording.h"
 #include "gallop/train/step_tensors.h"
 
 namespace gallop::train {
@@ -169,7 +170,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
           Tensors results =
               compute(StepInputs::unpack(tensors, inputs_of(batch_names_)), mode % 2 != 0);
           // Gradients of a dry run are discarded; they would use memory besides those of the graph.
-          if (compile::is_recording()) optim::drop_gradients(parameters_);
+          if (is_recording()) optim::drop_gradients(parameters_);
           return results;
         },
         tensors_of(everything()), *config.compile);

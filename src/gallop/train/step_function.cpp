@@ -9,6 +9,7 @@
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/shared_batch_norm.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/tensor/recording.h"
 #include "gallop/train/step_tensors.h"
 
 namespace gallop::train {
@@ -317,7 +318,7 @@ TrainStep::Updated TrainStep::update(const StepInputs& inputs, const at::Tensor&
                                      const at::Tensor& share, const at::Tensor& idle) {
   const at::NoGradGuard no_grad;
   // A trace changes nothing.
-  updating_ = !compile::is_recording();
+  updating_ = !is_recording();
   at::Tensor found_inf = zero_if_finite(loss_sum), spike;
   // Without any target, the update is skipped.
   if (idle.defined()) found_inf = found_inf.add(idle);

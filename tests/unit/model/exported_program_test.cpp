@@ -8,7 +8,11 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/rand.h>
+#include <ATen/ops/randn.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/zeros.h>
+#include <ATen/record_function.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/function.h>
 #include <torch/headeronly/version.h>
@@ -202,6 +206,123 @@ TEST(ExportedProgram, NamesTheNodeOfAnErrorAndRestoresGradMode) {
   EXPECT_NE(error.find("node 'linear_2' (aten::linear at "), std::string::npos) << error;
   EXPECT_NE(error.find("no-grad.pt2"), std::string::npos) << error;
   EXPECT_TRUE(c10::GradMode::is_enabled());
+}
+
+// A program of attention with a mask, of bools, that `make_mask` adds from the sequence "q" and its
+// length "length".
+Graph attention_with_mask(const std::vector<Node>& make_mask) {
+  const auto tensor = [](const char* name) { return Argument(TensorName{name}); };
+  Graph graph;
+  graph.inputs = {tensor("q")};
+  graph.nodes = {{.name = "length",
+                  .function = "aten::sym_size",
+                  .overload = "int",
+                  .inputs = {{"self", tensor("q")}, {"dim", int64_t{2}}},
+                  .outputs = {ScalarName{"length"}}}};
+  graph.nodes.insert(graph.nodes.end(), make_mask.begin(), make_mask.end());
+  graph.nodes.push_back({.name = "y",
+                         .function = "aten::scaled_dot_product_attention",
+                         .inputs = {{"query", tensor("q")},
+                                    {"key", tensor("q")},
+                                    {"value", tensor("q")},
+                                    {"attn_mask", tensor("mask")}},
+                         .outputs = {tensor("y")}});
+  graph.outputs = {tensor("y")};
+  return graph;
+}
+
+std::vector<Node> causal_mask() {
+  const auto tensor = [](const char* name) { return Argument(TensorName{name}); };
+  return {{.name = "places",
+           .function = "aten::arange",
+           .inputs = {{"end", ScalarName{"length"}}},
+           .outputs = {tensor("places")}},
+          {.name = "queries",
+           .function = "aten::unsqueeze",
+           .inputs = {{"self", tensor("places")}, {"dim", int64_t{1}}},
+           .outputs = {tensor("queries")}},
+          {.name = "mask",
+           .function = "aten::le",
+           .overload = "Tensor",
+           .inputs = {{"self", tensor("places")}, {"other", tensor("queries")}},
+           .outputs = {tensor("mask")}}};
+}
+
+// A mask of one query that hides the keys in front of which the first sequence has no positive
+// number.
+std::vector<Node> mask_of_values() {
+  const auto tensor = [](const char* name) { return Argument(TensorName{name}); };
+  return {{.name = "first",
+           .function = "aten::select",
+           .overload = "int",
+           .inputs = {{"self", tensor("q")}, {"dim", int64_t{3}}, {"index", int64_t{0}}},
+           .outputs = {tensor("first")}},
+          {.name = "visible",
+           .function = "aten::gt",
+           .overload = "Scalar",
+           .inputs = {{"self", tensor("first")}, {"other", double{0}}},
+           .outputs = {tensor("visible")}},
+          {.name = "mask",
+           .function = "aten::unsqueeze",
+           .inputs = {{"self", tensor("visible")}, {"dim", int64_t{2}}},
+           .outputs = {tensor("mask")}}};
+}
+
+// The calls of attention on this thread: whether each has a mask, and whether it is causal.
+class AttentionCalls {
+ public:
+  AttentionCalls() {
+    calls().clear();
+    handle_ = at::addThreadLocalCallback(
+        at::RecordFunctionCallback([](const at::RecordFunction& call) {
+          if (std::string_view(call.name()) == "aten::scaled_dot_product_attention") {
+            const auto inputs = call.inputs();
+            calls().emplace_back(!inputs[3].isNone(), inputs[5].toBool());
+          }
+          return std::unique_ptr<at::ObserverContext>();
+        }).needsInputs(true));
+  }
+  ~AttentionCalls() { at::removeCallback(handle_); }
+  AttentionCalls(const AttentionCalls&) = delete;
+  AttentionCalls& operator=(const AttentionCalls&) = delete;
+
+  static std::vector<std::pair<bool, bool>>& calls() {
+    static std::vector<std::pair<bool, bool>> list;
+    return list;
+  }
+
+ private:
+  at::CallbackHandle handle_;
+};
+
+TEST(FixedMasks, OfCausalAttentionBecomeItsFlag) {
+  const Graph graph = attention_with_mask(causal_mask());
+  const Interpreter interpreter(graph, {.simplifies_masks = true}, "net.pt2");
+  const Interpreter plain(graph, {}, "net.pt2");
+  for (const int64_t length : {5, 9, 5}) {
+    const at::Tensor q = at::randn({2, 3, length, 4});
+    const at::Tensor wanted = plain.run({q})[0].toTensor();
+    const AttentionCalls seen;
+    const at::Tensor y = interpreter.run({q})[0].toTensor();
+    EXPECT_TRUE(at::allclose(y, wanted, 1e-5, 1e-6));
+    EXPECT_EQ(AttentionCalls::calls(), (std::vector{std::pair(false, true)}));
+  }
+}
+
+TEST(FixedMasks, AreNotThoseOfValues) {
+  const Graph graph = attention_with_mask(mask_of_values());
+  const Interpreter interpreter(graph, {.simplifies_masks = true}, "net.pt2");
+  // All keys are visible at first.
+  at::Tensor q = at::rand({1, 1, 6, 4}) + 0.1;
+  for (int i = 0; i < 2; ++i) {
+    const AttentionCalls seen;
+    const at::Tensor y = interpreter.run({q})[0].toTensor();
+    EXPECT_EQ(AttentionCalls::calls(), (std::vector{std::pair(true, false)}));
+    const at::Tensor mask = q.select(3, 0).gt(0).unsqueeze(2);
+    EXPECT_TRUE(at::allclose(y, at::scaled_dot_product_attention(q, q, q, mask), 1e-5, 1e-6));
+    q = q.clone();
+    q.narrow(2, 2, 2).neg_();
+  }
 }
 
 TEST(ScalarFunctions, FollowPython) {

@@ -1,12 +1,9 @@
 #include <optional>
 #include <string_view>
 
-#include <ATen/TensorOperators.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/tril.h>
-
 #include "gallop/compile/passes/passes.h"
 #include "gallop/compile/tensor_in.h"
+#include "gallop/kernel/attention_mask.h"
 
 namespace gallop::compile::passes {
 
@@ -22,24 +19,15 @@ bool is_attention(const Node& node) {
          name.starts_with("aten::_scaled_dot_product_efficient_attention");
 }
 
-// Whether a mask that is added to the scores hides from each query the keys behind it (true) or
-// nothing (false); nothing for other masks, and for those that are not constant.
+// Whether a mask hides from each query the keys behind it (true) or nothing (false); nothing for
+// other masks, and for those that are not constant.
 std::optional<bool> is_causal(const Graph& graph, ViewId mask, int64_t queries, int64_t keys) {
   const View& view = graph.views[mask];
   const Buffer& buffer = graph.buffers[view.buffer];
-  if (!buffer.is_constant || view.sizes.size() < 2) return std::nullopt;
-  const at::Tensor added =
-      tensor_in(buffer.state, view.dtype, view.sizes, view.strides, view.offset).cpu();
-  if (added.scalar_type() == at::kBool || added.numel() == 0) return std::nullopt;
-  const at::Tensor visible = added.eq(0);
-  // Some masks have the lowest number instead of -infinity: the weight becomes 0, too.
-  const double lowest = added.scalar_type() == at::kHalf ? -6e4 : -1e30;
-  if (!visible.logical_or(added.le(lowest)).all().item<bool>()) return std::nullopt;
-  if (visible.all().item<bool>()) return false;
-  if (queries != keys) return std::nullopt;
-  const at::Tensor causal = at::ones({queries, keys}, at::kBool).tril();
-  if (!visible.eq(causal).all().item<bool>()) return std::nullopt;
-  return true;
+  if (!buffer.is_constant) return std::nullopt;
+  const auto hidden = kernel::masked_keys(
+      tensor_in(buffer.state, view.dtype, view.sizes, view.strides, view.offset), queries, keys);
+  return hidden ? std::optional(*hidden == kernel::MaskedKeys::kLater) : std::nullopt;
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "gallop/model/exported/aliases.h"
 #include "gallop/model/exported/autocast_arguments.h"
 #include "gallop/model/exported/blocks.h"
+#include "gallop/model/exported/fixed_masks.h"
 #include "gallop/model/exported/operand.h"
 #include "gallop/model/exported/random_operators.h"
 #include "gallop/model/exported/regions.h"
@@ -71,6 +72,7 @@ struct Step {
   std::optional<c10::OperatorHandle> op{};
   bool is_batch_norm = false, is_group_norm = false;
   const RandomOperator* random = nullptr;
+  std::unique_ptr<FixedMask> mask{};
   std::optional<AutocastRule> autocast{};
   const ScalarFunction* scalar_function = nullptr;
   std::vector<std::unique_ptr<Interpreter>> subgraphs{};  // Of a region, in its order.
@@ -162,6 +164,8 @@ struct Interpreter::Impl {
     for (const Argument& output : graph.outputs) add_plain(output, find_slot, outputs);
     first_steps.push_back(steps.size());
     find_last_uses();
+    // On a CPU results are those of Python, bit for bit.
+    if (options.device.is_cuda() || options.simplifies_masks) find_fixed_masks();
     for (const Block& block : find_blocks(graph, options.user_inputs)) {
       add_block(block, first_steps[block.begin], first_steps[block.end]);
     }
@@ -244,6 +248,40 @@ struct Interpreter::Impl {
     }
   }
 
+  // Finds attention whose mask is made from sizes alone: by operators without random numbers, and
+  // not changed by anything else.
+  void find_fixed_masks() {
+    std::vector<bool> is_fixed(slots.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i] != kNoSlot && std::holds_alternative<ScalarName>(graph.inputs[i])) {
+        is_fixed[inputs[i]] = true;
+      }
+    }
+    for (Step& step : steps) {
+      bool of_fixed = step.op || step.scalar_function != nullptr, writes_fixed = false;
+      for (const Operand& operand : step.operands) {
+        visit_slots(operand, [&](size_t slot) {
+          of_fixed = of_fixed && is_fixed[slot];
+          writes_fixed = writes_fixed || is_fixed[slot];
+        });
+      }
+      if (step.op && step.op->schema().is_mutable() && !of_fixed && writes_fixed) return;
+      if (step.op && step.op->hasTag(at::Tag::nondeterministic_seeded)) of_fixed = false;
+      if (step.node->function.starts_with("aten::sym_")) of_fixed = true;
+      for (const auto& result : step.results) {
+        for (const size_t slot : result) is_fixed[slot] = of_fixed;
+      }
+    }
+    constexpr size_t kMask = 3;
+    for (Step& step : steps) {
+      if (step.node->function != "aten::scaled_dot_product_attention") continue;
+      const Operand& mask = step.operands[kMask];
+      if (mask.kind == Operand::Kind::kValue && is_fixed[mask.slot]) {
+        step.mask = std::make_unique<FixedMask>();
+      }
+    }
+  }
+
   // The results of the graph are kept; inputs belong to the caller.
   void find_last_uses() {
     std::vector<size_t> last(slots.size(), kNoSlot);
@@ -310,6 +348,7 @@ struct Interpreter::Impl {
       return run_shared_batch_norm(stack);
     }
     if (step.is_group_norm) return run_group_norm(stack);
+    if (step.mask) step.mask->simplify(stack);
     return step.random != nullptr && run_with_own_numbers(*step.random, stack);
   }
 

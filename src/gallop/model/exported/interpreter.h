@@ -17,6 +17,8 @@ struct InterpreterOptions {
   /// Whether dropout draws Gallop's random numbers, which depend on the seed, the step and the rank
   /// (functional::dropout()), instead of those of LibTorch's default generator.
   bool has_own_dropout = true;
+  /// Whether constant causal masks of attention become its flag, as always on a GPU.
+  bool simplifies_masks = false;
   /// The inputs of the graph that are activations, whose gradients a block passes on.
   std::vector<std::string> user_inputs{};
 };
