@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gallop/compile/codegen/loop_builder.h"
 #include "unit/compile/cache_folder.h"
 #include "unit/compile/cuda_emulation.h"
 #include "unit/compile/loop_cases.h"
@@ -74,6 +75,18 @@ TEST(CudaSource, ComputesTheProgram) {
   EXPECT_EQ(forms.size(), 4U);
   EXPECT_GT(totals, 5);
   EXPECT_EQ(widths.size(), 4U);
+}
+
+TEST(CudaSource, RoundsBf16OnlyOnce) {
+  LoopBuilder builder({1 << 20});
+  const Value x = builder.input(Format::kFp32, {1});
+  const Value relu = builder.apply(Op::kRelu, builder.cast(x, Format::kBf16));
+  builder.output(builder.cast(relu, Format::kBf16), Format::kBf16, {1});
+  builder.output(x, Format::kBf16, {1});
+  const std::string text = cuda_source(cuda_plan(std::move(builder).finish())).text;
+  EXPECT_EQ(text.find("cast_bf16"), text.rfind("cast_bf16")) << text;
+  EXPECT_NE(text.find("write_exact(x_out0"), std::string::npos) << text;
+  EXPECT_NE(text.find("write(x_out1"), std::string::npos) << text;
 }
 
 }  // namespace

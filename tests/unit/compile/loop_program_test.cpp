@@ -94,6 +94,40 @@ TEST(LoopProgram, ReportsMistakes) {
   EXPECT_THROW(check(huge), InternalError);
 }
 
+TEST(LoopBuilder, LeavesOutCastsThatChangeNothing) {
+  for (const Format format : {Format::kBf16, Format::kFp16}) {
+    const Format other = format == Format::kBf16 ? Format::kFp16 : Format::kBf16;
+    LoopBuilder b({4, 8}, 1);
+    const Value x = b.input(format, {8, 1});
+    const Value y = b.input(other, {8, 1});
+    const Value wide = b.input(Format::kFp32, {8, 1});
+    const Value fp64 = b.input(Format::kFp64, {8, 1});
+    const auto is_left_out = [&](Value value) {
+      return b.cast(value, format).position == value.position;
+    };
+    const Value relu = b.apply(Op::kRelu, x), rounded = b.cast(b.apply(Op::kExp, x), format);
+    EXPECT_TRUE(is_left_out(x));
+    EXPECT_TRUE(is_left_out(rounded));
+    EXPECT_TRUE(is_left_out(b.apply(Op::kMaximum, b.apply(Op::kNegate, relu), rounded)));
+    EXPECT_TRUE(is_left_out(b.apply(Op::kRowMax, x)));
+    EXPECT_TRUE(is_left_out(b.apply(Op::kSign, wide)));
+    EXPECT_TRUE(is_left_out(b.apply(Op::kClampMin, x, 0.125)));
+    EXPECT_TRUE(is_left_out(b.select(b.apply(Op::kLess, wide, 0.1), x, b.constant(-3))));
+    EXPECT_TRUE(is_left_out(b.constant(0.1, format)));
+    EXPECT_FALSE(is_left_out(wide));
+    EXPECT_FALSE(is_left_out(y));
+    EXPECT_FALSE(is_left_out(b.cast(wide, other)));
+    EXPECT_FALSE(is_left_out(b.apply(Op::kAdd, x, x)));
+    EXPECT_FALSE(is_left_out(b.apply(Op::kRowSum, x)));
+    EXPECT_FALSE(is_left_out(b.apply(Op::kClampMin, x, 0.1)));
+    EXPECT_FALSE(is_left_out(b.apply(Op::kMaximum, wide, x)));
+    EXPECT_FALSE(is_left_out(b.constant(65520 * 4.001)));
+    // Casts from other data types have that effect.
+    EXPECT_EQ(b.kind(b.cast(b.apply(Op::kSign, fp64), format)), Format::kFp32);
+    EXPECT_EQ(b.kind(b.cast(b.constant(3, Format::kInt64), format)), Format::kFp32);
+  }
+}
+
 LoopPlan plan_of(Strides sizes, int32_t row_dims, const std::vector<Strides>& inputs,
                  const Strides& output) {
   LoopBuilder b(std::move(sizes), row_dims);

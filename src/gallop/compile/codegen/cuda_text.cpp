@@ -20,7 +20,11 @@ const char* kind_type(Format kind) { return kind == Format::kBool ? "bool" : typ
 }  // namespace
 
 CudaText::CudaText(const CudaPlan& plan)
-    : plan_(plan), loop_(plan.loop), program_(plan.loop.program), slots_(plan) {
+    : plan_(plan),
+      loop_(plan.loop),
+      program_(plan.loop.program),
+      slots_(plan),
+      exact_in_bf16_(exact_in(plan.loop.program, Format::kBf16)) {
   for (size_t i = 0; i < program_.inputs.size(); ++i) {
     arrays_.push_back({&program_.inputs[i], fmt::format("in{}", i), false, i, -1});
   }
@@ -197,6 +201,11 @@ std::string CudaText::offset_in_row(const Array& array) const {
   return offset;
 }
 
+const char* CudaText::writer_of(const Array& array) const {
+  const bool is_bf16 = array.operand->format == Format::kBf16;
+  return is_bf16 && exact_in_bf16_[static_cast<size_t>(array.value)] ? "write_exact" : "write";
+}
+
 std::string CudaText::element_access(const Array& array) const {
   switch (last_stride(*array.operand)) {
     case 0: return "x_" + array.name;
@@ -254,10 +263,11 @@ void CudaText::write_group(int sweep, const std::function<void()>& reduce) {
     totals = true;
   }
   for (const Array* array : stored) {
+    const char* write = writer_of(*array);
     if (last_stride(*array->operand) == 1) {
-      line("write(x_{}.v[u], v{});", array->name, array->value);
+      line("{}(x_{}.v[u], v{});", write, array->name, array->value);
     } else {
-      line("write(at_{0}[u * s_{0}_{1}], v{2});", array->name, dims() - 1, array->value);
+      line("{0}(at_{1}[u * s_{1}_{2}], v{3});", write, array->name, dims() - 1, array->value);
     }
   }
   close();

@@ -60,6 +60,8 @@ class CudaText : protected SourceText {
   std::string offset_in_row(const Array& array) const;
   // The expression of an input's element.
   std::string element_access(const Array& array) const;
+  // The function that stores an output's element.
+  const char* writer_of(const Array& array) const;
   // Writes the elements of a group, which `reduce` accumulates, and their stores once computed.
   void write_group(int sweep, const std::function<void()>& reduce);
 
@@ -76,7 +78,8 @@ class CudaText : protected SourceText {
   // Writes the loads that precede the elements of a group.
   void write_group_start(const std::vector<bool>& slice);
 
-  std::set<std::string> read_;  // Arrays of the group that are loaded.
+  std::vector<bool> exact_in_bf16_;  // By expression.
+  std::set<std::string> read_;       // Arrays of the group that are loaded.
 };
 
 }  // namespace gallop::compile

@@ -53,7 +53,10 @@ Value LoopBuilder::constant(double number, Format format) {
 Value LoopBuilder::index(int32_t dimension) { return add({.op = Op::kIndex, .index = dimension}); }
 
 Value LoopBuilder::cast(Value value, Format format) {
-  if (format == kind(value) && format == kind_of(format)) return value;
+  const Format from = kind(value);
+  if (format == from && format == kind_of(format)) return value;
+  const bool rounds = from == Format::kFp32 && (format == Format::kBf16 || format == Format::kFp16);
+  if (rounds && exact_in(program_, format)[static_cast<size_t>(value.position)]) return value;
   return add({.op = Op::kCast, .arguments = {value.position, -1, -1}, .format = format});
 }
 

@@ -102,6 +102,10 @@ __device__ inline Bf16 rounded(float a) {
 }
 __device__ inline void write(float& to, float a) { to = a; }
 __device__ inline void write(Bf16& to, float a) { to = rounded(a); }
+// For numbers that bf16 represents: two of them are packed by one instruction.
+__device__ inline void write_exact(Bf16& to, float a) {
+  to.bits = static_cast<unsigned short>(__float_as_uint(a) >> 16);
+}
 __device__ inline void write(Fp16& to, float a) { to.bits = fp16_bits(a); }
 __device__ inline void write(double& to, double a) { to = a; }
 __device__ inline void write(unsigned char& to, bool a) { to = a ? 1 : 0; }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
 #include <fmt/format.h>
 
 #include "gallop/base/checked.h"
@@ -174,12 +176,49 @@ void check_output(const LoopProgram& program, const Output& output, size_t at,
   }
 }
 
+bool represents(Format format, double number) {
+  const auto wide = static_cast<float>(number);
+  const float narrow = format == Format::kBf16 ? static_cast<float>(c10::BFloat16(wide))
+                                               : static_cast<float>(c10::Half(wide));
+  return narrow == wide;
+}
+
 }  // namespace
 
 Format kind_of(Format format) {
   if (format == Format::kBf16 || format == Format::kFp16) return Format::kFp32;
   if (format == Format::kInt32) return Format::kInt64;
   return format;
+}
+
+std::vector<bool> exact_in(const LoopProgram& program, Format format) {
+  std::vector<bool> exact;
+  const auto is_exact = [&](const Expression& e) {
+    const auto argument = [&](size_t i) { return exact[static_cast<size_t>(e.arguments[i])]; };
+    switch (e.op) {
+      case Op::kInput: return program.inputs[static_cast<size_t>(e.index)].format == format;
+      case Op::kConstant: return e.format == format || represents(format, e.number);
+      case Op::kCast: return e.format == format;
+      case Op::kSign: return true;
+      case Op::kNegate:
+      case Op::kAbs:
+      case Op::kRelu:
+      case Op::kRowMax:
+      case Op::kRowMin:
+      case Op::kColumnMax:
+      case Op::kColumnMin:
+      case Op::kTotalMax:
+      case Op::kTotalMin: return bool{argument(0)};
+      case Op::kMaximum:
+      case Op::kMinimum:
+      case Op::kClampMin:
+      case Op::kClampMax: return argument(0) && argument(1);
+      case Op::kSelect: return argument(1) && argument(2);
+      default: return false;
+    }
+  };
+  for (const Expression& e : program.expressions) exact.push_back(is_exact(e));
+  return exact;
 }
 
 std::vector<ValueTraits> analyze(const LoopProgram& program) {

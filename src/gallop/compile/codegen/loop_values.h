@@ -27,6 +27,10 @@ struct ValueTraits {
 /// The data type of a value of this format within a program.
 Format kind_of(Format format);
 
+/// Whether rounding to this format, bf16 or fp16, never changes the value of each expression; of
+/// those in fp32.
+std::vector<bool> exact_in(const LoopProgram& program, Format format);
+
 /// The traits of each expression. Throws InternalError as check() does.
 std::vector<ValueTraits> analyze(const LoopProgram& program);
 
