@@ -70,6 +70,29 @@ TEST_F(WithNvrtc, ReadsAndWritesSixteenBytesAtOnce) {
   }
 }
 
+int64_t count(const std::string& text, const std::string& part) {
+  int64_t found = 0;
+  for (size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++found;
+  return found;
+}
+
+TEST_F(WithNvrtc, LoadsTwoRowsAheadAndWhatTheyShareOnce) {
+  LoopBuilder builder({1 << 17, 64}, 1);
+  const Value x = builder.input(Format::kBf16, {64, 1});
+  const Value scale = builder.input(Format::kFp32, {0, 1});
+  builder.output(builder.apply(Op::kMultiply, x, scale), Format::kBf16, {64, 1});
+  const KernelSource source = cuda_source(cuda_plan(std::move(builder).finish()));
+  CudaCompiler compiler(options_);
+  const std::string text = compiler.submit({source}, 999)[0].get().image;
+  const size_t aligned = text.find(".entry " + source.symbol + "_aligned");
+  const size_t store = text.find("st.global", aligned);
+  ASSERT_NE(aligned, std::string::npos);
+  ASSERT_NE(store, std::string::npos);
+  // 8 numbers of two rows, and 8 of the scale in two loads.
+  EXPECT_EQ(count(text.substr(aligned, store - aligned), "ld.global.v4"), 4) << text;
+  EXPECT_EQ(count(text.substr(store), "ld.global"), 0) << text;
+}
+
 TEST_F(WithNvrtc, CachesBinariesOnDisk) {
   std::string first;
   {

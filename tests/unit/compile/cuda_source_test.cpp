@@ -3,6 +3,8 @@
 #include <cmath>
 #include <cstdlib>
 #include <map>
+#include <set>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -52,13 +54,21 @@ TEST(CudaSource, ComputesTheProgram) {
   const auto kernels = compiler.submit(emulated_prefix(), sources);
   int64_t exact = 0, totals = 0;
   std::map<CudaPlan::Form, int64_t> forms;
-  std::map<int, int64_t> widths;
+  std::map<int, int64_t> widths, turns;
+  std::set<std::pair<bool, bool>> shared;  // Whether there is one row, and an odd number to share.
   for (size_t i = 0; i < cases.size() && !HasFailure(); ++i) {
     const CompiledKernel& kernel = kernels[i].get();
     ASSERT_NE(kernel.function, nullptr) << kernel.fallback_reason << "\n" << sources[i].text;
     const EmulatedLoop runner(plans[i], kernel);
     ++forms[plans[i].form];
     ++widths[plans[i].width];
+    if (plans[i].form == CudaPlan::Form::kPointwise) {
+      const bool one_row = plans[i].loop.rows == 1;
+      ++turns[plans[i].turns];
+      if (plans[i].turns > 1) {
+        shared.emplace(one_row, (one_row ? plans[i].groups : plans[i].loop.rows) % 2 != 0);
+      }
+    }
     totals += plans[i].loop.totals.empty() ? 0 : 1;
     const auto run_as = [&](bool aligned, bool reversed) {
       return run(cases[i], [&](const auto& inputs, const auto& outputs) {
@@ -75,6 +85,25 @@ TEST(CudaSource, ComputesTheProgram) {
   EXPECT_EQ(forms.size(), 4U);
   EXPECT_GT(totals, 5);
   EXPECT_EQ(widths.size(), 4U);
+  EXPECT_GT(turns[1], 2);
+  EXPECT_GT(turns[2], 10);
+  EXPECT_EQ(shared.size(), 4U);
+}
+
+int turns_of(std::vector<int64_t> sizes, std::vector<int64_t> strides, bool has_total = false) {
+  LoopBuilder builder(sizes);
+  const Value x = builder.input(Format::kBf16, std::move(strides));
+  const std::vector<int64_t> plain = {sizes[1], 1};
+  builder.output(builder.apply(Op::kRelu, x), Format::kBf16, plain);
+  if (has_total) builder.output(builder.apply(Op::kTotalSum, x), Format::kFp32, {0, 0});
+  return cuda_plan(std::move(builder).finish()).turns;
+}
+
+TEST(CudaPlan, ThreadsTakeTwoTurnsIfEnoughThreadsAreLeft) {
+  EXPECT_EQ(turns_of({1 << 12, 1 << 9}, {1 << 9, 1}), 1);
+  EXPECT_EQ(turns_of({1 << 12, 1 << 11}, {1 << 11, 1}), 2);
+  EXPECT_EQ(turns_of({1 << 12, 1 << 11}, {1, 1 << 12}), 1) << "read one by one";
+  EXPECT_EQ(turns_of({1 << 12, 1 << 11}, {1 << 11, 1}, /*has_total=*/true), 1);
 }
 
 TEST(CudaSource, RoundsBf16OnlyOnce) {

@@ -18,6 +18,13 @@ constexpr int64_t kVectorBytes = 16;
 constexpr int kHeldElements = 64;
 // The number of blocks that occupies a large GPU; constant, as sums must not depend on the GPU.
 constexpr int64_t kBusyBlocks = 1024;
+// That many times the threads that occupy a large GPU are all that it can run at once.
+constexpr int64_t kFull = 16;
+// Maximum number of bytes in registers at once with several turns, so that three blocks of 256
+// threads fit.
+constexpr int64_t kHeldBytes = 288;
+// From so many cycles on, computing hides what loads take.
+constexpr int kLongCycles = 128;
 constexpr int64_t kSharedBytes = 40960;
 constexpr int64_t kMostBlocks = int64_t{1} << 20;
 
@@ -86,6 +93,41 @@ int choose_width(const CudaPlan& plan, int64_t busy_threads) {
   return static_cast<int>(width);
 }
 
+// Bytes that a thread loads ahead for `turns` groups, and those of the outputs of one. 0 if an
+// input is read element by element.
+int64_t held_bytes(const CudaPlan& plan, int turns) {
+  const LoopProgram& program = plan.loop.program;
+  int64_t bytes = 0;
+  for (size_t i = 0; i < plan.loop.values.size(); ++i) {
+    const Expression& e = program.expressions[i];
+    const ValueTraits& value = plan.loop.values[i];
+    if (e.op != Op::kInput || value.level != Level::kElement) continue;
+    const LoopOperand& input = program.inputs[static_cast<size_t>(e.index)];
+    if (input.strides.back() > 1) return 0;
+    const int times = value.same_for_rows && plan.loop.rows > 1 ? 1 : turns;
+    bytes += times * bytes_of(input.format) * (input.strides.back() == 1 ? plan.width : 1);
+  }
+  for (const Output& output : program.outputs) {
+    bytes += bytes_of(output.operand.format) * plan.width;
+  }
+  return bytes;
+}
+
+int choose_turns(const CudaPlan& plan, int64_t busy_threads) {
+  constexpr int kTurns = 2;
+  const LoopPlan& loop = plan.loop;
+  if (plan.form != CudaPlan::Form::kPointwise || !loop.totals.empty()) return 1;
+  if (loop.rows * plan.groups < kTurns * kFull * busy_threads) return 1;
+  int cycles = 0;
+  for (size_t i = 0; i < loop.values.size(); ++i) {
+    if (loop.values[i].level == Level::kElement) {
+      cycles += traits_of(loop.program.expressions[i].op).cycles;
+    }
+  }
+  const int64_t held = held_bytes(plan, kTurns);
+  return held > 0 && held <= kHeldBytes && cycles < kLongCycles ? kTurns : 1;
+}
+
 bool needs_long_index(const CudaPlan& plan) {
   // A loop may exceed its end by as many elements as all threads process at once.
   constexpr int64_t kFar = int64_t{1} << 30;
@@ -115,7 +157,9 @@ int64_t parts_of(const CudaPlan& plan) { return int64_t{plan.grid[0]} * plan.gri
 
 void share_pointwise(CudaPlan& plan) {
   plan.block = {256, 1};
-  const int64_t blocks = divide_up(plan.loop.rows * plan.groups, 256);
+  const bool one_row = plan.loop.rows == 1;
+  const int64_t share = divide_up(one_row ? plan.groups : plan.loop.rows, plan.turns);
+  const int64_t blocks = divide_up(one_row ? share : share * plan.groups, 256);
   plan.grid = {static_cast<uint32_t>(std::min(blocks, most_blocks(plan))), 1};
 }
 
@@ -171,6 +215,7 @@ CudaPlan cuda_plan(const LoopProgram& program, int64_t busy_threads) {
   result.width = choose_width(result, busy_threads);
   result.long_index = needs_long_index(result);
   result.groups = result.loop.columns / result.width;
+  result.turns = choose_turns(result, busy_threads);
   switch (result.form) {
     case CudaPlan::Form::kPointwise: share_pointwise(result); break;
     case CudaPlan::Form::kRows: share_rows(result); break;

@@ -21,7 +21,9 @@ struct CudaPlan {
 
   LoopPlan loop;
   Form form = Form::kPointwise;
-  int width = 1;                             ///< Adjacent elements that a thread processes at once.
+  int width = 1;  ///< Adjacent elements that a thread processes at once.
+  /// Groups that a thread loads before it computes the first, so that memory is kept busy.
+  int turns = 1;
   bool long_index = false;                   ///< Whether positions exceed 32 bits.
   int64_t groups = 1;                        ///< Number of groups of `width` elements in a row.
   std::array<uint32_t, 2> block{1, 1};       ///< Threads.
@@ -35,7 +37,7 @@ struct CudaPlan {
 };
 
 /// `busy_threads` is the number of threads that occupies a large GPU: with fewer, each thread
-/// processes fewer elements at once.
+/// processes fewer elements at once. With 16 times as many, it processes more.
 CudaPlan cuda_plan(const LoopProgram& program, int64_t busy_threads = 16384);
 
 /// Positions in the 64-bit slots that are a kernel's only argument: addresses first, then the bits

@@ -32,13 +32,21 @@ class Writer : CudaText {
     if (!loop_.column_reductions.empty()) write_columns_body();
     if (!loop_.totals.empty()) write_totals_body();
     line("}}");
-    const uint32_t threads = plan_.block[0] * plan_.block[1];
-    write_kernel("SYMBOL", "body<false>", threads);
-    if (plan_.width > 1) write_kernel("SYMBOL_aligned", "body<true>", threads);
+    const auto threads = [](uint32_t across, uint32_t down = 1) {
+      return std::to_string(across * down);
+    };
+    std::string bounds = threads(plan_.block[0], plan_.block[1]);
+    // Without a bound, the compiler saves registers by delaying loads to where they are needed.
+    if (plan_.turns > 1) bounds += ", 3";
+    write_kernel("SYMBOL", "body<false>", bounds);
+    if (plan_.width > 1) write_kernel("SYMBOL_aligned", "body<true>", bounds);
     if (!loop_.column_reductions.empty()) {
-      write_kernel("SYMBOL_columns", "columns_body", plan_.last_block[0] * plan_.last_block[1]);
+      write_kernel("SYMBOL_columns", "columns_body",
+                   threads(plan_.last_block[0], plan_.last_block[1]));
     }
-    if (!loop_.totals.empty()) write_kernel("SYMBOL_totals", "totals_body", plan_.total_block);
+    if (!loop_.totals.empty()) {
+      write_kernel("SYMBOL_totals", "totals_body", threads(plan_.total_block));
+    }
     line("}}");
     return std::move(text_);
   }
@@ -80,17 +88,32 @@ class Writer : CudaText {
     close();
   }
 
+  // A thread's turns are in the same columns of other rows, or in other columns of the only row.
   void write_pointwise() {
     const bool one_row = loop_.rows == 1;
+    const char* all = one_row ? "groups" : "rows";
+    line("constexpr int kTurns = {};", plan_.turns);
+    line("const Index share = ({} + kTurns - 1) / kTurns;", all);
     line("const Index step = static_cast<Index>(gridDim.x) * blockDim.x;");
     open(
-        "for (Index at = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; at < rows * "
-        "groups; at += step) {{");
-    line("const Index row = {};", one_row ? "0" : "at / by_groups");
-    line("const Index group = {};", one_row ? "at" : "at - row * groups");
-    write_row_start();
-    write_row_numbers(slice_of(loop_, 0));
-    write_group(0, [] {});
+        "for (Index at = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; at < "
+        "share{}; at += step) {{",
+        one_row ? "" : " * groups");
+    line("const Index first = at{};", one_row ? "" : " / by_groups");
+    if (one_row) {
+      line("constexpr Index row = 0;");
+    } else {
+      line("const Index group = at - first * groups;");
+      write_positions("group", /*is_group=*/true);
+      write_shared_loads();
+    }
+    const auto start = [&] {
+      // Where there is no other turn, the first one is repeated: it is loaded before it is stored.
+      line("const Index next = first + turn * share;");
+      line("const Index {} = next < {} ? next : first;", one_row ? "group" : "row", all);
+      if (one_row) write_positions("group", /*is_group=*/true);
+    };
+    write_turns(start, [] {});
     close();
   }
 
@@ -109,6 +132,7 @@ class Writer : CudaText {
     }
     if (!rows.empty()) line("int turn{} = 0;", sweep);
     open("for (Index group = threadIdx.x; group < groups; group += blockDim.x) {{");
+    write_positions("group", /*is_group=*/true);
     write_group(sweep, [&] {
       for (const int32_t at : rows) line("c{}.add(v{});", at, expression(at).arguments[0]);
       for (const int32_t at : columns) {
@@ -176,6 +200,7 @@ class Writer : CudaText {
         "< row_end; row += blockDim.y) {{");
     write_row_start();
     write_row_numbers(slice_of(loop_, 0));
+    write_positions("group", /*is_group=*/true);
     write_group(0, [&] {
       for (const int32_t at : loop_.column_reductions) {
         line("c{}[u].add(v{});", at, expression(at).arguments[0]);

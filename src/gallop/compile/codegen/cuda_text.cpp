@@ -1,5 +1,7 @@
 #include "gallop/compile/codegen/cuda_text.h"
 
+#include <algorithm>
+
 #include "gallop/compile/codegen/cpu_expressions.h"
 #include "gallop/compile/codegen/op_traits.h"
 
@@ -57,8 +59,8 @@ const char* CudaText::part_type(int32_t at) const {
 
 int32_t CudaText::expressions() const { return static_cast<int32_t>(program_.expressions.size()); }
 
-void CudaText::write_kernel(const char* name, const char* body, uint32_t threads) {
-  open("extern \"C\" __global__ void __launch_bounds__({}) {}(", threads, name);
+void CudaText::write_kernel(const char* name, const char* body, const std::string& bounds) {
+  open("extern \"C\" __global__ void __launch_bounds__({}) {}(", bounds, name);
   line("  const __grid_constant__ SYMBOL_space::Slots a) {{");
   line("SYMBOL_space::{}(a);", body);
   close();
@@ -151,7 +153,17 @@ void CudaText::write_row_number(int32_t at) {
   for (int i = 0; i < traits_of(e.op).arity; ++i) {
     write_row_number(e.arguments[static_cast<size_t>(i)]);
   }
-  write_value(at, [](const Array& array) { return fmt::format("read(*row_{})", array.name); });
+  write_value(at, [this](const Array& array) {
+    return ahead_.contains(array.name) ? fmt::format("ahead_{}[turn]", array.name)
+                                       : fmt::format("read(*row_{})", array.name);
+  });
+}
+
+bool CudaText::varies_by_row(const Array& array) const {
+  for (size_t dim = 0; dim < outer_dims(); ++dim) {
+    if (program_.sizes[dim] > 1 && array.operand->strides[dim] != 0) return true;
+  }
+  return false;
 }
 
 void CudaText::write_row_start() {
@@ -160,7 +172,7 @@ void CudaText::write_row_start() {
   line("const Index k0 = {};", rest);
   for (const Array& array : arrays_) {
     std::string offset;
-    for (size_t dim = 0; dim < outer_dims(); ++dim) {
+    for (size_t dim = 0; varies_by_row(array) && dim < outer_dims(); ++dim) {
       offset += fmt::format(" + k{} * s_{}_{}", dim, array.name, dim);
     }
     line("auto* const row_{0} = {0}{1};", array.name, offset);
@@ -196,7 +208,9 @@ void CudaText::write_positions(const char* place, bool is_group) {
 std::string CudaText::offset_in_row(const Array& array) const {
   std::string offset;
   for (size_t dim = outer_dims(); dim < dims(); ++dim) {
-    offset += fmt::format(" + j{} * s_{}_{}", dim, array.name, dim);
+    const bool is_adjacent = dim + 1 == dims() && last_stride(*array.operand) == 1;
+    offset += is_adjacent ? fmt::format(" + j{}", dim)
+                          : fmt::format(" + j{} * s_{}_{}", dim, array.name, dim);
   }
   return offset;
 }
@@ -214,28 +228,93 @@ std::string CudaText::element_access(const Array& array) const {
   }
 }
 
-void CudaText::write_group_start(const std::vector<bool>& slice) {
-  write_positions("group", /*is_group=*/true);
+std::vector<const CudaText::Array*> CudaText::inputs_of(const std::vector<bool>& slice,
+                                                        Level level) const {
+  std::vector<const Array*> inputs;
   for (int32_t at = 0; at < expressions(); ++at) {
     const Expression& e = expression(at);
-    const bool read =
-        slice[static_cast<size_t>(at)] && e.op == Op::kInput && value(at).level == Level::kElement;
-    if (!read) continue;
-    const Array& array = arrays_[static_cast<size_t>(e.index)];
-    if (!read_.insert(array.name).second) continue;
-    line("auto* const at_{0} = row_{0}{1};", array.name, offset_in_row(array));
-    if (last_stride(*array.operand) == 1) {
-      line("const auto x_{0} = fetch<kAligned, kWidth>(at_{0});", array.name);
-    } else if (last_stride(*array.operand) == 0) {
-      line("const {0} x_{1} = read(*at_{1});", kind_of_value(at), array.name);
-    }
+    if (!slice[static_cast<size_t>(at)] || e.op != Op::kInput || value(at).level != level) continue;
+    const Array* array = &arrays_[static_cast<size_t>(e.index)];
+    if (std::find(inputs.begin(), inputs.end(), array) == inputs.end()) inputs.push_back(array);
   }
+  return inputs;
+}
+
+std::string CudaText::group_type(const Array& array) const {
+  const Format format = array.operand->format;
+  return last_stride(*array.operand) == 1 ? fmt::format("Pack<{}, kWidth>", type_of(format))
+                                          : kind_type(kind_of(format));
+}
+
+std::string CudaText::group_load(const Array& array) const {
+  switch (last_stride(*array.operand)) {
+    case 0: return fmt::format("read(*at_{})", array.name);
+    case 1: return fmt::format("fetch<kAligned, kWidth>(at_{})", array.name);
+    default: return "";
+  }
+}
+
+void CudaText::write_group_start(const std::vector<bool>& slice) {
+  for (const Array* array : inputs_of(slice, Level::kElement)) {
+    if (shared_.contains(array->name)) continue;
+    if (ahead_.contains(array->name)) {
+      line("const auto& x_{0} = ahead_{0}[turn];", array->name);
+      continue;
+    }
+    line("auto* const at_{0} = row_{0}{1};", array->name, offset_in_row(*array));
+    const std::string load = group_load(*array);
+    if (!load.empty()) line("const {} x_{} = {};", group_type(*array), array->name, load);
+  }
+}
+
+void CudaText::write_shared_loads() {
+  for (const Array* array : inputs_of(slice_of(loop_, 0), Level::kElement)) {
+    const std::string load = group_load(*array);
+    if (varies_by_row(*array) || load.empty()) continue;
+    shared_.insert(array->name);
+    line("auto* const at_{0} = {0}{1};", array->name, offset_in_row(*array));
+    line("const {} x_{} = {};", group_type(*array), array->name, load);
+  }
+}
+
+void CudaText::write_turns(const std::function<void()>& start,
+                           const std::function<void()>& reduce) {
+  const std::vector<bool> slice = slice_of(loop_, 0);
+  std::vector<const Array*> elements;
+  for (const Array* array : inputs_of(slice, Level::kElement)) {
+    if (!shared_.contains(array->name) && !group_load(*array).empty()) elements.push_back(array);
+  }
+  const std::vector<const Array*> rows = inputs_of(slice, Level::kRow);
+  for (const Array* array : elements) {
+    line("{} ahead_{}[kTurns];", group_type(*array), array->name);
+    ahead_.insert(array->name);
+  }
+  for (const Array* array : rows) {
+    line("{} ahead_{}[kTurns];", kind_type(kind_of(array->operand->format)), array->name);
+    ahead_.insert(array->name);
+  }
+  const auto open_turn = [&] {
+    line("#pragma unroll");
+    open("for (int turn = 0; turn < kTurns; ++turn) {{");
+    start();
+    write_row_start();
+  };
+  open_turn();
+  for (const Array* array : elements) {
+    line("auto* const at_{0} = row_{0}{1};", array->name, offset_in_row(*array));
+    line("ahead_{}[turn] = {};", array->name, group_load(*array));
+  }
+  for (const Array* array : rows) line("ahead_{0}[turn] = read(*row_{0});", array->name);
+  close();
+  open_turn();
+  write_row_numbers(slice);
+  write_group(0, reduce);
+  close();
 }
 
 void CudaText::write_group(int sweep, const std::function<void()>& reduce) {
   const std::vector<bool> slice = slice_of(loop_, sweep);
   const bool stores = sweep == loop_.sweeps - 1;
-  read_.clear();
   write_group_start(slice);
   std::vector<const Array*> stored;
   for (const Array& array : arrays_) {

@@ -39,8 +39,8 @@ class CudaText : protected SourceText {
   const char* part_type(int32_t at) const;
   int32_t expressions() const;
 
-  // Writes the kernel `name`, which calls `body`.
-  void write_kernel(const char* name, const char* body, uint32_t threads);
+  // Writes the kernel `name`, which calls `body`, for blocks of so many threads.
+  void write_kernel(const char* name, const char* body, const std::string& bounds);
   // Declares the contents of the slots by name.
   void declare_arguments();
 
@@ -53,6 +53,8 @@ class CudaText : protected SourceText {
   void write_row_numbers(const std::vector<bool>& needed);
   void write_row_number(int32_t at);
 
+  // Whether an array differs between rows.
+  bool varies_by_row(const Array& array) const;
   // Writes the start address of row `row` in each array.
   void write_row_start();
   // Writes positions in the row, from the index of an element or of a group of kWidth of them.
@@ -64,6 +66,11 @@ class CudaText : protected SourceText {
   const char* writer_of(const Array& array) const;
   // Writes the elements of a group, which `reduce` accumulates, and their stores once computed.
   void write_group(int sweep, const std::function<void()>& reduce);
+  // Writes the loads of those elements of a group that are the same in all rows, for all turns.
+  void write_shared_loads();
+  // Writes kTurns groups of the only sweep, all of which are loaded before the first is computed.
+  // `start` writes the position of a turn.
+  void write_turns(const std::function<void()>& start, const std::function<void()>& reduce);
 
   const CudaPlan& plan_;
   const LoopPlan& loop_;
@@ -77,9 +84,15 @@ class CudaText : protected SourceText {
   std::string write_position(const char* name, size_t dim, const std::string& of);
   // Writes the loads that precede the elements of a group.
   void write_group_start(const std::vector<bool>& slice);
+  // The inputs that are read as elements or scalars of a row, each once.
+  std::vector<const Array*> inputs_of(const std::vector<bool>& slice, Level level) const;
+  // The group's elements or number, at the pointer `at`; empty if they are loaded one by one.
+  std::string group_load(const Array& array) const;
+  std::string group_type(const Array& array) const;
 
   std::vector<bool> exact_in_bf16_;  // By expression.
-  std::set<std::string> read_;       // Arrays of the group that are loaded.
+  std::set<std::string> shared_;     // Arrays that are loaded for all turns,
+  std::set<std::string> ahead_;      // and for each turn before the first is computed.
 };
 
 }  // namespace gallop::compile
