@@ -54,7 +54,7 @@ TEST(CudaSource, ComputesTheProgram) {
   const auto kernels = compiler.submit(emulated_prefix(), sources);
   int64_t exact = 0, totals = 0;
   std::map<CudaPlan::Form, int64_t> forms;
-  std::map<int, int64_t> widths, turns;
+  std::map<int, int64_t> widths, turns, column_turns;
   std::set<std::pair<bool, bool>> shared;  // Whether there is one row, and an odd number to share.
   for (size_t i = 0; i < cases.size() && !HasFailure(); ++i) {
     const CompiledKernel& kernel = kernels[i].get();
@@ -69,6 +69,7 @@ TEST(CudaSource, ComputesTheProgram) {
         shared.emplace(one_row, (one_row ? plans[i].groups : plans[i].loop.rows) % 2 != 0);
       }
     }
+    if (plans[i].form == CudaPlan::Form::kColumns) ++column_turns[plans[i].turns];
     totals += plans[i].loop.totals.empty() ? 0 : 1;
     const auto run_as = [&](bool aligned, bool reversed) {
       return run(cases[i], [&](const auto& inputs, const auto& outputs) {
@@ -88,6 +89,46 @@ TEST(CudaSource, ComputesTheProgram) {
   EXPECT_GT(turns[1], 2);
   EXPECT_GT(turns[2], 10);
   EXPECT_EQ(shared.size(), 4U);
+  EXPECT_EQ(column_turns.size(), 3U) << "1, 2 and 4";
+}
+
+TEST(CudaSource, TurnsDoNotChangeTheBitsOfColumnSums) {
+  constexpr int64_t kRows = 4813, kColumns = 24;
+  LoopBuilder builder({kRows, kColumns}, 1);
+  const Value x = builder.input(Format::kBf16, {kColumns, 1});
+  const Value mean = builder.input(Format::kFp32, {0, 1});
+  const Value off = builder.apply(Op::kSubtract, x, mean);
+  builder.output(builder.apply(Op::kColumnSum, x), Format::kFp32, {0, 1});
+  builder.output(builder.apply(Op::kColumnSum, builder.apply(Op::kMultiply, off, off)),
+                 Format::kFp32, {0, 1});
+  RandomPrograms random(31, /*for_gpus=*/true);
+  const LoopCase c = make_case(random, std::move(builder).finish());
+  std::vector<CudaPlan> plans;
+  std::vector<KernelSource> sources;
+  for (const int turns : {1, 2, 4}) {
+    CudaPlan& plan = plans.emplace_back(cuda_plan(c.program, /*busy_threads=*/1));
+    EXPECT_EQ(plan.turns, 4);
+    plan.turns = turns;
+    // More than 32 rows for each thread, so that sums have several parts.
+    plan.block_rows = kRows;
+    plan.blocks = plan.grid[1] = 1;
+    EXPECT_GT(kRows / plan.block[1], 64);
+    sources.push_back(emulated_source(plan));
+  }
+  const CacheFolder folder;
+  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
+  const auto kernels = compiler.submit(emulated_prefix(), sources);
+  std::vector<Memory> first;
+  for (size_t i = 0; i < plans.size(); ++i) {
+    const CompiledKernel& kernel = kernels[i].get();
+    ASSERT_NE(kernel.function, nullptr) << kernel.fallback_reason << "\n" << sources[i].text;
+    const EmulatedLoop runner(plans[i], kernel);
+    const auto found = run(c, [&](const auto& inputs, const auto& outputs) {
+      runner(inputs, outputs, /*aligned=*/true, /*reversed=*/false);
+    });
+    if (i == 0) first = found;
+    EXPECT_TRUE(are_same(c, first, found)) << plans[i].turns << " turns";
+  }
 }
 
 int turns_of(std::vector<int64_t> sizes, std::vector<int64_t> strides, bool has_total = false) {

@@ -20,9 +20,9 @@ constexpr int kHeldElements = 64;
 constexpr int64_t kBusyBlocks = 1024;
 // That many times the threads that occupy a large GPU are all that it can run at once.
 constexpr int64_t kFull = 16;
-// Maximum number of bytes in registers at once with several turns, so that three blocks of 256
-// threads fit.
-constexpr int64_t kHeldBytes = 288;
+// Maximum number of bytes in registers at once with several turns, if three or two blocks of 256
+// threads are to fit.
+constexpr int64_t kHeldByThree = 288, kHeldByTwo = 416;
 // From so many cycles on, computing hides what loads take.
 constexpr int kLongCycles = 128;
 constexpr int64_t kSharedBytes = 40960;
@@ -93,8 +93,7 @@ int choose_width(const CudaPlan& plan, int64_t busy_threads) {
   return static_cast<int>(width);
 }
 
-// Bytes that a thread loads ahead for `turns` groups, and those of the outputs of one. 0 if an
-// input is read element by element.
+// Bytes that a thread loads ahead for `turns` groups, with its sums and the outputs of one group.
 int64_t held_bytes(const CudaPlan& plan, int turns) {
   const LoopProgram& program = plan.loop.program;
   int64_t bytes = 0;
@@ -103,29 +102,51 @@ int64_t held_bytes(const CudaPlan& plan, int turns) {
     const ValueTraits& value = plan.loop.values[i];
     if (e.op != Op::kInput || value.level != Level::kElement) continue;
     const LoopOperand& input = program.inputs[static_cast<size_t>(e.index)];
-    if (input.strides.back() > 1) return 0;
     const int times = value.same_for_rows && plan.loop.rows > 1 ? 1 : turns;
     bytes += times * bytes_of(input.format) * (input.strides.back() == 1 ? plan.width : 1);
   }
-  for (const Output& output : program.outputs) {
-    bytes += bytes_of(output.operand.format) * plan.width;
+  for (size_t i = 0; i < program.outputs.size(); ++i) {
+    if (plan.loop.stores[i] != Level::kElement) continue;
+    bytes += bytes_of(program.outputs[i].operand.format) * plan.width;
+  }
+  for (const int32_t at : plan.loop.column_reductions) {
+    const Format kind = plan.loop.values[static_cast<size_t>(at)].kind;
+    // A sum of fp32 is one of fp64, too.
+    bytes += (kind == Format::kFp32 ? 12 : bytes_of(kind)) * plan.width;
   }
   return bytes;
 }
 
-int choose_turns(const CudaPlan& plan, int64_t busy_threads) {
-  constexpr int kTurns = 2;
-  const LoopPlan& loop = plan.loop;
-  if (plan.form != CudaPlan::Form::kPointwise || !loop.totals.empty()) return 1;
-  if (loop.rows * plan.groups < kTurns * kFull * busy_threads) return 1;
+// Whether a thread mostly waits for memory, and what it loads can be loaded ahead.
+bool waits_for_loads(const LoopPlan& loop) {
   int cycles = 0;
   for (size_t i = 0; i < loop.values.size(); ++i) {
-    if (loop.values[i].level == Level::kElement) {
-      cycles += traits_of(loop.program.expressions[i].op).cycles;
+    if (loop.values[i].level != Level::kElement) continue;
+    const Expression& e = loop.program.expressions[i];
+    cycles += traits_of(e.op).cycles;
+    const bool is_input = e.op == Op::kInput;
+    if (is_input && loop.program.inputs[static_cast<size_t>(e.index)].strides.back() > 1) {
+      return false;
     }
   }
-  const int64_t held = held_bytes(plan, kTurns);
-  return held > 0 && held <= kHeldBytes && cycles < kLongCycles ? kTurns : 1;
+  return cycles < kLongCycles;
+}
+
+void choose_turns(CudaPlan& plan, int64_t busy_threads) {
+  if (!waits_for_loads(plan.loop)) return;
+  if (plan.form == CudaPlan::Form::kPointwise && plan.loop.totals.empty()) {
+    const bool enough = plan.loop.rows * plan.groups >= 2 * kFull * busy_threads;
+    if (!enough || held_bytes(plan, 2) > kHeldByThree) return;
+    plan.turns = 2;
+    plan.resident = 3;
+  } else if (plan.form == CudaPlan::Form::kColumns) {
+    for (const int turns : {4, 2}) {
+      if (held_bytes(plan, turns) > kHeldByTwo) continue;
+      plan.turns = turns;
+      plan.resident = 2;
+      return;
+    }
+  }
 }
 
 bool needs_long_index(const CudaPlan& plan) {
@@ -215,7 +236,7 @@ CudaPlan cuda_plan(const LoopProgram& program, int64_t busy_threads) {
   result.width = choose_width(result, busy_threads);
   result.long_index = needs_long_index(result);
   result.groups = result.loop.columns / result.width;
-  result.turns = choose_turns(result, busy_threads);
+  choose_turns(result, busy_threads);
   switch (result.form) {
     case CudaPlan::Form::kPointwise: share_pointwise(result); break;
     case CudaPlan::Form::kRows: share_rows(result); break;

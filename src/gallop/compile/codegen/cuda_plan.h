@@ -24,6 +24,7 @@ struct CudaPlan {
   int width = 1;  ///< Adjacent elements that a thread processes at once.
   /// Groups that a thread loads before it computes the first, so that memory is kept busy.
   int turns = 1;
+  int resident = 0;  ///< With several turns, the blocks for which a multiprocessor has registers.
   bool long_index = false;                   ///< Whether positions exceed 32 bits.
   int64_t groups = 1;                        ///< Number of groups of `width` elements in a row.
   std::array<uint32_t, 2> block{1, 1};       ///< Threads.

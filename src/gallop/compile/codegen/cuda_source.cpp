@@ -37,7 +37,7 @@ class Writer : CudaText {
     };
     std::string bounds = threads(plan_.block[0], plan_.block[1]);
     // Without a bound, the compiler saves registers by delaying loads to where they are needed.
-    if (plan_.turns > 1) bounds += ", 3";
+    if (plan_.turns > 1) bounds += fmt::format(", {}", plan_.resident);
     write_kernel("SYMBOL", "body<false>", bounds);
     if (plan_.width > 1) write_kernel("SYMBOL_aligned", "body<true>", bounds);
     if (!loop_.column_reductions.empty()) {
@@ -188,30 +188,21 @@ class Writer : CudaText {
     open(
         "for (Index tile = blockIdx.x; tile * static_cast<Index>(blockDim.x) < groups; tile += "
         "gridDim.x) {{");
-    line("const Index group = tile * static_cast<Index>(blockDim.x) + threadIdx.x;");
+    line("const Index wanted = tile * static_cast<Index>(blockDim.x) + threadIdx.x;");
+    // Threads beyond the last group load what it has of all rows, and add nothing.
+    line("const Index group = wanted < groups ? wanted : groups - 1;");
     for (const int32_t at : loop_.column_reductions) {
       line("Total<{}, {}> c{}[kWidth];", reduction(at), kind_of_value(at), at);
     }
     line("const Index first = static_cast<Index>(blockIdx.y) * block_rows;");
     line("const Index row_end = rows - first < block_rows ? rows : first + block_rows;");
-    line("int turn = 0;");
-    open(
-        "for (Index row = group < groups ? first + static_cast<Index>(threadIdx.y) : row_end; row "
-        "< row_end; row += blockDim.y) {{");
-    write_row_start();
-    write_row_numbers(slice_of(loop_, 0));
     write_positions("group", /*is_group=*/true);
-    write_group(0, [&] {
-      for (const int32_t at : loop_.column_reductions) {
-        line("c{}[u].add(v{});", at, expression(at).arguments[0]);
-      }
-    });
-    open("if (++turn % 32 == 0) {{");
-    for (const int32_t at : loop_.column_reductions) {
-      line("for (int u = 0; u < kWidth; ++u) c{}[u].close_part();", at);
-    }
-    close();
-    close();
+    write_shared_loads();
+    line("int added = 0;");
+    line("const Index down = static_cast<Index>(blockDim.y);");
+    line("Index next = wanted < groups ? first + static_cast<Index>(threadIdx.y) : row_end;");
+    write_column_rows(plan_.turns);
+    if (plan_.turns > 1) write_column_rows(1);
     for (const int32_t at : loop_.column_reductions) {
       line("{} own{}[kWidth];", kind_of_value(at), at);
       line("for (int u = 0; u < kWidth; ++u) own{0}[u] = c{0}[u].result();", at);
@@ -221,6 +212,27 @@ class Writer : CudaText {
       line("if (column < columns) total{}[blockIdx.y * columns + column] = all;", at);
       close("});");
     }
+    close();
+  }
+
+  // Writes a thread's loop over its rows, as far as there are so many at once.
+  void write_column_rows(int turns) {
+    open("for (; next + {} * down < row_end; next += {} * down) {{", turns - 1, turns);
+    line("constexpr int kTurns = {};", turns);
+    written_.assign(loop_.values.size(), false);
+    write_turns([&] { line("const Index row = next + turn * down;"); },
+                [&] {
+                  for (const int32_t at : loop_.column_reductions) {
+                    line("c{}[u].add(v{});", at, expression(at).arguments[0]);
+                  }
+                });
+    // Parts end where they do with one turn at a time, as 32 is a multiple of the number of turns.
+    line("added += kTurns;");
+    open("if (added % 32 == 0) {{");
+    for (const int32_t at : loop_.column_reductions) {
+      line("for (int u = 0; u < kWidth; ++u) c{}[u].close_part();", at);
+    }
+    close();
     close();
   }
 
