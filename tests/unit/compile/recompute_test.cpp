@@ -28,6 +28,9 @@ Graph recomputed(const Function& function, const Tensors& inputs) {
   for (Buffer& buffer : graph.buffers) buffer.device = {c10::kCUDA, 0};
   passes::recompute(graph);
   for (Buffer& buffer : graph.buffers) buffer.device = c10::kCPU;
+  const size_t nodes = graph.nodes.size();
+  passes::dce(graph);
+  EXPECT_EQ(graph.nodes.size(), nodes) << "fuse makes no loop of what nothing reads";
   const Tensors wanted = function(inputs), found = Executor(graph).run(inputs);
   EXPECT_EQ(found.size(), wanted.size());
   for (size_t i = 0; i < found.size(); ++i) EXPECT_TRUE(at::equal(found[i], wanted[i])) << i;

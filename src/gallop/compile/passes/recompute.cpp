@@ -219,7 +219,9 @@ class Recomputation {
 void recompute(Graph& graph) {
   const bool on_gpu = std::any_of(graph.buffers.begin(), graph.buffers.end(),
                                   [](const Buffer& buffer) { return buffer.device.is_cuda(); });
-  if (on_gpu) Recomputation(graph).run();
+  if (!on_gpu) return;
+  Recomputation(graph).run();
+  dce(graph);  // What is only read by copies now.
 }
 
 }  // namespace gallop::compile::passes
