@@ -58,8 +58,9 @@ class GroupNormFunction final : public torch::autograd::Function<GroupNormFuncti
     const at::Tensor dy = gradients[0].contiguous(at::MemoryFormat::ChannelsLast).to(at::kFloat);
     const at::Tensor &weight = saved[1], &mean = saved[2], &inverse = saved[3];
     const int64_t groups = mean.size(1);
-    const auto each = static_cast<double>(x.size(1) / groups * x.size(2) * x.size(3));
-    const at::Tensor channel_mean = along(mean.expand({-1, -1, x.size(1) / groups}));
+    const int64_t channels = x.size(1) / groups;
+    const auto each = static_cast<double>(channels * x.size(2) * x.size(3));
+    const at::Tensor channel_mean = along(mean.expand({-1, -1, channels}));
     const at::Tensor sum = by_group(dy.sum(kPixels), groups);
     const at::Tensor along_x = by_group((dy * (x - channel_mean)).sum(kPixels), groups) * inverse;
     const at::Tensor scale = by_group(weight.to(at::kFloat), groups);
