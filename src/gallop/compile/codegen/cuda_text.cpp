@@ -26,7 +26,7 @@ CudaText::CudaText(const CudaPlan& plan)
       loop_(plan.loop),
       program_(plan.loop.program),
       slots_(plan),
-      exact_in_bf16_(exact_in(plan.loop.program, Format::kBf16)) {
+      exact_in_bf16_(Format::kBf16) {
   for (size_t i = 0; i < program_.inputs.size(); ++i) {
     arrays_.push_back({&program_.inputs[i], fmt::format("in{}", i), false, i, -1});
   }
@@ -215,9 +215,9 @@ std::string CudaText::offset_in_row(const Array& array) const {
   return offset;
 }
 
-const char* CudaText::writer_of(const Array& array) const {
+const char* CudaText::writer_of(const Array& array) {
   const bool is_bf16 = array.operand->format == Format::kBf16;
-  return is_bf16 && exact_in_bf16_[static_cast<size_t>(array.value)] ? "write_exact" : "write";
+  return is_bf16 && exact_in_bf16_.contains(program_, array.value) ? "write_exact" : "write";
 }
 
 std::string CudaText::element_access(const Array& array) const {

@@ -63,7 +63,7 @@ class CudaText : protected SourceText {
   // The expression of an input's element.
   std::string element_access(const Array& array) const;
   // The function that stores an output's element.
-  const char* writer_of(const Array& array) const;
+  const char* writer_of(const Array& array);
   // Writes the elements of a group, which `reduce` accumulates, and their stores once computed.
   void write_group(int sweep, const std::function<void()>& reduce);
   // Writes the loads of those elements of a group that are the same in all rows, for all turns.
@@ -90,9 +90,9 @@ class CudaText : protected SourceText {
   std::string group_load(const Array& array) const;
   std::string group_type(const Array& array) const;
 
-  std::vector<bool> exact_in_bf16_;  // By expression.
-  std::set<std::string> shared_;     // Arrays that are loaded for all turns,
-  std::set<std::string> ahead_;      // and for each turn before the first is computed.
+  ExactValues exact_in_bf16_;
+  std::set<std::string> shared_;  // Arrays that are loaded for all turns,
+  std::set<std::string> ahead_;   // and for each turn before the first is computed.
 };
 
 }  // namespace gallop::compile

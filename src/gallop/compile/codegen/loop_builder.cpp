@@ -3,7 +3,6 @@
 #include <bit>
 
 #include "gallop/base/error.h"
-#include "gallop/compile/codegen/loop_values.h"
 #include "gallop/compile/codegen/op_traits.h"
 
 namespace gallop::compile {
@@ -55,8 +54,9 @@ Value LoopBuilder::index(int32_t dimension) { return add({.op = Op::kIndex, .ind
 Value LoopBuilder::cast(Value value, Format format) {
   const Format from = kind(value);
   if (format == from && format == kind_of(format)) return value;
-  const bool rounds = from == Format::kFp32 && (format == Format::kBf16 || format == Format::kFp16);
-  if (rounds && exact_in(program_, format)[static_cast<size_t>(value.position)]) return value;
+  const bool narrow = format == Format::kBf16 || format == Format::kFp16;
+  ExactValues& exact = format == Format::kBf16 ? exact_in_bf16_ : exact_in_fp16_;
+  if (from == Format::kFp32 && narrow && exact.contains(program_, value.position)) return value;
   return add({.op = Op::kCast, .arguments = {value.position, -1, -1}, .format = format});
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gallop/compile/codegen/loop_program.h"
+#include "gallop/compile/codegen/loop_values.h"
 
 namespace gallop::compile {
 
@@ -50,6 +51,7 @@ class LoopBuilder {
   Value add(Expression expression);
 
   LoopProgram program_;
+  ExactValues exact_in_bf16_{Format::kBf16}, exact_in_fp16_{Format::kFp16};
 };
 
 // LibTorch's activations in the expressions above, of x in fp32 or fp64. Gradients take the

@@ -191,34 +191,38 @@ Format kind_of(Format format) {
   return format;
 }
 
-std::vector<bool> exact_in(const LoopProgram& program, Format format) {
-  std::vector<bool> exact;
-  const auto is_exact = [&](const Expression& e) {
-    const auto argument = [&](size_t i) { return exact[static_cast<size_t>(e.arguments[i])]; };
-    switch (e.op) {
-      case Op::kInput: return program.inputs[static_cast<size_t>(e.index)].format == format;
-      case Op::kConstant: return e.format == format || represents(format, e.number);
-      case Op::kCast: return e.format == format;
-      case Op::kSign: return true;
-      case Op::kNegate:
-      case Op::kAbs:
-      case Op::kRelu:
-      case Op::kRowMax:
-      case Op::kRowMin:
-      case Op::kColumnMax:
-      case Op::kColumnMin:
-      case Op::kTotalMax:
-      case Op::kTotalMin: return bool{argument(0)};
-      case Op::kMaximum:
-      case Op::kMinimum:
-      case Op::kClampMin:
-      case Op::kClampMax: return argument(0) && argument(1);
-      case Op::kSelect: return argument(1) && argument(2);
-      default: return false;
-    }
+bool ExactValues::contains(const LoopProgram& program, int32_t at) {
+  for (size_t i = known_.size(); i <= static_cast<size_t>(at); ++i) {
+    known_.push_back(is_exact(program, program.expressions[i]));
+  }
+  return known_[static_cast<size_t>(at)];
+}
+
+bool ExactValues::is_exact(const LoopProgram& program, const Expression& e) const {
+  const auto argument = [&](size_t i) -> bool {
+    return known_[static_cast<size_t>(e.arguments[i])];
   };
-  for (const Expression& e : program.expressions) exact.push_back(is_exact(e));
-  return exact;
+  switch (e.op) {
+    case Op::kInput: return program.inputs[static_cast<size_t>(e.index)].format == format_;
+    case Op::kConstant: return e.format == format_ || represents(format_, e.number);
+    case Op::kCast: return e.format == format_;
+    case Op::kSign: return true;
+    case Op::kNegate:
+    case Op::kAbs:
+    case Op::kRelu:
+    case Op::kRowMax:
+    case Op::kRowMin:
+    case Op::kColumnMax:
+    case Op::kColumnMin:
+    case Op::kTotalMax:
+    case Op::kTotalMin: return argument(0);
+    case Op::kMaximum:
+    case Op::kMinimum:
+    case Op::kClampMin:
+    case Op::kClampMax: return argument(0) && argument(1);
+    case Op::kSelect: return argument(1) && argument(2);
+    default: return false;
+  }
 }
 
 std::vector<ValueTraits> analyze(const LoopProgram& program) {

@@ -27,9 +27,20 @@ struct ValueTraits {
 /// The data type of a value of this format within a program.
 Format kind_of(Format format);
 
-/// Whether rounding to this format, bf16 or fp16, never changes the value of each expression; of
-/// those in fp32.
-std::vector<bool> exact_in(const LoopProgram& program, Format format);
+/// Which expressions in fp32 have values that rounding to a format, bf16 or fp16, never changes.
+class ExactValues {
+ public:
+  explicit ExactValues(Format format) : format_(format) {}
+
+  /// `at` is an expression of the program, of which each call sees the same or a longer version.
+  bool contains(const LoopProgram& program, int32_t at);
+
+ private:
+  bool is_exact(const LoopProgram& program, const Expression& e) const;
+
+  Format format_;
+  std::vector<bool> known_;  // By expression.
+};
 
 /// The traits of each expression. Throws InternalError as check() does.
 std::vector<ValueTraits> analyze(const LoopProgram& program);
