@@ -54,6 +54,8 @@ START_UP = {"start", "data", "images", "folder", "compile"}
 
 def hold(there, phase, who):
     path, reads, number, rank = PHASES[phase]
+    if phase == "wait" and who == "process":
+        number += 120  # Behind the headers, which ranks do not all read, and the first samples with what is prefetched.
     return there.hold(path, number, reads, rank="" if who == "process" else rank)
 
 
