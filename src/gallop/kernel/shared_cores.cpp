@@ -149,6 +149,10 @@ bool Sharing::look(double now, double waited) {
 
 void share_cores_with_others() {
   constexpr double kSeconds = 0.25;  // Between two measurements.
+  // Processes of a run may be threads of one program.
+  static std::mutex mutex;
+  const std::unique_lock lock(mutex, std::try_to_lock);
+  if (!lock) return;
   static ComputeThreads threads;
   static Sharing sharing;
   static double looked_at = monotonic_seconds();

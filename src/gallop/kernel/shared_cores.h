@@ -22,7 +22,8 @@ bool shares_cores();
 
 /// Call at each step of training, evaluation or prediction: checks a few times a second
 /// whether a compute thread has waited for its core, rather than for other threads of this
-/// program, and shares the cores as long as that is so.
+/// program, and shares the cores as long as that is so. Of several threads that call it at the same
+/// time, one does.
 void share_cores_with_others();
 
 /// Decides when to share, and when to check whether others are still there: after half a second, or
