@@ -90,6 +90,11 @@ bool is_value(const Graph& graph, const std::vector<Uses>& uses, BufferId buffer
   return graph.buffers[buffer].kind == Buffer::Kind::kTemporary && uses[buffer].writers.size() == 1;
 }
 
+bool is_on_gpu(const Graph& graph) {
+  return std::any_of(graph.buffers.begin(), graph.buffers.end(),
+                     [](const Buffer& buffer) { return buffer.device.is_cuda(); });
+}
+
 bool is_pure(const Node& node) {
   if (is_random(node.op) || starts_collective(node.op)) return false;
   const auto accesses = accesses_of(node);

@@ -31,6 +31,9 @@ std::vector<std::vector<Touch>> touches_of(const Graph& graph);
 /// writes.
 bool is_value(const Graph& graph, const std::vector<Uses>& uses, BufferId buffer);
 
+/// Whether the graph has tensors on a GPU.
+bool is_on_gpu(const Graph& graph);
+
 /// Whether a call has no effect but its results, and the same results for the same arguments.
 bool is_pure(const Node& node);
 

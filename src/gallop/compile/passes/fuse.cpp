@@ -44,9 +44,7 @@ class Fusion {
   ViewId result_of(int64_t node) const { return graph_.nodes[node].results[0].views[0]; }
 
   bool can_join(const Node& node) const {
-    if (!is_pointwise(graph_, node) && !is_join(graph_, node) && !reduction_of(graph_, node)) {
-      return false;
-    }
+    if (!may_be_in_loop(graph_, node)) return false;
     const ViewId result = node.results[0].views[0];
     return is_value(graph_, uses_, graph_.views[result].buffer) &&
            (is_whole(graph_, result) || is_rest(result));

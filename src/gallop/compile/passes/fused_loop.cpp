@@ -199,6 +199,10 @@ bool is_worth_reducing_alone(const Graph& graph, const Node& node, const Form& f
 
 }  // namespace
 
+bool may_be_in_loop(const Graph& graph, const Node& node) {
+  return is_pointwise(graph, node) || is_join(graph, node) || reduction_of(graph, node).has_value();
+}
+
 std::optional<FusedLoop> fused_loop(const Graph& graph, const std::vector<Uses>& uses,
                                     const Group& group) {
   for (const LoopSpace& space : spaces_of(graph, uses, group)) {

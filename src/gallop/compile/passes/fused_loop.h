@@ -9,6 +9,9 @@
 
 namespace gallop::compile::passes {
 
+/// Whether the node may be part of a loop.
+bool may_be_in_loop(const Graph& graph, const Node& node);
+
 /// The loop of a group of nodes, with its input and output tensors.
 struct FusedLoop {
   LoopProgram program;

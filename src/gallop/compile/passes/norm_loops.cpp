@@ -343,10 +343,8 @@ void split_norms(Graph& graph) {
 }
 
 void norm_loops(Graph& graph, PassContext& context) {
-  const bool on_gpu = std::any_of(graph.buffers.begin(), graph.buffers.end(),
-                                  [](const Buffer& buffer) { return buffer.device.is_cuda(); });
   std::string missing;
-  if (on_gpu && CudaDriver::open(missing, context.compiler.cuda_driver()) &&
+  if (is_on_gpu(graph) && CudaDriver::open(missing, context.compiler.cuda_driver()) &&
       context.compiler.cuda().is_there(missing)) {
     split_norms(graph);
   }

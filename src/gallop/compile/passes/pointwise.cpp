@@ -8,6 +8,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include <c10/core/WrapDimMinimal.h>
+
 #include "gallop/compile/analysis.h"
 #include "gallop/compile/codegen/loop_values.h"
 
@@ -329,6 +331,8 @@ bool is_pointwise(const Graph& graph, const Node& node) {
 
 bool is_join(const Graph& graph, const Node& node) {
   constexpr size_t kMostParts = 8;
+  // Asked of every node again and again, so before its name is made.
+  if (node.arguments.empty() || node.arguments[0].kind != Operand::Kind::kTensors) return false;
   const std::string name = name_of(node.op);
   if (name != "aten::cat" && name != "aten::stack") return false;
   const auto& parts = node.arguments[0].views;
@@ -350,8 +354,8 @@ View part_of_result(const Graph& graph, const Node& node, size_t number) {
   View view = graph.views[node.results[0].views[0]];
   if (!is_join(graph, node)) return view;
   const bool stacks = name_of(node.op) == "aten::stack";
-  int64_t dim = node.arguments[1].constant.toInt();
-  if (dim < 0) dim += static_cast<int64_t>(view.sizes.size());
+  const int64_t dim = c10::maybe_wrap_dim(node.arguments[1].constant.toInt(),
+                                          static_cast<int64_t>(view.sizes.size()));
   const auto at = static_cast<std::ptrdiff_t>(dim);
   const int64_t size =
       stacks ? 1 : graph.views[node.arguments[0].views[0]].sizes[static_cast<size_t>(dim)];

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gallop/compile/analysis.h"
+#include "gallop/compile/passes/fused_loop.h"
 #include "gallop/compile/passes/passes.h"
 #include "gallop/compile/passes/pointwise.h"
 #include "gallop/compile/passes/reductions.h"
@@ -35,8 +36,7 @@ class Recomputation {
       : graph_(graph), uses_(uses_of(graph)), level_of_(graph.nodes.size()) {
     for (size_t i = 0; i < graph.nodes.size(); ++i) {
       const Node& node = graph.nodes[i];
-      is_in_loop_.push_back(is_pointwise(graph, node) || is_join(graph, node) ||
-                            reduction_of(graph, node).has_value());
+      is_in_loop_.push_back(may_be_in_loop(graph, node));
       for (const ViewId tensor : tensors_of(node)) {
         for (const int64_t writer : uses_[graph.views[tensor].buffer].writers) {
           if (writer >= static_cast<int64_t>(i)) break;
@@ -217,9 +217,7 @@ class Recomputation {
 }  // namespace
 
 void recompute(Graph& graph) {
-  const bool on_gpu = std::any_of(graph.buffers.begin(), graph.buffers.end(),
-                                  [](const Buffer& buffer) { return buffer.device.is_cuda(); });
-  if (!on_gpu) return;
+  if (!is_on_gpu(graph)) return;
   Recomputation(graph).run();
   dce(graph);  // What is only read by copies now.
 }

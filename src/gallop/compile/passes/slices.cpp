@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include <c10/core/WrapDimMinimal.h>
+
 #include "gallop/compile/passes/calls.h"
 #include "gallop/compile/passes/passes.h"
 
@@ -71,9 +73,8 @@ std::optional<Slice> slice_of(const Matcher& matcher, const Term& term) {
   const View& whole = matcher.view(term.view);
   Slice slice{.node = node, .gradient = matcher.argument(node, 0), .is_row = is_row};
   const auto dims = static_cast<int64_t>(whole.sizes.size());
-  slice.dim = matcher.constant(node, 2).toInt();
-  if (slice.dim < 0) slice.dim += dims;
-  if (slice.gradient == kNone || slice.dim >= dims) return std::nullopt;
+  slice.dim = c10::maybe_wrap_dim(matcher.constant(node, 2).toInt(), dims);
+  if (slice.gradient == kNone) return std::nullopt;
   const int64_t size = whole.sizes[static_cast<size_t>(slice.dim)];
   const auto bound = [&](size_t argument) {
     const int64_t given = matcher.constant(node, argument).toInt();
@@ -170,8 +171,8 @@ std::optional<Rewrite> join_in_order(Matcher& matcher, int64_t clone) {
   if (!is_read_by_one(matcher, joined, clone)) return std::nullopt;
   const auto order = permutation(matcher.view(read), matcher.view(joined));
   if (!order) return std::nullopt;
-  int64_t dim = matcher.constant(join, 1).toInt();
-  if (dim < 0) dim += static_cast<int64_t>(order->size());
+  const int64_t dim =
+      c10::maybe_wrap_dim(matcher.constant(join, 1).toInt(), static_cast<int64_t>(order->size()));
   const auto place = std::find(order->begin(), order->end(), static_cast<size_t>(dim));
   std::vector<ViewId> parts;
   for (const ViewId given : matcher.node(join).arguments[0].views) {
