@@ -125,7 +125,7 @@ def check(program, python, folder):
 
     # Without a server: the training finishes, and prints how to send the rest.
     told = place.gallop("train", "recipe.yaml", "--name", "early", "--mlflow", address)
-    expect("'gallop runs push runs/early --mlflow" in told, f"without a server: {told}")
+    expect("to send the rest: gallop runs push runs/early --mlflow " in told, f"without a server: {told}")
     place.gallop("runs", "push", "early", "--mlflow", address, code=4)
 
     server = serve(python, folder, port)

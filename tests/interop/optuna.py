@@ -94,7 +94,7 @@ def main():
         expect("the group", len(listed), len(one))
         # All studies, one of which was already imported.
         words = run([program, "runs", "import", "optuna.db"], folder, code=2)
-        expect("told", "give --prefix" in words, True)
+        expect("the error names --prefix", "already exists; use --prefix" in words, True)
         run([program, "runs", "import", "optuna.db", "--prefix", "all-"], folder)
         for trial in two:
             compare(program, folder, f"all-two-{trial['number']:04}", trial, ["value_0", "value_1"], "two")

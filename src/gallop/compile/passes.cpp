@@ -42,6 +42,8 @@ const std::vector<Pass>& all_passes() {
        kToKernels},
       {"cross-entropy", "replaces softmax cross-entropy by a kernel", plain<passes::cross_entropy>,
        kToKernels},
+      {"linear-layers", "replaces small linear layers, their ReLU and gradients by a kernel",
+       plain<passes::linear_layers>, kToKernels},
       {"activations", "replaces activations and their bias by kernels", plain<passes::activations>,
        kToKernels},
       {"linear-wgrads", "selects a kernel for large weight gradients in bf16",

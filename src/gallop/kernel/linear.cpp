@@ -14,6 +14,7 @@
 #include "gallop/kernel/cpu_tensor.h"
 #include "gallop/kernel/gemm.h"
 #include "gallop/kernel/operator.h"
+#include "gallop/kernel/operators.h"
 
 namespace gallop::kernel {
 
@@ -240,6 +241,21 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> backward_on_cpu(
   return {result.x, result.weight, result.bias};
 }
 
+const auto& forward_operator() {
+  static const Operator kForward(
+      "linear(Tensor x, Tensor weight, Tensor? bias, bool relu, ScalarType output) -> Tensor",
+      forward_on_cpu);
+  return kForward;
+}
+
+const auto& backward_operator() {
+  static const Operator kBackward(
+      "linear_backward(Tensor dy, Tensor? y, Tensor x, Tensor weight, bool wants_x, bool "
+      "wants_weight, bool wants_bias) -> (Tensor x, Tensor weight, Tensor bias)",
+      backward_on_cpu);
+  return kBackward;
+}
+
 }  // namespace
 
 bool takes_linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
@@ -292,21 +308,18 @@ LinearGradients linear_backward_by(Isa isa, const at::Tensor& dy, const at::Tens
   return gradients;
 }
 
+c10::OperatorHandle linear_operator() { return forward_operator().handle(); }
+c10::OperatorHandle linear_backward_operator() { return backward_operator().handle(); }
+
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, bool relu,
                   at::ScalarType output) {
-  static const Operator kForward(
-      "linear(Tensor x, Tensor weight, Tensor? bias, bool relu, ScalarType output) -> Tensor",
-      forward_on_cpu);
-  return kForward(x, weight, bias, relu, output);
+  return forward_operator()(x, weight, bias, relu, output);
 }
 
 LinearGradients linear_backward(const at::Tensor& dy, const at::Tensor& y, const at::Tensor& x,
                                 const at::Tensor& weight, const LinearWishes& wanted) {
-  static const Operator kBackward(
-      "linear_backward(Tensor dy, Tensor? y, Tensor x, Tensor weight, bool wants_x, bool "
-      "wants_weight, bool wants_bias) -> (Tensor x, Tensor weight, Tensor bias)",
-      backward_on_cpu);
-  auto [dx, dweight, dbias] = kBackward(dy, y, x, weight, wanted.x, wanted.weight, wanted.bias);
+  auto [dx, dweight, dbias] =
+      backward_operator()(dy, y, x, weight, wanted.x, wanted.weight, wanted.bias);
   return {.x = dx, .weight = dweight, .bias = dbias};
 }
 

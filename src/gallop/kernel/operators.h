@@ -23,6 +23,8 @@ c10::OperatorHandle cross_entropy_operator();
 c10::OperatorHandle cross_entropy_backward_operator();
 c10::OperatorHandle layer_norm_operator();
 c10::OperatorHandle layer_norm_backward_operator();
+c10::OperatorHandle linear_operator();
+c10::OperatorHandle linear_backward_operator();
 c10::OperatorHandle linear_gemm_operator();
 c10::OperatorHandle linear_wgrad_operator();
 

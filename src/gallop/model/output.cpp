@@ -1,9 +1,11 @@
 #include "gallop/model/output.h"
 
-#include <ATen/ops/linear.h>
+#include "gallop/model/functional/linear.h"
 
 namespace gallop::model {
 
-at::Tensor Output::logits() const { return weight.defined() ? at::linear(x, weight) : x; }
+at::Tensor Output::logits() const {
+  return weight.defined() ? functional::linear(x, weight, {}) : x;
+}
 
 }  // namespace gallop::model

@@ -46,7 +46,7 @@ const std::vector<std::string> kActivations = {"aten::gelu", "aten::gelu_backwar
 using Activate = at::Tensor (*)(const at::Tensor&);
 
 // Two linear layers with an activation between them, over [batch, tokens, width].
-StockNetwork feed_forward(Activate activate, int64_t rows = 6, int64_t inner = 24) {
+StockNetwork feed_forward(Activate activate, int64_t rows = 60, int64_t inner = 24) {
   return {.forward = [activate](const StockNetwork& self, const Tensors& batch) -> Tensors {
             const auto x = activate(at::linear(batch[0], self.weight(0), self.weight(1)));
             return {at::linear(x, self.weight(2), self.weight(3)).square().mean()};
@@ -71,10 +71,65 @@ TEST_P(Patterns, ActivationsAndTheSumsForTheirBias) {
 }
 
 TEST_P(Patterns, TheBiasOfALargeGemmIsAddedByTheActivation) {
-  auto network = feed_forward([](const at::Tensor& x) { return at::gelu(x, "tanh"); }, 40, 512);
+  auto network = feed_forward([](const at::Tensor& x) { return at::gelu(x, "tanh"); }, 60, 512);
   expect_replaced(in_format(network),
                   {.wanted = {{"aten::addmm", 1}, {"gallop::activation", 1}, {"aten::mm", 4}},
                    .replaced = kActivations});
+}
+
+// How often the kernel of small linear layers is called in place of `count` layers.
+int small_layers(bool bf16, int count) {
+  const auto least = bf16 ? kernel::Isa::kAvx512Bf16 : kernel::Isa::kAvx512;
+  return kernel::best_isa() >= least ? count : 0;
+}
+
+TEST_P(Patterns, SmallLinearLayersWithTheirReluAndGradients) {
+  const int layers = small_layers(GetParam(), 2);
+  const auto relu = [](const at::Tensor& x) { return at::relu(x); };
+  expect_replaced(in_format(feed_forward(relu, 6)),
+                  {.wanted = {{"gallop::linear", layers},
+                              {"gallop::linear_backward", layers},
+                              {"gallop::activation", layers > 0 ? 0 : 1},
+                              {"aten::addmm", 2 - layers},
+                              {"aten::sum.dim_IntList", layers > 0 ? 0 : 1}},
+                   .replaced = kActivations});
+  const auto gelu = [](const at::Tensor& x) { return at::gelu(x); };
+  expect_replaced(in_format(feed_forward(gelu, 6)), {.wanted = {{"gallop::linear", layers},
+                                                                {"gallop::linear_backward", layers},
+                                                                {"gallop::activation", 1},
+                                                                {"gallop::activation_backward", 1}},
+                                                     .replaced = kActivations});
+}
+
+// Layers of one tensor, one without a bias and one whose weight is frozen; what ReLU is applied to
+// and its result have other readers.
+StockNetwork branching_layers(bool gives_out) {
+  return {.forward = [gives_out](const StockNetwork& self, const Tensors& batch) -> Tensors {
+            const auto x = at::relu(at::linear(batch[0], self.weight(0), self.weight(1)));
+            const auto a = at::linear(x, self.weight(2));
+            const auto b = at::linear(x, self.weight(3).detach(), self.weight(4));
+            const auto c = at::relu(a) * b + a;
+            const auto loss = c.square().mean();
+            return gives_out ? Tensors{loss, x, a} : Tensors{loss};
+          },
+          .parameters = {random({40, 10}, 1, 0.3), random({40}, 2), random({7, 40}, 3, 0.2),
+                         random({7, 40}, 4, 0.2), random({7}, 5)},
+          .batches = {{random({120, 10}, 6)}, {random({120, 10}, 7)}}};
+}
+
+TEST_P(Patterns, SmallLinearLayersOfOneTensor) {
+  for (const bool gives_out : {false, true}) {
+    expect_replaced(in_format(branching_layers(gives_out)),
+                    {.wanted = {{"gallop::linear", small_layers(GetParam(), 3)},
+                                {"gallop::linear_backward", small_layers(GetParam(), 2)}},
+                     .replaced = {}});
+  }
+}
+
+TEST_P(Patterns, LargeLinearLayersAreKept) {
+  const auto relu = [](const at::Tensor& x) { return at::relu(x); };
+  expect_replaced(in_format(feed_forward(relu)),
+                  {.wanted = {{"gallop::linear", 0}, {"aten::addmm", 2}}, .replaced = {}});
 }
 
 TEST_P(Patterns, WeightGradientsOfLargeLayers) {

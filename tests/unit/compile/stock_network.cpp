@@ -44,7 +44,8 @@ at::Tensor copy_in(const at::Tensor& tensor, at::ScalarType format) {
 // A copy of the network in training.
 class Run {
  public:
-  Run(const StockNetwork& network, at::ScalarType format, bool compile)
+  Run(const StockNetwork& network, at::ScalarType format, bool compile,
+      std::vector<std::string> passes_off = {"fuse"})
       : network_(network), format_(format) {
     for (at::Tensor& parameter : network_.parameters) {
       parameter = copy_in(parameter, format).requires_grad_();
@@ -55,8 +56,9 @@ class Run {
       // Generated loops would take what the patterns leave. Gradients in bf16 are too rough for the
       // comparison of fp32 results.
       const int64_t verify_every = network_.bf16 ? 0 : 4;
-      compiled_.emplace([this](const Tensors& batch, int64_t) { return step(batch); }, state(),
-                        CompileConfig{.verify_every = verify_every, .passes_off = {"fuse"}});
+      compiled_.emplace(
+          [this](const Tensors& batch, int64_t) { return step(batch); }, state(),
+          CompileConfig{.verify_every = verify_every, .passes_off = std::move(passes_off)});
     }
   }
 
@@ -189,7 +191,8 @@ void expect_replaced(const StockNetwork& network, const Replacement& replacement
 }
 
 void expect_left_alone(const StockNetwork& network, const std::vector<std::string>& unwanted) {
-  Run stock(network, at::kFloat, false), compiled(network, at::kFloat, true);
+  Run stock(network, at::kFloat, false),
+      compiled(network, at::kFloat, true, {"fuse", "linear-layers"});
   at::Generator random_numbers = at::globalContext().defaultGenerator(at::kCPU);
   for (size_t i = 0; i < 5; ++i) {
     const Tensors& batch = network.batches[i % network.batches.size()];

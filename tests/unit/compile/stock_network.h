@@ -36,7 +36,8 @@ struct Replacement {
 void expect_replaced(const StockNetwork& network, const Replacement& replacement);
 
 /// Expects that the compiled step has none of the operators whose names contain one of
-/// `unwanted`, and the bits of the network as it is.
+/// `unwanted`, and the bits of the network as it is. Without the pass `linear-layers`, which would
+/// replace the layers of most networks.
 void expect_left_alone(const StockNetwork& network, const std::vector<std::string>& unwanted);
 
 }  // namespace gallop::compile

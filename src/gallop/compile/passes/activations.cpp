@@ -77,45 +77,6 @@ std::optional<Rewrite> forward(Matcher& matcher, int64_t index) {
   return Rewrite{.removed = {index}, .added = {{index, std::move(node)}}};
 }
 
-// The node that sums the result of `index` over all rows, as for a bias gradient; else kNone.
-int64_t column_sums_of(const Matcher& matcher, int64_t index) {
-  const ViewId made = matcher.result(index);
-  if (!is_contiguous(matcher.view(made))) return kNone;
-  for (const int64_t reader : matcher.readers_of(made)) {
-    if (!matcher.is(reader, "aten::sum.dim_IntList")) continue;
-    const ViewId summed = matcher.argument(reader, 0), sums = matcher.result(reader);
-    const auto& sizes = matcher.view(summed).sizes;
-    if (matcher.maker_of(summed) != index || sizes.back() != matcher.view(made).sizes.back() ||
-        !matcher.constant(reader, 1).isIntList()) {
-      continue;
-    }
-    auto dimensions = matcher.constant(reader, 1).toIntVector();
-    for (int64_t& dimension : dimensions) {
-      if (dimension < 0) dimension += static_cast<int64_t>(sizes.size());
-    }
-    std::sort(dimensions.begin(), dimensions.end());
-    std::vector<int64_t> all_but_last(sizes.size() - 1);
-    std::iota(all_but_last.begin(), all_but_last.end(), int64_t{0});
-    const auto format = matcher.view(sums).dtype;
-    if (dimensions == all_but_last && (format == c10::kFloat || format == c10::kBFloat16)) {
-      return reader;
-    }
-  }
-  return kNone;
-}
-
-// The only reader of the node's result, if it casts it to fp32.
-int64_t widening_of(const Matcher& matcher, int64_t index) {
-  const ViewId made = matcher.result(index);
-  const auto readers = matcher.readers_of(made);
-  if (readers.size() != 1 || !is_plain_cast(matcher, readers[0]) || matcher.is_output(made) ||
-      matcher.maker_of(matcher.argument(readers[0], 0)) != index ||
-      matcher.view(matcher.result(readers[0])).dtype != c10::kFloat) {
-    return kNone;
-  }
-  return readers[0];
-}
-
 std::optional<Rewrite> backward(Matcher& matcher, int64_t index) {
   const auto kind = backward_kind(matcher, index);
   if (!kind) return std::nullopt;
@@ -134,7 +95,7 @@ std::optional<Rewrite> backward(Matcher& matcher, int64_t index) {
   }
   Rewrite rewrite{.removed = {index}, .added = {}};
   ViewId sums = kNone;
-  if (const int64_t sum = column_sums_of(matcher, index); sum != kNone) {
+  if (const int64_t sum = column_sums_of(matcher, dx); sum != kNone) {
     rewrite.removed.push_back(sum);
     sums = matcher.result(sum);
     if (const int64_t cast = widening_of(matcher, sum); cast != kNone) {
@@ -160,34 +121,20 @@ struct BiasedSum {
 };
 
 std::optional<BiasedSum> biased_sum(const Matcher& matcher, int64_t maker) {
-  const auto is_one = [&](size_t number) {
-    const auto& factor = matcher.constant(maker, number);
-    return factor.isInt() && factor.toInt() == 1;
-  };
   BiasedSum found;
-  if (matcher.is(maker, "aten::add.Tensor") && is_one(2)) {
+  if (matcher.is(maker, "aten::add.Tensor") && is_one(matcher, maker, 2)) {
     found = {matcher.argument(maker, 0), matcher.argument(maker, 1)};
     if (found.matrix == kNone || !is_contiguous(matcher.view(found.matrix)) ||
         matcher.view(found.matrix).sizes != matcher.view(matcher.result(maker)).sizes ||
         matcher.view(found.matrix).dtype != matcher.view(matcher.result(maker)).dtype) {
       return std::nullopt;
     }
-  } else if (matcher.is(maker, "aten::addmm") && is_one(3) && is_one(4) &&
-             matcher.view(matcher.result(maker)).numel() >= kFew) {
+  } else if (matcher.is(maker, "aten::addmm") && is_one(matcher, maker, 3) &&
+             is_one(matcher, maker, 4) && matcher.view(matcher.result(maker)).numel() >= kFew) {
     found = {kNone, matcher.argument(maker, 0)};
   }
   if (found.bias == kNone || matcher.view(found.bias).sizes.size() != 1) return std::nullopt;
   return found;
-}
-
-// The bias before its cast, if the kernel computes the same from it.
-ViewId unconverted(const Matcher& matcher, ViewId bias, int64_t reader) {
-  const int64_t cast = matcher.maker_of(bias);
-  if (!is_plain_cast(matcher, cast)) return bias;
-  const ViewId source = matcher.argument(cast, 0);
-  return matcher.view(source).dtype == c10::kFloat && matcher.can_be_read_at(source, cast, reader)
-             ? source
-             : bias;
 }
 
 // The GEMM of addmm() without its bias.

@@ -1,6 +1,7 @@
 #include "gallop/compile/passes/matcher.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <c10/util/typeid.h>
 
@@ -153,6 +154,57 @@ bool is_plain_cast(const Matcher& matcher, int64_t index) {
   const ViewId from = matcher.argument(index, 0), to = matcher.result(index);
   return from != kNone && is_whole(matcher.graph(), from) && is_whole(matcher.graph(), to) &&
          is_laid_out_alike(matcher.view(from), matcher.view(to));
+}
+
+bool is_one(const Matcher& matcher, int64_t index, size_t number) {
+  const auto& value = matcher.constant(index, number);
+  return value.isInt() && value.toInt() == 1;
+}
+
+ViewId unconverted(const Matcher& matcher, ViewId tensor, int64_t reader) {
+  const int64_t cast = matcher.maker_of(tensor);
+  if (!is_plain_cast(matcher, cast)) return tensor;
+  const ViewId source = matcher.argument(cast, 0);
+  return matcher.view(source).dtype == c10::kFloat && matcher.can_be_read_at(source, cast, reader)
+             ? source
+             : tensor;
+}
+
+int64_t widening_of(const Matcher& matcher, int64_t index) {
+  const ViewId made = matcher.result(index);
+  const auto readers = matcher.readers_of(made);
+  if (readers.size() != 1 || !is_plain_cast(matcher, readers[0]) || matcher.is_output(made) ||
+      matcher.maker_of(matcher.argument(readers[0], 0)) != index ||
+      matcher.view(matcher.result(readers[0])).dtype != c10::kFloat) {
+    return kNone;
+  }
+  return readers[0];
+}
+
+int64_t column_sums_of(const Matcher& matcher, ViewId tensor) {
+  if (!is_contiguous(matcher.view(tensor))) return kNone;
+  for (const int64_t reader : matcher.readers_of(tensor)) {
+    if (!matcher.is(reader, "aten::sum.dim_IntList")) continue;
+    const ViewId summed = matcher.argument(reader, 0), sums = matcher.result(reader);
+    const auto& sizes = matcher.view(summed).sizes;
+    if (!same_elements(matcher.graph(), tensor, summed) ||
+        sizes.back() != matcher.view(tensor).sizes.back() ||
+        !matcher.constant(reader, 1).isIntList()) {
+      continue;
+    }
+    auto dimensions = matcher.constant(reader, 1).toIntVector();
+    for (int64_t& dimension : dimensions) {
+      if (dimension < 0) dimension += static_cast<int64_t>(sizes.size());
+    }
+    std::sort(dimensions.begin(), dimensions.end());
+    std::vector<int64_t> all_but_last(sizes.size() - 1);
+    std::iota(all_but_last.begin(), all_but_last.end(), int64_t{0});
+    const auto format = matcher.view(sums).dtype;
+    if (dimensions == all_but_last && (format == c10::kFloat || format == c10::kBFloat16)) {
+      return reader;
+    }
+  }
+  return kNone;
 }
 
 bool is_laid_out_alike(const View& a, const View& b) {

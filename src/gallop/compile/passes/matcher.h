@@ -87,6 +87,20 @@ std::optional<std::pair<ViewId, ViewId>> operands_of_sum(const Matcher& matcher,
 /// Whether the node only casts a whole tensor, preserving its memory format.
 bool is_plain_cast(const Matcher& matcher, int64_t index);
 
+/// Whether the argument is the integer 1, such as a factor that changes nothing.
+bool is_one(const Matcher& matcher, int64_t index, size_t number);
+
+/// The fp32 tensor of which this one is a cast, if node `reader` can read it instead; else
+/// `tensor`.
+ViewId unconverted(const Matcher& matcher, ViewId tensor, int64_t reader);
+
+/// The only reader of the node's result, if it casts it to fp32; else kNone.
+int64_t widening_of(const Matcher& matcher, int64_t index);
+
+/// The node that sums this contiguous tensor over all rows, as for a bias gradient, in fp32 or
+/// bf16; else kNone.
+int64_t column_sums_of(const Matcher& matcher, ViewId tensor);
+
 /// Whether both have the same memory layout: equal sizes and equal strides up to sizes of 1.
 bool is_laid_out_alike(const View& a, const View& b);
 

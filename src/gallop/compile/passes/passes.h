@@ -43,6 +43,9 @@ void merge_casts(Graph& graph);
 /// their gradients into GEMMs with the concatenated weights.
 void merge_matmuls(Graph& graph);
 
+/// Replaces small linear layers with their bias and ReLU, and their gradients, by kernel/linear.h.
+void linear_layers(Graph& graph);
+
 /// Replaces the weight gradients of large linear layers by kernel/linear_wgrad.h.
 void linear_wgrads(Graph& graph);
 
