@@ -45,7 +45,7 @@ at::Tensor copy_in(const at::Tensor& tensor, at::ScalarType format) {
 class Run {
  public:
   Run(const StockNetwork& network, at::ScalarType format, bool compile,
-      std::vector<std::string> passes_off = {"fuse"})
+      std::vector<std::string> passes_off = {})
       : network_(network), format_(format) {
     for (at::Tensor& parameter : network_.parameters) {
       parameter = copy_in(parameter, format).requires_grad_();
@@ -53,7 +53,7 @@ class Run {
     for (at::Tensor& buffer : network_.buffers) buffer = copy_in(buffer, format);
     network_.bf16 = network.bf16 && format == at::kFloat;
     if (compile) {
-      // Generated loops would take what the patterns leave. Gradients in bf16 are too rough for the
+      // Gradients in bf16 are too rough for the
       // comparison of fp32 results.
       const int64_t verify_every = network_.bf16 ? 0 : 4;
       compiled_.emplace(
@@ -152,7 +152,7 @@ at::Tensor random(at::IntArrayRef sizes, uint64_t seed, double scale) {
 
 void expect_replaced(const StockNetwork& network, const Replacement& replacement) {
   Run truth(network, at::kDouble, false), stock(network, at::kFloat, false),
-      compiled(network, at::kFloat, true);
+      compiled(network, at::kFloat, true, replacement.passes_off);
   std::vector<Distance> distances;
   constexpr int kSteps = 8;
   for (size_t i = 0; i < kSteps; ++i) {

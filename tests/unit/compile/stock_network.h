@@ -32,6 +32,8 @@ at::Tensor random(at::IntArrayRef sizes, uint64_t seed, double scale = 1);
 struct Replacement {
   std::vector<std::pair<std::string, int>> wanted;
   std::vector<std::string> replaced;
+  /// Generated loops would take what the patterns leave.
+  std::vector<std::string> passes_off = {"fuse"};
 };
 void expect_replaced(const StockNetwork& network, const Replacement& replacement);
 

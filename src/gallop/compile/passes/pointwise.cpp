@@ -230,11 +230,12 @@ bool has_formula(double exponent) {
   return std::find(kExponents.begin(), kExponents.end(), exponent) != kExponents.end();
 }
 
-// Whether the argument is a bool that selects between values.
+bool is_copy(std::string_view op) { return op == "aten::_to_copy" || op == "aten::clone"; }
+
+// Whether the argument may be a bool: one that selects between values, or that is copied.
 bool takes_bool(std::string_view op, size_t argument) {
   return (op == "aten::where.self" && argument == 0) ||
-         (op == "aten::masked_fill.Scalar" && argument == 1) || op == "aten::_to_copy" ||
-         op == "aten::clone";
+         (op == "aten::masked_fill.Scalar" && argument == 1) || is_copy(op);
 }
 
 // The data type that LibTorch computes in: the widest of the tensors.
@@ -320,7 +321,7 @@ bool is_pointwise(const Graph& graph, const Node& node) {
     if (operand.kind == Operand::Kind::kConstant && operand.constant.isComplexDouble())
       return false;
   }
-  if (name == "aten::_to_copy" || name == "aten::clone") return true;
+  if (is_copy(name)) return true;
   // Rejects a mean whose first tensor is broadcast to another.
   if (name == "aten::mse_loss_backward" &&
       graph.views[node.arguments[1].views[0]].sizes != result.sizes) {
@@ -394,8 +395,7 @@ Value lower(LoopBuilder& builder, const Graph& graph, const Node& node,
                   .format = format,
                   .tensors = computed ? *format_of(*computed) : format,
                   .elements = graph.views[node.results[0].views[0]].numel()};
-  const bool copies = name == "aten::_to_copy" || name == "aten::clone";
-  const Value value = copies ? tensors[0] : kTable.at(name)(call);
+  const Value value = is_copy(name) ? tensors[0] : kTable.at(name)(call);
   return builder.cast(value, *format_of(result));
 }
 
