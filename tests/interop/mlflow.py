@@ -124,8 +124,8 @@ def check(program, python, folder):
     address = f"http://127.0.0.1:{port}"
 
     # Without a server: the training finishes, and prints how to send the rest.
-    told = place.gallop("train", "recipe.yaml", "--name", "early", "--mlflow", address)
-    expect("to send the rest: gallop runs push runs/early --mlflow " in told, f"without a server: {told}")
+    output = place.gallop("train", "recipe.yaml", "--name", "early", "--mlflow", address)
+    expect("to send the rest: gallop runs push runs/early --mlflow " in output, f"without a server: {output}")
     place.gallop("runs", "push", "early", "--mlflow", address, code=4)
 
     server = serve(python, folder, port)
@@ -169,8 +169,8 @@ def check(program, python, folder):
         rows = list(csv.DictReader(io.StringIO(table)))
         expect([(row["name"], row["state"], row["metrics.accuracy"]) for row in rows] == [("mlflow-same-name-2", "failed", "0.6")],
                table)
-        told = place.gallop("runs", "import", address, "--experiment", "none", code=2)
-        expect("has no experiment 'none'" in told, told)
+        output = place.gallop("runs", "import", address, "--experiment", "none", code=2)
+        expect("has no experiment 'none'" in output, output)
     finally:
         server.end()
 

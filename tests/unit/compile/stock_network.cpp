@@ -53,8 +53,7 @@ class Run {
     for (at::Tensor& buffer : network_.buffers) buffer = copy_in(buffer, format);
     network_.bf16 = network.bf16 && format == at::kFloat;
     if (compile) {
-      // Gradients in bf16 are too rough for the
-      // comparison of fp32 results.
+      // Gradients in bf16 are too rough for the comparison of fp32 results.
       const int64_t verify_every = network_.bf16 ? 0 : 4;
       compiled_.emplace(
           [this](const Tensors& batch, int64_t) { return step(batch); }, state(),

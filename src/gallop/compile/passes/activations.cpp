@@ -34,10 +34,7 @@ std::optional<Activation> forward_kind(const Matcher& matcher, int64_t index) {
 std::optional<Activation> backward_kind(const Matcher& matcher, int64_t index) {
   if (matcher.is(index, "aten::gelu_backward")) return gelu_of(matcher.constant(index, 2));
   if (matcher.is(index, "aten::silu_backward")) return Activation::kSilu;
-  const bool relu = matcher.is(index, "aten::threshold_backward") &&
-                    matcher.constant(index, 2).isScalar() &&
-                    matcher.constant(index, 2).toScalar().toDouble() == 0;
-  return relu ? std::optional(Activation::kRelu) : std::nullopt;
+  return is_relu_backward(matcher, index) ? std::optional(Activation::kRelu) : std::nullopt;
 }
 
 // The same memory with its dimensions sorted by stride.

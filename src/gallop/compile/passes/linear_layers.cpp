@@ -14,14 +14,12 @@ bool takes(const Matcher& matcher, ViewId x, ViewId weight, ViewId bias, c10::Sc
                               output);
 }
 
-// The only reader of the node's result, if it is a ReLU.
+// The ReLU that alone reads the node's result, or kNone.
 int64_t relu_of(const Matcher& matcher, int64_t index) {
-  const ViewId made = matcher.result(index);
-  const auto readers = matcher.readers_of(made);
-  const bool is_relu = readers.size() == 1 && matcher.is(readers[0], "aten::relu") &&
-                       matcher.maker_of(matcher.argument(readers[0], 0)) == index &&
-                       is_contiguous(matcher.view(matcher.result(readers[0])));
-  return is_relu && !matcher.is_output(made) ? readers[0] : kNone;
+  const int64_t reader = only_reader_of(matcher, index);
+  const bool is_relu =
+      matcher.is(reader, "aten::relu") && is_contiguous(matcher.view(matcher.result(reader)));
+  return is_relu ? reader : kNone;
 }
 
 std::optional<Rewrite> forward(Matcher& matcher, int64_t index) {
@@ -59,25 +57,25 @@ std::optional<Rewrite> forward(Matcher& matcher, int64_t index) {
   return rewrite;
 }
 
-// The GEMMs of a layer's gradients for dy, and the sum for its bias, each kNone if missing.
-struct Gradients {
-  int64_t layer = kNone;  // The call of the layer.
-  int64_t x = kNone, weight = kNone, bias = kNone;
+// The calls of a layer and of its other gradients, each kNone if missing.
+struct LayerOf {
+  int64_t layer = kNone;
+  int64_t x = kNone, bias = kNone;  // The GEMM for dx, and the sum of dy over its rows.
 };
 
-// The layer whose weight gradient is this node, and its other gradients.
-std::optional<Gradients> gradients_of(const Matcher& matcher, int64_t index, ViewId dy, ViewId x) {
-  Gradients found{.weight = index};
-  const auto readers = matcher.readers_of(dy);
-  for (const int64_t layer : matcher.readers_of(x)) {
+// The layer that has this weight gradient.
+std::optional<LayerOf> layer_of(const Matcher& matcher, const WeightGradient& gradient) {
+  LayerOf found;
+  const auto readers = matcher.readers_of(gradient.dy);
+  for (const int64_t layer : matcher.readers_of(gradient.x)) {
     if (!matcher.is(layer, "gallop::linear") ||
-        !same_elements(matcher.graph(), matcher.argument(layer, 0), x)) {
+        !same_elements(matcher.graph(), matcher.argument(layer, 0), gradient.x)) {
       continue;
     }
     const ViewId weight = matcher.argument(layer, 1);
-    if (matcher.view(weight).sizes != matcher.view(matcher.result(index)).sizes) continue;
+    if (matcher.view(weight).sizes != matcher.view(gradient.weight).sizes) continue;
     const auto dx = std::find_if(readers.begin(), readers.end(), [&](int64_t reader) {
-      return matcher.is(reader, "aten::mm") && matcher.argument(reader, 0) == dy &&
+      return matcher.is(reader, "aten::mm") && matcher.argument(reader, 0) == gradient.dy &&
              matcher.argument(reader, 1) == weight &&
              is_contiguous(matcher.view(matcher.result(reader)));
     });
@@ -89,21 +87,17 @@ std::optional<Gradients> gradients_of(const Matcher& matcher, int64_t index, Vie
     if (found.layer == kNone) found.layer = layer;
   }
   if (found.layer == kNone) return std::nullopt;
-  if (matcher.argument(found.layer, 2) != kNone) found.bias = column_sums_of(matcher, dy);
+  if (matcher.argument(found.layer, 2) != kNone) found.bias = column_sums_of(matcher, gradient.dy);
   return found;
 }
 
 std::optional<Rewrite> backward(Matcher& matcher, int64_t index) {
-  if (!matcher.is(index, "aten::mm")) return std::nullopt;
-  const ViewId transposed_dy = matcher.argument(index, 0), x = matcher.argument(index, 1);
-  const ViewId dweight = matcher.result(index);
-  if (transposed_dy == kNone || x == kNone || dweight == kNone ||
-      !is_contiguous(matcher.view(dweight))) {
-    return std::nullopt;
-  }
-  ViewId dy = matcher.intern(transposed(matcher.view(transposed_dy)));
-  const auto found = gradients_of(matcher, index, dy, x);
-  if (!found || !is_contiguous(matcher.view(dy))) return std::nullopt;
+  const auto gradient = weight_gradient(matcher, index);
+  if (!gradient || !is_contiguous(matcher.view(gradient->dy))) return std::nullopt;
+  const auto found = layer_of(matcher, *gradient);
+  if (!found) return std::nullopt;
+  const ViewId x = gradient->x, dweight = gradient->weight;
+  ViewId dy = gradient->dy;
   const ViewId weight = matcher.argument(found->layer, 1);
   if (!takes(matcher, x, weight, kNone, matcher.view(dy).dtype)) return std::nullopt;
 
@@ -130,11 +124,12 @@ std::optional<Rewrite> backward(Matcher& matcher, int64_t index) {
   // The gradient of the layer's ReLU, if nothing else reads it.
   ViewId y = kNone;
   const int64_t relu = matcher.maker_of(dy);
-  if (matcher.constant(found->layer, 3).toBool() && matcher.is(relu, "aten::threshold_backward") &&
+  if (matcher.constant(found->layer, 3).toBool() && is_relu_backward(matcher, relu) &&
       matcher.is_only_read_by(dy, rewrite.removed) &&
       matcher.maker_of(matcher.argument(relu, 1)) == found->layer) {
     const ViewId outer = matcher.argument(relu, 0);
-    if (is_contiguous(matcher.view(outer)) && matcher.can_be_read_at(outer, relu, place)) {
+    if (outer != kNone && is_contiguous(matcher.view(outer)) &&
+        matcher.can_be_read_at(outer, relu, place)) {
       rewrite.removed.push_back(relu);
       const auto sizes = matcher.view(dy).sizes;
       dy = matcher.reshaped(outer, sizes);

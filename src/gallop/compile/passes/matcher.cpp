@@ -170,15 +170,36 @@ ViewId unconverted(const Matcher& matcher, ViewId tensor, int64_t reader) {
              : tensor;
 }
 
-int64_t widening_of(const Matcher& matcher, int64_t index) {
+int64_t only_reader_of(const Matcher& matcher, int64_t index) {
   const ViewId made = matcher.result(index);
   const auto readers = matcher.readers_of(made);
-  if (readers.size() != 1 || !is_plain_cast(matcher, readers[0]) || matcher.is_output(made) ||
-      matcher.maker_of(matcher.argument(readers[0], 0)) != index ||
-      matcher.view(matcher.result(readers[0])).dtype != c10::kFloat) {
-    return kNone;
+  const bool is_found = readers.size() == 1 && !matcher.is_output(made) &&
+                        matcher.maker_of(matcher.argument(readers[0], 0)) == index;
+  return is_found ? readers[0] : kNone;
+}
+
+bool is_relu_backward(const Matcher& matcher, int64_t index) {
+  return matcher.is(index, "aten::threshold_backward") && matcher.constant(index, 2).isScalar() &&
+         matcher.constant(index, 2).toScalar().toDouble() == 0;
+}
+
+std::optional<WeightGradient> weight_gradient(Matcher& matcher, int64_t index) {
+  if (!matcher.is(index, "aten::mm")) return std::nullopt;
+  const ViewId transposed_dy = matcher.argument(index, 0), x = matcher.argument(index, 1);
+  const ViewId weight = matcher.result(index);
+  if (transposed_dy == kNone || x == kNone || weight == kNone ||
+      !is_contiguous(matcher.view(weight))) {
+    return std::nullopt;
   }
-  return readers[0];
+  return WeightGradient{
+      .dy = matcher.intern(transposed(matcher.view(transposed_dy))), .x = x, .weight = weight};
+}
+
+int64_t widening_of(const Matcher& matcher, int64_t index) {
+  const int64_t reader = only_reader_of(matcher, index);
+  const bool widens = reader != kNone && is_plain_cast(matcher, reader) &&
+                      matcher.view(matcher.result(reader)).dtype == c10::kFloat;
+  return widens ? reader : kNone;
 }
 
 int64_t column_sums_of(const Matcher& matcher, ViewId tensor) {

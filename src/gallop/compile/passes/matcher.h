@@ -94,6 +94,20 @@ bool is_one(const Matcher& matcher, int64_t index, size_t number);
 /// `tensor`.
 ViewId unconverted(const Matcher& matcher, ViewId tensor, int64_t reader);
 
+/// The only reader of the node's result, if that is not an output and the reader's first argument;
+/// else kNone.
+int64_t only_reader_of(const Matcher& matcher, int64_t index);
+
+/// Whether the node is the gradient of ReLU.
+bool is_relu_backward(const Matcher& matcher, int64_t index);
+
+/// The weight gradient of a linear layer, dy^T x.
+struct WeightGradient {
+  ViewId dy = kNone, x = kNone;
+  ViewId weight = kNone;  ///< The result, which is contiguous.
+};
+std::optional<WeightGradient> weight_gradient(Matcher& matcher, int64_t index);
+
 /// The only reader of the node's result, if it casts it to fp32; else kNone.
 int64_t widening_of(const Matcher& matcher, int64_t index);
 
