@@ -74,13 +74,6 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   return parse_arguments(parser, rest);
 }
 
-std::string samples_text(const Session& session, int64_t samples) {
-  const data::Signature& inputs = session.inputs();
-  if (inputs.separate_texts) return fmt::format("{} {}", samples, inputs.text_samples());
-  if (!inputs.is_text()) return fmt::format("{} {}", samples, item_of(inputs));
-  return fmt::format("{} windows of {} tokens", samples, inputs.context);
-}
-
 void draw(const std::string& title, const compile::GraphStage& stage, const std::string& file) {
   write_output(file,
                compile::graph_svg(stage.listing, fmt::format("{}, {}", title, text_of(stage))));
@@ -142,7 +135,7 @@ ExitCode run_graph(const CommandContext& command, const std::vector<std::string>
 
   const std::string title =
       fmt::format("{}: a step of {}; {}", session.resolved().name,
-                  samples_text(session, batch.size()), session.describe_training());
+                  samples_text(session.inputs(), batch.size()), session.describe_training());
   if (!parsed.svg.empty() && graphs.refusal.empty()) {
     draw(title, graphs.stages.front(), parsed.svg);
   }

@@ -131,6 +131,19 @@ const char* item_of(const data::Signature& signature) {
   return signature.is_numbers() ? "rows" : "images";
 }
 
+const char* samples_of(const data::Signature& signature) {
+  if (!signature.is_text()) return item_of(signature);
+  return signature.separate_texts ? signature.text_samples() : "windows";
+}
+
+std::string samples_text(const data::Signature& signature, int64_t samples) {
+  std::string text = fmt::format("{} {}", samples, samples_of(signature));
+  if (signature.is_text() && !signature.separate_texts) {
+    text += fmt::format(" of {} tokens", signature.context);
+  }
+  return text;
+}
+
 namespace {
 
 // "1 target"

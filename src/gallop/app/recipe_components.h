@@ -36,6 +36,10 @@ std::unique_ptr<model::Model> build_model(const Registries& registries,
 
 /// The unit of counts: "images", "tokens" or "rows".
 const char* item_of(const data::Signature& signature);
+/// "windows", "pairs", "images": the samples of a batch.
+const char* samples_of(const data::Signature& signature);
+/// "16 windows of 128 tokens", "128 images"
+std::string samples_text(const data::Signature& signature, int64_t samples);
 
 /// "50,000 training images of 3x32x32, 10 classes"
 std::string describe_training_data(const data::Signature& signature, const train::Task& task,

@@ -9,6 +9,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/trace.h"
 #include "gallop/compile/bf16_weight_cache.h"
 #include "gallop/compile/difference.h"
 #include "gallop/compile/passes.h"
@@ -113,6 +114,7 @@ struct CompiledFunction::Impl {
   std::shared_ptr<Arena> arena;       // Shared by all graphs.
   std::vector<const void*> memory;    // Memory of the state when the entries were recorded.
   std::vector<bool> has_gradient;     // Whether the state required a gradient then.
+  int64_t built = 0;                  // Graphs, including forgotten ones.
   const Executor* running = nullptr;  // The executor of the last call, unless it has finished.
 
   Impl(FunctionOfMode what, std::vector<at::Tensor> works_on, const CompileConfig& how)
@@ -158,6 +160,7 @@ struct CompiledFunction::Impl {
   }
 
   void record_first(Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {
+    const TraceSpan span(SpanKind::kCompilation, "record and compile");
     Recording recording = retrace_until_stable([&] { return try_call(inputs, mode); });
     if (!recording.refusal.empty()) return refuse(entry, recording.refusal);
     entry.first = recording.graph;
@@ -166,6 +169,7 @@ struct CompiledFunction::Impl {
 
   // Checks that the second call of the function records the same graph.
   void record_second(Entry& entry, const std::vector<at::Tensor>& inputs, int64_t mode) {
+    const TraceSpan span(SpanKind::kCompilation, "record again");
     Recording recording = try_call(inputs, mode);
     std::string reason = recording.refusal;
     if (reason.empty()) {
@@ -183,6 +187,7 @@ struct CompiledFunction::Impl {
     entry.state = memory_of_state(graph);
     PassContext context{.compiler = compiler, .weight_cache = &weight_cache};
     run_passes(graph, config.passes_off, context);
+    graph.number = built++;
     for (const std::string& line : context.fallbacks) add_once(report.fallbacks, line);
     entry.replayer = std::make_unique<Replayer>(std::make_unique<Executor>(std::move(graph), arena),
                                                 config.make_device_graph);

@@ -14,6 +14,7 @@
 
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
+#include "gallop/base/trace.h"
 #include "gallop/compile/memory_plan.h"
 #include "gallop/compile/operand_value.h"
 #include "gallop/compile/tensor_in.h"
@@ -185,13 +186,19 @@ void Executor::run_nodes(std::vector<double>* seconds) {
   const c10::Device device = seconds != nullptr ? device_of(graph_) : c10::kCPU;
   if (seconds != nullptr) wait_for(device);
   double start = seconds != nullptr ? monotonic_seconds() : 0;
+  const TraceSpan span(SpanKind::kPhase, kGraphSpan, graph_.number);
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
+    const int64_t begin_ns = is_tracing() ? monotonic_nanoseconds() : 0;
     if (arena_) arena_->place(made_at_[i]);
     called_ = i + 1;
     call(graph_.nodes[i]);
     if (arena_) check_placed(i);
     if (observer_) tell(graph_.nodes[i]);
     free_dead(i);
+    if (begin_ns != 0) {
+      record_span(SpanKind::kOperator, graph_.nodes[i].op.schema().name(), begin_ns,
+                  monotonic_nanoseconds(), static_cast<int64_t>(i));
+    }
     if (seconds == nullptr) continue;
     wait_for(device);
     const double now = monotonic_seconds();

@@ -48,6 +48,14 @@ bool overwrites(const c10::FunctionSchema& schema, size_t argument) {
 
 }  // namespace
 
+void add_origins(Node& node, const std::vector<int32_t>& origins) {
+  std::vector<int32_t> all = std::move(node.origins);
+  all.insert(all.end(), origins.begin(), origins.end());
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  node.origins = std::move(all);
+}
+
 int64_t View::numel() const {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }

@@ -75,6 +75,27 @@ struct Node {
   std::vector<Operand> results;  ///< Tensors in buffers that the node creates; else kNone.
   std::shared_ptr<const GeneratedLoop>
       loop{};  ///< The computation of a generated loop; see loop_node.h.
+  /// The recorded calls whose work the node does: indices in Graph::calls, in increasing order.
+  std::vector<int32_t> origins{};
+};
+
+/// Adds the origins of another node, whose work is done by this one from now on.
+void add_origins(Node& node, const std::vector<int32_t>& origins);
+
+/// A recorded call of an operator.
+struct RecordedCall {
+  std::string phase{};  ///< Of the step: "forward"; empty outside of any.
+  std::string layer{};  ///< That of the innermost TraceSpan; empty outside of any.
+  /// Autograd's sequence numbers: of the node that was made last before the call, and of the node
+  /// whose backward pass made the call; kNone if there is none.
+  int64_t made = kNone, backward = kNone;
+  std::vector<BufferId> read{}, written{};  ///< Buffers of the recorded graph.
+};
+
+/// The calls of a recording, with what tells their layers.
+struct RecordedCalls {
+  std::vector<RecordedCall> calls;
+  std::vector<at::Tensor> state;  ///< By buffer of the recorded graph; undefined if it is no state.
 };
 
 /// How a node accesses a view.
@@ -89,6 +110,8 @@ struct Graph {
   std::vector<Node> nodes;  ///< In a valid order of execution.
   std::vector<ViewId> inputs;
   std::vector<ViewId> outputs;
+  int64_t number = 0;                            ///< Among the graphs of a CompiledFunction.
+  std::shared_ptr<const RecordedCalls> calls{};  ///< Null if the graph was not recorded.
 
   const Buffer& buffer_of(ViewId view) const { return buffers[views[view].buffer]; }
   /// The id of an equal view, added if there is none.

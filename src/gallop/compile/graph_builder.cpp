@@ -139,7 +139,7 @@ void GraphBuilder::check_filled(ViewId view, const std::string& reader) {
   }
 }
 
-void GraphBuilder::add(Node node, const torch::jit::Stack& stack, size_t known) {
+void GraphBuilder::add(Node node, const torch::jit::Stack& stack, size_t known, RecordedCall call) {
   for (const c10::IValue& value : stack) node.results.push_back(result_of(value, known));
   const auto& schema = node.op.schema();
   for (size_t i = 0; i < stack.size(); ++i) {
@@ -155,12 +155,23 @@ void GraphBuilder::add(Node node, const torch::jit::Stack& stack, size_t known) 
   if (!makes_memory && !changes && (asks || !node.results.empty())) return;
   const bool is_empty = leaves_memory_as_it_is(node.op);
   for (const Access& access : accesses_of(node)) {
+    const BufferId buffer = graph_.views[access.view].buffer;
+    if (access.reads) call.read.push_back(buffer);
     if (access.reads && !reads_sizes_alone(node.op)) check_filled(access.view, name_of(node.op));
     if (!access.writes) continue;
-    const BufferId buffer = graph_.views[access.view].buffer;
+    call.written.push_back(buffer);
     filled_[buffer] = !is_empty || graph_.views[access.view].numel() == 0;
   }
+  node.origins = {static_cast<int32_t>(calls_.size())};
+  calls_.push_back(std::move(call));
   graph_.nodes.push_back(std::move(node));
+}
+
+Graph GraphBuilder::take() {
+  RecordedCalls calls{.calls = std::move(calls_), .state = {}};
+  for (const Buffer& buffer : graph_.buffers) calls.state.push_back(buffer.state);
+  graph_.calls = std::make_shared<const RecordedCalls>(std::move(calls));
+  return std::move(graph_);
 }
 
 // An operator may resize the tensor that it writes, and reallocate its memory.

@@ -25,8 +25,8 @@ class GraphBuilder {
   Node node_of(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
   /// Adds the node of a call with its results on the stack, if it creates or changes anything.
-  /// `known`: the number of buffers before the call.
-  void add(Node node, const torch::jit::Stack& stack, size_t known);
+  /// `known`: the number of buffers before the call; `call`: where it was made.
+  void add(Node node, const torch::jit::Stack& stack, size_t known, RecordedCall call = {});
 
   /// The tensor's buffer; a new one of kState if it is unknown.
   BufferId buffer_of(const at::Tensor& tensor);
@@ -40,7 +40,7 @@ class GraphBuilder {
   const std::string& refusal() const { return refusal_; }
 
   const Graph& graph() const { return graph_; }
-  Graph take() { return std::move(graph_); }
+  Graph take();
 
  private:
   using Key = const c10::StorageImpl*;
@@ -59,6 +59,7 @@ class GraphBuilder {
   void check_size_kept(const Node& node, const at::Tensor& written);
 
   Graph graph_;
+  std::vector<RecordedCall> calls_;  // Of its nodes.
   std::string refusal_;
   std::unordered_map<Key, BufferId> buffer_of_;
   std::unordered_map<View, ViewId, ViewHash> view_ids_;

@@ -22,7 +22,14 @@ nlohmann::ordered_json json_of(const ListedNode& node, const GraphListing& listi
                                    {"results", nlohmann::ordered_json::array()},
                                    {"writes", nlohmann::ordered_json::array()},
                                    {"arguments", nlohmann::ordered_json::array()},
-                                   {"makers", node.makers}};
+                                   {"makers", node.makers},
+                                   {"places", nlohmann::ordered_json::array()},
+                                   {"flops", node.work.flops},
+                                   {"bytes", node.work.bytes}};
+  for (const NodePlace& place : node.places) {
+    object["places"].push_back(
+        {{"phase", place.phase}, {"layer", place.layer}, {"share", place.share}});
+  }
   if (!node.parts.empty()) object["parts"] = node.parts;
   for (const ListedTensor& result : node.results) {
     object[result.is_new ? "results" : "writes"].push_back(
@@ -41,6 +48,16 @@ nlohmann::ordered_json json_of(const ListedNode& node, const GraphListing& listi
   return object;
 }
 
+nlohmann::ordered_json json_of(const ListedLayer& layer, const GraphListing& listing) {
+  return {{"name", layer.name},
+          {"ms", 1e3 * layer.seconds()},
+          {"fraction", listing.share_of(layer.seconds())},
+          {"forward_ms", 1e3 * layer.forward},
+          {"backward_ms", 1e3 * layer.backward},
+          {"flops", layer.flops},
+          {"bytes", layer.bytes}};
+}
+
 nlohmann::ordered_json sizes_json(const GraphListing& listing) {
   return {{"ms", 1e3 * listing.seconds},
           {"runs", listing.runs},
@@ -52,11 +69,12 @@ nlohmann::ordered_json sizes_json(const GraphListing& listing) {
 
 nlohmann::ordered_json graph_json(const GraphListing& listing) {
   nlohmann::ordered_json object = sizes_json(listing);
-  for (const char* list : {"kinds", "operators", "nodes"}) {
+  for (const char* list : {"kinds", "operators", "layers", "nodes"}) {
     object[list] = nlohmann::ordered_json::array();
   }
   for (const auto& kind : listing.kinds()) object["kinds"].push_back(json_of(kind, listing));
   for (const auto& all : listing.operators) object["operators"].push_back(json_of(all, listing));
+  for (const auto& layer : listing.layers) object["layers"].push_back(json_of(layer, listing));
   for (const auto& node : listing.nodes) object["nodes"].push_back(json_of(node, listing));
   return object;
 }

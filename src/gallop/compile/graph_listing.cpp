@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "gallop/compile/arena.h"
+#include "gallop/compile/compiled_function.h"
 #include "gallop/compile/difference.h"
 #include "gallop/compile/graph.h"
 #include "gallop/compile/loop_node.h"
@@ -153,6 +154,26 @@ std::vector<ListedOperator> operators_of(const std::vector<ListedNode>& nodes) {
   return operators;
 }
 
+std::vector<ListedLayer> layers_of(const std::vector<ListedNode>& nodes) {
+  std::vector<ListedLayer> layers;
+  std::map<std::string, size_t> index_of;
+  for (const ListedNode& node : nodes) {
+    for (const NodePlace& place : node.places) {
+      const auto [found, is_new] = index_of.try_emplace(place.layer, layers.size());
+      if (is_new) layers.push_back({.name = place.layer});
+      ListedLayer& layer = layers[found->second];
+      const bool forward = place.phase == "forward" || place.phase == "loss";
+      const bool backward = place.phase == "backward" || place.phase == "recomputation";
+      (forward    ? layer.forward
+       : backward ? layer.backward
+                  : layer.other) += place.share * node.seconds;
+      layer.flops += place.share * node.work.flops;
+      layer.bytes += place.share * node.work.bytes;
+    }
+  }
+  return layers;
+}
+
 // "{mul, relu}": the operators without namespaces and overloads.
 std::string parts_text(const std::vector<std::string>& parts) {
   std::string text;
@@ -205,10 +226,20 @@ std::string ListedNode::text_of_results(size_t most) const {
   return written > most ? fmt::format("{}, +{}", text, written - most) : text;
 }
 
+std::string ListedNode::text_of_formats() const {
+  std::vector<const ListedTensor*> made, written;
+  for (const ListedTensor& result : results) (result.is_new ? made : written).push_back(&result);
+  if (written.size() > 1) return fmt::format("writes {} tensors", written.size());
+  if (written.size() == 1) return "writes " + written.front()->name;
+  return made.empty() ? std::string() : made.front()->format;
+}
+
 std::string ListedNode::text_of_results_within(size_t characters) const {
   const std::string two = text_of_results(2);
   return two.size() <= characters ? two : cut(text_of_results(1), characters);
 }
+
+std::string ListedNode::text_of_operator() const { return op + parts_text(parts); }
 
 std::string ListedNode::text_of_call(size_t most) const {
   std::string text;
@@ -225,7 +256,7 @@ std::string ListedNode::text_of_call(size_t most) const {
     }
     if (argument.is_list) text += "]";
   }
-  return fmt::format("{}{}({})", op, parts_text(parts), text);
+  return fmt::format("{}({})", text_of_operator(), text);
 }
 
 std::vector<ListedOperator> GraphListing::kinds() const {
@@ -250,28 +281,56 @@ std::map<std::string, int64_t> changes_of(const GraphListing& before, const Grap
   return changes;
 }
 
+std::string ListedNode::text_of_layers() const {
+  std::vector<std::string> names;
+  for (const NodePlace& place : places) {
+    const bool known = std::find(names.begin(), names.end(), place.layer) != names.end();
+    if (!place.layer.empty() && !known) names.push_back(place.layer);
+  }
+  if (names.size() < 2) return names.empty() ? std::string() : names.front();
+  return fmt::format("{} +{}", names.front(), names.size() - 1);
+}
+
 GraphListing list_graph(const Graph& graph, const GraphNames& names, const GraphTimes& times) {
   const GraphNamer namer(graph, names);
+  const CallLayers layers(graph, names);
   Makers makers(graph);
-  GraphListing listing{.nodes = {}, .operators = {}, .runs = times.runs};
+  GraphListing listing{.nodes = {}, .operators = {}, .layers = {}, .runs = times.runs};
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     const auto number = static_cast<int64_t>(i);
-    listing.nodes.push_back({.number = number,
-                             .seconds = times.seconds[i],
-                             .kind = kind_of(node),
-                             .op = name_of(node.op),
-                             .results = results_of(node, namer),
-                             .parts = is_loop(node) ? node.loop->parts : std::vector<std::string>(),
-                             .arguments = arguments_of(node, namer),
-                             .makers = makers.next(node, number)});
+    listing.nodes.push_back(
+        {.number = number,
+         .seconds = times.seconds[i],
+         .kind = kind_of(node),
+         .op = name_of(node.op),
+         .results = results_of(node, namer),
+         .parts = is_loop(node) ? node.loop->parts : std::vector<std::string>(),
+         .arguments = arguments_of(node, namer),
+         .makers = makers.next(node, number),
+         .places = layers.places_of(node),
+         .work = work_of(graph, node),
+         .work_format = name_of_format(work_of(graph, node).format),
+         .communicates = starts_collective(node.op) || waits_for_collective(node.op)});
     listing.seconds += times.seconds[i];
   }
   listing.operators = operators_of(listing.nodes);
+  listing.layers = layers_of(listing.nodes);
   const MemoryPlan plan = plan_memory(graph, Arena::kMargin);
   listing.planned_bytes = plan.bytes;
   listing.most_in_use_bytes = plan.most_in_use;
+  listing.memory = memory_timeline(graph, layers);
   return listing;
+}
+
+std::map<int64_t, GraphListing> list_graphs(const CompiledFunction& function,
+                                            const GraphNames& names) {
+  std::map<int64_t, GraphListing> listings;
+  for (const Graph* graph : function.graphs()) {
+    const GraphTimes none{.seconds = std::vector<double>(graph->nodes.size())};
+    listings.emplace(graph->number, list_graph(*graph, names, none));
+  }
+  return listings;
 }
 
 }  // namespace gallop::compile

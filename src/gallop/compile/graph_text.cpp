@@ -77,12 +77,14 @@ std::string nodes_text(const GraphListing& listing, size_t width) {
   }
   const size_t columns = result_columns(results);
   std::string text = fmt::format("{:>4}  {:>9}  {:>5}  {:<{}}  {}\n", "#", "ms", "%", "result",
-                                 columns, "operator");
+                                 columns, width == 0 ? "operator  # layer" : "operator");
   for (size_t i = 0; i < listing.nodes.size(); ++i) {
     const ListedNode& node = listing.nodes[i];
-    const std::string line = fmt::format("{:>4}  {:>9.4f}  {:>5.1f}  {:<{}}  {}", node.number,
-                                         1e3 * node.seconds, 100 * listing.share_of(node.seconds),
-                                         results[i], columns, node.text_of_call(in_list));
+    std::string line = fmt::format("{:>4}  {:>9.4f}  {:>5.1f}  {:<{}}  {}", node.number,
+                                   1e3 * node.seconds, 100 * listing.share_of(node.seconds),
+                                   results[i], columns, node.text_of_call(in_list));
+    const std::string layers = node.text_of_layers();
+    if (width == 0 && !layers.empty()) line += "  # " + layers;
     text += (width == 0 ? line : cut(line, width)) + "\n";
   }
   return text;

@@ -8,14 +8,17 @@
 #include <utility>
 
 #include <ATen/Context.h>
+#include <ATen/SequenceNumber.h>
 #include <ATen/autocast_mode.h>
 #include <ATen/core/Generator.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/core/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <torch/csrc/autograd/function.h>
 #include <torch/library.h>
 
+#include "gallop/base/trace.h"
 #include "gallop/compile/compiled_function.h"
 #include "gallop/compile/deferred_calls.h"
 #include "gallop/compile/graph_builder.h"
@@ -35,6 +38,28 @@ constexpr auto kKey = kRecordingKey;
 struct Refused : std::exception {
   const char* what() const noexcept override { return "the function cannot be recorded"; }
 };
+
+std::string name_of_innermost(SpanKind kind) {
+  const TraceSpan* span = TraceSpan::innermost(kind);
+  return span == nullptr ? std::string() : std::string(span->name());
+}
+
+// Where the call that is being recorded is made.
+RecordedCall this_call() {
+  RecordedCall call{.phase = name_of_innermost(SpanKind::kPhase),
+                    .layer = name_of_innermost(SpanKind::kLayer)};
+  const auto made = static_cast<int64_t>(at::sequence_number::peek()) - 1;
+  if (const auto node = torch::autograd::get_current_node()) {
+    // With gradients enabled: activation checkpointing runs a part of the forward pass again.
+    const bool again = c10::GradMode::is_enabled();
+    call.phase = again ? "recomputation" : "backward";
+    call.backward = static_cast<int64_t>(node->sequence_nr());
+    if (again) call.made = made;
+  } else {
+    call.made = made;
+  }
+  return call;
+}
 
 // Restores random generators when destroyed: the default ones, and others saved before their use.
 class KeptGenerators {
@@ -88,7 +113,7 @@ class Recorder {
     }
     const size_t known = builder_.graph().buffers.size();
     op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), &stack);
-    if (node) builder_.add(std::move(*node), stack, known);
+    if (node) builder_.add(std::move(*node), stack, known, this_call());
     give_up_if_refused();
   }
 
@@ -162,7 +187,7 @@ class Recorder {
       return false;
     }
     const size_t known = builder_.graph().buffers.size();
-    builder_.add(node, *results, known);
+    builder_.add(node, *results, known, this_call());
     give_up_if_refused();
     for (size_t made = known; made < builder_.graph().buffers.size(); ++made) {
       touches.push_back({.buffer = static_cast<BufferId>(made), .reads = false, .writes = true});

@@ -5,6 +5,7 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include "gallop/base/trace.h"
 #include "gallop/data/batch_transform.h"
 
 namespace gallop::data {
@@ -45,6 +46,7 @@ DeviceLoader::Staged DeviceLoader::stage(const StopRequest* stop) {
   if (staged.batch || staged.error) ++taken_;
   staged.state = loader_.state();
   if (!staged.batch) return staged;
+  const TraceSpan span(SpanKind::kCopy, "host-to-device copy");
   const c10::StreamGuard guard(copies_);
   staged.batch->to(device_, /*non_blocking=*/true);
   copied.record(copies_);
@@ -75,6 +77,7 @@ std::optional<Batch> DeviceLoader::next(const StopRequest* stop) {
 
 void DeviceLoader::transform(Batch& batch) const {
   if (!transforms_) return;
+  const TraceSpan span(SpanKind::kData, "batch transforms");
   const BatchKey key{.seed = static_cast<uint64_t>(state_.seed)};
   for (const auto& one : *transforms_) one->apply(key, batch);
 }

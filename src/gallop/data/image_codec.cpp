@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/trace.h"
 #include "gallop/data/image_header.h"
 #include "gallop/data/orientation.h"
 
@@ -32,6 +33,7 @@ void refuse_format(std::string_view file) {
 }
 
 void ImageDecoder::decode(std::string_view file, const DecodeRequest& request, Image& image) {
+  const TraceSpan span(SpanKind::kData, "decode");
   const int exif = request.orient ? exif_orientation(file) : 1;
   if (exif == 1) return decode_stored(file, request, image);
   OrientedRegion region(request.region, Orientation(exif));

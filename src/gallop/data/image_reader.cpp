@@ -6,6 +6,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/philox.h"
+#include "gallop/base/trace.h"
 
 namespace gallop::data {
 
@@ -83,12 +84,16 @@ ImagePlacement ImageReader::read(int64_t index, int64_t epoch, void* out, Buffer
   RecordedRegion region(cuts ? augmentations_.front().get() : nullptr, random, placement);
   const uint8_t* pixels =
       shaper_.read(index, pipeline_.resize ? &region : nullptr, buffers.reading);
-  const SampleKey key{.seed = pipeline_.seed, .epoch = epoch, .index = index};
-  for (const auto& augmentation : augmentations_) augmentation->plan(key, random, placement.plan);
-  if (!placement.plan.is_identity()) {
-    move_pixels(placement.plan, shape.channels, pixels, buffers.moved.data());
-    pixels = buffers.moved.data();
+  if (!augmentations_.empty()) {
+    const TraceSpan span(SpanKind::kData, "augment");
+    const SampleKey key{.seed = pipeline_.seed, .epoch = epoch, .index = index};
+    for (const auto& augmentation : augmentations_) augmentation->plan(key, random, placement.plan);
+    if (!placement.plan.is_identity()) {
+      move_pixels(placement.plan, shape.channels, pixels, buffers.moved.data());
+      pixels = buffers.moved.data();
+    }
   }
+  const TraceSpan span(SpanKind::kData, "normalize");
   normalizer_.write(pixels, int64_t{shape.height} * shape.width * shape.channels, out);
   return placement;
 }

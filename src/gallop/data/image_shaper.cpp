@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/trace.h"
+
 namespace gallop::data {
 
 namespace {
@@ -74,6 +76,7 @@ const uint8_t* ImageShaper::read(int64_t index, RegionChooser* cutter, Buffers& 
       request.min_side = std::max(shape_.height, shape_.width);
       request.region = &region;
     }
+    const TraceSpan span(SpanKind::kData, "read");  // Contains "decode".
     images_.read(index, request, image);
     pixels = image.pixels.data();
   }
@@ -89,6 +92,7 @@ const uint8_t* ImageShaper::fit(const PixelView& source, const Box& box, Buffers
       box.left == 0 && box.height == source.height && box.width == source.width) {
     return source.pixels;
   }
+  const TraceSpan span(SpanKind::kData, "resize");
   buffers.resized.resize(static_cast<size_t>(shape_.height) * static_cast<size_t>(shape_.width) *
                          static_cast<size_t>(shape_.channels));
   buffers.resizer.resize(source, box, shape_.height, shape_.width, buffers.resized.data());

@@ -13,6 +13,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/permutation.h"
 #include "gallop/base/thread_pool.h"
+#include "gallop/base/trace.h"
 #include "gallop/data/batch_slot.h"
 
 namespace gallop::data {
@@ -220,6 +221,7 @@ std::optional<Chunk> Loader::Impl::claim() {
 }
 
 Outcome Loader::Impl::fill(const Chunk& chunk, Scratch& scratch, const StopRequest* stop) const {
+  const TraceSpan span(SpanKind::kData, "load samples");
   Outcome outcome;
   BatchSlot& slot = *chunk.slot;
   const auto epoch = slot.range.epoch;
@@ -389,7 +391,10 @@ Loader::Loader(const Samples& samples, const LoaderConfig& config, const LoaderS
     : impl_(std::make_unique<Impl>(samples, config, start)) {}
 Loader::~Loader() = default;
 
-std::optional<Batch> Loader::next(const StopRequest* stop) { return impl_->next(stop); }
+std::optional<Batch> Loader::next(const StopRequest* stop) {
+  const TraceSpan span(SpanKind::kDataWait, "next batch");
+  return impl_->next(stop);
+}
 bool Loader::ready() const { return impl_->ready(); }
 LoaderState Loader::state() const { return impl_->state; }
 void Loader::seek(const LoaderState& state) { impl_->seek(state); }

@@ -22,6 +22,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/socket.h"
 #include "gallop/base/text.h"
+#include "gallop/base/trace.h"
 #include "gallop/launch/call_log.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/parallel/nccl_collectives.h"
@@ -279,6 +280,7 @@ class C10dCollectives final : public Collectives {
 
   // In a long section, checks every second that the processes it waits for make progress.
   void wait_for(c10d::Work& work, const NumberedCall& call) {
+    const TraceSpan span(SpanKind::kCommunication, "wait for collective");
     if (!is_long()) {
       work.wait();
       return;

@@ -11,6 +11,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/progress.h"
 #include "gallop/base/text.h"
+#include "gallop/base/trace.h"
 #include "gallop/train/out_of_memory.h"
 
 namespace gallop::train {
@@ -117,6 +118,7 @@ void CheckpointWriter::copy(TrainingState& slice) {
 }
 
 void CheckpointWriter::write(const Job& job) {
+  const TraceSpan span(SpanKind::kCheckpoint, "write checkpoint");
   const auto& [draft, slice, best] = job;
   if (config_.rank >= draft.slices) return;
   WrittenFiles files = CheckpointStore::write_slice(draft, slice, config_.rank);

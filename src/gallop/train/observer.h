@@ -60,6 +60,8 @@ struct Outcome {
 class Observer {
  public:
   virtual ~Observer() = default;
+  /// The trainer's thread begins what belongs to the step after `step` updates.
+  virtual void step_begins(int64_t /*step*/) {}
   virtual void stepped(const StepEvent&) {}
   virtual void evaluating() {}
   virtual void evaluated(const EvaluationEvent&) {}

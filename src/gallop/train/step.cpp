@@ -356,20 +356,29 @@ compile::GraphStages TrainStep::graphs(const NamedTensors& batch, const std::str
   whole_rows_ = input.size(0);
   const auto targets = terms_.front().loss->expected_count(target, target.size(0));
   set(loss_weight_, counts_on_device_ ? 1.0 : 1.0 / static_cast<double>(targets));
-  compile::GraphNames names{.inputs = {}, .state = everything()};
-  for (const NamedTensor& field : batch) names.inputs.push_back(field.name);
-  names.inputs.insert(names.inputs.end(), {"lr", "loss_weight", "seed_and_step"});
-  for (const ScheduledParameter value : config_.scheduled)
-    names.inputs.emplace_back(name_of(value));
-  if (shared_.defined()) names.inputs.insert(names.inputs.end(), {"own_seed_and_step", "shared"});
   auto stages = compile::graph_stages(
       [this](const Tensors& tensors) {
         return compute(StepInputs::unpack(tensors, inputs_of(batch_names_)),
                        /*count_correct=*/false);
       },
-      inputs_of(batch).pack(), names, config);
+      inputs_of(batch).pack(), graph_names(), config);
   optim::drop_gradients(parameters_);
   return stages;
+}
+
+compile::GraphNames TrainStep::graph_names() const {
+  compile::GraphNames names{.inputs = {}, .state = everything()};
+  for (const NamedTensor& field : batch_names_) names.inputs.push_back(field.name);
+  names.inputs.insert(names.inputs.end(), {"lr", "loss_weight", "seed_and_step"});
+  for (const ScheduledParameter value : config_.scheduled)
+    names.inputs.emplace_back(name_of(value));
+  if (shared_.defined()) names.inputs.insert(names.inputs.end(), {"own_seed_and_step", "shared"});
+  return names;
+}
+
+std::map<int64_t, compile::GraphListing> TrainStep::compiled_graphs() const {
+  if (!compiled_) return {};
+  return compile::list_graphs(*compiled_, graph_names());
 }
 
 const compile::CompileReport* TrainStep::compile_report() const {

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/compile/compiled_function.h"
+#include "gallop/compile/graph_listing.h"
 #include "gallop/compile/graph_stages.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
@@ -156,6 +158,9 @@ class TrainStep {
   compile::GraphStages graphs(const NamedTensors& batch, const std::string& stage,
                               const compile::TimingConfig& timing = {});
 
+  /// The compiled graphs of the steps so far, by Graph::number, without times.
+  std::map<int64_t, compile::GraphListing> compiled_graphs() const;
+
   /// The state of compilation; null if it is disabled.
   const compile::CompileReport* compile_report() const;
 
@@ -202,6 +207,7 @@ class TrainStep {
   Sums forward_backward(const StepInputs& inputs, const Counts& counts, bool count_correct);
   Sums forward_backward_sam(const StepInputs& inputs, const Counts& counts, const Sums& first,
                             double distance);
+  model::Output forward(const NamedTensors& batch);
   Losses losses_of(const NamedTensors& batch, const StepInputs& inputs, const Counts& counts,
                    bool count_correct);
   at::Tensor teach(const model::Output& output, const NamedTensors& batch) const;
@@ -234,6 +240,7 @@ class TrainStep {
   NamedTensors everything() const;
 
   void set_names(const NamedTensors& batch);
+  compile::GraphNames graph_names() const;
 
   model::Model& model_;
   optim::Optimizer& optimizer_;

@@ -6,6 +6,7 @@
 #include <ATen/ops/zeros_like.h>
 #include <c10/core/AutogradState.h>
 
+#include "gallop/base/trace.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/shared_batch_norm.h"
 #include "gallop/optim/gradients.h"
@@ -224,6 +225,7 @@ TrainStep::Sums TrainStep::forward_backward(const StepInputs& inputs, const Coun
 }
 
 void TrainStep::backward(const at::Tensor& loss_sum, const StepInputs& inputs) {
+  const TraceSpan span(SpanKind::kPhase, "backward");
   std::optional<BackwardOnThisThread> on_this_thread;
   if (shared_.defined()) on_this_thread.emplace();
   const at::Tensor& weight = inputs.loss_weight;
@@ -277,10 +279,16 @@ TrainStep::Sums TrainStep::forward_backward_sam(const StepInputs& inputs, const 
   return forward_backward(inputs, counts, /*count_correct=*/false);
 }
 
+model::Output TrainStep::forward(const NamedTensors& batch) {
+  const TraceSpan span(SpanKind::kPhase, "forward");
+  return model_.forward_to_head(batch);
+}
+
 Losses TrainStep::losses_of(const NamedTensors& batch, const StepInputs& inputs,
                             const Counts& counts, bool count_correct) {
   const precision::AutocastGuard autocast(config_.precision, device_.type());
-  model::Output output = model_.forward_to_head(batch);
+  model::Output output = forward(batch);
+  const TraceSpan span(SpanKind::kPhase, "loss");
   // Several losses read the logits.
   if (config_.distill || terms_.size() > 1) output = {.x = output.logits(), .loss = output.loss};
   Losses losses;
@@ -316,6 +324,7 @@ at::Tensor TrainStep::teach(const model::Output& output, const NamedTensors& bat
 
 TrainStep::Updated TrainStep::update(const StepInputs& inputs, const at::Tensor& loss_sum,
                                      const at::Tensor& share, const at::Tensor& idle) {
+  const TraceSpan span(SpanKind::kPhase, "optimizer");
   const at::NoGradGuard no_grad;
   // A trace changes nothing.
   updating_ = !is_recording();

@@ -8,6 +8,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/progress.h"
 #include "gallop/base/text.h"
+#include "gallop/base/trace.h"
 #include "gallop/train/trainer_impl.h"
 
 namespace gallop::train {
@@ -59,6 +60,7 @@ Outcome Trainer::Impl::run() {
     for (size_t i = 0; i < kStepRequests; ++i) agreed[i] = process_group.any(local_requests()[i]);
   }
   for (;;) {
+    begin_step();
     apply_requests();
     note_saved();
     if (comparison_is_due() && !compare_states()) continue;
@@ -206,6 +208,10 @@ bool Trainer::has_ended() const {
 
 void Trainer::observe(std::vector<Observer*> observers) {
   impl_->parts.observers = std::move(observers);
+}
+
+std::map<int64_t, compile::GraphListing> Trainer::compiled_graphs() const {
+  return impl_->step.compiled_graphs();
 }
 
 Outcome Trainer::run() { return impl_->run(); }

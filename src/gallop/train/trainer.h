@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -80,6 +81,9 @@ class Trainer {
 
   /// Sets the observers of run(), replacing those of TrainerParts.
   void observe(std::vector<Observer*> observers);
+
+  /// See TrainStep::compiled_graphs().
+  std::map<int64_t, compile::GraphListing> compiled_graphs() const;
 
   /// Trains to the end, or to the next step boundary after a stop request, and saves there. Throws
   /// DataError for a loss or gradient that is not finite, unless such updates are skipped.

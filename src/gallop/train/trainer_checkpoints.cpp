@@ -5,6 +5,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/base/trace.h"
 #include "gallop/train/averaged_weights.h"
 #include "gallop/train/trainer_impl.h"
 
@@ -69,6 +70,7 @@ TrainingState Trainer::Impl::state() {
 
 // Saves the current state, while training continues.
 void Trainer::Impl::save(bool best) {
+  const TraceSpan span(SpanKind::kCheckpoint, "checkpoint");
   finish_saving();
   clock.pause();
   agreed[static_cast<size_t>(StepRequest::kSave)] = false;

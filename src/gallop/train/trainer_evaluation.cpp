@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/trace.h"
 #include "gallop/train/averaged_weights.h"
 #include "gallop/train/statistics.h"
 #include "gallop/train/trainer_impl.h"
@@ -31,6 +32,7 @@ schedule::Metrics metrics_of(const Evaluation& evaluation) {
 
 // Returns false if a stop was requested first; the evaluation is then done after the resume.
 bool Trainer::Impl::evaluate_now() {
+  const TraceSpan span(SpanKind::kEvaluation, "evaluation");
   tell(&Observer::evaluating);
   agreed[static_cast<size_t>(StepRequest::kEvaluate)] = false;
   process_group.begin(parallel::Section::kEvaluation, progress.step);

@@ -61,6 +61,7 @@ struct Trainer::Impl {
       // By step; they take effect when the results of the step are available.
       requests;
   int64_t steps_here = 0;        // Steps of this process.
+  int64_t step_began_ns = 0;     // Of the step that is traced; 0: none is.
   int64_t steps_to_compile = 2;  // The number of steps still to be traced and compiled.
   Outcome outcome;
   std::deque<Started> started_steps;
@@ -79,6 +80,7 @@ struct Trainer::Impl {
   bool cycle_is_over();
 
   // Steps. train_one() returns false if a stop was requested first.
+  void begin_step();
   bool train_one();
   void start_step(const data::Batch& batch, double lr, bool record,
                   const std::vector<double>& scheduled, const data::LoaderState& position);

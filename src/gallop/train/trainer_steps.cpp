@@ -5,6 +5,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/base/trace.h"
 #include "gallop/train/out_of_memory.h"
 #include "gallop/train/trainer_impl.h"
 
@@ -18,6 +19,15 @@ std::string non_finite_text(const std::string& tensor) {
 }
 
 }  // namespace
+
+// A step is traced from one call to the next, with whatever is done between them.
+void Trainer::Impl::begin_step() {
+  if (step_began_ns != 0) {
+    record_span(SpanKind::kStep, "step", step_began_ns, monotonic_nanoseconds(), progress.step);
+  }
+  tell(&Observer::step_begins, progress.step);
+  step_began_ns = is_tracing() ? monotonic_nanoseconds() : 0;
+}
 
 bool Trainer::Impl::train_one() {
   const data::LoaderState position = loader.state();
@@ -76,6 +86,7 @@ void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
 
 // Does not wait, except for the oldest step if the maximum number is in flight.
 void Trainer::Impl::report_what_is_there() {
+  const TraceSpan span(SpanKind::kPhase, "report");
   while (!started_steps.empty() &&
          (!started_steps.front().has_samples || step.can_take() || step.is_full())) {
     report_oldest();

@@ -117,6 +117,7 @@ void functionalize(Graph& graph) {
     }
     current[old] = fresh;
     versions.resize(graph.buffers.size(), 0);
+    value->origins = std::move(node.origins);
     node = std::move(*value);
   }
   for (ViewId& output : graph.outputs) output = now(output);

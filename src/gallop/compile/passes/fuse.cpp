@@ -173,13 +173,17 @@ void fuse(Graph& graph, PassContext& context) {
           view.numel() * static_cast<int64_t>(c10::elementSize(view.dtype));
     }
     loop->outputs = fused.outputs;
+    std::vector<int32_t> origins;
     for (const int64_t member : group) {
-      loop->parts.push_back(name_of(graph.nodes[member].op));
+      const Node& node = graph.nodes[member];
+      loop->parts.push_back(name_of(node.op));
+      origins.insert(origins.end(), node.origins.begin(), node.origins.end());
       removed[member] = true;
     }
     const int64_t last = *group.rbegin();
     removed[last] = false;
     graph.nodes[last] = loop_node(std::move(loop), fused.inputs, fused.results);
+    add_origins(graph.nodes[last], origins);
   }
   if (kept > 0) {
     context.fallbacks.push_back(fmt::format("{} of {} chains of operators are not fused: {}", kept,

@@ -24,6 +24,12 @@ bool contains(const std::vector<int64_t>& list, int64_t value) {
 }
 
 void apply(Graph& graph, Rewrite&& rewrite) {
+  for (auto& [before, node] : rewrite.added) {
+    for (const int64_t removed : rewrite.removed) {
+      add_origins(node, graph.nodes[static_cast<size_t>(removed)].origins);
+    }
+    if (node.origins.empty()) node.origins = graph.nodes[static_cast<size_t>(before)].origins;
+  }
   std::vector<Node> nodes;
   nodes.reserve(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {

@@ -227,6 +227,7 @@ void update_last(Graph& graph) {
   const Matcher matcher(graph);
   std::map<double, Node> updates;  // By the factor of the update.
   std::map<double, Operand> counters;
+  std::vector<int32_t> counted;  // The origins of the counters' nodes.
   std::vector<bool> removed(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
@@ -235,12 +236,14 @@ void update_last(Graph& graph) {
       Operand& list = counters[*added];
       list.kind = Operand::Kind::kTensors;
       list.views.push_back(matcher.argument(at, 0));
+      counted.insert(counted.end(), graph.nodes[i].origins.begin(), graph.nodes[i].origins.end());
     }
     if (!can_update_last(matcher, at)) continue;
     removed[i] = true;
     const Node& node = graph.nodes[i];
     const auto [all, is_first] =
         updates.try_emplace(matcher.constant(at, 2).toScalar().toDouble(), node);
+    add_origins(all->second, node.origins);
     for (const size_t list : {0, 1}) {
       auto& views = all->second.arguments[list].views;
       const auto& more = node.arguments[list].views;
@@ -255,6 +258,7 @@ void update_last(Graph& graph) {
          .arguments = {std::move(list),
                        Operand::of(c10::IValue(c10::Scalar(static_cast<int64_t>(added))))},
          .results = {}});
+    add_origins(graph.nodes.back(), counted);
   }
 }
 

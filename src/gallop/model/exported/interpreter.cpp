@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -14,6 +15,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/source_context.h"
+#include "gallop/base/trace.h"
 #include "gallop/model/exported/aliases.h"
 #include "gallop/model/exported/autocast_arguments.h"
 #include "gallop/model/exported/blocks.h"
@@ -373,6 +375,9 @@ struct Interpreter::Impl {
       if (step.only_writes && functional::is_recomputing()) continue;
       const SourceContext context(
           step.node, [](const void* node) { return describe(*static_cast<const Node*>(node)); });
+      const auto& modules = step.node->modules;
+      const TraceSpan span(SpanKind::kLayer,
+                           modules.empty() ? std::string_view() : modules.back().fqn);
       try {
         call(step, values, stack);
       } catch (c10::Error& error) {

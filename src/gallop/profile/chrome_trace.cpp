@@ -1,0 +1,122 @@
+#include "gallop/profile/chrome_trace.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace gallop::profile {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double microseconds(int64_t ns) { return static_cast<double>(ns) / 1000; }
+
+std::string name_in_trace(const TraceEvent& event) {
+  if (event.kind == SpanKind::kStep) return fmt::format("ProfilerStep#{}", event.number);
+  if (event.kind == SpanKind::kDataWait) return "enumerate(DataLoader)#Loader.__next__";
+  return event.name;
+}
+
+const char* category_of(const TraceEvent& event) {
+  switch (event.kind) {
+    case SpanKind::kOperator: return "cpu_op";
+    case SpanKind::kStep:
+    case SpanKind::kPhase:
+    case SpanKind::kLayer:
+    case SpanKind::kDataWait: return "user_annotation";
+    default: return name_of(event.kind);
+  }
+}
+
+// Of a node of a compiled step.
+Json arguments_of(const GraphNode& node) {
+  Json arguments = {{"call", node.call}};
+  if (!node.parts.empty()) {
+    arguments["phase"] = node.parts.front().phase;
+    arguments["layer"] = node.parts.front().layer;
+  }
+  if (node.flops > 0) arguments["flops"] = node.flops;
+  arguments["bytes"] = node.bytes;
+  return arguments;
+}
+
+// Finds the graph that the nodes of a thread are in. Its span ends after those of its nodes.
+class GraphAt {
+ public:
+  explicit GraphAt(const std::vector<TraceEvent>& events) {
+    for (const TraceEvent& event : events) {
+      if (event.kind == SpanKind::kPhase && event.name == "compiled graph") runs_.push_back(&event);
+    }
+    std::sort(runs_.begin(), runs_.end(),
+              [](const auto* a, const auto* b) { return a->begin_ns < b->begin_ns; });
+  }
+
+  // The number of the graph; -1: none.
+  int64_t number(int64_t ns) const {
+    const auto next =
+        std::upper_bound(runs_.begin(), runs_.end(), ns,
+                         [](int64_t at, const TraceEvent* run) { return at < run->begin_ns; });
+    if (next == runs_.begin() || (*std::prev(next))->end_ns < ns) return -1;
+    return (*std::prev(next))->number;
+  }
+
+ private:
+  std::vector<const TraceEvent*> runs_;
+};
+
+Json metadata(const char* name, int64_t process, int64_t thread, Json arguments) {
+  return {{"ph", "M"},
+          {"name", name},
+          {"pid", process},
+          {"tid", thread},
+          {"args", std::move(arguments)}};
+}
+
+}  // namespace
+
+std::string chrome_trace(const Trace& trace, const Graphs& graphs, const TraceOrigin& origin) {
+  const int64_t process = getpid();
+  Json events = Json::array();
+  events.push_back(metadata("process_name", process, 0, {{"name", "gallop"}}));
+  events.push_back(
+      metadata("process_labels", process, 0, {{"labels", fmt::format("rank {}", origin.rank)}}));
+  for (const ThreadTrace& thread : trace.threads) {
+    events.push_back(metadata(
+        "thread_name", process, thread.id,
+        {{"name", fmt::format("thread {} ({})", thread.id, thread.main ? "main" : thread.name)}}));
+    const GraphAt graph_at(thread.events);
+    for (const TraceEvent& event : thread.events) {
+      Json one = {{"ph", "X"},
+                  {"cat", category_of(event)},
+                  {"name", name_in_trace(event)},
+                  {"pid", process},
+                  {"tid", thread.id},
+                  {"ts", microseconds(event.begin_ns - trace.begin_ns)},
+                  {"dur", microseconds(event.ns())}};
+      if (event.kind == SpanKind::kOperator && event.number >= 0) {
+        const auto graph = graphs.find(graph_at.number(event.begin_ns));
+        const auto index = static_cast<size_t>(event.number);
+        if (graph != graphs.end() && index < graph->second.size()) {
+          one["args"] = arguments_of(graph->second[index]);
+        }
+      }
+      events.push_back(std::move(one));
+    }
+  }
+  Json all = {{"schemaVersion", 1},
+              {"deviceProperties", Json::array()},
+              {"displayTimeUnit", "ms"},
+              {"baseTimeNanoseconds", 0},
+              {"traceName", "gallop"}};
+  if (!origin.host.empty()) all["host"] = origin.host;
+  all["distributedInfo"] = {
+      {"backend", origin.backend}, {"rank", origin.rank}, {"world_size", origin.processes}};
+  all["traceEvents"] = std::move(events);
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace gallop::profile

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "gallop/base/trace.h"
+#include "gallop/profile/profile.h"
+
+namespace gallop::profile {
+
+/// Where a trace was recorded.
+struct TraceOrigin {
+  int rank = 0, processes = 1;
+  std::string backend;  ///< "gloo", "nccl"; empty for one process.
+  std::string host;
+};
+
+/// The trace in the Chrome trace event format, as PyTorch's profiler writes it, so that Perfetto,
+/// chrome://tracing and HolisticTraceAnalysis read it: steps are "ProfilerStep#N", waits for data
+/// "enumerate(DataLoader)#Loader.__next__", operators of category "cpu_op".
+std::string chrome_trace(const Trace& trace, const Graphs& graphs, const TraceOrigin& origin);
+
+}  // namespace gallop::profile

@@ -1,0 +1,314 @@
+#include "gallop/profile/profile.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <tuple>
+
+#include "gallop/base/error.h"
+
+namespace gallop::profile {
+
+namespace {
+
+constexpr double kNanosecond = 1e-9;
+constexpr std::string_view kHost = "host", kCommunication = "communication", kOther = "other";
+
+// The order in which phases are listed.
+constexpr std::array<std::string_view, 14> kPhases = {
+    "data wait",   "host-to-device copy", "batch transforms", "forward", "loss",
+    "backward",    "recomputation",       "optimizer",        kOther,    kCommunication,
+    "compilation", "checkpoint",          "evaluation",       "report"};
+
+double seconds_of(int64_t ns) { return kNanosecond * static_cast<double>(ns); }
+
+// An event with the time that no event within it takes.
+struct Span {
+  const TraceEvent* event = nullptr;
+  const Span* outer = nullptr;
+  int64_t own_ns = 0;
+
+  template <typename Fits>
+  const Span* innermost(const Fits& fits) const {
+    const Span* span = this;
+    while (span != nullptr && !fits(*span->event)) span = span->outer;
+    return span;
+  }
+};
+
+// The spans of a thread, each after those around it. Pointers stay valid.
+std::vector<Span> nested(const std::vector<TraceEvent>& events) {
+  std::vector<const TraceEvent*> sorted;
+  for (const TraceEvent& event : events) sorted.push_back(&event);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const TraceEvent* a, const TraceEvent* b) {
+    return std::tuple(a->begin_ns, b->end_ns) < std::tuple(b->begin_ns, a->end_ns);
+  });
+  std::vector<Span> spans;
+  spans.reserve(sorted.size());
+  std::vector<Span*> open;
+  for (const TraceEvent* event : sorted) {
+    while (!open.empty() && open.back()->event->end_ns <= event->begin_ns) open.pop_back();
+    Span* outer = open.empty() ? nullptr : open.back();
+    spans.push_back({.event = event, .outer = outer, .own_ns = event->ns()});
+    if (outer != nullptr) outer->own_ns -= event->ns();
+    open.push_back(&spans.back());
+  }
+  return spans;
+}
+
+// What contains all that happens in it.
+bool is_closed(const TraceEvent& event) {
+  return event.kind == SpanKind::kDataWait || event.kind == SpanKind::kEvaluation ||
+         event.kind == SpanKind::kCheckpoint || event.kind == SpanKind::kCompilation;
+}
+
+bool is_graph(const TraceEvent& event) {
+  return event.kind == SpanKind::kPhase && event.name == "compiled graph";
+}
+
+// Adds the times of nodes to layers and totals.
+class NodeTimes {
+ public:
+  NodeTimes(Profile& profile, const MachinePeaks& peaks) : profile_(profile), peaks_(peaks) {}
+
+  // `calls` and `seconds` in a step.
+  void add(const GraphNode& node, double calls, double seconds) {
+    const auto bound = peaks_.bound_of(node.needed_flops, node.format, node.bytes);
+    profile_.flops += calls * node.flops;
+    profile_.limit += calls * bound.seconds;
+    if (profile_.seconds > 0) {
+      profile_.flops_utilization +=
+          calls * peaks_.bound_of(node.flops, node.format, 0).seconds / profile_.seconds;
+    }
+    for (const NodePart& part : node.parts) {
+      LayerTime& layer = layer_of(part.layer);
+      phase_of(layer, part.phase) += part.share * seconds;
+      layer.flops += part.share * calls * node.flops;
+      layer.bytes += part.share * calls * node.bytes;
+      layer.limit += part.share * calls * bound.seconds;
+      if (bound.by_flops) layer.limit_by_flops += part.share * calls * bound.seconds;
+    }
+  }
+
+ private:
+  LayerTime& layer_of(const std::string& name) {
+    const auto [found, is_new] = index_of_.try_emplace(name, profile_.layers.size());
+    if (is_new) profile_.layers.push_back({.name = name});
+    return profile_.layers[found->second];
+  }
+
+  static double& phase_of(LayerTime& layer, const std::string& phase) {
+    if (phase == "forward" || phase == "loss") return layer.forward;
+    return phase == "backward" || phase == "recomputation" ? layer.backward : layer.other;
+  }
+
+  Profile& profile_;
+  const MachinePeaks& peaks_;
+  std::map<std::string, size_t> index_of_;
+};
+
+class Evaluation {
+ public:
+  Evaluation(const Trace& trace, const Graphs& graphs, const MachinePeaks& peaks)
+      : graphs_(graphs), peaks_(peaks) {
+    for (const ThreadTrace& thread : trace.threads) {
+      if (thread.main) add_main(thread);
+    }
+    if (step_seconds_.empty()) {
+      throw UsageError("the trace has no complete step; profile more steps");
+    }
+    for (const ThreadTrace& thread : trace.threads) add_loader(trace, thread);
+  }
+
+  Profile take() {
+    profile_.steps = static_cast<int64_t>(step_seconds_.size());
+    const auto steps = static_cast<double>(profile_.steps);
+    for (const double seconds : step_seconds_) profile_.seconds += seconds / steps;
+    std::sort(step_seconds_.begin(), step_seconds_.end());
+    profile_.median = step_seconds_[step_seconds_.size() / 2];
+    profile_.p95 = step_seconds_[(step_seconds_.size() - 1) * 95 / 100];
+    take_phases(steps);
+    take_layers(steps);
+    take_operators(steps);
+    take_loader(steps);
+    return std::move(profile_);
+  }
+
+ private:
+  void add_main(const ThreadTrace& thread) {
+    const std::vector<Span> spans = nested(thread.events);
+    for (const Span& span : spans) {
+      const TraceEvent& event = *span.event;
+      if (event.kind == SpanKind::kStep) add_step(event);
+      const Span* step =
+          span.innermost([](const TraceEvent& outer) { return outer.kind == SpanKind::kStep; });
+      if (step != nullptr) add(span);
+    }
+  }
+
+  void add_step(const TraceEvent& event) {
+    if (step_seconds_.empty()) profile_.first_step = event.number;
+    const double seconds = seconds_of(event.ns());
+    step_seconds_.push_back(seconds);
+    if (seconds <= profile_.slowest) return;
+    profile_.slowest = seconds;
+    profile_.slowest_step = event.number;
+  }
+
+  void add(const Span& span) {
+    const TraceEvent& event = *span.event;
+    const double seconds = seconds_of(span.own_ns);
+    if (const Span* closed = span.innermost(is_closed)) {
+      phases_[name_of(closed->event->kind)] += seconds;
+      return;
+    }
+    switch (event.kind) {
+      case SpanKind::kOperator: return add_operator(span, seconds);
+      case SpanKind::kCopy:
+      case SpanKind::kData: phases_[event.name] += seconds; return;
+      case SpanKind::kCommunication: phases_[std::string(kCommunication)] += seconds; return;
+      default: break;
+    }
+    phases_[phase_of(span)] += seconds;
+  }
+
+  // The listed phase that the span is in; else the host's own work.
+  static std::string phase_of(const Span& span) {
+    const Span* phase = span.innermost([](const TraceEvent& event) {
+      return event.kind == SpanKind::kPhase &&
+             std::find(kPhases.begin(), kPhases.end(), event.name) != kPhases.end();
+    });
+    return phase == nullptr ? std::string(kHost) : phase->event->name;
+  }
+
+  void add_operator(const Span& span, double seconds) {
+    const Span* graph = span.innermost(is_graph);
+    const auto found = graph == nullptr ? graphs_.end() : graphs_.find(graph->event->number);
+    const auto index = static_cast<size_t>(span.event->number);
+    if (found == graphs_.end() || index >= found->second.size()) {
+      phases_[phase_of(span)] += seconds;
+      OperatorTime& all = eager_[span.event->name];
+      all.calls += 1;
+      all.seconds += seconds;
+      return;
+    }
+    const GraphNode& node = found->second[index];
+    OperatorTime& all = nodes_[{found->first, index}];
+    all.calls += 1;
+    all.seconds += seconds;
+    if (node.communicates) {
+      phases_[std::string(kCommunication)] += seconds;
+      return;
+    }
+    double known = 0;
+    for (const NodePart& part : node.parts) {
+      phases_[part.phase.empty() ? std::string(kOther) : part.phase] += part.share * seconds;
+      known += part.share;
+    }
+    if (known < 1) phases_[std::string(kOther)] += (1 - known) * seconds;
+  }
+
+  void add_loader(const Trace& trace, const ThreadTrace& thread) {
+    if (thread.name != "loader") return;
+    profile_.loader.threads += 1;
+    loader_window_ += seconds_of(trace.end_ns - trace.begin_ns);
+    for (const Span& span : nested(thread.events)) {
+      if (span.event->kind != SpanKind::kData) continue;
+      loader_parts_[span.event->name] += seconds_of(span.own_ns);
+      if (span.outer == nullptr) loader_busy_ += seconds_of(span.event->ns());
+    }
+  }
+
+  void take_phases(double steps) {
+    double rest = profile_.seconds;
+    const auto take = [&](const std::string& name) {
+      const auto found = phases_.find(name);
+      if (found == phases_.end()) return;
+      profile_.phases.push_back({name, found->second / steps});
+      rest -= profile_.phases.back().seconds;
+      phases_.erase(found);
+    };
+    for (const std::string_view name : kPhases) take(std::string(name));
+    phases_.erase(std::string(kHost));
+    while (!phases_.empty()) take(phases_.begin()->first);
+    profile_.phases.push_back({std::string(kHost), std::max(0.0, rest)});
+  }
+
+  void take_layers(double steps) {
+    NodeTimes times(profile_, peaks_);
+    for (const auto& [key, time] : nodes_) {
+      times.add(graphs_.at(key.first)[key.second], time.calls / steps, time.seconds / steps);
+    }
+  }
+
+  void take_operators(double steps) {
+    for (auto& [name, time] : eager_) {
+      profile_.operators.push_back({.op = name,
+                                    .call = name,
+                                    .layer = {},
+                                    .calls = time.calls / steps,
+                                    .seconds = time.seconds / steps});
+    }
+    for (const auto& [key, time] : nodes_) {
+      const GraphNode& node = graphs_.at(key.first)[key.second];
+      const double calls = time.calls / steps;
+      profile_.operators.push_back(
+          {.op = node.op,
+           .call = node.call,
+           .layer = node.parts.empty() ? std::string() : node.parts.front().layer,
+           .calls = calls,
+           .seconds = time.seconds / steps,
+           .flops = calls * node.flops,
+           .bytes = calls * node.bytes,
+           .limit = calls * peaks_.bound_of(node.needed_flops, node.format, node.bytes).seconds});
+    }
+    std::stable_sort(profile_.operators.begin(), profile_.operators.end(),
+                     [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  }
+
+  void take_loader(double steps) {
+    if (loader_window_ > 0) profile_.loader.busy = loader_busy_ / loader_window_;
+    for (const auto& [name, seconds] : loader_parts_) {
+      profile_.loader.parts.push_back({name, seconds / steps});
+    }
+    std::stable_sort(profile_.loader.parts.begin(), profile_.loader.parts.end(),
+                     [](const auto& a, const auto& b) { return a.seconds > b.seconds; });
+  }
+
+  const Graphs& graphs_;
+  const MachinePeaks& peaks_;
+  Profile profile_;
+  std::vector<double> step_seconds_;
+  std::map<std::string, double> phases_, loader_parts_;
+  std::map<std::pair<int64_t, size_t>, OperatorTime> nodes_;  // By graph and index.
+  std::map<std::string, OperatorTime> eager_;
+  double loader_busy_ = 0, loader_window_ = 0;
+};
+
+}  // namespace
+
+MachinePeaks::Bound MachinePeaks::bound_of(double flops, const std::string& format,
+                                           double bytes) const {
+  double by_flops = 0, by_bytes = 0;
+  const auto rate = flops_per_second.find(format);
+  if (flops > 0 && rate != flops_per_second.end()) by_flops = flops / rate->second;
+  if (!bytes_per_second.empty()) {
+    // The rate of a smaller size, which is not lower.
+    auto level = bytes_per_second.begin();
+    while (std::next(level) != bytes_per_second.end() && std::next(level)->first <= bytes) ++level;
+    by_bytes = bytes / level->second;
+  }
+  return {.seconds = std::max(by_flops, by_bytes), .by_flops = by_flops >= by_bytes && flops > 0};
+}
+
+Profile profile_of(const Trace& trace, const Graphs& graphs, const MachinePeaks& peaks) {
+  return Evaluation(trace, graphs, peaks).take();
+}
+
+void add_nodes(Profile& profile, const std::vector<GraphNode>& nodes,
+               const std::vector<double>& seconds, const MachinePeaks& peaks) {
+  NodeTimes times(profile, peaks);
+  for (size_t i = 0; i < nodes.size(); ++i) times.add(nodes[i], 1, seconds[i]);
+}
+
+}  // namespace gallop::profile
