@@ -158,4 +158,20 @@ std::string xml_text(std::string_view text) {
   return out;
 }
 
+std::string wrapped(std::string_view text, size_t columns, std::string_view indent) {
+  std::string all, line;
+  while (!text.empty()) {
+    const size_t space = text.find(' ');
+    const std::string_view word = text.substr(0, space);
+    text.remove_prefix(space == std::string_view::npos ? text.size() : space + 1);
+    if (columns > 0 && !line.empty() && line.size() + 1 + word.size() > columns) {
+      all += line + "\n";
+      line = std::string(indent) + std::string(word);
+    } else {
+      line += (line.empty() ? "" : " ") + std::string(word);
+    }
+  }
+  return all + line + "\n";
+}
+
 }  // namespace gallop

@@ -55,4 +55,8 @@ std::string printable(std::string_view text);
 /// printable() text, escaped for XML text and attributes.
 std::string xml_text(std::string_view text);
 
+/// The text in lines of at most so many characters, broken at spaces, each with a line feed; those
+/// after the first begin with `indent`. 0: one line.
+std::string wrapped(std::string_view text, size_t columns, std::string_view indent = {});
+
 }  // namespace gallop

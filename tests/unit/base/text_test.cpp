@@ -81,5 +81,13 @@ TEST(XmlText, EscapesMarkupAndControlCharacters) {
   EXPECT_EQ(xml_text("a<b> & \"c\"\x1b é"), "a&lt;b&gt; &amp; &quot;c&quot;? é");
 }
 
+TEST(Text, IsWrappedAtSpaces) {
+  EXPECT_EQ(wrapped("one two three four", 9, "  "), "one two\n  three\n  four\n");
+  EXPECT_EQ(wrapped("one two three", 13), "one two three\n");
+  EXPECT_EQ(wrapped("one two three", 0, "  "), "one two three\n");
+  EXPECT_EQ(wrapped("indivisible", 4), "indivisible\n");
+  EXPECT_EQ(wrapped("", 4), "\n");
+}
+
 }  // namespace
 }  // namespace gallop

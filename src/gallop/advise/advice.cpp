@@ -1,0 +1,133 @@
+#include "gallop/advise/advice.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/advise/rules.h"
+#include "gallop/base/text.h"
+
+namespace gallop::advise {
+
+double Facts::phase(const std::string& name) const {
+  for (const profile::PhaseTime& one : profile.phases) {
+    if (one.name == name) return one.seconds;
+  }
+  return 0;
+}
+
+double Facts::share_of_phase(const std::string& name) const {
+  return profile.share_of(phase(name));
+}
+
+const Trial* Facts::trial(const std::string& options) const {
+  const auto found = std::find_if(trials.begin(), trials.end(),
+                                  [&](const Trial& one) { return one.options == options; });
+  return found == trials.end() ? nullptr : &*found;
+}
+
+double speedup_without(double share) { return 1 / (1 - std::clamp(share, 0.0, 0.99)); }
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+const std::vector<Rule>& all_rules() {
+  static const std::vector<Rule> kRules = {
+      {"data-wait", "more than 5 % of a step waits for the loader's threads", data_wait},
+      {"loader-in-training-thread", "the training's thread prepares samples itself",
+       loader_in_training_thread},
+      {"eager-steps", "steps are not compiled, and compiled ones are faster", eager_steps},
+      {"not-recordable", "steps cannot be compiled", not_recordable},
+      {"low-precision", "steps in bf16 are faster", low_precision},
+      {"memory-format", "steps in another memory format are faster", memory_format},
+      {"idle-cores", "fewer threads compute than there are cores", idle_cores},
+      {"too-many-threads", "more threads compute than there are cores", too_many_threads},
+      {"small-batch", "operators are too small for the machine", small_batch},
+      {"slow-layer", "a layer with more than 10 % of the step is far from the hardware limit",
+       slow_layer},
+      {"optimizer-share", "the optimizer takes more than 15 % of a step", optimizer_share},
+      {"verification", "compiled steps are verified", verification},
+      {"evaluation-share", "evaluations take more than 10 % of the time", evaluation_share},
+      {"checkpoint-share", "checkpoints take more than 5 % of the time", checkpoint_share},
+      {"report-share", "logging takes more than 5 % of the time", report_share},
+      {"communication-share", "more than 10 % of a step waits for other processes",
+       communication_share},
+      {"other-programs", "other programs use more than a tenth of the cores", other_programs},
+      {"uneven-steps", "the slowest twentieth of the steps takes 1.5 times the median",
+       uneven_steps},
+  };
+  return kRules;
+}
+
+std::vector<std::string> options_to_try(const Facts& facts) {
+  const Settings& settings = facts.settings;
+  std::vector<std::string> options;
+  if (!settings.compiled && settings.why_not_compiled.empty()) {
+    options.emplace_back("train.compile=true");
+  }
+  const auto rate = [&](const char* format) {
+    const auto found = facts.peaks.flops_per_second.find(format);
+    return found == facts.peaks.flops_per_second.end() ? 0 : found->second;
+  };
+  // Without instructions for bf16, steps are slower in it.
+  if (settings.precision == "fp32" && (facts.on_gpu || rate("bf16") > 1.2 * rate("fp32"))) {
+    options.emplace_back("train.precision=bf16");
+  }
+  if (settings.has_convolutions) {
+    options.push_back(fmt::format("train.channels_last={}", !settings.channels_last));
+  }
+  if (!facts.on_gpu && settings.threads != facts.cores) {
+    options.push_back(fmt::format("train.threads={}", facts.cores));
+  }
+  const profile::MemoryUse& use = facts.profile.memory.peak;
+  const bool fits = 4 * use.total() < facts.memory_bytes / 2;
+  if (fits && facts.settings.samples >= 4 * settings.batch_size) {
+    options.push_back(fmt::format("data.batch_size={}", 4 * settings.batch_size));
+  }
+  return options;
+}
+
+std::vector<Advice> advise(const Facts& facts) {
+  std::vector<Advice> all;
+  for (const Rule& rule : all_rules()) {
+    auto advice = rule.check(facts);
+    if (!advice) continue;
+    advice->rule = rule.name;
+    all.push_back(std::move(*advice));
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Advice& a, const Advice& b) { return a.expected() > b.expected(); });
+  return all;
+}
+
+std::string advice_text(const std::vector<Advice>& advice, size_t columns) {
+  std::string text;
+  for (size_t i = 0; i < advice.size(); ++i) {
+    const Advice& one = advice[i];
+    std::string paragraph = fmt::format("{}. {}. {}", i + 1, one.finding, one.remedy);
+    if (one.gain.high > 1) {
+      const std::string low = fmt::format("{:.2f}x", one.gain.low);
+      const std::string high = fmt::format("{:.2f}x", one.gain.high);
+      paragraph +=
+          fmt::format(": expected speed-up {} ({})",
+                      low == high ? low : fmt::format("{} to {}", low, high), one.gain.basis);
+    }
+    text += wrapped(paragraph + ".", columns, "   ");
+  }
+  return text;
+}
+
+std::string advice_json(const std::vector<Advice>& advice) {
+  auto list = nlohmann::ordered_json::array();
+  for (const Advice& one : advice) {
+    list.push_back(
+        {{"rule", one.rule},
+         {"finding", one.finding},
+         {"remedy", one.remedy},
+         {"options", one.options},
+         {"gain", {{"low", one.gain.low}, {"high", one.gain.high}, {"basis", one.gain.basis}}}});
+  }
+  return list.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace gallop::advise

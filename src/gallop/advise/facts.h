@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gallop/profile/profile.h"
+
+// What is known about a training that was profiled, from which rules derive advice.
+namespace gallop::advise {
+
+/// The time of a step with changed options, measured next to that of the step as it is.
+struct Trial {
+  std::string options;        ///< "train.precision=bf16"
+  double seconds = 0;         ///< A step on the same batch, without loading: the minimum of rounds.
+  double seconds_as_is = 0;   ///< The same of the training as it is.
+  bool is_uncertain = false;  ///< The machine was busy with other programs.
+
+  double speedup() const { return seconds > 0 ? seconds_as_is / seconds : 1; }
+};
+
+/// The options that rules look at, with their values after "auto" was resolved.
+struct Settings {
+  std::string precision = "fp32";
+  bool channels_last = false;
+  bool has_convolutions = false;
+  bool compiled = true;
+  std::string why_not_compiled;  ///< Why steps run eagerly although compiling is on; else empty.
+  bool verifies = false;         ///< Compiled steps are compared with eager ones.
+  int64_t samples = 0;           ///< Of the training data.
+  int64_t batch_size = 0, micro_batches = 1;
+  int64_t threads = 1;       ///< That compute.
+  int64_t data_threads = 0;  ///< 0: the training's thread loads.
+  std::string evaluate_every, checkpoint_every;
+  bool checkpoint_in_background = true;
+};
+
+struct Facts {
+  profile::Profile profile;
+  profile::MachinePeaks peaks;
+  Settings settings;
+  std::vector<Trial> trials;
+  int cores = 1;           ///< That the process may use.
+  double other_cores = 0;  ///< Busy with other programs during the steps, on average.
+  bool on_gpu = false;
+  int64_t memory_bytes = 0;  ///< Of the machine.
+
+  /// Seconds of a phase in a step.
+  double phase(const std::string& name) const;
+  double share_of_phase(const std::string& name) const;
+  /// The trial of these options; null if there is none.
+  const Trial* trial(const std::string& options) const;
+};
+
+}  // namespace gallop::advise

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <optional>
+
+#include "gallop/advise/advice.h"
+
+// The rules by topic. Each returns what it finds, or nothing.
+namespace gallop::advise {
+
+// data_rules.cpp
+std::optional<Advice> data_wait(const Facts& facts);
+std::optional<Advice> loader_in_training_thread(const Facts& facts);
+
+// compute_rules.cpp
+std::optional<Advice> eager_steps(const Facts& facts);
+std::optional<Advice> not_recordable(const Facts& facts);
+std::optional<Advice> low_precision(const Facts& facts);
+std::optional<Advice> memory_format(const Facts& facts);
+std::optional<Advice> idle_cores(const Facts& facts);
+std::optional<Advice> too_many_threads(const Facts& facts);
+std::optional<Advice> small_batch(const Facts& facts);
+std::optional<Advice> slow_layer(const Facts& facts);
+std::optional<Advice> optimizer_share(const Facts& facts);
+
+// run_rules.cpp
+std::optional<Advice> verification(const Facts& facts);
+std::optional<Advice> evaluation_share(const Facts& facts);
+std::optional<Advice> checkpoint_share(const Facts& facts);
+std::optional<Advice> report_share(const Facts& facts);
+std::optional<Advice> communication_share(const Facts& facts);
+std::optional<Advice> other_programs(const Facts& facts);
+std::optional<Advice> uneven_steps(const Facts& facts);
+
+/// The speed-up if this share of a step vanishes (Amdahl's law).
+double speedup_without(double share);
+
+/// "12.3 %"
+std::string percent(double share);
+
+}  // namespace gallop::advise

@@ -1,0 +1,100 @@
+#include <fmt/format.h>
+
+#include "gallop/advise/rules.h"
+#include "gallop/base/text.h"
+
+namespace gallop::advise {
+
+namespace {
+
+// What a phase that may be done less often costs.
+std::optional<Advice> less_often(const Facts& facts, const std::string& phase, double least,
+                                 const std::string& what, const std::string& remedy,
+                                 std::vector<std::string> options) {
+  const double share = facts.share_of_phase(phase);
+  if (share < least) return std::nullopt;
+  return Advice{.finding = fmt::format("{} {} of the time ({} steps)", what, percent(share),
+                                       facts.profile.steps),
+                .remedy = remedy,
+                .options = std::move(options),
+                .gain = {.low = speedup_without(0.8 * share),
+                         .high = speedup_without(share),
+                         .basis = "the time without it"}};
+}
+
+}  // namespace
+
+std::optional<Advice> verification(const Facts& facts) {
+  if (!facts.settings.verifies) return std::nullopt;
+  return Advice{.finding = "train.compile is verify, so that steps are computed once more",
+                .remedy = "Set train.compile to true once they have been verified",
+                .options = {"train.compile=true"},
+                .gain = {.low = 1, .high = 1, .basis = ""}};
+}
+
+std::optional<Advice> evaluation_share(const Facts& facts) {
+  return less_often(facts, "evaluation", 0.1, "Evaluations take",
+                    fmt::format("Evaluate less often than every {}, such as "
+                                "train.evaluate_every='1 epoch'",
+                                facts.settings.evaluate_every),
+                    {"train.evaluate_every=1 epoch"});
+}
+
+std::optional<Advice> checkpoint_share(const Facts& facts) {
+  if (!facts.settings.checkpoint_in_background) {
+    return less_often(facts, "checkpoint", 0.05, "Checkpoints take",
+                      "Set train.checkpoint_in_background to true",
+                      {"train.checkpoint_in_background=true"});
+  }
+  return less_often(facts, "checkpoint", 0.05, "Checkpoints take",
+                    fmt::format("Save less often than every {}, such as "
+                                "train.checkpoint_every='10 min'",
+                                facts.settings.checkpoint_every),
+                    {"train.checkpoint_every=10 min"});
+}
+
+std::optional<Advice> report_share(const Facts& facts) {
+  return less_often(facts, "report", 0.05, "Logging takes",
+                    "Steps are too short for what is logged: use larger batches", {});
+}
+
+std::optional<Advice> communication_share(const Facts& facts) {
+  const double share = facts.share_of_phase("communication");
+  if (share < 0.1) return std::nullopt;
+  const int64_t more = 2 * facts.settings.micro_batches;
+  return Advice{
+      .finding = fmt::format("{} of the step waits for other processes", percent(share)),
+      .remedy = fmt::format("Exchange gradients less often: train.gradient_accumulation={} with "
+                            "twice the batch; or compress them (parallel.name=power-sgd)",
+                            more),
+      .options = {fmt::format("train.gradient_accumulation={}", more),
+                  fmt::format("data.batch_size={}", 2 * facts.settings.batch_size)},
+      .gain = {.low = speedup_without(share / 4),
+               .high = speedup_without(share / 2),
+               .basis = "half of the exchanges"}};
+}
+
+std::optional<Advice> other_programs(const Facts& facts) {
+  const double share = facts.other_cores / facts.cores;
+  if (facts.on_gpu || share < 0.1) return std::nullopt;
+  return Advice{
+      .finding = fmt::format("Other programs keep {:.1f} of {} cores busy", facts.other_cores,
+                             facts.cores),
+      .remedy = "Stop them; no option of the training would help",
+      .gain = {.low = 1, .high = speedup_without(share), .basis = "their share of the cores"}};
+}
+
+std::optional<Advice> uneven_steps(const Facts& facts) {
+  const profile::Profile& steps = facts.profile;
+  if (steps.steps < 10 || steps.p95 < 1.5 * steps.median) return std::nullopt;
+  return Advice{
+      .finding =
+          fmt::format("Steps are uneven: the median takes {:.2f} ms, 5 % more than {:.2f} "
+                      "ms, and step {} {:.2f} ms",
+                      1e3 * steps.median, 1e3 * steps.p95, steps.slowest_step, 1e3 * steps.slowest),
+      .remedy = "The trace (--trace) shows what these steps do",
+      .gain = {
+          .low = 1, .high = steps.seconds / steps.median, .basis = "if all steps took the median"}};
+}
+
+}  // namespace gallop::advise

@@ -1,0 +1,98 @@
+#include "gallop/app/step_trials.h"
+
+#include <memory>
+#include <utility>
+
+#include <ATen/Parallel.h>
+
+#include "gallop/app/session.h"
+#include "gallop/train/measured_choice.h"
+#include "gallop/train/out_of_memory.h"
+#include "gallop/train/step.h"
+
+namespace gallop::app {
+
+namespace {
+
+// Steps in which graphs are recorded and compiled, and one that fills caches.
+constexpr int kWarmUp = 3;
+
+// A training whose step is repeated on one batch. Weights do not change, as the learning rate is 0.
+class RepeatedStep {
+ public:
+  explicit RepeatedStep(ResolvedRecipe resolved)
+      : session_(std::move(resolved)),
+        threads_(at::get_num_threads()),
+        batch_(session_.first_batch(session_.recipe().data.batch_size)),
+        step_(session_.model(), session_.optimizer(), session_.step_config()) {
+    for (const train::ParameterSchedule& one : session_.scheduled()) values_.push_back(one.at(0));
+    session_.model().set_training(true);
+    for (int i = 0; i < kWarmUp; ++i) run();
+  }
+
+  train::MeasuredCost time() {
+    at::set_num_threads(threads_);
+    const train::CostMeter meter(session_.device().is_cpu());
+    run();
+    return meter.read();
+  }
+
+ private:
+  void run() {
+    at::set_num_threads(threads_);
+    step_.run(batch_.by_role(), number_++, /*lr=*/0, /*count_correct=*/false, values_);
+  }
+
+  Session session_;
+  int threads_;
+  data::Batch batch_;
+  train::TrainStep step_;
+  std::vector<double> values_;
+  int64_t number_ = 0;
+};
+
+Override override_of(const std::string& option) {
+  const auto equals = option.find('=');
+  return Override::parse(option.substr(0, equals), option.substr(equals + 1));
+}
+
+std::unique_ptr<RepeatedStep> build(const Registries& registries, const std::string& recipe,
+                                    const std::vector<Override>& overrides) {
+  return std::make_unique<RepeatedStep>(load_recipe(registries, recipe, overrides));
+}
+
+}  // namespace
+
+std::vector<advise::Trial> time_options(const Registries& registries, const std::string& recipe,
+                                        const std::vector<Override>& resolved,
+                                        const std::vector<std::string>& options,
+                                        const StopRequest& stop) {
+  std::vector<advise::Trial> trials;
+  if (options.empty() || stop.requested()) return trials;
+  const int threads = at::get_num_threads();
+  const auto own = build(registries, recipe, resolved);
+  for (const std::string& option : options) {
+    if (stop.requested()) break;
+    std::vector<Override> changed = resolved;
+    changed.push_back(override_of(option));
+    try {
+      const auto other = build(registries, recipe, changed);
+      const auto choice = train::choose_by_measuring(
+          {"as it is", option},
+          [&](size_t candidate) { return candidate == 0 ? own->time() : other->time(); },
+          {.rounds = 5, .most_seconds = 5, .hopeless = 3});
+      trials.push_back({.options = option,
+                        .seconds = choice.candidates[1].seconds,
+                        .seconds_as_is = choice.candidates[0].seconds,
+                        .is_uncertain = choice.is_busy});
+    } catch (const UsageError&) {
+      // The options do not go together.
+    } catch (const train::StepDoesNotFit&) {
+      // Neither is this an option.
+    }
+  }
+  at::set_num_threads(threads);
+  return trials;
+}
+
+}  // namespace gallop::app

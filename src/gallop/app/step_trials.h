@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gallop/advise/facts.h"
+#include "gallop/app/command.h"
+#include "gallop/app/recipe.h"
+#include "gallop/base/stop.h"
+
+namespace gallop::app {
+
+/// Times steps of a recipe with each of these options ("train.precision=bf16") next to its own
+/// steps, on the first samples of the data, in interleaved rounds (train/measured_choice.h).
+/// `resolved` are overrides under which the recipe leaves nothing open. What cannot be measured,
+/// for example because it does not fit in memory, is left out. Stops early if `stop` is requested.
+std::vector<advise::Trial> time_options(const Registries& registries, const std::string& recipe,
+                                        const std::vector<Override>& resolved,
+                                        const std::vector<std::string>& options,
+                                        const StopRequest& stop);
+
+}  // namespace gallop::app

@@ -1,0 +1,251 @@
+#include "gallop/advise/advice.h"
+
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace gallop::advise {
+namespace {
+
+// A healthy training of 10 ms a step on 4 cores.
+Facts healthy() {
+  Facts facts{
+      .profile = {.steps = 20,
+                  .samples = 32,
+                  .seconds = 10e-3,
+                  .median = 10e-3,
+                  .p95 = 10.4e-3,
+                  .slowest = 10.5e-3,
+                  .slowest_step = 9,
+                  .phases = {{"data wait", 0.1e-3},
+                             {"forward", 3e-3},
+                             {"backward", 6e-3},
+                             {"optimizer", 0.6e-3},
+                             {"host", 0.3e-3}},
+                  .layers = {{.name = "conv1",
+                              .forward = 1e-3,
+                              .backward = 2e-3,
+                              .limit = 2e-3,
+                              .limit_by_flops = 2e-3}},
+                  .operators = {},
+                  .loader = {.threads = 4, .busy = 0.2, .parts = {{"decode", 8e-3}}},
+                  .memory = {}},
+      .peaks = {.flops_per_second = {{"fp32", 1e11}, {"bf16", 2e11}}, .bytes_per_second = {}},
+      .settings = {.precision = "bf16",
+                   .channels_last = true,
+                   .has_convolutions = true,
+                   .why_not_compiled = {},
+                   .samples = 50000,
+                   .batch_size = 32,
+                   .threads = 4,
+                   .data_threads = 4,
+                   .evaluate_every = "1 epoch",
+                   .checkpoint_every = "10 min"},
+      .trials = {},
+      .cores = 4,
+      .memory_bytes = int64_t{8} << 30};
+  return facts;
+}
+
+// Adds a phase to the step, which takes longer then.
+void add(Facts& facts, const std::string& phase, double seconds) {
+  auto& phases = facts.profile.phases;
+  const auto found = std::find_if(phases.begin(), phases.end(),
+                                  [&](const auto& one) { return one.name == phase; });
+  if (found == phases.end()) {
+    phases.push_back({phase, seconds});
+  } else {
+    found->seconds += seconds;
+  }
+  facts.profile.seconds += seconds;
+}
+
+void add_trial(Facts& facts, const std::string& options, double speedup) {
+  facts.trials.push_back({.options = options, .seconds = 10e-3 / speedup, .seconds_as_is = 10e-3});
+}
+
+// The only advice.
+Advice only(const Facts& facts) {
+  const auto all = advise(facts);
+  EXPECT_EQ(all.size(), 1U);
+  for (size_t i = 1; i < all.size(); ++i) ADD_FAILURE() << all[i].rule << ": " << all[i].finding;
+  return all.empty() ? Advice() : all.front();
+}
+
+TEST(Advice, HealthyTrainingsGetNone) {
+  Facts facts = healthy();
+  EXPECT_TRUE(advise(facts).empty());
+  // Trials that show nothing.
+  add_trial(facts, "train.channels_last=false", 0.7);
+  add_trial(facts, "data.batch_size=128", 0.26);
+  EXPECT_TRUE(advise(facts).empty());
+}
+
+TEST(Advice, DataWaitAsksForTheThreadsThatAreNeeded) {
+  Facts facts = healthy();
+  facts.on_gpu = true;
+  add(facts, "data wait", 20e-3);
+  facts.settings.data_threads = 1;
+  facts.cores = 8;
+  facts.profile.loader = {.threads = 1, .busy = 0.99, .parts = {{"decode", 29e-3}}};
+  const Advice advice = only(facts);
+  EXPECT_EQ(advice.rule, "data-wait");
+  EXPECT_NE(advice.finding.find("67.0 % of the step is spent waiting for data (20 steps)"),
+            std::string::npos)
+      << advice.finding;
+  EXPECT_EQ(advice.remedy, "Set data.threads to 3 (8 cores, 1 in use)");
+  EXPECT_EQ(advice.options, std::vector<std::string>{"data.threads=3"});
+  // 30 ms become 9.9, the rest of the step, or 9.9 and half of 29 / 3 if they hardly overlap.
+  EXPECT_NEAR(advice.gain.high, 30 / 9.9, 0.01);
+  EXPECT_NEAR(advice.gain.low, 30 / (9.9 + 29.0 / 6), 0.01);
+}
+
+TEST(Advice, DataWaitOnASlowDiskSaysSo) {
+  Facts facts = healthy();
+  add(facts, "data wait", 10e-3);
+  facts.profile.loader = {.threads = 4, .busy = 0.3, .parts = {{"read", 18e-3}, {"decode", 2e-3}}};
+  const Advice advice = only(facts);
+  EXPECT_EQ(advice.rule, "data-wait");
+  EXPECT_NE(advice.finding.find("90.0 % of the time with reading files"), std::string::npos)
+      << advice.finding;
+  EXPECT_EQ(advice.options, std::vector<std::string>{"data.in_memory=yes"});
+}
+
+TEST(Advice, LoadingInTheTrainingThreadIsFound) {
+  Facts facts = healthy();
+  add(facts, "data wait", 5e-3);
+  facts.settings.data_threads = 0;
+  facts.profile.loader = {};
+  const Advice advice = only(facts);
+  EXPECT_EQ(advice.rule, "loader-in-training-thread");
+  EXPECT_EQ(advice.options, std::vector<std::string>{"data.threads=1"});
+  EXPECT_GT(advice.gain.low, 1);
+}
+
+struct MeasuredCase {
+  std::string rule, options;
+  void (*change)(Facts& facts);
+};
+
+class MeasuredAdvice : public testing::TestWithParam<MeasuredCase> {};
+
+TEST_P(MeasuredAdvice, PredictsWhatWasMeasured) {
+  Facts facts = healthy();
+  GetParam().change(facts);
+  EXPECT_TRUE(advise(facts).empty());  // Nothing is advised that was not found to be faster.
+  const auto options = options_to_try(facts);
+  EXPECT_NE(std::find(options.begin(), options.end(), GetParam().options), options.end());
+  add_trial(facts, GetParam().options, 2);
+  const Advice advice = only(facts);
+  EXPECT_EQ(advice.rule, GetParam().rule);
+  EXPECT_EQ(advice.options, std::vector<std::string>{GetParam().options});
+  EXPECT_LT(advice.gain.low, 2);
+  EXPECT_GT(advice.gain.low, 1.8);
+  EXPECT_GT(advice.gain.high, 2);
+  EXPECT_LT(advice.gain.high, 2.2);
+  EXPECT_NE(advice.gain.basis.find("measured: 5.00 instead of 10.00 ms"), std::string::npos);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, MeasuredAdvice,
+    testing::Values(MeasuredCase{"eager-steps", "train.compile=true",
+                                 [](Facts& facts) { facts.settings.compiled = false; }},
+                    MeasuredCase{"low-precision", "train.precision=bf16",
+                                 [](Facts& facts) { facts.settings.precision = "fp32"; }},
+                    MeasuredCase{"memory-format", "train.channels_last=true",
+                                 [](Facts& facts) { facts.settings.channels_last = false; }},
+                    MeasuredCase{"idle-cores", "train.threads=4",
+                                 [](Facts& facts) { facts.settings.threads = 1; }},
+                    MeasuredCase{"too-many-threads", "train.threads=4",
+                                 [](Facts& facts) { facts.settings.threads = 16; }}),
+    [](const auto& info) {
+      std::string name = info.param.rule;
+      std::replace(name.begin(), name.end(), '-', '_');
+      return name;
+    });
+
+TEST(Advice, ASmallBatchIsComparedPerSample) {
+  Facts facts = healthy();
+  // Four times the batch takes twice as long.
+  add_trial(facts, "data.batch_size=128", 0.5);
+  const Advice advice = only(facts);
+  EXPECT_EQ(advice.rule, "small-batch");
+  EXPECT_NE(advice.finding.find("one of 128 takes 2.0 times as long"), std::string::npos)
+      << advice.finding;
+  EXPECT_EQ(advice.options,
+            (std::vector<std::string>{"data.batch_size=128", "optimizer.lr_batch=32"}));
+}
+
+TEST(Advice, PhasesOutsideOfTheStepAreFound) {
+  for (const auto& [phase, rule] :
+       {std::pair("evaluation", "evaluation-share"), std::pair("checkpoint", "checkpoint-share"),
+        std::pair("report", "report-share"), std::pair("communication", "communication-share")}) {
+    Facts facts = healthy();
+    add(facts, phase, 10e-3);
+    const Advice advice = only(facts);
+    EXPECT_EQ(advice.rule, rule);
+    EXPECT_LE(advice.gain.high, 2.01) << phase;
+    EXPECT_GT(advice.gain.low, 1) << phase;
+  }
+}
+
+TEST(Advice, WhatCannotBeActedOnHasNoOptions) {
+  Facts facts = healthy();
+  facts.other_cores = 2;
+  EXPECT_EQ(only(facts).rule, "other-programs");
+  EXPECT_TRUE(only(facts).options.empty());
+
+  facts = healthy();
+  facts.settings.compiled = false;
+  facts.settings.why_not_compiled = "aten::nonzero depends on data";
+  EXPECT_EQ(only(facts).rule, "not-recordable");
+  EXPECT_TRUE(only(facts).options.empty());
+  EXPECT_TRUE(options_to_try(facts).size() == 2);
+
+  facts = healthy();
+  facts.profile.p95 = 30e-3;
+  EXPECT_EQ(only(facts).rule, "uneven-steps");
+
+  facts = healthy();
+  facts.profile.layers[0].limit = 0.1e-3;
+  EXPECT_EQ(only(facts).rule, "slow-layer");
+}
+
+TEST(Advice, TheHighestGainComesFirst) {
+  Facts facts = healthy();
+  facts.settings.precision = "fp32";
+  facts.settings.channels_last = false;
+  facts.settings.verifies = true;
+  add_trial(facts, "train.precision=bf16", 1.3);
+  add_trial(facts, "train.channels_last=true", 1.8);
+  const auto all = advise(facts);
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0].rule, "memory-format");
+  EXPECT_EQ(all[1].rule, "low-precision");
+  EXPECT_EQ(all[2].rule, "verification");
+}
+
+TEST(Advice, IsWrittenForPeopleAndMachines) {
+  Facts facts = healthy();
+  facts.settings.precision = "fp32";
+  add_trial(facts, "train.precision=bf16", 2);
+  const auto all = advise(facts);
+  const std::string text = advice_text(all, 80);
+  EXPECT_EQ(text,
+            "1. Steps compute in fp32, and this machine is faster in bf16. Set\n"
+            "   train.precision to bf16: expected speed-up 1.90x to 2.10x (measured: 5.00\n"
+            "   instead of 10.00 ms).\n");
+  const auto json = nlohmann::json::parse(advice_json(all));
+  EXPECT_EQ(json[0]["options"][0], "train.precision=bf16");
+  EXPECT_NEAR(json[0]["gain"]["low"], 1.9, 0.01);
+}
+
+TEST(Advice, RulesHaveDistinctNames) {
+  std::set<std::string> names;
+  for (const Rule& rule : all_rules()) EXPECT_TRUE(names.insert(rule.name).second) << rule.name;
+}
+
+}  // namespace
+}  // namespace gallop::advise
