@@ -101,14 +101,23 @@ std::optional<Advice> small_batch(const Facts& facts) {
   if (speedup < 1.25) return std::nullopt;
   const double share = compute_share(facts);
   const auto with = [&](double factor) { return 1 / (1 - share * (1 - 1 / factor)); };
+  std::vector<std::string> changes = {options};
+  std::string scaling;
+  if (!facts.settings.scales_lr) {
+    // Goyal et al., "Accurate, large minibatch SGD", 2017; Malladi et al., "On the SDEs and scaling
+    // rules for adaptive gradient algorithms", 2022.
+    changes.push_back(fmt::format("optimizer.lr_scaling={}",
+                                  facts.settings.optimizer == "sgd" ? "linear" : "sqrt"));
+    changes.push_back(fmt::format("optimizer.lr_batch={}", batch));
+    scaling = fmt::format(", with {} {}", changes[1], changes[2]);
+  }
   return Advice{
       .finding = fmt::format("A batch of {} is too small for this machine: one of {} takes {:.1f} "
                              "times as long as it does",
                              batch, 4 * batch, 1 / trial->speedup()),
-      .remedy = fmt::format("Set data.batch_size to {}, and scale the learning rate "
-                            "(optimizer.lr_batch={}); fewer updates may need more epochs",
-                            4 * batch, batch),
-      .options = {options, fmt::format("optimizer.lr_batch={}", batch)},
+      .remedy = fmt::format("Set data.batch_size to {}{}; fewer updates may need more epochs",
+                            4 * batch, scaling),
+      .options = changes,
       .gain = {.low = with(speedup * (1 - kSpread)),
                .high = with(speedup * (1 + kSpread)),
                .basis = fmt::format("measured, per sample: {:.2f} ms for 4 times the batch instead "

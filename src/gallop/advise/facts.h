@@ -29,6 +29,8 @@ struct Settings {
   bool verifies = false;         ///< Compiled steps are compared with eager ones.
   int64_t samples = 0;           ///< Of the training data.
   int64_t batch_size = 0, micro_batches = 1;
+  std::string optimizer;     ///< "sgd"
+  bool scales_lr = false;    ///< With the batch size; see optimizer.lr_scaling.
   int64_t threads = 1;       ///< That compute.
   int64_t data_threads = 0;  ///< 0: the training's thread loads.
   std::string evaluate_every, checkpoint_every;

@@ -175,6 +175,8 @@ advise::Settings settings_of(Session& session) {
           .samples = session.data().train->size(),
           .batch_size = recipe.data.batch_size,
           .micro_batches = recipe.train.gradient_accumulation,
+          .optimizer = recipe.optimizer.name(),
+          .scales_lr = recipe.lr_scaling.scales(),
           .threads = at::get_num_threads(),
           .data_threads = session.training_loader().threads,
           .evaluate_every = recipe.train.evaluate_every,

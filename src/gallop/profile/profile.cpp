@@ -15,10 +15,19 @@ constexpr double kNanosecond = 1e-9;
 constexpr std::string_view kHost = "host", kCommunication = "communication", kOther = "other";
 
 // The order in which phases are listed.
-constexpr std::array<std::string_view, 14> kPhases = {
-    "data wait",   "host-to-device copy", "batch transforms", "forward", "loss",
-    "backward",    "recomputation",       "optimizer",        kOther,    kCommunication,
-    "compilation", "checkpoint",          "evaluation",       "report"};
+constexpr std::array<std::string_view, 13> kPhases = {"data wait",
+                                                      "host-to-device copy",
+                                                      "batch transforms",
+                                                      "forward",
+                                                      "loss",
+                                                      "backward",
+                                                      "recomputation",
+                                                      "optimizer",
+                                                      kOther,
+                                                      kCommunication,
+                                                      "checkpoint",
+                                                      "evaluation",
+                                                      "report"};
 
 double seconds_of(int64_t ns) { return kNanosecond * static_cast<double>(ns); }
 
@@ -59,8 +68,10 @@ std::vector<Span> nested(const std::vector<TraceEvent>& events) {
 // What contains all that happens in it.
 bool is_closed(const TraceEvent& event) {
   return event.kind == SpanKind::kDataWait || event.kind == SpanKind::kEvaluation ||
-         event.kind == SpanKind::kCheckpoint || event.kind == SpanKind::kCompilation;
+         event.kind == SpanKind::kCheckpoint;
 }
+
+bool is_compilation(const TraceEvent& event) { return event.kind == SpanKind::kCompilation; }
 
 bool is_graph(const TraceEvent& event) {
   return event.kind == SpanKind::kPhase && event.name == "compiled graph";
@@ -124,6 +135,9 @@ class Evaluation {
     profile_.steps = static_cast<int64_t>(step_seconds_.size());
     const auto steps = static_cast<double>(profile_.steps);
     for (const double seconds : step_seconds_) profile_.seconds += seconds / steps;
+    const auto slowest = std::max_element(step_seconds_.begin(), step_seconds_.end());
+    profile_.slowest = *slowest;
+    profile_.slowest_step = profile_.first_step + (slowest - step_seconds_.begin());
     std::sort(step_seconds_.begin(), step_seconds_.end());
     profile_.median = step_seconds_[step_seconds_.size() / 2];
     profile_.p95 = step_seconds_[(step_seconds_.size() - 1) * 95 / 100];
@@ -139,25 +153,32 @@ class Evaluation {
     const std::vector<Span> spans = nested(thread.events);
     for (const Span& span : spans) {
       const TraceEvent& event = *span.event;
-      if (event.kind == SpanKind::kStep) add_step(event);
+      if (event.kind == SpanKind::kStep) {
+        if (step_seconds_.empty()) profile_.first_step = event.number;
+        step_seconds_.push_back(seconds_of(event.ns()));
+      }
       const Span* step =
           span.innermost([](const TraceEvent& outer) { return outer.kind == SpanKind::kStep; });
-      if (step != nullptr) add(span);
+      if (step == nullptr) continue;
+      const bool is_outermost =
+          is_compilation(event) &&
+          (span.outer == nullptr || span.outer->innermost(is_compilation) == nullptr);
+      if (is_outermost) leave_out(span);
+      add(span);
     }
   }
 
-  void add_step(const TraceEvent& event) {
-    if (step_seconds_.empty()) profile_.first_step = event.number;
-    const double seconds = seconds_of(event.ns());
-    step_seconds_.push_back(seconds);
-    if (seconds <= profile_.slowest) return;
-    profile_.slowest = seconds;
-    profile_.slowest_step = event.number;
+  // The time in which a step is recorded and compiled, once in a training, does not count.
+  void leave_out(const Span& compilation) {
+    const double seconds = seconds_of(compilation.event->ns());
+    profile_.compilation += seconds;
+    if (!step_seconds_.empty()) step_seconds_.back() -= seconds;
   }
 
   void add(const Span& span) {
     const TraceEvent& event = *span.event;
     const double seconds = seconds_of(span.own_ns);
+    if (span.innermost(is_compilation) != nullptr) return;
     if (const Span* closed = span.innermost(is_closed)) {
       phases_[name_of(closed->event->kind)] += seconds;
       return;

@@ -108,6 +108,7 @@ struct Profile {
   double seconds = 0;                 ///< Of a step, on average.
   double median = 0, p95 = 0, slowest = 0;
   int64_t slowest_step = 0;
+  double compilation = 0;  ///< Seconds of recording and compiling, which do not count as steps.
   std::vector<PhaseTime> phases;        ///< Their sum is the step.
   std::vector<LayerTime> layers;        ///< In the model's order.
   std::vector<OperatorTime> operators;  ///< The slowest first.

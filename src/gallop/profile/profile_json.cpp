@@ -25,6 +25,7 @@ Json json_of(const LayerTime& layer, const Profile& profile) {
           {"other_ms", ms(layer.other)},
           {"flops", layer.flops},
           {"bytes", layer.bytes},
+          {"compilation_ms", ms(profile.compilation)},
           {"limit_ms", ms(layer.limit)},
           {"limit_by_flops_ms", ms(layer.limit_by_flops)}};
 }

@@ -37,6 +37,10 @@ std::string step_text(const Profile& profile, const TextConfig& config) {
       format_count(
           static_cast<int64_t>(static_cast<double>(profile.samples) / profile.seconds + 0.5)),
       config.items);
+  if (profile.compilation > 0) {
+    text += fmt::format("compiling  {:.2f} s in these steps, which do not count\n",
+                        profile.compilation);
+  }
   if (profile.limit > 0) {
     text += fmt::format("limit      {:.2f} ms at this machine's peaks, {} of the step\n",
                         ms(profile.limit), percent(profile.share_of(profile.limit)));

@@ -175,7 +175,10 @@ TEST(Advice, ASmallBatchIsComparedPerSample) {
   EXPECT_NE(advice.finding.find("one of 128 takes 2.0 times as long"), std::string::npos)
       << advice.finding;
   EXPECT_EQ(advice.options,
-            (std::vector<std::string>{"data.batch_size=128", "optimizer.lr_batch=32"}));
+            (std::vector<std::string>{"data.batch_size=128", "optimizer.lr_scaling=sqrt",
+                                      "optimizer.lr_batch=32"}));
+  facts.settings.scales_lr = true;
+  EXPECT_EQ(only(facts).options, std::vector<std::string>{"data.batch_size=128"});
 }
 
 TEST(Advice, PhasesOutsideOfTheStepAreFound) {

@@ -188,6 +188,23 @@ TEST(Profile, ComparesWithTheLimitsOfTheMachine) {
   EXPECT_NEAR(profile.operators[1].limit, 2 * kMs, 1e-9);
 }
 
+TEST(Profile, DoesNotCountCompilation) {
+  TraceBuilder builder;
+  builder.main(SpanKind::kPhase, "forward", 1, 3)
+      .main(SpanKind::kStep, "step", 0, 4, 8)
+      .main(SpanKind::kPhase, "forward", 5.5, 6)  // Of a dry run.
+      .main(SpanKind::kCompilation, "record again", 5, 11)
+      .main(SpanKind::kPhase, "forward", 11, 13)
+      .main(SpanKind::kStep, "step", 4, 14, 9);
+  const Profile profile = profile_of(builder.take(20), {}, {});
+  EXPECT_NEAR(profile.seconds, 4 * kMs, 1e-9);
+  EXPECT_NEAR(profile.slowest, 4 * kMs, 1e-9);
+  EXPECT_NEAR(profile.compilation, 6 * kMs, 1e-9);
+  EXPECT_NEAR(phase(profile, "forward"), 2 * kMs, 1e-9);
+  EXPECT_NEAR(phase(profile, "host"), 2 * kMs, 1e-9);
+  EXPECT_EQ(phase(profile, "compilation"), -1);
+}
+
 TEST(Profile, RefusesATraceWithoutAStep) {
   TraceBuilder builder;
   builder.main(SpanKind::kPhase, "forward", 0, 1);
