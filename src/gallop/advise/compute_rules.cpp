@@ -15,13 +15,19 @@ constexpr double kLeastSpeedup = 1.05;
 // The uncertainty of a measured ratio of two steps.
 constexpr double kSpread = 0.05;
 
+// What the share of a step is that options of the computation change.
+double compute_share(const Facts& facts) {
+  double share = 0;
+  for (const char* phase : {"forward", "loss", "backward", "recomputation", "optimizer", "other"}) {
+    share += facts.share_of_phase(phase);
+  }
+  return share;
+}
+
 // The gain of the whole step if its computation becomes faster by a factor.
 Gain gain_of(const Facts& facts, const Trial& trial) {
-  const double computed = std::min(trial.seconds_as_is, facts.profile.seconds);
-  const auto with = [&](double speedup) {
-    const double saved = computed * (1 - 1 / speedup);
-    return facts.profile.seconds / (facts.profile.seconds - saved);
-  };
+  const double share = compute_share(facts);
+  const auto with = [&](double speedup) { return 1 / (1 - share * (1 - 1 / speedup)); };
   const double spread = trial.is_uncertain ? 3 * kSpread : kSpread;
   return {.low = std::max(1.0, with(trial.speedup() * (1 - spread))),
           .high = std::max(1.0, with(trial.speedup() * (1 + spread))),
@@ -36,12 +42,6 @@ std::optional<Advice> from_trial(const Facts& facts, const std::string& options,
   if (trial == nullptr || trial->speedup() < kLeastSpeedup) return std::nullopt;
   return Advice{
       .finding = finding, .remedy = remedy, .options = {options}, .gain = gain_of(facts, *trial)};
-}
-
-double compute_share(const Facts& facts) {
-  return facts.share_of_phase("forward") + facts.share_of_phase("backward") +
-         facts.share_of_phase("optimizer") + facts.share_of_phase("loss") +
-         facts.share_of_phase("other");
 }
 
 }  // namespace
@@ -96,11 +96,17 @@ std::optional<Advice> small_batch(const Facts& facts) {
   const std::string options = fmt::format("data.batch_size={}", 4 * batch);
   const Trial* trial = facts.trial(options);
   if (trial == nullptr) return std::nullopt;
-  const double speedup = 4 * trial->speedup();
+  // What a step does besides computing takes as long for a larger batch, except for loading.
+  const double step = facts.profile.seconds, wait = facts.phase("data wait");
+  const double rest = std::max(0.0, step - wait - trial->seconds_as_is);
+  const auto with = [&](double waiting) { return 4 * step / (trial->seconds + rest + waiting); };
+  const Gain gain{.low = with(4 * wait) * (1 - kSpread),
+                  .high = with(0) * (1 + kSpread),
+                  .basis = fmt::format("measured, per sample: {:.2f} ms for 4 times the batch "
+                                       "instead of {:.2f} ms",
+                                       1e3 * trial->seconds, 1e3 * trial->seconds_as_is)};
   // A larger batch needs another learning rate, which is worth more than a few percent.
-  if (speedup < 1.25) return std::nullopt;
-  const double share = compute_share(facts);
-  const auto with = [&](double factor) { return 1 / (1 - share * (1 - 1 / factor)); };
+  if (4 * trial->speedup() < 1.25 || gain.low < 1.1) return std::nullopt;
   std::vector<std::string> changes = {options};
   std::string scaling;
   if (!facts.settings.scales_lr) {
@@ -118,11 +124,7 @@ std::optional<Advice> small_batch(const Facts& facts) {
       .remedy = fmt::format("Set data.batch_size to {}{}; fewer updates may need more epochs",
                             4 * batch, scaling),
       .options = changes,
-      .gain = {.low = with(speedup * (1 - kSpread)),
-               .high = with(speedup * (1 + kSpread)),
-               .basis = fmt::format("measured, per sample: {:.2f} ms for 4 times the batch instead "
-                                    "of {:.2f} ms",
-                                    1e3 * trial->seconds, 1e3 * trial->seconds_as_is)}};
+      .gain = gain};
 }
 
 std::optional<Advice> slow_layer(const Facts& facts) {

@@ -1,3 +1,5 @@
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "gallop/advise/rules.h"
@@ -41,16 +43,15 @@ std::optional<Advice> evaluation_share(const Facts& facts) {
 }
 
 std::optional<Advice> checkpoint_share(const Facts& facts) {
+  std::vector<std::string> options = {"train.checkpoint_every=10 min"};
+  std::string remedy =
+      fmt::format("Save less often than every {}, such as train.checkpoint_every='10 min'",
+                  facts.settings.checkpoint_every);
   if (!facts.settings.checkpoint_in_background) {
-    return less_often(facts, "checkpoint", 0.05, "Checkpoints take",
-                      "Set train.checkpoint_in_background to true",
-                      {"train.checkpoint_in_background=true"});
+    options.emplace_back("train.checkpoint_in_background=true");
+    remedy += ", and with train.checkpoint_in_background=true";
   }
-  return less_often(facts, "checkpoint", 0.05, "Checkpoints take",
-                    fmt::format("Save less often than every {}, such as "
-                                "train.checkpoint_every='10 min'",
-                                facts.settings.checkpoint_every),
-                    {"train.checkpoint_every=10 min"});
+  return less_often(facts, "checkpoint", 0.05, "Checkpoints take", remedy, std::move(options));
 }
 
 std::optional<Advice> report_share(const Facts& facts) {
@@ -77,11 +78,13 @@ std::optional<Advice> communication_share(const Facts& facts) {
 std::optional<Advice> other_programs(const Facts& facts) {
   const double share = facts.other_cores / facts.cores;
   if (facts.on_gpu || share < 0.1) return std::nullopt;
-  return Advice{
-      .finding = fmt::format("Other programs keep {:.1f} of {} cores busy", facts.other_cores,
-                             facts.cores),
-      .remedy = "Stop them; no option of the training would help",
-      .gain = {.low = 1, .high = speedup_without(share), .basis = "their share of the cores"}};
+  return Advice{.finding = fmt::format("Other programs keep {:.1f} of {} cores busy",
+                                       facts.other_cores, facts.cores),
+                .remedy = "Stop them; no option of the training would help",
+                // Threads wait for the slowest one, which makes it worse.
+                .gain = {.low = speedup_without(share),
+                         .high = 1.5 * speedup_without(share),
+                         .basis = "their share of the cores"}};
 }
 
 std::optional<Advice> uneven_steps(const Facts& facts) {

@@ -43,6 +43,14 @@ struct Span {
     while (span != nullptr && !fits(*span->event)) span = span->outer;
     return span;
   }
+  template <typename Fits>
+  const Span* outermost(const Fits& fits) const {
+    const Span* found = nullptr;
+    for (const Span* span = this; span != nullptr; span = span->outer) {
+      if (fits(*span->event)) found = span;
+    }
+    return found;
+  }
 };
 
 // The spans of a thread, each after those around it. Pointers stay valid.
@@ -179,7 +187,7 @@ class Evaluation {
     const TraceEvent& event = *span.event;
     const double seconds = seconds_of(span.own_ns);
     if (span.innermost(is_compilation) != nullptr) return;
-    if (const Span* closed = span.innermost(is_closed)) {
+    if (const Span* closed = span.outermost(is_closed)) {
       phases_[name_of(closed->event->kind)] += seconds;
       return;
     }
