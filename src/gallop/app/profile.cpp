@@ -87,6 +87,10 @@ ExitCode run_profile(const CommandContext& command, const std::vector<std::strin
 
   const Registries& registries = command.registries();
   Session session(load_recipe(registries, parsed.recipe, parsed.overrides));
+  if (!session.device().is_cpu()) {
+    throw UsageError(
+        "gallop profile knows the times and limits of CPUs only so far; give train.device=cpu");
+  }
   ProfiledTraining training = profile_training(session, parsed.warm_up, parsed.steps, stop);
   advise::Facts& facts = training.facts;
   if (!parsed.trace.empty() && !stop.requested()) {
