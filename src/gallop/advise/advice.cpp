@@ -29,8 +29,6 @@ const Trial* Facts::trial(const std::string& options) const {
 
 double speedup_without(double share) { return 1 / (1 - std::clamp(share, 0.0, 0.99)); }
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 const std::vector<Rule>& all_rules() {
   static const std::vector<Rule> kRules = {
       {"data-wait", "more than 5 % of a step waits for the loader's threads", data_wait},

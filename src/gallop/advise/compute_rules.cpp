@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include "gallop/advise/rules.h"
-#include "gallop/base/text.h"
+#include "gallop/profile/profile_text.h"
 
 namespace gallop::advise {
+
+using profile::percent;
 
 namespace {
 
@@ -54,7 +56,7 @@ std::optional<Advice> eager_steps(const Facts& facts) {
 
 std::optional<Advice> not_recordable(const Facts& facts) {
   if (facts.settings.why_not_compiled.empty()) return std::nullopt;
-  return Advice{.finding = "Steps run eagerly although train.compile is on: " +
+  return Advice{.finding = "Steps run eagerly, and cannot be compiled: " +
                            facts.settings.why_not_compiled,
                 .remedy = "No option changes that; the model would have to be written without it"};
 }

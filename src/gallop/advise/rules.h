@@ -34,7 +34,4 @@ std::optional<Advice> uneven_steps(const Facts& facts);
 /// The speed-up if this share of a step vanishes (Amdahl's law).
 double speedup_without(double share);
 
-/// "12.3 %"
-std::string percent(double share);
-
 }  // namespace gallop::advise

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include "gallop/advise/rules.h"
-#include "gallop/base/text.h"
+#include "gallop/profile/profile_text.h"
 
 namespace gallop::advise {
+
+using profile::percent;
 
 namespace {
 

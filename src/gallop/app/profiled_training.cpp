@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/print.h"
+#include "gallop/app/trainer_parts.h"
 #include "gallop/base/memory.h"
 #include "gallop/base/temporary_folder.h"
 #include "gallop/kernel/peak.h"
@@ -191,21 +192,12 @@ ProfiledTraining profile_training(Session& session, int64_t warm_up, int64_t ste
   const TemporaryFolder folder(fs::temp_directory_path(), "gallop-profile-");
   train::CheckpointStore checkpoints(folder.path() / "checkpoints", {});
   Recording recording(warm_up, steps);
-  train::Trainer trainer({.model = session.model(),
-                          .optimizer = session.optimizer(),
-                          .schedule = session.schedule(),
-                          .lr_factor = session.lr_factor(),
-                          .scheduled = session.scheduled(),
-                          .train_samples = *session.data().train,
-                          .evaluation_samples = session.data().evaluation(),
-                          .checkpoints = checkpoints,
-                          .observers = {&recording},
-                          .stop = stop,
-                          .until = {.unit = train::Interval::Unit::kSteps,
-                                    .count = static_cast<double>(warm_up + steps)},
-                          .teacher = session.teacher()},
-                         session.recipe().train, session.step_config(), session.training_loader(),
-                         session.evaluate_config());
+  train::TrainerParts parts = trainer_parts(session, checkpoints, stop);
+  parts.observers = {&recording};
+  parts.until = {.unit = train::Interval::Unit::kSteps,
+                 .count = static_cast<double>(warm_up + steps)};
+  train::Trainer trainer(parts, session.recipe().train, session.step_config(),
+                         session.training_loader(), session.evaluate_config());
   ProfiledTraining result{.trace = {}, .graphs = {}, .facts = {}};
   advise::Facts& facts = result.facts;
   facts.settings = settings_of(session);

@@ -15,6 +15,7 @@
 #include "gallop/app/recipe_components.h"
 #include "gallop/app/run_recorder.h"
 #include "gallop/app/trained_model.h"
+#include "gallop/app/trainer_parts.h"
 #include "gallop/base/file.h"
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
@@ -231,19 +232,10 @@ train::Outcome Run::train(ConsoleStyle style, SignalGuard& signals) {
 }
 
 void Run::build_trainer(const StopRequest& stop) {
-  const train::TrainerParts parts{.model = session_.model(),
-                                  .optimizer = session_.optimizer(),
-                                  .schedule = session_.schedule(),
-                                  .lr_factor = session_.lr_factor(),
-                                  .scheduled = session_.scheduled(),
-                                  .train_samples = *data().train,
-                                  .evaluation_samples = data().evaluation(),
-                                  .checkpoints = *checkpoints_,
-                                  .stop = stop,
-                                  .until = place_.until,
-                                  .keep_at = steps_to_keep(),
-                                  .allow_changed_data = place_.allow_changed_data,
-                                  .teacher = session_.teacher()};
+  train::TrainerParts parts = trainer_parts(session_, *checkpoints_, stop);
+  parts.until = place_.until;
+  parts.keep_at = steps_to_keep();
+  parts.allow_changed_data = place_.allow_changed_data;
   trainer_.emplace(parts, recipe().train, session_.step_config(), session_.training_loader(),
                    session_.evaluate_config());
 }

@@ -38,10 +38,7 @@ class RepeatedStep {
   }
 
  private:
-  void run() {
-    at::set_num_threads(threads_);
-    step_.run(batch_.by_role(), number_++, /*lr=*/0, /*count_correct=*/false, values_);
-  }
+  void run() { step_.run(batch_.by_role(), number_++, /*lr=*/0, /*count_correct=*/false, values_); }
 
   Session session_;
   int threads_;
@@ -50,11 +47,6 @@ class RepeatedStep {
   std::vector<double> values_;
   int64_t number_ = 0;
 };
-
-Override override_of(const std::string& option) {
-  const auto equals = option.find('=');
-  return Override::parse(option.substr(0, equals), option.substr(equals + 1));
-}
 
 std::unique_ptr<RepeatedStep> build(const Registries& registries, const std::string& recipe,
                                     const std::vector<Override>& overrides) {
@@ -73,8 +65,9 @@ std::vector<advise::Trial> time_options(const Registries& registries, const std:
   const auto own = build(registries, recipe, resolved);
   for (const std::string& option : options) {
     if (stop.requested()) break;
+    std::vector<std::string> given = {option};
     std::vector<Override> changed = resolved;
-    changed.push_back(override_of(option));
+    for (const Override& one : take_overrides(given)) changed.push_back(one);
     try {
       const auto other = build(registries, recipe, changed);
       const auto choice = train::choose_by_measuring(

@@ -76,8 +76,12 @@ class TraceRecorder {
 inline std::atomic<bool> is_tracing_flag{false};
 inline bool is_tracing() { return is_tracing_flag.load(std::memory_order_relaxed); }
 
+/// The name of the span of kPhase around the nodes of a compiled graph, with the graph's number;
+/// each node is a span of kOperator with the node's index.
+inline constexpr std::string_view kGraphSpan = "compiled graph";
+
 /// A span of this thread, from its construction to its destruction, which must be the reverse order
-/// of their construction. Where nothing is recorded, it only is what current() finds.
+/// of their construction. Where nothing is recorded, only innermost() finds it.
 class TraceSpan {
  public:
   /// `name` must outlive the span.

@@ -21,10 +21,6 @@ class LayoutMismatch final : public InternalError {
   using InternalError::InternalError;
 };
 
-/// The name of the TraceSpan around the nodes of a graph, whose number is Graph::number; each node
-/// is a span of kOperator with the node's index as its number.
-inline constexpr const char* kGraphSpan = "compiled graph";
-
 /// Runs a graph, node by node, below autograd and autocast. A buffer is released right after its
 /// last use; on the CPU temporary buffers lie at planned offsets.
 class Executor {

@@ -92,7 +92,7 @@ struct RecordedCall {
   std::vector<BufferId> read{}, written{};  ///< Buffers of the recorded graph.
 };
 
-/// The calls of a recording, with what tells their layers.
+/// The calls of a recording, with the state that they use.
 struct RecordedCalls {
   std::vector<RecordedCall> calls;
   std::vector<at::Tensor> state;  ///< By buffer of the recorded graph; undefined if it is no state.

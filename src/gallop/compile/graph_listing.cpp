@@ -299,6 +299,7 @@ GraphListing list_graph(const Graph& graph, const GraphNames& names, const Graph
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     const auto number = static_cast<int64_t>(i);
+    const NodeWork work = work_of(graph, node);
     listing.nodes.push_back(
         {.number = number,
          .seconds = times.seconds[i],
@@ -309,8 +310,8 @@ GraphListing list_graph(const Graph& graph, const GraphNames& names, const Graph
          .arguments = arguments_of(node, namer),
          .makers = makers.next(node, number),
          .places = layers.places_of(node),
-         .work = work_of(graph, node),
-         .work_format = name_of_format(work_of(graph, node).format),
+         .work = work,
+         .work_format = name_of_format(work.format),
          .communicates = starts_collective(node.op) || waits_for_collective(node.op)});
     listing.seconds += times.seconds[i];
   }

@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "gallop/profile/spans.h"
 
 namespace gallop::profile {
 
@@ -44,30 +44,6 @@ Json arguments_of(const GraphNode& node) {
   return arguments;
 }
 
-// Finds the graph that the nodes of a thread are in. Its span ends after those of its nodes.
-class GraphAt {
- public:
-  explicit GraphAt(const std::vector<TraceEvent>& events) {
-    for (const TraceEvent& event : events) {
-      if (event.kind == SpanKind::kPhase && event.name == "compiled graph") runs_.push_back(&event);
-    }
-    std::sort(runs_.begin(), runs_.end(),
-              [](const auto* a, const auto* b) { return a->begin_ns < b->begin_ns; });
-  }
-
-  // The number of the graph; -1: none.
-  int64_t number(int64_t ns) const {
-    const auto next =
-        std::upper_bound(runs_.begin(), runs_.end(), ns,
-                         [](int64_t at, const TraceEvent* run) { return at < run->begin_ns; });
-    if (next == runs_.begin() || (*std::prev(next))->end_ns < ns) return -1;
-    return (*std::prev(next))->number;
-  }
-
- private:
-  std::vector<const TraceEvent*> runs_;
-};
-
 Json metadata(const char* name, int64_t process, int64_t thread, Json arguments) {
   return {{"ph", "M"},
           {"name", name},
@@ -88,8 +64,8 @@ std::string chrome_trace(const Trace& trace, const Graphs& graphs, const TraceOr
     events.push_back(metadata(
         "thread_name", process, thread.id,
         {{"name", fmt::format("thread {} ({})", thread.id, thread.main ? "main" : thread.name)}}));
-    const GraphAt graph_at(thread.events);
-    for (const TraceEvent& event : thread.events) {
+    for (const Span& span : nested(thread.events)) {
+      const TraceEvent& event = *span.event;
       Json one = {{"ph", "X"},
                   {"cat", category_of(event)},
                   {"name", name_in_trace(event)},
@@ -97,13 +73,8 @@ std::string chrome_trace(const Trace& trace, const Graphs& graphs, const TraceOr
                   {"tid", thread.id},
                   {"ts", microseconds(event.begin_ns - trace.begin_ns)},
                   {"dur", microseconds(event.ns())}};
-      if (event.kind == SpanKind::kOperator && event.number >= 0) {
-        const auto graph = graphs.find(graph_at.number(event.begin_ns));
-        const auto index = static_cast<size_t>(event.number);
-        if (graph != graphs.end() && index < graph->second.size()) {
-          one["args"] = arguments_of(graph->second[index]);
-        }
-      }
+      const auto place = event.kind == SpanKind::kOperator ? node_at(graphs, span) : std::nullopt;
+      if (place) one["args"] = arguments_of(graphs.at(place->first)[place->second]);
       events.push_back(std::move(one));
     }
   }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <string_view>
-#include <tuple>
 
 #include "gallop/base/error.h"
+#include "gallop/profile/spans.h"
 
 namespace gallop::profile {
 
@@ -31,48 +31,6 @@ constexpr std::array<std::string_view, 13> kPhases = {"data wait",
 
 double seconds_of(int64_t ns) { return kNanosecond * static_cast<double>(ns); }
 
-// An event with the time that no event within it takes.
-struct Span {
-  const TraceEvent* event = nullptr;
-  const Span* outer = nullptr;
-  int64_t own_ns = 0;
-
-  template <typename Fits>
-  const Span* innermost(const Fits& fits) const {
-    const Span* span = this;
-    while (span != nullptr && !fits(*span->event)) span = span->outer;
-    return span;
-  }
-  template <typename Fits>
-  const Span* outermost(const Fits& fits) const {
-    const Span* found = nullptr;
-    for (const Span* span = this; span != nullptr; span = span->outer) {
-      if (fits(*span->event)) found = span;
-    }
-    return found;
-  }
-};
-
-// The spans of a thread, each after those around it. Pointers stay valid.
-std::vector<Span> nested(const std::vector<TraceEvent>& events) {
-  std::vector<const TraceEvent*> sorted;
-  for (const TraceEvent& event : events) sorted.push_back(&event);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const TraceEvent* a, const TraceEvent* b) {
-    return std::tuple(a->begin_ns, b->end_ns) < std::tuple(b->begin_ns, a->end_ns);
-  });
-  std::vector<Span> spans;
-  spans.reserve(sorted.size());
-  std::vector<Span*> open;
-  for (const TraceEvent* event : sorted) {
-    while (!open.empty() && open.back()->event->end_ns <= event->begin_ns) open.pop_back();
-    Span* outer = open.empty() ? nullptr : open.back();
-    spans.push_back({.event = event, .outer = outer, .own_ns = event->ns()});
-    if (outer != nullptr) outer->own_ns -= event->ns();
-    open.push_back(&spans.back());
-  }
-  return spans;
-}
-
 // What contains all that happens in it.
 bool is_closed(const TraceEvent& event) {
   return event.kind == SpanKind::kDataWait || event.kind == SpanKind::kEvaluation ||
@@ -80,10 +38,6 @@ bool is_closed(const TraceEvent& event) {
 }
 
 bool is_compilation(const TraceEvent& event) { return event.kind == SpanKind::kCompilation; }
-
-bool is_graph(const TraceEvent& event) {
-  return event.kind == SpanKind::kPhase && event.name == "compiled graph";
-}
 
 // Adds the times of nodes to layers and totals.
 class NodeTimes {
@@ -211,18 +165,16 @@ class Evaluation {
   }
 
   void add_operator(const Span& span, double seconds) {
-    const Span* graph = span.innermost(is_graph);
-    const auto found = graph == nullptr ? graphs_.end() : graphs_.find(graph->event->number);
-    const auto index = static_cast<size_t>(span.event->number);
-    if (found == graphs_.end() || index >= found->second.size()) {
+    const auto place = node_at(graphs_, span);
+    if (!place) {
       phases_[phase_of(span)] += seconds;
       OperatorTime& all = eager_[span.event->name];
       all.calls += 1;
       all.seconds += seconds;
       return;
     }
-    const GraphNode& node = found->second[index];
-    OperatorTime& all = nodes_[{found->first, index}];
+    const GraphNode& node = graphs_.at(place->first)[place->second];
+    OperatorTime& all = nodes_[*place];
     all.calls += 1;
     all.seconds += seconds;
     if (node.communicates) {

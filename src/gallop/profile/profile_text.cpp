@@ -20,8 +20,6 @@ std::string cut(std::string line, size_t columns) {
   return line + "\n";
 }
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 // "4.31 GFLOP"
 std::string flops_text(double flops) {
   if (flops >= 1e12) return fmt::format("{:.2f} TFLOP", flops / 1e12);
@@ -164,6 +162,8 @@ std::string loader_text(const Profile& profile) {
 }
 
 }  // namespace
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 std::string profile_text(const Profile& profile, const TextConfig& config) {
   std::string text =

@@ -7,6 +7,9 @@
 
 namespace gallop::profile {
 
+/// 0.123 as "12.3 %"
+std::string percent(double share);
+
 struct TextConfig {
   size_t layers = 10, operators = 8;  ///< The most lines of each table.
   size_t columns = 120;               ///< Lines are truncated; 0: never.
