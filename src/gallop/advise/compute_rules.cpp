@@ -56,9 +56,9 @@ std::optional<Advice> eager_steps(const Facts& facts) {
 
 std::optional<Advice> not_recordable(const Facts& facts) {
   if (facts.settings.why_not_compiled.empty()) return std::nullopt;
-  return Advice{.finding = "Steps run eagerly, and cannot be compiled: " +
-                           facts.settings.why_not_compiled,
-                .remedy = "No option changes that; the model would have to be written without it"};
+  return Advice{
+      .finding = "Steps run eagerly, and cannot be compiled: " + facts.settings.why_not_compiled,
+      .remedy = "No option changes that; the model would have to be written without it"};
 }
 
 std::optional<Advice> low_precision(const Facts& facts) {
