@@ -94,6 +94,7 @@ struct Bar {
   std::string label;
   double value = 0;  ///< At least 0.
   std::string text;  ///< Label of the value.
+  double begin = 0;  ///< Where it begins, at most `value`; above 0 in a waterfall.
 };
 
 /// Horizontal bars; the longest one takes the available width.

@@ -24,26 +24,29 @@ void draw(const BarPlot& plot, SvgPanel& panel) {
   const auto room = static_cast<size_t>(height / kLeast);
   const bool fits = plot.bars.size() <= room;
   const size_t shown = fits ? plot.bars.size() : room - 1;
-  size_t widest = 0;
+  size_t widest = 0, widest_text = 0;
   double longest = 0;
   for (const Bar& bar : plot.bars) {
     widest = std::max(widest, width_of(bar.label));
+    widest_text = std::max(widest_text, width_of(bar.text));
     longest = std::max(longest, bar.value);
   }
   const size_t letters = std::min(widest, characters_in(0.4 * panel.size().width));
   const double left = edge + 16 + 6.6 * static_cast<double>(letters);
-  const double right = panel.right() - 56;
+  const double right = panel.right() - std::max(56.0, 10 + 6.6 * static_cast<double>(widest_text));
   const double step =
       std::min(kMost, height / static_cast<double>(std::max<size_t>(1, shown + (fits ? 0 : 1))));
   for (size_t i = 0; i < shown; ++i) {
     const Bar& bar = plot.bars[i];
     const double y = top + step * static_cast<double>(i);
-    const double width = longest > 0 ? (right - left) * bar.value / longest : 0;
+    const double scale = longest > 0 ? (right - left) / longest : 0;
+    const double begin = left + scale * bar.begin;
+    const double width = scale * (bar.value - bar.begin);
     panel.add_text(left - 8, y + step / 2 + 4, "end", shortened(bar.label, letters, "…"));
     panel.add(
         "<rect class=\"bar a\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"/>\n",
-        left, y + 0.15 * step, width, 0.7 * step);
-    panel.add_text(left + width + 6, y + step / 2 + 4, "start", bar.text);
+        begin, y + 0.15 * step, width, 0.7 * step);
+    panel.add_text(begin + width + 6, y + step / 2 + 4, "start", bar.text);
   }
   if (!fits) {
     panel.add_text(left - 8, top + step * (static_cast<double>(shown) + 0.5) + 4, "end",

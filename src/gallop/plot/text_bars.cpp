@@ -24,9 +24,10 @@ std::string to_text(const BarPlot& plot, const TextStyle& style) {
   for (const Bar& bar : plot.bars) {
     text += padded(shortened(bar.label, label_width, marks.ellipsis), label_width) + "  " +
             std::string(text_width - width_of(bar.text), ' ') + bar.text;
-    const auto length = longest > 0 ? std::lround(std::max(0.0, room) * bar.value / longest) : 0;
-    if (length > 0) text += "  ";
-    for (long i = 0; i < length; ++i) text += marks.bar;
+    const double scale = longest > 0 ? std::max(0.0, room) / longest : 0;
+    const auto begin = std::lround(scale * bar.begin), end = std::lround(scale * bar.value);
+    if (end > begin) text += "  " + std::string(static_cast<size_t>(begin), ' ');
+    for (long i = begin; i < end; ++i) text += marks.bar;
     text += "\n";
   }
   return text;

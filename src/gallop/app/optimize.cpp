@@ -1,0 +1,245 @@
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <CLI/Validators.hpp>
+#include <fmt/format.h>
+
+#include "gallop/app/command.h"
+#include "gallop/app/distributed_context.h"
+#include "gallop/app/optimize/child_experiments.h"
+#include "gallop/app/optimize/measured_training.h"
+#include "gallop/app/print.h"
+#include "gallop/app/recipe.h"
+#include "gallop/app/report_page.h"
+#include "gallop/app/signals.h"
+#include "gallop/base/shell.h"
+#include "gallop/base/text.h"
+#include "gallop/optimize/journal.h"
+#include "gallop/optimize/search.h"
+
+namespace gallop::app {
+
+namespace {
+
+struct Arguments {
+  std::string recipe, goal = "time-to-accuracy", folder, measure;
+  double budget_seconds = 0;
+  int64_t seeds = 3;
+  double price = 0;
+  bool no_ablation = false, json = false;
+  std::vector<Override> overrides;
+};
+
+double parse_budget(const std::string& text) {
+  const train::Interval budget = train::Interval::parse(text);
+  if (budget.unit != train::Interval::Unit::kSeconds || budget.count <= 0) {
+    throw UsageError(
+        fmt::format("--budget is a time such as '20 min' or '2 h', not '{}'", printable(text)));
+  }
+  return budget.count;
+}
+
+bool parse(const std::vector<std::string>& args, Arguments& arguments) {
+  CLI::App parser(
+      "Make a recipe faster: try one change at a time, measure it in trainings that run "
+      "alternately\n"
+      "with and without it, keep it if it is better beyond doubt and the quality is as good, and\n"
+      "report what each change is worth. The recipe and its runs are not modified.\n\n"
+      "Example: gallop optimize cifar10 data.path=pictures --budget '20 min'",
+      "gallop optimize");
+  std::string budget = "20 min";
+  parser.add_option("RECIPE", arguments.recipe, "a recipe's name or file")->required();
+  parser.add_option("--budget", budget, "time for the search; '20 min' by default");
+  parser.add_option(
+      "--goal", arguments.goal,
+      "time-to-accuracy (default): less time to the recipe's final metric; "
+      "throughput: more samples per second with the same mathematics; memory; energy");
+  parser
+      .add_option("--seeds", arguments.seeds,
+                  "trainings by which final metrics are compared, at most; 3 by default")
+      ->check(CLI::Range(1, 100));
+  parser.add_option("--folder", arguments.folder,
+                    "folder of the search, which continues it if it was interrupted; "
+                    "optimize/RECIPE-GOAL by default");
+  parser.add_option("--price", arguments.price, "price of one hour of the machine")
+      ->envname("GALLOP_PRICE")
+      ->check(CLI::NonNegativeNumber);
+  parser.add_flag("--no-ablation", arguments.no_ablation,
+                  "do not measure what the best recipe loses without each change");
+  parser.add_flag("--json", arguments.json, "print the report as JSON");
+  parser.add_option("--measure", arguments.measure)->group("");
+  std::vector<std::string> rest = args;
+  arguments.overrides = take_overrides(rest);
+  if (!parse_arguments(parser, rest)) return false;
+  arguments.budget_seconds = parse_budget(budget);
+  return true;
+}
+
+optimize::Goal parse_goal(const std::string& name) {
+  if (const auto goal = optimize::goal_of(name)) return *goal;
+  throw UsageError(fmt::format("--goal is time-to-accuracy, throughput, memory or energy, not '{}'",
+                               printable(name)));
+}
+
+std::vector<std::string> options_of(const std::vector<Override>& overrides) {
+  std::vector<std::string> options;
+  for (const Override& one : overrides) options.push_back(one.path + "=" + one.value);
+  return options;
+}
+
+// `options` and the values of what the recipe leaves open.
+std::vector<std::string> pinned_options(const ResolvedRecipe& resolved,
+                                        std::vector<std::string> options,
+                                        const optimize::Settings& settings) {
+  const train::TrainConfig& train = resolved.recipe.train;
+  const auto pin = [&](bool is_open, const std::string& option) {
+    if (is_open) options = optimize::with(std::move(options), {option});
+  };
+  pin(train.precision == "auto", "train.precision=" + settings.precision);
+  pin(train.channels_last == "auto", fmt::format("train.channels_last={}", settings.channels_last));
+  pin(resolved.is_auto("data", "batch_size"),
+      fmt::format("data.batch_size={}", settings.batch_size));
+  pin(resolved.is_auto("optimizer", "lr"), fmt::format("optimizer.lr={}", settings.lr));
+  return options;
+}
+
+void print_header() {
+  fmt::print("{:>7}  {:<44} {:<15} {:<23} {}\n", "", "change", "predicted", "gain", "verdict");
+}
+
+void print_trial(const optimize::Trial& trial, double seconds) {
+  std::string predicted, gain;
+  if (const auto& found = trial.change.predicted) {
+    predicted = fmt::format("{:.2f}x to {:.2f}x", found->low, found->high);
+  }
+  if (trial.gain) {
+    gain = trial.gain->rounds > 1 ? fmt::format("{:.2f}x ({:.2f} to {:.2f})", trial.gain->value,
+                                                trial.gain->low, trial.gain->high)
+                                  : fmt::format("{:.2f}x", trial.gain->value);
+  }
+  fmt::print("{:>7}  {:<44} {:<15} {:<23} {}{}\n", format_duration(seconds), trial.change.name,
+             predicted, gain, name_of(trial.verdict),
+             trial.reason.empty() ? "" : ": " + trial.reason);
+  std::fflush(stdout);
+}
+
+std::string page_of(const optimize::Report& report) {
+  ReportPage page{.title = fmt::format("gallop optimize {}", report.recipe)};
+  page.facts = {{"goal", name_of(report.goal)},
+                {"search", fmt::format("{} of {}", format_duration(report.seconds),
+                                       format_duration(report.budget_seconds))},
+                {"gain", fmt::format("{:.2f}x", report.total_gain())}};
+  for (const optimize::Trial& trial : report.trials) {
+    page.metrics.emplace_back(
+        trial.change.name,
+        fmt::format("{}{}", trial.gain ? fmt::format("{:.2f}x ", trial.gain->value) : "",
+                    trial.reason.empty()
+                        ? name_of(trial.verdict)
+                        : fmt::format("{}: {}", name_of(trial.verdict), trial.reason)));
+  }
+  page.svgs = {report_svg(report)};
+  return to_html(page);
+}
+
+ExitCode measure(const Registries& registries, const Arguments& arguments,
+                 const StopRequest& stop) {
+  measure_training(read_recipe(registries, arguments.recipe, arguments.overrides),
+                   arguments.measure == "steps", stop);
+  return ExitCode::kDone;
+}
+
+// What identifies a search besides its folder.
+std::string question_of(ResolvedRecipe resolved, const Arguments& arguments) {
+  return fmt::format("Gallop {}\ngoal: {}\nseeds: {}\n{}", GALLOP_VERSION, arguments.goal,
+                     arguments.seeds, resolved.to_yaml(false));
+}
+
+}  // namespace
+
+ExitCode run_optimize(const CommandContext& command, const std::vector<std::string>& arguments) {
+  StopRequest stop;
+  SignalGuard signals(stop, SignalGuard::Says::kNothing);
+  Arguments parsed;
+  if (!parse(arguments, parsed)) return ExitCode::kDone;
+  require_alone("optimize");
+  const Registries& registries = command.registries();
+  if (!parsed.measure.empty()) return measure(registries, parsed, stop);
+  signals.started();
+
+  const optimize::Goal goal = parse_goal(parsed.goal);
+  ResolvedRecipe resolved = load_recipe(registries, parsed.recipe, parsed.overrides);
+  const std::vector<std::string> given = options_of(parsed.overrides);
+  const fs::path folder = parsed.folder.empty()
+                              ? fs::path("optimize") / (resolved.name + "-" + parsed.goal)
+                              : fs::path(parsed.folder);
+  make_folders(folder);
+  const auto lock = FileLock::try_lock(folder / "lock", "gallop optimize");
+  if (!lock) {
+    throw UsageError(fmt::format("another process is searching in {}; name another --folder",
+                                 printable(folder.string())));
+  }
+  ChildExperiments children(
+      {.recipe = parsed.recipe, .options = given, .metric = {}, .folder = folder, .goal = goal},
+      stop, [](const std::string& line) { print_error("gallop: {}\n", line); });
+  optimize::Journal journal(children, folder / "journal.jsonl", question_of(resolved, parsed));
+  try {
+    const optimize::Settings plain = journal.settings(given);
+    const auto pinned = pinned_options(resolved, given, plain);
+    children.set(pinned, plain.metric);
+    if (!parsed.json) {
+      fmt::print("{}: goal {}, budget {}; batch size {}, {}{}, {} {}\n", resolved.name, parsed.goal,
+                 format_duration(parsed.budget_seconds), plain.batch_size, plain.precision,
+                 plain.compiles ? ", compiled" : ", eager", plain.data_threads,
+                 plain.data_threads == 1 ? "loader thread" : "loader threads");
+      if (journal.known() > 0) {
+        fmt::print("continues with {} results of {}\n", journal.known(),
+                   printable(folder.string()));
+      }
+      print_header();
+      std::fflush(stdout);
+    }
+    const optimize::Report report =
+        optimize::search(journal,
+                         {.goal = goal,
+                          .recipe = parsed.recipe,
+                          .given = given,
+                          .budget_seconds = parsed.budget_seconds,
+                          .seeds = parsed.seeds,
+                          .ablate = !parsed.no_ablation,
+                          .price_per_hour = parsed.price},
+                         [&](const optimize::Trial& trial, double seconds) {
+                           if (!parsed.json) print_trial(trial, seconds);
+                         });
+    std::vector<std::string> best = optimize::with(pinned, report.options);
+    ResolvedRecipe best_recipe = read_recipe(registries, parsed.recipe, take_overrides(best));
+    best_recipe.make_data_path_absolute();
+    write_file_atomically(folder / "best.yaml", best_recipe.to_yaml(false));
+    write_file_atomically(folder / "report.json", report_json(report) + "\n");
+    write_file_atomically(folder / "report.md", report_markdown(report));
+    write_file_atomically(folder / "report.svg", report_svg(report));
+    write_file_atomically(folder / "report.html", page_of(report));
+    if (parsed.json) {
+      fmt::print("{}\n", report_json(report));
+    } else {
+      fmt::print("\n{}\nthe best recipe: gallop train {}\nreport: {}\n", report_text(report),
+                 shell_word((folder / "best.yaml").string()),
+                 printable((folder / "report.html").string()));
+    }
+    return ExitCode::kDone;
+  } catch (const optimize::Stopped&) {
+    if (!parsed.json) {
+      fmt::print("stopped; the same command continues the search in {}\n",
+                 printable(folder.string()));
+    }
+    return ExitCode::kStopped;
+  }
+}
+
+}  // namespace gallop::app

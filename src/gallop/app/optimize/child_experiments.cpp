@@ -1,0 +1,271 @@
+#include "gallop/app/optimize/child_experiments.h"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/optimize/paced_training.h"
+#include "gallop/base/child_process.h"
+#include "gallop/base/clock.h"
+#include "gallop/base/error.h"
+#include "gallop/base/hash.h"
+#include "gallop/base/text.h"
+#include "gallop/optimize/experiment_json.h"
+#include "gallop/track/footprint.h"
+#include "gallop/track/log.h"
+#include "gallop/track/run_folder.h"
+
+namespace gallop::app {
+
+namespace {
+
+using optimize::Comparison;
+using optimize::Estimate;
+
+constexpr int64_t kLeastRounds = 3, kMostRounds = 15;
+constexpr double kLeastTurn = 0.6;
+// A turn has at least this many lines of the slower training.
+constexpr double kLinesOfTurn = 5;
+// An interval this narrow is not measured further.
+constexpr double kNarrow = 1.01;
+// Losses are averaged over blocks, as those of successive steps are not independent.
+constexpr size_t kBlocks = 8;
+
+// (b - a) / a in the mean over the second half of the steps of both.
+std::optional<Estimate> loss_change(const std::vector<double>& a, const std::vector<double>& b,
+                                    int64_t& steps) {
+  const size_t common = std::min(a.size(), b.size()), first = common / 2;
+  const size_t block = (common - first) / kBlocks;
+  if (block == 0) return std::nullopt;
+  steps = static_cast<int64_t>(block * kBlocks);
+  double mean = 0;
+  std::vector<double> differences;
+  for (size_t i = 0; i < kBlocks; ++i) {
+    double difference = 0;
+    for (size_t j = first + i * block; j < first + (i + 1) * block; ++j) {
+      difference += (b[j] - a[j]) / static_cast<double>(block);
+      mean += std::abs(a[j]) / static_cast<double>(steps);
+    }
+    differences.push_back(difference);
+  }
+  if (mean <= 0) return std::nullopt;
+  for (double& one : differences) one /= mean;
+  return optimize::mean_of(differences);
+}
+
+// The rounds of a comparison.
+class Rounds {
+ public:
+  Rounds(PacedTraining& base, PacedTraining& changed) : base_(base), changed_(changed) {}
+
+  // False if one of them has ended.
+  bool add(double seconds) {
+    // Which one is first alternates, so that a drift of the machine favors neither.
+    const bool is_base_first = speedups_.size() % 2 == 0;
+    PacedTurn first = (is_base_first ? base_ : changed_).turn(seconds);
+    PacedTurn second = (is_base_first ? changed_ : base_).turn(seconds);
+    if (!base_.failure().empty() || !changed_.failure().empty()) return false;
+    if (!is_base_first) std::swap(first, second);
+    const auto samples = [](const PacedTraining& training) {
+      return static_cast<double>(training.settings().batch_size);
+    };
+    base_rates_.push_back(first.steps_per_second() * samples(base_));
+    changed_rates_.push_back(second.steps_per_second() * samples(changed_));
+    speedups_.push_back(changed_rates_.back() / base_rates_.back());
+    base_per_joule_.push_back(first.steps_per_joule() * samples(base_));
+    changed_per_joule_.push_back(second.steps_per_joule() * samples(changed_));
+    return true;
+  }
+
+  Estimate speedup() const { return optimize::ratio_of(speedups_); }
+
+  std::optional<Estimate> energy_gain() const {
+    std::vector<double> gains;
+    for (size_t i = 0; i < base_per_joule_.size(); ++i) {
+      if (base_per_joule_[i] <= 0 || changed_per_joule_[i] <= 0) return std::nullopt;
+      gains.push_back(changed_per_joule_[i] / base_per_joule_[i]);
+    }
+    return optimize::ratio_of(gains);
+  }
+
+  optimize::Speed speed_of_base() const { return speed(base_, base_rates_, base_per_joule_); }
+  optimize::Speed speed_of_changed() const {
+    return speed(changed_, changed_rates_, changed_per_joule_);
+  }
+
+ private:
+  static optimize::Speed speed(const PacedTraining& training, const std::vector<double>& rates,
+                               const std::vector<double>& per_joule) {
+    const double samples_per_joule = optimize::ratio_of(per_joule).value;
+    const bool has_energy = std::isfinite(samples_per_joule) && samples_per_joule > 0;
+    return {.samples_per_second = optimize::ratio_of(rates).value,
+            .joules_per_sample = has_energy ? 1 / samples_per_joule : 0,
+            .peak_bytes = training.peak_bytes()};
+  }
+
+  PacedTraining& base_;
+  PacedTraining& changed_;
+  std::vector<double> speedups_, base_rates_, changed_rates_, base_per_joule_, changed_per_joule_;
+};
+
+std::string last_line(std::string text) {
+  while (text.ends_with('\n')) text.pop_back();
+  const size_t line = text.rfind('\n');
+  if (line != std::string::npos) text.erase(0, line + 1);
+  constexpr std::string_view kName = "gallop: ";
+  if (text.starts_with(kName)) text.erase(0, kName.size());
+  return printable(text);
+}
+
+}  // namespace
+
+ChildExperiments::ChildExperiments(ExperimentPlace place, const StopRequest& stop,
+                                   std::function<void(const std::string&)> note)
+    : place_(std::move(place)), stop_(stop), note_(std::move(note)), begin_(monotonic_seconds()) {
+  make_folders(place_.folder / "runs");
+  make_folders(place_.folder / "output");
+}
+
+void ChildExperiments::set(std::vector<std::string> options, const std::string& metric) {
+  place_.options = std::move(options);
+  place_.metric = metric;
+}
+
+double ChildExperiments::seconds() const { return monotonic_seconds() - begin_; }
+
+std::vector<std::string> ChildExperiments::arguments(
+    const std::vector<std::string>& command, const std::vector<std::string>& options) const {
+  std::vector<std::string> all = command;
+  const auto resolved = optimize::with(place_.options, options);
+  all.insert(all.end(), resolved.begin(), resolved.end());
+  return all;
+}
+
+ChildExperiments::Result ChildExperiments::run(const std::vector<std::string>& arguments) const {
+  const ChildRun run = run_to_end(
+      {.arguments = arguments, .input = std::string(), .own_group = true, .with_warden = true},
+      {.stop = [this] { return stop_.requested(); }});
+  if (run.cause == ChildRun::Cause::kStopped || stop_.requested()) throw optimize::Stopped();
+  if (run.is_good()) return {.is_good = true, .text = run.output};
+  const std::string line = last_line(run.output);
+  return {
+      .is_good = false,
+      .code = run.end.signal == 0 ? static_cast<ExitCode>(run.end.exit_code) : ExitCode::kDevice,
+      .text = line.empty() ? "it " + run.end.describe() : line};
+}
+
+fs::path ChildExperiments::output_file() {
+  return place_.folder / "output" / fmt::format("{:04}.log", ++outputs_);
+}
+
+optimize::Settings ChildExperiments::settings(const std::vector<std::string>& options) {
+  const Result result =
+      run(arguments({"optimize", place_.recipe, "--measure", "settings"}, options));
+  if (!result.is_good) throw Error(result.code, result.text);
+  // Notes of the session may come before it.
+  const size_t begin = result.text.rfind("{\"settings\"");
+  if (begin == std::string::npos) throw InternalError("a process has not printed its settings");
+  return optimize::settings_of(optimize::Json::parse(result.text.substr(begin)).at("settings"));
+}
+
+std::vector<optimize::Prediction> ChildExperiments::predict(
+    const std::vector<std::string>& options) {
+  const Result result = run(arguments({"profile", place_.recipe, "--json"}, options));
+  const size_t begin = result.is_good ? result.text.find("\n{") : std::string::npos;
+  if (!result.is_good) {
+    note_("there are no predictions: " + result.text);
+    return {};
+  }
+  const std::string json =
+      result.text.starts_with('{') ? result.text : result.text.substr(begin + 1);
+  return optimize::predictions_of(optimize::Json::parse(json).at("advice"));
+}
+
+Comparison ChildExperiments::compare(const std::vector<std::string>& base,
+                                     const std::vector<std::string>& changed) {
+  const std::vector<std::string> command = {"optimize", place_.recipe, "--measure", "steps"};
+  PacedTraining first(arguments(command, base), output_file(), stop_);
+  if (!first.failure().empty()) throw DataError(first.failure());
+  PacedTraining second(arguments(command, changed), output_file(), stop_);
+  Comparison result{.failure = second.failure()};
+  if (!result.failure.empty()) return result;
+  const double turn = std::max(
+      kLeastTurn, kLinesOfTurn * std::max(first.seconds_of_line(), second.seconds_of_line()));
+  Rounds rounds(first, second);
+  for (int64_t round = 1; round <= kMostRounds; ++round) {
+    if (!rounds.add(turn)) {
+      if (!first.failure().empty()) throw DataError(first.failure());
+      result.failure = second.failure();
+      return result;
+    }
+    if (round < kLeastRounds) continue;
+    if (place_.goal == optimize::Goal::kMemory) break;
+    const auto energy = rounds.energy_gain();
+    const Estimate gain =
+        place_.goal == optimize::Goal::kEnergy && energy ? *energy : rounds.speedup();
+    const bool is_clear = gain.low > place_.worthwhile || gain.high < place_.worthwhile;
+    const bool is_narrow = gain.high < kNarrow * gain.low;
+    if (is_clear && (is_narrow || round >= 2 * kLeastRounds || gain.high < 1)) break;
+  }
+  result.base = rounds.speed_of_base();
+  result.changed = rounds.speed_of_changed();
+  result.speedup = rounds.speedup();
+  result.energy_gain = rounds.energy_gain();
+  result.energy_method = first.energy_method();
+  if (first.settings().batch_size == second.settings().batch_size) {
+    result.loss_change = loss_change(first.losses(), second.losses(), result.compared_steps);
+  }
+  return result;
+}
+
+optimize::TrainedRun ChildExperiments::train(const std::vector<std::string>& options,
+                                             int64_t seed) {
+  const auto changed = optimize::with(options, {fmt::format("train.seed={}", seed)});
+  // A search that continues finds the run that was interrupted by its options.
+  const std::string name =
+      fmt::format("{:016x}", xxh3_64(fmt::format("{}", fmt::join(changed, "\n"))));
+  const fs::path runs = place_.folder / "runs";
+  const Result result = run(arguments(
+      {"train", place_.recipe, "--runs", runs.string(), "--name", name, "--continue", "--quiet"},
+      changed));
+  optimize::TrainedRun trained{.folder = (runs / name).string()};
+  if (!result.is_good) {
+    trained.failure = result.text;
+    return trained;
+  }
+  const track::Log log = track::read_log(runs / name / "metrics.log");
+  for (const track::Record& record : log.current()) {
+    const auto seconds = record.values.find("training_seconds");
+    if (seconds == record.values.end()) continue;
+    trained.training_seconds = seconds->second;
+    const auto metric = record.values.find(place_.metric);
+    if (record.kind != "evaluation" || metric == record.values.end()) continue;
+    trained.evaluations.push_back({.seconds = seconds->second, .metric = metric->second});
+  }
+  trained.joules = track::energy_of(log).joules;
+  if (trained.evaluations.empty()) {
+    trained.failure = fmt::format("{} was not evaluated", place_.metric);
+  }
+  return trained;
+}
+
+std::optional<double> ChildExperiments::find_lr(const std::vector<std::string>& options) {
+  const Result result = run(arguments({"find-lr", place_.recipe, "--json"}, options));
+  if (!result.is_good) {
+    note_("no learning rate was found: " + result.text);
+    return std::nullopt;
+  }
+  const size_t begin = result.text.rfind("\n{");
+  const auto json = optimize::Json::parse(
+      result.text.starts_with('{') ? result.text : result.text.substr(begin + 1));
+  const auto lr = json.find("lr");
+  if (lr == json.end() || !lr->is_number()) return std::nullopt;
+  return lr->get<double>();
+}
+
+}  // namespace gallop::app

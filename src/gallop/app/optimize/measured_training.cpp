@@ -1,0 +1,144 @@
+#include "gallop/app/optimize/measured_training.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/app/session.h"
+#include "gallop/app/trainer_parts.h"
+#include "gallop/base/clock.h"
+#include "gallop/base/memory.h"
+#include "gallop/base/temporary_folder.h"
+#include "gallop/optimize/experiment_json.h"
+#include "gallop/track/system/system_meter.h"
+
+namespace gallop::app {
+
+namespace {
+
+// Steps in which graphs are recorded and compiled, and some that fill caches.
+constexpr int64_t kWarmUp = 5;
+constexpr double kInterval = 0.1;
+// The factor by which trainings that end within an interval are lengthened.
+constexpr double kLonger = 100;
+
+void print_line(const optimize::Json& json) {
+  fmt::print("{}\n", json.dump());
+  std::fflush(stdout);
+}
+
+bool has_convolutions(model::Model& model) {
+  const NamedTensors parameters = model.parameters();
+  return std::any_of(parameters.begin(), parameters.end(),
+                     [](const NamedTensor& one) { return one.tensor.dim() == 4; });
+}
+
+optimize::Settings settings_of(Session& session) {
+  const Recipe& recipe = session.recipe();
+  const train::Length length = session.length();
+  const train::Metric& metric = session.evaluate_config().metrics->deciding();
+  optimize::Settings settings{
+      .precision = precision::name_of(session.format().precision),
+      .channels_last = session.format().channels_last,
+      .has_convolutions = session.inputs().is_images() && has_convolutions(session.model()),
+      .compiles = session.step_config().compile.has_value(),
+      .verifies = recipe.train.compile == "verify",
+      .cores = session.hardware().cores,
+      .threads = at::get_num_threads(),
+      .data_threads = session.training_loader().threads,
+      .samples = session.data().train->size(),
+      .batch_size = recipe.data.batch_size,
+      .micro_batches = recipe.train.gradient_accumulation,
+      .recomputed_every = recipe.train.activation_checkpointing.every,
+      .epochs = length.epochs_after(length.steps),
+      .optimizer = recipe.optimizer.name(),
+      .schedule = recipe.schedule.name(),
+      .lr = session.optimizer().base_lr(),
+      .scales_lr = recipe.lr_scaling.scales(),
+      .counts_steps = length.is_in_steps,
+      .label_smoothing = recipe.train.label_smoothing,
+      .has_classes = session.task().target == train::MetricTask::Target::kClasses,
+      .caches = recipe.data.in_memory != "no",
+      .metric = metric.name(),
+      .higher_is_better = metric.higher_is_better()};
+  for (const config::Component& wrapper : recipe.wrappers.items) {
+    settings.wrappers.push_back(wrapper.name());
+  }
+  return settings;
+}
+
+// Prints the steps of an interval.
+class Reporter final : public train::Observer {
+ public:
+  explicit Reporter(int64_t number) : number_(number) {}
+
+  void stepped(const train::StepEvent& event) override {
+    losses_.push_back(event.loss);
+    const double now = monotonic_seconds();
+    if (event.step <= kWarmUp) {
+      restart(now);
+      losses_.clear();
+      return;
+    }
+    if (now - begin_ < kInterval) return;
+    const auto values = meter_.read();
+    const auto joules = values.values.find("joules");
+    print_line({{"training", number_},
+                {"begin", begin_},
+                {"end", now},
+                {"first", event.step - static_cast<int64_t>(losses_.size()) + 1},
+                {"losses", losses_},
+                {"joules", joules == values.values.end() ? 0 : joules->second},
+                {"energy_method", values.energy_method},
+                {"peak_bytes", peak_resident_bytes()}});
+    has_printed_ = true;
+    losses_.clear();
+    restart(now);
+  }
+  // What happens there is no training.
+  void evaluating() override { losses_.clear(); }
+
+  bool has_printed() const { return has_printed_; }
+
+ private:
+  void restart(double now) {
+    begin_ = now;
+    meter_.read();
+  }
+
+  int64_t number_;
+  double begin_ = 0;
+  bool has_printed_ = false;
+  std::vector<double> losses_;
+  track::SystemMeter meter_{1};
+};
+
+}  // namespace
+
+void measure_training(ResolvedRecipe resolved, bool trains, const StopRequest& stop) {
+  resolved.recipe.train.evaluate_every = resolved.recipe.train.checkpoint_every = "never";
+  for (int64_t number = 0; number == 0 || (trains && !stop.requested()); ++number) {
+    Session session(resolved);
+    if (number == 0) print_line({{"settings", json_of(settings_of(session))}});
+    if (!trains) return;
+    const TemporaryFolder folder(fs::temp_directory_path(), "gallop-optimize-");
+    train::CheckpointStore checkpoints(folder.path() / "checkpoints", {});
+    Reporter reporter(number);
+    train::TrainerParts parts = trainer_parts(session, checkpoints, stop);
+    parts.observers = {&reporter};
+    train::Trainer trainer(parts, session.recipe().train, session.step_config(),
+                           session.training_loader(), session.evaluate_config());
+    trainer.run();
+    if (reporter.has_printed()) continue;
+    train::TrainConfig& config = resolved.recipe.train;
+    config.epochs *= kLonger;
+    if (config.steps) *config.steps *= static_cast<int64_t>(kLonger);
+  }
+}
+
+}  // namespace gallop::app

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "gallop/app/recipe.h"
+#include "gallop/base/stop.h"
+
+namespace gallop::app {
+
+/// Prints the settings of a recipe (optimize/experiments.h) as a line of JSON. With `trains`, then
+/// trains it again and again without storing anything, until `stop`, and prints what it did in
+/// each tenth of a second or so, as MeasuredTraining reads it. Throws as Session does.
+void measure_training(ResolvedRecipe resolved, bool trains, const StopRequest& stop);
+
+}  // namespace gallop::app

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gallop/app/tune/output_lines.h"
+#include "gallop/base/child_process.h"
+#include "gallop/base/stop.h"
+#include "gallop/optimize/experiments.h"
+
+namespace gallop::app {
+
+/// What a training did while it was the one that ran.
+struct PacedTurn {
+  double steps = 0, seconds = 0, joules = 0;
+
+  double steps_per_second() const { return steps / seconds; }
+  double steps_per_joule() const { return joules > 0 ? steps / joules : 0; }
+};
+
+/// A training in a child process (measured_training.h) that is suspended except for its turns, so
+/// that two of them can be compared under the same conditions of the machine.
+class PacedTraining {
+ public:
+  /// Starts it, and suspends it after its warm-up, or leaves it ended if it fails. `output` is a
+  /// file for its output. Throws optimize::Stopped after a stop request, and DeviceError if it
+  /// cannot be started.
+  PacedTraining(const std::vector<std::string>& arguments, const fs::path& output,
+                const StopRequest& stop);
+
+  /// Why it has ended, in one line; empty while it lives.
+  const std::string& failure() const { return failure_; }
+  const optimize::Settings& settings() const { return settings_; }
+
+  /// Lets it train for about this long, and at least some steps.
+  PacedTurn turn(double seconds);
+
+  /// Seconds between two of its lines so far.
+  double seconds_of_line() const;
+  /// Of its first steps.
+  const std::vector<double>& losses() const { return losses_; }
+  int64_t peak_bytes() const { return peak_bytes_; }
+  const std::string& energy_method() const { return energy_method_; }
+
+ private:
+  struct Interval {
+    double begin = 0, end = 0, steps = 0, joules = 0;
+  };
+  // False once the child has ended.
+  bool read(int milliseconds);
+  void take(std::string_view line);
+  void resume();
+  void suspend();
+
+  const StopRequest& stop_;
+  ChildProcess child_;
+  OutputLines lines_;
+  optimize::Settings settings_;
+  std::vector<Interval> intervals_;
+  std::vector<double> losses_;
+  int64_t peak_bytes_ = 0;
+  std::string energy_method_, last_line_, failure_;
+};
+
+}  // namespace gallop::app

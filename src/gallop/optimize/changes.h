@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gallop/optimize/experiments.h"
+
+namespace gallop::optimize {
+
+/// What a search minimizes.
+enum class Goal {
+  kTimeToAccuracy,  ///< Seconds of training until the metric that the recipe reaches as it is.
+  kThroughput,      ///< Seconds per sample, with the same mathematics.
+  kMemory,          ///< Peak memory of the process.
+  kEnergy,          ///< Joules per sample, with the same mathematics.
+};
+
+/// "time-to-accuracy", "throughput", "memory", "energy".
+const char* name_of(Goal goal);
+std::optional<Goal> goal_of(const std::string& name);
+
+/// What a change affects besides speed.
+enum class Effect {
+  kNone,      ///< The same operations.
+  kRounding,  ///< The same mathematics in other formats or another order.
+  kTraining,  ///< Another training: other updates, and other final weights.
+};
+
+/// One change of a recipe.
+struct Change {
+  std::string name;  ///< "precision bf16"
+  std::string
+      subject;  ///< "precision": a later change of the same subject replaces an earlier one.
+  std::vector<std::string> options;
+  Effect effect = Effect::kNone;
+  std::optional<Prediction> predicted{};
+};
+
+/// Changes of how a recipe is executed, but not of what it computes: those with the highest
+/// predicted speed-up first, then those without a prediction.
+std::vector<Change> execution_changes(const Settings& settings,
+                                      const std::vector<Prediction>& predictions, Goal goal);
+
+/// Learning rate schedules: one-cycle with the recipe's rate, and with `found_lr`.
+std::vector<Change> schedule_changes(const Settings& settings, std::optional<double> found_lr);
+
+/// Larger batches, each with its learning rate: linearly scaled for SGD (Goyal et al., 2017), by
+/// the square root for adaptive optimizers (Malladi et al., 2022).
+std::vector<Change> batch_changes(const Settings& settings);
+
+/// Label smoothing and an exponential moving average of the weights.
+std::vector<Change> regularization_changes(const Settings& settings);
+
+/// Another length of the training.
+Change length_change(const Settings& settings, double epochs);
+
+}  // namespace gallop::optimize

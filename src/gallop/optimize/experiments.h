@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gallop/optimize/estimate.h"
+
+// What a search can find out about a recipe. Options are written as on the command line,
+// "train.precision=bf16", at most one for each path.
+namespace gallop::optimize {
+
+/// A recipe with nothing left open.
+struct Settings {
+  std::string precision = "fp32";
+  bool channels_last = false;
+  bool has_convolutions = false;
+  bool compiles = true;
+  bool verifies = false;  ///< Compiled steps are compared with eager ones.
+  int64_t cores = 1, threads = 1, data_threads = 0;
+  int64_t samples = 0;  ///< Of the training data.
+  int64_t batch_size = 0, micro_batches = 1;
+  int64_t recomputed_every = 0;  ///< train.activation_checkpointing.every
+  double epochs = 0;
+  std::string optimizer, schedule;
+  double lr = 0;
+  bool scales_lr = false;             ///< With the batch size; see optimizer.lr_scaling.
+  bool counts_steps = false;          ///< train.steps gives the length.
+  std::vector<std::string> wrappers;  ///< Of the optimizer.
+  double label_smoothing = 0;
+  bool has_classes = false;  ///< Targets are classes, which can be smoothed.
+  bool caches = true;        ///< data.in_memory is not "no".
+  std::string metric;        ///< train.metric
+  bool higher_is_better = true;
+};
+
+/// What one of the training's rules predicts for options (advise/advice.h).
+struct Prediction {
+  std::string rule, finding;
+  std::vector<std::string> options;  ///< None: nothing can be done by an option.
+  double low = 1, high = 1;          ///< Speed-up.
+  std::string basis;
+};
+
+/// The speed of a training, without evaluations and checkpoints.
+struct Speed {
+  double samples_per_second = 0;
+  double joules_per_sample = 0;  ///< 0 if energy was not measured.
+  int64_t peak_bytes = 0;        ///< Of the process.
+};
+
+/// Two trainings that ran alternately.
+struct Comparison {
+  Speed base, changed;
+  Estimate speedup;  ///< Samples per second of the changed over those of the base.
+  /// The same of samples per joule, if energy can be measured.
+  std::optional<Estimate> energy_gain;
+  /// (changed loss - base loss) / base loss over the same steps, if both have the same batch size.
+  std::optional<Estimate> loss_change;
+  int64_t compared_steps = 0;
+  std::string failure;        ///< Why the changed one does not run, in one line; else empty.
+  std::string energy_method;  ///< "rapl", "estimated" and so on; see track::SystemReading.
+
+  double memory_gain() const;
+};
+
+/// A training to its end.
+struct TrainedRun {
+  struct Point {
+    double seconds = 0;  ///< Of training, without evaluations and checkpoints.
+    double metric = 0;
+  };
+  std::string folder;
+  std::vector<Point> evaluations;
+  double training_seconds = 0;
+  double joules = 0;    ///< 0 if it was not measured.
+  std::string failure;  ///< In one line; else empty.
+
+  double metric() const { return evaluations.empty() ? 0 : evaluations.back().metric; }
+  /// Seconds until an evaluation first had at least this metric; nothing if none had.
+  std::optional<double> seconds_to(double target, bool higher_is_better) const;
+};
+
+/// Runs and measures trainings. All throw Stopped if the user interrupts the search, and Error if
+/// the recipe itself does not train.
+class Experiments {
+ public:
+  virtual ~Experiments() = default;
+  virtual Settings settings(const std::vector<std::string>& options) = 0;
+  /// Profiles it; nothing if it cannot be profiled.
+  virtual std::vector<Prediction> predict(const std::vector<std::string>& options) = 0;
+  virtual Comparison compare(const std::vector<std::string>& base,
+                             const std::vector<std::string>& changed) = 0;
+  virtual TrainedRun train(const std::vector<std::string>& options, int64_t seed) = 0;
+  /// The learning rate that a range test suggests; nothing if it finds none.
+  virtual std::optional<double> find_lr(const std::vector<std::string>& options) = 0;
+  /// Seconds that all of these took so far.
+  virtual double seconds() const = 0;
+};
+
+/// The user has interrupted the search.
+struct Stopped {};
+
+/// `options` with those of `changes` in place of or after them, by path.
+std::vector<std::string> with(std::vector<std::string> options,
+                              const std::vector<std::string>& changes);
+/// "train.precision" of "train.precision=bf16".
+std::string path_of(const std::string& option);
+
+}  // namespace gallop::optimize

@@ -1,0 +1,377 @@
+#include "gallop/optimize/report.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/base/shell.h"
+#include "gallop/base/text.h"
+#include "gallop/optimize/experiment_json.h"
+#include "gallop/optimize/waterfall.h"
+#include "gallop/plot/plot.h"
+
+namespace gallop::optimize {
+
+namespace {
+
+constexpr double kJoulesPerWattHour = 3600;
+// Ablations that differ this much from the gain of their change name an interaction.
+constexpr double kInteraction = 0.05;
+
+std::string factor_text(const Estimate& gain) {
+  if (gain.rounds < 2 || gain.low == gain.high) return fmt::format("{:.2f}x", gain.value);
+  return fmt::format("{:.2f}x ({:.2f} to {:.2f})", gain.value, gain.low, gain.high);
+}
+
+std::string predicted_text(const Change& change) {
+  if (!change.predicted) return "-";
+  const auto& [low, high] = std::pair(change.predicted->low, change.predicted->high);
+  if (high <= 1) return "-";
+  return low == high ? fmt::format("{:.2f}x", low) : fmt::format("{:.2f}x to {:.2f}x", low, high);
+}
+
+std::string metric_text(std::optional<double> metric) {
+  return metric ? fmt::format("{:.4g}", *metric) : "";
+}
+
+// "kept", "rejected: no gain".
+std::string verdict_text(const Trial& trial) {
+  return trial.reason.empty() ? name_of(trial.verdict)
+                              : fmt::format("{}: {}", name_of(trial.verdict), trial.reason);
+}
+
+// Effect of a trial on quality: the final metric, or the loss over the same steps.
+std::string quality_text(const Trial& trial) {
+  if (trial.metric_before && trial.metric_after) {
+    return fmt::format("{:.4g} to {:.4g}", *trial.metric_before, *trial.metric_after);
+  }
+  if (!trial.comparison || !trial.comparison->loss_change) return "-";
+  const double percent = 100 * trial.comparison->loss_change->value;
+  return std::abs(percent) < 0.005 ? "same loss" : fmt::format("loss {:+.2f} %", percent);
+}
+
+using Table = std::vector<std::vector<std::string>>;
+
+std::string text_of(const Table& table) {
+  std::vector<size_t> widths(table.front().size());
+  for (const auto& row : table) {
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  std::string text;
+  for (const auto& row : table) {
+    std::string line;
+    for (size_t i = 0; i < row.size(); ++i) {
+      line += fmt::format("{:<{}}  ", row[i], i + 1 < row.size() ? widths[i] : 0);
+    }
+    text += line.substr(0, line.find_last_not_of(' ') + 1) + "\n";
+  }
+  return text;
+}
+
+std::string markdown_of(const Table& table) {
+  std::string text;
+  for (size_t i = 0; i < table.size(); ++i) {
+    text += fmt::format("| {} |\n", fmt::join(table[i], " | "));
+    if (i > 0) continue;
+    for (size_t j = 0; j < table[i].size(); ++j) text += "|---";
+    text += "|\n";
+  }
+  return text;
+}
+
+Table trials_of(const Report& report) {
+  Table table = {{"change", "predicted", "gain", "quality", "took", "verdict"}};
+  for (const Trial& trial : report.trials) {
+    table.push_back({trial.change.name, predicted_text(trial.change),
+                     trial.gain ? factor_text(*trial.gain) : "-", quality_text(trial),
+                     format_duration(trial.seconds), verdict_text(trial)});
+  }
+  return table;
+}
+
+std::string money_text(const Report& report, double seconds) {
+  return report.price_per_hour > 0 ? fmt::format("{:.4f}", seconds / 3600 * report.price_per_hour)
+                                   : "-";
+}
+
+std::string energy_text(double joules) {
+  if (joules <= 0) return "-";
+  return joules < kJoulesPerWattHour ? fmt::format("{:.3g} J", joules)
+                                     : fmt::format("{:.3g} Wh", joules / kJoulesPerWattHour);
+}
+
+// The recipe as it is and the best one.
+Table results_of(const Report& report) {
+  if (report.target && report.best_runs) {
+    const double plain = report.plain_seconds_to_target();
+    const Trainings& best = *report.best_runs;
+    const std::string metric = report.plain.metric;
+    return {{"recipe", "epochs", fmt::format("time to {} {:.4g}", metric, *report.target),
+             "final " + metric, "energy", "price"},
+            {"as it is", fmt::format("{:.3g}", report.plain_runs->epochs), format_duration(plain),
+             metric_text(report.plain_runs->mean_metric()),
+             energy_text(report.plain_runs->joules_to_target * report.execution_gain()),
+             money_text(report, plain)},
+            {"best", fmt::format("{:.3g}", best.epochs), format_duration(best.seconds_to_target),
+             metric_text(best.mean_metric()), energy_text(best.joules_to_target),
+             money_text(report, best.seconds_to_target)}};
+  }
+  if (!report.total) return {};
+  const auto row = [&](const char* name, const Speed& speed) {
+    const double seconds = static_cast<double>(report.plain.samples) / speed.samples_per_second;
+    return std::vector<std::string>{
+        name,
+        format_count(std::llround(speed.samples_per_second)),
+        format_duration(seconds),
+        format_bytes(speed.peak_bytes),
+        energy_text(speed.joules_per_sample * static_cast<double>(report.plain.samples)),
+        money_text(report, seconds)};
+  };
+  return {{"recipe", "samples/s", "epoch", "memory", "energy of an epoch", "price of an epoch"},
+          row("as it is", report.total->base),
+          row("best", report.total->changed)};
+}
+
+const Trial* trial_of(const Report& report, const std::string& change) {
+  for (const Trial& trial : report.trials) {
+    if (trial.verdict == Verdict::kKept && trial.change.name == change) return &trial;
+  }
+  return nullptr;
+}
+
+Table ablations_of(const Report& report) {
+  const bool has_target = report.target && report.best_runs;
+  Table table = {{"change", "worth in the best recipe", "when it was added"}};
+  if (has_target) {
+    table.front().insert(table.front().end(), {"time to target without it", "final metric",
+                                               "energy to target", "price to target"});
+  }
+  for (const Ablation& one : report.ablations) {
+    const Trial* trial = trial_of(report, one.change);
+    table.push_back({one.change, (one.is_least ? "at least " : "") + factor_text(one.worth),
+                     trial != nullptr && trial->gain ? factor_text(*trial->gain) : "-"});
+    if (!has_target) continue;
+    const double seconds = one.worth.value * report.best_runs->seconds_to_target;
+    const double joules =
+        one.joules > 0 ? one.joules : one.worth.value * report.best_runs->joules_to_target;
+    table.back().insert(table.back().end(),
+                        {one.is_least ? "not reached" : format_duration(seconds),
+                         metric_text(one.metric.value_or(report.best_runs->mean_metric())),
+                         energy_text(joules), money_text(report, seconds)});
+  }
+  return table;
+}
+
+// What the ablations leave of the total, and where it comes from.
+std::string interactions_text(const Report& report) {
+  double product = 1;
+  std::vector<std::string> names;
+  bool has_training = false;
+  for (const Ablation& one : report.ablations) {
+    product *= one.worth.value;
+    const Trial* trial = trial_of(report, one.change);
+    if (trial == nullptr || !trial->gain) continue;
+    has_training |= trial->change.effect == Effect::kTraining;
+    if (std::abs(std::log(one.worth.value / trial->gain->value)) > kInteraction) {
+      names.push_back(one.change);
+    }
+  }
+  const double total = has_training ? report.total_gain() : report.execution_gain();
+  std::string text = fmt::format("Together the changes are worth {:.2f}x, their product is {:.2f}x",
+                                 total, product);
+  if (std::abs(std::log(total / product)) <= 0.02) return text + ".\n";
+  if (names.empty()) return text + ": the rest is noise of the measurements.\n";
+  return text +
+         fmt::format(": the gain of {} depends on the other changes.\n", join_names(names, "and"));
+}
+
+std::string headline_of(const Report& report) {
+  const double gain = report.total_gain();
+  const std::string& recipe = report.recipe;
+  if (report.options == report.given) {
+    return fmt::format("{}: no change makes it better", recipe);
+  }
+  switch (report.goal) {
+    case Goal::kTimeToAccuracy:
+      if (report.target && report.best_runs) {
+        return fmt::format("{}: {:.2f} times less time to {} {:.4g}", recipe, gain,
+                           report.plain.metric, *report.target);
+      }
+      [[fallthrough]];
+    case Goal::kThroughput:
+      return fmt::format("{}: {:.2f} times the samples per second", recipe, gain);
+    case Goal::kMemory: return fmt::format("{}: {:.2f} times less memory", recipe, gain);
+    case Goal::kEnergy: return fmt::format("{}: {:.2f} times less energy", recipe, gain);
+  }
+  return {};
+}
+
+std::string equal_text(const Report& report) {
+  if (!report.target) return {};
+  if (!report.equal_runs) {
+    return "The budget was too small to train the best recipe as long as the recipe as it is.\n";
+  }
+  return fmt::format(
+      "Trained for {:.3g} epochs, too, the best recipe has {} {:.4g} instead of "
+      "{:.4g} (means of {} seeds).\n",
+      report.equal_runs->epochs, report.plain.metric, report.equal_runs->mean_metric(),
+      report.plain_runs->mean_metric(), report.equal_runs->metrics.size());
+}
+
+std::string command_of(const Report& report) {
+  std::vector<std::string> words = {"gallop", "train", report.recipe};
+  words.insert(words.end(), report.options.begin(), report.options.end());
+  return shell_line(words);
+}
+
+Json json_of(const Trainings& one) {
+  return {{"metrics", one.metrics},
+          {"epochs", one.epochs},
+          {"seconds_to_target", one.seconds_to_target},
+          {"joules_to_target", one.joules_to_target},
+          {"reached", one.reached}};
+}
+
+Json json_of(const Trial& trial) {
+  Json object = {{"change", trial.change.name},
+                 {"options", trial.change.options},
+                 {"verdict", name_of(trial.verdict)},
+                 {"reason", trial.reason},
+                 {"seconds", trial.seconds}};
+  if (trial.change.predicted) {
+    object["predicted"] = {{"low", trial.change.predicted->low},
+                           {"high", trial.change.predicted->high},
+                           {"basis", trial.change.predicted->basis},
+                           {"rule", trial.change.predicted->rule}};
+  }
+  if (trial.gain) object["gain"] = json_of(*trial.gain);
+  if (trial.comparison) object["comparison"] = json_of(*trial.comparison);
+  if (trial.metric_before) object["metric_before"] = *trial.metric_before;
+  if (trial.metric_after) object["metric_after"] = *trial.metric_after;
+  return object;
+}
+
+}  // namespace
+
+const char* name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kKept: return "kept";
+    case Verdict::kRejected: return "rejected";
+    case Verdict::kReverted: return "reverted";
+    case Verdict::kFailed: return "failed";
+    case Verdict::kNotTried: return "not tried";
+  }
+  return "";
+}
+
+double Trainings::mean_metric() const {
+  return metrics.empty() ? 0
+                         : std::accumulate(metrics.begin(), metrics.end(), 0.0) /
+                               static_cast<double>(metrics.size());
+}
+
+Estimate gain_of(const Comparison& comparison, Goal goal) {
+  if (goal == Goal::kMemory) {
+    const double gain = comparison.memory_gain();
+    return {.value = gain, .low = gain, .high = gain, .rounds = comparison.speedup.rounds};
+  }
+  return goal == Goal::kEnergy ? *comparison.energy_gain : comparison.speedup;
+}
+
+double Report::execution_gain() const { return total ? gain_of(*total, goal).value : 1; }
+
+double Report::plain_seconds_to_target() const {
+  return plain_runs ? plain_runs->seconds_to_target * execution_gain() : 0;
+}
+
+double Report::total_gain() const {
+  if (target && best_runs) return plain_seconds_to_target() / best_runs->seconds_to_target;
+  return execution_gain();
+}
+
+std::string report_text(const Report& report) {
+  std::string text = fmt::format("{}\n", headline_of(report));
+  if (const Table results = results_of(report); !results.empty()) {
+    text += "\n" + text_of(results);
+  }
+  text += equal_text(report);
+  if (!report.why_no_training_changes.empty()) {
+    text += wrapped(report.why_no_training_changes, 120);
+  }
+  if (!report.ablations.empty()) {
+    text += "\n" + text_of(ablations_of(report)) + interactions_text(report);
+  }
+  return text;
+}
+
+std::string report_markdown(const Report& report) {
+  std::string text = fmt::format("# {}\n\n", headline_of(report));
+  text += fmt::format("Goal: {}. The search took {} of {}.\n\n", name_of(report.goal),
+                      format_duration(report.seconds), format_duration(report.budget_seconds));
+  if (const Table results = results_of(report); !results.empty()) {
+    text += markdown_of(results) + "\n";
+  }
+  text += equal_text(report);
+  if (!report.why_no_training_changes.empty()) text += report.why_no_training_changes + "\n";
+  text += "\n## Changes\n\n" + markdown_of(trials_of(report));
+  if (!report.ablations.empty()) {
+    text +=
+        "\n## Ablation\n\n" + markdown_of(ablations_of(report)) + "\n" + interactions_text(report);
+  }
+  text += fmt::format("\n## The best recipe\n\n    {}\n", command_of(report));
+  return text;
+}
+
+std::string report_json(const Report& report) {
+  Json object = {{"goal", name_of(report.goal)},
+                 {"recipe", report.recipe},
+                 {"given", report.given},
+                 {"options", report.options},
+                 {"command", command_of(report)},
+                 {"gain", report.total_gain()},
+                 {"execution_gain", report.execution_gain()},
+                 {"budget_seconds", report.budget_seconds},
+                 {"seconds", report.seconds}};
+  if (report.total) object["total"] = json_of(*report.total);
+  if (report.target) {
+    object["metric"] = report.plain.metric;
+    object["target"] = *report.target;
+    object["plain_seconds_to_target"] = report.plain_seconds_to_target();
+  }
+  if (report.plain_runs) object["plain_runs"] = json_of(*report.plain_runs);
+  if (report.best_runs) object["best_runs"] = json_of(*report.best_runs);
+  if (report.equal_runs) object["equal_runs"] = json_of(*report.equal_runs);
+  if (!report.why_no_training_changes.empty()) {
+    object["why_no_training_changes"] = report.why_no_training_changes;
+  }
+  object["trials"] = Json::array();
+  for (const Trial& trial : report.trials) object["trials"].push_back(json_of(trial));
+  object["ablations"] = Json::array();
+  for (const Ablation& one : report.ablations) {
+    Json line = {{"change", one.change},
+                 {"worth", json_of(one.worth)},
+                 {"is_least", one.is_least},
+                 {"joules", one.joules}};
+    if (one.metric) line["metric"] = *one.metric;
+    object["ablations"].push_back(line);
+  }
+  return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string report_svg(const Report& report) {
+  plot::BarPlot plot{.title = headline_of(report), .bars = {}};
+  const std::vector<WaterfallBar> bars = waterfall_of(report);
+  for (const WaterfallBar& bar : bars) {
+    plot.bars.push_back({.label = bar.label,
+                         .value = std::max(bar.from, bar.to),
+                         .text = bar.text,
+                         .begin = std::min(bar.from, bar.to)});
+  }
+  return plot::to_svg(plot::Page{.title = {}, .rows = {{.plots = {plot}, .columns = 1}}});
+}
+
+}  // namespace gallop::optimize

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gallop/optimize/changes.h"
+#include "gallop/optimize/experiments.h"
+
+// What a search has found, and how it is shown.
+namespace gallop::optimize {
+
+enum class Verdict { kKept, kRejected, kReverted, kFailed, kNotTried };
+
+/// "kept", "rejected", "reverted", "failed", "not tried".
+const char* name_of(Verdict verdict);
+
+/// A change that was tried, or would have been.
+struct Trial {
+  Change change;
+  Verdict verdict = Verdict::kNotTried;
+  std::string reason;                    ///< Of the verdict, unless it was kept.
+  std::optional<Comparison> comparison;  ///< Of speeds; nothing if it was judged by trainings.
+  /// The factor in what the goal counts, above 1 if it is better; nothing if it is unknown.
+  std::optional<Estimate> gain;
+  std::optional<double> metric_before, metric_after;  ///< Of trainings of equal length.
+  double seconds = 0;                                 ///< That trying it took.
+};
+
+/// What the best recipe loses without one of its changes.
+struct Ablation {
+  std::string change;
+  Estimate worth;         ///< The factor that it contributes.
+  bool is_least = false;  ///< Without it, no training of the recipe's length reached the target.
+  std::optional<double> metric;  ///< Without it, after a training of the same length.
+  double joules = 0;             ///< To the target without it; 0 if unknown.
+};
+
+/// Trainings of a recipe with several seeds.
+struct Trainings {
+  std::vector<double> metrics;  ///< After each.
+  double epochs = 0;
+  double seconds_to_target = 0;  ///< Mean.
+  double joules_to_target = 0;   ///< Mean; 0 if energy was not measured.
+  int64_t reached = 0;  ///< How many reached the target; the others count with their length.
+
+  double mean_metric() const;
+};
+
+struct Report {
+  Goal goal = Goal::kThroughput;
+  std::string recipe;                ///< As given: its name or file.
+  std::vector<std::string> given;    ///< Options that the user gave with it.
+  std::vector<std::string> options;  ///< Of the best recipe, `given` included.
+  Settings plain, best;
+  std::vector<Trial> trials;
+  /// The recipe as it is and the best one, if it differs in how it is executed.
+  std::optional<Comparison> total;
+  std::vector<Ablation> ablations;
+
+  // Of the goal time-to-accuracy.
+  std::optional<double> target;           ///< The metric of the recipe as it is.
+  std::optional<Trainings> plain_runs;    ///< In the best execution, but with its mathematics.
+  std::optional<Trainings> best_runs;     ///< Of the length of the best recipe.
+  std::optional<Trainings> equal_runs;    ///< The best recipe in the length of the plain one.
+  std::string why_no_training_changes{};  ///< Why only execution changes were tried; else empty.
+
+  double budget_seconds = 0, seconds = 0;
+  double price_per_hour = 0;
+
+  /// The factor between the recipe as it is and the best one in what the goal counts.
+  double total_gain() const;
+  /// The factor of `total` in what the goal counts; 1 without it.
+  double execution_gain() const;
+  /// Seconds of the recipe as it is until it reaches its final metric.
+  double plain_seconds_to_target() const;
+};
+
+/// The factor in what the goal counts; time-to-accuracy counts speed, if two trainings are the same
+/// but for their execution.
+Estimate gain_of(const Comparison& comparison, Goal goal);
+
+/// A table of all trials, the result, and the ablation, for a terminal.
+std::string report_text(const Report& report);
+std::string report_markdown(const Report& report);
+/// The complete report.
+std::string report_json(const Report& report);
+/// A waterfall from the recipe as it is to the best one.
+std::string report_svg(const Report& report);
+
+}  // namespace gallop::optimize

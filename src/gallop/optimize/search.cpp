@@ -1,0 +1,522 @@
+#include "gallop/optimize/search.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+
+namespace gallop::optimize {
+
+namespace {
+
+// Shares of the budget after which no further experiment of a stage begins.
+constexpr double kExecutionShare = 0.4;
+constexpr double kLastShare = 0.85;
+constexpr double kReferenceShare = 0.35;  // Of what is left, for the trainings of the target.
+// What a training takes besides its steps: start-up, compilation, evaluations.
+constexpr double kOverhead = 1.2;
+// A retry of a rejected change needs such a predicted speed-up.
+constexpr double kRetry = 1.05;
+// A shorter training has this many of the epochs of the one before.
+constexpr double kShorter = 0.7;
+constexpr double kLeastEpochs = 0.02;  // Of those of the recipe.
+// A larger batch must be this much faster to be trained with.
+constexpr double kFasterBatch = 1.05;
+
+std::string key_of(const std::vector<std::string>& options) {
+  std::vector<std::string> sorted = options;
+  std::sort(sorted.begin(), sorted.end());
+  return fmt::format("{}", fmt::join(sorted, " "));
+}
+
+double standard_error(const std::vector<double>& values) {
+  if (values.size() < 2) return 0;
+  double mean = 0, squares = 0;
+  for (const double value : values) mean += value / static_cast<double>(values.size());
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  const auto count = static_cast<double>(values.size());
+  return std::sqrt(squares / (count - 1) / count);
+}
+
+class Search {
+ public:
+  Search(Experiments& experiments, const SearchConfig& config, const Progress& progress)
+      : experiments_(experiments), config_(config), progress_(progress) {}
+
+  Report run() {
+    report_ = {.goal = config_.goal,
+               .recipe = config_.recipe,
+               .given = config_.given,
+               .budget_seconds = config_.budget_seconds,
+               .price_per_hour = config_.price_per_hour};
+    report_.plain = experiments_.settings(config_.given);
+    settings_ = report_.plain;
+    try_execution();
+    const bool changes_execution = !kept_.empty();
+    if (changes_execution) {
+      report_.total = experiments_.compare(config_.given, options());
+    }
+    if (config_.goal == Goal::kTimeToAccuracy) try_training();
+    if (config_.ablate) ablate();
+    report_.options = options();
+    report_.best = experiments_.settings(report_.options);
+    report_.seconds = experiments_.seconds();
+    return std::move(report_);
+  }
+
+ private:
+  // A change that is in the recipe, and its line in the report.
+  struct Kept {
+    Change change;
+    size_t trial = 0;
+  };
+  // A training that a change of the training is compared with.
+  struct Incumbent {
+    TrainedRun run;
+    double epochs = 0;
+  };
+
+  std::vector<std::string> options(std::optional<size_t> without = std::nullopt) const {
+    std::vector<std::string> all = config_.given;
+    for (size_t i = 0; i < kept_.size(); ++i) {
+      if (i != without) all = with(std::move(all), kept_[i].change.options);
+    }
+    return all;
+  }
+
+  double left() const { return config_.budget_seconds - experiments_.seconds(); }
+  bool is_over(double share) const {
+    return experiments_.seconds() > share * config_.budget_seconds;
+  }
+
+  void add(Trial trial) {
+    progress_(trial, experiments_.seconds());
+    report_.trials.push_back(std::move(trial));
+  }
+
+  // Replaces an earlier change of the same subject.
+  void keep(const Change& change) {
+    std::erase_if(kept_, [&](const Kept& one) {
+      if (one.change.subject != change.subject) return false;
+      report_.trials[one.trial].reason = "then replaced by " + change.name;
+      return true;
+    });
+    kept_.push_back({change, report_.trials.size()});
+  }
+
+  void try_execution() {
+    std::vector<Prediction> predictions = experiments_.predict(options());
+    // By change: the options that it was tried with.
+    std::map<std::string, std::set<std::string>> tried;
+    while (true) {
+      std::optional<Change> next;
+      for (const Change& change : execution_changes(settings_, predictions, config_.goal)) {
+        std::set<std::string>& bases = tried[key_of(change.options)];
+        const bool may_help = change.predicted && change.predicted->low > kRetry;
+        if (!bases.empty() && (!may_help || bases.size() > 1)) continue;
+        if (!bases.insert(key_of(options())).second) continue;
+        next = change;
+        break;
+      }
+      if (!next) return;
+      const double share = config_.goal == Goal::kTimeToAccuracy ? kExecutionShare : kLastShare;
+      if (is_over(share)) {
+        add({.change = *next, .reason = "the budget is used up"});
+        continue;
+      }
+      if (try_change(*next)) {
+        settings_ = experiments_.settings(options());
+        if (!is_over(share)) predictions = experiments_.predict(options());
+      }
+    }
+  }
+
+  // By speed.
+  bool try_change(const Change& change) {
+    Trial trial{.change = change};
+    const double before = experiments_.seconds();
+    trial.comparison = experiments_.compare(options(), with(options(), change.options));
+    trial.seconds = experiments_.seconds() - before;
+    judge(trial);
+    const bool is_kept = trial.verdict == Verdict::kKept;
+    if (is_kept) keep(change);
+    add(std::move(trial));
+    return is_kept;
+  }
+
+  void judge(Trial& trial) const {
+    const Comparison& found = *trial.comparison;
+    trial.verdict = Verdict::kRejected;
+    if (!found.failure.empty()) {
+      trial.verdict = Verdict::kFailed;
+      trial.reason = found.failure;
+      return;
+    }
+    if (config_.goal == Goal::kEnergy && !found.energy_gain) {
+      throw UsageError(
+          "the energy of these trainings could not be measured: the system tells neither energy "
+          "nor "
+          "CPU time; choose another --goal");
+    }
+    trial.gain = gain_of(found, config_.goal);
+    const bool is_slower_than_it_saves =
+        config_.goal == Goal::kMemory && found.speedup.value * trial.gain->value < 1;
+    if (found.loss_change && found.loss_change->low > config_.tolerated_loss) {
+      trial.reason = fmt::format("the loss rises by {:.1f} % over the same steps",
+                                 100 * found.loss_change->value);
+    } else if (trial.gain->high < 1) {
+      trial.reason = "worse";
+    } else if (trial.gain->low < config_.worthwhile) {
+      trial.reason = trial.gain->value < config_.worthwhile ? "no gain" : "no certain gain";
+    } else if (is_slower_than_it_saves) {
+      trial.reason =
+          fmt::format("costs more time ({:.2f}x) than it saves memory", 1 / found.speedup.value);
+    } else {
+      trial.verdict = Verdict::kKept;
+    }
+  }
+
+  double seconds_of_training(double epochs) const {
+    return kOverhead * epochs * static_cast<double>(settings_.samples) / samples_per_second_;
+  }
+
+  std::vector<std::string> with_length(std::vector<std::string> all, double epochs) const {
+    if (settings_.counts_steps) all = with(std::move(all), {"train.steps=none"});
+    return with(std::move(all), {fmt::format("train.epochs={:.4g}", epochs)});
+  }
+
+  TrainedRun train(double epochs, const std::vector<std::string>& changes = {}, int64_t seed = 1) {
+    return experiments_.train(with_length(with(options(), changes), epochs), seed);
+  }
+
+  bool is_better(double metric, double than, double margin = 0) const {
+    return settings_.higher_is_better ? metric > than + margin : metric < than - margin;
+  }
+
+  Trainings summarize(const std::vector<TrainedRun>& runs, double epochs) const {
+    Trainings all{.epochs = epochs};
+    for (const TrainedRun& run : runs) {
+      const auto reached = run.seconds_to(*report_.target, settings_.higher_is_better);
+      const double seconds = reached.value_or(run.training_seconds);
+      all.metrics.push_back(run.metric());
+      all.seconds_to_target += seconds / static_cast<double>(runs.size());
+      all.joules_to_target +=
+          run.joules * seconds / run.training_seconds / static_cast<double>(runs.size());
+      if (reached) ++all.reached;
+    }
+    return all;
+  }
+
+  void try_training() {
+    // Without a kept change, no comparison has told the speed of the recipe.
+    for (const Trial& trial : report_.trials) {
+      if (!trial.comparison || trial.comparison->base.samples_per_second <= 0) continue;
+      samples_per_second_ =
+          std::max(samples_per_second_, trial.comparison->base.samples_per_second);
+      if (trial.verdict == Verdict::kKept) {
+        samples_per_second_ =
+            std::max(samples_per_second_, trial.comparison->changed.samples_per_second);
+      }
+    }
+    const double epochs = settings_.epochs;
+    if (samples_per_second_ <= 0 || 2 * seconds_of_training(epochs) > left()) {
+      report_.why_no_training_changes = fmt::format(
+          "changes of the training were not tried: a training takes about {}, and {} of the budget "
+          "are left",
+          format_duration(samples_per_second_ > 0 ? seconds_of_training(epochs) : 0),
+          format_duration(std::max(0.0, left())));
+      return;
+    }
+    const std::vector<TrainedRun> references = train_references(epochs);
+    double target = 0;
+    std::vector<double> metrics;
+    for (const TrainedRun& run : references) {
+      metrics.push_back(run.metric());
+      target += run.metric() / static_cast<double>(references.size());
+    }
+    report_.target = target;
+    report_.plain_runs = summarize(references, epochs);
+    noise_ = standard_error(metrics);
+    Incumbent incumbent{references.front(), epochs};
+    const std::vector<Kept> execution = kept_;
+    try_schedules(incumbent);
+    try_batches(incumbent);
+    try_regularization(incumbent);
+    shorten(incumbent);
+    if (!confirm(incumbent)) {
+      report_.why_no_training_changes = "no change of the training reached the target in less time";
+      for (const Kept& one : kept_) {
+        if (one.change.effect != Effect::kTraining) continue;
+        report_.trials[one.trial].verdict = Verdict::kReverted;
+        report_.trials[one.trial].reason = report_.why_no_training_changes;
+      }
+      kept_ = execution;
+      report_.best_runs = report_.plain_runs;
+    }
+  }
+
+  std::vector<TrainedRun> train_references(double epochs) {
+    const double each = seconds_of_training(epochs);
+    const auto fit = static_cast<int64_t>(kReferenceShare * left() / each);
+    const int64_t seeds = std::clamp<int64_t>(fit, 1, config_.seeds);
+    std::vector<TrainedRun> runs;
+    for (int64_t seed = 1; seed <= seeds; ++seed) {
+      runs.push_back(train(epochs, {}, seed));
+      if (!runs.back().failure.empty()) throw DataError(runs.back().failure);
+    }
+    return runs;
+  }
+
+  // Trains with a change for as many epochs as the incumbent, or for half of the recipe's, and
+  // keeps it if the final metric is better, or as good in less time.
+  void try_by_training(const Change& change, Incumbent& incumbent, double epochs,
+                       bool may_be_equal = false) {
+    Trial trial{.change = change, .metric_before = incumbent.run.metric()};
+    if (seconds_of_training(epochs) > left()) {
+      trial.reason = fmt::format("a training takes about {}, and {} of the budget are left",
+                                 format_duration(seconds_of_training(epochs)),
+                                 format_duration(std::max(0.0, left())));
+      return add(std::move(trial));
+    }
+    const double before = experiments_.seconds();
+    TrainedRun run = train(epochs, change.options);
+    trial.seconds = experiments_.seconds() - before;
+    if (!run.failure.empty()) {
+      trial.verdict = Verdict::kFailed;
+      trial.reason = run.failure;
+      return add(std::move(trial));
+    }
+    trial.metric_after = run.metric();
+    const double speedup = incumbent.run.training_seconds / run.training_seconds;
+    const bool is_kept = may_be_equal ? speedup > kFasterBatch &&
+                                            !is_better(incumbent.run.metric(), run.metric(), noise_)
+                                      : is_better(run.metric(), incumbent.run.metric(), noise_);
+    trial.verdict = is_kept ? Verdict::kKept : Verdict::kRejected;
+    if (is_kept) {
+      const auto gain = gain_in_time(incumbent.run, run);
+      trial.gain = Estimate{.value = gain, .low = gain, .high = gain, .rounds = 1};
+      keep(change);
+      settings_ = experiments_.settings(options());
+      incumbent = {std::move(run), epochs};
+      samples_per_second_ = std::max(samples_per_second_, rate_of(incumbent));
+    } else {
+      trial.reason = fmt::format("{} {:.4g} instead of {:.4g}", settings_.metric,
+                                 *trial.metric_after, *trial.metric_before);
+    }
+    add(std::move(trial));
+  }
+
+  double rate_of(const Incumbent& one) const {
+    return one.epochs * static_cast<double>(settings_.samples) / one.run.training_seconds;
+  }
+
+  double gain_in_time(const TrainedRun& from, const TrainedRun& to) const {
+    const auto seconds = [&](const TrainedRun& run) {
+      return run.seconds_to(*report_.target, settings_.higher_is_better)
+          .value_or(run.training_seconds);
+    };
+    return seconds(from) / seconds(to);
+  }
+
+  void try_schedules(Incumbent& incumbent) {
+    std::optional<double> lr;
+    if (!is_over(kLastShare)) lr = experiments_.find_lr(options());
+    // A schedule is worth most in a shorter training.
+    const double epochs =
+        settings_.schedule == "constant" ? settings_.epochs / 2 : settings_.epochs;
+    for (const Change& change : schedule_changes(settings_, lr)) {
+      try_by_training(change, incumbent, epochs);
+    }
+  }
+
+  void try_batches(Incumbent& incumbent) {
+    for (const Change& change : batch_changes(settings_)) {
+      const double before = experiments_.seconds();
+      if (is_over(kLastShare)) {
+        add({.change = change, .reason = "the budget is used up"});
+        continue;
+      }
+      Trial trial{.change = change};
+      trial.comparison = experiments_.compare(options(), with(options(), change.options));
+      const Comparison& found = *trial.comparison;
+      trial.seconds = experiments_.seconds() - before;
+      if (found.failure.empty() && found.speedup.low > kFasterBatch) {
+        try_by_training(change, incumbent, incumbent.epochs, /*may_be_equal=*/true);
+        if (report_.trials.back().verdict != Verdict::kKept) return;
+        continue;
+      }
+      trial.verdict = found.failure.empty() ? Verdict::kRejected : Verdict::kFailed;
+      trial.gain = found.speedup;
+      trial.reason = found.failure.empty() ? "not faster enough" : found.failure;
+      return add(std::move(trial));
+    }
+  }
+
+  void try_regularization(Incumbent& incumbent) {
+    for (const Change& change : regularization_changes(settings_)) {
+      try_by_training(change, incumbent, incumbent.epochs);
+    }
+  }
+
+  bool reaches_target(const TrainedRun& run) const {
+    return run.failure.empty() && !is_better(*report_.target, run.metric());
+  }
+
+  // The shortest training that still reaches the target; a longer one if none did so far.
+  void shorten(Incumbent& incumbent) {
+    const double before = experiments_.seconds(), most = report_.plain.epochs;
+    double epochs = incumbent.epochs;
+    Incumbent best = incumbent;
+    bool reaches = reaches_target(incumbent.run);
+    while (true) {
+      const double next = reaches ? epochs * kShorter : std::min(most, epochs / kShorter);
+      const bool is_end = reaches ? next < kLeastEpochs * most : epochs >= most;
+      if (is_end || seconds_of_training(next) > left()) break;
+      TrainedRun run = train(next);
+      const bool reached = reaches_target(run);
+      epochs = next;
+      if (reached) best = {std::move(run), next};
+      if (reached != reaches) break;
+    }
+    if (best.epochs == settings_.epochs) return;
+    const Change change = length_change(settings_, best.epochs);
+    const double gain = gain_in_time(incumbent.run, best.run);
+    keep(change);
+    add({.change = change,
+         .verdict = Verdict::kKept,
+         .gain = Estimate{.value = gain, .low = gain, .high = gain, .rounds = 1},
+         .metric_before = incumbent.run.metric(),
+         .metric_after = best.run.metric(),
+         .seconds = experiments_.seconds() - before});
+    settings_ = experiments_.settings(options());
+    incumbent = std::move(best);
+  }
+
+  // Whether the incumbent reaches the target in mean over the seeds, and faster; lengthens it if
+  // it does not reach it.
+  bool confirm(Incumbent& incumbent) {
+    const auto seeds = static_cast<int64_t>(report_.plain_runs->metrics.size());
+    double epochs = incumbent.epochs;
+    while (true) {
+      std::vector<TrainedRun> runs;
+      for (int64_t seed = 1; seed <= seeds; ++seed) {
+        runs.push_back(train(epochs, {}, seed));
+        if (!runs.back().failure.empty()) return false;
+      }
+      const Trainings all = summarize(runs, epochs);
+      if (!is_better(*report_.target, all.mean_metric())) {
+        set_length(epochs);
+        report_.best_runs = all;
+        compare_at_equal_length(seeds);
+        return all.seconds_to_target < report_.plain_runs->seconds_to_target;
+      }
+      const double longer = std::min(report_.plain.epochs, epochs / kShorter);
+      if (epochs >= report_.plain.epochs ||
+          static_cast<double>(seeds) * seconds_of_training(longer) > left()) {
+        return false;
+      }
+      epochs = longer;
+    }
+  }
+
+  void set_length(double epochs) {
+    for (Kept& one : kept_) {
+      if (one.change.subject != "length") continue;
+      one.change = length_change(report_.plain, epochs);
+      report_.trials[one.trial].change = one.change;
+    }
+  }
+
+  void compare_at_equal_length(int64_t seeds) {
+    const double epochs = report_.plain.epochs;
+    if (report_.best_runs->epochs == epochs) {
+      report_.equal_runs = report_.best_runs;
+      return;
+    }
+    if (static_cast<double>(seeds) * seconds_of_training(epochs) > left()) return;
+    std::vector<TrainedRun> runs;
+    for (int64_t seed = 1; seed <= seeds; ++seed) {
+      runs.push_back(train(epochs, {}, seed));
+      if (!runs.back().failure.empty()) return;
+    }
+    report_.equal_runs = summarize(runs, epochs);
+  }
+
+  void ablate() {
+    for (size_t i = 0; i < kept_.size();) {
+      const Change change = kept_[i].change;
+      const bool is_execution = change.effect != Effect::kTraining;
+      const bool fits = is_execution ? !is_over(1) : report_.best_runs && training_fits();
+      if (!fits || change.subject == "length") {
+        ++i;
+        continue;
+      }
+      const bool is_useless = is_execution ? ablate_execution(i) : ablate_training(i);
+      if (!is_useless) {
+        ++i;
+        continue;
+      }
+      Trial& trial = report_.trials[kept_[i].trial];
+      trial.verdict = Verdict::kReverted;
+      trial.reason = "the best recipe is as good without it";
+      kept_.erase(kept_.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
+  bool training_fits() const { return seconds_of_training(report_.best_runs->epochs) < left(); }
+
+  // Whether the best recipe is as good without this change.
+  bool ablate_execution(size_t index) {
+    const Comparison found = experiments_.compare(options(index), options());
+    if (!found.failure.empty()) return false;
+    const Estimate worth = gain_of(found, config_.goal);
+    if (worth.high < config_.worthwhile) return true;
+    report_.ablations.push_back({.change = kept_[index].change.name, .worth = worth});
+    return false;
+  }
+
+  // The recipe without the change may need a longer training to reach the target.
+  bool ablate_training(size_t index) {
+    const Trainings& best = *report_.best_runs;
+    Ablation ablation{.change = kept_[index].change.name, .is_least = true};
+    for (double epochs = best.epochs; ablation.is_least;
+         epochs = std::min(report_.plain.epochs, epochs / kShorter)) {
+      const TrainedRun run = experiments_.train(with_length(options(index), epochs), 1);
+      if (!run.failure.empty()) return false;
+      const auto seconds = run.seconds_to(*report_.target, settings_.higher_is_better);
+      const double worth = seconds.value_or(run.training_seconds) / best.seconds_to_target;
+      ablation.worth = {.value = worth, .low = worth, .high = worth, .rounds = 1};
+      ablation.joules = run.joules * worth * best.seconds_to_target / run.training_seconds;
+      if (!ablation.metric) ablation.metric = run.metric();
+      ablation.is_least = !seconds;
+      if (epochs >= report_.plain.epochs || seconds_of_training(epochs / kShorter) > left()) break;
+    }
+    report_.ablations.push_back(std::move(ablation));
+    return false;
+  }
+
+  Experiments& experiments_;
+  const SearchConfig& config_;
+  const Progress& progress_;
+  Report report_;
+  Settings settings_;  // Of options().
+  std::vector<Kept> kept_;
+  double samples_per_second_ = 0;
+  double noise_ = 0;  // Standard error of the target.
+};
+
+}  // namespace
+
+Report search(Experiments& experiments, const SearchConfig& config, const Progress& progress) {
+  return Search(experiments, config, progress).run();
+}
+
+}  // namespace gallop::optimize

@@ -1,0 +1,210 @@
+#include "gallop/optimize/search.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "unit/optimize/fake_experiments.h"
+
+namespace gallop::optimize {
+namespace {
+
+Report run(FakeExperiments& experiments, SearchConfig config) {
+  config.recipe = "mlp.yaml";
+  if (config.budget_seconds == 0) config.budget_seconds = 1e6;
+  return search(experiments, config, [](const Trial&, double) {});
+}
+
+const Trial& trial(const Report& report, const std::string& name) {
+  const auto found =
+      std::find_if(report.trials.begin(), report.trials.end(),
+                   [&](const Trial& one) { return one.change.name.starts_with(name); });
+  if (found == report.trials.end()) throw std::runtime_error("no trial of " + name);
+  return *found;
+}
+
+bool has(const Report& report, const std::string& option) {
+  return std::find(report.options.begin(), report.options.end(), option) != report.options.end();
+}
+
+TEST(Search, KeepsWhatIsFasterAndRejectsTheRest) {
+  FakeExperiments experiments;
+  const Report report = run(experiments, {.goal = Goal::kThroughput, .given = {"train.seed=7"}});
+  EXPECT_EQ(report.options, (std::vector<std::string>{"train.seed=7", "train.compile=true",
+                                                      "train.precision=bf16", "data.threads=2"}));
+  EXPECT_EQ(trial(report, "data.threads=0").verdict, Verdict::kRejected);
+  EXPECT_EQ(trial(report, "data.threads=0").reason, "worse");
+  EXPECT_EQ(trial(report, "train.channels_last=true").reason, "no gain");
+  EXPECT_NEAR(report.total_gain(), 1.3 * 1.6 * 1.5, 1e-9);
+  EXPECT_FALSE(has(report, "data.batch_size=64"));  // That is another training.
+}
+
+TEST(Search, TriesTheHighestPredictionFirst) {
+  FakeExperiments experiments;
+  experiments.predictions = {{.rule = "data-wait",
+                              .finding = "",
+                              .options = {"data.threads=2"},
+                              .low = 1.4,
+                              .high = 1.6,
+                              .basis = ""},
+                             {.rule = "small-batch",
+                              .finding = "",
+                              .options = {"data.batch_size=128"},
+                              .low = 2,
+                              .high = 2,
+                              .basis = ""}};
+  const Report report = run(experiments, {.goal = Goal::kThroughput});
+  EXPECT_EQ(report.trials.front().change.name, "data.threads=2");
+  EXPECT_EQ(report.trials.front().change.predicted->rule, "data-wait");
+  EXPECT_FALSE(trial(report, "train.compile=true").change.predicted);
+}
+
+TEST(Search, TriesARejectedChangeAgainIfItIsPredictedToHelp) {
+  FakeExperiments experiments;
+  experiments.factors = {{"train.precision=bf16", 1.5}};
+  experiments.joint = {{{"train.precision=bf16", "train.compile=true"}, 1.4}};
+  experiments.predictions = {{.rule = "eager-steps",
+                              .finding = "",
+                              .options = {"train.compile=true"},
+                              .low = 1.3,
+                              .high = 1.5,
+                              .basis = ""}};
+  const Report report = run(experiments, {.goal = Goal::kThroughput});
+  EXPECT_EQ(report.trials.front().change.name, "train.compile=true");
+  EXPECT_EQ(report.trials.front().verdict, Verdict::kRejected);
+  EXPECT_TRUE(has(report, "train.compile=true"));
+  EXPECT_NEAR(report.total_gain(), 1.5 * 1.4, 1e-9);
+}
+
+TEST(Search, RejectsWhatRaisesTheLoss) {
+  FakeExperiments experiments;
+  experiments.losses = {{"train.precision=bf16", 0.03}, {"train.compile=true", 0.009}};
+  const Report report = run(experiments, {.goal = Goal::kThroughput});
+  EXPECT_FALSE(has(report, "train.precision=bf16"));
+  EXPECT_EQ(trial(report, "train.precision=bf16").reason,
+            "the loss rises by 3.0 % over the same steps");
+  EXPECT_TRUE(has(report, "train.compile=true"));
+}
+
+TEST(Search, ReportsWhatFails) {
+  FakeExperiments experiments;
+  experiments.failures = {{"train.precision=bf16", "out of memory"}};
+  const Report report = run(experiments, {.goal = Goal::kThroughput});
+  EXPECT_EQ(trial(report, "train.precision=bf16").verdict, Verdict::kFailed);
+  EXPECT_EQ(trial(report, "train.precision=bf16").reason, "out of memory");
+  EXPECT_TRUE(has(report, "data.threads=2"));
+}
+
+TEST(Search, RevertsWhatALaterChangeMakesUseless) {
+  FakeExperiments experiments;
+  experiments.joint = {{{"train.compile=true", "data.threads=2"}, 1 / 1.3}};
+  const Report report = run(experiments, {.goal = Goal::kThroughput});
+  EXPECT_FALSE(has(report, "train.compile=true"));
+  EXPECT_EQ(trial(report, "train.compile=true").verdict, Verdict::kReverted);
+  EXPECT_EQ(report.ablations.size(), 2);
+}
+
+TEST(Search, AblatesEachChange) {
+  FakeExperiments experiments;
+  const Report report = run(experiments, {.goal = Goal::kThroughput});
+  double product = 1;
+  for (const Ablation& one : report.ablations) product *= one.worth.value;
+  EXPECT_EQ(report.ablations.size(), 3);
+  EXPECT_NEAR(product, report.total_gain(), 1e-9);
+}
+
+TEST(Search, SavesMemoryUnlessItCostsMoreTime) {
+  FakeExperiments experiments;
+  experiments.memory = {{"train.activation_checkpointing.every=1", 0.5},
+                        {"train.precision=bf16", 0.9},
+                        {"train.gradient_accumulation=2", 0.9}};
+  experiments.factors = {{"train.activation_checkpointing.every=1", 0.75},
+                         {"train.gradient_accumulation=2", 0.5}};
+  const Report report = run(experiments, {.goal = Goal::kMemory});
+  EXPECT_TRUE(has(report, "train.activation_checkpointing.every=1"));
+  EXPECT_TRUE(has(report, "train.precision=bf16"));
+  EXPECT_EQ(trial(report, "train.gradient_accumulation=2").reason,
+            "costs more time (2.00x) than it saves memory");
+  EXPECT_NEAR(report.total_gain(), 1 / 0.45, 1e-6);
+}
+
+TEST(Search, EnergyMustBeMeasurable) {
+  FakeExperiments experiments;
+  EXPECT_THROW(run(experiments, {.goal = Goal::kEnergy}), UsageError);
+}
+
+TEST(Search, FindsAShorterTrainingThatReachesTheTarget) {
+  FakeExperiments experiments;
+  const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy});
+  EXPECT_NEAR(*report.target, 0.902, 1e-4);  // The mean of three seeds.
+  EXPECT_TRUE(has(report, "schedule={name: one-cycle}"));
+  EXPECT_TRUE(has(report, "data.batch_size=128"));
+  EXPECT_TRUE(has(report, "optimizer.lr=0.4"));
+  EXPECT_FALSE(has(report, "optimizer.wrappers=[ema]"));
+  // After 0.412 epochs the metric is 0.93 - 0.05 exp(-0.412) > 0.9, after 0.288 it is not.
+  EXPECT_GE(report.best_runs->mean_metric(), *report.target);
+  EXPECT_LT(report.best_runs->epochs, 1);
+  EXPECT_GT(report.total_gain(), 1.3 * 1.6 * 1.5 * 1.8);
+  ASSERT_TRUE(report.equal_runs);
+  EXPECT_GT(report.equal_runs->mean_metric(), report.plain_runs->mean_metric());
+  EXPECT_EQ(report.equal_runs->epochs, 10);
+}
+
+TEST(Search, KeepsTheTrainingIfNoneReachesTheTargetEarlier) {
+  FakeExperiments experiments;
+  experiments.metrics = {{"schedule={name: one-cycle}", -0.1},
+                         {"optimizer.wrappers=[ema]", -0.1},
+                         {"train.label_smoothing=0.1", -0.1},
+                         {"data.batch_size=64", -0.1}};
+  // Only all of its epochs give the metric.
+  experiments.plain.epochs = 10;
+  const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy});
+  EXPECT_FALSE(has(report, "schedule={name: one-cycle}"));
+  EXPECT_TRUE(has(report, "train.precision=bf16"));
+  EXPECT_GE(report.total_gain(), 1.3 * 1.6 * 1.5 - 1e-9);
+}
+
+TEST(Search, TakesALearningRateThatWasFound) {
+  FakeExperiments experiments;
+  experiments.found_lr = 0.5;
+  experiments.metrics["optimizer.lr=0.5"] = 0.02;
+  experiments.factors.erase("data.batch_size=64");  // Batches would change the rate again.
+  const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy});
+  EXPECT_TRUE(has(report, "optimizer.lr=0.5"));
+  EXPECT_EQ(trial(report, "one-cycle schedule").reason,
+            "then replaced by one-cycle schedule with optimizer.lr=0.5");
+}
+
+TEST(Search, StaysWithinItsBudget) {
+  for (const double budget : {1.0, 20.0, 60.0, 200.0, 500.0}) {
+    FakeExperiments experiments;
+    run(experiments, {.goal = Goal::kTimeToAccuracy, .budget_seconds = budget});
+    // One comparison, or one training, may have begun just before its end, and the total is needed.
+    EXPECT_LT(experiments.spent, budget + 30) << budget;
+  }
+}
+
+TEST(Search, TellsThatTrainingsDoNotFitIntoTheBudget) {
+  FakeExperiments experiments;
+  const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy, .budget_seconds = 60});
+  EXPECT_FALSE(report.target);
+  EXPECT_NE(report.why_no_training_changes.find("a training takes about"), std::string::npos);
+}
+
+TEST(Search, ReportsInEveryForm) {
+  FakeExperiments experiments;
+  const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy, .price_per_hour = 2});
+  const std::string text = report_text(report), markdown = report_markdown(report);
+  EXPECT_NE(text.find("times less time to accuracy 0.902"), std::string::npos) << text;
+  EXPECT_NE(markdown.find("| train.compile=true | - | 1.30x (1.29 to 1.31) |"), std::string::npos)
+      << markdown;
+  EXPECT_NE(markdown.find("    gallop train mlp.yaml train.compile=true"), std::string::npos);
+  EXPECT_NE(report_json(report).find(R"("goal":"time-to-accuracy")"), std::string::npos);
+  EXPECT_NE(report_svg(report).find("train.precision=bf16"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gallop::optimize
