@@ -41,6 +41,9 @@ const std::vector<Rule>& all_rules() {
       {"idle-cores", "fewer threads compute than there are cores", idle_cores},
       {"too-many-threads", "more threads compute than there are cores", too_many_threads},
       {"small-batch", "operators are too small for the machine", small_batch},
+      {"recomputation", "activations are computed again, and there is memory to keep them",
+       recomputation},
+      {"micro-batches", "a batch is divided, and there is memory for all of it", micro_batches},
       {"slow-layer", "a layer with more than 10 % of the step is far from the hardware limit",
        slow_layer},
       {"optimizer-share", "the optimizer takes more than 15 % of a step", optimizer_share},
@@ -81,6 +84,27 @@ std::vector<std::string> options_to_try(const Facts& facts) {
   const bool fits = 4 * use.total() < facts.memory_bytes / 2;
   if (fits && facts.settings.samples >= 4 * settings.batch_size) {
     options.push_back(fmt::format("data.batch_size={}", 4 * settings.batch_size));
+  }
+  const profile::MemoryUse& peak = facts.profile.memory.peak;
+  // Activations of all blocks, or of the whole batch, take several times the memory.
+  const bool has_room = 8 * peak.total() < facts.memory_bytes;
+  if (settings.recomputes && has_room) {
+    options.emplace_back("train.activation_checkpointing={every: 0}");
+  }
+  if (settings.micro_batches > 1 &&
+      settings.micro_batches * peak.total() < facts.memory_bytes / 4) {
+    options.emplace_back("train.gradient_accumulation=1");
+  }
+  return options;
+}
+
+std::vector<std::string> loader_options_to_try(const Facts& facts) {
+  std::vector<std::string> options;
+  for (const auto& advice : {data_wait(facts), loader_in_training_thread(facts)}) {
+    if (!advice) continue;
+    for (const std::string& option : advice->options) {
+      if (option.starts_with("data.threads=")) options.push_back(option);
+    }
   }
   return options;
 }

@@ -38,6 +38,9 @@ const std::vector<Rule>& all_rules();
 /// The options whose effect on a step is worth measuring for the rules; see Facts::trials.
 std::vector<std::string> options_to_try(const Facts& facts);
 
+/// The options of the loader whose effect is worth measuring in whole trainings.
+std::vector<std::string> loader_options_to_try(const Facts& facts);
+
 /// What all rules find, the highest expected gain first.
 std::vector<Advice> advise(const Facts& facts);
 

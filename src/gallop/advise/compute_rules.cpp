@@ -26,18 +26,6 @@ double compute_share(const Facts& facts) {
   return share;
 }
 
-// The gain of the whole step if its computation becomes faster by a factor.
-Gain gain_of(const Facts& facts, const Trial& trial) {
-  const double share = compute_share(facts);
-  const auto with = [&](double speedup) { return 1 / (1 - share * (1 - 1 / speedup)); };
-  const double spread = trial.is_uncertain ? 3 * kSpread : kSpread;
-  return {.low = std::max(1.0, with(trial.speedup() * (1 - spread))),
-          .high = std::max(1.0, with(trial.speedup() * (1 + spread))),
-          .basis = fmt::format("measured: {:.2f} instead of {:.2f} ms{}", 1e3 * trial.seconds,
-                               1e3 * trial.seconds_as_is,
-                               trial.is_uncertain ? ", while the machine was busy" : "")};
-}
-
 std::optional<Advice> from_trial(const Facts& facts, const std::string& options,
                                  const std::string& finding, const std::string& remedy) {
   const Trial* trial = facts.trial(options);
@@ -47,6 +35,17 @@ std::optional<Advice> from_trial(const Facts& facts, const std::string& options,
 }
 
 }  // namespace
+
+Gain gain_of(const Facts& facts, const Trial& trial) {
+  const double share = trial.is_whole ? 1 : compute_share(facts);
+  const auto with = [&](double speedup) { return 1 / (1 - share * (1 - 1 / speedup)); };
+  const double spread = trial.is_uncertain ? 3 * kSpread : kSpread;
+  return {.low = std::max(1.0, with(trial.speedup() * (1 - spread))),
+          .high = std::max(1.0, with(trial.speedup() * (1 + spread))),
+          .basis = fmt::format("measured: {:.2f} instead of {:.2f} ms{}", 1e3 * trial.seconds,
+                               1e3 * trial.seconds_as_is,
+                               trial.is_uncertain ? ", while the machine was busy" : "")};
+}
 
 std::optional<Advice> eager_steps(const Facts& facts) {
   if (facts.settings.compiled) return std::nullopt;
@@ -127,6 +126,21 @@ std::optional<Advice> small_batch(const Facts& facts) {
                             4 * batch, scaling),
       .options = changes,
       .gain = gain};
+}
+
+std::optional<Advice> recomputation(const Facts& facts) {
+  return from_trial(facts, "train.activation_checkpointing={every: 0}",
+                    "Activations are computed again in the backward pass, and there is memory to "
+                    "keep them",
+                    "Set train.activation_checkpointing.every to 0, and its memory to none");
+}
+
+std::optional<Advice> micro_batches(const Facts& facts) {
+  return from_trial(facts, "train.gradient_accumulation=1",
+                    fmt::format("A batch of {} is computed in {} parts, and there is memory for "
+                                "all of it",
+                                facts.settings.batch_size, facts.settings.micro_batches),
+                    "Set train.gradient_accumulation to 1");
 }
 
 std::optional<Advice> slow_layer(const Facts& facts) {

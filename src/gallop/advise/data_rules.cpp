@@ -13,6 +13,7 @@ using profile::percent;
 namespace {
 
 constexpr double kLeastWait = 0.05;
+constexpr double kLeastGain = 1.05;
 
 // What the loader does in a step.
 struct Loading {
@@ -44,6 +45,15 @@ Gain gain_with(const Facts& facts, const Loading& loading, double threads) {
           .basis = "computed from the loader's work"};
 }
 
+// Takes the gain that was measured, if it was; nothing if that is no gain.
+std::optional<Advice> measured(const Facts& facts, Advice advice) {
+  const Trial* trial = facts.trial(advice.options.front());
+  if (trial == nullptr) return advice;
+  advice.gain = gain_of(facts, *trial);
+  if (advice.gain.high <= kLeastGain) return std::nullopt;
+  return advice;
+}
+
 std::string threads_text(int64_t threads) {
   return fmt::format("{} thread{}", threads, threads == 1 ? "" : "s");
 }
@@ -66,11 +76,13 @@ std::optional<Advice> data_wait(const Facts& facts) {
   const auto needed = static_cast<int64_t>(std::ceil(loading.work / std::max(loading.rest, 1e-9)));
   const int64_t useful = std::clamp<int64_t>(needed, threads + 1, facts.cores);
   if (busy > 0.5 && threads < facts.cores) {
-    return Advice{.finding = evidence,
-                  .remedy = fmt::format("Set data.threads to {} ({} cores, {} in use)", useful,
-                                        facts.cores, threads),
-                  .options = {fmt::format("data.threads={}", useful)},
-                  .gain = gain_with(facts, loading, static_cast<double>(useful))};
+    const auto advice =
+        measured(facts, {.finding = evidence,
+                         .remedy = fmt::format("Set data.threads to {} ({} cores, {} in use)",
+                                               useful, facts.cores, threads),
+                         .options = {fmt::format("data.threads={}", useful)},
+                         .gain = gain_with(facts, loading, static_cast<double>(useful))});
+    if (advice) return advice;
   }
   const Gain at_best{.low = 1,
                      .high = facts.profile.seconds / std::max(loading.rest, 1e-9),
@@ -86,8 +98,8 @@ std::optional<Advice> data_wait(const Facts& facts) {
   }
   return Advice{.finding = evidence,
                 .remedy =
-                    "All cores prepare samples already: smaller image files, fewer "
-                    "augmentations or data.in_memory=yes would help",
+                    "More threads would not help: smaller image files, fewer "
+                    "augmentations or data.in_memory=yes would",
                 .options = {"data.in_memory=yes"},
                 .gain = at_best};
 }
@@ -100,11 +112,11 @@ std::optional<Advice> loader_in_training_thread(const Facts& facts) {
   loading.work = facts.phase("data wait");
   const int64_t threads = std::clamp<int64_t>(
       static_cast<int64_t>(std::ceil(loading.work / loading.rest)), 1, facts.cores);
-  return Advice{
-      .finding = fmt::format("{}, which the training's thread prepares itself", wait_text(facts)),
-      .remedy = fmt::format("Set data.threads to {}", threads),
-      .options = {fmt::format("data.threads={}", threads)},
-      .gain = gain_with(facts, loading, static_cast<double>(threads))};
+  return measured(facts, {.finding = fmt::format("{}, which the training's thread prepares itself",
+                                                 wait_text(facts)),
+                          .remedy = fmt::format("Set data.threads to {}", threads),
+                          .options = {fmt::format("data.threads={}", threads)},
+                          .gain = gain_with(facts, loading, static_cast<double>(threads))});
 }
 
 }  // namespace gallop::advise

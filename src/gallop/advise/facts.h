@@ -15,6 +15,7 @@ struct Trial {
   double seconds = 0;         ///< A step on the same batch, without loading: the minimum of rounds.
   double seconds_as_is = 0;   ///< The same of the training as it is.
   bool is_uncertain = false;  ///< The machine was busy with other programs.
+  bool is_whole = false;      ///< Both are means of whole trainings instead, with loading.
 
   double speedup() const { return seconds > 0 ? seconds_as_is / seconds : 1; }
 };
@@ -29,6 +30,7 @@ struct Settings {
   bool verifies = false;         ///< Compiled steps are compared with eager ones.
   int64_t samples = 0;           ///< Of the training data.
   int64_t batch_size = 0, micro_batches = 1;
+  bool recomputes = false;   ///< Activation checkpointing is on.
   std::string optimizer;     ///< "sgd"
   bool scales_lr = false;    ///< With the batch size; see optimizer.lr_scaling.
   int64_t threads = 1;       ///< That compute.

@@ -19,6 +19,8 @@ std::optional<Advice> memory_format(const Facts& facts);
 std::optional<Advice> idle_cores(const Facts& facts);
 std::optional<Advice> too_many_threads(const Facts& facts);
 std::optional<Advice> small_batch(const Facts& facts);
+std::optional<Advice> recomputation(const Facts& facts);
+std::optional<Advice> micro_batches(const Facts& facts);
 std::optional<Advice> slow_layer(const Facts& facts);
 std::optional<Advice> optimizer_share(const Facts& facts);
 
@@ -30,6 +32,9 @@ std::optional<Advice> report_share(const Facts& facts);
 std::optional<Advice> communication_share(const Facts& facts);
 std::optional<Advice> other_programs(const Facts& facts);
 std::optional<Advice> uneven_steps(const Facts& facts);
+
+/// The gain of the whole step by a trial.
+Gain gain_of(const Facts& facts, const Trial& trial);
 
 /// The speed-up if this share of a step vanishes (Amdahl's law).
 double speedup_without(double share);

@@ -67,6 +67,13 @@ Override Override::parse(const std::string& path, const std::string& value) {
   return {.path = std::move(current), .value = value, .old_path = is_old ? path : std::string()};
 }
 
+std::vector<std::string> options_of(const std::vector<Override>& overrides) {
+  std::vector<std::string> options;
+  options.reserve(overrides.size());
+  for (const Override& one : overrides) options.push_back(one.path + "=" + one.value);
+  return options;
+}
+
 std::vector<Override> take_overrides(std::vector<std::string>& arguments) {
   std::vector<Override> overrides;
   std::vector<std::string> rest;

@@ -57,6 +57,9 @@ struct Override {
   static Override parse(const std::string& path, const std::string& value);
 };
 
+/// Overrides as they are given on the command line.
+std::vector<std::string> options_of(const std::vector<Override>& overrides);
+
 /// Removes overrides from the arguments: `optimizer.lr=0.1`, `--optimizer.lr 0.1` (or `=0.1`), and
 /// a whole section as a map or list, `schedule={name: cosine}`, which replaces it. Throws
 /// UsageError for a missing value.

@@ -88,12 +88,6 @@ optimize::Goal parse_goal(const std::string& name) {
                                printable(name)));
 }
 
-std::vector<std::string> options_of(const std::vector<Override>& overrides) {
-  std::vector<std::string> options;
-  for (const Override& one : overrides) options.push_back(one.path + "=" + one.value);
-  return options;
-}
-
 // `options` and the values of what the recipe leaves open.
 std::vector<std::string> pinned_options(const ResolvedRecipe& resolved,
                                         std::vector<std::string> options,

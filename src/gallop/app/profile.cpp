@@ -99,6 +99,7 @@ ExitCode run_profile(const CommandContext& command, const std::vector<std::strin
   }
   facts.trials = time_options(registries, parsed.recipe, resolved_overrides(session, parsed),
                               advise::options_to_try(facts), stop);
+  time_loader_options(parsed.recipe, resolved_overrides(session, parsed), facts, stop);
   if (stop.requested()) return ExitCode::kStopped;
   const std::vector<advise::Advice> advice = advise::advise(facts);
   if (parsed.json) {

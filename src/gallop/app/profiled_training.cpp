@@ -176,6 +176,8 @@ advise::Settings settings_of(Session& session) {
           .samples = session.data().train->size(),
           .batch_size = recipe.data.batch_size,
           .micro_batches = recipe.train.gradient_accumulation,
+          .recomputes = recipe.train.activation_checkpointing.every > 0 ||
+                        recipe.train.activation_checkpointing.memory != "none",
           .optimizer = recipe.optimizer.name(),
           .scales_lr = recipe.lr_scaling.scales(),
           .threads = at::get_num_threads(),

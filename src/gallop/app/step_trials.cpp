@@ -5,7 +5,10 @@
 
 #include <ATen/Parallel.h>
 
+#include "gallop/advise/advice.h"
+#include "gallop/app/optimize/child_experiments.h"
 #include "gallop/app/session.h"
+#include "gallop/base/temporary_folder.h"
 #include "gallop/train/measured_choice.h"
 #include "gallop/train/out_of_memory.h"
 #include "gallop/train/step.h"
@@ -16,6 +19,8 @@ namespace {
 
 // Steps in which graphs are recorded and compiled, and one that fills caches.
 constexpr int kWarmUp = 3;
+// A speed-up of the loader that is worth advice, and the ratio of the bounds of a clear one.
+constexpr double kWorthwhile = 1.05, kCertain = 1.2;
 
 // A training whose step is repeated on one batch. Weights do not change, as the learning rate is 0.
 class RepeatedStep {
@@ -86,6 +91,34 @@ std::vector<advise::Trial> time_options(const Registries& registries, const std:
   }
   at::set_num_threads(threads);
   return trials;
+}
+
+void time_loader_options(const std::string& recipe, const std::vector<Override>& resolved,
+                         advise::Facts& facts, const StopRequest& stop) {
+  const std::vector<std::string> options = advise::loader_options_to_try(facts);
+  if (options.empty() || stop.requested()) return;
+  const TemporaryFolder folder(fs::temp_directory_path(), "gallop-profile-");
+  ChildExperiments children({.recipe = recipe,
+                             .options = options_of(resolved),
+                             .metric = {},
+                             .folder = folder.path(),
+                             .worthwhile = kWorthwhile},
+                            stop, [](const std::string&) {});
+  for (const std::string& option : options) {
+    try {
+      const optimize::Comparison found = children.compare({}, {option});
+      if (!found.failure.empty()) continue;
+      const auto batch = static_cast<double>(facts.settings.batch_size);
+      facts.trials.push_back(
+          {.options = option,
+           .seconds = batch / (found.base.samples_per_second * found.speedup.value),
+           .seconds_as_is = batch / found.base.samples_per_second,
+           .is_uncertain = found.speedup.high > kCertain * found.speedup.low,
+           .is_whole = true});
+    } catch (const optimize::Stopped&) {
+      return;
+    }
+  }
 }
 
 }  // namespace gallop::app

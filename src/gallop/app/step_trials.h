@@ -19,4 +19,9 @@ std::vector<advise::Trial> time_options(const Registries& registries, const std:
                                         const std::vector<std::string>& options,
                                         const StopRequest& stop);
 
+/// Adds to `facts.trials` those of the loader's options that rules ask for, by training with and
+/// without each in processes that take turns. Leaves out what does not train.
+void time_loader_options(const std::string& recipe, const std::vector<Override>& resolved,
+                         advise::Facts& facts, const StopRequest& stop);
+
 }  // namespace gallop::app

@@ -178,7 +178,7 @@ Three forward_on_cpu(const at::Tensor& logits, const at::Tensor& target, int64_t
   const LossSum sum =
       cross_entropy_rows(logits, target, {.ignored = ignored, .label_smoothing = label_smoothing},
                          rows.mutable_data_ptr<float>());
-  return {at::full({}, sum.loss, at::kFloat),
+  return {at::full({}, sum.loss_in_fp32(), at::kFloat),
           has_indices(target) ? at::full({}, sum.correct, at::kLong) : at::Tensor(), rows};
 }
 

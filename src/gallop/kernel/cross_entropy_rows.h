@@ -16,6 +16,9 @@ void require_classes(const at::Tensor& target, int64_t classes, int64_t ignored)
 struct LossSum {
   double loss = 0;
   int64_t correct = 0;
+
+  /// Infinite beyond the range of fp32, as LibTorch's sums are.
+  float loss_in_fp32() const { return static_cast<float>(loss); }
 };
 
 /// Sums over all rows, in a fixed order; writes what the backward pass needs to `saved` [N, 2].

@@ -89,7 +89,7 @@ LinearCrossEntropyResult compute(const at::Tensor& x, const at::Tensor& weight,
     if (options.wants_weight)
       add_weight_gradient(logits, part_x, result.weight, /*first=*/begin == 0);
   }
-  result.loss = at::full({}, sum.loss, at::kFloat);
+  result.loss = at::full({}, sum.loss_in_fp32(), at::kFloat);
   result.correct = at::full({}, sum.correct, at::kLong);
   return result;
 }

@@ -102,6 +102,25 @@ TEST(Advice, DataWaitAsksForTheThreadsThatAreNeeded) {
   EXPECT_NEAR(advice.gain.low, 30 / (9.9 + 29.0 / 6), 0.01);
 }
 
+TEST(Advice, MeasuredLoaderThreadsReplaceWhatWasComputed) {
+  Facts facts = healthy();
+  add(facts, "data wait", 10e-3);
+  facts.settings.data_threads = 1;
+  facts.profile.loader = {.threads = 1, .busy = 0.99, .parts = {{"decode", 19e-3}}};
+  EXPECT_EQ(loader_options_to_try(facts), std::vector<std::string>{"data.threads=2"});
+  facts.trials = {
+      {.options = "data.threads=2", .seconds = 12.5e-3, .seconds_as_is = 20e-3, .is_whole = true}};
+  EXPECT_NEAR(only(facts).gain.low, 1.6 * 0.95, 1e-9);
+  EXPECT_NEAR(only(facts).gain.high, 1.6 * 1.05, 1e-9);
+  // More threads are not advised if they do not help.
+  facts.trials[0].seconds = 20e-3;
+  EXPECT_EQ(only(facts).options, std::vector<std::string>{"data.in_memory=yes"});
+  facts.settings.data_threads = 0;
+  EXPECT_TRUE(advise(facts).empty());
+  facts.trials.clear();
+  EXPECT_EQ(loader_options_to_try(facts), std::vector<std::string>{"data.threads=2"});
+}
+
 TEST(Advice, DataWaitOnASlowDiskSaysSo) {
   Facts facts = healthy();
   add(facts, "data wait", 10e-3);
@@ -158,7 +177,11 @@ INSTANTIATE_TEST_SUITE_P(
                     MeasuredCase{"idle-cores", "train.threads=4",
                                  [](Facts& facts) { facts.settings.threads = 1; }},
                     MeasuredCase{"too-many-threads", "train.threads=4",
-                                 [](Facts& facts) { facts.settings.threads = 16; }}),
+                                 [](Facts& facts) { facts.settings.threads = 16; }},
+                    MeasuredCase{"recomputation", "train.activation_checkpointing={every: 0}",
+                                 [](Facts& facts) { facts.settings.recomputes = true; }},
+                    MeasuredCase{"micro-batches", "train.gradient_accumulation=1",
+                                 [](Facts& facts) { facts.settings.micro_batches = 4; }}),
     [](const auto& tested) {
       std::string name = tested.param.rule;
       std::replace(name.begin(), name.end(), '-', '_');

@@ -264,6 +264,15 @@ TEST(CrossEntropy, DoesNotDependOnTheNumberOfThreads) {
   }
 }
 
+// A training that diverges ends with a loss that is not finite.
+TEST(CrossEntropy, IsInfiniteBeyondTheRangeOfFp32) {
+  const at::Tensor logits = at::full({8, 2}, 3e38F);
+  logits.select(1, 1).neg_();
+  const at::Tensor target = at::ones({8}, at::kLong);
+  EXPECT_EQ(cross_entropy(logits, target, {}).loss.item<float>(),
+            std::numeric_limits<float>::infinity());
+}
+
 TEST(CrossEntropy, RejectsUnsupportedInputs) {
   const auto logits = at::randn({4, 6}), target = at::randint(6, {4}, at::kLong);
   EXPECT_TRUE(takes_cross_entropy(logits, target));
