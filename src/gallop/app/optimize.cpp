@@ -125,20 +125,15 @@ void print_trial(const optimize::Trial& trial, double seconds) {
 }
 
 std::string page_of(const optimize::Report& report) {
-  ReportPage page{.title = fmt::format("gallop optimize {}", report.recipe)};
-  page.facts = {{"goal", name_of(report.goal)},
-                {"search", fmt::format("{} of {}", format_duration(report.seconds),
-                                       format_duration(report.budget_seconds))},
-                {"gain", fmt::format("{:.2f}x", report.total_gain())}};
-  for (const optimize::Trial& trial : report.trials) {
-    page.metrics.emplace_back(
-        trial.change.name,
-        fmt::format("{}{}", trial.gain ? fmt::format("{:.2f}x ", trial.gain->value) : "",
-                    trial.reason.empty()
-                        ? name_of(trial.verdict)
-                        : fmt::format("{}: {}", name_of(trial.verdict), trial.reason)));
+  ReportPage page{.title = optimize::report_headline(report),
+                  .facts = {{"goal", name_of(report.goal)},
+                            {"search", fmt::format("{} of {}", format_duration(report.seconds),
+                                                   format_duration(report.budget_seconds))}},
+                  .metrics = {},
+                  .svgs = {report_svg(report)}};
+  for (const optimize::ReportTable& table : optimize::report_tables(report)) {
+    page.tables.push_back({.title = table.title, .rows = table.rows, .note = table.note});
   }
-  page.svgs = {report_svg(report)};
   return to_html(page);
 }
 

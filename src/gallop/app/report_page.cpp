@@ -22,6 +22,7 @@ th, td { text-align: left; padding: 4px 24px 4px 0; border-bottom: 1px solid #e3
   overflow-wrap: anywhere; }
 th { font-weight: 500; color: #5f6b7a; }
 td.value { text-align: right; font-variant-numeric: tabular-nums; padding-right: 0; }
+.cells > * { overflow-wrap: normal; padding-right: 16px; }
 figure { margin: 24px 0 0; overflow-x: auto; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; list-style: none; margin: 0 0 8px; padding: 0; }
 .legend i { display: inline-block; width: 14px; height: 14px; margin-right: 6px; border-radius: 3px; vertical-align: -2px; }
@@ -44,6 +45,21 @@ std::string table(const ReportPage::Rows& rows, const char* style) {
                         xml_text(value));
   }
   return text + "</table>\n";
+}
+
+std::string table_of(const ReportPage::Table& table) {
+  std::string text = fmt::format("<h2>{}</h2>\n<table>\n", xml_text(table.title));
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    text += "<tr class=\"cells\">";
+    for (const std::string& cell : table.rows[i]) {
+      text += i == 0 ? fmt::format("<th scope=\"col\">{}</th>", xml_text(cell))
+                     : fmt::format("<td>{}</td>", xml_text(cell));
+    }
+    text += "</tr>\n";
+  }
+  text += "</table>\n";
+  if (!table.note.empty()) text += fmt::format("<p>{}</p>\n", xml_text(table.note));
+  return text;
 }
 
 std::string pictures_of(const ReportPage& page) {
@@ -77,7 +93,10 @@ std::string to_html(const ReportPage& page) {
       "<title>{0}</title>\n<style>{1}</style>\n</head>\n<body>\n<h1>{0}</h1>\n",
       xml_text(page.title), kStyle);
   text += table(page.facts, "");
-  text += "<h2>Metrics</h2>\n" + table(page.metrics, " class=\"value\"");
+  if (!page.metrics.empty()) {
+    text += "<h2>Metrics</h2>\n" + table(page.metrics, " class=\"value\"");
+  }
+  for (const ReportPage::Table& one : page.tables) text += table_of(one);
   if (!page.svgs.empty()) text += "<h2>Figures</h2>\n";
   for (const std::string& svg : page.svgs) text += "<figure>\n" + svg + "</figure>\n";
   if (!page.pictures.empty()) text += pictures_of(page);

@@ -10,9 +10,16 @@ namespace gallop::app {
 struct ReportPage {
   using Rows = std::vector<std::pair<std::string, std::string>>;
   std::string title;
-  Rows facts;                     ///< What was evaluated.
-  Rows metrics;                   ///< Names and values.
-  std::vector<std::string> svgs;  ///< As plot::to_svg() makes them.
+  Rows facts;    ///< What was evaluated.
+  Rows metrics;  ///< Names and values.
+  /// A table with a heading, names of columns in its first row, and a note below.
+  struct Table {
+    std::string title;
+    std::vector<std::vector<std::string>> rows;
+    std::string note{};
+  };
+  std::vector<Table> tables{};
+  std::vector<std::string> svgs{};  ///< As plot::to_svg() makes them.
 
   /// A row of PNG files with captions.
   struct Pictures {

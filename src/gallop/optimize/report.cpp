@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -94,8 +95,14 @@ Table trials_of(const Report& report) {
 }
 
 std::string money_text(const Report& report, double seconds) {
-  return report.price_per_hour > 0 ? fmt::format("{:.4f}", seconds / 3600 * report.price_per_hour)
-                                   : "-";
+  return fmt::format("{:.4f}", seconds / 3600 * report.price_per_hour);
+}
+
+// Without the last column, if that is a price and none was given.
+Table priced(const Report& report, Table table) {
+  if (report.price_per_hour > 0) return table;
+  for (auto& row : table) row.pop_back();
+  return table;
 }
 
 std::string energy_text(double joules) {
@@ -110,15 +117,17 @@ Table results_of(const Report& report) {
     const double plain = report.plain_seconds_to_target();
     const Trainings& best = *report.best_runs;
     const std::string metric = report.plain.metric;
-    return {{"recipe", "epochs", fmt::format("time to {} {:.4g}", metric, *report.target),
-             "final " + metric, "energy", "price"},
-            {"as it is", fmt::format("{:.3g}", report.plain_runs->epochs), format_duration(plain),
-             metric_text(report.plain_runs->mean_metric()),
-             energy_text(report.plain_runs->joules_to_target * report.execution_gain()),
-             money_text(report, plain)},
-            {"best", fmt::format("{:.3g}", best.epochs), format_duration(best.seconds_to_target),
-             metric_text(best.mean_metric()), energy_text(best.joules_to_target),
-             money_text(report, best.seconds_to_target)}};
+    Table table = {
+        {"recipe", "epochs", fmt::format("time to {} {:.4g}", metric, *report.target),
+         "final " + metric, "energy", "price"},
+        {"as it is", fmt::format("{:.3g}", report.plain_runs->epochs), format_duration(plain),
+         metric_text(report.plain_runs->mean_metric()),
+         energy_text(report.plain_runs->joules_to_target * report.execution_gain()),
+         money_text(report, plain)},
+        {"best", fmt::format("{:.3g}", best.epochs), format_duration(best.seconds_to_target),
+         metric_text(best.mean_metric()), energy_text(best.joules_to_target),
+         money_text(report, best.seconds_to_target)}};
+    return priced(report, std::move(table));
   }
   if (!report.total) return {};
   const auto row = [&](const char* name, const Speed& speed) {
@@ -163,6 +172,7 @@ Table ablations_of(const Report& report) {
                          metric_text(one.metric.value_or(report.best_runs->mean_metric())),
                          energy_text(joules), money_text(report, seconds)});
   }
+  if (has_target) return priced(report, std::move(table));
   return table;
 }
 
@@ -183,10 +193,10 @@ std::string interactions_text(const Report& report) {
   const double total = has_training ? report.total_gain() : report.execution_gain();
   std::string text = fmt::format("Together the changes are worth {:.2f}x, their product is {:.2f}x",
                                  total, product);
-  if (std::abs(std::log(total / product)) <= 0.02) return text + ".\n";
-  if (names.empty()) return text + ": the rest is noise of the measurements.\n";
+  if (std::abs(std::log(total / product)) <= 0.02) return text + ".";
+  if (names.empty()) return text + ": the rest is noise of the measurements.";
   return text +
-         fmt::format(": the gain of {} depends on the other changes.\n", join_names(names, "and"));
+         fmt::format(": the gain of {} depends on the other changes.", join_names(names, "and"));
 }
 
 std::string headline_of(const Report& report) {
@@ -213,11 +223,11 @@ std::string headline_of(const Report& report) {
 std::string equal_text(const Report& report) {
   if (!report.target) return {};
   if (!report.equal_runs) {
-    return "The budget was too small to train the best recipe as long as the recipe as it is.\n";
+    return "The budget was too small to train the best recipe as long as the recipe as it is.";
   }
   return fmt::format(
       "Trained for {:.3g} epochs, too, the best recipe has {} {:.4g} instead of "
-      "{:.4g} (means of {} seeds).\n",
+      "{:.4g} (means of {} seeds).",
       report.equal_runs->epochs, report.plain.metric, report.equal_runs->mean_metric(),
       report.plain_runs->mean_metric(), report.equal_runs->metrics.size());
 }
@@ -298,31 +308,39 @@ std::string report_text(const Report& report) {
   if (const Table results = results_of(report); !results.empty()) {
     text += "\n" + text_of(results);
   }
-  text += equal_text(report);
-  if (!report.why_no_training_changes.empty()) {
-    text += wrapped(report.why_no_training_changes, 120);
+  for (const std::string& note : {equal_text(report), report.why_no_training_changes}) {
+    if (!note.empty()) text += wrapped(note, 120);
   }
   if (!report.ablations.empty()) {
-    text += "\n" + text_of(ablations_of(report)) + interactions_text(report);
+    text += "\n" + text_of(ablations_of(report)) + wrapped(interactions_text(report), 120);
   }
   return text;
 }
+
+std::vector<ReportTable> report_tables(const Report& report) {
+  std::vector<ReportTable> tables;
+  if (Table results = results_of(report); !results.empty()) {
+    tables.push_back({"Result", std::move(results), equal_text(report)});
+  }
+  tables.push_back({"Changes", trials_of(report), report.why_no_training_changes});
+  if (!report.ablations.empty()) {
+    tables.push_back({"Ablation", ablations_of(report), interactions_text(report)});
+  }
+  return tables;
+}
+
+std::string report_headline(const Report& report) { return headline_of(report); }
 
 std::string report_markdown(const Report& report) {
   std::string text = fmt::format("# {}\n\n", headline_of(report));
   text += fmt::format("Goal: {}. The search took {} of {}.\n\n", name_of(report.goal),
                       format_duration(report.seconds), format_duration(report.budget_seconds));
-  if (const Table results = results_of(report); !results.empty()) {
-    text += markdown_of(results) + "\n";
+  for (const ReportTable& table : report_tables(report)) {
+    text += fmt::format("## {}\n\n{}", table.title, markdown_of(table.rows));
+    if (!table.note.empty()) text += "\n" + wrapped(table.note, 120);
+    text += "\n";
   }
-  text += equal_text(report);
-  if (!report.why_no_training_changes.empty()) text += report.why_no_training_changes + "\n";
-  text += "\n## Changes\n\n" + markdown_of(trials_of(report));
-  if (!report.ablations.empty()) {
-    text +=
-        "\n## Ablation\n\n" + markdown_of(ablations_of(report)) + "\n" + interactions_text(report);
-  }
-  text += fmt::format("\n## The best recipe\n\n    {}\n", command_of(report));
+  text += fmt::format("## The best recipe\n\n    {}\n", command_of(report));
   return text;
 }
 
