@@ -5,8 +5,8 @@
 
 Each case is a recipe with one thing wrong. The first advice must be the rule that the case names; then its options are
 applied, and the gain in samples per second is compared with the prediction. Healthy trainings must get no advice with an
-expected gain of more than 5 %. Cases whose data are missing are left out: --images is a folder of images with labels
-(train/CLASS/FILE), --text a text file. Needs an idle machine.
+expected gain of more than 5 %. Cases whose data are missing are left out: --shards is a folder of WebDataset shards,
+--text a text file. Needs an idle machine.
 """
 
 import argparse
@@ -25,7 +25,7 @@ WIDE = NUMBERS % 64 + "model: {name: mlp, hidden: [2048, 2048]}\noptimizer: {nam
 RESNET = (NUMBERS % 64 + "model: {name: resnet, depth: 20}\noptimizer: {name: sgd, lr: 0.1, momentum: 0.9}\n")
 GPT = ("data: {name: text, path: %s, context: 128, batch_size: 16}\n"
        "model: {name: gpt, layers: 4, width: 256, heads: 4}\noptimizer: {name: adamw, lr: 0.001}\n")
-JPEGS = ("data: {name: folder, path: %s, image_size: 32, batch_size: 64, in_memory: 'no', "
+SHARDS = ("data: {name: tar, path: %s, image_size: 32, batch_size: 64, in_memory: 'no', "
          "augment: [random-horizontal-flip]}\n"
          "model: {name: mlp, hidden: [64]}\noptimizer: {name: sgd, lr: 0.1}\n")
 RIGHT = ["train.precision=bf16", "train.channels_last=true", "train.compile=true"]
@@ -47,7 +47,11 @@ CASES = {
                           "train.checkpoint_in_background=false"], "checkpoint-share", 0),
     "verification": (RESNET, ["train.precision=bf16", "train.channels_last=true", "train.compile=verify"],
                      "verification", 0),
-    "loader-in-training-thread": (JPEGS, ["data.threads=0", "train.precision=fp32"], "loader-in-training-thread", 0),
+    "recomputation": (GPT, ["train.precision=bf16", "train.compile=true", "train.activation_checkpointing.every=1"],
+                      "recomputation", 0),
+    "micro-batches": (RESNET, [*RIGHT, "train.gradient_accumulation=16"], "micro-batches", 0),
+    "one-loader-thread": (SHARDS, ["data.threads=1", "train.precision=fp32", "train.threads=1"], "data-wait", 0),
+    "loader-in-training-thread": (SHARDS, ["data.threads=0", "train.precision=fp32"], "loader-in-training-thread", 0),
     "competing-process": (RESNET, RIGHT, "other-programs", 2),
     "healthy-resnet": (RESNET, RIGHT, None, 0),
     "healthy-gpt": (GPT, ["train.precision=bf16", "train.compile=true"], None, 0),
@@ -83,7 +87,7 @@ def samples_per_second(program, recipe, options, steps, rounds):
 def run_case(program, folder, name, arguments):
     text, options, expected, loops = CASES[name]
     if "%s" in text:
-        source = arguments.text if "text" in text else arguments.images
+        source = arguments.text if "name: text" in text else arguments.shards
         if not source:
             return None
         text %= json.dumps(os.path.abspath(source))
@@ -119,7 +123,7 @@ def main():
     parser.add_argument("--only", default="", help="regular expression of cases")
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--rounds", type=int, default=3, help="profiles before and after following the advice")
-    parser.add_argument("--images", help="folder of images: train/CLASS/FILE")
+    parser.add_argument("--shards", help="WebDataset shards: train-0000.tar")
     parser.add_argument("--text", help="text file")
     parser.add_argument("--json", help="file for the results")
     arguments = parser.parse_args()
