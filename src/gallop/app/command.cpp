@@ -26,6 +26,7 @@ const std::vector<Command>& commands() {
       {"ui", "show runs in a browser: a table, curves, and details", run_ui},
       {"graph", "show a training step as a graph, with the time of each node", run_graph},
       {"profile", "show what the steps of a training spend their time on", run_profile},
+      {"prove", "compare steps of a training with a plain reference", run_prove},
       {"model", "describe a model: an archive of torch.export, or the layers of a recipe's",
        run_model},
       {"launch", "train in several processes, and restart them after a failure", run_launch},

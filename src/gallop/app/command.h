@@ -74,6 +74,7 @@ ExitCode run_find_lr(const CommandContext& command, const std::vector<std::strin
 ExitCode run_find_batch(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_graph(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_profile(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_prove(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_model(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_launch(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_convert(const CommandContext& command, const std::vector<std::string>& arguments);

@@ -34,6 +34,9 @@ ExitCode run_graph(const CommandContext& /*command*/, const Args& /*arguments*/)
 ExitCode run_profile(const CommandContext& /*command*/, const Args& /*arguments*/) {
   exec_full_program();
 }
+ExitCode run_prove(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
 ExitCode run_model(const CommandContext& /*command*/, const Args& /*arguments*/) {
   exec_full_program();
 }
