@@ -217,17 +217,26 @@ struct References {
   bool is_wide() const { return why_narrow.empty(); }
 };
 
+// Whether a model supports fp64: archives may have constants and casts of fp32.
+bool runs_some(PlainTraining& wide, const RecordedStep& first, int64_t rows, uint64_t seed) {
+  try {
+    wide.run_some(first, rows, seed);
+    return true;
+  } catch (const c10::Error&) {
+    return false;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 std::string why_no_fp64(const ProveConfig& config, PlainTraining& wide, PlainTraining& plain,
                         const RecordedStep& first, int64_t least_rows, int64_t steps) {
   const auto seed = uint64_t{1};
-  try {
-    wide.run_some(first, least_rows, seed);
-  } catch (const c10::Error&) {
-    const std::string why = "the model computes in fp32 alone";
+  if (!runs_some(wide, first, least_rows, seed)) {
     if (config.reference == "fp64") {
-      throw UsageError(fmt::format("--reference fp64: {}; leave it out", why));
+      throw UsageError("--reference fp64: the model computes in fp32 alone; leave it out");
     }
-    return why;
+    return "as the model computes in no other";
   }
   if (config.reference == "fp64") return {};
   const double seconds = kWideFactor * static_cast<double>(steps) *

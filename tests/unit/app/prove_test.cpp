@@ -1,4 +1,6 @@
 // 'gallop prove' and train.prove of a training whose compiled step differs from the eager one.
+#include <csignal>
+
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -47,7 +49,10 @@ class ProveCommand : public testing::Test {
                           "train: {steps: 2, threads: 1, precision: fp32, channels_last: false, "
                           "compile: 'true', loss: recorded-otherwise, prove: true}\n");
   }
-  ~ProveCommand() override { at::set_num_threads(threads_); }
+  ~ProveCommand() override {
+    at::set_num_threads(threads_);
+    std::signal(SIGPIPE, SIG_DFL);  // A command ignores it until its process ends.
+  }
 
   ExitCode prove(const std::vector<std::string>& options) {
     std::vector<std::string> arguments = {recipe_.string(), "--steps", "2"};

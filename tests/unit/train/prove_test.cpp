@@ -175,10 +175,11 @@ class Proofs : public testing::TestWithParam<bool> {
     const int64_t rank = collectives == nullptr ? 0 : collectives->rank();
     const RandomImages images;
     const RepeatedSample repeated(images);
+    const data::Samples& samples =
+        tested.repeats_sample ? static_cast<const data::Samples&>(repeated) : images;
     StepConfig config = tested.config;
     config.every_target_counts = true;
-    const auto recorded =
-        train(tested, config, rank, collectives, tested.repeats_sample ? repeated : images);
+    const auto recorded = train(tested, config, rank, collectives, samples);
     // What it should be.
     SmallNetwork wide(tested.dropout), narrow(tested.dropout);
     convert_to_fp64(wide);
@@ -195,7 +196,7 @@ class Proofs : public testing::TestWithParam<bool> {
       const NamedTensors batch = loader.next()->by_role();
       if (collectives != nullptr) {
         step.batch = batch;
-        step.outputs = {};
+        step.outputs = at::Tensor();
       }
       comparison.add(step, batch);
     }
@@ -365,13 +366,18 @@ TEST_P(Proofs, DetectWrongLayout) {
 TEST_P(Proofs, DetectMissingBias) {
   const Proof proof = prove({.network = {.has_bias = false}});
   EXPECT_EQ(found(proof), "outputs: outputs");
-  const auto names = all_in(proof, Quantity::kGradients);
-  EXPECT_EQ(names.front(), "classifier.weight");
+  EXPECT_EQ(all_in(proof, Quantity::kGradients).front(), "conv.bias");
+  const std::string text = difference_text(proof);
+  EXPECT_NE(text.find("; gradients: the first that differs, from the loss to the input, is "
+                      "conv.bias: 1 in step "),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("no gradient"), std::string::npos) << text;
 }
 
 TEST_P(Proofs, DetectWrongEpsilon) {
   EXPECT_EQ(found(prove({.network = {.eps = 1e-6}})), "outputs: outputs");
-  EXPECT_EQ(found(prove({.faulty_optimizer = "adamw lr=0.01 eps=1e-7"})),
+  EXPECT_EQ(found(prove({.faulty_optimizer = "adamw lr=0.01 eps=1e-5"})),
             "weights: classifier.bias");
 }
 
@@ -389,7 +395,7 @@ TEST_P(Proofs, DetectBatchNormUpdatedTwice) {
 // Without copies of outputs and gradients, the results of a step show it.
 TEST_P(Proofs, DetectFaultsWithoutProbes) {
   EXPECT_EQ(found(prove({.probes = false, .network = {.has_bias = false}})), "loss: loss");
-  EXPECT_EQ(found(prove({.probes = false, .faulty_optimizer = "adamw lr=0.01 eps=1e-7"})),
+  EXPECT_EQ(found(prove({.probes = false, .faulty_optimizer = "adamw lr=0.01 eps=1e-5"})),
             "weights: classifier.bias");
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
@@ -26,6 +28,8 @@ constexpr double kFarFactor = 25, kFarError = 0.05;
 constexpr double kLeastSize = 0.01;
 // Rounding errors by which weights are perturbed: about those of a layer's operators.
 constexpr double kPerturbation = 4;
+// Further plain steps where an error exceeds its bound: some change the sign of a ReLU's input.
+constexpr int kFurtherSteps = 6;
 
 double rms_of(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.numel() == 0) return 0;
@@ -96,10 +100,10 @@ at::Tensor in_order(const std::vector<at::Tensor>& outputs, const std::vector<Ba
   return at::cat(all);
 }
 
-void perturb(model::Model& model, double roundoff, int64_t step) {
+void perturb(model::Model& model, double roundoff, int64_t number) {
   const at::NoGradGuard no_grad;
   const at::Generator generator =
-      at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(step));
+      at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(number));
   for (const auto& [name, tensor] : model.parameters()) {
     const at::Tensor factor = at::rand(tensor.sizes(), generator, at::kFloat).to(tensor.device());
     tensor.mul_((factor * 2 - 1) * (kPerturbation * roundoff) + 1);
@@ -154,13 +158,164 @@ const ComparedQuantity* Proof::first_that_differs() const {
   return first == quantities.end() ? nullptr : &*first;
 }
 
+namespace {
+
+// A plain step and the state after it.
+struct PlainResult {
+  StepValues values;
+  StepState after;
+};
+
 // Errors that are not yet relative to anything.
-struct Comparison::Measured {
+struct Measured {
   std::string name;
-  double error = 0, plain = 0;  // Of the candidate and of the plain step.
+  double error = 0, plain = 0;  // Of the training, and the largest of the plain steps.
   double size = 0;
   double least = 0;  // A rounding error of what is stored.
 };
+
+// The errors of one step.
+class StepComparison {
+ public:
+  StepComparison(const ComparisonConfig& config, const RecordedStep& step,
+                 const PlainResult& reference, const std::vector<PlainResult>& plain,
+                 const std::vector<BatchPart>& parts)
+      : config_(config), step_(step), reference_(reference), plain_(plain) {
+    const double of_outputs = compare_outputs(parts);
+    // Errors of outputs and gradients have both signs, so that those of their sums are smaller.
+    compare_numbers(Quantity::kLoss, step.loss, &StepValues::loss, of_outputs / kFactor);
+    const double of_gradients = compare_gradients();
+    compare_numbers(Quantity::kGradientNorm, step.gradient_norm, &StepValues::gradient_norm,
+                    of_gradients * of_gradients);
+    compare_states(Quantity::kWeights, &StepState::parameters);
+    if (config.has_plain_state) compare_states(Quantity::kOptimizerState, &StepState::optimizer);
+    compare_states(Quantity::kBuffers, &StepState::buffers);
+  }
+
+  const std::vector<ComparedQuantity>& quantities() const { return quantities_; }
+  bool exceeds_bounds() const {
+    return std::any_of(quantities_.begin(), quantities_.end(), [](const auto& quantity) {
+      return std::any_of(quantity.tensors.begin(), quantity.tensors.end(),
+                         [](const auto& one) { return exceeds(one.steps.front()); });
+    });
+  }
+
+ private:
+  // The largest of the plain steps' errors.
+  template <typename F>
+  double of_plain(const F& error) const {
+    double most = 0;
+    for (const PlainResult& one : plain_) most = std::max(most, error(one));
+    return most;
+  }
+
+  void note(Quantity quantity, const std::vector<Measured>& all) {
+    if (all.empty()) return;
+    std::vector<double> plain;
+    for (const Measured& one : all) plain.push_back(relative(one.plain, one.size));
+    const double typical = median(plain);
+    for (const Measured& one : all) {
+      const double allowed = std::max({one.plain, typical * one.size, one.least});
+      add(quantity, {.name = one.name,
+                     .steps = {{.step = step_.step + 1,
+                                .error = relative(one.error, one.size),
+                                .bound = relative(kFactor * allowed, one.size)}}});
+    }
+  }
+
+  void add(Quantity quantity, ComparedTensor tensor) {
+    if (quantities_.empty() || quantities_.back().quantity != quantity) {
+      quantities_.push_back({.quantity = quantity});
+    }
+    quantities_.back().tensors.push_back(std::move(tensor));
+  }
+
+  // Returns the error of the plain step's outputs.
+  double compare_outputs(const std::vector<BatchPart>& parts) {
+    const at::Tensor wanted = in_order(reference_.values.outputs, parts);
+    const double size = rms_of(wanted);
+    const double plain = of_plain([&](const PlainResult& one) {
+      return rms_of_difference(in_order(one.values.outputs, parts), wanted);
+    });
+    if (step_.outputs.defined() && step_.outputs.sizes() == wanted.sizes()) {
+      note(Quantity::kOutputs, {{.name = name_of(Quantity::kOutputs),
+                                 .error = rms_of_difference(step_.outputs, wanted),
+                                 .plain = plain,
+                                 .size = size,
+                                 .least = config_.roundoff * size}});
+    }
+    return relative(plain, size);
+  }
+
+  // Returns the error of the plain step's gradients.
+  double compare_gradients() {
+    const NamedTensors& wanted = reference_.values.gradients;
+    std::vector<double> sizes, plain;
+    for (const auto& [name, tensor] : wanted) sizes.push_back(rms_of(tensor));
+    const double least = kLeastSize * median(sizes);
+    std::vector<Measured> all;
+    for (size_t i = wanted.size(); i-- > 0;) {
+      const auto& [name, tensor] = wanted[i];
+      const at::Tensor& got = tensor_of(step_.gradients, name);
+      const double size = std::max(sizes[i], least);
+      all.push_back({.name = name,
+                     .error = rms_of_difference(got, tensor),
+                     .plain = of_plain([&, &wanted = tensor](const PlainResult& one) {
+                       return rms_of_difference(one.values.gradients[i].tensor, wanted);
+                     }),
+                     .size = size,
+                     .least = config_.roundoff * size});
+      plain.push_back(relative(all.back().plain, size));
+    }
+    if (!step_.gradients.empty()) note(Quantity::kGradients, all);
+    return median(plain);
+  }
+
+  void compare_numbers(Quantity quantity, double got, double StepValues::*value, double least) {
+    const double wanted = reference_.values.*value, size = std::abs(wanted);
+    note(quantity, {{.name = name_of(quantity),
+                     .error = std::abs(got - wanted),
+                     .plain = of_plain([&](const PlainResult& one) {
+                       return std::abs(one.values.*value - wanted);
+                     }),
+                     .size = size,
+                     .least = std::max(least, config_.roundoff) * size}});
+  }
+
+  // Relative to the change that the step makes.
+  void compare_states(Quantity quantity, NamedTensors StepState::*list) {
+    NamedTensors all_wanted = reference_.after.*list;
+    if (quantity == Quantity::kWeights) std::reverse(all_wanted.begin(), all_wanted.end());
+    std::vector<Measured> all;
+    for (const NamedTensor& one : all_wanted) {
+      const at::Tensor &wanted = one.tensor, &got = tensor_of(step_.after.*list, one.name),
+                       &old = tensor_of(step_.before.*list, one.name);
+      if (!wanted.is_floating_point()) {
+        add(quantity,
+            {.name = one.name,
+             .steps = {{.step = step_.step + 1, .error = at::equal(got, wanted) ? 0.0 : 1.0}}});
+        continue;
+      }
+      const double rounding = config_.storage_roundoff * std::max(rms_of(old), rms_of(wanted));
+      all.push_back({.name = one.name,
+                     .error = rms_of_difference(got, wanted),
+                     .plain = of_plain([&](const PlainResult& plain) {
+                       return rms_of_difference(tensor_of(plain.after.*list, one.name), wanted);
+                     }),
+                     .size = std::max(rms_of_difference(wanted, old), rounding),
+                     .least = rounding});
+    }
+    note(quantity, all);
+  }
+
+  const ComparisonConfig& config_;
+  const RecordedStep& step_;
+  const PlainResult& reference_;
+  const std::vector<PlainResult>& plain_;
+  std::vector<ComparedQuantity> quantities_;
+};
+
+}  // namespace
 
 ComparedTensor& Comparison::tensor(Quantity quantity, const std::string& name) {
   auto& all = proof_.quantities;
@@ -177,53 +332,38 @@ ComparedTensor& Comparison::tensor(Quantity quantity, const std::string& name) {
   return same == tensors.end() ? tensors.emplace_back(ComparedTensor{.name = name}) : *same;
 }
 
-void Comparison::note(Quantity quantity, int64_t step, const std::vector<Measured>& all) {
-  if (all.empty()) return;
-  std::vector<double> plain;
-  for (const Measured& one : all) plain.push_back(relative(one.plain, one.size));
-  const double typical = median(plain);
-  for (const Measured& one : all) {
-    const double allowed = std::max({one.plain, typical * one.size, one.least});
-    tensor(quantity, one.name)
-        .steps.push_back({.step = step + 1,
-                          .error = relative(one.error, one.size),
-                          .bound = relative(kFactor * allowed, one.size)});
-  }
-}
-
 void Comparison::add(const RecordedStep& step, const NamedTensors& expected) {
   compare_samples(step, expected);
   const std::vector<BatchPart> parts = config_.depends_on_division
                                            ? divided(step.division, config_.seed)
                                            : undivided(step.division, config_.seed);
-  const auto run = [&](PlainStep& plain) {
-    return plain.run(expected, parts, step.step, step.lr, step.scheduled);
+  const auto run = [&](PlainStep& plain, std::optional<int64_t> perturbation) {
+    plain.load(step.before);
+    if (perturbation) perturb(plain.model(), config_.roundoff, *perturbation);
+    PlainResult result{.values = plain.run(expected, parts, step.step, step.lr, step.scheduled),
+                       .after = {}};
+    result.after = copy_state(plain.model(), plain.optimizer());
+    return result;
   };
-  reference_.load(step.before);
-  const StepValues reference = run(reference_);
-  plain_.load(step.before);
-  if (config_.perturbs) perturb(plain_.model(), config_.storage_roundoff, step.step);
-  const StepValues plain = run(plain_);
-
-  const double of_outputs = compare_outputs(step, parts, reference, plain);
-  compare_number(Quantity::kLoss, step.step, step.loss, reference.loss, plain.loss, of_outputs);
-  const double of_gradients = compare_gradients(step, reference, plain);
-  compare_number(Quantity::kGradientNorm, step.step, step.gradient_norm, reference.gradient_norm,
-                 plain.gradient_norm, of_gradients);
-  const StepState wanted = copy_state(reference_.model(), reference_.optimizer());
-  const StepState of_plain = copy_state(plain_.model(), plain_.optimizer());
-  const auto backward = [](NamedTensors tensors) {
-    std::reverse(tensors.begin(), tensors.end());
-    return tensors;
-  };
-  compare_states(Quantity::kWeights, step, step.after.parameters, step.before.parameters,
-                 backward(wanted.parameters), of_plain.parameters);
-  if (config_.has_plain_state) {
-    compare_states(Quantity::kOptimizerState, step, step.after.optimizer, step.before.optimizer,
-                   wanted.optimizer, of_plain.optimizer);
+  const PlainResult reference = run(reference_, std::nullopt);
+  std::vector<PlainResult> plain;
+  int64_t number = step.step * (kFurtherSteps + 1);
+  plain.push_back(run(plain_, config_.perturbs ? std::optional(number) : std::nullopt));
+  std::optional<StepComparison> compared(std::in_place, config_, step, reference, plain, parts);
+  if (compared->exceeds_bounds()) {
+    for (int i = 0; i < kFurtherSteps; ++i) plain.push_back(run(plain_, ++number));
+    compared.emplace(config_, step, reference, plain, parts);
   }
-  compare_states(Quantity::kBuffers, step, step.after.buffers, step.before.buffers, wanted.buffers,
-                 of_plain.buffers);
+  for (const auto& [name, wanted] : reference.values.gradients) {
+    const bool is_missing = !step.gradients.empty() && !tensor_of(step.gradients, name).defined();
+    // A missing gradient is named before all others.
+    if (is_missing && rms_of(wanted) > 0) tensor(Quantity::kGradients, name).remark = "no gradient";
+  }
+  for (const ComparedQuantity& quantity : compared->quantities()) {
+    for (const ComparedTensor& one : quantity.tensors) {
+      tensor(quantity.quantity, one.name).steps.push_back(one.steps.front());
+    }
+  }
   proof_.steps += 1;
   proof_.samples += step.division.whole_rows();
 }
@@ -252,82 +392,6 @@ void Comparison::compare_samples(const RecordedStep& step, const NamedTensors& e
     break;
   }
   samples.steps.push_back(error);
-}
-
-// Returns the error of the plain step's outputs.
-double Comparison::compare_outputs(const RecordedStep& step, const std::vector<BatchPart>& parts,
-                                   const StepValues& reference, const StepValues& plain) {
-  const at::Tensor wanted = in_order(reference.outputs, parts);
-  const double size = rms_of(wanted);
-  const double of_plain = rms_of_difference(in_order(plain.outputs, parts), wanted);
-  if (step.outputs.defined() && step.outputs.sizes() == wanted.sizes()) {
-    note(Quantity::kOutputs, step.step,
-         {{.name = name_of(Quantity::kOutputs),
-           .error = rms_of_difference(step.outputs, wanted),
-           .plain = of_plain,
-           .size = size,
-           .least = config_.roundoff * size}});
-  }
-  return std::max(relative(of_plain, size), config_.roundoff);
-}
-
-// Returns the error of the plain step's gradients.
-double Comparison::compare_gradients(const RecordedStep& step, const StepValues& reference,
-                                     const StepValues& plain) {
-  std::vector<double> sizes;
-  for (const auto& [name, tensor] : reference.gradients) sizes.push_back(rms_of(tensor));
-  const double least = kLeastSize * median(sizes);
-  std::vector<Measured> all;
-  std::vector<double> of_plain;
-  for (size_t i = reference.gradients.size(); i-- > 0;) {
-    const auto& [name, wanted] = reference.gradients[i];
-    const at::Tensor& got = tensor_of(step.gradients, name);
-    const double size = std::max(sizes[i], least);
-    all.push_back({.name = name,
-                   .error = rms_of_difference(got, wanted),
-                   .plain = rms_of_difference(plain.gradients[i].tensor, wanted),
-                   .size = size,
-                   .least = config_.roundoff * size});
-    of_plain.push_back(relative(all.back().plain, size));
-    if (!step.gradients.empty() && !got.defined() && sizes[i] > 0) {
-      tensor(Quantity::kGradients, name).remark = "no gradient";
-    }
-  }
-  if (!step.gradients.empty()) note(Quantity::kGradients, step.step, all);
-  return std::max(median(of_plain), config_.roundoff);
-}
-
-void Comparison::compare_number(Quantity quantity, int64_t step, double candidate, double reference,
-                                double plain, double least) {
-  const double size = std::abs(reference);
-  note(quantity, step,
-       {{.name = name_of(quantity),
-         .error = std::abs(candidate - reference),
-         .plain = std::abs(plain - reference),
-         .size = size,
-         .least = least * size}});
-}
-
-// Relative to the change that the step makes.
-void Comparison::compare_states(Quantity quantity, const RecordedStep& step,
-                                const NamedTensors& candidate, const NamedTensors& before,
-                                const NamedTensors& reference, const NamedTensors& plain) {
-  std::vector<Measured> all;
-  for (const auto& [name, wanted] : reference) {
-    const at::Tensor &got = tensor_of(candidate, name), &old = tensor_of(before, name);
-    if (!wanted.is_floating_point()) {
-      tensor(quantity, name)
-          .steps.push_back({.step = step.step + 1, .error = at::equal(got, wanted) ? 0.0 : 1.0});
-      continue;
-    }
-    const double rounding = config_.storage_roundoff * std::max(rms_of(old), rms_of(wanted));
-    all.push_back({.name = name,
-                   .error = rms_of_difference(got, wanted),
-                   .plain = rms_of_difference(tensor_of(plain, name), wanted),
-                   .size = std::max(rms_of_difference(wanted, old), rounding),
-                   .least = rounding});
-  }
-  note(quantity, step.step, all);
 }
 
 }  // namespace gallop::train

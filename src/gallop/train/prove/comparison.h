@@ -46,7 +46,7 @@ struct ComparedTensor {
 };
 
 /// One quantity, its tensors in the order in which the first that differs is wanted: gradients and
-/// weights from the loss to the input.
+/// weights from the loss to the input, behind those without a gradient.
 struct ComparedQuantity {
   Quantity quantity;
   std::vector<ComparedTensor> tensors{};
@@ -82,7 +82,9 @@ struct ComparisonConfig {
 /// For each tensor, E is the root mean square of its difference to the reference, and P that of a
 /// plain step in the training's precision, whose operators are LibTorch's. E may be four times P,
 /// four times the median over all tensors of P relative to the tensor's size, or four rounding
-/// errors of what is stored, whichever is most.
+/// errors of what is stored, whichever is most. Where E exceeds that, P becomes the largest of some
+/// more plain steps, whose weights are perturbed by rounding errors: where these change the sign of
+/// a ReLU's input, gradients change by more than rounding.
 class Comparison {
  public:
   /// All must outlive it.
@@ -95,20 +97,8 @@ class Comparison {
   const Proof& proof() const { return proof_; }
 
  private:
-  struct Measured;
-
   ComparedTensor& tensor(Quantity quantity, const std::string& name);
-  void note(Quantity quantity, int64_t step, const std::vector<Measured>& all);
   void compare_samples(const RecordedStep& step, const NamedTensors& expected);
-  double compare_outputs(const RecordedStep& step, const std::vector<BatchPart>& parts,
-                         const StepValues& reference, const StepValues& plain);
-  double compare_gradients(const RecordedStep& step, const StepValues& reference,
-                           const StepValues& plain);
-  void compare_number(Quantity quantity, int64_t step, double candidate, double reference,
-                      double plain, double least);
-  void compare_states(Quantity quantity, const RecordedStep& step, const NamedTensors& candidate,
-                      const NamedTensors& before, const NamedTensors& reference,
-                      const NamedTensors& plain);
 
   PlainStep& reference_;
   PlainStep& plain_;

@@ -1,5 +1,6 @@
 #include "gallop/train/prove/proof_text.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -43,28 +44,42 @@ nlohmann::ordered_json json_of(const ComparedTensor& tensor) {
   return json;
 }
 
-}  // namespace
-
-std::string difference_text(const Proof& proof) {
-  const ComparedQuantity* quantity = proof.first_that_differs();
-  if (quantity == nullptr) return {};
-  const ComparedTensor& first = *quantity->first_that_differs();
+std::string difference_text(const ComparedQuantity& quantity) {
+  const ComparedTensor& first = *quantity.first_that_differs();
   const std::string remark = first.remark.empty() ? "" : "; " + first.remark;
-  if (quantity->quantity == Quantity::kSamples) return "samples differ" + remark;
-  if (is_one(*quantity)) {
-    return fmt::format("{}: the error is {}{}", name_of(quantity->quantity),
+  if (quantity.quantity == Quantity::kSamples) return "samples differ" + remark;
+  if (is_one(quantity)) {
+    return fmt::format("{}: the error is {}{}", name_of(quantity.quantity),
                        error_text(first.worst()), remark);
   }
   std::string text =
-      fmt::format("{}: the first that differs{} is {}: {}{}", name_of(quantity->quantity),
-                  order_of(quantity->quantity), first.name, error_text(first.worst()), remark);
-  const ComparedTensor& worst = quantity->worst();
+      fmt::format("{}: the first that differs{} is {}: {}{}", name_of(quantity.quantity),
+                  order_of(quantity.quantity), first.name, error_text(first.worst()), remark);
+  const ComparedTensor& worst = quantity.worst();
   if (&worst != &first) {
     text += fmt::format("; the worst is {}: {}", worst.name, error_text(worst.worst()));
   }
   return text;
 }
 
+}  // namespace
+
+std::string difference_text(const Proof& proof) {
+  const ComparedQuantity* quantity = proof.first_that_differs();
+  if (quantity == nullptr) return {};
+  std::string text = difference_text(*quantity);
+  // Outputs and losses belong to no layer, but gradients do.
+  const auto gradients =
+      std::find_if(proof.quantities.begin(), proof.quantities.end(),
+                   [](const auto& one) { return one.quantity == Quantity::kGradients; });
+  const bool has_no_layer =
+      quantity->quantity == Quantity::kOutputs || quantity->quantity == Quantity::kLoss;
+  if (has_no_layer && gradients != proof.quantities.end() &&
+      gradients->first_that_differs() != nullptr) {
+    text += "; " + difference_text(*gradients);
+  }
+  return text;
+}
 std::string proof_text(const Proof& proof) {
   std::string text = fmt::format("{:<16}  {:>8}  {:>9}  {:>9}  {:>5}  {}\n", "quantity", "tensors",
                                  "error", "bound", "step", "worst of them");
