@@ -51,6 +51,11 @@ double roundoff_of(Precision precision) {
 
 void require_provable(const Session& session, const DistributedContext& context,
                       const model::Model& model) {
+  if (!session.device().is_cpu()) {
+    throw UsageError(
+        "steps are compared with a reference on CPUs only so far; give train.device=cpu, and leave "
+        "out train.prove");
+  }
   if (const std::string draw = model.draws_from_generator(); !draw.empty()) {
     throw UsageError(fmt::format(
         "model '{}' cannot be proven: it draws random numbers from LibTorch's generator, which no "

@@ -339,10 +339,19 @@ void Comparison::add(const RecordedStep& step, const NamedTensors& expected) {
                                            : undivided(step.division, config_.seed);
   const auto run = [&](PlainStep& plain, std::optional<int64_t> perturbation) {
     plain.load(step.before);
-    if (perturbation) perturb(plain.model(), config_.roundoff, *perturbation);
+    NamedTensors perturbed;
+    if (perturbation) {
+      perturb(plain.model(), config_.roundoff, *perturbation);
+      perturbed = copy_state(plain.model(), plain.optimizer()).parameters;
+    }
     PlainResult result{.values = plain.run(expected, parts, step.step, step.lr, step.scheduled),
                        .after = {}};
     result.after = copy_state(plain.model(), plain.optimizer());
+    // The updated weights are without the perturbation.
+    for (size_t i = 0; i < perturbed.size(); ++i) {
+      const at::Tensor moved = perturbed[i].tensor.sub_(step.before.parameters[i].tensor);
+      result.after.parameters[i].tensor.sub_(moved);
+    }
     return result;
   };
   const PlainResult reference = run(reference_, std::nullopt);
