@@ -257,9 +257,6 @@ class Proofs : public testing::TestWithParam<bool> {
     const ComparedQuantity* first = proof.first_that_differs();
     if (first == nullptr) return "none";
     const ComparedTensor& tensor = *first->first_that_differs();
-    const StepError& worst = tensor.worst();
-    std::printf("[ measured ] %s: %s: error %.2g, bound %.2g\n", name_of(first->quantity),
-                tensor.name.c_str(), worst.error, worst.bound);
     return fmt::format("{}: {}", name_of(first->quantity), tensor.name);
   }
 

@@ -15,6 +15,7 @@
 #include <ATen/ops/rand.h>
 #include <fmt/format.h>
 
+#include "gallop/base/error.h"
 #include "gallop/train/trial_config.h"
 
 namespace gallop::train {
@@ -347,8 +348,8 @@ void Comparison::add(const RecordedStep& step, const NamedTensors& expected) {
     PlainResult result{.values = plain.run(expected, parts, step.step, step.lr, step.scheduled),
                        .after = {}};
     result.after = copy_state(plain.model(), plain.optimizer());
-    // The updated weights are without the perturbation.
-    for (size_t i = 0; i < perturbed.size(); ++i) {
+    // The updated weights are without the perturbation, as are those of an optimizer's own format.
+    for (size_t i = 0; config_.has_plain_state && i < perturbed.size(); ++i) {
       const at::Tensor moved = perturbed[i].tensor.sub_(step.before.parameters[i].tensor);
       result.after.parameters[i].tensor.sub_(moved);
     }
