@@ -28,6 +28,7 @@ const std::vector<Command>& commands() {
       {"profile", "show what the steps of a training spend their time on", run_profile},
       {"optimize", "make a recipe faster: try changes one at a time, keep what helps",
        run_optimize},
+      {"prove", "compare steps of a training with a plain reference", run_prove},
       {"model", "describe a model: an archive of torch.export, or the layers of a recipe's",
        run_model},
       {"launch", "train in several processes, and restart them after a failure", run_launch},

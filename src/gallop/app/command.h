@@ -78,6 +78,7 @@ ExitCode run_find_batch(const CommandContext& command, const std::vector<std::st
 ExitCode run_graph(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_profile(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_optimize(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_prove(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_model(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_launch(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_convert(const CommandContext& command, const std::vector<std::string>& arguments);

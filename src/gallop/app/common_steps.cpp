@@ -30,6 +30,7 @@ std::string from_the_beginning(const Recipe& recipe) {
   Node& train = *all.find("train");
   drop(train, "epochs");
   drop(train, "steps");
+  drop(train, "prove");
   return config::to_yaml(all, /*show_origins=*/false);
 }
 

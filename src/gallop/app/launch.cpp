@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kMostHosts = 4096;
 // Commands that support several processes.
-const std::vector<std::string> kCommands = {"train", "find-lr", "find-batch"};
+const std::vector<std::string> kCommands = {"train", "prove", "find-lr", "find-batch"};
 constexpr double kLongest = 1e6;
 
 struct Arguments {
@@ -108,6 +108,7 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
       "restarted from the newest checkpoint.\n\n"
       "Example: gallop launch -n 2 train fashion-mnist\n"
       "         gallop launch -n 2 find-lr fashion-mnist\n"
+      "         gallop launch -n 2 prove fashion-mnist\n"
       "         gallop launch --nnodes 2:3 --rdzv node1,node2 -n 8 train my.yaml   (on each host)\n"
       "         gallop launch --slurm --help     as a Slurm batch job\n",
       "gallop launch");

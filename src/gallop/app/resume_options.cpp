@@ -146,6 +146,7 @@ const std::vector<ResumeRule>& resume_rules() {
       {"train.snapshots", true, ""},
       {"train.on_nonfinite", true, ""},
       {"train.spikes.*", true, "but not whether there are any"},
+      {"train.prove", true, ""},
       {"parallel.*", true, ""},
       {"track.*", true, ""},
   };

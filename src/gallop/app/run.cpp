@@ -12,6 +12,7 @@
 #include "gallop/app/end_of_start_up.h"
 #include "gallop/app/lr_curve.h"
 #include "gallop/app/print.h"
+#include "gallop/app/proven_training.h"
 #include "gallop/app/recipe_components.h"
 #include "gallop/app/run_recorder.h"
 #include "gallop/app/trained_model.h"
@@ -162,6 +163,16 @@ void Run::share_with(const std::vector<PrefixSource>& prefix_sources) {
   // The last step is trained here, so that this process can report memory and throughput.
   const int64_t last = std::min(length.step_of(place_.until), length.steps - 1);
   shared_ = share_prefix(session_, info(), prefix_sources, path_, *checkpoints_, last);
+}
+
+void Run::prove(const StopRequest& stop) {
+  const ProvenTraining proven =
+      prove_training(session_.resolved(), place_.runs, context_, {}, stop);
+  if (proven.difference.empty()) return;
+  throw InternalError(
+      fmt::format("train.prove: the first steps differ from the reference: {}. 'gallop prove' "
+                  "shows all errors; nothing was created",
+                  proven.difference));
 }
 
 void Run::look_at(const fs::path& path) {

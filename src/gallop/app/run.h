@@ -34,6 +34,8 @@ class Run {
   train::Outcome train(ConsoleStyle style, SignalGuard& signals);
 
   const fs::path& path() const { return path_; }
+  /// Whether `train.prove` is set.
+  bool is_to_be_proven() const { return session_.recipe().train.prove; }
 
   // All processes of a group call these.
 
@@ -42,6 +44,10 @@ class Run {
   void restore(const std::optional<RunPlan>& plan, const StopRequest& stop);
   /// Uses the folder that rank 0 has created or continues.
   void look_at(const fs::path& path);
+
+  /// Proves the first steps (see prove_training()). Throws InternalError if they differ from the
+  /// reference.
+  void prove(const StopRequest& stop);
 
   // Only rank 0 calls these.
 

@@ -256,15 +256,24 @@ void Session::build_schedules() {
   }
 }
 
-void Session::build_optimizer() {
-  const NamedTensors parameters = model_->parameters();
+void Session::build_optimizer() { optimizer_ = make_optimizer(*model_); }
+
+std::unique_ptr<optim::Optimizer> Session::make_optimizer(const model::Model& model) const {
+  const NamedTensors parameters = model.parameters();
   auto optimizer = registries().optimizers.build(recipe().optimizer, parameters);
   train::check_optimizer(step_config(), *optimizer);
-  optimizer_ = optim::wrap(registries().wrappers, recipe().wrappers,
-                           {.optimizer = std::move(optimizer),
-                            .parameters = parameters,
-                            .buffers = model_->buffers(),
-                            .length = length().for_updates()});
+  return optim::wrap(registries().wrappers, recipe().wrappers,
+                     {.optimizer = std::move(optimizer),
+                      .parameters = parameters,
+                      .buffers = model.buffers(),
+                      .length = length().for_updates()});
+}
+
+std::unique_ptr<model::Model> Session::make_model() const {
+  auto model = build_model(registries(), resolved_, model_task(inputs(), registries().tasks),
+                           static_cast<uint64_t>(recipe().train.seed));
+  model->to(device_, /*channels_last=*/false);
+  return model;
 }
 
 // Must be last, as the order of gradients depends on the whole step.

@@ -77,6 +77,11 @@ class Session {
   train::EvaluateConfig evaluate_config() const;
   train::StepConfig step_config() const;
 
+  /// An optimizer, with the recipe's wrappers, for a model of this session's kind.
+  std::unique_ptr<optim::Optimizer> make_optimizer(const model::Model& model) const;
+  /// A model like model(), with new weights, in the usual memory format on this device.
+  std::unique_ptr<model::Model> make_model() const;
+
   /// Identifies the teacher: the checksum of its weights; empty without one.
   std::string teacher() const;
 

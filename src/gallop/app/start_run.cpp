@@ -104,6 +104,10 @@ std::unique_ptr<Run> prepare_run(const Registries& registries, const RunPlace& p
     if (!from.empty() && !plan->checkpoint) run->find_beginning(from);
   });
   if (shared.resumes) run->restore(plan, stop);
+  if (!shared.resumes && run->is_to_be_proven()) {
+    run->prove(stop);
+    if (context.run_on_rank0([&] { return stop.requested(); })) return nullptr;
+  }
   // Ensures that no process has failed before rank 0 writes.
   if (!context.is_alone()) parallel::any_of(*context.collectives(), false);
   const std::string path = context.run_on_rank0([&] {

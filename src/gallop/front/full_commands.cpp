@@ -37,6 +37,9 @@ ExitCode run_profile(const CommandContext& /*command*/, const Args& /*arguments*
 ExitCode run_optimize(const CommandContext& /*command*/, const Args& /*arguments*/) {
   exec_full_program();
 }
+ExitCode run_prove(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
 ExitCode run_model(const CommandContext& /*command*/, const Args& /*arguments*/) {
   exec_full_program();
 }

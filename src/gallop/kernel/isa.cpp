@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/kernel/stock_operators.h"
 
 namespace gallop::kernel {
 
@@ -85,7 +86,18 @@ Isa best_isa() {
   return kBest;
 }
 
+namespace {
+
+thread_local bool in_stock_scope = false;
+
+}  // namespace
+
+StockOperatorsScope::StockOperatorsScope() : before_(in_stock_scope) { in_stock_scope = true; }
+StockOperatorsScope::~StockOperatorsScope() { in_stock_scope = before_; }
+bool StockOperatorsScope::is_there() { return in_stock_scope; }
+
 bool kernels_enabled() {
+  if (in_stock_scope) return false;
   static const bool kEnabled = [] {
     const char* choice = std::getenv("GALLOP_KERNELS");
     if (choice == nullptr || *choice == '\0') return true;

@@ -5,9 +5,19 @@
 #include <string>
 #include <vector>
 
+#include "gallop/tensor/named_tensor.h"
 #include "gallop/train/evaluate.h"
 
 namespace gallop::train {
+
+/// The arguments of a step.
+struct StepArguments {
+  int64_t step = 0;           ///< Updates done before it.
+  const NamedTensors& batch;  ///< As passed to TrainStep::start().
+  int64_t whole_rows = 0;     ///< Rows of the batch of all processes.
+  double lr = 0;
+  const std::vector<double>& scheduled;  ///< As in StepEvent.
+};
 
 /// The state of a run after an update.
 struct StepEvent {
@@ -62,6 +72,8 @@ class Observer {
   virtual ~Observer() = default;
   /// The trainer's thread begins what belongs to the step after `step` updates.
   virtual void step_begins(int64_t /*step*/) {}
+  /// A step is about to be computed.
+  virtual void step_starts(const StepArguments&) {}
   virtual void stepped(const StepEvent&) {}
   virtual void evaluating() {}
   virtual void evaluated(const EvaluationEvent&) {}

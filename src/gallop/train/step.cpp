@@ -15,6 +15,7 @@
 #include "gallop/kernel/shared_cores.h"
 #include "gallop/optim/gradients.h"
 #include "gallop/tensor/recording.h"
+#include "gallop/train/dropout_seed.h"
 #include "gallop/train/step_tensors.h"
 
 namespace gallop::train {
@@ -51,9 +52,6 @@ std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
   for (const auto& [name, tensor] : named) tensors.push_back(tensor);
   return tensors;
 }
-
-// Distance of the seeds of two processes: odd, and far from seeds that people choose.
-constexpr uint64_t kSeedsApart = 0x9E3779B97F4A7C15;
 
 // 1 - x for x near 1, such as beta2, keeps its digits only in fp64.
 at::ScalarType format_of(ScheduledParameter value) {
@@ -225,7 +223,7 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
     if (batch_slices() > 0) require_whole(pieces_of(0).back().end - input.size(0), step);
     for (int64_t i = 0; i < own_seed_and_step_.size(0); ++i) {
       const uint64_t number = batch_slices() > 0 ? static_cast<uint64_t>(i) : rank;
-      set(own_seed_and_step_.select(0, i), config_.seed + number * kSeedsApart, step);
+      set(own_seed_and_step_.select(0, i), dropout_seed(config_.seed, number), step);
     }
     set(shared_, first.expected_count(target, target.size(0)), rank == 0 ? started.targets : 0,
         shared.requests);

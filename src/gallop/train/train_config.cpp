@@ -220,6 +220,10 @@ void visit(config::Visitor& v, TrainConfig& c) {
        .choices = {"stop", "skip"}},
       c.on_nonfinite);
   v.section({.name = "spikes", .help = ""}, c.spikes);
+  v.field({.name = "prove",
+           .help = "before a new run, compare its first steps with a plain reference, as 'gallop "
+                   "prove' does, and stop if they differ"},
+          c.prove);
 }
 
 // Checks options that need more evaluations than one at the end.

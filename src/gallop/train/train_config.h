@@ -67,6 +67,7 @@ struct TrainConfig {
   bool snapshots = false;
   std::string on_nonfinite = "stop";
   SpikeConfig spikes;
+  bool prove = false;
 };
 
 void visit(config::Visitor& visitor, EarlyStoppingConfig& config);

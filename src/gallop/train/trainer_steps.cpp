@@ -64,8 +64,14 @@ void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
   steps_here += 1;
   process_group.begin(starts ? parallel::Section::kStart : parallel::Section::kStep,
                       progress.step + 1);
+  const NamedTensors fields = batch.by_role();
+  tell(&Observer::step_starts, StepArguments{.step = progress.step,
+                                             .batch = fields,
+                                             .whole_rows = batch.whole_size,
+                                             .lr = lr,
+                                             .scheduled = scheduled});
   try {
-    step.start(batch.by_role(), progress.step, lr, record, scheduled,
+    step.start(fields, progress.step, lr, record, scheduled,
                {.rows = batch.whole_size, .requests = local_requests()});
   } catch (const StepDoesNotFit&) {
     report_all();

@@ -9,13 +9,16 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/dropout.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/rand.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "gallop/kernel/dropout.h"
 #include "gallop/kernel/isa.h"
+#include "gallop/kernel/stock_operators.h"
 #include "gallop/model/functional/first_order.h"
 
 namespace gallop::model::functional {
@@ -119,7 +122,18 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& order) {
   return places;
 }
 
+// What the kernel multiplies the elements by, for types that it does not support.
+at::Tensor factors_of(const at::Tensor& x, double p, const at::Tensor& share) {
+  const std::vector<int64_t> order = memory_order(x);
+  const at::NoGradGuard no_grad;
+  const at::Tensor ones = at::ones(x.permute(order).sizes(), x.options().dtype(at::kFloat));
+  return by_kernel(ones, p, share).permute(inverse(order));
+}
+
 at::Tensor drop(const at::Tensor& x, double p, const at::Tensor& share) {
+  if (kernel::StockOperatorsScope::is_there() && x.numel() > 0) {
+    return x.mul(factors_of(x, p, share)).to(x.scalar_type());
+  }
   if (kernel::kernels_enabled() && x.numel() > 0) {
     if (kernel::takes_dropout(x)) return by_kernel(x, p, share);
     // The CPU kernel does not support fp16; fp32 represents all fp16 values.
