@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "gallop/advise/rules.h"
 #include "gallop/profile/profile_text.h"
+#include "gallop/profile/rank_times.h"
 
 namespace gallop::advise {
 
@@ -75,6 +77,35 @@ std::optional<Advice> communication_share(const Facts& facts) {
       .gain = {.low = speedup_without(share / 4),
                .high = speedup_without(share / 2),
                .basis = "half of the exchanges"}};
+}
+
+std::optional<Advice> rank_skew(const Facts& facts) {
+  const std::vector<profile::RankTime>& ranks = facts.profile.ranks;
+  const double skew = profile::rank_skew(ranks);
+  if (skew < 0.1) return std::nullopt;
+  const auto slowest =
+      std::max_element(ranks.begin(), ranks.end(),
+                       [](const auto& a, const auto& b) { return a.compute < b.compute; });
+  const auto fastest =
+      std::min_element(ranks.begin(), ranks.end(),
+                       [](const auto& a, const auto& b) { return a.compute < b.compute; });
+  double mean = 0;
+  for (const auto& one : ranks) mean += one.compute / static_cast<double>(ranks.size());
+  const std::string last = slowest->last_into_collectives > 0.5
+                               ? fmt::format("; rank {} comes last into {} of the collectives",
+                                             slowest->rank, percent(slowest->last_into_collectives))
+                               : std::string();
+  return Advice{
+      .finding = fmt::format("Rank {} on {} computes {:.2f} ms of a step, and rank {} {:.2f} ms, a "
+                             "skew of {}{}",
+                             slowest->rank, slowest->host, 1e3 * slowest->compute, fastest->rank,
+                             1e3 * fastest->compute, percent(skew), last),
+      .remedy = fmt::format("All wait for the slowest one: look for other programs, fewer cores or "
+                            "a lower clock rate on {}",
+                            slowest->host),
+      .gain = {.low = 1,
+               .high = speedup_without(facts.profile.share_of(slowest->compute - mean)),
+               .basis = "if all computed as long as the mean"}};
 }
 
 std::optional<Advice> other_programs(const Facts& facts) {

@@ -148,6 +148,7 @@ const std::vector<ResumeRule>& resume_rules() {
       {"train.spikes.*", true, "but not whether there are any"},
       {"parallel.*", true, ""},
       {"track.*", true, ""},
+      {"profile.*", true, ""},
   };
   return rules;
 }

@@ -2,6 +2,9 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <vector>
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -53,6 +56,31 @@ Json metadata(const char* name, int64_t process, int64_t thread, Json arguments)
 }
 
 }  // namespace
+
+Trace last_steps(Trace trace, size_t most_spans) {
+  const auto count = [&](int64_t begin_ns) {
+    size_t spans = 0;
+    for (const ThreadTrace& thread : trace.threads) {
+      for (const TraceEvent& event : thread.events) spans += event.begin_ns >= begin_ns ? 1 : 0;
+    }
+    return spans;
+  };
+  if (count(0) <= most_spans) return trace;
+  std::vector<int64_t> begins;
+  for (const ThreadTrace& thread : trace.threads) {
+    for (const TraceEvent& event : thread.events) {
+      if (event.kind == SpanKind::kStep) begins.push_back(event.begin_ns);
+    }
+  }
+  if (begins.empty()) return trace;
+  std::sort(begins.begin(), begins.end());
+  const auto first = std::find_if(begins.begin(), begins.end() - 1,
+                                  [&](int64_t begin_ns) { return count(begin_ns) <= most_spans; });
+  for (ThreadTrace& thread : trace.threads) {
+    std::erase_if(thread.events, [&](const TraceEvent& event) { return event.begin_ns < *first; });
+  }
+  return trace;
+}
 
 std::string chrome_trace(const Trace& trace, const Graphs& graphs, const TraceOrigin& origin) {
   const int64_t process = getpid();

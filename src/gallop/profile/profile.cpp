@@ -218,7 +218,11 @@ class Evaluation {
   void take_layers(double steps) {
     NodeTimes times(profile_, peaks_);
     for (const auto& [key, time] : nodes_) {
-      times.add(graphs_.at(key.first)[key.second], time.calls / steps, time.seconds / steps);
+      const auto& nodes = graphs_.at(key.first);
+      times.add(nodes[key.second], time.calls / steps, time.seconds / steps);
+      auto& of_graph = profile_.node_seconds[key.first];
+      of_graph.resize(nodes.size());
+      of_graph[key.second] = time.seconds / time.calls;
     }
   }
 
@@ -227,6 +231,7 @@ class Evaluation {
       profile_.operators.push_back({.op = name,
                                     .call = name,
                                     .layer = {},
+                                    .format = {},
                                     .calls = time.calls / steps,
                                     .seconds = time.seconds / steps});
     }
@@ -237,6 +242,7 @@ class Evaluation {
           {.op = node.op,
            .call = node.call,
            .layer = node.parts.empty() ? std::string() : node.parts.front().layer,
+           .format = node.format,
            .calls = calls,
            .seconds = time.seconds / steps,
            .flops = calls * node.flops,
