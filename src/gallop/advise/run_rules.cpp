@@ -13,6 +13,9 @@ using profile::percent;
 
 namespace {
 
+// Of the step, by which the slowest process exceeds the mean: less is noise.
+constexpr double kLeastExcess = 0.02;
+
 // What a phase that may be done less often costs.
 std::optional<Advice> less_often(const Facts& facts, const std::string& phase, double least,
                                  const std::string& what, const std::string& remedy,
@@ -91,6 +94,8 @@ std::optional<Advice> rank_skew(const Facts& facts) {
                        [](const auto& a, const auto& b) { return a.compute < b.compute; });
   double mean = 0;
   for (const auto& one : ranks) mean += one.compute / static_cast<double>(ranks.size());
+  const double excess = facts.profile.share_of(slowest->compute - mean);
+  if (excess < kLeastExcess) return std::nullopt;
   const std::string last = slowest->last_into_collectives > 0.5
                                ? fmt::format("; rank {} comes last into {} of the collectives",
                                              slowest->rank, percent(slowest->last_into_collectives))
@@ -104,7 +109,7 @@ std::optional<Advice> rank_skew(const Facts& facts) {
                             "a lower clock rate on {}",
                             slowest->host),
       .gain = {.low = 1,
-               .high = speedup_without(facts.profile.share_of(slowest->compute - mean)),
+               .high = speedup_without(excess),
                .basis = "if all computed as long as the mean"}};
 }
 

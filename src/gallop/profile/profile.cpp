@@ -53,6 +53,7 @@ class NodeTimes {
       profile_.flops_utilization +=
           calls * peaks_.bound_of(node.flops, node.format, 0).seconds / profile_.seconds;
     }
+    if (node.communicates) return;  // The layer's work does not depend on how long that takes.
     for (const NodePart& part : node.parts) {
       LayerTime& layer = layer_of(part.layer);
       phase_of(layer, part.phase) += part.share * seconds;
