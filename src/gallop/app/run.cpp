@@ -66,7 +66,9 @@ Run::Run(ResolvedRecipe resolved, const RunPlace& place, const DistributedContex
          const ResumedRun& resumed)
     : context_(context),
       place_(place),
-      session_(std::move(resolved), place.runs, context.collectives(), resumed) {}
+      session_(std::move(resolved), place.runs, context.collectives(), resumed) {
+  require_profiled_steps(session_);
+}
 
 track::RunInfo Run::info() const {
   track::RunInfo info{

@@ -48,6 +48,18 @@ bool has_unknown_graph(const Trace& trace, const profile::Graphs& graphs) {
 
 }  // namespace
 
+void require_profiled_steps(const Session& session) {
+  const ProfileConfig& config = session.recipe().profile;
+  const auto every = train::Interval::parse(config.every);
+  if (every.unit == train::Interval::Unit::kNever) return;
+  require_profiled_device(session, "profile.every");
+  if (session.length().step_of(every) > config.steps) return;
+  throw UsageError(
+      fmt::format("profile.every is '{}', which has no more steps than a profile; set "
+                  "profile.steps below {}, or profile.every higher",
+                  config.every, config.steps));
+}
+
 RunProfiler::RunProfiler(Session& session, const train::Trainer& trainer,
                          const DistributedContext& context, fs::path run, int64_t step)
     : session_(session),
@@ -58,14 +70,6 @@ RunProfiler::RunProfiler(Session& session, const train::Trainer& trainer,
       length_(session.length()),
       first_step_(step),
       recording_(context.local_size()) {
-  require_profiled_device(session, "profile.every");
-  const int64_t steps = session.recipe().profile.steps;
-  if (length_.step_of(every_) <= steps) {
-    throw UsageError(
-        fmt::format("profile.every is '{}', which has no more steps than a profile; set "
-                    "profile.steps below {}, or profile.every higher",
-                    session.recipe().profile.every, steps));
-  }
   if (context_.is_first()) track::remove_run_profiles_after(run_, step);
   peaks_ = measure_peaks();
   plan_after(step);

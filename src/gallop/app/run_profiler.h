@@ -19,15 +19,18 @@
 
 namespace gallop::app {
 
+/// Throws UsageError if the recipe requests profiles and the run is not on a CPU, or their interval
+/// has no more steps than a profile.
+void require_profiled_steps(const Session& session);
+
 /// Profiles steps of a run as its recipe's `profile:` section requests, and stores the profiles in
 /// its folder (track/run_profiles.h). All processes of a run have one. Only recording is done
 /// between two steps; a profile is evaluated and written in a background thread of low priority.
 class RunProfiler final : public train::Observer {
  public:
   /// The run continues after `step`; profiles of later steps are removed. Measures this machine's
-  /// peaks for half a second. All arguments must outlive it. Throws UsageError if the run is not on
-  /// a CPU or the interval has no more steps than a profile, DeviceError if the folder cannot be
-  /// written.
+  /// peaks for half a second. All arguments must outlive it. Throws DeviceError if the folder
+  /// cannot be written.
   RunProfiler(Session& session, const train::Trainer& trainer, const DistributedContext& context,
               fs::path run, int64_t step);
 

@@ -1,7 +1,7 @@
-#include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -45,7 +45,9 @@ std::string found(std::optional<std::string> text, const std::string& run, int64
 
 http::Response run_profiles(Context& context, const http::Request& request) {
   const Named named = named_run(context, Query(request));
-  return json_response({{"steps", track::run_profiles_of(named.folder)}});
+  const std::vector<int64_t> steps = track::run_profiles_of(named.folder);
+  if (steps.empty()) throw Refusal(404, fmt::format("'{}' has no profiles", printable(named.run)));
+  return json_response({{"steps", steps}});
 }
 
 http::Response run_profile(Context& context, const http::Request& request) {

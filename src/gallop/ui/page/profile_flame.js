@@ -22,7 +22,9 @@ function treeOf(layers) {
     add(root, layer);
     const parts = layerName(layer.name).split(".");
     parts.forEach((name, i) => {
-      if (!node.children.has(name)) node.children.set(name, { name, path: parts.slice(0, i + 1).join("."), children: new Map() });
+      // "0" alone says little.
+      const label = /^\d+$/.test(name) && i > 0 ? `${parts[i - 1]}.${name}` : name;
+      if (!node.children.has(name)) node.children.set(name, { name: label, path: parts.slice(0, i + 1).join("."), children: new Map() });
       node = node.children.get(name);
       add(node, layer);
     });
@@ -45,7 +47,7 @@ export function flameGraph({ layers, step_ms: stepMs }, signal) {
   const back = h("button", { type: "button", class: "quiet", onclick: () => {
     state.top = root;
     draw();
-  } }, "All layers");
+  } }, "← All layers");
   const valueOf = (node) => (state.part === "all" ? node.ms : node[state.part]);
 
   function show(node, x, y) {
@@ -60,9 +62,9 @@ export function flameGraph({ layers, step_ms: stepMs }, signal) {
   function rects(node, left, width, row, all) {
     if (width < LEAST_PX) return;
     all.push({ node, left, width, row });
-    const children = [...node.children.values()].filter((child) => valueOf(child) > 0).sort((a, b) => valueOf(b) - valueOf(a));
     let at = left;
-    for (const child of children) {
+    for (const child of node.children.values()) {
+      if (!(valueOf(child) > 0)) continue;
       const part = width * valueOf(child) / valueOf(node);
       rects(child, at, part, row + 1, all);
       at += part;
@@ -79,7 +81,7 @@ export function flameGraph({ layers, step_ms: stepMs }, signal) {
     const height = ROW_PX * depthOf(state.top);
     const text = ({ node, width }) => {
       const letters = Math.floor((width - 10) / LETTER_PX);
-      const full = `${node.name}  ${formatMs(valueOf(node))}`;
+      const full = `${node.name}   ${formatMs(valueOf(node))}`;
       if (letters >= full.length) return full;
       return letters < 3 ? "" : node.name.length <= letters ? node.name : `${node.name.slice(0, letters - 1)}…`;
     };

@@ -3,13 +3,13 @@
 import { shortNumber } from "./axes.js";
 import { h, onWidth, replace, s } from "./dom.js";
 import { formatBytes } from "./format.js";
-import { layerName } from "./profile_units.js";
+import { layerName, MEMORY_CATEGORIES as CATEGORIES, memoryColors } from "./profile_units.js";
 import { plainTable } from "./tables.js";
-import { looksInOrder, theme } from "./theme.js";
+import { theme } from "./theme.js";
 
 const SIZE = { height: 260, top: 22, bottom: 40, left: 66, right: 14 };
-const CATEGORIES = ["activations", "gradients", "temporaries"];
 const SHOWN_LAYERS = 6;
+const PHASE_PX = 66;
 
 const totalOf = (use) => CATEGORIES.reduce((sum, name) => sum + use[name], 0);
 
@@ -82,14 +82,16 @@ export function memoryPlot({ memory }, signal) {
 
   function draw() {
     if (signal.aborted || state.width === 0) return;
-    const looks = looksInOrder(CATEGORIES);
+    const colorOf = memoryColors();
     const below = (count) => (node) => CATEGORIES.slice(0, count).reduce((sum, name) => sum + node[name], 0);
     const step = niceStep(most), x = xOf(begins[peak]);
     const isRight = x > state.width * 0.7;
     const times = Array.from({ length: 5 }, (_, i) => i / 4 * end);
+    // The middle of a phase; none for one that is too narrow for its name.
     const middleOf = (name) => {
       const own = nodes.map(({ phase }, i) => (phase === name ? begins[i] : -1)).filter((at) => at >= 0);
-      return own.length > 0 ? (own[0] + own.at(-1)) / 2 : -1;
+      if (own.length === 0 || xOf(own.at(-1)) - xOf(own[0]) < PHASE_PX) return null;
+      return (xOf(own[0]) + xOf(own.at(-1))) / 2;
     };
     replace(drawing, s("svg", { width: state.width, height: SIZE.height, tabindex: 0, role: "img", "aria-label": "Memory over the step. Arrow keys move through its nodes.",
       onpointermove: (event) => show(nodeAt(event)), onpointerleave: hide, onblur: hide, onfocus: () => show(state.at),
@@ -104,8 +106,8 @@ export function memoryPlot({ memory }, signal) {
       s("text", { x: SIZE.left - 6, dy: "0.32em", "text-anchor": "end" }, formatBytes(i * step)))),
     times.map((ms) => s("text", { x: xOf(ms), y: SIZE.height - SIZE.bottom + 15, "text-anchor": "middle" }, shortNumber(Number(ms.toPrecision(3))))),
     s("text", { class: "axis-title", x: (SIZE.left + state.width - SIZE.right) / 2, y: SIZE.height - 6, "text-anchor": "middle" }, "ms of the step's operators"),
-    CATEGORIES.map((name, i) => s("path", { d: area(below(i), below(i + 1)), style: { fill: looks.get(name).color } })),
-    ["forward", "backward", "optimizer"].map((name) => middleOf(name) >= 0 && s("text", { class: "phase-name", x: xOf(middleOf(name)), y: SIZE.height - SIZE.bottom - 6, "text-anchor": "middle" },
+    CATEGORIES.map((name, i) => s("path", { d: area(below(i), below(i + 1)), style: { fill: colorOf(name) } })),
+    ["forward", "backward", "optimizer"].map((name) => middleOf(name) !== null && s("text", { class: "phase-name", x: middleOf(name), y: SIZE.height - SIZE.bottom - 6, "text-anchor": "middle" },
       name)),
     s("line", { class: "peak", x1: x, x2: x, y1: SIZE.top - 8, y2: SIZE.height - SIZE.bottom }),
     s("text", { class: "axis-title", x: x + (isRight ? -5 : 5), y: SIZE.top - 2, "text-anchor": isRight ? "end" : "start" }, `peak ${formatBytes(totalOf(nodes[peak]))}`),
@@ -118,8 +120,8 @@ export function memoryPlot({ memory }, signal) {
   });
   const key = h("ul", { class: "phase-key" });
   const drawKey = () => {
-    const looks = looksInOrder(CATEGORIES);
-    replace(key, CATEGORIES.map((name) => h("li", {}, h("i", { style: { background: looks.get(name).color } }), name)));
+    const colorOf = memoryColors();
+    replace(key, CATEGORIES.map((name) => h("li", {}, h("i", { style: { background: colorOf(name) } }), name)));
   };
   drawKey();
   theme.addEventListener("change", () => {

@@ -6,7 +6,7 @@ import { formatBytes } from "./format.js";
 import { formatFlops, formatMs, formatShare, layerName, phaseColors } from "./profile_units.js";
 import { looksInOrder, theme } from "./theme.js";
 
-const SIZE = { height: 330, top: 14, bottom: 42, left: 64, right: 14 };
+const SIZE = { height: 440, top: 14, bottom: 42, left: 64, right: 14 };
 const MOST_POINTS = 300;
 
 const decades = (low, high) => Array.from({ length: Math.round(high - low) + 1 }, (_, i) => low + i);
@@ -26,7 +26,7 @@ export function roofline({ operators, peaks, step_ms: stepMs }, signal) {
     { name: "caches", rate: Math.max(...memory.map(([, rate]) => rate)) }].filter(({ rate }, i, all) => i === 0 || rate > 1.1 * all[0].rate);
   const logs = (values) => values.map(Math.log10);
   const highest = Math.max(...roofs.map(({ rate }) => rate), ...points.map(({ rate }) => rate));
-  const x = { low: Math.floor(Math.min(...logs(points.map(({ intensity }) => intensity)), 0)), high: Math.ceil(Math.max(...logs(points.map(({ intensity }) => intensity)), 2)) };
+  const x = { low: Math.floor(Math.min(...logs(points.map(({ intensity }) => intensity)), -1)), high: Math.ceil(Math.max(...logs(points.map(({ intensity }) => intensity)), 2)) };
   const y = { low: Math.floor(Math.min(...logs(points.map(({ rate }) => rate)))), high: Math.ceil(Math.log10(1.3 * highest)) };
 
   function draw(width) {
@@ -38,14 +38,17 @@ export function roofline({ operators, peaks, step_ms: stepMs }, signal) {
     // A slope begins where it enters the plot and ends at the highest roof.
     const slope = ({ name, rate }, i) => {
       const from = Math.max(left, lowest / rate), to = Math.min(right, highest / rate);
-      return [s("line", { class: `roof ${i > 0 ? "dashed" : ""}`, x1: xOf(from), y1: yOf(from * rate), x2: xOf(to), y2: yOf(to * rate) }),
-        s("text", { class: "roof-name", transform: `translate(${xOf(to) - 6}, ${yOf(to * rate) + 6}) rotate(${-Math.atan2(yOf(from * rate) - yOf(to * rate), xOf(to) - xOf(from)) * 180 / Math.PI})`,
-          dy: "-5", "text-anchor": "end" }, `${name} ${formatBytes(rate)}/s`)];
+      const [x1, y1, x2, y2] = [xOf(from), yOf(from * rate), xOf(to), yOf(to * rate)];
+      const turned = -Math.atan2(y1 - y2, x2 - x1) * 180 / Math.PI;
+      return [s("line", { class: `roof ${i > 0 ? "dashed" : ""}`, x1, y1, x2, y2 }),
+        s("text", { class: "roof-name", transform: `translate(${(x1 + x2) / 2}, ${(y1 + y2) / 2}) rotate(${turned})`, dy: "-5", "text-anchor": "middle" },
+          `${name} ${formatBytes(rate)}/s`)];
     };
     const roof = ({ format, rate }) => {
       const from = slopes.length > 0 ? Math.max(left, rate / Math.max(...slopes.map((one) => one.rate))) : left;
-      return [s("line", { class: "roof", x1: xOf(Math.min(from, right)), y1: yOf(rate), x2: width - SIZE.right, y2: yOf(rate), style: { stroke: looks.get(format).color } }),
-        s("text", { class: "roof-name", x: width - SIZE.right - 4, y: yOf(rate) - 5, "text-anchor": "end" }, `${format} ${formatFlops(rate, "FLOP/s")}`)];
+      const x1 = xOf(Math.min(from, right));
+      return [s("line", { class: "roof", x1, y1: yOf(rate), x2: width - SIZE.right, y2: yOf(rate), style: { stroke: looks.get(format).color } }),
+        s("text", { class: "roof-name", x: Math.min(x1 + 4, width - SIZE.right - 130), y: yOf(rate) - 5 }, `${format} ${formatFlops(rate, "FLOP/s")}`)];
     };
     const hide = () => { label.hidden = true; };
     const show = (point) => {
@@ -66,10 +69,10 @@ export function roofline({ operators, peaks, step_ms: stepMs }, signal) {
         s("text", { x: SIZE.left - 6, dy: "0.32em", "text-anchor": "end" }, formatFlops(10 ** power, "").trim()))),
       s("text", { class: "axis-title", x: (SIZE.left + width - SIZE.right) / 2, y: SIZE.height - 6, "text-anchor": "middle" }, "FLOPs per byte"),
       s("text", { class: "axis-title", transform: `translate(12, ${(SIZE.height - SIZE.bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, "FLOP/s"),
-      slopes.map(slope), roofs.map(roof),
       s("g", { class: "points" }, [...points].sort((a, b) => b.ms - a.ms).map((point) => s("a", { tabindex: 0, role: "img", "aria-label": `${layerName(point.layer)}, ${formatFlops(point.rate, "FLOP/s")}`,
         onpointerenter: () => show(point), onpointerleave: hide, onfocus: () => show(point), onblur: hide },
-      s("circle", { cx: xOf(point.intensity), cy: yOf(point.rate), r: Math.max(3, Math.min(12, 40 * Math.sqrt(point.ms / stepMs))), style: { fill: looks.get(point.format).color } }))))));
+      s("circle", { cx: xOf(point.intensity), cy: yOf(point.rate), r: Math.max(3, Math.min(12, 40 * Math.sqrt(point.ms / stepMs))), style: { fill: looks.get(point.format).color } })))),
+      slopes.map(slope), roofs.map(roof)));
   }
 
   let room = 0;

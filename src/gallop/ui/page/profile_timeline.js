@@ -8,11 +8,13 @@ import { styleColor, theme } from "./theme.js";
 const LANE_PX = 18;
 const GAP_PX = 8; // Between threads.
 const AXIS_PX = 24;
-const LABEL_PX = 108;
+const LEAST_LABEL_PX = 60, MOST_LABEL_PX = 170; // Names of threads.
+const FONT = "11px system-ui, sans-serif";
 const TEXT_PX = 34; // Narrower spans have no name.
 const LETTER_PX = 6.2;
 const LEAST_MS = 1e-4; // The narrowest range.
 const ZOOM = 1.3;
+const COLLECTIVE = /all_reduce|all_gather|reduce_scatter|wait_tensor|broadcast/;
 
 // The steps of axes: 1, 2 and 5 times a power of ten.
 function tickStep(wanted) {
@@ -40,6 +42,7 @@ export class Timeline {
     this.label = h("div", { class: "point-label", role: "status", hidden: true });
     this.element = h("div", { class: "timeline" }, this.canvas, this.label);
     this.draw = oncePerFrame(() => !signal.aborted && this.drawNow());
+    this.labelPx = labelWidth(groups);
     this.readColors();
     this.listen(signal);
     onWidth(this.element, signal, (width) => {
@@ -60,18 +63,18 @@ export class Timeline {
   colorOf({ name, kind, args }) {
     if (name.startsWith("ProfilerStep#")) return this.colors["grid-line"];
     if (kind === "data" || name.startsWith("enumerate(")) return this.phaseColor("data wait");
-    if (kind === "communication" || name === "wait for collective") return this.phaseColor("communication");
+    if (kind === "communication" || COLLECTIVE.test(name)) return this.phaseColor("communication");
     if (args.phase) return this.phaseColor(args.phase);
     if (kind === "evaluation" || kind === "checkpoint") return this.phaseColor(kind);
     return kind === "cpu_op" ? this.phaseColor("optimizer") : this.colors.line;
   }
 
   xOf(ms) {
-    return LABEL_PX + (ms - this.view[0]) / (this.view[1] - this.view[0]) * (this.width - LABEL_PX);
+    return this.labelPx + (ms - this.view[0]) / (this.view[1] - this.view[0]) * (this.width - this.labelPx);
   }
 
   msAt(x) {
-    return this.view[0] + (x - LABEL_PX) / (this.width - LABEL_PX) * (this.view[1] - this.view[0]);
+    return this.view[0] + (x - this.labelPx) / (this.width - this.labelPx) * (this.view[1] - this.view[0]);
   }
 
   setView(begin, end) {
@@ -93,33 +96,32 @@ export class Timeline {
   }
 
   drawNow() {
-    if (this.width < LABEL_PX + 50) return;
+    if (this.width < this.labelPx + 50) return;
     const scale = devicePixelRatio || 1;
     this.canvas.width = this.width * scale;
     this.canvas.height = this.height * scale;
     this.canvas.style.setProperty("height", `${this.height}px`);
     const pen = this.canvas.getContext("2d");
     pen.scale(scale, scale);
-    pen.font = "11px system-ui, sans-serif";
+    pen.font = FONT;
     pen.textBaseline = "middle";
     this.drawAxis(pen);
     pen.save();
     pen.beginPath();
-    pen.rect(LABEL_PX, 0, this.width - LABEL_PX, this.height);
+    pen.rect(this.labelPx, 0, this.width - this.labelPx, this.height);
     pen.clip();
     for (const lane of this.lanes) this.drawLane(pen, lane);
     pen.restore();
     pen.fillStyle = this.colors.soft;
-    for (const { label, top } of this.groups) pen.fillText(label, 0, top + LANE_PX / 2, LABEL_PX - 8);
+    for (const { label, top } of this.groups) pen.fillText(label, 0, top + LANE_PX / 2, this.labelPx - 8);
   }
 
   drawAxis(pen) {
     const size = this.view[1] - this.view[0];
-    const step = tickStep(size * 90 / (this.width - LABEL_PX));
+    const step = tickStep(size * 90 / (this.width - this.labelPx));
     pen.fillStyle = this.colors.soft;
     pen.strokeStyle = this.colors["grid-line"];
     const origin = this.whole[0];
-    pen.textAlign = "center";
     for (let i = Math.ceil((this.view[0] - origin) / step); origin + i * step <= this.view[1]; ++i) {
       const x = Math.round(this.xOf(origin + i * step)) + 0.5;
       pen.beginPath();
@@ -127,9 +129,9 @@ export class Timeline {
       pen.lineTo(x, this.height);
       pen.stroke();
       const text = i === 0 ? "0 ms" : formatMs(i * step);
-      if (x + 20 < this.width && x > LABEL_PX + 10) pen.fillText(text, x, 9);
+      const left = x - (i === 0 ? 0 : pen.measureText(text).width / 2);
+      if (left >= this.labelPx - 1 && x + 20 < this.width) pen.fillText(text, left, 9);
     }
-    pen.textAlign = "left";
   }
 
   // Spans that end within the same pixel as the one before are left out.
@@ -137,7 +139,7 @@ export class Timeline {
     let drawn = -1;
     for (let i = firstEndingAfter(spans, this.view[0]); i < spans.length && spans[i].begin < this.view[1]; ++i) {
       const span = spans[i];
-      const left = Math.max(this.xOf(span.begin), LABEL_PX - 1), right = Math.min(this.xOf(span.end), this.width + 1);
+      const left = Math.max(this.xOf(span.begin), this.labelPx - 1), right = Math.min(this.xOf(span.end), this.width + 1);
       if (right < drawn + 0.5) continue;
       const width = Math.max(right - left - 0.5, 0.7);
       pen.fillStyle = this.colorOf(span);
@@ -161,7 +163,7 @@ export class Timeline {
   }
 
   spanAt(x, y) {
-    if (x < LABEL_PX) return null;
+    if (x < this.labelPx) return null;
     const lane = this.lanes.find(({ top }) => y >= top && y < top + LANE_PX);
     if (!lane) return null;
     const ms = this.msAt(x), near = Math.abs(this.msAt(x + 1.5) - ms);
@@ -183,7 +185,7 @@ export class Timeline {
     args.flops && h("div", { class: "muted" }, formatFlops(1000 * args.flops / (span.end - span.begin), "FLOP/s")),
     args.call && h("code", {}, args.call.slice(0, 160)));
     const lane = this.lanes.find(({ spans }) => spans.includes(span));
-    const left = Math.max(LABEL_PX, Math.min(this.xOf(span.begin), this.width - this.label.offsetWidth - 4));
+    const left = Math.max(this.labelPx, Math.min(this.xOf(span.begin), this.width - this.label.offsetWidth - 4));
     this.label.style.setProperty("transform", `translate(${left}px, ${lane.top + LANE_PX + 4}px)`);
   }
 
@@ -214,7 +216,7 @@ export class Timeline {
     canvas.addEventListener("wheel", (event) => {
       event.preventDefault();
       if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) this.pan(event.deltaX / this.width);
-      else this.zoom(event.deltaY > 0 ? ZOOM : 1 / ZOOM, this.msAt(Math.max(place(event)[0], LABEL_PX)));
+      else this.zoom(event.deltaY > 0 ? ZOOM : 1 / ZOOM, this.msAt(Math.max(place(event)[0], this.labelPx)));
     }, { signal, passive: false });
     canvas.addEventListener("pointerdown", (event) => {
       dragged = { x: event.clientX, view: this.view };
@@ -226,7 +228,7 @@ export class Timeline {
         return;
       }
       const [begin, end] = dragged.view;
-      const moved = (dragged.x - event.clientX) / (this.width - LABEL_PX) * (end - begin);
+      const moved = (dragged.x - event.clientX) / (this.width - this.labelPx) * (end - begin);
       this.setView(begin + moved, end + moved);
     }, { signal });
     for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, () => { dragged = null; }, { signal });
@@ -247,6 +249,13 @@ export class Timeline {
     else return;
     event.preventDefault();
   }
+}
+
+function labelWidth(groups) {
+  const pen = document.createElement("canvas").getContext("2d");
+  pen.font = FONT;
+  const widest = Math.max(...groups.map(({ label }) => pen.measureText(label).width));
+  return Math.ceil(Math.min(Math.max(widest + 14, LEAST_LABEL_PX), MOST_LABEL_PX));
 }
 
 // The spans of a lane are disjoint and sorted.

@@ -13,6 +13,15 @@ export function phaseColors() {
   return (name) => looks.get(SAME[name] ?? name)?.color ?? looks.get("host").color;
 }
 
+/** What a step holds in memory. */
+export const MEMORY_CATEGORIES = ["activations", "gradients", "temporaries"];
+
+/** The colors of these categories by name, other than those of forward, backward and optimizer. */
+export function memoryColors() {
+  const looks = looksInOrder([...PHASES.slice(0, 3), ...MEMORY_CATEGORIES]);
+  return (name) => looks.get(name).color;
+}
+
 const rounded = (value) => formatNumber(Number(value.toPrecision(3)));
 
 /** "1.25 ms", "34 µs", "2.1 s" */
