@@ -13,6 +13,7 @@
 
 #include "gallop/app/profile_facts.h"
 #include "gallop/base/error.h"
+#include "gallop/base/memory.h"
 #include "gallop/base/text.h"
 #include "gallop/profile/profile.h"
 #include "gallop/track/run_profiles.h"
@@ -115,6 +116,7 @@ void RunProfiler::evaluate(RecordedSteps recorded) {
   facts.other_cores = recorded.other_cores;
   facts.profile.samples = session_.recipe().data.batch_size;
   facts.profile.memory = memory_of(session_, listings_);
+  facts.profile.memory.of_process = resident_bytes();  // The peak includes the measurement's.
   auto evaluate_it = [this, recorded = std::move(recorded), facts = std::move(facts)]() mutable {
     return evaluated(std::move(recorded), std::move(facts));
   };

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -115,7 +116,11 @@ std::string chrome_trace(const Trace& trace, const Graphs& graphs, const TraceOr
   all["distributedInfo"] = {
       {"backend", origin.backend}, {"rank", origin.rank}, {"world_size", origin.processes}};
   all["traceEvents"] = std::move(events);
-  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  std::string text = all.dump(-1, ' ', false, Json::error_handler_t::replace);
+  // HolisticTraceAnalysis finds the rank with a regular expression that requires a space.
+  constexpr std::string_view kRank = "\"rank\":";
+  text.insert(text.find(kRank) + kRank.size(), " ");
+  return text;
 }
 
 }  // namespace gallop::profile

@@ -30,7 +30,7 @@ export function stepFacts(profile) {
     profile.limit_ms > 0 && ["Limit", `${formatMs(profile.limit_ms)} at this machine's peaks, ${formatShare(profile.limit_ms / profile.step_ms)} of the step`],
     profile.flops > 0 && ["FLOPs", `${formatFlops(profile.flops)} a step, ${formatFlops(1000 * profile.flops / profile.step_ms, "FLOP/s")}, utilization (MFU) ${formatShare(profile.flops_utilization)}`],
     loader.threads > 0 && ["Loader", `${loader.threads} thread${loader.threads === 1 ? "" : "s"}, ${formatShare(loader.busy_fraction)} busy${parts && `; a step takes ${parts}`}`],
-    memory.process_bytes > 0 && ["Memory", `${formatBytes(memory.process_bytes)} peak of the process; parameters ${formatBytes(memory.parameters + memory.buffers)}, optimizer state ${formatBytes(memory.optimizer_state)}`],
+    memory.process_bytes > 0 && ["Memory", `${formatBytes(memory.process_bytes)} of the process; parameters ${formatBytes(memory.parameters + memory.buffers)}, optimizer state ${formatBytes(memory.optimizer_state)}`],
   ]);
 }
 
