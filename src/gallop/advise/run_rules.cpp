@@ -17,18 +17,25 @@ namespace {
 constexpr double kLeastExcess = 0.02;
 
 // What a phase that may be done less often costs.
-std::optional<Advice> less_often(const Facts& facts, const std::string& phase, double least,
-                                 const std::string& what, const std::string& remedy,
-                                 std::vector<std::string> options) {
-  const double share = facts.share_of_phase(phase);
+std::optional<Advice> less_often(double share, double least, const std::string& finding,
+                                 const std::string& remedy, std::vector<std::string> options) {
   if (share < least) return std::nullopt;
-  return Advice{.finding = fmt::format("{} {} of the time ({} steps)", what, percent(share),
-                                       facts.profile.steps),
+  return Advice{.finding = finding,
                 .remedy = remedy,
                 .options = std::move(options),
                 .gain = {.low = speedup_without(0.8 * share),
                          .high = speedup_without(share),
                          .basis = "the time without it"}};
+}
+
+std::optional<Advice> less_often(const Facts& facts, const std::string& phase, double least,
+                                 const std::string& what, const std::string& remedy,
+                                 std::vector<std::string> options) {
+  const double share = facts.share_of_phase(phase);
+  return less_often(
+      share, least,
+      fmt::format("{} {} of the time ({} steps)", what, percent(share), facts.profile.steps),
+      remedy, std::move(options));
 }
 
 }  // namespace
@@ -42,11 +49,17 @@ std::optional<Advice> verification(const Facts& facts) {
 }
 
 std::optional<Advice> evaluation_share(const Facts& facts) {
-  return less_often(facts, "evaluation", 0.1, "Evaluations take",
-                    fmt::format("Evaluate less often than every {}, such as "
-                                "train.evaluate_every='1 epoch'",
-                                facts.settings.evaluate_every),
-                    {"train.evaluate_every=1 epoch"});
+  const std::string remedy =
+      fmt::format("Evaluate less often than every {}, such as train.evaluate_every='1 epoch'",
+                  facts.settings.evaluate_every);
+  const std::vector<std::string> options = {"train.evaluate_every=1 epoch"};
+  const double of_run = facts.evaluation_share_of_run;
+  if (of_run > 0) {
+    return less_often(of_run, 0.1,
+                      fmt::format("Evaluations take {} of the run so far", percent(of_run)), remedy,
+                      options);
+  }
+  return less_often(facts, "evaluation", 0.1, "Evaluations take", remedy, options);
 }
 
 std::optional<Advice> checkpoint_share(const Facts& facts) {

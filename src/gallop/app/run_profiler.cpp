@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <memory>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "gallop/app/profile_facts.h"
+#include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/base/memory.h"
 #include "gallop/base/text.h"
@@ -25,14 +28,20 @@ namespace {
 // Two steps of a process are recorded for the compiled one, and the next still fills caches.
 constexpr int64_t kWarmUp = 3;
 
-// Calls the function in a thread that leaves the cores to the training.
+// Calls the function in a thread that leaves the cores to the training; where no thread can be
+// started, when its result is needed.
 template <typename Function>
 auto in_background(Function function) {
-  return std::async(std::launch::async, [function = std::move(function)]() mutable {
-    prctl(PR_SET_NAME, "profile");
-    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
-    return function();
-  });
+  const auto shared = std::make_shared<Function>(std::move(function));
+  try {
+    return std::async(std::launch::async, [shared] {
+      prctl(PR_SET_NAME, "profile");
+      setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+      return (*shared)();
+    });
+  } catch (const std::system_error&) {
+    return std::async(std::launch::deferred, [shared] { return (*shared)(); });
+  }
 }
 
 bool has_unknown_graph(const Trace& trace, const profile::Graphs& graphs) {
@@ -73,6 +82,7 @@ RunProfiler::RunProfiler(Session& session, const train::Trainer& trainer,
       recording_(context.local_size()) {
   if (context_.is_first()) track::remove_run_profiles_after(run_, step);
   peaks_ = measure_peaks();
+  started_ = monotonic_seconds();
   plan_after(step);
 }
 
@@ -114,11 +124,12 @@ void RunProfiler::evaluate(RecordedSteps recorded) {
   advise::Facts facts = facts_of(session_, graphs_);
   facts.peaks = peaks_;
   facts.other_cores = recorded.other_cores;
+  facts.evaluation_share_of_run = evaluation_seconds_ / (monotonic_seconds() - started_);
   facts.profile.samples = session_.recipe().data.batch_size;
   facts.profile.memory = memory_of(session_, listings_);
   facts.profile.memory.of_process = resident_bytes();  // The peak includes the measurement's.
   auto evaluate_it = [this, recorded = std::move(recorded), facts = std::move(facts)]() mutable {
-    return evaluated(std::move(recorded), std::move(facts));
+    return evaluate_recorded(std::move(recorded), std::move(facts));
   };
   if (!context_.is_alone()) {
     collected_step_ = end_;
@@ -132,14 +143,22 @@ void RunProfiler::evaluate(RecordedSteps recorded) {
   });
 }
 
-RunProfiler::Evaluated RunProfiler::evaluated(RecordedSteps recorded, advise::Facts facts) const {
-  profile::Profile profile = profile::profile_of(recorded.trace, graphs_, facts.peaks);
-  profile.samples = facts.profile.samples;
-  profile.memory = std::move(facts.profile.memory);
-  facts.profile = std::move(profile);
-  RankReport report = report_of(context_, session_.hardware().host, std::move(recorded.trace),
-                                graphs_, facts.profile);
-  return {.facts = std::move(facts), .report = std::move(report)};
+// Does not throw: the other processes wait for the report.
+RunProfiler::Evaluated RunProfiler::evaluate_recorded(RecordedSteps recorded,
+                                                      advise::Facts facts) const {
+  const std::string& host = session_.hardware().host;
+  try {
+    profile::Profile profile = profile::profile_of(recorded.trace, graphs_, facts.peaks);
+    profile.samples = facts.profile.samples;
+    profile.memory = std::move(facts.profile.memory);
+    facts.profile = std::move(profile);
+    RankReport report =
+        report_of(context_, host, std::move(recorded.trace), graphs_, facts.profile);
+    return {.facts = std::move(facts), .report = std::move(report)};
+  } catch (const std::exception& error) {
+    return {.report = {.time = {.rank = context_.rank(), .host = host}},
+            .trouble = printable(error.what())};
+  }
 }
 
 // All processes do this after the same step.
@@ -155,7 +174,8 @@ void RunProfiler::collect(int64_t step) {
 
 RunProfiler::Stored RunProfiler::store(Evaluated own, const std::vector<RankReport>& reports,
                                        int64_t step) const {
-  Stored stored;
+  Stored stored{.trouble = own.trouble};
+  if (!own.trouble.empty()) return stored;
   try {
     profile::Profile& profile = own.facts.profile;
     profile.ranks = times_of(reports);
@@ -178,6 +198,10 @@ void RunProfiler::take_stored() {
   Stored stored = stored_.get();
   if (stored.advice) advice_ = std::move(stored.advice);
   if (!stored.trouble.empty()) trouble_ = std::move(stored.trouble);
+}
+
+void RunProfiler::evaluated(const train::EvaluationEvent& event) {
+  evaluation_seconds_ += event.evaluation.seconds;
 }
 
 void RunProfiler::went_back(int64_t step) {

@@ -35,6 +35,7 @@ class RunProfiler final : public train::Observer {
               fs::path run, int64_t step);
 
   void step_begins(int64_t step) override;
+  void evaluated(const train::EvaluationEvent& event) override;
   void went_back(int64_t step) override;
   /// Waits until the last profile is stored.
   void finished(const train::Outcome& outcome) override;
@@ -49,6 +50,7 @@ class RunProfiler final : public train::Observer {
   struct Evaluated {
     advise::Facts facts;
     RankReport report;
+    std::string trouble;  // Why there is no profile; empty otherwise.
   };
   struct Stored {
     std::optional<RunAdvice> advice;
@@ -59,7 +61,7 @@ class RunProfiler final : public train::Observer {
   void evaluate(RecordedSteps recorded);
   void collect(int64_t step);
   void take_stored();
-  Evaluated evaluated(RecordedSteps recorded, advise::Facts facts) const;
+  Evaluated evaluate_recorded(RecordedSteps recorded, advise::Facts facts) const;
   Stored store(Evaluated own, const std::vector<RankReport>& reports, int64_t step) const;
 
   Session& session_;
@@ -71,6 +73,7 @@ class RunProfiler final : public train::Observer {
   int64_t first_step_;           // Of this process.
   int64_t begin_ = 0, end_ = 0;  // Of the next profile, in steps done.
   int64_t collected_step_ = -1;  // Of the profile that is evaluated; -1: none is.
+  double started_ = 0, evaluation_seconds_ = 0;
   profile::MachinePeaks peaks_;
   std::map<int64_t, compile::GraphListing> listings_;
   profile::Graphs graphs_;

@@ -193,6 +193,18 @@ TEST(Advice, PhasesOutsideOfTheStepAreFound) {
   }
 }
 
+TEST(Advice, EvaluationsOfTheRunCountWhereStepsHaveNone) {
+  Facts facts = healthy();
+  facts.evaluation_share_of_run = 0.05;
+  EXPECT_TRUE(advise(facts).empty());
+  facts.evaluation_share_of_run = 0.5;
+  const auto found = advise(facts);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].rule, "evaluation-share");
+  EXPECT_EQ(found[0].finding, "Evaluations take 50.0 % of the run so far");
+  EXPECT_NEAR(found[0].gain.high, 2, 1e-9);
+}
+
 TEST(Advice, ASlowRankIsFound) {
   Facts facts = healthy();
   facts.profile.ranks = {{.rank = 0, .host = "a", .compute = 6e-3},
