@@ -2,6 +2,7 @@
 
 import ctypes
 import ctypes.util
+import gzip
 import json
 import math
 import os
@@ -166,6 +167,55 @@ def write_schedule(folder, name):
     with open(os.path.join(folder, name, "schedule.json"), "w", encoding="utf-8") as file:
         json.dump(schedule, file)
     return schedule
+
+
+def trace_of(rank):
+    """Two steps of 10 ms: a forward node of 4 ms and a backward node of 5 ms in each, and a loader's thread."""
+    def span(tid, name, category, ts, dur, **args):
+        return {"ph": "X", "cat": category, "name": name, "pid": 1, "tid": tid, "ts": 1000 * ts, "dur": 1000 * dur, "args": args}
+    events = [{"ph": "M", "name": "thread_name", "pid": 1, "tid": tid, "args": {"name": f"thread {tid} ({name})"}} for tid, name in ((2, "loader"), (1, "main"))]
+    for step in range(2):
+        begin = 10 * step
+        events += [span(1, f"ProfilerStep#{19 + step}", "user_annotation", begin, 10),
+                   span(1, "aten::mm", "cpu_op", begin, 4, phase="forward", layer="layer1.conv1", flops=4e9, bytes=2e6, call="aten::mm bf16 8x8"),
+                   span(1, "aten::mm_backward", "cpu_op", begin + 4, 5, phase="backward", layer=MARKUP, flops=8e9, bytes=4e6, call="aten::mm_backward")]
+    events.append(span(2, "decode", "data", 1, 2))
+    return {"distributedInfo": {"rank": rank}, "traceEvents": events}
+
+
+def write_profile(folder, name, step, ranks=1):
+    """A profile of two steps, as a training stores it."""
+    layers = [{"name": layer, "ms": ms, "fraction": ms / 10, "forward_ms": forward, "backward_ms": backward, "other_ms": 0, "flops": 4e9,
+               "bytes": 2e6, "limit_ms": 2, "limit_by_flops_ms": 2}
+              for layer, ms, forward, backward in (("layer1.conv1", 4, 4, 0), (MARKUP, 5, 0, 5))]
+    operators = [{"operator": "aten::mm", "call": "aten::mm bf16 8x8", "layer": layer["name"], "format": "bf16", "calls": 1, "ms": layer["ms"],
+                  "fraction": layer["fraction"], "flops": 4e9, "bytes": 2e6, "limit_ms": 2} for layer in layers]
+    uses = [(3e6, 0, 1e6), (3e6, 2e6, 1e6), (0, 2e6, 0)]
+    nodes = [{"operator": "aten::mm", "layer": "layer1.conv1", "phase": phase, "ms": 3, "activations": a, "gradients": g, "temporaries": t}
+             for phase, (a, g, t) in zip(("forward", "backward", "optimizer"), uses)]
+    profile = {
+        "training": "sgd, bf16 on CPU, compiled", "items": "images", "first_step": step - 1, "steps": 2, "samples": 128, "step_ms": 10, "median_ms": 10,
+        "p95_ms": 10, "slowest_ms": 11, "slowest_step": step, "compilation_ms": 0, "limit_ms": 4, "flops": 8e9, "flops_utilization": 0.4,
+        "phases": [{"name": phase, "ms": ms, "fraction": ms / 10} for phase, ms in (("data wait", 0.5), ("forward", 4), ("backward", 5), ("host", 0.5))],
+        "layers": layers, "operators": operators,
+        "memory": {"process_bytes": 5e8, "parameters": 1e6, "buffers": 0, "optimizer_state": 2e6, "planned": 7e6,
+                   "peak": {"activations": 3e6, "gradients": 2e6, "temporaries": 1e6}, "peak_phase": "backward", "peak_layer": "layer1.conv1",
+                   "peak_call": "aten::mm", "layers": [{"layer": "layer1.conv1", "activations": 3e6, "gradients": 0, "temporaries": 0}], "nodes": nodes},
+        "loader": {"threads": 1, "busy_fraction": 0.2, "parts": [{"name": "decode", "ms": 1, "fraction": 0.1}]},
+        "peaks": {"flops_per_second": {"fp32": 1e12, "bf16": 2e12}, "bytes_per_second": [[64e3, 2e11], [256e6, 2e10]]},
+        "advice": [{"rule": "data-wait", "finding": f"5.0 % of the step is spent waiting for {MARKUP}", "remedy": "Set data.threads to 2",
+                    "options": ["data.threads=2"], "gain": {"low": 1.01, "high": 1.05, "basis": "computed"}}]}
+    if ranks > 1:
+        profile["rank_skew"] = 0.25
+        profile["ranks"] = [{"rank": rank, "host": f"host-{rank}", "step_ms": 10, "compute_ms": 8 + rank, "data_wait_ms": 0, "exposed_communication_ms": 1,
+                             "overlapped_communication_ms": 2, "last_into_collectives": rank, "trace_offset_ms": 0.1 * rank} for rank in range(ranks)]
+    path = os.path.join(folder, name, "profiles")
+    os.makedirs(os.path.join(path, f"step-{step}"), exist_ok=True)
+    for rank in range(ranks):
+        with gzip.open(os.path.join(path, f"step-{step}", f"rank-{rank}.json.gz"), "wt", encoding="utf-8") as file:
+            json.dump(trace_of(rank), file)
+    with open(os.path.join(path, f"step-{step}.json"), "w", encoding="utf-8") as file:
+        json.dump(profile, file)
 
 
 def write_samples(folder, name, samples, augmented_by=()):

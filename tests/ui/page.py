@@ -797,6 +797,90 @@ def schedules_are_drawn_with_what_was_used(browser, api, server, program):
     browser.until("damage is told", lambda: any("schedule.json: " in text for text in browser.texts(".panel .error")))
 
 
+def timeline_pixels(browser):
+    return browser.run("return document.querySelector('.timeline canvas').toDataURL()")
+
+
+def name_of_picked(browser):
+    return browser.text(".timeline .point-label:not([hidden]) b")
+
+
+@own_test
+def profiles_are_shown(browser, api, server, program):
+    name = compared(api, 4)[3]
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}&view=profile")
+    browser.until("what to do without any", lambda: browser.text(".empty .command"), "profile.every='1000 steps'")
+    made_runs.write_profile(server.folder, name, 20)
+    made_runs.write_profile(server.folder, name, 40, ranks=2)
+    browser.reload()
+    browser.until("the newest", lambda: browser.run("return document.querySelector('#profile-step')?.value"), "40")
+    browser.until("phases", lambda: browser.run("return document.querySelector('.phases').getAttribute('aria-label')"), "data wait 5.0 %, forward 40.0 %, backward 50.0 %, host 5.0 %")
+    expect("advice", browser.text(".advice p"), f"5.0 % of the step is spent waiting for {made_runs.MARKUP}. Set data.threads to 2: expected speed-up 1.01× to 1.05× (computed).")
+    expect("options", browser.texts(".advice code"), ["data.threads=2"])
+    browser.until("the peak", lambda: browser.texts(".memory .axis-title")[-1], "peak 6.00 MB")
+    browser.until("roofs", lambda: browser.texts(".roofline .roof-name"), ["memory 20.0 GB/s", "caches 200 GB/s", "bf16 2 TFLOP/s"])
+    expect("ranks", browser.run("return [...document.querySelectorAll('.boxes.profile tbody tr')].map((row) => row.textContent)")[:2],
+           ["0host-010 ms8 ms0 ms1 ms2 ms0.0 %", "1host-110 ms9 ms0 ms1 ms2 ms100.0 %"])
+
+
+@own_test
+def a_timeline_takes_keys_and_the_pointer(browser, api, server, program):
+    name = compared(api, 4)[3]
+    made_runs.write_profile(server.folder, name, 60, ranks=2)
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}&view=profile&step=60")
+    canvas = browser.one(".timeline canvas")
+    browser.run("arguments[0].focus()", canvas)
+    browser.press(Keys.ARROW_RIGHT)
+    browser.until("the first span", lambda: name_of_picked(browser), "ProfilerStep#19")
+    browser.press(Keys.ARROW_DOWN, Keys.ARROW_RIGHT)
+    browser.until("its layer is no markup", lambda: browser.texts(".timeline .point-label > div")[1:3], [made_runs.MARKUP, "backward"])
+    browser.run("arguments[0].blur()", canvas)
+    browser.until("none", lambda: browser.all(".timeline .point-label[hidden]"))
+    before = browser.run("return new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(document.querySelector('.timeline canvas').toDataURL()))))")
+    browser.run("arguments[0].focus()", canvas)
+    browser.press("+", "+")
+    browser.until("it is enlarged", lambda: timeline_pixels(browser) != before)
+    browser.press("0")
+    browser.until("all of it", lambda: timeline_pixels(browser) == before)
+    browser.run("""arguments[0].dispatchEvent(new WheelEvent("wheel", { deltaY: -100, clientX: 600, clientY: 400, bubbles: true, cancelable: true }))""", canvas)
+    browser.until("the wheel enlarges it", lambda: timeline_pixels(browser) != before)
+    enlarged = timeline_pixels(browser)
+    browser.actions().drag_and_drop_by_offset(canvas, -90, 0).perform()
+    browser.until("dragging moves it", lambda: timeline_pixels(browser) not in (before, enlarged))
+    browser.double_click(canvas)
+    browser.actions().move_to_element(browser.one("h1")).perform()
+    browser.until("a double click shows all", lambda: timeline_pixels(browser) == before)
+
+
+@own_test
+def layers_of_a_profile_are_enlarged(browser, api, server, program):
+    name = compared(api, 4)[3]
+    made_runs.write_profile(server.folder, name, 80)
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}&view=profile&step=80")
+    paths = lambda: browser.run("return [...document.querySelectorAll('.flame g')].map((one) => one.dataset.path)")
+    browser.until("the layers", paths, ["", "layer1", "layer1.conv1", made_runs.MARKUP])
+    browser.run("document.querySelector('.flame g[data-path=layer1]').focus()")
+    browser.until("its time", lambda: browser.text(".flame + .point-label:not([hidden])"), "layer14 ms 40.0 % of the stepforward 4 ms, backward 0 ms4 GFLOP, 2.00 MB50.0 % of the hardware limit")
+    browser.press(Keys.ENTER)
+    browser.until("it alone", paths, ["layer1", "layer1.conv1"])
+    browser.press(Keys.ENTER)
+    browser.until("all", paths, ["", "layer1", "layer1.conv1", made_runs.MARKUP])
+    browser.click("[data-part=backward_ms]")
+    browser.until("those of backward", paths, ["", made_runs.MARKUP])
+    browser.run("document.querySelector('.memory svg').focus()")
+    browser.press(Keys.ARROW_RIGHT)
+    browser.until("the node after the peak", lambda: browser.text(".memory + .point-label:not([hidden]) b"), "2.00 MB")
+    browser.size(390, 780)
+    try:
+        until_as_wide_as_its_window(browser, "a profile", 390)
+    finally:
+        browser.size(1360, 820)
+    with open(os.path.join(server.folder, name, "profiles", "step-80.json"), "w", encoding="utf-8") as file:
+        file.write('{"steps": 4')
+    browser.reload()
+    browser.until("damage is told", lambda: any("the profile of step 80 is damaged" in text for text in browser.texts(".panel .error")))
+
+
 @own_test
 def samples_are_shown(browser, api, server, program):
     name = compared(api, 3)[2]

@@ -53,6 +53,8 @@ const std::vector<Rule>& all_rules() {
       {"report-share", "logging takes more than 5 % of the time", report_share},
       {"communication-share", "more than 10 % of a step waits for other processes",
        communication_share},
+      {"rank-skew", "the compute time of processes differs by more than 10 % of its mean",
+       rank_skew},
       {"other-programs", "other programs use more than a tenth of the cores", other_programs},
       {"uneven-steps", "the slowest twentieth of the steps takes 1.5 times the median",
        uneven_steps},
@@ -123,6 +125,7 @@ std::vector<Advice> advise(const Facts& facts) {
 }
 
 std::string advice_text(const std::vector<Advice>& advice, size_t columns) {
+  if (advice.empty()) return "none: no rule found anything to change\n";
   std::string text;
   for (size_t i = 0; i < advice.size(); ++i) {
     const Advice& one = advice[i];

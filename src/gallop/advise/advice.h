@@ -44,7 +44,7 @@ std::vector<std::string> loader_options_to_try(const Facts& facts);
 /// What all rules find, the highest expected gain first.
 std::vector<Advice> advise(const Facts& facts);
 
-/// A paragraph for each advice: finding, remedy, and predicted speed-up.
+/// A paragraph for each advice: finding, remedy, and predicted speed-up; a line if there is none.
 std::string advice_text(const std::vector<Advice>& advice, size_t columns = 120);
 
 /// [{"rule", "finding", "remedy", "options", "gain": {"low", "high", "basis"}}]

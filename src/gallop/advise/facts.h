@@ -47,6 +47,8 @@ struct Facts {
   int cores = 1;           ///< That the process may use.
   double other_cores = 0;  ///< Busy with other programs during the steps, on average.
   bool on_gpu = false;
+  /// Of the time of the run so far, as a few steps seldom contain an evaluation; 0 if unknown.
+  double evaluation_share_of_run = 0;
   int64_t memory_bytes = 0;  ///< Of the machine.
 
   /// Seconds of a phase in a step.

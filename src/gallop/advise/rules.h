@@ -30,6 +30,7 @@ std::optional<Advice> evaluation_share(const Facts& facts);
 std::optional<Advice> checkpoint_share(const Facts& facts);
 std::optional<Advice> report_share(const Facts& facts);
 std::optional<Advice> communication_share(const Facts& facts);
+std::optional<Advice> rank_skew(const Facts& facts);
 std::optional<Advice> other_programs(const Facts& facts);
 std::optional<Advice> uneven_steps(const Facts& facts);
 

@@ -1,9 +1,11 @@
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "gallop/advise/rules.h"
 #include "gallop/profile/profile_text.h"
+#include "gallop/profile/rank_times.h"
 
 namespace gallop::advise {
 
@@ -11,19 +13,29 @@ using profile::percent;
 
 namespace {
 
+// Of the step, by which the slowest process exceeds the mean: less is noise.
+constexpr double kLeastExcess = 0.02;
+
 // What a phase that may be done less often costs.
-std::optional<Advice> less_often(const Facts& facts, const std::string& phase, double least,
-                                 const std::string& what, const std::string& remedy,
-                                 std::vector<std::string> options) {
-  const double share = facts.share_of_phase(phase);
+std::optional<Advice> less_often(double share, double least, const std::string& finding,
+                                 const std::string& remedy, std::vector<std::string> options) {
   if (share < least) return std::nullopt;
-  return Advice{.finding = fmt::format("{} {} of the time ({} steps)", what, percent(share),
-                                       facts.profile.steps),
+  return Advice{.finding = finding,
                 .remedy = remedy,
                 .options = std::move(options),
                 .gain = {.low = speedup_without(0.8 * share),
                          .high = speedup_without(share),
                          .basis = "the time without it"}};
+}
+
+std::optional<Advice> less_often(const Facts& facts, const std::string& phase, double least,
+                                 const std::string& what, const std::string& remedy,
+                                 std::vector<std::string> options) {
+  const double share = facts.share_of_phase(phase);
+  return less_often(
+      share, least,
+      fmt::format("{} {} of the time ({} steps)", what, percent(share), facts.profile.steps),
+      remedy, std::move(options));
 }
 
 }  // namespace
@@ -37,11 +49,17 @@ std::optional<Advice> verification(const Facts& facts) {
 }
 
 std::optional<Advice> evaluation_share(const Facts& facts) {
-  return less_often(facts, "evaluation", 0.1, "Evaluations take",
-                    fmt::format("Evaluate less often than every {}, such as "
-                                "train.evaluate_every='1 epoch'",
-                                facts.settings.evaluate_every),
-                    {"train.evaluate_every=1 epoch"});
+  const std::string remedy =
+      fmt::format("Evaluate less often than every {}, such as train.evaluate_every='1 epoch'",
+                  facts.settings.evaluate_every);
+  const std::vector<std::string> options = {"train.evaluate_every=1 epoch"};
+  const double of_run = facts.evaluation_share_of_run;
+  if (of_run > 0) {
+    return less_often(of_run, 0.1,
+                      fmt::format("Evaluations take {} of the run so far", percent(of_run)), remedy,
+                      options);
+  }
+  return less_often(facts, "evaluation", 0.1, "Evaluations take", remedy, options);
 }
 
 std::optional<Advice> checkpoint_share(const Facts& facts) {
@@ -75,6 +93,37 @@ std::optional<Advice> communication_share(const Facts& facts) {
       .gain = {.low = speedup_without(share / 4),
                .high = speedup_without(share / 2),
                .basis = "half of the exchanges"}};
+}
+
+std::optional<Advice> rank_skew(const Facts& facts) {
+  const std::vector<profile::RankTime>& ranks = facts.profile.ranks;
+  const double skew = profile::rank_skew(ranks);
+  if (skew < 0.1) return std::nullopt;
+  const auto slowest =
+      std::max_element(ranks.begin(), ranks.end(),
+                       [](const auto& a, const auto& b) { return a.compute < b.compute; });
+  const auto fastest =
+      std::min_element(ranks.begin(), ranks.end(),
+                       [](const auto& a, const auto& b) { return a.compute < b.compute; });
+  double mean = 0;
+  for (const auto& one : ranks) mean += one.compute / static_cast<double>(ranks.size());
+  const double excess = facts.profile.share_of(slowest->compute - mean);
+  if (excess < kLeastExcess) return std::nullopt;
+  const std::string last = slowest->last_into_collectives > 0.5
+                               ? fmt::format("; rank {} comes last into {} of the collectives",
+                                             slowest->rank, percent(slowest->last_into_collectives))
+                               : std::string();
+  return Advice{
+      .finding = fmt::format("Rank {} on {} computes {:.2f} ms of a step, and rank {} {:.2f} ms, a "
+                             "skew of {}{}",
+                             slowest->rank, slowest->host, 1e3 * slowest->compute, fastest->rank,
+                             1e3 * fastest->compute, percent(skew), last),
+      .remedy = fmt::format("All wait for the slowest one: look for other programs, fewer cores or "
+                            "a lower clock rate on {}",
+                            slowest->host),
+      .gain = {.low = 1,
+               .high = speedup_without(excess),
+               .basis = "if all computed as long as the mean"}};
 }
 
 std::optional<Advice> other_programs(const Facts& facts) {

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -120,9 +121,19 @@ std::string table(const Outcome& outcome, const ConsoleLabels& labels) {
   return text;
 }
 
+std::optional<RunAdvice> latest(const LatestAdvice& advice) {
+  return advice ? advice() : std::nullopt;
+}
+
+std::string text_of(const RunAdvice& advice) {
+  return fmt::format("\nAdvice, from the profile of steps {} to {}\n{}", advice.first_step,
+                     advice.last_step, advise::advice_text(advice.advice));
+}
+
 class TextConsole final : public train::Observer {
  public:
-  TextConsole(ConsoleStyle style, const ConsoleLabels& labels) : style_(style), labels_(labels) {}
+  TextConsole(ConsoleStyle style, const ConsoleLabels& labels, LatestAdvice advice)
+      : style_(style), labels_(labels), advice_(std::move(advice)) {}
 
   void stepped(const StepEvent& event) override {
     if (event.accuracy) accuracy_ = event.accuracy;
@@ -156,6 +167,7 @@ class TextConsole final : public train::Observer {
   void finished(const Outcome& outcome) override {
     clear();
     std::fputs(table(outcome, labels_).c_str(), stdout);
+    if (const auto advice = latest(advice_)) print_to(stdout, "{}", text_of(*advice));
     std::fflush(stdout);
   }
 
@@ -178,6 +190,7 @@ class TextConsole final : public train::Observer {
 
   ConsoleStyle style_;
   ConsoleLabels labels_;
+  LatestAdvice advice_;
   double shown_at_ = 0;
   std::optional<double> accuracy_;
   bool live_ = false;
@@ -185,7 +198,8 @@ class TextConsole final : public train::Observer {
 
 class JsonConsole final : public train::Observer {
  public:
-  explicit JsonConsole(const ConsoleLabels& labels) : labels_(labels) {}
+  JsonConsole(const ConsoleLabels& labels, LatestAdvice advice)
+      : labels_(labels), advice_(std::move(advice)) {}
 
   void stepped(const StepEvent& event) override {
     if (!event.record) return;
@@ -227,6 +241,10 @@ class JsonConsole final : public train::Observer {
     if (outcome.restored_step >= 0) object["restored_step"] = outcome.restored_step;
     if (outcome.last) object["last"] = evaluation(*outcome.last);
     if (outcome.best) object["best"] = evaluation(*outcome.best);
+    if (const auto advice = latest(advice_)) {
+      object["profiled_steps"] = {advice->first_step, advice->last_step};
+      object["advice"] = nlohmann::ordered_json::parse(advise::advice_json(advice->advice));
+    }
     print(object);
   }
 
@@ -259,6 +277,7 @@ class JsonConsole final : public train::Observer {
   }
 
   ConsoleLabels labels_;
+  LatestAdvice advice_;
 };
 
 }  // namespace
@@ -269,9 +288,12 @@ ConsoleStyle default_console_style() {
   return isatty(STDOUT_FILENO) != 0 && !dumb ? ConsoleStyle::kLive : ConsoleStyle::kPlain;
 }
 
-std::unique_ptr<train::Observer> make_console(ConsoleStyle style, const ConsoleLabels& labels) {
-  if (style == ConsoleStyle::kJson) return std::make_unique<JsonConsole>(labels);
-  return std::make_unique<TextConsole>(style, labels);
+std::unique_ptr<train::Observer> make_console(ConsoleStyle style, const ConsoleLabels& labels,
+                                              LatestAdvice advice) {
+  if (style == ConsoleStyle::kJson) {
+    return std::make_unique<JsonConsole>(labels, std::move(advice));
+  }
+  return std::make_unique<TextConsole>(style, labels, std::move(advice));
 }
 
 }  // namespace gallop::app

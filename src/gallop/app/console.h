@@ -1,8 +1,13 @@
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "gallop/advise/advice.h"
 #include "gallop/train/observer.h"
 
 namespace gallop::app {
@@ -26,7 +31,16 @@ enum class ConsoleStyle {
 /// kLive if standard output is a terminal that can rewrite a line, otherwise kPlain.
 ConsoleStyle default_console_style();
 
-/// An observer that shows a run on standard output.
-std::unique_ptr<train::Observer> make_console(ConsoleStyle style, const ConsoleLabels& labels);
+/// What a profile of a run's steps suggests.
+struct RunAdvice {
+  int64_t first_step = 0, last_step = 0;  ///< That were profiled.
+  std::vector<advise::Advice> advice;
+};
+/// The latest advice; nothing if no steps were profiled.
+using LatestAdvice = std::function<std::optional<RunAdvice>()>;
+
+/// An observer that shows a run on standard output, at its end with the advice.
+std::unique_ptr<train::Observer> make_console(ConsoleStyle style, const ConsoleLabels& labels,
+                                              LatestAdvice advice = {});
 
 }  // namespace gallop::app

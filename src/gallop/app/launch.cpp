@@ -29,7 +29,7 @@ namespace {
 
 constexpr int kMostHosts = 4096;
 // Commands that support several processes.
-const std::vector<std::string> kCommands = {"train", "prove", "find-lr", "find-batch"};
+const std::vector<std::string> kCommands = {"train", "prove", "find-lr", "find-batch", "profile"};
 constexpr double kLongest = 1e6;
 
 struct Arguments {

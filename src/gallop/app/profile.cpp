@@ -7,14 +7,14 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "gallop/advise/advice.h"
 #include "gallop/app/command.h"
 #include "gallop/app/distributed_context.h"
-#include "gallop/app/json_line.h"
 #include "gallop/app/output_file.h"
+#include "gallop/app/profile_facts.h"
 #include "gallop/app/profiled_training.h"
+#include "gallop/app/rank_reports.h"
 #include "gallop/app/recipe_components.h"
 #include "gallop/app/session.h"
 #include "gallop/app/signals.h"
@@ -76,37 +76,23 @@ std::vector<Override> resolved_overrides(Session& session, const Arguments& argu
   return overrides;
 }
 
-}  // namespace
-
-ExitCode run_profile(const CommandContext& command, const std::vector<std::string>& arguments) {
-  StopRequest stop;
-  const SignalGuard signals(stop);
-  Arguments parsed;
-  if (!parse(arguments, parsed)) return ExitCode::kDone;
-  require_alone("profile");
-
-  const Registries& registries = command.registries();
-  Session session(load_recipe(registries, parsed.recipe, parsed.overrides));
-  if (!session.device().is_cpu()) {
-    throw UsageError(
-        "gallop profile knows the times and limits of CPUs only so far; give train.device=cpu");
+// The trace of a process that is one of several has its rank in its name.
+void write_trace(const std::string& file, const Session& session, const ProfiledTraining& training,
+                 const DistributedContext& context) {
+  fs::path path = file;
+  if (!context.is_alone()) {
+    path.replace_filename(fmt::format("{}.rank-{}{}", path.stem().string(), context.rank(),
+                                      path.extension().string()));
   }
-  ProfiledTraining training = profile_training(session, parsed.warm_up, parsed.steps, stop);
-  advise::Facts& facts = training.facts;
-  if (!parsed.trace.empty() && !stop.requested()) {
-    write_output(parsed.trace, profile::chrome_trace(training.trace, training.graphs,
-                                                     {.host = session.hardware().host}));
-  }
-  facts.trials = time_options(registries, parsed.recipe, resolved_overrides(session, parsed),
-                              advise::options_to_try(facts), stop);
-  time_loader_options(parsed.recipe, resolved_overrides(session, parsed), facts, stop);
-  if (stop.requested()) return ExitCode::kStopped;
+  write_output(path.string(), profile::chrome_trace(training.trace, training.graphs,
+                                                    origin_of(context, session.hardware().host)));
+}
+
+void print_profile(Session& session, const advise::Facts& facts, bool as_json) {
   const std::vector<advise::Advice> advice = advise::advise(facts);
-  if (parsed.json) {
-    auto object = nlohmann::ordered_json::parse(profile::profile_json(facts.profile));
-    object["advice"] = nlohmann::ordered_json::parse(advise::advice_json(advice));
-    fmt::print("{}\n", json_line(object));
-    return ExitCode::kDone;
+  if (as_json) {
+    fmt::print("{}\n", profile_document(session, facts, advice));
+    return;
   }
   const profile::Profile& steps = facts.profile;
   const data::Signature& inputs = session.inputs();
@@ -114,8 +100,39 @@ ExitCode run_profile(const CommandContext& command, const std::vector<std::strin
              steps.first_step + steps.steps - 1, samples_text(inputs, steps.samples),
              session.describe_training());
   fmt::print("{}", profile::profile_text(steps, {.items = samples_of(inputs)}));
-  fmt::print("\nadvice\n{}", advice.empty() ? "none: no rule found anything to change\n"
-                                            : advise::advice_text(advice));
+  fmt::print("\nadvice\n{}", advise::advice_text(advice));
+}
+
+}  // namespace
+
+ExitCode run_profile(const CommandContext& command, const std::vector<std::string>& arguments) {
+  StopRequest stop;
+  const SignalGuard signals(stop);
+  Arguments parsed;
+  if (!parse(arguments, parsed)) return ExitCode::kDone;
+  const DistributedContext context = DistributedContext::join();
+  const Registries& registries = command.registries();
+  Session session(load_recipe(registries, context.collectives(), parsed.recipe, parsed.overrides),
+                  "runs", context.collectives());
+  require_profiled_device(session, "gallop profile");
+  ProfiledTraining training =
+      profile_training(session, parsed.warm_up, parsed.steps, context, stop);
+  if (context.run_on_rank0([&] { return stop.requested(); })) return ExitCode::kStopped;
+  advise::Facts& facts = training.facts;
+  if (!parsed.trace.empty()) write_trace(parsed.trace, session, training, context);
+  const std::vector<RankReport> reports = gather_reports(
+      context,
+      report_of(context, session.hardware().host, training.trace, training.graphs, facts.profile),
+      facts.profile.first_step + facts.profile.steps);
+  if (!context.is_first()) return ExitCode::kDone;
+  facts.profile.ranks = times_of(reports);
+  if (context.is_alone()) {
+    facts.trials = time_options(registries, parsed.recipe, resolved_overrides(session, parsed),
+                                advise::options_to_try(facts), stop);
+    time_loader_options(parsed.recipe, resolved_overrides(session, parsed), facts, stop);
+  }
+  if (stop.requested()) return ExitCode::kStopped;
+  print_profile(session, facts, parsed.json);
   return ExitCode::kDone;
 }
 

@@ -15,6 +15,7 @@
 #include "gallop/config/resolve.h"
 #include "gallop/config/scalar.h"
 #include "gallop/data/find.h"
+#include "gallop/train/wrong_interval.h"
 
 namespace gallop::app {
 
@@ -225,6 +226,18 @@ void visit(config::Visitor& visitor, TrackConfig& config) {
                 config.log_samples);
 }
 
+void visit(config::Visitor& visitor, ProfileConfig& config) {
+  visitor.field({.name = "every",
+                 .help = "interval of profiles during a run: '1000 steps', '1 epoch' or 'never'",
+                 .check = train::wrong_interval_of_steps},
+                config.every);
+  visitor.field({.name = "steps",
+                 .help = "number of steps that each of them covers, the last of the interval",
+                 .min = 1,
+                 .max = 1000},
+                config.steps);
+}
+
 void visit(config::Visitor& visitor, Recipe& recipe) {
   visitor.section({.name = "data", .help = ""}, recipe.data);
   visit_choice(visitor, "model", "model architecture", recipe.model);
@@ -238,6 +251,7 @@ void visit(config::Visitor& visitor, Recipe& recipe) {
   ParallelSection parallel{recipe.strategy, recipe.limits};
   visitor.section({.name = "parallel", .help = ""}, parallel);
   visitor.section({.name = "track", .help = ""}, recipe.track);
+  visitor.section({.name = "profile", .help = ""}, recipe.profile);
   PluginsOption plugins{recipe.plugins};
   visit(visitor, plugins);
 }

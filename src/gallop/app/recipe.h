@@ -32,6 +32,12 @@ struct TrackConfig {
   int64_t log_samples = 16;
 };
 
+/// The `profile:` section: profiles of some steps during a run, stored in its folder.
+struct ProfileConfig {
+  std::string every = "never";
+  int64_t steps = 5;
+};
+
 /// The complete configuration of a run.
 struct Recipe {
   explicit Recipe(std::shared_ptr<const Registries> all);
@@ -53,10 +59,12 @@ struct Recipe {
   config::Component strategy;  ///< Parallel strategy.
   parallel::Limits limits;
   TrackConfig track;
+  ProfileConfig profile;
 };
 
 void visit(config::Visitor& visitor, SchedulesConfig& config);
 void visit(config::Visitor& visitor, TrackConfig& config);
+void visit(config::Visitor& visitor, ProfileConfig& config);
 void visit(config::Visitor& visitor, Recipe& recipe);
 
 /// A recipe with the origin of each value.

@@ -149,6 +149,7 @@ const std::vector<ResumeRule>& resume_rules() {
       {"train.prove", true, ""},
       {"parallel.*", true, ""},
       {"track.*", true, ""},
+      {"profile.*", true, ""},
   };
   return rules;
 }

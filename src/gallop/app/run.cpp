@@ -14,6 +14,7 @@
 #include "gallop/app/print.h"
 #include "gallop/app/proven_training.h"
 #include "gallop/app/recipe_components.h"
+#include "gallop/app/run_profiler.h"
 #include "gallop/app/run_recorder.h"
 #include "gallop/app/trained_model.h"
 #include "gallop/app/trainer_parts.h"
@@ -66,7 +67,9 @@ Run::Run(ResolvedRecipe resolved, const RunPlace& place, const DistributedContex
          const ResumedRun& resumed)
     : context_(context),
       place_(place),
-      session_(std::move(resolved), place.runs, context.collectives(), resumed) {}
+      session_(std::move(resolved), place.runs, context.collectives(), resumed) {
+  require_profiled_steps(session_);
+}
 
 track::RunInfo Run::info() const {
   track::RunInfo info{
@@ -214,10 +217,19 @@ train::Outcome Run::train(ConsoleStyle style, SignalGuard& signals) {
   }
   EndOfStartUp first_step(signals);
   std::vector<train::Observer*> observers{&first_step};
+  const int64_t from_step =
+      context_.run_on_rank0([&] { return checkpoint_ ? checkpoint_->step : int64_t{0}; });
+  std::optional<RunProfiler> profiler;
+  if (recipe().profile.every != "never") {
+    profiler.emplace(session_, *trainer_, context_, path_, from_step);
+    observers.push_back(&*profiler);
+  }
   std::optional<RunRecorder> recorder;
   if (is_first) {
     std::optional<int64_t> step;
     if (checkpoint_) step = checkpoint_->step;
+    LatestAdvice advice;
+    if (profiler) advice = [&profiler] { return profiler->advice(); };
     log.emplace(path_ / "metrics.log", step.value_or(0), evaluation_part(data()),
                 scheduled_names(session_), context_.local_size());
     start_up_end.emplace(log->file(), log->stopped_record(), how_to_resume);
@@ -228,7 +240,8 @@ train::Outcome Run::train(ConsoleStyle style, SignalGuard& signals) {
                                           .notes = notes(),
                                           .choices = choices(),
                                           .resume_command = resume_command(),
-                                          .mlflow = place_.mlflow});
+                                          .mlflow = place_.mlflow,
+                                          .advice = advice});
     const auto recording = recorder->observers();
     observers.insert(observers.end(), recording.begin(), recording.end());
   }
@@ -239,6 +252,9 @@ train::Outcome Run::train(ConsoleStyle style, SignalGuard& signals) {
   }
   train::Outcome outcome = run_to_its_end(*trainer_, log);
   if (recorder) recorder->finish(outcome);
+  if (profiler && !profiler->trouble().empty()) {
+    print_error("gallop: a profile could not be stored: {}\n", profiler->trouble());
+  }
   return outcome;
 }
 

@@ -49,7 +49,7 @@ RunRecorder::RunRecorder(Session& session, RunLog& log, const Options& options)
     : run_(options.run),
       mlflow_(options.mlflow),
       identity_(options.run, question_of(session, options)),
-      console_(make_console(options.style, labels_of(session, options.run))) {
+      console_(make_console(options.style, labels_of(session, options.run), options.advice)) {
   for (const MadeChoice& choice : options.choices) {
     log.noted(fmt::format("measured for {}: {}", choice.options, choice.evidence));
   }

@@ -28,6 +28,7 @@ class RunRecorder {
     std::vector<MadeChoice> choices{};  ///< How options were chosen that the recipe leaves open.
     std::string resume_command;
     std::optional<track::mlflow::Target> mlflow{};  ///< A server to push the run to.
+    LatestAdvice advice{};                          ///< See make_console().
   };
 
   /// `session` and `log` must outlive it. Throws DeviceError if the folder cannot be written.

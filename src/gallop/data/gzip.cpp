@@ -22,6 +22,13 @@ struct FreeDecompressor {
     libdeflate_free_decompressor(decompressor);
   }
 };
+struct FreeCompressor {
+  void operator()(libdeflate_compressor* compressor) const {
+    libdeflate_free_compressor(compressor);
+  }
+};
+using Compressor = std::unique_ptr<libdeflate_compressor, FreeCompressor>;
+
 using Decompressor = std::unique_ptr<libdeflate_decompressor, FreeDecompressor>;
 
 // libdeflate does not distinguish a truncated file from a corrupt one; zlib does.
@@ -105,6 +112,16 @@ Bytes gunzip(std::string_view compressed, const std::string& name, int64_t max_b
   }
   out.shrink(used);
   return out;
+}
+
+std::string gzip(std::string_view bytes) {
+  constexpr int kLevel = 6;  // As gzip's own default.
+  const Compressor compressor(libdeflate_alloc_compressor(kLevel));
+  if (!compressor) throw InternalError("gzip: out of memory");
+  std::string compressed(libdeflate_gzip_compress_bound(compressor.get(), bytes.size()), '\0');
+  compressed.resize(libdeflate_gzip_compress(compressor.get(), bytes.data(), bytes.size(),
+                                             compressed.data(), compressed.size()));
+  return compressed;
 }
 
 }  // namespace gallop::data

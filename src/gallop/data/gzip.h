@@ -11,6 +11,10 @@ namespace gallop::data {
 /// Whether the bytes begin with the gzip magic number (RFC 1952).
 bool looks_like_gzip(std::string_view bytes);
 
+/// Compresses to a gzip file of one member, without name and time. Throws InternalError if memory
+/// runs out.
+std::string gzip(std::string_view bytes);
+
 /// Decompresses a whole gzip file, including concatenated members; trailing zeros are padding.
 /// Throws DataError that begins with `name` if the file is truncated, corrupt, or longer than
 /// `max_bytes` when decompressed.

@@ -101,6 +101,16 @@ void abandon(c10::intrusive_ptr<GlooGroup> group) {
   abandoned.push_back(std::move(group));
 }
 
+// Records an all-reduce in the thread of Gloo that has run it, after what it ran before.
+void record_when_done(c10d::Work& work, int64_t begin_ns) {
+  work.getFuture()->addCallback([begin_ns](c10::ivalue::Future& /*done*/) {
+    thread_local int64_t last_end_ns = 0;
+    const int64_t end_ns = monotonic_nanoseconds();
+    record_span(SpanKind::kCommunication, "all-reduce", std::max(begin_ns, last_end_ns), end_ns);
+    last_end_ns = end_ns;
+  });
+}
+
 class C10dCollectives final : public Collectives {
  public:
   explicit C10dCollectives(const RendezvousOptions& rendezvous)
@@ -147,7 +157,9 @@ class C10dCollectives final : public Collectives {
     std::vector<at::Tensor> tensors = {tensor};
     c10d::AllreduceOptions options;
     options.timeout = limit();
+    const int64_t begin_ns = is_tracing() ? monotonic_nanoseconds() : 0;
     auto work = in_time(call, [&] { return group_->allreduce(tensors, options); });
+    if (begin_ns != 0) record_when_done(*work, begin_ns);
     started_.insert_or_assign(tensor.const_data_ptr(), Started{std::move(call), std::move(work)});
   }
 

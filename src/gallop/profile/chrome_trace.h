@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 #include "gallop/base/trace.h"
@@ -13,6 +14,10 @@ struct TraceOrigin {
   std::string backend;  ///< "gloo", "nccl"; empty for one process.
   std::string host;
 };
+
+/// The trace without its first steps, so that it has at most so many spans where its last step
+/// alone has no more.
+Trace last_steps(Trace trace, size_t most_spans);
 
 /// The trace in the Chrome trace event format, as PyTorch's profiler writes it, so that Perfetto,
 /// chrome://tracing and HolisticTraceAnalysis read it: steps are "ProfilerStep#N", waits for data

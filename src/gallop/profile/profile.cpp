@@ -53,6 +53,7 @@ class NodeTimes {
       profile_.flops_utilization +=
           calls * peaks_.bound_of(node.flops, node.format, 0).seconds / profile_.seconds;
     }
+    if (node.communicates) return;  // The layer's work does not depend on how long that takes.
     for (const NodePart& part : node.parts) {
       LayerTime& layer = layer_of(part.layer);
       phase_of(layer, part.phase) += part.share * seconds;
@@ -218,7 +219,11 @@ class Evaluation {
   void take_layers(double steps) {
     NodeTimes times(profile_, peaks_);
     for (const auto& [key, time] : nodes_) {
-      times.add(graphs_.at(key.first)[key.second], time.calls / steps, time.seconds / steps);
+      const auto& nodes = graphs_.at(key.first);
+      times.add(nodes[key.second], time.calls / steps, time.seconds / steps);
+      auto& of_graph = profile_.node_seconds[key.first];
+      of_graph.resize(nodes.size());
+      of_graph[key.second] = time.seconds / time.calls;
     }
   }
 
@@ -227,6 +232,7 @@ class Evaluation {
       profile_.operators.push_back({.op = name,
                                     .call = name,
                                     .layer = {},
+                                    .format = {},
                                     .calls = time.calls / steps,
                                     .seconds = time.seconds / steps});
     }
@@ -237,6 +243,7 @@ class Evaluation {
           {.op = node.op,
            .call = node.call,
            .layer = node.parts.empty() ? std::string() : node.parts.front().layer,
+           .format = node.format,
            .calls = calls,
            .seconds = time.seconds / steps,
            .flops = calls * node.flops,

@@ -66,6 +66,7 @@ struct LayerTime {
 /// A node of a compiled step, or an operator of eager steps, in a step on average.
 struct OperatorTime {
   std::string op, call, layer;
+  std::string format;  ///< As in GraphNode.
   double calls = 0, seconds = 0;
   double flops = 0, bytes = 0, limit = 0;
 };
@@ -91,15 +92,41 @@ struct LayerMemory {
   MemoryUse use;
 };
 
+/// What is in use while a node runs.
+struct NodeMemory {
+  MemoryUse use;
+  std::string phase, layer, op;
+};
+
 /// The memory of a compiled step.
 struct StepMemory {
   int64_t parameters = 0, buffers = 0, optimizer = 0;  ///< In use all the time.
   MemoryUse peak;                                      ///< Of the others, when they are largest.
   std::string peak_phase, peak_layer, peak_call;       ///< What runs then.
   std::vector<LayerMemory> layers;                     ///< Of the peak, the largest first.
-  std::vector<MemoryUse> at_node;                      ///< While each node runs.
-  int64_t planned = 0;     ///< Bytes of the block that holds them, with gaps.
-  int64_t of_process = 0;  ///< Peak of the whole process: resident set size.
+  int64_t graph = -1;                                  ///< The number of the step's graph.
+  std::vector<NodeMemory> at_node;  ///< Its nodes in the order in which they run.
+  int64_t planned = 0;              ///< Bytes of the block that holds them, with gaps.
+  int64_t of_process = 0;           ///< Peak of the whole process: resident set size.
+};
+
+/// What a process spends its steps on, one of several that share them; seconds of a step, on
+/// average.
+struct RankTime {
+  int rank = 0;
+  std::string host;
+  double seconds = 0;
+  double compute = 0;  ///< The phases that compute, from forward to the optimizer.
+  double data_wait = 0;
+  double exposed_communication = 0;     ///< The step waits for it.
+  double overlapped_communication = 0;  ///< It runs while the step does something else.
+  /// Seconds of each wait for a collective; the same collectives in all processes.
+  std::vector<double> waits{};
+  /// The share of collectives into which this process came last; see compare_ranks().
+  double last_into_collectives = 0;
+  int64_t begin_ns = 0;       ///< Of its trace, by the clock of its host.
+  double offset = 0;          ///< Seconds after the beginning of rank 0's trace.
+  double first_wait_end = 0;  ///< Seconds from the beginning of its trace; 0: no wait.
 };
 
 struct Profile {
@@ -114,8 +141,11 @@ struct Profile {
   std::vector<OperatorTime> operators;  ///< The slowest first.
   LoaderTime loader;
   StepMemory memory;
-  double flops = 0;  ///< Of a step's GEMMs, convolutions and attention.
-  double limit = 0;  ///< Seconds of a step at the machine's peaks.
+  /// Seconds of each node of a graph, by the graph's number.
+  std::map<int64_t, std::vector<double>> node_seconds;
+  std::vector<RankTime> ranks;  ///< Of all processes, if there are several.
+  double flops = 0;             ///< Of a step's GEMMs, convolutions and attention.
+  double limit = 0;             ///< Seconds of a step at the machine's peaks.
   /// FLOPs a second over the peak of the formats that the step computes in (Chowdhery et al.,
   /// "PaLM", 2022).
   double flops_utilization = 0;

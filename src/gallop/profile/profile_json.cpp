@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/profile/profile_text.h"
+#include "gallop/profile/rank_times.h"
 
 namespace gallop::profile {
 
@@ -25,16 +26,33 @@ Json json_of(const LayerTime& layer, const Profile& profile) {
           {"other_ms", ms(layer.other)},
           {"flops", layer.flops},
           {"bytes", layer.bytes},
-          {"compilation_ms", ms(profile.compilation)},
           {"limit_ms", ms(layer.limit)},
           {"limit_by_flops_ms", ms(layer.limit_by_flops)}};
 }
 
 Json json_of(const OperatorTime& one, const Profile& profile) {
-  return {
-      {"operator", one.op}, {"call", one.call},      {"layer", one.layer},
-      {"calls", one.calls}, {"ms", ms(one.seconds)}, {"fraction", profile.share_of(one.seconds)},
-      {"flops", one.flops}, {"bytes", one.bytes},    {"limit_ms", ms(one.limit)}};
+  return {{"operator", one.op},
+          {"call", one.call},
+          {"layer", one.layer},
+          {"format", one.format},
+          {"calls", one.calls},
+          {"ms", ms(one.seconds)},
+          {"fraction", profile.share_of(one.seconds)},
+          {"flops", one.flops},
+          {"bytes", one.bytes},
+          {"limit_ms", ms(one.limit)}};
+}
+
+Json json_of(const RankTime& one, const Profile& /*profile*/) {
+  return {{"rank", one.rank},
+          {"host", one.host},
+          {"step_ms", ms(one.seconds)},
+          {"compute_ms", ms(one.compute)},
+          {"data_wait_ms", ms(one.data_wait)},
+          {"exposed_communication_ms", ms(one.exposed_communication)},
+          {"overlapped_communication_ms", ms(one.overlapped_communication)},
+          {"last_into_collectives", one.last_into_collectives},
+          {"trace_offset_ms", ms(one.offset)}};
 }
 
 Json json_of(const MemoryUse& use) {
@@ -43,22 +61,31 @@ Json json_of(const MemoryUse& use) {
           {"temporaries", use.temporaries}};
 }
 
-Json json_of(const StepMemory& memory) {
-  Json layers = Json::array(), at_node = Json::array();
+// The times of the nodes, in whose order the memory is listed.
+Json json_of(const StepMemory& memory, const Profile& profile) {
+  Json layers = Json::array(), nodes = Json::array();
+  const auto times = profile.node_seconds.find(memory.graph);
   for (const LayerMemory& layer : memory.layers) {
     Json one = {{"layer", layer.layer}};
     one.update(json_of(layer.use));
     layers.push_back(std::move(one));
   }
-  for (const MemoryUse& use : memory.at_node) {
-    at_node.push_back({use.activations, use.gradients, use.temporaries});
+  for (size_t i = 0; i < memory.at_node.size(); ++i) {
+    const NodeMemory& node = memory.at_node[i];
+    const bool has_time = times != profile.node_seconds.end() && i < times->second.size();
+    Json one = {{"operator", node.op},
+                {"layer", node.layer},
+                {"phase", node.phase},
+                {"ms", has_time ? ms(times->second[i]) : 0}};
+    one.update(json_of(node.use));
+    nodes.push_back(std::move(one));
   }
   return {{"process_bytes", memory.of_process}, {"parameters", memory.parameters},
           {"buffers", memory.buffers},          {"optimizer_state", memory.optimizer},
           {"planned", memory.planned},          {"peak", json_of(memory.peak)},
           {"peak_phase", memory.peak_phase},    {"peak_layer", memory.peak_layer},
           {"peak_call", memory.peak_call},      {"layers", std::move(layers)},
-          {"nodes", std::move(at_node)}};
+          {"nodes", std::move(nodes)}};
 }
 
 template <typename List>
@@ -70,26 +97,34 @@ Json list_of(const List& list, const Profile& profile) {
 
 }  // namespace
 
-std::string profile_json(const Profile& profile) {
-  const Json object = {{"first_step", profile.first_step},
-                       {"steps", profile.steps},
-                       {"samples", profile.samples},
-                       {"step_ms", ms(profile.seconds)},
-                       {"median_ms", ms(profile.median)},
-                       {"p95_ms", ms(profile.p95)},
-                       {"slowest_ms", ms(profile.slowest)},
-                       {"slowest_step", profile.slowest_step},
-                       {"limit_ms", ms(profile.limit)},
-                       {"flops", profile.flops},
-                       {"flops_utilization", profile.flops_utilization},
-                       {"phases", list_of(profile.phases, profile)},
-                       {"layers", list_of(profile.layers, profile)},
-                       {"operators", list_of(profile.operators, profile)},
-                       {"memory", json_of(profile.memory)},
-                       {"loader",
-                        {{"threads", profile.loader.threads},
-                         {"busy_fraction", profile.loader.busy},
-                         {"parts", list_of(profile.loader.parts, profile)}}}};
+std::string profile_json(const Profile& profile, const MachinePeaks& peaks) {
+  Json object = {{"first_step", profile.first_step},
+                 {"steps", profile.steps},
+                 {"samples", profile.samples},
+                 {"step_ms", ms(profile.seconds)},
+                 {"median_ms", ms(profile.median)},
+                 {"p95_ms", ms(profile.p95)},
+                 {"slowest_ms", ms(profile.slowest)},
+                 {"slowest_step", profile.slowest_step},
+                 {"compilation_ms", ms(profile.compilation)},
+                 {"limit_ms", ms(profile.limit)},
+                 {"flops", profile.flops},
+                 {"flops_utilization", profile.flops_utilization},
+                 {"phases", list_of(profile.phases, profile)},
+                 {"layers", list_of(profile.layers, profile)},
+                 {"operators", list_of(profile.operators, profile)},
+                 {"memory", json_of(profile.memory, profile)},
+                 {"loader",
+                  {{"threads", profile.loader.threads},
+                   {"busy_fraction", profile.loader.busy},
+                   {"parts", list_of(profile.loader.parts, profile)}}},
+                 {"peaks",
+                  {{"flops_per_second", peaks.flops_per_second},
+                   {"bytes_per_second", peaks.bytes_per_second}}}};
+  if (!profile.ranks.empty()) {
+    object["ranks"] = list_of(profile.ranks, profile);
+    object["rank_skew"] = rank_skew(profile.ranks);
+  }
   return object.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/text.h"
+#include "gallop/profile/rank_times.h"
 
 namespace gallop::profile {
 
@@ -148,6 +149,22 @@ std::string memory_text(const StepMemory& memory, const TextConfig& config) {
   return text + cut("           of these " + largest, config.columns);
 }
 
+std::string ranks_text(const Profile& profile) {
+  if (profile.ranks.empty()) return {};
+  std::string text =
+      fmt::format("{:>4}  {:<16}  {:>9}  {:>9}  {:>9}  {:>9}  {:>10}  {}\n", "rank", "host", "step",
+                  "compute", "data wait", "exposed", "overlapped", "last into collectives");
+  for (const RankTime& one : profile.ranks) {
+    text += fmt::format("{:>4}  {:<16}  {:>9.3f}  {:>9.3f}  {:>9.3f}  {:>9.3f}  {:>10.3f}  {}\n",
+                        one.rank, one.host, ms(one.seconds), ms(one.compute), ms(one.data_wait),
+                        ms(one.exposed_communication), ms(one.overlapped_communication),
+                        percent(one.last_into_collectives));
+  }
+  return text +
+         fmt::format("communication is exposed or overlapped by the step; skew of compute {}\n",
+                     percent(rank_skew(profile.ranks)));
+}
+
 std::string loader_text(const Profile& profile) {
   if (profile.loader.threads == 0) return {};
   std::string text =
@@ -169,6 +186,7 @@ std::string profile_text(const Profile& profile, const TextConfig& config) {
   std::string text =
       step_text(profile, config) + loader_text(profile) + memory_text(profile.memory, config);
   text += "\n" + phases_text(profile);
+  if (!profile.ranks.empty()) text += "\n" + ranks_text(profile);
   if (!profile.layers.empty()) text += "\n" + layers_text(profile, config);
   if (!profile.operators.empty()) text += "\n" + operators_text(profile, config);
   return text;

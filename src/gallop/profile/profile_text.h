@@ -22,6 +22,6 @@ std::string profile_text(const Profile& profile, const TextConfig& config);
 
 /// {"first_step", "steps", "samples", "step_ms", "phases": [...], "layers": [...], ...}; times are
 /// in milliseconds a step.
-std::string profile_json(const Profile& profile);
+std::string profile_json(const Profile& profile, const MachinePeaks& peaks);
 
 }  // namespace gallop::profile

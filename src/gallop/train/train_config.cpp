@@ -9,6 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
+#include "gallop/train/wrong_interval.h"
 
 namespace gallop::train {
 
@@ -59,13 +60,6 @@ std::string wrong_interval(const std::string& text) {
   }
 }
 
-// For intervals of actions that all processes do at the same step.
-std::string wrong_interval_of_steps(const std::string& text) {
-  if (std::string wrong = wrong_interval(text); !wrong.empty()) return wrong;
-  if (Interval::parse(text).unit != Interval::Unit::kSeconds) return {};
-  return "must be steps, epochs or 'never'";
-}
-
 std::string wrong_memory(const std::string& text) {
   if (text == "none" || parse_bytes(text)) return {};
   return fmt::format("'{}' is no amount of memory; write for example '2 GiB', '512 MiB' or 'none'",
@@ -73,6 +67,12 @@ std::string wrong_memory(const std::string& text) {
 }
 
 }  // namespace
+
+std::string wrong_interval_of_steps(const std::string& text) {
+  if (std::string wrong = wrong_interval(text); !wrong.empty()) return wrong;
+  if (Interval::parse(text).unit != Interval::Unit::kSeconds) return {};
+  return "must be steps, epochs or 'never'";
+}
 
 // As for data.threads. With far more threads than cores, a step takes minutes.
 constexpr double kMostThreads = 1024;

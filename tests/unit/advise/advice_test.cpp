@@ -216,6 +216,36 @@ TEST(Advice, PhasesOutsideOfTheStepAreFound) {
   }
 }
 
+TEST(Advice, EvaluationsOfTheRunCountWhereStepsHaveNone) {
+  Facts facts = healthy();
+  facts.evaluation_share_of_run = 0.05;
+  EXPECT_TRUE(advise(facts).empty());
+  facts.evaluation_share_of_run = 0.5;
+  const auto found = advise(facts);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].rule, "evaluation-share");
+  EXPECT_EQ(found[0].finding, "Evaluations take 50.0 % of the run so far");
+  EXPECT_NEAR(found[0].gain.high, 2, 1e-9);
+}
+
+TEST(Advice, ASlowRankIsFound) {
+  Facts facts = healthy();
+  facts.profile.ranks = {{.rank = 0, .host = "a", .compute = 6e-3},
+                         {.rank = 1, .host = "b", .compute = 8e-3, .last_into_collectives = 0.9}};
+  const auto found = advise(facts);
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].rule, "rank-skew");
+  EXPECT_NE(found[0].finding.find("Rank 1 on b computes 8.00 ms"), std::string::npos)
+      << found[0].finding;
+  EXPECT_NE(found[0].finding.find("comes last into 90.0 % of the collectives"), std::string::npos);
+  EXPECT_NEAR(found[0].gain.high, 10.0 / 9, 1e-9);
+  facts.profile.ranks[1].compute = 6.4e-3;
+  EXPECT_TRUE(advise(facts).empty());
+  // What takes hardly any of the step does not matter.
+  facts.profile.ranks = {{.rank = 0, .compute = 0.1e-3}, {.rank = 1, .compute = 0.2e-3}};
+  EXPECT_TRUE(advise(facts).empty());
+}
+
 TEST(Advice, WhatCannotBeActedOnHasNoOptions) {
   Facts facts = healthy();
   facts.other_cores = 2;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -227,13 +228,48 @@ TEST(Profile, IsWrittenAsText) {
 
 TEST(Profile, IsWrittenAsJson) {
   const auto json =
-      nlohmann::json::parse(profile_json(profile_of(compiled_trace(), graphs(), kPeaks)));
+      nlohmann::json::parse(profile_json(profile_of(compiled_trace(), graphs(), kPeaks), kPeaks));
   EXPECT_NEAR(json["step_ms"], 10, 1e-6);
   double sum = 0;
   for (const auto& one : json["phases"]) sum += one["ms"].get<double>();
   EXPECT_NEAR(sum, 10, 1e-6);
   EXPECT_EQ(json["layers"][0]["name"], "conv1");
   EXPECT_EQ(json["first_step"], 0);
+  EXPECT_FALSE(json.contains("ranks"));
+  for (const auto& [format, rate] : kPeaks.flops_per_second) {
+    EXPECT_EQ(json["peaks"]["flops_per_second"][format], rate);
+  }
+}
+
+TEST(Profile, ListsTheMemoryOfNodesWithTheirTimes) {
+  Profile profile = profile_of(compiled_trace(), graphs(), kPeaks);
+  const auto& [graph, seconds] = *profile.node_seconds.begin();
+  profile.memory.graph = graph;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    profile.memory.at_node.push_back({.use = {.activations = 5}, .phase = "forward"});
+  }
+  const auto json = nlohmann::json::parse(profile_json(profile, kPeaks));
+  ASSERT_EQ(json["memory"]["nodes"].size(), seconds.size());
+  double sum = 0;
+  for (const auto& node : json["memory"]["nodes"]) {
+    EXPECT_EQ(node["activations"], 5);
+    sum += node["ms"].get<double>();
+  }
+  EXPECT_GT(sum, 0);
+}
+
+TEST(ChromeTrace, KeepsTheLastStepsOfALongTrace) {
+  const Trace trace = eager_trace();
+  const auto steps_of = [](const Trace& some) {
+    std::vector<int64_t> steps;
+    for (const TraceEvent& event : some.threads.front().events) {
+      if (event.kind == SpanKind::kStep) steps.push_back(event.number);
+    }
+    return steps;
+  };
+  EXPECT_EQ(steps_of(last_steps(trace, 1000)), (std::vector<int64_t>{4, 5}));
+  EXPECT_EQ(steps_of(last_steps(trace, 20)), std::vector<int64_t>{5});
+  EXPECT_EQ(steps_of(last_steps(trace, 1)), std::vector<int64_t>{5});
 }
 
 TEST(ChromeTrace, HasTheNamesThatToolsLookFor) {

@@ -10,6 +10,7 @@
 
 #include "gallop/track/evaluation_report.h"
 #include "gallop/track/foreign_run.h"
+#include "gallop/track/run_profiles.h"
 #include "gallop/track/run_samples.h"
 #include "gallop/track/run_schedule.h"
 #include "gallop/ui/site.h"
@@ -133,6 +134,25 @@ TEST_F(Api, ServesOnlyTheSamplesOfARunAndTheirImages) {
   EXPECT_NE(error("run/samples?name=a", 422).find("samples.json"), std::string::npos);
   EXPECT_NE(error("run/samples/image?name=a&image=00.png", 422).find("samples.json"),
             std::string::npos);
+}
+
+TEST_F(Api, ServesProfilesAndTheirTraces) {
+  const fs::path run = folder.add("a", "{}", {0.5});
+  EXPECT_EQ(error("run/profiles?name=a", 404), "'a' has no profiles");
+  EXPECT_EQ(error("run/profile?name=a&step=20", 404), "'a' has no such profile of step 20");
+  track::write_run_profile(run, 20, "{\"advice\": []}", {"a trace", "of rank 1"});
+  track::write_run_profile(run, 100, "{\"advice\":", {"a trace"});
+  EXPECT_EQ(get("run/profiles?name=a").at("steps"), (Json{20, 100}));
+  EXPECT_EQ(get("run/profile?name=a&step=20"), (Json{{"advice", Json::array()}}));
+  EXPECT_EQ(error("run/profile?name=a&step=100", 422), "the profile of step 100 is damaged");
+  EXPECT_EQ(text("run/profile/trace?name=a&step=20"), "a trace");
+  EXPECT_EQ(text("run/profile/trace?name=a&step=20&rank=1"), "of rank 1");
+  EXPECT_EQ(error("run/profile/trace?name=a&step=20&rank=2", 404),
+            "'a' has no such profile of step 20");
+  for (const char* step : {"", "-1", "20.json", "../20"}) {
+    error(std::string("run/profile?name=a&step=") + step, 400);
+  }
+  EXPECT_EQ(error("run/profiles?name=..", 404), "there is no run '..'");
 }
 
 TEST_F(Api, ExportsActiveAndRecentRunsToPrometheus) {

@@ -69,6 +69,13 @@ http::Response run_schedule(Context& context, const http::Request& request);
 http::Response run_samples(Context& context, const http::Request& request);
 /// GET /api/run/samples/image?name&image: an image of these samples, as PNG.
 http::Response run_sample_image(Context& context, const http::Request& request);
+/// GET /api/run/profiles?name: the `steps` of the run's profiles; 404 if it has none.
+http::Response run_profiles(Context& context, const http::Request& request);
+/// GET /api/run/profile?name&step: a profile with its advice (docs/profiling.md); 404 if there is
+/// none.
+http::Response run_profile(Context& context, const http::Request& request);
+/// GET /api/run/profile/trace?name&step&rank: the trace of a process, as a gzip file.
+http::Response run_trace(Context& context, const http::Request& request);
 /// GET /metrics: the state of running runs, and of those that ended within ten minutes, for
 /// Prometheus (track/prometheus.h).
 http::Response prometheus(Context& context, const http::Request& request);

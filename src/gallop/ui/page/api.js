@@ -36,6 +36,13 @@ async function ask(url, init) {
   return answer;
 }
 
+/** A response that is a gzip file of JSON. */
+export async function getCompressed(path, query, signal) {
+  const response = await fetch(address(path, query), { signal });
+  if (!response.ok) throw new ApiError(`the server responded with status ${response.status}`, response.status);
+  return new Response(response.body.pipeThrough(new DecompressionStream("gzip"))).json();
+}
+
 export function get(path, query, signal) {
   return ask(address(path, query), { signal });
 }

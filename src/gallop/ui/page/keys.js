@@ -17,6 +17,12 @@ const LISTED = [
     [["+", "−"], "zoom in and out around it"],
     [["0"], "reset the zoom, like a double click"],
   ]],
+  ["Timeline of a profile", [
+    [["←", "→", "↑", "↓"], "move to another span"],
+    [["Shift ←", "Shift →"], "pan"],
+    [["+", "−"], "zoom in and out"],
+    [["0"], "show all"],
+  ]],
   ["Everywhere", [
     [["g"], "show the runs"],
     [["s"], "show the sweeps"],

@@ -14,6 +14,7 @@ import { link, one, parse, runLink } from "./routes.js";
 import { showLog } from "./run_log.js";
 import { inOneLine } from "./run_name.js";
 import { showOverview } from "./run_overview.js";
+import { showProfiles } from "./run_profile.js";
 import { showRecipe } from "./run_recipe.js";
 import { showReport } from "./run_report.js";
 import { showSamples } from "./run_samples.js";
@@ -23,7 +24,7 @@ import { Tabs } from "./tabs.js";
 import { looksOf, theme } from "./theme.js";
 
 const VIEWS = [["", "Overview"], ["curves", "Curves"], ["system", "System"], ["schedule", "Schedule"], ["data", "Data"],
-  ["recipe", "Recipe"], ["report", "Report"], ["log", "Log"]];
+  ["profile", "Profile"], ["recipe", "Recipe"], ["report", "Report"], ["log", "Log"]];
 const SYSTEM = "system.";
 
 class RunPage {
@@ -104,6 +105,7 @@ class RunPage {
       case "system": this.update = this.showCurves((metric) => metric.startsWith(SYSTEM), signal); break;
       case "schedule": this.update = showSchedule(panel, { run, signal }); break;
       case "data": this.update = showSamples(panel, { name: run.name, signal }); break;
+      case "profile": this.update = showProfiles(panel, { name: run.name, signal }); break;
       case "recipe": this.update = showRecipe(panel, { run, signal }); break;
       case "report": this.update = showReport(panel, { name: run.name, signal }); break;
       case "log": this.update = showLog(panel, { name: run.name, kinds: run.kinds, signal }); break;

@@ -1,0 +1,84 @@
+// The profiles of a run's steps: phases, advice, timeline, layers, roofline and memory.
+
+import { get, getCompressed } from "./api.js";
+import { h, options, replace } from "./dom.js";
+import { errorLine } from "./errors.js";
+import { formatNumber } from "./format.js";
+import { flameGraph } from "./profile_flame.js";
+import { memoryPlot } from "./profile_memory.js";
+import { roofline } from "./profile_roofline.js";
+import { adviceBox, operatorsBox, phasesBar, ranksBox, stepFacts } from "./profile_summary.js";
+import { Timeline } from "./profile_timeline.js";
+import { spansOf } from "./profile_trace.js";
+import { amend, one, parse } from "./routes.js";
+import { showKept } from "./run_kept.js";
+import { box } from "./tables.js";
+import { theme } from "./theme.js";
+
+// A profile until the signal is aborted. Traces are large, and come later.
+class ProfileView {
+  constructor(root, name, signal) {
+    Object.assign(this, { root, name, signal });
+    this.error = errorLine();
+    this.place = h("div", {});
+    replace(root, this.error, this.place);
+  }
+
+  async show(step) {
+    this.step = step;
+    this.end?.abort();
+    const end = this.end = new AbortController();
+    this.signal.addEventListener("abort", () => end.abort(), { signal: end.signal });
+    try {
+      const profile = await get("run/profile", { name: this.name, step }, end.signal);
+      this.error.show("");
+      this.draw(profile, end.signal);
+      await this.drawTimeline(profile, end.signal);
+    } catch (failure) {
+      this.error.report(failure, end.signal);
+    }
+  }
+
+  draw(profile, signal) {
+    const bar = h("div", {}, phasesBar(profile));
+    theme.addEventListener("change", () => replace(bar, phasesBar(profile)), { signal });
+    this.timeline = h("div", {}, h("p", { class: "muted" }, "Loading the trace …"));
+    replace(this.place, h("div", { class: "boxes profile" },
+      box("Step", stepFacts(profile), bar), adviceBox(profile), ranksBox(profile),
+      h("section", { class: "box" }, h("h2", {}, "Timeline"), this.timeline),
+      profile.layers.length > 0 && box("Layers", flameGraph(profile, signal)),
+      h("div", { class: "halves" }, box("Roofline", roofline(profile, signal)), box("Memory of a step", memoryPlot(profile, signal))),
+      operatorsBox(profile)));
+  }
+
+  async drawTimeline({ ranks }, signal) {
+    const count = ranks?.length ?? 1;
+    const traces = await Promise.all(Array.from({ length: count }, async (_, rank) => ({
+      trace: await getCompressed("run/profile/trace", { name: this.name, step: this.step, rank: String(rank) }, signal),
+      offset: ranks?.[rank].trace_offset_ms ?? 0,
+    })));
+    replace(this.timeline, h("p", { class: "muted" }, "The wheel zooms, dragging pans, a double click shows all."), new Timeline(spansOf(traces), signal).element);
+  }
+}
+
+/** Shows the profiles until the signal is aborted; returns a function that updates them. */
+export function showProfiles(root, { name, signal }) {
+  const select = h("select", { id: "profile-step", onchange: () => {
+    amend({ step: select.value });
+    view.show(Number(select.value));
+  } });
+  const body = h("div", {});
+  const view = new ProfileView(body, name, signal);
+  // The newest profile stays shown until another is chosen.
+  const content = ({ steps }) => {
+    const wanted = Number(one(parse(location.hash).query, "step", ""));
+    const shown = steps.includes(wanted) ? wanted : steps.at(-1);
+    replace(select, options(steps.map((step) => [String(step), formatNumber(step)]).reverse(), String(shown)));
+    if (shown !== view.step) view.show(shown);
+    return [h("div", { class: "toolbar" }, h("label", { class: "field" }, h("span", {}, "Profile up to step"), select)), body];
+  };
+  return showKept(root, {
+    path: "run/profiles", name, signal, content,
+    nothing: ["No profiles", h("p", {}, "A training profiles some of its steps with:"), h("pre", { class: "command" }, "profile.every='1000 steps'")],
+  });
+}
