@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/left_over.h"
 
 namespace gallop::track {
 
@@ -94,6 +95,7 @@ std::optional<std::string> read_run_trace(const fs::path& run, int64_t step, int
 }
 
 void remove_run_profiles_after(const fs::path& run, int64_t step) {
+  remove_left_files(folder_of(run));
   const std::vector<int64_t> complete = run_profiles_of(run);
   std::vector<fs::path> folders;
   for (const fs::path& entry : entries_of(run)) {

@@ -41,6 +41,7 @@ TEST_F(RunProfiles, LaterAndUnfinishedOnesAreRemoved) {
   remove_run_profiles_after(run, 0);  // Without any.
   for (const int64_t step : {100, 200, 300}) write_run_profile(run, step, "{}", {"trace"});
   make_folders(profiles / "step-150");  // A process was killed.
+  write_file_atomically(profiles / "step-250.json.tmp-12", "{");
   write_file_atomically(profiles / "notes.txt", "of a user");
   write_file_atomically(profiles / "step-x.json", "of a user");
   EXPECT_EQ(run_profiles_of(run), (Steps{100, 200, 300}));
@@ -48,6 +49,7 @@ TEST_F(RunProfiles, LaterAndUnfinishedOnesAreRemoved) {
   EXPECT_EQ(run_profiles_of(run), (Steps{100, 200}));
   EXPECT_FALSE(fs::exists(profiles / "step-150"));
   EXPECT_FALSE(fs::exists(profiles / "step-300"));
+  EXPECT_FALSE(fs::exists(profiles / "step-250.json.tmp-12"));
   EXPECT_TRUE(fs::exists(profiles / "step-200" / "rank-0.json.gz"));
   EXPECT_TRUE(fs::exists(profiles / "notes.txt"));
   EXPECT_TRUE(fs::exists(profiles / "step-x.json"));
