@@ -27,7 +27,7 @@ CASES = {
                "optimizer: {name: sgd, lr: 0.05, momentum: 0.9, weight_decay: 5.0e-4}\n" + PLAIN % 10),
     "gpt": ("shakespeare", "data: {name: text, path: %s, context: 64, batch_size: 32, threads: 1, validation: 0.1}\n"
             "model: {name: gpt, layers: 4, width: 128, heads: 4, dropout: 0}\n"
-            "optimizer: {name: adamw, lr: 0.0003}\n" + PLAIN % 8),
+            "optimizer: {name: adamw, lr: 0.0003}\n" + PLAIN % 3),
     "mlp": ("table", "data: {name: csv, path: %s, batch_size: 32, threads: 1, validation: 0.15, task: classification}\n"
             "model: {name: mlp, hidden: [512, 512]}\noptimizer: {name: adam, lr: 0.001}\n" + PLAIN % 10),
     "vit": ("vit", "data: {name: folder, path: %s, batch_size: 32, threads: 1, augment: [random-horizontal-flip]}\n"

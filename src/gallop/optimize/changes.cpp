@@ -160,7 +160,7 @@ std::vector<Change> batch_changes(const Settings& settings) {
     const auto by = static_cast<double>(factor);
     const double lr = settings.lr * (is_adaptive(settings.optimizer) ? std::sqrt(by) : by);
     Change change{.name = fmt::format("batch size {}", batch),
-                  .subject = "batch size",
+                  .subject = kBatchSize,
                   .options = {fmt::format("data.batch_size={}", batch)},
                   .effect = Effect::kTraining};
     if (!settings.scales_lr) change.options.push_back(fmt::format("optimizer.lr={:.3g}", lr));

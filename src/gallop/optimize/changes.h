@@ -27,6 +27,9 @@ enum class Effect {
   kTraining,  ///< Another training: other updates, and other final weights.
 };
 
+/// The subject of changes of the batch size.
+inline constexpr const char* kBatchSize = "batch size";
+
 /// One change of a recipe.
 struct Change {
   std::string name;  ///< "precision bf16"

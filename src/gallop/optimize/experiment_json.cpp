@@ -110,12 +110,10 @@ Json json_of(const Comparison& one) {
 Json json_of(const TrainedRun& one) {
   Json points = Json::array();
   for (const TrainedRun::Point& point : one.evaluations) {
-    points.push_back({{"seconds", point.seconds}, {"metric", number(point.metric)}});
+    points.push_back({{"epochs", point.epochs}, {"metric", number(point.metric)}});
   }
-  Json json = {{"folder", one.folder},
-               {"evaluations", points},
-               {"training_seconds", one.training_seconds},
-               {"joules", one.joules}};
+  Json json = {
+      {"folder", one.folder}, {"evaluations", points}, {"training_seconds", one.training_seconds}};
   if (!one.failure.empty()) json["failure"] = one.failure;
   return json;
 }
@@ -154,10 +152,9 @@ Comparison comparison_of(const Json& json) {
 TrainedRun run_of(const Json& json) {
   TrainedRun run{.folder = json.at("folder").get<std::string>(),
                  .training_seconds = json.at("training_seconds").get<double>(),
-                 .joules = json.at("joules").get<double>(),
                  .failure = json.value("failure", "")};
   for (const Json& point : json.at("evaluations")) {
-    run.evaluations.push_back({.seconds = point.at("seconds").get<double>(),
+    run.evaluations.push_back({.epochs = point.at("epochs").get<double>(),
                                .metric = number_of(point.at("metric"), std::nan(""))});
   }
   return run;

@@ -10,9 +10,9 @@ double Comparison::memory_gain() const {
              : 1;
 }
 
-std::optional<double> TrainedRun::seconds_to(double target, bool higher_is_better) const {
+std::optional<double> TrainedRun::epochs_to(double target, bool higher_is_better) const {
   for (const Point& point : evaluations) {
-    if (higher_is_better ? point.metric >= target : point.metric <= target) return point.seconds;
+    if (higher_is_better ? point.metric >= target : point.metric <= target) return point.epochs;
   }
   return std::nullopt;
 }

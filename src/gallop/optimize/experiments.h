@@ -69,18 +69,17 @@ struct Comparison {
 /// A training to its end.
 struct TrainedRun {
   struct Point {
-    double seconds = 0;  ///< Of training, without evaluations and checkpoints.
+    double epochs = 0;  ///< Done by then.
     double metric = 0;
   };
   std::string folder;
   std::vector<Point> evaluations;
-  double training_seconds = 0;
-  double joules = 0;    ///< 0 if it was not measured.
-  std::string failure;  ///< In one line; else empty.
+  double training_seconds = 0;  ///< Without evaluations and checkpoints.
+  std::string failure;          ///< In one line; else empty.
 
   double metric() const { return evaluations.empty() ? 0 : evaluations.back().metric; }
-  /// Seconds until an evaluation first had at least this metric; nothing if none had.
-  std::optional<double> seconds_to(double target, bool higher_is_better) const;
+  /// Epochs until an evaluation first had at least this metric; nothing if none had.
+  std::optional<double> epochs_to(double target, bool higher_is_better) const;
 };
 
 /// Runs and measures trainings. All throw Stopped if the user interrupts the search, and Error if

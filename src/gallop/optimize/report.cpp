@@ -113,23 +113,23 @@ std::string energy_text(double joules) {
 
 // The recipe as it is and the best one.
 Table results_of(const Report& report) {
-  if (report.target && report.best_runs) {
-    const double plain = report.plain_seconds_to_target();
-    const Trainings& best = *report.best_runs;
-    const std::string metric = report.plain.metric;
-    Table table = {
-        {"recipe", "epochs", fmt::format("time to {} {:.4g}", metric, *report.target),
-         "final " + metric, "energy", "price"},
-        {"as it is", fmt::format("{:.3g}", report.plain_runs->epochs), format_duration(plain),
-         metric_text(report.plain_runs->mean_metric()),
-         energy_text(report.plain_runs->joules_to_target * report.execution_gain()),
-         money_text(report, plain)},
-        {"best", fmt::format("{:.3g}", best.epochs), format_duration(best.seconds_to_target),
-         metric_text(best.mean_metric()), energy_text(best.joules_to_target),
-         money_text(report, best.seconds_to_target)}};
-    return priced(report, std::move(table));
-  }
   if (!report.total) return {};
+  if (report.has_target()) {
+    const std::string metric = report.plain.metric;
+    const auto line = [&](const char* name, const Trainings& runs, const Cost& cost) {
+      return std::vector<std::string>{name,
+                                      fmt::format("{:.3g}", runs.epochs),
+                                      format_duration(cost.seconds),
+                                      metric_text(runs.mean_metric()),
+                                      energy_text(cost.joules),
+                                      money_text(report, cost.seconds)};
+    };
+    return priced(report,
+                  {{"recipe", "epochs", fmt::format("time to {} {:.4g}", metric, *report.target),
+                    "final " + metric, "energy", "price"},
+                   line("as it is", *report.plain_runs, report.plain_cost()),
+                   line("best", *report.best_runs, report.best_cost())});
+  }
   const auto row = [&](const char* name, const Speed& speed) {
     const double seconds = static_cast<double>(report.plain.samples) / speed.samples_per_second;
     return std::vector<std::string>{
@@ -153,7 +153,7 @@ const Trial* trial_of(const Report& report, const std::string& change) {
 }
 
 Table ablations_of(const Report& report) {
-  const bool has_target = report.target && report.best_runs;
+  const bool has_target = report.has_target();
   Table table = {{"change", "worth in the best recipe", "when it was added"}};
   if (has_target) {
     table.front().insert(table.front().end(), {"time to target without it", "final metric",
@@ -164,9 +164,8 @@ Table ablations_of(const Report& report) {
     table.push_back({one.change, (one.is_least ? "at least " : "") + factor_text(one.worth),
                      trial != nullptr && trial->gain ? factor_text(*trial->gain) : "-"});
     if (!has_target) continue;
-    const double seconds = one.worth.value * report.best_runs->seconds_to_target;
-    const double joules =
-        one.joules > 0 ? one.joules : one.worth.value * report.best_runs->joules_to_target;
+    const double seconds = one.worth.value * report.best_cost().seconds;
+    const double joules = one.energy * report.best_cost().joules;
     table.back().insert(table.back().end(),
                         {one.is_least ? "not reached" : format_duration(seconds),
                          metric_text(one.metric.value_or(report.best_runs->mean_metric())),
@@ -180,20 +179,21 @@ Table ablations_of(const Report& report) {
 std::string interactions_text(const Report& report) {
   double product = 1;
   std::vector<std::string> names;
-  bool has_training = false;
   for (const Ablation& one : report.ablations) {
     product *= one.worth.value;
     const Trial* trial = trial_of(report, one.change);
     if (trial == nullptr || !trial->gain) continue;
-    has_training |= trial->change.effect == Effect::kTraining;
     if (std::abs(std::log(one.worth.value / trial->gain->value)) > kInteraction) {
       names.push_back(one.change);
     }
   }
-  const double total = has_training ? report.total_gain() : report.execution_gain();
+  const double total = report.total_gain();
   std::string text = fmt::format("Together the changes are worth {:.2f}x, their product is {:.2f}x",
                                  total, product);
   if (std::abs(std::log(total / product)) <= 0.02) return text + ".";
+  if (names.empty() && report.has_target()) {
+    return text + ": the length of the training is not left out by itself.";
+  }
   if (names.empty()) return text + ": the rest is noise of the measurements.";
   return text +
          fmt::format(": the gain of {} depends on the other changes.", join_names(names, "and"));
@@ -207,7 +207,7 @@ std::string headline_of(const Report& report) {
   }
   switch (report.goal) {
     case Goal::kTimeToAccuracy:
-      if (report.target && report.best_runs) {
+      if (report.has_target()) {
         return fmt::format("{}: {:.2f} times less time to {} {:.4g}", recipe, gain,
                            report.plain.metric, *report.target);
       }
@@ -225,11 +225,13 @@ std::string equal_text(const Report& report) {
   if (!report.equal_runs) {
     return "The budget was too small to train the best recipe as long as the recipe as it is.";
   }
+  const size_t seeds = report.equal_runs->metrics.size();
   return fmt::format(
       "Trained for {:.3g} epochs, too, the best recipe has {} {:.4g} instead of "
-      "{:.4g} (means of {} seeds).",
+      "{:.4g} ({}).",
       report.equal_runs->epochs, report.plain.metric, report.equal_runs->mean_metric(),
-      report.plain_runs->mean_metric(), report.equal_runs->metrics.size());
+      report.plain_runs->mean_metric(),
+      seeds == 1 ? "one seed" : fmt::format("means of {} seeds", seeds));
 }
 
 std::string command_of(const Report& report) {
@@ -241,8 +243,7 @@ std::string command_of(const Report& report) {
 Json json_of(const Trainings& one) {
   return {{"metrics", one.metrics},
           {"epochs", one.epochs},
-          {"seconds_to_target", one.seconds_to_target},
-          {"joules_to_target", one.joules_to_target},
+          {"epochs_to_target", one.epochs_to_target},
           {"reached", one.reached}};
 }
 
@@ -292,15 +293,15 @@ Estimate gain_of(const Comparison& comparison, Goal goal) {
   return goal == Goal::kEnergy ? *comparison.energy_gain : comparison.speedup;
 }
 
-double Report::execution_gain() const { return total ? gain_of(*total, goal).value : 1; }
-
-double Report::plain_seconds_to_target() const {
-  return plain_runs ? plain_runs->seconds_to_target * execution_gain() : 0;
+Cost Report::cost_of(const Trainings& runs, const Speed& speed) const {
+  const double samples = runs.epochs_to_target * static_cast<double>(plain.samples);
+  return {.seconds = samples / speed.samples_per_second,
+          .joules = samples * speed.joules_per_sample};
 }
 
 double Report::total_gain() const {
-  if (target && best_runs) return plain_seconds_to_target() / best_runs->seconds_to_target;
-  return execution_gain();
+  const double gain = total ? gain_of(*total, goal).value : 1;
+  return has_target() ? gain * plain_runs->epochs_to_target / best_runs->epochs_to_target : gain;
 }
 
 std::string report_text(const Report& report) {
@@ -351,14 +352,16 @@ std::string report_json(const Report& report) {
                  {"options", report.options},
                  {"command", command_of(report)},
                  {"gain", report.total_gain()},
-                 {"execution_gain", report.execution_gain()},
                  {"budget_seconds", report.budget_seconds},
                  {"seconds", report.seconds}};
   if (report.total) object["total"] = json_of(*report.total);
   if (report.target) {
     object["metric"] = report.plain.metric;
     object["target"] = *report.target;
-    object["plain_seconds_to_target"] = report.plain_seconds_to_target();
+  }
+  if (report.has_target()) {
+    object["plain_seconds_to_target"] = report.plain_cost().seconds;
+    object["best_seconds_to_target"] = report.best_cost().seconds;
   }
   if (report.plain_runs) object["plain_runs"] = json_of(*report.plain_runs);
   if (report.best_runs) object["best_runs"] = json_of(*report.best_runs);
@@ -373,7 +376,7 @@ std::string report_json(const Report& report) {
     Json line = {{"change", one.change},
                  {"worth", json_of(one.worth)},
                  {"is_least", one.is_least},
-                 {"joules", one.joules}};
+                 {"energy", one.energy}};
     if (one.metric) line["metric"] = *one.metric;
     object["ablations"].push_back(line);
   }

@@ -32,20 +32,25 @@ struct Trial {
 struct Ablation {
   std::string change;
   Estimate worth;         ///< The factor that it contributes.
+  double energy = 1;      ///< The same of energy.
   bool is_least = false;  ///< Without it, no training of the recipe's length reached the target.
   std::optional<double> metric;  ///< Without it, after a training of the same length.
-  double joules = 0;             ///< To the target without it; 0 if unknown.
 };
 
 /// Trainings of a recipe with several seeds.
 struct Trainings {
   std::vector<double> metrics;  ///< After each.
   double epochs = 0;
-  double seconds_to_target = 0;  ///< Mean.
-  double joules_to_target = 0;   ///< Mean; 0 if energy was not measured.
+  double epochs_to_target = 0;  ///< Mean.
   int64_t reached = 0;  ///< How many reached the target; the others count with their length.
 
   double mean_metric() const;
+};
+
+/// What a training takes.
+struct Cost {
+  double seconds = 0;
+  double joules = 0;  ///< 0 if energy was not measured.
 };
 
 struct Report {
@@ -55,7 +60,7 @@ struct Report {
   std::vector<std::string> options;  ///< Of the best recipe, `given` included.
   Settings plain, best;
   std::vector<Trial> trials;
-  /// The recipe as it is and the best one, if it differs in how it is executed.
+  /// The recipe as it is and the best one, if they differ.
   std::optional<Comparison> total;
   std::vector<Ablation> ablations;
 
@@ -71,10 +76,13 @@ struct Report {
 
   /// The factor between the recipe as it is and the best one in what the goal counts.
   double total_gain() const;
-  /// The factor of `total` in what the goal counts; 1 without it.
-  double execution_gain() const;
-  /// Seconds of the recipe as it is until it reaches its final metric.
-  double plain_seconds_to_target() const;
+  bool has_target() const { return target && total && plain_runs && best_runs; }
+  /// Of reaching the target, if there is one, with the recipe as it is and the best one.
+  Cost plain_cost() const { return cost_of(*plain_runs, total->base); }
+  Cost best_cost() const { return cost_of(*best_runs, total->changed); }
+
+ private:
+  Cost cost_of(const Trainings& runs, const Speed& speed) const;
 };
 
 /// The factor in what the goal counts; time-to-accuracy counts speed, if two trainings are the same

@@ -60,13 +60,13 @@ class Search {
     report_.plain = experiments_.settings(config_.given);
     settings_ = report_.plain;
     try_execution();
-    const bool changes_execution = !kept_.empty();
-    if (changes_execution) {
-      report_.total = experiments_.compare(config_.given, options());
-    }
     if (config_.goal == Goal::kTimeToAccuracy) try_training();
     if (config_.ablate) ablate();
     report_.options = options();
+    if (!kept_.empty()) {
+      report_.total = experiments_.compare(config_.given, options());
+      if (!report_.total->failure.empty()) throw DataError(report_.total->failure);
+    }
     report_.best = experiments_.settings(report_.options);
     report_.seconds = experiments_.seconds();
     return std::move(report_);
@@ -204,12 +204,9 @@ class Search {
   Trainings summarize(const std::vector<TrainedRun>& runs, double epochs) const {
     Trainings all{.epochs = epochs};
     for (const TrainedRun& run : runs) {
-      const auto reached = run.seconds_to(*report_.target, settings_.higher_is_better);
-      const double seconds = reached.value_or(run.training_seconds);
+      const auto reached = run.epochs_to(*report_.target, settings_.higher_is_better);
       all.metrics.push_back(run.metric());
-      all.seconds_to_target += seconds / static_cast<double>(runs.size());
-      all.joules_to_target +=
-          run.joules * seconds / run.training_seconds / static_cast<double>(runs.size());
+      all.epochs_to_target += reached.value_or(epochs) / static_cast<double>(runs.size());
       if (reached) ++all.reached;
     }
     return all;
@@ -278,8 +275,8 @@ class Search {
   // Trains with a change for as many epochs as the incumbent, or for half of the recipe's, and
   // keeps it if the final metric is better, or as good in less time.
   void try_by_training(const Change& change, Incumbent& incumbent, double epochs,
-                       bool may_be_equal = false) {
-    Trial trial{.change = change, .metric_before = incumbent.run.metric()};
+                       const std::optional<Comparison>& faster = std::nullopt) {
+    Trial trial{.change = change, .comparison = faster, .metric_before = incumbent.run.metric()};
     if (seconds_of_training(epochs) > left()) {
       trial.reason = fmt::format("a training takes about {}, and {} of the budget are left",
                                  format_duration(seconds_of_training(epochs)),
@@ -295,21 +292,23 @@ class Search {
       return add(std::move(trial));
     }
     trial.metric_after = run.metric();
-    const double speedup = incumbent.run.training_seconds / run.training_seconds;
-    const bool is_kept = may_be_equal ? speedup > kFasterBatch &&
-                                            !is_better(incumbent.run.metric(), run.metric(), noise_)
-                                      : is_better(run.metric(), incumbent.run.metric(), noise_);
+    const bool is_kept = faster ? !is_better(incumbent.run.metric(), run.metric(), noise_)
+                                : is_better(run.metric(), incumbent.run.metric(), noise_);
     trial.verdict = is_kept ? Verdict::kKept : Verdict::kRejected;
     if (is_kept) {
-      const auto gain = gain_in_time(incumbent.run, run);
+      const double speedup = faster ? faster->speedup.value : 1;
+      const double gain = speedup * gain_in_epochs(incumbent, {run, epochs});
+      training_speedup_ *= speedup;
       trial.gain = Estimate{.value = gain, .low = gain, .high = gain, .rounds = 1};
       keep(change);
       settings_ = experiments_.settings(options());
       incumbent = {std::move(run), epochs};
       samples_per_second_ = std::max(samples_per_second_, rate_of(incumbent));
     } else {
-      trial.reason = fmt::format("{} {:.4g} instead of {:.4g}", settings_.metric,
-                                 *trial.metric_after, *trial.metric_before);
+      const bool is_noise = is_better(*trial.metric_after, *trial.metric_before);
+      trial.reason =
+          fmt::format("{} {:.4g} instead of {:.4g}{}", settings_.metric, *trial.metric_after,
+                      *trial.metric_before, is_noise ? ", no more than noise" : "");
     }
     add(std::move(trial));
   }
@@ -318,12 +317,11 @@ class Search {
     return one.epochs * static_cast<double>(settings_.samples) / one.run.training_seconds;
   }
 
-  double gain_in_time(const TrainedRun& from, const TrainedRun& to) const {
-    const auto seconds = [&](const TrainedRun& run) {
-      return run.seconds_to(*report_.target, settings_.higher_is_better)
-          .value_or(run.training_seconds);
+  double gain_in_epochs(const Incumbent& from, const Incumbent& to) const {
+    const auto epochs = [&](const Incumbent& one) {
+      return one.run.epochs_to(*report_.target, settings_.higher_is_better).value_or(one.epochs);
     };
-    return seconds(from) / seconds(to);
+    return epochs(from) / epochs(to);
   }
 
   void try_schedules(Incumbent& incumbent) {
@@ -349,7 +347,7 @@ class Search {
       const Comparison& found = *trial.comparison;
       trial.seconds = experiments_.seconds() - before;
       if (found.failure.empty() && found.speedup.low > kFasterBatch) {
-        try_by_training(change, incumbent, incumbent.epochs, /*may_be_equal=*/true);
+        try_by_training(change, incumbent, incumbent.epochs, found);
         if (report_.trials.back().verdict != Verdict::kKept) return;
         continue;
       }
@@ -388,7 +386,7 @@ class Search {
     }
     if (best.epochs == settings_.epochs) return;
     const Change change = length_change(settings_, best.epochs);
-    const double gain = gain_in_time(incumbent.run, best.run);
+    const double gain = gain_in_epochs(incumbent, best);
     keep(change);
     add({.change = change,
          .verdict = Verdict::kKept,
@@ -416,7 +414,7 @@ class Search {
         set_length(epochs);
         report_.best_runs = all;
         compare_at_equal_length(seeds);
-        return all.seconds_to_target < report_.plain_runs->seconds_to_target;
+        return all.epochs_to_target < report_.plain_runs->epochs_to_target * training_speedup_;
       }
       const double longer = std::min(report_.plain.epochs, epochs / kShorter);
       if (epochs >= report_.plain.epochs ||
@@ -479,24 +477,37 @@ class Search {
     if (!found.failure.empty()) return false;
     const Estimate worth = gain_of(found, config_.goal);
     if (worth.high < config_.worthwhile) return true;
-    report_.ablations.push_back({.change = kept_[index].change.name, .worth = worth});
+    report_.ablations.push_back(
+        {.change = kept_[index].change.name, .worth = worth, .energy = energy_gain(found)});
     return false;
+  }
+
+  static double energy_gain(const Comparison& found) {
+    return found.energy_gain ? found.energy_gain->value : found.speedup.value;
   }
 
   // The recipe without the change may need a longer training to reach the target.
   bool ablate_training(size_t index) {
     const Trainings& best = *report_.best_runs;
     Ablation ablation{.change = kept_[index].change.name, .is_least = true};
+    double speedup = 1, energy = 1;
+    if (kept_[index].change.subject == kBatchSize) {
+      const Comparison found = experiments_.compare(options(index), options());
+      if (!found.failure.empty()) return false;
+      speedup = found.speedup.value;
+      energy = energy_gain(found);
+    }
     for (double epochs = best.epochs; ablation.is_least;
          epochs = std::min(report_.plain.epochs, epochs / kShorter)) {
       const TrainedRun run = experiments_.train(with_length(options(index), epochs), 1);
       if (!run.failure.empty()) return false;
-      const auto seconds = run.seconds_to(*report_.target, settings_.higher_is_better);
-      const double worth = seconds.value_or(run.training_seconds) / best.seconds_to_target;
+      const auto reached = run.epochs_to(*report_.target, settings_.higher_is_better);
+      const double longer = reached.value_or(epochs) / best.epochs_to_target;
+      const double worth = speedup * longer;
       ablation.worth = {.value = worth, .low = worth, .high = worth, .rounds = 1};
-      ablation.joules = run.joules * worth * best.seconds_to_target / run.training_seconds;
+      ablation.energy = energy * longer;
       if (!ablation.metric) ablation.metric = run.metric();
-      ablation.is_least = !seconds;
+      ablation.is_least = !reached;
       if (epochs >= report_.plain.epochs || seconds_of_training(epochs / kShorter) > left()) break;
     }
     report_.ablations.push_back(std::move(ablation));
@@ -510,7 +521,8 @@ class Search {
   Settings settings_;  // Of options().
   std::vector<Kept> kept_;
   double samples_per_second_ = 0;
-  double noise_ = 0;  // Standard error of the target.
+  double noise_ = 0;             // Standard error of the target.
+  double training_speedup_ = 1;  // Of kept changes of the training, such as larger batches.
 };
 
 }  // namespace

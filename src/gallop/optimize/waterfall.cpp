@@ -23,8 +23,8 @@ std::string bytes_text(double bytes) { return format_bytes(std::llround(bytes));
 std::string joules_text(double joules) { return fmt::format("{:.3g} J", joules); }
 
 Scale scale_of(const Report& report) {
-  if (report.target && report.best_runs) return {report.plain_seconds_to_target(), duration_text};
   if (!report.total) return {1, duration_text};
+  if (report.has_target()) return {report.plain_cost().seconds, duration_text};
   const auto samples = static_cast<double>(report.plain.samples);
   switch (report.goal) {
     case Goal::kMemory: return {static_cast<double>(report.total->base.peak_bytes), bytes_text};

@@ -16,7 +16,6 @@
 #include "gallop/base/hash.h"
 #include "gallop/base/text.h"
 #include "gallop/optimize/experiment_json.h"
-#include "gallop/track/footprint.h"
 #include "gallop/track/log.h"
 #include "gallop/track/run_folder.h"
 
@@ -245,9 +244,8 @@ optimize::TrainedRun ChildExperiments::train(const std::vector<std::string>& opt
     trained.training_seconds = seconds->second;
     const auto metric = record.values.find(place_.metric);
     if (record.kind != "evaluation" || metric == record.values.end()) continue;
-    trained.evaluations.push_back({.seconds = seconds->second, .metric = metric->second});
+    trained.evaluations.push_back({.epochs = record.values.at("epoch"), .metric = metric->second});
   }
-  trained.joules = track::energy_of(log).joules;
   if (trained.evaluations.empty()) {
     trained.failure = fmt::format("{} was not evaluated", place_.metric);
   }
