@@ -794,7 +794,7 @@ def schedules_are_drawn_with_what_was_used(browser, api, server, program):
     with open(os.path.join(server.folder, name, "schedule.json"), "w", encoding="utf-8") as file:
         file.write('{"steps": 4')
     browser.reload()
-    browser.until("damage is told", lambda: any("schedule.json: " in text for text in browser.texts(".panel .error")))
+    browser.until("the damage is reported", lambda: any("schedule.json: " in text for text in browser.texts(".panel .error")))
 
 
 def timeline_pixels(browser):
@@ -878,7 +878,7 @@ def layers_of_a_profile_are_enlarged(browser, api, server, program):
     with open(os.path.join(server.folder, name, "profiles", "step-80.json"), "w", encoding="utf-8") as file:
         file.write('{"steps": 4')
     browser.reload()
-    browser.until("damage is told", lambda: any("the profile of step 80 is damaged" in text for text in browser.texts(".panel .error")))
+    browser.until("the damage is reported", lambda: any("the profile of step 80 is damaged" in text for text in browser.texts(".panel .error")))
 
 
 @own_test
@@ -900,7 +900,7 @@ def samples_are_shown(browser, api, server, program):
     with open(os.path.join(server.folder, name, "samples", "samples.json"), "w", encoding="utf-8") as file:
         file.write('{"samples": ["../../recipe.yaml"')
     browser.reload()
-    browser.until("damage is told", lambda: any("samples.json: " in text for text in browser.texts(".panel .error")))
+    browser.until("the damage is reported", lambda: any("samples.json: " in text for text in browser.texts(".panel .error")))
 
 
 @test

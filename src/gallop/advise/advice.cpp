@@ -87,14 +87,12 @@ std::vector<std::string> options_to_try(const Facts& facts) {
   if (fits && facts.settings.samples >= 4 * settings.batch_size) {
     options.push_back(fmt::format("data.batch_size={}", 4 * settings.batch_size));
   }
-  const profile::MemoryUse& peak = facts.profile.memory.peak;
   // Activations of all blocks, or of the whole batch, take several times the memory.
-  const bool has_room = 8 * peak.total() < facts.memory_bytes;
+  const bool has_room = 8 * use.total() < facts.memory_bytes;
   if (settings.recomputes && has_room) {
     options.emplace_back("train.activation_checkpointing={every: 0}");
   }
-  if (settings.micro_batches > 1 &&
-      settings.micro_batches * peak.total() < facts.memory_bytes / 4) {
+  if (settings.micro_batches > 1 && settings.micro_batches * use.total() < facts.memory_bytes / 4) {
     options.emplace_back("train.gradient_accumulation=1");
   }
   return options;

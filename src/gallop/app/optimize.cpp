@@ -109,18 +109,8 @@ void print_header() {
 }
 
 void print_trial(const optimize::Trial& trial, double seconds) {
-  std::string predicted, gain;
-  if (const auto& found = trial.change.predicted) {
-    predicted = fmt::format("{:.2f}x to {:.2f}x", found->low, found->high);
-  }
-  if (trial.gain) {
-    gain = trial.gain->rounds > 1 ? fmt::format("{:.2f}x ({:.2f} to {:.2f})", trial.gain->value,
-                                                trial.gain->low, trial.gain->high)
-                                  : fmt::format("{:.2f}x", trial.gain->value);
-  }
-  fmt::print("{:>7}  {:<44} {:<15} {:<23} {}{}\n", format_duration(seconds), trial.change.name,
-             predicted, gain, name_of(trial.verdict),
-             trial.reason.empty() ? "" : ": " + trial.reason);
+  fmt::print("{:>7}  {:<44} {:<15} {:<23} {}\n", format_duration(seconds), trial.change.name,
+             predicted_text(trial), gain_text(trial), verdict_text(trial));
   std::fflush(stdout);
 }
 

@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <fstream>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,6 +30,15 @@ bool find_told(const std::string& text, const std::string& mark, std::string& to
 
 }  // namespace
 
+std::string error_line(std::string output) {
+  while (output.ends_with('\n')) output.pop_back();
+  const size_t end = output.rfind('\n');
+  if (end != std::string::npos) output.erase(0, end + 1);
+  constexpr std::string_view kName = "gallop: ";
+  if (output.starts_with(kName)) output.erase(0, kName.size());
+  return output;
+}
+
 ProbeResult run_probe(const std::vector<std::string>& arguments,
                       const std::map<std::string, std::string>& variables,
                       const StopRequest& stop) {
@@ -48,11 +58,7 @@ ProbeResult run_probe(const std::vector<std::string>& arguments,
     result.kind = ProbeResult::Kind::kStopped;
   } else if (!end.is_good() || !find_told(text, kResult, result.text)) {
     const bool is_known = end.exit_code >= 2 && end.exit_code <= 4;
-    while (text.ends_with('\n')) text.pop_back();
-    constexpr std::string_view kName = "gallop: ";
-    const size_t line = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
-    std::string last = text.substr(line);
-    if (last.starts_with(kName)) last.erase(0, kName.size());
+    const std::string last = error_line(std::move(text));
     throw Error(is_known ? static_cast<ExitCode>(end.exit_code) : ExitCode::kDevice,
                 is_known ? last
                          : fmt::format("a process that was to probe a batch {}. {}", end.describe(),

@@ -23,6 +23,9 @@ struct ProbeResult {
 ProbeResult run_probe(const std::vector<std::string>& arguments,
                       const std::map<std::string, std::string>& variables, const StopRequest& stop);
 
+/// The last line of a command's output, without the name of the program before an error.
+std::string error_line(std::string output);
+
 /// Makes this process the first that the kernel kills when memory runs out.
 void become_probe();
 void tell_result(const std::string& text);

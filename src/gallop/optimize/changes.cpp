@@ -187,10 +187,13 @@ std::vector<Change> regularization_changes(const Settings& settings) {
 }
 
 Change length_change(const Settings& settings, double epochs) {
-  return {.name = fmt::format("{:.3g} instead of {:.3g} epochs", epochs, settings.epochs),
-          .subject = "length",
-          .options = {fmt::format("train.epochs={:.4g}", epochs)},
-          .effect = Effect::kTraining};
+  Change change{.name = fmt::format("{:.3g} instead of {:.3g} epochs", epochs, settings.epochs),
+                .subject = "length",
+                .options = {fmt::format("train.epochs={:.4g}", epochs)},
+                .effect = Effect::kTraining};
+  // Else the steps would decide.
+  if (settings.counts_steps) change.options.emplace_back("train.steps=none");
+  return change;
 }
 
 }  // namespace gallop::optimize

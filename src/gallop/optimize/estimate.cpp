@@ -22,18 +22,33 @@ double student_t(int64_t degrees_of_freedom) {
          (3 * z7 + 19 * z5 + 17 * z3 - 15 * kNormal) / (384 * n * n * n);
 }
 
-Estimate mean_of(std::span<const double> values) {
-  const auto count = static_cast<double>(values.size());
-  double sum = 0, squares = 0;
+namespace {
+
+double mean(std::span<const double> values) {
+  double sum = 0;
   for (const double value : values) sum += value;
-  const double mean = values.empty() ? 0 : sum / count;
-  for (const double value : values) squares += (value - mean) * (value - mean);
+  return values.empty() ? 0 : sum / static_cast<double>(values.size());
+}
+
+}  // namespace
+
+double standard_error(std::span<const double> values) {
+  if (values.size() < 2) return 0;
+  const double middle = mean(values);
+  double squares = 0;
+  for (const double value : values) squares += (value - middle) * (value - middle);
+  const auto count = static_cast<double>(values.size());
+  return std::sqrt(squares / (count - 1) / count);
+}
+
+Estimate mean_of(std::span<const double> values) {
+  const double middle = mean(values);
   const double half = values.size() < 2 ? std::numeric_limits<double>::infinity()
                                         : student_t(static_cast<int64_t>(values.size()) - 1) *
-                                              std::sqrt(squares / (count - 1) / count);
-  return {.value = mean,
-          .low = mean - half,
-          .high = mean + half,
+                                              standard_error(values);
+  return {.value = middle,
+          .low = middle - half,
+          .high = middle + half,
           .rounds = static_cast<int64_t>(values.size())};
 }
 

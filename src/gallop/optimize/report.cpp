@@ -28,22 +28,11 @@ std::string factor_text(const Estimate& gain) {
   return fmt::format("{:.2f}x ({:.2f} to {:.2f})", gain.value, gain.low, gain.high);
 }
 
-std::string predicted_text(const Change& change) {
-  if (!change.predicted) return "-";
-  const auto& [low, high] = std::pair(change.predicted->low, change.predicted->high);
-  if (high <= 1) return "-";
-  return low == high ? fmt::format("{:.2f}x", low) : fmt::format("{:.2f}x to {:.2f}x", low, high);
-}
-
 std::string metric_text(std::optional<double> metric) {
   return metric ? fmt::format("{:.4g}", *metric) : "";
 }
 
-// "kept", "rejected: no gain".
-std::string verdict_text(const Trial& trial) {
-  return trial.reason.empty() ? name_of(trial.verdict)
-                              : fmt::format("{}: {}", name_of(trial.verdict), trial.reason);
-}
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 // Effect of a trial on quality: the final metric, or the loss over the same steps.
 std::string quality_text(const Trial& trial) {
@@ -87,9 +76,8 @@ std::string markdown_of(const Table& table) {
 Table trials_of(const Report& report) {
   Table table = {{"change", "predicted", "gain", "quality", "took", "verdict"}};
   for (const Trial& trial : report.trials) {
-    table.push_back({trial.change.name, predicted_text(trial.change),
-                     trial.gain ? factor_text(*trial.gain) : "-", quality_text(trial),
-                     format_duration(trial.seconds), verdict_text(trial)});
+    table.push_back({trial.change.name, or_dash(predicted_text(trial)), or_dash(gain_text(trial)),
+                     quality_text(trial), format_duration(trial.seconds), verdict_text(trial)});
   }
   return table;
 }
@@ -140,9 +128,10 @@ Table results_of(const Report& report) {
         energy_text(speed.joules_per_sample * static_cast<double>(report.plain.samples)),
         money_text(report, seconds)};
   };
-  return {{"recipe", "samples/s", "epoch", "memory", "energy of an epoch", "price of an epoch"},
-          row("as it is", report.total->base),
-          row("best", report.total->changed)};
+  return priced(report, {{"recipe", "samples/s", "epoch", "memory", "energy of an epoch",
+                          "price of an epoch"},
+                         row("as it is", report.total->base),
+                         row("best", report.total->changed)});
 }
 
 const Trial* trial_of(const Report& report, const std::string& change) {
@@ -197,27 +186,6 @@ std::string interactions_text(const Report& report) {
   if (names.empty()) return text + ": the rest is noise of the measurements.";
   return text +
          fmt::format(": the gain of {} depends on the other changes.", join_names(names, "and"));
-}
-
-std::string headline_of(const Report& report) {
-  const double gain = report.total_gain();
-  const std::string& recipe = report.recipe;
-  if (report.options == report.given) {
-    return fmt::format("{}: no change makes it better", recipe);
-  }
-  switch (report.goal) {
-    case Goal::kTimeToAccuracy:
-      if (report.has_target()) {
-        return fmt::format("{}: {:.2f} times less time to {} {:.4g}", recipe, gain,
-                           report.plain.metric, *report.target);
-      }
-      [[fallthrough]];
-    case Goal::kThroughput:
-      return fmt::format("{}: {:.2f} times the samples per second", recipe, gain);
-    case Goal::kMemory: return fmt::format("{}: {:.2f} times less memory", recipe, gain);
-    case Goal::kEnergy: return fmt::format("{}: {:.2f} times less energy", recipe, gain);
-  }
-  return {};
 }
 
 std::string equal_text(const Report& report) {
@@ -279,6 +247,19 @@ const char* name_of(Verdict verdict) {
   return "";
 }
 
+std::string predicted_text(const Trial& trial) {
+  if (!trial.change.predicted || trial.change.predicted->high <= 1) return {};
+  const double low = trial.change.predicted->low, high = trial.change.predicted->high;
+  return low == high ? fmt::format("{:.2f}x", low) : fmt::format("{:.2f}x to {:.2f}x", low, high);
+}
+
+std::string gain_text(const Trial& trial) { return trial.gain ? factor_text(*trial.gain) : ""; }
+
+std::string verdict_text(const Trial& trial) {
+  return trial.reason.empty() ? name_of(trial.verdict)
+                              : fmt::format("{}: {}", name_of(trial.verdict), trial.reason);
+}
+
 double Trainings::mean_metric() const {
   return metrics.empty() ? 0
                          : std::accumulate(metrics.begin(), metrics.end(), 0.0) /
@@ -305,7 +286,7 @@ double Report::total_gain() const {
 }
 
 std::string report_text(const Report& report) {
-  std::string text = fmt::format("{}\n", headline_of(report));
+  std::string text = fmt::format("{}\n", report_headline(report));
   if (const Table results = results_of(report); !results.empty()) {
     text += "\n" + text_of(results);
   }
@@ -330,10 +311,29 @@ std::vector<ReportTable> report_tables(const Report& report) {
   return tables;
 }
 
-std::string report_headline(const Report& report) { return headline_of(report); }
+std::string report_headline(const Report& report) {
+  const double gain = report.total_gain();
+  const std::string& recipe = report.recipe;
+  if (report.options == report.given) {
+    return fmt::format("{}: no change makes it better", recipe);
+  }
+  switch (report.goal) {
+    case Goal::kTimeToAccuracy:
+      if (report.has_target()) {
+        return fmt::format("{}: {:.2f} times less time to {} {:.4g}", recipe, gain,
+                           report.plain.metric, *report.target);
+      }
+      [[fallthrough]];
+    case Goal::kThroughput:
+      return fmt::format("{}: {:.2f} times the samples per second", recipe, gain);
+    case Goal::kMemory: return fmt::format("{}: {:.2f} times less memory", recipe, gain);
+    case Goal::kEnergy: return fmt::format("{}: {:.2f} times less energy", recipe, gain);
+  }
+  return {};
+}
 
 std::string report_markdown(const Report& report) {
-  std::string text = fmt::format("# {}\n\n", headline_of(report));
+  std::string text = fmt::format("# {}\n\n", report_headline(report));
   text += fmt::format("Goal: {}. The search took {} of {}.\n\n", name_of(report.goal),
                       format_duration(report.seconds), format_duration(report.budget_seconds));
   for (const ReportTable& table : report_tables(report)) {
@@ -384,7 +384,7 @@ std::string report_json(const Report& report) {
 }
 
 std::string report_svg(const Report& report) {
-  plot::BarPlot plot{.title = headline_of(report), .bars = {}};
+  plot::BarPlot plot{.title = report_headline(report), .bars = {}};
   const std::vector<WaterfallBar> bars = waterfall_of(report);
   for (const WaterfallBar& bar : bars) {
     plot.bars.push_back({.label = bar.label,

@@ -28,6 +28,12 @@ struct Trial {
   double seconds = 0;                                 ///< That trying it took.
 };
 
+/// "1.12x to 1.23x", "1.25x (1.06 to 1.47)", "rejected: no gain". The first two are empty if they
+/// are unknown.
+std::string predicted_text(const Trial& trial);
+std::string gain_text(const Trial& trial);
+std::string verdict_text(const Trial& trial);
+
 /// What the best recipe loses without one of its changes.
 struct Ablation {
   std::string change;

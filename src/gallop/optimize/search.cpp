@@ -37,15 +37,6 @@ std::string key_of(const std::vector<std::string>& options) {
   return fmt::format("{}", fmt::join(sorted, " "));
 }
 
-double standard_error(const std::vector<double>& values) {
-  if (values.size() < 2) return 0;
-  double mean = 0, squares = 0;
-  for (const double value : values) mean += value / static_cast<double>(values.size());
-  for (const double value : values) squares += (value - mean) * (value - mean);
-  const auto count = static_cast<double>(values.size());
-  return std::sqrt(squares / (count - 1) / count);
-}
-
 class Search {
  public:
   Search(Experiments& experiments, const SearchConfig& config, const Progress& progress)
@@ -162,9 +153,8 @@ class Search {
     }
     if (config_.goal == Goal::kEnergy && !found.energy_gain) {
       throw UsageError(
-          "the energy of these trainings could not be measured: the system tells neither energy "
-          "nor "
-          "CPU time; choose another --goal");
+          "the energy of these trainings could not be measured: neither energy nor CPU time is "
+          "readable; choose another --goal");
     }
     trial.gain = gain_of(found, config_.goal);
     const bool is_slower_than_it_saves =
@@ -189,12 +179,27 @@ class Search {
   }
 
   std::vector<std::string> with_length(std::vector<std::string> all, double epochs) const {
-    if (settings_.counts_steps) all = with(std::move(all), {"train.steps=none"});
-    return with(std::move(all), {fmt::format("train.epochs={:.4g}", epochs)});
+    return with(std::move(all), length_change(report_.plain, epochs).options);
   }
 
   TrainedRun train(double epochs, const std::vector<std::string>& changes = {}, int64_t seed = 1) {
     return experiments_.train(with_length(with(options(), changes), epochs), seed);
+  }
+
+  // With the seeds 1, 2, ..., up to the first that fails.
+  std::vector<TrainedRun> train_all(double epochs, int64_t seeds) {
+    std::vector<TrainedRun> runs;
+    for (int64_t seed = 1; seed <= seeds; ++seed) {
+      runs.push_back(train(epochs, {}, seed));
+      if (!runs.back().failure.empty()) break;
+    }
+    return runs;
+  }
+
+  // "a training takes about 1:05, and 0:20 of the budget are left"
+  std::string does_not_fit(double seconds) const {
+    return fmt::format("a training takes about {}, and {} of the budget are left",
+                       format_duration(seconds), format_duration(std::max(0.0, left())));
   }
 
   bool is_better(double metric, double than, double margin = 0) const {
@@ -213,7 +218,7 @@ class Search {
   }
 
   void try_training() {
-    // Without a kept change, no comparison has told the speed of the recipe.
+    // Without a kept change, the speed of the recipe is known from the bases of comparisons.
     for (const Trial& trial : report_.trials) {
       if (!trial.comparison || trial.comparison->base.samples_per_second <= 0) continue;
       samples_per_second_ =
@@ -225,21 +230,15 @@ class Search {
     }
     const double epochs = settings_.epochs;
     if (samples_per_second_ <= 0 || 2 * seconds_of_training(epochs) > left()) {
-      report_.why_no_training_changes = fmt::format(
-          "changes of the training were not tried: a training takes about {}, and {} of the budget "
-          "are left",
-          format_duration(samples_per_second_ > 0 ? seconds_of_training(epochs) : 0),
-          format_duration(std::max(0.0, left())));
+      report_.why_no_training_changes =
+          "changes of the training were not tried: " +
+          does_not_fit(samples_per_second_ > 0 ? seconds_of_training(epochs) : 0);
       return;
     }
     const std::vector<TrainedRun> references = train_references(epochs);
-    double target = 0;
     std::vector<double> metrics;
-    for (const TrainedRun& run : references) {
-      metrics.push_back(run.metric());
-      target += run.metric() / static_cast<double>(references.size());
-    }
-    report_.target = target;
+    for (const TrainedRun& run : references) metrics.push_back(run.metric());
+    report_.target = Trainings{.metrics = metrics}.mean_metric();
     report_.plain_runs = summarize(references, epochs);
     noise_ = standard_error(metrics);
     Incumbent incumbent{references.front(), epochs};
@@ -264,11 +263,8 @@ class Search {
     const double each = seconds_of_training(epochs);
     const auto fit = static_cast<int64_t>(kReferenceShare * left() / each);
     const int64_t seeds = std::clamp<int64_t>(fit, 1, config_.seeds);
-    std::vector<TrainedRun> runs;
-    for (int64_t seed = 1; seed <= seeds; ++seed) {
-      runs.push_back(train(epochs, {}, seed));
-      if (!runs.back().failure.empty()) throw DataError(runs.back().failure);
-    }
+    std::vector<TrainedRun> runs = train_all(epochs, seeds);
+    if (!runs.back().failure.empty()) throw DataError(runs.back().failure);
     return runs;
   }
 
@@ -278,9 +274,7 @@ class Search {
                        const std::optional<Comparison>& faster = std::nullopt) {
     Trial trial{.change = change, .comparison = faster, .metric_before = incumbent.run.metric()};
     if (seconds_of_training(epochs) > left()) {
-      trial.reason = fmt::format("a training takes about {}, and {} of the budget are left",
-                                 format_duration(seconds_of_training(epochs)),
-                                 format_duration(std::max(0.0, left())));
+      trial.reason = does_not_fit(seconds_of_training(epochs));
       return add(std::move(trial));
     }
     const double before = experiments_.seconds();
@@ -404,11 +398,8 @@ class Search {
     const auto seeds = static_cast<int64_t>(report_.plain_runs->metrics.size());
     double epochs = incumbent.epochs;
     while (true) {
-      std::vector<TrainedRun> runs;
-      for (int64_t seed = 1; seed <= seeds; ++seed) {
-        runs.push_back(train(epochs, {}, seed));
-        if (!runs.back().failure.empty()) return false;
-      }
+      const std::vector<TrainedRun> runs = train_all(epochs, seeds);
+      if (!runs.back().failure.empty()) return false;
       const Trainings all = summarize(runs, epochs);
       if (!is_better(*report_.target, all.mean_metric())) {
         set_length(epochs);
@@ -440,11 +431,8 @@ class Search {
       return;
     }
     if (static_cast<double>(seeds) * seconds_of_training(epochs) > left()) return;
-    std::vector<TrainedRun> runs;
-    for (int64_t seed = 1; seed <= seeds; ++seed) {
-      runs.push_back(train(epochs, {}, seed));
-      if (!runs.back().failure.empty()) return;
-    }
+    const std::vector<TrainedRun> runs = train_all(epochs, seeds);
+    if (!runs.back().failure.empty()) return;
     report_.equal_runs = summarize(runs, epochs);
   }
 

@@ -15,9 +15,9 @@ RankTime rank_time_of(const Trace& trace, const Profile& profile);
 std::string to_text(const RankTime& time);
 RankTime rank_time_from(const std::string& text);
 
-/// Derives what only a comparison tells: which process comes last into collectives, and how far
-/// their traces are apart. The last one waits least for the others, whose clocks may differ. Traces
-/// of one host have one clock; those of several are aligned at the first collective.
+/// Derives what a comparison of the processes shows: which process comes last into collectives, and
+/// how far their traces are apart. The last one waits least for the others, whose clocks may
+/// differ. Traces of one host have one clock; those of several are aligned at the first collective.
 void compare_ranks(std::vector<RankTime>& ranks);
 
 /// (max - min) / mean of the time that processes compute; 0 for less than two.

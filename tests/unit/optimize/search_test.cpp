@@ -153,6 +153,15 @@ TEST(Search, FindsAShorterTrainingThatReachesTheTarget) {
   EXPECT_EQ(report.equal_runs->epochs, 10);
 }
 
+TEST(Search, ReplacesALengthInSteps) {
+  FakeExperiments experiments;
+  experiments.plain.counts_steps = true;
+  const Report report =
+      run(experiments, {.goal = Goal::kTimeToAccuracy, .given = {"train.steps=3000"}});
+  EXPECT_TRUE(has(report, "train.steps=none"));
+  EXPECT_FALSE(has(report, "train.steps=3000"));
+}
+
 TEST(Search, KeepsTheTrainingIfNoneReachesTheTargetEarlier) {
   FakeExperiments experiments;
   experiments.metrics = {{"schedule={name: one-cycle}", -0.1},

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/optimize/paced_training.h"
+#include "gallop/app/probe_child.h"
 #include "gallop/base/child_process.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
@@ -112,13 +113,13 @@ class Rounds {
   std::vector<double> speedups_, base_rates_, changed_rates_, base_per_joule_, changed_per_joule_;
 };
 
-std::string last_line(std::string text) {
-  while (text.ends_with('\n')) text.pop_back();
-  const size_t line = text.rfind('\n');
-  if (line != std::string::npos) text.erase(0, line + 1);
-  constexpr std::string_view kName = "gallop: ";
-  if (text.starts_with(kName)) text.erase(0, kName.size());
-  return printable(text);
+// The last line that is JSON: notes may come before it.
+optimize::Json json_of_output(const std::string& text) {
+  const size_t line = text.rfind("\n{");
+  if (line == std::string::npos && !text.starts_with('{')) {
+    throw InternalError("a process has not printed its result");
+  }
+  return optimize::Json::parse(text.substr(line == std::string::npos ? 0 : line + 1));
 }
 
 }  // namespace
@@ -151,7 +152,7 @@ ChildExperiments::Result ChildExperiments::run(const std::vector<std::string>& a
       {.stop = [this] { return stop_.requested(); }});
   if (run.cause == ChildRun::Cause::kStopped || stop_.requested()) throw optimize::Stopped();
   if (run.is_good()) return {.is_good = true, .text = run.output};
-  const std::string line = last_line(run.output);
+  const std::string line = printable(error_line(run.output));
   return {
       .is_good = false,
       .code = run.end.signal == 0 ? static_cast<ExitCode>(run.end.exit_code) : ExitCode::kDevice,
@@ -166,23 +167,17 @@ optimize::Settings ChildExperiments::settings(const std::vector<std::string>& op
   const Result result =
       run(arguments({"optimize", place_.recipe, "--measure", "settings"}, options));
   if (!result.is_good) throw Error(result.code, result.text);
-  // Notes of the session may come before it.
-  const size_t begin = result.text.rfind("{\"settings\"");
-  if (begin == std::string::npos) throw InternalError("a process has not printed its settings");
-  return optimize::settings_of(optimize::Json::parse(result.text.substr(begin)).at("settings"));
+  return optimize::settings_of(json_of_output(result.text).at("settings"));
 }
 
 std::vector<optimize::Prediction> ChildExperiments::predict(
     const std::vector<std::string>& options) {
   const Result result = run(arguments({"profile", place_.recipe, "--json"}, options));
-  const size_t begin = result.is_good ? result.text.find("\n{") : std::string::npos;
   if (!result.is_good) {
     note_("there are no predictions: " + result.text);
     return {};
   }
-  const std::string json =
-      result.text.starts_with('{') ? result.text : result.text.substr(begin + 1);
-  return optimize::predictions_of(optimize::Json::parse(json).at("advice"));
+  return optimize::predictions_of(json_of_output(result.text).at("advice"));
 }
 
 Comparison ChildExperiments::compare(const std::vector<std::string>& base,
@@ -258,9 +253,7 @@ std::optional<double> ChildExperiments::find_lr(const std::vector<std::string>& 
     note_("no learning rate was found: " + result.text);
     return std::nullopt;
   }
-  const size_t begin = result.text.rfind("\n{");
-  const auto json = optimize::Json::parse(
-      result.text.starts_with('{') ? result.text : result.text.substr(begin + 1));
+  const optimize::Json json = json_of_output(result.text);
   const auto lr = json.find("lr");
   if (lr == json.end() || !lr->is_number()) return std::nullopt;
   return lr->get<double>();

@@ -98,7 +98,7 @@ class Reporter final : public train::Observer {
                 {"peak_bytes", peak_resident_bytes()}});
     has_printed_ = true;
     losses_.clear();
-    restart(now);
+    begin_ = now;  // The meter was read just now.
   }
   // What happens there is no training.
   void evaluating() override { losses_.clear(); }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/probe_child.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/text.h"
 #include "gallop/optimize/experiment_json.h"
@@ -43,9 +45,8 @@ bool PacedTraining::read(int milliseconds) {
   if (is_open) return true;
   lines_.last_line([&](std::string_view line) { take(line); });
   const ChildEnd end = child_.wait();
-  failure_ = last_line_.empty() ? "it " + end.describe() : printable(last_line_);
-  constexpr std::string_view kName = "gallop: ";
-  if (failure_.starts_with(kName)) failure_.erase(0, kName.size());
+  failure_ =
+      last_line_.empty() ? "it " + end.describe() : printable(error_line(std::move(last_line_)));
   return false;
 }
 

@@ -3,7 +3,7 @@
 import { formatNumber } from "./format.js";
 import { looksInOrder } from "./theme.js";
 
-// In the order in which the colors of a palette can be told apart.
+// In the order in which the colors of a palette are easiest to distinguish.
 const PHASES = ["forward", "backward", "optimizer", "data wait", "communication", "loss", "evaluation", "checkpoint", "host"];
 const SAME = { recomputation: "backward", report: "host", other: "optimizer", "batch transforms": "data wait", "host-to-device copy": "data wait" };
 
