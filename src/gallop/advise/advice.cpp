@@ -46,6 +46,13 @@ const std::vector<Rule>& all_rules() {
       {"micro-batches", "a batch is divided, and there is memory for all of it", micro_batches},
       {"slow-layer", "a layer with more than 10 % of the step is far from the hardware limit",
        slow_layer},
+      {"memory-bound", "more than half of a step is bound by the bandwidth of memory",
+       memory_bound},
+      {"layer-sizes", "a layer is faster with sizes that are multiples of the vector's",
+       layer_sizes},
+      {"bias-before-norm", "a batch norm subtracts the bias of the layer before it",
+       bias_before_norm},
+      {"unused-parameters", "the loss does not depend on some parameters", unused_parameters},
       {"optimizer-share", "the optimizer takes more than 15 % of a step", optimizer_share},
       {"verification", "compiled steps are verified", verification},
       {"evaluation-share", "evaluations take more than 10 % of the time", evaluation_share},
@@ -56,6 +63,8 @@ const std::vector<Rule>& all_rules() {
       {"rank-skew", "the compute time of processes differs by more than 10 % of its mean",
        rank_skew},
       {"other-programs", "other programs use more than a tenth of the cores", other_programs},
+      {"numa-nodes", "the threads of one process compute on several NUMA nodes", numa_nodes},
+      {"huge-pages", "the system does not provide huge pages", huge_pages},
       {"uneven-steps", "the slowest twentieth of the steps takes 1.5 times the median",
        uneven_steps},
   };
@@ -95,18 +104,16 @@ std::vector<std::string> options_to_try(const Facts& facts) {
   if (settings.micro_batches > 1 && settings.micro_batches * use.total() < facts.memory_bytes / 4) {
     options.emplace_back("train.gradient_accumulation=1");
   }
+  for (const auto* names : {&facts.model.unused_parameters, &facts.model.biases_before_norm}) {
+    if (!names->empty()) options.push_back(option_to_freeze(facts, *names));
+  }
   return options;
 }
 
 std::vector<std::string> loader_options_to_try(const Facts& facts) {
-  std::vector<std::string> options;
-  for (const auto& advice : {data_wait(facts), loader_in_training_thread(facts)}) {
-    if (!advice) continue;
-    for (const std::string& option : advice->options) {
-      if (option.starts_with("data.threads=")) options.push_back(option);
-    }
-  }
-  return options;
+  const auto threads = useful_loader_threads(facts);
+  if (!threads) return {};
+  return {fmt::format("data.threads={}", *threads)};
 }
 
 std::vector<Advice> advise(const Facts& facts) {

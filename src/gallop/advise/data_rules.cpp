@@ -14,13 +14,17 @@ namespace {
 
 constexpr double kLeastWait = 0.05;
 constexpr double kLeastGain = 1.05;
+constexpr int64_t kReaders = 16;  // Threads that may wait for a disk.
 
 // What the loader does in a step.
 struct Loading {
   double work = 0;    // Seconds of all its threads.
   double read = 0;    // Of these, reading files.
+  double cached = 0;  // Of these, what a cache of decoded samples saves.
   double rest = 0;    // Of the step without waiting.
   double shared = 0;  // Core-seconds of the step besides the loader's.
+
+  bool is_reading() const { return read > work / 2; }
 };
 
 Loading loading_of(const Facts& facts) {
@@ -28,7 +32,10 @@ Loading loading_of(const Facts& facts) {
   for (const profile::PhaseTime& part : facts.profile.loader.parts) {
     loading.work += part.seconds;
     if (part.name == "read") loading.read += part.seconds;
+    const bool is_saved = part.name == "read" || part.name == "decode" || part.name == "resize";
+    if (is_saved) loading.cached += part.seconds;
   }
+  if (facts.settings.data_threads == 0) loading.work = facts.phase("data wait");
   // On a GPU the cores are the loader's.
   if (!facts.on_gpu) loading.shared = loading.rest * static_cast<double>(facts.settings.threads);
   return loading;
@@ -37,8 +44,9 @@ Loading loading_of(const Facts& facts) {
 // With so many threads, the loader and the step overlap fully or not at all.
 Gain gain_with(const Facts& facts, const Loading& loading, double threads) {
   const double alone = loading.work / threads;
-  const double overlapped = std::max(
-      {loading.rest, alone, (loading.shared + loading.work) / static_cast<double>(facts.cores)});
+  const double on_cores = loading.shared + loading.work - loading.read;
+  const double overlapped =
+      std::max({loading.rest, alone, on_cores / static_cast<double>(facts.cores)});
   const double step = facts.profile.seconds;
   return {.low = std::max(1.0, step / std::max(overlapped, loading.rest + alone / 2)),
           .high = std::max(1.0, step / overlapped),
@@ -65,6 +73,19 @@ std::string wait_text(const Facts& facts) {
 
 }  // namespace
 
+std::optional<int64_t> useful_loader_threads(const Facts& facts) {
+  if (facts.share_of_phase("data wait") < kLeastWait) return std::nullopt;
+  const Loading loading = loading_of(facts);
+  const int64_t threads = facts.settings.data_threads;
+  // Threads that wait for a disk leave the cores to others.
+  const int64_t most =
+      loading.is_reading() ? std::max<int64_t>(facts.cores, kReaders) : facts.cores;
+  const bool is_busy = threads == 0 || facts.profile.loader.busy > 0.5;
+  if (!is_busy || threads >= most) return std::nullopt;
+  const double needed = std::ceil(loading.work / std::max(loading.rest, 1e-9));
+  return std::clamp(static_cast<int64_t>(needed), threads + 1, most);
+}
+
 std::optional<Advice> data_wait(const Facts& facts) {
   const int64_t threads = facts.settings.data_threads;
   if (threads == 0 || facts.share_of_phase("data wait") < kLeastWait) return std::nullopt;
@@ -73,50 +94,55 @@ std::optional<Advice> data_wait(const Facts& facts) {
   const std::string evidence =
       fmt::format("{}; the loader's {} {} {} busy", wait_text(facts), threads_text(threads),
                   threads == 1 ? "is" : "are", percent(busy));
-  const auto needed = static_cast<int64_t>(std::ceil(loading.work / std::max(loading.rest, 1e-9)));
-  const int64_t useful = std::clamp<int64_t>(needed, threads + 1, facts.cores);
-  if (busy > 0.5 && threads < facts.cores) {
+  const std::string reading =
+      loading.is_reading()
+          ? fmt::format(", {} of the time with reading files", percent(loading.read / loading.work))
+          : std::string();
+  std::optional<Advice> best;
+  const auto consider = [&](const Advice& advice) {
+    if (!best || advice.expected() > best->expected()) best = advice;
+  };
+  if (const auto useful = useful_loader_threads(facts)) {
     const auto advice =
-        measured(facts, {.finding = evidence,
+        measured(facts, {.finding = evidence + reading,
                          .remedy = fmt::format("Set data.threads to {} ({} cores, {} in use)",
-                                               useful, facts.cores, threads),
-                         .options = {fmt::format("data.threads={}", useful)},
-                         .gain = gain_with(facts, loading, static_cast<double>(useful))});
-    if (advice) return advice;
+                                               *useful, facts.cores, threads),
+                         .options = {fmt::format("data.threads={}", *useful)},
+                         .gain = gain_with(facts, loading, static_cast<double>(*useful))});
+    if (advice) consider(*advice);
   }
-  const Gain at_best{.low = 1,
-                     .high = facts.profile.seconds / std::max(loading.rest, 1e-9),
-                     .basis = "the step without waiting"};
-  if (loading.read > loading.work / 2) {
-    return Advice{.finding = fmt::format("{}, {} of the time with reading files", evidence,
-                                         percent(loading.read / loading.work)),
-                  .remedy =
-                      "Put the files on a faster disk or into tar shards, or set data.in_memory to "
-                      "yes, which reads them once",
+  if (facts.settings.can_cache && loading.cached > loading.work / 2) {
+    Loading kept = loading;
+    kept.work -= loading.cached;
+    kept.read = 0;
+    Advice advice{.finding = evidence + reading,
+                  .remedy = "Set data.in_memory to yes, which reads and decodes each sample once",
                   .options = {"data.in_memory=yes"},
-                  .gain = at_best};
+                  .gain = gain_with(facts, kept, static_cast<double>(threads))};
+    advice.gain.basis = "computed for the second epoch and later ones";
+    consider(advice);
   }
-  return Advice{.finding = evidence,
-                .remedy =
-                    "More threads would not help: smaller image files, fewer "
-                    "augmentations or data.in_memory=yes would",
-                .options = {"data.in_memory=yes"},
-                .gain = at_best};
+  if (best) return best;
+  return Advice{.finding = evidence + reading,
+                .remedy = loading.is_reading()
+                              ? "Put the files on a faster disk, or into tar shards"
+                              : "More threads would not help; smaller files or fewer "
+                                "augmentations would",
+                .gain = {.low = 1,
+                         .high = facts.profile.seconds / std::max(loading.rest, 1e-9),
+                         .basis = "the step without waiting"}};
 }
 
 std::optional<Advice> loader_in_training_thread(const Facts& facts) {
-  if (facts.settings.data_threads != 0 || facts.share_of_phase("data wait") < kLeastWait) {
-    return std::nullopt;
-  }
-  Loading loading = loading_of(facts);
-  loading.work = facts.phase("data wait");
-  const int64_t threads = std::clamp<int64_t>(
-      static_cast<int64_t>(std::ceil(loading.work / loading.rest)), 1, facts.cores);
-  return measured(facts, {.finding = fmt::format("{}, which the training's thread prepares itself",
-                                                 wait_text(facts)),
-                          .remedy = fmt::format("Set data.threads to {}", threads),
-                          .options = {fmt::format("data.threads={}", threads)},
-                          .gain = gain_with(facts, loading, static_cast<double>(threads))});
+  if (facts.settings.data_threads != 0) return std::nullopt;
+  const auto threads = useful_loader_threads(facts);
+  if (!threads) return std::nullopt;
+  return measured(
+      facts,
+      {.finding = fmt::format("{}, which the training's thread prepares itself", wait_text(facts)),
+       .remedy = fmt::format("Set data.threads to {}", *threads),
+       .options = {fmt::format("data.threads={}", *threads)},
+       .gain = gain_with(facts, loading_of(facts), static_cast<double>(*threads))});
 }
 
 }  // namespace gallop::advise

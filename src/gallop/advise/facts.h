@@ -35,17 +35,38 @@ struct Settings {
   bool scales_lr = false;    ///< With the batch size; see optimizer.lr_scaling.
   int64_t threads = 1;       ///< That compute.
   int64_t data_threads = 0;  ///< 0: the training's thread loads.
+  bool can_cache = false;    ///< Decoded samples could be cached, but data.in_memory is no.
+  std::vector<std::string> frozen{};  ///< Patterns of train.freeze.
   std::string evaluate_every, checkpoint_every;
   bool checkpoint_in_background = true;
+};
+
+/// The step of a layer alone, as it is and with sizes that suit the machine better.
+struct ShapeTrial {
+  std::string layer;
+  std::string sizes, better_sizes;  ///< "1001 inputs and 33 outputs"
+  double seconds = 0;               ///< With the better sizes: the minimum of rounds.
+  double seconds_as_is = 0;
+};
+
+/// What a recorded step shows about the model.
+struct ModelFacts {
+  std::vector<std::string> unused_parameters;   ///< Are trained, but get no gradient.
+  int64_t unused_bytes = 0;                     ///< Of these parameters.
+  std::vector<std::string> biases_before_norm;  ///< Are subtracted again by a batch norm.
+  std::vector<ShapeTrial> shapes;
 };
 
 struct Facts {
   profile::Profile profile;
   profile::MachinePeaks peaks;
   Settings settings;
+  ModelFacts model;
   std::vector<Trial> trials;
   int cores = 1;           ///< That the process may use.
   double other_cores = 0;  ///< Busy with other programs during the steps, on average.
+  int numa_nodes = 1;      ///< That these cores belong to.
+  std::string huge_pages;  ///< "always", "madvise" or "never"; empty if unknown.
   bool on_gpu = false;
   /// Of the time of the run so far, as a few steps seldom contain an evaluation; 0 if unknown.
   double evaluation_share_of_run = 0;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "gallop/advise/rules.h"
+#include "gallop/base/text.h"
 #include "gallop/profile/profile_text.h"
 #include "gallop/profile/rank_times.h"
 
@@ -136,6 +137,35 @@ std::optional<Advice> other_programs(const Facts& facts) {
                 .gain = {.low = speedup_without(share),
                          .high = 1.5 * speedup_without(share),
                          .basis = "their share of the cores"}};
+}
+
+std::optional<Advice> numa_nodes(const Facts& facts) {
+  const int nodes = facts.numa_nodes;
+  if (facts.on_gpu || nodes < 2 || !facts.profile.ranks.empty()) return std::nullopt;
+  // Fewer threads may be on one node.
+  if (facts.settings.threads <= facts.cores / nodes) return std::nullopt;
+  return Advice{
+      .finding = fmt::format("{} threads of one process compute on {} NUMA nodes, so that they "
+                             "read much of their memory from another node",
+                             facts.settings.threads, nodes),
+      .remedy = fmt::format("Train with a process for each node (gallop launch -n {} train ...), "
+                            "which shares the batch among them",
+                            nodes)};
+}
+
+std::optional<Advice> huge_pages(const Facts& facts) {
+  constexpr int64_t kLeastBytes = int64_t{64} << 20;
+  if (facts.on_gpu || facts.huge_pages != "never") return std::nullopt;
+  const profile::StepMemory& memory = facts.profile.memory;
+  const int64_t bytes = memory.parameters + memory.optimizer + memory.peak.total();
+  if (bytes < kLeastBytes) return std::nullopt;
+  return Advice{
+      .finding = fmt::format("A step works on {} in pages of 4 KiB, as the system provides no "
+                             "transparent huge pages",
+                             format_bytes(bytes)),
+      .remedy =
+          "As root, write madvise to /sys/kernel/mm/transparent_hugepage/enabled; no option "
+          "of the training would help"};
 }
 
 std::optional<Advice> uneven_steps(const Facts& facts) {

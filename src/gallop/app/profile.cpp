@@ -11,6 +11,7 @@
 #include "gallop/advise/advice.h"
 #include "gallop/app/command.h"
 #include "gallop/app/distributed_context.h"
+#include "gallop/app/model_facts.h"
 #include "gallop/app/output_file.h"
 #include "gallop/app/profile_facts.h"
 #include "gallop/app/profiled_training.h"
@@ -127,6 +128,7 @@ ExitCode run_profile(const CommandContext& command, const std::vector<std::strin
   if (!context.is_first()) return ExitCode::kDone;
   facts.profile.ranks = times_of(reports);
   if (context.is_alone()) {
+    facts.model = find_model_facts(session, facts.profile);
     facts.trials = time_options(registries, parsed.recipe, resolved_overrides(session, parsed),
                                 advise::options_to_try(facts), stop);
     time_loader_options(parsed.recipe, resolved_overrides(session, parsed), facts, stop);

@@ -8,7 +8,9 @@
 
 #include "gallop/app/json_line.h"
 #include "gallop/app/recipe_components.h"
+#include "gallop/base/affinity.h"
 #include "gallop/base/error.h"
+#include "gallop/base/heap.h"
 #include "gallop/base/memory.h"
 #include "gallop/kernel/peak.h"
 #include "gallop/profile/profile_text.h"
@@ -45,6 +47,8 @@ advise::Settings settings_of(Session& session) {
           .scales_lr = recipe.lr_scaling.scales(),
           .threads = at::get_num_threads(),
           .data_threads = session.training_loader().threads,
+          .can_cache = session.inputs().is_images() && recipe.data.in_memory == "no",
+          .frozen = recipe.train.freeze,
           .evaluate_every = recipe.train.evaluate_every,
           .checkpoint_every = recipe.train.checkpoint_every,
           .checkpoint_in_background = recipe.train.checkpoint_in_background};
@@ -133,6 +137,8 @@ advise::Facts facts_of(Session& session, const profile::Graphs& graphs) {
   facts.settings.has_convolutions = has_convolutions(session, graphs);
   facts.cores = session.hardware().cores;
   facts.memory_bytes = session.hardware().memory_bytes;
+  facts.numa_nodes = numa_nodes_of(cores_given());
+  facts.huge_pages = transparent_huge_pages();
   facts.on_gpu = !session.device().is_cpu();
   return facts;
 }

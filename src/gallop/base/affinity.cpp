@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <fstream>
 #include <map>
+#include <set>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -90,6 +91,16 @@ std::vector<int> side_by_side(std::vector<int> cores, const fs::path& system) {
   std::stable_sort(cores.begin(), cores.end(),
                    [&](int a, int b) { return places.at(a) < places.at(b); });
   return cores;
+}
+
+int numa_nodes_of(const std::vector<int>& cores, const fs::path& system) {
+  const std::map<int, int> nodes = nodes_of_cores(system / "node");
+  std::set<int> found;
+  for (const int core : cores) {
+    const auto node = nodes.find(core);
+    if (node != nodes.end()) found.insert(node->second);
+  }
+  return std::max(1, static_cast<int>(found.size()));
 }
 
 std::vector<int> part_of(const std::vector<int>& all, int part, int parts) {

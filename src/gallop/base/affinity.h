@@ -17,6 +17,9 @@ int cores_online();
 std::vector<int> side_by_side(std::vector<int> cores,
                               const fs::path& system = "/sys/devices/system");
 
+/// The number of NUMA nodes that these cores belong to, as far as sysfs tells; at least 1.
+int numa_nodes_of(const std::vector<int>& cores, const fs::path& system = "/sys/devices/system");
+
 /// The `part`-th of `parts` contiguous slices of these cores, ascending; with cores sorted by
 /// locality, a slice stays within one NUMA node if possible. Empty if there are fewer cores than
 /// slices, which then share all cores.

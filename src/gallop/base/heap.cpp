@@ -7,6 +7,7 @@
 #include <climits>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 
 namespace gallop {
 
@@ -31,6 +32,16 @@ void retain_freed_memory() {
   madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
   std::free(block);
 #endif
+}
+
+std::string transparent_huge_pages(const fs::path& file) {
+  std::ifstream stream(file);
+  std::string line;
+  std::getline(stream, line);
+  // "always [madvise] never"
+  const size_t begin = line.find('['), end = line.find(']');
+  if (begin == std::string::npos || end == std::string::npos || end < begin) return {};
+  return line.substr(begin + 1, end - begin - 1);
 }
 
 }  // namespace gallop

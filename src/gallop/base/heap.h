@@ -1,5 +1,9 @@
 #pragma once
 
+#include <string>
+
+#include "gallop/base/file.h"
+
 namespace gallop {
 
 /// Makes the C allocator retain freed memory for the next step, in huge pages if available, instead
@@ -7,5 +11,10 @@ namespace gallop {
 /// start. Reserves 1.5 GiB of address space, not of memory. Does nothing with allocators other than
 /// glibc's.
 void retain_freed_memory();
+
+/// What the system does about transparent huge pages: "always", "madvise" or "never"; empty if
+/// unknown. From docs.kernel.org/admin-guide/mm/transhuge.html.
+std::string transparent_huge_pages(
+    const fs::path& file = "/sys/kernel/mm/transparent_hugepage/enabled");
 
 }  // namespace gallop

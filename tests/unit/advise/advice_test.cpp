@@ -114,7 +114,8 @@ TEST(Advice, MeasuredLoaderThreadsReplaceWhatWasComputed) {
   EXPECT_NEAR(only(facts).gain.high, 1.6 * 1.05, 1e-9);
   // More threads are not advised if they do not help.
   facts.trials[0].seconds = 20e-3;
-  EXPECT_EQ(only(facts).options, std::vector<std::string>{"data.in_memory=yes"});
+  EXPECT_TRUE(only(facts).options.empty());
+  EXPECT_NE(only(facts).remedy.find("More threads would not help"), std::string::npos);
   facts.settings.data_threads = 0;
   EXPECT_TRUE(advise(facts).empty());
   facts.trials.clear();
@@ -124,12 +125,36 @@ TEST(Advice, MeasuredLoaderThreadsReplaceWhatWasComputed) {
 TEST(Advice, DataWaitOnASlowDiskSaysSo) {
   Facts facts = healthy();
   add(facts, "data wait", 10e-3);
-  facts.profile.loader = {.threads = 4, .busy = 0.3, .parts = {{"read", 18e-3}, {"decode", 2e-3}}};
+  facts.settings.data_threads = 16;
+  facts.profile.loader = {.threads = 16, .busy = 0.9, .parts = {{"read", 18e-3}, {"decode", 2e-3}}};
   const Advice advice = only(facts);
   EXPECT_EQ(advice.rule, "data-wait");
   EXPECT_NE(advice.finding.find("90.0 % of the time with reading files"), std::string::npos)
       << advice.finding;
+  EXPECT_EQ(advice.remedy, "Put the files on a faster disk, or into tar shards");
+  EXPECT_TRUE(advice.options.empty());
+  // Threads that wait for the disk may be more than the cores.
+  facts.settings.data_threads = 4;
+  facts.profile.loader = {.threads = 4, .busy = 0.9, .parts = {{"read", 68e-3}, {"decode", 2e-3}}};
+  EXPECT_EQ(only(facts).options, std::vector<std::string>{"data.threads=8"});
+}
+
+TEST(Advice, ACacheOfDecodedSamplesIsAdvisedWhereItHelpsMost) {
+  Facts facts = healthy();
+  add(facts, "data wait", 10e-3);
+  facts.profile.loader = {
+      .threads = 4, .busy = 0.9, .parts = {{"decode", 70e-3}, {"augment", 4e-3}}};
+  EXPECT_TRUE(only(facts).options.empty());  // All cores decode already.
+  facts.settings.can_cache = true;
+  const Advice advice = only(facts);
+  EXPECT_EQ(advice.rule, "data-wait");
   EXPECT_EQ(advice.options, std::vector<std::string>{"data.in_memory=yes"});
+  EXPECT_EQ(advice.gain.basis, "computed for the second epoch and later ones");
+  // 4 ms are left to be prepared in a step of 9.9 ms, on 4 cores that are busy with the step.
+  EXPECT_NEAR(advice.gain.high, 20 / ((4 * 9.9 + 4) / 4), 0.01);
+  // Neither reading nor decoding is what takes the time.
+  facts.profile.loader.parts = {{"decode", 4e-3}, {"augment", 70e-3}};
+  EXPECT_TRUE(only(facts).options.empty());
 }
 
 TEST(Advice, LoadingInTheTrainingThreadIsFound) {
@@ -266,6 +291,77 @@ TEST(Advice, WhatCannotBeActedOnHasNoOptions) {
   facts = healthy();
   facts.profile.layers[0].limit = 0.1e-3;
   EXPECT_EQ(only(facts).rule, "slow-layer");
+}
+
+TEST(Advice, ParametersWithoutEffectAreNamed) {
+  Facts facts = healthy();
+  facts.settings.frozen = {"stem.*"};
+  facts.model.unused_parameters = {"aux.weight", "aux.bias"};
+  facts.model.unused_bytes = 2048;
+  Advice advice = only(facts);
+  EXPECT_EQ(advice.rule, "unused-parameters");
+  EXPECT_EQ(advice.finding,
+            "The loss does not depend on 2 parameters (2.0 KiB): aux.weight and aux.bias");
+  const std::string freeze = "train.freeze=[stem.*, aux.weight, aux.bias]";
+  EXPECT_EQ(advice.options, std::vector<std::string>{freeze});
+  EXPECT_EQ(advice.gain.high, 1);  // Not known unless measured.
+  EXPECT_TRUE(advice_text({advice}).find("speed-up") == std::string::npos);
+  const auto options = options_to_try(facts);
+  EXPECT_NE(std::find(options.begin(), options.end(), freeze), options.end());
+  add_trial(facts, freeze, 1.2);
+  EXPECT_NEAR(only(facts).gain.high, 1 / (0.04 + 0.96 / (1.2 * 1.05)), 1e-9);
+
+  facts = healthy();
+  facts.model.biases_before_norm = {"a.bias", "b.bias", "c.bias", "d.bias", "e.bias", "f.bias"};
+  advice = only(facts);
+  EXPECT_EQ(advice.rule, "bias-before-norm");
+  EXPECT_EQ(advice.finding,
+            "A batch norm subtracts the mean, and a.bias, b.bias, c.bias, d.bias and 2 more with "
+            "it");
+}
+
+TEST(Advice, LayersWhoseSizesDoNotSuitVectorsAreFound) {
+  Facts facts = healthy();
+  facts.profile.layers[0].limit = 2.5e-3;
+  facts.model.shapes = {{.layer = "conv1",
+                         .sizes = "33 inputs and 33 outputs",
+                         .better_sizes = "64 inputs and 64 outputs",
+                         .seconds = 1.1e-3,
+                         .seconds_as_is = 1.15e-3}};
+  EXPECT_TRUE(advise(facts).empty());
+  facts.model.shapes[0].seconds_as_is = 2.2e-3;
+  const Advice advice = only(facts);
+  EXPECT_EQ(advice.rule, "layer-sizes");
+  EXPECT_EQ(advice.finding,
+            "Layer conv1 has 33 inputs and 33 outputs, and is 2.00 times as fast with 64 inputs "
+            "and 64 outputs");
+  EXPECT_NEAR(advice.gain.high, 1 / (1 - 0.15), 1e-9);  // Half of 3 of 10 ms.
+}
+
+TEST(Advice, WhatTheMachineLimitsIsStated) {
+  Facts facts = healthy();
+  facts.profile.layers = {{.name = "wide", .forward = 2e-3, .backward = 4e-3, .limit = 5e-3}};
+  EXPECT_EQ(only(facts).rule, "memory-bound");
+  EXPECT_NE(only(facts).finding.find("60.0 % of the step moves data, at 83.3 % of the bandwidth"),
+            std::string::npos)
+      << only(facts).finding;
+  EXPECT_TRUE(only(facts).options.empty());
+  facts.profile.layers[0].limit_by_flops = 5e-3;
+  EXPECT_TRUE(advise(facts).empty());
+
+  facts = healthy();
+  facts.numa_nodes = 2;
+  EXPECT_EQ(only(facts).rule, "numa-nodes");
+  facts.settings.threads = 2;
+  EXPECT_TRUE(advise(facts).empty());
+
+  facts = healthy();
+  facts.huge_pages = "never";
+  EXPECT_TRUE(advise(facts).empty());  // Hardly any memory.
+  facts.profile.memory.parameters = int64_t{1} << 30;
+  EXPECT_EQ(only(facts).rule, "huge-pages");
+  facts.huge_pages = "madvise";
+  EXPECT_TRUE(advise(facts).empty());
 }
 
 TEST(Advice, TheHighestGainComesFirst) {

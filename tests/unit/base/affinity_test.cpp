@@ -53,6 +53,9 @@ TEST(Affinity, PartsStayWithinANumaNode) {
   EXPECT_EQ(part_of(sorted, 1, 2), (Numbers{2, 3, 6, 7}));
   EXPECT_EQ(part_of(sorted, 1, 4), (Numbers{1, 5}));
   EXPECT_EQ(side_by_side({5, 2, 4}, folder.path()), (Numbers{4, 5, 2}));
+  EXPECT_EQ(numa_nodes_of(all, folder.path()), 2);
+  EXPECT_EQ(numa_nodes_of({0, 1, 4}, folder.path()), 1);
+  EXPECT_EQ(numa_nodes_of(all, folder.path() / "nothing"), 1);
 }
 
 TEST(Affinity, RespectsTheInheritedAffinity) {
