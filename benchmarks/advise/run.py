@@ -54,11 +54,11 @@ class Case:
     recipe: str
     options: tuple
     expected: str | None  # The rule that must come first; None: a healthy training.
-    follow: tuple | None = None  # Where the advice has no options: what a user would do.
+    better: str = ""  # The recipe that the advice leads to, where it has no options.
     loops: int = 0  # Busy loops beside the training.
     processes: int = 1  # The last of several shares its core with the busy loops.
     slow_disk: int = 0  # Microseconds of each read.
-    archive: str = ""  # The exported model that the recipe names.
+    archive: str = "plain"  # The exported model that the recipe names.
 
 
 CASES = {
@@ -84,10 +84,12 @@ CASES = {
     "slow-disk": Case(SHARDS.replace("SHARDS", "FEW"), ("data.threads=2", "train.precision=fp32"), "data-wait", slow_disk=2000),
     "slow-decoding": Case(PHOTOGRAPHS, ("data.threads=2", "train.precision=fp32"), "data-wait"),
     "bias-before-norm": Case(BIASES, RIGHT, "bias-before-norm"),
-    "unused-branch": Case(EXPORTED % ", output: output", RIGHT, "unused-parameters", archive="branch"),
-    "odd-sizes": Case(ODD % (33, 33, 33), RIGHT, "layer-sizes"),
+    "unused-branch": Case(EXPORTED % ", output: output", RIGHT, "unused-parameters", archive="branch",
+                          better=EXPORTED % ""),
+    "odd-sizes": Case(ODD % (33, 33, 33), RIGHT, "layer-sizes", better=ODD % (48, 48, 48)),
     "memory-bound": Case(POINTWISE, RIGHT, "memory-bound"),
-    "slow-rank": Case(RESNET, (*RIGHT, "train.threads=1"), "rank-skew", loops=1, processes=2),
+    "slow-rank": Case(RESNET, (*RIGHT, "train.threads=1"), "rank-skew|other-programs", loops=1,
+                      processes=2),
     "competing-process": Case(RESNET, RIGHT, "other-programs", loops=2),
     "competing-thread": Case(GPT, ("train.precision=bf16", "train.compile=true"), "other-programs", loops=1),
     "healthy-resnet": Case(RESNET, RIGHT, None),
@@ -95,7 +97,7 @@ CASES = {
     "healthy-mlp": Case(WIDE, ("train.precision=auto", "data.batch_size=512"), None),
     "healthy-shards": Case(SHARDS.replace("hidden: [64]", "hidden: [1024, 1024]"),
                            (*RIGHT, "data.in_memory=yes", "data.batch_size=256"), None),
-    "healthy-exported": Case(EXPORTED % "", RIGHT, None, archive="plain"),
+    "healthy-exported": Case(EXPORTED % "", RIGHT, None),
 }
 
 
@@ -157,7 +159,8 @@ def write_archive(file, name):
             return {"output": output, "auxiliary": self.auxiliary(x)} if name == "branch" else output
 
     torch.manual_seed(0)
-    gallop_export.save(Net(), (torch.randn(4, 3, 32, 32),), str(file))
+    with contextlib.redirect_stdout(sys.stderr):
+        gallop_export.save(Net(), (torch.randn(4, 3, 32, 32),), str(file))
 
 
 class Bench:
@@ -170,7 +173,7 @@ class Bench:
                   "PHOTOGRAPHS": importlib.util.find_spec("PIL"), "ARCHIVE": importlib.util.find_spec("torch")}
         return [name for name, found in wanted.items() if name in case.recipe and not found]
 
-    def place(self, word, case):
+    def place(self, word, archive):
         if word == "TEXT":
             return os.path.abspath(self.arguments.text)
         if word == "SHARDS":
@@ -185,14 +188,13 @@ class Bench:
             if not path.exists():
                 write_photographs(path)
             return str(path)
-        path = self.folder / f"{case.archive}.pt2"
+        path = self.folder / f"{archive}.pt2"
         if not path.exists():
-            write_archive(path, case.archive)
+            write_archive(path, archive)
         return str(path)
 
-    def recipe(self, name, case):
-        text = re.sub("TEXT|SHARDS|FEW|PHOTOGRAPHS|ARCHIVE", lambda word: json.dumps(self.place(word[0], case)),
-                      case.recipe)
+    def recipe(self, name, text, archive):
+        text = re.sub("TEXT|SHARDS|FEW|PHOTOGRAPHS|ARCHIVE", lambda word: json.dumps(self.place(word[0], archive)), text)
         path = self.folder / f"{name}.yaml"
         path.write_text(text)
         return str(path)
@@ -221,7 +223,7 @@ class Bench:
         return statistics.median(1000 * one["samples"] / one["step_ms"] for one in found)
 
     def run(self, name, case):
-        recipe = self.recipe(name, case)
+        recipe = self.recipe(name, case.recipe, case.archive)
         options = ["train.epochs=1000", *case.options]
         core = max(os.sched_getaffinity(0)) if case.processes > 1 else None
         with busy_loops(case.loops, core):
@@ -236,11 +238,11 @@ class Bench:
             return result
         first = advice[0]
         result |= {"finding": first["finding"], "low": first["gain"]["low"], "high": first["gain"]["high"]}
-        changes = first["options"] or case.follow
-        if changes or case.loops:
+        if first["options"] or case.better or case.loops:
             with busy_loops(case.loops, core):
                 before = self.samples_per_second(case, recipe, options)
-            after = self.samples_per_second(case, recipe, [*options, *(changes or ())])
+            better = self.recipe(f"{name}-better", case.better, "plain") if case.better else recipe
+            after = self.samples_per_second(case, better, [*options, *first["options"]])
             predicted, measured = (first["gain"]["low"] + first["gain"]["high"]) / 2, after / before
             result |= {"measured": measured, "within": abs(predicted / measured - 1) <= 0.25}
         return result

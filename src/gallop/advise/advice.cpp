@@ -104,8 +104,8 @@ std::vector<std::string> options_to_try(const Facts& facts) {
   if (settings.micro_batches > 1 && settings.micro_batches * use.total() < facts.memory_bytes / 4) {
     options.emplace_back("train.gradient_accumulation=1");
   }
-  for (const auto* names : {&facts.model.unused_parameters, &facts.model.biases_before_norm}) {
-    if (!names->empty()) options.push_back(option_to_freeze(facts, *names));
+  if (!facts.model.biases_before_norm.empty()) {
+    options.push_back(option_to_freeze(facts, facts.model.biases_before_norm));
   }
   return options;
 }

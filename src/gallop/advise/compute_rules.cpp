@@ -161,9 +161,7 @@ std::optional<Advice> slow_layer(const Facts& facts) {
   return Advice{.finding = fmt::format("Layer {} takes {} of the step at {} of the hardware limit",
                                        slowest->name, percent(share),
                                        percent(slowest->limit / slowest->seconds())),
-                .remedy =
-                    "No option changes that; channels that are multiples of 16, or a larger batch, "
-                    "suit the machine better",
+                .remedy = "No option changes that; a larger batch may suit the machine better",
                 .gain = {.low = 1,
                          .high = speedup_without(facts.profile.share_of(possible) / 2),
                          .basis = "half of the way to the limit"}};

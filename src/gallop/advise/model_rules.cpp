@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,13 +24,6 @@ std::string some_of(const std::vector<std::string>& names) {
   return join_names(some, "and");
 }
 
-// The gain of freezing these parameters, if it was measured.
-Gain gain_of_freezing(const Facts& facts, const std::vector<std::string>& names) {
-  const Trial* trial = facts.trial(option_to_freeze(facts, names));
-  if (trial == nullptr) return {};
-  return gain_of(facts, *trial);
-}
-
 const profile::LayerTime* layer_of(const Facts& facts, const std::string& name) {
   for (const profile::LayerTime& layer : facts.profile.layers) {
     if (layer.name == name) return &layer;
@@ -48,24 +42,40 @@ std::string option_to_freeze(const Facts& facts, const std::vector<std::string>&
 std::optional<Advice> unused_parameters(const Facts& facts) {
   const std::vector<std::string>& names = facts.model.unused_parameters;
   if (names.empty()) return std::nullopt;
-  return Advice{.finding = fmt::format("The loss does not depend on {} parameter{} ({}): {}",
-                                       names.size(), names.size() == 1 ? "" : "s",
-                                       format_bytes(facts.model.unused_bytes), some_of(names)),
-                .remedy = "Remove their layers from the model, or freeze them with train.freeze",
-                .options = {option_to_freeze(facts, names)},
-                .gain = gain_of_freezing(facts, names)};
+  // A layer may compute all the same: the statistics of a batch norm are part of the result.
+  std::set<std::string> layers;
+  for (const std::string& name : names) layers.insert(name.substr(0, name.rfind('.')));
+  double seconds = 0;
+  for (const std::string& name : layers) {
+    const profile::LayerTime* layer = layer_of(facts, name);
+    if (layer != nullptr) seconds += layer->seconds();
+  }
+  const double share = facts.profile.share_of(seconds);
+  return Advice{.finding = fmt::format(
+                    "The loss does not depend on {} parameter{} ({}), whose layers take "
+                    "{} of the step: {}",
+                    names.size(), names.size() == 1 ? "" : "s",
+                    format_bytes(facts.model.unused_bytes), percent(share), some_of(names)),
+                .remedy =
+                    "Remove these layers from the model; train.freeze saves the memory of their "
+                    "optimizer state alone",
+                .gain = {.low = speedup_without(share),
+                         .high = speedup_without(1.2 * share),
+                         .basis = "the time without them, and without what reads their output"}};
 }
 
 std::optional<Advice> bias_before_norm(const Facts& facts) {
   const std::vector<std::string>& names = facts.model.biases_before_norm;
   if (names.empty()) return std::nullopt;
+  const std::string option = option_to_freeze(facts, names);
+  const Trial* trial = facts.trial(option);
   return Advice{
       .finding = fmt::format("A batch norm subtracts the mean, and {} with it", some_of(names)),
       .remedy =
           "Leave these biases out of the model (bias: false), or freeze them with "
           "train.freeze; what is trained is the same",
-      .options = {option_to_freeze(facts, names)},
-      .gain = gain_of_freezing(facts, names)};
+      .options = {option},
+      .gain = trial == nullptr ? Gain() : gain_of(facts, *trial)};
 }
 
 std::optional<Advice> layer_sizes(const Facts& facts) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
@@ -128,15 +129,21 @@ std::optional<Advice> rank_skew(const Facts& facts) {
 }
 
 std::optional<Advice> other_programs(const Facts& facts) {
-  const double share = facts.other_cores / facts.cores;
-  if (facts.on_gpu || share < 0.1) return std::nullopt;
-  return Advice{.finding = fmt::format("Other programs keep {:.1f} of {} cores busy",
-                                       facts.other_cores, facts.cores),
-                .remedy = "Stop them; no option of the training would help",
-                // Threads wait for the slowest one, which makes it worse.
-                .gain = {.low = speedup_without(share),
-                         .high = 1.5 * speedup_without(share),
-                         .basis = "their share of the cores"}};
+  const double cores = facts.cores, others = facts.other_cores;
+  if (facts.on_gpu || others < 0.1 * cores) return std::nullopt;
+  const auto processes = static_cast<double>(std::max<size_t>(1, facts.profile.ranks.size()));
+  // Cores that the training leaves free.
+  if (others + processes * static_cast<double>(facts.settings.threads) <= cores) {
+    return std::nullopt;
+  }
+  // They take half of a core from one thread each, or more, and all threads wait for the slowest.
+  const double shared = std::min(cores, std::ceil(2 * others));
+  return Advice{
+      .finding = fmt::format("Other programs keep {:.1f} of {} cores busy", others, facts.cores),
+      .remedy = "Stop them; no option of the training would help",
+      .gain = {.low = speedup_without(others / cores),
+               .high = speedup_without(others / shared),
+               .basis = "their share of the cores"}};
 }
 
 std::optional<Advice> numa_nodes(const Facts& facts) {

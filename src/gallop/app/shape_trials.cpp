@@ -22,8 +22,8 @@ namespace gallop::app {
 namespace {
 
 constexpr double kLeastShare = 0.08;  // Of the step.
-// Elements of a vector of 64 bytes, in fp32 and in 16 bits.
-constexpr int64_t kFp32Multiple = 16, kHalfMultiple = 32;
+// Elements of a vector of 64 bytes in fp32; kernels for 16 bits work on pairs of as many.
+constexpr int64_t kMultiple = 16;
 // FLOPs of forward, and of the gradients of input and weight, for each multiply-add.
 constexpr double kFlopsPerMultiplyAdd = 6;
 // Convolutions with fewer inputs are grouped, or read the colors of images.
@@ -44,9 +44,7 @@ std::optional<LayerShape> shape_of(const at::Tensor& weight) {
   return LayerShape{.outputs = weight.size(0), .inputs = weight.size(1), .kernel = weight.size(2)};
 }
 
-int64_t next_multiple(int64_t size, int64_t multiple) {
-  return (size + multiple - 1) / multiple * multiple;
-}
+int64_t next_multiple(int64_t size) { return (size + kMultiple - 1) / kMultiple * kMultiple; }
 
 // Forward and backward of a layer on random numbers.
 class LayerStep {
@@ -104,8 +102,6 @@ std::vector<advise::ShapeTrial> time_layer_shapes(Session& session,
   std::vector<advise::ShapeTrial> trials;
   if (!session.device().is_cpu()) return trials;
   const train::StepFormat& format = session.format();
-  const int64_t multiple =
-      format.precision == precision::Precision::kFp32 ? kFp32Multiple : kHalfMultiple;
   const int64_t samples =
       std::max<int64_t>(1, profile.samples / session.recipe().train.gradient_accumulation);
   for (const profile::LayerTime& layer : profile.layers) {
@@ -115,8 +111,8 @@ std::vector<advise::ShapeTrial> time_layer_shapes(Session& session,
     const auto shape = weight == nullptr ? std::nullopt : shape_of(*weight);
     if (!shape) continue;
     LayerShape better = *shape;
-    better.outputs = next_multiple(shape->outputs, multiple);
-    better.inputs = next_multiple(shape->inputs, multiple);
+    better.outputs = next_multiple(shape->outputs);
+    better.inputs = next_multiple(shape->inputs);
     if (better.outputs == shape->outputs && better.inputs == shape->inputs) continue;
     const auto rows = static_cast<int64_t>(
         layer.flops / (kFlopsPerMultiplyAdd * static_cast<double>(shape->weights())));

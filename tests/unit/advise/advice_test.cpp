@@ -276,6 +276,13 @@ TEST(Advice, WhatCannotBeActedOnHasNoOptions) {
   facts.other_cores = 2;
   EXPECT_EQ(only(facts).rule, "other-programs");
   EXPECT_TRUE(only(facts).options.empty());
+  EXPECT_NEAR(only(facts).gain.low, 2, 1e-9);
+  EXPECT_NEAR(only(facts).gain.high, 2, 1e-9);
+  facts.other_cores = 0.5;  // Of one core, for which the others wait.
+  EXPECT_NEAR(only(facts).gain.low, 1 / (1 - 0.125), 1e-9);
+  EXPECT_NEAR(only(facts).gain.high, 2, 1e-9);
+  facts.settings.threads = 2;
+  EXPECT_TRUE(advise(facts).empty());
 
   facts = healthy();
   facts.settings.compiled = false;
@@ -295,21 +302,16 @@ TEST(Advice, WhatCannotBeActedOnHasNoOptions) {
 
 TEST(Advice, ParametersWithoutEffectAreNamed) {
   Facts facts = healthy();
-  facts.settings.frozen = {"stem.*"};
-  facts.model.unused_parameters = {"aux.weight", "aux.bias"};
+  facts.model.unused_parameters = {"conv1.weight", "conv1.bias"};
   facts.model.unused_bytes = 2048;
   Advice advice = only(facts);
   EXPECT_EQ(advice.rule, "unused-parameters");
   EXPECT_EQ(advice.finding,
-            "The loss does not depend on 2 parameters (2.0 KiB): aux.weight and aux.bias");
-  const std::string freeze = "train.freeze=[stem.*, aux.weight, aux.bias]";
-  EXPECT_EQ(advice.options, std::vector<std::string>{freeze});
-  EXPECT_EQ(advice.gain.high, 1);  // Not known unless measured.
-  EXPECT_TRUE(advice_text({advice}).find("speed-up") == std::string::npos);
-  const auto options = options_to_try(facts);
-  EXPECT_NE(std::find(options.begin(), options.end(), freeze), options.end());
-  add_trial(facts, freeze, 1.2);
-  EXPECT_NEAR(only(facts).gain.high, 1 / (0.04 + 0.96 / (1.2 * 1.05)), 1e-9);
+            "The loss does not depend on 2 parameters (2.0 KiB), whose layers take 30.0 % of the "
+            "step: conv1.weight and conv1.bias");
+  EXPECT_NEAR(advice.gain.low, 1 / 0.7, 1e-9);
+  facts.profile.layers.clear();
+  EXPECT_EQ(only(facts).gain.high, 1);
 
   facts = healthy();
   facts.model.biases_before_norm = {"a.bias", "b.bias", "c.bias", "d.bias", "e.bias", "f.bias"};
@@ -318,6 +320,16 @@ TEST(Advice, ParametersWithoutEffectAreNamed) {
   EXPECT_EQ(advice.finding,
             "A batch norm subtracts the mean, and a.bias, b.bias, c.bias, d.bias and 2 more with "
             "it");
+  EXPECT_EQ(advice.gain.high, 1);  // Not known unless measured.
+  EXPECT_TRUE(advice_text({advice}).find("speed-up") == std::string::npos);
+  facts.model.biases_before_norm = {"a.bias"};
+  facts.settings.frozen = {"stem.*"};
+  const std::string freeze = "train.freeze=[stem.*, a.bias]";
+  EXPECT_EQ(only(facts).options, std::vector<std::string>{freeze});
+  const auto options = options_to_try(facts);
+  EXPECT_NE(std::find(options.begin(), options.end(), freeze), options.end());
+  add_trial(facts, freeze, 1.2);
+  EXPECT_NEAR(only(facts).gain.high, 1 / (0.04 + 0.96 / (1.2 * 1.05)), 1e-9);
 }
 
 TEST(Advice, LayersWhoseSizesDoNotSuitVectorsAreFound) {
