@@ -91,6 +91,7 @@ ProfiledTraining profile_training(Session& session, int64_t warm_up, int64_t ste
   facts.other_cores = recorded.other_cores;
   facts.peaks = measure_peaks();
   facts.profile = profile::profile_of(recorded.trace, result.graphs, facts.peaks);
+  profile::add_counts(facts.profile, recorded.counts);
   facts.profile.samples = session.recipe().data.batch_size;
   facts.profile.memory = memory;
   if (result.graphs.empty()) {

@@ -149,6 +149,7 @@ RunProfiler::Evaluated RunProfiler::evaluate_recorded(RecordedSteps recorded,
   const std::string& host = session_.hardware().host;
   try {
     profile::Profile profile = profile::profile_of(recorded.trace, graphs_, facts.peaks);
+    profile::add_counts(profile, recorded.counts);
     profile.samples = facts.profile.samples;
     profile.memory = std::move(facts.profile.memory);
     facts.profile = std::move(profile);

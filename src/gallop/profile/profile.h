@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "gallop/base/process_counters.h"
 #include "gallop/base/trace.h"
 
 // What the steps of a training spend their time on, from a trace of its threads.
@@ -150,6 +152,7 @@ struct Profile {
   /// "PaLM", 2022).
   double flops_utilization = 0;
 
+  ProcessCounts counts;         ///< In a step, on average; see add_counts().
   double share_of(double part) const { return seconds > 0 ? part / seconds : 0; }
 };
 
@@ -157,9 +160,18 @@ struct Profile {
 /// none.
 Profile profile_of(const Trace& trace, const Graphs& graphs, const MachinePeaks& peaks);
 
-/// Adds layers and FLOPs to the profile of eager steps: those of the operators of one step, which
-/// were timed by themselves, and their seconds.
-void add_nodes(Profile& profile, const std::vector<GraphNode>& nodes,
-               const std::vector<double>& seconds, const MachinePeaks& peaks);
+/// Adds what was counted while the profile's steps were recorded.
+void add_counts(Profile& profile, const ProcessCounts& counts);
+
+/// Quantities that are derived from the processor's counters; nothing where one is missing.
+struct CounterRates {
+  std::optional<double> instructions_per_cycle;
+  /// The share of the cycles in which no instruction is dispatched, for want of decoded ones or of
+  /// their operands.
+  std::optional<double> stalled_frontend, stalled_backend;
+  /// That misses of the last-level cache read, a cache line each, without what is prefetched.
+  std::optional<double> llc_bytes_per_second;
+};
+CounterRates rates_of(const Profile& profile);
 
 }  // namespace gallop::profile
