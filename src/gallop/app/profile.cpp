@@ -84,8 +84,9 @@ void write_trace(const std::string& file, const Session& session, const Profiled
     path.replace_filename(fmt::format("{}.rank-{}{}", path.stem().string(), context.rank(),
                                       path.extension().string()));
   }
-  write_output(path.string(), profile::chrome_trace(training.trace, training.graphs,
-                                                    origin_of(context, session.hardware().host)));
+  write_output(path.string(),
+               profile::chrome_trace(training.trace, training.graphs, training.facts.profile.memory,
+                                     origin_of(context, session.hardware().host)));
 }
 
 void print_profile(Session& session, const advise::Facts& facts, bool as_json) {

@@ -72,7 +72,10 @@ profile::Graphs graphs_of(const std::map<int64_t, compile::GraphListing>& listin
   profile::Graphs graphs;
   for (const auto& [number, listing] : listings) {
     auto& nodes = graphs[number];
-    for (const compile::ListedNode& node : listing.nodes) nodes.push_back(node_of(node));
+    for (size_t i = 0; i < listing.nodes.size(); ++i) {
+      nodes.push_back(node_of(listing.nodes[i]));
+      if (listing.memory.peak >= 0) nodes.back().memory = use_of(listing.memory.at_node[i]);
+    }
   }
   return graphs;
 }

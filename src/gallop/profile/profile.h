@@ -19,6 +19,16 @@ struct NodePart {
   double share = 1;   ///< Of the node's time.
 };
 
+/// Bytes by what they are for.
+struct MemoryUse {
+  int64_t activations = 0;  ///< Kept by forward for backward.
+  int64_t gradients = 0;
+  int64_t temporaries = 0;
+
+  int64_t total() const { return activations + gradients + temporaries; }
+  bool operator==(const MemoryUse&) const = default;
+};
+
 /// A node of a compiled step.
 struct GraphNode {
   std::string op;      ///< "aten::mm"
@@ -29,6 +39,7 @@ struct GraphNode {
   double needed_flops = 0;  ///< Without those with padding and behind a causal mask.
   double bytes = 0;         ///< Read and written.
   bool communicates = false;
+  MemoryUse memory{};  ///< In use while it runs.
 };
 
 /// The nodes of the graphs of a trace, by the graph's number.
@@ -78,15 +89,6 @@ struct LoaderTime {
   int64_t threads = 0;
   double busy = 0;                 ///< The share of their time in which they prepare samples.
   std::vector<PhaseTime> parts{};  ///< "read", "decode", "augment": seconds of all threads a step.
-};
-
-/// Bytes by what they are for.
-struct MemoryUse {
-  int64_t activations = 0;  ///< Kept by forward for backward.
-  int64_t gradients = 0;
-  int64_t temporaries = 0;
-
-  int64_t total() const { return activations + gradients + temporaries; }
 };
 
 struct LayerMemory {

@@ -24,6 +24,10 @@ std::vector<Span> nested(const std::vector<TraceEvent>& events) {
   return spans;
 }
 
+bool is_graph(const TraceEvent& event) {
+  return event.kind == SpanKind::kPhase && event.name == kGraphSpan;
+}
+
 std::optional<std::pair<int64_t, size_t>> node_at(const Graphs& graphs, const Span& span) {
   const Span* graph = span.innermost([](const TraceEvent& event) {
     return event.kind == SpanKind::kPhase && event.name == kGraphSpan;
