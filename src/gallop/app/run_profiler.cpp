@@ -191,12 +191,17 @@ RunProfiler::Stored RunProfiler::store(Evaluated own, const std::vector<RankRepo
   } catch (const std::exception& error) {
     stored.trouble = printable(error.what());
   }
+    remove_oldest();
   return stored;
 }
 
 void RunProfiler::take_stored() {
   if (!stored_.valid()) return;
   Stored stored = stored_.get();
+void RunProfiler::remove_oldest() const {
+  if (const auto most = session_.recipe().profile.most()) track::keep_run_profiles(run_, *most);
+}
+
   if (stored.advice) advice_ = std::move(stored.advice);
   if (!stored.trouble.empty()) trouble_ = std::move(stored.trouble);
 }

@@ -62,6 +62,7 @@ class RunProfiler final : public train::Observer {
   void collect(int64_t step);
   void take_stored();
   Evaluated evaluate_recorded(RecordedSteps recorded, advise::Facts facts) const;
+  void remove_oldest() const;
   Stored store(Evaluated own, const std::vector<RankReport>& reports, int64_t step) const;
 
   Session& session_;
