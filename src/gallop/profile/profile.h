@@ -45,6 +45,9 @@ struct GraphNode {
 /// The nodes of the graphs of a trace, by the graph's number.
 using Graphs = std::map<int64_t, std::vector<GraphNode>>;
 
+/// The number of the graph that was recorded from an eager step; see find_nodes().
+inline constexpr int64_t kEagerGraph = -1;
+
 /// The limits of a machine, for its roofline.
 struct MachinePeaks {
   std::map<std::string, double> flops_per_second;  ///< By format: "fp32", "bf16".
@@ -142,19 +145,20 @@ struct Profile {
   double compilation = 0;  ///< Seconds of recording and compiling, which do not count as steps.
   std::vector<PhaseTime> phases;        ///< Their sum is the step.
   std::vector<LayerTime> layers;        ///< In the model's order.
+  std::string why_no_layers;            ///< Empty if they are known.
   std::vector<OperatorTime> operators;  ///< The slowest first.
   LoaderTime loader;
   StepMemory memory;
   /// Seconds of each node of a graph, by the graph's number.
   std::map<int64_t, std::vector<double>> node_seconds;
   std::vector<RankTime> ranks;  ///< Of all processes, if there are several.
+  ProcessCounts counts;         ///< In a step, on average; see add_counts().
   double flops = 0;             ///< Of a step's GEMMs, convolutions and attention.
   double limit = 0;             ///< Seconds of a step at the machine's peaks.
   /// FLOPs a second over the peak of the formats that the step computes in (Chowdhery et al.,
   /// "PaLM", 2022).
   double flops_utilization = 0;
 
-  ProcessCounts counts;         ///< In a step, on average; see add_counts().
   double share_of(double part) const { return seconds > 0 ? part / seconds : 0; }
 };
 

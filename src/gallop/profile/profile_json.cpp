@@ -136,6 +136,7 @@ std::string profile_json(const Profile& profile, const MachinePeaks& peaks) {
                  {"peaks",
                   {{"flops_per_second", peaks.flops_per_second},
                    {"bytes_per_second", peaks.bytes_per_second}}}};
+  if (!profile.why_no_layers.empty()) object["why_no_layers"] = profile.why_no_layers;
   if (!profile.ranks.empty()) {
     object["ranks"] = list_of(profile.ranks, profile);
     object["rank_skew"] = rank_skew(profile.ranks);

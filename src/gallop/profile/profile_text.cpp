@@ -249,6 +249,9 @@ std::string profile_text(const Profile& profile, const TextConfig& config) {
   text += "\n" + phases_text(profile);
   if (!profile.ranks.empty()) text += "\n" + ranks_text(profile);
   if (!profile.layers.empty()) text += "\n" + layers_text(profile, config);
+  if (!profile.why_no_layers.empty()) {
+    text += fmt::format("\nlayers     unknown: {}\n", profile.why_no_layers);
+  }
   if (!profile.operators.empty()) text += "\n" + operators_text(profile, config);
   return text;
 }
