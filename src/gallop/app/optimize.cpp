@@ -15,6 +15,7 @@
 #include "gallop/app/distributed_context.h"
 #include "gallop/app/optimize/child_experiments.h"
 #include "gallop/app/optimize/measured_training.h"
+#include "gallop/app/pinned_options.h"
 #include "gallop/app/print.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/report_page.h"
@@ -88,22 +89,6 @@ optimize::Goal parse_goal(const std::string& name) {
                                printable(name)));
 }
 
-// `options` and the values of what the recipe leaves open.
-std::vector<std::string> pinned_options(const ResolvedRecipe& resolved,
-                                        std::vector<std::string> options,
-                                        const optimize::Settings& settings) {
-  const train::TrainConfig& train = resolved.recipe.train;
-  const auto pin = [&](bool is_open, const std::string& option) {
-    if (is_open) options = optimize::with(std::move(options), {option});
-  };
-  pin(train.precision == "auto", "train.precision=" + settings.precision);
-  pin(train.channels_last == "auto", fmt::format("train.channels_last={}", settings.channels_last));
-  pin(resolved.is_auto("data", "batch_size"),
-      fmt::format("data.batch_size={}", settings.batch_size));
-  pin(resolved.is_auto("optimizer", "lr"), fmt::format("optimizer.lr={}", settings.lr));
-  return options;
-}
-
 void print_header() {
   fmt::print("{:>7}  {:<44} {:<15} {:<23} {}\n", "", "change", "predicted", "gain", "verdict");
 }
@@ -170,7 +155,11 @@ ExitCode run_optimize(const CommandContext& command, const std::vector<std::stri
   optimize::Journal journal(children, folder / "journal.jsonl", question_of(resolved, parsed));
   try {
     const optimize::Settings plain = journal.settings(given);
-    const auto pinned = pinned_options(resolved, given, plain);
+    const auto pinned = pinned_options(resolved, given,
+                                       {.precision = plain.precision,
+                                        .channels_last = plain.channels_last,
+                                        .batch_size = plain.batch_size,
+                                        .lr = plain.lr});
     children.set(pinned, plain.metric);
     if (!parsed.json) {
       fmt::print("{}: goal {}, budget {}; batch size {}, {}{}, {} {}\n", resolved.name, parsed.goal,
