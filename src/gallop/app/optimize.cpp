@@ -89,6 +89,13 @@ optimize::Goal parse_goal(const std::string& name) {
                                printable(name)));
 }
 
+PinnedValues values_of(const optimize::Settings& settings) {
+  return {.precision = settings.precision,
+          .channels_last = settings.channels_last,
+          .batch_size = settings.batch_size,
+          .lr = settings.lr};
+}
+
 void print_header() {
   fmt::print("{:>7}  {:<44} {:<15} {:<23} {}\n", "", "change", "predicted", "gain", "verdict");
 }
@@ -155,11 +162,7 @@ ExitCode run_optimize(const CommandContext& command, const std::vector<std::stri
   optimize::Journal journal(children, folder / "journal.jsonl", question_of(resolved, parsed));
   try {
     const optimize::Settings plain = journal.settings(given);
-    const auto pinned = pinned_options(resolved, given,
-                                       {.precision = plain.precision,
-                                        .channels_last = plain.channels_last,
-                                        .batch_size = plain.batch_size,
-                                        .lr = plain.lr});
+    const auto pinned = pinned_options(resolved, given, values_of(plain));
     children.set(pinned, plain.metric);
     if (!parsed.json) {
       fmt::print("{}: goal {}, budget {}; batch size {}, {}{}, {} {}\n", resolved.name, parsed.goal,

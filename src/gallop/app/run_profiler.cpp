@@ -56,6 +56,15 @@ bool has_unknown_graph(const Trace& trace, const profile::Graphs& graphs) {
   return false;
 }
 
+// A training that can be profiled in part continues.
+RecordedEagerStep try_to_record(Session& session) {
+  try {
+    return record_eager_step(session);
+  } catch (const std::exception& error) {
+    return {.nodes = {}, .refusal = printable(error.what())};
+  }
+}
+
 }  // namespace
 
 void require_profiled_steps(const Session& session) {
@@ -84,7 +93,7 @@ RunProfiler::RunProfiler(Session& session, const train::Trainer& trainer,
     track::remove_run_profiles_after(run_, step);
     remove_oldest();
   }
-  if (!session_.step_config().compile) eager_ = record_eager_step(session_);
+  if (!session_.step_config().compile) eager_ = try_to_record(session_);
   peaks_ = measure_peaks();
   started_ = monotonic_seconds();
   plan_after(step);

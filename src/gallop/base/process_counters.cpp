@@ -1,6 +1,5 @@
 #include "gallop/base/process_counters.h"
 
-#include <linux/perf_event.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>

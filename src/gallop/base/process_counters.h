@@ -1,5 +1,6 @@
 #pragma once
 
+#include <linux/perf_event.h>
 #include <sys/types.h>
 
 #include <cstdint>
@@ -9,8 +10,6 @@
 #include <vector>
 
 #include "gallop/base/file.h"
-
-struct perf_event_attr;
 
 namespace gallop {
 
