@@ -6,6 +6,7 @@
 PYTHON is a Python with HolisticTraceAnalysis (default: GALLOP_TEST_PYTHON); without it the test is skipped.
 """
 
+import gzip
 import json
 import os
 import sys
@@ -60,8 +61,11 @@ def main():
         profiles = os.path.join(folder, "runs", "two", "profiles")
         with open(os.path.join(profiles, "step-20.json"), encoding="utf-8") as file:
             profile = json.load(file)
+        with gzip.open(os.path.join(profiles, "step-20", "rank-0.json.gz"), "rt", encoding="utf-8") as file:
+            counters = {name for event in json.load(file)["traceEvents"] if event["ph"] == "C" for name in event["args"]}
         output = run([python, "-c", ANALYZE, os.path.join(profiles, "step-20")], folder)
         found = json.loads(output.split("RESULT")[1])
+    expect("counters of the memory", sorted(counters), ["activations", "gradients", "optimizer", "parameters", "temporaries"])
     expect("ranks", sorted(found), [str(rank) for rank in range(PROCESSES)])
     for rank in profile["ranks"]:
         steps = found[str(rank["rank"])]["steps"]

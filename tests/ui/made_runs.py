@@ -183,8 +183,8 @@ def trace_of(rank):
     return {"distributedInfo": {"rank": rank}, "traceEvents": events}
 
 
-def write_profile(folder, name, step, ranks=1):
-    """A profile of two steps, as a training stores it."""
+def profile_of(step, ranks=1):
+    """A profile of two steps."""
     layers = [{"name": layer, "ms": ms, "fraction": ms / 10, "forward_ms": forward, "backward_ms": backward, "other_ms": 0, "flops": 4e9,
                "bytes": 2e6, "limit_ms": 2, "limit_by_flops_ms": 2}
               for layer, ms, forward, backward in (("layer1.conv1", 4, 4, 0), (MARKUP, 5, 0, 5))]
@@ -202,6 +202,9 @@ def write_profile(folder, name, step, ranks=1):
                    "peak": {"activations": 3e6, "gradients": 2e6, "temporaries": 1e6}, "peak_phase": "backward", "peak_layer": "layer1.conv1",
                    "peak_call": "aten::mm", "layers": [{"layer": "layer1.conv1", "activations": 3e6, "gradients": 0, "temporaries": 0}], "nodes": nodes},
         "loader": {"threads": 1, "busy_fraction": 0.2, "parts": [{"name": "decode", "ms": 1, "fraction": 0.1}]},
+        "counters": {"page_faults": 12, "major_page_faults": 0, "context_switches": 31, "involuntary_context_switches": 3, "cpu_migrations": 0.5,
+                     "cycles": 3e7, "instructions": 4.5e7, "llc_misses": 1e6, "stalled_cycles_backend": 6e6,
+                     "instructions_per_cycle": 1.5, "stalled_backend_fraction": 0.2, "llc_bytes_per_second": 6.4e9},
         "peaks": {"flops_per_second": {"fp32": 1e12, "bf16": 2e12}, "bytes_per_second": [[64e3, 2e11], [256e6, 2e10]]},
         "advice": [{"rule": "data-wait", "finding": f"5.0 % of the step is spent waiting for {MARKUP}", "remedy": "Set data.threads to 2",
                     "options": ["data.threads=2"], "gain": {"low": 1.01, "high": 1.05, "basis": "computed"}}]}
@@ -209,13 +212,18 @@ def write_profile(folder, name, step, ranks=1):
         profile["rank_skew"] = 0.25
         profile["ranks"] = [{"rank": rank, "host": f"host-{rank}", "step_ms": 10, "compute_ms": 8 + rank, "data_wait_ms": 0, "exposed_communication_ms": 1,
                              "overlapped_communication_ms": 2, "last_into_collectives": rank, "trace_offset_ms": 0.1 * rank} for rank in range(ranks)]
+    return profile
+
+
+def write_profile(folder, name, step, ranks=1):
+    """A profile of two steps, as a training stores it."""
     path = os.path.join(folder, name, "profiles")
     os.makedirs(os.path.join(path, f"step-{step}"), exist_ok=True)
     for rank in range(ranks):
         with gzip.open(os.path.join(path, f"step-{step}", f"rank-{rank}.json.gz"), "wt", encoding="utf-8") as file:
             json.dump(trace_of(rank), file)
     with open(os.path.join(path, f"step-{step}.json"), "w", encoding="utf-8") as file:
-        json.dump(profile, file)
+        json.dump(profile_of(step, ranks), file)
 
 
 def write_samples(folder, name, samples, augmented_by=()):

@@ -10,6 +10,8 @@ not, 77 skipped.
 
 import argparse
 import contextlib
+import gzip
+import json
 import os
 import re
 import signal
@@ -821,6 +823,79 @@ def profiles_are_shown(browser, api, server, program):
     browser.until("roofs", lambda: browser.texts(".roofline .roof-name"), ["memory 20.0 GB/s", "caches 200 GB/s", "bf16 2 TFLOP/s"])
     expect("ranks", browser.run("return [...document.querySelectorAll('.boxes.profile tbody tr')].map((row) => row.textContent)")[:2],
            ["0host-010 ms8 ms0 ms1 ms2 ms0.0 %", "1host-110 ms9 ms0 ms1 ms2 ms100.0 %"])
+
+
+def fact(browser, name):
+    return browser.run("return [...document.querySelectorAll('.facts dt')].find((one) => one.textContent === arguments[0])?.nextSibling.textContent", name)
+
+
+@own_test
+def counters_of_a_profile_are_shown(browser, api, server, program):
+    name = compared(api, 4)[3]
+    made_runs.write_profile(server.folder, name, 90)
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}&view=profile&step=90")
+    browser.until("those of the kernel", lambda: fact(browser, "Kernel"), "12 page faults, 31 context switches, 3 of them involuntary, 0.5 CPU migrations per step")
+    expect("those of the processor", fact(browser, "Processor"), "1.5 instructions per cycle, 30M cycles per step, 1M LLC misses per step (6.40 GB/s), backend stalled 20.0 % of the cycles")
+    profile = made_runs.profile_of(90)
+    profile["counters"] = {"page_faults": 0, "context_switches": 2, "why_no_hardware": made_runs.MARKUP}
+    profile["why_no_layers"] = "a step cannot be recorded"
+    profile["layers"] = []
+    with open(os.path.join(server.folder, name, "profiles", "step-90.json"), "w", encoding="utf-8") as file:
+        json.dump(profile, file)
+    browser.reload()
+    browser.until("why there are none", lambda: fact(browser, "Processor"), f"no hardware counters: {made_runs.MARKUP}")
+    expect("those that there are", fact(browser, "Kernel"), "0 page faults, 2 context switches per step")
+    expect("why there are no layers", "Unknown: a step cannot be recorded." in browser.texts(".profile .box p"), True)
+
+
+DROP = """
+const data = new DataTransfer();
+for (const [name, text] of arguments[0]) data.items.add(new File([text], name));
+document.querySelector("#view").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
+"""
+
+
+@own_test
+def a_profile_is_opened_from_files(browser, api, server, program):
+    browser.open("#/")
+    browser.one("#to-profile")
+    browser.press("p")
+    browser.until("how files are made", lambda: browser.text(".empty .command"), "gallop profile RECIPE --json --trace trace.json > profile.json")
+    browser.forget_requests()
+    with tempfile.TemporaryDirectory(prefix="gallop-files-") as folder:
+        profile, trace = (os.path.join(folder, name) for name in ("profile.json", "trace.json.gz"))
+        with open(profile, "w", encoding="utf-8") as file:
+            json.dump(made_runs.profile_of(40), file)
+        with gzip.open(trace, "wt", encoding="utf-8") as file:
+            json.dump(made_runs.trace_of(0), file)
+        choose = lambda *files: browser.one("#profile-files").send_keys("\n".join(files))
+        choose(profile)
+        browser.until("phases", lambda: browser.all(".phases") and browser.run("return document.querySelector('.phases').getAttribute('aria-label')"),
+                      "data wait 5.0 %, forward 40.0 %, backward 50.0 %, host 5.0 %")
+        expect("no timeline without a trace", browser.all(".timeline"), [])
+        choose(trace)
+        canvas = browser.one(".timeline canvas")
+        expect("the profile stays", len(browser.all(".phases")), 1)
+        browser.run("arguments[0].focus()", canvas)
+        browser.press(Keys.ARROW_RIGHT)
+        browser.until("the first span", lambda: name_of_picked(browser), "ProfilerStep#19")
+    expect("nothing is uploaded", browser.requests("/api/run"), [])
+    two = made_runs.profile_of(60, ranks=2)
+    browser.run(DROP, [["two.json", json.dumps(two)], *((f"rank-{rank}.json", json.dumps(made_runs.trace_of(rank))) for rank in (1, 0))])
+    browser.until("the dropped one", lambda: browser.run("return [...document.querySelectorAll('.boxes.profile tbody tr')].map((row) => row.textContent)")[:2],
+                  ["0host-010 ms8 ms0 ms1 ms2 ms0.0 %", "1host-110 ms9 ms0 ms1 ms2 ms100.0 %"])
+    browser.run(DROP, [["broken.json", "{"]])
+    browser.until("no JSON", lambda: browser.text(".error:not([hidden])"), "broken.json is no JSON.")
+    browser.run(DROP, [["other.json", '{"a": 1}']])
+    browser.until("another file", lambda: browser.text(".error:not([hidden])"), "other.json is neither a profile of 'gallop profile --json' nor a trace.")
+    browser.run(DROP, [["odd.json", '{"phases": [], "layers": [], "operators": []}']])
+    browser.until("an odd profile", lambda: "no profile that this version reads" in (browser.text(".error:not([hidden])") or ""))
+    expect("what was shown stays", len(browser.all(".timeline canvas")), 1)
+    browser.size(390, 780)
+    try:
+        until_as_wide_as_its_window(browser, "a profile of files", 390)
+    finally:
+        browser.size(1360, 820)
 
 
 @own_test

@@ -15,6 +15,7 @@
 #include "gallop/app/distributed_context.h"
 #include "gallop/app/optimize/child_experiments.h"
 #include "gallop/app/optimize/measured_training.h"
+#include "gallop/app/pinned_options.h"
 #include "gallop/app/print.h"
 #include "gallop/app/recipe.h"
 #include "gallop/app/report_page.h"
@@ -88,20 +89,11 @@ optimize::Goal parse_goal(const std::string& name) {
                                printable(name)));
 }
 
-// `options` and the values of what the recipe leaves open.
-std::vector<std::string> pinned_options(const ResolvedRecipe& resolved,
-                                        std::vector<std::string> options,
-                                        const optimize::Settings& settings) {
-  const train::TrainConfig& train = resolved.recipe.train;
-  const auto pin = [&](bool is_open, const std::string& option) {
-    if (is_open) options = optimize::with(std::move(options), {option});
-  };
-  pin(train.precision == "auto", "train.precision=" + settings.precision);
-  pin(train.channels_last == "auto", fmt::format("train.channels_last={}", settings.channels_last));
-  pin(resolved.is_auto("data", "batch_size"),
-      fmt::format("data.batch_size={}", settings.batch_size));
-  pin(resolved.is_auto("optimizer", "lr"), fmt::format("optimizer.lr={}", settings.lr));
-  return options;
+PinnedValues values_of(const optimize::Settings& settings) {
+  return {.precision = settings.precision,
+          .channels_last = settings.channels_last,
+          .batch_size = settings.batch_size,
+          .lr = settings.lr};
 }
 
 void print_header() {
@@ -170,7 +162,7 @@ ExitCode run_optimize(const CommandContext& command, const std::vector<std::stri
   optimize::Journal journal(children, folder / "journal.jsonl", question_of(resolved, parsed));
   try {
     const optimize::Settings plain = journal.settings(given);
-    const auto pinned = pinned_options(resolved, given, plain);
+    const auto pinned = pinned_options(resolved, given, values_of(plain));
     children.set(pinned, plain.metric);
     if (!parsed.json) {
       fmt::print("{}: goal {}, budget {}; batch size {}, {}{}, {} {}\n", resolved.name, parsed.goal,

@@ -13,6 +13,7 @@
 #include "gallop/app/distributed_context.h"
 #include "gallop/app/model_facts.h"
 #include "gallop/app/output_file.h"
+#include "gallop/app/pinned_options.h"
 #include "gallop/app/profile_facts.h"
 #include "gallop/app/profiled_training.h"
 #include "gallop/app/rank_reports.h"
@@ -65,16 +66,15 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
 }
 
 // The overrides, and the values of what the recipe leaves open.
-std::vector<Override> resolved_overrides(Session& session, const Arguments& arguments) {
-  std::vector<Override> overrides = arguments.overrides;
-  const train::TrainConfig& config = session.recipe().train;
-  const std::vector<std::pair<std::string, std::string>> resolved = {
-      {"train.precision", config.precision},
-      {"train.channels_last", config.channels_last},
-      {"train.compile", config.compile},
-      {"data.batch_size", std::to_string(session.recipe().data.batch_size)}};
-  for (const auto& [path, value] : resolved) overrides.push_back(Override::parse(path, value));
-  return overrides;
+std::vector<Override> resolved_overrides(Session& session, const ResolvedRecipe& open,
+                                         const std::vector<Override>& given) {
+  std::vector<std::string> pinned =
+      pinned_options(open, options_of(given),
+                     {.precision = precision::name_of(session.format().precision),
+                      .channels_last = session.format().channels_last,
+                      .batch_size = session.recipe().data.batch_size,
+                      .lr = session.optimizer().base_lr()});
+  return take_overrides(pinned);
 }
 
 // The trace of a process that is one of several has its rank in its name.
@@ -85,8 +85,9 @@ void write_trace(const std::string& file, const Session& session, const Profiled
     path.replace_filename(fmt::format("{}.rank-{}{}", path.stem().string(), context.rank(),
                                       path.extension().string()));
   }
-  write_output(path.string(), profile::chrome_trace(training.trace, training.graphs,
-                                                    origin_of(context, session.hardware().host)));
+  write_output(path.string(),
+               profile::chrome_trace(training.trace, training.graphs, training.facts.profile.memory,
+                                     origin_of(context, session.hardware().host)));
 }
 
 void print_profile(Session& session, const advise::Facts& facts, bool as_json) {
@@ -113,8 +114,9 @@ ExitCode run_profile(const CommandContext& command, const std::vector<std::strin
   if (!parse(arguments, parsed)) return ExitCode::kDone;
   const DistributedContext context = DistributedContext::join();
   const Registries& registries = command.registries();
-  Session session(load_recipe(registries, context.collectives(), parsed.recipe, parsed.overrides),
-                  "runs", context.collectives());
+  const ResolvedRecipe open =
+      load_recipe(registries, context.collectives(), parsed.recipe, parsed.overrides);
+  Session session(open, "runs", context.collectives());
   require_profiled_device(session, "gallop profile");
   ProfiledTraining training =
       profile_training(session, parsed.warm_up, parsed.steps, context, stop);
@@ -129,9 +131,10 @@ ExitCode run_profile(const CommandContext& command, const std::vector<std::strin
   facts.profile.ranks = times_of(reports);
   if (context.is_alone()) {
     facts.model = find_model_facts(session, facts.profile);
-    facts.trials = time_options(registries, parsed.recipe, resolved_overrides(session, parsed),
-                                advise::options_to_try(facts), stop);
-    time_loader_options(parsed.recipe, resolved_overrides(session, parsed), facts, stop);
+    const auto resolved = resolved_overrides(session, open, parsed.overrides);
+    facts.trials =
+        time_options(registries, parsed.recipe, resolved, advise::options_to_try(facts), stop);
+    time_loader_options(parsed.recipe, resolved, facts, stop);
   }
   if (stop.requested()) return ExitCode::kStopped;
   print_profile(session, facts, parsed.json);

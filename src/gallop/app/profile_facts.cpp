@@ -1,6 +1,7 @@
 #include "gallop/app/profile_facts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
@@ -13,7 +14,9 @@
 #include "gallop/base/heap.h"
 #include "gallop/base/memory.h"
 #include "gallop/kernel/peak.h"
+#include "gallop/profile/eager_steps.h"
 #include "gallop/profile/profile_text.h"
+#include "gallop/train/step.h"
 
 namespace gallop::app {
 
@@ -35,6 +38,7 @@ advise::Settings settings_of(Session& session) {
   const train::StepConfig step = session.step_config();
   return {.precision = precision::name_of(session.format().precision),
           .channels_last = session.format().channels_last,
+          .has_convolutions = session.has_convolutions(),
           .compiled = step.compile.has_value(),
           .why_not_compiled = {},
           .verifies = recipe.train.compile == "verify",
@@ -76,9 +80,41 @@ profile::Graphs graphs_of(const std::map<int64_t, compile::GraphListing>& listin
   profile::Graphs graphs;
   for (const auto& [number, listing] : listings) {
     auto& nodes = graphs[number];
-    for (const compile::ListedNode& node : listing.nodes) nodes.push_back(node_of(node));
+    for (size_t i = 0; i < listing.nodes.size(); ++i) {
+      nodes.push_back(node_of(listing.nodes[i]));
+      if (listing.memory.peak >= 0) nodes.back().memory = use_of(listing.memory.at_node[i]);
+    }
   }
   return graphs;
+}
+
+RecordedEagerStep record_eager_step(Session& session) {
+  session.model().set_training(true);
+  train::TrainStep step(session.model(), session.optimizer(), session.step_config());
+  const compile::GraphStages recorded =
+      step.graphs(session.first_part().by_role(), "recorded", {.most = 0});
+  RecordedEagerStep eager{.nodes = {}, .refusal = recorded.refusal};
+  if (!eager.refusal.empty()) return eager;
+  for (const compile::ListedNode& node : recorded.stages.front().listing.nodes) {
+    // Only a recording has barriers.
+    if (node.op != "gallop::barrier") eager.nodes.push_back(node_of(node));
+  }
+  return eager;
+}
+
+profile::Profile profile_of(RecordedSteps& recorded, profile::Graphs& graphs,
+                            const std::optional<RecordedEagerStep>& eager,
+                            const profile::MachinePeaks& peaks) {
+  std::string why_no_layers;
+  if (eager) {
+    why_no_layers = eager->refusal.empty() ? profile::find_nodes(recorded.trace, eager->nodes)
+                                           : "a step cannot be recorded: " + eager->refusal;
+    if (why_no_layers.empty()) graphs[profile::kEagerGraph] = eager->nodes;
+  }
+  profile::Profile profile = profile::profile_of(recorded.trace, graphs, peaks);
+  profile::add_counts(profile, recorded.counts);
+  profile.why_no_layers = std::move(why_no_layers);
+  return profile;
 }
 
 profile::StepMemory memory_of(Session& session,
@@ -124,17 +160,8 @@ profile::MachinePeaks measure_peaks() {
   return peaks;
 }
 
-bool has_convolutions(const Session& session, const profile::Graphs& graphs) {
-  if (!session.inputs().is_images()) return false;
-  return std::any_of(graphs.begin(), graphs.end(), [](const auto& graph) {
-    return std::any_of(graph.second.begin(), graph.second.end(),
-                       [](const auto& node) { return node.op.find("conv") != std::string::npos; });
-  });
-}
-
-advise::Facts facts_of(Session& session, const profile::Graphs& graphs) {
+advise::Facts facts_of(Session& session) {
   advise::Facts facts{.settings = settings_of(session)};
-  facts.settings.has_convolutions = has_convolutions(session, graphs);
   facts.cores = session.hardware().cores;
   facts.memory_bytes = session.hardware().memory_bytes;
   facts.numa_nodes = numa_nodes_of(cores_given());

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gallop/advise/advice.h"
 #include "gallop/advise/facts.h"
 #include "gallop/app/session.h"
+#include "gallop/app/step_recording.h"
 #include "gallop/compile/graph_listing.h"
 #include "gallop/profile/profile.h"
 
@@ -18,6 +20,22 @@ namespace gallop::app {
 profile::GraphNode node_of(const compile::ListedNode& listed);
 profile::Graphs graphs_of(const std::map<int64_t, compile::GraphListing>& listings);
 
+/// An eager step that was recorded without an effect.
+struct RecordedEagerStep {
+  std::vector<profile::GraphNode> nodes;
+  std::string refusal;  ///< Why it cannot be recorded; empty if it can.
+};
+
+/// Records a step of the session's training with its first batch. All processes of a group call
+/// this together.
+RecordedEagerStep record_eager_step(Session& session);
+
+/// The profile of recorded steps, with their counts. Operators of eager steps become nodes of the
+/// step `eager`, which is added to `graphs`; if some do not, the profile has the reason.
+profile::Profile profile_of(RecordedSteps& recorded, profile::Graphs& graphs,
+                            const std::optional<RecordedEagerStep>& eager,
+                            const profile::MachinePeaks& peaks);
+
 /// Of the graph with the highest peak, if there is one, and of the process so far.
 profile::StepMemory memory_of(Session& session,
                               const std::map<int64_t, compile::GraphListing>& listings);
@@ -25,11 +43,8 @@ profile::StepMemory memory_of(Session& session,
 /// Measures the CPU for about half a second, with all compute threads.
 profile::MachinePeaks measure_peaks();
 
-/// Whether steps with these graphs have convolutions over images.
-bool has_convolutions(const Session& session, const profile::Graphs& graphs);
-
 /// The settings of the training, and the machine.
-advise::Facts facts_of(Session& session, const profile::Graphs& graphs);
+advise::Facts facts_of(Session& session);
 
 /// The profile as JSON, with the training and advice: what 'gallop profile --json' prints and a run
 /// stores.

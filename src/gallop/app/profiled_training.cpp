@@ -40,24 +40,6 @@ class Recording final : public train::Observer {
   RecordedSteps recorded_;
 };
 
-// Eager steps have no nodes: the operators of a step are timed one after the other.
-void add_layers_of_eager_step(Session& session, advise::Facts& facts, profile::Graphs& graphs) {
-  const data::Batch batch = session.first_part();
-  train::TrainStep step(session.model(), session.optimizer(), session.step_config());
-  const compile::GraphStages recorded = step.graphs(batch.by_role(), "recorded");
-  if (!recorded.refusal.empty()) {
-    facts.settings.why_not_compiled = recorded.refusal;
-    return;
-  }
-  std::vector<profile::GraphNode>& nodes = graphs[0];
-  std::vector<double> seconds;
-  for (const compile::ListedNode& node : recorded.stages.front().listing.nodes) {
-    nodes.push_back(node_of(node));
-    seconds.push_back(node.seconds);
-  }
-  profile::add_nodes(facts.profile, nodes, seconds, facts.peaks);
-}
-
 }  // namespace
 
 ProfiledTraining profile_training(Session& session, int64_t warm_up, int64_t steps,
@@ -86,17 +68,18 @@ ProfiledTraining profile_training(Session& session, int64_t warm_up, int64_t ste
   const auto listings = trainer.compiled_graphs();
   result.graphs = graphs_of(listings);
   const profile::StepMemory memory = memory_of(session, listings);
+  std::optional<RecordedEagerStep> eager;
+  if (result.graphs.empty()) eager = record_eager_step(session);
+  const profile::MachinePeaks peaks = measure_peaks();
+  profile::Profile profile = profile_of(recorded, result.graphs, eager, peaks);
+  profile.samples = session.recipe().data.batch_size;
+  profile.memory = memory;
+  result.facts = facts_of(session);
   advise::Facts& facts = result.facts;
-  facts = facts_of(session, result.graphs);
+  facts.profile = std::move(profile);
+  facts.peaks = peaks;
   facts.other_cores = recorded.other_cores;
-  facts.peaks = measure_peaks();
-  facts.profile = profile::profile_of(recorded.trace, result.graphs, facts.peaks);
-  facts.profile.samples = session.recipe().data.batch_size;
-  facts.profile.memory = memory;
-  if (result.graphs.empty()) {
-    add_layers_of_eager_step(session, facts, result.graphs);
-    facts.settings.has_convolutions = has_convolutions(session, result.graphs);
-  }
+  if (eager) facts.settings.why_not_compiled = eager->refusal;
   result.trace = std::move(recorded.trace);
   return result;
 }

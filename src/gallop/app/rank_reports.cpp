@@ -32,7 +32,8 @@ RankReport report_of(const DistributedContext& context, const std::string& host,
   report.time.rank = context.rank();
   report.time.host = host;
   const Trace limited = profile::last_steps(std::move(trace), kMostSpans);
-  report.trace = data::gzip(profile::chrome_trace(limited, graphs, origin_of(context, host)));
+  report.trace =
+      data::gzip(profile::chrome_trace(limited, graphs, profile.memory, origin_of(context, host)));
   return report;
 }
 

@@ -226,6 +226,13 @@ void visit(config::Visitor& visitor, TrackConfig& config) {
                 config.log_samples);
 }
 
+std::optional<int64_t> ProfileConfig::most() const { return parse_number<int64_t>(keep); }
+
+static std::string wrong_number_to_keep(const std::string& text) {
+  if (text == "all" || parse_number<int64_t>(text).value_or(0) >= 1) return {};
+  return fmt::format("must be a whole number of at least 1, or 'all', not '{}'", printable(text));
+}
+
 void visit(config::Visitor& visitor, ProfileConfig& config) {
   visitor.field({.name = "every",
                  .help = "interval of profiles during a run: '1000 steps', '1 epoch' or 'never'",
@@ -236,6 +243,10 @@ void visit(config::Visitor& visitor, ProfileConfig& config) {
                  .min = 1,
                  .max = 1000},
                 config.steps);
+  visitor.field({.name = "keep",
+                 .help = "number of profiles of a run to keep, the newest ones, or 'all'",
+                 .check = &wrong_number_to_keep},
+                config.keep);
 }
 
 void visit(config::Visitor& visitor, Recipe& recipe) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,10 @@ struct TrackConfig {
 struct ProfileConfig {
   std::string every = "never";
   int64_t steps = 5;
+  std::string keep = "20";  ///< A number, or "all".
+
+  /// Profiles of a run to keep, at most; nothing: all.
+  std::optional<int64_t> most() const;
 };
 
 /// The complete configuration of a run.

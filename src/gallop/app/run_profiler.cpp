@@ -56,6 +56,15 @@ bool has_unknown_graph(const Trace& trace, const profile::Graphs& graphs) {
   return false;
 }
 
+// A training that can be profiled in part continues.
+RecordedEagerStep try_to_record(Session& session) {
+  try {
+    return record_eager_step(session);
+  } catch (const std::exception& error) {
+    return {.nodes = {}, .refusal = printable(error.what())};
+  }
+}
+
 }  // namespace
 
 void require_profiled_steps(const Session& session) {
@@ -80,7 +89,11 @@ RunProfiler::RunProfiler(Session& session, const train::Trainer& trainer,
       length_(session.length()),
       first_step_(step),
       recording_(context.local_size()) {
-  if (context_.is_first()) track::remove_run_profiles_after(run_, step);
+  if (context_.is_first()) {
+    track::remove_run_profiles_after(run_, step);
+    remove_oldest();
+  }
+  if (!session_.step_config().compile) eager_ = try_to_record(session_);
   peaks_ = measure_peaks();
   started_ = monotonic_seconds();
   plan_after(step);
@@ -121,7 +134,7 @@ void RunProfiler::evaluate(RecordedSteps recorded) {
     listings_ = trainer_.compiled_graphs();
     graphs_ = graphs_of(listings_);
   }
-  advise::Facts facts = facts_of(session_, graphs_);
+  advise::Facts facts = facts_of(session_);
   facts.peaks = peaks_;
   facts.other_cores = recorded.other_cores;
   facts.evaluation_share_of_run = evaluation_seconds_ / (monotonic_seconds() - started_);
@@ -148,12 +161,12 @@ RunProfiler::Evaluated RunProfiler::evaluate_recorded(RecordedSteps recorded,
                                                       advise::Facts facts) const {
   const std::string& host = session_.hardware().host;
   try {
-    profile::Profile profile = profile::profile_of(recorded.trace, graphs_, facts.peaks);
+    profile::Graphs graphs = graphs_;
+    profile::Profile profile = profile_of(recorded, graphs, eager_, facts.peaks);
     profile.samples = facts.profile.samples;
     profile.memory = std::move(facts.profile.memory);
     facts.profile = std::move(profile);
-    RankReport report =
-        report_of(context_, host, std::move(recorded.trace), graphs_, facts.profile);
+    RankReport report = report_of(context_, host, std::move(recorded.trace), graphs, facts.profile);
     return {.facts = std::move(facts), .report = std::move(report)};
   } catch (const std::exception& error) {
     return {.report = {.time = {.rank = context_.rank(), .host = host}},
@@ -187,10 +200,15 @@ RunProfiler::Stored RunProfiler::store(Evaluated own, const std::vector<RankRepo
     stored.advice = {.first_step = profile.first_step,
                      .last_step = profile.first_step + profile.steps - 1,
                      .advice = std::move(advice)};
+    remove_oldest();
   } catch (const std::exception& error) {
     stored.trouble = printable(error.what());
   }
   return stored;
+}
+
+void RunProfiler::remove_oldest() const {
+  if (const auto most = session_.recipe().profile.most()) track::keep_run_profiles(run_, *most);
 }
 
 void RunProfiler::take_stored() {

@@ -10,6 +10,7 @@
 #include "gallop/advise/advice.h"
 #include "gallop/app/console.h"
 #include "gallop/app/distributed_context.h"
+#include "gallop/app/profile_facts.h"
 #include "gallop/app/rank_reports.h"
 #include "gallop/app/session.h"
 #include "gallop/app/step_recording.h"
@@ -29,8 +30,8 @@ void require_profiled_steps(const Session& session);
 class RunProfiler final : public train::Observer {
  public:
   /// The run continues after `step`; profiles of later steps are removed. Measures this machine's
-  /// peaks for half a second. All arguments must outlive it. Throws DeviceError if the folder
-  /// cannot be written.
+  /// peaks for half a second, and records a step if steps are eager. All arguments must outlive it.
+  /// Throws DeviceError if the folder cannot be written.
   RunProfiler(Session& session, const train::Trainer& trainer, const DistributedContext& context,
               fs::path run, int64_t step);
 
@@ -61,6 +62,7 @@ class RunProfiler final : public train::Observer {
   void evaluate(RecordedSteps recorded);
   void collect(int64_t step);
   void take_stored();
+  void remove_oldest() const;
   Evaluated evaluate_recorded(RecordedSteps recorded, advise::Facts facts) const;
   Stored store(Evaluated own, const std::vector<RankReport>& reports, int64_t step) const;
 
@@ -77,6 +79,7 @@ class RunProfiler final : public train::Observer {
   profile::MachinePeaks peaks_;
   std::map<int64_t, compile::GraphListing> listings_;
   profile::Graphs graphs_;
+  std::optional<RecordedEagerStep> eager_;  // What eager steps compute.
   StepRecording recording_;
   std::optional<train::OperatorSpans> operators_;  // Of eager steps.
   std::optional<RunAdvice> advice_;

@@ -375,6 +375,13 @@ data::Batch Session::first_batch(int64_t most) const {
   return first_of(config);
 }
 
+bool Session::has_convolutions() {
+  const NamedTensors parameters = model_->parameters();
+  return inputs().is_images() &&
+         std::any_of(parameters.begin(), parameters.end(),
+                     [](const NamedTensor& one) { return one.tensor.dim() == 4; });
+}
+
 data::Batch Session::first_part() const { return first_of(training_loader()); }
 
 data::Batch Session::first_of(data::LoaderConfig config) const {

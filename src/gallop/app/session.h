@@ -94,6 +94,9 @@ class Session {
   /// Puts a learning rate that was found into the recipe, and builds the optimizer again.
   void take_lr(double lr);
 
+  /// Whether the model convolves images, so that their memory format matters.
+  bool has_convolutions();
+
   /// "adamw, schedule cosine, bf16 on CPU (measured fp32 12.1 ms, bf16 7.9 ms)"
   std::string describe_training() const;
   /// How `parallel.bucket: auto` was resolved; empty where it was not.

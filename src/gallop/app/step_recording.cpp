@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 namespace gallop::app {
 
@@ -14,13 +15,16 @@ constexpr double kLeastSecondsOfLoad = 0.5;
 
 void StepRecording::start() {
   meter_.read();
+  counters_.emplace();
   recorder_.emplace();
 }
 
 RecordedSteps StepRecording::stop() {
   if (!recorder_) return {};
-  RecordedSteps recorded{.trace = recorder_->stop()};
+  ProcessCounts counts = counters_->read();
+  RecordedSteps recorded{.trace = recorder_->stop(), .counts = std::move(counts)};
   recorder_.reset();
+  counters_.reset();
   const double seconds =
       1e-9 * static_cast<double>(recorded.trace.end_ns - recorded.trace.begin_ns);
   if (seconds < kLeastSecondsOfLoad) return recorded;

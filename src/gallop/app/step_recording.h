@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "gallop/base/process_counters.h"
 #include "gallop/base/trace.h"
 #include "gallop/track/system/system_meter.h"
 
@@ -12,9 +13,11 @@ struct RecordedSteps {
   Trace trace;
   /// Cores that other programs kept busy meanwhile, on average; 0 if it was too short to tell.
   double other_cores = 0;
+  ProcessCounts counts;  ///< Of all threads, meanwhile.
 };
 
-/// Records the spans of all threads, and how busy the machine is meanwhile.
+/// Records the spans of all threads, what the kernel and the processor count, and how busy the
+/// machine is meanwhile.
 class StepRecording {
  public:
   /// `processes`: those that train on this machine, which are assumed to work equally.
@@ -28,6 +31,7 @@ class StepRecording {
  private:
   int processes_;
   std::optional<TraceRecorder> recorder_;
+  std::optional<ProcessCounters> counters_;
   track::SystemMeter meter_;
 };
 

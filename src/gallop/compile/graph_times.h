@@ -11,7 +11,7 @@ struct Graph;
 
 struct TimingConfig {
   double seconds = 2;            ///< For each graph, approximately; a warm-up run is added.
-  int64_t least = 5, most = 99;  ///< Runs of each graph.
+  int64_t least = 5, most = 99;  ///< Runs of each graph; most = 0: it is not run, and has no times.
 };
 
 /// Times of the nodes of a graph.

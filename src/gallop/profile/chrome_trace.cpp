@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -56,6 +57,49 @@ Json metadata(const char* name, int64_t process, int64_t thread, Json arguments)
           {"args", std::move(arguments)}};
 }
 
+// The memory along the nodes of compiled steps.
+class MemoryCounter {
+ public:
+  MemoryCounter(const StepMemory& held, int64_t process, int64_t begin_ns)
+      : held_(held), process_(process), begin_ns_(begin_ns) {}
+
+  // The spans of a thread.
+  void add(const std::vector<Span>& spans, const Graphs& graphs, Json& events) {
+    const Span* graph = nullptr;
+    for (const Span& span : spans) {
+      if (span.event->kind != SpanKind::kOperator) continue;
+      const auto place = node_at(graphs, span);
+      if (!place) continue;
+      const Span* of_node = span.innermost(is_graph);
+      if (of_node == nullptr) continue;  // Of an eager step.
+      if (graph != nullptr && of_node != graph) show({}, graph->event->end_ns, events);
+      graph = of_node;
+      show(graphs.at(place->first)[place->second].memory, span.event->begin_ns, events);
+    }
+    if (graph != nullptr) show({}, graph->event->end_ns, events);
+  }
+
+ private:
+  void show(const MemoryUse& use, int64_t ns, Json& events) {
+    if (shown_ == use) return;
+    shown_ = use;
+    events.push_back({{"ph", "C"},
+                      {"name", "memory"},
+                      {"pid", process_},
+                      {"ts", microseconds(ns - begin_ns_)},
+                      {"args",
+                       {{"parameters", held_.parameters + held_.buffers},
+                        {"optimizer", held_.optimizer},
+                        {"activations", use.activations},
+                        {"gradients", use.gradients},
+                        {"temporaries", use.temporaries}}}});
+  }
+
+  const StepMemory& held_;
+  int64_t process_, begin_ns_;
+  std::optional<MemoryUse> shown_;
+};
+
 }  // namespace
 
 Trace last_steps(Trace trace, size_t most_spans) {
@@ -83,17 +127,21 @@ Trace last_steps(Trace trace, size_t most_spans) {
   return trace;
 }
 
-std::string chrome_trace(const Trace& trace, const Graphs& graphs, const TraceOrigin& origin) {
+std::string chrome_trace(const Trace& trace, const Graphs& graphs, const StepMemory& memory,
+                         const TraceOrigin& origin) {
   const int64_t process = getpid();
   Json events = Json::array();
   events.push_back(metadata("process_name", process, 0, {{"name", "gallop"}}));
   events.push_back(
       metadata("process_labels", process, 0, {{"labels", fmt::format("rank {}", origin.rank)}}));
+  MemoryCounter counter(memory, process, trace.begin_ns);
   for (const ThreadTrace& thread : trace.threads) {
     events.push_back(metadata(
         "thread_name", process, thread.id,
         {{"name", fmt::format("thread {} ({})", thread.id, thread.main ? "main" : thread.name)}}));
-    for (const Span& span : nested(thread.events)) {
+    const std::vector<Span> spans = nested(thread.events);
+    counter.add(spans, graphs, events);
+    for (const Span& span : spans) {
       const TraceEvent& event = *span.event;
       Json one = {{"ph", "X"},
                   {"cat", category_of(event)},

@@ -21,7 +21,9 @@ Trace last_steps(Trace trace, size_t most_spans);
 
 /// The trace in the Chrome trace event format, as PyTorch's profiler writes it, so that Perfetto,
 /// chrome://tracing and HolisticTraceAnalysis read it: steps are "ProfilerStep#N", waits for data
-/// "enumerate(DataLoader)#Loader.__next__", operators of category "cpu_op".
-std::string chrome_trace(const Trace& trace, const Graphs& graphs, const TraceOrigin& origin);
+/// "enumerate(DataLoader)#Loader.__next__", operators of category "cpu_op". What compiled steps
+/// hold in memory is the counter "memory", in bytes, with an event for each change.
+std::string chrome_trace(const Trace& trace, const Graphs& graphs, const StepMemory& memory,
+                         const TraceOrigin& origin);
 
 }  // namespace gallop::profile

@@ -12,6 +12,7 @@ namespace gallop::profile {
 namespace {
 
 constexpr double kNanosecond = 1e-9;
+constexpr double kCacheLineBytes = 64;
 constexpr std::string_view kHost = "host", kCommunication = "communication", kOther = "other";
 
 // The order in which phases are listed.
@@ -293,10 +294,22 @@ Profile profile_of(const Trace& trace, const Graphs& graphs, const MachinePeaks&
   return Evaluation(trace, graphs, peaks).take();
 }
 
-void add_nodes(Profile& profile, const std::vector<GraphNode>& nodes,
-               const std::vector<double>& seconds, const MachinePeaks& peaks) {
-  NodeTimes times(profile, peaks);
-  for (size_t i = 0; i < nodes.size(); ++i) times.add(nodes[i], 1, seconds[i]);
+void add_counts(Profile& profile, const ProcessCounts& counts) {
+  profile.counts = counts;
+  for (auto& [name, count] : profile.counts.values) count /= static_cast<double>(profile.steps);
+}
+
+CounterRates rates_of(const Profile& profile) {
+  const auto ratio = [&](const char* name, double of) -> std::optional<double> {
+    const auto found = profile.counts.values.find(name);
+    if (found == profile.counts.values.end() || of <= 0) return std::nullopt;
+    return found->second / of;
+  };
+  const double cycles = ratio("cycles", 1).value_or(0);
+  return {.instructions_per_cycle = ratio("instructions", cycles),
+          .stalled_frontend = ratio("stalled_cycles_frontend", cycles),
+          .stalled_backend = ratio("stalled_cycles_backend", cycles),
+          .llc_bytes_per_second = ratio("llc_misses", profile.seconds / kCacheLineBytes)};
 }
 
 }  // namespace gallop::profile

@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "gallop/base/process_counters.h"
 #include "gallop/base/trace.h"
 
 // What the steps of a training spend their time on, from a trace of its threads.
@@ -17,6 +19,16 @@ struct NodePart {
   double share = 1;   ///< Of the node's time.
 };
 
+/// Bytes by what they are for.
+struct MemoryUse {
+  int64_t activations = 0;  ///< Kept by forward for backward.
+  int64_t gradients = 0;
+  int64_t temporaries = 0;
+
+  int64_t total() const { return activations + gradients + temporaries; }
+  bool operator==(const MemoryUse&) const = default;
+};
+
 /// A node of a compiled step.
 struct GraphNode {
   std::string op;      ///< "aten::mm"
@@ -27,10 +39,14 @@ struct GraphNode {
   double needed_flops = 0;  ///< Without those with padding and behind a causal mask.
   double bytes = 0;         ///< Read and written.
   bool communicates = false;
+  MemoryUse memory{};  ///< In use while it runs.
 };
 
 /// The nodes of the graphs of a trace, by the graph's number.
 using Graphs = std::map<int64_t, std::vector<GraphNode>>;
+
+/// The number of the graph that was recorded from an eager step; see find_nodes().
+inline constexpr int64_t kEagerGraph = -1;
 
 /// The limits of a machine, for its roofline.
 struct MachinePeaks {
@@ -76,15 +92,6 @@ struct LoaderTime {
   int64_t threads = 0;
   double busy = 0;                 ///< The share of their time in which they prepare samples.
   std::vector<PhaseTime> parts{};  ///< "read", "decode", "augment": seconds of all threads a step.
-};
-
-/// Bytes by what they are for.
-struct MemoryUse {
-  int64_t activations = 0;  ///< Kept by forward for backward.
-  int64_t gradients = 0;
-  int64_t temporaries = 0;
-
-  int64_t total() const { return activations + gradients + temporaries; }
 };
 
 struct LayerMemory {
@@ -138,12 +145,14 @@ struct Profile {
   double compilation = 0;  ///< Seconds of recording and compiling, which do not count as steps.
   std::vector<PhaseTime> phases;        ///< Their sum is the step.
   std::vector<LayerTime> layers;        ///< In the model's order.
+  std::string why_no_layers;            ///< Empty if they are known.
   std::vector<OperatorTime> operators;  ///< The slowest first.
   LoaderTime loader;
   StepMemory memory;
   /// Seconds of each node of a graph, by the graph's number.
   std::map<int64_t, std::vector<double>> node_seconds;
   std::vector<RankTime> ranks;  ///< Of all processes, if there are several.
+  ProcessCounts counts;         ///< In a step, on average; see add_counts().
   double flops = 0;             ///< Of a step's GEMMs, convolutions and attention.
   double limit = 0;             ///< Seconds of a step at the machine's peaks.
   /// FLOPs a second over the peak of the formats that the step computes in (Chowdhery et al.,
@@ -157,9 +166,18 @@ struct Profile {
 /// none.
 Profile profile_of(const Trace& trace, const Graphs& graphs, const MachinePeaks& peaks);
 
-/// Adds layers and FLOPs to the profile of eager steps: those of the operators of one step, which
-/// were timed by themselves, and their seconds.
-void add_nodes(Profile& profile, const std::vector<GraphNode>& nodes,
-               const std::vector<double>& seconds, const MachinePeaks& peaks);
+/// Adds what was counted while the profile's steps were recorded.
+void add_counts(Profile& profile, const ProcessCounts& counts);
+
+/// Quantities that are derived from the processor's counters; nothing where one is missing.
+struct CounterRates {
+  std::optional<double> instructions_per_cycle;
+  /// The share of the cycles in which no instruction is dispatched, for want of decoded ones or of
+  /// their operands.
+  std::optional<double> stalled_frontend, stalled_backend;
+  /// That misses of the last-level cache read, a cache line each, without what is prefetched.
+  std::optional<double> llc_bytes_per_second;
+};
+CounterRates rates_of(const Profile& profile);
 
 }  // namespace gallop::profile

@@ -88,6 +88,20 @@ Json json_of(const StepMemory& memory, const Profile& profile) {
           {"nodes", std::move(nodes)}};
 }
 
+Json json_of(const ProcessCounts& counts, const CounterRates& rates) {
+  Json object = Json::object();
+  for (const auto& [name, count] : counts.values) object[name] = count;
+  const auto add = [&](const char* name, const std::optional<double>& rate) {
+    if (rate) object[name] = *rate;
+  };
+  add("instructions_per_cycle", rates.instructions_per_cycle);
+  add("stalled_frontend_fraction", rates.stalled_frontend);
+  add("stalled_backend_fraction", rates.stalled_backend);
+  add("llc_bytes_per_second", rates.llc_bytes_per_second);
+  if (!counts.why_no_hardware.empty()) object["why_no_hardware"] = counts.why_no_hardware;
+  return object;
+}
+
 template <typename List>
 Json list_of(const List& list, const Profile& profile) {
   Json all = Json::array();
@@ -118,9 +132,11 @@ std::string profile_json(const Profile& profile, const MachinePeaks& peaks) {
                   {{"threads", profile.loader.threads},
                    {"busy_fraction", profile.loader.busy},
                    {"parts", list_of(profile.loader.parts, profile)}}},
+                 {"counters", json_of(profile.counts, rates_of(profile))},
                  {"peaks",
                   {{"flops_per_second", peaks.flops_per_second},
                    {"bytes_per_second", peaks.bytes_per_second}}}};
+  if (!profile.why_no_layers.empty()) object["why_no_layers"] = profile.why_no_layers;
   if (!profile.ranks.empty()) {
     object["ranks"] = list_of(profile.ranks, profile);
     object["rank_skew"] = rank_skew(profile.ranks);

@@ -1,8 +1,12 @@
 #include "gallop/profile/profile_text.h"
 
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "gallop/base/text.h"
 #include "gallop/profile/rank_times.h"
@@ -178,16 +182,76 @@ std::string loader_text(const Profile& profile) {
   return text + "\n";
 }
 
+// "1.25 M", "320"
+std::string short_count(double count) {
+  for (const auto& [size, prefix] : {std::pair(1e9, "G"), std::pair(1e6, "M")}) {
+    if (count >= size) return fmt::format("{:.2f} {}", count / size, prefix);
+  }
+  return count < 100 ? fmt::format("{:.3g}", count)
+                     : format_count(static_cast<int64_t>(count + 0.5));
+}
+
+std::string hardware_text(const Profile& profile) {
+  const auto& values = profile.counts.values;
+  const CounterRates rates = rates_of(profile);
+  std::vector<std::string> parts;
+  const auto add = [&](const char* name, const char* text) {
+    const auto found = values.find(name);
+    if (found == values.end()) return;
+    parts.push_back(fmt::format("{} {}", short_count(found->second), text));
+  };
+  if (rates.instructions_per_cycle) {
+    parts.push_back(fmt::format("{:.2f} instructions per cycle", *rates.instructions_per_cycle));
+  }
+  add("cycles", "cycles");
+  if (rates.llc_bytes_per_second) {
+    add("llc_misses", "LLC misses");
+    parts.back() += fmt::format(" ({:.2f} GB/s)", *rates.llc_bytes_per_second / 1e9);
+  } else {
+    add("cache_misses", "cache misses");
+  }
+  if (rates.stalled_frontend) {
+    parts.push_back(fmt::format("frontend stalled {}", percent(*rates.stalled_frontend)));
+  }
+  if (rates.stalled_backend) {
+    parts.push_back(fmt::format("backend stalled {}", percent(*rates.stalled_backend)));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string counters_text(const Profile& profile, const TextConfig& config) {
+  const auto& values = profile.counts.values;
+  const auto of = [&](const char* name) {
+    const auto found = values.find(name);
+    return found == values.end() ? "?" : short_count(found->second);
+  };
+  if (values.empty()) return {};
+  std::string text =
+      fmt::format("counters   {} page faults, {} context switches ({} involuntary)",
+                  of("page_faults"), of("context_switches"), of("involuntary_context_switches"));
+  if (values.contains("cpu_migrations")) {
+    text += fmt::format(", {} CPU migrations", of("cpu_migrations"));
+  }
+  text += " per step\n";
+  const std::string& why = profile.counts.why_no_hardware;
+  return text + cut("           " +
+                        (why.empty() ? hardware_text(profile) : "no hardware counters: " + why),
+                    config.columns);
+}
+
 }  // namespace
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
 std::string profile_text(const Profile& profile, const TextConfig& config) {
-  std::string text =
-      step_text(profile, config) + loader_text(profile) + memory_text(profile.memory, config);
+  std::string text = step_text(profile, config) + loader_text(profile) +
+                     memory_text(profile.memory, config) + counters_text(profile, config);
   text += "\n" + phases_text(profile);
   if (!profile.ranks.empty()) text += "\n" + ranks_text(profile);
   if (!profile.layers.empty()) text += "\n" + layers_text(profile, config);
+  if (!profile.why_no_layers.empty()) {
+    text += fmt::format("\nlayers     unknown: {}\n", profile.why_no_layers);
+  }
   if (!profile.operators.empty()) text += "\n" + operators_text(profile, config);
   return text;
 }

@@ -24,12 +24,14 @@ std::vector<Span> nested(const std::vector<TraceEvent>& events) {
   return spans;
 }
 
+bool is_graph(const TraceEvent& event) {
+  return event.kind == SpanKind::kPhase && event.name == kGraphSpan;
+}
+
 std::optional<std::pair<int64_t, size_t>> node_at(const Graphs& graphs, const Span& span) {
-  const Span* graph = span.innermost([](const TraceEvent& event) {
-    return event.kind == SpanKind::kPhase && event.name == kGraphSpan;
-  });
-  if (graph == nullptr || span.event->number < 0) return std::nullopt;
-  const auto found = graphs.find(graph->event->number);
+  const Span* graph = span.innermost(is_graph);
+  if (span.event->number < 0) return std::nullopt;
+  const auto found = graphs.find(graph == nullptr ? kEagerGraph : graph->event->number);
   const auto index = static_cast<size_t>(span.event->number);
   if (found == graphs.end() || index >= found->second.size()) return std::nullopt;
   return std::pair(found->first, index);

@@ -38,8 +38,11 @@ struct Span {
 /// and to `events`.
 std::vector<Span> nested(const std::vector<TraceEvent>& events);
 
-/// The graph's number and the index of the node that an operator's span is; nothing if it is an
-/// operator of an eager step, or the graph is unknown.
+/// Whether a span is around the nodes of a compiled graph, with the graph's number.
+bool is_graph(const TraceEvent& event);
+
+/// The graph's number and the index of the node that an operator's span is; nothing if it is none,
+/// or the graph is unknown.
 std::optional<std::pair<int64_t, size_t>> node_at(const Graphs& graphs, const Span& span);
 
 }  // namespace gallop::profile

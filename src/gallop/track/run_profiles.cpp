@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
 #include <string_view>
 #include <system_error>
 
@@ -92,6 +93,16 @@ std::optional<std::string> read_run_profile(const fs::path& run, int64_t step) {
 
 std::optional<std::string> read_run_trace(const fs::path& run, int64_t step, int64_t rank) {
   return read_if_there(trace_of(run, step, rank));
+}
+
+void keep_run_profiles(const fs::path& run, int64_t most) {
+  std::vector<int64_t> steps = run_profiles_of(run);
+  steps.resize(static_cast<size_t>(std::max<int64_t>(0, std::ssize(steps) - most)));
+  for (const int64_t step : steps) {
+    // Without its file, a profile does not exist.
+    discard(file_of(run, step));
+    discard(traces_of(run, step));
+  }
 }
 
 void remove_run_profiles_after(const fs::path& run, int64_t step) {

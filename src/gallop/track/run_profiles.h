@@ -29,6 +29,9 @@ std::optional<std::string> read_run_profile(const fs::path& run, int64_t step);
 /// read.
 std::optional<std::string> read_run_trace(const fs::path& run, int64_t step, int64_t rank);
 
+/// Removes the oldest profiles, so that at most so many are left. Throws DeviceError.
+void keep_run_profiles(const fs::path& run, int64_t most);
+
 /// Removes the profiles of later steps, and what was left of unfinished ones. Throws DeviceError.
 void remove_run_profiles_after(const fs::path& run, int64_t step);
 

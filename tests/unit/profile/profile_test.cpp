@@ -274,7 +274,7 @@ TEST(ChromeTrace, KeepsTheLastStepsOfALongTrace) {
 
 TEST(ChromeTrace, HasTheNamesThatToolsLookFor) {
   const auto json =
-      nlohmann::json::parse(chrome_trace(eager_trace(), {}, {.rank = 1, .processes = 2}));
+      nlohmann::json::parse(chrome_trace(eager_trace(), {}, {}, {.rank = 1, .processes = 2}));
   std::map<std::string, int> count;
   for (const auto& event : json["traceEvents"]) count[event["name"]] += 1;
   EXPECT_EQ(count["ProfilerStep#4"], 1);
@@ -285,7 +285,7 @@ TEST(ChromeTrace, HasTheNamesThatToolsLookFor) {
 }
 
 TEST(ChromeTrace, DescribesTheNodesOfCompiledSteps) {
-  const auto json = nlohmann::json::parse(chrome_trace(compiled_trace(), graphs(), {}));
+  const auto json = nlohmann::json::parse(chrome_trace(compiled_trace(), graphs(), {}, {}));
   for (const auto& event : json["traceEvents"]) {
     if (event["name"] != "gallop::loop") continue;
     EXPECT_EQ(event["cat"], "cpu_op");
@@ -295,6 +295,74 @@ TEST(ChromeTrace, DescribesTheNodesOfCompiledSteps) {
     return;
   }
   FAIL() << "no loop";
+}
+
+TEST(ChromeTrace, CountsTheMemoryOfCompiledStepsWhereItChanges) {
+  Graphs graphs = profile::graphs();
+  graphs[3][0].memory = {.activations = 40, .temporaries = 8};
+  graphs[3][1].memory = {.activations = 40, .temporaries = 8};
+  graphs[3][2].memory = {.activations = 40, .gradients = 20};
+  const auto json = nlohmann::json::parse(chrome_trace(
+      compiled_trace(), graphs, {.parameters = 90, .buffers = 10, .optimizer = 200}, {}));
+  std::vector<std::vector<double>> found;
+  for (const auto& event : json["traceEvents"]) {
+    if (event["ph"] != "C") continue;
+    EXPECT_EQ(event["name"], "memory");
+    const auto& bytes = event["args"];
+    EXPECT_EQ(bytes["parameters"], 100);
+    EXPECT_EQ(bytes["optimizer"], 200);
+    found.push_back({event["ts"], bytes["activations"], bytes["gradients"], bytes["temporaries"]});
+  }
+  // The end of the graph changes nothing more.
+  EXPECT_EQ(found, (std::vector<std::vector<double>>{
+                       {1000, 40, 0, 8}, {8000, 40, 20, 0}, {9000, 0, 0, 0}}));
+}
+
+TEST(ChromeTrace, CountsNoMemoryOfEagerSteps) {
+  const auto json = nlohmann::json::parse(chrome_trace(eager_trace(), {}, {.parameters = 90}, {}));
+  for (const auto& event : json["traceEvents"]) EXPECT_NE(event["ph"], "C");
+}
+
+TEST(Profile, AveragesCountsOverItsSteps) {
+  Profile profile = profile_of(eager_trace(), {}, {});
+  add_counts(profile, {.values = {{"cycles", 4e6},
+                                  {"instructions", 6e6},
+                                  {"llc_misses", 3e5},
+                                  {"stalled_cycles_backend", 1e6},
+                                  {"page_faults", 8},
+                                  {"context_switches", 3},
+                                  {"involuntary_context_switches", 1}},
+                       .why_no_hardware = {}});
+  EXPECT_EQ(profile.counts.values.at("cycles"), 2e6);
+  const CounterRates rates = rates_of(profile);
+  EXPECT_EQ(rates.instructions_per_cycle, 1.5);
+  EXPECT_EQ(rates.stalled_backend, 0.25);
+  EXPECT_FALSE(rates.stalled_frontend);
+  ASSERT_TRUE(rates.llc_bytes_per_second);
+  EXPECT_NEAR(*rates.llc_bytes_per_second, 1.5e5 * 64 / (15 * kMs), 1);
+  const std::string text = profile_text(profile, {});
+  EXPECT_NE(text.find("counters   4 page faults, 1.5 context switches (0.5 involuntary) per step\n"
+                      "           1.50 instructions per cycle, 2.00 M cycles, 150,000 LLC misses "
+                      "(0.64 GB/s), backend stalled 25.0 %\n"),
+            std::string::npos)
+      << text;
+  const auto json = nlohmann::json::parse(profile_json(profile, {}))["counters"];
+  EXPECT_EQ(json["page_faults"], 4);
+  EXPECT_EQ(json["instructions_per_cycle"], 1.5);
+  EXPECT_FALSE(json.contains("why_no_hardware"));
+}
+
+TEST(Profile, TellsWhyThereAreNoHardwareCounters) {
+  Profile profile = profile_of(eager_trace(), {}, {});
+  add_counts(profile, {.values = {{"page_faults", 0}, {"cpu_migrations", 1}},
+                       .why_no_hardware = "the kernel provides none"});
+  const std::string text = profile_text(profile, {});
+  EXPECT_NE(text.find("0.5 CPU migrations per step\n"
+                      "           no hardware counters: the kernel provides none\n"),
+            std::string::npos)
+      << text;
+  const auto json = nlohmann::json::parse(profile_json(profile, {}))["counters"];
+  EXPECT_EQ(json["why_no_hardware"], "the kernel provides none");
 }
 
 }  // namespace

@@ -37,6 +37,19 @@ TEST_F(RunProfiles, AreReplacedAsAWhole) {
   EXPECT_FALSE(read_run_trace(run, 100, 1));
 }
 
+TEST_F(RunProfiles, OldestOnesAreRemoved) {
+  keep_run_profiles(run, 2);  // Without any.
+  for (const int64_t step : {1000, 200, 30}) write_run_profile(run, step, "{}", {"trace"});
+  keep_run_profiles(run, 3);
+  EXPECT_EQ(run_profiles_of(run), (Steps{30, 200, 1000}));
+  keep_run_profiles(run, 2);
+  EXPECT_EQ(run_profiles_of(run), (Steps{200, 1000}));
+  EXPECT_FALSE(fs::exists(profiles / "step-30"));
+  EXPECT_TRUE(fs::exists(profiles / "step-200" / "rank-0.json.gz"));
+  keep_run_profiles(run, 1);
+  EXPECT_EQ(run_profiles_of(run), Steps{1000});
+}
+
 TEST_F(RunProfiles, LaterAndUnfinishedOnesAreRemoved) {
   remove_run_profiles_after(run, 0);  // Without any.
   for (const int64_t step : {100, 200, 300}) write_run_profile(run, step, "{}", {"trace"});

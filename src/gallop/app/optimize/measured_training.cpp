@@ -1,6 +1,5 @@
 #include "gallop/app/optimize/measured_training.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <utility>
 #include <vector>
@@ -32,12 +31,6 @@ void print_line(const optimize::Json& json) {
   std::fflush(stdout);
 }
 
-bool has_convolutions(model::Model& model) {
-  const NamedTensors parameters = model.parameters();
-  return std::any_of(parameters.begin(), parameters.end(),
-                     [](const NamedTensor& one) { return one.tensor.dim() == 4; });
-}
-
 optimize::Settings settings_of(Session& session) {
   const Recipe& recipe = session.recipe();
   const train::Length length = session.length();
@@ -45,7 +38,7 @@ optimize::Settings settings_of(Session& session) {
   optimize::Settings settings{
       .precision = precision::name_of(session.format().precision),
       .channels_last = session.format().channels_last,
-      .has_convolutions = session.inputs().is_images() && has_convolutions(session.model()),
+      .has_convolutions = session.has_convolutions(),
       .compiles = session.step_config().compile.has_value(),
       .verifies = recipe.train.compile == "verify",
       .cores = session.hardware().cores,

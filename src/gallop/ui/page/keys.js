@@ -26,6 +26,7 @@ const LISTED = [
   ["Everywhere", [
     [["g"], "show the runs"],
     [["s"], "show the sweeps"],
+    [["p"], "open the files of a profile"],
     [["t"], "toggle the theme"],
     [["?"], "show this list"],
   ]],

@@ -7,6 +7,7 @@ import { h, replace } from "./dom.js";
 import { keepTimes } from "./format.js";
 import { onKeys, openKeys } from "./keys.js";
 import { live, startLive } from "./live.js";
+import { showProfileFiles } from "./profile_files.js";
 import { link, one, parse } from "./routes.js";
 import { showRun } from "./run.js";
 import { showRuns } from "./runs_table.js";
@@ -14,8 +15,8 @@ import { showSweep } from "./sweep.js";
 import { showSweeps } from "./sweeps.js";
 import { startTheme, switchTheme } from "./theme.js";
 
-const VIEWS = { "": showRuns, compare: showCompare, run: showRun, sweeps: showSweeps, sweep: showSweep };
-const TITLES = { "": "Runs", compare: "Compare", sweeps: "Sweeps" };
+const VIEWS = { "": showRuns, compare: showCompare, run: showRun, sweeps: showSweeps, sweep: showSweep, profile: showProfileFiles };
+const TITLES = { "": "Runs", compare: "Compare", sweeps: "Sweeps", profile: "Profile" };
 const RETRY_MS = 1500;
 let shown = new AbortController();
 
@@ -25,7 +26,8 @@ function drawHeader(session) {
     h("a", { class: "brand", href: link("") }, "gallop"),
     h("span", { class: "folder ellipsis", title: session.folder }, session.folder),
     h("nav", { "aria-label": "Views" }, h("a", { href: link(""), id: "to-runs" }, "Runs"),
-      h("a", { href: link("sweeps"), id: "to-sweeps" }, "Sweeps")),
+      h("a", { href: link("sweeps"), id: "to-sweeps" }, "Sweeps"),
+      h("a", { href: link("profile"), id: "to-profile", title: "Open the files of a profile" }, "Profile")),
     h("span", { class: "spacer" }),
     h("span", { class: "muted version" }, session.version),
     button,
@@ -42,8 +44,9 @@ function show(session) {
   root.scrollTop = 0;
   replace(root);
   const view = VIEWS[route.path];
-  document.getElementById("to-runs").toggleAttribute("aria-current", route.path === "");
-  document.getElementById("to-sweeps").toggleAttribute("aria-current", route.path === "sweeps");
+  for (const [id, path] of [["to-runs", ""], ["to-sweeps", "sweeps"], ["to-profile", "profile"]]) {
+    document.getElementById(id).toggleAttribute("aria-current", route.path === path);
+  }
   document.title = `${TITLES[route.path] ?? one(route.query, "name")} · Gallop`;
   if (!view) replace(root, h("div", { class: "empty" }, h("h2", {}, "Page not found"), h("a", { href: link("") }, "All runs")));
   else view(root, route, session, shown.signal);
@@ -65,7 +68,7 @@ async function start() {
   startLive();
   drawHeader(session);
   const { signal } = new AbortController();
-  onKeys(signal, { "?": openKeys, t: switchTheme, g: () => (location.hash = link("")), s: () => (location.hash = link("sweeps")) });
+  onKeys(signal, { "?": openKeys, t: switchTheme, g: () => (location.hash = link("")), s: () => (location.hash = link("sweeps")), p: () => (location.hash = link("profile")) });
   live.addEventListener("runs", ({ detail }) => {
     if (detail.removed.length > 0) choose(detail.removed, false);
   });

@@ -1,5 +1,6 @@
 // The step of a profile: its phases as a bar, its numbers, its advice, its operators and its ranks as tables.
 
+import { shortNumber } from "./axes.js";
 import { h } from "./dom.js";
 import { formatBytes, formatNumber, shortened } from "./format.js";
 import { formatFlops, formatMs, formatShare, layerName, phaseColors } from "./profile_units.js";
@@ -21,7 +22,7 @@ export function phasesBar({ phases }) {
 }
 
 export function stepFacts(profile) {
-  const { loader, memory } = profile;
+  const { counters, loader, memory } = profile;
   const rate = 1000 * profile.samples / profile.step_ms;
   const parts = loader.parts.slice(0, 3).map(({ name, ms }) => `${name} ${formatMs(ms)}`).join(", ");
   return facts([
@@ -31,7 +32,24 @@ export function stepFacts(profile) {
     profile.flops > 0 && ["FLOPs", `${formatFlops(profile.flops)} a step, ${formatFlops(1000 * profile.flops / profile.step_ms, "FLOP/s")}, utilization (MFU) ${formatShare(profile.flops_utilization)}`],
     loader.threads > 0 && ["Loader", `${loader.threads} thread${loader.threads === 1 ? "" : "s"}, ${formatShare(loader.busy_fraction)} busy${parts && `; a step takes ${parts}`}`],
     memory.process_bytes > 0 && ["Memory", `${formatBytes(memory.process_bytes)} of the process; parameters ${formatBytes(memory.parameters + memory.buffers)}, optimizer state ${formatBytes(memory.optimizer_state)}`],
+    ...countersFacts(counters),
   ]);
+}
+
+// Profiles of earlier versions have none.
+function countersFacts(counters) {
+  if (!counters) return [];
+  const parts = (...texts) => texts.filter(Boolean).join(", ");
+  const count = (name, text) => name in counters && `${shortNumber(counters[name])} ${text}`;
+  const stalled = (name) => `stalled_${name}_fraction` in counters && `${name} stalled ${formatShare(counters[`stalled_${name}_fraction`])} of the cycles`;
+  const { instructions_per_cycle: perCycle, llc_bytes_per_second: bytes, why_no_hardware: why } = counters;
+  const misses = bytes === undefined ? count("cache_misses", "cache misses per step") : `${count("llc_misses", "LLC misses per step")} (${formatBytes(bytes)}/s)`;
+  return [
+    ["Kernel", parts(count("page_faults", "page faults"), count("context_switches", "context switches"),
+      count("involuntary_context_switches", "of them involuntary"), count("cpu_migrations", "CPU migrations")) + " per step"],
+    ["Processor", why ? h("span", { class: "muted" }, `no hardware counters: ${why}`)
+      : parts(perCycle !== undefined && `${formatNumber(Number(perCycle.toPrecision(3)))} instructions per cycle`, count("cycles", "cycles per step"), misses, stalled("frontend"), stalled("backend"))],
+  ];
 }
 
 const gainText = ({ low, high, basis }) => {

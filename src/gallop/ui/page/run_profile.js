@@ -1,19 +1,12 @@
-// The profiles of a run's steps: phases, advice, timeline, layers, roofline and memory.
+// The profiles of a run's steps.
 
 import { get, getCompressed } from "./api.js";
 import { h, options, replace } from "./dom.js";
 import { errorLine } from "./errors.js";
 import { formatNumber } from "./format.js";
-import { flameGraph } from "./profile_flame.js";
-import { memoryPlot } from "./profile_memory.js";
-import { roofline } from "./profile_roofline.js";
-import { adviceBox, operatorsBox, phasesBar, ranksBox, stepFacts } from "./profile_summary.js";
-import { Timeline } from "./profile_timeline.js";
-import { spansOf } from "./profile_trace.js";
-import { amend, one, parse } from "./routes.js";
+import { drawTimeline, profileBoxes } from "./profile_boxes.js";
+import { amend, link, one, parse } from "./routes.js";
 import { showKept } from "./run_kept.js";
-import { box } from "./tables.js";
-import { theme } from "./theme.js";
 
 // A profile until the signal is aborted. Traces are large, and come later.
 class ProfileView {
@@ -40,15 +33,8 @@ class ProfileView {
   }
 
   draw(profile, signal) {
-    const bar = h("div", {}, phasesBar(profile));
-    theme.addEventListener("change", () => replace(bar, phasesBar(profile)), { signal });
     this.timeline = h("div", {}, h("p", { class: "muted" }, "Loading the trace …"));
-    replace(this.place, h("div", { class: "boxes profile" },
-      box("Step", stepFacts(profile), bar), adviceBox(profile), ranksBox(profile),
-      h("section", { class: "box" }, h("h2", {}, "Timeline"), this.timeline),
-      profile.layers.length > 0 && box("Layers", flameGraph(profile, signal)),
-      h("div", { class: "halves" }, box("Roofline", roofline(profile, signal)), box("Memory of a step", memoryPlot(profile, signal))),
-      operatorsBox(profile)));
+    replace(this.place, profileBoxes(profile, this.timeline, signal));
   }
 
   async drawTimeline({ ranks }, signal) {
@@ -57,7 +43,7 @@ class ProfileView {
       trace: await getCompressed("run/profile/trace", { name: this.name, step: this.step, rank: String(rank) }, signal),
       offset: ranks?.[rank].trace_offset_ms ?? 0,
     })));
-    replace(this.timeline, h("p", { class: "muted" }, "The wheel zooms, dragging pans, a double click shows all."), new Timeline(spansOf(traces), signal).element);
+    drawTimeline(this.timeline, traces, signal);
   }
 }
 
@@ -79,6 +65,7 @@ export function showProfiles(root, { name, signal }) {
   };
   return showKept(root, {
     path: "run/profiles", name, signal, content,
-    nothing: ["No profiles", h("p", {}, "A training profiles some of its steps with:"), h("pre", { class: "command" }, "profile.every='1000 steps'")],
+    nothing: ["No profiles", h("p", {}, "A training profiles some of its steps with:"), h("pre", { class: "command" }, "profile.every='1000 steps'"),
+      h("p", {}, "Those of the command ", h("code", {}, "gallop profile"), " can be ", h("a", { href: link("profile") }, "opened as files"), ".")],
   });
 }
