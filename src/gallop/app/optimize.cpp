@@ -23,6 +23,7 @@
 #include "gallop/base/text.h"
 #include "gallop/optimize/journal.h"
 #include "gallop/optimize/search.h"
+#include "gallop/track/run_folder.h"
 
 namespace gallop::app {
 
@@ -129,8 +130,10 @@ std::string page_of(const optimize::Report& report) {
 
 ExitCode measure(const Registries& registries, const Arguments& arguments,
                  const StopRequest& stop) {
-  measure_training(read_recipe(registries, arguments.recipe, arguments.overrides),
-                   arguments.measure == "steps", stop);
+  const DistributedContext context = DistributedContext::join();
+  measure_training(
+      read_recipe(registries, context.collectives(), arguments.recipe, arguments.overrides),
+      arguments.measure == "steps", context, stop);
   return ExitCode::kDone;
 }
 
@@ -147,9 +150,9 @@ ExitCode run_optimize(const CommandContext& command, const std::vector<std::stri
   SignalGuard signals(stop, SignalGuard::Says::kNothing);
   Arguments parsed;
   if (!parse(arguments, parsed)) return ExitCode::kDone;
-  require_alone("optimize");
   const Registries& registries = command.registries();
   if (!parsed.measure.empty()) return measure(registries, parsed, stop);
+  require_alone("optimize");
   signals.started();
 
   const optimize::Goal goal = parse_goal(parsed.goal);
@@ -159,7 +162,11 @@ ExitCode run_optimize(const CommandContext& command, const std::vector<std::stri
                               ? fs::path("optimize") / (resolved.name + "-" + parsed.goal)
                               : fs::path(parsed.folder);
   make_folders(folder);
-  const auto lock = FileLock::try_lock(folder / "lock", "gallop optimize");
+  auto lock = FileLock::try_lock(folder / "lock", "gallop optimize");
+  // A page that looks whether it is locked holds it for a moment.
+  while (!lock && !track::RunFolder::is_trained(folder)) {
+    lock = FileLock::try_lock(folder / "lock", "gallop optimize");
+  }
   if (!lock) {
     throw UsageError(fmt::format("another process is searching in {}; name another --folder",
                                  printable(folder.string())));
@@ -168,6 +175,8 @@ ExitCode run_optimize(const CommandContext& command, const std::vector<std::stri
       {.recipe = parsed.recipe, .options = given, .metric = {}, .folder = folder, .goal = goal},
       stop, [](const std::string& line) { print_error("gallop: {}\n", line); });
   optimize::Journal journal(children, folder / "journal.jsonl", question_of(resolved, parsed));
+  // For the page of 'gallop ui', until there is a report.
+  const fs::path progress = folder / "progress.json";
   try {
     const optimize::Settings plain = journal.settings(given);
     const auto pinned = pinned_options(resolved, given, plain);
@@ -193,10 +202,12 @@ ExitCode run_optimize(const CommandContext& command, const std::vector<std::stri
                           .seeds = parsed.seeds,
                           .ablate = !parsed.no_ablation,
                           .price_per_hour = parsed.price},
-                         [&](const optimize::Trial& trial, double seconds) {
-                           if (!parsed.json) print_trial(trial, seconds);
+                         [&](const optimize::Report& so_far) {
+                           if (!parsed.json) print_trial(so_far.trials.back(), so_far.seconds);
+                           write_file_atomically(progress, report_json(so_far) + "\n");
                          });
-    std::vector<std::string> best = optimize::with(pinned, report.options);
+    const std::vector<std::string> options = optimize::with(pinned, report.options);
+    std::vector<std::string> best = optimize::recipe_options(options);
     ResolvedRecipe best_recipe = read_recipe(registries, parsed.recipe, take_overrides(best));
     best_recipe.make_data_path_absolute();
     write_file_atomically(folder / "best.yaml", best_recipe.to_yaml(false));
@@ -204,11 +215,13 @@ ExitCode run_optimize(const CommandContext& command, const std::vector<std::stri
     write_file_atomically(folder / "report.md", report_markdown(report));
     write_file_atomically(folder / "report.svg", report_svg(report));
     write_file_atomically(folder / "report.html", page_of(report));
+    fs::remove(progress);
     if (parsed.json) {
       fmt::print("{}\n", report_json(report));
     } else {
-      fmt::print("\n{}\nthe best recipe: gallop train {}\nreport: {}\n", report_text(report),
-                 shell_word((folder / "best.yaml").string()),
+      fmt::print("\n{}\nthe best recipe: {}\nreport: {}\n", report_text(report),
+                 optimize::training_command((folder / "best.yaml").string(),
+                                            optimize::processes_of(options)),
                  printable((folder / "report.html").string()));
     }
     return ExitCode::kDone;
