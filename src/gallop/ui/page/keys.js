@@ -26,6 +26,7 @@ const LISTED = [
   ["Everywhere", [
     [["g"], "show the runs"],
     [["s"], "show the sweeps"],
+    [["o"], "show the searches for faster recipes"],
     [["t"], "toggle the theme"],
     [["?"], "show this list"],
   ]],

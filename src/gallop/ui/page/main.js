@@ -10,12 +10,14 @@ import { live, startLive } from "./live.js";
 import { link, one, parse } from "./routes.js";
 import { showRun } from "./run.js";
 import { showRuns } from "./runs_table.js";
+import { showSearch } from "./search.js";
+import { showSearches } from "./searches.js";
 import { showSweep } from "./sweep.js";
 import { showSweeps } from "./sweeps.js";
 import { startTheme, switchTheme } from "./theme.js";
 
-const VIEWS = { "": showRuns, compare: showCompare, run: showRun, sweeps: showSweeps, sweep: showSweep };
-const TITLES = { "": "Runs", compare: "Compare", sweeps: "Sweeps" };
+const VIEWS = { "": showRuns, compare: showCompare, run: showRun, sweeps: showSweeps, sweep: showSweep, searches: showSearches, search: showSearch };
+const TITLES = { "": "Runs", compare: "Compare", sweeps: "Sweeps", searches: "Optimize" };
 const RETRY_MS = 1500;
 let shown = new AbortController();
 
@@ -25,7 +27,8 @@ function drawHeader(session) {
     h("a", { class: "brand", href: link("") }, "gallop"),
     h("span", { class: "folder ellipsis", title: session.folder }, session.folder),
     h("nav", { "aria-label": "Views" }, h("a", { href: link(""), id: "to-runs" }, "Runs"),
-      h("a", { href: link("sweeps"), id: "to-sweeps" }, "Sweeps")),
+      h("a", { href: link("sweeps"), id: "to-sweeps" }, "Sweeps"),
+      h("a", { href: link("searches"), id: "to-searches" }, "Optimize")),
     h("span", { class: "spacer" }),
     h("span", { class: "muted version" }, session.version),
     button,
@@ -44,6 +47,7 @@ function show(session) {
   const view = VIEWS[route.path];
   document.getElementById("to-runs").toggleAttribute("aria-current", route.path === "");
   document.getElementById("to-sweeps").toggleAttribute("aria-current", route.path === "sweeps");
+  document.getElementById("to-searches").toggleAttribute("aria-current", route.path === "searches");
   document.title = `${TITLES[route.path] ?? one(route.query, "name")} · Gallop`;
   if (!view) replace(root, h("div", { class: "empty" }, h("h2", {}, "Page not found"), h("a", { href: link("") }, "All runs")));
   else view(root, route, session, shown.signal);
@@ -65,7 +69,8 @@ async function start() {
   startLive();
   drawHeader(session);
   const { signal } = new AbortController();
-  onKeys(signal, { "?": openKeys, t: switchTheme, g: () => (location.hash = link("")), s: () => (location.hash = link("sweeps")) });
+  onKeys(signal, { "?": openKeys, t: switchTheme, g: () => (location.hash = link("")), s: () => (location.hash = link("sweeps")),
+    o: () => (location.hash = link("searches")) });
   live.addEventListener("runs", ({ detail }) => {
     if (detail.removed.length > 0) choose(detail.removed, false);
   });
