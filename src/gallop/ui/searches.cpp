@@ -83,7 +83,6 @@ std::set<std::string> Searches::take_changes() {
     if (!now.contains(name)) changed.insert(name);
   }
   stamps_ = std::move(now);
-  if (!std::exchange(has_looked_, true)) changed.clear();
   return changed;
 }
 

@@ -30,13 +30,13 @@ class Searches {
   /// The file with its report, or with the part of it that is known so far.
   static fs::path report_of(const fs::path& search);
 
-  /// The searches that were changed, added or removed since the last call; at first none.
+  /// The searches that were changed, added or removed since the last call; at first all, as a page
+  /// may have read their list just before.
   std::set<std::string> take_changes();
 
  private:
   fs::path folder_;
   std::map<std::string, std::string> stamps_;  ///< As of the last check for changes.
-  bool has_looked_ = false;
 };
 
 /// "running", "stopped", "finished".

@@ -142,10 +142,13 @@ class Reporter final : public train::Observer {
 
 void measure_training(ResolvedRecipe resolved, bool trains, const DistributedContext& context,
                       const StopRequest& stop) {
-  resolved.recipe.train.evaluate_every = resolved.recipe.train.checkpoint_every = "never";
-  resolved.recipe.limits = {.start = kLongestPause, .step = kLongestPause, .other = kLongestPause};
+  // As options of the recipe, which a session reads again when it resolves others.
+  resolved.resolve("train.evaluate_every", "never");
+  resolved.resolve("train.checkpoint_every", "never");
   for (int64_t number = 0; number == 0 || trains; ++number) {
     if (context.run_on_rank0([&] { return stop.requested(); })) return;
+    resolved.recipe.limits = {
+        .start = kLongestPause, .step = kLongestPause, .other = kLongestPause};
     Session session(resolved, "runs", context.collectives());
     if (number == 0 && context.is_first()) {
       print_line({{"settings", json_of(settings_of(session))}});
@@ -164,9 +167,12 @@ void measure_training(ResolvedRecipe resolved, bool trains, const DistributedCon
                            session.training_loader(), session.evaluate_config());
     trainer.run();
     if (context.run_on_rank0([&] { return reporter.has_printed(); })) continue;
-    train::TrainConfig& config = resolved.recipe.train;
-    config.epochs *= kLonger;
-    if (config.steps) *config.steps *= static_cast<int64_t>(kLonger);
+    const train::TrainConfig config = resolved.recipe.train;
+    resolved.resolve("train.epochs", fmt::format("{}", kLonger * config.epochs));
+    if (config.steps) {
+      resolved.resolve("train.steps",
+                       fmt::format("{}", static_cast<int64_t>(kLonger) * *config.steps));
+    }
   }
 }
 
