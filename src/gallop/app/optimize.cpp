@@ -106,6 +106,8 @@ std::vector<std::string> pinned_options(const ResolvedRecipe& resolved,
   };
   pin(train.precision == "auto", "train.precision=" + settings.precision);
   pin(train.channels_last == "auto", fmt::format("train.channels_last={}", settings.channels_last));
+  // The default is that of the data's task.
+  pin(settings.loss != resolved.recipe.loss.name(), "train.loss=" + settings.loss);
   pin(resolved.is_auto("data", "batch_size"),
       fmt::format("data.batch_size={}", settings.batch_size));
   pin(resolved.is_auto("optimizer", "lr"), fmt::format("optimizer.lr={}", settings.lr));

@@ -54,6 +54,7 @@ void visit_fields(AnySettings& settings, const Visit& visit) {
   visit("micro_batches", settings.micro_batches);
   visit("recomputed_every", settings.recomputed_every);
   visit("epochs", settings.epochs);
+  visit("loss", settings.loss);
   visit("optimizer", settings.optimizer);
   visit("schedule", settings.schedule);
   visit("lr", settings.lr);

@@ -32,7 +32,7 @@ struct Settings {
   int64_t batch_size = 0, micro_batches = 1;
   int64_t recomputed_every = 0;  ///< train.activation_checkpointing.every
   double epochs = 0;
-  std::string optimizer, schedule;
+  std::string loss, optimizer, schedule;
   double lr = 0;
   std::optional<double> momentum{};   ///< Nothing if the optimizer has no such option.
   bool sets_weight_decay = false;     ///< The recipe has a value of its own.

@@ -70,6 +70,7 @@ optimize::Settings settings_of(Session& session) {
       .micro_batches = recipe.train.gradient_accumulation,
       .recomputed_every = recipe.train.activation_checkpointing.every,
       .epochs = length.epochs_after(length.steps),
+      .loss = recipe.loss.name(),
       .optimizer = recipe.optimizer.name(),
       .schedule = recipe.schedule.name(),
       .lr = session.optimizer().base_lr(),
