@@ -10,6 +10,7 @@ not, 77 skipped.
 
 import argparse
 import contextlib
+import fcntl
 import gzip
 import json
 import os
@@ -77,12 +78,17 @@ def studies_of(folder):
     return os.path.join(folder, ".studies")
 
 
+def searches_of(folder):
+    return os.path.join(folder, ".searches")
+
+
 class Server:
     """The server on a folder."""
 
     def __init__(self, program, folder, port=0, options=()):
         self.folder = folder
-        self.process = subprocess.Popen([program, "ui", folder, "--studies", studies_of(folder), "--port", str(port), *options], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([program, "ui", folder, "--studies", studies_of(folder), "--searches", searches_of(folder),
+                                         "--port", str(port), *options], stdout=subprocess.PIPE, text=True)
         self.address = None
         for line in self.process.stdout:
             found = re.search(r"http://127\.0\.0\.1:(\d+)/", line)
@@ -1102,6 +1108,96 @@ def runs_of_sweeps_are_a_group(browser, api, server, program):
 def a_sweep_that_is_not_there_is_told(browser, api):
     browser.open("#/sweep?name=no-such-sweep")
     browser.until("a word", lambda: "Sweep not found" in (browser.text(".empty") or ""))
+
+
+# Searches.
+
+
+def report_of_search(trials, **others):
+    """A report in the form of optimize/report.cpp, as far as the page reads it."""
+    rows = [["change", "predicted", "gain", "quality", "took", "verdict"], *([*trial, "0:10", verdict] for *trial, verdict in trials)]
+    return {"headline": "mlp.yaml: 1.50 times the samples per second", "goal": "throughput", "recipe": "<b>mlp</b>.yaml", "gain": 1.5, "seconds": 60.0,
+            "budget_seconds": 1200.0, "command": "gallop launch -n 2 train mlp.yaml train.precision=bf16",
+            "trials": [{"change": trial[0], "verdict": trial[-1].split(":")[0]} for trial in trials],
+            "tables": [{"title": "Changes", "rows": rows, "note": ""}], **others}
+
+
+BF16 = ("train.precision=bf16", "1.22x to 1.34x", "1.18x (1.10 to 1.27)", "loss +0.01 %", "kept")
+THREADS = ("data.threads=2", "-", "0.92x (0.79 to 1.08)", "same loss", "rejected: no gain")
+ABLATION = {"title": "Ablation", "rows": [["change", "worth in the best recipe"], ["train.precision=bf16", "1.50x"]], "note": "Together."}
+
+
+def write_search(folder, name, journal, **files):
+    """The files of a search; JSON unless they are texts."""
+    search_folder = os.path.join(searches_of(folder), name)
+    os.makedirs(search_folder, exist_ok=True)
+    lines = [{"search": "question"}, *({"experiment": text, "seconds": 1.5, "result": result} for text, result in journal)]
+    texts = {"journal.jsonl": "".join(json.dumps(line) + "\n" for line in lines)}
+    texts.update({name.replace("_", "."): one if isinstance(one, str) else json.dumps(one) for name, one in files.items()})
+    for file_name, text in texts.items():
+        part = os.path.join(search_folder, f".{file_name}.part")
+        with open(part, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(part, os.path.join(search_folder, file_name))
+    return search_folder
+
+
+@own_test
+def searches_are_listed_and_followed(browser, api, server, program):
+    browser.open("#/searches")
+    browser.until("what to do", lambda: browser.text(".empty .command"), "gallop optimize RECIPE")
+    profile = ("profile []", [])
+    search_folder = write_search(server.folder, "mlp-throughput", [profile])
+    with open(os.path.join(search_folder, "lock"), "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        browser.until("the new one", lambda: browser.texts(".plain tbody th a"), ["mlp-throughput"])
+        browser.until("that it runs", lambda: browser.text(".plain .state"), "running")
+        browser.click(".plain tbody th a")
+        browser.until("its page", lambda: browser.text("h1"), "mlp-throughput")
+        browser.click('[data-view="changes"]')
+        browser.until("nothing yet", lambda: browser.text(".nothing"), "No change has been tried yet.")
+        browser.click('[data-view="journal"]')
+        browser.until("what was done", lambda: browser.texts(".plain tbody th"), ["profile []"])
+        compared = ("compare [] with [train.precision=bf16]", {"speedup": {"value": 1.18}})
+        write_search(server.folder, "mlp-throughput", [profile, compared], progress_json=report_of_search([BF16]))
+        browser.until("the newest experiment first", lambda: browser.texts(".plain tbody th"), [compared[0], profile[0]])
+        expect("its outcome", browser.text(".plain tbody td:last-child"), "1.18x")
+        browser.click('[data-view="changes"]')
+        browser.until("the change", lambda: browser.texts(".plain tbody th"), [BF16[0]])
+        write_search(server.folder, "mlp-throughput", [profile, compared], progress_json=report_of_search([BF16, THREADS]))
+        browser.until("the next one", lambda: browser.texts(".plain tbody th"), [BF16[0], THREADS[0]])
+    browser.click('[data-view=""]')
+    browser.until("that it was stopped", lambda: "The same command continues it" in " ".join(browser.texts(".box p")))
+    expect("elements that names made", len(browser.all("#view b")), 0)
+
+
+@own_test
+def a_search_has_its_page(browser, api, server, program):
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="640" height="200"><rect width="200" height="80"/></svg>'
+    report = report_of_search([BF16, THREADS])
+    report["tables"].append(ABLATION)
+    write_search(server.folder, "done", [("profile []", [])], report_json=report, report_svg=svg)
+    browser.open("#/search?name=done")
+    browser.until("its headline", lambda: browser.text("h2"), report["headline"])
+    expect("its state", browser.text(".page-head .state"), "finished")
+    expect("how to train it", browser.text(".command"), report["command"])
+    browser.until("the waterfall", lambda: browser.run(
+        "return [...document.querySelectorAll('img.picture')].map((one) => one.complete && one.naturalWidth)"), [640])
+    expect("the ablation", browser.texts(".plain tbody tr")[-1], "train.precision=bf161.50x")
+    browser.click('[data-view="changes"]')
+    browser.until("verdicts", lambda: browser.texts(".plain .state"), [BF16[-1], THREADS[-1]])
+    expect("predicted beside measured", browser.texts(".plain tbody td")[:2], [BF16[1], BF16[2]])
+    browser.size(390, 780)
+    try:
+        until_as_wide_as_its_window(browser, "a search", 390)
+    finally:
+        browser.size(1360, 820)
+
+
+@test
+def a_search_that_is_not_there_is_told(browser, api):
+    browser.open("#/search?name=no-such-search")
+    browser.until("a word", lambda: "Search not found" in (browser.text(".empty") or ""))
 
 
 # Everywhere.

@@ -148,7 +148,8 @@ def test_no_path_reaches_the_file_system(ui, runs):
                  "http://127.0.0.1/", "a?/a", "one%00", "one%00/../../secret.txt", "one%0a", "ONE"):
         targets += [f"/api/run?name={name}", f"/api/run/recipe?name={name}", f"/api/run/log?name={name}",
                     f"/api/curves?metric=accuracy&runs={name}", f"/api/compare?runs={name}",
-                    f"/api/export.csv?metric=accuracy&runs={name}", f"/api/run/schedule?name={name}", f"/api/run/samples?name={name}",
+                    f"/api/export.csv?metric=accuracy&runs={name}", f"/api/search?name={name}", f"/api/search/plot.svg?name={name}",
+                    f"/api/run/schedule?name={name}", f"/api/run/samples?name={name}",
                     f"/api/run/samples/image?name={name}&image=00.png", f"/api/run/samples/image?name=one&image={name}"]
     for target in targets:
         answer = ask(ui, target)

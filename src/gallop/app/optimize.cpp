@@ -24,6 +24,7 @@
 #include "gallop/base/text.h"
 #include "gallop/optimize/journal.h"
 #include "gallop/optimize/search.h"
+#include "gallop/track/run_folder.h"
 
 namespace gallop::app {
 
@@ -39,12 +40,17 @@ struct Arguments {
 };
 
 double parse_budget(const std::string& text) {
-  const train::Interval budget = train::Interval::parse(text);
-  if (budget.unit != train::Interval::Unit::kSeconds || budget.count <= 0) {
+  std::optional<train::Interval> budget;
+  try {
+    budget = train::Interval::parse(text);
+  } catch (const UsageError&) {
+    // What an interval may be otherwise does not matter here.
+  }
+  if (!budget || budget->unit != train::Interval::Unit::kSeconds || budget->count <= 0) {
     throw UsageError(
         fmt::format("--budget is a time such as '20 min' or '2 h', not '{}'", printable(text)));
   }
-  return budget.count;
+  return budget->count;
 }
 
 bool parse(const std::vector<std::string>& args, Arguments& arguments) {
@@ -70,8 +76,7 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
                     "folder of the search, which continues it if it was interrupted; "
                     "optimize/RECIPE-GOAL by default");
   parser.add_option("--price", arguments.price, "price of one hour of the machine")
-      ->envname("GALLOP_PRICE")
-      ->check(CLI::NonNegativeNumber);
+      ->envname("GALLOP_PRICE");
   parser.add_flag("--no-ablation", arguments.no_ablation,
                   "do not measure what the best recipe loses without each change");
   parser.add_flag("--json", arguments.json, "print the report as JSON");
@@ -79,6 +84,9 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   std::vector<std::string> rest = args;
   arguments.overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return false;
+  if (!(arguments.price >= 0)) {
+    throw UsageError(fmt::format("--price is {}, but must be at least 0", arguments.price));
+  }
   arguments.budget_seconds = parse_budget(budget);
   return true;
 }
@@ -92,12 +100,22 @@ optimize::Goal parse_goal(const std::string& name) {
 PinnedValues values_of(const optimize::Settings& settings) {
   return {.precision = settings.precision,
           .channels_last = settings.channels_last,
+          .loss = settings.loss,
           .batch_size = settings.batch_size,
           .lr = settings.lr};
 }
 
+void print_plain(const std::string& name, const Arguments& arguments,
+                 const optimize::Settings& plain) {
+  fmt::print("{}: goal {}, budget {}; batch size {}, {}{}, {} {}\n", name, arguments.goal,
+             format_duration(arguments.budget_seconds), plain.batch_size, plain.precision,
+             plain.compiles ? ", compiled" : ", eager", plain.data_threads,
+             plain.data_threads == 1 ? "loader thread" : "loader threads");
+}
+
 void print_header() {
   fmt::print("{:>7}  {:<44} {:<15} {:<23} {}\n", "", "change", "predicted", "gain", "verdict");
+  std::fflush(stdout);
 }
 
 void print_trial(const optimize::Trial& trial, double seconds) {
@@ -119,10 +137,30 @@ std::string page_of(const optimize::Report& report) {
   return to_html(page);
 }
 
+void write_report(const optimize::Report& report, const fs::path& folder) {
+  write_file_atomically(folder / "report.json", report_json(report) + "\n");
+  write_file_atomically(folder / "report.md", report_markdown(report));
+  write_file_atomically(folder / "report.svg", report_svg(report));
+  write_file_atomically(folder / "report.html", page_of(report));
+}
+
+FileLock lock_folder(const fs::path& folder) {
+  auto lock = FileLock::try_lock(folder / "lock", "gallop optimize");
+  // A page that looks whether it is locked holds it for a moment.
+  while (!lock && !track::RunFolder::is_trained(folder)) {
+    lock = FileLock::try_lock(folder / "lock", "gallop optimize");
+  }
+  if (lock) return std::move(*lock);
+  throw UsageError(fmt::format("another process is searching in {}; name another --folder",
+                               printable(folder.string())));
+}
+
 ExitCode measure(const Registries& registries, const Arguments& arguments,
                  const StopRequest& stop) {
-  measure_training(read_recipe(registries, arguments.recipe, arguments.overrides),
-                   arguments.measure == "steps", stop);
+  const DistributedContext context = DistributedContext::join();
+  measure_training(
+      read_recipe(registries, context.collectives(), arguments.recipe, arguments.overrides),
+      arguments.measure == "steps", context, stop);
   return ExitCode::kDone;
 }
 
@@ -139,9 +177,9 @@ ExitCode run_optimize(const CommandContext& command, const std::vector<std::stri
   SignalGuard signals(stop, SignalGuard::Says::kNothing);
   Arguments parsed;
   if (!parse(arguments, parsed)) return ExitCode::kDone;
-  require_alone("optimize");
   const Registries& registries = command.registries();
   if (!parsed.measure.empty()) return measure(registries, parsed, stop);
+  require_alone("optimize");
   signals.started();
 
   const optimize::Goal goal = parse_goal(parsed.goal);
@@ -151,30 +189,24 @@ ExitCode run_optimize(const CommandContext& command, const std::vector<std::stri
                               ? fs::path("optimize") / (resolved.name + "-" + parsed.goal)
                               : fs::path(parsed.folder);
   make_folders(folder);
-  const auto lock = FileLock::try_lock(folder / "lock", "gallop optimize");
-  if (!lock) {
-    throw UsageError(fmt::format("another process is searching in {}; name another --folder",
-                                 printable(folder.string())));
-  }
+  const FileLock lock = lock_folder(folder);
   ChildExperiments children(
       {.recipe = parsed.recipe, .options = given, .metric = {}, .folder = folder, .goal = goal},
       stop, [](const std::string& line) { print_error("gallop: {}\n", line); });
   optimize::Journal journal(children, folder / "journal.jsonl", question_of(resolved, parsed));
+  // For the page of 'gallop ui', until there is a report.
+  const fs::path progress = folder / "progress.json";
   try {
     const optimize::Settings plain = journal.settings(given);
     const auto pinned = pinned_options(resolved, given, values_of(plain));
     children.set(pinned, plain.metric);
     if (!parsed.json) {
-      fmt::print("{}: goal {}, budget {}; batch size {}, {}{}, {} {}\n", resolved.name, parsed.goal,
-                 format_duration(parsed.budget_seconds), plain.batch_size, plain.precision,
-                 plain.compiles ? ", compiled" : ", eager", plain.data_threads,
-                 plain.data_threads == 1 ? "loader thread" : "loader threads");
+      print_plain(resolved.name, parsed, plain);
       if (journal.known() > 0) {
         fmt::print("continues with {} results of {}\n", journal.known(),
                    printable(folder.string()));
       }
       print_header();
-      std::fflush(stdout);
     }
     const optimize::Report report =
         optimize::search(journal,
@@ -185,22 +217,23 @@ ExitCode run_optimize(const CommandContext& command, const std::vector<std::stri
                           .seeds = parsed.seeds,
                           .ablate = !parsed.no_ablation,
                           .price_per_hour = parsed.price},
-                         [&](const optimize::Trial& trial, double seconds) {
-                           if (!parsed.json) print_trial(trial, seconds);
+                         [&](const optimize::Report& so_far) {
+                           if (!parsed.json) print_trial(so_far.trials.back(), so_far.seconds);
+                           write_file_atomically(progress, report_json(so_far) + "\n");
                          });
-    std::vector<std::string> best = optimize::with(pinned, report.options);
+    const std::vector<std::string> options = optimize::with(pinned, report.options);
+    std::vector<std::string> best = optimize::recipe_options(options);
     ResolvedRecipe best_recipe = read_recipe(registries, parsed.recipe, take_overrides(best));
     best_recipe.make_data_path_absolute();
     write_file_atomically(folder / "best.yaml", best_recipe.to_yaml(false));
-    write_file_atomically(folder / "report.json", report_json(report) + "\n");
-    write_file_atomically(folder / "report.md", report_markdown(report));
-    write_file_atomically(folder / "report.svg", report_svg(report));
-    write_file_atomically(folder / "report.html", page_of(report));
+    write_report(report, folder);
+    fs::remove(progress);
     if (parsed.json) {
       fmt::print("{}\n", report_json(report));
     } else {
-      fmt::print("\n{}\nthe best recipe: gallop train {}\nreport: {}\n", report_text(report),
-                 shell_word((folder / "best.yaml").string()),
+      fmt::print("\n{}\nthe best recipe: {}\nreport: {}\n", report_text(report),
+                 optimize::training_command((folder / "best.yaml").string(),
+                                            optimize::processes_of(options)),
                  printable((folder / "report.html").string()));
     }
     return ExitCode::kDone;

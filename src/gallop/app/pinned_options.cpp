@@ -17,6 +17,8 @@ std::vector<std::string> pinned_options(const ResolvedRecipe& open,
   };
   pin(train.precision == "auto", "train.precision=" + values.precision);
   pin(train.channels_last == "auto", fmt::format("train.channels_last={}", values.channels_last));
+  // The default is that of the data's task.
+  pin(!values.loss.empty() && values.loss != open.recipe.loss.name(), "train.loss=" + values.loss);
   pin(open.is_auto("data", "batch_size"), fmt::format("data.batch_size={}", values.batch_size));
   pin(open.is_auto("optimizer", "lr"), fmt::format("optimizer.lr={}", values.lr));
   return options;

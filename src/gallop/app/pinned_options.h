@@ -12,6 +12,7 @@ namespace gallop::app {
 struct PinnedValues {
   std::string precision;
   bool channels_last = false;
+  std::string loss{};  ///< Empty: the recipe's.
   int64_t batch_size = 0;
   double lr = 0;
 };

@@ -22,7 +22,7 @@ namespace {
 
 // The addresses and names of the page.
 struct UiOptions {
-  std::string runs = "runs", studies = "studies", host = "127.0.0.1";
+  std::string runs = "runs", studies = "studies", searches = "optimize", host = "127.0.0.1";
   int port = 6006;
   std::vector<std::string> open_to;
   CostOptions cost;
@@ -67,7 +67,7 @@ void wait_for_signal() {
 ExitCode run_ui(const CommandContext& /*command*/, const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Show runs in a browser: a table of all runs, curves of several, and the details of one;\n"
-      "and sweeps: status, best trials and parameter importance.\n"
+      "sweeps: status, best trials and parameter importance; and searches of 'gallop optimize'.\n"
       "The page is accessible from this machine only, unless --host is given. Ctrl-C stops it.\n\n"
       "Example: gallop ui runs --port 6007",
       "gallop ui");
@@ -75,6 +75,9 @@ ExitCode run_ui(const CommandContext& /*command*/, const std::vector<std::string
   parser.add_option("RUNS", options.runs, "folder of the runs; by default runs");
   parser.add_option("--studies", options.studies,
                     "folder of the sweeps; by default studies, if it exists");
+  parser.add_option(
+      "--searches", options.searches,
+      "folder of the searches of 'gallop optimize'; by default optimize, if it exists");
   parser.add_option("--host", options.host, "address to listen on; 127.0.0.1 by default");
   parser.add_option("--port", options.port, "port; 6006 by default, 0: a free one")
       ->check(CLI::Range(0, 65535));
@@ -90,6 +93,7 @@ ExitCode run_ui(const CommandContext& /*command*/, const std::vector<std::string
   const SocketAddress address = address_of(socket);
   ui::Site site({.runs = options.runs,
                  .studies = options.studies,
+                 .searches = options.searches,
                  .version = GALLOP_VERSION,
                  .port = address.port(),
                  .names = names_of(options, address),

@@ -31,28 +31,13 @@ constexpr size_t kLongestLine = 65536;
 
 using Tell = std::function<void(const std::string& line)>;
 
-ChildCommand command_of(const GroupCommand& group, int local_rank, const fs::path& call_logs) {
-  const int rank = group.first_rank + local_rank;
-  std::map<std::string, std::string> variables = {
-      {"RANK", std::to_string(rank)},
-      {"WORLD_SIZE", std::to_string(group.all_processes())},
-      {"LOCAL_RANK", std::to_string(local_rank)},
-      {"LOCAL_WORLD_SIZE", std::to_string(group.processes)},
-      {"GROUP_RANK", std::to_string(group.host_index)},
-      {"GROUP_WORLD_SIZE", std::to_string(group.hosts)},
-      {"MASTER_ADDR", group.host},
-      {"MASTER_PORT", std::to_string(group.port)},
-      {"TORCHELASTIC_USE_AGENT_STORE", "True"},
-      {"TORCHELASTIC_RESTART_COUNT", std::to_string(group.restarts)},
-      {kCallLogsVariable, call_logs.string()}};
-  variables.insert(group.variables.begin(), group.variables.end());
-  return {.program = group.program,
-          .arguments = group.arguments,
-          .variables = std::move(variables),
-          .cores = part_of(side_by_side(cores_given()), local_rank, group.processes),
-          .keep_output = rank != 0,
-          .own_group = true,
-          .awaits_start = false};
+ChildCommand command_of_member(const GroupCommand& group, int local_rank,
+                               const fs::path& call_logs) {
+  ChildCommand command = command_of_rank(group, local_rank, call_logs);
+  command.keep_output = group.first_rank + local_rank != 0;
+  command.own_group = true;
+  command.awaits_start = false;
+  return command;
 }
 
 /// A process of the group, with the incomplete last line of its output.
@@ -60,7 +45,7 @@ class Member {
  public:
   Member(const GroupCommand& group, int local_rank, const fs::path& call_logs)
       : rank_(group.first_rank + local_rank),
-        process_(command_of(group, local_rank, call_logs)),
+        process_(command_of_member(group, local_rank, call_logs)),
         open_(process_.output() >= 0) {
     if (open_) fcntl(process_.output(), F_SETFL, O_NONBLOCK);
   }
@@ -229,6 +214,26 @@ class Group {
 };
 
 }  // namespace
+
+ChildCommand command_of_rank(const GroupCommand& group, int local_rank, const fs::path& call_logs) {
+  std::map<std::string, std::string> variables = {
+      {"RANK", std::to_string(group.first_rank + local_rank)},
+      {"WORLD_SIZE", std::to_string(group.all_processes())},
+      {"LOCAL_RANK", std::to_string(local_rank)},
+      {"LOCAL_WORLD_SIZE", std::to_string(group.processes)},
+      {"GROUP_RANK", std::to_string(group.host_index)},
+      {"GROUP_WORLD_SIZE", std::to_string(group.hosts)},
+      {"MASTER_ADDR", group.host},
+      {"MASTER_PORT", std::to_string(group.port)},
+      {"TORCHELASTIC_USE_AGENT_STORE", "True"},
+      {"TORCHELASTIC_RESTART_COUNT", std::to_string(group.restarts)},
+      {kCallLogsVariable, call_logs.string()}};
+  variables.insert(group.variables.begin(), group.variables.end());
+  return {.program = group.program,
+          .arguments = group.arguments,
+          .variables = std::move(variables),
+          .cores = part_of(side_by_side(cores_given()), local_rank, group.processes)};
+}
 
 GroupEnd run_group(const GroupCommand& command, const StopRequest& stop, const Tell& tell) {
   return Group(command, tell).run(stop);

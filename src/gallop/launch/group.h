@@ -5,7 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "gallop/base/child_process.h"
 #include "gallop/base/error.h"
+#include "gallop/base/file.h"
 #include "gallop/base/stop.h"
 
 namespace gallop::launch {
@@ -40,11 +42,14 @@ struct GroupEnd {
   std::string last_calls;  ///< Of all processes at that time; see describe_calls().
 };
 
-/// Starts the processes, each with its part of the cores, with the variables of torchrun (RANK,
+/// The process with this local rank: with its part of the cores, the variables of torchrun (RANK,
 /// WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, GROUP_RANK, GROUP_WORLD_SIZE, MASTER_ADDR,
-/// MASTER_PORT, TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RESTART_COUNT) and those of the command,
-/// and waits for them. Rank 0 inherits this process's output; lines of other ranks are passed to
-/// `tell`, prefixed with "[rank 2] ".
+/// MASTER_PORT, TORCHELASTIC_USE_AGENT_STORE, TORCHELASTIC_RESTART_COUNT) and those of the command.
+/// It records its calls in a CallLog in the folder `call_logs`, unless that is empty.
+ChildCommand command_of_rank(const GroupCommand& group, int local_rank, const fs::path& call_logs);
+
+/// Starts the processes as command_of_rank() says, and waits for them. Rank 0 inherits this
+/// process's output; lines of other ranks are passed to `tell`, prefixed with "[rank 2] ".
 ///
 /// Each process records its calls in a CallLog, whose folder is in its environment. If one fails,
 /// the others get SIGTERM, and SIGKILL after the grace period; the same happens on `stop`, and

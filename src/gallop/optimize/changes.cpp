@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/text.h"
+
 namespace gallop::optimize {
 
 namespace {
@@ -38,6 +40,23 @@ Change change_of(const std::string& option) {
   const auto subject = std::find_if(kSubjects.begin(), kSubjects.end(),
                                     [&](const Subject& one) { return path == one.path; });
   return {.name = option, .subject = subject->name, .options = {option}, .effect = subject->effect};
+}
+
+// Twice as many processes, which share the cores, and train the same batches.
+std::optional<Change> more_processes(const Settings& settings, Goal goal) {
+  const int64_t processes = 2 * settings.processes;
+  const bool fits = settings.cores >= 2 && settings.is_on_cpu &&
+                    settings.batch_size >= processes * settings.micro_batches;
+  // Each has the weights and the libraries in memory.
+  if (!fits || goal == Goal::kMemory) return std::nullopt;
+  Change change{.name = fmt::format("{} processes", processes),
+                .subject = "processes",
+                .options = {fmt::format("{}={}", kProcesses, processes)},
+                .effect = Effect::kRounding};
+  // Those were meant for all cores.
+  if (settings.sets_threads) change.options.emplace_back("train.threads=0");
+  if (settings.splits_batch_norm) change.options.emplace_back("parallel.batch_norm=synchronized");
+  return change;
 }
 
 bool is_execution(const Prediction& prediction) {
@@ -85,9 +104,15 @@ double expected(const Change& change) {
   return change.predicted ? (change.predicted->low + change.predicted->high) / 2 : 1;
 }
 
+bool is_sgd(const std::string& optimizer) { return optimizer == "sgd" || optimizer == "sgdw"; }
+
 bool is_adaptive(const std::string& optimizer) {
-  return optimizer != "sgd" && optimizer != "sgdw" && optimizer != "schedule-free-sgd" &&
-         optimizer != "lars" && optimizer != "muon";
+  return !is_sgd(optimizer) && optimizer != "schedule-free-sgd" && optimizer != "lars" &&
+         optimizer != "muon";
+}
+
+bool may_replace_optimizer(const Settings& settings) {
+  return settings.wrappers.empty() && !settings.has_parameter_groups && !settings.scales_lr;
 }
 
 }  // namespace
@@ -116,6 +141,7 @@ std::vector<Change> execution_changes(const Settings& settings,
   for (const std::string& option : options_of_execution(settings, goal)) {
     if (find(option) == changes.end()) changes.push_back(change_of(option));
   }
+  if (auto change = more_processes(settings, goal)) changes.push_back(std::move(*change));
   for (const Prediction& prediction : predictions) {
     if (!is_execution(prediction)) continue;
     auto change = find(prediction.options.front());
@@ -134,11 +160,21 @@ std::vector<Change> schedule_changes(const Settings& settings, std::optional<dou
   std::vector<Change> changes;
   const bool is_constant = settings.schedule == "constant";
   const std::vector<std::string> one_cycle = {"schedule={name: one-cycle}"};
+  const Prediction published = {
+      .rule = "one-cycle",
+      .finding = {},
+      .options = one_cycle,
+      .low = 1,
+      .high = 10,
+      .basis =
+          "publications: up to an order of magnitude fewer updates (Smith and Topin, "
+          "\"Super-convergence\", 2018), or no gain"};
   if (is_constant) {
     changes.push_back({.name = "one-cycle schedule",
                        .subject = "schedule",
                        .options = one_cycle,
-                       .effect = Effect::kTraining});
+                       .effect = Effect::kTraining,
+                       .predicted = published});
   }
   if (found_lr && std::abs(std::log(*found_lr / settings.lr)) > std::log(1.2)) {
     const std::string lr = fmt::format("optimizer.lr={:.2g}", *found_lr);
@@ -147,6 +183,7 @@ std::vector<Change> schedule_changes(const Settings& settings, std::optional<dou
                        .subject = "schedule",
                        .options = is_constant ? with(one_cycle, {lr}) : std::vector{lr},
                        .effect = Effect::kTraining});
+    if (is_constant) changes.back().predicted = published;
   }
   return changes;
 }
@@ -160,11 +197,69 @@ std::vector<Change> batch_changes(const Settings& settings) {
     const auto by = static_cast<double>(factor);
     const double lr = settings.lr * (is_adaptive(settings.optimizer) ? std::sqrt(by) : by);
     Change change{.name = fmt::format("batch size {}", batch),
-                  .subject = kBatchSize,
+                  .subject = "batch size",
                   .options = {fmt::format("data.batch_size={}", batch)},
                   .effect = Effect::kTraining};
     if (!settings.scales_lr) change.options.push_back(fmt::format("optimizer.lr={:.3g}", lr));
     changes.push_back(std::move(change));
+  }
+  return changes;
+}
+
+Prediction batch_prediction(const Settings& settings, const Change& change,
+                            const Estimate& speedup) {
+  const double batch = parse_number<double>(change.options.front().substr(
+                                                path_of(change.options.front()).size() + 1))
+                           .value_or(0);
+  const double factor = batch / static_cast<double>(settings.batch_size);
+  return {.rule = "batch-size",
+          .finding = {},
+          .options = change.options,
+          .low = speedup.low / factor,
+          .high = speedup.high,
+          .basis = fmt::format("measured: {:.2f} times the samples per second; between as many "
+                               "epochs and {:.3g} times as many (McCandlish et al., 2018)",
+                               speedup.value, factor)};
+}
+
+std::string adamw_option(double lr) {
+  return fmt::format("optimizer={{name: adamw, lr: {:.2g}}}", lr);
+}
+
+bool tries_adamw(const Settings& settings) {
+  return is_sgd(settings.optimizer) && may_replace_optimizer(settings);
+}
+
+std::vector<Change> optimizer_changes(const Settings& settings, double adamw_lr) {
+  std::vector<Change> changes;
+  if (is_sgd(settings.optimizer) && settings.momentum == 0 && !settings.scales_lr) {
+    // The sum of a gradient's updates is the same: it is 1 / (1 - momentum) times the first.
+    changes.push_back({.name = "Nesterov momentum 0.9",
+                       .subject = "optimizer",
+                       .options = {"optimizer.momentum=0.9", "optimizer.nesterov=true",
+                                   fmt::format("optimizer.lr={:.3g}", 0.1 * settings.lr)},
+                       .effect = Effect::kTraining});
+  }
+  if (tries_adamw(settings)) {
+    changes.push_back({.name = fmt::format("AdamW with a learning rate of {:.2g}", adamw_lr),
+                       .subject = "optimizer",
+                       .options = {adamw_option(adamw_lr)},
+                       .effect = Effect::kTraining});
+  }
+  if (settings.optimizer != "muon" && may_replace_optimizer(settings)) {
+    const std::vector<std::string> options = {"optimizer={name: muon}"};
+    changes.push_back(
+        {.name = "Muon",
+         .subject = "optimizer",
+         .options = options,
+         .effect = Effect::kTraining,
+         .predicted = Prediction{.rule = "muon",
+                                 .finding = {},
+                                 .options = options,
+                                 .low = 1,
+                                 .high = 1.35,
+                                 .basis = "publications: up to 1.35 times less time than with "
+                                          "AdamW (Jordan et al., \"Muon\", 2024), or no gain"}});
   }
   return changes;
 }
@@ -175,6 +270,14 @@ std::vector<Change> regularization_changes(const Settings& settings) {
     changes.push_back({.name = "label smoothing 0.1",
                        .subject = "label smoothing",
                        .options = {"train.label_smoothing=0.1"},
+                       .effect = Effect::kTraining});
+  }
+  const bool is_adamw = settings.optimizer == "adamw";
+  if (!settings.sets_weight_decay && (is_adamw || settings.optimizer == "sgd")) {
+    const char* const decay = is_adamw ? "0.05" : "5e-4";
+    changes.push_back({.name = fmt::format("weight decay {}", decay),
+                       .subject = "weight decay",
+                       .options = {fmt::format("optimizer.weight_decay={}", decay)},
                        .effect = Effect::kTraining});
   }
   if (settings.wrappers.empty()) {
@@ -194,6 +297,15 @@ Change length_change(const Settings& settings, double epochs) {
   // Else the steps would decide.
   if (settings.counts_steps) change.options.emplace_back("train.steps=none");
   return change;
+}
+
+Prediction length_prediction(const Change& change, double reached, double whole) {
+  return {.rule = "length",
+          .finding = {},
+          .options = change.options,
+          .low = reached,
+          .high = whole,
+          .basis = "epochs of the longer training, until it reached the target and in all"};
 }
 
 }  // namespace gallop::optimize

@@ -27,9 +27,6 @@ enum class Effect {
   kTraining,  ///< Another training: other updates, and other final weights.
 };
 
-/// The subject of changes of the batch size.
-inline constexpr const char* kBatchSize = "batch size";
-
 /// One change of a recipe.
 struct Change {
   std::string name;  ///< "precision bf16"
@@ -45,17 +42,40 @@ struct Change {
 std::vector<Change> execution_changes(const Settings& settings,
                                       const std::vector<Prediction>& predictions, Goal goal);
 
-/// Learning rate schedules: one-cycle with the recipe's rate, and with `found_lr`.
+/// Learning rate schedules: one-cycle with the recipe's rate, and with `found_lr`. Predictions are
+/// from publications.
 std::vector<Change> schedule_changes(const Settings& settings, std::optional<double> found_lr);
 
 /// Larger batches, each with its learning rate: linearly scaled for SGD (Goyal et al., 2017), by
 /// the square root for adaptive optimizers (Malladi et al., 2022).
 std::vector<Change> batch_changes(const Settings& settings);
 
-/// Label smoothing and an exponential moving average of the weights.
+/// What another batch of a change of batch_changes() is predicted to gain if it is so much faster:
+/// a batch of k times the size needs between as many and k times as many epochs (McCandlish et al.,
+/// "An empirical model of large-batch training", 2018).
+Prediction batch_prediction(const Settings& settings, const Change& change,
+                            const Estimate& speedup);
+
+/// AdamW with this learning rate, as an option.
+std::string adamw_option(double lr);
+/// Its usual learning rate.
+inline constexpr double kAdamwLr = 1e-3;
+/// Whether AdamW is among optimizer_changes().
+bool tries_adamw(const Settings& settings);
+
+/// Other optimizers: Nesterov momentum for SGD without any, AdamW for SGD, with `adamw_lr`, and
+/// Muon with its usual rates. None if the recipe has parameter groups or wrappers, or scales the
+/// learning rate, as these belong to its optimizer.
+std::vector<Change> optimizer_changes(const Settings& settings, double adamw_lr);
+
+/// Label smoothing, weight decay if the recipe has none, and an exponential moving average of the
+/// weights.
 std::vector<Change> regularization_changes(const Settings& settings);
 
 /// Another length of the training.
 Change length_change(const Settings& settings, double epochs);
+/// Its prediction if it is `whole` times shorter than the training before, and `reached` times
+/// shorter than that was when it reached the target.
+Prediction length_prediction(const Change& change, double reached, double whole);
 
 }  // namespace gallop::optimize

@@ -42,17 +42,25 @@ void visit_fields(AnySettings& settings, const Visit& visit) {
   visit("has_convolutions", settings.has_convolutions);
   visit("compiles", settings.compiles);
   visit("verifies", settings.verifies);
+  visit("is_on_cpu", settings.is_on_cpu);
+  visit("processes", settings.processes);
   visit("cores", settings.cores);
   visit("threads", settings.threads);
+  visit("sets_threads", settings.sets_threads);
+  visit("splits_batch_norm", settings.splits_batch_norm);
   visit("data_threads", settings.data_threads);
   visit("samples", settings.samples);
   visit("batch_size", settings.batch_size);
   visit("micro_batches", settings.micro_batches);
   visit("recomputed_every", settings.recomputed_every);
   visit("epochs", settings.epochs);
+  visit("loss", settings.loss);
   visit("optimizer", settings.optimizer);
   visit("schedule", settings.schedule);
   visit("lr", settings.lr);
+  visit("momentum", settings.momentum);
+  visit("sets_weight_decay", settings.sets_weight_decay);
+  visit("has_parameter_groups", settings.has_parameter_groups);
   visit("scales_lr", settings.scales_lr);
   visit("counts_steps", settings.counts_steps);
   visit("wrappers", settings.wrappers);
@@ -61,6 +69,20 @@ void visit_fields(AnySettings& settings, const Visit& visit) {
   visit("caches", settings.caches);
   visit("metric", settings.metric);
   visit("higher_is_better", settings.higher_is_better);
+}
+
+template <typename T>
+void write(Json& json, const T& value) {
+  json = value;
+}
+void write(Json& json, const std::optional<double>& value) { json = value ? Json(*value) : Json(); }
+
+template <typename T>
+void read(const Json& json, T& value) {
+  json.get_to(value);
+}
+void read(const Json& json, std::optional<double>& value) {
+  value = json.is_null() ? std::nullopt : std::optional(json.get<double>());
 }
 
 }  // namespace
@@ -80,7 +102,7 @@ Json json_of(const Speed& one) {
 
 Json json_of(const Settings& one) {
   Json json;
-  visit_fields(one, [&](const char* name, const auto& value) { json[name] = value; });
+  visit_fields(one, [&](const char* name, const auto& value) { write(json[name], value); });
   return json;
 }
 
@@ -120,7 +142,7 @@ Json json_of(const TrainedRun& one) {
 
 Settings settings_of(const Json& json) {
   Settings settings;
-  visit_fields(settings, [&](const char* name, auto& value) { json.at(name).get_to(value); });
+  visit_fields(settings, [&](const char* name, auto& value) { read(json.at(name), value); });
   return settings;
 }
 

@@ -9,8 +9,11 @@
 #include "gallop/optimize/estimate.h"
 
 // What a search can find out about a recipe. Options are written as on the command line,
-// "train.precision=bf16", at most one for each path.
+// "train.precision=bf16", at most one for each path; kProcesses is one of them.
 namespace gallop::optimize {
+
+/// The path of the number of processes, which 'gallop launch' takes and a recipe does not have.
+inline constexpr const char* kProcesses = "launch.processes";
 
 /// A recipe with nothing left open.
 struct Settings {
@@ -19,13 +22,21 @@ struct Settings {
   bool has_convolutions = false;
   bool compiles = true;
   bool verifies = false;  ///< Compiled steps are compared with eager ones.
-  int64_t cores = 1, threads = 1, data_threads = 0;
+  bool is_on_cpu = true;
+  int64_t processes = 1;
+  int64_t cores = 1, threads = 1, data_threads = 0;  ///< Of each process.
+  bool sets_threads = false;                         ///< train.threads is not 0.
+  /// The model has batch norm, and its statistics are not those of the whole batch.
+  bool splits_batch_norm = false;
   int64_t samples = 0;  ///< Of the training data.
   int64_t batch_size = 0, micro_batches = 1;
   int64_t recomputed_every = 0;  ///< train.activation_checkpointing.every
   double epochs = 0;
-  std::string optimizer, schedule;
+  std::string loss, optimizer, schedule;
   double lr = 0;
+  std::optional<double> momentum{};   ///< Nothing if the optimizer has no such option.
+  bool sets_weight_decay = false;     ///< The recipe has a value of its own.
+  bool has_parameter_groups = false;  ///< Of the optimizer, with options of their own.
   bool scales_lr = false;             ///< With the batch size; see optimizer.lr_scaling.
   bool counts_steps = false;          ///< train.steps gives the length.
   std::vector<std::string> wrappers;  ///< Of the optimizer.
@@ -36,11 +47,12 @@ struct Settings {
   bool higher_is_better = true;
 };
 
-/// What one of the training's rules predicts for options (advise/advice.h).
+/// What one of the training's rules predicts for options (advise/advice.h), or what is known about
+/// a change of the training.
 struct Prediction {
   std::string rule, finding;
   std::vector<std::string> options;  ///< None: nothing can be done by an option.
-  double low = 1, high = 1;          ///< Speed-up.
+  double low = 1, high = 1;          ///< Factor in what the goal counts.
   std::string basis;
 };
 
@@ -48,7 +60,7 @@ struct Prediction {
 struct Speed {
   double samples_per_second = 0;
   double joules_per_sample = 0;  ///< 0 if energy was not measured.
-  int64_t peak_bytes = 0;        ///< Of the process.
+  int64_t peak_bytes = 0;        ///< Of all processes.
 };
 
 /// Two trainings that ran alternately.
@@ -102,10 +114,15 @@ class Experiments {
 /// The user has interrupted the search.
 struct Stopped {};
 
-/// `options` with those of `changes` in place of or after them, by path.
+/// `options` with those of `changes` in place of or after them, by path. One of a whole section,
+/// "optimizer={...}", also replaces those of its parts, "optimizer.lr=0.1".
 std::vector<std::string> with(std::vector<std::string> options,
                               const std::vector<std::string>& changes);
 /// "train.precision" of "train.precision=bf16".
 std::string path_of(const std::string& option);
+/// The value of kProcesses, or 1.
+int64_t processes_of(const std::vector<std::string>& options);
+/// The options without kProcesses.
+std::vector<std::string> recipe_options(std::vector<std::string> options);
 
 }  // namespace gallop::optimize

@@ -82,6 +82,18 @@ Table trials_of(const Report& report) {
   return table;
 }
 
+// Empty if nothing was predicted.
+Table predictions_of(const Report& report) {
+  Table table = {{"change", "predicted", "gain", "basis"}};
+  for (const Trial& trial : report.trials) {
+    const std::string predicted = predicted_text(trial);
+    if (predicted.empty()) continue;
+    table.push_back(
+        {trial.change.name, predicted, or_dash(gain_text(trial)), trial.change.predicted->basis});
+  }
+  return table.size() > 1 ? table : Table();
+}
+
 std::string money_text(const Report& report, double seconds) {
   return fmt::format("{:.4f}", seconds / 3600 * report.price_per_hour);
 }
@@ -203,9 +215,8 @@ std::string equal_text(const Report& report) {
 }
 
 std::string command_of(const Report& report) {
-  std::vector<std::string> words = {"gallop", "train", report.recipe};
-  words.insert(words.end(), report.options.begin(), report.options.end());
-  return shell_line(words);
+  return training_command(report.recipe, processes_of(report.options),
+                          recipe_options(report.options));
 }
 
 Json json_of(const Trainings& one) {
@@ -217,10 +228,13 @@ Json json_of(const Trainings& one) {
 
 Json json_of(const Trial& trial) {
   Json object = {{"change", trial.change.name},
-                 {"options", trial.change.options},
+                 {"options", recipe_options(trial.change.options)},
                  {"verdict", name_of(trial.verdict)},
                  {"reason", trial.reason},
                  {"seconds", trial.seconds}};
+  if (const int64_t processes = processes_of(trial.change.options); processes > 1) {
+    object["processes"] = processes;
+  }
   if (trial.change.predicted) {
     object["predicted"] = {{"low", trial.change.predicted->low},
                            {"high", trial.change.predicted->high},
@@ -285,6 +299,17 @@ double Report::total_gain() const {
   return has_target() ? gain * plain_runs->epochs_to_target / best_runs->epochs_to_target : gain;
 }
 
+std::string training_command(const std::string& recipe, int64_t processes,
+                             const std::vector<std::string>& options) {
+  std::vector<std::string> words = {"gallop"};
+  if (processes > 1) {
+    words.insert(words.end(), {"launch", "-n", std::to_string(processes)});
+  }
+  words.insert(words.end(), {"train", recipe});
+  words.insert(words.end(), options.begin(), options.end());
+  return shell_line(words);
+}
+
 std::string report_text(const Report& report) {
   std::string text = fmt::format("{}\n", report_headline(report));
   if (const Table results = results_of(report); !results.empty()) {
@@ -305,6 +330,9 @@ std::vector<ReportTable> report_tables(const Report& report) {
     tables.push_back({"Result", std::move(results), equal_text(report)});
   }
   tables.push_back({"Changes", trials_of(report), report.why_no_training_changes});
+  if (Table predictions = predictions_of(report); !predictions.empty()) {
+    tables.push_back({"Predictions", std::move(predictions), {}});
+  }
   if (!report.ablations.empty()) {
     tables.push_back({"Ablation", ablations_of(report), interactions_text(report)});
   }
@@ -346,10 +374,12 @@ std::string report_markdown(const Report& report) {
 }
 
 std::string report_json(const Report& report) {
-  Json object = {{"goal", name_of(report.goal)},
+  Json object = {{"headline", report_headline(report)},
+                 {"goal", name_of(report.goal)},
                  {"recipe", report.recipe},
                  {"given", report.given},
-                 {"options", report.options},
+                 {"options", recipe_options(report.options)},
+                 {"processes", processes_of(report.options)},
                  {"command", command_of(report)},
                  {"gain", report.total_gain()},
                  {"budget_seconds", report.budget_seconds},
@@ -368,6 +398,11 @@ std::string report_json(const Report& report) {
   if (report.equal_runs) object["equal_runs"] = json_of(*report.equal_runs);
   if (!report.why_no_training_changes.empty()) {
     object["why_no_training_changes"] = report.why_no_training_changes;
+  }
+  object["tables"] = Json::array();
+  for (const ReportTable& table : report_tables(report)) {
+    object["tables"].push_back(
+        {{"title", table.title}, {"rows", table.rows}, {"note", table.note}});
   }
   object["trials"] = Json::array();
   for (const Trial& trial : report.trials) object["trials"].push_back(json_of(trial));

@@ -101,15 +101,19 @@ struct ReportTable {
   std::string note;                            ///< Below it; may be empty.
 };
 
+/// The command that trains a recipe with these options of it in so many processes.
+std::string training_command(const std::string& recipe, int64_t processes,
+                             const std::vector<std::string>& options = {});
+
 /// "mlp.yaml: 4.70 times less time to accuracy 0.7913"
 std::string report_headline(const Report& report);
-/// Result, changes and ablation, as far as there are any.
+/// Result, changes, predictions and ablation, as far as there are any.
 std::vector<ReportTable> report_tables(const Report& report);
 
 /// The result and the ablation, for a terminal.
 std::string report_text(const Report& report);
 std::string report_markdown(const Report& report);
-/// The complete report.
+/// The complete report, with the tables of report_tables().
 std::string report_json(const Report& report);
 /// A waterfall from the recipe as it is to the best one.
 std::string report_svg(const Report& report);

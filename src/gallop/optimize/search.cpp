@@ -28,8 +28,9 @@ constexpr double kRetry = 1.05;
 // A shorter training has this many of the epochs of the one before.
 constexpr double kShorter = 0.7;
 constexpr double kLeastEpochs = 0.02;  // Of those of the recipe.
-// A larger batch must be this much faster to be trained with.
-constexpr double kFasterBatch = 1.05;
+// A change of the training that is this much faster need not have a better metric. A larger batch
+// must be.
+constexpr double kFaster = 1.05;
 
 std::string key_of(const std::vector<std::string>& options) {
   std::vector<std::string> sorted = options;
@@ -89,8 +90,10 @@ class Search {
   }
 
   void add(Trial trial) {
-    progress_(trial, experiments_.seconds());
     report_.trials.push_back(std::move(trial));
+    report_.options = options();
+    report_.seconds = experiments_.seconds();
+    progress_(report_);
   }
 
   // Replaces an earlier change of the same subject.
@@ -245,6 +248,7 @@ class Search {
     const std::vector<Kept> execution = kept_;
     try_schedules(incumbent);
     try_batches(incumbent);
+    try_optimizers(incumbent);
     try_regularization(incumbent);
     shorten(incumbent);
     if (!confirm(incumbent)) {
@@ -268,11 +272,11 @@ class Search {
     return runs;
   }
 
-  // Trains with a change for as many epochs as the incumbent, or for half of the recipe's, and
-  // keeps it if the final metric is better, or as good in less time.
+  // Trains with a change for so many epochs, and keeps it if the final metric is better, or as good
+  // at a higher speed. `speeds` of changes that have another one.
   void try_by_training(const Change& change, Incumbent& incumbent, double epochs,
-                       const std::optional<Comparison>& faster = std::nullopt) {
-    Trial trial{.change = change, .comparison = faster, .metric_before = incumbent.run.metric()};
+                       const std::optional<Comparison>& speeds = std::nullopt) {
+    Trial trial{.change = change, .comparison = speeds, .metric_before = incumbent.run.metric()};
     if (seconds_of_training(epochs) > left()) {
       trial.reason = does_not_fit(seconds_of_training(epochs));
       return add(std::move(trial));
@@ -286,18 +290,20 @@ class Search {
       return add(std::move(trial));
     }
     trial.metric_after = run.metric();
-    const bool is_kept = faster ? !is_better(incumbent.run.metric(), run.metric(), noise_)
-                                : is_better(run.metric(), incumbent.run.metric(), noise_);
+    const bool is_faster = speeds && speeds->speedup.low > kFaster;
+    const bool is_kept = is_faster ? !is_better(incumbent.run.metric(), run.metric(), noise_)
+                                   : is_better(run.metric(), incumbent.run.metric(), noise_);
     trial.verdict = is_kept ? Verdict::kKept : Verdict::kRejected;
     if (is_kept) {
-      const double speedup = faster ? faster->speedup.value : 1;
+      const double speedup = speeds ? speeds->speedup.value : 1;
       const double gain = speedup * gain_in_epochs(incumbent, {run, epochs});
       training_speedup_ *= speedup;
       trial.gain = Estimate{.value = gain, .low = gain, .high = gain, .rounds = 1};
       keep(change);
       settings_ = experiments_.settings(options());
       incumbent = {std::move(run), epochs};
-      samples_per_second_ = std::max(samples_per_second_, rate_of(incumbent));
+      samples_per_second_ = speedup < 1 ? samples_per_second_ * speedup
+                                        : std::max(samples_per_second_, rate_of(incumbent));
     } else {
       const bool is_noise = is_better(*trial.metric_after, *trial.metric_before);
       trial.reason =
@@ -311,11 +317,13 @@ class Search {
     return one.epochs * static_cast<double>(settings_.samples) / one.run.training_seconds;
   }
 
+  // All of them if it does not reach it.
+  double epochs_to_target(const Incumbent& one) const {
+    return one.run.epochs_to(*report_.target, settings_.higher_is_better).value_or(one.epochs);
+  }
+
   double gain_in_epochs(const Incumbent& from, const Incumbent& to) const {
-    const auto epochs = [&](const Incumbent& one) {
-      return one.run.epochs_to(*report_.target, settings_.higher_is_better).value_or(one.epochs);
-    };
-    return epochs(from) / epochs(to);
+    return epochs_to_target(from) / epochs_to_target(to);
   }
 
   void try_schedules(Incumbent& incumbent) {
@@ -340,8 +348,11 @@ class Search {
       trial.comparison = experiments_.compare(options(), with(options(), change.options));
       const Comparison& found = *trial.comparison;
       trial.seconds = experiments_.seconds() - before;
-      if (found.failure.empty() && found.speedup.low > kFasterBatch) {
-        try_by_training(change, incumbent, incumbent.epochs, found);
+      if (found.failure.empty()) {
+        trial.change.predicted = batch_prediction(settings_, change, found.speedup);
+      }
+      if (found.failure.empty() && found.speedup.low > kFaster) {
+        try_by_training(trial.change, incumbent, incumbent.epochs, found);
         if (report_.trials.back().verdict != Verdict::kKept) return;
         continue;
       }
@@ -349,6 +360,33 @@ class Search {
       trial.gain = found.speedup;
       trial.reason = found.failure.empty() ? "not faster enough" : found.failure;
       return add(std::move(trial));
+    }
+  }
+
+  // Each is trained for the time of the incumbent, but for no more epochs.
+  void try_optimizers(Incumbent& incumbent) {
+    double lr = kAdamwLr;
+    if (tries_adamw(settings_) && !is_over(kLastShare)) {
+      lr = experiments_.find_lr(with(options(), {adamw_option(kAdamwLr)})).value_or(kAdamwLr);
+    }
+    for (const Change& change : optimizer_changes(settings_, lr)) {
+      const double seconds = seconds_of_training(incumbent.epochs);
+      if (is_over(kLastShare) || seconds > left()) {
+        add({.change = change, .reason = does_not_fit(seconds)});
+        continue;
+      }
+      const double before = experiments_.seconds();
+      const Comparison found = experiments_.compare(options(), with(options(), change.options));
+      if (!found.failure.empty()) {
+        add({.change = change,
+             .verdict = Verdict::kFailed,
+             .reason = found.failure,
+             .comparison = found,
+             .seconds = experiments_.seconds() - before});
+        continue;
+      }
+      const double epochs = incumbent.epochs * std::min(1.0, found.speedup.value);
+      try_by_training(change, incumbent, epochs, found);
     }
   }
 
@@ -379,7 +417,8 @@ class Search {
       if (reached != reaches) break;
     }
     if (best.epochs == settings_.epochs) return;
-    const Change change = length_change(settings_, best.epochs);
+    unshortened_ = incumbent;
+    const Change change = shortened(best.epochs);
     const double gain = gain_in_epochs(incumbent, best);
     keep(change);
     add({.change = change,
@@ -416,10 +455,17 @@ class Search {
     }
   }
 
+  Change shortened(double epochs) const {
+    Change change = length_change(report_.plain, epochs);
+    change.predicted = length_prediction(change, epochs_to_target(unshortened_) / epochs,
+                                         unshortened_.epochs / epochs);
+    return change;
+  }
+
   void set_length(double epochs) {
     for (Kept& one : kept_) {
       if (one.change.subject != "length") continue;
-      one.change = length_change(report_.plain, epochs);
+      one.change = shortened(epochs);
       report_.trials[one.trial].change = one.change;
     }
   }
@@ -479,7 +525,8 @@ class Search {
     const Trainings& best = *report_.best_runs;
     Ablation ablation{.change = kept_[index].change.name, .is_least = true};
     double speedup = 1, energy = 1;
-    if (kept_[index].change.subject == kBatchSize) {
+    // Its speed was another one.
+    if (report_.trials[kept_[index].trial].comparison) {
       const Comparison found = experiments_.compare(options(index), options());
       if (!found.failure.empty()) return false;
       speedup = found.speedup.value;
@@ -509,6 +556,7 @@ class Search {
   Settings settings_;  // Of options().
   std::vector<Kept> kept_;
   double samples_per_second_ = 0;
+  Incumbent unshortened_;        // The best recipe before its length was changed.
   double noise_ = 0;             // Standard error of the target.
   double training_speedup_ = 1;  // Of kept changes of the training, such as larger batches.
 };

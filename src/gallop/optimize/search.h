@@ -23,8 +23,8 @@ struct SearchConfig {
   double price_per_hour = 0;
 };
 
-/// Called after each trial.
-using Progress = std::function<void(const Trial& trial, double seconds)>;
+/// Called after each trial with the report so far, of which it is the last one.
+using Progress = std::function<void(const Report& report)>;
 
 /// Tries one change of a recipe at a time, and keeps it if it is better beyond doubt and no worse
 /// in quality:

@@ -28,9 +28,11 @@ http::Response finished(http::Response response, const char* caching) {
 Site::Site(const SiteConfig& config)
     : runs_({.runs = config.runs, .studies = config.studies}),
       sweeps_(config.studies),
-      events_(runs_, sweeps_),
+      searches_(config.searches),
+      events_(runs_, sweeps_, searches_),
       guard_(config.port, config.names),
-      context_{runs_, sweeps_, events_, guard_.token(), config.version, config.surroundings} {
+      context_{runs_,          sweeps_,        searches_,          events_,
+               guard_.token(), config.version, config.surroundings} {
   for (const PageFile& file : page_files()) {
     files_[std::string(file.path)] = {.bytes = file.bytes,
                                       .type = type_of(file.path),

@@ -12,12 +12,14 @@
 #include "gallop/ui/http/guard.h"
 #include "gallop/ui/http/message.h"
 #include "gallop/ui/runs.h"
+#include "gallop/ui/searches.h"
 
 namespace gallop::ui {
 
 struct SiteConfig {
   fs::path runs;                       ///< Folder of the runs.
   fs::path studies{};                  ///< Folder of the sweeps; may be missing.
+  fs::path searches{};                 ///< Folder of the searches; may be missing.
   std::string version;                 ///< Gallop's version.
   int port = 0;                        ///< Port at which it is reachable.
   std::vector<std::string> names{};    ///< See http::Guard.
@@ -45,6 +47,7 @@ class Site {
 
   Runs runs_;
   Sweeps sweeps_;
+  Searches searches_;
   api::EventHub events_;
   http::Guard guard_;
   api::Context context_;

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "gallop/optimize/changes.h"
+
 namespace gallop::optimize {
 
 namespace {
@@ -54,7 +56,12 @@ Settings FakeExperiments::settings(const std::vector<std::string>& options) {
   settings.data_threads = std::stoll(value_of(options, "data.threads", "1"));
   settings.batch_size = std::stoll(value_of(options, "data.batch_size", "32"));
   settings.epochs = std::stod(value_of(options, "train.epochs", "10"));
+  settings.processes = processes_of(options);
+  settings.cores = plain.cores / settings.processes;
+  settings.threads = plain.sets_threads && settings.processes == 1 ? plain.threads : settings.cores;
   if (has(options, "schedule={name: one-cycle}")) settings.schedule = "one-cycle";
+  if (has(options, "optimizer.momentum=0.9")) settings.momentum = 0.9;
+  if (has(options, "optimizer={name: muon}")) settings.optimizer = "muon";
   if (has(options, "train.label_smoothing=0.1")) settings.label_smoothing = 0.1;
   return settings;
 }
@@ -110,7 +117,7 @@ TrainedRun FakeExperiments::train(const std::vector<std::string>& options, int64
 
 std::optional<double> FakeExperiments::find_lr(const std::vector<std::string>& options) {
   log.push_back(fmt::format("find-lr {}", fmt::join(options, " ")));
-  return found_lr;
+  return has(options, adamw_option(kAdamwLr)) ? found_adamw_lr : found_lr;
 }
 
 }  // namespace gallop::optimize

@@ -44,7 +44,7 @@ class FakeExperiments final : public Experiments {
   std::map<std::string, std::string> failures = {};  ///< By option.
   std::map<std::string, double> memory = {};         ///< Factors of peak memory, by option.
   std::vector<Prediction> predictions = {};
-  std::optional<double> found_lr;
+  std::optional<double> found_lr, found_adamw_lr;
   std::vector<std::string> log;  ///< All experiments.
   double spent = 0;              ///< Seconds.
 

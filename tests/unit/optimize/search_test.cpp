@@ -15,7 +15,7 @@ namespace {
 Report run(FakeExperiments& experiments, SearchConfig config) {
   config.recipe = "mlp.yaml";
   if (config.budget_seconds == 0) config.budget_seconds = 1e6;
-  return search(experiments, config, [](const Trial&, double) {});
+  return search(experiments, config, [](const Report&) {});
 }
 
 const Trial& trial(const Report& report, const std::string& name) {
@@ -134,6 +134,118 @@ TEST(Search, SavesMemoryUnlessItCostsMoreTime) {
 TEST(Search, EnergyMustBeMeasurable) {
   FakeExperiments experiments;
   EXPECT_THROW(run(experiments, {.goal = Goal::kEnergy}), UsageError);
+}
+
+TEST(Search, TrainsInSeveralProcesses) {
+  FakeExperiments experiments;
+  experiments.plain.cores = experiments.plain.threads = 4;
+  experiments.factors["launch.processes=2"] = 1.4;
+  const Report report = run(experiments, {.goal = Goal::kThroughput});
+  EXPECT_EQ(trial(report, "2 processes").verdict, Verdict::kKept);
+  EXPECT_EQ(trial(report, "4 processes").reason, "worse");  // Without the gain of two.
+  EXPECT_EQ(processes_of(report.options), 2);
+  const std::string markdown = report_markdown(report), json = report_json(report);
+  EXPECT_NE(markdown.find("    gallop launch -n 2 train mlp.yaml train.compile=true"),
+            std::string::npos)
+      << markdown;
+  // The number is no option of a recipe.
+  EXPECT_EQ(json.find("launch.processes"), std::string::npos) << json;
+  EXPECT_NE(json.find(R"("processes":2)"), std::string::npos) << json;
+}
+
+TEST(Search, GivesProcessesTheirPartOfTheThreads) {
+  FakeExperiments experiments;
+  experiments.plain.sets_threads = true;
+  experiments.plain.splits_batch_norm = true;
+  const Report report = run(experiments, {.goal = Goal::kThroughput});
+  EXPECT_EQ(trial(report, "2 processes").change.options,
+            (std::vector<std::string>{"launch.processes=2", "train.threads=0",
+                                      "parallel.batch_norm=synchronized"}));
+}
+
+TEST(Search, TriesSeveralProcessesOnlyWhereTheyMayHelp) {
+  const auto tries = [](Goal goal, const auto& change) {
+    FakeExperiments experiments;
+    change(experiments.plain);
+    const Report report = run(experiments, {.goal = goal});
+    return std::any_of(report.trials.begin(), report.trials.end(),
+                       [](const Trial& one) { return one.change.subject == "processes"; });
+  };
+  EXPECT_TRUE(tries(Goal::kThroughput, [](Settings& /*plain*/) {}));
+  EXPECT_FALSE(tries(Goal::kMemory, [](Settings& /*plain*/) {}));
+  EXPECT_FALSE(tries(Goal::kThroughput, [](Settings& plain) { plain.cores = 1; }));
+  EXPECT_FALSE(tries(Goal::kThroughput, [](Settings& plain) { plain.is_on_cpu = false; }));
+  EXPECT_FALSE(tries(Goal::kThroughput, [](Settings& plain) { plain.micro_batches = 32; }));
+}
+
+TEST(Search, TakesABetterOptimizer) {
+  FakeExperiments experiments;
+  experiments.found_adamw_lr = 0.003;
+  experiments.metrics["optimizer={name: adamw, lr: 0.003}"] = 0.01;
+  experiments.metrics["optimizer={name: muon}"] = 0.03;
+  experiments.factors["optimizer={name: muon}"] = 0.8;
+  const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy});
+  EXPECT_EQ(trial(report, "AdamW with a learning rate of 0.003").reason, "then replaced by Muon");
+  EXPECT_TRUE(has(report, "optimizer={name: muon}"));
+  EXPECT_FALSE(has(report, "optimizer.lr=0.4"));  // Of larger batches with SGD.
+  EXPECT_EQ(trial(report, "Muon").change.predicted->high, 1.35);
+  // It is slower, and had as much time as what it was compared with.
+  EXPECT_NEAR(trial(report, "Muon").comparison->speedup.value, 0.8, 1e-9);
+  const auto muon =
+      std::find_if(experiments.log.begin(), experiments.log.end(), [](const std::string& one) {
+        return one.starts_with("train ") && one.find("name: muon") != std::string::npos;
+      });
+  ASSERT_NE(muon, experiments.log.end());
+  EXPECT_NE(muon->find("train.epochs=4 "), std::string::npos) << *muon;
+}
+
+TEST(Search, AddsMomentumToSgdWithoutAny) {
+  FakeExperiments experiments;
+  experiments.plain.momentum = 0;
+  experiments.metrics["optimizer.momentum=0.9"] = 0.02;
+  const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy});
+  EXPECT_TRUE(has(report, "optimizer.momentum=0.9"));
+  EXPECT_TRUE(has(report, "optimizer.nesterov=true"));
+}
+
+TEST(Search, LeavesAnOptimizerWithPartsOfItsOwn) {
+  FakeExperiments experiments;
+  experiments.plain.has_parameter_groups = true;
+  const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy});
+  for (const Trial& one : report.trials) EXPECT_NE(one.change.subject, "optimizer");
+}
+
+TEST(Search, DecaysWeightsOnlyIfTheRecipeDoesNotSayHow) {
+  for (const bool sets_decay : {false, true}) {
+    FakeExperiments experiments;
+    experiments.plain.sets_weight_decay = sets_decay;
+    experiments.metrics["optimizer.weight_decay=5e-4"] = 0.02;
+    const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy});
+    EXPECT_EQ(has(report, "optimizer.weight_decay=5e-4"), !sets_decay);
+  }
+}
+
+TEST(Search, PredictsChangesOfTheTraining) {
+  FakeExperiments experiments;
+  const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy});
+  EXPECT_EQ(predicted_text(trial(report, "one-cycle schedule")), "1.00x to 10.00x");
+  // 1.4 times faster within 1 %, for as many epochs or twice as many.
+  EXPECT_EQ(predicted_text(trial(report, "batch size 64")), "0.69x to 1.41x");
+  const Trial& length = report.trials.back();
+  ASSERT_EQ(length.change.subject, "length");
+  EXPECT_NEAR(length.change.predicted->high, 5 / report.best_runs->epochs, 0.01);
+  EXPECT_NE(report_markdown(report).find("## Predictions"), std::string::npos);
+  EXPECT_NE(report_json(report).find(R"("basis":"publications: )"), std::string::npos);
+}
+
+TEST(Options, ReplaceByPath) {
+  using Options = std::vector<std::string>;
+  EXPECT_EQ(with({"a=1", "b=2"}, {"a=3", "c=4"}), (Options{"a=3", "b=2", "c=4"}));
+  // A section replaces its parts, and parts that come later belong to the new one.
+  EXPECT_EQ(with({"o.lr=1", "ox=2"}, {"o={name: adamw}"}), (Options{"ox=2", "o={name: adamw}"}));
+  EXPECT_EQ(with({"o={name: adamw}"}, {"o.lr=1"}), (Options{"o={name: adamw}", "o.lr=1"}));
+  EXPECT_EQ(with({"o.lr=1", "o={name: sgd}", "x=1"}, {"o.lr=2"}),
+            (Options{"o={name: sgd}", "x=1", "o.lr=2"}));
 }
 
 TEST(Search, FindsAShorterTrainingThatReachesTheTarget) {

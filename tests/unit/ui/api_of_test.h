@@ -16,11 +16,12 @@ namespace gallop::ui::api {
 using Json = nlohmann::ordered_json;
 using Names = std::vector<std::string>;
 
-/// The API on a folder of runs, and one of sweeps.
+/// The API on folders of runs, of sweeps, and of searches.
 class Api : public testing::Test {
  protected:
   track::RunsOfTest folder;
   TemporaryFolder studies{fs::temp_directory_path(), "gallop-studies-"};
+  TemporaryFolder searches{fs::temp_directory_path(), "gallop-searches-"};
   track::Surroundings surroundings{};
 
   // The response of an endpoint, which must have this `status`.
@@ -40,10 +41,11 @@ class Api : public testing::Test {
     if (!runs_) {
       runs_ = std::make_unique<Runs>(track::RunPlaces{folder.path(), studies.path()});
       sweeps_ = std::make_unique<Sweeps>(studies.path());
-      events_ = std::make_unique<EventHub>(*runs_, *sweeps_);
+      searches_ = std::make_unique<Searches>(searches.path());
+      events_ = std::make_unique<EventHub>(*runs_, *sweeps_, *searches_);
     }
     runs_->look_again();
-    Context context{*runs_, *sweeps_, *events_, "the token", "1.2.3", surroundings};
+    Context context{*runs_, *sweeps_, *searches_, *events_, "the token", "1.2.3", surroundings};
     const http::Response response = answer(context, request);
     EXPECT_EQ(response.status, status) << request.path << ": " << response.body;
     return response.body;
@@ -52,6 +54,7 @@ class Api : public testing::Test {
  private:
   std::unique_ptr<Runs> runs_;
   std::unique_ptr<Sweeps> sweeps_;
+  std::unique_ptr<Searches> searches_;
   std::unique_ptr<EventHub> events_;
 };
 

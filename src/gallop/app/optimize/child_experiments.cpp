@@ -11,6 +11,7 @@
 
 #include "gallop/app/optimize/paced_training.h"
 #include "gallop/app/probe_child.h"
+#include "gallop/base/affinity.h"
 #include "gallop/base/child_process.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/error.h"
@@ -113,13 +114,14 @@ class Rounds {
   std::vector<double> speedups_, base_rates_, changed_rates_, base_per_joule_, changed_per_joule_;
 };
 
-// The last line that is JSON: notes may come before it.
+// The last line that is JSON, among notes.
 optimize::Json json_of_output(const std::string& text) {
   const size_t line = text.rfind("\n{");
   if (line == std::string::npos && !text.starts_with('{')) {
     throw InternalError("a process has not printed its result");
   }
-  return optimize::Json::parse(text.substr(line == std::string::npos ? 0 : line + 1));
+  const size_t begin = line == std::string::npos ? 0 : line + 1;
+  return optimize::Json::parse(text.substr(begin, text.find('\n', begin) - begin));
 }
 
 }  // namespace
@@ -141,15 +143,29 @@ double ChildExperiments::seconds() const { return monotonic_seconds() - begin_; 
 std::vector<std::string> ChildExperiments::arguments(
     const std::vector<std::string>& command, const std::vector<std::string>& options) const {
   std::vector<std::string> all = command;
-  const auto resolved = optimize::with(place_.options, options);
+  const auto resolved = optimize::recipe_options(optimize::with(place_.options, options));
   all.insert(all.end(), resolved.begin(), resolved.end());
   return all;
 }
 
-ChildExperiments::Result ChildExperiments::run(const std::vector<std::string>& arguments) const {
-  const ChildRun run = run_to_end(
-      {.arguments = arguments, .input = std::string(), .own_group = true, .with_warden = true},
-      {.stop = [this] { return stop_.requested(); }});
+std::vector<std::string> ChildExperiments::launched(const std::vector<std::string>& command,
+                                                    const std::vector<std::string>& options) const {
+  const int64_t processes = optimize::processes_of(options);
+  std::vector<std::string> all;
+  if (processes > 1) all = {"launch", "-n", std::to_string(processes), "--max-restarts", "0"};
+  const std::vector<std::string> own = arguments(command, options);
+  all.insert(all.end(), own.begin(), own.end());
+  return all;
+}
+
+ChildExperiments::Result ChildExperiments::run(const std::vector<std::string>& arguments,
+                                               const std::vector<int>& cores) const {
+  const ChildRun run = run_to_end({.arguments = arguments,
+                                   .input = std::string(),
+                                   .cores = cores,
+                                   .own_group = true,
+                                   .with_warden = true},
+                                  {.stop = [this] { return stop_.requested(); }});
   if (run.cause == ChildRun::Cause::kStopped || stop_.requested()) throw optimize::Stopped();
   if (run.is_good()) return {.is_good = true, .text = run.output};
   const std::string line = printable(error_line(run.output));
@@ -164,15 +180,21 @@ fs::path ChildExperiments::output_file() {
 }
 
 optimize::Settings ChildExperiments::settings(const std::vector<std::string>& options) {
+  // What depends on the cores is that of one of the processes.
+  const auto processes = static_cast<int>(optimize::processes_of(options));
+  std::vector<int> cores;
+  if (processes > 1) cores = part_of(side_by_side(cores_given()), 0, processes);
   const Result result =
-      run(arguments({"optimize", place_.recipe, "--measure", "settings"}, options));
+      run(arguments({"optimize", place_.recipe, "--measure", "settings"}, options), cores);
   if (!result.is_good) throw Error(result.code, result.text);
-  return optimize::settings_of(json_of_output(result.text).at("settings"));
+  optimize::Settings settings = optimize::settings_of(json_of_output(result.text).at("settings"));
+  settings.processes = processes;
+  return settings;
 }
 
 std::vector<optimize::Prediction> ChildExperiments::predict(
     const std::vector<std::string>& options) {
-  const Result result = run(arguments({"profile", place_.recipe, "--json"}, options));
+  const Result result = run(launched({"profile", place_.recipe, "--json"}, options));
   if (!result.is_good) {
     note_("there are no predictions: " + result.text);
     return {};
@@ -182,10 +204,14 @@ std::vector<optimize::Prediction> ChildExperiments::predict(
 
 Comparison ChildExperiments::compare(const std::vector<std::string>& base,
                                      const std::vector<std::string>& changed) {
-  const std::vector<std::string> command = {"optimize", place_.recipe, "--measure", "steps"};
-  PacedTraining first(arguments(command, base), output_file(), stop_);
+  const auto command_with = [&](const std::vector<std::string>& options) {
+    return PacedCommand{
+        .arguments = arguments({"optimize", place_.recipe, "--measure", "steps"}, options),
+        .processes = static_cast<int>(optimize::processes_of(options))};
+  };
+  PacedTraining first(command_with(base), output_file(), stop_);
   if (!first.failure().empty()) throw DataError(first.failure());
-  PacedTraining second(arguments(command, changed), output_file(), stop_);
+  PacedTraining second(command_with(changed), output_file(), stop_);
   Comparison result{.failure = second.failure()};
   if (!result.failure.empty()) return result;
   const double turn = std::max(
@@ -224,7 +250,7 @@ optimize::TrainedRun ChildExperiments::train(const std::vector<std::string>& opt
   const std::string name =
       fmt::format("{:016x}", xxh3_64(fmt::format("{}", fmt::join(changed, "\n"))));
   const fs::path runs = place_.folder / "runs";
-  const Result result = run(arguments(
+  const Result result = run(launched(
       {"train", place_.recipe, "--runs", runs.string(), "--name", name, "--continue", "--quiet"},
       changed));
   optimize::TrainedRun trained{.folder = (runs / name).string()};
@@ -248,7 +274,7 @@ optimize::TrainedRun ChildExperiments::train(const std::vector<std::string>& opt
 }
 
 std::optional<double> ChildExperiments::find_lr(const std::vector<std::string>& options) {
-  const Result result = run(arguments({"find-lr", place_.recipe, "--json"}, options));
+  const Result result = run(launched({"find-lr", place_.recipe, "--json"}, options));
   if (!result.is_good) {
     note_("no learning rate was found: " + result.text);
     return std::nullopt;

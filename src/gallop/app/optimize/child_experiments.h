@@ -44,13 +44,17 @@ class ChildExperiments final : public optimize::Experiments {
  private:
   std::vector<std::string> arguments(const std::vector<std::string>& command,
                                      const std::vector<std::string>& options) const;
+  /// The same, by 'gallop launch' for several processes.
+  std::vector<std::string> launched(const std::vector<std::string>& command,
+                                    const std::vector<std::string>& options) const;
   /// The output of a command of this program, or why it failed, in one line.
   struct Result {
     bool is_good = false;
     ExitCode code = ExitCode::kDone;
     std::string text;
   };
-  Result run(const std::vector<std::string>& arguments) const;
+  /// `cores` to run on; empty: all.
+  Result run(const std::vector<std::string>& arguments, const std::vector<int>& cores = {}) const;
   fs::path output_file();
 
   ExperimentPlace place_;

@@ -1,6 +1,7 @@
 #include "gallop/app/optimize/measured_training.h"
 
 #include <cstdio>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/app/option_of.h"
 #include "gallop/app/session.h"
 #include "gallop/app/trainer_parts.h"
 #include "gallop/base/clock.h"
@@ -25,10 +27,19 @@ constexpr int64_t kWarmUp = 5;
 constexpr double kInterval = 0.1;
 // The factor by which trainings that end within an interval are lengthened.
 constexpr double kLonger = 100;
+// The timeout of collectives, which must not end while the processes are suspended.
+constexpr double kLongestPause = 1e6;
 
 void print_line(const optimize::Json& json) {
   fmt::print("{}\n", json.dump());
   std::fflush(stdout);
+}
+
+bool splits_batch_norm(Session& session) {
+  const config::Component& strategy = session.recipe().strategy;
+  if (strategy.name() != "ddp" || session.model().statistics().empty()) return false;
+  const config::Node* option = session.resolved().find("parallel", "batch_norm");
+  return option == nullptr || option->scalar != "synchronized";
 }
 
 optimize::Settings settings_of(Session& session) {
@@ -41,17 +52,24 @@ optimize::Settings settings_of(Session& session) {
       .has_convolutions = session.has_convolutions(),
       .compiles = session.step_config().compile.has_value(),
       .verifies = recipe.train.compile == "verify",
+      .is_on_cpu = session.device().is_cpu(),
       .cores = session.hardware().cores,
       .threads = at::get_num_threads(),
       .data_threads = session.training_loader().threads,
+      .sets_threads = recipe.train.threads != 0,
+      .splits_batch_norm = splits_batch_norm(session),
       .samples = session.data().train->size(),
       .batch_size = recipe.data.batch_size,
       .micro_batches = recipe.train.gradient_accumulation,
       .recomputed_every = recipe.train.activation_checkpointing.every,
       .epochs = length.epochs_after(length.steps),
+      .loss = recipe.loss.name(),
       .optimizer = recipe.optimizer.name(),
       .schedule = recipe.schedule.name(),
       .lr = session.optimizer().base_lr(),
+      .momentum = option_of(recipe.optimizer, "momentum"),
+      .sets_weight_decay = session.resolved().find("optimizer", "weight_decay") != nullptr,
+      .has_parameter_groups = session.resolved().find("optimizer", "groups") != nullptr,
       .scales_lr = recipe.lr_scaling.scales(),
       .counts_steps = length.is_in_steps,
       .label_smoothing = recipe.train.label_smoothing,
@@ -68,7 +86,8 @@ optimize::Settings settings_of(Session& session) {
 // Prints the steps of an interval.
 class Reporter final : public train::Observer {
  public:
-  explicit Reporter(int64_t number) : number_(number) {}
+  Reporter(int64_t number, int processes)
+      : number_(number), processes_(processes), meter_(processes) {}
 
   void stepped(const train::StepEvent& event) override {
     losses_.push_back(event.loss);
@@ -88,7 +107,8 @@ class Reporter final : public train::Observer {
                 {"losses", losses_},
                 {"joules", joules == values.values.end() ? 0 : joules->second},
                 {"energy_method", values.energy_method},
-                {"peak_bytes", peak_resident_bytes()}});
+                // The other processes have the same weights, and the same share of each batch.
+                {"peak_bytes", processes_ * peak_resident_bytes()}});
     has_printed_ = true;
     losses_.clear();
     begin_ = now;  // The meter was read just now.
@@ -105,32 +125,48 @@ class Reporter final : public train::Observer {
   }
 
   int64_t number_;
+  int processes_;
   double begin_ = 0;
   bool has_printed_ = false;
   std::vector<double> losses_;
-  track::SystemMeter meter_{1};
+  track::SystemMeter meter_;
 };
 
 }  // namespace
 
-void measure_training(ResolvedRecipe resolved, bool trains, const StopRequest& stop) {
-  resolved.recipe.train.evaluate_every = resolved.recipe.train.checkpoint_every = "never";
-  for (int64_t number = 0; number == 0 || (trains && !stop.requested()); ++number) {
-    Session session(resolved);
-    if (number == 0) print_line({{"settings", json_of(settings_of(session))}});
+void measure_training(ResolvedRecipe resolved, bool trains, const DistributedContext& context,
+                      const StopRequest& stop) {
+  // As options of the recipe, which a session reads again when it resolves others.
+  resolved.resolve("train.evaluate_every", "never");
+  resolved.resolve("train.checkpoint_every", "never");
+  for (int64_t number = 0; number == 0 || trains; ++number) {
+    if (context.run_on_rank0([&] { return stop.requested(); })) return;
+    resolved.recipe.limits = {
+        .start = kLongestPause, .step = kLongestPause, .other = kLongestPause};
+    Session session(resolved, "runs", context.collectives());
+    if (number == 0 && context.is_first()) {
+      print_line({{"settings", json_of(settings_of(session))}});
+    }
     if (!trains) return;
-    const TemporaryFolder folder(fs::temp_directory_path(), "gallop-optimize-");
-    train::CheckpointStore checkpoints(folder.path() / "checkpoints", {});
-    Reporter reporter(number);
+    std::optional<TemporaryFolder> folder;
+    const std::string path = context.run_on_rank0([&] {
+      folder.emplace(fs::temp_directory_path(), "gallop-optimize-");
+      return folder->path().string();
+    });
+    train::CheckpointStore checkpoints(fs::path(path) / "checkpoints", {});
+    Reporter reporter(number, context.local_size());
     train::TrainerParts parts = trainer_parts(session, checkpoints, stop);
-    parts.observers = {&reporter};
+    if (context.is_first()) parts.observers = {&reporter};
     train::Trainer trainer(parts, session.recipe().train, session.step_config(),
                            session.training_loader(), session.evaluate_config());
     trainer.run();
-    if (reporter.has_printed()) continue;
-    train::TrainConfig& config = resolved.recipe.train;
-    config.epochs *= kLonger;
-    if (config.steps) *config.steps *= static_cast<int64_t>(kLonger);
+    if (context.run_on_rank0([&] { return reporter.has_printed(); })) continue;
+    const train::TrainConfig config = resolved.recipe.train;
+    resolved.resolve("train.epochs", fmt::format("{}", kLonger * config.epochs));
+    if (config.steps) {
+      resolved.resolve("train.steps",
+                       fmt::format("{}", static_cast<int64_t>(kLonger) * *config.steps));
+    }
   }
 }
 

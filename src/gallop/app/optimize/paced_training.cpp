@@ -5,11 +5,14 @@
 #include <csignal>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/app/probe_child.h"
+#include "gallop/app/tune/output_lines.h"
 #include "gallop/base/clock.h"
 #include "gallop/base/text.h"
+#include "gallop/launch/group.h"
 #include "gallop/optimize/experiment_json.h"
 
 namespace gallop::app {
@@ -20,46 +23,109 @@ constexpr int kLookMilliseconds = 20;
 // Complete lines of a turn, at least.
 constexpr size_t kLines = 3;
 
-ChildCommand command_of(const std::vector<std::string>& arguments) {
-  return {.arguments = arguments,
-          .input = std::string(),
-          .keep_output = true,
-          .own_group = true,
-          .with_warden = true};
+ChildCommand observed(ChildCommand command) {
+  command.input = std::string();
+  command.keep_output = true;
+  command.own_group = true;
+  command.with_warden = true;
+  return command;
 }
 
 }  // namespace
 
-PacedTraining::PacedTraining(const std::vector<std::string>& arguments, const fs::path& output,
+/// One of the processes.
+class PacedTraining::Rank {
+ public:
+  Rank(ChildCommand command, const fs::path& output)
+      : child_(observed(std::move(command))), lines_(child_.output(), output) {}
+
+  /// Calls `function` with each line that arrives within this time. False once it has ended.
+  template <typename Function>
+  bool read(int milliseconds, const Function& function) {
+    const bool is_open = lines_.wait(std::chrono::milliseconds(milliseconds));
+    const auto take = [&](std::string_view line) {
+      if (!line.empty() && !function(line)) last_line_ = line;
+    };
+    lines_.each_line(take);
+    if (is_open) return true;
+    lines_.last_line(take);
+    end_ = child_.wait();
+    return false;
+  }
+
+  void send(int signal) { child_.send(signal); }
+
+  /// Nothing before read() has returned false.
+  const std::optional<ChildEnd>& end() const { return end_; }
+  /// In one line.
+  std::string failure() const {
+    return last_line_.empty() ? "it " + end_->describe() : printable(error_line(last_line_));
+  }
+  /// The process that explains why all have ended has the highest one: an error of another device
+  /// is often that a process is gone, and a rank that repeats an error of rank 0 has no output.
+  int rating() const {
+    if (!end_) return 0;
+    const bool is_of_device = end_->exit_code == static_cast<int>(ExitCode::kDevice);
+    return 1 + (last_line_.empty() ? 0 : 1) + (is_of_device ? 0 : 2);
+  }
+
+ private:
+  ChildProcess child_;
+  OutputLines lines_;
+  std::string last_line_;  // That was not accepted.
+  std::optional<ChildEnd> end_;
+};
+
+PacedTraining::PacedTraining(const PacedCommand& command, const fs::path& output,
                              const StopRequest& stop)
-    : stop_(stop), child_(command_of(arguments)), lines_(child_.output(), output) {
+    : stop_(stop) {
+  start(command, output);
   while (intervals_.empty() && read(kLookMilliseconds)) {
   }
-  if (failure_.empty()) suspend();
+  if (failure_.empty()) send(SIGSTOP);
+}
+
+PacedTraining::~PacedTraining() = default;
+
+void PacedTraining::start(const PacedCommand& command, const fs::path& output) {
+  if (command.processes == 1) {
+    ranks_.push_back(std::make_unique<Rank>(ChildCommand{.arguments = command.arguments}, output));
+    return;
+  }
+  // Without a launcher in between, whose own processes could not all be suspended.
+  launch::GroupCommand group{.arguments = command.arguments, .processes = command.processes};
+  store_.emplace(group.host, 0);
+  sharing_.emplace(1);
+  group.port = store_->port();
+  group.variables = sharing_->variables();
+  for (int rank = 0; rank < command.processes; ++rank) {
+    fs::path file = output;
+    if (rank > 0) file.replace_extension(fmt::format("rank-{}.log", rank));
+    ranks_.push_back(std::make_unique<Rank>(launch::command_of_rank(group, rank, {}), file));
+  }
 }
 
 bool PacedTraining::read(int milliseconds) {
   if (stop_.requested()) throw optimize::Stopped();
-  const bool is_open = lines_.wait(std::chrono::milliseconds(milliseconds));
-  lines_.each_line([&](std::string_view line) { take(line); });
-  if (is_open) return true;
-  lines_.last_line([&](std::string_view line) { take(line); });
-  const ChildEnd end = child_.wait();
-  failure_ =
-      last_line_.empty() ? "it " + end.describe() : printable(error_line(std::move(last_line_)));
+  bool all_run = true;
+  for (const auto& rank : ranks_) {
+    const int patience = rank == ranks_.front() ? milliseconds : 0;
+    all_run &= rank->read(patience, [this](std::string_view line) { return take(line); });
+  }
+  if (all_run) return true;
+  const auto cause =
+      std::max_element(ranks_.begin(), ranks_.end(),
+                       [](const auto& a, const auto& b) { return a->rating() < b->rating(); });
+  failure_ = (*cause)->failure();
   return false;
 }
 
-void PacedTraining::take(std::string_view line) {
-  if (line.empty()) return;
+bool PacedTraining::take(std::string_view line) {
   const auto json = optimize::Json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) {
-    last_line_ = line;
-    return;
-  }
+  if (!json.is_object()) return false;
   if (json.contains("settings")) {
     settings_ = optimize::settings_of(json.at("settings"));
-    return;
+    return true;
   }
   const auto losses = json.at("losses").get<std::vector<double>>();
   intervals_.push_back({.begin = json.at("begin").get<double>(),
@@ -71,10 +137,12 @@ void PacedTraining::take(std::string_view line) {
   }
   peak_bytes_ = json.at("peak_bytes").get<int64_t>();
   energy_method_ = json.at("energy_method").get<std::string>();
+  return true;
 }
 
-void PacedTraining::resume() { child_.send(SIGCONT); }
-void PacedTraining::suspend() { child_.send(SIGSTOP); }
+void PacedTraining::send(int signal) {
+  for (const auto& rank : ranks_) rank->send(signal);
+}
 
 PacedTurn PacedTraining::turn(double seconds) {
   PacedTurn turn;
@@ -88,11 +156,11 @@ PacedTurn PacedTraining::turn(double seconds) {
         std::count_if(intervals_.begin(), intervals_.end(),
                       [&](const Interval& one) { return one.begin >= begin; }));
   };
-  resume();
+  send(SIGCONT);
   while (monotonic_seconds() - begin < seconds || complete() < kLines) {
     if (!read(kLookMilliseconds)) return turn;
   }
-  suspend();
+  send(SIGSTOP);
   // One that was interrupted by the pause before it counts for nothing.
   for (const Interval& one : intervals_) {
     if (one.begin < begin) continue;

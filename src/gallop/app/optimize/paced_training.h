@@ -1,14 +1,18 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "gallop/app/tune/output_lines.h"
+#include "gallop/app/data_sharing.h"
 #include "gallop/base/child_process.h"
+#include "gallop/base/file.h"
 #include "gallop/base/stop.h"
 #include "gallop/optimize/experiments.h"
+#include "gallop/parallel/store.h"
 
 namespace gallop::app {
 
@@ -20,15 +24,22 @@ struct PacedTurn {
   double steps_per_joule() const { return joules > 0 ? steps / joules : 0; }
 };
 
-/// A training in a child process (measured_training.h) that is suspended except for its turns, so
-/// that two of them can be compared under the same conditions of the machine.
+/// The arguments of this program that train, and in how many processes.
+struct PacedCommand {
+  std::vector<std::string> arguments;
+  int processes = 1;
+};
+
+/// A training in child processes (measured_training.h) that are suspended except for its turns, so
+/// that two of them can be compared under the same conditions of the machine. Several processes
+/// form a group as those of 'gallop launch'.
 class PacedTraining {
  public:
   /// Starts it, and suspends it after its warm-up, or leaves it ended if it fails. `output` is a
   /// file for its output. Throws optimize::Stopped after a stop request, and DeviceError if it
   /// cannot be started.
-  PacedTraining(const std::vector<std::string>& arguments, const fs::path& output,
-                const StopRequest& stop);
+  PacedTraining(const PacedCommand& command, const fs::path& output, const StopRequest& stop);
+  ~PacedTraining();
 
   /// Why it has ended, in one line; empty while it lives.
   const std::string& failure() const { return failure_; }
@@ -48,20 +59,25 @@ class PacedTraining {
   struct Interval {
     double begin = 0, end = 0, steps = 0, joules = 0;
   };
-  // False once the child has ended.
+  class Rank;
+
+  void start(const PacedCommand& command, const fs::path& output);
+  // False once one of the processes has ended; the others end with this object.
   bool read(int milliseconds);
-  void take(std::string_view line);
-  void resume();
-  void suspend();
+  // Whether it is a line of measured_training.h.
+  bool take(std::string_view line);
+  void send(int signal);
 
   const StopRequest& stop_;
-  ChildProcess child_;
-  OutputLines lines_;
+  // Of several processes.
+  std::optional<parallel::StoreServer> store_;
+  std::optional<DataSharing> sharing_;
+  std::vector<std::unique_ptr<Rank>> ranks_;
   optimize::Settings settings_;
   std::vector<Interval> intervals_;
   std::vector<double> losses_;
   int64_t peak_bytes_ = 0;
-  std::string energy_method_, last_line_, failure_;
+  std::string energy_method_, failure_;
 };
 
 }  // namespace gallop::app

@@ -6,6 +6,7 @@
 #include "gallop/ui/api/event_hub.h"
 #include "gallop/ui/http/message.h"
 #include "gallop/ui/runs.h"
+#include "gallop/ui/searches.h"
 #include "gallop/ui/sweeps.h"
 
 namespace gallop::ui::api {
@@ -14,6 +15,7 @@ namespace gallop::ui::api {
 struct Context {
   Runs& runs;
   Sweeps& sweeps;
+  Searches& searches;
   EventHub& events;
   std::string token;    ///< See http::Guard.
   std::string version;  ///< Gallop's version.
@@ -90,6 +92,15 @@ http::Response sweeps(Context& context, const http::Request& request);
 http::Response sweep(Context& context, const http::Request& request);
 /// GET /api/sweep/plot.svg?name&kind: a plot of the sweep (tune::plot_kinds()).
 http::Response sweep_plot(Context& context, const http::Request& request);
+
+/// GET /api/searches: the searches of 'gallop optimize' with their progress. Unreadable parts of
+/// one are reported as `trouble`.
+http::Response searches(Context& context, const http::Request& request);
+/// GET /api/search?name: the `report` of a search, or what is known of it so far, null before its
+/// first change, and the `experiments` of its journal.
+http::Response search(Context& context, const http::Request& request);
+/// GET /api/search/plot.svg?name: the waterfall of a search; 404 if it has not ended.
+http::Response search_plot(Context& context, const http::Request& request);
 
 /// POST /api/tag {run, key, value}: sets a tag; null removes it.
 http::Response tag(Context& context, const http::Request& request);

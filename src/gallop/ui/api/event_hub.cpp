@@ -24,7 +24,8 @@ std::string event_of(const char* kind, const Json& data) {
 
 }  // namespace
 
-EventHub::EventHub(Runs& runs, Sweeps& sweeps) : runs_(runs), sweeps_(sweeps) {
+EventHub::EventHub(Runs& runs, Sweeps& sweeps, Searches& searches)
+    : runs_(runs), sweeps_(sweeps), searches_(searches) {
   const auto blocked = BlockedSignals::all();
   thread_ = std::thread([this] { work(); });
 }
@@ -74,6 +75,8 @@ std::string EventHub::look() {
     }
     const auto sweeps = sweeps_.take_changes();
     if (!sweeps.empty()) events += event_of("sweeps", {{"changed", sweeps}});
+    const auto searches = searches_.take_changes();
+    if (!searches.empty()) events += event_of("searches", {{"changed", searches}});
   } catch (const std::exception&) {
   }
   return events;

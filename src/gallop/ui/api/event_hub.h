@@ -9,16 +9,17 @@
 
 #include "gallop/ui/http/event_stream.h"
 #include "gallop/ui/runs.h"
+#include "gallop/ui/searches.h"
 #include "gallop/ui/sweeps.h"
 
 namespace gallop::ui::api {
 
 /// Notifies clients of changes on disk by server-sent events (HTML standard, section 9.2): `event:
-/// runs` and `event: sweeps` with the changed names, polled every second, and a keep-alive comment
-/// every ten seconds.
+/// runs`, `event: sweeps` and `event: searches` with the changed names, polled every second, and a
+/// keep-alive comment every ten seconds.
 class EventHub {
  public:
-  EventHub(Runs& runs, Sweeps& sweeps);
+  EventHub(Runs& runs, Sweeps& sweeps, Searches& searches);
   ~EventHub();
   EventHub(const EventHub&) = delete;
   EventHub& operator=(const EventHub&) = delete;
@@ -33,6 +34,7 @@ class EventHub {
 
   Runs& runs_;
   Sweeps& sweeps_;
+  Searches& searches_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool is_closing_ = false;

@@ -27,6 +27,7 @@ const LISTED = [
     [["g"], "show the runs"],
     [["s"], "show the sweeps"],
     [["p"], "open the files of a profile"],
+    [["o"], "show the searches for faster recipes"],
     [["t"], "toggle the theme"],
     [["?"], "show this list"],
   ]],

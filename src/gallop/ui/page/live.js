@@ -3,8 +3,8 @@
 import { connection, getSession } from "./api.js";
 
 /**
- * Dispatches "runs" (detail: {changed, removed}: lists of names), "sweeps" (the same) and "back": anything may have
- * changed.
+ * Dispatches "runs" (detail: {changed, removed}: lists of names), "sweeps" and "searches" (the same) and "back": anything
+ * may have changed.
  */
 export const live = new EventTarget();
 
@@ -51,7 +51,7 @@ function connect() {
     const answers = await getSession(true).then(() => true, () => false);
     lost(answers ? REFUSED : GONE);
   };
-  for (const kind of ["runs", "sweeps"]) {
+  for (const kind of ["runs", "sweeps", "searches"]) {
     source.addEventListener(kind, (event) => {
       const { changed = [], removed = [] } = JSON.parse(event.data);
       live.dispatchEvent(new CustomEvent(kind, { detail: { changed, removed } }));
@@ -84,7 +84,7 @@ export function startLive() {
 
 /**
  * Calls `call` with the changed names ({changed, removed}, sets; null for all), batched, and not while the page is hidden,
- * but once it is visible again. `kind`: "runs" or "sweeps".
+ * but once it is visible again. `kind`: "runs", "sweeps" or "searches".
  */
 export function onChange(signal, call, kind = "runs") {
   let waiting = { changed: new Set(), removed: new Set(), all: false };

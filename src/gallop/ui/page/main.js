@@ -11,12 +11,17 @@ import { showProfileFiles } from "./profile_files.js";
 import { link, one, parse } from "./routes.js";
 import { showRun } from "./run.js";
 import { showRuns } from "./runs_table.js";
+import { showSearch } from "./search.js";
+import { showSearches } from "./searches.js";
 import { showSweep } from "./sweep.js";
 import { showSweeps } from "./sweeps.js";
 import { startTheme, switchTheme } from "./theme.js";
 
-const VIEWS = { "": showRuns, compare: showCompare, run: showRun, sweeps: showSweeps, sweep: showSweep, profile: showProfileFiles };
-const TITLES = { "": "Runs", compare: "Compare", sweeps: "Sweeps", profile: "Profile" };
+const VIEWS = {
+  "": showRuns, compare: showCompare, run: showRun, sweeps: showSweeps, sweep: showSweep, searches: showSearches, search: showSearch,
+  profile: showProfileFiles,
+};
+const TITLES = { "": "Runs", compare: "Compare", sweeps: "Sweeps", searches: "Optimize", profile: "Profile" };
 const RETRY_MS = 1500;
 let shown = new AbortController();
 
@@ -27,6 +32,7 @@ function drawHeader(session) {
     h("span", { class: "folder ellipsis", title: session.folder }, session.folder),
     h("nav", { "aria-label": "Views" }, h("a", { href: link(""), id: "to-runs" }, "Runs"),
       h("a", { href: link("sweeps"), id: "to-sweeps" }, "Sweeps"),
+      h("a", { href: link("searches"), id: "to-searches" }, "Optimize"),
       h("a", { href: link("profile"), id: "to-profile", title: "Open the files of a profile" }, "Profile")),
     h("span", { class: "spacer" }),
     h("span", { class: "muted version" }, session.version),
@@ -44,7 +50,7 @@ function show(session) {
   root.scrollTop = 0;
   replace(root);
   const view = VIEWS[route.path];
-  for (const [id, path] of [["to-runs", ""], ["to-sweeps", "sweeps"], ["to-profile", "profile"]]) {
+  for (const [id, path] of [["to-runs", ""], ["to-sweeps", "sweeps"], ["to-searches", "searches"], ["to-profile", "profile"]]) {
     document.getElementById(id).toggleAttribute("aria-current", route.path === path);
   }
   document.title = `${TITLES[route.path] ?? one(route.query, "name")} · Gallop`;
@@ -68,7 +74,8 @@ async function start() {
   startLive();
   drawHeader(session);
   const { signal } = new AbortController();
-  onKeys(signal, { "?": openKeys, t: switchTheme, g: () => (location.hash = link("")), s: () => (location.hash = link("sweeps")), p: () => (location.hash = link("profile")) });
+  onKeys(signal, { "?": openKeys, t: switchTheme, g: () => (location.hash = link("")), s: () => (location.hash = link("sweeps")),
+    o: () => (location.hash = link("searches")), p: () => (location.hash = link("profile")) });
   live.addEventListener("runs", ({ detail }) => {
     if (detail.removed.length > 0) choose(detail.removed, false);
   });

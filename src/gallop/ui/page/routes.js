@@ -39,3 +39,4 @@ export function amend(changes) {
 
 export const runLink = (name) => link("run", { name });
 export const sweepLink = (name) => link("sweep", { name });
+export const searchLink = (name) => link("search", { name });
