@@ -233,6 +233,10 @@ TEST(PixelLoops, WarpAlikeOnAllCpus) {
                        .right = numbers.data(),
                        .bottom = &numbers[133]},
                       133, &numbers[266]);
+    loops.fill_outside(numbers.data(), 100.5F, 133, &numbers[266]);
+    std::vector<uint8_t> rounded(133);
+    loops.round(&numbers[266], 133, rounded.data());
+    index.insert(index.end(), rounded.begin(), rounded.end());
     loops.accumulate(bytes.data(), 133, 0.37F, &numbers[266]);
     return std::pair(index, numbers);
   };

@@ -17,7 +17,9 @@ const PixelLoops& loops() {
 
 // The coefficients of torchvision's grid, in single precision from here on.
 WarpRow warp_row(const Warp& warp, int height, int width) {
-  WarpRow row{.from_x = {}, .from_y = {}, .height = height, .width = width};
+  WarpRow row;
+  row.height = height;
+  row.width = width;
   const float half_width = static_cast<float>(0.5 * width);
   const float half_height = static_cast<float>(0.5 * height);
   for (size_t i = 0; i < 3; ++i) {
@@ -239,13 +241,14 @@ void PixelEditor::warp_bilinear(const Warp& warp) {
   const int channels = shape_.channels;
   index_.resize(4 * width);
   floats_.resize(4 * width);
-  corner_values_.resize(4 * width);
+  corner_values_.resize(5 * width);
   int32_t* const index = index_.data();
   float* const right = floats_.data();
   float* const bottom = right + width;
   float* const mask = bottom + width;
   float* const values = mask + width;
   uint8_t* const at = corner_values_.data();
+  uint8_t* const result = at + 4 * width;
   const CornerValues corners{.top_left = at,
                              .top_right = at + width,
                              .bottom_left = at + 2 * width,
@@ -253,6 +256,7 @@ void PixelEditor::warp_bilinear(const Warp& warp) {
                              .right = right,
                              .bottom = bottom};
   const auto count = static_cast<int64_t>(width);
+  const auto stride = static_cast<size_t>(channels);
   uint8_t* const out = other_buffer();
   WarpRow row = warp_row(warp, shape_.height, shape_.width);
   for (int y = 0; y < shape_.height; ++y) {
@@ -267,17 +271,15 @@ void PixelEditor::warp_bilinear(const Warp& warp) {
       for (size_t i = 0; i < 4 * width; ++i) at[i] = index[i] < 0 ? 0 : 1;
       loops().interpolate(corners, count, mask);
     }
-    uint8_t* const to = out + static_cast<size_t>(y) * width * static_cast<size_t>(channels);
+    uint8_t* const to = out + static_cast<size_t>(y) * width * stride;
     for (int c = 0; c < channels; ++c) {
       for (size_t i = 0; i < 4 * width; ++i) {
         at[i] = index[i] < 0 ? uint8_t{0} : pixels_[ptrdiff_t{channels} * index[i] + c];
       }
       loops().interpolate(corners, count, values);
-      const float fill = fill_of(warp, c);
-      for (size_t i = 0; i < width; ++i) {
-        const float value = warp.fill.empty() ? values[i] : (values[i] - fill) * mask[i] + fill;
-        to[i * static_cast<size_t>(channels) + static_cast<size_t>(c)] = rounded(value);
-      }
+      if (!warp.fill.empty()) loops().fill_outside(mask, fill_of(warp, c), count, values);
+      loops().round(values, count, result);
+      for (size_t i = 0; i < width; ++i) to[i * stride + static_cast<size_t>(c)] = result[i];
     }
   }
   set_pixels(out);

@@ -59,7 +59,7 @@ class PixelEditor {
   ChannelTables tables_{1};
   std::array<std::vector<uint8_t>, 2> buffers_;
   bool counted_ = false;  // Whether histograms_ are those of pixels_.
-  std::array<Histogram, ChannelTables::kMaxChannels> histograms_;
+  std::array<Histogram, ChannelTables::kMaxChannels> histograms_{};
   std::vector<int32_t> index_;
   std::vector<float> floats_;
   std::vector<uint8_t> corner_values_;

@@ -28,7 +28,7 @@ struct Planes {
 };
 
 GALLOP_LOOP void split(const uint8_t* rgb, Planes& planes) {
-  for (int i = 0; i < kBlock; ++i) {
+  for (ptrdiff_t i = 0; i < kBlock; ++i) {
     planes.r[i] = rgb[3 * i];
     planes.g[i] = rgb[3 * i + 1];
     planes.b[i] = rgb[3 * i + 2];
@@ -36,7 +36,7 @@ GALLOP_LOOP void split(const uint8_t* rgb, Planes& planes) {
 }
 
 GALLOP_LOOP void join(const Planes& planes, uint8_t* rgb) {
-  for (int i = 0; i < kBlock; ++i) {
+  for (ptrdiff_t i = 0; i < kBlock; ++i) {
     rgb[3 * i] = planes.r[i];
     rgb[3 * i + 1] = planes.g[i];
     rgb[3 * i + 2] = planes.b[i];
@@ -82,8 +82,8 @@ struct ToGray {
   }
 };
 
-GALLOP_LOOP uint8_t byte_of_unit(float value) {
-  return static_cast<uint8_t>(static_cast<int>(clamped(value, 1.0F) * 255.999F));
+GALLOP_LOOP int byte_of_unit(float value) {
+  return static_cast<int>(clamped(value, 1.0F) * 255.999F);
 }
 
 // To hue, saturation and value as in Pillow's Convert.c, and back.
@@ -127,19 +127,25 @@ struct TurnHue {
 
   GALLOP_LOOP void to_rgb(const float* hue, const float* saturation, const float* value,
                           Planes& planes) const {
+    // With masks, as g++ makes branches of conditions on the sector.
     for (int i = 0; i < kBlock; ++i) {
       const float sixths = hue[i] * 6.0F;
-      const int floor = static_cast<int>(sixths);
-      const float rest = sixths - static_cast<float>(floor);
-      const int sector = floor == 6 ? 0 : floor;
+      const int sector = static_cast<int>(sixths);  // Up to 6, which is sector 0.
+      const float rest = sixths - static_cast<float>(sector);
       const float faded = saturation[i] * rest, paled = 1.0F - saturation[i];
-      const uint8_t v = byte_of_unit(value[i]);
-      const uint8_t q = byte_of_unit((1.0F - faded) * value[i]);
-      const uint8_t t = byte_of_unit((faded + paled) * value[i]);
-      const uint8_t p = byte_of_unit(paled * value[i]);
-      planes.r[i] = sector == 0 || sector == 5 ? v : sector == 1 ? q : sector == 4 ? t : p;
-      planes.g[i] = sector == 1 || sector == 2 ? v : sector == 3 ? q : sector == 0 ? t : p;
-      planes.b[i] = sector == 3 || sector == 4 ? v : sector == 5 ? q : sector == 2 ? t : p;
+      const int v = byte_of_unit(value[i]), p = byte_of_unit(paled * value[i]);
+      const int q = byte_of_unit((1.0F - faded) * value[i]);
+      const int t = byte_of_unit((faded + paled) * value[i]);
+      const int in_0 = -static_cast<int>((sector == 0) | (sector == 6));
+      const int in_1 = -static_cast<int>(sector == 1), in_2 = -static_cast<int>(sector == 2);
+      const int in_3 = -static_cast<int>(sector == 3), in_4 = -static_cast<int>(sector == 4);
+      const int in_5 = -static_cast<int>(sector == 5);
+      const int r = (v & (in_0 | in_5)) | (q & in_1) | (p & (in_2 | in_3)) | (t & in_4);
+      const int g = (v & (in_1 | in_2)) | (q & in_3) | (p & (in_4 | in_5)) | (t & in_0);
+      const int b = (v & (in_3 | in_4)) | (q & in_5) | (p & (in_0 | in_1)) | (t & in_2);
+      planes.r[i] = static_cast<uint8_t>(r);
+      planes.g[i] = static_cast<uint8_t>(g);
+      planes.b[i] = static_cast<uint8_t>(b);
     }
   }
 };
@@ -258,30 +264,39 @@ GALLOP_LOOP void nearest(const WarpRow& row, int32_t* __restrict index) {
   }
 }
 
-GALLOP_LOOP int32_t index_at(float x, float y, float last_x, float last_y, int width) {
-  const bool inside = (x >= 0.0F) & (x <= last_x) & (y >= 0.0F) & (y <= last_y);
-  const int column = static_cast<int>(inside ? x : 0.0F),
-            line = static_cast<int>(inside ? y : 0.0F);
-  return inside ? line * width + column : -1;
+// -1 outside the image, by a mask.
+GALLOP_LOOP int32_t index_at(int x, int y, int width, int height) {
+  const bool inside = (x >= 0) & (x < width) & (y >= 0) & (y < height);
+  const int mask = -static_cast<int>(inside);
+  return ((y * width + x) & mask) | ~mask;
+}
+
+// Towards zero; far outside of 0..size, a place just outside.
+GALLOP_LOOP int place_of(float floor, int size) {
+  const auto most = static_cast<float>(size);
+  const float at_least = floor > -2.0F ? floor : -2.0F;
+  return static_cast<int>(at_least < most ? at_least : most);
 }
 
 GALLOP_LOOP void corners(const WarpRow& row, const Corners& out) {
   const float first = static_cast<float>(1 - row.width) * 0.5F;
   const float by_x = row.y * row.from_x[1], by_y = row.y * row.from_y[1];
-  const auto last_x = static_cast<float>(row.width - 1),
-             last_y = static_cast<float>(row.height - 1);
-  const int width = row.width;
+  const int width = row.width, height = row.height;
+  const auto from_x = row.from_x, from_y = row.from_y;
+  const auto [top_left, top_right, bottom_left, bottom_right, right, bottom] = out;
+#pragma GCC ivdep
   for (int i = 0; i < width; ++i) {
     const float x = first + static_cast<float>(i);
-    const float at_x = position(x, row.from_x, by_x, width);
-    const float at_y = position(x, row.from_y, by_y, row.height);
+    const float at_x = position(x, from_x, by_x, width);
+    const float at_y = position(x, from_y, by_y, height);
     const float left = __builtin_floorf(at_x), top = __builtin_floorf(at_y);
-    out.right[i] = at_x - left;
-    out.bottom[i] = at_y - top;
-    out.top_left[i] = index_at(left, top, last_x, last_y, width);
-    out.top_right[i] = index_at(left + 1, top, last_x, last_y, width);
-    out.bottom_left[i] = index_at(left, top + 1, last_x, last_y, width);
-    out.bottom_right[i] = index_at(left + 1, top + 1, last_x, last_y, width);
+    const int column = place_of(left, width), line = place_of(top, height);
+    right[i] = at_x - left;
+    bottom[i] = at_y - top;
+    top_left[i] = index_at(column, line, width, height);
+    top_right[i] = index_at(column + 1, line, width, height);
+    bottom_left[i] = index_at(column, line + 1, width, height);
+    bottom_right[i] = index_at(column + 1, line + 1, width, height);
   }
 }
 
@@ -293,6 +308,16 @@ GALLOP_LOOP void interpolate(const CornerValues& in, int64_t count, float* __res
     sum = __builtin_fmaf(static_cast<float>(in.top_right[i]), top * right, sum);
     sum = __builtin_fmaf(static_cast<float>(in.bottom_left[i]), bottom * left, sum);
     out[i] = __builtin_fmaf(static_cast<float>(in.bottom_right[i]), bottom * right, sum);
+  }
+}
+
+GALLOP_LOOP void fill_outside(const float* mask, float fill, int64_t count, float* values) {
+  for (int64_t i = 0; i < count; ++i) values[i] = (values[i] - fill) * mask[i] + fill;
+}
+
+GALLOP_LOOP void round(const float* values, int64_t count, uint8_t* __restrict out) {
+  for (int64_t i = 0; i < count; ++i) {
+    out[i] = static_cast<uint8_t>(static_cast<int>(__builtin_rintf(values[i])));
   }
 }
 
@@ -340,6 +365,8 @@ PixelLoops loops_for(Isa isa) {
           .nearest = version<nearest>(isa),
           .corners = version<corners>(isa),
           .interpolate = version<interpolate>(isa),
+          .fill_outside = version<fill_outside>(isa),
+          .round = version<round>(isa),
           .accumulate = version<accumulate>(isa)};
 }
 

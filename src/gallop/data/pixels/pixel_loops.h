@@ -12,7 +12,7 @@ namespace gallop::data::pixels {
 /// affine grid: `from_x`, `from_y` [3] are coefficients of (x, y, 1), and x and y are measured from
 /// the center of the image.
 struct WarpRow {
-  std::array<float, 3> from_x, from_y;
+  std::array<float, 3> from_x{}, from_y{};
   float y = 0;
   int height = 0, width = 0;
 };
@@ -51,6 +51,10 @@ struct PixelLoops {
   void (*corners)(const WarpRow& row, const Corners& out);
   /// Bilinear interpolation, not rounded.
   void (*interpolate)(const CornerValues& values, int64_t count, float* out);
+  /// Blends with `fill` outside the image: (value - fill) * mask + fill.
+  void (*fill_outside)(const float* mask, float fill, int64_t count, float* values);
+  /// Rounds half to even; the values are in 0..255.
+  void (*round)(const float* values, int64_t count, uint8_t* out);
   /// sum += weight * value.
   void (*accumulate)(const uint8_t* values, int64_t count, float weight, float* sum);
 };

@@ -37,7 +37,7 @@ class ChannelTables {
  private:
   int channels_;
   bool is_identity_ = true;
-  std::array<Table, kMaxChannels> tables_;
+  std::array<Table, kMaxChannels> tables_{};
 };
 
 Table brightness_table(double factor);
