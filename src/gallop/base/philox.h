@@ -20,6 +20,9 @@ enum class Purpose : uint32_t {
   kMask = 10,
   kNoise = 11,
   kPixelDropout = 12,
+  kPixels = 13,
+  kErasing = 14,
+  kErasingNoise = 15,
 };
 
 /// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a

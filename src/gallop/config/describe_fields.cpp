@@ -77,8 +77,8 @@ class Describer final : public Visitor {
     for (const auto& name : catalog.names()) text += (text.empty() ? "" : " | ") + name;
     return text;
   }
-  void list(const Field& field, const char* type, bool empty) {
-    add(field, type, empty ? "[]" : "see recipe");
+  void list(const Field& field, const std::string& type, bool empty) {
+    add(field, field.or_item ? "one item or a " + type : type, empty ? "[]" : "see recipe");
   }
   void add(const Field& field, std::string type, std::string initial) {
     lines_.push_back(

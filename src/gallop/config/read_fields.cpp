@@ -263,12 +263,13 @@ class Reader final : public Visitor {
   void read_list(const Field& field, const char* noun, std::vector<T>& value, Convert convert) {
     const Node* node = take(field);
     if (node == nullptr) return;
-    if (node->kind != Node::Kind::kList) {
+    const bool is_item = field.or_item && node->kind == Node::Kind::kScalar;
+    if (node->kind != Node::Kind::kList && !is_item) {
       problem(field, *node, fmt::format("must be a list of {}, not {}", noun, shown(*node)));
       return;
     }
     std::vector<T> read;
-    for (const auto& item : node->items) {
+    for (const Node& item : is_item ? std::vector<Node>{*node} : node->items) {
       if (auto converted = convert(item)) {
         read.push_back(std::move(*converted));
       } else {

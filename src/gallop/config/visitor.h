@@ -21,6 +21,8 @@ struct Field {
   bool below_max = false;  ///< `max` itself is excluded.
   /// A number may be "auto": it has its default until it is resolved.
   bool or_auto = false;
+  /// A list may be written as its only item, without brackets.
+  bool or_item = false;
   std::vector<std::string> choices{};  ///< Allowed values of a text option.
   /// A text is the path of a file. One that is read from a recipe file and relative is relative to
   /// the recipe's folder; "~/" is the home folder. The value becomes absolute.

@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "gallop/base/philox.h"
 #include "gallop/config/component.h"
 #include "gallop/data/image.h"
+#include "gallop/data/pixels/operations.h"
 
 namespace gallop::data {
 
@@ -48,29 +50,55 @@ struct MovePlan {
 /// Executes a plan: `out` has height x width x channels bytes and must not overlap `source`.
 void move_pixels(const MovePlan& plan, int channels, const uint8_t* source, uint8_t* out);
 
-/// A random augmentation of training images. A pure function of its arguments.
+/// A rectangle of the normalized image to overwrite, in all channels.
+struct Erasing {
+  Region region;
+  float value = 0;  ///< 0 is the mean of the data.
+  /// Overwrite with standard normal values that are drawn with this seed, instead of `value`.
+  std::optional<uint64_t> noise_seed;
+};
+
+/// What augmentations work on, in the order in which a list must have them.
+enum class AugmentStage {
+  kCut,      ///< The original image before it is resized; only the first of a list.
+  kMove,     ///< Whole pixels, which are copied to other places.
+  kPixels,   ///< The values of pixels, also between their places.
+  kErasing,  ///< The normalized image.
+};
+
+/// A random augmentation of training images. It draws what to do, as a pure function of its
+/// arguments, by the function of its stage; ImageReader does it.
 class Augmentation {
  public:
   virtual ~Augmentation() = default;
 
-  /// Throws UsageError if images of this size are not supported.
-  virtual void check(int /*height*/, int /*width*/) const {}
-  /// Appends this augmentation to `plan`.
-  virtual void plan(const SampleKey& /*key*/, Philox& /*random*/, MovePlan& /*plan*/) const {}
+  virtual AugmentStage stage() const { return AugmentStage::kMove; }
+  bool cuts() const { return stage() == AugmentStage::kCut; }
+  /// Whether it can do the same to a mask of the image.
+  virtual bool supports_masks() const { return true; }
+  /// Throws UsageError if images of this shape are not supported.
+  virtual void check(const ImageShape& /*shape*/) const {}
 
-  /// Whether it crops the original image before resizing. It must then be the first of a list.
-  virtual bool cuts() const { return false; }
-  /// Returns the crop of an original image of this size.
+  /// kCut: returns the crop of an original image of this size.
   virtual Region cut(int height, int width, Philox& /*random*/) const {
     return {.height = height, .width = width};
   }
+  /// kMove: appends this augmentation to `plan`.
+  virtual void plan(const SampleKey& /*key*/, Philox& /*random*/, MovePlan& /*plan*/) const {}
+  /// kPixels: appends the operations for an image of this shape.
+  virtual void draw(const ImageShape& /*shape*/, Philox& /*random*/,
+                    std::vector<pixels::Operation>& /*operations*/) const {}
+  /// kErasing: appends the rectangles of an image of this shape.
+  virtual void draw(const ImageShape& /*shape*/, Philox& /*random*/,
+                    std::vector<Erasing>& /*erasings*/) const {}
 };
 
 /// Augmentations by name.
 using AugmentationRegistry = config::Registry<Augmentation>;
 AugmentationRegistry built_in_augmentations();
 
-/// Builds a list of augmentations. Throws UsageError if one is repeated or a crop is not first.
+/// Builds a list of augmentations. Throws UsageError if one is repeated, or comes after one of a
+/// later stage.
 std::vector<std::unique_ptr<Augmentation>> build_augmentations(const AugmentationRegistry& registry,
                                                                const config::ComponentList& list);
 

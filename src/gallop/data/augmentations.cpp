@@ -36,7 +36,8 @@ class Crop final : public Augmentation {
  public:
   Crop(int padding, Border border) : padding_(padding), border_(border) {}
 
-  void check(int height, int width) const override {
+  void check(const ImageShape& shape) const override {
+    const int height = shape.height, width = shape.width;
     // Reflection cannot pad by the full image size; edge and black could crop the image away.
     if (padding_ < std::min(height, width)) return;
     throw UsageError(fmt::format("crop: a padding of {} is too much for images of {} x {}",
@@ -60,7 +61,7 @@ class RandomResizedCrop final : public Augmentation {
  public:
   explicit RandomResizedCrop(const RandomResizedCropConfig& config) : config_(config) {}
 
-  bool cuts() const override { return true; }
+  AugmentStage stage() const override { return AugmentStage::kCut; }
 
   Region cut(int height, int width, Philox& random) const override {
     const double area = static_cast<double>(height) * width;

@@ -1,8 +1,5 @@
 #include "gallop/data/batch_transform.h"
 
-#include <cmath>
-#include <numbers>
-
 #include <ATen/ops/empty.h>
 #include <ATen/ops/masked_fill.h>
 #include <c10/util/accumulate.h>
@@ -10,6 +7,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/philox.h"
+#include "gallop/data/draw.h"
 
 namespace gallop::data {
 
@@ -47,23 +45,14 @@ class GaussianNoise final : public BatchTransform {
     at::Tensor& input = batch.tensors[batch.fields->input_index()];
     if (input.numel() == 0) return;
     const int64_t each = input.numel() / input.size(0);
-    const at::Tensor noise =
-        draw_rows<float>(key, Purpose::kNoise, batch, each, at::kFloat,
-                         [&](Philox& random, float* out) { draw(random, out, each); });
+    const at::Tensor noise = draw_rows<float>(
+        key, Purpose::kNoise, batch, each, at::kFloat, [&](Philox& random, float* out) {
+          draw_normal(random, config_.mean, config_.sigma, {out, static_cast<size_t>(each)});
+        });
     input = input.add(noise.reshape(input.sizes()).to(input.device(), input.scalar_type()));
   }
 
  private:
-  // Pairs of normal values by Box and Muller (1958), in the order of a row's elements.
-  void draw(Philox& random, float* out, int64_t count) const {
-    for (int64_t i = 0; i < count; i += 2) {
-      const double radius = config_.sigma * std::sqrt(-2 * std::log(1 - random.uniform()));
-      const double angle = 2 * std::numbers::pi * random.uniform();
-      out[i] = static_cast<float>(config_.mean + radius * std::cos(angle));
-      if (i + 1 < count) out[i + 1] = static_cast<float>(config_.mean + radius * std::sin(angle));
-    }
-  }
-
   GaussianNoiseConfig config_;
 };
 

@@ -7,6 +7,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/philox.h"
 #include "gallop/base/trace.h"
+#include "gallop/data/augmentations/erasing.h"
 
 namespace gallop::data {
 
@@ -55,7 +56,7 @@ ImageReader::ImageReader(const ImageSet& images, const ImagePipeline& pipeline,
                                     pipeline.mean.size(), pipeline.shape.channels));
   }
   for (const auto& augmentation : augmentations_) {
-    augmentation->check(pipeline.shape.height, pipeline.shape.width);
+    augmentation->check(pipeline.shape);
     if (augmentation->cuts() && !pipeline.resize) {
       throw UsageError("random-resized-crop needs the size to resize to; set data.image_size");
     }
@@ -84,18 +85,37 @@ ImagePlacement ImageReader::read(int64_t index, int64_t epoch, void* out, Buffer
   RecordedRegion region(cuts ? augmentations_.front().get() : nullptr, random, placement);
   const uint8_t* pixels =
       shaper_.read(index, pipeline_.resize ? &region : nullptr, buffers.reading);
+  buffers.erasings.clear();
+  buffers.operations.clear();
   if (!augmentations_.empty()) {
-    const TraceSpan span(SpanKind::kData, "augment");
     const SampleKey key{.seed = pipeline_.seed, .epoch = epoch, .index = index};
-    for (const auto& augmentation : augmentations_) augmentation->plan(key, random, placement.plan);
-    if (!placement.plan.is_identity()) {
-      move_pixels(placement.plan, shape.channels, pixels, buffers.moved.data());
-      pixels = buffers.moved.data();
-    }
+    pixels = augment(key, random, pixels, placement.plan, buffers);
   }
   const TraceSpan span(SpanKind::kData, "normalize");
   normalizer_.write(pixels, int64_t{shape.height} * shape.width * shape.channels, out);
+  for (const Erasing& erasing : buffers.erasings) erase(erasing, shape, pipeline_.dtype, out);
   return placement;
+}
+
+const uint8_t* ImageReader::augment(const SampleKey& key, Philox& random, const uint8_t* pixels,
+                                    MovePlan& plan, Buffers& buffers) const {
+  const TraceSpan span(SpanKind::kData, "augment");
+  const auto random_for = [&](Purpose purpose) {
+    return Philox(key.seed, purpose, static_cast<uint64_t>(key.epoch),
+                  static_cast<uint64_t>(key.index));
+  };
+  // A stream of random numbers for each stage, so that adding one does not change the others.
+  Philox of_pixels = random_for(Purpose::kPixels), of_erasing = random_for(Purpose::kErasing);
+  for (const auto& augmentation : augmentations_) {
+    augmentation->plan(key, random, plan);
+    augmentation->draw(pipeline_.shape, of_pixels, buffers.operations);
+    augmentation->draw(pipeline_.shape, of_erasing, buffers.erasings);
+  }
+  if (!plan.is_identity()) {
+    move_pixels(plan, pipeline_.shape.channels, pixels, buffers.moved.data());
+    pixels = buffers.moved.data();
+  }
+  return buffers.editor.apply(buffers.operations, pipeline_.shape, pixels);
 }
 
 }  // namespace gallop::data

@@ -9,6 +9,7 @@
 #include "gallop/data/augment.h"
 #include "gallop/data/image_shaper.h"
 #include "gallop/data/normalize.h"
+#include "gallop/data/pixels/pixel_editor.h"
 #include "gallop/data/signature.h"
 
 namespace gallop::data {
@@ -42,6 +43,10 @@ class ImageReader {
   struct Buffers {
     ImageShaper::Buffers reading;
     std::vector<uint8_t> moved;
+    pixels::PixelEditor editor;
+    std::vector<Erasing> erasings;
+    /// Those of the last image that was read, so that a mask can be warped with it.
+    std::vector<pixels::Operation> operations;
   };
 
   /// `images` must outlive the reader. Without augmentations, an image is the same in every epoch.
@@ -72,6 +77,10 @@ class ImageReader {
   }
 
  private:
+  /// Draws the random choices of a sample; returns its pixels after them.
+  const uint8_t* augment(const SampleKey& key, Philox& random, const uint8_t* pixels,
+                         MovePlan& plan, Buffers& buffers) const;
+
   const ImageSet& images_;
   ImagePipeline pipeline_;
   ImageShaper shaper_;

@@ -130,6 +130,9 @@ class SegmentationSamples final : public Samples {
       read_mask(masks_, index, buffers.mask);
       check_size(index, buffers.mask, placement);
       write_labels(index, buffers.mask, placement, row.as<int64_t>(1));
+      for (const pixels::Operation& operation : buffers.image.operations) {
+        warp_labels(operation, buffers, row.as<int64_t>(1));
+      }
     });
   }
 
@@ -138,6 +141,8 @@ class SegmentationSamples final : public Samples {
     explicit Buffers(ImageReader::Buffers of_image) : image(std::move(of_image)) {}
     ImageReader::Buffers image;
     Image mask;
+    std::vector<int32_t> sources;
+    std::vector<int64_t> labels;
   };
 
   static Field mask_field(const ImagePipeline& pipeline) {
@@ -167,6 +172,19 @@ class SegmentationSamples final : public Samples {
         const bool is_black = from_y < 0 || from_x < 0;
         *labels++ = is_black ? kIgnoredTarget : label_at(index, mask, row, column);
       }
+    }
+  }
+
+  // Moves the labels with the image; those from outside it are ignored.
+  void warp_labels(const pixels::Operation& operation, Buffers& buffers, int64_t* labels) const {
+    const auto& [height, width, channels] = reader_.pipeline().shape;
+    const size_t count = static_cast<size_t>(height) * static_cast<size_t>(width);
+    buffers.sources.resize(count);
+    if (!pixels::nearest_sources(operation, height, width, buffers.sources.data())) return;
+    buffers.labels.assign(labels, labels + count);
+    for (size_t i = 0; i < count; ++i) {
+      const int32_t source = buffers.sources[i];
+      labels[i] = source < 0 ? kIgnoredTarget : buffers.labels[static_cast<size_t>(source)];
     }
   }
 
@@ -301,6 +319,13 @@ class SegmentationModule final : public DataModule {
                                                    std::move(augment));
     };
     auto augment = build_augmentations(context.augmentations, all.augment);
+    for (size_t i = 0; i < augment.size(); ++i) {
+      if (augment[i]->supports_masks()) continue;
+      throw UsageError(
+          fmt::format("augmentation '{}' cannot be applied to masks; color-jitter, random-rotation "
+                      "and random-affine can be used with segmentation",
+                      all.augment.items[i].name()));
+    }
     if (!augment.empty()) unaugmented = samples(0, {});
     train = samples(0, std::move(augment));
     validation = samples(1, {});

@@ -32,6 +32,37 @@ std::string read(const Node& root, Holder& holder) {
   return text;
 }
 
+struct Ranges {
+  std::vector<double> degrees = {-1, 1};
+  std::vector<double> scale = {1, 2};
+};
+void visit(Visitor& v, Ranges& c) {
+  v.field({.name = "degrees", .help = "of rotation", .min = 0, .or_item = true}, c.degrees);
+  v.field({.name = "scale", .help = "of size"}, c.scale);
+}
+
+TEST(ListOfNumbers, MayBeWrittenAsItsOnlyItemWhereAllowed) {
+  const auto read_ranges = [](const char* text, Ranges& ranges) {
+    Problems problems;
+    read_fields(
+        parse_yaml(text, "r.yaml"), [&](Visitor& v) { visit(v, ranges); }, problems);
+    return problems.list().empty() ? std::string() : problems.list()[0].message;
+  };
+  Ranges ranges;
+  EXPECT_EQ(read_ranges("{degrees: 10}", ranges), "");
+  EXPECT_EQ(ranges.degrees, (std::vector<double>{10}));
+  EXPECT_EQ(read_ranges("{degrees: [3, 4]}", ranges), "");
+  EXPECT_EQ(ranges.degrees, (std::vector<double>{3, 4}));
+  EXPECT_NE(read_ranges("{degrees: -10}", ranges), "");
+  EXPECT_NE(read_ranges("{degrees: ten}", ranges), "");
+  EXPECT_NE(read_ranges("{degrees: {a: 1}}", ranges).find("must be a list of numbers"),
+            std::string::npos);
+  EXPECT_NE(read_ranges("{scale: 2}", ranges).find("must be a list of numbers"), std::string::npos);
+  const auto help = describe_fields([&](Visitor& v) { visit(v, ranges); }, "");
+  EXPECT_EQ(help[0].type, "one item or a list of numbers");
+  EXPECT_EQ(help[1].type, "list of numbers");
+}
+
 TEST(ListOfMaps, IsReadItemByItem) {
   Holder holder;
   Node root = parse_yaml("items:\n- {match: a, factor: 2}\n- {match: b, decay: 0}\n", "r.yaml");

@@ -1,5 +1,6 @@
 #include "gallop/data/augment.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
@@ -139,8 +140,8 @@ TEST(Crop, ReachesEveryPlaceEquallyOften) {
 }
 
 TEST(Crop, RefusesMorePaddingThanImage) {
-  EXPECT_NO_THROW(make_crop({.padding = 4})->check(5, 5));
-  EXPECT_THROW(make_crop({.padding = 5})->check(32, 5), UsageError);
+  EXPECT_NO_THROW(make_crop({.padding = 4})->check({5, 5, 3}));
+  EXPECT_THROW(make_crop({.padding = 5})->check({32, 5, 3}), UsageError);
 }
 
 TEST(RandomResizedCrop, KeepsToItsRanges) {
@@ -176,6 +177,24 @@ TEST(RandomResizedCrop, RefusesRangesThatAreNone) {
   EXPECT_THROW(make_random_resized_crop({.ratio = {0, 1}}), UsageError);
 }
 
+// Runs are reproduced by later versions: all random choices stay as they are.
+TEST(Augmentations, KeepTheirRandomNumbers) {
+  const auto crop = make_crop({}), flip = make_flip({}), resized = make_random_resized_crop({});
+  std::string drawn;
+  for (int64_t i = 0; i < 4; ++i) {
+    Philox random(7, Purpose::kAugment, 3, static_cast<uint64_t>(i));
+    const Region region = resized->cut(100, 80, random);
+    MovePlan plan{.height = 32, .width = 32};
+    crop->plan({.seed = 7, .epoch = 3, .index = i}, random, plan);
+    flip->plan({.seed = 7, .epoch = 3, .index = i}, random, plan);
+    drawn += fmt::format("{} {} {} {}, {} {} {}\n", region.top, region.left, region.height,
+                         region.width, plan.top, plan.left, plan.step);
+  }
+  EXPECT_EQ(drawn,
+            "2 14 63 54, 4 -3 1\n26 10 53 68, -3 2 1\n5 0 90 75, -4 34 -1\n"
+            "36 0 64 56, -2 3 1\n");
+}
+
 class AugmentationList : public testing::Test {
  protected:
   config::ComponentList list(const std::vector<const char*>& names) {
@@ -201,6 +220,18 @@ TEST_F(AugmentationList, RefusesWhatCannotWorkTogether) {
   EXPECT_THROW(
       build_augmentations(registry, list({"random-crop", "random-horizontal-flip", "random-crop"})),
       UsageError);
+  EXPECT_NO_THROW(build_augmentations(
+      registry, list({"random-resized-crop", "random-horizontal-flip", "random-grayscale",
+                      "rand-augment", "cutout", "random-erasing"})));
+  try {
+    build_augmentations(registry, list({"random-crop", "rand-augment", "random-horizontal-flip"}));
+    FAIL() << "a flip after the policy";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "augmentation 'random-horizontal-flip' moves whole pixels and must come before "
+                 "'rand-augment', which changes values of pixels");
+  }
+  EXPECT_THROW(build_augmentations(registry, list({"random-erasing", "rand-augment"})), UsageError);
 }
 
 }  // namespace

@@ -165,6 +165,47 @@ TEST_F(OpenedData, MasksMoveWithTheirImages) {
   EXPECT_GT(moved, 5);
 }
 
+TEST_F(OpenedData, MasksAreWarpedWithTheirImages) {
+  // Values above 0, so that black is from outside the image.
+  Image image{.height = 6, .width = 6, .channels = 1, .pixels = std::vector<uint8_t>(36)};
+  for (size_t i = 0; i < 36; ++i) image.pixels[i] = static_cast<uint8_t>(i + 1);
+  folder.add("train/images/a.png", encode_png(image));
+  folder.add("train/masks/a.png", encode_png(image));
+  config.normalize = "none";
+  for (const char* one : {"random-horizontal-flip", "random-rotation degrees=180",
+                          "random-affine degrees=0 translate=[0.4,0.4] scale=[0.5,2]"}) {
+    config.augment.items.push_back(config::component_of(augmentations, one));
+  }
+  const auto data = open_masks();
+  int outside = 0, changed = 0;
+  for (int64_t epoch = 0; epoch < 30; ++epoch) {
+    std::vector<float> pixels(36);
+    std::vector<int64_t> mask(36);
+    ASSERT_TRUE(fill_row(*data->train, 0, epoch, pixels.data(), mask.data()));
+    for (size_t i = 0; i < 36; ++i) {
+      outside += mask[i] == kIgnoredTarget;
+      changed += mask[i] != static_cast<int64_t>(i + 1);
+      EXPECT_NEAR(pixels[i] * 255, mask[i] == kIgnoredTarget ? 0 : static_cast<float>(mask[i]),
+                  1e-3);
+    }
+  }
+  EXPECT_GT(outside, 50);
+  EXPECT_GT(changed, 500);
+}
+
+TEST_F(OpenedData, MasksHaveNoPolicies) {
+  const Image image{.height = 2, .width = 2, .channels = 1, .pixels = {0, 1, 1, 1}};
+  folder.add("train/images/a.png", encode_png(image));
+  folder.add("train/masks/a.png", encode_png(image));
+  config.augment.items.emplace_back(augmentations, "rand-augment");
+  try {
+    open_masks();
+    FAIL() << "masks with rand-augment";
+  } catch (const UsageError& error) {
+    EXPECT_TRUE(contains(error.what(), "'rand-augment' cannot be applied to masks"));
+  }
+}
+
 TEST_F(OpenedData, MasksThatDoNotFitAreNamed) {
   Image image{.height = 2, .width = 2, .channels = 1, .pixels = {0, 1, 255, 1}};
   folder.add("images/a.png", encode_png(image));
