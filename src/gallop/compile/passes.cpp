@@ -29,8 +29,6 @@ const std::vector<Pass>& all_passes() {
        plain<passes::fold_constants>},
       {"slice-gradients", "joins gradients of slices instead of adding them up with zeros",
        plain<passes::slice_gradients>, kRounds},
-      {"mean-gradients", "divides the gradient of a mean before it is expanded",
-       plain<passes::mean_gradients>, kRounds},
       {"attention-masks", "replaces constant causal masks of attention by its flag",
        plain<passes::attention_masks>, kRounds},
       {"merge-casts", "removes casts that cancel out", plain<passes::merge_casts>},

@@ -85,9 +85,6 @@ ViewId Calls::multiply(ViewId a, ViewId b) {
 ViewId Calls::multiply(ViewId a, double b) {
   return call("aten::mul", "Scalar", {tensor(a), number(b)});
 }
-ViewId Calls::divide(ViewId a, double b) {
-  return call("aten::div", "Scalar", {tensor(a), number(b)});
-}
 ViewId Calls::at_least(ViewId a, double b) {
   return call("aten::clamp_min", "", {tensor(a), number(b)});
 }

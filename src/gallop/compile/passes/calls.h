@@ -21,7 +21,6 @@ class Calls {
   ViewId subtract(ViewId a, ViewId b);
   ViewId multiply(ViewId a, ViewId b);
   ViewId multiply(ViewId a, double b);
-  ViewId divide(ViewId a, double b);
   ViewId at_least(ViewId a, double b);
   ViewId rsqrt(ViewId a, ViewId into = kNone);
   ViewId cast(ViewId a, at::ScalarType type, ViewId into = kNone);

@@ -21,10 +21,6 @@ void fold_constants(Graph& graph);
 /// adding up tensors that are 0 outside of their slice.
 void slice_gradients(Graph& graph);
 
-/// Divides the gradient of a mean, as of average pooling over whole images, before it is expanded
-/// to the elements that were averaged, and lets its readers expand it.
-void mean_gradients(Graph& graph);
-
 /// Lets `stack` and `cat` join tensors in the order of memory to which their result is copied.
 void ordered_joins(Graph& graph);
 
