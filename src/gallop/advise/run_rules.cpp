@@ -137,7 +137,7 @@ std::optional<Advice> other_programs(const Facts& facts) {
     return std::nullopt;
   }
   // They take half of a core from one thread each, or more, and all threads wait for the slowest.
-  const double shared = std::min(cores, std::ceil(2 * others));
+  const double shared = std::clamp(std::round(2 * others), 1.0, cores);
   return Advice{
       .finding = fmt::format("Other programs keep {:.1f} of {} cores busy", others, facts.cores),
       .remedy = "Stop them; no option of the training would help",

@@ -228,6 +228,23 @@ TEST(Advice, ASmallBatchIsComparedPerSample) {
   EXPECT_EQ(only(facts).options, std::vector<std::string>{"data.batch_size=128"});
 }
 
+TEST(Advice, ALargerBatchDoesNotLoadFaster) {
+  Facts facts = healthy();
+  add(facts, "data wait", 10e-3);
+  add_trial(facts, "data.batch_size=128", 0.5);
+  const auto gain_of_batch = [&] {
+    for (const Advice& one : advise(facts)) {
+      if (one.rule == "small-batch") return one.gain.high;
+    }
+    return 0.0;
+  };
+  const double idle = gain_of_batch();
+  facts.profile.loader.busy = 0.9;
+  // 80 ms of four steps become 20 and the waits of all four.
+  EXPECT_NEAR(gain_of_batch(), 80 / (20 + 4 * 10.1) * 1.05, 0.05);
+  EXPECT_GT(idle, gain_of_batch());
+}
+
 TEST(Advice, PhasesOutsideOfTheStepAreFound) {
   for (const auto& [phase, rule] :
        {std::pair("evaluation", "evaluation-share"), std::pair("checkpoint", "checkpoint-share"),
