@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "gallop/app/profile_facts.h"
 #include "gallop/app/shape_trials.h"
-#include "gallop/train/step.h"
 
 namespace gallop::app {
 
@@ -133,10 +133,7 @@ advise::ModelFacts facts_of_graph(const GraphListing& recorded, const NamedTenso
 }
 
 advise::ModelFacts find_model_facts(Session& session, const profile::Profile& profile) {
-  const data::Batch batch = session.first_part();
-  train::TrainStep step(session.model(), session.optimizer(), session.step_config());
-  const compile::GraphStages recorded =
-      step.graphs(batch.by_role(), "recorded", {.seconds = 0, .least = 1, .most = 1});
+  const compile::GraphStages recorded = record_step(session);
   if (!recorded.refusal.empty()) return {};
   advise::ModelFacts facts =
       facts_of_graph(recorded.stages.front().listing, session.model().parameters());

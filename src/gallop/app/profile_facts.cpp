@@ -88,11 +88,14 @@ profile::Graphs graphs_of(const std::map<int64_t, compile::GraphListing>& listin
   return graphs;
 }
 
-RecordedEagerStep record_eager_step(Session& session) {
+compile::GraphStages record_step(Session& session) {
   session.model().set_training(true);
   train::TrainStep step(session.model(), session.optimizer(), session.step_config());
-  const compile::GraphStages recorded =
-      step.graphs(session.first_part().by_role(), "recorded", {.most = 0});
+  return step.graphs(session.first_part().by_role(), "recorded", {.most = 0});
+}
+
+RecordedEagerStep record_eager_step(Session& session) {
+  const compile::GraphStages recorded = record_step(session);
   RecordedEagerStep eager{.nodes = {}, .refusal = recorded.refusal};
   if (!eager.refusal.empty()) return eager;
   for (const compile::ListedNode& node : recorded.stages.front().listing.nodes) {

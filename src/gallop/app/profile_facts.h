@@ -11,6 +11,7 @@
 #include "gallop/app/session.h"
 #include "gallop/app/step_recording.h"
 #include "gallop/compile/graph_listing.h"
+#include "gallop/compile/graph_stages.h"
 #include "gallop/profile/profile.h"
 
 // What a profile is made of besides its trace: the graphs of the steps, their memory, the machine
@@ -20,14 +21,17 @@ namespace gallop::app {
 profile::GraphNode node_of(const compile::ListedNode& listed);
 profile::Graphs graphs_of(const std::map<int64_t, compile::GraphListing>& listings);
 
-/// An eager step that was recorded without an effect.
+/// Records a step of the session's training with its first batch, without an effect on it. Nodes
+/// are not timed. All processes of a group call this together.
+compile::GraphStages record_step(Session& session);
+
+/// An eager step that was recorded.
 struct RecordedEagerStep {
   std::vector<profile::GraphNode> nodes;
   std::string refusal;  ///< Why it cannot be recorded; empty if it can.
 };
 
-/// Records a step of the session's training with its first batch. All processes of a group call
-/// this together.
+/// By record_step().
 RecordedEagerStep record_eager_step(Session& session);
 
 /// The profile of recorded steps, with their counts. Operators of eager steps become nodes of the

@@ -104,9 +104,9 @@ std::vector<advise::ShapeTrial> time_layer_shapes(Session& session,
   const train::StepFormat& format = session.format();
   const int64_t samples =
       std::max<int64_t>(1, profile.samples / session.recipe().train.gradient_accumulation);
+  const NamedTensors parameters = session.model().parameters();
   for (const profile::LayerTime& layer : profile.layers) {
     if (layer.name.empty() || profile.share_of(layer.seconds()) < kLeastShare) continue;
-    const NamedTensors parameters = session.model().parameters();
     const at::Tensor* weight = find_tensor(parameters, layer.name + ".weight");
     const auto shape = weight == nullptr ? std::nullopt : shape_of(*weight);
     if (!shape) continue;

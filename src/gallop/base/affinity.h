@@ -17,7 +17,7 @@ int cores_online();
 std::vector<int> side_by_side(std::vector<int> cores,
                               const fs::path& system = "/sys/devices/system");
 
-/// The number of NUMA nodes that these cores belong to, as far as sysfs tells; at least 1.
+/// The number of NUMA nodes of these cores according to sysfs; 1 if it does not list them.
 int numa_nodes_of(const std::vector<int>& cores, const fs::path& system = "/sys/devices/system");
 
 /// The `part`-th of `parts` contiguous slices of these cores, ascending; with cores sorted by
