@@ -70,7 +70,8 @@ void add_convolutions(std::vector<MakeCase>& cases, const Convolution& of) {
   const ConvolutionData some(of);
   if (kernel::takes_conv2d(some.x[0], some.weight, of.window)) {
     add(
-        "", [=](const ConvolutionData& d) { kernel::conv2d(d.x[d.next()], d.weight, of.window); },
+        "",
+        [=](const ConvolutionData& d) { kernel::conv2d(d.x[d.next()], d.weight, {}, of.window); },
         [=](const ConvolutionData& d) {
           at::conv2d(d.x[d.next()], d.weight, {}, of.window.stride, of.window.padding);
         });

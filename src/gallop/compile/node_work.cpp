@@ -169,7 +169,7 @@ constexpr std::array kFormulas = {
         "aten::mkldnn_rnn_layer_backward", 1,
         [](const Call& c) { return 4 * c.size(0, 0) * c.size(0, 1) * (c.numel(1) + c.numel(2)); }},
     Formula{"gallop::conv2d", 1, [](const Call& c) { return 2 * c.result_numel() * window(c[1]); },
-            [](const Call& c) { return unpadded(c, c[0], *c.result(), c[1], 2); }},
+            [](const Call& c) { return unpadded(c, c[0], *c.result(), c[1], 3); }},
     Formula{"gallop::conv2d_dgrad", 1, [](const Call& c) { return 2 * c.numel(0) * window(c[1]); },
             [](const Call& c) { return unpadded(c, *c.result(), c[0], c[1], 4); }},
     Formula{"gallop::conv2d_wgrad", 1,

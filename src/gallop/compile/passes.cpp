@@ -34,6 +34,8 @@ const std::vector<Pass>& all_passes() {
       {"merge-casts", "removes casts that cancel out", plain<passes::merge_casts>},
       {"merge-matmuls", "merges GEMMs of one tensor with several weights",
        plain<passes::merge_matmuls>, kRounds},
+      {"pooling", "replaces global average pooling by a kernel", plain<passes::pooling>,
+       kToKernels},
       {"batch-norms", "replaces batch norm, residual and activation by a kernel",
        plain<passes::batch_norms>, kToKernels},
       {"layer-norms", "replaces layer norm, addition and cast by a kernel",

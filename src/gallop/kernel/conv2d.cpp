@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -66,7 +67,8 @@ class Convolution {
     }
   }
 
-  void run(Isa isa, const Bf16* from, Bf16* to) const {
+  // `bias` has `outer` numbers.
+  void run(Isa isa, const Bf16* from, const float* bias, Bf16* to) const {
     const auto kernels = kernels_for<Conv2dKernels>(isa);
     at::parallel_for(0, s_.images, 1, [&](int64_t begin, int64_t end) {
       alignas(64) char state[Conv2dKernels::kStateBytes] = {};
@@ -79,7 +81,7 @@ class Convolution {
         const Bf16* const source = from + i * s_.height * s_.width * s_.inner;
         copy(source, image);
         for (size_t p = 0; p < places_.size(); ++p) {
-          run_place(kernels, p, image, to + i * s_.to_height * s_.to_width * s_.outer);
+          run_place(kernels, p, image, bias, to + i * s_.to_height * s_.to_width * s_.outer);
         }
       }
       kernels.end(state);
@@ -163,7 +165,8 @@ class Convolution {
 
   // Tiles of 16 pixels of a row, of which the last may overlap with the one before, and the last
   // of all may come several times: the numbers are the same.
-  void run_place(const Conv2dKernels& kernels, size_t p, const Bf16* image, Bf16* to) const {
+  void run_place(const Conv2dKernels& kernels, size_t p, const Bf16* image, const float* bias,
+                 Bf16* to) const {
     const Place& place = places_[p];
     const int64_t columns = s_.columns(place);
     const int64_t in_row = (columns + Conv2dBlock::kPixels - 1) / Conv2dBlock::kPixels;
@@ -182,7 +185,7 @@ class Convolution {
       const Steps& steps = steps_[p];
       for (int64_t c = 0; c < s_.outer; c += kLanes) {
         kernels.run(block, steps.all.data(), steps.full, steps.half,
-                    weights_.data() + c / kLanes * block_size_);
+                    weights_.data() + c / kLanes * block_size_, bias + c);
         for (Bf16*& pixels : block.to) pixels += kLanes;
       }
     }
@@ -237,6 +240,11 @@ auto reader_of(const at::Tensor& weight) {
   };
 }
 
+// Numbers whose addition changes no bit.
+std::vector<float> no_bias(int64_t channels) {
+  return std::vector<float>(static_cast<size_t>(channels), -0.0F);
+}
+
 at::Tensor images_of(at::IntArrayRef sizes, const at::Tensor& like) {
   return at::empty(sizes, like.options().memory_format(at::MemoryFormat::ChannelsLast));
 }
@@ -256,9 +264,11 @@ std::vector<std::pair<int64_t, int64_t>> taps_along(int64_t place, int64_t size,
 
 }  // namespace
 
-at::Tensor conv2d_by(Isa isa, const at::Tensor& x, const at::Tensor& weight,
+at::Tensor conv2d_by(Isa isa, const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                      const Conv2dWindow& window) {
-  if (!fits(x, weight, window)) throw InternalError("conv2d: tensors that it does not take");
+  if (!fits(x, weight, window) || (bias.defined() && bias.numel() != weight.size(0))) {
+    throw InternalError("conv2d: tensors that it does not take");
+  }
   Place place;
   for (int64_t y = 0; y < window.height; ++y) {
     for (int64_t i = 0; i < window.width; ++i) {
@@ -275,7 +285,11 @@ at::Tensor conv2d_by(Isa isa, const at::Tensor& x, const at::Tensor& weight,
                     .stride = window.stride,
                     .to_stride = 1};
   at::Tensor y = images_of({shape.images, shape.outer, shape.to_height, shape.to_width}, x);
-  Convolution(shape, {place}, reader_of(weight)).run(isa, data_of<const Bf16>(x), data_of<Bf16>(y));
+  const Fp32Row row(bias);
+  const std::vector<float> none = bias.defined() ? std::vector<float>() : no_bias(shape.outer);
+  Convolution(shape, {place}, reader_of(weight))
+      .run(isa, data_of<const Bf16>(x), bias.defined() ? row.data() : none.data(),
+           data_of<Bf16>(y));
   return y;
 }
 
@@ -311,7 +325,7 @@ at::Tensor conv2d_dgrad_by(Isa isa, const at::Tensor& dy, const at::Tensor& weig
     return read(inner, outer, y, x);
   };
   Convolution(shape, std::move(places), rotated)
-      .run(isa, data_of<const Bf16>(dy), data_of<Bf16>(dx));
+      .run(isa, data_of<const Bf16>(dy), no_bias(shape.outer).data(), data_of<Bf16>(dx));
   return dx;
 }
 
@@ -324,8 +338,10 @@ Conv2dWindow window_of(const at::Tensor& weight, int64_t stride, int64_t padding
   return {.height = weight.size(2), .width = weight.size(3), .stride = stride, .padding = padding};
 }
 
-at::Tensor on_cpu(const at::Tensor& x, const at::Tensor& weight, int64_t stride, int64_t padding) {
-  return conv2d_by(best_isa(), x, weight, window_of(weight, stride, padding));
+at::Tensor on_cpu(const at::Tensor& x, const at::Tensor& weight,
+                  const std::optional<at::Tensor>& bias, int64_t stride, int64_t padding) {
+  return conv2d_by(best_isa(), x, weight, bias.value_or(at::Tensor()),
+                   window_of(weight, stride, padding));
 }
 
 at::Tensor data_on_cpu(const at::Tensor& dy, const at::Tensor& weight, int64_t height,
@@ -351,7 +367,7 @@ namespace {
 
 const auto& forward_operator() {
   static const Operator kForward(
-      "conv2d(Tensor x, Tensor weight, int stride, int padding) -> Tensor", on_cpu);
+      "conv2d(Tensor x, Tensor weight, Tensor? bias, int stride, int padding) -> Tensor", on_cpu);
   return kForward;
 }
 
@@ -368,8 +384,9 @@ const auto& data_operator() {
 c10::OperatorHandle conv2d_operator() { return forward_operator().handle(); }
 c10::OperatorHandle conv2d_dgrad_operator() { return data_operator().handle(); }
 
-at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const Conv2dWindow& window) {
-  return forward_operator()(x, weight, window.stride, window.padding);
+at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
+                  const Conv2dWindow& window) {
+  return forward_operator()(x, weight, optional(bias), window.stride, window.padding);
 }
 
 at::Tensor conv2d_dgrad(const at::Tensor& dy, const at::Tensor& weight, int64_t height,

@@ -21,6 +21,8 @@ c10::OperatorHandle depthwise_conv2d_dgrad_operator();
 c10::OperatorHandle depthwise_conv2d_wgrad_operator();
 c10::OperatorHandle cross_entropy_operator();
 c10::OperatorHandle cross_entropy_backward_operator();
+c10::OperatorHandle global_avg_pool_operator();
+c10::OperatorHandle global_avg_pool_backward_operator();
 c10::OperatorHandle layer_norm_operator();
 c10::OperatorHandle layer_norm_backward_operator();
 c10::OperatorHandle linear_operator();

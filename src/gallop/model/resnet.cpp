@@ -4,11 +4,11 @@
 #include <cmath>
 #include <numeric>
 
-#include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/max_pool2d.h>
 
 #include "gallop/model/fields.h"
+#include "gallop/model/functional/global_avg_pool.h"
 #include "gallop/model/functional/recompute.h"
 #include "gallop/model/functional/stochastic_depth.h"
 #include "gallop/model/layers.h"
@@ -197,10 +197,8 @@ class Resnet final : public Network {
       fork = recomputes(i) ? blocks_[i]->recomputed_fork(fork) : blocks_[i]->fork(fork);
     }
     auto& last = *blocks_.back();
-    auto x = recomputes(blocks_.size() - 1) ? last.recomputed(fork) : last.forward(fork);
-    // Not mean(): its gradient would not be channels_last and would slow down the layers before.
-    x = at::avg_pool2d(x, {x.size(2), x.size(3)});
-    return fc_->forward(x.flatten(1));
+    const auto x = recomputes(blocks_.size() - 1) ? last.recomputed(fork) : last.forward(fork);
+    return fc_->forward(functional::global_avg_pool(x));
   }
 
  private:

@@ -3,6 +3,8 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
+#include <ATen/ops/adaptive_avg_pool2d.h>
+#include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/cross_entropy_loss.h>
@@ -227,8 +229,9 @@ void add_norms(StockNetwork& network, size_t count, int64_t channels) {
   }
 }
 
-at::Tensor conv(const at::Tensor& x, const at::Tensor& weight, int64_t stride = 1) {
-  return at::conv2d(x, weight, {}, stride, weight.size(2) / 2);
+at::Tensor conv(const at::Tensor& x, const at::Tensor& weight, int64_t stride = 1,
+                const at::Tensor& bias = {}) {
+  return at::conv2d(x, weight, bias, stride, weight.size(2) / 2);
 }
 
 // The start and two blocks of a residual network, as torchvision writes them: one keeps the sizes,
@@ -265,19 +268,87 @@ TEST_P(Patterns, BlocksOfResidualNetworks) {
                                                   .replaced = replaced});
 }
 
+using Pool = std::function<at::Tensor(const at::Tensor&)>;
+
+// A head on convolutions, as torchvision and timm write them: mean over the pixels, linear layer.
+StockNetwork pooled_network(const Pool& pool, bool with_norm, at::MemoryFormat format) {
+  StockNetwork network;
+  add_norms(network, 1, 8);
+  network.parameters.push_back(random({8, 3, 3, 3}, 50, 0.3).contiguous(format));
+  network.parameters.push_back(random({5, 8}, 51));
+  network.parameters.push_back(random({8, 8, 3, 3}, 52, 0.3).contiguous(format));
+  network.forward = [=](const StockNetwork& self, const Tensors& batch) -> Tensors {
+    auto x = at::relu(conv(batch[0], self.weight(2)));
+    x = at::relu(with_norm ? norm(self, conv(x, self.weight(4)), 0) : conv(x, self.weight(4)));
+    return {at::linear(pool(x), self.weight(3)).square().mean()};
+  };
+  for (const uint64_t seed : {60, 61}) {
+    network.batches.push_back({random({4, 3, 9, 7}, seed).contiguous(format)});
+  }
+  return network;
+}
+
+TEST_P(Patterns, GlobalAveragePoolingWithAGradientInChannelsLast) {
+  const std::vector<Pool> pools = {[](const at::Tensor& x) {
+                                     return x.mean({2, 3});
+                                   },
+                                   [](const at::Tensor& x) {
+                                     return x.mean({-1, -2}, /*keepdim=*/true).flatten(1);
+                                   },
+                                   [](const at::Tensor& x) {
+                                     return at::adaptive_avg_pool2d(x, {1, 1}).flatten(1);
+                                   },
+                                   [](const at::Tensor& x) {
+                                     return at::avg_pool2d(x, {9, 7}).flatten(1);
+                                   }};
+  for (const Pool& pool : pools) {
+    for (const bool with_norm : {false, true}) {
+      expect_replaced(
+          in_format(pooled_network(pool, with_norm, at::MemoryFormat::ChannelsLast)),
+          {.wanted = {{"gallop::global_avg_pool", 1}, {"gallop::global_avg_pool_backward", 1}},
+           .replaced = {"aten::mean.dim", "aten::avg_pool2d", "aten::avg_pool2d_backward"}});
+    }
+  }
+}
+
+TEST_P(Patterns, OtherPoolingIsKept) {
+  const auto of_images = [](const at::Tensor& x) { return x.mean({2, 3}); };
+  const auto of_rows = [](const at::Tensor& x) {
+    return x.mean({1, 2}).repeat({1, 2}).narrow(1, 0, 8);
+  };
+  const auto in_fp64 = [](const at::Tensor& x) {
+    return x.mean({2, 3}, /*keepdim=*/false, at::kDouble).to(at::kFloat);
+  };
+  const std::vector<std::string> ours = {"gallop::global_avg_pool"};
+  constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
+  expect_left_alone(in_format(pooled_network(of_rows, false, kChannelsLast)), ours);
+  expect_left_alone(in_format(pooled_network(in_fp64, false, kChannelsLast)), ours);
+  expect_left_alone(in_format(pooled_network(of_images, false, at::MemoryFormat::Contiguous)),
+                    ours);
+}
+
 // Two convolutions, the second with a stride, of images that need a gradient.
-StockNetwork convolutions(int64_t channels, int64_t side, at::MemoryFormat format) {
+StockNetwork convolutions(int64_t channels, int64_t side, at::MemoryFormat format,
+                          bool with_bias = false) {
   const auto laid_out = [format](const at::Tensor& x) { return x.contiguous(format); };
-  return {
+  StockNetwork network{
       .forward = [](const StockNetwork& self, const Tensors& batch) -> Tensors {
-        const auto x = conv(batch[0] * self.weight(0), self.weight(1)).sin();
-        const auto y = conv(x, self.weight(2), 2);
+        const auto bias = [&](size_t i) {
+          return i < self.parameters.size() ? self.weight(i) : at::Tensor();
+        };
+        const auto x = conv(batch[0] * self.weight(0), self.weight(1), 1, bias(3)).sin();
+        const auto y = conv(x, self.weight(2), 2, bias(4));
         return {(y * y.detach()).sum() * 1e-4};
       },
       .parameters = {random({1, channels, 1, 1}, 1), laid_out(random({16, channels, 3, 3}, 2, 0.2)),
                      laid_out(random({32, 16, 3, 3}, 3, 0.2))},
       .batches = {{laid_out(random({3, channels, side, side}, 4))},
                   {laid_out(random({3, channels, side, side}, 5))}}};
+  if (with_bias) {
+    network.parameters.push_back(random({16}, 6));
+    network.parameters.push_back(random({32}, 7));
+  }
+  return network;
 }
 
 TEST_P(Patterns, ConvolutionsOfFewChannels) {
@@ -286,13 +357,16 @@ TEST_P(Patterns, ConvolutionsOfFewChannels) {
   const int all = tiles ? 2 : 0;
   const int of_a_stride = pairs ? 1 : 0;
   const int of_x = std::max(all, of_a_stride);
-  expect_replaced(in_format(convolutions(16, 32, at::MemoryFormat::ChannelsLast)),
-                  {.wanted = {{"gallop::conv2d", all},
-                              {"gallop::conv2d_dgrad", of_x},
-                              {"gallop::conv2d_wgrad", pairs ? 2 : 0},
-                              {"aten::convolution", 2 - all},
-                              {"aten::convolution_backward", pairs ? 2 - of_x : 2}},
-                   .replaced = {}});
+  for (const bool with_bias : {false, true}) {
+    expect_replaced(in_format(convolutions(16, 32, at::MemoryFormat::ChannelsLast, with_bias)),
+                    {.wanted = {{"gallop::conv2d", all},
+                                {"gallop::conv2d_dgrad", of_x},
+                                {"gallop::conv2d_wgrad", pairs ? 2 : 0},
+                                {"aten::convolution", 2 - all},
+                                {"aten::convolution_backward", pairs ? 2 - of_x : 2},
+                                {"aten::sum.dim_IntList", with_bias && pairs ? 3 : 1}},
+                     .replaced = {}});
+  }
 }
 
 TEST_P(Patterns, GradientsOfDepthwiseConvolutions) {

@@ -17,7 +17,7 @@ class Conv2dOf : public Conv2dTest {
     const Conv2dWindow& w = GetParam().window;
     return at::conv2d(x.to(format), weight.to(format), {}, w.stride, w.padding);
   }
-  at::Tensor result() const { return conv2d_by(GetParam().isa, x, weight, GetParam().window); }
+  at::Tensor result() const { return conv2d_by(GetParam().isa, x, weight, {}, GetParam().window); }
   at::Tensor data() const {
     const Conv2dCase& c = GetParam();
     return conv2d_dgrad_by(c.isa, dy, weight, c.height, c.width, c.window);
@@ -31,6 +31,17 @@ TEST_P(Conv2dOf, IsAsAccurateAsLibTorch) {
   ASSERT_EQ(found.sizes(), truth.sizes());
   EXPECT_TRUE(found.is_contiguous(at::MemoryFormat::ChannelsLast));
   EXPECT_LE(error_of(found, truth), 1.01 * error_of(by_library(at::kBFloat16), truth));
+}
+
+TEST_P(Conv2dOf, AddsABiasBeforeItRounds) {
+  const Conv2dCase& c = GetParam();
+  const auto bias = at::randn({c.out}) * 10;
+  const auto truth = by_library(at::kDouble) + bias.to(at::kDouble).view({-1, 1, 1});
+  const auto found = conv2d_by(c.isa, x, weight, bias, c.window);
+  EXPECT_LE(error_of(found, truth), rounding_of(at::kBFloat16));
+  const auto narrow = bias.to(at::kBFloat16);
+  EXPECT_TRUE(at::equal(conv2d_by(c.isa, x, weight, narrow, c.window),
+                        conv2d_by(c.isa, x, weight, narrow.to(at::kFloat), c.window)));
 }
 
 TEST_P(Conv2dOf, HasGradientsAsAccurateAsLibTorchs) {
@@ -79,15 +90,15 @@ TEST(Conv2d, SupportsWeightsOfAnyStrides) {
   const auto x = images({2, 16, 16, 16});
   const auto weight = at::randn({16, 16, 3, 3}).to(at::kBFloat16);
   const auto turned = weight.contiguous(at::MemoryFormat::ChannelsLast);
-  EXPECT_TRUE(at::equal(conv2d_by(best_isa(), x, weight, kWindow),
-                        conv2d_by(best_isa(), x, turned, kWindow)));
+  EXPECT_TRUE(at::equal(conv2d_by(best_isa(), x, weight, {}, kWindow),
+                        conv2d_by(best_isa(), x, turned, {}, kWindow)));
 }
 
 TEST(Conv2d, DoesNotSpreadNonFiniteValues) {
   const auto x = images({1, 16, 16, 32});
   const auto weight = at::randn({16, 16, 3, 3}).to(at::kBFloat16);
   x.select(3, 8).fill_(std::numeric_limits<double>::quiet_NaN());
-  const auto found = conv2d_by(best_isa(), x, weight, {3, 3, 1, 1});
+  const auto found = conv2d_by(best_isa(), x, weight, {}, {3, 3, 1, 1});
   EXPECT_TRUE(found.narrow(3, 7, 3).isnan().all().item<bool>());
   EXPECT_FALSE(found.narrow(3, 0, 7).isnan().any().item<bool>());
   EXPECT_FALSE(found.narrow(3, 10, 22).isnan().any().item<bool>());
@@ -118,8 +129,9 @@ TEST(Conv2d, RejectsInvalidShapes) {
   constexpr Conv2dWindow kWindow = {3, 3, 1, 1};
   const auto x = images({2, 16, 16, 16});
   const auto weight = at::randn({16, 16, 3, 3}).to(at::kBFloat16);
-  EXPECT_THROW(conv2d(x.contiguous(), weight, kWindow), InternalError);
-  EXPECT_THROW(conv2d(images({2, 32, 16, 16}), weight, kWindow), InternalError);
+  EXPECT_THROW(conv2d(x.contiguous(), weight, {}, kWindow), InternalError);
+  EXPECT_THROW(conv2d(images({2, 32, 16, 16}), weight, {}, kWindow), InternalError);
+  EXPECT_THROW(conv2d(x, weight, at::zeros({15}), kWindow), InternalError);
   EXPECT_THROW(conv2d_dgrad(x, weight, 18, 16, kWindow), InternalError);
 }
 

@@ -99,9 +99,7 @@ void add_library_gradient(const Matcher& matcher, int64_t index, std::array<bool
 
 std::optional<Rewrite> forward(Matcher& matcher, int64_t index) {
   const ViewId x = matcher.argument(index, kX), weight = matcher.argument(index, kWeight);
-  if (x == kNone || weight == kNone || matcher.argument(index, kBias) != kNone ||
-      !matcher.constant(index, kBias).isNone() ||
-      !is_channels_last(matcher, matcher.result(index))) {
+  if (x == kNone || weight == kNone || !is_channels_last(matcher, matcher.result(index))) {
     return std::nullopt;
   }
   const auto window = window_of(matcher, index, kStride, weight);
@@ -109,8 +107,8 @@ std::optional<Rewrite> forward(Matcher& matcher, int64_t index) {
     return std::nullopt;
   }
   Node node{.op = kernel::conv2d_operator(),
-            .arguments = {Operand::of(x), Operand::of(weight), number(window->stride),
-                          number(window->padding)},
+            .arguments = {Operand::of(x), Operand::of(weight), matcher.node(index).arguments[kBias],
+                          number(window->stride), number(window->padding)},
             .results = {Operand::of(matcher.result(index))}};
   return Rewrite{.removed = {index}, .added = {{index, std::move(node)}}};
 }
@@ -157,6 +155,19 @@ std::optional<Rewrite> depthwise_gradient(Matcher& matcher, int64_t index) {
   return change;
 }
 
+// The gradient of the bias: dy, in channels_last, summed over all pixels.
+Node bias_gradient(Matcher& matcher, ViewId dy, ViewId bias) {
+  View pixels = matcher.view(dy);
+  const int64_t channels = pixels.sizes[1];
+  pixels.sizes = {pixels.numel() / channels, channels};
+  pixels.strides = {channels, 1};
+  return Node{.op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::sum", "dim_IntList"),
+              .arguments = {Operand::of(matcher.intern(pixels)),
+                            Operand::of(c10::IValue(std::vector<int64_t>{0})),
+                            Operand::of(c10::IValue(false)), Operand::of(c10::IValue())},
+              .results = {Operand::of(bias)}};
+}
+
 // The only reader of a bf16 weight gradient, if it casts it to fp32; else kNone.
 int64_t cast_of(const Matcher& matcher, ViewId gradient) {
   if (gradient == kNone || matcher.is_output(gradient)) return kNone;
@@ -192,9 +203,8 @@ std::optional<Rewrite> gradient(Matcher& matcher, int64_t index) {
                                   number(sizes[3]), stride, padding},
                     .results = {Operand::of(matcher.result(index, 0))}});
   }
-  // The kernel's result is in fp32. LibTorch computes the gradient of a bias along with the
-  // weight's.
-  const int64_t cast = wanted[1] && !wanted[2] ? cast_of(matcher, matcher.result(index, 1)) : kNone;
+  // The kernel's result is in fp32.
+  const int64_t cast = wanted[1] ? cast_of(matcher, matcher.result(index, 1)) : kNone;
   const bool of_weight =
       cast != kNone && kernel::prefers_conv2d_wgrad(matcher.stand_in(x), filters[0], *window) &&
       matcher.can_be_read_at(dy, index, cast) && matcher.can_be_read_at(x, index, cast);
@@ -206,9 +216,14 @@ std::optional<Rewrite> gradient(Matcher& matcher, int64_t index) {
                                  number(window->width), stride, padding},
                    .results = {Operand::of(matcher.result(cast))}});
   }
+  // LibTorch computes the gradient of the bias along with the weight's.
+  const bool of_bias = of_weight && wanted[2];
+  if (of_bias) {
+    change.added.emplace_back(index, bias_gradient(matcher, dy, matcher.result(index, 2)));
+  }
   if (!of_x && !of_weight) return std::nullopt;
-  add_library_gradient(matcher, index, {wanted[0] && !of_x, wanted[1] && !of_weight, wanted[2]},
-                       change);
+  add_library_gradient(
+      matcher, index, {wanted[0] && !of_x, wanted[1] && !of_weight, wanted[2] && !of_bias}, change);
   return change;
 }
 

@@ -63,6 +63,10 @@ void narrow_gradients(Graph& graph);
 /// bf16_weight_cache.h.
 void bf16_weights(Graph& graph, PassContext& context);
 
+/// Replaces global average pooling of channels_last images, and its gradient, which becomes
+/// channels_last, by kernel/global_avg_pool.h.
+void pooling(Graph& graph);
+
 /// Replaces batch norm in training mode, with a subsequent residual and ReLU, and their gradients,
 /// with the addition of two incoming ones, by kernel/batch_norm.h.
 void batch_norms(Graph& graph);

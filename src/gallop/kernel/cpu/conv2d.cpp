@@ -31,7 +31,7 @@ void end(const void* state) { end_tiles(state); }
   _tile_dpbf16ps(3, pixel_tile, weight_tile)
 
 void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_t half,
-         const Bf16* weights) {
+         const Bf16* weights, const float* bias) {
   const auto bytes = static_cast<std::size_t>(block.from_stride) * sizeof(Bf16);
   const Bf16 *const a = block.from[0], *const b = block.from[1];
   const Bf16 *const c = block.from[2], *const d = block.from[3];
@@ -54,7 +54,7 @@ void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_
   for (int64_t tile = 0; tile < Conv2dBlock::kTiles; ++tile) {
     Bf16* to = block.to[tile];
     for (int64_t i = 0; i < Conv2dBlock::kPixels; ++i, to += block.to_stride) {
-      store(to, load(sums[tile] + i * kLanes));
+      store(to, load(sums[tile] + i * kLanes) + load(bias));
     }
   }
 }
@@ -69,7 +69,7 @@ void end(const void*) {}
 #if defined(__AVX512BF16__)
 
 void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_t half,
-         const Bf16* weights) {
+         const Bf16* weights, const float* bias) {
   for (int64_t tile = 0; tile < Conv2dBlock::kTiles; ++tile) {
     PairSums<Conv2dBlock::kPixels, 1> sums;
     for (int64_t s = 0; s < full + half; ++s) {
@@ -78,7 +78,7 @@ void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_
                {weights + steps[s].weight, 2 * kLanes, 0}, inner / 2);
     }
     for (int64_t i = 0; i < Conv2dBlock::kPixels; ++i) {
-      store(block.to[tile] + i * block.to_stride, F32{sums.at[i][0]});
+      store(block.to[tile] + i * block.to_stride, F32{sums.at[i][0]} + load(bias));
     }
   }
 }
@@ -86,7 +86,7 @@ void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_
 #else
 
 void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_t half,
-         const Bf16* weights) {
+         const Bf16* weights, const float* bias) {
   for (int64_t tile = 0; tile < Conv2dBlock::kTiles; ++tile) {
     for (int64_t i = 0; i < Conv2dBlock::kPixels; ++i) {
       F32 even = fill(0), odd = fill(0);
@@ -100,7 +100,7 @@ void run(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_
           odd = fma(fill(as_fp32(from[k + 1])), second, odd);
         }
       }
-      store(block.to[tile] + i * block.to_stride, even + odd);
+      store(block.to[tile] + i * block.to_stride, (even + odd) + load(bias));
     }
   }
 }

@@ -30,9 +30,10 @@ struct Conv2dKernels {
   /// See GemmKernels.
   void (*begin)(void* state);
   void (*end)(const void* state);
-  /// Sums over `full` steps of kInner elements, followed by `half` steps of kHalf.
+  /// Sums over `full` steps of kInner elements, followed by `half` steps of kHalf, to which the
+  /// bias of 16 channels is added.
   void (*run)(const Conv2dBlock& block, const Conv2dStep* steps, int64_t full, int64_t half,
-              const Bf16* weights);
+              const Bf16* weights, const float* bias);
 };
 
 }  // namespace gallop::kernel

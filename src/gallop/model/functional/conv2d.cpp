@@ -4,6 +4,7 @@
 #include <ATen/ops/conv2d.h>
 #include <ATen/ops/convolution_backward.h>
 #include <ATen/ops/slice.h>
+#include <ATen/ops/sum.h>
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "gallop/kernel/conv2d.h"
@@ -24,17 +25,22 @@ kernel::Conv2dWindow window_of(const at::Tensor& weight, int64_t stride, int64_t
 }
 
 struct Conv2dFunction : torch::autograd::Function<Conv2dFunction> {
-  // `x` is bf16, and the convolution uses `weight` converted to bf16.
+  // `x` is bf16, and the convolution uses `weight` and `bias` converted to bf16.
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            int64_t stride, int64_t padding) {
+                            const std::optional<at::Tensor>& bias, int64_t stride,
+                            int64_t padding) {
     const auto narrow = weight.to(at::kBFloat16);
+    const auto narrow_bias = bias ? bias->to(at::kBFloat16) : at::Tensor();
     context->save_for_backward({x});
     context->saved_data["weight"] = narrow;
     context->saved_data["stride"] = stride;
     context->saved_data["padding"] = padding;
     const auto window = window_of(narrow, stride, padding);
-    return kernel::takes_conv2d(x, narrow, window) ? kernel::conv2d(x, narrow, window)
-                                                   : at::conv2d(x, narrow, {}, stride, padding);
+    if (bias) context->saved_data["bias"] = static_cast<int64_t>(bias->scalar_type());
+    return kernel::takes_conv2d(x, narrow, window)
+               ? kernel::conv2d(x, narrow, narrow_bias, window)
+               : at::conv2d(x, narrow, bias ? std::optional(narrow_bias) : std::nullopt, stride,
+                            padding);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -45,7 +51,7 @@ struct Conv2dFunction : torch::autograd::Function<Conv2dFunction> {
                   padding = context->saved_data["padding"].toInt();
     const auto dy = gradients[0].contiguous(at::MemoryFormat::ChannelsLast);
     const auto window = window_of(weight, stride, padding);
-    at::Tensor dx, dweight;
+    at::Tensor dx, dweight, dbias;
     if (context->needs_input_grad(0) &&
         kernel::takes_conv2d_dgrad(dy, weight, x.size(2), x.size(3), window)) {
       dx = kernel::conv2d_dgrad(dy, weight, x.size(2), x.size(3), window);
@@ -57,7 +63,13 @@ struct Conv2dFunction : torch::autograd::Function<Conv2dFunction> {
     if (context->needs_input_grad(1)) {
       dweight = kernel::conv2d_wgrad(dy, x, window);
     }
-    return {dx, dweight, {}, {}};
+    const auto bias = context->saved_data.find("bias");
+    if (bias != context->saved_data.end() && context->needs_input_grad(2)) {
+      const auto pixels = dy.permute({0, 2, 3, 1}).flatten(0, 2);
+      dbias =
+          at::sum(pixels, 0, /*keepdim=*/false, static_cast<at::ScalarType>(bias->second.toInt()));
+    }
+    return {dx, dweight, dbias, {}, {}};
   }
 };
 
@@ -87,11 +99,13 @@ at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
                   int64_t stride, int64_t padding) {
   if (kernel::kernels_enabled() && x.is_cpu() && x.dim() == 4 && x.size(1) == weight.size(1) &&
       weight.is_cpu() && is_fp32_or_bf16(weight) && weight.requires_grad() &&
-      at::GradMode::is_enabled() && !bias.defined() && is_bf16_autocast()) {
+      at::GradMode::is_enabled() && (!bias.defined() || is_fp32_or_bf16(bias)) &&
+      is_bf16_autocast()) {
     const auto narrow =
         x.to(at::kBFloat16, /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::ChannelsLast);
     if (kernel::takes_conv2d_wgrad(narrow, weight.size(0), window_of(weight, stride, padding))) {
-      return Conv2dFunction::apply(narrow, weight, stride, padding);
+      const auto optional_bias = bias.defined() ? std::optional(bias) : std::nullopt;
+      return Conv2dFunction::apply(narrow, weight, optional_bias, stride, padding);
     }
   }
   if (overruns_scratch(x, weight, stride, padding)) {

@@ -3,6 +3,8 @@
 #include <ATen/ops/avg_pool2d.h>
 #include <ATen/ops/max_pool2d.h>
 
+#include "gallop/model/functional/global_avg_pool.h"
+
 namespace gallop::model {
 
 namespace {
@@ -31,8 +33,7 @@ class GlobalAvgPool final : public Layer {
 
   at::Tensor forward(const at::Tensor& x) override {
     if (x.dim() == 3) return mask_ ? mean_of_tokens(x) : x.mean(1);
-    // Not mean(): its gradient would not be channels_last and would slow down the layers before.
-    return at::avg_pool2d(x, {x.size(2), x.size(3)}).flatten(1);
+    return functional::global_avg_pool(x);
   }
 
  private:
