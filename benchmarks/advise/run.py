@@ -96,7 +96,7 @@ CASES = {
     "healthy-gpt": Case(GPT, ("train.precision=bf16", "train.compile=true"), None),
     "healthy-mlp": Case(WIDE, ("train.precision=auto", "data.batch_size=512"), None),
     "healthy-shards": Case(SHARDS.replace("hidden: [64]", "hidden: [1024, 1024]"),
-                           (*RIGHT, "data.in_memory=yes", "data.batch_size=256"), None),
+                           (*RIGHT, "data.in_memory=yes", "data.batch_size=1024"), None),
     "healthy-exported": Case(EXPORTED % "", RIGHT, None),
 }
 

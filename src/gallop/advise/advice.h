@@ -38,6 +38,9 @@ const std::vector<Rule>& all_rules();
 /// The options whose effect on a step is worth measuring for the rules; see Facts::trials.
 std::vector<std::string> options_to_try(const Facts& facts);
 
+/// Whether steps wait for the loader so long that rules look at it.
+bool waits_for_data(const Facts& facts);
+
 /// The options of the loader whose effect is worth measuring in whole trainings.
 std::vector<std::string> loader_options_to_try(const Facts& facts);
 

@@ -160,13 +160,12 @@ std::optional<Advice> slow_layer(const Facts& facts) {
   }
   if (slowest == nullptr) return std::nullopt;
   const double share = facts.profile.share_of(slowest->seconds());
-  return Advice{.finding = fmt::format("Layer {} takes {} of the step at {} of the hardware limit",
-                                       slowest->name, percent(share),
-                                       percent(slowest->limit / slowest->seconds())),
-                .remedy = "No option changes that; a larger batch may suit the machine better",
-                .gain = {.low = 1,
-                         .high = speedup_without(facts.profile.share_of(possible) / 2),
-                         .basis = "half of the way to the limit"}};
+  return Advice{.finding = fmt::format(
+                    "Layer {} takes {} of the step at {} of the hardware limit; at the "
+                    "limit a step would be {:.2f} times as fast",
+                    slowest->name, percent(share), percent(slowest->limit / slowest->seconds()),
+                    speedup_without(facts.profile.share_of(possible))),
+                .remedy = "No option changes that; a larger batch may suit the machine better"};
 }
 
 std::optional<Advice> optimizer_share(const Facts& facts) {

@@ -73,8 +73,10 @@ std::string wait_text(const Facts& facts) {
 
 }  // namespace
 
+bool waits_for_data(const Facts& facts) { return facts.share_of_phase("data wait") >= kLeastWait; }
+
 std::optional<int64_t> useful_loader_threads(const Facts& facts) {
-  if (facts.share_of_phase("data wait") < kLeastWait) return std::nullopt;
+  if (!waits_for_data(facts)) return std::nullopt;
   const Loading loading = loading_of(facts);
   const int64_t threads = facts.settings.data_threads;
   // Threads that wait for a disk leave the cores to others.
@@ -88,7 +90,7 @@ std::optional<int64_t> useful_loader_threads(const Facts& facts) {
 
 std::optional<Advice> data_wait(const Facts& facts) {
   const int64_t threads = facts.settings.data_threads;
-  if (threads == 0 || facts.share_of_phase("data wait") < kLeastWait) return std::nullopt;
+  if (threads == 0 || !waits_for_data(facts)) return std::nullopt;
   const Loading loading = loading_of(facts);
   const double busy = facts.profile.loader.busy;
   const std::string evidence =
@@ -115,6 +117,11 @@ std::optional<Advice> data_wait(const Facts& facts) {
     Loading kept = loading;
     kept.work -= loading.cached;
     kept.read = 0;
+    // A step that does not wait finds its caches warm and its cores free.
+    if (facts.step_alone > 0) {
+      kept.shared *= std::min(1.0, facts.step_alone / kept.rest);
+      kept.rest = std::min(kept.rest, facts.step_alone);
+    }
     Advice advice{.finding = evidence + reading,
                   .remedy = "Set data.in_memory to yes, which reads and decodes each sample once",
                   .options = {"data.in_memory=yes"},

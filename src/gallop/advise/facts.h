@@ -63,6 +63,7 @@ struct Facts {
   Settings settings;
   ModelFacts model;
   std::vector<Trial> trials;
+  double step_alone = 0;   ///< Seconds of a step on one batch, without loading; 0: not measured.
   int cores = 1;           ///< That the process may use.
   double other_cores = 0;  ///< Busy with other programs during the steps, on average.
   int numa_nodes = 1;      ///< That these cores belong to.

@@ -138,12 +138,13 @@ std::optional<Advice> other_programs(const Facts& facts) {
   }
   // They take half of a core from one thread each, or more, and all threads wait for the slowest.
   const double shared = std::clamp(std::round(2 * others), 1.0, cores);
+  const double gain = speedup_without(others / shared);
+  // Threads that yield their cores to others take longer to wait for each other.
+  const double yielding = facts.settings.threads > 1 ? 1.5 : 1;
   return Advice{
       .finding = fmt::format("Other programs keep {:.1f} of {} cores busy", others, facts.cores),
       .remedy = "Stop them; no option of the training would help",
-      .gain = {.low = speedup_without(others / cores),
-               .high = speedup_without(others / shared),
-               .basis = "their share of the cores"}};
+      .gain = {.low = gain, .high = yielding * gain, .basis = "their share of these cores"}};
 }
 
 std::optional<Advice> numa_nodes(const Facts& facts) {

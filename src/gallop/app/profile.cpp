@@ -132,8 +132,7 @@ ExitCode run_profile(const CommandContext& command, const std::vector<std::strin
   if (context.is_alone()) {
     facts.model = find_model_facts(session, facts.profile);
     const auto resolved = resolved_overrides(session, open, parsed.overrides);
-    facts.trials =
-        time_options(registries, parsed.recipe, resolved, advise::options_to_try(facts), stop);
+    time_options(registries, parsed.recipe, resolved, facts, stop);
     time_loader_options(parsed.recipe, resolved, facts, stop);
   }
   if (stop.requested()) return ExitCode::kStopped;

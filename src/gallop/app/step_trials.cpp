@@ -1,5 +1,6 @@
 #include "gallop/app/step_trials.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -53,6 +54,14 @@ class RepeatedStep {
   int64_t number_ = 0;
 };
 
+// Seconds of the shortest of some steps.
+double shortest(RepeatedStep& step) {
+  constexpr int kSteps = 5;
+  double least = step.time().seconds;
+  for (int i = 1; i < kSteps; ++i) least = std::min(least, step.time().seconds);
+  return least;
+}
+
 std::unique_ptr<RepeatedStep> build(const Registries& registries, const std::string& recipe,
                                     const std::vector<Override>& overrides) {
   return std::make_unique<RepeatedStep>(load_recipe(registries, recipe, overrides));
@@ -60,14 +69,15 @@ std::unique_ptr<RepeatedStep> build(const Registries& registries, const std::str
 
 }  // namespace
 
-std::vector<advise::Trial> time_options(const Registries& registries, const std::string& recipe,
-                                        const std::vector<Override>& resolved,
-                                        const std::vector<std::string>& options,
-                                        const StopRequest& stop) {
-  std::vector<advise::Trial> trials;
-  if (options.empty() || stop.requested()) return trials;
+void time_options(const Registries& registries, const std::string& recipe,
+                  const std::vector<Override>& resolved, advise::Facts& facts,
+                  const StopRequest& stop) {
+  const std::vector<std::string> options = advise::options_to_try(facts);
+  const bool waits = advise::waits_for_data(facts);
+  if ((options.empty() && !waits) || stop.requested()) return;
   const int threads = at::get_num_threads();
   const auto own = build(registries, recipe, resolved);
+  if (waits) facts.step_alone = shortest(*own);
   for (const std::string& option : options) {
     if (stop.requested()) break;
     std::vector<std::string> given = {option};
@@ -79,10 +89,10 @@ std::vector<advise::Trial> time_options(const Registries& registries, const std:
           {"as it is", option},
           [&](size_t candidate) { return candidate == 0 ? own->time() : other->time(); },
           {.rounds = 5, .most_seconds = 5, .hopeless = 3});
-      trials.push_back({.options = option,
-                        .seconds = choice.candidates[1].seconds,
-                        .seconds_as_is = choice.candidates[0].seconds,
-                        .is_uncertain = choice.is_busy});
+      facts.trials.push_back({.options = option,
+                              .seconds = choice.candidates[1].seconds,
+                              .seconds_as_is = choice.candidates[0].seconds,
+                              .is_uncertain = choice.is_busy});
     } catch (const UsageError&) {
       // The options do not go together.
     } catch (const train::StepDoesNotFit&) {
@@ -90,7 +100,6 @@ std::vector<advise::Trial> time_options(const Registries& registries, const std:
     }
   }
   at::set_num_threads(threads);
-  return trials;
 }
 
 void time_loader_options(const std::string& recipe, const std::vector<Override>& resolved,

@@ -10,14 +10,14 @@
 
 namespace gallop::app {
 
-/// Times steps of a recipe with each of these options ("train.precision=bf16") next to its own
-/// steps, on the first samples of the data, in interleaved rounds (train/measured_choice.h).
+/// Adds to `facts.trials` those of the options that rules ask for ("train.precision=bf16"), by
+/// steps on the first samples of the data, next to the recipe's own steps in interleaved rounds
+/// (train/measured_choice.h); also the time of the own steps, if the training waits for data.
 /// `resolved` are overrides under which the recipe leaves nothing open. What cannot be measured,
 /// for example because it does not fit in memory, is left out. Stops early if `stop` is requested.
-std::vector<advise::Trial> time_options(const Registries& registries, const std::string& recipe,
-                                        const std::vector<Override>& resolved,
-                                        const std::vector<std::string>& options,
-                                        const StopRequest& stop);
+void time_options(const Registries& registries, const std::string& recipe,
+                  const std::vector<Override>& resolved, advise::Facts& facts,
+                  const StopRequest& stop);
 
 /// Adds to `facts.trials` those of the loader's options that rules ask for, by training with and
 /// without each in processes that take turns. Leaves out what does not train.

@@ -152,6 +152,10 @@ TEST(Advice, ACacheOfDecodedSamplesIsAdvisedWhereItHelpsMost) {
   EXPECT_EQ(advice.gain.basis, "computed for the second epoch and later ones");
   // 4 ms are left to be prepared in a step of 9.9 ms, on 4 cores that are busy with the step.
   EXPECT_NEAR(advice.gain.high, 20 / ((4 * 9.9 + 4) / 4), 0.01);
+  // Without waiting, a step is as fast as one on a batch that is there.
+  facts.step_alone = 3e-3;
+  EXPECT_NEAR(only(facts).gain.high, 20 / ((4 * 3 + 4) / 4), 0.01);
+  facts.step_alone = 0;
   // Neither reading nor decoding is what takes the time.
   facts.profile.loader.parts = {{"decode", 4e-3}, {"augment", 70e-3}};
   EXPECT_TRUE(only(facts).options.empty());
@@ -294,10 +298,10 @@ TEST(Advice, WhatCannotBeActedOnHasNoOptions) {
   EXPECT_EQ(only(facts).rule, "other-programs");
   EXPECT_TRUE(only(facts).options.empty());
   EXPECT_NEAR(only(facts).gain.low, 2, 1e-9);
-  EXPECT_NEAR(only(facts).gain.high, 2, 1e-9);
+  EXPECT_NEAR(only(facts).gain.high, 3, 1e-9);
   facts.other_cores = 0.5;  // Of one core, for which the others wait.
-  EXPECT_NEAR(only(facts).gain.low, 1 / (1 - 0.125), 1e-9);
-  EXPECT_NEAR(only(facts).gain.high, 2, 1e-9);
+  EXPECT_NEAR(only(facts).gain.low, 2, 1e-9);
+  EXPECT_NEAR(only(facts).gain.high, 3, 1e-9);
   facts.settings.threads = 2;
   EXPECT_TRUE(advise(facts).empty());
 
@@ -314,7 +318,11 @@ TEST(Advice, WhatCannotBeActedOnHasNoOptions) {
 
   facts = healthy();
   facts.profile.layers[0].limit = 0.1e-3;
-  EXPECT_EQ(only(facts).rule, "slow-layer");
+  const Advice slow = only(facts);
+  EXPECT_EQ(slow.rule, "slow-layer");
+  EXPECT_NE(slow.finding.find("at the limit a step would be"), std::string::npos) << slow.finding;
+  // No option leads there, so no gain is promised.
+  EXPECT_EQ(slow.gain.high, 1);
 }
 
 TEST(Advice, ParametersWithoutEffectAreNamed) {
