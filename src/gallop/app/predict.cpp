@@ -8,6 +8,7 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/distributed_context.h"
+#include "gallop/app/non_negative.h"
 
 namespace gallop::app {
 
@@ -73,7 +74,7 @@ ExitCode run_predict(const CommandContext& command, const std::vector<std::strin
       ->check(CLI::Range(0.0, 100.0));
   parser.add_option("--top", request.top, "number of classes or tokens to print")
       ->check(CLI::Range(1, 1000));
-  parser.add_option("--seed", request.seed, "seed of sampling")->check(CLI::NonNegativeNumber);
+  parser.add_option("--seed", request.seed, "seed of sampling")->check(non_negative());
   parser.add_option("--checkpoint", checkpoint, "checkpoint: best, latest or a step number");
   parser.add_option("--runs", runs, "folder of the runs");
   parser.add_flag("--json", request.json, "print JSON");

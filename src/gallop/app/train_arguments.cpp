@@ -6,6 +6,7 @@
 #include <CLI/Validators.hpp>
 #include <fmt/format.h>
 
+#include "gallop/app/non_negative.h"
 #include "gallop/app/resume_options.h"
 #include "gallop/base/text.h"
 
@@ -49,7 +50,7 @@ bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments
       .add_option("--share", arguments.place.share,
                   "COUNT: start from a checkpoint of a run in the same folder whose training is "
                   "bit-identical up to there; keep this many checkpoints for other runs")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative());
   std::string until;
   parser.add_option("--until", until,
                     "stop and save at this point, to be continued later: '3 epochs', '500 steps'");

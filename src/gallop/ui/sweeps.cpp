@@ -115,7 +115,6 @@ std::set<std::string> Sweeps::take_changes() {
     if (!now.contains(name)) changed.insert(name);
   }
   stamps_ = std::move(now);
-  if (!std::exchange(has_looked_, true)) changed.clear();
   return changed;
 }
 

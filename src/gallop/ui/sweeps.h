@@ -29,7 +29,7 @@ class Sweeps {
   /// errors of tune::StudyPlace::read().
   std::shared_ptr<const tune::Study> study(const std::string& name);
 
-  /// The sweeps that were changed or added since the last call; at first none. Includes those whose
+  /// The sweeps that were changed or added since the last call; at first all. Includes those whose
   /// changes study() postponed, once it would reload them. One in a database counts as changed at
   /// each call until all its trials are finished, even while it cannot be read.
   std::set<std::string> take_changes();
@@ -56,7 +56,6 @@ class Sweeps {
   std::condition_variable is_read_;
   std::map<std::string, Known> known_;
   std::map<std::string, std::string> stamps_;  ///< As of the last check for changes.
-  bool has_looked_ = false;
 };
 
 }  // namespace gallop::ui
