@@ -19,11 +19,14 @@ namespace {
 // Records the steps after the warm-up.
 class Recording final : public train::Observer {
  public:
-  Recording(int64_t first, int64_t steps, int processes)
-      : first_(first), end_(first + steps), recording_(processes) {}
+  Recording(const train::Trainer& trainer, int64_t first, int64_t steps, int processes)
+      : trainer_(trainer), first_(first), end_(first + steps), recording_(processes) {}
 
   void step_begins(int64_t step) override {
-    if (step == first_) recording_.start();
+    if (step == first_) {
+      if (trainer_.why_eager()) operators_.emplace();
+      recording_.start();
+    }
     if (step >= end_) stop();
   }
   void finished(const train::Outcome& /*outcome*/) override { stop(); }
@@ -33,8 +36,11 @@ class Recording final : public train::Observer {
  private:
   void stop() {
     if (recording_.is_running()) recorded_ = recording_.stop();
+    operators_.reset();
   }
 
+  const train::Trainer& trainer_;
+  std::optional<train::OperatorSpans> operators_;
   int64_t first_, end_;
   StepRecording recording_;
   RecordedSteps recorded_;
@@ -46,18 +52,15 @@ ProfiledTraining profile_training(Session& session, int64_t warm_up, int64_t ste
                                   const DistributedContext& context, const StopRequest& stop) {
   const TemporaryFolder folder(fs::temp_directory_path(), "gallop-profile-");
   train::CheckpointStore checkpoints(folder.path() / "checkpoints", {});
-  Recording recording(warm_up, steps, context.local_size());
   train::TrainerParts parts = trainer_parts(session, checkpoints, stop);
-  parts.observers = {&recording};
   parts.until = {.unit = train::Interval::Unit::kSteps,
                  .count = static_cast<double>(warm_up + steps)};
   train::Trainer trainer(parts, session.recipe().train, session.step_config(),
                          session.training_loader(), session.evaluate_config());
+  Recording recording(trainer, warm_up, steps, context.local_size());
+  trainer.observe({&recording});
   ProfiledTraining result{.trace = {}, .graphs = {}, .facts = {}};
-  std::optional<train::OperatorSpans> operators;
-  if (!session.step_config().compile) operators.emplace();
   const train::Outcome outcome = trainer.run();
-  operators.reset();
   if (stop.requested()) return result;
   if (outcome.step < warm_up + 1) {
     throw UsageError(fmt::format(

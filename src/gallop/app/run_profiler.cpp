@@ -117,7 +117,10 @@ void RunProfiler::step_begins(int64_t step) {
     collect(step);
   }
   if (step == begin_) {
-    if (!session_.step_config().compile) operators_.emplace();
+    if (const auto reason = trainer_.why_eager()) {
+      operators_.emplace();
+      if (!eager_) eager_ = RecordedEagerStep{.nodes = {}, .refusal = *reason};
+    }
     recording_.start();
   }
   if (step != end_ || !recording_.is_running()) return;
@@ -135,6 +138,7 @@ void RunProfiler::evaluate(RecordedSteps recorded) {
     graphs_ = graphs_of(listings_);
   }
   advise::Facts facts = facts_of(session_);
+  if (eager_) facts.settings.why_not_compiled = eager_->refusal;
   facts.peaks = peaks_;
   facts.other_cores = recorded.other_cores;
   facts.evaluation_share_of_run = evaluation_seconds_ / (monotonic_seconds() - started_);

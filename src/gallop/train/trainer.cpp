@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/progress.h"
@@ -212,6 +213,13 @@ void Trainer::observe(std::vector<Observer*> observers) {
 
 std::map<int64_t, compile::GraphListing> Trainer::compiled_graphs() const {
   return impl_->step.compiled_graphs();
+}
+
+std::optional<std::string> Trainer::why_eager() const {
+  const compile::CompileReport* report = impl_->step.compile_report();
+  if (report == nullptr) return "train.compile is false";
+  if (report->replayed > 0 || report->reasons.empty()) return std::nullopt;
+  return fmt::format("{}", fmt::join(report->reasons, "; "));
 }
 
 Outcome Trainer::run() { return impl_->run(); }

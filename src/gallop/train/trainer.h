@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,8 @@ class Trainer {
 
   /// See TrainStep::compiled_graphs().
   std::map<int64_t, compile::GraphListing> compiled_graphs() const;
+  /// Why the steps so far ran eagerly; nothing if any was compiled.
+  std::optional<std::string> why_eager() const;
 
   /// Trains to the end, or to the next step boundary after a stop request, and saves there. Throws
   /// DataError for a loss or gradient that is not finite, unless such updates are skipped.
