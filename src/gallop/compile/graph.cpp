@@ -25,7 +25,9 @@ constexpr std::array<std::string_view, 3> kHiddenWriters = {
 
 // The namespace of LibTorch's collectives, and of those of parallel/sums.h.
 constexpr std::string_view kCollectives = "_c10d_functional::";
-constexpr std::string_view kAllReduceAsync = "gallop::all_reduce_async";
+constexpr std::array<std::string_view, 5> kStarts = {
+    "gallop::all_reduce_async", "gallop::all_to_all_async", "gallop::all_gather_async",
+    "gallop::send_async", "gallop::recv_async"};
 constexpr std::array<std::string_view, 2> kWaits = {"_c10d_functional::wait_tensor",
                                                     "gallop::wait_tensor"};
 
@@ -106,7 +108,8 @@ bool is_random(const c10::OperatorHandle& op) {
 
 bool starts_collective(const c10::OperatorHandle& op) {
   const std::string_view name = op.schema().name();
-  return (name.starts_with(kCollectives) && !waits_for_collective(op)) || name == kAllReduceAsync;
+  return (name.starts_with(kCollectives) && !waits_for_collective(op)) ||
+         std::find(kStarts.begin(), kStarts.end(), name) != kStarts.end();
 }
 
 bool waits_for_collective(const c10::OperatorHandle& op) { return waits(op.schema()); }

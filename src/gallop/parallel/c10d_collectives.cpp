@@ -1,31 +1,30 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <cstdlib>
 #include <map>
 #include <memory>
-#include <mutex>
+#include <numeric>
 #include <optional>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
-#include <c10/util/Exception.h>
 #include <c10/util/Logging.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
-#include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "gallop/base/blocked_signals.h"
 #include "gallop/base/error.h"
-#include "gallop/base/socket.h"
 #include "gallop/base/text.h"
 #include "gallop/base/trace.h"
 #include "gallop/launch/call_log.h"
 #include "gallop/parallel/collectives.h"
+#include "gallop/parallel/gloo_group.h"
 #include "gallop/parallel/nccl_collectives.h"
+#include "gallop/parallel/process_moment.h"
 #include "gallop/parallel/stall_monitor.h"
 #include "gallop/parallel/store.h"
 
@@ -33,47 +32,11 @@ namespace gallop::parallel {
 
 namespace {
 
-std::chrono::milliseconds milliseconds_of(double seconds) {
-  return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
-}
-
-// The message without locations in LibTorch's sources.
-std::string reason_of(const std::exception& error) {
-  const auto* torch_error = dynamic_cast<const c10::Error*>(&error);
-  std::string text = torch_error != nullptr ? torch_error->msg() : error.what();
-  text = text.substr(0, text.find('\n'));
-  if (text.starts_with('[')) text.erase(0, std::min(text.find("] ") + 2, text.size()));
-  while (text.ends_with('.')) text.pop_back();
-  return text;
-}
-
-// The interfaces listed in c10d's environment variable, or else the address from which the store is
-// reached, as the host's own name may resolve to an address that others cannot reach.
-std::vector<std::shared_ptr<gloo::transport::Device>> devices_toward(const std::string& host) {
-  std::vector<std::shared_ptr<gloo::transport::Device>> devices;
-  const char* const names = std::getenv("GLOO_SOCKET_IFNAME");
-  std::istringstream list(names != nullptr ? names : "");
-  for (std::string name; std::getline(list, name, ',');) {
-    addresses_of_interface(name);  // Throws if the interface does not exist.
-    devices.push_back(c10d::ProcessGroupGloo::createDeviceForInterface(name));
-  }
-  if (devices.empty()) {
-    devices.push_back(c10d::ProcessGroupGloo::createDeviceForHostname(address_toward(host)));
-  }
-  return devices;
-}
-
-// NCCL would use the first interface that is not loopback. "=" makes it match the whole name.
-void keep_nccl_to_interface_toward(const std::string& host) {
-  const char* const names = std::getenv("GLOO_SOCKET_IFNAME");
-  const std::string interface = names != nullptr ? names : interface_of(address_toward(host));
-  setenv("NCCL_SOCKET_IFNAME", ("=" + interface).c_str(), /*overwrite=*/0);
-}
-
 // A collective in which all processes take part.
 struct NumberedCall {
   int64_t number = 0;  // From 1; the same in all processes.
   std::string what;
+  int64_t in_log = 0;  // The number among the calls of all groups.
 
   std::string describe() const { return fmt::format("call {}, {}", number, what); }
 };
@@ -82,40 +45,20 @@ using State = launch::Call::State;
 
 constexpr std::chrono::seconds kBetweenLooks(1);
 
-class GlooGroup final : public c10d::ProcessGroupGloo {
- public:
-  using ProcessGroupGloo::ProcessGroupGloo;
-
-  // Other processes fail at once; own collectives in flight may wait until their timeout.
-  void close_connections() {
-    for (const auto& context : contexts_) context->closeConnections();
-  }
-};
-
-// Keeps groups whose threads may wait for a missing process until this process exits.
-void abandon(c10::intrusive_ptr<GlooGroup> group) {
-  static std::mutex mutex;
-  static auto& abandoned = *new std::vector<c10::intrusive_ptr<GlooGroup>>;
-  group->close_connections();
-  const std::lock_guard lock(mutex);
-  abandoned.push_back(std::move(group));
-}
-
-// Records an all-reduce in the thread of Gloo that has run it, after what it ran before.
-void record_when_done(c10d::Work& work, int64_t begin_ns) {
-  work.getFuture()->addCallback([begin_ns](c10::ivalue::Future& /*done*/) {
-    thread_local int64_t last_end_ns = 0;
-    const int64_t end_ns = monotonic_nanoseconds();
-    record_span(SpanKind::kCommunication, "all-reduce", std::max(begin_ns, last_end_ns), end_ns);
-    last_end_ns = end_ns;
-  });
-}
-
 class C10dCollectives final : public Collectives {
  public:
-  explicit C10dCollectives(const RendezvousOptions& rendezvous)
-      : rendezvous_(rendezvous), limits_(rendezvous.limits) {
-    if (!rendezvous.call_logs.empty()) log_.emplace(rendezvous.call_logs, rendezvous.rank);
+  // A subgroup has the moment of the group whose ranks it has, and a name.
+  explicit C10dCollectives(const RendezvousOptions& rendezvous,
+                           std::shared_ptr<ProcessMoment> moment = nullptr,
+                           std::string subgroup = "")
+      : rendezvous_(rendezvous), subgroup_(std::move(subgroup)), moment_(std::move(moment)) {
+    if (!moment_) {
+      moment_ = std::make_shared<ProcessMoment>();
+      moment_->limits = rendezvous.limits;
+      if (!rendezvous.call_logs.empty()) {
+        moment_->log.emplace(rendezvous.call_logs, rendezvous.rank);
+      }
+    }
     try {
       connect();
     } catch (const std::exception& error) {
@@ -138,29 +81,108 @@ class C10dCollectives final : public Collectives {
 
   void begin(Section section, int64_t step) override {
     if (gpu_ && section != Section::kStep) on_gpu([&] { gpu_->finish(); });
-    section_ = section;
-    step_ = step;
+    moment_->section = section;
+    moment_->step = step;
     stall_monitor_->begin();
   }
   void note_progress() override {
     if (is_long()) stall_monitor_->note_progress();
   }
-  void set_limits(const Limits& limits) override { limits_ = limits; }
-  Limits limits() const override { return limits_; }
+  void set_limits(const Limits& limits) override { moment_->limits = limits; }
+  Limits limits() const override { return moment_->limits; }
+
+  std::unique_ptr<Collectives> subgroup(const std::vector<int>& ranks,
+                                        const std::string& name) override {
+    const auto own = std::find(ranks.begin(), ranks.end(), rank());
+    if (own == ranks.end()) throw InternalError("collectives: a subgroup without this rank");
+    if (ranks.size() == 1) return single_process_group();
+    RendezvousOptions rendezvous = rendezvous_;
+    rendezvous.rank = static_cast<int>(own - ranks.begin());
+    rendezvous.size = static_cast<int>(ranks.size());
+    rendezvous.store_is_there = true;
+    rendezvous.name = fmt::format("{}/{}.{}", rendezvous_.name, name, fmt::join(ranks, "-"));
+    return std::make_unique<C10dCollectives>(rendezvous, moment_, name);
+  }
 
   void all_reduce_async(const at::Tensor& tensor) override {
     if (!tensor.is_cpu()) {
-      start_on_gpu("sum", tensor, &NcclCollectives::all_reduce_async);
-      return;
+      return start_on_gpu("sum", tensor, [&](NcclCollectives& gpu, int64_t call, double seconds) {
+        gpu.all_reduce_async(tensor, call, seconds);
+      });
     }
-    NumberedCall call = next_call("sum", tensor);
-    std::vector<at::Tensor> tensors = {tensor};
-    c10d::AllreduceOptions options;
-    options.timeout = limit();
-    const int64_t begin_ns = is_tracing() ? monotonic_nanoseconds() : 0;
-    auto work = in_time(call, [&] { return group_->allreduce(tensors, options); });
-    if (begin_ns != 0) record_when_done(*work, begin_ns);
-    started_.insert_or_assign(tensor.const_data_ptr(), Started{std::move(call), std::move(work)});
+    start("sum", "all-reduce", tensor, [&] {
+      std::vector<at::Tensor> tensors = {tensor};
+      c10d::AllreduceOptions options;
+      options.timeout = limit();
+      return Works{group_->allreduce(tensors, options)};
+    });
+  }
+
+  void all_to_all_async(const at::Tensor& output, const at::Tensor& input, c10::IntArrayRef receive,
+                        c10::IntArrayRef send) override {
+    if (!output.is_cpu()) {
+      return start_on_gpu("all-to-all", output,
+                          [&](NcclCollectives& gpu, int64_t call, double seconds) {
+                            gpu.all_to_all_async(output, input, receive, send, call, seconds);
+                          });
+    }
+    start("all-to-all", "all-to-all", output, [&] {
+      at::Tensor to = output.reshape({-1}).narrow(0, 0, sum_of(receive));
+      at::Tensor from = input.reshape({-1}).narrow(0, 0, sum_of(send));
+      std::vector<int64_t> receives = receive.vec(), sends = send.vec();
+      c10d::AllToAllOptions options;
+      options.timeout = limit();
+      return Works{group_->alltoall_base(to, from, receives, sends, options)};
+    });
+  }
+
+  // By broadcasts, which need no copies; Gloo's all-gather would take parts of equal size alone.
+  void all_gather_async(const at::Tensor& tensor, c10::IntArrayRef sizes) override {
+    if (!tensor.is_cpu()) {
+      return start_on_gpu("all-gather", tensor,
+                          [&](NcclCollectives& gpu, int64_t call, double seconds) {
+                            gpu.all_gather_async(tensor, sizes, call, seconds);
+                          });
+    }
+    start("all-gather", "all-gather", tensor, [&] {
+      Works works;
+      int64_t begin = 0;
+      for (int root = 0; root < size(); ++root) {
+        const int64_t part = sizes[static_cast<size_t>(root)];
+        if (part == 0) continue;
+        std::vector<at::Tensor> tensors = {tensor.reshape({-1}).narrow(0, begin, part)};
+        begin += part;
+        c10d::BroadcastOptions options;
+        options.rootRank = root;
+        options.timeout = limit();
+        works.push_back(group_->broadcast(tensors, options));
+      }
+      return works;
+    });
+  }
+
+  void send_async(const at::Tensor& tensor, int to) override {
+    if (!tensor.is_cpu()) {
+      return start_on_gpu("send", tensor, [&](NcclCollectives& gpu, int64_t call, double seconds) {
+        gpu.send_async(tensor, to, call, seconds);
+      });
+    }
+    start("send", nullptr, tensor, [&] {
+      std::vector<at::Tensor> tensors = {tensor};
+      return Works{group_->send(tensors, to, /*tag=*/0)};
+    });
+  }
+
+  void recv_async(const at::Tensor& tensor, int from) override {
+    if (!tensor.is_cpu()) {
+      return start_on_gpu("recv", tensor, [&](NcclCollectives& gpu, int64_t call, double seconds) {
+        gpu.recv_async(tensor, from, call, seconds);
+      });
+    }
+    start("recv", nullptr, tensor, [&] {
+      std::vector<at::Tensor> tensors = {tensor};
+      return Works{group_->recv(tensors, from, /*tag=*/0)};
+    });
   }
 
   void wait(const at::Tensor& tensor) override {
@@ -168,27 +190,32 @@ class C10dCollectives final : public Collectives {
       on_gpu([&] { gpu_->wait(tensor); });
       return;
     }
-    const auto found = started_.find(tensor.const_data_ptr());
+    const auto found = started_.find(key_of(tensor));
     if (found == started_.end())
-      throw InternalError("collectives: no sum of this tensor is under way");
+      throw InternalError("collectives: no collective on this tensor is under way");
     const Started started = std::move(found->second);
     started_.erase(found);
-    in_time(started.call, [&] { wait_for(*started.work, started.call); });
+    in_time(started.call, [&] {
+      for (const auto& work : started.works) wait_for(*work, started);
+    });
     note_end(started.call, State::kDone);
   }
 
   void broadcast(const at::Tensor& tensor) override {
     if (!tensor.is_cpu()) {
-      start_on_gpu("broadcast", tensor, &NcclCollectives::broadcast_async);
+      start_on_gpu("broadcast", tensor, [&](NcclCollectives& gpu, int64_t call, double seconds) {
+        gpu.broadcast_async(tensor, call, seconds);
+      });
       on_gpu([&] { gpu_->wait(tensor); });
       return;
     }
-    const NumberedCall call = next_call("broadcast", tensor);
-    std::vector<at::Tensor> tensors = {tensor};
-    c10d::BroadcastOptions options;
-    options.timeout = limit();
-    in_time(call, [&] { wait_for(*group_->broadcast(tensors, options), call); });
-    note_end(call, State::kDone);
+    start("broadcast", nullptr, tensor, [&] {
+      std::vector<at::Tensor> tensors = {tensor};
+      c10d::BroadcastOptions options;
+      options.timeout = limit();
+      return Works{group_->broadcast(tensors, options)};
+    });
+    wait(tensor);
   }
 
   void check() override {
@@ -200,10 +227,31 @@ class C10dCollectives final : public Collectives {
     NumberedCall call;
     std::string place;
   };
+  using Works = std::vector<c10::intrusive_ptr<c10d::Work>>;
   struct Started {
     NumberedCall call;
-    c10::intrusive_ptr<c10d::Work> work;
+    Works works;
+    // Sends and receives are not run by a thread of their own: a timeout ends their connection.
+    bool can_look = true;
   };
+
+  static int64_t sum_of(c10::IntArrayRef sizes) {
+    return std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  }
+
+  // `span`: the name in traces; null for none.
+  template <typename Function>
+  void start(const char* kind, const char* span, const at::Tensor& tensor,
+             const Function& function) {
+    NumberedCall call = next_call(kind, tensor);
+    const int64_t begin_ns = span != nullptr && is_tracing() ? monotonic_nanoseconds() : 0;
+    Works works = in_time(call, function);
+    if (begin_ns != 0) {
+      for (const auto& work : works) record_when_done(*work, span, begin_ns);
+    }
+    const bool can_look = std::string_view(kind) != "send" && std::string_view(kind) != "recv";
+    started_.insert_or_assign(key_of(tensor), Started{std::move(call), std::move(works), can_look});
+  }
 
   void connect() {
     FLAGS_caffe2_log_level = c10::GLOG_ERROR;  // Errors are thrown instead of logged.
@@ -232,9 +280,8 @@ class C10dCollectives final : public Collectives {
     group_->barrier(barrier)->wait();
   }
 
-  using StartOnGpu = void (NcclCollectives::*)(const at::Tensor&, int64_t, double);
-
-  void start_on_gpu(const char* kind, const at::Tensor& tensor, StartOnGpu start) {
+  template <typename Function>
+  void start_on_gpu(const char* kind, const at::Tensor& tensor, const Function& start) {
     if (!gpu_) {
       keep_nccl_to_interface_toward(rendezvous_.host);
       const auto from_first = [&](const std::string& text) { return text_of_first(*this, text); };
@@ -244,7 +291,7 @@ class C10dCollectives final : public Collectives {
     NumberedCall call = next_call(kind, tensor);
     const int64_t number = call.number;
     calls_on_gpu_.insert_or_assign(number, PlacedCall{std::move(call), place()});
-    on_gpu([&] { ((*gpu_).*start)(tensor, number, limit_seconds()); });
+    on_gpu([&] { start(*gpu_, number, limit_seconds()); });
   }
 
   // The error names the collective that failed, which may be an earlier one.
@@ -272,27 +319,37 @@ class C10dCollectives final : public Collectives {
 
   NumberedCall next_call(const char* kind, const at::Tensor& tensor) {
     calls_ += 1;
+    moment_->calls += 1;
     NumberedCall call = {
         .number = calls_,
-        .what = fmt::format("{} of {}", kind, format_bytes(static_cast<int64_t>(tensor.nbytes())))};
-    if (log_) log_->begin(call.number, place(), call.what);
+        .what = fmt::format("{}{}{} of {}", subgroup_, subgroup_.empty() ? "" : ": ", kind,
+                            format_bytes(static_cast<int64_t>(tensor.nbytes()))),
+        .in_log = moment_->calls};
+    if (moment_->log) moment_->log->begin(call.in_log, place(), call.what);
     if (is_long()) in_time(call, [&] { stall_monitor_->enter_collective(call.number); });
     return call;
   }
 
   void note_end(const NumberedCall& call, State state) {
     if (state == State::kFailed) has_failed_ = true;
-    if (log_) log_->end(call.number, state);
+    if (moment_->log) moment_->log->end(call.in_log, state);
   }
 
-  // Whether a process may take a long time in this section.
+  // Whether a process may take a long time in this section. The group of all processes observes
+  // their progress.
   bool is_long() const {
-    return section_ == Section::kEvaluation || section_ == Section::kCheckpoint;
+    return subgroup_.empty() &&
+           (moment_->section == Section::kEvaluation || moment_->section == Section::kCheckpoint);
   }
 
   // In a long section, checks every second that the processes it waits for make progress.
-  void wait_for(c10d::Work& work, const NumberedCall& call) {
+  void wait_for(c10d::Work& work, const Started& started) {
     const TraceSpan span(SpanKind::kCommunication, "wait for collective");
+    const NumberedCall& call = started.call;
+    if (!started.can_look) {
+      work.wait(limit());
+      return;
+    }
     if (!is_long()) {
       work.wait();
       return;
@@ -304,7 +361,7 @@ class C10dCollectives final : public Collectives {
       } catch (const std::exception&) {
         if (work.isCompleted()) throw;
       }
-      const auto still = stall_monitor_->stalled_rank(call.number, limits_.step);
+      const auto still = stall_monitor_->stalled_rank(call.number, moment_->limits.step);
       if (!still) continue;
       throw DeviceError(fmt::format("rank {} of {}: {}, {}: rank {} has stood still for {}",
                                     rendezvous_.rank, rendezvous_.size, place(), call.describe(),
@@ -312,21 +369,9 @@ class C10dCollectives final : public Collectives {
     }
   }
 
-  double limit_seconds() const {
-    if (section_ == Section::kStart) return limits_.start;
-    return section_ == Section::kStep ? limits_.step : limits_.other;
-  }
+  double limit_seconds() const { return moment_->limit_seconds(); }
   std::chrono::milliseconds limit() const { return milliseconds_of(limit_seconds()); }
-
-  std::string place() const {
-    switch (section_) {
-      case Section::kStart: return "start";
-      case Section::kStep: return fmt::format("step {}", step_);
-      case Section::kEvaluation: return fmt::format("evaluation after step {}", step_);
-      case Section::kCheckpoint: return fmt::format("checkpoint of step {}", step_);
-    }
-    throw InternalError("collectives: a section without a name");
-  }
+  std::string place() const { return moment_->place(); }
 
   template <typename Function>
   auto in_time(const NumberedCall& call, const Function& function) -> decltype(function()) {
@@ -345,17 +390,16 @@ class C10dCollectives final : public Collectives {
   }
 
   RendezvousOptions rendezvous_;
-  Limits limits_;
-  std::optional<launch::CallLog> log_;
+  std::string subgroup_;  // Empty for all processes of a training.
+  std::shared_ptr<ProcessMoment> moment_;
   std::optional<StoreServer> server_;
   c10::intrusive_ptr<GlooGroup> group_;
   std::optional<StallMonitor> stall_monitor_;
   bool has_failed_ = false;
-  std::map<const void*, Started> started_;  // By the address of the tensor's memory.
+  std::map<const void*, Started> started_;  // By key_of().
   std::optional<NcclCollectives> gpu_;      // Created at the first tensor on a GPU.
   std::map<int64_t, PlacedCall> calls_on_gpu_;
-  int64_t calls_ = 0, step_ = 0;
-  Section section_ = Section::kStart;
+  int64_t calls_ = 0;
 };
 
 }  // namespace

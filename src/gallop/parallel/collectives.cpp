@@ -40,11 +40,26 @@ class SingleProcessGroup final : public Collectives {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   void all_reduce_async(const at::Tensor&) override {}
+  void all_to_all_async(const at::Tensor& output, const at::Tensor& input, c10::IntArrayRef,
+                        c10::IntArrayRef) override {
+    output.narrow(0, 0, input.numel()).copy_(input);
+  }
+  void all_gather_async(const at::Tensor&, c10::IntArrayRef) override {}
+  void send_async(const at::Tensor&, int) override { throw_alone(); }
+  void recv_async(const at::Tensor&, int) override { throw_alone(); }
   void wait(const at::Tensor&) override {}
   void broadcast(const at::Tensor&) override {}
+  std::unique_ptr<Collectives> subgroup(const std::vector<int>&, const std::string&) override {
+    return std::make_unique<SingleProcessGroup>();
+  }
   void begin(Section, int64_t) override {}
   void set_limits(const Limits&) override {}
   Limits limits() const override { return {}; }
+
+ private:
+  [[noreturn]] static void throw_alone() {
+    throw InternalError("collectives: a single process has no other one to send to");
+  }
 };
 
 }  // namespace

@@ -47,10 +47,29 @@ class Collectives {
   /// Starts an all-reduce in place: `tensor`, which must be dense, becomes the sum over all
   /// processes, with the same bits in each. It must not be read or written until wait().
   virtual void all_reduce_async(const at::Tensor& tensor) = 0;
-  /// Waits for the all-reduce of this tensor that all_reduce_async() has started.
+  /// Starts an all-to-all: the elements of `input` are cut into parts of send[0], send[1], ... of
+  /// them, and part j is sent to rank j. `output` gets receive[i] elements from rank i, in rank
+  /// order from its first element on. Both are contiguous, of one data type and share no memory;
+  /// neither may be written, nor `output` be read, until wait(output).
+  virtual void all_to_all_async(const at::Tensor& output, const at::Tensor& input,
+                                c10::IntArrayRef receive, c10::IntArrayRef send) = 0;
+  /// Starts an all-gather in place: `tensor`, which must be contiguous, consists of sizes[0],
+  /// sizes[1], ... elements, and gets part i from rank i. It must not be read or written until
+  /// wait().
+  virtual void all_gather_async(const at::Tensor& tensor, c10::IntArrayRef sizes) = 0;
+  /// Starts to send a contiguous tensor to a rank that calls recv_async() with one of the same size
+  /// and data type. Between two ranks, tensors arrive in the order in which they are sent.
+  virtual void send_async(const at::Tensor& tensor, int to) = 0;
+  virtual void recv_async(const at::Tensor& tensor, int from) = 0;
+  /// Waits for the collective on this tensor that was started.
   virtual void wait(const at::Tensor& tensor) = 0;
   /// Replaces the contents of `tensor` by those of rank 0.
   virtual void broadcast(const at::Tensor& tensor) = 0;
+  /// A process group of some ranks of this one, in this order, which all processes create together,
+  /// each for the ranks of which it is one; see DeviceMesh. `name` distinguishes groups that have
+  /// ranks in common. This group must outlive it.
+  virtual std::unique_ptr<Collectives> subgroup(const std::vector<int>& ranks,
+                                                const std::string& name) = 0;
   /// Throws if a collective on a GPU has failed so far: wait() only makes the stream wait for it.
   virtual void check() {}
 

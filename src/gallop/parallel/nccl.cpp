@@ -24,6 +24,10 @@ std::string find_functions(Nccl& nccl) {
   finder.find(nccl.abort, "ncclCommAbort");
   finder.find(nccl.all_reduce, "ncclAllReduce");
   finder.find(nccl.broadcast, "ncclBroadcast");
+  finder.find(nccl.send, "ncclSend");
+  finder.find(nccl.recv, "ncclRecv");
+  finder.find(nccl.group_start, "ncclGroupStart");
+  finder.find(nccl.group_end, "ncclGroupEnd");
   return finder.missing();
 }
 

@@ -38,6 +38,10 @@ struct Nccl {
   int (*all_reduce)(const void*, void*, size_t, int format, int operation, void*,
                     void* stream) = nullptr;
   int (*broadcast)(const void*, void*, size_t, int format, int root, void*, void* stream) = nullptr;
+  int (*send)(const void*, size_t, int format, int to, void*, void* stream) = nullptr;
+  int (*recv)(void*, size_t, int format, int from, void*, void* stream) = nullptr;
+  int (*group_start)() = nullptr;
+  int (*group_end)() = nullptr;
 };
 
 /// Loads NCCL, which LibTorch's CUDA library must have loaded before. Throws DeviceError if it is

@@ -100,8 +100,83 @@ void NcclCollectives::broadcast_async(const at::Tensor& tensor, int64_t call, do
   });
 }
 
+// NCCL runs the calls of a group as one, which therefore cannot wait for each other.
+int NcclCollectives::as_group(const std::function<int()>& enqueue) {
+  const int begun = nccl_->group_start();
+  if (begun != Nccl::kSuccess) return begun;
+  const int result = enqueue();
+  const int ended = nccl_->group_end();
+  return result == Nccl::kSuccess || result == Nccl::kInProgress ? ended : result;
+}
+
+void NcclCollectives::all_to_all_async(const at::Tensor& output, const at::Tensor& input,
+                                       c10::IntArrayRef receive, c10::IntArrayRef send,
+                                       int64_t call, double seconds) {
+  const auto element = static_cast<int64_t>(input.element_size());
+  const auto enqueue = [&](void* stream) {
+    const auto* from = static_cast<const char*>(input.const_data_ptr());
+    auto* to = static_cast<char*>(output.mutable_data_ptr());
+    int result = Nccl::kSuccess;
+    const auto note = [&result](int next) {
+      if (result == Nccl::kSuccess || result == Nccl::kInProgress) result = next;
+    };
+    for (size_t rank = 0; rank < send.size(); ++rank) {
+      const auto peer = static_cast<int>(rank);
+      const int64_t sent = send[rank] * element, received = receive[rank] * element;
+      if (sent > 0) {
+        note(nccl_->send(from, static_cast<size_t>(sent), Nccl::kUint8, peer, communicator_,
+                         stream));
+      }
+      if (received > 0) {
+        note(nccl_->recv(to, static_cast<size_t>(received), Nccl::kUint8, peer, communicator_,
+                         stream));
+      }
+      from += sent;
+      to += received;
+    }
+    return result;
+  };
+  start(
+      output, call, seconds,
+      [&](void* stream) { return as_group([&] { return enqueue(stream); }); }, input);
+}
+
+void NcclCollectives::all_gather_async(const at::Tensor& tensor, c10::IntArrayRef sizes,
+                                       int64_t call, double seconds) {
+  const auto enqueue = [&](void* stream) {
+    auto* data = static_cast<char*>(tensor.mutable_data_ptr());
+    int result = Nccl::kSuccess;
+    for (size_t root = 0; root < sizes.size(); ++root) {
+      const int64_t bytes = sizes[root] * static_cast<int64_t>(tensor.element_size());
+      if (bytes > 0 && (result == Nccl::kSuccess || result == Nccl::kInProgress)) {
+        result = nccl_->broadcast(data, data, static_cast<size_t>(bytes), Nccl::kUint8,
+                                  static_cast<int>(root), communicator_, stream);
+      }
+      data += bytes;
+    }
+    return result;
+  };
+  start(tensor, call, seconds,
+        [&](void* stream) { return as_group([&] { return enqueue(stream); }); });
+}
+
+void NcclCollectives::send_async(const at::Tensor& tensor, int to, int64_t call, double seconds) {
+  start(tensor, call, seconds, [&](void* stream) {
+    return nccl_->send(tensor.const_data_ptr(), tensor.nbytes(), Nccl::kUint8, to, communicator_,
+                       stream);
+  });
+}
+
+void NcclCollectives::recv_async(const at::Tensor& tensor, int from, int64_t call, double seconds) {
+  start(tensor, call, seconds, [&](void* stream) {
+    return nccl_->recv(tensor.mutable_data_ptr(), tensor.nbytes(), Nccl::kUint8, from,
+                       communicator_, stream);
+  });
+}
+
 void NcclCollectives::start(const at::Tensor& tensor, int64_t call, double seconds,
-                            const std::function<int(void* stream)>& enqueue) {
+                            const std::function<int(void* stream)>& enqueue,
+                            const at::Tensor& input) {
   const auto deadline = after(seconds);
   c10::Event is_ready(device_.type());
   is_ready.record(c10::impl::VirtualGuardImpl(device_.type()).getStream(device_));
@@ -119,7 +194,7 @@ void NcclCollectives::start(const at::Tensor& tensor, int64_t call, double secon
       throw GpuCallFailed(*failure_);
     }
     done->record(stream_);
-    in_flight_.push_back({call, tensor, done, deadline, seconds});
+    in_flight_.push_back({call, tensor, input, done, deadline, seconds});
   }
   changed_.notify_all();
   started_.insert_or_assign(tensor.const_data_ptr(), std::move(done));

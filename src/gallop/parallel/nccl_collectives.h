@@ -31,7 +31,7 @@ class GpuCallFailed : public std::exception {
   std::string reason_;
 };
 
-/// All-reduces and broadcasts of tensors on GPUs, one GPU per process, by NCCL on a separate
+/// Collectives of tensors on GPUs, one GPU per process, by NCCL on a separate
 /// stream. Failures are detected later than the call: a thread watches all calls in flight and
 /// aborts them all if one fails or exceeds its timeout, so that no process waits forever. All
 /// functions must be called from one other thread.
@@ -52,6 +52,14 @@ class NcclCollectives {
   /// As all_reduce_async(), for a broadcast from rank 0.
   void broadcast_async(const at::Tensor& tensor, int64_t call, double seconds);
 
+  /// As all_reduce_async(), for the collectives of Collectives of these names.
+  void all_to_all_async(const at::Tensor& output, const at::Tensor& input, c10::IntArrayRef receive,
+                        c10::IntArrayRef send, int64_t call, double seconds);
+  void all_gather_async(const at::Tensor& tensor, c10::IntArrayRef sizes, int64_t call,
+                        double seconds);
+  void send_async(const at::Tensor& tensor, int to, int64_t call, double seconds);
+  void recv_async(const at::Tensor& tensor, int from, int64_t call, double seconds);
+
   /// Makes the current stream, not this thread, wait for the collective on this tensor.
   void wait(const at::Tensor& tensor);
 
@@ -67,14 +75,15 @@ class NcclCollectives {
   using Clock = std::chrono::steady_clock;
   struct InFlight {
     int64_t call = 0;
-    at::Tensor tensor;  ///< Kept alive.
+    at::Tensor tensor, input;  ///< Kept alive.
     std::shared_ptr<c10::Event> done;
     Clock::time_point deadline;
     double seconds = 0;
   };
 
   void start(const at::Tensor& tensor, int64_t call, double seconds,
-             const std::function<int(void* stream)>& enqueue);
+             const std::function<int(void* stream)>& enqueue, const at::Tensor& input = {});
+  int as_group(const std::function<int()>& enqueue);
   int wait_until_settled(int result, Clock::time_point deadline);
   std::string describe(int result) const;
   void watch_calls();

@@ -26,6 +26,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/parallel/sums.h"
+#include "unit/parallel/collectives_contract.h"
 #include "unit/parallel/ranks.h"
 #include "unit/variable.h"
 
@@ -89,6 +90,16 @@ TEST_P(CollectivesOf, BroadcastFromRank0) {
     const double rank = collectives.rank();
     EXPECT_EQ(sum_over_all(collectives, {rank, 1}),
               (std::vector<double>{0.5 * GetParam() * (GetParam() - 1), 1.0 * GetParam()}));
+  });
+}
+
+at::Tensor on_cpu(const at::Tensor& tensor) { return tensor; }
+
+TEST_P(CollectivesOf, ExchangeParts) {
+  run_ranks(GetParam(), [](Collectives& collectives) {
+    expect_all_to_all(collectives, on_cpu);
+    expect_all_gather(collectives, on_cpu);
+    expect_send_and_recv(collectives, on_cpu);
   });
 }
 
@@ -163,6 +174,44 @@ TEST(Collectives, ReportTheCallAndStepIfAPeerIsGone) {
   EXPECT_EQ(message.substr(0, message.find('(')),
             "rank 0 of 2: step 7, call 1, sum of 400 bytes: another process is gone or did not "
             "answer within 0.50 s ");
+}
+
+TEST(Collectives, ReportTheExchangeThatAPeerDidNotTakePartIn) {
+  const std::vector<std::pair<std::string, std::function<void(Collectives&)>>> calls = {
+      {"all-to-all of 16 bytes",
+       [](Collectives& collectives) {
+         const at::Tensor output = at::zeros({4}), input = at::zeros({4});
+         collectives.all_to_all_async(output, input, {2, 2}, {2, 2});
+         collectives.wait(output);
+       }},
+      {"all-gather of 16 bytes",
+       [](Collectives& collectives) {
+         const at::Tensor tensor = at::zeros({4});
+         collectives.all_gather_async(tensor, {2, 2});
+         collectives.wait(tensor);
+       }},
+      {"recv of 16 bytes", [](Collectives& collectives) {
+         const at::Tensor tensor = at::zeros({4});
+         collectives.recv_async(tensor, 1);
+         collectives.wait(tensor);
+       }}};
+  for (const auto& [what, call] : calls) {
+    std::string message;
+    run_ranks(2,
+              [&](Collectives& collectives) {
+                if (collectives.rank() == 1) return;
+                collectives.begin(Section::kStep, 7);
+                try {
+                  call(collectives);
+                } catch (const DeviceError& error) {
+                  message = error.what();
+                }
+              },
+              {.limits = {.step = 0.5}});
+    EXPECT_TRUE(message.starts_with("rank 0 of 2: step 7, call 1, " + what +
+                                    ": another process is gone or did not answer within 0.50 s"))
+        << message;
+  }
 }
 
 // Measures stalls with a clock that only the test advances.

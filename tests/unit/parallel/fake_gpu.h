@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <ATen/ops/from_blob.h>
@@ -187,12 +188,27 @@ class FakeNccl {
       return static_cast<int>(Nccl::kSuccess);
     };
     nccl->all_reduce = [](const void*, void* data, size_t count, int format, int, void* to,
-                          void* stream) {
-      return enqueue(to, stream, data, count, format, /*is_sum=*/true);
+                          void* stream) { return enqueue(to, stream, data, count, format, kSum); };
+    nccl->broadcast = [](const void*, void* data, size_t count, int format, int root, void* to,
+                         void* stream) { return enqueue(to, stream, data, count, format, root); };
+    nccl->send = [](const void* data, size_t bytes, int, int peer, void* to, void* stream) {
+      auto& one = *static_cast<Communicator*>(to);
+      return add_to_group(
+          stream, [=, &one]() { put(one, data, bytes, peer); }, true);
     };
-    nccl->broadcast = [](const void*, void* data, size_t count, int format, int, void* to,
-                         void* stream) {
-      return enqueue(to, stream, data, count, format, /*is_sum=*/false);
+    nccl->recv = [](void* data, size_t bytes, int, int peer, void* to, void* stream) {
+      auto& one = *static_cast<Communicator*>(to);
+      return add_to_group(
+          stream, [=, &one]() { get(one, data, bytes, peer); }, false);
+    };
+    nccl->group_start = [] {
+      in_group = true;
+      return static_cast<int>(Nccl::kSuccess);
+    };
+    nccl->group_end = [] {
+      in_group = false;
+      run_group();
+      return static_cast<int>(Nccl::kSuccess);
     };
     return nccl;
   }
@@ -202,6 +218,31 @@ class FakeNccl {
   static inline std::atomic<int> state_later = Nccl::kSuccess;
 
  private:
+  static constexpr int kSum = -1;  // In place of a root.
+
+  // What a group of calls does on its stream: sends are buffered, and go first.
+  struct GroupedCalls {
+    void* stream;  // Null in a thread's first group, as in GroupedCalls().
+    std::vector<std::function<void()>> sends, others;
+  };
+  static inline thread_local bool in_group = false;
+  static inline thread_local GroupedCalls grouped;
+
+  static int add_to_group(void* stream, std::function<void()> call, bool sends) {
+    grouped.stream = stream;
+    (sends ? grouped.sends : grouped.others).push_back(std::move(call));
+    if (!in_group) run_group();
+    return Nccl::kSuccess;
+  }
+  static void run_group() {
+    const GroupedCalls calls = std::exchange(grouped, GroupedCalls());
+    if (calls.stream == nullptr) return;
+    static_cast<FakeStream*>(calls.stream)->push([calls] {
+      for (const auto& call : calls.sends) call();
+      for (const auto& call : calls.others) call();
+    });
+  }
+
   struct Call {
     std::vector<char> sum;
     int came = 0, left = 0;
@@ -211,6 +252,7 @@ class FakeNccl {
     std::condition_variable changed;
     int came = 0;
     std::map<int64_t, Call> calls;
+    std::map<std::pair<int, int>, std::deque<std::vector<char>>> sent;  // By sender and receiver.
   };
   struct Communicator {
     std::shared_ptr<Group> group;
@@ -245,17 +287,32 @@ class FakeNccl {
     for (size_t i = 0; i < count; ++i) to[i] += from[i];
   }
 
-  static int enqueue(void* to, void* stream, void* data, size_t count, int format, bool is_sum) {
+  static void put(Communicator& one, const void* data, size_t bytes, int peer) {
+    const auto* const from = static_cast<const char*>(data);
+    const std::lock_guard lock(one.group->mutex);
+    one.group->sent[{one.rank, peer}].emplace_back(from, from + bytes);
+    one.group->changed.notify_all();
+  }
+  static void get(Communicator& one, void* data, size_t bytes, int peer) {
+    std::unique_lock lock(one.group->mutex);
+    auto& sent = one.group->sent[{peer, one.rank}];
+    one.group->changed.wait(lock, [&] { return one.is_aborted || !sent.empty(); });
+    if (sent.empty()) return;
+    if (sent.front().size() == bytes) std::memcpy(data, sent.front().data(), bytes);
+    sent.pop_front();
+  }
+
+  // `root`: of a broadcast, or kSum.
+  static int enqueue(void* to, void* stream, void* data, size_t count, int format, int root) {
     auto& one = *static_cast<Communicator*>(to);
     const int64_t number = one.calls++;
     if (one.rank == 1 && number >= 1) one.state = state_later;
-    static_cast<FakeStream*>(stream)->push(
-        [=, &one] { take_part(one, number, data, count, format, is_sum); });
-    return Nccl::kSuccess;
+    return add_to_group(
+        stream, [=, &one]() { take_part(one, number, data, count, format, root); }, false);
   }
 
   static void take_part(Communicator& one, int64_t number, void* data, size_t count, int format,
-                        bool is_sum) {
+                        int root) {
     const size_t bytes = count * (format == Nccl::kFp64 || format == Nccl::kInt64 ? 8
                                   : format == Nccl::kFp32                         ? 4
                                   : format == Nccl::kUint8                        ? 1
@@ -263,8 +320,8 @@ class FakeNccl {
     std::unique_lock lock(one.group->mutex);
     Call& call = one.group->calls[number];
     call.sum.resize(bytes);
-    if (!is_sum) {
-      if (one.rank == 0) std::memcpy(call.sum.data(), data, bytes);
+    if (root != kSum) {
+      if (one.rank == root) std::memcpy(call.sum.data(), data, bytes);
     } else {
       switch (format) {
         case Nccl::kFp32: add<float>(call.sum, data, count); break;

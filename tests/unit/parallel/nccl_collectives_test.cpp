@@ -11,6 +11,7 @@
 #include "gallop/base/error.h"
 #include "gallop/parallel/collectives.h"
 #include "unit/base/error_of.h"
+#include "unit/parallel/collectives_contract.h"
 #include "unit/parallel/fake_gpu.h"
 #include "unit/parallel/ranks.h"
 
@@ -50,6 +51,20 @@ TEST_P(NcclCollectivesOf, AllReduceEveryDataType) {
         },
         with_gpus());
   }
+}
+
+TEST_P(NcclCollectivesOf, ExchangeParts) {
+  run_ranks(
+      GetParam(),
+      [](Collectives& collectives) {
+        const auto on = [&](const at::Tensor& tensor) {
+          return on_gpu(tensor, collectives.rank());
+        };
+        expect_all_to_all(collectives, on);
+        expect_all_gather(collectives, on);
+        expect_send_and_recv(collectives, on);
+      },
+      with_gpus());
 }
 
 TEST_P(NcclCollectivesOf, AreOrderedWithTheStream) {

@@ -1,0 +1,24 @@
+#include "gallop/parallel/process_moment.h"
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+
+namespace gallop::parallel {
+
+std::string ProcessMoment::place() const {
+  switch (section) {
+    case Section::kStart: return "start";
+    case Section::kStep: return fmt::format("step {}", step);
+    case Section::kEvaluation: return fmt::format("evaluation after step {}", step);
+    case Section::kCheckpoint: return fmt::format("checkpoint of step {}", step);
+  }
+  throw InternalError("collectives: a section without a name");
+}
+
+double ProcessMoment::limit_seconds() const {
+  if (section == Section::kStart) return limits.start;
+  return section == Section::kStep ? limits.step : limits.other;
+}
+
+}  // namespace gallop::parallel

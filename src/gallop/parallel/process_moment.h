@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "gallop/launch/call_log.h"
+#include "gallop/parallel/collectives.h"
+
+// Internal to parallel/c10d_collectives.cpp.
+namespace gallop::parallel {
+
+/// Where a process is and what it has recorded, which a group shares with its subgroups.
+struct ProcessMoment {
+  Section section = Section::kStart;
+  int64_t step = 0;
+  Limits limits;
+  std::optional<launch::CallLog> log;
+  int64_t calls = 0;  ///< Of all groups.
+
+  /// "step 7", for messages.
+  std::string place() const;
+  /// The timeout of a collective.
+  double limit_seconds() const;
+};
+
+}  // namespace gallop::parallel

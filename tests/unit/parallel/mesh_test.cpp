@@ -1,0 +1,98 @@
+#include "gallop/parallel/mesh.h"
+
+#include <algorithm>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "gallop/base/error.h"
+#include "unit/base/error_of.h"
+#include "unit/parallel/fake_collectives.h"
+#include "unit/parallel/ranks.h"
+
+namespace gallop::parallel {
+namespace {
+
+using Ranks = std::vector<int>;
+
+TEST(DeviceMesh, NumbersRanksAlongTheLastAxisFirst) {
+  const DeviceMesh mesh({{"pp", 2}, {"dp_shard", 3}, {"tp", 2}}, 12);
+  EXPECT_EQ(mesh.group_of(7, {"tp"}), (Ranks{6, 7}));
+  EXPECT_EQ(mesh.group_of(7, {"dp_shard"}), (Ranks{7, 9, 11}));
+  EXPECT_EQ(mesh.group_of(7, {"pp"}), (Ranks{1, 7}));
+  EXPECT_EQ(mesh.group_of(7, {"pp", "tp"}), (Ranks{0, 1, 6, 7}));
+  EXPECT_EQ(mesh.group_of(7, {}), Ranks{7});
+  EXPECT_EQ(mesh.coordinate(7, "pp"), 1);
+  EXPECT_EQ(mesh.coordinate(7, "dp_shard"), 0);
+  EXPECT_EQ(mesh.coordinate(7, "tp"), 1);
+  EXPECT_EQ(mesh.size("dp_shard"), 3);
+  EXPECT_THROW(mesh.size("cp"), InternalError);
+}
+
+// 1024 processes: the groups of an axis contain each rank once, and two axes share one rank.
+TEST(DeviceMesh, DividesManyProcesses) {
+  std::vector<DeviceMesh::Axis> axes;
+  const int sizes[] = {4, 2, 8, 2, 8};
+  for (size_t i = 0; i < std::size(sizes); ++i) axes.push_back({DeviceMesh::kAxes[i], sizes[i]});
+  const DeviceMesh mesh(axes, 1024);
+  for (const auto& axis : mesh.axes()) {
+    std::set<Ranks> groups;
+    for (int rank = 0; rank < mesh.size(); rank += 7) {
+      const Ranks group = mesh.group_of(rank, {axis.name});
+      EXPECT_EQ(static_cast<int>(group.size()), axis.size);
+      EXPECT_EQ(group[static_cast<size_t>(mesh.coordinate(rank, axis.name))], rank);
+    }
+  }
+  const Ranks tp = mesh.group_of(500, {"tp"}), dp = mesh.group_of(500, {"dp_shard"});
+  Ranks both;
+  std::set_intersection(tp.begin(), tp.end(), dp.begin(), dp.end(), std::back_inserter(both));
+  EXPECT_EQ(both, Ranks{500});
+}
+
+TEST(DeviceMesh, RejectsSizesThatAreNotTheProcesses) {
+  EXPECT_EQ(error_of([] {
+              DeviceMesh({{"pp", 2}, {"tp", 3}}, 8);
+            }),
+            "mesh: the axes pp 2, tp 3 are a grid of 6 processes, but there are 8; their product "
+            "must be the number of processes");
+  EXPECT_THROW(DeviceMesh({{"pp", 0}}, 0), UsageError);
+  EXPECT_THROW(DeviceMesh({{"tp", 2}, {"tp", 2}}, 4), UsageError);
+}
+
+TEST(DeviceMesh, MakesProcessGroups) {
+  run_ranks(4, [](Collectives& all) {
+    const DeviceMesh mesh({{"dp_replicate", 2}, {"dp_shard", 2}}, all.size());
+    const auto shards = mesh.group(all, {"dp_shard"}), replicas = mesh.group(all, {"dp_replicate"});
+    const auto alone = mesh.group(all, {});
+    EXPECT_EQ(shards->rank(), all.rank() % 2);
+    EXPECT_EQ(replicas->rank(), all.rank() / 2);
+    EXPECT_EQ(alone->size(), 1);
+    const double own = all.rank();
+    EXPECT_EQ(sum_over_all(*shards, {own}).front(), all.rank() < 2 ? 1 : 5);
+    EXPECT_EQ(sum_over_all(*replicas, {own}).front(), all.rank() % 2 == 0 ? 2 : 4);
+    EXPECT_EQ(sum_over_all(*alone, {own}).front(), own);
+    EXPECT_EQ(sum_over_all(all, {own}).front(), 6);
+  });
+}
+
+// The error names the group, and the step that the group of all processes has begun.
+TEST(DeviceMesh, NamesTheGroupOfACallThatFails) {
+  std::string message;
+  run_ranks(2,
+            [&](Collectives& all) {
+              const DeviceMesh mesh({{"pp", 1}, {"tp", 2}}, 2);
+              const auto group = mesh.group(all, {"tp"});
+              all.begin(Section::kStep, 7);
+              if (all.rank() == 1) return;
+              try {
+                any_of(*group, true);
+              } catch (const DeviceError& error) {
+                message = error.what();
+              }
+            },
+            {.limits = {.step = 0.5}});
+  EXPECT_TRUE(message.starts_with("rank 0 of 2: step 7, call 1, tp: sum of 8 bytes: ")) << message;
+}
+
+}  // namespace
+}  // namespace gallop::parallel
