@@ -18,10 +18,10 @@ class PlainSums final : public BucketSums {
   explicit PlainSums(const GradientBuckets& buckets) : buckets_(buckets) {}
   void start(size_t bucket) override { all_reduce_async(buckets_.bucket(bucket)); }
   void finish(size_t bucket) override { wait_tensor(buckets_.bucket(bucket)); }
-  std::vector<at::Tensor> sums() const override {
+  std::vector<PendingCollective> collective_calls() const override {
     std::vector<at::Tensor> all;
     for (size_t i = 0; i < buckets_.size(); ++i) all.push_back(buckets_.bucket(i));
-    return all;
+    return all_reduces_of(all);
   }
 
  private:
@@ -54,7 +54,9 @@ class RoundedSums final : public BucketSums {
     if (factor_ > 1) wide.mul_(factor_);
   }
 
-  std::vector<at::Tensor> sums() const override { return rounded_; }
+  std::vector<PendingCollective> collective_calls() const override {
+    return all_reduces_of(rounded_);
+  }
   NamedTensors state() const override {
     NamedTensors all;
     for (size_t i = 0; i < rounded_.size(); ++i) {
@@ -85,11 +87,11 @@ class PowerSgdSums final : public BucketSums {
   }
   void start(size_t bucket) override { parts_[bucket].start(); }
   void finish(size_t bucket) override { parts_[bucket].finish(); }
-  std::vector<at::Tensor> sums() const override {
+  std::vector<PendingCollective> collective_calls() const override {
     std::vector<at::Tensor> all;
     for (const PowerSgd& part : parts_) part.add_first_sums(all);
     for (const PowerSgd& part : parts_) part.add_second_sums(all);
-    return all;
+    return all_reduces_of(all);
   }
   void forget() override {
     for (PowerSgd& part : parts_) part.forget();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gallop/parallel/gradient_buckets.h"
+#include "gallop/parallel/sums.h"
 #include "gallop/tensor/named_tensor.h"
 
 namespace gallop::parallel {
@@ -17,9 +18,8 @@ class BucketSums {
   virtual ~BucketSums() = default;
   virtual void start(size_t bucket) = 0;
   virtual void finish(size_t bucket) = 0;
-  /// The tensors that are all-reduced when all buckets are started and then finished, in this
-  /// order.
-  virtual std::vector<at::Tensor> sums() const = 0;
+  /// The collectives when all buckets are started and then finished, in this order.
+  virtual std::vector<PendingCollective> collective_calls() const = 0;
   /// Discards the last sums and resets the state.
   virtual void forget() {}
   /// Tensors other than the buckets that start() and finish() read or write.

@@ -17,6 +17,7 @@ inline constexpr const char* kAutoBucket = "auto";
 struct DdpConfig {
   std::string bucket = kDefaultBucket;  ///< Bytes of gradients in one all-reduce.
   std::string batch_norm = "averaged";  ///< Or "synchronized": see make_ddp().
+  std::string sum_order = "any";        ///< Or "rank": see make_rank_order_sums().
   CompressionConfig compression;
 };
 

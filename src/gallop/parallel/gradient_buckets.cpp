@@ -7,12 +7,9 @@ namespace gallop::parallel {
 
 namespace {
 
-// Places are aligned so that vector registers are loaded in one access.
-constexpr int64_t kAlignedBytes = 64;
-
 int64_t padded(const at::Tensor& parameter) {
-  const auto bytes = static_cast<int64_t>(parameter.nbytes());
-  return (bytes + kAlignedBytes - 1) / kAlignedBytes * kAlignedBytes;
+  const auto element = static_cast<int64_t>(parameter.element_size());
+  return aligned_elements(parameter.numel(), element) * element;
 }
 
 bool fits(const at::Tensor& parameter, const at::Tensor& first, int64_t bytes, int64_t most_bytes) {
@@ -22,6 +19,12 @@ bool fits(const at::Tensor& parameter, const at::Tensor& first, int64_t bytes, i
 
 }  // namespace
 
+int64_t aligned_elements(int64_t elements, int64_t element_bytes) {
+  constexpr int64_t kAlignedBytes = 64;
+  const int64_t bytes = elements * element_bytes;
+  return (bytes + kAlignedBytes - 1) / kAlignedBytes * kAlignedBytes / element_bytes;
+}
+
 GradientBuckets::GradientBuckets(const std::vector<at::Tensor>& parameters, int64_t most_bytes) {
   for (size_t begin = 0, end = 0; begin < parameters.size(); begin = end) {
     const at::Tensor& first = parameters[begin];
@@ -30,21 +33,29 @@ GradientBuckets::GradientBuckets(const std::vector<at::Tensor>& parameters, int6
       if (!fits(parameters[end], first, bytes, most_bytes)) break;
       bytes += padded(parameters[end]);
     }
-    const auto element = static_cast<int64_t>(first.element_size());
-    const auto count = static_cast<int64_t>(end - begin);
-    buckets_.push_back(
-        {.tensor = at::zeros({bytes / element}, first.options().requires_grad(false)),
-         .parameters = count,
-         .missing = count});
-    int64_t offset = 0;
-    for (size_t i = begin; i < end; ++i) {
-      const at::Tensor& parameter = parameters[i];
-      slots_.push_back({.parameter = parameter,
-                        .place = buckets_.back().tensor.as_strided(
-                            parameter.sizes(), parameter.strides(), offset / element),
-                        .bucket = buckets_.size() - 1});
-      offset += padded(parameter);
-    }
+    add_bucket(parameters.data() + begin, parameters.data() + end);
+  }
+}
+
+GradientBuckets::GradientBuckets(const std::vector<std::vector<at::Tensor>>& lists) {
+  for (const auto& list : lists) add_bucket(list.data(), list.data() + list.size());
+}
+
+void GradientBuckets::add_bucket(const at::Tensor* begin, const at::Tensor* end) {
+  int64_t elements = 0;
+  const auto element = static_cast<int64_t>(begin->element_size());
+  for (const at::Tensor* one = begin; one != end; ++one) elements += padded(*one) / element;
+  const auto count = static_cast<int64_t>(end - begin);
+  buckets_.push_back({.tensor = at::zeros({elements}, begin->options().requires_grad(false)),
+                      .parameters = count,
+                      .missing = count});
+  int64_t offset = 0;
+  for (const at::Tensor* one = begin; one != end; ++one) {
+    slots_.push_back(
+        {.parameter = *one,
+         .place = buckets_.back().tensor.as_strided(one->sizes(), one->strides(), offset),
+         .bucket = buckets_.size() - 1});
+    offset += padded(*one) / element;
   }
 }
 

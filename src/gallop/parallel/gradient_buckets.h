@@ -10,6 +10,10 @@
 
 namespace gallop::parallel {
 
+/// The number of elements that a parameter takes in a bucket: places are aligned so that vector
+/// registers are loaded in one access.
+int64_t aligned_elements(int64_t elements, int64_t element_bytes);
+
 /// Contiguous storage for the gradients of all parameters, in a few tensors that can be all-reduced
 /// as a whole.
 class GradientBuckets {
@@ -17,6 +21,9 @@ class GradientBuckets {
   /// Assigns parameters to buckets in this order. A bucket has one data type, and is closed before
   /// it would exceed `most_bytes`.
   GradientBuckets(const std::vector<at::Tensor>& parameters, int64_t most_bytes);
+  /// With a bucket for each list: these parameters, of one data type, in this order, each at a
+  /// multiple of aligned_elements(). Parameters are counted through all lists.
+  explicit GradientBuckets(const std::vector<std::vector<at::Tensor>>& lists);
 
   size_t size() const { return buckets_.size(); }
   const at::Tensor& bucket(size_t index) const { return buckets_[index].tensor; }
@@ -39,6 +46,8 @@ class GradientBuckets {
   void copy(const GradientBuckets& other);
   void add(const GradientBuckets& other);
   void zero();
+  /// The place of a parameter's gradient.
+  const at::Tensor& place(size_t parameter) const { return slots_[parameter].place; }
   /// Replaces negative zeros by positive ones.
   void drop_signs_of_zeros();
 
@@ -46,6 +55,8 @@ class GradientBuckets {
   bool is_full(size_t bucket) const { return buckets_[bucket].missing == 0; }
 
  private:
+  void add_bucket(const at::Tensor* begin, const at::Tensor* end);
+
   struct Slot {
     at::Tensor parameter;
     at::Tensor place;  ///< With the parameter's sizes and strides.

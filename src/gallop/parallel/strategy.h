@@ -7,6 +7,7 @@
 
 #include "gallop/config/component.h"
 #include "gallop/parallel/collectives.h"
+#include "gallop/parallel/sums.h"
 #include "gallop/tensor/named_tensor.h"
 
 namespace gallop::parallel {
@@ -46,11 +47,10 @@ class Strategy {
   /// number of rows of the whole batch.
   virtual void begin_gradient_sync(int64_t rows) = 0;
 
-  /// The tensors that are all-reduced from begin_gradient_sync() to the end of
-  /// finish_gradient_sync(), in this order, so that a process that fails in a step can take part in
-  /// the collectives of the others. Empty if they depend on the model's layers, or if batch slices
-  /// must not be split.
-  virtual std::optional<std::vector<at::Tensor>> sums() const { return {}; }
+  /// The collectives from begin_gradient_sync() to the end of finish_gradient_sync(), in this
+  /// order, so that a process that fails in a step can take part in those of the others. Empty if
+  /// they depend on the model's layers, or if batch slices must not be split.
+  virtual std::optional<std::vector<PendingCollective>> collective_calls() const { return {}; }
   /// Discards the sums since begin_gradient_sync(), because a process failed in the step.
   virtual void abort_sync() {}
 

@@ -1,6 +1,7 @@
 #include "gallop/parallel/sums.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <ATen/ops/zeros.h>
 
@@ -15,30 +16,50 @@ namespace {
 thread_local CollectivesScope* current_scope = nullptr;
 
 CollectivesScope& needed() {
-  if (current_scope == nullptr) throw InternalError("a sum over processes without any");
+  if (current_scope == nullptr) throw InternalError("a collective without other processes");
   return *current_scope;
 }
 
 }  // namespace
 
 // The operators, which have no effect in a dry run.
-struct SumOperators {
-  static void start(const at::Tensor& tensor) {
+struct CollectiveOperators {
+  // `function` starts a collective that is waited for by this tensor.
+  template <typename Function>
+  static void start(const at::Tensor& tensor, const Function& function) {
     if (kernel::is_recorded()) return;
     CollectivesScope& scope = needed();
-    scope.collectives_.all_reduce_async(tensor);
-    scope.sums_.push_back({.tensor = tensor});
+    function(scope.collectives_);
+    scope.calls_.push_back({.tensor = tensor});
+  }
+
+  static void all_reduce(const at::Tensor& tensor) {
+    start(tensor, [&](Collectives& all) { all.all_reduce_async(tensor); });
+  }
+  static void all_to_all(const at::Tensor& output, const at::Tensor& input,
+                         c10::IntArrayRef receive, c10::IntArrayRef send) {
+    start(output, [&](Collectives& all) { all.all_to_all_async(output, input, receive, send); });
+  }
+  static void all_gather(const at::Tensor& tensor, c10::IntArrayRef sizes) {
+    start(tensor, [&](Collectives& all) { all.all_gather_async(tensor, sizes); });
+  }
+  static void send(const at::Tensor& tensor, int64_t to) {
+    start(tensor, [&](Collectives& all) { all.send_async(tensor, static_cast<int>(to)); });
+  }
+  static void recv(const at::Tensor& tensor, int64_t from) {
+    start(tensor, [&](Collectives& all) { all.recv_async(tensor, static_cast<int>(from)); });
   }
 
   static void wait(const at::Tensor& tensor) {
     if (kernel::is_recorded()) return;
     CollectivesScope& scope = needed();
     scope.collectives_.wait(tensor);
-    const auto found = std::find_if(scope.sums_.rbegin(), scope.sums_.rend(), [&](const auto& sum) {
-      return !sum.is_there && sum.tensor.const_data_ptr() == tensor.const_data_ptr();
+    auto& calls = scope.calls_;
+    const auto found = std::find_if(calls.rbegin(), calls.rend(), [&](const auto& call) {
+      return !call.is_done && call.tensor.const_data_ptr() == tensor.const_data_ptr();
     });
-    if (found == scope.sums_.rend()) return;
-    found->is_there = true;
+    if (found == calls.rend()) return;
+    found->is_done = true;
     found->tensor.reset();
   }
 
@@ -61,35 +82,88 @@ Collectives* CollectivesScope::current() {
   return current_scope != nullptr ? &current_scope->collectives_ : nullptr;
 }
 
-void CollectivesScope::drain(const std::vector<at::Tensor>& sums) {
-  for (Sum& sum : sums_) {
-    if (!sum.is_there) collectives_.wait(sum.tensor);
+std::vector<PendingCollective> all_reduces_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<PendingCollective> all;
+  for (const at::Tensor& tensor : tensors) all.push_back({.tensor = tensor});
+  return all;
+}
+
+void CollectivesScope::drain(const std::vector<PendingCollective>& remaining) {
+  for (Call& call : calls_) {
+    if (!call.is_done) collectives_.wait(call.tensor);
   }
-  sums_.clear();
-  for (const at::Tensor& like : sums) {
-    const at::Tensor nothing = at::zeros({like.numel()}, like.options().requires_grad(false));
-    collectives_.all_reduce_async(nothing);
-    collectives_.wait(nothing);
+  calls_.clear();
+  for (const PendingCollective& one : remaining) {
+    const auto zeros = [&](int64_t count) {
+      return at::zeros({std::max<int64_t>(1, count)}, one.tensor.options().requires_grad(false));
+    };
+    const at::Tensor nothing = zeros(one.tensor.numel());
+    if (one.kind == PendingCollective::Kind::kAllReduce) {
+      collectives_.all_reduce_async(nothing);
+      collectives_.wait(nothing);
+      continue;
+    }
+    if (one.kind == PendingCollective::Kind::kAllGather) {
+      collectives_.all_gather_async(nothing, one.receive);
+      collectives_.wait(nothing);
+      continue;
+    }
+    const at::Tensor received =
+        zeros(std::accumulate(one.receive.begin(), one.receive.end(), int64_t{0}));
+    collectives_.all_to_all_async(received, nothing, one.receive, one.send);
+    collectives_.wait(received);
   }
 }
 
 void all_reduce_async(const at::Tensor& tensor) {
   static const kernel::Operator<void, const at::Tensor&> kStart(
-      "all_reduce_async(Tensor(a!) tensor) -> ()", SumOperators::start, nullptr,
-      SumOperators::start);
+      "all_reduce_async(Tensor(a!) tensor) -> ()", CollectiveOperators::all_reduce, nullptr,
+      CollectiveOperators::all_reduce);
   kStart(tensor);
+}
+
+void all_to_all_async(const at::Tensor& output, const at::Tensor& input, c10::IntArrayRef receive,
+                      c10::IntArrayRef send) {
+  static const kernel::Operator<void, const at::Tensor&, const at::Tensor&, c10::IntArrayRef,
+                                c10::IntArrayRef>
+      kStart("all_to_all_async(Tensor(a!) output, Tensor input, int[] receive, int[] send) -> ()",
+             CollectiveOperators::all_to_all, nullptr, CollectiveOperators::all_to_all);
+  kStart(output, input, receive, send);
+}
+
+void all_gather_async(const at::Tensor& tensor, c10::IntArrayRef sizes) {
+  static const kernel::Operator<void, const at::Tensor&, c10::IntArrayRef> kStart(
+      "all_gather_async(Tensor(a!) tensor, int[] sizes) -> ()", CollectiveOperators::all_gather,
+      nullptr, CollectiveOperators::all_gather);
+  kStart(tensor, sizes);
+}
+
+// A tensor in flight counts as written, so that nothing changes it before the wait.
+void send_async(const at::Tensor& tensor, int to) {
+  static const kernel::Operator<void, const at::Tensor&, int64_t> kStart(
+      "send_async(Tensor(a!) tensor, int to) -> ()", CollectiveOperators::send, nullptr,
+      CollectiveOperators::send);
+  kStart(tensor, to);
+}
+
+void recv_async(const at::Tensor& tensor, int from) {
+  static const kernel::Operator<void, const at::Tensor&, int64_t> kStart(
+      "recv_async(Tensor(a!) tensor, int from) -> ()", CollectiveOperators::recv, nullptr,
+      CollectiveOperators::recv);
+  kStart(tensor, from);
 }
 
 void wait_tensor(const at::Tensor& tensor) {
   static const kernel::Operator<void, const at::Tensor&> kWait(
-      "wait_tensor(Tensor(a!) tensor) -> ()", SumOperators::wait, nullptr, SumOperators::wait);
+      "wait_tensor(Tensor(a!) tensor) -> ()", CollectiveOperators::wait, nullptr,
+      CollectiveOperators::wait);
   kWait(tensor);
 }
 
 void require_all_done(const at::Tensor& sums, int64_t index) {
   static const kernel::Operator<void, const at::Tensor&, int64_t> kRequire(
-      "require_all_done(Tensor(a!) sums, int index) -> ()", SumOperators::require, nullptr,
-      SumOperators::require);
+      "require_all_done(Tensor(a!) sums, int index) -> ()", CollectiveOperators::require, nullptr,
+      CollectiveOperators::require);
   kRequire(sums, index);
 }
 

@@ -8,10 +8,22 @@
 
 #include "gallop/parallel/collectives.h"
 
-// All-reduces as operators of LibTorch's dispatcher, which the step compiler can record:
-// "gallop::all_reduce_async", "gallop::wait_tensor" and "gallop::require_all_done". In a dry run
-// they do nothing, as other processes may not make the same calls then.
+// Collectives as operators of LibTorch's dispatcher, which the step compiler can record:
+// "gallop::all_reduce_async", "gallop::all_to_all_async", "gallop::all_gather_async",
+// "gallop::send_async", "gallop::recv_async", "gallop::wait_tensor" and "gallop::require_all_done".
+// In a dry run they do nothing, as other processes may not make the same calls then.
 namespace gallop::parallel {
+
+/// A collective of a step, in which a process that fails in the step takes part.
+struct PendingCollective {
+  enum class Kind : uint8_t { kAllReduce, kAllToAll, kAllGather };
+  Kind kind = Kind::kAllReduce;
+  at::Tensor tensor{};                     ///< Of an all-to-all: the input.
+  std::vector<int64_t> receive{}, send{};  ///< Of an all-gather: `receive` are its sizes.
+};
+
+/// All-reduces of these tensors.
+std::vector<PendingCollective> all_reduces_of(const std::vector<at::Tensor>& tensors);
 
 /// While it lives, the operators on this thread use these collectives.
 class CollectivesScope {
@@ -24,24 +36,23 @@ class CollectivesScope {
   /// The collectives of this thread; null outside of any scope.
   static Collectives* current();
 
-  /// The number of all-reduces that the operators have started.
-  int64_t started() const { return static_cast<int64_t>(sums_.size()); }
+  /// The number of collectives that the operators have started.
+  int64_t started() const { return static_cast<int64_t>(calls_.size()); }
   /// Completes the collectives of a step in which this process fails: waits for those that it has
-  /// started, and takes part in the remaining ones of `sums`, which have the same sizes in all
-  /// processes, with zeros.
-  void drain(const std::vector<at::Tensor>& sums);
+  /// started, and takes part in the remaining ones, with zeros.
+  void drain(const std::vector<PendingCollective>& remaining);
 
  private:
-  friend struct SumOperators;
+  friend struct CollectiveOperators;
 
-  struct Sum {
+  struct Call {
     at::Tensor tensor;
-    bool is_there = false;
+    bool is_done = false;
   };
 
   Collectives& collectives_;
   CollectivesScope* outer_;
-  std::vector<Sum> sums_;
+  std::vector<Call> calls_;
 };
 
 /// Thrown if a process failed in a step, whose sums are therefore discarded.
@@ -52,6 +63,12 @@ class PeerFailed : public std::exception {
 
 /// As Collectives::all_reduce_async(). Throws InternalError outside of any scope.
 void all_reduce_async(const at::Tensor& tensor);
+/// As the functions of Collectives of these names.
+void all_to_all_async(const at::Tensor& output, const at::Tensor& input, c10::IntArrayRef receive,
+                      c10::IntArrayRef send);
+void all_gather_async(const at::Tensor& tensor, c10::IntArrayRef sizes);
+void send_async(const at::Tensor& tensor, int to);
+void recv_async(const at::Tensor& tensor, int from);
 /// As Collectives::wait().
 void wait_tensor(const at::Tensor& tensor);
 /// Throws PeerFailed if element `index` of the sums, [n] in fp64, is not 0. Must precede any use of

@@ -186,8 +186,8 @@ class TrainStep {
   std::unique_ptr<parallel::CollectivesScope> sharing() const;
   Shortage share_shortage(parallel::CollectivesScope& scope, const std::optional<std::string>& own,
                           bool is_one_sample, int64_t step);
-  Tensors sums_left(const parallel::CollectivesScope& scope, const std::string& why,
-                    int64_t step) const;
+  std::vector<parallel::PendingCollective> calls_left(const parallel::CollectivesScope& scope,
+                                                      const std::string& why, int64_t step) const;
   void require_unchanged(const std::string& why, int64_t step) const;
   void split_for(const Shortage& shortage, int64_t step);
   Tensors compute(const StepInputs& inputs, bool count_correct);

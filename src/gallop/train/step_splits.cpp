@@ -61,21 +61,21 @@ void TrainStep::require_unchanged(const std::string& why, int64_t step) const {
                   step + 1, why));
 }
 
-// The all-reduces of a pass that this process has not started, except for the last.
-TrainStep::Tensors TrainStep::sums_left(const parallel::CollectivesScope& scope,
-                                        const std::string& why, int64_t step) const {
+// The collectives of a pass that this process has not started, except for the last.
+std::vector<parallel::PendingCollective> TrainStep::calls_left(
+    const parallel::CollectivesScope& scope, const std::string& why, int64_t step) const {
   const auto refuse = [&](const std::string& what) {
     throw DeviceError(fmt::format("rank {}, step {}: out of memory{}. {}",
                                   config_.strategy->collectives().rank(), step + 1, what, why));
   };
-  const auto sums = config_.strategy->sums();
-  if (!sums && batch_slices() > 0) {
+  const auto calls = config_.strategy->collective_calls();
+  if (!calls && batch_slices() > 0) {
     refuse(
         "; with parallel.name=deterministic batch slices are not split further, as bits would "
         "depend on "
         "it: try train.activation_checkpointing.every=1, a smaller data.batch_size, or "
         "parallel.name=ddp");
-  } else if (!sums) {
+  } else if (!calls) {
     refuse(fmt::format(
         "; with parallel.batch_norm=synchronized parts of batches are not cut by themselves: set "
         "train.gradient_accumulation to {}",
@@ -83,13 +83,13 @@ TrainStep::Tensors TrainStep::sums_left(const parallel::CollectivesScope& scope,
   }
   // Counts are all-reduced before the first pass.
   const int64_t before = counts_on_device_ ? 1 : 0, done = scope.started() - before;
-  const auto of_pass = static_cast<int64_t>(sums->size()) + 1;
+  const auto of_pass = static_cast<int64_t>(calls->size()) + 1;
   if (done >= of_pass * (config_.sam ? 2 : 1)) {
     refuse(" after the others were told that all is well: resume from the last checkpoint");
   }
-  Tensors left;
-  if (done < 0) left.push_back(at::zeros({counts()}, shared_.options()));
-  left.insert(left.end(), sums->begin() + std::max<int64_t>(0, done) % of_pass, sums->end());
+  std::vector<parallel::PendingCollective> left;
+  if (done < 0) left.push_back({.tensor = at::zeros({counts()}, shared_.options())});
+  left.insert(left.end(), calls->begin() + std::max<int64_t>(0, done) % of_pass, calls->end());
   return left;
 }
 
@@ -100,7 +100,8 @@ TrainStep::Shortage TrainStep::share_shortage(parallel::CollectivesScope& scope,
                                               bool is_one_sample, int64_t step) {
   parallel::Collectives& collectives = config_.strategy->collectives();
   // Other processes may have all-reduces in flight, too.
-  const Tensors left = own ? sums_left(scope, *own, step) : Tensors();
+  const auto left =
+      own ? calls_left(scope, *own, step) : std::vector<parallel::PendingCollective>();
   optim::drop_gradients(parameters_);  // Frees memory for the all-reduces.
   scope.drain(left);
   if (own) {

@@ -195,6 +195,35 @@ TEST_P(CompressedDdp, BitsOfTwoProcessesDoNotDependOnBuckets) {
 INSTANTIATE_TEST_SUITE_P(, CompressedDdp, testing::Values("none", "bf16", "fp16", "powersgd"),
                          [](const auto& tested) { return tested.param; });
 
+TEST(Ddp, BitsOfSumsInRankOrderDoNotDependOnBuckets) {
+  for (const int size : {2, 3, 5}) {
+    const auto whole = summed(size, "ddp sum_order=rank bucket=25MiB", kOrder);
+    ASSERT_EQ(whole.size(), 4);
+    for (const char* bucket : {"1KiB", "5KiB", "10KiB"}) {
+      const auto parts =
+          summed(size, std::string("ddp sum_order=rank bucket=") + bucket, {"d", "a"});
+      for (const auto& [name, tensor] : whole) {
+        EXPECT_TRUE(at::equal(parts.at(name), tensor)) << name << " in buckets of " << bucket;
+      }
+    }
+    // The gradients of the third step, in order.
+    std::map<std::string, at::Tensor> wanted;
+    for (int rank = 0; rank < size; ++rank) {
+      at::Generator own = at::globalContext().defaultGenerator(at::kCPU).clone();
+      own.set_current_seed(static_cast<uint64_t>(rank) + 1);
+      std::map<std::string, at::Tensor> gradients;
+      for (int step = 0; step < 3; ++step) {
+        for (const char* name : {"a", "b", "c", "d"}) gradients[name] = at::randn({40, 30}, own);
+      }
+      for (const auto& [name, gradient] : gradients) {
+        wanted[name] = rank == 0 ? gradient : wanted[name] + gradient;
+      }
+    }
+    for (const auto& [name, tensor] : wanted)
+      EXPECT_TRUE(at::equal(whole.at(name), tensor)) << name;
+  }
+}
+
 TEST(Ddp, BucketsOfManyRanksChangeOnlyTheRounding) {
   const auto whole = summed(5, "ddp bucket=25MiB", kOrder);
   const auto parts = summed(5, "ddp bucket=1KiB", {});

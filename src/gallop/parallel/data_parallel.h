@@ -1,0 +1,81 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gallop/parallel/bucket_sums.h"
+#include "gallop/parallel/gradient_buckets.h"
+#include "gallop/parallel/gradient_hooks.h"
+#include "gallop/parallel/strategy.h"
+
+// Internal to parallel/: what data-parallel strategies with buckets of gradients share.
+namespace gallop::parallel {
+
+/// The parameters of a model in the order in which a backward pass produces their gradients, as
+/// indices. Those without a known place come last, in reverse order.
+std::vector<size_t> in_gradient_order(const ModelTensors& model);
+
+/// Buffers, which become their means over all processes. Batch counters do not increase in a
+/// process without samples, and become the maximum.
+class SharedStatistics {
+ public:
+  explicit SharedStatistics(std::vector<at::Tensor> buffers);
+  const at::Tensor& sums() const { return sums_; }
+  void start() const;
+  void finish(int processes) const;
+
+ private:
+  std::vector<at::Tensor> buffers_, places_;
+  at::Tensor sums_;
+};
+
+/// A strategy whose processes have whole gradients, in buckets that are summed as soon as they are
+/// full, while the backward pass continues. After it, gradients are views of the buckets, in which
+/// further micro-batches accumulate.
+class DataParallel : public Strategy {
+ public:
+  using MakeSums = std::function<std::unique_ptr<BucketSums>(const GradientBuckets& buckets)>;
+
+  /// `parameters`: those in the buckets, in their order. A single process has nothing to share:
+  /// no buckets.
+  DataParallel(Collectives& collectives, const ModelTensors& model, bool shares_batch_norm,
+               const std::vector<at::Tensor>& parameters, GradientBuckets buckets,
+               const MakeSums& make_sums);
+
+  Collectives& collectives() override { return collectives_; }
+  bool shares_batch_norm() const override { return shares_batch_norm_; }
+  NamedTensors state() const override;
+  std::optional<std::vector<PendingCollective>> collective_calls() const override;
+  NamedTensors rank_state() const override { return sums_->rank_state(); }
+  /// If the number of processes has changed, each gets an equal fraction of the sum of all errors.
+  void load_rank_state(const NamedTensors& saved, int rank, int size) override;
+  void abort_sync() override;
+  void begin_gradient_sync(int64_t rows) override;
+  void finish_gradient_sync() override;
+
+ protected:
+  const GradientBuckets& buckets() const { return buckets_; }
+
+ private:
+  void note_gradient(size_t parameter);
+  void start_full_ones();
+
+  Collectives& collectives_;
+  NamedTensors named_;
+  bool shares_batch_norm_;
+  std::vector<at::Tensor> parameters_;
+  GradientBuckets buckets_;
+  std::unique_ptr<BucketSums> sums_;
+  SharedStatistics statistics_;
+  GradientHooks hooks_;
+  size_t started_ = 0;  // The number of buckets started in this step.
+  bool expects_ = false;
+};
+
+/// An option of strategies with batch norm: "averaged" or "synchronized"; see make_ddp().
+void visit_batch_norm(config::Visitor& visitor, std::string& batch_norm);
+
+}  // namespace gallop::parallel
