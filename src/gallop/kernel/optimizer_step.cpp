@@ -85,14 +85,34 @@ std::vector<at::Tensor> defined(const std::vector<at::Tensor>& scales) {
   return all;
 }
 
-at::Tensor norm_on_cpu(at::TensorList tensors) {
+std::vector<ConstArray> arrays_of(at::TensorList tensors) {
   std::vector<ConstArray> arrays;
   arrays.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) {
     arrays.push_back(
         {.data = fp32_of(tensor), .size = tensor.numel(), .bf16_data = bf16_of(tensor)});
   }
-  return fp64(norm(arrays));
+  return arrays;
+}
+
+at::Tensor norm_on_cpu(at::TensorList tensors) { return fp64(norm(arrays_of(tensors))); }
+
+void sums_of_squares_on_cpu(const at::Tensor& sums, at::TensorList tensors, at::IntArrayRef first) {
+  auto* const all = sums.mutable_data_ptr<double>();
+  std::fill_n(all, sums.numel(), 0.0);
+  const std::vector<double> own = sums_of_squares(arrays_of(tensors));
+  auto next = own.begin();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    const int64_t chunks = (tensors[i].numel() + kNormChunk - 1) / kNormChunk;
+    std::copy_n(next, chunks, all + first[i]);
+    next += chunks;
+  }
+}
+
+void sums_of_squares_on_meta(const at::Tensor&, at::TensorList, at::IntArrayRef) {}
+
+at::Tensor norm_of_sums_on_cpu(const at::Tensor& sums) {
+  return fp64(norm_of_sums({sums.const_data_ptr<double>(), static_cast<size_t>(sums.numel())}));
 }
 
 // Computes the factors of one parameter after the other, and counts its step.
@@ -344,6 +364,20 @@ at::Tensor norm(at::TensorList tensors) {
   static const Operator kNorm("norm(Tensor[] tensors) -> Tensor", norm_on_cpu, norm_without_memory,
                               norm_on_cuda);
   return kNorm(tensors);
+}
+
+void sums_of_squares(const at::Tensor& sums, at::TensorList tensors, at::IntArrayRef first) {
+  static const Operator kSums(
+      "sums_of_squares_(Tensor(a!) sums, Tensor[] tensors, int[] first) -> ()",
+      sums_of_squares_on_cpu, sums_of_squares_on_meta);
+  kSums(sums, tensors, first);
+  count_changes(sums);
+}
+
+at::Tensor norm_of_sums(const at::Tensor& sums) {
+  static const Operator kNorm("norm_of_sums(Tensor sums) -> Tensor", norm_of_sums_on_cpu,
+                              norm_without_memory<const at::Tensor&>);
+  return kNorm(sums);
 }
 
 }  // namespace gallop::kernel

@@ -58,4 +58,11 @@ at::Tensor update(const OptimizerStep& step);
 /// Euclidean norm of all tensors together, as norm() of update.h: fp64, 0-dim.
 at::Tensor norm(at::TensorList tensors);
 
+/// For tensors of which each process has some ranges of whole chunks (kNormChunk elements), on the
+/// CPU: writes the sum of squares of the k-th chunk of tensors[i] to sums[first[i] + k], and 0 to
+/// all other elements of `sums`, fp64.
+void sums_of_squares(const at::Tensor& sums, at::TensorList tensors, at::IntArrayRef first);
+/// norm() from the sums of all chunks of all tensors, with the same bits: fp64, 0-dim.
+at::Tensor norm_of_sums(const at::Tensor& sums);
+
 }  // namespace gallop::kernel

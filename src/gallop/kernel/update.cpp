@@ -128,8 +128,13 @@ double update(const UpdateRule& rule, std::span<const UpdateTensor> tensors) {
   }));
 }
 
-double norm(std::span<const ConstArray> arrays) {
-  return root_of_sum(Chunks(arrays).over<double>(best_kernels<UpdateKernels>().sum_of_squares));
+double norm(std::span<const ConstArray> arrays) { return root_of_sum(sums_of_squares(arrays)); }
+
+std::vector<double> sums_of_squares(std::span<const ConstArray> arrays) {
+  static_assert(kNormChunk == kUpdateChunk);
+  return Chunks(arrays).over<double>(best_kernels<UpdateKernels>().sum_of_squares);
 }
+
+double norm_of_sums(std::span<const double> sums) { return root_of_sum(sums); }
 
 }  // namespace gallop::kernel

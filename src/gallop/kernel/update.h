@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "gallop/kernel/number.h"
 #include "gallop/kernel/update_table.h"
@@ -56,6 +57,9 @@ struct UpdateTensor {
 /// extra cost: its bits are those of norm(). It is finite if and only if every gradient is.
 double update(const UpdateRule& rule, std::span<const UpdateTensor> tensors);
 
+/// Elements of a tensor whose squares norm() adds up before it adds the sums of all chunks.
+inline constexpr int64_t kNormChunk = 4096;
+
 struct ConstArray {
   const float* data = nullptr;
   int64_t size = 0;
@@ -65,5 +69,10 @@ struct ConstArray {
 /// Euclidean norm of all arrays together. Sums over fixed chunks in a fixed order, so
 /// that its bits do not depend on the number of threads.
 double norm(std::span<const ConstArray> arrays);
+
+/// The sums of squares of all chunks of all arrays, in order: norm() is the root of their sum.
+std::vector<double> sums_of_squares(std::span<const ConstArray> arrays);
+/// The root of the sum of such numbers, added in order.
+double norm_of_sums(std::span<const double> sums);
 
 }  // namespace gallop::kernel

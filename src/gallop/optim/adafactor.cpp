@@ -75,6 +75,11 @@ class Adafactor final : public Optimizer {
                               .relative_step = config_.relative_step,
                               .scale_parameter = config_.scale_parameter};
     for (size_t i = 0; i < step.size(); ++i) {
+      if (step.parameter(i).numel() == 0) {  // Another process updates it.
+        const at::Tensor count = steps_.select(0, static_cast<int64_t>(step.index(i)));
+        step.write(count, count + 1);
+        continue;
+      }
       if (!scheduled.weight_decay.defined() && is_for_our_kernel(step.parameter(i)) &&
           is_for_our_kernel(step.raw_gradient(i))) {
         add(step, i, own);
@@ -91,6 +96,13 @@ class Adafactor final : public Optimizer {
   }
   NamedTensors state() const override { return state_; }
   double base_lr() const override { return config_.lr; }
+  std::vector<UpdateUnit> update_units() const override {
+    std::vector<UpdateUnit> units;
+    for (const auto& [name, tensor] : all_.parameters) {
+      units.push_back({.is_whole = true, .cost = static_cast<double>(tensor.numel())});
+    }
+    return units;
+  }
 
  private:
   static bool is_for_our_kernel(const at::Tensor& tensor) {

@@ -96,8 +96,12 @@ constexpr double kEps = 1e-7;
 
 class Muon final : public Optimizer {
  public:
-  Muon(const MuonConfig& config, OptimizerParameters matrices, std::unique_ptr<Optimizer> other)
-      : config_(config), all_(std::move(matrices)), other_(std::move(other)) {
+  Muon(const MuonConfig& config, OptimizerParameters matrices, std::unique_ptr<Optimizer> other,
+       std::vector<UpdateUnit> units)
+      : config_(config),
+        all_(std::move(matrices)),
+        other_(std::move(other)),
+        units_(std::move(units)) {
     all_.states.push_back(make_state("momentum", all_.parameters));
   }
 
@@ -108,6 +112,7 @@ class Muon final : public Optimizer {
     const bool is_scheduled = scheduled.momentum.defined() || scheduled.weight_decay.defined();
     std::map<std::pair<int64_t, int64_t>, std::vector<size_t>> of_size;
     for (size_t i = 0; i < step.size(); ++i) {
+      if (step.parameter(i).numel() == 0) continue;  // Another process updates it.
       if (!is_scheduled && is_for_our_kernel(step, i)) {
         of_size[matrix_size(step.parameter(i))].push_back(i);
       } else {
@@ -140,6 +145,7 @@ class Muon final : public Optimizer {
   }
 
   double base_lr() const override { return config_.lr; }
+  std::vector<UpdateUnit> update_units() const override { return units_; }
 
  private:
   // Matrices of one size are batched, up to a number of elements that fits caches.
@@ -226,7 +232,16 @@ class Muon final : public Optimizer {
   MuonConfig config_;
   OptimizerParameters all_;
   std::unique_ptr<Optimizer> other_;  // Null if Muon updates all parameters.
+  std::vector<UpdateUnit> units_;
 };
+
+// A matrix is made orthogonal as a whole.
+UpdateUnit unit_of(const at::Tensor& tensor, bool is_muons) {
+  const auto elements = static_cast<double>(tensor.numel());
+  if (!is_muons || tensor.numel() == 0) return {.is_whole = is_muons, .cost = elements};
+  const auto rows = static_cast<double>(tensor.size(0));
+  return {.is_whole = true, .cost = elements * std::min(rows, elements / rows)};
+}
 
 }  // namespace
 
@@ -273,9 +288,11 @@ std::unique_ptr<Optimizer> make_muon(const MuonConfig& config, const NamedTensor
   check_parameters(parameters);
   check_matrices(config, parameters);
   std::vector<bool> muons, others;
+  std::vector<UpdateUnit> units;
   for (const NamedTensor& parameter : parameters) {
     muons.push_back(is_muons(config, parameter));
     others.push_back(!muons.back());
+    units.push_back(unit_of(parameter.tensor, muons.back()));
   }
   if (std::find(muons.begin(), muons.end(), true) == muons.end()) {
     throw UsageError("muon: the model has no matrix for Muon; select some with matrices");
@@ -285,7 +302,7 @@ std::unique_ptr<Optimizer> make_muon(const MuonConfig& config, const NamedTensor
   const auto rest = part_of(
       parameters, options_of(parameters, config.other_weight_decay, false, config.groups), others);
   auto other = rest.parameters.empty() ? nullptr : make_other(config, rest);
-  return std::make_unique<Muon>(config, std::move(matrices), std::move(other));
+  return std::make_unique<Muon>(config, std::move(matrices), std::move(other), std::move(units));
 }
 
 }  // namespace gallop::optim

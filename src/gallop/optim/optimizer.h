@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -35,6 +36,14 @@ struct ScheduledOptions {
 };
 enum class ScheduledOption { kMomentum, kBeta2, kWeightDecay };
 
+/// How the update of a parameter can be divided among processes.
+struct UpdateUnit {
+  bool is_whole = false;  ///< Only as a whole; otherwise any range of elements is updated alone.
+  double cost = 0;        ///< Of updating all of it, relative to that of other parameters.
+};
+
+class ShardedUpdate;
+
 /// Updates parameters from their gradients.
 class Optimizer {
  public:
@@ -63,6 +72,12 @@ class Optimizer {
   /// complete for a resume in between: save and load checkpoints between both calls.
   virtual void use_averaged_weights(bool /*averaged*/) {}
   virtual Averaging averaging() const { return {}; }
+
+  /// The unit of each parameter, in order. Empty if updates of parameters depend on each other, so
+  /// that they cannot be divided.
+  virtual std::vector<UpdateUnit> update_units() const { return {}; }
+  /// If this process updates only a part of the parameters: how; otherwise null.
+  virtual const ShardedUpdate* sharded() const { return nullptr; }
 
   /// The base learning rate of the recipe, which a schedule multiplies.
   virtual double base_lr() const = 0;

@@ -99,7 +99,7 @@ NamedTensors make_state(const char* prefix, const NamedTensors& parameters, doub
 }
 
 void OptimizerParameters::keep_in_8_bits(const std::string& rule) {
-  if (!has_own_kernel(parameters)) {
+  if (!has_own_kernel(parameters) && !parameters.front().tensor.is_meta()) {
     throw UsageError(
         "optimizer.state_bits is 8, which needs parameters in fp32 on the CPU or a GPU, updated by "
         "Gallop's own kernels; set it to 32");
@@ -131,7 +131,7 @@ void OptimizerParameters::round_by(const std::string& rounding) {
         "bf16-weights, or leave rounding out",
         rounding));
   }
-  if (!has_own_kernel(parameters)) {
+  if (!has_own_kernel(parameters) && !parameters.front().tensor.is_meta()) {
     throw UsageError(
         "train.precision=bf16-weights needs Gallop's own kernels, which round weights, and they "
         "are switched off or not made for this device; set it to bf16");

@@ -8,6 +8,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/kernel/plain_update.h"
+#include "gallop/kernel/update_table.h"
 
 namespace gallop::optim {
 
@@ -73,6 +74,16 @@ bool RuleOptimizer::can_schedule(ScheduledOption option) const {
     case ScheduledOption::kWeightDecay: return true;
   }
   return false;
+}
+
+// A trust ratio follows from the norms of the whole parameter.
+std::vector<UpdateUnit> RuleOptimizer::update_units() const {
+  const bool is_whole = kernel::update_rule(config_.rule).measures != kernel::Measures::kNothing;
+  std::vector<UpdateUnit> units;
+  for (const auto& [name, tensor] : all_.parameters) {
+    units.push_back({.is_whole = is_whole, .cost = static_cast<double>(tensor.numel())});
+  }
+  return units;
 }
 
 NamedTensors RuleOptimizer::state() const {

@@ -65,6 +65,7 @@ class RuleOptimizer : public Optimizer {
   bool can_schedule(ScheduledOption option) const override;
   NamedTensors state() const override;
   double base_lr() const override { return config_.lr; }
+  std::vector<UpdateUnit> update_units() const override;
 
  protected:
   const RuleConfig& config() const { return config_; }

@@ -47,7 +47,7 @@ void SecondWeights::exchange(bool inside) {
   const at::NoGradGuard no_grad;
   // The average is still empty; slow weights exist from the start.
   const bool is_empty = inside && rule_.kind != kernel::AverageRule::Kind::kShare &&
-                        counts_.select(0, 1).item<double>() == 0;
+                        !counts_.is_meta() && counts_.select(0, 1).item<double>() == 0;
   for (size_t i = 0; i < own_tensors_.size(); ++i) {
     const at::Tensor &own = own_tensors_[i], &live = live_tensors_[i];
     if (is_empty) {

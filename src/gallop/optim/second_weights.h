@@ -52,6 +52,7 @@ class WrappingOptimizer : public Optimizer {
   }
   bool can_schedule(ScheduledOption option) const override { return inner_->can_schedule(option); }
   double base_lr() const override { return inner_->base_lr(); }
+  std::vector<UpdateUnit> update_units() const override { return inner_->update_units(); }
 
  protected:
   Optimizer& inner() { return *inner_; }

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/tensor/named_tensor.h"
+
+namespace gallop {
+
+/// A tensor of a model or of its training, of which each process has a part, or all.
+struct LogicalTensor {
+  /// The columns that a process has.
+  struct Part {
+    int rank = 0;
+    int64_t begin = 0, end = 0;
+    int64_t size() const { return end - begin; }
+  };
+
+  std::string name;
+  at::Tensor whole;  ///< Its sizes, strides and type: a tensor on the meta device.
+  /// What this process has: the whole tensor if every process has it, otherwise [rows, columns of
+  /// its part] in any shape, or anything without elements.
+  at::Tensor local;
+  /// The whole tensor in the order of memory is [rows, columns]; the parts cover the columns in
+  /// order of ranks. Empty if every process has all of it.
+  std::vector<Part> parts{};
+  int64_t rows = 1;
+
+  bool is_replicated() const { return parts.empty(); }
+  int64_t columns() const { return whole.numel() / rows; }
+};
+
+/// The tensors `whole` with their names.
+NamedTensors wholes_of(const std::vector<LogicalTensor>& tensors);
+
+}  // namespace gallop
