@@ -82,6 +82,14 @@ std::vector<RecordedStep> record_steps(Session& session, const DistributedContex
     return folder->path().string();
   });
   train::CheckpointStore checkpoints(fs::path(path) / "checkpoints", {});
+  if (session.shares_optimizer()) {
+    throw UsageError(fmt::format(
+        "'gallop prove' reads gradients and states of whole parameters, of which a process has "
+        "only "
+        "parts with parallel.name={}; take parallel.name=ddp with parallel.sum_order=rank, whose "
+        "bits are the same",
+        session.recipe().strategy.name()));
+  }
   train::StepConfig step_config = session.step_config();
   train::Division division{.micro_batches = step_config.gradient_accumulation};
   if (step_config.strategy != nullptr) {

@@ -21,14 +21,25 @@
 #include "gallop/base/file.h"
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
+#include "gallop/optim/sharded_update.h"
 #include "gallop/plot/plot.h"
 #include "gallop/schedule/lr_suggestion.h"
 #include "gallop/track/data_listing.h"
+#include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/lr_range_test.h"
 
 namespace gallop::app {
 
 namespace {
+
+// How much of the optimizer's state is here.
+std::string describe_shards(const optim::Optimizer& optimizer) {
+  const optim::ShardedUpdate* const sharded = optimizer.sharded();
+  if (sharded == nullptr) return {};
+  return fmt::format(": {} of {} of the optimizer's state in this one",
+                     format_bytes(train::bytes_of(optimizer.state())),
+                     format_bytes(train::bytes_of(wholes_of(sharded->logical_state()))));
+}
 
 constexpr const char* kOrigins = "origins.yaml";
 
@@ -344,7 +355,8 @@ void Run::introduce(ConsoleStyle style) {
   fmt::print("model      {}, {} parameters\n", recipe().model.name(), format_count(parameters));
   fmt::print("training   {}\n", session_.describe_training());
   if (!context_.is_alone()) {
-    fmt::print("processes  {}, {}\n", context_.size(), recipe().strategy.name());
+    fmt::print("processes  {}, {}{}\n", context_.size(), recipe().strategy.name(),
+               describe_shards(session_.optimizer()));
   }
   if (!session_.buckets().empty()) fmt::print("buckets    {}\n", session_.buckets());
   fmt::print("run        {}\n", path_.string());

@@ -12,6 +12,8 @@
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
 #include "gallop/data/batch_slot.h"
+#include "gallop/parallel/parameter_shards.h"
+#include "gallop/parallel/sharded_optimizer.h"
 #include "gallop/train/bucket_choice.h"
 #include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/gradient_order.h"
@@ -126,6 +128,7 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   scheduled_.check(recipe(), *optimizer_, *loss_);
   choose_recomputed_blocks();
   if (collectives_ != nullptr) build_strategy();
+  if (shares_optimizer()) build_optimizer();  // The shards are known by now.
 }
 
 // Rejects options that are not supported with several processes.
@@ -256,16 +259,39 @@ void Session::build_schedules() {
   }
 }
 
-void Session::build_optimizer() { optimizer_ = make_optimizer(*model_); }
+bool Session::shares_optimizer() const {
+  return collectives_ != nullptr && collectives_->size() > 1 &&
+         parallel::divides_update(recipe().strategy.name());
+}
+
+// Before there is a strategy, an optimizer that processes share is made without memory.
+void Session::build_optimizer() {
+  const auto make = [this](const NamedTensors& parameters, const NamedTensors& buffers) {
+    return make_optimizer(parameters, buffers);
+  };
+  if (strategy_ && strategy_->shards() != nullptr) {
+    optimizer_ = parallel::make_sharded_optimizer(*strategy_->shards(), model_->buffers(), make);
+    train::check_optimizer(step_config(), *optimizer_);
+  } else if (shares_optimizer()) {
+    optimizer_ =
+        make(parallel::on_meta(model_->parameters()), parallel::on_meta(model_->buffers()));
+  } else {
+    optimizer_ = make_optimizer(*model_);
+  }
+}
 
 std::unique_ptr<optim::Optimizer> Session::make_optimizer(const model::Model& model) const {
-  const NamedTensors parameters = model.parameters();
+  return make_optimizer(model.parameters(), model.buffers());
+}
+
+std::unique_ptr<optim::Optimizer> Session::make_optimizer(const NamedTensors& parameters,
+                                                          const NamedTensors& buffers) const {
   auto optimizer = registries().optimizers.build(recipe().optimizer, parameters);
   train::check_optimizer(step_config(), *optimizer);
   return optim::wrap(registries().wrappers, recipe().wrappers,
                      {.optimizer = std::move(optimizer),
                       .parameters = parameters,
-                      .buffers = model.buffers(),
+                      .buffers = buffers,
                       .length = length().for_updates()});
 }
 
@@ -278,7 +304,9 @@ std::unique_ptr<model::Model> Session::make_model() const {
 
 // Must be last, as the order of gradients depends on the whole step.
 void Session::build_strategy() {
-  parallel::ModelTensors tensors{model_->parameters(), model_->statistics()};
+  parallel::ModelTensors tensors{.parameters = model_->parameters(),
+                                 .buffers = model_->statistics(),
+                                 .update_units = optimizer_->update_units()};
   const auto build = [&](const Recipe& recipe) {
     return registries().strategies.build(recipe.strategy, *collectives_, tensors);
   };
@@ -475,8 +503,10 @@ void Session::choose_recomputed_blocks() {
     train::seed_step(static_cast<uint64_t>(config.seed), 0, device_);
     train::RecomputeMeasure measure{
         .batch = some.by_role(), .precision = format_.precision, .loss = loss_, .rows = rows};
-    for (const auto& list : {model_->parameters(), model_->buffers(), optimizer_->state()})
+    for (const auto& list : {model_->parameters(), model_->buffers()})
       measure.state_bytes += train::bytes_of(list);
+    const int64_t sharers = shares_optimizer() ? collectives_->size() : 1;
+    measure.state_bytes += train::bytes_of(optimizer_->state()) / sharers;
     const auto choice = train::choose_blocks(*model_, measure, *most_bytes);
     chosen = choice.blocks;
     recomputed_ = fmt::format(", {} predicted", format_bytes(choice.bytes));

@@ -79,6 +79,8 @@ class Session {
 
   /// An optimizer, with the recipe's wrappers, for a model of this session's kind.
   std::unique_ptr<optim::Optimizer> make_optimizer(const model::Model& model) const;
+  /// Whether each process has and updates a part of the optimizer's state.
+  bool shares_optimizer() const;
   /// A model like model(), with new weights, in the usual memory format on this device.
   std::unique_ptr<model::Model> make_model() const;
 
@@ -113,6 +115,8 @@ class Session {
   void set_target_outputs();
   void build_schedules();
   void build_optimizer();
+  std::unique_ptr<optim::Optimizer> make_optimizer(const NamedTensors& parameters,
+                                                   const NamedTensors& buffers) const;
   void build_strategy();
   std::vector<std::string> shared_gradient_order();
   void choose_buckets(const BuildStrategy& build);

@@ -1,15 +1,21 @@
 #include "gallop/parallel/ddp.h"
 #include "gallop/parallel/deterministic.h"
 #include "gallop/parallel/strategy.h"
+#include "gallop/parallel/zero.h"
 
 namespace gallop::parallel {
 
 StrategyRegistry built_in_strategies() {
   StrategyRegistry registry("strategy");
   registry.add("ddp", "each process has the whole model and its part of each batch", make_ddp);
-  registry.add("deterministic", "the same bits for 1, 2, 3, 4, 6 or 12 processes, at a cost",
-               make_deterministic);
+  registry
+      .add("deterministic", "the same bits for 1, 2, 3, 4, 6 or 12 processes, at a cost",
+           make_deterministic)
+      .add("zero-1", "as ddp, but each process has and updates a part of the optimizer's state",
+           make_zero1);
   return registry;
 }
+
+bool divides_update(const std::string& strategy) { return strategy == "zero-1"; }
 
 }  // namespace gallop::parallel

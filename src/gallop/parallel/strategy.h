@@ -6,11 +6,14 @@
 #include <vector>
 
 #include "gallop/config/component.h"
+#include "gallop/optim/optimizer.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/parallel/sums.h"
 #include "gallop/tensor/named_tensor.h"
 
 namespace gallop::parallel {
+
+class ParameterShards;
 
 /// How the processes of a training divide a step. A strategy wraps a model from outside: it knows
 /// the parameters and receives their gradients, and the model does not depend on it.
@@ -28,6 +31,10 @@ class Strategy {
   /// Restores the saved state of process `rank` of `size`, ignoring unknown names and shapes. Must
   /// be called in all processes for each rank in turn, from 0.
   virtual void load_rank_state(const NamedTensors& /*saved*/, int /*rank*/, int /*size*/) {}
+
+  /// If each process updates only its shards of the parameters: these; otherwise null, and each
+  /// updates all.
+  virtual const ParameterShards* shards() const { return nullptr; }
 
   /// The number of slices of the whole batch, a multiple of the number of processes. Each slice is
   /// computed separately, in order; finish_slice() is called after its backward pass, or without
@@ -75,6 +82,9 @@ struct ModelTensors {
   /// Names of parameters in the order in which a backward pass produces their gradients; parameters
   /// that are not listed come last, in reverse order.
   std::vector<std::string> gradient_order{};
+  /// How the optimizer's update can be divided (Optimizer::update_units()), for strategies for
+  /// which divides_update() is true.
+  std::vector<optim::UpdateUnit> update_units{};
 };
 
 /// The strategies that the `parallel:` section of a recipe chooses from.
@@ -82,5 +92,8 @@ using StrategyRegistry = config::Registry<Strategy, Collectives&, const ModelTen
 
 /// Every strategy that comes with Gallop.
 StrategyRegistry built_in_strategies();
+
+/// Whether the strategy of this name divides the optimizer's update among several processes.
+bool divides_update(const std::string& strategy);
 
 }  // namespace gallop::parallel

@@ -10,7 +10,8 @@ class AveragedWeights {
   explicit AveragedWeights(optim::Optimizer& optimizer) : optimizer_(optimizer) {
     optimizer_.use_averaged_weights(true);
   }
-  ~AveragedWeights() { optimizer_.use_averaged_weights(false); }
+  // Processes may exchange parameters, and notice that one is gone.
+  ~AveragedWeights() noexcept(false) { optimizer_.use_averaged_weights(false); }
   AveragedWeights(const AveragedWeights&) = delete;
   AveragedWeights& operator=(const AveragedWeights&) = delete;
 

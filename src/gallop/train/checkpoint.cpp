@@ -306,6 +306,9 @@ void CheckpointStore::load(const CheckpointInfo& checkpoint, TrainingState& stat
   }
   copy_by_name(model, checkpoint.folder.string(), state.model);
   copy_by_name(optimizer, checkpoint.folder.string(), state.optimizer);
+  for (auto& [name, tensor] : state.optimizer) {
+    if (tensor.is_meta()) tensor = *find_tensor(optimizer, name);
+  }
   state.trainer = std::move(trainer);
   state.own = std::move(own);
 }

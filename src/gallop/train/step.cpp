@@ -14,6 +14,7 @@
 #include "gallop/base/philox.h"
 #include "gallop/kernel/shared_cores.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/optim/sharded_update.h"
 #include "gallop/tensor/recording.h"
 #include "gallop/train/dropout_seed.h"
 #include "gallop/train/step_tensors.h"
@@ -142,6 +143,10 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       kept_(model.buffers()) {
   check_optimizer(config, optimizer);
   check_loss(config);
+  const bool shards = config.strategy != nullptr && config.strategy->shards() != nullptr;
+  if (shards != (optimizer.sharded() != nullptr)) {
+    throw InternalError("train step: the optimizer is not divided as the strategy divides it");
+  }
   // The weights are moved and restored.
   if (config.sam) kept_.keep(parameters_);
   for (const ScheduledParameter value : config.scheduled) {
@@ -414,6 +419,17 @@ void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer
     throw UsageError(
         "train.sam with train.precision=bf16-weights: the way to the weights uphill is less than "
         "bf16 tells apart; set train.sam to none, or train.precision to bf16");
+  }
+  if (optimizer.sharded() != nullptr && config.sam) {
+    throw UsageError(
+        "train.sam with parallel.name=zero-1: the way to the weights uphill needs the gradients of "
+        "the whole batch in every process, and each has only those that it updates; set train.sam "
+        "to none, or take parallel.name=ddp");
+  }
+  if (optimizer.sharded() != nullptr && config.clip_adaptive) {
+    throw UsageError(
+        "train.clip_adaptive with parallel.name=zero-1: it limits rows of weights as a whole, and "
+        "processes update parts of them; take train.clip_grad_norm, or parallel.name=ddp");
   }
   if (!config.sam || optimizer.averaging().kind != optim::Averaging::Kind::kWithin) return;
   throw UsageError(

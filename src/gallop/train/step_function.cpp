@@ -10,6 +10,7 @@
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/shared_batch_norm.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/optim/sharded_update.h"
 #include "gallop/tensor/recording.h"
 #include "gallop/train/step_tensors.h"
 
@@ -341,7 +342,10 @@ TrainStep::Updated TrainStep::update(const StepInputs& inputs, const at::Tensor&
     spike = spikes_->note(loss);
     found_inf = found_inf.add(spike);
   }
-  return {.gradient_norm = apply(inputs, found_inf, share), .spike = spike};
+  const Updated result{.gradient_norm = apply(inputs, found_inf, share), .spike = spike};
+  // Their memory has been used to gather the parameters.
+  if (optimizer_.sharded() != nullptr) optim::drop_gradients(parameters_);
+  return result;
 }
 
 // Returns the norm of the gradients before they are clipped. Clipping by norm is fused into the
@@ -360,11 +364,17 @@ at::Tensor TrainStep::apply(const StepInputs& inputs, at::Tensor found_inf,
   const auto unscaled = [&scale](const at::Tensor& norm) {
     return scale.defined() ? norm.div(scale) : norm;
   };
+  const optim::ShardedUpdate* const sharded = optimizer_.sharded();
+  const NamedTensors& updated = sharded != nullptr ? sharded->shards() : parameters_;
   if (!config_.skip_nonfinite && !clips && !scaler_) {
-    const at::Tensor norm = optimizer_.step(inputs.lr, scale, found_inf, options);
+    const at::Tensor of_all = sharded != nullptr ? sharded->gradient_norm() : at::Tensor();
+    at::Tensor norm = optimizer_.step(inputs.lr, scale, found_inf, options);
+    if (of_all.defined()) norm = of_all;
     return unscaled(norm.defined() ? norm : optim::gradient_norm(optim::gradients_of(parameters_)));
   }
-  const at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
+  const at::Tensor norm = sharded != nullptr
+                              ? sharded->gradient_norm()
+                              : optim::gradient_norm(optim::gradients_of(parameters_));
   found_inf = found_inf.add(zero_if_finite(norm));
   if (scaler_) scaler_->check(norm);
   at::Tensor grad_scale = scale;
@@ -373,7 +383,7 @@ at::Tensor TrainStep::apply(const StepInputs& inputs, at::Tensor found_inf,
     grad_scale = scale.defined() ? clip.mul(scale) : clip;
   }
   if (config_.clip_value) {
-    optim::clip_values(optim::gradients_of(parameters_), *config_.clip_value, scale);
+    optim::clip_values(optim::gradients_of(updated), *config_.clip_value, scale);
   }
   if (config_.clip_adaptive) optim::clip_adaptively(parameters_, *config_.clip_adaptive, scale);
   optimizer_.step(inputs.lr, grad_scale, found_inf, options);

@@ -6,7 +6,9 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/base/trace.h"
+#include "gallop/optim/sharded_update.h"
 #include "gallop/train/averaged_weights.h"
+#include "gallop/train/shared_state.h"
 #include "gallop/train/trainer_impl.h"
 
 namespace gallop::train {
@@ -55,7 +57,9 @@ TrainingState Trainer::Impl::state() {
   TrainingState state;
   state.model = parts.model.parameters();
   for (const auto& buffer : parts.model.buffers()) state.model.push_back(buffer);
-  state.optimizer = parts.optimizer.state();
+  const optim::ShardedUpdate* const sharded = parts.optimizer.sharded();
+  state.optimizer =
+      sharded != nullptr ? wholes_of(sharded->logical_state()) : parts.optimizer.state();
   for (const auto& tensor : step.state()) state.optimizer.push_back(tensor);
   state.trainer = progress.to_map(loader.state());
   length.history.write(state.trainer);
@@ -82,18 +86,31 @@ void Trainer::Impl::save(bool best) {
     progress.rewind_step = progress.step;
     parts.checkpoints.spare(progress.step);
   }
-  const TrainingState now = state();
+  TrainingState now = state();
   CheckpointDraft draft = parts.checkpoints.draft_of(now, progress.step);
   draft.slices = now.own.empty() ? slices_of(draft.bytes) : process_group.size();
   draft.folder = process_group.run_on_rank0([&] {
     parts.checkpoints.begin(draft);
     return draft.folder.string();
   });
+  gather_shards(now, draft.slices);
   writer.start(draft, now, best);
   is_saving = true;
   checkpoint_trigger.done(progress.step);
   saved_step = progress.step;
   note_saved();
+}
+
+// Replaces the tensors of this process's slice of a checkpoint, which processes share, by whole
+// ones.
+void Trainer::Impl::gather_shards(TrainingState& now, int slices) {
+  const optim::ShardedUpdate* const sharded = parts.optimizer.sharded();
+  if (sharded == nullptr) return;
+  std::vector<LogicalTensor> all = sharded->logical_state();
+  for (const auto& [name, tensor] : step.state()) {
+    all.push_back({.name = name, .whole = tensor, .local = tensor});
+  }
+  now.optimizer = gather_slices(*process_group.collectives(), all, slices);
 }
 
 // As many slices as processes, if each has enough to write.
@@ -128,7 +145,12 @@ void Trainer::Impl::finish_saving() {
 void Trainer::Impl::load(const std::optional<CheckpointInfo>& checkpoint, TrainingState& into) {
   process_group.run_on_rank0([&] { parts.checkpoints.load(*checkpoint, into); });
   process_group.broadcast(into.model);
-  process_group.broadcast(into.optimizer);
+  if (const optim::ShardedUpdate* const sharded = parts.optimizer.sharded()) {
+    scatter_from_rank0(*process_group.collectives(), into.optimizer, sharded->logical_state());
+    process_group.broadcast(step.state());
+  } else {
+    process_group.broadcast(into.optimizer);
+  }
   process_group.broadcast(into.trainer);
   process_group.load_rank_state(into.own);
 }

@@ -111,6 +111,7 @@ struct Trainer::Impl {
   // Checkpoints.
   TrainingState state();
   void save(bool best);
+  void gather_shards(TrainingState& now, int slices);
   int slices_of(int64_t bytes) const;
   void tell_saved(const std::optional<CheckpointInfo>& info);
   void note_saved();

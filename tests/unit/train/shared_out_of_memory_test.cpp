@@ -65,7 +65,9 @@ Ran train(const Case& tested, bool compiled, const Batches& batches,
     LimitedAllocator::fail_after(-1);
     if (step == kFailingStep) ran.allocations = LimitedAllocator::allocations_of_thread() - before;
   }
-  for (const auto& [name, tensor] : trainee.everything()) {
+  // States that processes share differ among them.
+  const bool shares = trainee.optimizer->sharded() != nullptr;
+  for (const auto& [name, tensor] : shares ? trainee.model->parameters() : trainee.everything()) {
     ran.everything.push_back(tensor.detach().clone());
   }
   ran.splits = trainee.step->splits();
@@ -186,6 +188,15 @@ std::vector<Case> all_cases() {
                mlp,
                "sgd momentum=0.9",
                {.gradient_accumulation = 2, .clip_grad_norm = 0.1}},
+          Case{"MlpZero1",
+               mlp,
+               "adamw",
+               {.clip_grad_norm = 0.1},
+               false,
+               true,
+               "[]",
+               "zero-1 bucket=4KiB"},
+          Case{"MlpRankOrder", mlp, "sgd", {}, false, true, "[]", "ddp bucket=4KiB sum_order=rank"},
           Case{"MlpFp16", mlp, "adamw", {.precision = precision::Precision::kFp16}},
           Case{"MlpSam", mlp, "sgd", {.sam = 0.05}, false, true, "[]", "ddp bucket=4KiB"},
           Case{"MlpEma", mlp, "sgd", {}, false, true, "[{ema: {decay: 0.9}}]", "ddp"},

@@ -14,6 +14,8 @@
 #include "gallop/config/resolve.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
+#include "gallop/parallel/parameter_shards.h"
+#include "gallop/parallel/sharded_optimizer.h"
 #include "gallop/train/step.h"
 #include "unit/config/component_of.h"
 #include "unit/optim/wrapped.h"
@@ -98,8 +100,18 @@ struct Trainee {
     if (collectives != nullptr) {
       static const auto kStrategies = parallel::built_in_strategies();
       strategy = kStrategies.build(config::component_of(kStrategies, tested.strategy), *collectives,
-                                   {model->parameters(), model->buffers()});
+                                   {.parameters = model->parameters(),
+                                    .buffers = model->buffers(),
+                                    .update_units = optimizer->update_units()});
       config.strategy = strategy.get();
+      if (strategy->shards() != nullptr) {
+        optimizer = parallel::make_sharded_optimizer(
+            *strategy->shards(), model->buffers(),
+            [&](const NamedTensors& parameters, const NamedTensors& buffers) {
+              return optim::make_wrapped(tested.optimizer, tested.wrappers, parameters, buffers,
+                                         optim::kHundredSteps);
+            });
+      }
     }
     step.emplace(*model, *optimizer, config);
   }

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/parallel/collectives.h"
+#include "gallop/parallel/gradient_buckets.h"
+#include "gallop/parallel/shard_layout.h"
+#include "gallop/tensor/named_tensor.h"
+
+namespace gallop::parallel {
+
+/// The parameters of a model as this process updates them: views of its parts, with views of the
+/// gradients' buckets as their gradients.
+class ParameterShards {
+ public:
+  /// The buckets of trained parameters are those of the layout, and outlive it, as the collectives.
+  ParameterShards(NamedTensors parameters, ShardLayout layout, const GradientBuckets& buckets,
+                  Collectives& collectives);
+
+  /// One for each parameter, in their order, with its name and number of dimensions: the parameter
+  /// itself, a range of its elements in memory order, or no element.
+  const NamedTensors& own() const { return own_; }
+  const NamedTensors& parameters() const { return parameters_; }
+  const ShardLayout& layout() const { return layout_; }
+  Collectives& collectives() const { return collectives_; }
+  /// The number of elements that this process updates.
+  int64_t elements() const { return layout_.elements_of(collectives_.rank()); }
+
+  /// See optim::ShardedUpdate::gradient_norm(). The bits are those of one process for gradients in
+  /// fp32 and bf16 on the CPU.
+  at::Tensor gradient_norm() const;
+
+  /// Gives each process the parts of all trained parameters that others have updated. Gradients are
+  /// overwritten, as their buckets are sent.
+  void all_gather() const;
+
+  /// Tensors that gradient_norm() writes.
+  NamedTensors state() const { return {{"norm_sums", sums_}}; }
+
+ private:
+  void make_own(const std::vector<at::Tensor>& gradients);
+  void make_sums();
+
+  NamedTensors parameters_;
+  ShardLayout layout_;
+  const GradientBuckets& buckets_;
+  Collectives& collectives_;
+  NamedTensors own_;
+  std::vector<at::Tensor> gradients_;  // Of the own parts that are trained and have elements.
+  std::vector<int64_t> first_;         // The first chunk of each of them, among those of all.
+  at::Tensor sums_;                    // Of squares, of each chunk.
+  bool is_by_chunk_ = false;
+};
+
+}  // namespace gallop::parallel

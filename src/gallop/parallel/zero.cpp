@@ -1,0 +1,110 @@
+#include "gallop/parallel/zero.h"
+
+#include <utility>
+#include <vector>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/config/scalar.h"
+#include "gallop/parallel/data_parallel.h"
+#include "gallop/parallel/parameter_shards.h"
+#include "gallop/parallel/rank_order_sums.h"
+
+namespace gallop::parallel {
+
+namespace {
+
+ShardLayout layout_of(const Zero1Config& config, const Collectives& collectives,
+                      const ModelTensors& model) {
+  if (model.update_units.size() != model.parameters.size()) {
+    throw UsageError(
+        "parallel.name=zero-1 divides the update among processes, which this optimizer does not "
+        "support: it does not tell which parameters it updates independently of each other "
+        "(Optimizer::update_units()); take parallel.name=ddp, or another optimizer");
+  }
+  std::vector<ParameterShape> shapes;
+  for (size_t i = 0; i < model.parameters.size(); ++i) {
+    const auto& [name, tensor] = model.parameters[i];
+    optim::UpdateUnit unit = model.update_units[i];
+    // How an element is rounded depends on its position in the tensor that the optimizer has.
+    unit.is_whole = unit.is_whole || tensor.scalar_type() == at::kBFloat16;
+    shapes.push_back({.name = name,
+                      .elements = tensor.numel(),
+                      .type = tensor.scalar_type(),
+                      .is_trained = tensor.requires_grad(),
+                      .unit = unit});
+  }
+  return ShardLayout(shapes, in_gradient_order(model), *parse_bytes(config.bucket),
+                     collectives.size());
+}
+
+// The trained parameters of each bucket.
+std::vector<std::vector<at::Tensor>> lists_of(const ShardLayout& layout,
+                                              const NamedTensors& parameters) {
+  std::vector<std::vector<at::Tensor>> lists;
+  for (const ShardLayout::Bucket& bucket : layout.buckets()) {
+    if (!bucket.is_trained) break;
+    auto& list = lists.emplace_back();
+    for (const size_t i : bucket.parameters) list.push_back(parameters[i].tensor);
+  }
+  return lists;
+}
+
+std::vector<at::Tensor> in_one(const std::vector<std::vector<at::Tensor>>& lists) {
+  std::vector<at::Tensor> all;
+  for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
+std::vector<std::vector<int64_t>> sizes_of(const ShardLayout& layout) {
+  std::vector<std::vector<int64_t>> sizes;
+  for (const ShardLayout::Bucket& bucket : layout.buckets()) {
+    if (bucket.is_trained) sizes.push_back(bucket.sizes);
+  }
+  return sizes;
+}
+
+class Zero1 final : public DataParallel {
+ public:
+  Zero1(const Zero1Config& config, Collectives& collectives, const ModelTensors& model,
+        ShardLayout layout, const std::vector<std::vector<at::Tensor>>& lists)
+      : DataParallel(collectives, model, config.batch_norm == "synchronized", in_one(lists),
+                     GradientBuckets(lists),
+                     [&](const GradientBuckets& buckets) {
+                       return make_rank_order_sums(buckets, sizes_of(layout), collectives.rank(),
+                                                   /*gathers=*/false);
+                     }),
+        shards_(model.parameters, std::move(layout), buckets(), collectives) {}
+
+  const ParameterShards* shards() const override { return &shards_; }
+  NamedTensors state() const override {
+    NamedTensors all = DataParallel::state();
+    for (const auto& one : shards_.state()) all.push_back(one);
+    return all;
+  }
+
+ private:
+  ParameterShards shards_;
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, Zero1Config& config) {
+  visitor.field({.name = "bucket",
+                 .help = "gradient bucket size of the reduce-scatter",
+                 .check = config::wrong_bytes},
+                config.bucket);
+  visit_batch_norm(visitor, config.batch_norm);
+}
+
+std::unique_ptr<Strategy> make_zero1(const Zero1Config& config, Collectives& collectives,
+                                     const ModelTensors& model) {
+  if (collectives.size() == 1) {
+    return make_ddp({.bucket = config.bucket, .batch_norm = config.batch_norm}, collectives, model);
+  }
+  ShardLayout layout = layout_of(config, collectives, model);
+  const auto lists = lists_of(layout, model.parameters);
+  return std::make_unique<Zero1>(config, collectives, model, std::move(layout), lists);
+}
+
+}  // namespace gallop::parallel

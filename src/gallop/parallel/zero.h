@@ -1,0 +1,31 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "gallop/config/visitor.h"
+#include "gallop/parallel/ddp.h"
+#include "gallop/parallel/strategy.h"
+
+namespace gallop::parallel {
+
+struct Zero1Config {
+  std::string bucket = kDefaultBucket;  ///< Bytes of gradients in one reduce-scatter.
+  std::string batch_norm = "averaged";  ///< Or "synchronized": see make_ddp().
+};
+
+void visit(config::Visitor& visitor, Zero1Config& config);
+
+/// ZeRO stage 1 (Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter
+/// models", SC 2020): data parallelism in which each process has the optimizer's state of a part of
+/// the parameters only, and updates that. Gradients are reduce-scattered instead of all-reduced
+/// (see make_rank_order_sums()), and the updated parameters gathered. Weights have the same bits as
+/// with ddp if gradients are summed in the same order: with two processes, or with sum_order
+/// "rank".
+///
+/// The optimizer must be made by make_sharded_optimizer() for Strategy::shards(). Throws UsageError
+/// without ModelTensors::update_units.
+std::unique_ptr<Strategy> make_zero1(const Zero1Config& config, Collectives& collectives,
+                                     const ModelTensors& model);
+
+}  // namespace gallop::parallel

@@ -1,0 +1,166 @@
+#include "gallop/train/shared_state.h"
+
+#include <map>
+#include <string>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/empty_strided.h>
+#include <ATen/ops/zeros.h>
+
+#include "gallop/base/error.h"
+#include "gallop/train/checkpoint_slices.h"
+
+namespace gallop::train {
+
+namespace {
+
+at::Device device_of(const std::vector<LogicalTensor>& tensors) {
+  for (const LogicalTensor& tensor : tensors) {
+    if (tensor.local.defined()) return tensor.local.device();
+  }
+  return at::kCPU;
+}
+
+at::TensorOptions options_of(const LogicalTensor& tensor, at::Device device) {
+  return tensor.whole.options().device(device).requires_grad(false);
+}
+
+at::Tensor empty_whole(const LogicalTensor& tensor, at::Device device) {
+  return at::empty_strided(tensor.whole.sizes(), tensor.whole.strides(),
+                           options_of(tensor, device));
+}
+
+// [rows, columns] in memory order.
+at::Tensor as_columns(const at::Tensor& whole, const LogicalTensor& tensor) {
+  return whole.as_strided({tensor.rows, tensor.columns()}, {tensor.columns(), 1});
+}
+
+// The numbers of elements of each process.
+std::vector<int64_t> sizes_of(const LogicalTensor& tensor, int processes) {
+  std::vector<int64_t> sizes(static_cast<size_t>(processes));
+  for (const LogicalTensor::Part& part : tensor.parts) {
+    sizes[static_cast<size_t>(part.rank)] = part.size() * tensor.rows;
+  }
+  return sizes;
+}
+
+// A dense tensor in the order of memory.
+at::Tensor in_memory_order(const at::Tensor& tensor) {
+  return tensor.detach().as_strided({tensor.numel()}, {1});
+}
+
+// What a process sends; a collective needs memory also if that is nothing.
+at::Tensor sent_by(const at::Tensor& tensor, const at::TensorOptions& options) {
+  if (tensor.defined() && tensor.numel() > 0) return in_memory_order(tensor);
+  return at::zeros({1}, options);
+}
+
+at::Tensor gather(parallel::Collectives& collectives, const LogicalTensor& tensor, int to,
+                  at::Device device) {
+  const bool is_here = collectives.rank() == to;
+  if (tensor.is_replicated()) return is_here ? tensor.local : tensor.whole;
+  const std::vector<int64_t> sizes = sizes_of(tensor, collectives.size());
+  std::vector<int64_t> send(sizes.size()), receive(sizes.size());
+  send[static_cast<size_t>(to)] = sizes[static_cast<size_t>(collectives.rank())];
+  if (is_here) receive = sizes;
+  const auto options = options_of(tensor, device);
+  const at::Tensor received = at::zeros({is_here ? tensor.whole.numel() : 1}, options);
+  collectives.all_to_all_async(received, sent_by(tensor.local, options), receive, send);
+  collectives.wait(received);
+  if (!is_here) return tensor.whole;
+  at::Tensor whole = empty_whole(tensor, device);
+  const at::Tensor columns = as_columns(whole, tensor);
+  int64_t begin = 0;
+  for (const LogicalTensor::Part& part : tensor.parts) {
+    const int64_t elements = part.size() * tensor.rows;
+    columns.narrow(1, part.begin, part.size())
+        .copy_(received.narrow(0, begin, elements).view({tensor.rows, part.size()}));
+    begin += elements;
+  }
+  return whole;
+}
+
+// `saved` is defined on rank 0.
+void scatter(parallel::Collectives& collectives, const at::Tensor& saved,
+             const LogicalTensor& tensor, at::Device device) {
+  if (tensor.is_replicated()) {
+    if (saved.defined()) tensor.local.copy_(saved);
+    collectives.broadcast(tensor.local);
+    return;
+  }
+  const std::vector<int64_t> sizes = sizes_of(tensor, collectives.size());
+  std::vector<int64_t> send(sizes.size()), receive(sizes.size());
+  receive[0] = sizes[static_cast<size_t>(collectives.rank())];
+  const auto options = options_of(tensor, device);
+  at::Tensor parts = at::zeros({1}, options);
+  if (saved.defined()) {
+    send = sizes;
+    const at::Tensor whole = empty_whole(tensor, device);
+    whole.copy_(saved);
+    const at::Tensor columns = as_columns(whole, tensor);
+    std::vector<at::Tensor> list;
+    for (const LogicalTensor::Part& part : tensor.parts) {
+      list.push_back(columns.narrow(1, part.begin, part.size()).reshape({-1}));
+    }
+    if (!list.empty()) parts = at::cat(list);
+  }
+  const at::Tensor received = at::zeros({std::max<int64_t>(1, receive[0])}, options);
+  collectives.all_to_all_async(received, parts, receive, send);
+  collectives.wait(received);
+  if (receive[0] > 0) in_memory_order(tensor.local).copy_(received);
+}
+
+}  // namespace
+
+NamedTensors gather_slices(parallel::Collectives& collectives,
+                           const std::vector<LogicalTensor>& tensors, int slices) {
+  const at::NoGradGuard no_grad;
+  std::map<std::string, int> writers;
+  const NamedTensors wholes = wholes_of(tensors);
+  for (int slice = 0; slice < slices; ++slice) {
+    for (const auto& [name, tensor] : slice_of(wholes, slice, slices)) writers[name] = slice;
+  }
+  const at::Device device = device_of(tensors);
+  NamedTensors all;
+  for (const LogicalTensor& tensor : tensors) {
+    all.push_back({tensor.name, gather(collectives, tensor, writers.at(tensor.name), device)});
+  }
+  return all;
+}
+
+void scatter_from_rank0(parallel::Collectives& collectives, const NamedTensors& whole,
+                        const std::vector<LogicalTensor>& tensors) {
+  const at::NoGradGuard no_grad;
+  const auto saved_of = [&](const LogicalTensor& tensor) {
+    const at::Tensor* const saved = find_tensor(whole, tensor.name);
+    return saved != nullptr && !saved->is_meta() ? *saved : at::Tensor();
+  };
+  const auto missing = parallel::run_on_rank0(&collectives, [&] {
+    std::vector<std::string> names;
+    for (const LogicalTensor& tensor : tensors) {
+      if (!saved_of(tensor).defined()) names.push_back(tensor.name);
+    }
+    return names;
+  });
+  const at::Device device = device_of(tensors);
+  auto next_missing = missing.begin();
+  for (const LogicalTensor& tensor : tensors) {
+    if (next_missing != missing.end() && *next_missing == tensor.name) {
+      ++next_missing;
+      continue;
+    }
+    const bool is_first = collectives.rank() == 0;
+    scatter(collectives, is_first ? saved_of(tensor) : at::Tensor(), tensor, device);
+  }
+}
+
+NamedTensors replicated(const std::vector<LogicalTensor>& tensors) {
+  NamedTensors all;
+  for (const LogicalTensor& tensor : tensors) {
+    if (tensor.is_replicated()) all.push_back({tensor.name, tensor.local});
+  }
+  return all;
+}
+
+}  // namespace gallop::train

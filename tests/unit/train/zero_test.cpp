@@ -1,0 +1,241 @@
+// Steps of zero-1 next to those of ddp: the same bits of losses, norms, weights and states.
+#include <mutex>
+
+#include <ATen/Parallel.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/equal.h>
+#include <gtest/gtest.h>
+
+#include "gallop/model/gpt.h"
+#include "gallop/model/mlp.h"
+#include "gallop/model/resnet.h"
+#include "gallop/optim/sharded_update.h"
+#include "gallop/train/checkpoint_slices.h"
+#include "gallop/train/shared_state.h"
+#include "unit/base/error_of.h"
+#include "unit/parallel/ranks.h"
+#include "unit/train/labeled.h"
+#include "unit/train/trainee.h"
+
+namespace gallop::train {
+namespace {
+
+using precision::Precision;
+
+// Layers large enough to be cut.
+std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {96, 64}}, kImages, 1); }
+std::unique_ptr<model::Model> gpt() {
+  return make_gpt({.layers = 2, .width = 48, .heads = 2}, kText, 1);
+}
+std::unique_ptr<model::Model> resnet() { return make_resnet({.depth = 8}, kImages, 1); }
+std::unique_ptr<model::Model> frozen() {
+  auto model = mlp();
+  const NamedTensors parameters = model->parameters();
+  for (const size_t i : {0, 1}) parameters[i].tensor.set_requires_grad(false);
+  return model;
+}
+
+constexpr int64_t kRows[] = {13, 12, 3, 12};
+
+struct Results {
+  std::vector<StepResult> steps;
+  NamedTensors weights, state;  // The state of rank 0 is that of all.
+};
+
+NamedTensors copies_of(const NamedTensors& tensors) {
+  NamedTensors copies;
+  for (const auto& [name, tensor] : tensors) copies.push_back({name, tensor.detach().clone()});
+  return copies;
+}
+
+NamedTensors whole_state(const Trainee& trainee, parallel::Collectives& collectives) {
+  const optim::ShardedUpdate* const sharded = trainee.optimizer->sharded();
+  if (sharded == nullptr) return copies_of(trainee.optimizer->state());
+  return copies_of(gather_slices(collectives, sharded->logical_state(), 1));
+}
+
+using Batches = std::vector<std::pair<at::Tensor, at::Tensor>>;
+
+Results train(const Case& tested, bool compiled, const Batches& batches,
+              parallel::Collectives& collectives) {
+  const auto compile = compiled ? std::optional(compile::CompileConfig()) : std::nullopt;
+  Trainee trainee(tested, compile, &collectives);
+  Results results;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const int64_t all = kRows[i], size = collectives.size(), rank = collectives.rank();
+    const auto [input, target] = batches[i];
+    const int64_t begin = all * rank / size, end = all * (rank + 1) / size;
+    results.steps.push_back(
+        trainee.step->run(labeled(input.slice(0, begin, end), target.slice(0, begin, end)),
+                          static_cast<int64_t>(i), 0.01, i % 2 == 0, {}, {.rows = all}));
+  }
+  if (compiled) {
+    EXPECT_TRUE(trainee.step->compile_report()->reasons.empty())
+        << trainee.step->compile_report()->reasons.front();
+  }
+  // What a checkpoint has.
+  trainee.optimizer->use_averaged_weights(true);
+  results.weights = copies_of(trainee.model->parameters());
+  for (const auto& buffer : copies_of(trainee.model->buffers())) results.weights.push_back(buffer);
+  results.state = whole_state(trainee, collectives);
+  trainee.optimizer->use_averaged_weights(false);
+  for (const auto& trained : copies_of(trainee.model->parameters())) {
+    results.weights.push_back(trained);
+  }
+  return results;
+}
+
+std::vector<Results> train_ranks(int size, Case tested, const std::string& strategy, bool compiled,
+                                 const Batches& batches) {
+  tested.strategy = strategy;
+  std::vector<Results> all(static_cast<size_t>(size));
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
+    at::set_num_threads(1);
+    all[static_cast<size_t>(collectives.rank())] = train(tested, compiled, batches, collectives);
+  });
+  at::set_num_threads(threads);
+  return all;
+}
+
+void expect_equal(const NamedTensors& got, const NamedTensors& wanted) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_EQ(got[i].name, wanted[i].name);
+    EXPECT_EQ(got[i].tensor.strides(), wanted[i].tensor.strides()) << wanted[i].name;
+    EXPECT_TRUE(at::equal(got[i].tensor, wanted[i].tensor)) << wanted[i].name;
+  }
+}
+
+class Zero1 : public testing::TestWithParam<Case> {};
+
+TEST_P(Zero1, HasTheBitsOfDdp) {
+  const Case& tested = GetParam();
+  Batches batches;
+  for (const int64_t rows : kRows) batches.push_back(batch_of(tested, rows));
+  struct Run {
+    int size;
+    bool compiled;
+    const char* ddp;
+  };
+  // With two processes ddp sums in the only order there is.
+  for (const Run& run : {Run{2, false, "ddp"}, Run{2, true, "ddp"},
+                         Run{3, false, "ddp sum_order=rank"}, Run{4, true, "ddp sum_order=rank"}}) {
+    SCOPED_TRACE(testing::Message()
+                 << run.size << " processes" << (run.compiled ? ", compiled" : ""));
+    const auto ddp = train_ranks(run.size, tested, run.ddp, run.compiled, batches);
+    const auto zero = train_ranks(run.size, tested, "zero-1 bucket=64KiB", run.compiled, batches);
+    for (const Results& one : zero) {
+      for (size_t i = 0; i < one.steps.size(); ++i) {
+        EXPECT_EQ(one.steps[i].tally.loss_sum, ddp.front().steps[i].tally.loss_sum) << i;
+        EXPECT_EQ(one.steps[i].gradient_norm, ddp.front().steps[i].gradient_norm) << i;
+      }
+      expect_equal(one.weights, ddp.front().weights);
+    }
+    expect_equal(zero.front().state, ddp.front().state);
+  }
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all = {
+      {"Gpt", gpt, "adamw", {.clip_grad_norm = 0.1}, true},
+      {"GptMuonAccumulated", gpt, "muon", {.gradient_accumulation = 2, .clip_grad_norm = 1}, true},
+      {"GptBf16", gpt, "adamw", {.precision = Precision::kBf16}, true},
+      {"Resnet", resnet, "adamw state_bits=8", {.clip_value = 0.01}},
+      {"ResnetMuon", resnet, "muon"},
+      {"ResnetEma", resnet, "adamw", {}, false, true, "[{ema: {decay: 0.9}}]"},
+      {"Frozen", frozen, "adamw", {.clip_grad_norm = 0.1}},
+      {"Fp16", mlp, "adamw", {.precision = Precision::kFp16, .clip_grad_norm = 1}},
+      {"Counted", mlp, "adamw", {.gradient_accumulation = 2, .every_target_counts = true}},
+      {"Groups", mlp, "adamw layer_decay=0.5 weight_decay=0.1", {}},
+      {"ScheduledMomentum", mlp, "sgd momentum=0.9", {.skip_nonfinite = true}}};
+  for (const std::string& optimizer : every_optimizer()) {
+    all.push_back({"Optimizer_" + in_a_name(optimizer), mlp, optimizer});
+  }
+  for (const std::string& optimizer : every_rounding_optimizer()) {
+    all.push_back({"Bf16Weights_" + in_a_name(optimizer),
+                   mlp,
+                   optimizer,
+                   {.precision = Precision::kBf16Weights}});
+  }
+  for (const auto& [name, wrappers] : optim::every_wrapping()) {
+    if (!name.empty()) all.push_back({name, mlp, "adamw", {}, false, true, wrappers});
+  }
+  return all;
+}
+
+INSTANTIATE_TEST_SUITE_P(Any, Zero1, testing::ValuesIn(cases()),
+                         [](const auto& tested) { return tested.param.name; });
+
+// Steps that repeat after the state went through whole tensors into another number of processes.
+TEST(Zero1State, LoadsIntoAnyNumberOfProcesses) {
+  for (const auto& [make, optimizer] :
+       std::vector<std::pair<MakeModel, const char*>>{{mlp, "adamw state_bits=8"},
+                                                      {mlp, "lamb"},
+                                                      {resnet, "adamw state_bits=8"},
+                                                      {resnet, "muon"},
+                                                      {resnet, "adafactor"}}) {
+    Case tested{"State", make, optimizer};
+    tested.strategy = "zero-1";
+    NamedTensors whole;
+    for (const int size : {2, 3, 4}) {
+      parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
+        Trainee trainee(tested, std::nullopt, &collectives);
+        const auto logical = trainee.optimizer->sharded()->logical_state();
+        if (whole.empty()) {
+          // Numbers that tell where they belong.
+          double number = 1;
+          for (const LogicalTensor& tensor : logical) {
+            if (tensor.local.defined()) tensor.local.fill_(number);
+            number += 1;
+            if (tensor.local.defined() && tensor.local.numel() > 0 && !tensor.is_replicated()) {
+              tensor.local.as_strided({1}, {1}).fill_(100 + collectives.rank());
+            }
+          }
+        } else {
+          scatter_from_rank0(collectives, collectives.rank() == 0 ? whole : NamedTensors(),
+                             logical);
+        }
+        const NamedTensors now = copies_of(gather_slices(collectives, logical, 1));
+        if (collectives.rank() != 0) return;
+        if (!whole.empty()) expect_equal(now, whole);
+        if (size == 2) whole = now;
+      });
+    }
+  }
+}
+
+TEST(Zero1State, IsAShareOfTheWhole) {
+  Case tested{"Gpt",
+              [] { return make_gpt({.layers = 4, .width = 128, .heads = 2}, kText, 1); },
+              "adamw",
+              {},
+              true};
+  tested.strategy = "zero-1";
+  for (const int size : {2, 3, 4}) {
+    parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
+      const Trainee trainee(tested, std::nullopt, &collectives);
+      const auto logical = trainee.optimizer->sharded()->logical_state();
+      const double share = static_cast<double>(bytes_of(trainee.optimizer->state())) /
+                           static_cast<double>(bytes_of(wholes_of(logical)));
+      EXPECT_NEAR(share * size, 1, 0.03) << size << " processes";
+    });
+  }
+}
+
+TEST(Zero1Rejects, WhatNeedsWholeGradients) {
+  const auto one = [](const StepConfig& config) {
+    return error_of([&] {
+      Case tested{"Mlp", mlp, "sgd", config};
+      tested.strategy = "zero-1";
+      parallel::run_ranks(2, [&](parallel::Collectives& two) { Trainee(tested, {}, &two); });
+    });
+  };
+  EXPECT_TRUE(one({.sam = 0.05}).starts_with("train.sam with parallel.name=zero-1: "));
+  EXPECT_TRUE(one({.clip_adaptive = 0.01}).starts_with("train.clip_adaptive with parallel.name="));
+  EXPECT_EQ(one({}), "");
+}
+
+}  // namespace
+}  // namespace gallop::train
