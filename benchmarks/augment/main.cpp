@@ -3,18 +3,22 @@
 //
 //   bench_augment SIZE SECONDS NAME...
 //
-// NAME is one of the operations below, or an augmentation with options: "rand-augment num_ops=1".
+// NAME is one of the operations below, an augmentation with options ("rand-augment num_ops=1"), or
+// mixup, cutmix, mixup-bf16 or cutmix-bf16 of batches of 64 images, the latter in channels_last.
 #include <cstdio>
 #include <ctime>
 #include <map>
 #include <string>
 
+#include <ATen/Parallel.h>
+#include <ATen/ops/randn.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
 #include "gallop/config/resolve.h"
 #include "gallop/data/augment.h"
+#include "gallop/data/batch_transforms/mixing.h"
 #include "gallop/data/pixels/pixel_editor.h"
 
 namespace gallop::benchmark {
@@ -89,7 +93,33 @@ double cpu_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+// Of mixing a batch in memory, for each of its images.
+double microseconds_of_mixing(const std::string& name, int size, double seconds) {
+  constexpr int64_t kBatch = 64;
+  const bool is_bf16 = name.ends_with("-bf16");
+  at::Tensor batch = at::randn({kBatch, 3, size, size});
+  if (is_bf16) batch = batch.to(at::kBFloat16).contiguous(at::MemoryFormat::ChannelsLast);
+  std::vector<data::MixedRow> plan;
+  for (int64_t row = 0; row < kBatch; ++row) {
+    plan.push_back({.partner = (row + kBatch - 1) % kBatch, .keep = 0.7});
+    if (name.starts_with("cutmix")) {
+      plan.back().box =
+          data::cutmix_box(data::MixingVariant::kTorchvision, size, size, 0.5, size / 2, size / 2);
+    }
+  }
+  int64_t count = 0;
+  const double begin = cpu_seconds();
+  while (cpu_seconds() < begin + seconds) {
+    data::mix_rows(batch, plan);
+    count += kBatch;
+  }
+  return (cpu_seconds() - begin) * 1e6 / static_cast<double>(count);
+}
+
 double microseconds_of(const std::string& name, int size, double seconds) {
+  if (name.starts_with("mixup") || name.starts_with("cutmix")) {
+    return microseconds_of_mixing(name, size, seconds);
+  }
   const auto singles = single_operations(size);
   const auto single = singles.find(name);
   const auto augmentation = single == singles.end() ? augmentation_of(name) : nullptr;
@@ -120,6 +150,7 @@ int run(int argc, char** argv) {
   const int size = std::stoi(argv[1]);
   const double seconds = std::stod(argv[2]);
   if (size < 1 || size > 4096) throw UsageError("SIZE must be 1 to 4096");
+  at::set_num_threads(1);
   nlohmann::json result;
   for (int i = 3; i < argc; ++i) result[argv[i]] = microseconds_of(argv[i], size, seconds);
   std::puts(result.dump().c_str());

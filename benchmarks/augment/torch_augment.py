@@ -27,6 +27,16 @@ CLASSES = {"rand-augment": v2.RandAugment, "trivial-augment-wide": v2.TrivialAug
            "auto-augment": v2.AutoAugment, "aug-mix": v2.AugMix, "color-jitter": v2.ColorJitter}
 
 
+def mixing_of(name, size):
+    """A function that mixes a batch of 64 images, as bench_augment does."""
+    batch = torch.randn(64, 3, size, size)
+    if name.endswith("-bf16"):
+        batch = batch.to(torch.bfloat16, memory_format=torch.channels_last)
+    labels = torch.arange(64) % 10
+    mixing = (v2.MixUp if name.startswith("mixup") else v2.CutMix)(num_classes=10)
+    return lambda: mixing(batch, labels)
+
+
 def transform_of(name):
     if name in OPERATIONS:
         return OPERATIONS[name]
@@ -53,6 +63,14 @@ def main():
     images = make_images(int(size))
     result = {}
     for name in names:
+        if name.startswith(("mixup", "cutmix")):
+            mix = mixing_of(name, int(size))
+            count, begin = 0, time.thread_time()
+            while time.thread_time() < begin + float(seconds):
+                mix()
+                count += 64
+            result[name] = (time.thread_time() - begin) * 1e6 / count
+            continue
         transform = transform_of(name)
         count, begin = 0, time.thread_time()
         while time.thread_time() < begin + float(seconds):

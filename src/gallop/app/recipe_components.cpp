@@ -12,6 +12,7 @@
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
 #include "gallop/config/option_error.h"
+#include "gallop/data/sampling.h"
 #include "gallop/model/frozen.h"
 
 namespace gallop::app {
@@ -169,7 +170,8 @@ std::string outputs_text(const data::Signature& signature, train::MetricTask::Ta
 std::shared_ptr<const train::Loss> build_chosen(const Registries& registries, const Recipe& recipe,
                                                 const config::Component& chosen,
                                                 const data::Signature& signature,
-                                                const data::Samples& samples, c10::Device device) {
+                                                const data::Samples& samples, c10::Device device,
+                                                std::vector<int64_t>* counted = nullptr) {
   using Target = train::MetricTask::Target;
   const data::RowShape& target = samples.fields().target().shape;
   const train::Task& task = registries.tasks.find(signature.task);
@@ -181,6 +183,14 @@ std::shared_ptr<const train::Loss> build_chosen(const Registries& registries, co
                              .classes = classes,
                              .device = device,
                              .label_smoothing = recipe.train.label_smoothing};
+  if (classes > 0 && target.sizes.empty()) {
+    context.class_counts = [&] {
+      std::vector<int64_t> counts = signature.class_counts;
+      if (counts.empty()) counts = data::count_classes(samples, classes);
+      if (counted != nullptr) *counted = counts;
+      return counts;
+    };
+  }
   if (signature.views > 1) context.output_sizes = {signature.views, 0};
   // One prediction per target: logits of images have the class dimension first, as in PyTorch.
   if (has_classes) {
@@ -225,8 +235,9 @@ std::string describe_training_data(const data::Signature& signature, const train
 
 std::shared_ptr<const train::Loss> build_loss(const Registries& registries, const Recipe& recipe,
                                               const data::Signature& signature,
-                                              const data::Samples& samples, c10::Device device) {
-  return build_chosen(registries, recipe, recipe.loss, signature, samples, device);
+                                              const data::Samples& samples, c10::Device device,
+                                              std::vector<int64_t>* counted) {
+  return build_chosen(registries, recipe, recipe.loss, signature, samples, device, counted);
 }
 
 std::shared_ptr<const train::Loss> evaluation_loss(

@@ -45,10 +45,12 @@ std::string samples_text(const data::Signature& signature, int64_t samples);
 std::string describe_training_data(const data::Signature& signature, const train::Task& task,
                                    int64_t samples);
 
-/// Builds the recipe's loss for such samples.
+/// Builds the recipe's loss for such samples. If it depends on the training samples of each class,
+/// they are those of the signature, or else are counted; `counted` receives them.
 std::shared_ptr<const train::Loss> build_loss(const Registries& registries, const Recipe& recipe,
                                               const data::Signature& signature,
-                                              const data::Samples& samples, c10::Device device);
+                                              const data::Samples& samples, c10::Device device,
+                                              std::vector<int64_t>* counted = nullptr);
 
 /// The loss of evaluations: `loss` of build_loss(), or that of the task if the model computes its
 /// loss. Null for cross-entropy, which evaluations compute without label smoothing.

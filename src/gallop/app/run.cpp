@@ -21,6 +21,7 @@
 #include "gallop/base/file.h"
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
+#include "gallop/data/length_order.h"
 #include "gallop/optim/sharded_update.h"
 #include "gallop/plot/plot.h"
 #include "gallop/schedule/lr_suggestion.h"
@@ -349,9 +350,17 @@ void Run::introduce(ConsoleStyle style) {
   }
   const std::string part = evaluation_part(data());
   fmt::print("data       {}: {}", recipe().data.module.name(),
-             describe_training_data(session_.inputs(), session_.task(), data().train->size()));
+             describe_training_data(session_.inputs(), session_.task(),
+                                    data().split(data::Part::kTrain)->size()));
   fmt::print("{}\n", part.empty() ? std::string(", no split to evaluate on")
                                   : fmt::format("; evaluated on the {} part", part));
+  if (const auto padding = data::padding_share(
+          data(), data::batch_order(recipe().data, static_cast<uint64_t>(recipe().train.seed)))) {
+    fmt::print("padding    {:.1f} % of the tokens\n", 100 * padding->share);
+  }
+  if (const auto& sampling = recipe().data.sampling; !sampling.is_uniform()) {
+    fmt::print("sampling   {}\n", sampling.describe());
+  }
   fmt::print("model      {}, {} parameters\n", recipe().model.name(), format_count(parameters));
   fmt::print("training   {}\n", session_.describe_training());
   if (!context_.is_alone()) {

@@ -12,6 +12,8 @@
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
 #include "gallop/data/batch_slot.h"
+#include "gallop/data/batch_transform.h"
+#include "gallop/data/device_loader.h"
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/sharded_optimizer.h"
 #include "gallop/train/bucket_choice.h"
@@ -56,6 +58,20 @@ int64_t batch_lengths(const data::Samples& samples) {
   return is_ragged ? data::kBatchLengths : 1;
 }
 
+// Sampling and weights both correct for the sizes of classes.
+std::string balancing_note(const data::SamplingConfig& sampling, const train::Loss& loss) {
+  const NamedTensors tensors = loss.tensors();
+  const bool balances = std::any_of(tensors.begin(), tensors.end(), [](const NamedTensor& tensor) {
+    return tensor.name.starts_with("loss.class_weights") ||
+           tensor.name.starts_with("loss.logit_adjustment");
+  });
+  if (sampling.is_uniform() || !balances) return {};
+  return fmt::format(
+      "data.sampling is {}, and train.loss has class weights or a logit adjustment too: both "
+      "correct for the sizes of the classes; leave one of them out",
+      sampling.name);
+}
+
 void note(const std::string& line) {
   if (!line.empty()) print_error("gallop: warning: {}\n", printable(line));
 }
@@ -94,10 +110,16 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   history_ = resumed.trainer.empty() ? train::BatchHistory(batch, size)
                                      : train::BatchHistory::resumed(resumed.trainer, batch, size);
   batch_transforms_ = data::build_batch_transforms(
-      registries().batch_transforms, recipe().data.batch_transforms, data_->train->fields());
+      registries().batch_transforms, recipe().data.batch_transforms, data_->train->fields(),
+      static_cast<int64_t>(inputs().classes.size()));
   task_ = &registries().tasks.find(inputs().task);
   choose_loss();
-  loss_ = build_loss(registries(), recipe(), inputs(), *data_->train, device_);
+  std::vector<int64_t> class_counts;
+  loss_ = build_loss(registries(), recipe(), inputs(), *data_->split(data::Part::kTrain), device_,
+                     &class_counts);
+  data_->signature.class_counts = class_counts;
+  note(balancing_note(recipe().data.sampling, *loss_));
+  require_soft_labels();
   evaluation_loss_ =
       evaluation_loss(loss_, registries(), recipe(), inputs(), *data_->train, device_);
   set_target_outputs();
@@ -240,6 +262,15 @@ void Session::set_target_outputs() {
       recipe().loss.name(), join_names(loss_->output_names(), "and"), task_->name));
 }
 
+void Session::require_soft_labels() {
+  if (!batch_transforms_ || !batch_transforms_->softens_labels()) return;
+  if (loss_->traits().takes_soft_labels) return;
+  throw UsageError(fmt::format(
+      "data.batch_transforms mixes samples, which turns class labels into probabilities of the "
+      "classes, and train.loss: {} needs labels; take train.loss=cross-entropy",
+      recipe().loss.name()));
+}
+
 void Session::build_schedules() {
   const train::TrainConfig& config = recipe().train;
   const bool evaluates = data_->evaluation() != nullptr;
@@ -329,7 +360,7 @@ std::vector<std::string> Session::shared_gradient_order() {
 void Session::choose_buckets(const BuildStrategy& build) {
   data::LoaderConfig config = training_loader();
   config.threads = 0;
-  data::Loader loader(*data_->train, config, {.seed = recipe().train.seed});
+  data::DeviceLoader loader(*data_->train, config, {.seed = recipe().train.seed}, device_);
   const data::Batch batch = *loader.next();
   const auto with_buckets_of = [&](const std::string& size) {
     ResolvedRecipe trial = resolved_;
@@ -400,6 +431,7 @@ train::StepConfig Session::step_config() const {
 data::Batch Session::first_batch(int64_t most) const {
   data::LoaderConfig config = data::training_loader(resolved_.recipe.data, hardware_.cores);
   config.batch = most;
+  config.transforms = batch_transforms_;
   return first_of(config);
 }
 
@@ -415,10 +447,8 @@ data::Batch Session::first_part() const { return first_of(training_loader()); }
 data::Batch Session::first_of(data::LoaderConfig config) const {
   config.batch = std::min(data_->train->size(), config.batch);
   config.threads = 0;
-  data::Loader loader(*data_->train, config, {.seed = resolved_.recipe.train.seed});
-  data::Batch batch = *loader.next();
-  batch.to(device_);
-  return batch;
+  data::DeviceLoader loader(*data_->train, config, {.seed = resolved_.recipe.train.seed}, device_);
+  return *loader.next();
 }
 
 std::string Session::describe_training() const {

@@ -113,6 +113,7 @@ class Session {
   data::Batch first_of(data::LoaderConfig config) const;
   void choose_loss();
   void set_target_outputs();
+  void require_soft_labels();
   void build_schedules();
   void build_optimizer();
   std::unique_ptr<optim::Optimizer> make_optimizer(const NamedTensors& parameters,

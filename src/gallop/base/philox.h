@@ -23,6 +23,11 @@ enum class Purpose : uint32_t {
   kPixels = 13,
   kErasing = 14,
   kErasingNoise = 15,
+  kMixBatch = 16,
+  kMixRow = 17,
+  kMixPartner = 18,
+  kTransformChoice = 19,
+  kDraw = 20,
 };
 
 /// Philox4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC 2011): a

@@ -65,6 +65,7 @@ class Reader final : public Visitor {
   }
   void field(const Field& field, std::string& value) override {
     const Node* node = take(field);
+    chooses_ |= field.name == std::string_view("name") && !field.choices.empty();
     if (node == nullptr) return;
     std::optional<std::string> text;
     if (node->kind == Node::Kind::kScalar) text = node->scalar;
@@ -320,7 +321,7 @@ class Reader final : public Visitor {
   const Node* first_;
   std::vector<std::string> known_;
   bool unknown_allowed_ = false;
-  bool chooses_ = false;  // Selects a family member by name.
+  bool chooses_ = false;  // Selects a family member, or one of several choices, by name.
 };
 
 }  // namespace

@@ -37,8 +37,7 @@ void BatchRows::pad(int64_t index) const {
 int64_t BatchRows::length_of(int64_t count) const {
   int64_t longest = 1;
   if (count > 0) longest = *std::max_element(lengths.begin(), lengths.begin() + count);
-  const int64_t most = tensor.size(1), unit = (most + kBatchLengths - 1) / kBatchLengths;
-  return std::min((longest + unit - 1) / unit * unit, most);
+  return padded_length(longest, tensor.size(1));
 }
 
 at::Tensor BatchRows::first(int64_t count) {
@@ -54,6 +53,11 @@ at::Tensor BatchRows::first(int64_t count) {
   sizes[1] = longest;
   strides[0] = longest * strides[1];
   return tensor.as_strided(sizes, strides);
+}
+
+int64_t padded_length(int64_t longest, int64_t most) {
+  const int64_t unit = (most + kBatchLengths - 1) / kBatchLengths;
+  return std::min((longest + unit - 1) / unit * unit, most);
 }
 
 BatchRows make_rows(const Field& field, int64_t rows, bool pinned) {
@@ -92,10 +96,23 @@ void BatchSlot::open(const BatchRange& next) {
   error = nullptr;
 }
 
+int64_t BatchSlot::broken_own() const {
+  if (broken_rows == 0) return 0;
+  return std::count(broken.begin(), broken.begin() + range.rows, 1);
+}
+
+std::vector<int64_t> BatchSlot::kept_positions() const {
+  std::vector<int64_t> positions;
+  for (int64_t row = 0; row < range.filled_rows(); ++row) {
+    if (!broken[static_cast<size_t>(row)]) positions.push_back(range.position_of(row));
+  }
+  return positions;
+}
+
 void BatchSlot::remove_broken() {
   if (broken_rows == 0) return;
   int64_t kept = 0;
-  for (int64_t row = 0; row < range.rows; ++row) {
+  for (int64_t row = 0; row < range.filled_rows(); ++row) {
     if (broken[static_cast<size_t>(row)]) continue;
     if (kept != row) {
       for (BatchRows& field : fields) {

@@ -36,6 +36,9 @@ struct BatchRows {
 /// rounded up to a multiple of 1/8 of the maximum, because a step is compiled for each shape.
 inline constexpr int64_t kBatchLengths = 8;
 
+/// The length of a batch whose longest row has `longest` of at most `most` elements.
+int64_t padded_length(int64_t longest, int64_t most);
+
 /// Throws UsageError if the size overflows, DeviceError if the allocation fails.
 BatchRows make_rows(const Field& field, int64_t rows, bool pinned);
 
@@ -47,7 +50,14 @@ struct BatchRange {
   int64_t whole_position = 0;
   int64_t whole_rows = 0;
 
+  /// Positions of further samples, which transforms mix with those of the range.
+  std::vector<int64_t> partners{};
+
   int64_t whole_end() const { return whole_position + whole_rows; }
+  int64_t filled_rows() const { return rows + static_cast<int64_t>(partners.size()); }
+  int64_t position_of(int64_t row) const {
+    return row < rows ? position + row : partners[static_cast<size_t>(row - rows)];
+  }
 };
 
 /// A batch that is being filled or is ready for the caller.
@@ -56,17 +66,21 @@ struct BatchSlot {
   BatchRange range;
   int64_t taken = 0;        ///< Rows that threads have claimed or filled.
   int64_t done = 0;         ///< Rows that threads have filled.
-  int64_t broken_rows = 0;  ///< Filled rows whose sample is broken.
+  int64_t broken_rows = 0;  ///< Filled rows whose sample is broken, partners included.
   std::vector<uint8_t> broken;
   std::exception_ptr error;  ///< The error of the first row that failed.
   int64_t error_row = 0;
 
-  bool ready() const { return done == range.rows; }
+  bool ready() const { return done == range.filled_rows(); }
 
   /// Resets the slot for the samples in `next`.
   void open(const BatchRange& next);
 
-  int64_t kept() const { return range.rows - broken_rows; }
+  int64_t kept() const { return range.filled_rows() - broken_rows; }
+  /// Broken rows of the range, without partners.
+  int64_t broken_own() const;
+  /// The positions of the rows that are left after remove_broken().
+  std::vector<int64_t> kept_positions() const;
 
   /// Compacts the rows so that no broken rows remain in between.
   void remove_broken();

@@ -1,124 +1,115 @@
 #include "gallop/data/batch_transform.h"
 
-#include <ATen/ops/empty.h>
-#include <ATen/ops/masked_fill.h>
-#include <c10/util/accumulate.h>
+#include <algorithm>
+#include <utility>
+
+#include <ATen/ops/arange.h>
+#include <ATen/ops/eq.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
-#include "gallop/base/philox.h"
-#include "gallop/data/draw.h"
+#include "gallop/data/batch_transforms/mixing.h"
+#include "gallop/data/batch_transforms/noise.h"
+#include "gallop/data/batch_transforms/random_choice.h"
 
 namespace gallop::data {
 
 namespace {
 
-void require_numbers(const char* transform, const Fields& fields) {
-  const Field& input = fields.input();
-  if (c10::isFloatingType(input.shape.dtype)) return;
-  throw UsageError(
-      fmt::format("data.batch_transforms: {} is for numbers, but the input '{}' holds indices",
-                  transform, input.name));
+// Labels [N] as probabilities [N, classes].
+at::Tensor one_hot(const at::Tensor& labels, int64_t classes) {
+  if (!labels.is_cpu()) {
+    const at::Tensor all = at::arange(classes, labels.options());
+    return labels.unsqueeze(1).eq(all).to(at::kFloat);
+  }
+  at::Tensor soft = at::zeros({labels.size(0), classes}, at::kFloat);
+  auto* const values = soft.mutable_data_ptr<float>();
+  const auto* const numbers = labels.const_data_ptr<int64_t>();
+  for (int64_t row = 0; row < labels.size(0); ++row) {
+    if (numbers[row] < 0 || numbers[row] >= classes) {
+      throw DataError(fmt::format(
+          "data.batch_transforms: a sample has the label {}, but only 0 to {} can be mixed",
+          numbers[row], classes - 1));
+    }
+    values[row * classes + numbers[row]] = 1;
+  }
+  return soft;
 }
-
-// The random numbers of each row of the batch, as draw(random, out) writes them: [rows, each].
-template <typename T, typename Draw>
-at::Tensor draw_rows(const BatchKey& key, Purpose purpose, const Batch& batch, int64_t each,
-                     c10::ScalarType dtype, const Draw& draw) {
-  const int64_t rows = batch.size();
-  at::Tensor drawn = at::empty({rows, each}, dtype);
-  for (int64_t row = 0; row < rows; ++row) {
-    Philox random(key.seed, purpose, static_cast<uint64_t>(batch.epoch),
-                  static_cast<uint64_t>(batch.position + row));
-    draw(random, drawn.mutable_data_ptr<T>() + row * each);
-  }
-  return drawn;
-}
-
-class GaussianNoise final : public BatchTransform {
- public:
-  explicit GaussianNoise(const GaussianNoiseConfig& config) : config_(config) {}
-
-  void check(const Fields& fields) const override { require_numbers("gaussian-noise", fields); }
-
-  void apply(const BatchKey& key, Batch& batch) const override {
-    at::Tensor& input = batch.tensors[batch.fields->input_index()];
-    if (input.numel() == 0) return;
-    const int64_t each = input.numel() / input.size(0);
-    const at::Tensor noise = draw_rows<float>(
-        key, Purpose::kNoise, batch, each, at::kFloat, [&](Philox& random, float* out) {
-          draw_normal(random, config_.mean, config_.sigma, {out, static_cast<size_t>(each)});
-        });
-    input = input.add(noise.reshape(input.sizes()).to(input.device(), input.scalar_type()));
-  }
-
- private:
-  GaussianNoiseConfig config_;
-};
-
-class PixelDropout final : public BatchTransform {
- public:
-  explicit PixelDropout(const PixelDropoutConfig& config) : config_(config) {}
-
-  void check(const Fields& fields) const override { require_numbers("pixel-dropout", fields); }
-
-  void apply(const BatchKey& key, Batch& batch) const override {
-    at::Tensor& input = batch.tensors[batch.fields->input_index()];
-    if (input.numel() == 0) return;
-    // Images [N, C, H, W] have one mask for all channels.
-    std::vector<int64_t> sizes = input.sizes().vec();
-    if (sizes.size() > 2) sizes[1] = 1;
-    const int64_t each = c10::multiply_integers(sizes) / input.size(0);
-    const at::Tensor drops = draw_rows<bool>(key, Purpose::kPixelDropout, batch, each, at::kBool,
-                                             [&](Philox& random, bool* out) {
-                                               for (int64_t i = 0; i < each; ++i)
-                                                 out[i] = random.uniform() < config_.p;
-                                             });
-    input = input.masked_fill(drops.reshape(sizes).to(input.device()), config_.value);
-  }
-
- private:
-  PixelDropoutConfig config_;
-};
 
 }  // namespace
+
+BatchTransforms::BatchTransforms(std::vector<std::unique_ptr<BatchTransform>> list, int64_t classes)
+    : list_(std::move(list)), classes_(classes) {
+  for (const auto& one : list_) {
+    if (!one->mixes()) continue;
+    if (mixing_ != nullptr) {
+      throw UsageError(
+          "data.batch_transforms: two of the transforms mix samples; take one of them for each "
+          "batch, such as random-choice: {transforms: [mixup, cutmix]}");
+    }
+    mixing_ = one.get();
+  }
+  if (mixing_ == nullptr) classes_ = 0;
+}
+
+std::vector<int64_t> BatchTransforms::partners(const BatchKey& key, const WholeBatch& whole,
+                                               int64_t begin, int64_t end) const {
+  std::vector<int64_t> positions;
+  if (mixing_ == nullptr) return positions;
+  for (int64_t row = begin; row < end; ++row) {
+    const int64_t partner = mixing_->partner(key, whole, row);
+    if (partner < begin || partner >= end) positions.push_back(whole.position + partner);
+  }
+  return positions;
+}
+
+int64_t BatchTransforms::most_partners(int64_t rows) const {
+  return mixing_ == nullptr ? 0 : mixing_->most_partners(rows);
+}
+
+void BatchTransforms::apply(const BatchKey& key, Batch& batch) const {
+  if (softens_labels()) {
+    at::Tensor& target = batch.tensors[batch.fields->target_index()];
+    target = one_hot(target, classes_);
+  }
+  for (const auto& one : list_) one->apply(key, batch);
+  if (batch.partner_rows == 0) return;
+  const int64_t own = batch.own_size();
+  for (at::Tensor& tensor : batch.tensors) tensor = tensor.narrow(0, 0, own);
+  batch.partner_rows = 0;
+  batch.row_positions.resize(static_cast<size_t>(own));
+}
 
 BatchTransformRegistry built_in_batch_transforms() {
   BatchTransformRegistry registry("batch transform");
   registry.add("gaussian-noise", "adds normal noise to the input", make_gaussian_noise)
-      .add("pixel-dropout", "sets random pixels of the input to a value", make_pixel_dropout);
+      .add("pixel-dropout", "sets random pixels of the input to a value", make_pixel_dropout)
+      .add("mixup", "MixUp: means of two samples and of their targets", make_mixup)
+      .add("cutmix", "CutMix: a box of each image is that of another one, and targets are mixed",
+           make_cutmix)
+      .add("random-choice", "one of several transforms, chosen for each batch", make_random_choice);
   return registry;
 }
 
 std::shared_ptr<const BatchTransforms> build_batch_transforms(
-    const BatchTransformRegistry& registry, const config::ComponentList& list,
-    const Fields& fields) {
+    const BatchTransformRegistry& registry, const config::ComponentList& list, const Fields& fields,
+    int64_t classes) {
   if (list.items.empty()) return nullptr;
-  auto transforms = std::make_shared<BatchTransforms>();
+  std::vector<std::unique_ptr<BatchTransform>> transforms;
   for (const config::Component& one : list.items) {
-    transforms->push_back(registry.build(one));
-    transforms->back()->check(fields);
+    transforms.push_back(registry.build(one));
+    transforms.back()->check(fields);
   }
-  return transforms;
-}
-
-void visit(config::Visitor& visitor, GaussianNoiseConfig& config) {
-  visitor.field({.name = "mean", .help = "mean of the noise"}, config.mean);
-  visitor.field({.name = "sigma", .help = "standard deviation of the noise", .min = 0},
-                config.sigma);
-}
-
-std::unique_ptr<BatchTransform> make_gaussian_noise(const GaussianNoiseConfig& config) {
-  return std::make_unique<GaussianNoise>(config);
-}
-
-void visit(config::Visitor& visitor, PixelDropoutConfig& config) {
-  visitor.field({.name = "p", .help = "probability of each pixel", .min = 0, .max = 1}, config.p);
-  visitor.field({.name = "value", .help = "new value; 0 is the mean of the data"}, config.value);
-}
-
-std::unique_ptr<BatchTransform> make_pixel_dropout(const PixelDropoutConfig& config) {
-  return std::make_unique<PixelDropout>(config);
+  const RowShape& target = fields.target().shape;
+  const bool has_labels = target.sizes.empty() && !c10::isFloatingType(target.dtype);
+  auto all = std::make_shared<BatchTransforms>(std::move(transforms), has_labels ? classes : 0);
+  if (has_labels && all->mixes() && classes == 0) {
+    throw UsageError(fmt::format(
+        "data.batch_transforms mixes targets, but '{}' is a whole number that is no class label",
+        fields.target().name));
+  }
+  return all;
 }
 
 }  // namespace gallop::data

@@ -35,6 +35,11 @@ void visit_loading(config::Visitor& visitor, DataConfig& config) {
                 config.prefetch);
   visitor.field({.name = "shuffle", .help = "shuffle the training samples in every epoch"},
                 config.shuffle);
+  visitor.field({.name = "group_by_length",
+                 .help = "training batches of texts of similar length, shuffled, for less padding"},
+                config.group_by_length);
+  visitor.section({.name = "sampling", .help = "which training samples an epoch has"},
+                  config.sampling);
   visitor.field({.name = "in_memory",
                  .help = "keep decoded images in memory; auto: up to a quarter of it",
                  .choices = {"auto", "yes", "no"}},
@@ -113,12 +118,33 @@ void visit(config::Visitor& visitor, DataConfig& config) {
                  .max = 1,
                  .below_max = true},
                 config.validation);
+  visitor.field({.name = "folds",
+                 .help = "cross-validation: folds of the training data, one of which is the "
+                         "validation split; 0: none",
+                 .min = 0,
+                 .max = 1 << 20},
+                config.folds);
+  visitor.field({.name = "fold", .help = "which of the folds, from 0", .min = 0}, config.fold);
+  visitor.field({.name = "group",
+                 .help = "samples that stay in one split: folder, for files of one folder, or a "
+                         "regular expression in their names, such as 'patient(\\d+)'"},
+                config.group);
   visit_loading(visitor, config);
   visitor.field({.name = "batch_transforms",
                  .help = "changes of whole training batches, on the device, in this order"},
                 config.batch_transforms);
   visit_images(visitor, config);
   visit_text(visitor, config);
+}
+
+Holdout holdout_of(const DataConfig& config, uint64_t seed) {
+  Holdout holdout{.fraction = config.validation,
+                  .seed = seed,
+                  .folds = config.folds,
+                  .fold = config.fold,
+                  .group = config.group};
+  check(holdout);
+  return holdout;
 }
 
 int loader_threads(const DataConfig& config, int cores) {
@@ -129,7 +155,7 @@ LoaderConfig training_loader(const DataConfig& config, int cores) {
   return {.batch = config.batch_size,
           .threads = loader_threads(config, cores),
           .prefetch = static_cast<int>(config.prefetch),
-          .shuffle = config.shuffle};
+          .shuffle = config.shuffle && !config.group_by_length};
 }
 
 LoaderConfig evaluation_loader(const DataConfig& config, int cores) {

@@ -14,6 +14,8 @@
 #include "gallop/data/dataset.h"
 #include "gallop/data/loader.h"
 #include "gallop/data/normalize.h"
+#include "gallop/data/sampling.h"
+#include "gallop/data/split.h"
 
 namespace gallop::data {
 
@@ -30,6 +32,7 @@ struct DataConfig {
   int64_t eval_batch = 0;  ///< 0: same as `batch_size`.
   int64_t threads = -1;    ///< -1: one per core; 0: load in the training thread.
   int64_t prefetch = 4;
+  SamplingConfig sampling;
   config::ComponentList augment;
   config::ComponentList batch_transforms;
   std::string normalize = "data";  ///< data, imagenet or none; `mean` and `deviation` override it.
@@ -40,13 +43,21 @@ struct DataConfig {
   int64_t context = 128;    ///< Maximum tokens in one input.
   int64_t eval_stride = 0;  ///< 0: `context`.
   double validation = 0;    ///< Fraction of the training data to split off if it is missing.
+  int64_t folds = 0;        ///< Of cross-validation; 0: none.
+  int64_t fold = 0;         ///< The one that is the validation split.
+  std::string group;        ///< Holdout::group.
   std::string exif_orientation = "apply";  ///< apply or ignore.
   std::string in_memory = "auto";          ///< auto, yes or no.
   std::string on_error = "stop";           ///< stop or skip.
   bool shuffle = true;
+  bool group_by_length = false;  ///< Batches of samples of similar length.
 };
 
 void visit(config::Visitor& visitor, DataConfig& config);
+
+/// The validation split that the section asks for, with the seed of a run. Throws UsageError if its
+/// options contradict each other.
+Holdout holdout_of(const DataConfig& config, uint64_t seed);
 
 /// The number of loader threads on a machine with `cores` cores.
 int loader_threads(const DataConfig& config, int cores);

@@ -7,6 +7,8 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/data_config.h"
+#include "gallop/data/length_order.h"
+#include "gallop/data/sampling.h"
 #include "gallop/data/split.h"
 
 namespace gallop::data {
@@ -48,6 +50,7 @@ std::unique_ptr<DataModule> read_data(const DataConfig& config, const DataModule
 std::unique_ptr<DataModule> open_data(const DataConfig& config, const DataModuleRegistry& modules,
                                       const AugmentationRegistry& augmentations,
                                       const OpenOptions& options) {
+  const Holdout holdout = holdout_of(config, options.seed);
   auto module = modules.build(
       config.module, {.config = config, .augmentations = augmentations, .options = options});
   if (!module->train) {
@@ -61,9 +64,11 @@ std::unique_ptr<DataModule> open_data(const DataConfig& config, const DataModule
         "characters, bytes or words, and vocabulary to its tokens, an unknown one first",
         config.module.name(), signature.unit.empty() ? "unit" : "vocabulary"));
   }
-  if (config.validation > 0 && !module->validation) {
-    cut_validation(*module, config.validation, options.seed);
+  if (!module->held_out && holds_out(holdout, module->validation != nullptr)) {
+    cut_validation(*module, holdout);
   }
+  draw_training_samples(*module, config.sampling, options.seed);
+  if (config.group_by_length) group_by_length(*module, config, options.seed);
   if (config.threads > options.cores) {
     module->notes.push_back(
         fmt::format("data.threads is {} on {} cores: more threads than cores only "

@@ -57,8 +57,9 @@ class DataModule {
   std::unique_ptr<Samples> unaugmented;  ///< Not augmented; null if there are no augmentations.
   std::unique_ptr<Samples> validation;   ///< Null if there is none.
   std::unique_ptr<Samples> test;         ///< Null if there is none.
-  std::vector<std::string> files;        ///< The files that were read, for the run's identity.
-  std::vector<std::string> notes;        ///< Remarks for the user that are not errors.
+  bool held_out = false;           ///< The module has split the validation samples off by itself.
+  std::vector<std::string> files;  ///< The files that were read, for the run's identity.
+  std::vector<std::string> notes;  ///< Remarks for the user that are not errors.
 
   /// The split to evaluate on while training: validation, else test, else null.
   const Samples* evaluation() const { return validation ? validation.get() : test.get(); }

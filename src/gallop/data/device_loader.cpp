@@ -78,8 +78,7 @@ std::optional<Batch> DeviceLoader::next(const StopRequest* stop) {
 void DeviceLoader::transform(Batch& batch) const {
   if (!transforms_) return;
   const TraceSpan span(SpanKind::kData, "batch transforms");
-  const BatchKey key{.seed = static_cast<uint64_t>(state_.seed)};
-  for (const auto& one : *transforms_) one->apply(key, batch);
+  transforms_->apply({.seed = static_cast<uint64_t>(state_.seed)}, batch);
 }
 
 void DeviceLoader::seek(const LoaderState& state) {

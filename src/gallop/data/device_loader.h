@@ -45,7 +45,7 @@ class DeviceLoader {
   void transform(Batch& batch) const;
 
   Loader loader_;
-  std::shared_ptr<const std::vector<std::unique_ptr<BatchTransform>>> transforms_;
+  std::shared_ptr<const BatchTransforms> transforms_;
   c10::Device device_;
   LoaderState state_;
   c10::Stream copies_;

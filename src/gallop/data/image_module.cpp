@@ -29,7 +29,8 @@ std::string identity_of(const DataConfig& config, const ImageParts& parts,
                         const OpenOptions& options) {
   std::string identity = config.module.name();
   // The seed determines the validation split.
-  if (config.validation > 0) identity += fmt::format(" {} {}", config.validation, options.seed);
+  const Holdout holdout = holdout_of(config, options.seed);
+  if (!holdout.is_empty()) identity += " " + holdout.identity();
   return gallop::identity_of(identity, {parts.files.begin(), parts.files.end()});
 }
 
@@ -80,15 +81,13 @@ class ImageModuleBuilder {
 
   void build() {
     ImageParts& parts = *module_.parts_;
-    if (config_.validation > 0 && !builds_samples_ && !parts.validation) {
-      cut_images(parts, config_.validation, options_.seed);
-    }
+    const Holdout holdout = holdout_of(config_, options_.seed);
+    module_.held_out = holds_out(holdout, parts.validation != nullptr);
+    if (module_.held_out && !builds_samples_) cut_images(parts, holdout);
     if (!builds_samples_) return;
     shape_ = shape_of_set(parts, config_, std::max(1, loader_threads(config_, options_.cores)),
                           {.folder = options_.cache_folder}, module_.notes);
-    if (config_.validation > 0 && !parts.validation) {
-      cut_images(parts, config_.validation, options_.seed);
-    }
+    if (module_.held_out) cut_images(parts, holdout);
     auto augment = build_augmentations(augmentations_, config_.augment);
     cuts_ = !augment.empty() && augment.front()->cuts();
     const ImageSet& train = cuts_ ? *parts.train : cached(*parts.train);

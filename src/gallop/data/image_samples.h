@@ -22,6 +22,9 @@ class ImageSamples final : public Samples {
 
   int64_t size() const override { return reader_.images().size(); }
   bool every_target_counts() const override { return true; }
+  std::optional<int64_t> label(int64_t index) const override {
+    return reader_.images().label(index);
+  }
   std::unique_ptr<Scratch> make_scratch() const override;
   std::string describe(int64_t index) const override { return reader_.images().describe(index); }
   bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override;

@@ -15,6 +15,7 @@
 #include "gallop/base/thread_pool.h"
 #include "gallop/base/trace.h"
 #include "gallop/data/batch_slot.h"
+#include "gallop/data/batch_transform.h"
 
 namespace gallop::data {
 
@@ -78,6 +79,8 @@ struct Loader::Impl {
   bool wait_for_threads(std::unique_lock<std::mutex>& lock, const StopRequest* stop);
   Batch deliver(BatchSlot& slot);
 
+  bool shares_transforms() const { return config.transforms != nullptr && config.parts > 1; }
+  BatchKey key() const { return {.seed = static_cast<uint64_t>(state.seed)}; }
   bool next_is_ready() { return opened > delivered && slot_of(delivered).ready(); }
   bool at_end() const { return config.one_epoch && next_epoch != first_epoch; }
   BatchSlot& slot_of(int64_t ticket) {
@@ -139,7 +142,8 @@ Loader::Impl::Impl(const Samples& all_samples, const LoaderConfig& loader_config
       size(delivered_samples(all_samples, loader_config)) {
   check(start);
   begin_at(start);
-  const int64_t rows = (std::min(config.batch, size) + config.parts - 1) / config.parts;
+  const int64_t own = (std::min(config.batch, size) + config.parts - 1) / config.parts;
+  const int64_t rows = own + (shares_transforms() ? config.transforms->most_partners(own) : 0);
   chunk_rows =
       std::clamp<int64_t>(rows / (kChunksPerThread * std::max(1, config.threads)), 1, kMaxChunk);
   // The caller holds two batches; without threads nothing is prepared ahead.
@@ -193,11 +197,15 @@ void Loader::Impl::begin_at(const LoaderState& start) {
 BatchRange Loader::Impl::next_range() {
   const int64_t whole = std::min(config.batch, size - next_position);
   const int64_t begin = whole * config.part / config.parts;
-  const BatchRange range{.epoch = next_epoch,
-                         .position = next_position + begin,
-                         .rows = whole * (config.part + 1) / config.parts - begin,
-                         .whole_position = next_position,
-                         .whole_rows = whole};
+  BatchRange range{.epoch = next_epoch,
+                   .position = next_position + begin,
+                   .rows = whole * (config.part + 1) / config.parts - begin,
+                   .whole_position = next_position,
+                   .whole_rows = whole};
+  if (shares_transforms()) {
+    range.partners = config.transforms->partners(key(), {next_epoch, next_position, whole}, begin,
+                                                 begin + range.rows);
+  }
   next_position = range.whole_end();
   if (next_position >= size) {
     ++next_epoch;
@@ -209,14 +217,14 @@ BatchRange Loader::Impl::next_range() {
 // Claims the next rows to fill, in stream order; nullopt if every buffer is full. Requires the
 // mutex.
 std::optional<Chunk> Loader::Impl::claim() {
-  if (opened == 0 || slot_of(opened - 1).taken == slot_of(opened - 1).range.rows) {
+  if (opened == 0 || slot_of(opened - 1).taken == slot_of(opened - 1).range.filled_rows()) {
     if (opened == released + static_cast<int64_t>(slots.size()) || at_end()) return std::nullopt;
     slot_of(opened).open(next_range());
     ++opened;
   }
   BatchSlot& slot = slot_of(opened - 1);
   const int64_t begin = slot.taken;
-  slot.taken = std::min(begin + chunk_rows, slot.range.rows);
+  slot.taken = std::min(begin + chunk_rows, slot.range.filled_rows());
   return Chunk{&slot, begin, slot.taken};
 }
 
@@ -231,7 +239,7 @@ Outcome Loader::Impl::fill(const Chunk& chunk, Scratch& scratch, const StopReque
   std::vector<int64_t> lengths(slot.fields.size());
   for (int64_t row = chunk.begin; row < chunk.end; ++row) {
     if (abandon.load(std::memory_order_relaxed) || (stop != nullptr && stop->requested())) break;
-    const int64_t position = slot.range.position + row;
+    const int64_t position = slot.range.position_of(row);
     for (size_t i = 0; i < rows.size(); ++i) {
       rows[i] = slot.fields[i].row(row);
       if (slot.fields[i].is_ragged()) lengths[i] = samples.fields()[i].shape.sizes.front();
@@ -286,7 +294,7 @@ bool Loader::Impl::fill_here(const StopRequest* stop) {
   const int64_t epoch = next_epoch, position = next_position;
   BatchSlot& slot = slot_of(opened);
   slot.open(next_range());
-  const Chunk chunk{&slot, 0, slot.range.rows};
+  const Chunk chunk{&slot, 0, slot.range.filled_rows()};
   const Outcome outcome = fill(chunk, *scratches.front(), stop);
   if (stop != nullptr && stop->requested()) {
     next_epoch = epoch;
@@ -352,11 +360,16 @@ Batch Loader::Impl::deliver(BatchSlot& slot) {
   Batch batch;
   batch.fields = &samples.fields();
   for (BatchRows& field : slot.fields) batch.tensors.push_back(field.first(slot.kept()));
-  batch.skipped = slot.broken_rows;
+  batch.skipped = slot.broken_own();
   batch.epoch = range.epoch;
   batch.position = range.position;
+  batch.whole_position = range.whole_position;
   batch.whole_size = range.whole_rows;
   batch.last_of_epoch = range.whole_end() >= size;
+  if (config.transforms) {
+    batch.partner_rows = slot.kept() - (range.rows - batch.skipped);
+    batch.row_positions = slot.kept_positions();
+  }
   state.skipped += batch.skipped;
   state.epoch = batch.last_of_epoch ? range.epoch + 1 : range.epoch;
   state.position = batch.last_of_epoch ? 0 : range.whole_end();

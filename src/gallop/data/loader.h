@@ -14,7 +14,14 @@
 
 namespace gallop::data {
 
-class BatchTransform;
+class BatchTransforms;
+
+/// A batch as a range of an epoch, whichever processes share it.
+struct WholeBatch {
+  int64_t epoch = 0;
+  int64_t position = 0;  ///< Index of its first sample in the epoch.
+  int64_t size = 0;      ///< Samples, including broken ones.
+};
 
 /// Samples ready for a training step: a batch, or this process's slice of it.
 struct Batch {
@@ -22,11 +29,22 @@ struct Batch {
   std::vector<at::Tensor> tensors;  ///< One tensor [N, ...] per field.
   int64_t skipped = 0;              ///< Broken samples left out. N may be 0.
   int64_t epoch = 0;
-  int64_t position = 0;    ///< Index of the first sample in its epoch.
-  int64_t whole_size = 0;  ///< Samples of the global batch, including broken ones.
+  int64_t position = 0;        ///< Index of the first sample in its epoch.
+  int64_t whole_position = 0;  ///< Index of the first sample of the global batch in its epoch.
+  int64_t whole_size = 0;      ///< Samples of the global batch, including broken ones.
   bool last_of_epoch = false;
+  /// Until transforms have been applied: the last rows, of other processes, that own rows are mixed
+  /// with.
+  int64_t partner_rows = 0;
+  /// Index of each row in its epoch; empty: position, position + 1, ...
+  std::vector<int64_t> row_positions{};
 
   int64_t size() const { return tensors.front().size(0); }
+  int64_t own_size() const { return size() - partner_rows; }
+  WholeBatch whole() const { return {epoch, whole_position, whole_size}; }
+  int64_t position_of(int64_t row) const {
+    return row_positions.empty() ? position + row : row_positions[static_cast<size_t>(row)];
+  }
   const at::Tensor& input() const { return tensors[fields->input_index()]; }
   const at::Tensor& target() const { return tensors[fields->target_index()]; }
   /// Returns a field by name. Throws UsageError that lists the existing names.
@@ -56,8 +74,9 @@ struct LoaderConfig {
   /// Delivers slice `part` of `parts` of each batch. The slices are contiguous and differ by at
   /// most one sample; a slice may be empty.
   int part = 0, parts = 1;
-  /// Applied to each batch by DeviceLoader; null: none.
-  std::shared_ptr<const std::vector<std::unique_ptr<BatchTransform>>> transforms{};
+  /// Applied to each batch by DeviceLoader, or by who uses a Loader; null: none. The loader
+  /// delivers the partner rows that they need.
+  std::shared_ptr<const BatchTransforms> transforms{};
 };
 
 /// Delivers batches in an order that depends only on (seed, epoch, position), not on the number of

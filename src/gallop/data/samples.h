@@ -104,6 +104,8 @@ class Samples {
   /// Whether targets are class labels that never equal kIgnoredTarget, so that the number of
   /// targets that count follows from the number of samples. If false, a step computes it.
   virtual bool every_target_counts() const { return false; }
+  /// The class label of a sample, if it is known without reading the sample: for all or for none.
+  virtual std::optional<int64_t> label(int64_t /*index*/) const { return std::nullopt; }
   /// A name by which the user can find a sample: a path, "line 17 of houses.csv".
   virtual std::string describe(int64_t index) const;
   /// Creates the buffers of one thread. By default there are none.

@@ -37,8 +37,9 @@ struct Signature {
   // Numbers.
   std::vector<std::string> columns;
   // Targets.
-  std::vector<std::string> classes;  ///< Names of classes or labels.
-  std::vector<std::string> targets;  ///< Names of predicted numbers.
+  std::vector<std::string> classes;   ///< Names of classes or labels.
+  std::vector<int64_t> class_counts;  ///< Training samples of each class, if the loss needs them.
+  std::vector<std::string> targets;   ///< Names of predicted numbers.
   /// Names of the outputs for each predicted number, if the loss needs several
   /// (Loss::output_names).
   std::vector<std::string> target_outputs;

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <numeric>
+#include <regex>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/philox.h"
 #include "gallop/base/text.h"
+#include "gallop/data/sampling.h"
 
 namespace gallop::data {
 
@@ -48,12 +53,17 @@ void require_fraction(double fraction) {
       fmt::format("data.validation: {} is no fraction between 0 and 1, both excluded", fraction));
 }
 
+constexpr const char* kByFolder = "folder";
+
+uint64_t key_of(uint64_t seed, int64_t index) {
+  return Philox(seed, Purpose::kSplit, 0, static_cast<uint64_t>(index)).next_u64();
+}
+
 // Takes `wanted` of the indices, selected by (seed, index).
 void draw(const std::vector<int64_t>& indices, int64_t wanted, uint64_t seed, IndexCut& cut) {
   std::vector<std::pair<uint64_t, int64_t>> drawn;
   for (const int64_t index : indices) {
-    drawn.emplace_back(Philox(seed, Purpose::kSplit, 0, static_cast<uint64_t>(index)).next_u64(),
-                       index);
+    drawn.emplace_back(key_of(seed, index), index);
   }
   std::sort(drawn.begin(), drawn.end());
   for (size_t i = 0; i < drawn.size(); ++i) {
@@ -69,20 +79,173 @@ void sort(IndexCut& cut) {
 
 }  // namespace
 
-void cut_images(ImageParts& parts, double fraction, uint64_t seed) {
-  require_fraction(fraction);
-  IndexCut cut = cut_by_class(*parts.train, fraction, seed);
+std::string Holdout::identity() const {
+  std::string text = fmt::format("{} {}", fraction, seed);
+  if (folds > 0) text += fmt::format(" fold {} of {}", fold, folds);
+  return group.empty() ? text : text + " by " + group;
+}
+
+void check(const Holdout& holdout) {
+  if (holdout.folds == 1) throw UsageError("data.folds is 1; give 2 or more");
+  if (holdout.folds == 0 && holdout.fold > 0) {
+    throw UsageError("data.fold is the number of one of data.folds, which is 0; set it");
+  }
+  if (holdout.folds > 0 && holdout.fold >= holdout.folds) {
+    throw UsageError(fmt::format("data.fold is {}; of {} folds there are 0 to {}", holdout.fold,
+                                 holdout.folds, holdout.folds - 1));
+  }
+  if (holdout.folds > 0 && holdout.fraction > 0) {
+    throw UsageError(
+        "data.validation and data.folds both choose the validation split; leave one of them out");
+  }
+  if (holdout.group.empty()) return;
+  if (holdout.is_empty()) {
+    throw UsageError(
+        "data.group keeps samples of a group in one split; set data.validation or data.folds too");
+  }
+  if (holdout.group == kByFolder) return;
+  try {
+    const std::regex pattern(holdout.group);
+  } catch (const std::regex_error& error) {
+    throw UsageError(fmt::format("data.group: '{}' is no regular expression: {}",
+                                 printable(holdout.group), error.what()));
+  }
+}
+
+IndexCut cut_fold(int64_t size, const std::vector<int64_t>& labels, const Holdout& holdout) {
+  if (size < holdout.folds) {
+    throw DataError(fmt::format("{} training samples are too few for {} folds", format_count(size),
+                                holdout.folds));
+  }
+  // In random order within each class, and dealt out like cards.
+  std::vector<std::tuple<int64_t, uint64_t, int64_t>> order;
+  for (int64_t i = 0; i < size; ++i) {
+    order.emplace_back(labels.empty() ? 0 : labels[static_cast<size_t>(i)], key_of(holdout.seed, i),
+                       i);
+  }
+  std::sort(order.begin(), order.end());
+  IndexCut cut;
+  for (size_t place = 0; place < order.size(); ++place) {
+    const bool is_taken = static_cast<int64_t>(place) % holdout.folds == holdout.fold;
+    (is_taken ? cut.taken : cut.kept).push_back(std::get<2>(order[place]));
+  }
+  sort(cut);
+  return cut;
+}
+
+IndexCut cut_groups(const std::vector<std::string>& groups, const Holdout& holdout) {
+  std::map<std::string, std::vector<int64_t>> members;
+  for (size_t i = 0; i < groups.size(); ++i) members[groups[i]].push_back(static_cast<int64_t>(i));
+  const auto count = static_cast<int64_t>(members.size());
+  if (count < std::max<int64_t>(2, holdout.folds)) {
+    throw DataError(fmt::format("data.group: the training samples are in {} groups, {}", count,
+                                holdout.folds > 0
+                                    ? fmt::format("fewer than {} folds", holdout.folds)
+                                    : "too few to hold some out"));
+  }
+  struct Group {
+    int64_t size = 0;
+    uint64_t key = 0;
+    const std::vector<int64_t>* members = nullptr;
+  };
+  std::vector<Group> order;
+  for (const auto& [name, indices] : members) {
+    // By the first member, which does not depend on names of folders.
+    order.push_back(
+        {static_cast<int64_t>(indices.size()), key_of(holdout.seed, indices.front()), &indices});
+  }
+  std::sort(order.begin(), order.end(),
+            [](const Group& a, const Group& b) { return a.key < b.key; });
+  IndexCut cut;
+  const auto put = [](std::vector<int64_t>& list, const Group& group) {
+    list.insert(list.end(), group.members->begin(), group.members->end());
+  };
+  if (holdout.folds > 0) {
+    std::stable_sort(order.begin(), order.end(),
+                     [](const Group& a, const Group& b) { return a.size > b.size; });
+    std::vector<int64_t> sizes(static_cast<size_t>(holdout.folds));
+    for (const Group& group : order) {
+      const auto smallest = std::min_element(sizes.begin(), sizes.end());
+      put(smallest - sizes.begin() == holdout.fold ? cut.taken : cut.kept, group);
+      *smallest += group.size;
+    }
+  } else {
+    const auto wanted = std::llround(holdout.fraction * static_cast<double>(groups.size()));
+    for (const Group& group : order) {
+      const bool fits = static_cast<int64_t>(cut.taken.size()) + group.size <= wanted;
+      put(fits ? cut.taken : cut.kept, group);
+    }
+    if (cut.taken.empty()) {
+      throw DataError(
+          fmt::format("data.group: no group is small enough to be {} of the {} training samples",
+                      holdout.fraction, format_count(static_cast<int64_t>(groups.size()))));
+    }
+  }
+  sort(cut);
+  return cut;
+}
+
+std::vector<std::string> groups_of(int64_t size,
+                                   const std::function<std::string(int64_t)>& describe,
+                                   const std::string& group) {
+  const bool is_by_folder = group == kByFolder;
+  const std::regex pattern(is_by_folder ? "^(.*)/" : group);
+  std::vector<std::string> groups;
+  for (int64_t i = 0; i < size; ++i) {
+    const std::string name = describe(i);
+    std::smatch found;
+    if (!std::regex_search(name, found, pattern)) {
+      throw DataError(
+          is_by_folder ? fmt::format("data.group: the sample '{}' is in no folder", printable(name))
+                       : fmt::format("data.group: '{}' is not found in the name of the sample '{}'",
+                                     printable(group), printable(name)));
+    }
+    groups.push_back(found.size() > 1 ? found[1].str() : found[0].str());
+  }
+  return groups;
+}
+
+bool holds_out(const Holdout& holdout, bool has_validation) {
+  if (holdout.is_empty()) return false;
+  if (!has_validation) return true;
+  if (holdout.folds == 0 && holdout.group.empty()) return false;
+  throw UsageError(fmt::format(
+      "data.{} divides the training split, but the data have a validation split of their own; "
+      "leave the option out, or leave the validation split out of data.path",
+      holdout.folds > 0 ? "folds" : "group"));
+}
+
+void cut_images(ImageParts& parts, const Holdout& holdout) {
+  const ImageSet& set = *parts.train;
+  IndexCut cut;
+  if (!holdout.group.empty()) {
+    const auto name = [&](int64_t i) { return set.describe(i); };
+    cut = cut_groups(groups_of(set.size(), name, holdout.group), holdout);
+  } else if (holdout.folds > 0) {
+    std::vector<int64_t> labels;
+    for (int64_t i = 0; i < set.size(); ++i) labels.push_back(set.label(i));
+    cut = cut_fold(set.size(), labels, holdout);
+  } else {
+    require_fraction(holdout.fraction);
+    cut = cut_by_class(set, holdout.fraction, holdout.seed);
+  }
   if (cut.taken.empty()) {
     throw DataError(
         fmt::format("{} training images are too few to cut {} of them off for validation",
-                    format_count(parts.train->size()), fraction));
+                    format_count(set.size()), holdout.fraction));
   }
   const std::shared_ptr<const ImageSet> whole = std::move(parts.train);
   parts.train = std::make_unique<SubsetImages>(whole, std::move(cut.kept));
   parts.validation = std::make_unique<SubsetImages>(whole, std::move(cut.taken));
 }
 
-void cut_text(TextParts& parts, double fraction) {
+void cut_text(TextParts& parts, const Holdout& holdout) {
+  if (holdout.folds > 0 || !holdout.group.empty()) {
+    throw UsageError(
+        "data.folds and data.group divide separate samples, but these data are running text; take "
+        "data.validation, the end of the text");
+  }
+  const double fraction = holdout.fraction;
   require_fraction(fraction);
   Block<int32_t>& tokens = parts.train->tokens;
   const auto taken = std::llround(static_cast<double>(tokens.size()) * fraction);
@@ -110,9 +273,11 @@ IndexCut cut_by_class(const ImageSet& set, double fraction, uint64_t seed) {
   return cut;
 }
 
-void cut_validation(DataModule& module, double fraction, uint64_t seed) {
+namespace {
+
+// Selected by (seed, index).
+IndexCut cut_at_random(int64_t size, double fraction, uint64_t seed) {
   require_fraction(fraction);
-  const int64_t size = module.train->size();
   const auto wanted = std::llround(fraction * static_cast<double>(size));
   if (wanted == 0 || wanted == size) {
     throw DataError(
@@ -124,6 +289,30 @@ void cut_validation(DataModule& module, double fraction, uint64_t seed) {
   IndexCut cut;
   draw(all, wanted, seed, cut);
   sort(cut);
+  return cut;
+}
+
+// The samples' labels; empty if they have no class label each.
+std::vector<int64_t> labels_of(const Samples& samples, const Signature& signature) {
+  const RowShape& target = samples.fields().target().shape;
+  if (!target.sizes.empty() || target.dtype != c10::ScalarType::Long) return {};
+  const auto classes = static_cast<int64_t>(signature.classes.size());
+  return classes > 0 ? class_labels(samples, classes) : std::vector<int64_t>();
+}
+
+}  // namespace
+
+void cut_validation(DataModule& module, const Holdout& holdout) {
+  const Samples& all = *module.split(Part::kTrain);
+  IndexCut cut;
+  if (!holdout.group.empty()) {
+    const auto name = [&](int64_t i) { return all.describe(i); };
+    cut = cut_groups(groups_of(all.size(), name, holdout.group), holdout);
+  } else if (holdout.folds > 0) {
+    cut = cut_fold(all.size(), labels_of(all, module.signature), holdout);
+  } else {
+    cut = cut_at_random(all.size(), holdout.fraction, holdout.seed);
+  }
   const std::shared_ptr<const Samples> train = std::move(module.train);
   const std::shared_ptr<const Samples> plain =
       module.unaugmented ? std::shared_ptr<const Samples>(std::move(module.unaugmented)) : nullptr;

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "gallop/data/data_module.h"
@@ -50,6 +52,7 @@ class SubsetSamples final : public Samples {
 
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   bool every_target_counts() const override { return samples_->every_target_counts(); }
+  std::optional<int64_t> label(int64_t index) const override { return samples_->label(at(index)); }
   std::string describe(int64_t index) const override { return samples_->describe(at(index)); }
   std::unique_ptr<Scratch> make_scratch() const override { return samples_->make_scratch(); }
   bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override {
@@ -74,11 +77,51 @@ struct IndexCut {
 /// class keeps at least one image.
 IndexCut cut_by_class(const ImageSet& set, double fraction, uint64_t seed);
 
-/// Split `fraction` of the training data off as validation split: images stratified by class, the
-/// end of a text, other samples selected by (seed, index). Throw DataError if either split would be
-/// empty, UsageError if `fraction` is not in (0, 1).
-void cut_images(ImageParts& parts, double fraction, uint64_t seed);
-void cut_text(TextParts& parts, double fraction);
-void cut_validation(DataModule& module, double fraction, uint64_t seed);
+/// Which training samples become the validation split: a fraction of them, or one of several folds
+/// of nearly equal size.
+struct Holdout {
+  double fraction = 0;
+  uint64_t seed = 0;
+  int64_t folds = 0;  ///< If not 0, fold number `fold` in place of a fraction.
+  int64_t fold = 0;
+  /// Samples of a group stay together: "folder" for those whose files share a folder, or a regular
+  /// expression, found in a sample's name; empty: no groups.
+  std::string group;
+
+  bool is_empty() const { return fraction == 0 && folds == 0; }
+  /// Distinguishes the splits of the same data.
+  std::string identity() const;
+};
+
+/// Throws UsageError if options contradict each other, or the expression is invalid.
+void check(const Holdout& holdout);
+
+/// The indices of a fold, and the others. With labels each class is distributed equally, as
+/// scikit-learn's StratifiedKFold does; the counts of any class and of all samples in two folds
+/// differ by at most 1. Samples without labels have empty `labels`.
+IndexCut cut_fold(int64_t size, const std::vector<int64_t>& labels, const Holdout& holdout);
+
+/// The same for groups, which are assigned to the smallest fold in descending order of size, as by
+/// scikit-learn's GroupKFold, or taken at random while the fraction permits. `groups` has the name
+/// of each sample's group. Throws DataError if there are fewer groups than folds, or if either part
+/// would be empty.
+IndexCut cut_groups(const std::vector<std::string>& groups, const Holdout& holdout);
+
+/// The groups of samples with these names, by Holdout::group. Throws DataError if the expression is
+/// not found in a name.
+std::vector<std::string> groups_of(int64_t size,
+                                   const std::function<std::string(int64_t)>& describe,
+                                   const std::string& group);
+
+/// Whether training samples are to be split off. Throws UsageError for folds or groups of data that
+/// have a validation split.
+bool holds_out(const Holdout& holdout, bool has_validation);
+
+/// Split training data off as validation split: images, and other samples in folds, stratified by
+/// class; the end of a text; other samples selected by (seed, index). Throw DataError if either
+/// split would be empty, UsageError if the fraction is not in (0, 1).
+void cut_images(ImageParts& parts, const Holdout& holdout);
+void cut_text(TextParts& parts, const Holdout& holdout);
+void cut_validation(DataModule& module, const Holdout& holdout);
 
 }  // namespace gallop::data

@@ -34,6 +34,7 @@ class SharedSamples final : public Samples {
 
   int64_t size() const override { return samples_->size(); }
   bool every_target_counts() const override { return samples_->every_target_counts(); }
+  std::optional<int64_t> label(int64_t index) const override { return samples_->label(index); }
   std::string describe(int64_t index) const override { return samples_->describe(index); }
   std::unique_ptr<Scratch> make_scratch() const override { return samples_->make_scratch(); }
   bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override {

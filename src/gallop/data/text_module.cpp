@@ -16,7 +16,9 @@ class TextModule final : public DataModule {
   TextModule(std::unique_ptr<TextParts> parts, const std::string& unit, const DataContext& context)
       : parts_(std::move(parts)) {
     const DataConfig& config = context.config;
-    if (config.validation > 0 && !parts_->validation) cut_text(*parts_, config.validation);
+    const Holdout holdout = holdout_of(config, context.options.seed);
+    held_out = holds_out(holdout, parts_->validation != nullptr);
+    if (held_out) cut_text(*parts_, holdout);
     files = parts_->files;
     notes = parts_->notes;
     signature.kind = "text";

@@ -12,7 +12,8 @@
 
 namespace gallop::data {
 
-TextsModule::TextsModule(const std::string& task, const DataContext& context) {
+TextsModule::TextsModule(const std::string& task, const DataContext& context)
+    : order_(batch_order(context.config, context.options.seed)) {
   if (!context.config.augment.items.empty()) {
     throw UsageError("data.augment is for images, and these data are texts");
   }
@@ -44,6 +45,15 @@ DataReport TextsModule::inspect(int threads) const {
     }
     if (counts.empty()) continue;
     report.notes.push_back(fmt::format("{}: {}", split.name, join_names(counts, "and")));
+  }
+  if (const auto padding = padding_share(*this, order_)) {
+    constexpr double kVisible = 0.001;
+    std::string text = fmt::format("training batches of {}: {:.1f} % of the tokens are padding",
+                                   order_.batch, 100 * padding->share);
+    if (padding->grouped < padding->share - kVisible) {
+      text += fmt::format(", with data.group_by_length {:.1f} %", 100 * padding->grouped);
+    }
+    report.notes.push_back(text);
   }
   return report;
 }

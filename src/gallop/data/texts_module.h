@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gallop/data/data_module.h"
+#include "gallop/data/length_order.h"
 #include "gallop/data/skips.h"
 #include "gallop/data/text_columns.h"
 #include "gallop/data/token_rows.h"
@@ -54,6 +55,7 @@ class TextsModule final : public DataModule {
   // Null unless these texts are for a model that was trained on such texts.
   const Signature* trained_ = nullptr;
   bool has_other_vocabulary_ = false;
+  BatchOrder order_;
   std::vector<Split> splits_;
   int64_t texts_ = 0, cut_ = 0;
 };

@@ -27,7 +27,7 @@ std::shared_ptr<const BatchTransforms> transforms_of(const std::string& transfor
   static const BatchTransformRegistry kRegistry = built_in_batch_transforms();
   config::ComponentList list(kRegistry);
   list.items.push_back(config::component_of(kRegistry, transform));
-  return build_batch_transforms(kRegistry, list, fields);
+  return build_batch_transforms(kRegistry, list, fields, 0);
 }
 
 std::shared_ptr<const BatchTransforms> noise(const std::string& options, const Fields& fields) {

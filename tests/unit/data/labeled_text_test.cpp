@@ -164,7 +164,8 @@ TEST_F(LabeledTextTest, ReportsItsSplits) {
             "test       1       1\n\n"
             "vocabulary  4 tokens: [unknown character]abc\n\n"
             "train: 1 x and 2 y\n"
-            "test: 1 x and 0 y\n");
+            "test: 1 x and 0 y\n"
+            "training batches of 128: 87.5 % of the tokens are padding\n");
   EXPECT_TRUE(contains(to_json(report), "\"splits\""));
 }
 

@@ -1,7 +1,9 @@
 #include "gallop/data/split.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
+#include <set>
 
 #include "gallop/data/memory_images.h"
 #include "unit/data/expect_error.h"
@@ -73,7 +75,7 @@ TEST(CutByClass, DependsOnTheSeedOnly) {
 TEST(CutValidation, GivesViewsOfOneSet) {
   ImageParts parts;
   parts.train = images_with(labels_of({20, 20}), 2);
-  cut_images(parts, 0.25, 3);
+  cut_images(parts, {.fraction = 0.25, .seed = 3});
   ASSERT_EQ(parts.train->size(), 30);
   ASSERT_EQ(parts.validation->size(), 10);
   Image image;
@@ -96,7 +98,7 @@ TEST(CutValidation, CutsTextAtItsEnd) {
   parts.train = std::make_unique<TextSet>();
   parts.train->tokens = std::vector<int32_t>{0, 1, 0, 1, 0, 1, 0, 1, 0, 7};
   parts.train->vocabulary = {"a", "b"};
-  cut_text(parts, 0.2);
+  cut_text(parts, {.fraction = 0.2});
   EXPECT_EQ(parts.train->tokens.size(), 8u);
   EXPECT_EQ(parts.validation->tokens, (std::vector<int32_t>{0, 7}));
   EXPECT_EQ(parts.validation->vocabulary.size(), 2u);
@@ -105,16 +107,119 @@ TEST(CutValidation, CutsTextAtItsEnd) {
 TEST(CutValidation, RefusesWhatLeavesAPartEmpty) {
   ImageParts parts;
   parts.train = images_with(labels_of({1, 1}), 2);
-  EXPECT_TRUE(
-      contains(data_error([&] { cut_images(parts, 0.5, 1); }), "2 training images are too few"));
+  EXPECT_TRUE(contains(data_error([&] { cut_images(parts, {.fraction = 0.5, .seed = 1}); }),
+                       "2 training images are too few"));
   EXPECT_EQ(parts.train->size(), 2) << "nothing is lost";
   TextParts text;
   text.train = std::make_unique<TextSet>();
   text.train->tokens = std::vector<int32_t>{1};
-  EXPECT_TRUE(contains(data_error([&] { cut_text(text, 0.5); }), "1 tokens are too few"));
+  EXPECT_TRUE(
+      contains(data_error([&] { cut_text(text, {.fraction = 0.5}); }), "1 tokens are too few"));
   for (const double fraction : {0.0, 1.0, -0.1, 2.0}) {
-    EXPECT_THROW(cut_images(parts, fraction, 1), UsageError);
+    EXPECT_THROW(cut_images(parts, {.fraction = fraction, .seed = 1}), UsageError);
   }
+}
+
+// Every sample is in one fold, and each class is distributed equally, as by StratifiedKFold.
+TEST(Folds, AreStratifiedAndDivideTheSamples) {
+  for (const std::vector<int>& sizes : {std::vector<int>{100, 100}, {53, 7, 3}, {5}}) {
+    std::vector<int64_t> labels;
+    for (size_t label = 0; label < sizes.size(); ++label) {
+      labels.insert(labels.end(), static_cast<size_t>(sizes[label]), static_cast<int64_t>(label));
+    }
+    const auto size = static_cast<int64_t>(labels.size());
+    std::vector<int> seen(labels.size());
+    std::vector<std::vector<int>> counts(5, std::vector<int>(sizes.size()));
+    for (int64_t fold = 0; fold < 5; ++fold) {
+      const IndexCut cut = cut_fold(size, labels, {.seed = 3, .folds = 5, .fold = fold});
+      EXPECT_EQ(static_cast<int64_t>(cut.kept.size() + cut.taken.size()), size);
+      EXPECT_TRUE(std::is_sorted(cut.taken.begin(), cut.taken.end()));
+      for (const int64_t i : cut.taken) {
+        ++seen[static_cast<size_t>(i)];
+        ++counts[static_cast<size_t>(fold)][static_cast<size_t>(labels[static_cast<size_t>(i)])];
+      }
+      EXPECT_LE(std::abs(static_cast<double>(cut.taken.size()) - static_cast<double>(size) / 5), 1);
+    }
+    EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), size);
+    for (size_t label = 0; label < sizes.size(); ++label) {
+      for (const auto& of_fold : counts) {
+        EXPECT_LE(std::abs(of_fold[label] - static_cast<double>(sizes[label]) / 5), 1);
+      }
+    }
+    EXPECT_EQ(cut_fold(size, labels, {.seed = 3, .folds = 5}).taken,
+              cut_fold(size, labels, {.seed = 3, .folds = 5}).taken);
+  }
+  EXPECT_NE(cut_fold(90, {}, {.seed = 3, .folds = 5}).taken,
+            cut_fold(90, {}, {.seed = 4, .folds = 5}).taken);
+}
+
+TEST(Folds, KeepGroupsTogether) {
+  std::vector<std::string> groups;
+  for (int i = 0; i < 200; ++i) groups.push_back("patient" + std::to_string(i * i % 23));
+  const auto expect_whole = [&](const IndexCut& cut) {
+    std::set<std::string> kept;
+    for (const int64_t i : cut.kept) kept.insert(groups[static_cast<size_t>(i)]);
+    for (const int64_t i : cut.taken) EXPECT_FALSE(kept.contains(groups[static_cast<size_t>(i)]));
+    EXPECT_EQ(cut.kept.size() + cut.taken.size(), groups.size());
+  };
+  std::vector<int> seen(groups.size());
+  for (int64_t fold = 0; fold < 4; ++fold) {
+    const IndexCut cut = cut_groups(groups, {.seed = 1, .folds = 4, .fold = fold});
+    expect_whole(cut);
+    EXPECT_NEAR(static_cast<double>(cut.taken.size()), 50, 10);
+    for (const int64_t i : cut.taken) ++seen[static_cast<size_t>(i)];
+  }
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), 200);
+  const IndexCut cut = cut_groups(groups, {.fraction = 0.3, .seed = 1});
+  expect_whole(cut);
+  EXPECT_LE(cut.taken.size(), 60U);
+  EXPECT_GE(cut.taken.size(), 40U);
+  EXPECT_TRUE(contains(data_error([&] { cut_groups(groups, {.folds = 30}); }), "fewer than 30"));
+  EXPECT_TRUE(contains(data_error([&] {
+                         cut_groups({"a", "a"}, {.fraction = 0.5});
+                       }),
+                       "1 groups, too few"));
+  EXPECT_TRUE(contains(data_error([&] {
+                         cut_groups({"a", "a", "b", "b"}, {.fraction = 0.1});
+                       }),
+                       "no group is small enough"));
+}
+
+TEST(Folds, NameGroupsByFolderOrExpression) {
+  const std::vector<std::string> names = {"in/cat/p1/a.png", "in/dog/p12/b.png"};
+  const auto groups = [&](const std::string& group) {
+    return groups_of(
+        2, [&](int64_t i) { return names[static_cast<size_t>(i)]; }, group);
+  };
+  EXPECT_EQ(groups("folder"), (std::vector<std::string>{"in/cat/p1", "in/dog/p12"}));
+  EXPECT_EQ(groups("/p(\\d+)/"), (std::vector<std::string>{"1", "12"}));
+  EXPECT_EQ(groups("p\\d"), (std::vector<std::string>{"p1", "p1"}));
+  EXPECT_TRUE(contains(data_error([&] { groups("x\\d"); }), "in/cat/p1/a.png"));
+}
+
+TEST(Folds, RejectContradictions) {
+  const auto rejected = [](const Holdout& holdout) {
+    try {
+      check(holdout);
+    } catch (const UsageError&) {
+      return true;
+    }
+    return false;
+  };
+  EXPECT_TRUE(rejected({.folds = 1}));
+  EXPECT_TRUE(rejected({.fold = 1}));
+  EXPECT_TRUE(rejected({.folds = 3, .fold = 3}));
+  EXPECT_TRUE(rejected({.fraction = 0.1, .folds = 3}));
+  EXPECT_TRUE(rejected({.group = "folder"}));
+  EXPECT_TRUE(rejected({.folds = 3, .group = "("}));
+  EXPECT_FALSE(rejected({.folds = 3, .fold = 2, .group = "(a)"}));
+  EXPECT_FALSE(holds_out({}, false));
+  EXPECT_FALSE(holds_out({.fraction = 0.1}, true));
+  EXPECT_THROW(holds_out({.folds = 3}, true), UsageError);
+  EXPECT_THROW(holds_out({.fraction = 0.1, .group = "folder"}, true), UsageError);
+  TextParts text;
+  text.train = std::make_unique<TextSet>();
+  EXPECT_THROW(cut_text(text, {.folds = 2}), UsageError);
 }
 
 }  // namespace

@@ -130,7 +130,8 @@ TEST_F(TextPairsTest, ReportsItsSplits) {
             "part   pairs  tokens\n"
             "train      2       5\n"
             "test       1       2\n\n"
-            "vocabulary  4 tokens: [unknown word] a b c\n");
+            "vocabulary  4 tokens: [unknown word] a b c\n\n"
+            "training batches of 128: 90.6 % of the tokens are padding\n");
 }
 
 }  // namespace

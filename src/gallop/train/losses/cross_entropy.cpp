@@ -1,5 +1,7 @@
 #include "gallop/train/losses/cross_entropy.h"
 
+#include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include <ATen/core/Reduction.h>
@@ -25,8 +27,11 @@ namespace {
 
 class CrossEntropy final : public Loss {
  public:
-  CrossEntropy(CrossEntropyConfig config, c10::Device device)
-      : config_(std::move(config)), weights_(option_tensor(config_.class_weights, device)) {}
+  CrossEntropy(CrossEntropyConfig config, const std::vector<double>& weights,
+               const std::vector<double>& adjustment, c10::Device device)
+      : config_(std::move(config)),
+        weights_(option_tensor(weights, device)),
+        adjustment_(option_tensor(adjustment, device)) {}
 
   at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
     return sum_and_correct(output, batch, {}).sum;
@@ -36,6 +41,7 @@ class CrossEntropy final : public Loss {
                          const Request& request) const override {
     const at::Tensor& target = field_of(batch, "target");
     const bool is_soft = target.is_floating_point();
+    if (adjustment_.defined()) return adjusted(output.logits(), target, request);
     if (weights_.defined()) return weighted(output.logits(), target, request);
     // Kernels need the class dimension of an image at the end.
     const bool is_image = !output.weight.defined() && output.x.dim() > 3;
@@ -70,18 +76,45 @@ class CrossEntropy final : public Loss {
             .counts_rows = true,
             .predicts_classes = true,
             .takes_smoothing = true,
+            .takes_soft_labels = true,
             .ignored = config_.ignore_index};
   }
 
   NamedTensors tensors() const override {
-    if (!weights_.defined()) return {};
-    return {{"loss.class_weights", weights_}};
+    NamedTensors all;
+    if (weights_.defined()) all.push_back({"loss.class_weights", weights_});
+    if (adjustment_.defined()) all.push_back({"loss.logit_adjustment", adjustment_});
+    return all;
   }
 
  private:
   at::Tensor plain_labels(const at::Tensor& target, bool is_image) const {
     if (!is_image && config_.ignore_index == data::kIgnoredTarget) return target;
     return label_rows(target, config_.ignore_index);
+  }
+
+  // Correct predictions are those of the logits as they are.
+  Losses adjusted(const at::Tensor& output, const at::Tensor& target,
+                  const Request& request) const {
+    const at::Tensor logits = class_rows(output);
+    const at::Tensor moved = widened(logits).add(adjustment_.to(widened(logits).scalar_type()));
+    Request of_sum = request;
+    of_sum.count_correct = false;
+    const bool is_soft = target.is_floating_point();
+    const at::Tensor labels =
+        is_soft ? class_rows(target) : label_rows(target, config_.ignore_index);
+    Losses losses;
+    if (weights_.defined()) {
+      losses = weighted(moved, labels, of_sum);
+    } else if (request.label_smoothing.defined()) {
+      losses = cross_entropy_sum({moved}, labels, request.label_smoothing, false);
+    } else {
+      losses = cross_entropy_sum({moved}, labels, config_.label_smoothing, false);
+    }
+    if (request.count_correct && !is_soft) {
+      losses.correct = logits.detach().argmax(1).eq(labels).sum();
+    }
+    return losses;
   }
 
   Losses weighted(const at::Tensor& output, const at::Tensor& target,
@@ -110,8 +143,25 @@ class CrossEntropy final : public Loss {
   }
 
   CrossEntropyConfig config_;
-  at::Tensor weights_;  // fp64 [C], or undefined.
+  at::Tensor weights_, adjustment_;  // fp64 [C], or undefined.
 };
+
+std::vector<double> adjustment_of(double factor, const LossContext& context) {
+  if (factor == 0) return {};
+  if (!context.class_counts) {
+    throw UsageError("train.loss.logit_adjustment needs one class label for each training sample");
+  }
+  const std::vector<int64_t> counts = context.class_counts();
+  double all = 0;
+  for (const int64_t count : counts) all += static_cast<double>(count);
+  std::vector<double> adjustment;
+  for (const int64_t count : counts) {
+    // A class without samples counts as one with one, so that its logit stays finite.
+    const auto share = static_cast<double>(std::max<int64_t>(count, 1)) / all;
+    adjustment.push_back(factor * std::log(share));
+  }
+  return adjustment;
+}
 
 // The smoothing of the loss's own option or of `train.label_smoothing`.
 double smoothing_of(const CrossEntropyConfig& config, const LossContext& context) {
@@ -128,10 +178,7 @@ double smoothing_of(const CrossEntropyConfig& config, const LossContext& context
 }  // namespace
 
 void visit(config::Visitor& v, CrossEntropyConfig& c) {
-  v.field({.name = "class_weights",
-           .help = "weight of each class, in their order; [] for equal weights",
-           .min = 0},
-          c.class_weights);
+  visit(v, c.classes);
   v.field({.name = "label_smoothing",
            .help = "fraction of the target that is spread over all classes",
            .min = 0,
@@ -140,21 +187,28 @@ void visit(config::Visitor& v, CrossEntropyConfig& c) {
           c.label_smoothing);
   v.field({.name = "ignore_index", .help = "class label of targets that do not count"},
           c.ignore_index);
+  v.field({.name = "logit_adjustment",
+           .help = "factor of the logarithms of the classes' shares of the training samples, which "
+                   "are added to the logits in training; 1 for balanced accuracy",
+           .min = 0},
+          c.logit_adjustment);
 }
 
 std::unique_ptr<Loss> make_cross_entropy(const CrossEntropyConfig& config,
                                          const LossContext& context) {
   require_labels("cross-entropy", context);
-  require_class_weights("cross-entropy", config.class_weights, context);
   CrossEntropyConfig resolved = config;
   resolved.label_smoothing = smoothing_of(config, context);
-  return std::make_unique<CrossEntropy>(std::move(resolved), context.device);
+  const auto weights = class_weights("cross-entropy", config.classes, context);
+  const auto adjustment = adjustment_of(config.logit_adjustment, context);
+  return std::make_unique<CrossEntropy>(std::move(resolved), weights, adjustment, context.device);
 }
 
 std::shared_ptr<const Loss> cross_entropy_loss(double label_smoothing) {
   CrossEntropyConfig config;
   config.label_smoothing = label_smoothing;
-  return std::make_shared<CrossEntropy>(std::move(config), c10::Device(c10::kCPU));
+  return std::make_shared<CrossEntropy>(std::move(config), std::vector<double>(),
+                                        std::vector<double>(), c10::Device(c10::kCPU));
 }
 
 }  // namespace gallop::train

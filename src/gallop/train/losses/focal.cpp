@@ -28,8 +28,8 @@ constexpr double kLeast = 1e-30;
 
 class Focal final : public Loss {
  public:
-  Focal(FocalConfig config, c10::Device device)
-      : config_(std::move(config)), weights_(option_tensor(config_.class_weights, device)) {}
+  Focal(FocalConfig config, const std::vector<double>& weights, c10::Device device)
+      : config_(std::move(config)), weights_(option_tensor(weights, device)) {}
 
   at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
     const at::Tensor logits = widened(output.logits());
@@ -92,17 +92,14 @@ void visit(config::Visitor& v, FocalConfig& c) {
            .min = 0,
            .max = 1},
           c.alpha);
-  v.field({.name = "class_weights",
-           .help = "of class labels: weight of each class, in their order; [] for equal weights",
-           .min = 0},
-          c.class_weights);
+  visit(v, c.classes);
 }
 
 std::unique_ptr<Loss> make_focal(const FocalConfig& config, const LossContext& context) {
   c10::isFloatingType(context.target_type) ? require_values("focal", context)
                                            : require_class_labels("focal", context);
-  require_class_weights("focal", config.class_weights, context);
-  return std::make_unique<Focal>(config, context.device);
+  return std::make_unique<Focal>(config, class_weights("focal", config.classes, context),
+                                 context.device);
 }
 
 }  // namespace gallop::train

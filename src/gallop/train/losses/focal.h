@@ -2,9 +2,9 @@
 
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "gallop/config/visitor.h"
+#include "gallop/train/losses/class_weights.h"
 #include "gallop/train/losses/loss.h"
 
 namespace gallop::train {
@@ -13,7 +13,7 @@ struct FocalConfig {
   double gamma = 2;
   /// For targets 0 to 1: weight alpha for positive, 1 - alpha for negative ones; none: both 1.
   std::optional<double> alpha = 0.25;
-  std::vector<double> class_weights;  ///< For class labels, one per class; empty: all 1.
+  ClassWeightsConfig classes;  ///< For class labels.
 };
 
 void visit(config::Visitor& visitor, FocalConfig& config);

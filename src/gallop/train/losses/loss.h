@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -38,6 +39,8 @@ struct LossTraits {
   bool counts_rows = false;       ///< The count is that of class labels, or of rows of soft labels.
   bool predicts_classes = false;  ///< Outputs have one logit per class for every class label.
   bool takes_smoothing = false;   ///< Request::label_smoothing is supported.
+  /// In place of class labels, targets may be probabilities of the classes, fp32 [N, C].
+  bool takes_soft_labels = false;
   bool needs_whole_batch = false;  ///< The loss of a batch cannot be computed in micro-batches.
   int64_t ignored = data::kIgnoredTarget;
 };
@@ -100,6 +103,8 @@ struct LossContext {
   int64_t classes = 0;  ///< Number of classes; 0: targets are not class labels.
   c10::Device device = c10::kCPU;
   double label_smoothing = 0;  ///< `train.label_smoothing`.
+  /// Counts the training samples of each class; empty if they have no class label each.
+  std::function<std::vector<int64_t>()> class_counts{};
 };
 
 /// The `train.loss:` section of a recipe chooses one. Builders throw UsageError if the loss does

@@ -36,13 +36,14 @@ class WeightedSum final : public Loss {
 
   // The traits that hold for all members, or for any of them.
   LossTraits traits() const override {
-    LossTraits all;
+    LossTraits all{.takes_soft_labels = true};
     for (const LossTerm& term : terms()) {
       const LossTraits one = term.loss->traits();
       if (one.predicts_classes && !all.predicts_classes) all.ignored = one.ignored;
       all.can_ignore |= one.can_ignore;
       all.predicts_classes |= one.predicts_classes;
       all.takes_smoothing |= one.takes_smoothing;
+      all.takes_soft_labels &= one.takes_soft_labels;
       all.needs_whole_batch |= one.needs_whole_batch;
     }
     return all;
