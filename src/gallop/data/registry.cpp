@@ -44,7 +44,9 @@ DataModuleRegistry built_in_data_modules() {
       .add("fake-images", "random images of random classes, to measure speed",
            images<FakeImagesConfig, read_fake_images>)
       .add("segmentation", "images and their masks, a class for each pixel", open_segmentation)
-      .add("csv", "a table of numbers: regression, classification, several labels", open_table)
+      .add("table", "a table of CSV or TSV: numbers, categories and dates, for any of its columns",
+           open_table)
+      .add("csv", "a table of numbers: regression, classification, several labels", open_csv)
       .add("text", "text as a sequence of characters or bytes", text)
       .add("labeled-text", "texts with a class each, of CSV, TSV or JSON Lines", open_labeled_text)
       .add("tagged-text", "sentences with a tag for each word, as of CoNLL-2003", open_tagged_text)

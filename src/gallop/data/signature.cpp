@@ -48,7 +48,16 @@ void visit(config::Visitor& visitor, Signature& signature) {
   visitor.field({.name = "mask_token", .help = "bytes of the mask token, in hexadecimal"},
                 signature.mask_token);
   visitor.field({.name = "columns", .help = "names of the input columns"}, signature.columns);
+  visitor.list({.name = "features", .help = "inputs that are computed from the columns"},
+               signature.features);
+  visitor.field({.name = "missing", .help = "texts that stand for missing values"},
+                signature.missing);
   visitor.field({.name = "targets", .help = "names of the predicted numbers"}, signature.targets);
+  visitor.field({.name = "label", .help = "name of the column of classes"}, signature.label);
+  visitor.field({.name = "target_mean", .help = "mean of each target that is standardized"},
+                signature.target_mean);
+  visitor.field({.name = "target_deviation", .help = "standard deviation of each target"},
+                signature.target_deviation);
   visitor.field(
       {.name = "target_outputs", .help = "names of the outputs for each predicted number"},
       signature.target_outputs);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gallop/config/visitor.h"
+#include "gallop/data/table_feature.h"
 
 namespace gallop::data {
 
@@ -18,7 +19,7 @@ struct Signature {
   int64_t channels = 0;
   int64_t height = 0;
   int64_t width = 0;
-  // Normalization of images per channel and of numbers per column.
+  // Normalization of images per channel, and of tables per feature that is no category.
   std::vector<double> mean;
   std::vector<double> deviation;
   // Text.
@@ -36,10 +37,15 @@ struct Signature {
   std::string mask_token;               ///< Of a masked language model, encoded in the same way.
   // Numbers.
   std::vector<std::string> columns;
+  std::vector<TableFeature> features;  ///< Those that are no categories first.
+  std::vector<std::string> missing;    ///< Further texts that stand for missing values.
   // Targets.
+  /// Of targets that are standardized for the training, one each; empty: they are not.
+  std::vector<double> target_mean, target_deviation;
   std::vector<std::string> classes;   ///< Names of classes or labels.
   std::vector<int64_t> class_counts;  ///< Training samples of each class, if the loss needs them.
   std::vector<std::string> targets;   ///< Names of predicted numbers.
+  std::string label;                  ///< Name of the column of classes of a table.
   /// Names of the outputs for each predicted number, if the loss needs several
   /// (Loss::output_names).
   std::vector<std::string> target_outputs;

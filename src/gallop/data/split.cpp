@@ -77,6 +77,20 @@ void sort(IndexCut& cut) {
   std::sort(cut.taken.begin(), cut.taken.end());
 }
 
+IndexCut cut_labels(const std::vector<int64_t>& labels, size_t count, double fraction,
+                    uint64_t seed) {
+  std::vector<std::vector<int64_t>> classes(count);
+  for (size_t i = 0; i < labels.size(); ++i) {
+    classes[static_cast<size_t>(labels[i])].push_back(static_cast<int64_t>(i));
+  }
+  const auto take =
+      shares(classes, fraction, std::llround(fraction * static_cast<double>(labels.size())));
+  IndexCut cut;
+  for (size_t i = 0; i < classes.size(); ++i) draw(classes[i], take[i], seed, cut);
+  sort(cut);
+  return cut;
+}
+
 }  // namespace
 
 std::string Holdout::identity() const {
@@ -261,36 +275,34 @@ void cut_text(TextParts& parts, const Holdout& holdout) {
 }
 
 IndexCut cut_by_class(const ImageSet& set, double fraction, uint64_t seed) {
-  std::vector<std::vector<int64_t>> classes(set.class_names().size());
-  for (int64_t i = 0; i < set.size(); ++i) {
-    classes[static_cast<size_t>(set.label(i))].push_back(i);
-  }
-  const auto take =
-      shares(classes, fraction, std::llround(fraction * static_cast<double>(set.size())));
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < set.size(); ++i) labels.push_back(set.label(i));
+  return cut_labels(labels, set.class_names().size(), fraction, seed);
+}
+
+IndexCut cut_rows(int64_t rows, const std::vector<int64_t>& labels, size_t classes,
+                  const Holdout& holdout) {
+  if (holdout.folds > 0) return cut_fold(rows, labels, holdout);
+  const double fraction = holdout.fraction;
+  require_fraction(fraction);
   IndexCut cut;
-  for (size_t i = 0; i < classes.size(); ++i) draw(classes[i], take[i], seed, cut);
-  sort(cut);
+  if (!labels.empty()) {
+    cut = cut_labels(labels, classes, fraction, holdout.seed);
+  } else {
+    std::vector<int64_t> all(static_cast<size_t>(rows));
+    std::iota(all.begin(), all.end(), int64_t{0});
+    draw(all, std::llround(fraction * static_cast<double>(rows)), holdout.seed, cut);
+    sort(cut);
+  }
+  if (cut.taken.empty() || cut.kept.empty()) {
+    throw DataError(
+        fmt::format("{} training samples are too few to cut {} of them off for validation",
+                    format_count(rows), fraction));
+  }
   return cut;
 }
 
 namespace {
-
-// Selected by (seed, index).
-IndexCut cut_at_random(int64_t size, double fraction, uint64_t seed) {
-  require_fraction(fraction);
-  const auto wanted = std::llround(fraction * static_cast<double>(size));
-  if (wanted == 0 || wanted == size) {
-    throw DataError(
-        fmt::format("{} training samples are too few to cut {} of them off for validation",
-                    format_count(size), fraction));
-  }
-  std::vector<int64_t> all(static_cast<size_t>(size));
-  std::iota(all.begin(), all.end(), int64_t{0});
-  IndexCut cut;
-  draw(all, wanted, seed, cut);
-  sort(cut);
-  return cut;
-}
 
 // The samples' labels; empty if they have no class label each.
 std::vector<int64_t> labels_of(const Samples& samples, const Signature& signature) {
@@ -308,10 +320,11 @@ void cut_validation(DataModule& module, const Holdout& holdout) {
   if (!holdout.group.empty()) {
     const auto name = [&](int64_t i) { return all.describe(i); };
     cut = cut_groups(groups_of(all.size(), name, holdout.group), holdout);
-  } else if (holdout.folds > 0) {
-    cut = cut_fold(all.size(), labels_of(all, module.signature), holdout);
   } else {
-    cut = cut_at_random(all.size(), holdout.fraction, holdout.seed);
+    const bool is_stratified = holdout.folds > 0;
+    cut = cut_rows(all.size(),
+                   is_stratified ? labels_of(all, module.signature) : std::vector<int64_t>(),
+                   module.signature.classes.size(), holdout);
   }
   const std::shared_ptr<const Samples> train = std::move(module.train);
   const std::shared_ptr<const Samples> plain =

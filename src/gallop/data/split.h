@@ -117,6 +117,12 @@ std::vector<std::string> groups_of(int64_t size,
 /// have a validation split.
 bool holds_out(const Holdout& holdout, bool has_validation);
 
+/// The validation rows of a fraction or a fold, and the others, stratified by `labels`, one for
+/// each row, if there are any. Throws DataError if either group would be empty, UsageError if the
+/// fraction is not in (0, 1).
+IndexCut cut_rows(int64_t rows, const std::vector<int64_t>& labels, size_t classes,
+                  const Holdout& holdout);
+
 /// Split training data off as validation split: images, and other samples in folds, stratified by
 /// class; the end of a text; other samples selected by (seed, index). Throw DataError if either
 /// split would be empty, UsageError if the fraction is not in (0, 1).

@@ -1,352 +1,415 @@
 #include "gallop/data/table.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <set>
+#include <numeric>
+#include <optional>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
-#include "gallop/data/csv_reader.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/find.h"
 #include "gallop/data/skips.h"
+#include "gallop/data/split.h"
+#include "gallop/data/table/csv_table.h"
+#include "gallop/data/table/scaling.h"
+#include "gallop/data/table/target_task.h"
+#include "gallop/data/table_samples.h"
 
 namespace gallop::data {
 
 namespace {
 
-/// The indices of the columns in a line.
-struct Columns {
-  std::vector<std::string> features, targets;
-  std::vector<size_t> feature_places, target_places;  ///< Empty if the file has no targets.
-};
+using Names = std::vector<std::string>;
 
-/// The rows of a file, as written.
-struct Rows {
-  std::string file;
-  std::vector<float> features;       ///< [rows, columns]
-  std::vector<std::string> targets;  ///< [rows, targets]
-  std::vector<int64_t> lines;        ///< 1-based lines in the file.
-
-  int64_t size() const { return static_cast<int64_t>(lines.size()); }
-};
-
-std::optional<float> number_of(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  const auto value = parse_number<float>(text);
-  return value && std::isfinite(*value) ? value : std::nullopt;
+bool is_in(const Names& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 char separator_of(const std::string& text) {
+  if (text == "auto") return '\0';
   if (text == "tab" || text == "\\t") return '\t';
   if (text.size() == 1 && text != "\"" && text != "\n") return text.front();
   throw UsageError(
       fmt::format("data.separator is '{}', and must be one character, or tab", printable(text)));
 }
 
-Columns choose_columns(const TableConfig& config, const CsvReader& reader) {
-  const std::vector<std::string>& header = reader.columns();
-  Columns columns;
-  columns.targets = config.targets;
-  for (const std::string& name : config.ignore) reader.find(name);
-  const auto is_in = [](const std::vector<std::string>& list, const std::string& name) {
-    return std::find(list.begin(), list.end(), name) != list.end();
-  };
-  if (columns.targets.empty()) columns.targets.push_back(header.back());
-  for (const std::string& name : columns.targets) {
-    columns.target_places.push_back(reader.find(name));
-  }
-  for (size_t i = 0; i < header.size(); ++i) {
-    if (is_in(columns.targets, header[i]) || is_in(config.ignore, header[i])) continue;
-    columns.features.push_back(header[i]);
-    columns.feature_places.push_back(i);
-  }
-  if (columns.features.empty()) {
-    throw DataError(printable(reader.file()) + ": has no column besides the targets");
-  }
-  return columns;
+CsvOptions csv_options(const TableConfig& config) {
+  return {.separator = separator_of(config.separator),
+          .decimal = config.decimal,
+          .header = config.header,
+          .missing = config.missing,
+          .day_first = config.day_first,
+          .unscanned = config.ignore};
 }
 
-/// Finds the same columns in another file.
-Columns find_columns(const Columns& known, const CsvReader& reader) {
-  Columns columns{.features = known.features,
-                  .targets = known.targets,
-                  .feature_places = {},
-                  .target_places = {}};
-  for (const auto& name : known.features) {
-    columns.feature_places.push_back(reader.find(name));
+/// Opens the files of a table one after the other.
+class Opening {
+ public:
+  Opening(const TableConfig& config, const DataContext& context)
+      : config_(config),
+        context_(context),
+        trained_(context.options.trained),
+        skips_(context.config.on_error == "skip"),
+        module_(std::make_unique<DataModule>()) {
+    if (trained_ != nullptr && trained_->features.empty()) trained_ = nullptr;
   }
-  for (const auto& name : known.targets) {
-    columns.target_places.push_back(reader.find(name));
-  }
-  return columns;
-}
 
-Rows read_rows(CsvReader& reader, const Columns& columns, SkipPolicy& skips) {
-  Rows rows;
-  rows.file = reader.file();
-  while (const auto row = reader.next(skips)) {
-    const std::vector<std::string>& fields = *row;
-    const int64_t line = reader.line();
-    std::vector<float> values;
-    for (size_t i = 0; i < columns.feature_places.size(); ++i) {
-      const std::string& field = fields[columns.feature_places[i]];
-      if (const auto value = number_of(field)) {
-        values.push_back(*value);
+  std::unique_ptr<DataModule> open() {
+    if (!context_.config.augment.items.empty()) {
+      throw UsageError("data.augment is for images, and this data set is a table");
+    }
+    const auto paths = find_part_files(config_.numbers_only ? "csv" : "table", context_.config.path,
+                                       config_.numbers_only ? Names{".csv"} : table_endings());
+    for (size_t i = 0; i < kParts; ++i) {
+      if (!paths[i].empty()) read_part(i, paths[i].string());
+    }
+    set_targets();
+    split();
+    fit();
+    std::unique_ptr<Samples>* const splits[] = {&module_->train, &module_->validation,
+                                                &module_->test};
+    EncodedRows encoded;
+    for (size_t i = 0; i < kParts; ++i) {
+      if (rows_[i].empty()) continue;
+      // Validation rows may be of the training file.
+      const Table& table = parts_[i] ? *parts_[i] : *parts_[0];
+      if (parts_[i]) encoded = encode(table, encoder_.features, encoder_.normalization);
+      *splits[i] = std::make_unique<TableSamples>(table.file, encoded, targets_of(table),
+                                                  weights_of(table), table.lines, rows_[i]);
+    }
+    for (const SkipCount& skipped : skips_.counts()) module_->notes.push_back(describe(skipped));
+    return std::move(module_);
+  }
+
+ private:
+  Signature& signature() { return module_->signature; }
+
+  void read_part(size_t part, const std::string& path) {
+    CsvTable file(path, csv_options(config_));
+    module_->files.push_back(file.file());
+    for (const std::string& note : file.notes()) module_->notes.push_back(note);
+    if (part == 0) choose_columns(file);
+    std::vector<ColumnType> types(file.names().size(), {.kind = ColumnKind::kIgnored});
+    for (size_t i = 0; i < names_.size(); ++i) types[file.find(names_[i])] = types_[i];
+    parts_[part] = file.read(types, skips_);
+    if (config_.numbers_only) {
+      for (TableColumn& column : parts_[part]->columns) {
+        for (double& value : column.numbers) value = static_cast<float>(value);
+      }
+    }
+    rows_[part] = valid_rows(*parts_[part]);
+  }
+
+  // Finds the columns and their types in the training file.
+  void choose_columns(CsvTable& file) {
+    for (const Names* const names :
+         {&config_.ignore, &config_.numbers, &config_.categories, &config_.dates}) {
+      for (const std::string& name : *names) file.find(name);
+    }
+    if (trained_ != nullptr) {
+      for (const std::string& name : trained_->columns) file.find(name);
+    }
+    choose_targets(file);
+    const std::vector<ColumnScan>& scans = file.scan();
+    choose_task_of(file, scans);
+    for (size_t i = 0; i < file.names().size(); ++i) {
+      const std::string& name = file.names()[i];
+      if (name.empty() || is_in(config_.ignore, name) || is_in(target_names_, name)) continue;
+      names_.push_back(name);
+      if (name == config_.weight) {
+        types_.push_back({.kind = ColumnKind::kNumber, .is_required = true});
         continue;
       }
-      skips.add("value that is no number",
-                fmt::format("{}:{}: column '{}' is '{}', which is no number; name the column in "
-                            "data.ignore, or leave such rows out with data.on_error: skip",
-                            printable(rows.file), line, printable(columns.features[i]),
-                            printable(field)));
-      break;
+      feature_names_.push_back(name);
+      types_.push_back(type_of(name, scans[i]));
     }
-    if (values.size() != columns.feature_places.size()) continue;
-    rows.features.insert(rows.features.end(), values.begin(), values.end());
-    for (const size_t place : columns.target_places) rows.targets.push_back(fields[place]);
-    rows.lines.push_back(line);
-  }
-  if (rows.size() == 0) throw DataError(printable(rows.file) + ": has no rows");
-  return rows;
-}
-
-/// Converts target texts to a row.
-class Targets {
- public:
-  Targets(std::string task, const std::vector<std::string>& classes, size_t columns)
-      : task_(std::move(task)), columns_(columns) {
-    for (size_t i = 0; i < classes.size(); ++i) labels_[classes[i]] = static_cast<int64_t>(i);
+    if (feature_names_.empty()) {
+      throw DataError(printable(file.file()) + ": has no column besides the targets");
+    }
+    for (const std::string& name : target_names_) {
+      const ColumnScan& scan = scans[file.find(name)];
+      ColumnKind kind =
+          scan.type.kind == ColumnKind::kBoolean ? ColumnKind::kBoolean : ColumnKind::kNumber;
+      if (signature().task == "classification") kind = ColumnKind::kCategory;
+      names_.push_back(name);
+      types_.push_back({.kind = kind, .is_required = true});
+    }
+    if (!config_.weight.empty()) file.find(config_.weight);
   }
 
-  bool is_class() const { return task_ == "classification"; }
-  RowShape shape() const {
-    if (is_class()) return {.sizes = {}, .dtype = c10::ScalarType::Long};
-    return {.sizes = {static_cast<int64_t>(columns_)}};
+  void choose_targets(const CsvTable& file) {
+    if (!config_.target.empty() && !config_.targets.empty()) {
+      throw UsageError("data.target and data.targets are both set; take one of them");
+    }
+    target_names_ = config_.target.empty() ? config_.targets : Names{config_.target};
+    if (!target_names_.empty()) return;
+    target_names_ = {file.names().back()};
+    if (config_.numbers_only) return;
+    module_->notes.push_back(
+        fmt::format("data.target is not set, so the last column, '{}', is predicted",
+                    printable(target_names_[0])));
   }
-  size_t columns() const { return columns_; }
 
-  /// Returns what is wrong; empty if the texts are valid.
-  std::string write(const std::string* texts, std::vector<float>& values,
-                    std::vector<int64_t>& labels) const {
-    if (is_class()) {
-      const auto found = labels_.find(*texts);
-      if (found == labels_.end()) {
-        return fmt::format("class '{}' does not occur in the training part", printable(*texts));
-      }
-      labels.push_back(found->second);
-      return {};
+  void choose_task_of(const CsvTable& file, const std::vector<ColumnScan>& scans) {
+    if (trained_ != nullptr) {
+      signature().task = trained_->task;
+      return;
     }
-    std::vector<float> row;
-    for (size_t i = 0; i < columns_; ++i) {
-      const auto value = number_of(texts[i]);
-      if (!value) return fmt::format("target '{}' is no number", printable(texts[i]));
-      if (task_ == "multi-label" && *value != 0 && *value != 1) {
-        return fmt::format("label '{}' is neither 0 nor 1", printable(texts[i]));
-      }
-      if (task_ == "count-regression" && *value < 0) {
-        return fmt::format("target '{}' is no count, which is 0 or more", printable(texts[i]));
-      }
-      row.push_back(*value);
+    std::vector<const ColumnScan*> targets;
+    for (const std::string& name : target_names_) targets.push_back(&scans[file.find(name)]);
+    const std::string natural = natural_task(targets, config_.numbers_only);
+    const bool was_number = targets[0]->type.kind == ColumnKind::kNumber;
+    if (natural == "classification" && was_number && context_.config.task == "auto") {
+      module_->notes.push_back(fmt::format(
+          "target '{}' has the values {}, which are taken as classes; data.task: regression takes "
+          "them as numbers",
+          printable(target_names_[0]), join_names(sorted_values(targets[0]->distinct), "and")));
     }
-    values.insert(values.end(), row.begin(), row.end());
+    std::vector<std::string> tasks = {natural};
+    for (const char* task : {"regression", "count-regression", "classification", "multi-label"}) {
+      if (natural != task) tasks.emplace_back(task);
+    }
+    signature().task = choose_task(context_.config, tasks);
+    if (signature().task == "classification" && target_names_.size() != 1) {
+      throw UsageError(
+          fmt::format("data.task: classification predicts one column, but data.targets names {}",
+                      target_names_.size()));
+    }
+  }
+
+  ColumnType type_of(const std::string& name, const ColumnScan& scan) {
+    if (trained_ != nullptr) {
+      for (const TableFeature& feature : trained_->features) {
+        if (feature.column == name) return column_type(feature);
+      }
+      return {.kind = ColumnKind::kIgnored};
+    }
+    if (config_.numbers_only) return {.kind = ColumnKind::kNumber, .is_required = true};
+    if (is_in(config_.numbers, name)) return {.kind = ColumnKind::kNumber};
+    if (is_in(config_.categories, name)) return {.kind = ColumnKind::kCategory};
+    ColumnType type = scan.type;
+    if (is_in(config_.dates, name) && type.kind != ColumnKind::kDate) {
+      type = {.kind = ColumnKind::kDate, .date_format = "year-first"};
+    }
+    if (!scan.mistake.empty()) {
+      if (!skips_.skips()) throw DataError(scan.mistake);
+      type.kind = ColumnKind::kNumber;
+    }
+    if (scan.has_ambiguous_dates) {
+      module_->notes.push_back(
+          fmt::format("the dates of column '{}' may begin with the month or the day; the {} is "
+                      "taken (data.day_first)",
+                      printable(name), config_.day_first ? "day" : "month"));
+    }
+    return type;
+  }
+
+  // All rows, without those whose targets are not valid.
+  std::vector<int64_t> valid_rows(const Table& table) {
+    std::vector<int64_t> rows;
+    for (int64_t row = 0; row < table.rows(); ++row) {
+      const std::string wrong = wrong_target(table, static_cast<size_t>(row));
+      if (wrong.empty()) {
+        rows.push_back(row);
+      } else {
+        skips_.add("invalid target", fmt::format("{}:{}: {}", printable(table.file),
+                                                 table.lines[static_cast<size_t>(row)], wrong));
+      }
+    }
+    if (rows.empty()) throw DataError(printable(table.file) + ": has no row with a valid target");
+    return rows;
+  }
+
+  std::string wrong_target(const Table& table, size_t row) {
+    const std::string& task = signature().task;
+    if (task == "classification") {
+      const TableColumn& column = *table.find(target_names_[0]);
+      const std::string& text = column.values[static_cast<size_t>(column.codes[row])];
+      if (labels_.empty()) set_classes(column);
+      if (labels_.contains(text)) return {};
+      return fmt::format("class '{}' does not occur in the training part", printable(text));
+    }
+    if (task == "regression") return {};
+    for (const std::string& name : target_names_) {
+      const double value = table.find(name)->numbers[row];
+      if (task == "multi-label" && value != 0 && value != 1) {
+        return fmt::format("label '{}' is neither 0 nor 1", value);
+      }
+      if (task == "count-regression" && value < 0) {
+        return fmt::format("target '{}' is no count, which is 0 or more", value);
+      }
+    }
     return {};
   }
 
- private:
-  std::string task_;
-  size_t columns_;
-  std::map<std::string, int64_t> labels_;
-};
-
-/// The rows of a table as training samples.
-class TableSamples final : public Samples {
- public:
-  TableSamples(Rows rows, const Normalization& normalization, const Targets& targets,
-               SkipPolicy* skips)
-      : Samples({{.name = "features",
-                  .shape = {.sizes = {static_cast<int64_t>(normalization.mean.size())}}},
-                 {.name = "target", .shape = targets.shape()}}),
-        file_(std::move(rows.file)),
-        columns_(normalization.mean.size()),
-        target_columns_(targets.columns()),
-        is_class_(targets.is_class()) {
-    for (int64_t i = 0; i < rows.size(); ++i) {
-      const auto row = static_cast<size_t>(i);
-      if (skips != nullptr) {
-        const std::string wrong =
-            targets.write(rows.targets.data() + row * target_columns_, values_, labels_);
-        if (!wrong.empty()) {
-          skips->add("invalid target",
-                     fmt::format("{}:{}: {}", printable(file_), rows.lines[row], wrong));
-          continue;
-        }
-      }
-      for (size_t c = 0; c < columns_; ++c) {
-        const double value = rows.features[row * columns_ + c];
-        features_.push_back(
-            static_cast<float>((value - normalization.mean[c]) / normalization.deviation[c]));
-      }
-      lines_.push_back(rows.lines[row]);
+  void set_classes(const TableColumn& column) {
+    signature().classes = trained_ != nullptr ? trained_->classes : sorted_values(column.values);
+    for (size_t i = 0; i < signature().classes.size(); ++i) {
+      labels_[signature().classes[i]] = static_cast<int64_t>(i);
     }
-    if (lines_.empty()) throw DataError(printable(file_) + ": has no row with a valid target");
   }
 
-  int64_t size() const override { return static_cast<int64_t>(lines_.size()); }
-  bool every_target_counts() const override { return is_class_; }
-  std::string describe(int64_t index) const override {
-    return fmt::format("{}:{}", file_, lines_[static_cast<size_t>(index)]);
+  void set_targets() {
+    signature().kind = "numbers";
+    if (signature().task == "classification") {
+      signature().label = target_names_[0];
+      return;
+    }
+    (signature().task == "multi-label" ? signature().classes : signature().targets) = target_names_;
   }
 
-  bool fill(int64_t index, int64_t /*epoch*/, const SampleRow& row, Scratch&) const override {
-    const auto i = static_cast<size_t>(index);
-    std::copy_n(features_.begin() + static_cast<ptrdiff_t>(i * columns_), columns_,
-                row.as<float>(0));
-    if (is_class_) {
-      *row.as<int64_t>(1) = labels_.empty() ? 0 : labels_[i];
-    } else if (values_.empty()) {
-      std::fill_n(row.as<float>(1), target_columns_, 0.0F);
+  // Holds validation rows out, so that they have no part in the statistics.
+  void split() {
+    const Holdout holdout = holdout_of(context_.config, context_.options.seed);
+    const bool has_validation = parts_[static_cast<size_t>(Part::kValidation)].has_value();
+    if (!holdout.group.empty()) {
+      throw UsageError("data.group is for samples with names, and the rows of a table have none");
+    }
+    module_->held_out = holds_out(holdout, has_validation);
+    if (!module_->held_out) return;
+    std::vector<int64_t> labels;
+    if (signature().task == "classification") {
+      const TableTargets targets = targets_of(*parts_[0]);
+      for (const int64_t row : rows_[0]) labels.push_back(targets.labels[static_cast<size_t>(row)]);
+    }
+    const IndexCut cut = cut_rows(static_cast<int64_t>(rows_[0].size()), labels,
+                                  signature().classes.size(), holdout);
+    const std::vector<int64_t> all = std::move(rows_[0]);
+    rows_[0].clear();
+    auto& taken = rows_[static_cast<size_t>(Part::kValidation)];
+    for (const int64_t i : cut.kept) rows_[0].push_back(all[static_cast<size_t>(i)]);
+    for (const int64_t i : cut.taken) taken.push_back(all[static_cast<size_t>(i)]);
+  }
+
+  void fit() {
+    const Table& train = *parts_[0];
+    Signature& signed_as = signature();
+    if (trained_ != nullptr) {
+      encoder_ = {.features = trained_->features,
+                  .normalization = {trained_->mean, trained_->deviation},
+                  .notes = {}};
+      signed_as.target_mean = trained_->target_mean;
+      signed_as.target_deviation = trained_->target_deviation;
     } else {
-      std::copy_n(values_.begin() + static_cast<ptrdiff_t>(i * target_columns_), target_columns_,
-                  row.as<float>(1));
+      fit_inputs(train);
+      fit_targets(train);
     }
-    return true;
+    signed_as.features = encoder_.features;
+    signed_as.mean = encoder_.normalization.mean;
+    signed_as.deviation = encoder_.normalization.deviation;
+    signed_as.missing = config_.missing;
+    for (const std::string& name : feature_names_) {
+      const bool is_used =
+          std::any_of(encoder_.features.begin(), encoder_.features.end(),
+                      [&](const TableFeature& feature) { return feature.column == name; });
+      if (is_used) signed_as.columns.push_back(name);
+    }
   }
 
- private:
-  std::string file_;
-  size_t columns_, target_columns_;
-  bool is_class_;
-  std::vector<float> features_, values_;
-  std::vector<int64_t> labels_, lines_;
+  void fit_inputs(const Table& train) {
+    if (context_.config.normalize == "imagenet") {
+      throw UsageError("data.normalize=imagenet is for images, and these data are a table");
+    }
+    std::vector<size_t> columns;
+    bool has_numbers = false;
+    for (size_t i = 0; i < train.columns.size(); ++i) {
+      const TableColumn& column = train.columns[i];
+      if (!is_in(feature_names_, column.name)) continue;
+      has_numbers = has_numbers || !column.numbers.empty();
+      columns.push_back(i);
+    }
+    EncoderOptions options{.transform = config_.transform,
+                           .is_one_hot = config_.encoding != "index" || !has_numbers,
+                           .keeps_all = config_.numbers_only};
+    if (context_.config.normalize == "none") options.transform = "none";
+    encoder_ = fit_encoder(train, columns, rows_[0], options);
+    const size_t count = encoder_.normalization.mean.size();
+    if (const auto given = given_normalization(context_.config, count, "columns")) {
+      encoder_.normalization = *given;
+    }
+    for (const std::string& note : encoder_.notes) module_->notes.push_back(note);
+  }
+
+  void fit_targets(const Table& train) {
+    if (!config_.standardize_targets || signature().task != "regression") return;
+    for (const std::string& name : target_names_) {
+      std::vector<double> values;
+      for (const int64_t row : rows_[0]) {
+        values.push_back(train.find(name)->numbers[static_cast<size_t>(row)]);
+      }
+      const MeanDeviation scale = mean_deviation(values);
+      signature().target_mean.push_back(scale.mean);
+      signature().target_deviation.push_back(scale.deviation);
+    }
+  }
+
+  TableTargets targets_of(const Table& table) {
+    TableTargets targets{.is_class = signature().task == "classification",
+                         .columns = target_names_.size()};
+    if (targets.is_class) {
+      const TableColumn& column = *table.find(target_names_[0]);
+      for (const int32_t code : column.codes) {
+        const auto known = labels_.find(column.values[static_cast<size_t>(code)]);
+        targets.labels.push_back(known == labels_.end() ? 0 : known->second);
+      }
+      return targets;
+    }
+    const Signature& scale = signature();
+    for (size_t row = 0; row < table.lines.size(); ++row) {
+      for (size_t i = 0; i < target_names_.size(); ++i) {
+        double value = table.find(target_names_[i])->numbers[row];
+        if (!scale.target_mean.empty()) {
+          value = (value - scale.target_mean[i]) / scale.target_deviation[i];
+        }
+        targets.numbers.push_back(static_cast<float>(value));
+      }
+    }
+    return targets;
+  }
+
+  std::vector<float> weights_of(const Table& table) {
+    if (config_.weight.empty()) return {};
+    const TableColumn& column = *table.find(config_.weight);
+    for (size_t row = 0; row < column.numbers.size(); ++row) {
+      if (column.numbers[row] >= 0) continue;
+      throw DataError(fmt::format("{}:{}: the weight {} is negative", printable(table.file),
+                                  table.lines[row], column.numbers[row]));
+    }
+    return {column.numbers.begin(), column.numbers.end()};
+  }
+
+  const TableConfig& config_;
+  const DataContext& context_;
+  const Signature* trained_;
+  SkipPolicy skips_;
+  std::unique_ptr<DataModule> module_;
+  Names target_names_, feature_names_;
+  Names names_;  // Of all columns that are read.
+  std::vector<ColumnType> types_;
+  std::map<std::string, int64_t> labels_;
+  std::array<std::optional<Table>, kParts> parts_;
+  std::array<std::vector<int64_t>, kParts> rows_;
+  TableEncoder encoder_;
 };
-
-Normalization normalization_of(const Rows& rows, size_t columns, const DataConfig& config) {
-  if (const auto given = given_normalization(config, columns, "columns")) return *given;
-  if (config.normalize != "data") {
-    throw UsageError("data.normalize=imagenet is for images, and these data are a table");
-  }
-  Normalization normalization{std::vector<double>(columns, 0), std::vector<double>(columns, 1)};
-  const auto count = static_cast<double>(rows.size());
-  for (size_t c = 0; c < columns; ++c) {
-    double sum = 0, squares = 0;
-    for (size_t i = c; i < rows.features.size(); i += columns) sum += rows.features[i];
-    const double mean = sum / count;
-    for (size_t i = c; i < rows.features.size(); i += columns) {
-      squares += (rows.features[i] - mean) * (rows.features[i] - mean);
-    }
-    normalization.mean[c] = mean;
-    // A constant column becomes 0.
-    if (squares > 0) normalization.deviation[c] = std::sqrt(squares / count);
-  }
-  return normalization;
-}
-
-std::string natural_task(const Rows& rows, size_t targets) {
-  const auto is_number = [](const std::string& text) { return number_of(text).has_value(); };
-  const auto is_binary = [](const std::string& text) {
-    const auto value = number_of(text);
-    return value && (*value == 0 || *value == 1);
-  };
-  const auto all = [&](const auto& test) {
-    return std::all_of(rows.targets.begin(), rows.targets.end(), test);
-  };
-  if (targets == 1) return all(is_number) ? "regression" : "classification";
-  return all(is_binary) ? "multi-label" : "regression";
-}
-
-/// The distinct classes, sorted by value if they are numbers, otherwise by text.
-std::vector<std::string> classes_of(const Rows& rows) {
-  const std::set<std::string> distinct(rows.targets.begin(), rows.targets.end());
-  std::vector<std::string> classes(distinct.begin(), distinct.end());
-  std::stable_sort(classes.begin(), classes.end(), [](const auto& a, const auto& b) {
-    const auto first = number_of(a), second = number_of(b);
-    if (first && second) return *first < *second;
-    return first.has_value() && !second.has_value();
-  });
-  return classes;
-}
 
 }  // namespace
 
-void visit(config::Visitor& visitor, TableConfig& config) {
-  visitor.field({.name = "targets", .help = "columns to predict; none: the last one"},
-                config.targets);
-  visitor.field({.name = "ignore", .help = "columns that are not read, such as ids"},
-                config.ignore);
-  visitor.field({.name = "separator", .help = "what separates fields: one character, or tab"},
-                config.separator);
-}
-
 std::unique_ptr<DataModule> open_table(const TableConfig& config, const DataContext& context) {
-  if (!context.config.augment.items.empty()) {
-    throw UsageError("data.augment is for images, and this data set is a table");
-  }
-  const char separator = separator_of(config.separator);
-  const auto paths = find_part_files("csv", context.config.path, {".csv"});
-  SkipPolicy skips(context.config.on_error == "skip");
-  auto module = std::make_unique<DataModule>();
-  Columns columns;
-  std::array<std::optional<Rows>, kParts> parts;
-  for (size_t i = 0; i < kParts; ++i) {
-    if (paths[i].empty()) continue;
-    CsvReader reader(paths[i].string(), separator);
-    module->files.push_back(reader.file());
-    columns = i == 0 ? choose_columns(config, reader) : find_columns(columns, reader);
-    parts[i] = read_rows(reader, columns, skips);
-  }
-  const Rows& train = *parts[0];
-  Signature& signature = module->signature;
-  signature.kind = "numbers";
-  const std::string natural = natural_task(train, columns.targets.size());
-  std::vector<std::string> tasks = {natural};
-  for (const char* task : {"regression", "count-regression", "classification", "multi-label"}) {
-    if (natural != task) tasks.emplace_back(task);
-  }
-  signature.task = choose_task(context.config, tasks);
-  if (signature.task == "classification" && columns.targets.size() != 1) {
-    throw UsageError(
-        fmt::format("data.task: classification predicts one column, but data.targets names {}",
-                    columns.targets.size()));
-  }
-  const Normalization normalization =
-      normalization_of(train, columns.features.size(), context.config);
-  signature.columns = columns.features;
-  signature.mean = normalization.mean;
-  signature.deviation = normalization.deviation;
-  if (signature.task == "classification") {
-    signature.classes = classes_of(train);
-  } else {
-    (signature.task == "multi-label" ? signature.classes : signature.targets) = columns.targets;
-  }
-  const Targets targets(signature.task, signature.classes, columns.targets.size());
-  std::unique_ptr<Samples>* const splits[] = {&module->train, &module->validation, &module->test};
-  for (size_t i = 0; i < kParts; ++i) {
-    if (!parts[i]) continue;
-    *splits[i] =
-        std::make_unique<TableSamples>(std::move(*parts[i]), normalization, targets, &skips);
-  }
-  for (const SkipCount& skipped : skips.counts()) module->notes.push_back(describe(skipped));
-  return module;
+  return Opening(config, context).open();
 }
 
-std::unique_ptr<Samples> table_rows(const std::string& file, const Signature& trained) {
-  CsvReader reader(file);
-  const Columns columns = find_columns(
-      {.features = trained.columns, .targets = {}, .feature_places = {}, .target_places = {}},
-      reader);
-  SkipPolicy skips(/*skips=*/false);
-  Rows rows = read_rows(reader, columns, skips);
-  const size_t outputs =
-      trained.task == "multi-label" ? trained.classes.size() : trained.targets.size();
-  const Targets targets(trained.task, trained.classes,
-                        trained.task == "classification" ? 1 : outputs);
-  return std::make_unique<TableSamples>(
-      std::move(rows), Normalization{trained.mean, trained.deviation}, targets, nullptr);
+std::unique_ptr<DataModule> open_csv(const CsvConfig& config, const DataContext& context) {
+  TableConfig table;
+  table.targets = config.targets;
+  table.ignore = config.ignore;
+  table.separator = config.separator;
+  table.header = "yes";
+  table.standardize_targets = false;
+  table.numbers_only = true;
+  return open_table(table, context);
 }
 
 }  // namespace gallop::data

@@ -8,27 +8,58 @@
 
 namespace gallop::data {
 
-/// A table of numbers as CSV: a file, or a folder with train.csv and optionally val.csv and
-/// test.csv. The first line names the columns.
+/// A table as CSV or TSV, plain or gzip: a file, or a folder with train.csv and optionally val.csv
+/// and test.csv. The types of the columns are found over the whole training file.
 struct TableConfig {
+  std::string target;                ///< Column to predict; empty: `targets`, or the last column.
+  std::vector<std::string> targets;  ///< Several columns to predict.
+  std::vector<std::string> ignore;   ///< Columns that are not read.
+  std::vector<std::string> numbers, categories, dates;  ///< Columns of other types than found.
+  std::vector<std::string> missing;  ///< Further texts that stand for missing values.
+  std::string weight;                ///< Column of the rows' weights in the loss; empty: none.
+  std::string separator = "auto";
+  std::string decimal = "auto";
+  std::string header = "auto";
+  bool day_first = false;
+  std::string transform = "standard";
+  std::string encoding = "auto";  ///< one-hot or index; auto: what the model reads.
+  bool standardize_targets = true;
+  /// Not an option: every column must be numbers without missing values, as of CsvConfig.
+  bool numbers_only = false;
+};
+
+void visit(config::Visitor& visitor, TableConfig& config);
+
+/// A table of numbers alone, whose targets keep their units.
+struct CsvConfig {
   std::vector<std::string> targets;  ///< Columns to predict; empty: the last one.
   std::vector<std::string> ignore;   ///< Columns to ignore.
   std::string separator = ",";
 };
 
-void visit(config::Visitor& visitor, TableConfig& config);
+void visit(config::Visitor& visitor, CsvConfig& config);
 
-/// Fields "features" [columns] fp32, normalized with the mean and standard deviation of the
-/// training split, and "target": fp32 [targets] for regression, an int64 label for classification,
-/// fp32 [targets] of 0 and 1 for multi-label. With `data.task: auto`, a single target with any
-/// non-numeric value is a class, several targets whose values are all 0 or 1 are labels, and
-/// everything else is regression. Throws DataError with file and line for invalid numbers;
-/// `data.on_error: skip` leaves such rows out.
+/// Fields "features" fp32 with the encoded columns, "categories" int64 if categories are encoded as
+/// indices, "weight" if there is such a column, and "target": fp32 [targets] for regression, an
+/// int64 label for classification, fp32 [targets] of 0 and 1 for multi-label. Statistics are of the
+/// training split. With `data.task: auto`, a single target of text, of truth values or of
+/// consecutive whole numbers from 0 or 1 is a class, several targets whose values are all 0 or 1
+/// are labels, and everything else is regression. Throws DataError with file, line and column for
+/// values that do not fit; `data.on_error: skip` leaves such rows out.
 std::unique_ptr<DataModule> open_table(const TableConfig& config, const DataContext& context);
 
+/// The same of numbers: a single target with any value that is no number is a class.
+std::unique_ptr<DataModule> open_csv(const CsvConfig& config, const DataContext& context);
+
 /// The rows of another file for a model that was trained on such a table. The file must have the
-/// signature's columns, in any order, and needs no targets. The separator is comma, semicolon or
-/// tab, whichever is most frequent in the first line.
+/// signature's columns, in any order, and needs no targets.
 std::unique_ptr<Samples> table_rows(const std::string& file, const Signature& trained);
+
+/// The endings of the names of tables.
+std::vector<std::string> table_endings();
+/// Whether a file is a table by the ending of its name.
+bool is_table_file(const std::string& file);
+/// The number of lines of a table, plain or gzip.
+int64_t count_lines(const std::string& file);
 
 }  // namespace gallop::data

@@ -21,10 +21,10 @@ namespace {
 /// A fixture that opens data of a folder as a recipe does.
 class OpenedData : public DataFolder {
  protected:
-  std::unique_ptr<DataModule> open_csv(const TableConfig& table = {}) {
+  std::unique_ptr<DataModule> open_csv(const CsvConfig& table = {}) {
     DataConfig own = config;
     own.path = path.empty() ? folder.name() : path;
-    return open_table(table, context_of(own));
+    return data::open_csv(table, context_of(own));
   }
   std::unique_ptr<DataModule> open_masks(const SegmentationConfig& masks = {}) {
     DataConfig own = config;
@@ -102,18 +102,18 @@ TEST_F(OpenedData, TasksOfTablesFollowFromTheirTargets) {
 }
 
 TEST_F(OpenedData, TablesNameWhatTheyCannotRead) {
-  const auto error_of = [&](const std::string& text, const TableConfig& table = {}) {
+  const auto error_of = [&](const std::string& text, const CsvConfig& table = {}) {
     folder.add("a.csv", text);
     path = folder.name() + "/a.csv";
     return data_error([&] { open_csv(table); });
   };
-  EXPECT_TRUE(contains(error_of("x,y\n1,2\nfour,5\n"), "a.csv:3: column 'x' is 'four'"));
-  EXPECT_TRUE(contains(error_of("x,y\n1,2\n1,2,3\n"), "a.csv:3: 3 fields"));
+  EXPECT_TRUE(contains(error_of("x,y\n1,2\nfour,5\n"), "a.csv:3:1: column 'x' is 'four'"));
+  EXPECT_TRUE(contains(error_of("x,y\n1,2\n1,2,3\n"), "a.csv:3:5: 3 fields"));
   EXPECT_TRUE(contains(error_of("x,x\n1,2\n"), "two columns are named 'x'"));
   EXPECT_TRUE(contains(error_of("x,y\n"), "has no rows"));
   EXPECT_TRUE(contains(error_of(""), "empty"));
   EXPECT_TRUE(contains(error_of("price,y\n1,2\n", {.targets = {"pric"}}), "did you mean 'price'"));
-  EXPECT_TRUE(contains(error_of("x,y\n1,2\nnan,5\n"), "column 'x' is 'nan'"));
+  EXPECT_TRUE(contains(error_of("x,y\n1,2\nnan,5\n"), "a.csv:3:1: column 'x' has no value"));
   config.on_error = "skip";
   folder.add("a.csv", "x,y\n1,2\nfour,5\n7,8\n");
   const auto data = open_csv();

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gallop/config/visitor.h"
+
+namespace gallop::data {
+
+/// An input of a model that is computed from a column of a table, with its statistics over the
+/// training split. A column may have several: the parts of a date, an indicator of missing values.
+struct TableFeature {
+  std::string column;
+  /// number, boolean (0 or 1), date (one part of it), missing (1 where the value is missing),
+  /// category (an index) or one-hot (a 0 or 1 for each index).
+  std::string kind = "number";
+  /// Of a date: "days", "month", "day", "weekday", "seconds". Of an indicator: "boolean" if the
+  /// column has such values.
+  std::string part;
+  std::string format;               ///< Of a date: "year-first", "day-first" or "month-first".
+  double fill = 0;                  ///< In place of missing values.
+  std::vector<double> quantiles{};  ///< Of a number that is transformed by its quantiles.
+  /// Boundaries of bins of about equally many transformed values, ascending.
+  std::vector<double> bins{};
+  /// Of a category: value i has index i + 1; 0 stands for missing and unknown values.
+  std::vector<std::string> categories{};
+
+  bool is_category() const { return kind == "category"; }
+  /// The number of elements of the field "features": none for a category.
+  size_t width() const;
+};
+
+void visit(config::Visitor& visitor, TableFeature& feature);
+
+}  // namespace gallop::data

@@ -1,0 +1,276 @@
+// Tables of CSV: dialects, types, missing values, and what is rejected with its line and column.
+#include "gallop/data/table.h"
+
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "gallop/data/gzip.h"
+#include "gallop/data/table/csv_table.h"
+#include "unit/data/data_folder.h"
+#include "unit/data/expect_error.h"
+#include "unit/data/image_fields.h"
+
+namespace gallop::data {
+namespace {
+
+class Tables : public DataFolder {
+ protected:
+  std::string add(const std::string& text, const std::string& name = "a.csv") {
+    folder.add(name, text);
+    return folder.name() + "/" + name;
+  }
+  Table read(const std::string& text, const CsvOptions& given = {}) {
+    CsvTable file(add(text), given);
+    std::vector<ColumnType> types;
+    for (const ColumnScan& scan : file.scan()) types.push_back(scan.type);
+    notes = file.notes();
+    SkipPolicy skips(/*skips=*/false);
+    return file.read(types, skips);
+  }
+  std::vector<double> numbers(const std::string& text, const CsvOptions& given = {}) {
+    const Table table = read(text, given);
+    EXPECT_EQ(table.columns[0].type.kind, ColumnKind::kNumber) << text;
+    return table.columns[0].numbers;
+  }
+  std::vector<std::string> categories(const std::string& text, size_t column = 0) {
+    const Table table = read(text);
+    EXPECT_EQ(table.columns[column].type.kind, ColumnKind::kCategory) << text;
+    std::vector<std::string> values;
+    for (const int32_t code : table.columns[column].codes) {
+      values.push_back(code < 0 ? "(missing)"
+                                : table.columns[column].values[static_cast<size_t>(code)]);
+    }
+    return values;
+  }
+  std::string error_of(const std::string& text) {
+    return data_error([&] { read(text); });
+  }
+  std::unique_ptr<DataModule> open(const std::string& text, const TableConfig& table) {
+    config.path = add(text);
+    return open_table(table, context());
+  }
+
+  std::vector<std::string> notes;
+};
+
+using Numbers = std::vector<double>;
+using Texts = std::vector<std::string>;
+
+TEST_F(Tables, SeparatorsAreDetected) {
+  EXPECT_EQ(numbers("a,b\n1,2\n3,4\n"), (Numbers{1, 3}));
+  EXPECT_EQ(numbers("a\tb\n1\t2\n3\t4\n"), (Numbers{1, 3}));
+  EXPECT_EQ(numbers("a|b\n1|2\n3|4\n"), (Numbers{1, 3}));
+  EXPECT_EQ(numbers("a;b\n1;2\n3;4\n"), (Numbers{1, 3}));
+  EXPECT_EQ(numbers("sep=;\r\na;b\r\n1;2\r\n3;4\r\n"), (Numbers{1, 3}));
+  // A comma in each text does not make it the separator.
+  EXPECT_EQ(categories("name;x\nSmith, A;1\nJones, B;2\n"), (Texts{"Smith, A", "Jones, B"}));
+  EXPECT_EQ(numbers("alone\n1\n2\n"), (Numbers{1, 2}));
+}
+
+TEST_F(Tables, DecimalCommasAndThousandsAreDetected) {
+  EXPECT_EQ(numbers("x;y\n1,5;a\n-2,25;b\n"), (Numbers{1.5, -2.25}));
+  EXPECT_EQ(numbers("x;y\n1.234,5;a\n7,25;b\n"), (Numbers{1234.5, 7.25}));
+  EXPECT_EQ(numbers("x,y\n\"1,234\",a\n\"12,345,678.5\",b\n99,c\n"),
+            (Numbers{1234, 12345678.5, 99}));
+  EXPECT_EQ(numbers("x,y\n\"0,5\",a\n\"1,25\",b\n"), (Numbers{0.5, 1.25}));
+  // Another column tells what the point means.
+  const Table table = read("x;y\n1.234;0,5\n5.678;1,5\n");
+  EXPECT_EQ(table.columns[0].numbers, (Numbers{1234, 5678}));
+  EXPECT_EQ(table.columns[1].numbers, (Numbers{0.5, 1.5}));
+  EXPECT_EQ(numbers("x;y\n1,234;a\n", {.decimal = "comma"}), (Numbers{1.234}));
+  EXPECT_EQ(numbers("x\n+1.5e-3\n.5\n5.\n-7\n"), (Numbers{1.5e-3, 0.5, 5, -7}));
+}
+
+TEST_F(Tables, QuotesLineEndsAndByteOrderMarks) {
+  const Table table =
+      read("\xEF\xBB\xBF\"a\"\"x\",b\r\n\"1\",\"two\r\nlines, \"\"and\"\" more\"\r\n2, \"z\" \r\n");
+  EXPECT_EQ(table.columns[0].name, "a\"x");
+  EXPECT_EQ(table.columns[0].numbers, (Numbers{1, 2}));
+  EXPECT_EQ(table.columns[1].values, (Texts{"two\r\nlines, \"and\" more", "z"}));
+  EXPECT_EQ(table.lines, (std::vector<int64_t>{2, 4}));
+  EXPECT_EQ(numbers("a,b\r1,2\r3,4\r"), (Numbers{1, 3}));
+  EXPECT_EQ(numbers("\n\na,b\n\n1,2\n\n3,4"), (Numbers{1, 3}));
+  const std::string plain = "a,b\n1,2\n3,4\n";
+  EXPECT_EQ(numbers(gzip(plain)), (Numbers{1, 3}));
+}
+
+TEST_F(Tables, MissingValuesOfAllSpellings) {
+  const Table table =
+      read("x,y\n1,a\n,b\nNA,\nnan,NULL\n?,None\nn/a,<NA>\n#N/A,a\n-,a\n2,a\n", {.missing = {"-"}});
+  ASSERT_EQ(table.columns[0].type.kind, ColumnKind::kNumber);
+  for (size_t i = 1; i < 8; ++i) EXPECT_TRUE(std::isnan(table.columns[0].numbers[i])) << i;
+  EXPECT_EQ(table.columns[0].numbers[8], 2);
+  EXPECT_EQ(table.columns[1].codes, (std::vector<int32_t>{0, 1, -1, -1, -1, -1, 0, 0, 0}));
+}
+
+TEST_F(Tables, CodesAreNoNumbers) {
+  EXPECT_EQ(categories("zip,x\n01067,1\n80331,2\n"), (Texts{"01067", "80331"}));
+  EXPECT_EQ(categories("id,x\n9007199254740993,1\n9007199254740995,2\n"),
+            (Texts{"9007199254740993", "9007199254740995"}));
+  EXPECT_EQ(numbers("n,x\n9007199254740992,1\n0,2\n"), (Numbers{9007199254740992.0, 0}));
+}
+
+TEST_F(Tables, TypesAreThoseOfTheWholeFile) {
+  std::string late = "x,y\n";
+  for (int i = 0; i < 300; ++i) late += std::to_string(i % 7) + ",1\n";
+  EXPECT_EQ(read(late).columns[0].type.kind, ColumnKind::kNumber);
+  config.on_error = "stop";
+  EXPECT_TRUE(
+      contains(data_error([&] { open(late + "abc,1\n", {.target = "y"}); }),
+               "a.csv:302:1: column 'x' is 'abc', but nearly all of its values are numbers"));
+  const auto as_categories = open(late + "abc,1\n1,0\n", {.target = "y", .categories = {"x"}});
+  EXPECT_EQ(as_categories->signature.features[0].kind, "one-hot");
+  config.on_error = "skip";
+  EXPECT_EQ(open(late + "abc,1\n1,0\n", {.target = "y"})->train->size(), 301);
+  EXPECT_EQ(read("b,x\ntrue,1\nFalse,2\n,3\n").columns[0].type.kind, ColumnKind::kBoolean);
+}
+
+TEST_F(Tables, Dates) {
+  const auto first = [&](const std::string& text, const CsvOptions& given = {}) {
+    const Table table = read(text, given);
+    EXPECT_EQ(table.columns[0].type.kind, ColumnKind::kDate) << text;
+    return table.columns[0].numbers[0];
+  };
+  EXPECT_EQ(first("d\n1970-01-02\n2024-02-29\n"), 86400);
+  EXPECT_EQ(first("d\n1970-01-02T01:02:03Z\n2024-02-29 12:30\n"), 86400 + 3723);
+  EXPECT_EQ(first("d\n1970/1/2 01:00+01:00\n"), 86400);
+  EXPECT_EQ(first("d\n02.01.1970\n31.12.2020\n"), 86400);
+  EXPECT_EQ(first("d\n01/02/1970\n12/31/2020\n"), 86400);
+  EXPECT_EQ(first("d\n02/01/1970\n03/04/2020\n", {.day_first = true}), 86400);
+  EXPECT_EQ(read("d\n2024-02-30\n2024-01-01\n").columns[0].type.kind, ColumnKind::kCategory);
+}
+
+TEST_F(Tables, HeadersAreFoundOrNamed) {
+  const Table table = read("1,2\n3,4\n");
+  EXPECT_EQ(table.columns[1].name, "column_2");
+  EXPECT_EQ(table.rows(), 2);
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(read("2019,2020\n3,4\n", {.header = "yes"}).columns[0].name, "2019");
+  EXPECT_EQ(read("a,b\n3,4\n", {.header = "no"}).rows(), 2);
+}
+
+TEST_F(Tables, RejectionsNameLineAndColumn) {
+  EXPECT_TRUE(contains(error_of("a,b,a\n1,2,3\n"), "a.csv:1:5: two columns are named 'a'"));
+  EXPECT_TRUE(contains(error_of("a,,b\n1,2,3\n"), "a.csv:1:3: column 2 has no name"));
+  EXPECT_TRUE(contains(error_of("a,b\n1,2\n1,2,3\n"), "a.csv:3:5: 3 fields"));
+  EXPECT_TRUE(contains(error_of("a,b\n1,2\n1\n"), "a.csv:3:1: 1 fields"));
+  EXPECT_TRUE(
+      contains(error_of("a,b\n1,2\n3,\"open\n5,6\n"), "a.csv:3:3: this quote does not end"));
+  EXPECT_TRUE(contains(error_of("a,b\n\"x\"y,2\n"), "a.csv:2:4: text follows"));
+  EXPECT_TRUE(contains(error_of("a,b\n1,caf\xE9\n"), "a.csv:2:6: not UTF-8 (byte 0xe9)"));
+  EXPECT_TRUE(contains(error_of(std::string("a,b\n1,\0\n", 8)), "a.csv:2:3: a zero byte"));
+  EXPECT_TRUE(contains(error_of("\xFF\xFEx"), "UTF-16"));
+  EXPECT_TRUE(contains(error_of("a,b\n"), "has no rows"));
+  EXPECT_TRUE(contains(error_of(""), "the file is empty"));
+}
+
+TEST_F(Tables, TargetsDecideTheTask) {
+  const auto task = [&](const std::string& text) {
+    return open(text, {.target = "y"})->signature.task;
+  };
+  EXPECT_EQ(task("x,y\n1,cat\n2,dog\n3,cat\n"), "classification");
+  EXPECT_EQ(task("x,y\n1,0\n2,1\n3,0\n"), "classification");
+  EXPECT_EQ(task("x,y\n1,true\n2,no\n3,yes\n"), "classification");
+  EXPECT_EQ(task("x,y\n1,0.5\n2,1\n3,0\n"), "regression");
+  EXPECT_EQ(task("x,y\n1,3\n2,4\n3,5\n"), "regression");
+  const auto data = open("x,y\n1,2\n2,1\n3,2\n", {.target = "y"});
+  EXPECT_EQ(data->signature.classes, (Texts{"1", "2"}));
+  EXPECT_EQ(data->signature.label, "y");
+  ASSERT_EQ(data->notes.size(), 1u);
+  EXPECT_TRUE(contains(data->notes[0], "taken as classes"));
+  config.task = "regression";
+  EXPECT_EQ(open("x,y\n1,2\n2,1\n3,2\n", {.target = "y"})->signature.task, "regression");
+  EXPECT_TRUE(contains(data_error([&] { open("x,y\n1,2\n2,\n", {.target = "y"}); }),
+                       "a.csv:3:3: column 'y' has no value"));
+  EXPECT_TRUE(contains(data_error([&] { open("x,price\n1,2\n", {.target = "pric"}); }),
+                       "did you mean 'price'"));
+  EXPECT_THROW(open("x,y\n1,2\n2,3\n", {.target = "y", .targets = {"x"}}), UsageError);
+}
+
+TEST_F(Tables, TargetsAreStandardized) {
+  const auto data = open("x,y\n1,10.5\n2,20.5\n3,30.5\n", {.target = "y"});
+  EXPECT_EQ(data->signature.target_mean, (Numbers{20.5}));
+  EXPECT_NEAR(data->signature.target_deviation[0], 8.16496580927726, 1e-12);
+  float features = 0, target = 0;
+  EXPECT_TRUE(fill_row(*data->train, 0, 0, &features, &target));
+  EXPECT_FLOAT_EQ(target, -1.22474487F);
+}
+
+TEST_F(Tables, UselessColumnsAreLeftOutWithANote) {
+  std::string text = "id,same,none,name,x,y\n";
+  for (int i = 0; i < 60; ++i) {
+    const std::string n = std::to_string(i);
+    text += n + ",5,,name " + n + "," + std::to_string(i * 37 % 11) + "," + n + ".5\n";
+  }
+  const auto data = open(text, {.target = "y"});
+  EXPECT_EQ(data->signature.columns, (Texts{"x"}));
+  ASSERT_EQ(data->notes.size(), 4u);
+  EXPECT_TRUE(contains(data->notes[0], "column 'id' is left out: it numbers the rows"));
+  EXPECT_TRUE(contains(data->notes[1], "column 'same' is left out: all of its values are 5"));
+  EXPECT_TRUE(contains(data->notes[2], "column 'none' is left out: all of its values are missing"));
+  EXPECT_TRUE(contains(data->notes[3], "column 'name' is left out: 60 of its 60 values differ"));
+}
+
+TEST_F(Tables, ValidationIsStratifiedAndHasNoPartInTheStatistics) {
+  std::string text = "x,y\n";
+  for (int i = 0; i < 100; ++i)
+    text += std::to_string(i * i) + (i % 10 == 0 ? ",rare\n" : ",often\n");
+  config.validation = 0.2;
+  const auto data = open(text, {.target = "y"});
+  ASSERT_EQ(data->train->size(), 80);
+  ASSERT_EQ(data->validation->size(), 20);
+  int64_t rare = 0;
+  double sum = 0;
+  for (int64_t i = 0; i < 20; ++i) {
+    float x = 0;
+    int64_t label = 0;
+    EXPECT_TRUE(fill_row(*data->validation, i, 0, &x, &label));
+    rare += label == 1 ? 1 : 0;
+  }
+  EXPECT_EQ(rare, 2);
+  for (int64_t i = 0; i < 80; ++i) {
+    float x = 0;
+    int64_t label = 0;
+    EXPECT_TRUE(fill_row(*data->train, i, 0, &x, &label));
+    sum += x;
+  }
+  EXPECT_NEAR(sum, 0, 1e-4);
+}
+
+TEST_F(Tables, OtherRowsAreReadAsTheTrainingRows) {
+  const auto data =
+      open("kind,size,when,y\na,1,2024-01-01,1.5\nb,3,2024-02-02,2.5\na,,2024-03-04,4.5\n",
+           {.target = "y", .encoding = "index"});
+  const Signature& trained = data->signature;
+  // Another separator and order, an unknown category, no target.
+  add("when;size;kind\n2024-01-01;1;c\n2024-02-02;NA;b\n", "new.csv");
+  const auto rows = table_rows(folder.name() + "/new.csv", trained);
+  ASSERT_EQ(rows->size(), 2);
+  EXPECT_TRUE(contains(rows->describe(1), "new.csv:3"));
+  const size_t width = static_cast<size_t>(rows->fields()[0].shape.sizes[0]);
+  std::vector<float> first(width), known(width);
+  float target = 0;
+  int64_t category = -1;
+  int64_t lengths[3] = {};
+  const auto fill = [&](const Samples& samples, int64_t index, std::vector<float>& features) {
+    void* const fields[] = {features.data(), &target, &category};
+    Scratch scratch;
+    EXPECT_TRUE(samples.fill(index, 0, SampleRow(fields, lengths), scratch));
+  };
+  fill(*rows, 0, first);
+  EXPECT_EQ(category, 0);
+  fill(*data->train, 0, known);
+  EXPECT_EQ(category, 1);
+  EXPECT_EQ(first, known);
+  fill(*rows, 1, first);
+  EXPECT_EQ(category, 2);
+  EXPECT_TRUE(contains(data_error([&] {
+                         add("kind,size\na,1\n", "less.csv");
+                         table_rows(folder.name() + "/less.csv", trained);
+                       }),
+                       "has no column 'when'"));
+}
+
+}  // namespace
+}  // namespace gallop::data
