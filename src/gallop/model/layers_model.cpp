@@ -114,6 +114,7 @@ void visit(config::Visitor& visitor, LayersConfig& config) {
 std::unique_ptr<Model> make_layers(const LayersConfig& config, const Task& task,
                                    InitialWeights weights) {
   require(task.classes > 0 || task.views > 1, "model 'layers' needs at least one output");
+  require_no_categories(task, "layers");
   Initializer initializer(weights);
   const auto mask = task.padded ? std::make_shared<SequenceMask>() : nullptr;
   LayerContext context{.initializer = initializer,

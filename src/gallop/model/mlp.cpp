@@ -81,6 +81,7 @@ std::unique_ptr<Model> make_mlp(const MlpConfig& config, const Task& task, Initi
   if (is_of_numbers(task)) {
     require(task.features > 0 && task.classes > 0,
             "mlp: the data need at least one input and one output");
+    require_no_categories(task, "mlp");
   } else {
     require_images(task, "mlp");
   }

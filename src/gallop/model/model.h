@@ -28,6 +28,13 @@ struct Task {
   int64_t context = 0;     ///< Text: maximum tokens in one input.
   int64_t vocabulary = 0;  ///< Text: number of different tokens; 0: as `classes`.
   int64_t features = 0;    ///< Numbers: count in one input.
+  /// Tables: boundaries of bins of each of these features, for piecewise-linear encodings.
+  std::vector<std::vector<double>> bins{};
+  /// Tables: the number of indices of each category in the field "categories".
+  std::vector<int64_t> categories{};
+  /// What the mean over several predictions of one sample is taken of.
+  enum class Outputs { kClasses, kLabels, kNumbers };
+  Outputs outputs = Outputs::kClasses;
   /// Whether there is an output per token or pixel. Default: true for text, otherwise false.
   std::optional<bool> per_element{};
   bool bidirectional = false;  ///< Text: an output may depend on later tokens.
@@ -44,9 +51,10 @@ class Model {
   virtual ~Model() = default;
 
   /// Images: input float [N, C, H, W]. Text: input int64 [N, T], where T is at most the context.
-  /// Numbers: input float [N, features]. Output [N, classes], or per element [N, classes, H, W] and
-  /// [N, T, classes]. With several texts per sample: input [N, T, views], where views may be fewer
-  /// in predictions, and output embeddings [N, views, D].
+  /// Numbers: input float [N, features], and in batches "categories" int64 [N, C]. Output
+  /// [N, classes], or per element [N, classes, H, W] and [N, T, classes]. With several texts per
+  /// sample: input [N, T, views], where views may be fewer in predictions, and output embeddings
+  /// [N, views, D].
   virtual at::Tensor forward(const at::Tensor& input) = 0;
   /// Like forward(), but leaves the last GEMM to the loss in models with large vocabularies.
   virtual Output forward_to_head(const at::Tensor& input) { return {forward(input)}; }
@@ -129,6 +137,9 @@ struct ModelRegistry final : config::Registry<Model, const Task&, InitialWeights
   ModelRegistry() : Registry("model") {}
   LayerRegistry layers{"layer"};  ///< For the model "layers".
 };
+
+/// Whether a built-in model reads the categories of tables as indices, which it embeds.
+bool embeds_categories(const std::string& model);
 
 /// The built-in models.
 ModelRegistry built_in_models();

@@ -57,6 +57,13 @@ void require(bool condition, const std::string& message) {
   if (!condition) throw UsageError(message);
 }
 
+void require_no_categories(const Task& task, const std::string& model) {
+  require(task.categories.empty(),
+          "model '" + model +
+              "' reads numbers, but the categories of the data are indices; set "
+              "data.encoding=one-hot, or take model 'tabular-mlp'");
+}
+
 void require_size(const at::Tensor& images, int64_t height, int64_t width,
                   const std::string& model) {
   require(images.size(2) == height && images.size(3) == width,

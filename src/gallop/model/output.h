@@ -10,6 +10,9 @@ struct Output {
   at::Tensor x;         ///< Logits [.., C]; if `weight` is defined, [.., K].
   at::Tensor weight{};  ///< [C, K], or undefined.
   at::Tensor loss{};    ///< The mean loss of the batch, if the model computes one; a scalar.
+  /// Several predictions of each sample, [N, members, ...], whose mean loss is to be minimized; 0:
+  /// a single one.
+  int64_t members = 0;
 
   /// Returns x weight^T if `weight` is defined, otherwise x.
   at::Tensor logits() const;

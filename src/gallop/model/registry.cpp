@@ -7,9 +7,15 @@
 #include "gallop/model/mlp.h"
 #include "gallop/model/model.h"
 #include "gallop/model/resnet.h"
+#include "gallop/model/tabm.h"
+#include "gallop/model/tabular_mlp.h"
 #include "gallop/model/vit.h"
 
 namespace gallop::model {
+
+bool embeds_categories(const std::string& model) {
+  return model == "tabular-mlp" || model == "tabm";
+}
 
 ModelRegistry built_in_models() {
   ModelRegistry registry;
@@ -22,6 +28,10 @@ ModelRegistry built_in_models() {
       .add("vit", "vision transformer over square patches", make_vit)
       .add("mlp-mixer", "MLP-Mixer over square patches", make_mixer)
       .add("gpt", "transformer over text as GPT-2; masked-lm makes it bidirectional", make_gpt)
+      .add("tabular-mlp", "embedded numbers and categories of a table, fully connected layers",
+           make_tabular_mlp)
+      .add("tabm", "many such networks with shared weights for tables, whose mean predicts (TabM)",
+           make_tabm)
       .add("layers", "layers that the recipe lists", make_layers)
       .add("exported", "PyTorch model of an archive of torch.export.save() (.pt2)", make_exported);
   return registry;

@@ -3,6 +3,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/logaddexp.h>
+#include <ATen/ops/tensor.h>
 
 #include "gallop/base/clock.h"
 #include "gallop/base/progress.h"
@@ -59,11 +60,23 @@ void finish(const EvaluateConfig& config, Evaluation& evaluation) {
   evaluation.tally.loss_sum = mean * static_cast<double>(evaluation.tally.count);
 }
 
+// Reverses the standardization of targets.
+at::Tensor in_original_units(const at::Tensor& numbers, const MetricTask& task) {
+  const at::Tensor wide = numbers.cpu().to(at::kDouble);
+  const at::Tensor mean = at::tensor(task.target_mean), scale = at::tensor(task.target_deviation);
+  return wide.view({-1, mean.size(0)}).mul(scale).add(mean).view(wide.sizes());
+}
+
 // What metrics see of a batch.
 Predictions batch_predictions(const at::Tensor& outputs, const data::Batch& batch,
                               const EvaluateConfig& config) {
-  return {.outputs = config.loss ? predictions_of(*config.loss, outputs, batch.target()) : outputs,
-          .target = batch.target()};
+  Predictions seen{
+      .outputs = config.loss ? predictions_of(*config.loss, outputs, batch.target()) : outputs,
+      .target = batch.target()};
+  const MetricTask& task = task_of(config);
+  if (task.target_mean.empty()) return seen;
+  return {.outputs = in_original_units(seen.outputs, task),
+          .target = in_original_units(seen.target, task)};
 }
 
 // Runs a model on a batch, adds the results and returns the outputs.

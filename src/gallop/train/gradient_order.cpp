@@ -2,6 +2,7 @@
 
 #include "gallop/optim/gradients.h"
 #include "gallop/parallel/gradient_hooks.h"
+#include "gallop/train/losses/members.h"
 #include "gallop/train/tensor_snapshot.h"
 
 namespace gallop::train {
@@ -22,7 +23,7 @@ std::vector<std::string> gradient_order(model::Model& model, const NamedTensors&
   at::Tensor sum;
   {
     const precision::AutocastGuard autocast(precision, batch.front().tensor.device().type());
-    sum = loss.sum(model.forward_to_head(batch), batch);
+    sum = losses_of(loss, model.forward_to_head(batch), batch).sum;
   }
   sum.backward();
   optim::drop_gradients(trained);

@@ -8,6 +8,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/train/losses/members.h"
 #include "gallop/train/memory_use.h"
 #include "gallop/train/tensor_snapshot.h"
 
@@ -62,7 +63,7 @@ class Measurement {
       {
         const precision::AutocastGuard autocast(measure_.precision, device.type());
         const NamedTensors batch = slice_rows(measure_.batch, 0, rows);
-        loss = measure_.loss->sum(model_.forward_to_head(batch), batch);
+        loss = losses_of(*measure_.loss, model_.forward_to_head(batch), batch).sum;
       }
       bytes.kept = use.bytes();
       loss.backward();

@@ -15,6 +15,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/train/losses/members.h"
 #include "gallop/train/out_of_memory.h"
 #include "gallop/train/tensor_snapshot.h"
 
@@ -51,7 +52,7 @@ Pass time_pass(model::Model& model, const NamedTensors& parameters, const NamedT
   at::Tensor loss;
   {
     const precision::AutocastGuard autocast(precision, device.type());
-    loss = loss_function.sum(model.forward_to_head(batch), batch);
+    loss = losses_of(loss_function, model.forward_to_head(batch), batch).sum;
   }
   loss.backward();
   // Reading a gradient waits for the device.

@@ -12,6 +12,7 @@
 #include "gallop/optim/gradients.h"
 #include "gallop/optim/sharded_update.h"
 #include "gallop/tensor/recording.h"
+#include "gallop/train/losses/members.h"
 #include "gallop/train/step_tensors.h"
 
 namespace gallop::train {
@@ -291,14 +292,16 @@ Losses TrainStep::losses_of(const NamedTensors& batch, const StepInputs& inputs,
   model::Output output = forward(batch);
   const TraceSpan span(SpanKind::kPhase, "loss");
   // Several losses read the logits.
-  if (config_.distill || terms_.size() > 1) output = {.x = output.logits(), .loss = output.loss};
+  if (config_.distill || terms_.size() > 1) {
+    output = {.x = output.logits(), .loss = output.loss, .members = output.members};
+  }
   Losses losses;
   for (size_t i = 0; i < terms_.size(); ++i) {
     Loss::Request request{.count_correct = count_correct && !losses.correct.defined()};
     if (terms_[i].loss->traits().takes_smoothing) {
       request.label_smoothing = scheduled(ScheduledParameter::kLabelSmoothing, inputs);
     }
-    const Losses of_term = terms_[i].loss->sum_and_correct(output, batch, request);
+    const Losses of_term = train::losses_of(*terms_[i].loss, output, batch, request);
     if (of_term.correct.defined()) losses.correct = of_term.correct;
     const at::Tensor sum =
         counts_on_device_ ? divided(of_term.sum, counts.factors, i) : of_term.sum;

@@ -54,12 +54,13 @@ class Elementwise : public Loss {
   int64_t expected_count(const at::Tensor& target, int64_t rows) const final {
     return outputs_per_target() * Loss::expected_count(target, rows);
   }
-  LossTraits traits() const final { return {.counts_by_size = true}; }
+  LossTraits traits() const final { return {.counts_by_size = true, .is_of_units = is_of_units()}; }
 
  private:
   // Losses of the target's sizes, or with an additional last dimension.
   virtual at::Tensor values_of(const at::Tensor& outputs, const at::Tensor& target) const = 0;
   virtual int64_t outputs_per_target() const { return 1; }
+  virtual bool is_of_units() const { return true; }
 };
 
 // A loss per pair of an output and its target.
@@ -148,6 +149,7 @@ class GaussianNll final : public Elementwise {
     const at::Tensor values = variance.log().add(away.square().div(variance)).mul(0.5);
     return config_.full ? values.add(0.5 * std::log(2 * std::numbers::pi)) : values;
   }
+  bool is_of_units() const override { return false; }
   GaussianNllConfig config_;
 };
 
@@ -167,6 +169,7 @@ class PoissonNll final : public Elementwise {
     return at::poisson_nll_loss(outputs.reshape(target.sizes()), target, config_.log_input,
                                 config_.full, config_.eps, at::Reduction::None);
   }
+  bool is_of_units() const override { return false; }
   PoissonNllConfig config_;
 };
 

@@ -42,6 +42,7 @@ struct LossTraits {
   /// In place of class labels, targets may be probabilities of the classes, fp32 [N, C].
   bool takes_soft_labels = false;
   bool needs_whole_batch = false;  ///< The loss of a batch cannot be computed in micro-batches.
+  bool is_of_units = true;         ///< Outputs and targets are in the same units, of any scale.
   int64_t ignored = data::kIgnoredTarget;
 };
 

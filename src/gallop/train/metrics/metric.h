@@ -28,6 +28,9 @@ struct MetricTask {
   std::vector<std::string> class_names{};  ///< May be empty.
   bool tokens_are_characters = false;      ///< Each token is one character.
   bool per_element = false;                ///< There is a target per pixel or position of a sample.
+  /// Of numbers that were standardized for the training, one each; metrics are of those in their
+  /// original units.
+  std::vector<double> target_mean{}, target_deviation{};
 
   /// Whether each target is one of several classes, tokens included.
   bool has_classes() const { return target == Target::kClasses || target == Target::kTokens; }

@@ -17,6 +17,7 @@
 #include "gallop/kernel/stock_operators.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/train/losses/members.h"
 
 namespace gallop::train {
 
@@ -194,14 +195,14 @@ double PlainStep::forward_backward(const NamedTensors& batch, const std::vector<
                                                 parameters_.front().tensor.device().type());
         model::Output output = model_.forward_to_head(piece);
         if (outputs != nullptr) outputs->push_back(output.x.detach());
-        output = {.x = output.logits(), .loss = output.loss};
+        output = {.x = output.logits(), .loss = output.loss, .members = output.members};
         for (size_t i = 0; i < terms.size(); ++i) {
           Loss::Request request;
           if (terms[i].loss->traits().takes_smoothing) {
             request.label_smoothing = scheduled(ScheduledParameter::kLabelSmoothing, values);
           }
           const at::Tensor term =
-              terms[i].loss->sum_and_correct(output, piece, request).sum * factors[i];
+              losses_of(*terms[i].loss, output, piece, request).sum * factors[i];
           sum = sum.defined() ? sum + term : term;
         }
         if (config_.distill) {
