@@ -54,7 +54,7 @@ ExitCode run_predict(const CommandContext& command, const std::vector<std::strin
       "continuation of a text or its masked tokens.\n\n"
       "Example: gallop predict cifar10-1 photo.jpg\n"
       "         gallop predict cifar10-1 --data test\n"
-      "         gallop predict houses-1 new.csv\n"
+      "         gallop predict houses-1 new.csv --output predicted.csv\n"
       "         gallop predict reviews-1 --prompt \"What a film!\"\n"
       "         gallop predict shakespeare-1 --prompt \"ROMEO:\" --length 300",
       "gallop predict");
@@ -65,7 +65,9 @@ ExitCode run_predict(const CommandContext& command, const std::vector<std::strin
                     "image files, CSV files, files of texts, or text files to continue");
   parser.add_option("--data", request.data,
                     "a folder of image files, or train, validation or test of the run's data");
-  parser.add_option("--output", request.output, "folder for the predicted masks of segmentation");
+  parser.add_option("--output", request.output,
+                    "folder for the predicted masks of segmentation; CSV file for the predictions "
+                    "of the rows of a table");
   parser.add_option("--prompt", request.prompt,
                     "text to continue, with [MASK] to fill in, to classify or to embed");
   parser.add_option("--length", request.length, "tokens to generate")

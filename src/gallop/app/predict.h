@@ -16,7 +16,7 @@ namespace gallop::app {
 struct PredictRequest {
   std::vector<std::string> files;
   std::string data;    ///< A folder of images, or a split of the run's data.
-  std::string output;  ///< Folder for predicted masks; empty: they are not saved.
+  std::string output;  ///< Folder for predicted masks, CSV file for predicted rows; empty: none.
   std::string prompt;
   int64_t length = 500;
   double temperature = 0.8;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/predict.h"
+#include "gallop/app/predict_rows.h"
 #include "gallop/app/prediction_printer.h"
 #include "gallop/app/recipe_components.h"
 #include "gallop/base/text.h"
@@ -46,6 +47,13 @@ ExitCode predict_images(TrainedModel& run, const PredictRequest& request,
 }
 
 ExitCode predict_tables(TrainedModel& run, const PredictRequest& request) {
+  if (!request.output.empty()) {
+    if (request.files.size() > 1) {
+      throw UsageError("--output takes the predictions of one file; give one file at a time");
+    }
+    write_predicted_rows(run, *data::table_rows(request.files.front(), run.inputs), request.output);
+    return ExitCode::kDone;
+  }
   ExitCode result = ExitCode::kDone;
   for (const std::string& file : request.files) {
     const auto rows = data::table_rows(file, run.inputs);
@@ -81,7 +89,10 @@ ExitCode predict_samples(TrainedModel& run, const PredictRequest& request) {
   }
   if (!request.data.empty()) {
     if (const auto part = data::part_of_word(request.data)) {
-      return predict_all(run, request, *open_part(run, *part, request.data).samples);
+      const RunPart rows = open_part(run, *part, request.data);
+      if (is_images || request.output.empty()) return predict_all(run, request, *rows.samples);
+      write_predicted_rows(run, *rows.samples, request.output);
+      return ExitCode::kDone;
     }
     if (is_images) return predict_images(run, request, data::image_files_in(request.data));
     throw UsageError(

@@ -20,10 +20,23 @@ namespace gallop::app {
 
 using Target = train::MetricTask::Target;
 
+std::vector<double> numbers_of(const data::Signature& inputs, const at::Tensor& outputs) {
+  const at::Tensor wide = outputs.to(at::kDouble).contiguous().view(-1);
+  const double* const begin = wide.const_data_ptr<double>();
+  std::vector<double> values(begin, begin + wide.numel());
+  if (inputs.target_mean.empty()) return values;
+  const size_t each = std::max<size_t>(1, inputs.target_outputs.size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    const size_t target = i / each % inputs.targets.size();
+    values[i] = values[i] * inputs.target_deviation[target] + inputs.target_mean[target];
+  }
+  return values;
+}
+
 PredictionPrinter::PredictionPrinter(const data::Signature& inputs, const train::Task& task,
                                      const PredictRequest& request)
     : inputs_(inputs), task_(task), request_(request) {
-  if (!request.output.empty()) make_folders(request.output);
+  if (!request.output.empty() && task.per_element) make_folders(request.output);
 }
 
 void PredictionPrinter::print(const std::string& name, const at::Tensor& outputs) const {
@@ -142,17 +155,17 @@ void PredictionPrinter::print_fraction(const std::string& name, const char* key,
 void PredictionPrinter::print_numbers(const std::string& name, const at::Tensor& outputs) const {
   nlohmann::ordered_json object{{"file", name}};
   std::string line;
-  const at::Tensor values = outputs.reshape(-1);
-  int64_t next = 0;
+  const std::vector<double> values = numbers_of(inputs_, outputs);
+  size_t next = 0;
   for (const std::string& target : inputs_.targets) {
     line += "  " + printable(target);
     if (inputs_.target_outputs.empty()) {
-      const auto value = values[next++].item<double>();
+      const double value = values[next++];
       object[target] = value;
       line += fmt::format(" {:.6g}", value);
     }
     for (const std::string& output : inputs_.target_outputs) {
-      const auto value = values[next++].item<double>();
+      const double value = values[next++];
       object[target][output] = value;
       line += fmt::format(" {} {:.6g}", output, value);
     }

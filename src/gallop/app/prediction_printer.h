@@ -12,6 +12,9 @@
 
 namespace gallop::app {
 
+/// The predicted numbers in the units of the targets, of a model's outputs for one or more samples.
+std::vector<double> numbers_of(const data::Signature& inputs, const at::Tensor& outputs);
+
 /// Prints the prediction for one sample after the other.
 class PredictionPrinter {
  public:

@@ -8,6 +8,7 @@
 
 #include "gallop/app/built_in_recipes.h"
 #include "gallop/app/plugins.h"
+#include "gallop/app/table_recipe.h"
 #include "gallop/base/file.h"
 #include "gallop/base/input.h"
 #include "gallop/base/text.h"
@@ -194,8 +195,26 @@ void add_plugins(const Registries& registries, config::Node& written) {
   }
 }
 
+// The encoding of the categories of a table that its model reads.
+void choose_encoding(ResolvedRecipe& resolved) {
+  if (resolved.recipe.data.module.name() != "table") return;
+  const config::Node* const written = resolved.find("data", "encoding");
+  if (written != nullptr && !config::is_auto(*written)) return;
+  const bool embeds = model::embeds_categories(resolved.recipe.model.name());
+  config::Problems problems;
+  config::apply_override(resolved.written, "data.encoding",
+                         config::Node::make_scalar(embeds ? "index" : "one-hot"), problems);
+  read(resolved, problems);
+}
+
 bool is_path(const std::string& text) {
   return text.find('/') != std::string::npos || text.ends_with(".yaml") || text.ends_with(".yml");
+}
+
+bool is_built_in(const std::string& name) {
+  const auto& all = built_in_recipes();
+  return std::any_of(all.begin(), all.end(),
+                     [&](const BuiltInRecipe& recipe) { return name == recipe.name; });
 }
 
 }  // namespace
@@ -320,6 +339,7 @@ ResolvedRecipe parse_recipe(const Registries& registries, const std::string& yam
   ResolvedRecipe resolved{Recipe(std::move(all)), fs::path(file_name).stem().string(),
                           std::move(written), std::move(old_names)};
   read(resolved, problems);
+  choose_encoding(resolved);
   train::check(resolved.recipe.train);
   train::check(resolved.recipe.evaluate);
   schedule::check(resolved.recipe.lr_scaling, resolved.is_auto("optimizer", "lr"));
@@ -334,6 +354,12 @@ void warn_of_old_names(const ResolvedRecipe& resolved) {
 
 ResolvedRecipe read_recipe(const Registries& registries, const std::string& name_or_path,
                            const std::vector<Override>& overrides) {
+  if (!is_built_in(name_or_path) && is_table(name_or_path)) {
+    ResolvedRecipe resolved =
+        parse_recipe(registries, table_recipe(name_or_path), name_or_path, overrides);
+    resolved.name = name_of_table(name_or_path);
+    return resolved;
+  }
   if (is_path(name_or_path)) {
     if (!fs::exists(name_or_path)) {
       throw UsageError(fmt::format("recipe file '{}' does not exist", printable(name_or_path)));

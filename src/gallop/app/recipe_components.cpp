@@ -226,8 +226,13 @@ std::string describe_training_data(const data::Signature& signature, const train
   if (signature.is_numbers()) {
     if (signature.columns.empty()) return fmt::format("{} training samples{}", count, outputs);
     const auto columns = static_cast<int64_t>(signature.columns.size());
-    return fmt::format("{} training rows of {}{}", count, counted(columns, "number", "numbers"),
-                       outputs);
+    const bool has_others =
+        std::any_of(signature.features.begin(), signature.features.end(),
+                    [](const data::TableFeature& feature) { return feature.kind != "number"; });
+    return fmt::format(
+        "{} training rows of {}{}", count,
+        has_others ? counted(columns, "column", "columns") : counted(columns, "number", "numbers"),
+        outputs);
   }
   return fmt::format("{} training images of {}x{}x{}{}", count, signature.channels,
                      signature.height, signature.width, outputs);

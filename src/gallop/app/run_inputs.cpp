@@ -4,6 +4,22 @@
 
 namespace gallop::app {
 
+namespace {
+
+void add_features(const data::Signature& signature, model::Task& shape) {
+  shape.features = 0;
+  for (const data::TableFeature& feature : signature.features) {
+    if (feature.is_category()) {
+      shape.categories.push_back(static_cast<int64_t>(feature.categories.size()) + 1);
+      continue;
+    }
+    shape.features += static_cast<int64_t>(feature.width());
+    shape.bins.resize(static_cast<size_t>(shape.features), feature.bins);
+  }
+}
+
+}  // namespace
+
 model::Task model_task(const data::Signature& signature, const train::TaskTable& tasks) {
   const train::Task& task = tasks.find(signature.task);
   model::Task shape{.channels = signature.channels,
@@ -17,6 +33,12 @@ model::Task model_task(const data::Signature& signature, const train::TaskTable&
                     .bidirectional = !task.causal,
                     .padded = signature.is_text() && signature.padded,
                     .views = signature.views};
+  if (!signature.features.empty()) add_features(signature, shape);
+  if (task.target == train::MetricTask::Target::kLabels) {
+    shape.outputs = model::Task::Outputs::kLabels;
+  } else if (task.target == train::MetricTask::Target::kNumbers) {
+    shape.outputs = model::Task::Outputs::kNumbers;
+  }
   if (signature.is_text()) shape.kind = model::Task::Kind::kText;
   if (signature.is_numbers()) shape.kind = model::Task::Kind::kNumbers;
   return shape;
@@ -43,7 +65,9 @@ train::MetricTask metric_task(const data::Signature& signature, const train::Tas
   train::MetricTask task{.target = tasks.find(signature.task).target,
                          .classes = signature.outputs(),
                          .class_names = signature.classes,
-                         .per_element = tasks.find(signature.task).per_element};
+                         .per_element = tasks.find(signature.task).per_element,
+                         .target_mean = signature.target_mean,
+                         .target_deviation = signature.target_deviation};
   if (task.target == train::MetricTask::Target::kTokens) {
     task.tokens_are_characters = are_characters(signature.vocabulary);
   }

@@ -47,6 +47,26 @@ class Reader {
   data::Loader loader_;
 };
 
+// The names of the elements of a table's features: "size", "size missing", "built month",
+// "kind=flat".
+std::vector<std::string> number_names(const data::Signature& signature) {
+  if (signature.features.empty()) return signature.columns;
+  std::vector<std::string> names;
+  for (const data::TableFeature& feature : signature.features) {
+    if (feature.is_category()) continue;
+    const bool is_missing = feature.kind == "missing";
+    const std::string& part = is_missing ? feature.kind : feature.part;
+    if (feature.kind != "one-hot") {
+      names.push_back(feature.column + (part.empty() ? "" : " " + part));
+      continue;
+    }
+    names.push_back(feature.column + " missing");
+    for (const std::string& value : feature.categories)
+      names.push_back(feature.column + "=" + value);
+  }
+  return names;
+}
+
 class Keeper {
  public:
   Keeper(const fs::path& run, const Session& session)
@@ -103,12 +123,30 @@ class Keeper {
     const data::Signature& signature = session_.inputs();
     track::RunSamples::One one;
     const at::Tensor features = sample.input()[0].to(at::kDouble).cpu();
-    for (size_t i = 0; i < signature.columns.size() && one.text.size() < kMostTextBytes; ++i) {
-      one.text += fmt::format("{}{} {:.4g}", i == 0 ? "" : ", ", signature.columns[i],
+    const std::vector<std::string> names = number_names(signature);
+    for (size_t i = 0; i < names.size() && one.text.size() < kMostTextBytes; ++i) {
+      one.text += fmt::format("{}{} {:.4g}", i == 0 ? "" : ", ", names[i],
                               features[static_cast<int64_t>(i)].item<double>());
     }
+    one.text += categories_of(sample);
     one.label = label_of(sample);
     kept_.samples.push_back(std::move(one));
+  }
+
+  // ", kind flat", of the categories that are indices.
+  std::string categories_of(const data::Batch& sample) const {
+    const NamedTensors fields = sample.by_role();
+    const at::Tensor* const indices = find_tensor(fields, "categories");
+    std::string text;
+    int64_t next = 0;
+    for (const data::TableFeature& feature : session_.inputs().features) {
+      if (!feature.is_category() || indices == nullptr) continue;
+      const auto index = (*indices)[0][next++].item<int64_t>();
+      text += fmt::format(
+          ", {} {}", feature.column,
+          index == 0 ? "(missing)" : feature.categories[static_cast<size_t>(index - 1)]);
+    }
+    return text;
   }
 
   // Without padding.

@@ -255,6 +255,12 @@ void Session::choose_loss() {
 // A loss may need several outputs for each predicted number.
 void Session::set_target_outputs() {
   data_->signature.target_outputs = loss_->output_names();
+  if (!inputs().target_mean.empty() && !loss_->traits().is_of_units) {
+    throw UsageError(
+        fmt::format("train.loss: {} is not for targets of mean 0 and deviation 1; set "
+                    "data.standardize_targets=false",
+                    recipe().loss.name()));
+  }
   if (loss_->output_names().empty() || task_->target == train::MetricTask::Target::kNumbers) return;
   throw UsageError(fmt::format(
       "train.loss: {} needs the outputs {} for each target, which are numbers in the tasks of "

@@ -5,6 +5,7 @@
 #include <CLI/Formatter.hpp>
 #include <CLI/Validators.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "gallop/app/non_negative.h"
 #include "gallop/app/resume_options.h"
@@ -26,6 +27,19 @@ train::Interval parse_until(const std::string& text) {
   throw UsageError(fmt::format("--until must be in steps or epochs, not '{}'", printable(text)));
 }
 
+// `--target price` as data.target=price.
+void add_targets(const std::vector<std::string>& targets, std::vector<Override>& overrides) {
+  if (targets.empty()) return;
+  const auto quoted = [](const std::string& name) { return nlohmann::json(name).dump(); };
+  if (targets.size() == 1) {
+    overrides.push_back({"data.target", quoted(targets.front())});
+    return;
+  }
+  std::string list;
+  for (const std::string& name : targets) list += (list.empty() ? "" : ", ") + quoted(name);
+  overrides.push_back({"data.targets", "[" + list + "]"});
+}
+
 }  // namespace
 
 bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments) {
@@ -34,10 +48,18 @@ bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments
       "option\n"
       "of the recipe can be changed on the command line.\n\n"
       "Example: gallop train cifar10 data.path=pictures --optimizer.lr 0.2\n"
+      "         gallop train houses.csv --target price\n"
       "         gallop train --resume runs/cifar10-1\n\n"
       "'gallop recipes options' lists every option.",
       "gallop train");
-  parser.add_option("RECIPE", arguments.recipe, "a recipe's name or file");
+  parser.add_option("RECIPE", arguments.recipe,
+                    "a recipe's name or file, or a table: a .csv or .tsv file");
+  std::vector<std::string> targets;
+  parser
+      .add_option("--target", targets,
+                  "COLUMN of a table to predict: data.target; several times: data.targets")
+      ->expected(1)
+      ->take_all();
   parser.add_option("--resume", arguments.resume, "RUN: continue this run, by name or folder");
   parser.add_option("--name", arguments.place.name, "run name; RECIPE-NUMBER by default");
   parser.add_flag("--continue", arguments.place.resume_if_there,
@@ -68,6 +90,7 @@ bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments
   std::vector<std::string> rest = args;
   arguments.overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return false;
+  add_targets(targets, arguments.overrides);
   if (to_mlflow->count() > 0) {
     track::mlflow::check_address(mlflow.address);
     arguments.place.mlflow = mlflow;

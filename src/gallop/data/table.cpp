@@ -16,6 +16,7 @@
 #include "gallop/data/table/csv_table.h"
 #include "gallop/data/table/scaling.h"
 #include "gallop/data/table/target_task.h"
+#include "gallop/data/table_options.h"
 #include "gallop/data/table_samples.h"
 
 namespace gallop::data {
@@ -26,23 +27,6 @@ using Names = std::vector<std::string>;
 
 bool is_in(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-char separator_of(const std::string& text) {
-  if (text == "auto") return '\0';
-  if (text == "tab" || text == "\\t") return '\t';
-  if (text.size() == 1 && text != "\"" && text != "\n") return text.front();
-  throw UsageError(
-      fmt::format("data.separator is '{}', and must be one character, or tab", printable(text)));
-}
-
-CsvOptions csv_options(const TableConfig& config) {
-  return {.separator = separator_of(config.separator),
-          .decimal = config.decimal,
-          .header = config.header,
-          .missing = config.missing,
-          .day_first = config.day_first,
-          .unscanned = config.ignore};
 }
 
 /// Opens the files of a table one after the other.

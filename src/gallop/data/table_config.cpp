@@ -1,6 +1,31 @@
-#include "gallop/data/table.h"
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/text.h"
+#include "gallop/data/table_options.h"
 
 namespace gallop::data {
+
+namespace {
+
+char separator_of(const std::string& text) {
+  if (text == "auto") return '\0';
+  if (text == "tab" || text == "\\t") return '\t';
+  if (text.size() == 1 && text != "\"" && text != "\n") return text.front();
+  throw UsageError(
+      fmt::format("data.separator is '{}', and must be one character, or tab", printable(text)));
+}
+
+}  // namespace
+
+CsvOptions csv_options(const TableConfig& config) {
+  return {.separator = separator_of(config.separator),
+          .decimal = config.decimal,
+          .header = config.header,
+          .missing = config.missing,
+          .day_first = config.day_first,
+          .unscanned = config.ignore};
+}
 
 void visit(config::Visitor& visitor, TableConfig& config) {
   visitor.field({.name = "target", .help = "column to predict; empty: targets, or the last one"},

@@ -112,7 +112,7 @@ TEST(DataModules, AreAllRegisteredAndOpened) {
   const BatchTransformRegistry transforms = built_in_batch_transforms();
   EXPECT_EQ(registry.names(),
             (std::vector<std::string>{"fashion-mnist", "mnist", "cifar10", "cifar100", "folder",
-                                      "tar", "fake-images", "segmentation", "csv", "text",
+                                      "tar", "fake-images", "segmentation", "table", "csv", "text",
                                       "labeled-text", "tagged-text", "text-pairs"}));
   const TestFolder folder;
   folder.add("train.txt", "abc");

@@ -1,0 +1,77 @@
+#include "gallop/app/table_recipe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+#include "gallop/base/file.h"
+#include "gallop/base/text.h"
+#include "gallop/data/find.h"
+#include "gallop/data/table.h"
+
+namespace gallop::app {
+
+namespace {
+
+fs::path training_file(const std::string& path) {
+  return data::find_part_files("table", path, data::table_endings())[0];
+}
+
+// A single quoted scalar of YAML.
+std::string quoted(const std::string& text) {
+  std::string result = "'";
+  for (const char c : text) result += c == '\'' ? "''" : std::string(1, c);
+  return result + "'";
+}
+
+}  // namespace
+
+bool is_table(const std::string& name_or_path) {
+  if (data::is_table_file(name_or_path)) return true;
+  if (!fs::is_directory(name_or_path)) return false;
+  const std::vector<std::string> endings = data::table_endings();
+  return std::any_of(endings.begin(), endings.end(), [&](const std::string& ending) {
+    return fs::exists(fs::path(name_or_path) / ("train" + ending));
+  });
+}
+
+std::string name_of_table(const std::string& path) {
+  const fs::path file = fs::path(path).lexically_normal();
+  const std::string name = (file.has_filename() ? file : file.parent_path()).filename().string();
+  return name.substr(0, name.find('.', 1));
+}
+
+std::string table_recipe(const std::string& path) {
+  const int64_t rows = data::count_lines(training_file(path).string());
+  const bool has_parts = fs::is_directory(path);
+  constexpr double kValidation = 0.15;
+  const auto trained = static_cast<double>(rows) * (has_parts ? 1 : 1 - kValidation);
+  // Measured with benchmarks/tables: small batches for small tables, as these need the steps, and
+  // no more epochs than trees are given time for.
+  constexpr double kMostBatches = 170, kSteps = 700;
+  constexpr int64_t kSmallest = 32, kLargest = 1024, kFewestEpochs = 4, kMostEpochs = 40;
+  int64_t batch = kSmallest;
+  while (batch < kLargest && trained / static_cast<double>(batch) > kMostBatches) batch *= 2;
+  const auto epochs = std::clamp<int64_t>(
+      std::llround(kSteps * static_cast<double>(batch) / std::max(trained, 1.0)), kFewestEpochs,
+      kMostEpochs);
+  return fmt::format(R"(data:
+  name: table
+  path: {}
+  batch_size: {}
+  eval_batch: 2048
+  validation: {}
+model: {{name: tabular-mlp}}
+optimizer: {{name: adamw, lr: 0.005, weight_decay: 0.01}}
+schedule: {{name: cosine, warmup: 0.1}}
+train:
+  epochs: {}
+  early_stopping: {{patience: {}, restore_best: true}}
+)",
+                     quoted(path), batch, has_parts ? 0.0 : kValidation, epochs,
+                     std::max<int64_t>(5, epochs / 2));
+}
+
+}  // namespace gallop::app
