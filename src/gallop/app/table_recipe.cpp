@@ -48,15 +48,13 @@ std::string table_recipe(const std::string& path) {
   const bool has_parts = fs::is_directory(path);
   constexpr double kValidation = 0.15;
   const auto trained = static_cast<double>(rows) * (has_parts ? 1 : 1 - kValidation);
-  // Measured with benchmarks/tables: small batches for small tables, as these need the steps, and
-  // no more epochs than trees are given time for.
-  constexpr double kMostBatches = 170, kSteps = 700;
+  // Measured with benchmarks/tables: small tables need small batches and many epochs.
+  constexpr double kEpochs = 980;
   constexpr int64_t kSmallest = 32, kLargest = 1024, kFewestEpochs = 4, kMostEpochs = 40;
-  int64_t batch = kSmallest;
-  while (batch < kLargest && trained / static_cast<double>(batch) > kMostBatches) batch *= 2;
-  const auto epochs = std::clamp<int64_t>(
-      std::llround(kSteps * static_cast<double>(batch) / std::max(trained, 1.0)), kFewestEpochs,
-      kMostEpochs);
+  const double root = std::sqrt(std::max(trained, 1.0));
+  const auto batch =
+      std::clamp<int64_t>(int64_t{1} << std::llround(std::log2(root)), kSmallest, kLargest);
+  const auto epochs = std::clamp<int64_t>(std::llround(kEpochs / root), kFewestEpochs, kMostEpochs);
   return fmt::format(R"(data:
   name: table
   path: {}
