@@ -28,7 +28,8 @@ class RowWriter {
     for (const std::string& name : inputs_.classes) names.push_back("probability of " + name);
     for (const std::string& name : inputs_.targets) {
       if (inputs_.target_outputs.empty()) names.push_back(name);
-      for (const std::string& output : inputs_.target_outputs) names.push_back(name + " " + output);
+      for (const std::string& output : inputs_.target_outputs)
+        names.push_back(fmt::format("{} {}", name, output));
     }
     text_ = csv_line(names);
   }

@@ -90,7 +90,7 @@ class Tabm final : public torch::nn::Module {
 
   // The prediction of all members together, in the form of a single one's output.
   at::Tensor mean_of(const at::Tensor& each) const {
-    const at::Tensor x = each.scalar_type() == at::kDouble ? each : each.to(at::kFloat);
+    at::Tensor x = each.scalar_type() == at::kDouble ? each : each.to(at::kFloat);
     switch (outputs_) {
       case Task::Outputs::kClasses:
         return at::logsumexp(at::log_softmax(x, -1), 1) - std::log(static_cast<double>(members_));
