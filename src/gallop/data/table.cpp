@@ -308,6 +308,9 @@ class Opening {
     EncoderOptions options{.transform = config_.transform,
                            .is_one_hot = config_.encoding != "index" || !has_numbers,
                            .keeps_all = config_.numbers_only};
+    for (const Names* const names : {&config_.numbers, &config_.categories, &config_.dates}) {
+      options.kept.insert(options.kept.end(), names->begin(), names->end());
+    }
     if (context_.config.normalize == "none") options.transform = "none";
     encoder_ = fit_encoder(train, columns, rows_[0], options);
     const size_t count = encoder_.normalization.mean.size();

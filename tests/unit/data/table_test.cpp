@@ -2,6 +2,8 @@
 #include "gallop/data/table.h"
 
 #include <cmath>
+#include <set>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -210,6 +212,31 @@ TEST_F(Tables, UselessColumnsAreLeftOutWithANote) {
   EXPECT_TRUE(contains(data->notes[1], "column 'same' is left out: all of its values are 5"));
   EXPECT_TRUE(contains(data->notes[2], "column 'none' is left out: all of its values are missing"));
   EXPECT_TRUE(contains(data->notes[3], "column 'name' is left out: 60 of its 60 values differ"));
+  const auto kept = open(text, {.target = "y", .numbers = {"id"}, .categories = {"name"}});
+  EXPECT_EQ(kept->signature.columns, (Texts{"id", "name", "x"}));
+}
+
+TEST_F(Tables, FoldsHoldEveryRowOutOnce) {
+  std::string text = "x,y\n";
+  for (int i = 0; i < 50; ++i)
+    text += std::to_string(i * i) + (i % 5 == 0 ? ",rare\n" : ",often\n");
+  config.folds = 5;
+  std::set<std::string> held_out;
+  for (config.fold = 0; config.fold < 5; ++config.fold) {
+    const auto data = open(text, {.target = "y"});
+    EXPECT_EQ(data->train->size(), 40);
+    ASSERT_EQ(data->validation->size(), 10);
+    int64_t rare = 0;
+    for (int64_t i = 0; i < 10; ++i) {
+      held_out.insert(data->validation->describe(i));
+      rare += data->validation->label(i).value();
+    }
+    EXPECT_EQ(rare, 2);
+  }
+  EXPECT_EQ(held_out.size(), 50U);
+  config.group = "folder";
+  config.fold = 0;
+  EXPECT_THROW(open(text, {.target = "y"}), UsageError);
 }
 
 TEST_F(Tables, ValidationIsStratifiedAndHasNoPartInTheStatistics) {

@@ -60,6 +60,11 @@ class Fitting {
         fmt::format("column '{}' is left out: {}", printable(column.name), reason));
   }
 
+  bool is_kept(const TableColumn& column) const {
+    return options_.keeps_all || std::find(options_.kept.begin(), options_.kept.end(),
+                                           column.name) != options_.kept.end();
+  }
+
   void add_numbers(const TableColumn& column) {
     std::vector<double> values;
     for (const int64_t row : rows_) {
@@ -73,7 +78,9 @@ class Fitting {
       if (*least == *most && !has_missing) {
         return leave_out(column, fmt::format("all of its values are {}", values.front()));
       }
-      if (numbers_rows(column)) return leave_out(column, "it numbers the rows");
+      if (!is_kept(column) && numbers_rows(column)) {
+        return leave_out(column, "it numbers the rows; data.numbers keeps it");
+      }
     }
     const bool is_constant = *least == *most && !options_.keeps_all;
     const double middle = median_of(values);
@@ -164,10 +171,11 @@ class Fitting {
       return leave_out(column, fmt::format("all of its values are '{}'", printable(values[0])));
     }
     constexpr int64_t kFewest = 50;
-    if (known >= kFewest && 2 * static_cast<int64_t>(values.size()) > known) {
+    if (!is_kept(column) && known >= kFewest && 2 * static_cast<int64_t>(values.size()) > known) {
       return leave_out(
           column,
-          fmt::format("{} of its {} values differ, as those of ids and texts do",
+          fmt::format("{} of its {} values differ, as those of ids and texts do; data.categories "
+                      "keeps it",
                       format_count(static_cast<int64_t>(values.size())), format_count(known)));
     }
     TableFeature feature{.column = column.name,

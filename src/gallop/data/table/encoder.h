@@ -17,6 +17,7 @@ struct EncoderOptions {
   int64_t bins = 32;                   ///< Of each number, at most.
   /// Every column is an input: constant ones, and those that only name or number the rows.
   bool keeps_all = false;
+  std::vector<std::string> kept{};  ///< Columns that are inputs though they seem to name the rows.
 };
 
 /// The inputs that are computed from a table, with statistics of its training rows.
