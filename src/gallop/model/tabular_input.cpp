@@ -125,7 +125,7 @@ at::Tensor TabularInput::embed_numbers(const at::Tensor& numbers) const {
 }
 
 at::Tensor TabularInput::forward(const at::Tensor& numbers, const at::Tensor& categories) const {
-  const at::Tensor embedded = embed_numbers(numbers);
+  at::Tensor embedded = embed_numbers(numbers);
   if (categories_.empty()) return embedded;
   at::Tensor indices = categories;
   if (!indices.defined()) {
