@@ -33,7 +33,7 @@ WIDE = NUMBERS % 64 + "model: {name: mlp, hidden: [2048, 2048]}\noptimizer: {nam
 RESNET = NUMBERS % 64 + "model: {name: resnet, depth: 20}\noptimizer: {name: sgd, lr: 0.1, momentum: 0.9}\n"
 GPT = ("data: {name: text, path: TEXT, context: 128, batch_size: 16}\n"
        "model: {name: gpt, layers: 4, width: 256, heads: 4}\noptimizer: {name: adamw, lr: 0.001}\n")
-SMALL = "model: {name: mlp, hidden: [64]}\noptimizer: {name: sgd, lr: 0.1}\n"
+SMALL = "model: {name: mlp, hidden: [64]}\noptimizer: {name: sgd, lr: 0.01}\n"
 SHARDS = ("data: {name: tar, path: SHARDS, image_size: 32, batch_size: 64, in_memory: 'no', "
           "augment: [random-horizontal-flip]}\n" + SMALL)
 # Later epochs than the first are what is profiled.
@@ -71,8 +71,8 @@ CASES = {
     "eager": Case(MLP, ("train.precision=bf16", "train.compile=false", "data.batch_size=512"), "eager-steps"),
     "tiny-batch": Case(MLP, ("train.precision=fp32", "data.batch_size=2"), "small-batch|optimizer-share"),
     "optimizer": Case(WIDE, ("train.precision=fp32", "data.batch_size=8"), "small-batch|optimizer-share"),
-    "evaluation": Case(MLP, ("train.precision=bf16", "data.batch_size=512", "train.evaluate_every=4 steps",
-                             "data.validation=0.1"), "evaluation-share"),
+    "evaluation": Case(WIDE, ("train.precision=bf16", "data.batch_size=2048", "train.evaluate_every=1 steps",
+                              "data.validation=0.5"), "evaluation-share"),
     "checkpoint": Case(WIDE, ("train.precision=fp32", "train.checkpoint_every=1 steps",
                               "train.checkpoint_in_background=false"), "checkpoint-share"),
     "verification": Case(RESNET, (*RIGHT[:2], "train.compile=verify"), "verification"),

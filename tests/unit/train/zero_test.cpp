@@ -137,6 +137,10 @@ TEST_P(Zero1, HasTheBitsOfDdp) {
   }
 }
 
+Case on_mlp(const std::string& kind, const std::string& optimizer, Precision precision) {
+  return {kind + in_a_name(optimizer), mlp, optimizer, {.precision = precision}};
+}
+
 std::vector<Case> cases() {
   std::vector<Case> all = {
       {"Gpt", gpt, "adamw", {.clip_grad_norm = 0.1}, true},
@@ -150,14 +154,23 @@ std::vector<Case> cases() {
       {"Counted", mlp, "adamw", {.gradient_accumulation = 2, .every_target_counts = true}},
       {"Groups", mlp, "adamw layer_decay=0.5 weight_decay=0.1", {}},
       {"ScheduledMomentum", mlp, "sgd momentum=0.9", {.skip_nonfinite = true}}};
+  for (const char* optimizer : {"adafactor", "lamb", "lars", "lion"}) {
+    all.push_back(on_mlp("Optimizer_", optimizer, Precision::kFp32));
+  }
+  for (const char* optimizer : {"adamw rounding=kahan", "lamb rounding=nearest"}) {
+    all.push_back(on_mlp("Bf16Weights_", optimizer, Precision::kBf16Weights));
+  }
+  return all;
+}
+
+// Every optimizer and wrapper.
+std::vector<Case> all_cases() {
+  std::vector<Case> all;
   for (const std::string& optimizer : every_optimizer()) {
-    all.push_back({"Optimizer_" + in_a_name(optimizer), mlp, optimizer});
+    all.push_back(on_mlp("Optimizer_", optimizer, Precision::kFp32));
   }
   for (const std::string& optimizer : every_rounding_optimizer()) {
-    all.push_back({"Bf16Weights_" + in_a_name(optimizer),
-                   mlp,
-                   optimizer,
-                   {.precision = Precision::kBf16Weights}});
+    all.push_back(on_mlp("Bf16Weights_", optimizer, Precision::kBf16Weights));
   }
   for (const auto& [name, wrappers] : optim::every_wrapping()) {
     if (!name.empty()) all.push_back({name, mlp, "adamw", {}, false, true, wrappers});
@@ -165,8 +178,10 @@ std::vector<Case> cases() {
   return all;
 }
 
-INSTANTIATE_TEST_SUITE_P(Any, Zero1, testing::ValuesIn(cases()),
-                         [](const auto& tested) { return tested.param.name; });
+std::string name_of(const testing::TestParamInfo<Case>& tested) { return tested.param.name; }
+
+INSTANTIATE_TEST_SUITE_P(Usual, Zero1, testing::ValuesIn(cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Long, Zero1, testing::ValuesIn(all_cases()), name_of);
 
 // Steps that repeat after the state went through whole tensors into another number of processes.
 TEST(Zero1State, LoadsIntoAnyNumberOfProcesses) {
