@@ -211,12 +211,6 @@ bool is_path(const std::string& text) {
   return text.find('/') != std::string::npos || text.ends_with(".yaml") || text.ends_with(".yml");
 }
 
-bool is_built_in(const std::string& name) {
-  const auto& all = built_in_recipes();
-  return std::any_of(all.begin(), all.end(),
-                     [&](const BuiltInRecipe& recipe) { return name == recipe.name; });
-}
-
 }  // namespace
 
 SchedulesConfig::SchedulesConfig(const config::Catalog& schedules)
@@ -354,7 +348,14 @@ void warn_of_old_names(const ResolvedRecipe& resolved) {
 
 ResolvedRecipe read_recipe(const Registries& registries, const std::string& name_or_path,
                            const std::vector<Override>& overrides) {
-  if (!is_built_in(name_or_path) && is_table(name_or_path)) {
+  std::vector<std::string> names;
+  for (const auto& recipe : built_in_recipes()) {
+    if (name_or_path == recipe.name) {
+      return parse_recipe(registries, recipe.yaml, fmt::format("{}.yaml", recipe.name), overrides);
+    }
+    names.emplace_back(recipe.name);
+  }
+  if (is_table(name_or_path)) {
     ResolvedRecipe resolved =
         parse_recipe(registries, table_recipe(name_or_path), name_or_path, overrides);
     resolved.name = name_of_table(name_or_path);
@@ -365,13 +366,6 @@ ResolvedRecipe read_recipe(const Registries& registries, const std::string& name
       throw UsageError(fmt::format("recipe file '{}' does not exist", printable(name_or_path)));
     }
     return parse_recipe(registries, read_input(name_or_path, 1 << 20), name_or_path, overrides);
-  }
-  std::vector<std::string> names;
-  for (const auto& recipe : built_in_recipes()) {
-    if (name_or_path == recipe.name) {
-      return parse_recipe(registries, recipe.yaml, fmt::format("{}.yaml", recipe.name), overrides);
-    }
-    names.emplace_back(recipe.name);
   }
   const std::string nearest = nearest_name(name_or_path, names);
   throw UsageError(fmt::format(

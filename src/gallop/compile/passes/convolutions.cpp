@@ -78,10 +78,6 @@ std::optional<kernel::DepthwiseWindow> depthwise_window_of(const Matcher& matche
                                  .dilation = steps->dilation};
 }
 
-bool is_channels_last(const Matcher& matcher, ViewId tensor) {
-  return tensor != kNone && matcher.stand_in(tensor).is_contiguous(at::MemoryFormat::ChannelsLast);
-}
-
 Operand number(int64_t value) { return Operand::of(c10::IValue(value)); }
 
 // Leaves to LibTorch the gradients of x, the weight and the bias that `wanted` has, if any.

@@ -242,6 +242,10 @@ bool is_laid_out_alike(const View& a, const View& b) {
   return true;
 }
 
+bool is_channels_last(const Matcher& matcher, ViewId tensor) {
+  return tensor != kNone && matcher.stand_in(tensor).is_contiguous(at::MemoryFormat::ChannelsLast);
+}
+
 int64_t rows_of(const View& view) { return view.numel() / view.sizes.back(); }
 
 Operand no_tensor() { return {.kind = Operand::Kind::kTensor, .constant = {}, .views = {kNone}}; }

@@ -118,6 +118,9 @@ int64_t column_sums_of(const Matcher& matcher, ViewId tensor);
 /// Whether both have the same memory layout: equal sizes and equal strides up to sizes of 1.
 bool is_laid_out_alike(const View& a, const View& b);
 
+/// Whether it is an image batch [N, C, H, W] in channels_last.
+bool is_channels_last(const Matcher& matcher, ViewId tensor);
+
 /// The number of rows of the last dimension: the product of the other sizes.
 int64_t rows_of(const View& view);
 

@@ -16,11 +16,6 @@ enum Window : size_t { kSize, kStride, kPadding, kCeil, kCountPadding, kDivisor 
 
 bool is_image(const View& view) { return view.sizes.size() == 4; }
 
-bool is_channels_last(const Matcher& matcher, ViewId tensor) {
-  return tensor != kNone && is_image(matcher.view(tensor)) &&
-         matcher.stand_in(tensor).is_contiguous(at::MemoryFormat::ChannelsLast);
-}
-
 // Whether the window that the arguments from `first` on describe is all of x.
 bool is_whole_image(const Matcher& matcher, int64_t index, size_t first, const View& x) {
   const auto all = [&](Window argument, const std::vector<int64_t>& wanted) {

@@ -19,8 +19,7 @@ MixingVariant variant_of(const std::string& name) {
   return name == "fastai" ? MixingVariant::kFastai : MixingVariant::kTorchvision;
 }
 
-template <typename Config>
-Mixing::Options options_of(const char* name, const Config& config) {
+Mixing::Options options_of(const char* name, const MixingConfig& config) {
   using Mode = Mixing::Mode;
   if (config.mode != "batch" && config.variant != "timm") {
     throw UsageError(
@@ -34,26 +33,6 @@ Mixing::Options options_of(const char* name, const Config& config) {
           .mode = config.mode == "pair"   ? Mode::kPair
                   : config.mode == "elem" ? Mode::kElement
                                           : Mode::kBatch};
-}
-
-template <typename Config>
-void visit_mixing(config::Visitor& visitor, Config& config) {
-  visitor.field({.name = "alpha",
-                 .help = "lambda is drawn from the distribution Beta(alpha, alpha)",
-                 .min = 0,
-                 .above_min = true},
-                config.alpha);
-  visitor.field({.name = "p", .help = "probability that lambda is not 1", .min = 0, .max = 1},
-                config.p);
-  visitor.field({.name = "variant",
-                 .help = "definition: torchvision mixes with the sample before, timm with that at "
-                         "the other end of the batch, fastai with a random one",
-                 .choices = {"torchvision", "timm", "fastai"}},
-                config.variant);
-  visitor.field({.name = "mode",
-                 .help = "of variant timm: one lambda for the batch, each pair or each sample",
-                 .choices = {"batch", "pair", "elem"}},
-                config.mode);
 }
 
 // Targets that are no class labels are numbers, which are mixed, or masks, which are cut.
@@ -206,16 +185,32 @@ void Mixing::apply(const BatchKey& key, Batch& batch) const {
   mix_rows(target, for_targets(plan, target));
 }
 
-void visit(config::Visitor& visitor, MixUpConfig& config) { visit_mixing(visitor, config); }
-void visit(config::Visitor& visitor, CutMixConfig& config) { visit_mixing(visitor, config); }
+void visit(config::Visitor& visitor, MixingConfig& config) {
+  visitor.field({.name = "alpha",
+                 .help = "lambda is drawn from the distribution Beta(alpha, alpha)",
+                 .min = 0,
+                 .above_min = true},
+                config.alpha);
+  visitor.field({.name = "p", .help = "probability that lambda is not 1", .min = 0, .max = 1},
+                config.p);
+  visitor.field({.name = "variant",
+                 .help = "definition: torchvision mixes with the sample before, timm with that at "
+                         "the other end of the batch, fastai with a random one",
+                 .choices = {"torchvision", "timm", "fastai"}},
+                config.variant);
+  visitor.field({.name = "mode",
+                 .help = "of variant timm: one lambda for the batch, each pair or each sample",
+                 .choices = {"batch", "pair", "elem"}},
+                config.mode);
+}
 
-std::unique_ptr<BatchTransform> make_mixup(const MixUpConfig& config) {
+std::unique_ptr<BatchTransform> make_mixup(const MixingConfig& config) {
   Mixing::Options options = options_of("mixup", config);
   if (options.variant == MixingVariant::kFastai) options.mode = Mixing::Mode::kElement;
   return std::make_unique<MixUp>(options);
 }
 
-std::unique_ptr<BatchTransform> make_cutmix(const CutMixConfig& config) {
+std::unique_ptr<BatchTransform> make_cutmix(const MixingConfig& config) {
   return std::make_unique<CutMix>(options_of("cutmix", config));
 }
 

@@ -20,32 +20,24 @@ enum class MixingVariant {
   kFastai,       ///< Random partners; MixUp: a lambda for each row, no less than 0.5.
 };
 
-/// MixUp (Zhang et al., "mixup: Beyond empirical risk minimization", 2018): inputs and targets
-/// become lambda * own + (1 - lambda) * partner's, with lambda from Beta(alpha, alpha).
-struct MixUpConfig {
+struct MixingConfig {
   double alpha = 1;
   double p = 1;
   std::string variant = "torchvision";
   std::string mode = "batch";
 };
 
-void visit(config::Visitor& visitor, MixUpConfig& config);
-/// Throws UsageError if `mode` does not belong to the variant.
-std::unique_ptr<BatchTransform> make_mixup(const MixUpConfig& config);
+void visit(config::Visitor& visitor, MixingConfig& config);
+
+/// MixUp (Zhang et al., "mixup: Beyond empirical risk minimization", 2018): inputs and targets
+/// become lambda * own + (1 - lambda) * partner's, with lambda from Beta(alpha, alpha). Throws
+/// UsageError if `mode` does not belong to the variant.
+std::unique_ptr<BatchTransform> make_mixup(const MixingConfig& config);
 
 /// CutMix (Yun et al., "CutMix: Regularization strategy to train strong classifiers with
 /// localizable features", 2019): a box of each image is its partner's, and targets are mixed by
-/// area. Masks get their partner's box.
-struct CutMixConfig {
-  double alpha = 1;
-  double p = 1;
-  std::string variant = "torchvision";
-  std::string mode = "batch";
-};
-
-void visit(config::Visitor& visitor, CutMixConfig& config);
-/// Throws UsageError if `mode` does not belong to the variant.
-std::unique_ptr<BatchTransform> make_cutmix(const CutMixConfig& config);
+/// area. Masks get their partner's box. Throws UsageError if `mode` does not belong to the variant.
+std::unique_ptr<BatchTransform> make_cutmix(const MixingConfig& config);
 
 /// The box around a centre for a lambda, clipped at the edges of the image.
 Region cutmix_box(MixingVariant variant, int height, int width, double lambda, int center_y,

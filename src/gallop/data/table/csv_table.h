@@ -35,7 +35,7 @@ struct ColumnScan {
   /// If nearly all values are numbers, so that the others look like mistakes: the first of these.
   std::string mistake{};
   std::vector<std::string> distinct{};  ///< Distinct values; empty if there are more than 20.
-  bool has_ambiguous_dates = false;     ///< No date tells day and month apart.
+  bool has_ambiguous_dates = false;     ///< Day and month could be swapped.
 };
 
 /// A CSV file: plain or gzip, with a detected dialect, and names of its columns.
