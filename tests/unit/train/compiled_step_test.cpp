@@ -146,17 +146,6 @@ INSTANTIATE_TEST_SUITE_P(
             "adamw",
             {.precision = Precision::kBf16},
             true},
-        Case{"GptFp8",
-             [] {
-               return make_gpt({.layers = 2, .width = 32, .heads = 2, .dropout = 0.1}, kText, 1);
-             },
-             "sgd",
-             {.precision = Precision::kFp8, .clip_grad_norm = 1.0},
-             true},
-        Case{"VitFp8",
-             [] { return make_vit({.patch = 4, .width = 32, .depth = 2, .heads = 2}, kImages, 1); },
-             "adamw",
-             {.precision = Precision::kFp8}},
         Case{"GptManyWords",
              [] {
                return make_gpt({.layers = 1, .width = 4, .heads = 2, .activation = "swiglu"},
@@ -179,6 +168,22 @@ INSTANTIATE_TEST_SUITE_P(
              "sgd",
              {},
              true}),
+    [](const auto& tested) { return tested.param.name; });
+// LibTorch's fp8 GEMM on the CPU is oneDNN's reference, which takes milliseconds.
+INSTANTIATE_TEST_SUITE_P(
+    Long, CompiledStep,
+    testing::Values(
+        Case{"GptFp8",
+             [] {
+               return make_gpt({.layers = 2, .width = 32, .heads = 2, .dropout = 0.1}, kText, 1);
+             },
+             "sgd",
+             {.precision = Precision::kFp8, .clip_grad_norm = 1.0},
+             true},
+        Case{"VitFp8",
+             [] { return make_vit({.patch = 4, .width = 32, .depth = 2, .heads = 2}, kImages, 1); },
+             "adamw",
+             {.precision = Precision::kFp8}}),
     [](const auto& tested) { return tested.param.name; });
 
 TEST(CompiledStep, NamesWhatIsNotFinite) {

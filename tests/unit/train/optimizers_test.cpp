@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/model/mlp.h"
+#include "unit/train/covering.h"
 #include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
@@ -21,7 +22,7 @@ using precision::Precision;
 // The first matrix is large enough for 8-bit states.
 std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {32, 12}}, kImages, 1); }
 
-std::vector<Case> all_cases() {
+Covering<Case> make_cases() {
   const std::vector<std::pair<std::string, StepConfig>> configs = {
       {"Plain", {}},
       {"Accumulated", {.gradient_accumulation = 3}},
@@ -31,17 +32,23 @@ std::vector<Case> all_cases() {
       {"Fp8", {.precision = Precision::kFp8}},
       {"Skipping", {.skip_nonfinite = true}},
   };
-  std::vector<Case> cases;
+  std::vector<Combined<Case>> cases;
+  const auto add = [&](const std::string& optimizer, const std::string& wrapping,
+                       const std::string& wrappers, const std::string& config_name,
+                       const StepConfig& config) {
+    cases.push_back({{.name = in_a_name(optimizer) + wrapping + "_" + config_name,
+                      .make_model = mlp,
+                      .optimizer = optimizer,
+                      .config = config,
+                      .wrappers = wrappers},
+                     {optimizer + "+" + wrapping, optimizer + "+" + config_name,
+                      wrapping + "+" + config_name}});
+  };
   for (const std::string& optimizer : every_optimizer()) {
-    const std::string name = in_a_name(optimizer);
     for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
       if (!optim::can_wrap(optimizer, wrappers)) continue;
       for (const auto& [config_name, config] : configs) {
-        cases.push_back({.name = name + wrapping + "_" + config_name,
-                         .make_model = mlp,
-                         .optimizer = optimizer,
-                         .config = config,
-                         .wrappers = wrappers});
+        add(optimizer, wrapping, wrappers, config_name, config);
       }
     }
   }
@@ -57,15 +64,16 @@ std::vector<Case> all_cases() {
     for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
       if (wrappers.find("lookahead") != std::string::npos) continue;
       for (const auto& [config_name, config] : with_bf16_weights) {
-        cases.push_back({.name = in_a_name(optimizer) + wrapping + "_" + config_name,
-                         .make_model = mlp,
-                         .optimizer = optimizer,
-                         .config = config,
-                         .wrappers = wrappers});
+        add(optimizer, wrapping, wrappers, config_name, config);
       }
     }
   }
-  return cases;
+  return cover(cases);
+}
+
+const Covering<Case>& all_cases() {
+  static const Covering<Case> kCases = make_cases();
+  return kCases;
 }
 
 class EveryOptimizer : public testing::TestWithParam<Case> {
@@ -138,7 +146,9 @@ TEST_P(EveryOptimizer, SkipsAStepThatIsNotFinite) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(, EveryOptimizer, testing::ValuesIn(all_cases()),
+INSTANTIATE_TEST_SUITE_P(Usual, EveryOptimizer, testing::ValuesIn(all_cases().usual),
+                         [](const auto& tested) { return tested.param.name; });
+INSTANTIATE_TEST_SUITE_P(Long, EveryOptimizer, testing::ValuesIn(all_cases().rest),
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace
