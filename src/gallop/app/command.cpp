@@ -32,6 +32,8 @@ const std::vector<Command>& commands() {
       {"model", "describe a model: an archive of torch.export, or the layers of a recipe's",
        run_model},
       {"launch", "train in several processes, and restart them after a failure", run_launch},
+      {"pipeline", "draw the schedule of a pipeline of processes, or compare all schedules",
+       run_pipeline},
       {"convert", "export the weights of a run to one safetensors file", run_convert},
       {"env", "describe this machine, or a recipe's data", run_env},
   };

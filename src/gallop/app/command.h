@@ -81,6 +81,7 @@ ExitCode run_optimize(const CommandContext& command, const std::vector<std::stri
 ExitCode run_prove(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_model(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_launch(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode run_pipeline(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_convert(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_tune(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode run_runs(const CommandContext& command, const std::vector<std::string>& arguments);

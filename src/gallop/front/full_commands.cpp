@@ -31,6 +31,9 @@ ExitCode run_find_batch(const CommandContext& /*command*/, const Args& /*argumen
 ExitCode run_graph(const CommandContext& /*command*/, const Args& /*arguments*/) {
   exec_full_program();
 }
+ExitCode run_pipeline(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
 ExitCode run_profile(const CommandContext& /*command*/, const Args& /*arguments*/) {
   exec_full_program();
 }

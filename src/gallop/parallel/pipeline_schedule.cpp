@@ -293,7 +293,7 @@ const std::vector<PipelineScheduleKind>& pipeline_schedules() {
        "2024)",
        1, true, make_zero_bubble},
       {"zbv",
-       "two stages on each rank in the shape of a V, without a bubble if all passes take "
+       "two stages on each rank in the shape of a V, with hardly a bubble if all passes take "
        "the same time (ZB-V: Qi et al., ICLR 2024)",
        2, false, make_zbv},
       {"dualpipev",
