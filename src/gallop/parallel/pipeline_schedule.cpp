@@ -1,7 +1,11 @@
 #include "gallop/parallel/pipeline_schedule.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
+#include <set>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -273,6 +277,63 @@ bool PipelineSchedule::splits_backward() const {
       return action.pass == PipelinePass::kWeightGradient;
     });
   });
+}
+
+std::vector<PipelineAction> PipelineSchedule::needs_of(const PipelineAction& action) const {
+  using enum PipelinePass;
+  std::vector<PipelineAction> needs;
+  switch (action.pass) {
+    case kForward:
+      if (action.stage > 0) needs.push_back({kForward, action.stage - 1, action.micro_batch});
+      break;
+    case kBackward:
+    case kInputGradient:
+      needs.push_back({kForward, action.stage, action.micro_batch});
+      if (action.stage + 1 < stages()) {
+        needs.push_back({kInputGradient, action.stage + 1, action.micro_batch});
+      }
+      break;
+    case kWeightGradient:
+      needs.push_back({kInputGradient, action.stage, action.micro_batch});
+      break;
+  }
+  return needs;
+}
+
+void PipelineSchedule::visit(
+    const std::function<void(int, std::span<const PipelineAction>)>& visitor) const {
+  using Key = std::tuple<PipelinePass, int, int>;
+  const auto key_of = [](const PipelineAction& action) {
+    // A whole backward pass gives what others need of its first part.
+    const bool is_whole = action.pass == PipelinePass::kBackward;
+    return Key(is_whole ? PipelinePass::kInputGradient : action.pass, action.stage,
+               action.micro_batch);
+  };
+  std::set<Key> visited;
+  const auto is_ready = [&](const PipelineAction& action) {
+    return std::ranges::all_of(needs_of(action), [&](const PipelineAction& needed) {
+      return visited.contains(key_of(needed));
+    });
+  };
+  std::vector<size_t> next(actions.size());
+  for (bool has_advanced = true; has_advanced;) {
+    has_advanced = false;
+    for (size_t rank = 0; rank < actions.size(); ++rank) {
+      if (next[rank] == actions[rank].size()) continue;
+      const auto unit =
+          std::span(actions[rank]).subspan(next[rank], actions[rank][next[rank]].is_paired ? 2 : 1);
+      if (!std::ranges::all_of(unit, is_ready)) continue;
+      visitor(static_cast<int>(rank), unit);
+      for (const PipelineAction& action : unit) visited.insert(key_of(action));
+      next[rank] += unit.size();
+      has_advanced = true;
+    }
+  }
+  for (size_t rank = 0; rank < actions.size(); ++rank) {
+    if (next[rank] == actions[rank].size()) continue;
+    throw InternalError(fmt::format("pipeline schedule {}: rank {} waits for ever at {}", name,
+                                    rank, text_of(actions[rank][next[rank]])));
+  }
 }
 
 const std::vector<PipelineScheduleKind>& pipeline_schedules() {

@@ -1,6 +1,7 @@
 #pragma once
 
-#include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,15 @@ struct PipelineSchedule {
   std::vector<int> stages_of(int rank) const;
   /// Whether input and weight gradients are separate passes.
   bool splits_backward() const;
+
+  /// The passes whose results an action needs. That of kInputGradient may be part of a kBackward.
+  std::vector<PipelineAction> needs_of(const PipelineAction& action) const;
+
+  /// Visits all actions, each after those that it needs: of each rank in turn the next one, or the
+  /// next pair, if what it needs has been visited. Throws InternalError if ranks wait for each
+  /// other.
+  void visit(
+      const std::function<void(int rank, std::span<const PipelineAction> actions)>& visitor) const;
 };
 
 /// A schedule that can be chosen by name.

@@ -3,12 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <map>
-#include <optional>
-#include <utility>
-
-#include <fmt/format.h>
-
-#include "gallop/base/error.h"
+#include <span>
+#include <tuple>
 
 namespace gallop::parallel {
 
@@ -16,114 +12,16 @@ namespace {
 
 using enum PipelinePass;
 
-class Simulation {
- public:
-  Simulation(const PipelineSchedule& schedule, const PipelineCosts& costs)
-      : schedule_(schedule), costs_(costs), next_(schedule.actions.size()) {
-    timeline_.ranks.resize(schedule.actions.size());
+double cost_of(const PipelineCosts& costs, const PipelineAction& action) {
+  const auto stage = static_cast<size_t>(action.stage);
+  switch (action.pass) {
+    case kForward: return costs.forward[stage];
+    case kBackward: return costs.input_gradient[stage] + costs.weight_gradient[stage];
+    case kInputGradient: return costs.input_gradient[stage];
+    case kWeightGradient: return costs.weight_gradient[stage];
   }
-
-  PipelineTimeline run() {
-    while (advance()) {
-    }
-    for (size_t rank = 0; rank < next_.size(); ++rank) {
-      if (next_[rank] < schedule_.actions[rank].size()) {
-        throw InternalError(fmt::format("pipeline schedule {}: rank {} waits for ever at {}",
-                                        schedule_.name, rank,
-                                        text_of(schedule_.actions[rank][next_[rank]])));
-      }
-    }
-    return std::move(timeline_);
-  }
-
- private:
-  // Lets each rank do what it can; false if none could do anything.
-  bool advance() {
-    bool has_advanced = false;
-    for (size_t rank = 0; rank < next_.size(); ++rank) {
-      while (next_[rank] < schedule_.actions[rank].size() && compute(rank)) has_advanced = true;
-    }
-    return has_advanced;
-  }
-
-  // The next action of a rank, or the next pair, if what it needs is known.
-  bool compute(size_t rank) {
-    const auto& actions = schedule_.actions[rank];
-    const size_t count = actions[next_[rank]].is_paired ? 2 : 1;
-    auto& spans = timeline_.ranks[rank];
-    double begin = spans.empty() ? 0 : spans.back().end;
-    double cost = 0;
-    for (size_t i = next_[rank]; i < next_[rank] + count; ++i) {
-      const auto ready = ready_at(actions[i]);
-      if (!ready) return false;
-      begin = std::max(begin, *ready);
-      cost += cost_of(actions[i]);
-    }
-    for (size_t i = next_[rank]; i < next_[rank] + count; ++i) {
-      const PipelineAction& action = actions[i];
-      spans.push_back({action, begin, begin + cost});
-      ends_[{action.pass, action.stage, action.micro_batch}] = begin + cost;
-      if (action.pass == kBackward) {
-        ends_[{kInputGradient, action.stage, action.micro_batch}] = begin + cost;
-      }
-    }
-    timeline_.makespan = std::max(timeline_.makespan, begin + cost);
-    next_[rank] += count;
-    return true;
-  }
-
-  // When the results that an action needs are there; nothing if one is not computed yet.
-  std::optional<double> ready_at(const PipelineAction& action) const {
-    double time = 0;
-    for (const auto& [pass, stage] : needs_of(action)) {
-      const auto found = ends_.find({pass, stage, action.micro_batch});
-      if (found == ends_.end()) return std::nullopt;
-      const bool is_local = schedule_.rank_of(stage) == schedule_.rank_of(action.stage);
-      time = std::max(time, found->second + (is_local ? 0 : costs_.hop));
-    }
-    return time;
-  }
-
-  std::vector<std::pair<PipelinePass, int>> needs_of(const PipelineAction& action) const {
-    std::vector<std::pair<PipelinePass, int>> needs;
-    const int stage = action.stage;
-    switch (action.pass) {
-      case kForward:
-        if (stage > 0) needs.emplace_back(kForward, stage - 1);
-        break;
-      case kBackward:
-      case kInputGradient:
-        needs.emplace_back(kForward, stage);
-        if (stage + 1 < schedule_.stages()) needs.emplace_back(kInputGradient, stage + 1);
-        break;
-      case kWeightGradient: needs.emplace_back(kInputGradient, stage); break;
-    }
-    return needs;
-  }
-
-  double cost_of(const PipelineAction& action) const {
-    const auto stage = static_cast<size_t>(action.stage);
-    switch (action.pass) {
-      case kForward: return costs_.forward[stage];
-      case kBackward: return costs_.input_gradient[stage] + costs_.weight_gradient[stage];
-      case kInputGradient: return costs_.input_gradient[stage];
-      case kWeightGradient: return costs_.weight_gradient[stage];
-    }
-    return 0;
-  }
-
-  struct Key {
-    PipelinePass pass;
-    int stage, micro_batch;
-    auto operator<=>(const Key&) const = default;
-  };
-
-  const PipelineSchedule& schedule_;
-  const PipelineCosts& costs_;
-  std::vector<size_t> next_;  // Of each rank.
-  std::map<Key, double> ends_;
-  PipelineTimeline timeline_;
-};
+  return 0;
+}
 
 }  // namespace
 
@@ -156,7 +54,28 @@ double PipelineTimeline::bubble() const {
 }
 
 PipelineTimeline simulate(const PipelineSchedule& schedule, const PipelineCosts& costs) {
-  return Simulation(schedule, costs).run();
+  PipelineTimeline timeline;
+  timeline.ranks.resize(schedule.actions.size());
+  std::map<std::tuple<PipelinePass, int, int>, double> ends;
+  schedule.visit([&](int rank, std::span<const PipelineAction> unit) {
+    auto& spans = timeline.ranks[static_cast<size_t>(rank)];
+    double begin = spans.empty() ? 0 : spans.back().end, cost = 0;
+    for (const PipelineAction& action : unit) {
+      for (const auto& needed : schedule.needs_of(action)) {
+        const double hop = schedule.rank_of(needed.stage) == rank ? 0 : costs.hop;
+        begin = std::max(begin, hop + ends.at({needed.pass, needed.stage, needed.micro_batch}));
+      }
+      cost += cost_of(costs, action);
+    }
+    const double end = begin + cost;
+    for (const PipelineAction& action : unit) {
+      spans.push_back({action, begin, end});
+      const auto pass = action.pass == kBackward ? kInputGradient : action.pass;
+      ends[{pass, action.stage, action.micro_batch}] = end;
+    }
+    timeline.makespan = std::max(timeline.makespan, end);
+  });
+  return timeline;
 }
 
 std::vector<double> held_micro_batches(const PipelineSchedule& schedule) {

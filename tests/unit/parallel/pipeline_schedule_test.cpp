@@ -4,17 +4,16 @@
 #include <array>
 #include <fstream>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/base/error.h"
 #include "gallop/parallel/pipeline_simulation.h"
 #include "unit/base/error_of.h"
 #include "unit/fixtures.h"
+#include "unit/parallel/every_pipeline_schedule.h"
 
 namespace gallop::parallel {
 namespace {
@@ -108,43 +107,30 @@ TEST(PipelineSchedule, HoldsTheActivationsOfFewMicroBatches) {
 // bits of one process; and no rank waits for ever.
 TEST(PipelineSchedule, ComputesEachPassOnceInTheOrderOfMicroBatches) {
   int schedules = 0;
-  for (const auto& kind : pipeline_schedules()) {
-    for (int ranks = 1; ranks <= 8; ++ranks) {
-      for (int micro_batches = 1; micro_batches <= 20; ++micro_batches) {
-        for (int stages = kind.stages_per_rank;
-             stages <= (kind.has_any_stages ? 4 : kind.stages_per_rank); ++stages) {
-          PipelineSchedule schedule;
-          try {
-            schedule = make_pipeline_schedule(kind.name, ranks, micro_batches, stages);
-          } catch (const UsageError&) {
-            continue;
-          }
-          ++schedules;
-          const std::string text =
-              fmt::format("{} {} {} {}", kind.name, ranks, micro_batches, stages);
-          std::map<std::pair<int, PipelinePass>, int> next;
-          for (size_t rank = 0; rank < schedule.actions.size(); ++rank) {
-            for (const auto& [pass, stage, micro_batch, is_paired] : schedule.actions[rank]) {
-              ASSERT_EQ(schedule.rank_of(stage), static_cast<int>(rank)) << text;
-              const auto take = [&](PipelinePass one) {
-                ASSERT_EQ(micro_batch, (next[{stage, one}]++)) << text;
-              };
-              if (pass == PipelinePass::kBackward) {
-                take(PipelinePass::kInputGradient);
-                take(PipelinePass::kWeightGradient);
-              } else {
-                take(pass);
-              }
-            }
-          }
-          ASSERT_EQ(next.size(), static_cast<size_t>(3 * schedule.stages())) << text;
-          for (const auto& [key, count] : next) ASSERT_EQ(count, micro_batches) << text;
-          const auto costs = PipelineCosts::of_equal_stages(schedule, 3, 4, 2, 0.5);
-          ASSERT_GT(simulate(schedule, costs).makespan, 0) << text;
+  for_each_schedule(8, 20, 4, [&](const PipelineSchedule& schedule) {
+    ++schedules;
+    std::map<std::pair<int, PipelinePass>, int> next;
+    for (size_t rank = 0; rank < schedule.actions.size(); ++rank) {
+      for (const auto& [pass, stage, micro_batch, is_paired] : schedule.actions[rank]) {
+        ASSERT_EQ(schedule.rank_of(stage), static_cast<int>(rank)) << text_of(schedule);
+        const auto take = [&, stage = stage, micro_batch = micro_batch](PipelinePass one) {
+          ASSERT_EQ(micro_batch, (next[{stage, one}]++)) << text_of(schedule);
+        };
+        if (pass == PipelinePass::kBackward) {
+          take(PipelinePass::kInputGradient);
+          take(PipelinePass::kWeightGradient);
+        } else {
+          take(pass);
         }
       }
     }
-  }
+    ASSERT_EQ(next.size(), static_cast<size_t>(3 * schedule.stages())) << text_of(schedule);
+    for (const auto& [key, count] : next) {
+      ASSERT_EQ(count, schedule.micro_batches) << text_of(schedule);
+    }
+    const auto costs = PipelineCosts::of_equal_stages(schedule, 3, 4, 2, 0.5);
+    ASSERT_GT(simulate(schedule, costs).makespan, 0) << text_of(schedule);
+  });
   EXPECT_GT(schedules, 900);
 }
 
