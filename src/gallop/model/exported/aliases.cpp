@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include <ATen/core/dispatch/Dispatcher.h>
+#include "gallop/model/exported/find_operator.h"
 
 namespace gallop::model::exported {
 
@@ -15,18 +15,8 @@ std::string tensor_name_of(const Argument& argument) {
   return tensor == nullptr ? std::string() : tensor->name;
 }
 
-namespace {
-
-const Argument* find_argument(const Node& node, std::string_view name) {
-  const auto found = std::find_if(node.inputs.begin(), node.inputs.end(),
-                                  [&](const NamedArgument& input) { return input.name == name; });
-  return found == node.inputs.end() ? nullptr : &found->value;
-}
-
-}  // namespace
-
 bool Aliases::add(const Node& node) {
-  const auto op = c10::Dispatcher::singleton().findSchema({node.function, node.overload});
+  const auto op = find_operator(node);
   if (node.kind != Node::Kind::kOperator || !op) return false;
   bool writes = false;
   for (const c10::Argument& argument : op->schema().arguments()) {
@@ -73,7 +63,7 @@ class Writes {
         if (value != nullptr) mark(tensor_name_of(*value));
       }
     }
-    const auto op = c10::Dispatcher::singleton().findSchema({node.function, node.overload});
+    const auto op = find_operator(node);
     if (!op) return;
     for (const c10::Argument& argument : op->schema().arguments()) {
       if (argument.alias_info() == nullptr) continue;

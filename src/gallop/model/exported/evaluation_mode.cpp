@@ -8,10 +8,10 @@
 #include <utility>
 #include <variant>
 
-#include <ATen/core/dispatch/Dispatcher.h>
 #include <fmt/format.h>
 
 #include "gallop/model/exported/aliases.h"
+#include "gallop/model/exported/find_operator.h"
 #include "gallop/model/exported/random_operators.h"
 #include "gallop/model/exported/schema.h"
 
@@ -33,29 +33,23 @@ constexpr std::array<std::string_view, 13> kWithTrain = {"aten::dropout",
                                                          "aten::rnn_tanh",
                                                          "aten::rnn_relu"};
 
-NamedArgument* find_input(Node& node, std::string_view name) {
-  const auto found = std::find_if(node.inputs.begin(), node.inputs.end(),
-                                  [&](const NamedArgument& input) { return input.name == name; });
-  return found == node.inputs.end() ? nullptr : &*found;
-}
-
 // Sets a flag that is true. Returns whether it was.
 bool turn_off(Node& node, std::string_view flag) {
-  NamedArgument* const input = find_input(node, flag);
-  if (input == nullptr || !std::holds_alternative<bool>(input->value)) return false;
-  return std::exchange(input->value, false) != Argument(false);
+  Argument* const argument = find_argument(node, flag);
+  if (argument == nullptr || !std::holds_alternative<bool>(*argument)) return false;
+  return std::exchange(*argument, false) != Argument(false);
 }
 
 bool has_running_statistics(Node& node) {
-  const NamedArgument* const mean = find_input(node, "running_mean");
-  return mean != nullptr && std::holds_alternative<TensorName>(mean->value);
+  const Argument* const mean = find_argument(node, "running_mean");
+  return mean != nullptr && std::holds_alternative<TensorName>(*mean);
 }
 
 bool turn_off_probability(Node& node) {
-  NamedArgument* const input = find_input(node, "dropout_p");
-  if (input == nullptr) return false;
-  const bool is_on = input->value != Argument(0.0) && input->value != Argument(int64_t{0});
-  input->value = 0.0;
+  Argument* const probability = find_argument(node, "dropout_p");
+  if (probability == nullptr) return false;
+  const bool is_on = *probability != Argument(0.0) && *probability != Argument(int64_t{0});
+  *probability = 0.0;
   return is_on;
 }
 
@@ -77,8 +71,8 @@ bool switch_off(Node& node) {
 // add_(num_batches_tracked, 1), whose result nothing uses.
 bool counts_batches(Node& node, const Names& counters, const Names& used) {
   if (node.function != "aten::add_") return false;
-  const NamedArgument* const counter = find_input(node, "self");
-  if (counter == nullptr || !counters.contains(tensor_name_of(counter->value))) return false;
+  const Argument* const counter = find_argument(node, "self");
+  if (counter == nullptr || !counters.contains(tensor_name_of(*counter))) return false;
   return std::none_of(node.outputs.begin(), node.outputs.end(), [&](const Argument& output) {
     return used.contains(tensor_name_of(output));
   });
@@ -100,7 +94,7 @@ Names used_in(const Graph& graph) {
 
 // Whether it draws random numbers in the mode that its flags have.
 bool draws(const Node& node) {
-  const auto op = c10::Dispatcher::singleton().findSchema({node.function, node.overload});
+  const auto op = find_operator(node);
   if (!op || !op->hasTag(at::Tag::nondeterministic_seeded)) return false;
   const auto is_off = [](const NamedArgument& input) {
     return input.value == Argument(false) || input.value == Argument(0.0) ||

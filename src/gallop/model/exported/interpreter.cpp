@@ -19,6 +19,7 @@
 #include "gallop/model/exported/aliases.h"
 #include "gallop/model/exported/autocast_arguments.h"
 #include "gallop/model/exported/blocks.h"
+#include "gallop/model/exported/find_operator.h"
 #include "gallop/model/exported/fixed_masks.h"
 #include "gallop/model/exported/operand.h"
 #include "gallop/model/exported/random_operators.h"
@@ -59,10 +60,6 @@ std::string missing_text(const Node& node) {
   }
   return "calls an operator that LibTorch does not have: operators of Python packages cannot be "
          "trained; export the model without it";
-}
-
-std::optional<c10::OperatorHandle> find_operator(const Node& node) {
-  return c10::Dispatcher::singleton().findSchema({node.function, node.overload});
 }
 
 // Checks of the exporting process, which fail in other formats and on other devices.
@@ -197,10 +194,8 @@ struct Interpreter::Impl {
     step.autocast = find_autocast_rule(node);
     size_t used = 0;
     for (const c10::Argument& argument : step.op->schema().arguments()) {
-      const auto given =
-          std::find_if(node.inputs.begin(), node.inputs.end(),
-                       [&](const NamedArgument& input) { return input.name == argument.name(); });
-      if (given == node.inputs.end()) {
+      const Argument* const given = find_argument(node, argument.name());
+      if (given == nullptr) {
         if (!argument.default_value()) {
           fail(node, fmt::format("lacks the argument '{}'", argument.name()));
         }
@@ -210,7 +205,7 @@ struct Interpreter::Impl {
       used += 1;
       try {
         step.operands.push_back(
-            make_operand(given->value, argument.type(), argument.N(), options.device, find_slot));
+            make_operand(*given, argument.type(), argument.N(), options.device, find_slot));
       } catch (const UsageError& error) {
         fail(node, fmt::format("has an argument '{}' that {}", argument.name(), error.what()));
       }

@@ -21,6 +21,13 @@ bool contains(const List& list, std::string_view name) {
   return std::find(list.begin(), list.end(), name) != list.end();
 }
 
+template <typename Inputs>
+auto find_in(Inputs& inputs, std::string_view name) -> decltype(&inputs.front().value) {
+  const auto found = std::find_if(inputs.begin(), inputs.end(),
+                                  [&](const auto& input) { return input.name == name; });
+  return found == inputs.end() ? nullptr : &found->value;
+}
+
 std::string at_source(const Node& node) {
   const std::string source = node.source.text();
   return source.empty() ? "" : fmt::format(" ({})", source);
@@ -191,6 +198,12 @@ void read_scalar_names(const Json& json, const char* key, const Place& file,
 }
 
 }  // namespace
+
+const Argument* find_argument(const Node& node, std::string_view name) {
+  return find_in(node.inputs, name);
+}
+
+Argument* find_argument(Node& node, std::string_view name) { return find_in(node.inputs, name); }
 
 std::string describe(const Node& node) {
   std::string call = node.overload.empty() ? node.function : node.function + "." + node.overload;

@@ -60,6 +60,10 @@ struct Node {
 /// "node 'add_1' (aten::add.Tensor at net.py:12, in forward)".
 std::string describe(const Node& node);
 
+/// The argument of this name; null if the call leaves it at its default.
+const Argument* find_argument(const Node& node, std::string_view name);
+Argument* find_argument(Node& node, std::string_view name);
+
 /// Calls in an order in which each uses only inputs and earlier results.
 struct Graph {
   std::vector<Argument> inputs;
