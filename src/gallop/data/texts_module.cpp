@@ -77,10 +77,10 @@ void TextsModule::set_classes(const std::vector<std::string>& classes) {
   signature.classes = trained_ == nullptr ? classes : trained_->classes;
 }
 
-Tokenizer TextsModule::make_tokenizer(const TokenizerConfig& config, const TextTable& train,
+Tokenizer TextsModule::make_tokenizer(const TokenizerConfig& config, const TextTable& table,
                                       size_t texts) {
   return make_tokenizer(config, [&](VocabularyBuilder& builder) {
-    for (const TextRow& row : train.rows) {
+    for (const TextRow& row : table.rows) {
       for (size_t i = 0; i < texts; ++i) {
         for (const auto unit : split_units(config.unit, row.values[i])) builder.add(unit);
       }

@@ -34,7 +34,7 @@ class TextsModule final : public DataModule {
   Tokenizer make_tokenizer(const TokenizerConfig& config,
                            const std::function<void(VocabularyBuilder&)>& count);
   /// Like the above, counting the units of the first `texts` values of each row.
-  Tokenizer make_tokenizer(const TokenizerConfig& config, const TextTable& train, size_t texts);
+  Tokenizer make_tokenizer(const TokenizerConfig& config, const TextTable& table, size_t texts);
   /// Sets the signature's classes: those of a trained model if given, otherwise `classes`.
   void set_classes(const std::vector<std::string>& classes);
   /// Adds the samples of a split, which read all of `texts`, equally many rows of each. `counts`

@@ -188,9 +188,10 @@ TEST(Evaluate, HasTheMetricsOfEachMemberAndOfAllTogether) {
   const RandomImages images;
   const model::Task task{.channels = 1, .height = 4, .width = 4, .classes = 3};
   const auto first = model::make_mlp({}, task, 1), second = model::make_mlp({}, task, 2);
-  const EvaluateConfig config{
-      .loader = {.batch = 8, .threads = 0},
-      .metrics = std::make_shared<MetricSet>(set_of("mcc", {"roc-auc"}, {.classes = 3}))};
+  EvaluateConfig config;
+  config.loader.batch = 8;
+  config.loader.threads = 0;
+  config.metrics = std::make_shared<MetricSet>(set_of("mcc", {"roc-auc"}, {.classes = 3}));
   const StopRequest go_on;
   const auto found = evaluate_ensemble({{*first}, {*second}}, images, config, go_on);
   const auto alone = evaluate(*second, images, config, go_on);
@@ -203,8 +204,10 @@ TEST(Evaluate, HasFiguresOfAllModelsTogetherInAnyNumberOfProcesses) {
   const RandomImages images;
   const model::Task task{.channels = 1, .height = 4, .width = 4, .classes = 3};
   const auto first = model::make_mlp({}, task, 1), second = model::make_mlp({}, task, 2);
-  const EvaluateConfig config{.loader = {.batch = 8, .threads = 0},
-                              .drawn = report_metrics_for({.classes = 3})};
+  EvaluateConfig config;
+  config.loader.batch = 8;
+  config.loader.threads = 0;
+  config.drawn = report_metrics_for({.classes = 3});
   const StopRequest go_on;
   const auto text_of = [](const Evaluation& evaluation) {
     std::string text;
