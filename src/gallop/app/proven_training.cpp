@@ -82,14 +82,6 @@ std::vector<RecordedStep> record_steps(Session& session, const DistributedContex
     return folder->path().string();
   });
   train::CheckpointStore checkpoints(fs::path(path) / "checkpoints", {});
-  if (session.shares_optimizer()) {
-    throw UsageError(fmt::format(
-        "'gallop prove' reads gradients and states of whole parameters, of which a process has "
-        "only "
-        "parts with parallel.name={}; take parallel.name=ddp with parallel.sum_order=rank, whose "
-        "bits are the same",
-        session.recipe().strategy.name()));
-  }
   train::StepConfig step_config = session.step_config();
   train::Division division{.micro_batches = step_config.gradient_accumulation};
   if (step_config.strategy != nullptr) {
@@ -334,9 +326,19 @@ train::Proof compare(Session& session, const References& references,
 
 }  // namespace
 
+void require_provable_strategy(const Recipe& recipe, int processes) {
+  if (processes == 1 || !parallel::divides_update(recipe.strategy.name())) return;
+  throw UsageError(fmt::format(
+      "'gallop prove' and train.prove read gradients and states of whole parameters, of which a "
+      "process has only parts with parallel.name={}; take parallel.name=ddp with "
+      "parallel.sum_order=rank, whose bits are the same",
+      recipe.strategy.name()));
+}
+
 ProvenTraining prove_training(const ResolvedRecipe& resolved, const std::string& runs,
                               const DistributedContext& context, const ProveConfig& config,
                               const StopRequest& stop) {
+  require_provable_strategy(resolved.recipe, context.size());
   ProvenTraining result;
   std::vector<std::vector<RecordedStep>> recorded;
   Session session(resolved, runs, context.collectives());

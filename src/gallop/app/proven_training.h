@@ -23,6 +23,9 @@ struct ProvenTraining {
   std::string difference;  ///< The first, in one line; empty if all steps are proven.
 };
 
+/// Throws UsageError if processes have only parts of what is compared.
+void require_provable_strategy(const Recipe& recipe, int processes);
+
 /// Runs the first steps of a training twice, as 'gallop train' does and with copies of outputs and
 /// gradients, and compares them with a reference of LibTorch's operators in one process
 /// (train/prove/comparison.h). All processes of the group call it together. Returns nothing of

@@ -22,7 +22,6 @@
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/data/length_order.h"
-#include "gallop/optim/sharded_update.h"
 #include "gallop/plot/plot.h"
 #include "gallop/schedule/lr_suggestion.h"
 #include "gallop/track/data_listing.h"
@@ -35,11 +34,11 @@ namespace {
 
 // How much of the optimizer's state is here.
 std::string describe_shards(const optim::Optimizer& optimizer) {
-  const optim::ShardedUpdate* const sharded = optimizer.sharded();
-  if (sharded == nullptr) return {};
+  const std::vector<LogicalTensor> state = optimizer.logical_state();
+  if (!are_divided(state)) return {};
   return fmt::format(": {} of {} of the optimizer's state in this one",
                      format_bytes(train::bytes_of(optimizer.state())),
-                     format_bytes(train::bytes_of(wholes_of(sharded->logical_state()))));
+                     format_bytes(train::bytes_of(wholes_of(state))));
 }
 
 constexpr const char* kOrigins = "origins.yaml";

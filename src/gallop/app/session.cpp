@@ -8,6 +8,7 @@
 
 #include "gallop/app/device.h"
 #include "gallop/app/print.h"
+#include "gallop/app/proven_training.h"
 #include "gallop/app/recipe_components.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
@@ -162,6 +163,13 @@ void Session::require_shareable() {
         "steps of several processes are compiled on CPUs only so far; give train.compile=false, or "
         "start one process");
   }
+  if (shares_optimizer()) {
+    train::StepConfig config;
+    config.clip_adaptive = recipe().train.clip_adaptive;
+    config.sam = recipe().train.sam;
+    train::check_division(config, recipe().strategy.name());
+  }
+  if (recipe().train.prove) require_provable_strategy(recipe(), collectives_->size());
   if (recipe().train.compile == "verify") {
     throw UsageError(
         "train.compile=verify needs a single process, as its dry runs take no part in collectives; "

@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/config/component.h"
+#include "gallop/tensor/logical_tensor.h"
 #include "gallop/tensor/named_tensor.h"
 
 namespace gallop::optim {
@@ -42,8 +43,6 @@ struct UpdateUnit {
   double cost = 0;        ///< Of updating all of it, relative to that of other parameters.
 };
 
-class ShardedUpdate;
-
 /// Updates parameters from their gradients.
 class Optimizer {
  public:
@@ -66,6 +65,9 @@ class Optimizer {
   /// The optimizer's state besides the parameters, named "momentum.layer1.0.conv1.weight". The
   /// tensors are live: copying into them restores the state.
   virtual NamedTensors state() const = 0;
+  /// The state in terms of the whole model: names, shapes and types are those of state() where one
+  /// process has all of it.
+  virtual std::vector<LogicalTensor> logical_state() const { return replicas_of(state()); }
 
   /// Swaps the averaged weights into the model, if the optimizer has them, and back. Call it with
   /// true before evaluating, exporting or saving, and with false before the next step(). state() is
@@ -76,8 +78,6 @@ class Optimizer {
   /// The unit of each parameter, in order. Empty if updates of parameters depend on each other, so
   /// that they cannot be divided.
   virtual std::vector<UpdateUnit> update_units() const { return {}; }
-  /// If this process updates only a part of the parameters: how; otherwise null.
-  virtual const ShardedUpdate* sharded() const { return nullptr; }
 
   /// The base learning rate of the recipe, which a schedule multiplies.
   virtual double base_lr() const = 0;

@@ -1,5 +1,6 @@
 #include "gallop/parallel/parameter_shards.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <ATen/TensorOperators.h>
@@ -37,9 +38,10 @@ int64_t chunks_of(int64_t elements) {
 
 }  // namespace
 
-ParameterShards::ParameterShards(NamedTensors parameters, ShardLayout layout,
+ParameterShards::ParameterShards(std::string strategy, NamedTensors parameters, ShardLayout layout,
                                  const GradientBuckets& buckets, Collectives& collectives)
-    : parameters_(std::move(parameters)),
+    : strategy_(std::move(strategy)),
+      parameters_(std::move(parameters)),
       layout_(std::move(layout)),
       buckets_(buckets),
       collectives_(collectives) {
@@ -101,6 +103,14 @@ at::Tensor ParameterShards::gradient_norm() const {
   all_reduce_async(sums_);
   wait_tensor(sums_);
   return is_by_chunk_ ? kernel::norm_of_sums(sums_) : sums_.select(0, 0).sqrt();
+}
+
+std::string ParameterShards::first_non_finite_gradient() const {
+  const auto found = gather(collectives_, optim::first_non_finite_gradient(own_));
+  for (const auto& [name, tensor] : parameters_) {
+    if (std::find(found.begin(), found.end(), name) != found.end()) return name;
+  }
+  return {};
 }
 
 void ParameterShards::all_gather() const {

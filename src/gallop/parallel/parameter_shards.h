@@ -5,6 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "gallop/optim/updated_parameters.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/parallel/gradient_buckets.h"
 #include "gallop/parallel/shard_layout.h"
@@ -14,24 +15,27 @@ namespace gallop::parallel {
 
 /// The parameters of a model as this process updates them: views of its parts, with views of the
 /// gradients' buckets as their gradients.
-class ParameterShards {
+class ParameterShards final : public optim::UpdatedParameters {
  public:
-  /// The buckets of trained parameters are those of the layout, and outlive it, as the collectives.
-  ParameterShards(NamedTensors parameters, ShardLayout layout, const GradientBuckets& buckets,
-                  Collectives& collectives);
+  /// `strategy`: the name of the one that divides the parameters. The buckets of trained parameters
+  /// are those of the layout, and outlive it, as the collectives.
+  ParameterShards(std::string strategy, NamedTensors parameters, ShardLayout layout,
+                  const GradientBuckets& buckets, Collectives& collectives);
 
   /// One for each parameter, in their order, with its name and number of dimensions: the parameter
   /// itself, a range of its elements in memory order, or no element.
-  const NamedTensors& own() const { return own_; }
+  const NamedTensors& tensors() const override { return own_; }
+  const std::string& strategy() const { return strategy_; }
   const NamedTensors& parameters() const { return parameters_; }
   const ShardLayout& layout() const { return layout_; }
   Collectives& collectives() const { return collectives_; }
   /// The number of elements that this process updates.
   int64_t elements() const { return layout_.elements_of(collectives_.rank()); }
 
-  /// See optim::ShardedUpdate::gradient_norm(). The bits are those of one process for gradients in
-  /// fp32 and bf16 on the CPU.
-  at::Tensor gradient_norm() const;
+  bool are_parts() const override { return true; }
+  /// The bits are those of one process for gradients in fp32 and bf16 on the CPU.
+  at::Tensor gradient_norm() const override;
+  std::string first_non_finite_gradient() const override;
 
   /// Gives each process the parts of all trained parameters that others have updated. Gradients are
   /// overwritten, as their buckets are sent.
@@ -44,6 +48,7 @@ class ParameterShards {
   void make_own(const std::vector<at::Tensor>& gradients);
   void make_sums();
 
+  std::string strategy_;
   NamedTensors parameters_;
   ShardLayout layout_;
   const GradientBuckets& buckets_;

@@ -12,7 +12,6 @@
 
 #include "gallop/base/error.h"
 #include "gallop/kernel/state_map.h"
-#include "gallop/optim/sharded_update.h"
 #include "gallop/parallel/sums.h"
 
 namespace gallop::parallel {
@@ -28,7 +27,7 @@ std::string name_in_parts(const std::string& name) {
   return name.substr(0, at) + "scales." + name.substr(at + kScales.size());
 }
 
-class ShardedOptimizer final : public optim::Optimizer, public optim::ShardedUpdate {
+class ShardedOptimizer final : public optim::Optimizer {
  public:
   ShardedOptimizer(const ParameterShards& shards, std::unique_ptr<optim::Optimizer> inner,
                    std::unique_ptr<optim::Optimizer> whole)
@@ -62,10 +61,6 @@ class ShardedOptimizer final : public optim::Optimizer, public optim::ShardedUpd
     const CollectivesScope scope(shards_.collectives());
     shards_.all_gather();
   }
-
-  const optim::ShardedUpdate* sharded() const override { return this; }
-  const NamedTensors& shards() const override { return shards_.own(); }
-  at::Tensor gradient_norm() const override { return shards_.gradient_norm(); }
 
   std::vector<LogicalTensor> logical_state() const override {
     std::map<std::string, at::Tensor> local;
@@ -153,7 +148,7 @@ NamedTensors on_meta(const NamedTensors& tensors) {
 std::unique_ptr<optim::Optimizer> make_sharded_optimizer(const ParameterShards& shards,
                                                          const NamedTensors& buffers,
                                                          const MakeOptimizer& make) {
-  auto inner = make(shards.own(), buffers);
+  auto inner = make(shards.tensors(), buffers);
   auto whole = make(on_meta(shards.parameters()), on_meta(buffers));
   return std::make_unique<ShardedOptimizer>(shards, std::move(inner), std::move(whole));
 }

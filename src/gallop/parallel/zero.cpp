@@ -74,7 +74,7 @@ class Zero1 final : public DataParallel {
                        return make_rank_order_sums(buckets, sizes_of(layout), collectives.rank(),
                                                    /*gathers=*/false);
                      }),
-        shards_(model.parameters, std::move(layout), buckets(), collectives) {}
+        shards_("zero-1", model.parameters, std::move(layout), buckets(), collectives) {}
 
   const ParameterShards* shards() const override { return &shards_; }
   NamedTensors state() const override {

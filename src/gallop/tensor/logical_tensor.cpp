@@ -1,11 +1,26 @@
 #include "gallop/tensor/logical_tensor.h"
 
+#include <algorithm>
+
 namespace gallop {
 
 NamedTensors wholes_of(const std::vector<LogicalTensor>& tensors) {
   NamedTensors all;
   for (const LogicalTensor& tensor : tensors) all.push_back({tensor.name, tensor.whole});
   return all;
+}
+
+std::vector<LogicalTensor> replicas_of(const NamedTensors& tensors) {
+  std::vector<LogicalTensor> all;
+  for (const auto& [name, tensor] : tensors) {
+    all.push_back({.name = name, .whole = tensor, .local = tensor});
+  }
+  return all;
+}
+
+bool are_divided(const std::vector<LogicalTensor>& tensors) {
+  return std::any_of(tensors.begin(), tensors.end(),
+                     [](const LogicalTensor& tensor) { return !tensor.is_replicated(); });
 }
 
 }  // namespace gallop

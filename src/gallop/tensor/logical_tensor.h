@@ -36,4 +36,10 @@ struct LogicalTensor {
 /// The tensors `whole` with their names.
 NamedTensors wholes_of(const std::vector<LogicalTensor>& tensors);
 
+/// Tensors of which every process has all.
+std::vector<LogicalTensor> replicas_of(const NamedTensors& tensors);
+
+/// Whether a process has only a part of any of them.
+bool are_divided(const std::vector<LogicalTensor>& tensors);
+
 }  // namespace gallop

@@ -20,9 +20,6 @@ constexpr double kSeconds = 1, kBusySeconds = 4;
 // An optimizer that leaves the weights unchanged, for passes that need only the gradients.
 class NoUpdate final : public optim::Optimizer {
  public:
-  // In place of this optimizer, which gradients may be divided for.
-  explicit NoUpdate(const optim::Optimizer& optimizer) : sharded_(optimizer.sharded()) {}
-
   at::Tensor step(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                   const optim::ScheduledOptions&) override {
     return {};
@@ -30,10 +27,6 @@ class NoUpdate final : public optim::Optimizer {
   bool can_schedule(optim::ScheduledOption) const override { return false; }
   NamedTensors state() const override { return {}; }
   double base_lr() const override { return 0; }
-  const optim::ShardedUpdate* sharded() const override { return sharded_; }
-
- private:
-  const optim::ShardedUpdate* sharded_;
 };
 
 // The same number of batches in all processes; if shared, the steps' requests decide on a stop.
@@ -108,7 +101,7 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
   const bool has_slices =
       step_config.strategy != nullptr && step_config.strategy->batch_slices() > 0;
   of_big.gradient_accumulation = has_slices ? 1 : config.parts;
-  NoUpdate no_update(parts.optimizer);
+  NoUpdate no_update;
   TrainStep small_step(parts.model, no_update, of_parts);
   TrainStep big_step(parts.model, parts.optimizer, of_big);
   data::LoaderConfig loading = loader_config;

@@ -14,7 +14,7 @@
 #include "gallop/base/philox.h"
 #include "gallop/kernel/shared_cores.h"
 #include "gallop/optim/gradients.h"
-#include "gallop/optim/sharded_update.h"
+#include "gallop/parallel/parameter_shards.h"
 #include "gallop/tensor/recording.h"
 #include "gallop/train/dropout_seed.h"
 #include "gallop/train/step_tensors.h"
@@ -132,6 +132,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
     : model_(model),
       optimizer_(optimizer),
       parameters_(model.parameters()),
+      whole_(parameters_),
       config_(config),
       terms_(config.loss->terms()),
       counts_on_device_(!counts_by_size(config, terms_)),
@@ -143,9 +144,8 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       kept_(model.buffers()) {
   check_optimizer(config, optimizer);
   check_loss(config);
-  const bool shards = config.strategy != nullptr && config.strategy->shards() != nullptr;
-  if (shards != (optimizer.sharded() != nullptr)) {
-    throw InternalError("train step: the optimizer is not divided as the strategy divides it");
+  if (config.strategy != nullptr && config.strategy->shards() != nullptr) {
+    check_division(config, config.strategy->shards()->strategy());
   }
   // The weights are moved and restored.
   if (config.sam) kept_.keep(parameters_);
@@ -338,7 +338,7 @@ std::string TrainStep::first_non_finite(const StepInputs& inputs, int64_t step, 
   seed_generator(step);
   forward_backward(inputs, counts_on_device_ ? count_targets_of_all(inputs) : Counts(),
                    /*count_correct=*/false);
-  return optim::first_non_finite_gradient(parameters_);
+  return updated().first_non_finite_gradient();
 }
 
 std::string TrainStep::first_non_finite_parameter() const {
@@ -420,22 +420,35 @@ void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer
         "train.sam with train.precision=bf16-weights: the way to the weights uphill is less than "
         "bf16 tells apart; set train.sam to none, or train.precision to bf16");
   }
-  if (optimizer.sharded() != nullptr && config.sam) {
-    throw UsageError(
-        "train.sam with parallel.name=zero-1: the way to the weights uphill needs the gradients of "
-        "the whole batch in every process, and each has only those that it updates; set train.sam "
-        "to none, or take parallel.name=ddp");
-  }
-  if (optimizer.sharded() != nullptr && config.clip_adaptive) {
-    throw UsageError(
-        "train.clip_adaptive with parallel.name=zero-1: it limits rows of weights as a whole, and "
-        "processes update parts of them; take train.clip_grad_norm, or parallel.name=ddp");
-  }
   if (!config.sam || optimizer.averaging().kind != optim::Averaging::Kind::kWithin) return;
   throw UsageError(
       "train.sam with a schedule-free optimizer: its average rests on gradients of its own "
       "weights, "
       "not on those of weights uphill; set train.sam to none, or take another optimizer");
+}
+
+void check_division(const StepConfig& config, const std::string& strategy) {
+  if (config.sam) {
+    throw UsageError(
+        fmt::format("train.sam with parallel.name={}: the way to the weights uphill needs the "
+                    "gradients of the whole batch in every process, and each has only those that "
+                    "it updates; set train.sam to none, or take parallel.name=ddp",
+                    strategy));
+  }
+  if (config.clip_adaptive) {
+    throw UsageError(
+        fmt::format("train.clip_adaptive with parallel.name={}: it limits rows of weights as a "
+                    "whole, and processes update parts of them; take train.clip_grad_norm, or "
+                    "parallel.name=ddp",
+                    strategy));
+  }
+}
+
+const optim::UpdatedParameters& TrainStep::updated() const {
+  const parallel::ParameterShards* const shards =
+      config_.strategy != nullptr ? config_.strategy->shards() : nullptr;
+  if (shards != nullptr) return *shards;
+  return whole_;
 }
 
 void TrainStep::seed_generator(int64_t step) const {

@@ -16,6 +16,7 @@
 #include "gallop/compile/graph_stages.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
+#include "gallop/optim/updated_parameters.h"
 #include "gallop/parallel/strategy.h"
 #include "gallop/parallel/sums.h"
 #include "gallop/precision/grad_scaler.h"
@@ -238,6 +239,8 @@ class TrainStep {
   std::string first_non_finite(const StepInputs& inputs, int64_t step, double loss_sum);
   std::string first_non_finite_parameter() const;
   NamedTensors everything() const;
+  /// What the optimizer updates.
+  const optim::UpdatedParameters& updated() const;
 
   void set_names(const NamedTensors& batch);
   compile::GraphNames graph_names() const;
@@ -246,6 +249,7 @@ class TrainStep {
   optim::Optimizer& optimizer_;
   NamedTensors batch_names_;  // Names of the fields, without tensors; empty before the first batch.
   NamedTensors parameters_;
+  optim::WholeParameters whole_;
   StepConfig config_;
   std::vector<LossTerm> terms_;
   bool counts_on_device_;  ///< Counts depend on the values of targets, or there are several terms.
@@ -272,6 +276,10 @@ class TrainStep {
 /// weights, and so needs an optimizer whose average does not depend on gradients at its own
 /// weights, and weights that are not bf16.
 void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer);
+
+/// Throws UsageError if the config needs gradients of whole parameters, of which a process has only
+/// parts with the strategy of this name.
+void check_division(const StepConfig& config, const std::string& strategy);
 
 /// Seeds LibTorch's generator for step `step`, from which operators such as dropout on a GPU draw,
 /// so that a resumed run draws the same numbers, and each process its own.

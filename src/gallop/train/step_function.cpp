@@ -10,7 +10,6 @@
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/shared_batch_norm.h"
 #include "gallop/optim/gradients.h"
-#include "gallop/optim/sharded_update.h"
 #include "gallop/tensor/recording.h"
 #include "gallop/train/losses/members.h"
 #include "gallop/train/step_tensors.h"
@@ -347,7 +346,7 @@ TrainStep::Updated TrainStep::update(const StepInputs& inputs, const at::Tensor&
   }
   const Updated result{.gradient_norm = apply(inputs, found_inf, share), .spike = spike};
   // Their memory has been used to gather the parameters.
-  if (optimizer_.sharded() != nullptr) optim::drop_gradients(parameters_);
+  if (updated().are_parts()) optim::drop_gradients(parameters_);
   return result;
 }
 
@@ -367,17 +366,14 @@ at::Tensor TrainStep::apply(const StepInputs& inputs, at::Tensor found_inf,
   const auto unscaled = [&scale](const at::Tensor& norm) {
     return scale.defined() ? norm.div(scale) : norm;
   };
-  const optim::ShardedUpdate* const sharded = optimizer_.sharded();
-  const NamedTensors& updated = sharded != nullptr ? sharded->shards() : parameters_;
+  const optim::UpdatedParameters& updated = this->updated();
   if (!config_.skip_nonfinite && !clips && !scaler_) {
-    const at::Tensor of_all = sharded != nullptr ? sharded->gradient_norm() : at::Tensor();
-    at::Tensor norm = optimizer_.step(inputs.lr, scale, found_inf, options);
-    if (of_all.defined()) norm = of_all;
-    return unscaled(norm.defined() ? norm : optim::gradient_norm(optim::gradients_of(parameters_)));
+    at::Tensor norm = updated.are_parts() ? updated.gradient_norm() : at::Tensor();
+    const at::Tensor of_update = optimizer_.step(inputs.lr, scale, found_inf, options);
+    if (!norm.defined()) norm = of_update.defined() ? of_update : updated.gradient_norm();
+    return unscaled(norm);
   }
-  const at::Tensor norm = sharded != nullptr
-                              ? sharded->gradient_norm()
-                              : optim::gradient_norm(optim::gradients_of(parameters_));
+  const at::Tensor norm = updated.gradient_norm();
   found_inf = found_inf.add(zero_if_finite(norm));
   if (scaler_) scaler_->check(norm);
   at::Tensor grad_scale = scale;
@@ -386,7 +382,7 @@ at::Tensor TrainStep::apply(const StepInputs& inputs, at::Tensor found_inf,
     grad_scale = scale.defined() ? clip.mul(scale) : clip;
   }
   if (config_.clip_value) {
-    optim::clip_values(optim::gradients_of(updated), *config_.clip_value, scale);
+    optim::clip_values(optim::gradients_of(updated.tensors()), *config_.clip_value, scale);
   }
   if (config_.clip_adaptive) optim::clip_adaptively(parameters_, *config_.clip_adaptive, scale);
   optimizer_.step(inputs.lr, grad_scale, found_inf, options);

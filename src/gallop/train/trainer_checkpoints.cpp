@@ -6,7 +6,6 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/base/trace.h"
-#include "gallop/optim/sharded_update.h"
 #include "gallop/train/averaged_weights.h"
 #include "gallop/train/shared_state.h"
 #include "gallop/train/trainer_impl.h"
@@ -57,9 +56,7 @@ TrainingState Trainer::Impl::state() {
   TrainingState state;
   state.model = parts.model.parameters();
   for (const auto& buffer : parts.model.buffers()) state.model.push_back(buffer);
-  const optim::ShardedUpdate* const sharded = parts.optimizer.sharded();
-  state.optimizer =
-      sharded != nullptr ? wholes_of(sharded->logical_state()) : parts.optimizer.state();
+  state.optimizer = wholes_of(parts.optimizer.logical_state());
   for (const auto& tensor : step.state()) state.optimizer.push_back(tensor);
   state.trainer = progress.to_map(loader.state());
   length.history.write(state.trainer);
@@ -104,12 +101,9 @@ void Trainer::Impl::save(bool best) {
 // Replaces the tensors of this process's slice of a checkpoint, which processes share, by whole
 // ones.
 void Trainer::Impl::gather_shards(TrainingState& now, int slices) {
-  const optim::ShardedUpdate* const sharded = parts.optimizer.sharded();
-  if (sharded == nullptr) return;
-  std::vector<LogicalTensor> all = sharded->logical_state();
-  for (const auto& [name, tensor] : step.state()) {
-    all.push_back({.name = name, .whole = tensor, .local = tensor});
-  }
+  std::vector<LogicalTensor> all = parts.optimizer.logical_state();
+  if (!are_divided(all)) return;
+  for (const LogicalTensor& tensor : replicas_of(step.state())) all.push_back(tensor);
   now.optimizer = gather_slices(*process_group.collectives(), all, slices);
 }
 
@@ -145,11 +139,10 @@ void Trainer::Impl::finish_saving() {
 void Trainer::Impl::load(const std::optional<CheckpointInfo>& checkpoint, TrainingState& into) {
   process_group.run_on_rank0([&] { parts.checkpoints.load(*checkpoint, into); });
   process_group.broadcast(into.model);
-  if (const optim::ShardedUpdate* const sharded = parts.optimizer.sharded()) {
-    scatter_from_rank0(*process_group.collectives(), into.optimizer, sharded->logical_state());
+  if (!process_group.is_alone()) {
+    scatter_from_rank0(*process_group.collectives(), into.optimizer,
+                       parts.optimizer.logical_state());
     process_group.broadcast(step.state());
-  } else {
-    process_group.broadcast(into.optimizer);
   }
   process_group.broadcast(into.trainer);
   process_group.load_rank_state(into.own);

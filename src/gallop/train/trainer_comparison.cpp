@@ -5,7 +5,6 @@
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
-#include "gallop/optim/sharded_update.h"
 #include "gallop/train/shared_state.h"
 #include "gallop/train/trainer_impl.h"
 
@@ -40,12 +39,8 @@ bool Trainer::Impl::compare_states() {
   const TrainingState now = state();
   NamedTensors all = now.model;
   // What a process alone has cannot be compared.
-  if (const optim::ShardedUpdate* const sharded = parts.optimizer.sharded()) {
-    for (const auto& list : {replicated(sharded->logical_state()), step.state()}) {
-      all.insert(all.end(), list.begin(), list.end());
-    }
-  } else {
-    all.insert(all.end(), now.optimizer.begin(), now.optimizer.end());
+  for (const auto& list : {replicated(parts.optimizer.logical_state()), step.state()}) {
+    all.insert(all.end(), list.begin(), list.end());
   }
   const auto found = state_watch.compare(progress.step, process_group.gather(checksum_of(all)));
   comparison_trigger.done(progress.step);

@@ -66,7 +66,7 @@ Ran train(const Case& tested, bool compiled, const Batches& batches,
     if (step == kFailingStep) ran.allocations = LimitedAllocator::allocations_of_thread() - before;
   }
   // States that processes share differ among them.
-  const bool shares = trainee.optimizer->sharded() != nullptr;
+  const bool shares = are_divided(trainee.optimizer->logical_state());
   for (const auto& [name, tensor] : shares ? trainee.model->parameters() : trainee.everything()) {
     ran.everything.push_back(tensor.detach().clone());
   }

@@ -9,7 +9,6 @@
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
-#include "gallop/optim/sharded_update.h"
 #include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/shared_state.h"
 #include "unit/base/error_of.h"
@@ -49,9 +48,7 @@ NamedTensors copies_of(const NamedTensors& tensors) {
 }
 
 NamedTensors whole_state(const Trainee& trainee, parallel::Collectives& collectives) {
-  const optim::ShardedUpdate* const sharded = trainee.optimizer->sharded();
-  if (sharded == nullptr) return copies_of(trainee.optimizer->state());
-  return copies_of(gather_slices(collectives, sharded->logical_state(), 1));
+  return copies_of(gather_slices(collectives, trainee.optimizer->logical_state(), 1));
 }
 
 using Batches = std::vector<std::pair<at::Tensor, at::Tensor>>;
@@ -197,7 +194,7 @@ TEST(Zero1State, LoadsIntoAnyNumberOfProcesses) {
     for (const int size : {2, 3, 4}) {
       parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
         Trainee trainee(tested, std::nullopt, &collectives);
-        const auto logical = trainee.optimizer->sharded()->logical_state();
+        const auto logical = trainee.optimizer->logical_state();
         if (whole.empty()) {
           // Numbers that tell where they belong.
           double number = 1;
@@ -231,7 +228,7 @@ TEST(Zero1State, IsAShareOfTheWhole) {
   for (const int size : {2, 3, 4}) {
     parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
       const Trainee trainee(tested, std::nullopt, &collectives);
-      const auto logical = trainee.optimizer->sharded()->logical_state();
+      const auto logical = trainee.optimizer->logical_state();
       const double share = static_cast<double>(bytes_of(trainee.optimizer->state())) /
                            static_cast<double>(bytes_of(wholes_of(logical)));
       EXPECT_NEAR(share * size, 1, 0.03) << size << " processes";
