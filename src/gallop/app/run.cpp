@@ -22,6 +22,7 @@
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/data/length_order.h"
+#include "gallop/parallel/parameter_shards.h"
 #include "gallop/plot/plot.h"
 #include "gallop/schedule/lr_suggestion.h"
 #include "gallop/track/data_listing.h"
@@ -32,13 +33,19 @@ namespace gallop::app {
 
 namespace {
 
-// How much of the optimizer's state is here.
-std::string describe_shards(const optim::Optimizer& optimizer) {
+// How much of the optimizer's state and of the gradients is here.
+std::string describe_shards(const optim::Optimizer& optimizer, const parallel::Strategy* strategy) {
   const std::vector<LogicalTensor> state = optimizer.logical_state();
   if (!are_divided(state)) return {};
-  return fmt::format(": {} of {} of the optimizer's state in this one",
+  std::string gradients;
+  if (strategy != nullptr && strategy->sums_each_micro_batch()) {
+    const auto [here, all] = strategy->shards()->gradient_bytes();
+    gradients =
+        fmt::format(" and {} of {} of the gradients", format_bytes(here), format_bytes(all));
+  }
+  return fmt::format(": {} of {} of the optimizer's state{} in this one",
                      format_bytes(train::bytes_of(optimizer.state())),
-                     format_bytes(train::bytes_of(wholes_of(state))));
+                     format_bytes(train::bytes_of(wholes_of(state))), gradients);
 }
 
 constexpr const char* kOrigins = "origins.yaml";
@@ -364,7 +371,7 @@ void Run::introduce(ConsoleStyle style) {
   fmt::print("training   {}\n", session_.describe_training());
   if (!context_.is_alone()) {
     fmt::print("processes  {}, {}{}\n", context_.size(), recipe().strategy.name(),
-               describe_shards(session_.optimizer()));
+               describe_shards(session_.optimizer(), session_.step_config().strategy));
   }
   if (!session_.buckets().empty()) fmt::print("buckets    {}\n", session_.buckets());
   fmt::print("run        {}\n", path_.string());

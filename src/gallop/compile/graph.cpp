@@ -10,10 +10,20 @@ namespace gallop::compile {
 namespace {
 
 // Operators that overwrite their first argument without reading it.
-constexpr std::array<std::string_view, 12> kOverwriters = {
-    "aten::copy_",   "aten::fill_",   "aten::zero_",        "aten::bernoulli_",
-    "aten::normal_", "aten::random_", "aten::exponential_", "aten::uniform_",
-    "aten::set_",    "aten::eye",     "aten::geometric_",   "aten::log_normal_"};
+constexpr std::array<std::string_view, 14> kOverwriters = {"aten::copy_",
+                                                           "aten::fill_",
+                                                           "aten::zero_",
+                                                           "aten::bernoulli_",
+                                                           "aten::normal_",
+                                                           "aten::random_",
+                                                           "aten::exponential_",
+                                                           "aten::uniform_",
+                                                           "aten::set_",
+                                                           "aten::eye",
+                                                           "aten::geometric_",
+                                                           "aten::log_normal_",
+                                                           "gallop::all_to_all_async",
+                                                           "gallop::recv_async"};
 
 constexpr std::array<std::string_view, 6> kUninitialized = {
     "aten::empty",     "aten::empty_like",        "aten::empty_strided",

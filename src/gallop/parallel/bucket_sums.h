@@ -16,6 +16,9 @@ namespace gallop::parallel {
 class BucketSums {
  public:
   virtual ~BucketSums() = default;
+  /// Must be called before the buckets of a pass are started. If `accumulates`, their sums are
+  /// added to those of the pass before; not every algorithm can.
+  virtual void begin(bool /*accumulates*/) {}
   virtual void start(size_t bucket) = 0;
   virtual void finish(size_t bucket) = 0;
   /// The collectives when all buckets are started and then finished, in this order.

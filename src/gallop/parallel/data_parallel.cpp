@@ -78,11 +78,14 @@ NamedTensors DataParallel::state() const {
   return all;
 }
 
-std::optional<std::vector<PendingCollective>> DataParallel::collective_calls() const {
+std::optional<std::vector<PendingCollective>> DataParallel::collective_calls(int64_t passes) const {
   if (shares_batch_norm_) return {};
   std::vector<PendingCollective> all;
-  if (statistics_.sums().defined()) all.push_back({.tensor = statistics_.sums()});
-  for (const auto& one : sums_->collective_calls()) all.push_back(one);
+  for (int64_t pass = 0; pass < passes; ++pass) {
+    const bool is_last = pass + 1 == passes;
+    if (is_last && statistics_.sums().defined()) all.push_back({.tensor = statistics_.sums()});
+    for (const auto& one : sums_->collective_calls()) all.push_back(one);
+  }
   return all;
 }
 
@@ -99,9 +102,11 @@ void DataParallel::abort_sync() {
   sums_->forget();
 }
 
-void DataParallel::begin_gradient_sync(int64_t /*rows*/) {
+void DataParallel::begin_gradient_sync(const Pass& pass) {
   const at::NoGradGuard no_grad;
-  statistics_.start();
+  is_last_ = pass.is_last;
+  if (is_last_) statistics_.start();
+  sums_->begin(/*accumulates=*/!pass.is_first);
   buckets_.empty();
   started_ = 0;
   expects_ = true;
@@ -109,20 +114,24 @@ void DataParallel::begin_gradient_sync(int64_t /*rows*/) {
 
 void DataParallel::finish_gradient_sync() {
   const at::NoGradGuard no_grad;
-  note_unused(named_);
+  note_unused(named_,
+              [this](const at::Tensor& parameter) { return buckets_.has_gradient_of(parameter); });
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!buckets_.is_filled(i)) buckets_.fill(i);
   }
   start_full_ones();
   expects_ = false;
   for (size_t i = 0; i < buckets_.size(); ++i) sums_->finish(i);
-  statistics_.finish(collectives_.size());
+  if (is_last_) statistics_.finish(collectives_.size());
 }
 
 void DataParallel::note_gradient(size_t parameter) {
   const at::NoGradGuard no_grad;
-  // In micro-batches before the last, the gradient becomes a view of the bucket, to accumulate.
-  if (!expects_) return buckets_.move(parameter);
+  if (!expects_) {
+    // In micro-batches before the last, the gradient becomes a view of the bucket, to accumulate.
+    if (buckets_.are_kept()) buckets_.move(parameter);
+    return;
+  }
   if (buckets_.is_filled(parameter)) {
     throw InternalError("a parameter has got its gradient twice in one backward pass");
   }

@@ -34,10 +34,11 @@ class SharedStatistics {
 
 /// A strategy whose processes have whole gradients, in buckets that are summed as soon as they are
 /// full, while the backward pass continues. After it, gradients are views of the buckets, in which
-/// further micro-batches accumulate.
+/// further micro-batches accumulate. If buckets are not kept, each micro-batch is summed over all
+/// processes, and parameters have no gradients.
 class DataParallel : public Strategy {
  public:
-  using MakeSums = std::function<std::unique_ptr<BucketSums>(const GradientBuckets& buckets)>;
+  using MakeSums = std::function<std::unique_ptr<BucketSums>(GradientBuckets& buckets)>;
 
   /// `parameters`: those in the buckets, in their order. A single process has nothing to share:
   /// no buckets.
@@ -47,13 +48,14 @@ class DataParallel : public Strategy {
 
   Collectives& collectives() override { return collectives_; }
   bool shares_batch_norm() const override { return shares_batch_norm_; }
+  bool sums_each_micro_batch() const override { return !buckets_.are_kept(); }
   NamedTensors state() const override;
-  std::optional<std::vector<PendingCollective>> collective_calls() const override;
+  std::optional<std::vector<PendingCollective>> collective_calls(int64_t passes) const override;
   NamedTensors rank_state() const override { return sums_->rank_state(); }
   /// If the number of processes has changed, each gets an equal fraction of the sum of all errors.
   void load_rank_state(const NamedTensors& saved, int rank, int size) override;
   void abort_sync() override;
-  void begin_gradient_sync(int64_t rows) override;
+  void begin_gradient_sync(const Pass& pass) override;
   void finish_gradient_sync() override;
 
  protected:
@@ -73,6 +75,7 @@ class DataParallel : public Strategy {
   GradientHooks hooks_;
   size_t started_ = 0;  // The number of buckets started in this step.
   bool expects_ = false;
+  bool is_last_ = true;  // The pass that is under way, of those of a step.
 };
 
 /// An option of strategies with batch norm: "averaged" or "synchronized"; see make_ddp().

@@ -71,10 +71,12 @@ std::unique_ptr<Strategy> make_ddp(const DdpConfig& config, Collectives& collect
                     config.compression.format));
   }
   const std::vector<at::Tensor> parameters = summed(model, collectives);
-  const auto make_sums = [&](const GradientBuckets& buckets) {
-    if (in_rank_order)
-      return make_rank_order_sums(buckets, equal_parts(buckets, collectives.size()),
-                                  collectives.rank(), /*gathers=*/true);
+  const auto make_sums = [&](GradientBuckets& buckets) {
+    if (in_rank_order) {
+      const auto sizes = equal_parts(buckets, collectives.size());
+      return make_rank_order_sums(buckets, sizes, own_parts(buckets, sizes, collectives.rank()),
+                                  /*gathers=*/true);
+    }
     return make_bucket_sums(config.compression, buckets, collectives.size());
   };
   return std::make_unique<DataParallel>(

@@ -130,10 +130,10 @@ class Deterministic final : public Strategy {
     return all;
   }
 
-  void begin_gradient_sync(int64_t rows) override {
+  void begin_gradient_sync(const Pass& pass) override {
     const at::NoGradGuard no_grad;
     own_.clear();
-    slices_with_samples_ = std::min(rows, kBatchSlices);
+    slices_with_samples_ = std::min(pass.rows, kBatchSlices);
     if (!statistics_.defined()) return;
     statistics_.zero_();
     copy_all(buffers_, before_places_);

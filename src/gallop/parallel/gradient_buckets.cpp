@@ -1,5 +1,8 @@
 #include "gallop/parallel/gradient_buckets.h"
 
+#include <algorithm>
+
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -37,7 +40,8 @@ GradientBuckets::GradientBuckets(const std::vector<at::Tensor>& parameters, int6
   }
 }
 
-GradientBuckets::GradientBuckets(const std::vector<std::vector<at::Tensor>>& lists) {
+GradientBuckets::GradientBuckets(const std::vector<std::vector<at::Tensor>>& lists, Memory memory)
+    : memory_(memory) {
   for (const auto& list : lists) add_bucket(list.data(), list.data() + list.size());
 }
 
@@ -46,17 +50,37 @@ void GradientBuckets::add_bucket(const at::Tensor* begin, const at::Tensor* end)
   const auto element = static_cast<int64_t>(begin->element_size());
   for (const at::Tensor* one = begin; one != end; ++one) elements += padded(*one) / element;
   const auto count = static_cast<int64_t>(end - begin);
-  buckets_.push_back({.tensor = at::zeros({elements}, begin->options().requires_grad(false)),
+  buckets_.push_back({.options = begin->options().requires_grad(false),
+                      .elements = elements,
+                      .first = slots_.size(),
                       .parameters = count,
                       .missing = count});
   int64_t offset = 0;
   for (const at::Tensor* one = begin; one != end; ++one) {
-    slots_.push_back(
-        {.parameter = *one,
-         .place = buckets_.back().tensor.as_strided(one->sizes(), one->strides(), offset),
-         .bucket = buckets_.size() - 1});
+    slots_.push_back({.parameter = *one, .bucket = buckets_.size() - 1, .offset = offset});
     offset += padded(*one) / element;
   }
+  if (are_kept()) make(buckets_.size() - 1);
+}
+
+void GradientBuckets::make(size_t bucket) {
+  Bucket& made = buckets_[bucket];
+  // What lies between places is sent, but never read.
+  made.tensor = are_kept() ? at::zeros({made.elements}, made.options) : empty_like_bucket(bucket);
+  for (size_t i = made.first; i < made.first + static_cast<size_t>(made.parameters); ++i) {
+    const at::Tensor& parameter = slots_[i].parameter;
+    slots_[i].place =
+        made.tensor.as_strided(parameter.sizes(), parameter.strides(), slots_[i].offset);
+  }
+}
+
+at::Tensor GradientBuckets::empty_like_bucket(size_t index) const {
+  return at::empty({buckets_[index].elements}, buckets_[index].options);
+}
+
+at::Tensor GradientBuckets::shape_of(size_t index) const {
+  return are_kept() ? buckets_[index].tensor
+                    : at::zeros({1}, buckets_[index].options).expand({buckets_[index].elements});
 }
 
 std::vector<at::Tensor> GradientBuckets::places(size_t index) const {
@@ -69,7 +93,7 @@ std::vector<at::Tensor> GradientBuckets::places(size_t index) const {
 
 NamedTensors GradientBuckets::named() const {
   NamedTensors all;
-  for (size_t i = 0; i < buckets_.size(); ++i) {
+  for (size_t i = 0; are_kept() && i < buckets_.size(); ++i) {
     all.push_back({fmt::format("gradients.{}", i), buckets_[i].tensor});
   }
   return all;
@@ -82,6 +106,7 @@ void GradientBuckets::empty() {
 
 void GradientBuckets::move(size_t parameter) {
   const Slot& slot = slots_[parameter];
+  if (!slot.place.defined()) make(slot.bucket);
   at::Tensor& gradient = slot.parameter.mutable_grad();
   if (gradient.is_same(slot.place)) return;
   if (gradient.defined()) {
@@ -89,7 +114,22 @@ void GradientBuckets::move(size_t parameter) {
   } else {
     slot.place.zero_();
   }
-  gradient = slot.place;
+  gradient = are_kept() ? slot.place : at::Tensor();
+}
+
+bool GradientBuckets::has_gradient_of(const at::Tensor& parameter) const {
+  return std::any_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
+    return slot.is_filled && slot.parameter.is_same(parameter);
+  });
+}
+
+void GradientBuckets::release(size_t bucket) {
+  if (are_kept()) return;
+  Bucket& made = buckets_[bucket];
+  made.tensor.reset();
+  for (size_t i = made.first; i < made.first + static_cast<size_t>(made.parameters); ++i) {
+    slots_[i].place.reset();
+  }
 }
 
 bool GradientBuckets::fill(size_t parameter) {

@@ -1,6 +1,7 @@
 #include "gallop/parallel/parameter_shards.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include <ATen/TensorOperators.h>
@@ -39,17 +40,26 @@ int64_t chunks_of(int64_t elements) {
 }  // namespace
 
 ParameterShards::ParameterShards(std::string strategy, NamedTensors parameters, ShardLayout layout,
-                                 const GradientBuckets& buckets, Collectives& collectives)
+                                 const GradientBuckets& buckets, const std::vector<at::Tensor>& own,
+                                 Collectives& collectives)
     : strategy_(std::move(strategy)),
       parameters_(std::move(parameters)),
       layout_(std::move(layout)),
       buckets_(buckets),
       collectives_(collectives) {
+  // The first element of this process's part of each parameter's gradient.
   std::vector<at::Tensor> gradients(parameters_.size());
-  size_t slot = 0;
-  for (const ShardLayout::Bucket& bucket : layout_.buckets()) {
-    if (!bucket.is_trained) break;
-    for (const size_t i : bucket.parameters) gradients[i] = buckets.place(slot++);
+  const auto rank = static_cast<size_t>(collectives_.rank());
+  for (size_t b = 0; b < own.size(); ++b) {
+    const ShardLayout::Bucket& bucket = layout_.buckets()[b];
+    const int64_t begin =
+        std::accumulate(bucket.sizes.begin(), bucket.sizes.begin() + rank, int64_t{0});
+    for (size_t k = 0; k < bucket.parameters.size(); ++k) {
+      const size_t i = bucket.parameters[k];
+      const ShardLayout::Part part = layout_.part_of(i, collectives_.rank());
+      const int64_t first = part.size() == 0 ? 0 : bucket.offsets[k] + part.begin - begin;
+      gradients[i] = own[b].narrow(0, first, part.size());
+    }
   }
   make_own(gradients);
   make_sums();
@@ -61,12 +71,13 @@ void ParameterShards::make_own(const std::vector<at::Tensor>& gradients) {
     const auto& [name, tensor] = parameters_[i];
     const ShardLayout::Part part = layout_.part_of(i, collectives_.rank());
     const bool is_all = part.size() == tensor.numel() && tensor.numel() > 0;
-    const auto own_of = [&](const at::Tensor& whole) {
-      if (is_all) return whole.detach();
-      return part_of(tensor, range_of(whole, part.begin, part.end), part);
-    };
-    own_.push_back({name, own_of(tensor)});
-    if (gradients[i].defined()) own_.back().tensor.mutable_grad() = own_of(gradients[i]);
+    own_.push_back({name, is_all ? tensor.detach()
+                                 : part_of(tensor, range_of(tensor, part.begin, part.end), part)});
+    const at::Tensor& gradient = gradients[i];
+    if (!gradient.defined()) continue;
+    own_.back().tensor.mutable_grad() =
+        is_all ? gradient.as_strided(tensor.sizes(), tensor.strides(), gradient.storage_offset())
+               : part_of(tensor, gradient, part);
   }
 }
 
@@ -105,6 +116,17 @@ at::Tensor ParameterShards::gradient_norm() const {
   return is_by_chunk_ ? kernel::norm_of_sums(sums_) : sums_.select(0, 0).sqrt();
 }
 
+ParameterShards::Bytes ParameterShards::gradient_bytes() const {
+  Bytes bytes;
+  for (size_t i = 0; i < own_.size(); ++i) {
+    const at::Tensor& gradient = own_[i].tensor.grad();
+    if (!gradient.defined()) continue;
+    bytes.here += static_cast<int64_t>(gradient.nbytes());
+    bytes.all += static_cast<int64_t>(parameters_[i].tensor.nbytes());
+  }
+  return bytes;
+}
+
 std::string ParameterShards::first_non_finite_gradient() const {
   const auto found = gather(collectives_, optim::first_non_finite_gradient(own_));
   for (const auto& [name, tensor] : parameters_) {
@@ -113,38 +135,50 @@ std::string ParameterShards::first_non_finite_gradient() const {
   return {};
 }
 
-void ParameterShards::all_gather() const {
-  const at::NoGradGuard no_grad;
-  const auto& buckets = layout_.buckets();
-  // Copies ranges between parameters and their places.
-  const auto copy = [&](size_t bucket, size_t k, int64_t begin, int64_t end, bool to_bucket) {
-    if (begin >= end) return;
-    const at::Tensor of_parameter =
-        range_of(parameters_[buckets[bucket].parameters[k]].tensor, begin, end);
-    const at::Tensor place =
-        buckets_.bucket(bucket).narrow(0, buckets[bucket].offsets[k] + begin, end - begin);
-    if (to_bucket) {
-      place.copy_(of_parameter);
+// Copies this process's parts to the memory of a bucket, or those of all others from it.
+void ParameterShards::copy(const at::Tensor& memory, size_t bucket, bool to_memory) const {
+  const ShardLayout::Bucket& of = layout_.buckets()[bucket];
+  for (size_t k = 0; k < of.parameters.size(); ++k) {
+    const at::Tensor& parameter = parameters_[of.parameters[k]].tensor;
+    const ShardLayout::Part own = layout_.part_of(of.parameters[k], collectives_.rank());
+    const auto copy_range = [&](int64_t begin, int64_t end) {
+      if (begin >= end) return;
+      const at::Tensor of_parameter = range_of(parameter, begin, end);
+      const at::Tensor place = memory.narrow(0, of.offsets[k] + begin, end - begin);
+      if (to_memory) {
+        place.copy_(of_parameter);
+      } else {
+        of_parameter.copy_(place);
+      }
+    };
+    if (to_memory) {
+      copy_range(own.begin, own.end);
     } else {
-      of_parameter.copy_(place);
+      copy_range(0, own.begin);
+      copy_range(own.end, parameter.numel());
     }
-  };
-  const auto own = [&](size_t bucket, size_t k) {
-    return layout_.part_of(buckets[bucket].parameters[k], collectives_.rank());
-  };
-  for (size_t i = 0; i < buckets_.size(); ++i) {
-    for (size_t k = 0; k < buckets[i].parameters.size(); ++k) {
-      copy(i, k, own(i, k).begin, own(i, k).end, /*to_bucket=*/true);
-    }
-    all_gather_async(buckets_.bucket(i), buckets[i].sizes);
   }
-  for (size_t i = 0; i < buckets_.size(); ++i) {
-    wait_tensor(buckets_.bucket(i));
-    for (size_t k = 0; k < buckets[i].parameters.size(); ++k) {
-      const int64_t elements = parameters_[buckets[i].parameters[k]].tensor.numel();
-      copy(i, k, 0, own(i, k).begin, /*to_bucket=*/false);
-      copy(i, k, own(i, k).end, elements, /*to_bucket=*/false);
+}
+
+void ParameterShards::all_gather() const {
+  constexpr size_t kInFlight = 2;
+  const at::NoGradGuard no_grad;
+  const size_t in_flight = buckets_.are_kept() ? buckets_.size() : kInFlight;
+  std::vector<at::Tensor> memory(buckets_.size());
+  for (size_t i = 0; i < buckets_.size() + in_flight; ++i) {
+    if (i >= in_flight && i - in_flight < buckets_.size()) {
+      at::Tensor& done = memory[i - in_flight];
+      wait_tensor(done);
+      copy(done, i - in_flight, /*to_memory=*/false);
+      done.reset();
     }
+    if (i >= buckets_.size()) continue;
+    const std::vector<int64_t>& sizes = layout_.buckets()[i].sizes;
+    memory[i] = buckets_.are_kept() ? buckets_.bucket(i) : buckets_.empty_like_bucket(i);
+    // The step compiler rejects memory that was not written before it is sent.
+    if (sizes[static_cast<size_t>(collectives_.rank())] == 0) memory[i].zero_();
+    copy(memory[i], i, /*to_memory=*/true);
+    all_gather_async(memory[i], sizes);
   }
 }
 

@@ -13,14 +13,15 @@
 
 namespace gallop::parallel {
 
-/// The parameters of a model as this process updates them: views of its parts, with views of the
-/// gradients' buckets as their gradients.
+/// The parameters of a model as this process updates them: views of its parts, with views of its
+/// parts of the gradients' buckets as their gradients.
 class ParameterShards final : public optim::UpdatedParameters {
  public:
   /// `strategy`: the name of the one that divides the parameters. The buckets of trained parameters
-  /// are those of the layout, and outlive it, as the collectives.
+  /// are those of the layout, and outlive it, as the collectives. `own`: see own_parts().
   ParameterShards(std::string strategy, NamedTensors parameters, ShardLayout layout,
-                  const GradientBuckets& buckets, Collectives& collectives);
+                  const GradientBuckets& buckets, const std::vector<at::Tensor>& own,
+                  Collectives& collectives);
 
   /// One for each parameter, in their order, with its name and number of dimensions: the parameter
   /// itself, a range of its elements in memory order, or no element.
@@ -29,16 +30,19 @@ class ParameterShards final : public optim::UpdatedParameters {
   const NamedTensors& parameters() const { return parameters_; }
   const ShardLayout& layout() const { return layout_; }
   Collectives& collectives() const { return collectives_; }
-  /// The number of elements that this process updates.
-  int64_t elements() const { return layout_.elements_of(collectives_.rank()); }
+  struct Bytes {
+    int64_t here = 0, all = 0;
+  };
+  /// Bytes of the gradients of this process's parts, and of all.
+  Bytes gradient_bytes() const;
 
   bool are_parts() const override { return true; }
   /// The bits are those of one process for gradients in fp32 and bf16 on the CPU.
   at::Tensor gradient_norm() const override;
   std::string first_non_finite_gradient() const override;
 
-  /// Gives each process the parts of all trained parameters that others have updated. Gradients are
-  /// overwritten, as their buckets are sent.
+  /// Gives each process the parts of all trained parameters that others have updated. Gradients in
+  /// buckets that are kept are overwritten, as these are sent.
   void all_gather() const;
 
   /// Tensors that gradient_norm() writes.
@@ -46,6 +50,7 @@ class ParameterShards final : public optim::UpdatedParameters {
 
  private:
   void make_own(const std::vector<at::Tensor>& gradients);
+  void copy(const at::Tensor& memory, size_t bucket, bool to_memory) const;
   void make_sums();
 
   std::string strategy_;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -19,37 +20,29 @@ constexpr size_t kInFlight = 2;
 
 class RankOrderSums final : public BucketSums {
  public:
-  RankOrderSums(const GradientBuckets& buckets, std::vector<std::vector<int64_t>> sizes, int rank,
-                bool gathers)
-      : buckets_(buckets), sizes_(std::move(sizes)), gathers_(gathers) {
-    const auto own = static_cast<size_t>(rank);
-    size_t bytes[kInFlight] = {};
+  RankOrderSums(GradientBuckets& buckets, std::vector<std::vector<int64_t>> sizes,
+                std::vector<at::Tensor> own, bool gathers)
+      : buckets_(buckets),
+        sizes_(std::move(sizes)),
+        own_(std::move(own)),
+        gathers_(gathers),
+        received_(buckets.size()) {
     for (size_t i = 0; i < buckets.size(); ++i) {
-      const int64_t begin =
-          std::accumulate(sizes_[i].begin(), sizes_[i].begin() + rank, int64_t{0});
-      own_.push_back(buckets.bucket(i).narrow(0, begin, sizes_[i][own]));
-      received_sizes_.emplace_back(sizes_[i].size(), sizes_[i][own]);
-      size_t& most = bytes[i % kInFlight];
-      most = std::max(most, received_sizes_[i].size() * own_[i].nbytes());
+      received_sizes_.emplace_back(sizes_[i].size(), own_[i].numel());
     }
-    for (size_t i = 0; i < std::min(kInFlight, buckets.size()); ++i) {
-      // A collective is waited for by its memory, which must exist if this process owns nothing.
-      const auto options = buckets.bucket(i).options().dtype(at::kByte);
-      memory_.push_back(
-          at::zeros({static_cast<int64_t>(std::max(bytes[i], sizeof(double)))}, options));
-    }
-    for (size_t i = 0; i < buckets.size(); ++i) {
-      const at::Tensor& bucket = buckets.bucket(i);
-      const auto elements = std::max<int64_t>(
-          1, std::accumulate(received_sizes_[i].begin(), received_sizes_[i].end(), int64_t{0}));
-      received_.push_back(memory_[i % kInFlight]
-                              .narrow(0, 0, elements * static_cast<int64_t>(bucket.element_size()))
-                              .view(bucket.scalar_type()));
-    }
+    if (buckets.are_kept()) keep_memory();
+  }
+
+  void begin(bool accumulates) override {
+    accumulates_ = accumulates;
+    forget();  // A pass before may have ended by an error.
   }
 
   void start(size_t bucket) override {
     if (bucket >= kInFlight) add_up(bucket - kInFlight);
+    if (!buckets_.are_kept()) {
+      received_[bucket] = at::empty({elements_received(bucket)}, own_[bucket].options());
+    }
     all_to_all_async(received_[bucket], buckets_.bucket(bucket), received_sizes_[bucket],
                      sizes_[bucket]);
     if (bucket + 1 == buckets_.size()) {
@@ -61,6 +54,10 @@ class RankOrderSums final : public BucketSums {
 
   void finish(size_t bucket) override {
     if (gathers_) wait_tensor(buckets_.bucket(bucket));
+  }
+
+  void forget() override {
+    for (size_t i = 0; !buckets_.are_kept() && i < buckets_.size(); ++i) release(i);
   }
 
   std::vector<PendingCollective> collective_calls() const override {
@@ -76,7 +73,7 @@ class RankOrderSums final : public BucketSums {
       if (i >= kInFlight && i - kInFlight < buckets_.size()) add_gather(i - kInFlight);
       if (i >= buckets_.size()) continue;
       all.push_back({.kind = PendingCollective::Kind::kAllToAll,
-                     .tensor = buckets_.bucket(i),
+                     .tensor = buckets_.shape_of(i),
                      .receive = received_sizes_[i],
                      .send = sizes_[i]});
     }
@@ -88,30 +85,69 @@ class RankOrderSums final : public BucketSums {
     for (size_t i = 0; i < memory_.size(); ++i) {
       all.push_back({fmt::format("received.{}", i), memory_[i]});
     }
+    for (size_t i = 0; !buckets_.are_kept() && i < own_.size(); ++i) {
+      all.push_back({fmt::format("sum.{}", i), own_[i]});
+    }
     return all;
   }
 
  private:
-  void add_up(size_t bucket) {
-    wait_tensor(received_[bucket]);
-    const at::Tensor &own = own_[bucket], &received = received_[bucket];
-    const int64_t size = own.numel();
-    if (size > 0) {
-      const auto part = [&](int64_t rank) { return received.narrow(0, rank * size, size); };
-      const auto ranks = static_cast<int64_t>(sizes_[bucket].size());
-      const bool is_narrow = own.element_size() < sizeof(float);
-      at::Tensor sum = is_narrow ? part(0).to(at::kFloat) : own.copy_(part(0));
-      for (int64_t rank = 1; rank < ranks; ++rank) sum.add_(part(rank));
-      if (is_narrow) own.copy_(sum);
-    }
-    if (gathers_) all_gather_async(buckets_.bucket(bucket), sizes_[bucket]);
+  // A collective is waited for by its memory, which must exist if this process owns nothing.
+  int64_t elements_received(size_t bucket) const {
+    const auto& sizes = received_sizes_[bucket];
+    return std::max<int64_t>(1, std::accumulate(sizes.begin(), sizes.end(), int64_t{0}));
   }
 
-  const GradientBuckets& buckets_;
+  void keep_memory() {
+    size_t bytes[kInFlight] = {};
+    const auto bytes_of = [&](size_t i) {
+      return static_cast<size_t>(elements_received(i)) * buckets_.bucket(i).element_size();
+    };
+    for (size_t i = 0; i < buckets_.size(); ++i) {
+      bytes[i % kInFlight] = std::max(bytes[i % kInFlight], bytes_of(i));
+    }
+    for (size_t i = 0; i < std::min(kInFlight, buckets_.size()); ++i) {
+      const auto options = buckets_.bucket(i).options().dtype(at::kByte);
+      memory_.push_back(
+          at::zeros({static_cast<int64_t>(std::max(bytes[i], sizeof(double)))}, options));
+    }
+    for (size_t i = 0; i < buckets_.size(); ++i) {
+      received_[i] = memory_[i % kInFlight]
+                         .narrow(0, 0, static_cast<int64_t>(bytes_of(i)))
+                         .view(buckets_.bucket(i).scalar_type());
+    }
+  }
+
+  void add_up(size_t bucket) {
+    wait_tensor(received_[bucket]);
+    if (own_[bucket].numel() > 0) add_ranks(own_[bucket], received_[bucket]);
+    if (gathers_) all_gather_async(buckets_.bucket(bucket), sizes_[bucket]);
+    if (!buckets_.are_kept()) release(bucket);
+  }
+
+  void add_ranks(const at::Tensor& own, const at::Tensor& received) const {
+    const int64_t size = own.numel();
+    const auto part = [&](int64_t rank) { return received.narrow(0, rank * size, size); };
+    const bool is_narrow = own.element_size() < sizeof(float);
+    const bool in_place = !is_narrow && !accumulates_;
+    at::Tensor sum = in_place ? own.copy_(part(0)) : part(0);
+    if (is_narrow) sum = sum.to(at::kFloat);
+    for (int64_t rank = 1; rank < received.numel() / size; ++rank) sum.add_(part(rank));
+    if (accumulates_) sum = is_narrow ? sum.add_(own) : own.add_(sum);
+    if (is_narrow) own.copy_(sum);
+  }
+
+  void release(size_t bucket) {
+    received_[bucket].reset();
+    buckets_.release(bucket);
+  }
+
+  GradientBuckets& buckets_;
   std::vector<std::vector<int64_t>> sizes_, received_sizes_;
+  std::vector<at::Tensor> own_;  // This process's part of each bucket.
   bool gathers_;
-  std::vector<at::Tensor> own_;       // This process's part of each bucket.
-  std::vector<at::Tensor> memory_;    // In turn, of all buckets.
+  bool accumulates_ = false;
+  std::vector<at::Tensor> memory_;    // In turn, of all buckets that are kept.
   std::vector<at::Tensor> received_;  // Of each bucket: its own part of all processes.
 };
 
@@ -120,7 +156,7 @@ class RankOrderSums final : public BucketSums {
 std::vector<std::vector<int64_t>> equal_parts(const GradientBuckets& buckets, int processes) {
   std::vector<std::vector<int64_t>> all;
   for (size_t i = 0; i < buckets.size(); ++i) {
-    const int64_t elements = buckets.bucket(i).numel();
+    const int64_t elements = buckets.elements(i);
     std::vector<int64_t> sizes;
     for (int64_t rank = 0; rank < processes; ++rank) {
       sizes.push_back(elements * (rank + 1) / processes - elements * rank / processes);
@@ -130,10 +166,22 @@ std::vector<std::vector<int64_t>> equal_parts(const GradientBuckets& buckets, in
   return all;
 }
 
-std::unique_ptr<BucketSums> make_rank_order_sums(const GradientBuckets& buckets,
-                                                 std::vector<std::vector<int64_t>> sizes, int rank,
-                                                 bool gathers) {
-  return std::make_unique<RankOrderSums>(buckets, std::move(sizes), rank, gathers);
+std::vector<at::Tensor> own_parts(const GradientBuckets& buckets,
+                                  const std::vector<std::vector<int64_t>>& sizes, int rank) {
+  std::vector<at::Tensor> all;
+  for (size_t i = 0; i < buckets.size(); ++i) {
+    const int64_t begin = std::accumulate(sizes[i].begin(), sizes[i].begin() + rank, int64_t{0});
+    const int64_t size = sizes[i][static_cast<size_t>(rank)];
+    all.push_back(buckets.are_kept() ? buckets.bucket(i).narrow(0, begin, size)
+                                     : at::zeros({size}, buckets.shape_of(i).options()));
+  }
+  return all;
+}
+
+std::unique_ptr<BucketSums> make_rank_order_sums(GradientBuckets& buckets,
+                                                 std::vector<std::vector<int64_t>> sizes,
+                                                 std::vector<at::Tensor> own, bool gathers) {
+  return std::make_unique<RankOrderSums>(buckets, std::move(sizes), std::move(own), gathers);
 }
 
 }  // namespace gallop::parallel

@@ -12,10 +12,15 @@ StrategyRegistry built_in_strategies() {
       .add("deterministic", "the same bits for 1, 2, 3, 4, 6 or 12 processes, at a cost",
            make_deterministic)
       .add("zero-1", "as ddp, but each process has and updates a part of the optimizer's state",
-           make_zero1);
+           make_zero1)
+      .add("zero-2", "as zero-1, and each process has a part of the gradients", make_zero2);
   return registry;
 }
 
-bool divides_update(const std::string& strategy) { return strategy == "zero-1"; }
+bool divides_update(const std::string& strategy) {
+  return strategy == "zero-1" || divides_gradients(strategy);
+}
+
+bool divides_gradients(const std::string& strategy) { return strategy == "zero-2"; }
 
 }  // namespace gallop::parallel

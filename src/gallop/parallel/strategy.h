@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -49,15 +50,27 @@ class Strategy {
   /// as 0.
   const std::vector<std::string>& unused() const { return unused_; }
 
-  /// Must be called between the last forward and backward pass of a step, and with slices before
-  /// all of them. Gradients may then be all-reduced as soon as they are available. `rows` is the
-  /// number of rows of the whole batch.
-  virtual void begin_gradient_sync(int64_t rows) = 0;
+  /// Whether the gradients of each micro-batch are summed over all processes at once, of which all
+  /// then have the same number; otherwise a process adds up those of its own micro-batches before.
+  virtual bool sums_each_micro_batch() const { return false; }
 
-  /// The collectives from begin_gradient_sync() to the end of finish_gradient_sync(), in this
-  /// order, so that a process that fails in a step can take part in those of the others. Empty if
-  /// they depend on the model's layers, or if batch slices must not be split.
-  virtual std::optional<std::vector<PendingCollective>> collective_calls() const { return {}; }
+  struct Pass {
+    int64_t rows = 0;  ///< Of the whole batch.
+    /// Among the passes of a step that are summed: one, or all micro-batches.
+    bool is_first = true, is_last = true;
+  };
+  /// Must be called between the last forward and backward pass of a step, or those of each
+  /// micro-batch, and with slices before all of them. Gradients may then be all-reduced as soon as
+  /// they are available.
+  virtual void begin_gradient_sync(const Pass& pass) = 0;
+
+  /// The collectives from the first begin_gradient_sync() of a step of so many passes to the end of
+  /// the last finish_gradient_sync(), in this order, so that a process that fails in a step can
+  /// take part in those of the others. Empty if they depend on the model's layers, or if batch
+  /// slices must not be split.
+  virtual std::optional<std::vector<PendingCollective>> collective_calls(int64_t /*passes*/) const {
+    return {};
+  }
   /// Discards the sums since begin_gradient_sync(), because a process failed in the step.
   virtual void abort_sync() {}
 
@@ -68,8 +81,10 @@ class Strategy {
 
  protected:
   /// Records once which parameters have no gradient. Must be called after a backward pass, before
-  /// gradients are moved.
-  void note_unused(const NamedTensors& parameters);
+  /// gradients are moved; `is_moved` tells which have been.
+  void note_unused(
+      const NamedTensors& parameters,
+      const std::function<bool(const at::Tensor&)>& is_moved = [](const auto&) { return false; });
 
  private:
   std::vector<std::string> unused_;
@@ -93,7 +108,9 @@ using StrategyRegistry = config::Registry<Strategy, Collectives&, const ModelTen
 /// Every strategy that comes with Gallop.
 StrategyRegistry built_in_strategies();
 
-/// Whether the strategy of this name divides the optimizer's update among several processes.
+/// Whether the strategy of this name divides the optimizer's update, or the gradients as well,
+/// among several processes.
 bool divides_update(const std::string& strategy);
+bool divides_gradients(const std::string& strategy);
 
 }  // namespace gallop::parallel

@@ -1,7 +1,10 @@
 #include "gallop/parallel/zero.h"
 
+#include <string>
 #include <utility>
 #include <vector>
+
+#include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
@@ -14,13 +17,14 @@ namespace gallop::parallel {
 
 namespace {
 
-ShardLayout layout_of(const Zero1Config& config, const Collectives& collectives,
-                      const ModelTensors& model) {
+ShardLayout layout_of(const std::string& name, const ZeroConfig& config,
+                      const Collectives& collectives, const ModelTensors& model) {
   if (model.update_units.size() != model.parameters.size()) {
-    throw UsageError(
-        "parallel.name=zero-1 divides the update among processes, which this optimizer does not "
+    throw UsageError(fmt::format(
+        "parallel.name={} divides the update among processes, which this optimizer does not "
         "support: it does not tell which parameters it updates independently of each other "
-        "(Optimizer::update_units()); take parallel.name=ddp, or another optimizer");
+        "(Optimizer::update_units()); take parallel.name=ddp, or another optimizer",
+        name));
   }
   std::vector<ParameterShape> shapes;
   for (size_t i = 0; i < model.parameters.size(); ++i) {
@@ -64,17 +68,19 @@ std::vector<std::vector<int64_t>> sizes_of(const ShardLayout& layout) {
   return sizes;
 }
 
-class Zero1 final : public DataParallel {
+class Zero final : public DataParallel {
  public:
-  Zero1(const Zero1Config& config, Collectives& collectives, const ModelTensors& model,
-        ShardLayout layout, const std::vector<std::vector<at::Tensor>>& lists)
+  Zero(const std::string& name, const ZeroConfig& config, Collectives& collectives,
+       const ModelTensors& model, ShardLayout layout,
+       const std::vector<std::vector<at::Tensor>>& lists, GradientBuckets buckets,
+       const std::vector<at::Tensor>& own)
       : DataParallel(collectives, model, config.batch_norm == "synchronized", in_one(lists),
-                     GradientBuckets(lists),
-                     [&](const GradientBuckets& buckets) {
-                       return make_rank_order_sums(buckets, sizes_of(layout), collectives.rank(),
+                     std::move(buckets),
+                     [&](GradientBuckets& kept) {
+                       return make_rank_order_sums(kept, sizes_of(layout), own,
                                                    /*gathers=*/false);
                      }),
-        shards_("zero-1", model.parameters, std::move(layout), buckets(), collectives) {}
+        shards_(name, model.parameters, std::move(layout), this->buckets(), own, collectives) {}
 
   const ParameterShards* shards() const override { return &shards_; }
   NamedTensors state() const override {
@@ -87,9 +93,23 @@ class Zero1 final : public DataParallel {
   ParameterShards shards_;
 };
 
+std::unique_ptr<Strategy> make_zero(const std::string& name, const ZeroConfig& config,
+                                    Collectives& collectives, const ModelTensors& model) {
+  if (collectives.size() == 1) {
+    return make_ddp({.bucket = config.bucket, .batch_norm = config.batch_norm}, collectives, model);
+  }
+  ShardLayout layout = layout_of(name, config, collectives, model);
+  const auto lists = lists_of(layout, model.parameters);
+  GradientBuckets buckets(lists, divides_gradients(name) ? GradientBuckets::Memory::kOnDemand
+                                                         : GradientBuckets::Memory::kKept);
+  const auto own = own_parts(buckets, sizes_of(layout), collectives.rank());
+  return std::make_unique<Zero>(name, config, collectives, model, std::move(layout), lists,
+                                std::move(buckets), own);
+}
+
 }  // namespace
 
-void visit(config::Visitor& visitor, Zero1Config& config) {
+void visit(config::Visitor& visitor, ZeroConfig& config) {
   visitor.field({.name = "bucket",
                  .help = "gradient bucket size of the reduce-scatter",
                  .check = config::wrong_bytes},
@@ -97,14 +117,14 @@ void visit(config::Visitor& visitor, Zero1Config& config) {
   visit_batch_norm(visitor, config.batch_norm);
 }
 
-std::unique_ptr<Strategy> make_zero1(const Zero1Config& config, Collectives& collectives,
+std::unique_ptr<Strategy> make_zero1(const ZeroConfig& config, Collectives& collectives,
                                      const ModelTensors& model) {
-  if (collectives.size() == 1) {
-    return make_ddp({.bucket = config.bucket, .batch_norm = config.batch_norm}, collectives, model);
-  }
-  ShardLayout layout = layout_of(config, collectives, model);
-  const auto lists = lists_of(layout, model.parameters);
-  return std::make_unique<Zero1>(config, collectives, model, std::move(layout), lists);
+  return make_zero("zero-1", config, collectives, model);
+}
+
+std::unique_ptr<Strategy> make_zero2(const ZeroConfig& config, Collectives& collectives,
+                                     const ModelTensors& model) {
+  return make_zero("zero-2", config, collectives, model);
 }
 
 }  // namespace gallop::parallel

@@ -9,12 +9,12 @@
 
 namespace gallop::parallel {
 
-struct Zero1Config {
+struct ZeroConfig {
   std::string bucket = kDefaultBucket;  ///< Bytes of gradients in one reduce-scatter.
   std::string batch_norm = "averaged";  ///< Or "synchronized": see make_ddp().
 };
 
-void visit(config::Visitor& visitor, Zero1Config& config);
+void visit(config::Visitor& visitor, ZeroConfig& config);
 
 /// ZeRO stage 1 (Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter
 /// models", SC 2020): data parallelism in which each process has the optimizer's state of a part of
@@ -25,7 +25,14 @@ void visit(config::Visitor& visitor, Zero1Config& config);
 ///
 /// The optimizer must be made by make_sharded_optimizer() for Strategy::shards(). Throws UsageError
 /// without ModelTensors::update_units.
-std::unique_ptr<Strategy> make_zero1(const Zero1Config& config, Collectives& collectives,
+std::unique_ptr<Strategy> make_zero1(const ZeroConfig& config, Collectives& collectives,
+                                     const ModelTensors& model);
+
+/// ZeRO stage 2: as stage 1, but a process keeps only its part of the gradients. A bucket exists
+/// from its first gradient until its sum is complete. Each micro-batch is reduce-scattered, and
+/// added to the part: micro-batches are summed after processes, so that only steps of one
+/// micro-batch have the bits of ddp.
+std::unique_ptr<Strategy> make_zero2(const ZeroConfig& config, Collectives& collectives,
                                      const ModelTensors& model);
 
 }  // namespace gallop::parallel

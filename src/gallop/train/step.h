@@ -213,7 +213,7 @@ class TrainStep {
                    bool count_correct);
   at::Tensor teach(const model::Output& output, const NamedTensors& batch) const;
   void backward(const at::Tensor& loss_sum, const StepInputs& inputs);
-  void begin_gradient_sync();
+  void begin_gradient_sync(bool is_first, bool is_last);
   /// The rows of a micro-batch.
   struct Piece {
     int64_t begin = 0, end = 0;
@@ -222,6 +222,9 @@ class TrainStep {
   std::vector<Piece> pieces_of(int64_t rows) const;
   int64_t batch_slices() const;
   bool shares_batch_norm() const;
+  bool sums_each_micro_batch() const;
+  /// Micro-batches of a batch with enough rows.
+  int64_t micro_batches() const { return config_.gradient_accumulation * splits_; }
   int64_t mode_of(bool count_correct) const;
   void finish_sharing(Sums& sums, const StepInputs& inputs);
   at::Tensor draws_of_dropout(const StepInputs& inputs, int64_t slice) const;

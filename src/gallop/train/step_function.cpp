@@ -158,6 +158,10 @@ bool TrainStep::shares_batch_norm() const {
   return config_.strategy != nullptr && config_.strategy->shares_batch_norm();
 }
 
+bool TrainStep::sums_each_micro_batch() const {
+  return config_.strategy != nullptr && config_.strategy->sums_each_micro_batch();
+}
+
 // For batch slices, those of this process in order, including empty ones.
 std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
   std::vector<Piece> pieces;
@@ -172,9 +176,10 @@ std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
     }
     return pieces;
   }
-  // All processes must run layers with all-reduces the same number of times.
-  const int64_t most = config_.gradient_accumulation * splits_;
-  const int64_t count = shares_batch_norm() ? most : std::min(most, rows);
+  // All processes must run layers with all-reduces, or sum gradients, the same number of times.
+  const int64_t most = micro_batches();
+  const int64_t count =
+      shares_batch_norm() || sums_each_micro_batch() ? most : std::min(most, rows);
   for (int64_t piece = 0; piece < count; ++piece) {
     pieces.push_back({rows * piece / count, rows * (piece + 1) / count});
   }
@@ -194,8 +199,23 @@ TrainStep::Sums TrainStep::forward_backward(const StepInputs& inputs, const Coun
   const auto pieces = pieces_of(inputs.rows());
   const bool is_sliced = batch_slices() > 0;
   Sums sums{.of_slices = Tensors(static_cast<size_t>(std::max<int64_t>(1, batch_slices())))};
-  if (is_sliced) begin_gradient_sync();
+  const bool sums_each = sums_each_micro_batch();
+  if (is_sliced) begin_gradient_sync(/*is_first=*/true, /*is_last=*/true);
   for (const Piece& piece : pieces) {
+    const bool is_last = &piece == &pieces.back();
+    const auto begin_sync = [&] {
+      if (!shared_.defined() || is_sliced || (!is_last && !sums_each)) return;
+      begin_gradient_sync(!sums_each || &piece == &pieces.front(), is_last);
+    };
+    const auto end_sync = [&] {
+      const at::NoGradGuard no_grad;
+      if (sums_each && !is_last) config_.strategy->finish_gradient_sync();
+    };
+    if (sums_each && !shares_batch_norm() && piece.begin == piece.end) {
+      begin_sync();
+      end_sync();
+      continue;
+    }
     if (is_sliced && piece.begin == piece.end) {
       config_.strategy->finish_slice(piece.slice, /*has_samples=*/false);
       continue;
@@ -210,13 +230,15 @@ TrainStep::Sums TrainStep::forward_backward(const StepInputs& inputs, const Coun
       loss = sum_of(loss, losses.sum.detach().to(at::kDouble));
       if (losses.correct.defined()) sums.top1 = sum_of(sums.top1, losses.correct);
     }
-    const bool is_last = &piece == &pieces.back();
-    if (shared_.defined() && !is_sliced && is_last) begin_gradient_sync();
+    begin_sync();
     backward(losses.sum, inputs);
+    end_sync();
     draws = model::functional::DropoutScope::place();
     if (is_sliced) config_.strategy->finish_slice(piece.slice, /*has_samples=*/true);
   }
-  if (shared_.defined() && !is_sliced && pieces.empty()) begin_gradient_sync();
+  if (shared_.defined() && !is_sliced && pieces.empty()) {
+    begin_gradient_sync(/*is_first=*/true, /*is_last=*/true);
+  }
   if (shared_.defined()) {
     finish_sharing(sums, inputs);
   } else {
@@ -234,9 +256,10 @@ void TrainStep::backward(const at::Tensor& loss_sum, const StepInputs& inputs) {
 }
 
 // From here on, gradients are all-reduced as they are produced.
-void TrainStep::begin_gradient_sync() {
+void TrainStep::begin_gradient_sync(bool is_first, bool is_last) {
   const at::NoGradGuard no_grad;
-  config_.strategy->begin_gradient_sync(whole_rows_);
+  config_.strategy->begin_gradient_sync(
+      {.rows = whole_rows_, .is_first = is_first, .is_last = is_last});
 }
 
 // The last all-reduce of a pass also shows whether all processes have completed it.

@@ -33,7 +33,7 @@ TrainStep::Tensors TrainStep::compute_in_memory(const StepInputs& inputs, bool c
     }
     if (!full && !is_missing) return results;
     require_unchanged(full.value_or("another process has none"), step);
-    const bool is_one_sample = config_.gradient_accumulation * splits_ >= inputs.rows();
+    const bool is_one_sample = micro_batches() >= inputs.rows();
     Shortage shortage{.why = full.value_or(""), .of_one_sample = is_one_sample};
     if (scope) shortage = share_shortage(*scope, full, is_one_sample, step);
     kept_.restore();
@@ -68,7 +68,8 @@ std::vector<parallel::PendingCollective> TrainStep::calls_left(
     throw DeviceError(fmt::format("rank {}, step {}: out of memory{}. {}",
                                   config_.strategy->collectives().rank(), step + 1, what, why));
   };
-  const auto calls = config_.strategy->collective_calls();
+  const auto calls =
+      config_.strategy->collective_calls(sums_each_micro_batch() ? micro_batches() : 1);
   if (!calls && batch_slices() > 0) {
     refuse(
         "; with parallel.name=deterministic batch slices are not split further, as bits would "
@@ -79,7 +80,7 @@ std::vector<parallel::PendingCollective> TrainStep::calls_left(
     refuse(fmt::format(
         "; with parallel.batch_norm=synchronized parts of batches are not cut by themselves: set "
         "train.gradient_accumulation to {}",
-        2 * config_.gradient_accumulation * splits_));
+        2 * micro_batches()));
   }
   // Counts are all-reduced before the first pass.
   const int64_t before = counts_on_device_ ? 1 : 0, done = scope.started() - before;

@@ -52,7 +52,7 @@ std::vector<size_t> buckets_of(const Network& network, const std::vector<std::st
   FakeCollectives fake(3, 64);
   const CollectivesScope scope(fake);
   const auto ddp = make_ddp({.bucket = "2 KiB"}, fake, {network.parameters, {}, order});
-  ddp->begin_gradient_sync(1);
+  ddp->begin_gradient_sync({.rows = 1});
   network.backward(1);
   ddp->finish_gradient_sync();
   const NamedTensors state = ddp->state();
@@ -77,7 +77,7 @@ std::vector<int64_t> started_after(const std::vector<std::string>& order) {
   FakeCollectives fake(0, 64);
   const CollectivesScope scope(fake);
   const auto ddp = make_ddp({.bucket = "1 KiB"}, fake, {network.parameters, {}, order});
-  ddp->begin_gradient_sync(1);
+  ddp->begin_gradient_sync({.rows = 1});
   std::vector<int64_t> started;
   for (const size_t i : {1, 3, 0, 2}) {
     network[i].sum().backward();
@@ -111,7 +111,7 @@ TEST(Ddp, MicroBatchesAccumulateInTheBucket) {
       EXPECT_TRUE(gradient.is_alias_of(state[bucket].tensor)) << network.parameters[i].name;
     }
     EXPECT_TRUE(fake.calls.empty()) << "nothing is summed before the last micro-batch";
-    ddp->begin_gradient_sync(1);
+    ddp->begin_gradient_sync({.rows = 1});
     network.backward(0.5);
     ddp->finish_gradient_sync();
     for (size_t i = 0; i < 4; ++i) {
@@ -129,7 +129,7 @@ TEST(Ddp, ReportsParametersWithoutAGradientOnce) {
   const auto ddp = make_ddp({}, fake, {network.parameters, {}});
   const auto step = [&](bool has_samples, size_t used) {
     network.drop_gradients();
-    ddp->begin_gradient_sync(1);
+    ddp->begin_gradient_sync({.rows = 1});
     if (has_samples) network[used].sum().backward();
     ddp->finish_gradient_sync();
   };
@@ -163,7 +163,7 @@ std::map<std::string, at::Tensor> summed(int size, const std::string& options,
       for (size_t i = 0; i < parameters.size(); ++i) {
         gradients.push_back(at::randn({40, 30}, own));
       }
-      ddp->begin_gradient_sync(1);
+      ddp->begin_gradient_sync({.rows = 1});
       at::Tensor sum;
       for (size_t i = 0; i < parameters.size(); ++i) {
         const at::Tensor one = (parameters[i].tensor * gradients[i]).sum();

@@ -14,8 +14,8 @@
 
 namespace gallop::parallel {
 
-/// One of any number of processes, of which no other is there: calls change nothing, and are noted.
-/// As c10d::FakeProcessGroup, whose header wants Python's.
+/// One of any number of processes, of which no other is there: calls are noted, and what others
+/// would send is zero. As c10d::FakeProcessGroup, whose header wants Python's.
 class FakeCollectives final : public Collectives {
  public:
   FakeCollectives(int rank, int size) : rank_(rank), size_(size) {}
@@ -30,11 +30,18 @@ class FakeCollectives final : public Collectives {
                         c10::IntArrayRef send) override {
     require_parts("all-to-all", send, input.numel());
     if (static_cast<int>(receive.size()) != size_) throw InternalError("all-to-all: no part each");
+    output.zero_();
     note("all-to-all", output, input);
     bytes += static_cast<int64_t>(input.nbytes());
   }
   void all_gather_async(const at::Tensor& tensor, c10::IntArrayRef sizes) override {
     require_parts("all-gather", sizes, tensor.numel());
+    int64_t begin = 0;
+    for (int rank = 0; rank < size_; ++rank) {
+      const int64_t part = sizes[static_cast<size_t>(rank)];
+      if (rank != rank_) tensor.narrow(0, begin, part).zero_();
+      begin += part;
+    }
     note("all-gather", tensor, tensor);
     gathered_bytes += static_cast<int64_t>(tensor.nbytes());
   }

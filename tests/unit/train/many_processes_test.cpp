@@ -77,6 +77,16 @@ INSTANTIATE_TEST_SUITE_P(
                          true,
                          "[]",
                          "zero-1 bucket=16KiB"},
+                    Case{"MlpZero2",
+                         [] {
+                           return make_mlp({.hidden = {64, 48}}, kImages, 1);
+                         },
+                         "adamw",
+                         {.clip_grad_norm = 1},
+                         false,
+                         true,
+                         "[]",
+                         "zero-2 bucket=16KiB"},
                     Case{"GptZero1",
                          [] { return make_gpt({.layers = 2, .width = 64, .heads = 2}, kText, 1); },
                          "muon",

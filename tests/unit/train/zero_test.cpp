@@ -1,5 +1,8 @@
-// Steps of zero-1 next to those of ddp: the same bits of losses, norms, weights and states.
+// Steps of zero-1 and zero-2 next to those of ddp: the same bits of losses, norms, weights and
+// states.
+#include <functional>
 #include <mutex>
+#include <string_view>
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
@@ -82,17 +85,23 @@ Results train(const Case& tested, bool compiled, const Batches& batches,
   return results;
 }
 
-std::vector<Results> train_ranks(int size, Case tested, const std::string& strategy, bool compiled,
-                                 const Batches& batches) {
-  tested.strategy = strategy;
-  std::vector<Results> all(static_cast<size_t>(size));
+void run_on_one_core_each(int size, const std::function<void(parallel::Collectives&)>& function) {
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
   parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
     at::set_num_threads(1);
-    all[static_cast<size_t>(collectives.rank())] = train(tested, compiled, batches, collectives);
+    function(collectives);
   });
   at::set_num_threads(threads);
+}
+
+std::vector<Results> train_ranks(int size, Case tested, const std::string& strategy, bool compiled,
+                                 const Batches& batches) {
+  tested.strategy = strategy;
+  std::vector<Results> all(static_cast<size_t>(size));
+  run_on_one_core_each(size, [&](parallel::Collectives& collectives) {
+    all[static_cast<size_t>(collectives.rank())] = train(tested, compiled, batches, collectives);
+  });
   return all;
 }
 
@@ -105,41 +114,64 @@ void expect_equal(const NamedTensors& got, const NamedTensors& wanted) {
   }
 }
 
-class Zero1 : public testing::TestWithParam<Case> {};
+constexpr const char *kZero1 = "zero-1 bucket=64KiB", *kZero2 = "zero-2 bucket=16KiB";
 
-TEST_P(Zero1, HasTheBitsOfDdp) {
-  const Case& tested = GetParam();
+struct Run {
+  int size;
+  bool compiled;
+  const char* ddp;
+  std::vector<const char*> strategies;
+};
+
+void expect_bits_of_ddp(const Case& tested, const std::vector<Run>& runs) {
   Batches batches;
   for (const int64_t rows : kRows) batches.push_back(batch_of(tested, rows));
-  struct Run {
-    int size;
-    bool compiled;
-    const char* ddp;
-  };
-  // With two processes ddp sums in the only order there is.
-  for (const Run& run : {Run{2, false, "ddp"}, Run{2, true, "ddp"},
-                         Run{3, false, "ddp sum_order=rank"}, Run{4, true, "ddp sum_order=rank"}}) {
+  for (const Run& run : runs) {
     SCOPED_TRACE(testing::Message()
                  << run.size << " processes" << (run.compiled ? ", compiled" : ""));
     const auto ddp = train_ranks(run.size, tested, run.ddp, run.compiled, batches);
-    const auto zero = train_ranks(run.size, tested, "zero-1 bucket=64KiB", run.compiled, batches);
-    for (const Results& one : zero) {
-      for (size_t i = 0; i < one.steps.size(); ++i) {
-        EXPECT_EQ(one.steps[i].tally.loss_sum, ddp.front().steps[i].tally.loss_sum) << i;
-        EXPECT_EQ(one.steps[i].gradient_norm, ddp.front().steps[i].gradient_norm) << i;
+    for (const char* strategy : run.strategies) {
+      // zero-2 adds up micro-batches in another order; see ZeroAccumulation.
+      if (tested.config.gradient_accumulation > 1 && strategy == kZero2) continue;
+      SCOPED_TRACE(strategy);
+      const auto zero = train_ranks(run.size, tested, strategy, run.compiled, batches);
+      for (const Results& one : zero) {
+        for (size_t i = 0; i < one.steps.size(); ++i) {
+          EXPECT_EQ(one.steps[i].tally.loss_sum, ddp.front().steps[i].tally.loss_sum) << i;
+          EXPECT_EQ(one.steps[i].gradient_norm, ddp.front().steps[i].gradient_norm) << i;
+        }
+        expect_equal(one.weights, ddp.front().weights);
       }
-      expect_equal(one.weights, ddp.front().weights);
+      expect_equal(zero.front().state, ddp.front().state);
     }
-    expect_equal(zero.front().state, ddp.front().state);
   }
+}
+
+class Zero : public testing::TestWithParam<Case> {};
+class ZeroInMoreWays : public testing::TestWithParam<Case> {};
+
+// With two processes ddp sums in the only order there is.
+TEST_P(Zero, HasTheBitsOfDdp) {
+  expect_bits_of_ddp(GetParam(), {{2, true, "ddp", {kZero1, kZero2}},
+                                  {3, false, "ddp sum_order=rank", {kZero1, kZero2}}});
+}
+
+TEST_P(ZeroInMoreWays, HasTheBitsOfDdp) {
+  std::vector<Run> runs;
+  for (const int size : {2, 3, 4}) {
+    for (const bool compiled : {false, true}) {
+      runs.push_back({size, compiled, size == 2 ? "ddp" : "ddp sum_order=rank", {kZero1, kZero2}});
+    }
+  }
+  expect_bits_of_ddp(GetParam(), runs);
 }
 
 Case on_mlp(const std::string& kind, const std::string& optimizer, Precision precision) {
   return {kind + in_a_name(optimizer), mlp, optimizer, {.precision = precision}};
 }
 
-std::vector<Case> cases() {
-  std::vector<Case> all = {
+std::vector<Case> models_and_options() {
+  return {
       {"Gpt", gpt, "adamw", {.clip_grad_norm = 0.1}, true},
       {"GptMuonAccumulated", gpt, "muon", {.gradient_accumulation = 2, .clip_grad_norm = 1}, true},
       {"GptBf16", gpt, "adamw", {.precision = Precision::kBf16}, true},
@@ -151,6 +183,10 @@ std::vector<Case> cases() {
       {"Counted", mlp, "adamw", {.gradient_accumulation = 2, .every_target_counts = true}},
       {"Groups", mlp, "adamw layer_decay=0.5 weight_decay=0.1", {}},
       {"ScheduledMomentum", mlp, "sgd momentum=0.9", {.skip_nonfinite = true}}};
+}
+
+std::vector<Case> cases() {
+  std::vector<Case> all = models_and_options();
   for (const char* optimizer : {"adafactor", "lamb", "lars", "lion"}) {
     all.push_back(on_mlp("Optimizer_", optimizer, Precision::kFp32));
   }
@@ -160,9 +196,9 @@ std::vector<Case> cases() {
   return all;
 }
 
-// Every optimizer and wrapper.
+// With every optimizer and wrapper.
 std::vector<Case> all_cases() {
-  std::vector<Case> all;
+  std::vector<Case> all = models_and_options();
   for (const std::string& optimizer : every_optimizer()) {
     all.push_back(on_mlp("Optimizer_", optimizer, Precision::kFp32));
   }
@@ -177,11 +213,11 @@ std::vector<Case> all_cases() {
 
 std::string name_of(const testing::TestParamInfo<Case>& tested) { return tested.param.name; }
 
-INSTANTIATE_TEST_SUITE_P(Usual, Zero1, testing::ValuesIn(cases()), name_of);
-INSTANTIATE_TEST_SUITE_P(Long, Zero1, testing::ValuesIn(all_cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Usual, Zero, testing::ValuesIn(cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Long, ZeroInMoreWays, testing::ValuesIn(all_cases()), name_of);
 
 // Steps that repeat after the state went through whole tensors into another number of processes.
-TEST(Zero1State, LoadsIntoAnyNumberOfProcesses) {
+TEST(ZeroState, LoadsIntoAnyNumberOfProcesses) {
   for (const auto& [make, optimizer] :
        std::vector<std::pair<MakeModel, const char*>>{{mlp, "adamw state_bits=8"},
                                                       {mlp, "lamb"},
@@ -189,9 +225,9 @@ TEST(Zero1State, LoadsIntoAnyNumberOfProcesses) {
                                                       {resnet, "muon"},
                                                       {resnet, "adafactor"}}) {
     Case tested{"State", make, optimizer};
-    tested.strategy = "zero-1";
     NamedTensors whole;
     for (const int size : {2, 3, 4}) {
+      tested.strategy = size == 3 ? "zero-2" : "zero-1";
       parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
         Trainee trainee(tested, std::nullopt, &collectives);
         const auto logical = trainee.optimizer->logical_state();
@@ -218,13 +254,13 @@ TEST(Zero1State, LoadsIntoAnyNumberOfProcesses) {
   }
 }
 
-TEST(Zero1State, IsAShareOfTheWhole) {
+TEST(ZeroState, IsAShareOfTheWhole) {
   Case tested{"Gpt",
               [] { return make_gpt({.layers = 4, .width = 128, .heads = 2}, kText, 1); },
               "adamw",
               {},
               true};
-  tested.strategy = "zero-1";
+  tested.strategy = "zero-2";
   for (const int size : {2, 3, 4}) {
     parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
       const Trainee trainee(tested, std::nullopt, &collectives);
@@ -232,11 +268,116 @@ TEST(Zero1State, IsAShareOfTheWhole) {
       const double share = static_cast<double>(bytes_of(trainee.optimizer->state())) /
                            static_cast<double>(bytes_of(wholes_of(logical)));
       EXPECT_NEAR(share * size, 1, 0.03) << size << " processes";
+      // What a step keeps: the sums of this process's part of the gradients, and little else.
+      const double of_gradients = static_cast<double>(bytes_of(trainee.strategy->state())) /
+                                  static_cast<double>(bytes_of(trainee.model->parameters()));
+      EXPECT_NEAR(of_gradients * size, 1, 0.03) << size << " processes";
     });
   }
 }
 
-TEST(Zero1Rejects, WhatNeedsWholeGradients) {
+// The gradients of this process's parts, as they lie in whole parameters.
+NamedTensors parts_of(const NamedTensors& gradients, const parallel::ParameterShards& shards,
+                      int rank) {
+  NamedTensors parts;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const auto part = shards.layout().part_of(i, rank);
+    const at::Tensor& whole = gradients[i].tensor;
+    parts.push_back(
+        {gradients[i].name, whole.as_strided({whole.numel()}, {1}).slice(0, part.begin, part.end)});
+  }
+  return parts;
+}
+
+// Gradients of two micro-batches in each process are those of each micro-batch in all processes,
+// which ddp sums in the order of ranks, added up.
+TEST(ZeroAccumulation, AddsMicroBatchesToTheSumsOverProcesses) {
+  constexpr int64_t kMicroBatches = 2, kEach = 4;
+  const Case like{"Mlp", mlp, "sgd", {}, false, false};
+  for (const int size : {2, 3}) {
+    for (const bool compiled : {false, true}) {
+      const auto [input, target] = batch_of(like, size * kMicroBatches * kEach);
+      const auto rows_of = [&](int rank, int64_t micro_batch, int64_t count) {
+        const int64_t begin = (rank * kMicroBatches + micro_batch) * kEach;
+        return labeled(input.slice(0, begin, begin + count * kEach),
+                       target.slice(0, begin, begin + count * kEach));
+      };
+      run_on_one_core_each(size, [&](parallel::Collectives& collectives) {
+        const int rank = collectives.rank();
+        Case ddp = like, zero = like;
+        ddp.strategy = "ddp sum_order=rank";
+        zero.strategy = "zero-2 bucket=16KiB";
+        zero.config.gradient_accumulation = kMicroBatches;
+        Trainee each(ddp, std::nullopt, &collectives);
+        NamedTensors sums;
+        for (int64_t i = 0; i < kMicroBatches; ++i) {
+          each.step->run(rows_of(rank, i, 1), 0, 0.0, false, {}, {.rows = size * kEach});
+          const NamedTensors parameters = each.model->parameters();
+          for (size_t k = 0; k < parameters.size(); ++k) {
+            // The mean of half as many samples; halving is exact.
+            const at::Tensor gradient = parameters[k].tensor.grad() / kMicroBatches;
+            if (i == 0) {
+              sums.push_back({parameters[k].name, gradient});
+            } else {
+              sums[k].tensor.add_(gradient);
+            }
+          }
+        }
+        Trainee all(zero, compiled ? std::optional(compile::CompileConfig()) : std::nullopt,
+                    &collectives);
+        for (int64_t step = 0; step < 2; ++step) {
+          all.step->run(rows_of(rank, 0, kMicroBatches), step, 0.0, false, {},
+                        {.rows = size * kMicroBatches * kEach});
+        }
+        const auto& shards = *all.strategy->shards();
+        const NamedTensors wanted = parts_of(sums, shards, rank);
+        for (size_t i = 0; i < wanted.size(); ++i) {
+          EXPECT_TRUE(at::equal(shards.tensors()[i].tensor.grad().reshape({-1}), wanted[i].tensor))
+              << wanted[i].name << ", rank " << rank << (compiled ? ", compiled" : "");
+        }
+      });
+    }
+  }
+}
+
+// Processes with fewer samples than micro-batches, or without any.
+TEST(ZeroAccumulation, IsThatOfDdpButForRounding) {
+  Case tested{"Mlp", mlp, "sgd momentum=0.9", {.gradient_accumulation = 3, .clip_grad_norm = 0.1}};
+  Batches batches;
+  for (const int64_t rows : kRows) batches.push_back(batch_of(tested, rows));
+  for (const bool compiled : {false, true}) {
+    const auto ddp = train_ranks(4, tested, "ddp", compiled, batches).front();
+    const auto zero = train_ranks(4, tested, "zero-2 bucket=16KiB", compiled, batches).front();
+    for (size_t i = 0; i < ddp.weights.size(); ++i) {
+      const double apart =
+          (zero.weights[i].tensor - ddp.weights[i].tensor).abs().max().item<double>();
+      EXPECT_LT(apart, 1e-6) << ddp.weights[i].name;
+    }
+    for (size_t i = 0; i < ddp.steps.size(); ++i) {
+      EXPECT_NEAR(zero.steps[i].gradient_norm, ddp.steps[i].gradient_norm, 1e-5);
+    }
+  }
+}
+
+// A bucket exists while its gradients are summed.
+TEST(ZeroGradients, AreFreedAfterTheirSum) {
+  const Case like{"Mlp", mlp, "adamw", {}, false, false};
+  run_on_one_core_each(2, [&](parallel::Collectives& collectives) {
+    Case tested = like;
+    tested.strategy = "zero-2 bucket=16KiB";
+    Trainee trainee(tested, std::nullopt, &collectives);
+    const auto [input, target] = batch_of(tested, 4);
+    trainee.step->run(labeled(input, target), 0, 0.01, false, {}, {.rows = 8});
+    for (const auto& [name, tensor] : trainee.model->parameters()) {
+      EXPECT_FALSE(tensor.grad().defined()) << name;
+    }
+    const auto bytes = trainee.strategy->shards()->gradient_bytes();
+    EXPECT_EQ(bytes.all, bytes_of(trainee.model->parameters()));
+    EXPECT_NEAR(static_cast<double>(bytes.here) / static_cast<double>(bytes.all), 0.5, 0.1);
+  });
+}
+
+TEST(ZeroRejects, WhatNeedsWholeGradients) {
   const auto one = [](const StepConfig& config) {
     return error_of([&] {
       Case tested{"Mlp", mlp, "sgd", config};
