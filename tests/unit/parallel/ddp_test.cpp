@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/config/resolve.h"
+#include "gallop/parallel/rank_order_sums.h"
 #include "gallop/parallel/sums.h"
 #include "unit/config/component_of.h"
 #include "unit/parallel/fake_collectives.h"
@@ -119,6 +120,35 @@ TEST(Ddp, MicroBatchesAccumulateInTheBucket) {
           << network.parameters[i].name;
     }
     fake.calls.clear();
+  }
+}
+
+TEST(RankOrderSums, FreeABucketOnDemandOnceItIsAddedUp) {
+  constexpr int kProcesses = 4;
+  const Network network;
+  FakeCollectives fake(1, kProcesses);
+  const CollectivesScope scope(fake);
+  GradientBuckets buckets({{network[0]}, {network[1]}, {network[2]}, {network[3]}},
+                          GradientBuckets::Memory::kOnDemand);
+  const auto sizes = equal_parts(buckets, kProcesses);
+  const auto own = own_parts(buckets, sizes, fake.rank());
+  const auto sums = make_rank_order_sums(buckets, sizes, own, /*gathers=*/false);
+  const auto in_use = [&] {
+    size_t count = 0;
+    for (size_t i = 0; i < buckets.size(); ++i) count += buckets.bucket(i).defined() ? 1 : 0;
+    return count;
+  };
+  for (const bool accumulates : {false, true}) {
+    sums->begin(accumulates);
+    buckets.empty();
+    for (size_t i = 0; i < 4; ++i) {
+      network[i].mutable_grad() = at::ones({256});
+      EXPECT_TRUE(buckets.fill(i));
+      EXPECT_FALSE(network[i].grad().defined());
+      sums->start(i);
+      EXPECT_EQ(in_use(), i == 0 ? 1 : i == 3 ? 0 : 2) << "two are being summed";
+    }
+    for (const at::Tensor& sum : own) EXPECT_EQ(sum.numel(), 256 / kProcesses);
   }
 }
 

@@ -342,25 +342,26 @@ TEST(ZeroAccumulation, AddsMicroBatchesToTheSumsOverProcesses) {
 
 // Processes with fewer samples than micro-batches, or without any.
 TEST(ZeroAccumulation, IsThatOfDdpButForRounding) {
-  Case tested{"Mlp", mlp, "sgd momentum=0.9", {.gradient_accumulation = 3, .clip_grad_norm = 0.1}};
-  Batches batches;
-  for (const int64_t rows : kRows) batches.push_back(batch_of(tested, rows));
-  for (const bool compiled : {false, true}) {
+  for (const auto& [make, compiled] : std::vector<std::pair<MakeModel, bool>>{
+           {mlp, false}, {mlp, true}, {resnet, false}, {resnet, true}}) {
+    const Case tested{
+        "Case", make, "sgd momentum=0.9", {.gradient_accumulation = 3, .clip_grad_norm = 0.1}};
+    Batches batches;
+    for (const int64_t rows : kRows) batches.push_back(batch_of(tested, rows));
     const auto ddp = train_ranks(4, tested, "ddp", compiled, batches).front();
     const auto zero = train_ranks(4, tested, "zero-2 bucket=16KiB", compiled, batches).front();
     for (size_t i = 0; i < ddp.weights.size(); ++i) {
       const double apart =
           (zero.weights[i].tensor - ddp.weights[i].tensor).abs().max().item<double>();
-      EXPECT_LT(apart, 1e-6) << ddp.weights[i].name;
+      EXPECT_LT(apart, 1e-5) << ddp.weights[i].name;
     }
     for (size_t i = 0; i < ddp.steps.size(); ++i) {
-      EXPECT_NEAR(zero.steps[i].gradient_norm, ddp.steps[i].gradient_norm, 1e-5);
+      EXPECT_NEAR(zero.steps[i].gradient_norm / ddp.steps[i].gradient_norm, 1, 1e-5);
     }
   }
 }
 
-// A bucket exists while its gradients are summed.
-TEST(ZeroGradients, AreFreedAfterTheirSum) {
+TEST(ZeroGradients, AreThoseOfTheOwnPartsAfterAStep) {
   const Case like{"Mlp", mlp, "adamw", {}, false, false};
   run_on_one_core_each(2, [&](parallel::Collectives& collectives) {
     Case tested = like;
