@@ -15,7 +15,7 @@
 #include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/shared_state.h"
 #include "unit/base/error_of.h"
-#include "unit/parallel/ranks.h"
+#include "unit/parallel/ranks_together.h"
 #include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
@@ -88,7 +88,7 @@ Results train(const Case& tested, bool compiled, const Batches& batches,
 void run_on_one_core_each(int size, const std::function<void(parallel::Collectives&)>& function) {
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
-  parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
+  parallel::run_ranks_together(size, [&](parallel::Collectives& collectives) {
     at::set_num_threads(1);
     function(collectives);
   });
@@ -116,17 +116,17 @@ void expect_equal(const NamedTensors& got, const NamedTensors& wanted) {
 
 constexpr const char *kZero1 = "zero-1 bucket=64KiB", *kZero2 = "zero-2 bucket=16KiB";
 
-struct Run {
+struct Setting {
   int size;
   bool compiled;
   const char* ddp;
   std::vector<const char*> strategies;
 };
 
-void expect_bits_of_ddp(const Case& tested, const std::vector<Run>& runs) {
+void expect_bits_of_ddp(const Case& tested, const std::vector<Setting>& runs) {
   Batches batches;
   for (const int64_t rows : kRows) batches.push_back(batch_of(tested, rows));
-  for (const Run& run : runs) {
+  for (const Setting& run : runs) {
     SCOPED_TRACE(testing::Message()
                  << run.size << " processes" << (run.compiled ? ", compiled" : ""));
     const auto ddp = train_ranks(run.size, tested, run.ddp, run.compiled, batches);
@@ -157,7 +157,7 @@ TEST_P(Zero, HasTheBitsOfDdp) {
 }
 
 TEST_P(ZeroInMoreWays, HasTheBitsOfDdp) {
-  std::vector<Run> runs;
+  std::vector<Setting> runs;
   for (const int size : {2, 3, 4}) {
     for (const bool compiled : {false, true}) {
       runs.push_back({size, compiled, size == 2 ? "ddp" : "ddp sum_order=rank", {kZero1, kZero2}});
@@ -228,7 +228,7 @@ TEST(ZeroState, LoadsIntoAnyNumberOfProcesses) {
     NamedTensors whole;
     for (const int size : {2, 3, 4}) {
       tested.strategy = size == 3 ? "zero-2" : "zero-1";
-      parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
+      parallel::run_ranks_together(size, [&](parallel::Collectives& collectives) {
         Trainee trainee(tested, std::nullopt, &collectives);
         const auto logical = trainee.optimizer->logical_state();
         if (whole.empty()) {
@@ -262,7 +262,7 @@ TEST(ZeroState, IsAShareOfTheWhole) {
               true};
   tested.strategy = "zero-2";
   for (const int size : {2, 3, 4}) {
-    parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
+    parallel::run_ranks_together(size, [&](parallel::Collectives& collectives) {
       const Trainee trainee(tested, std::nullopt, &collectives);
       const auto logical = trainee.optimizer->logical_state();
       const double share = static_cast<double>(bytes_of(trainee.optimizer->state())) /
