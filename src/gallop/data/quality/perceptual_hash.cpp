@@ -1,0 +1,84 @@
+#include "gallop/data/quality/perceptual_hash.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <vector>
+
+#include "gallop/data/resize.h"
+
+namespace gallop::data {
+
+namespace {
+
+constexpr int kLow = 8;  // Rows and columns of the lowest coefficients.
+
+using Cosines = std::array<std::array<double, kHashedSide>, kLow>;
+
+Cosines make_cosines() {
+  Cosines cosines{};
+  for (int k = 0; k < kLow; ++k) {
+    for (int i = 0; i < kHashedSide; ++i) {
+      cosines[k][i] = 2 * std::cos(std::numbers::pi * k * (2 * i + 1) / (2 * kHashedSide));
+    }
+  }
+  return cosines;
+}
+
+}  // namespace
+
+std::array<uint8_t, kHashedSide * kHashedSide> hashed_pixels(const Image& image) {
+  const size_t count = static_cast<size_t>(image.height) * static_cast<size_t>(image.width);
+  std::vector<uint8_t> gray;
+  const uint8_t* pixels = image.pixels.data();
+  if (image.channels == 3) {
+    gray.resize(count);
+    for (size_t i = 0; i < count; ++i, pixels += 3) {
+      // Weights of ITU-R 601 with 16 fractional bits.
+      gray[i] = static_cast<uint8_t>(
+          (19595 * pixels[0] + 38470 * pixels[1] + 7471 * pixels[2] + 0x8000) >> 16);
+    }
+    pixels = gray.data();
+  }
+  std::array<uint8_t, kHashedSide * kHashedSide> out{};
+  if (image.height == kHashedSide && image.width == kHashedSide) {
+    std::copy_n(pixels, out.size(), out.begin());
+    return out;
+  }
+  Resizer resizer;
+  resizer.resize({.pixels = pixels, .height = image.height, .width = image.width, .channels = 1},
+                 {.top = 0,
+                  .left = 0,
+                  .height = static_cast<double>(image.height),
+                  .width = static_cast<double>(image.width)},
+                 kHashedSide, kHashedSide, out.data());
+  return out;
+}
+
+uint64_t perceptual_hash(const std::array<uint8_t, kHashedSide * kHashedSide>& gray) {
+  static const Cosines kCosines = make_cosines();
+  std::array<std::array<double, kHashedSide>, kLow> columns{};  // Transformed vertically.
+  for (int k = 0; k < kLow; ++k) {
+    for (int y = 0; y < kHashedSide; ++y) {
+      for (int x = 0; x < kHashedSide; ++x) {
+        columns[k][x] += kCosines[k][y] * gray[static_cast<size_t>(y * kHashedSide + x)];
+      }
+    }
+  }
+  std::array<double, kLow * kLow> low{};
+  for (int r = 0; r < kLow; ++r) {
+    for (int c = 0; c < kLow; ++c) {
+      double sum = 0;
+      for (int x = 0; x < kHashedSide; ++x) sum += kCosines[c][x] * columns[r][x];
+      low[static_cast<size_t>(r * kLow + c)] = sum;
+    }
+  }
+  std::array<double, kLow* kLow> sorted = low;
+  std::sort(sorted.begin(), sorted.end());
+  const double median = (sorted[kLow * kLow / 2 - 1] + sorted[kLow * kLow / 2]) / 2;
+  uint64_t hash = 0;
+  for (size_t i = 0; i < low.size(); ++i) hash |= uint64_t{low[i] > median} << i;
+  return hash;
+}
+
+}  // namespace gallop::data
