@@ -150,18 +150,19 @@ def main():
     parser.add_argument("--count", type=int, default=100, help="planted of each kind")
     parser.add_argument("--folds", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only-copies", action="store_true")
+    parser.add_argument("--only", choices=("copies", "labels"), help="one part of the figures")
     parser.add_argument("--json", help="file for the results")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     os.makedirs(arguments.folder, exist_ok=True)
     with open(os.path.join(arguments.folder, "recipe.yaml"), "w") as file:
         file.write(RECIPE)
     copies, errors = plant(arguments.images, arguments.folder, arguments.count, arguments.seed)
     results = {"copies": found_copies(arguments, copies)}
-    for kind, number in results["copies"]["planted"].items():
-        print(f"{kind}: {results['copies']['found'][kind]} of {number} found")
-    print(f"groups without a planted copy: {len(results['copies']['other groups'])}", flush=True)
-    if not arguments.only_copies:
+    if arguments.only != "labels":
+        for kind, number in results["copies"]["planted"].items():
+            print(f"{kind}: {results['copies']['found'][kind]} of {number} found")
+        print(f"groups without a planted copy: {len(results['copies']['other groups'])}", flush=True)
+    if arguments.only != "copies":
         results["label errors"] = found_errors(arguments, errors)
         for rank in ("self-confidence", "normalized-margin"):
             print(f"{rank}: {results['label errors'][rank]}")

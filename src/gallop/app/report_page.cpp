@@ -27,7 +27,9 @@ figure { margin: 24px 0 0; overflow-x: auto; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; list-style: none; margin: 0 0 8px; padding: 0; }
 .legend i { display: inline-block; width: 14px; height: 14px; margin-right: 6px; border-radius: 3px; vertical-align: -2px; }
 .pictures { display: grid; grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 10px; margin: 0 0 16px; }
-.dense { grid-template-columns: repeat(auto-fill, minmax(112px, 1fr)); font-size: 12px; line-height: 1.35; }
+.dense { display: flex; flex-wrap: wrap; gap: 4px 26px; font-size: 12px; line-height: 1.35; }
+.dense .pictures { display: flex; flex-wrap: wrap; gap: 8px; margin: 0 0 10px; }
+.dense figure { width: 108px; }
 .pictures figure { margin: 0; overflow-wrap: anywhere; }
 .dense figcaption { margin-top: 3px; }
 .pictures img { display: block; width: 100%; image-rendering: pixelated; border-radius: 4px; }
@@ -78,11 +80,12 @@ std::string section_of(const ReportPage::Section& section) {
                         xml_text(name));
   }
   if (!section.legend.empty()) text += "</ul>\n";
+  if (section.is_dense) text += "<div class=\"dense\">\n";
   for (const ReportPage::Pictures& row : section.pictures) {
     if (!row.caption.empty()) {
       text += fmt::format("<p class=\"caption\">{}</p>\n", xml_text(row.caption));
     }
-    text += section.is_dense ? "<div class=\"pictures dense\">\n" : "<div class=\"pictures\">\n";
+    text += "<div class=\"pictures\">\n";
     for (const auto& [name, content] : row.files) {
       text += fmt::format(
           "<figure><img alt=\"{0}\" "
@@ -91,6 +94,7 @@ std::string section_of(const ReportPage::Section& section) {
     }
     text += "</div>\n";
   }
+  if (section.is_dense) text += "</div>\n";
   if (!section.note.empty()) text += fmt::format("<p>{}</p>\n", xml_text(section.note));
   return text;
 }

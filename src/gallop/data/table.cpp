@@ -36,7 +36,6 @@ class TableModule final : public DataModule {
  public:
   DataQuality check_quality(int threads) const override {
     DataQuality quality = DataModule::check_quality(threads);
-    quality.unit = "rows";
     check_columns(columns, quality);
     return quality;
   }

@@ -200,7 +200,7 @@ TEST(DuplicateFindings, DistinguishLeakageConflictsAndDuplicates) {
   add_duplicates(
       {{.members = {0, 1}},
        {.members = {2, 3}},
-       {.members = {4, 5}, .is_exact = false},
+       {.members = {4, 5}, .is_exact = false, .is_across = true},
        {.members = {6, 7}, .is_exact = false}},
       [&](int64_t i) { return samples[static_cast<size_t>(i)]; }, quality);
   std::map<std::string, std::vector<std::string>> excluded;

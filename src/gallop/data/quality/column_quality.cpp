@@ -20,13 +20,12 @@ std::string ignore_line(const std::vector<std::string>& names) {
     const bool is_plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
       return std::isalnum(c) != 0 || c == '_' || c == ' ';
     });
-    std::string text = printable(name);
-    if (!is_plain) {
-      for (size_t at = 0; (at = text.find('\'', at)) != std::string::npos; at += 2) {
-        text.insert(at, "'");
-      }
-      text = "'" + text + "'";
+    std::string text = is_plain ? "" : "'";
+    for (const char c : printable(name)) {
+      text += c;
+      if (!is_plain && c == '\'') text += c;
     }
+    if (!is_plain) text += '\'';
     quoted.push_back(std::move(text));
   }
   return fmt::format("data.ignore: [{}]", fmt::join(quoted, ", "));

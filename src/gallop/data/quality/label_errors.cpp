@@ -53,7 +53,7 @@ int64_t confident_class(const LabeledPredictions& predictions, int64_t sample,
 }
 
 // Rounds numbers so that they sum to `total`: those with the largest errors of rounding to nearest
-// are moved.
+// are moved; of equal errors the last one up, the first one down.
 std::vector<int64_t> round_to_total(const std::vector<double>& numbers, int64_t total) {
   std::vector<int64_t> rounded;
   std::vector<size_t> order(numbers.size());
@@ -62,10 +62,10 @@ std::vector<int64_t> round_to_total(const std::vector<double>& numbers, int64_t 
   const int64_t step = missing < 0 ? -1 : 1;
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    const double of_a = numbers[a] - static_cast<double>(rounded[a]);
-    const double of_b = numbers[b] - static_cast<double>(rounded[b]);
-    return step > 0 ? of_a > of_b : of_a < of_b;
+    return numbers[a] - static_cast<double>(rounded[a]) <
+           numbers[b] - static_cast<double>(rounded[b]);
   });
+  if (step > 0) std::reverse(order.begin(), order.end());
   for (const size_t i : order) {
     if (missing == 0) break;
     rounded[i] += step;
@@ -83,15 +83,24 @@ Counts joint_of(const LabeledPredictions& predictions, const std::vector<int64_t
     if (truth >= 0) ++joint[static_cast<size_t>(label)][static_cast<size_t>(truth)];
   }
   // In proportion, so that all samples of a label are distributed.
+  std::vector<std::vector<double>> calibrated(joint.size());
+  double total = 0;
   for (size_t label = 0; label < joint.size(); ++label) {
     std::vector<int64_t>& row = joint[label];
     row[label] = std::max<int64_t>(1, row[label]);
     const auto sum = static_cast<double>(std::accumulate(row.begin(), row.end(), int64_t{0}));
-    std::vector<double> calibrated;
     for (const int64_t count : row) {
-      calibrated.push_back(static_cast<double>(count) / sum * static_cast<double>(counts[label]));
+      calibrated[label].push_back(static_cast<double>(count) / sum *
+                                  static_cast<double>(counts[label]));
+      total += calibrated[label].back();
     }
-    row = round_to_total(calibrated, counts[label]);
+  }
+  // `total` is the number of samples but for rounding. Dividing by it makes halves round as
+  // cleanlab's do.
+  const auto samples = static_cast<double>(predictions.size());
+  for (size_t label = 0; label < joint.size(); ++label) {
+    for (double& count : calibrated[label]) count = count / total * samples;
+    joint[label] = round_to_total(calibrated[label], counts[label]);
   }
   return joint;
 }

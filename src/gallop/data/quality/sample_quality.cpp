@@ -82,6 +82,7 @@ DataQuality check_samples(const DataModule& module) {
         "images, tables and separate texts");
   }
   if (signature.is_text()) quality.unit = signature.text_samples();
+  if (signature.is_numbers()) quality.unit = "rows";
   const auto classes = static_cast<int64_t>(signature.classes.size());
   std::vector<Place> places;
   std::vector<uint64_t> hashes;
