@@ -61,7 +61,7 @@ def write_copy(source, target, change):
         changed[0].save(target, "JPEG", quality=changed[1])
 
 
-def plant(images, folder, count, seed):
+def plant(images, folder, count, seed, has_copies):
     """Writes FOLDER/changed. Returns {kind: [(copy, original)]} and the names of the label errors."""
     rng = numpy.random.default_rng(seed)
     root = os.path.join(folder, "changed")
@@ -82,6 +82,8 @@ def plant(images, folder, count, seed):
     for label, path in test:
         link(path, os.path.join(root, "test", label, os.path.basename(path)))
     copies = {}
+    if not has_copies:
+        return copies, errors
     for kind, change in COPIES.items():
         for number in chosen[:count].tolist():
             label, path = train[number]
@@ -122,12 +124,13 @@ def found_copies(arguments, copies):
 def found_errors(arguments, errors):
     accuracies = []
     # The copies would be in other folds than their originals, whose labels are then known.
-    exclude = "data.exclude=[report/exact-duplicates.txt,report/near-duplicates.txt,report/leakage.txt]"
+    exclude = [] if arguments.only == "labels" else [
+        "data.exclude=[report/exact-duplicates.txt,report/near-duplicates.txt,report/leakage.txt]"]
     for fold in range(arguments.folds):
         lines = gallop(arguments, "train", "recipe.yaml", "--name", f"fold-{fold}", f"data.folds={arguments.folds}",
-                       f"data.fold={fold}", exclude, "--json", *arguments.options)
-        last = [json.loads(line) for line in lines.splitlines()][-1]
-        accuracies.append(last.get("accuracy", last.get("metrics", {}).get("accuracy")))
+                       f"data.fold={fold}", *exclude, "--json", *arguments.options)
+        events = [json.loads(line) for line in lines.splitlines()]
+        accuracies.append([one["accuracy"] for one in events if one.get("event") == "evaluation"][-1])
         print(f"fold {fold}: accuracy {accuracies[-1]}", flush=True)
     result = {"planted": len(errors), "accuracies": accuracies}
     for rank in ("self-confidence", "normalized-margin"):
@@ -135,7 +138,7 @@ def found_errors(arguments, errors):
         report = json.load(open(os.path.join(arguments.folder, "cleaned.json")))
         names = [one["name"] for one in report["errors"]]
         ranks = [i for i, name in enumerate(names) if name in errors]
-        result[rank] = {"listed": len(names), "basis": report["basis"],
+        result[rank] = {"ranks": ranks, "listed": len(names), "basis": report["basis"],
                         "found": {str(n): sum(r < n for r in ranks) for n in (100, 150, 200, 300, 500, 1000)},
                         "found in all": len(ranks)}
     return result
@@ -156,9 +159,11 @@ def main():
     os.makedirs(arguments.folder, exist_ok=True)
     with open(os.path.join(arguments.folder, "recipe.yaml"), "w") as file:
         file.write(RECIPE)
-    copies, errors = plant(arguments.images, arguments.folder, arguments.count, arguments.seed)
-    results = {"copies": found_copies(arguments, copies)}
+    copies, errors = plant(arguments.images, arguments.folder, arguments.count, arguments.seed,
+                           arguments.only != "labels")
+    results = {}
     if arguments.only != "labels":
+        results["copies"] = found_copies(arguments, copies)
         for kind, number in results["copies"]["planted"].items():
             print(f"{kind}: {results['copies']['found'][kind]} of {number} found")
         print(f"groups without a planted copy: {len(results['copies']['other groups'])}", flush=True)

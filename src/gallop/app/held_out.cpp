@@ -11,6 +11,7 @@
 #include "gallop/app/recipe_components.h"
 #include "gallop/app/resume_options.h"
 #include "gallop/app/run_inputs.h"
+#include "gallop/app/runs/which_runs.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/track/run_folder.h"
@@ -39,8 +40,10 @@ bool is_other_fold(ResolvedRecipe& run, ResolvedRecipe& other) {
   return changes.size() == 1 && changes[0].option == "data.fold";
 }
 
-bool has_checkpoint(const fs::path& run) {
-  return !train::CheckpointStore(run / "checkpoints").list().empty();
+bool is_finished(const fs::path& run) {
+  const auto records = log_of(run).current();
+  return !records.empty() && records.back().kind == "end" &&
+         records.back().texts.at("how") == "finished";
 }
 
 }  // namespace
@@ -87,7 +90,7 @@ std::vector<fs::path> other_folds(const Registries& registries, const fs::path& 
     } catch (const UsageError&) {
       continue;  // A run of another version, or with plug-ins that are missing.
     }
-    if (!is_other_fold(own, *other) || !has_checkpoint(folder)) continue;
+    if (!is_other_fold(own, *other) || !is_finished(folder)) continue;
     by_fold.emplace(other->recipe.data.fold, folder);
   }
   std::vector<fs::path> found;
