@@ -40,8 +40,8 @@ PredictedSplit open_predicted_split(const Registries& registries, const std::str
                                     const std::string& name, const std::string& checkpoint,
                                     const std::string& part);
 
-/// The other runs of a cross-validation in the folder of `run`, one for each of the other folds
-/// that has a checkpoint: their recipes differ in data.fold alone.
+/// The other finished runs of a cross-validation in the folder of `run`, one for each of the other
+/// folds: their recipes differ in data.fold alone.
 std::vector<fs::path> other_folds(const Registries& registries, const fs::path& run);
 
 /// Predicts the splits of all runs, which must have the same classes. Nothing if `stop` was

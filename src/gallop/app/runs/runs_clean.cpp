@@ -279,7 +279,14 @@ void write_label_report(const fs::path& folder, const Cleaned& cleaned, const st
   write_file_atomically(folder / "report.json", json);
 }
 
-void print(const Cleaned& cleaned, const fs::path& folder) {
+void print(const Cleaned& cleaned, const std::vector<PredictedSplit>& splits,
+           const fs::path& folder) {
+  std::vector<std::string> runs;
+  for (const PredictedSplit& one : splits) {
+    runs.push_back(fmt::format("{} at step {}", printable(track::run_name_of(one.run.folder)),
+                               format_count(one.run.step())));
+  }
+  fmt::print("runs       {}\n", join_names(runs, "and"));
   fmt::print("basis      {}\n", cleaned.basis);
   fmt::print("samples    {}\n", format_count(cleaned.samples));
   if (cleaned.skipped > 0) fmt::print("skipped    {} broken\n", format_count(cleaned.skipped));
@@ -338,7 +345,7 @@ ExitCode runs_clean(const CommandContext& command, const std::vector<std::string
   if (arguments.writes_json) {
     write_output(arguments.json_file.empty() ? "-" : arguments.json_file, json);
   } else {
-    print(cleaned, folder);
+    print(cleaned, splits, folder);
   }
   return ExitCode::kDone;
 }
