@@ -314,36 +314,36 @@ void print(const Cleaned& cleaned, const std::vector<PredictedSplit>& splits,
 
 }  // namespace
 
-ExitCode runs_clean(const CommandContext& command, const std::vector<std::string>& args) {
-  Arguments arguments;
-  if (!parse(args, arguments)) return ExitCode::kDone;
+ExitCode runs_clean(const CommandContext& command, const std::vector<std::string>& arguments) {
+  Arguments parsed;
+  if (!parse(arguments, parsed)) return ExitCode::kDone;
   require_alone("runs clean");
   StopRequest stop;
   const SignalGuard signals(stop);
   const Registries& registries = command.registries();
-  std::vector<fs::path> folders = arguments.which.find();
-  if (folders.size() == 1 && arguments.part.empty()) {
+  std::vector<fs::path> folders = parsed.which.find();
+  if (folders.size() == 1 && parsed.part.empty()) {
     for (fs::path& folder : other_folds(registries, folders.front())) {
       folders.push_back(std::move(folder));
     }
   }
   std::vector<PredictedSplit> splits;
   for (const fs::path& folder : folders) {
-    splits.push_back(open_predicted_split(registries, arguments.which.runs, folder.string(),
-                                          arguments.checkpoint, arguments.part));
+    splits.push_back(open_predicted_split(registries, parsed.which.runs, folder.string(),
+                                          parsed.checkpoint, parsed.part));
   }
   check_disjoint(splits);
-  const bool is_of_run = arguments.report.empty();
-  const fs::path folder = is_of_run ? folders.front() / "label-errors" : fs::path(arguments.report);
+  const bool is_of_run = parsed.report.empty();
+  const fs::path folder = is_of_run ? folders.front() / "label-errors" : fs::path(parsed.report);
   prepare_report_folder(folder, is_of_run);
   const auto predictions = predict_splits(splits, stop);
   if (!predictions) return ExitCode::kStopped;
-  const Cleaned cleaned = clean(splits, *predictions, arguments);
-  const std::string json = json_of(cleaned, splits, arguments.rank);
+  const Cleaned cleaned = clean(splits, *predictions, parsed);
+  const std::string json = json_of(cleaned, splits, parsed.rank);
   write_label_report(folder, cleaned, json, splits.front(),
                      finding_of(cleaned, splits.front().run.inputs.is_images()));
-  if (arguments.writes_json) {
-    write_output(arguments.json_file.empty() ? "-" : arguments.json_file, json);
+  if (parsed.writes_json) {
+    write_output(parsed.json_file.empty() ? "-" : parsed.json_file, json);
   } else {
     print(cleaned, splits, folder);
   }

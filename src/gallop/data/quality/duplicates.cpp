@@ -159,8 +159,8 @@ std::vector<NearPair> near_pairs(const std::vector<Fingerprint>& images, int thr
   for (size_t i = 0; i < images.size(); ++i) {
     if (first[i] != static_cast<int64_t>(i)) continue;
     for (int byte = 0; byte < kBytes; ++byte) {
-      const uint8_t value = byte_of(images[i].perceptual, byte);
-      buckets[static_cast<size_t>(byte * kValues + value)].push_back(first[i]);
+      const size_t value = byte_of(images[i].perceptual, byte);
+      buckets[static_cast<size_t>(byte) * kValues + value].push_back(first[i]);
     }
   }
   std::vector<std::vector<NearPair>> found(buckets.size());

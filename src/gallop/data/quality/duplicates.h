@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -8,8 +9,9 @@
 
 namespace gallop::data {
 
+inline constexpr size_t kDetailSide = 16;
 /// The fine detail of an image: 16 x 16 gray pixels, each less the mean of the 3 x 3 around it.
-using Detail = std::array<int8_t, 16 * 16>;
+using Detail = std::array<int8_t, kDetailSide * kDetailSide>;
 
 /// What identifies the content of an image.
 struct Fingerprint {

@@ -43,30 +43,30 @@ struct Measured {
   Fingerprint fingerprint;
 };
 
-Detail detail_of(const std::array<uint8_t, kHashedSide * kHashedSide>& gray) {
-  constexpr int kSide = 16;
+Detail detail_of(const HashedPixels& gray) {
+  constexpr size_t kSide = kDetailSide;
+  constexpr size_t kLine = kHashedSide;
   std::array<int, kSide * kSide> small{};
-  for (int y = 0; y < kSide; ++y) {
-    for (int x = 0; x < kSide; ++x) {
-      const auto at = static_cast<size_t>(2 * y * kHashedSide + 2 * x);
-      const int sum = gray[at] + gray[at + 1] + gray[at + kHashedSide] + gray[at + kHashedSide + 1];
-      small[static_cast<size_t>(y * kSide + x)] = (sum + 2) / 4;
+  for (size_t y = 0; y < kSide; ++y) {
+    for (size_t x = 0; x < kSide; ++x) {
+      const size_t at = 2 * y * kLine + 2 * x;
+      const int sum = gray[at] + gray[at + 1] + gray[at + kLine] + gray[at + kLine + 1];
+      small[y * kSide + x] = (sum + 2) / 4;
     }
   }
-  const auto at = [&](int y, int x) {
-    return small[static_cast<size_t>(std::clamp(y, 0, kSide - 1) * kSide +
-                                     std::clamp(x, 0, kSide - 1))];
-  };
+  // The pixels beside one; at an edge, the pixel itself.
+  const auto before = [](size_t i) { return i == 0 ? i : i - 1; };
+  const auto after = [](size_t i) { return std::min(i + 1, kSide - 1); };
   Detail detail{};
-  for (int y = 0; y < kSide; ++y) {
-    for (int x = 0; x < kSide; ++x) {
+  for (size_t y = 0; y < kSide; ++y) {
+    for (size_t x = 0; x < kSide; ++x) {
       int around = 0;
-      for (int dy = -1; dy <= 1; ++dy) {
-        for (int dx = -1; dx <= 1; ++dx) around += at(y + dy, x + dx);
+      for (const size_t row : {before(y), y, after(y)}) {
+        for (const size_t column : {before(x), x, after(x)}) around += small[row * kSide + column];
       }
       // Half of the difference, so that it fits.
-      detail[static_cast<size_t>(y * kSide + x)] = static_cast<int8_t>(
-          std::clamp<long>(std::lround((at(y, x) - around / 9.0) / 2), -127, 127));
+      const auto half = std::lround((small[y * kSide + x] - around / 9.0) / 2);
+      detail[y * kSide + x] = static_cast<int8_t>(std::clamp<long>(half, -127, 127));
     }
   }
   return detail;

@@ -11,15 +11,18 @@ namespace gallop::data {
 
 namespace {
 
-constexpr int kLow = 8;  // Rows and columns of the lowest coefficients.
+constexpr size_t kLow = 8;  // Rows and columns of the lowest coefficients.
+constexpr size_t kSide = kHashedSide;
 
-using Cosines = std::array<std::array<double, kHashedSide>, kLow>;
+using Cosines = std::array<std::array<double, kSide>, kLow>;
+using Lowest = std::array<double, kLow * kLow>;
 
 Cosines make_cosines() {
   Cosines cosines{};
-  for (int k = 0; k < kLow; ++k) {
-    for (int i = 0; i < kHashedSide; ++i) {
-      cosines[k][i] = 2 * std::cos(std::numbers::pi * k * (2 * i + 1) / (2 * kHashedSide));
+  for (size_t k = 0; k < kLow; ++k) {
+    for (size_t i = 0; i < kSide; ++i) {
+      const auto angle = static_cast<double>(k * (2 * i + 1)) / (2 * kHashedSide);
+      cosines[k][i] = 2 * std::cos(std::numbers::pi * angle);
     }
   }
   return cosines;
@@ -27,7 +30,7 @@ Cosines make_cosines() {
 
 }  // namespace
 
-std::array<uint8_t, kHashedSide * kHashedSide> hashed_pixels(const Image& image) {
+HashedPixels hashed_pixels(const Image& image) {
   const size_t count = static_cast<size_t>(image.height) * static_cast<size_t>(image.width);
   std::vector<uint8_t> gray;
   const uint8_t* pixels = image.pixels.data();
@@ -40,7 +43,7 @@ std::array<uint8_t, kHashedSide * kHashedSide> hashed_pixels(const Image& image)
     }
     pixels = gray.data();
   }
-  std::array<uint8_t, kHashedSide * kHashedSide> out{};
+  HashedPixels out{};
   if (image.height == kHashedSide && image.width == kHashedSide) {
     std::copy_n(pixels, out.size(), out.begin());
     return out;
@@ -55,25 +58,23 @@ std::array<uint8_t, kHashedSide * kHashedSide> hashed_pixels(const Image& image)
   return out;
 }
 
-uint64_t perceptual_hash(const std::array<uint8_t, kHashedSide * kHashedSide>& gray) {
+uint64_t perceptual_hash(const HashedPixels& gray) {
   static const Cosines kCosines = make_cosines();
-  std::array<std::array<double, kHashedSide>, kLow> columns{};  // Transformed vertically.
-  for (int k = 0; k < kLow; ++k) {
-    for (int y = 0; y < kHashedSide; ++y) {
-      for (int x = 0; x < kHashedSide; ++x) {
-        columns[k][x] += kCosines[k][y] * gray[static_cast<size_t>(y * kHashedSide + x)];
-      }
+  Cosines columns{};  // Transformed vertically.
+  for (size_t k = 0; k < kLow; ++k) {
+    for (size_t y = 0; y < kSide; ++y) {
+      for (size_t x = 0; x < kSide; ++x) columns[k][x] += kCosines[k][y] * gray[y * kSide + x];
     }
   }
-  std::array<double, kLow * kLow> low{};
-  for (int r = 0; r < kLow; ++r) {
-    for (int c = 0; c < kLow; ++c) {
+  Lowest low{};
+  for (size_t r = 0; r < kLow; ++r) {
+    for (size_t c = 0; c < kLow; ++c) {
       double sum = 0;
-      for (int x = 0; x < kHashedSide; ++x) sum += kCosines[c][x] * columns[r][x];
-      low[static_cast<size_t>(r * kLow + c)] = sum;
+      for (size_t x = 0; x < kSide; ++x) sum += kCosines[c][x] * columns[r][x];
+      low[r * kLow + c] = sum;
     }
   }
-  std::array<double, kLow* kLow> sorted = low;
+  Lowest sorted = low;
   std::sort(sorted.begin(), sorted.end());
   const double median = (sorted[kLow * kLow / 2 - 1] + sorted[kLow * kLow / 2]) / 2;
   uint64_t hash = 0;
