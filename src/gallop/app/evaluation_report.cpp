@@ -74,14 +74,14 @@ ReportPage::Rows facts_of(const std::vector<TrainedModel>& runs, const Evaluated
 
 void add_overlays(ReportPage& page, const fs::path& folder, const track::EvaluationReport& report) {
   const auto content = [&](const std::string& file) { return read_file(folder / file); };
-  page.pictures_title = "Predicted masks";
+  ReportPage::Section section{.title = "Predicted masks"};
   for (size_t i = 0; i < report.colors.size(); ++i) {
-    page.legend.emplace_back(report.classes[i], report.colors[i]);
+    section.legend.emplace_back(report.classes[i], report.colors[i]);
   }
-  page.legend.emplace_back("wrong pixel", difference_color());
+  section.legend.emplace_back("wrong pixel", difference_color());
   for (const auto& one : report.overlays) {
     const bool is_first = one.group == track::EvaluationReport::Overlay::Group::kFirst;
-    page.pictures.push_back(
+    section.pictures.push_back(
         {.caption = fmt::format(
              "{}: sample {}, IoU {}", is_first ? "First images" : "Images with the lowest IoU",
              one.sample, one.iou ? fmt::format("{:.4f}", *one.iou) : "undefined"),
@@ -90,6 +90,7 @@ void add_overlays(ReportPage& page, const fs::path& folder, const track::Evaluat
                    {"predicted mask", content(one.prediction)},
                    {"differences", content(one.differences)}}});
   }
+  if (!section.pictures.empty()) page.sections.push_back(std::move(section));
 }
 
 }  // namespace

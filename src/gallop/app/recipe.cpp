@@ -15,6 +15,7 @@
 #include "gallop/config/renamed_options.h"
 #include "gallop/config/resolve.h"
 #include "gallop/config/scalar.h"
+#include "gallop/data/exclusion.h"
 #include "gallop/data/find.h"
 #include "gallop/train/wrong_interval.h"
 
@@ -308,6 +309,21 @@ void ResolvedRecipe::make_data_path_absolute() {
   if (node != nullptr) *node = config::Node::make_scalar(path, node->origin);
 }
 
+void ResolvedRecipe::read_excluded_names() {
+  std::vector<std::string>& items = recipe.data.exclude;
+  if (std::none_of(items.begin(), items.end(), data::is_name_file)) return;
+  items = data::excluded_names(items);
+  config::Node* data = written.find("data");
+  config::Node* node = data != nullptr ? data->find("exclude") : nullptr;
+  if (node == nullptr) return;
+  const config::Origin origin = node->origin;
+  *node = {.kind = config::Node::Kind::kList, .origin = origin};
+  for (const std::string& name : items) {
+    node->items.push_back(config::Node::make_scalar(name, origin));
+    node->items.back().quoted = true;
+  }
+}
+
 std::string ResolvedRecipe::to_yaml(bool show_origins) {
   const auto fields = [this](config::Visitor& visitor) { visit(visitor, recipe); };
   return config::to_yaml(config::write_fields(fields, written), show_origins);
@@ -333,6 +349,7 @@ ResolvedRecipe parse_recipe(const Registries& registries, const std::string& yam
   ResolvedRecipe resolved{Recipe(std::move(all)), fs::path(file_name).stem().string(),
                           std::move(written), std::move(old_names)};
   read(resolved, problems);
+  resolved.read_excluded_names();
   choose_encoding(resolved);
   train::check(resolved.recipe.train);
   train::check(resolved.recipe.evaluate);

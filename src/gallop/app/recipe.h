@@ -89,6 +89,9 @@ struct ResolvedRecipe {
   /// Makes the data path absolute, so that a run's recipe works in any working directory. A path
   /// that does not exist is unchanged.
   void make_data_path_absolute();
+  /// Replaces files in `data.exclude` by the names in them, which thus belong to the run and cannot
+  /// change until it is resumed. Throws DataError if one cannot be read.
+  void read_excluded_names();
 
   /// The complete recipe as YAML.
   std::string to_yaml(bool show_origins);

@@ -27,14 +27,20 @@ figure { margin: 24px 0 0; overflow-x: auto; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; list-style: none; margin: 0 0 8px; padding: 0; }
 .legend i { display: inline-block; width: 14px; height: 14px; margin-right: 6px; border-radius: 3px; vertical-align: -2px; }
 .pictures { display: grid; grid-template-columns: repeat(4, minmax(0, 1fr)); gap: 10px; margin: 0 0 16px; }
-.pictures figure { margin: 0; }
+.dense { display: flex; flex-wrap: wrap; gap: 4px 26px; font-size: 12px; line-height: 1.35; }
+.dense .pictures { display: flex; flex-wrap: wrap; gap: 8px; margin: 0 0 10px; }
+.dense figure { width: 108px; }
+.pictures figure { margin: 0; overflow-wrap: anywhere; }
+.dense figcaption { margin-top: 3px; }
 .pictures img { display: block; width: 100%; image-rendering: pixelated; border-radius: 4px; }
+pre { margin: 0 0 10px; padding: 8px 12px; background: #f1f4f7; border-radius: 4px; overflow-x: auto; font-size: 13px; }
 figcaption, .caption { color: #5f6b7a; margin: 0 0 4px; }
 figure > svg { display: block; max-width: 100%; height: auto; }
 @media (prefers-color-scheme: dark) {
   body { background: #15191e; color: #dfe4ea; }
   th, figcaption, .caption { color: #97a1ad; }
   th, td { border-color: #262d35; }
+  pre { background: #1f252c; }
 }
 )css";
 
@@ -62,17 +68,24 @@ std::string table_of(const ReportPage::Table& table) {
   return text;
 }
 
-std::string pictures_of(const ReportPage& page) {
-  std::string text =
-      fmt::format("<h2>{}</h2>\n<ul class=\"legend\">\n", xml_text(page.pictures_title));
-  for (const auto& [name, color] : page.legend) {
+std::string section_of(const ReportPage::Section& section) {
+  std::string text = fmt::format("<h2>{}</h2>\n", xml_text(section.title));
+  if (!section.text.empty()) text += fmt::format("<p>{}</p>\n", xml_text(section.text));
+  for (const std::string& line : section.code) {
+    text += fmt::format("<pre>{}</pre>\n", xml_text(line));
+  }
+  if (!section.legend.empty()) text += "<ul class=\"legend\">\n";
+  for (const auto& [name, color] : section.legend) {
     text += fmt::format("<li><i style=\"background:{}\"></i>{}</li>\n", xml_text(color),
                         xml_text(name));
   }
-  text += "</ul>\n";
-  for (const ReportPage::Pictures& row : page.pictures) {
-    text += fmt::format("<p class=\"caption\">{}</p>\n<div class=\"pictures\">\n",
-                        xml_text(row.caption));
+  if (!section.legend.empty()) text += "</ul>\n";
+  if (section.is_dense) text += "<div class=\"dense\">\n";
+  for (const ReportPage::Pictures& row : section.pictures) {
+    if (!row.caption.empty()) {
+      text += fmt::format("<p class=\"caption\">{}</p>\n", xml_text(row.caption));
+    }
+    text += "<div class=\"pictures\">\n";
     for (const auto& [name, content] : row.files) {
       text += fmt::format(
           "<figure><img alt=\"{0}\" "
@@ -81,6 +94,8 @@ std::string pictures_of(const ReportPage& page) {
     }
     text += "</div>\n";
   }
+  if (section.is_dense) text += "</div>\n";
+  if (!section.note.empty()) text += fmt::format("<p>{}</p>\n", xml_text(section.note));
   return text;
 }
 
@@ -99,7 +114,7 @@ std::string to_html(const ReportPage& page) {
   for (const ReportPage::Table& one : page.tables) text += table_of(one);
   if (!page.svgs.empty()) text += "<h2>Figures</h2>\n";
   for (const std::string& svg : page.svgs) text += "<figure>\n" + svg + "</figure>\n";
-  if (!page.pictures.empty()) text += pictures_of(page);
+  for (const ReportPage::Section& one : page.sections) text += section_of(one);
   return text + "</body>\n</html>\n";
 }
 

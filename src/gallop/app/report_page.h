@@ -26,9 +26,17 @@ struct ReportPage {
     std::string caption;
     std::vector<std::pair<std::string, std::string>> files;  ///< Name and content.
   };
-  std::string pictures_title{};
-  Rows legend{};  ///< Names of classes and their colors, "#e69f00".
-  std::vector<Pictures> pictures{};
+  /// A heading with text, lines of a recipe, and pictures.
+  struct Section {
+    std::string title;
+    std::string text{};
+    std::vector<std::string> code{};
+    Rows legend{};  ///< Names of classes and their colors, "#e69f00".
+    std::vector<Pictures> pictures{};
+    bool is_dense = false;  ///< Many small pictures in a row.
+    std::string note{};     ///< Below the pictures.
+  };
+  std::vector<Section> sections{};
 };
 
 /// Renders a self-contained HTML file, light or dark by the system's setting.

@@ -17,6 +17,7 @@ const std::vector<Command>& runs_actions() {
       {"note", "set the note of a run", runs_note},
       {"cost", "report time, energy, CO2 and cost of runs", runs_cost},
       {"verify", "verify the provenance of runs", runs_verify},
+      {"clean", "find samples with wrong labels from predictions", runs_clean},
       {"reproduce", "repeat a run from its record, and compare results", runs_reproduce},
       {"export", "export data points as CSV, JSON or TensorBoard files", runs_export},
       {"import", "import runs from TensorBoard, MLflow or Optuna", runs_import},

@@ -129,6 +129,11 @@ void visit(config::Visitor& visitor, DataConfig& config) {
                  .help = "samples that stay in one split: folder, for files of one folder, or a "
                          "regular expression in their names, such as 'patient(\\d+)'"},
                 config.group);
+  visitor.field({.name = "exclude",
+                 .help = "samples to leave out of all splits: names such as train/cat/7.jpg, or "
+                         ".txt files with a name in each line",
+                 .or_item = true},
+                config.exclude);
   visit_loading(visitor, config);
   visitor.field({.name = "batch_transforms",
                  .help = "changes of whole training batches, on the device, in this order"},

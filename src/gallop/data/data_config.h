@@ -46,6 +46,8 @@ struct DataConfig {
   int64_t folds = 0;        ///< Of cross-validation; 0: none.
   int64_t fold = 0;         ///< The one that is the validation split.
   std::string group;        ///< Holdout::group.
+  /// Names of samples to leave out, or files of names; see data/exclusion.h.
+  std::vector<std::string> exclude;
   std::string exif_orientation = "apply";  ///< apply or ignore.
   std::string in_memory = "auto";          ///< auto, yes or no.
   std::string on_error = "stop";           ///< stop or skip.

@@ -7,7 +7,9 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/data_config.h"
+#include "gallop/data/exclusion.h"
 #include "gallop/data/length_order.h"
+#include "gallop/data/quality/sample_quality.h"
 #include "gallop/data/sampling.h"
 #include "gallop/data/split.h"
 
@@ -30,6 +32,8 @@ DataReport DataModule::inspect(int /*threads*/) const {
   return report;
 }
 
+DataQuality DataModule::check_quality(int /*threads*/) const { return check_samples(*this); }
+
 const Samples* DataModule::samples_for(Part part, const Signature& /*trained*/) {
   return split(part);
 }
@@ -41,10 +45,12 @@ void DataModule::release_samples() {
 std::unique_ptr<DataModule> read_data(const DataConfig& config, const DataModuleRegistry& modules,
                                       const AugmentationRegistry& augmentations,
                                       const OpenOptions& options) {
-  return modules.build(config.module, {.config = config,
-                                       .augmentations = augmentations,
-                                       .options = options,
-                                       .builds_samples = false});
+  auto module = modules.build(config.module, {.config = config,
+                                              .augmentations = augmentations,
+                                              .options = options,
+                                              .builds_samples = false});
+  if (!module->excluded) exclude_samples(*module, config.exclude);
+  return module;
 }
 
 std::unique_ptr<DataModule> open_data(const DataConfig& config, const DataModuleRegistry& modules,
@@ -67,6 +73,8 @@ std::unique_ptr<DataModule> open_data(const DataConfig& config, const DataModule
   if (!module->held_out && holds_out(holdout, module->validation != nullptr)) {
     cut_validation(*module, holdout);
   }
+  // After the validation split, which is the same with and without exclusions.
+  if (!module->excluded) exclude_samples(*module, config.exclude);
   draw_training_samples(*module, config.sampling, options.seed);
   if (config.group_by_length) group_by_length(*module, config, options.seed);
   if (config.threads > options.cores) {

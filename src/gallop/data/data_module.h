@@ -9,6 +9,7 @@
 #include "gallop/config/component.h"
 #include "gallop/data/augment.h"
 #include "gallop/data/part.h"
+#include "gallop/data/quality/data_quality.h"
 #include "gallop/data/report.h"
 #include "gallop/data/samples.h"
 #include "gallop/data/shared_data.h"
@@ -58,6 +59,7 @@ class DataModule {
   std::unique_ptr<Samples> validation;   ///< Null if there is none.
   std::unique_ptr<Samples> test;         ///< Null if there is none.
   bool held_out = false;           ///< The module has split the validation samples off by itself.
+  bool excluded = false;           ///< The module has applied `data.exclude` by itself.
   std::vector<std::string> files;  ///< The files that were read, for the run's identity.
   std::vector<std::string> notes;  ///< Remarks for the user that are not errors.
 
@@ -69,6 +71,10 @@ class DataModule {
   /// Returns a summary of the data for the user and may read all of it. The default reports the
   /// number of samples of each split.
   virtual DataReport inspect(int threads) const;
+
+  /// Looks for defects of the data: duplicates, leakage, outliers, classes out of balance. The
+  /// default compares whole samples. May read all of it.
+  virtual DataQuality check_quality(int threads) const;
 
   /// A split prepared for a model that was trained on data of this signature; its targets may be
   /// meaningless. Null if there is none. The default is split().

@@ -8,7 +8,9 @@
 #include "gallop/base/file_state.h"
 #include "gallop/base/text.h"
 #include "gallop/data/cached_images.h"
+#include "gallop/data/exclusion.h"
 #include "gallop/data/image_samples.h"
+#include "gallop/data/quality/image_quality.h"
 #include "gallop/data/set_properties.h"
 #include "gallop/data/split.h"
 #include "gallop/data/statistics.h"
@@ -31,6 +33,7 @@ std::string identity_of(const DataConfig& config, const ImageParts& parts,
   // The seed determines the validation split.
   const Holdout holdout = holdout_of(config, options.seed);
   if (!holdout.is_empty()) identity += " " + holdout.identity();
+  for (const std::string& name : excluded_names(config.exclude)) identity += "\n" + name;
   return gallop::identity_of(identity, {parts.files.begin(), parts.files.end()});
 }
 
@@ -40,8 +43,6 @@ class ImageModule final : public DataModule {
   ImageModule(std::unique_ptr<ImageParts> parts, const DataContext& context)
       : parts_(std::move(parts)), shared_(context.options.shared) {
     files = parts_->files;
-    notes = parts_->notes;
-    for (const SkipCount& skipped : parts_->skipped) notes.push_back(describe(skipped));
   }
   ~ImageModule() override {
     release_samples();  // Before the images that they read.
@@ -49,6 +50,13 @@ class ImageModule final : public DataModule {
   }
 
   DataReport inspect(int threads) const override { return data::inspect(*parts_, threads); }
+
+  DataQuality check_quality(int threads) const override {
+    DataQuality quality =
+        check_images({parts_->train.get(), parts_->validation.get(), parts_->test.get()}, threads);
+    quality.notes = notes;
+    return quality;
+  }
 
   const Samples* samples_for(Part part, const Signature& trained) override {
     const ImageSet* images = part == Part::kTrain        ? parts_->train.get()
@@ -83,11 +91,18 @@ class ImageModuleBuilder {
     ImageParts& parts = *module_.parts_;
     const Holdout holdout = holdout_of(config_, options_.seed);
     module_.held_out = holds_out(holdout, parts.validation != nullptr);
-    if (module_.held_out && !builds_samples_) cut_images(parts, holdout);
+    // Before the images' headers are read, as damaged ones may be excluded; and after the
+    // validation split, which is the same with and without exclusions.
+    const bool cuts_first = !builds_samples_ || !config_.exclude.empty();
+    if (module_.held_out && cuts_first) cut_images(parts, holdout);
+    exclude_images(parts, config_.exclude);
+    module_.excluded = true;
+    module_.notes = parts.notes;
+    for (const SkipCount& skipped : parts.skipped) module_.notes.push_back(describe(skipped));
     if (!builds_samples_) return;
     shape_ = shape_of_set(parts, config_, std::max(1, loader_threads(config_, options_.cores)),
                           {.folder = options_.cache_folder}, module_.notes);
-    if (module_.held_out) cut_images(parts, holdout);
+    if (module_.held_out && !cuts_first) cut_images(parts, holdout);
     auto augment = build_augmentations(augmentations_, config_.augment);
     cuts_ = !augment.empty() && augment.front()->cuts();
     const ImageSet& train = cuts_ ? *parts.train : cached(*parts.train);

@@ -10,12 +10,14 @@
 #include "gallop/base/file_state.h"
 #include "gallop/base/text.h"
 #include "gallop/data/data_config.h"
+#include "gallop/data/exclusion.h"
 #include "gallop/data/file_images.h"
 #include "gallop/data/find.h"
 #include "gallop/data/folder_listing.h"
 #include "gallop/data/image_module.h"
 #include "gallop/data/image_samples.h"
 #include "gallop/data/parallel.h"
+#include "gallop/data/quality/image_quality.h"
 #include "gallop/data/skips.h"
 #include "gallop/data/text_samples.h"
 
@@ -72,6 +74,18 @@ Pairs pairs_in(const fs::path& folder, SkipPolicy& skips) {
     throw DataError(printable(folder.string()) + ": has no image with a mask");
   }
   return pairs;
+}
+
+// By the names of the images.
+void exclude(Part part, Pairs& pairs, Exclusion& exclusion) {
+  if (exclusion.empty()) return;
+  Pairs kept;
+  const auto name = [&](int64_t i) { return pairs.images[static_cast<size_t>(i)]; };
+  for (const int64_t i : exclusion.keep(part, static_cast<int64_t>(pairs.images.size()), name)) {
+    kept.images.push_back(pairs.images[static_cast<size_t>(i)]);
+    kept.masks.push_back(pairs.masks[static_cast<size_t>(i)]);
+  }
+  pairs = std::move(kept);
 }
 
 bool has_pairs(const fs::path& folder) {
@@ -229,13 +243,17 @@ class SegmentationModule final : public DataModule {
     const DataConfig& all = context.config;
     SkipPolicy skips(all.on_error == "skip");
     const auto folders = find_parts(all.path);
+    Exclusion exclusion(all.exclude);
     for (size_t i = 0; i < kParts; ++i) {
       if (folders[i].empty()) continue;
       Pairs pairs = pairs_in(folders[i], skips);
+      exclude(static_cast<Part>(i), pairs, exclusion);
       files.push_back(folders[i].string());
       images_[i].emplace(std::move(pairs.images), all.exif_orientation == "apply");
       masks_[i].emplace(std::move(pairs.masks), false);
     }
+    if (!exclusion.empty()) notes.push_back(exclusion.finish());
+    excluded = true;
     for (const SkipCount& skipped : skips.counts()) notes.push_back(describe(skipped));
     signature.kind = "images";
     signature.task = choose_task(all, {"segmentation"});
@@ -256,6 +274,14 @@ class SegmentationModule final : public DataModule {
       if (images_[i]) report.others.push_back({kPartNames[i], images_[i]->size()});
     }
     return report;
+  }
+
+  DataQuality check_quality(int threads) const override {
+    std::array<const ImageSet*, kParts> splits{};
+    for (size_t i = 0; i < kParts; ++i) splits[i] = images_[i] ? &*images_[i] : nullptr;
+    DataQuality quality = check_images(splits, threads);
+    quality.notes = notes;
+    return quality;
   }
 
   const Samples* samples_for(Part part, const Signature& trained) override {

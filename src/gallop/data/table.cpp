@@ -10,7 +10,9 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/data_config.h"
+#include "gallop/data/exclusion.h"
 #include "gallop/data/find.h"
+#include "gallop/data/quality/column_quality.h"
 #include "gallop/data/skips.h"
 #include "gallop/data/split.h"
 #include "gallop/data/table/csv_table.h"
@@ -29,6 +31,18 @@ bool is_in(const Names& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+/// A table, and what check_quality() reports of its columns.
+class TableModule final : public DataModule {
+ public:
+  DataQuality check_quality(int threads) const override {
+    DataQuality quality = DataModule::check_quality(threads);
+    check_columns(columns, quality);
+    return quality;
+  }
+
+  std::vector<ColumnFacts> columns;
+};
+
 /// Opens the files of a table one after the other.
 class Opening {
  public:
@@ -37,7 +51,7 @@ class Opening {
         context_(context),
         trained_(context.options.trained),
         skips_(context.config.on_error == "skip"),
-        module_(std::make_unique<DataModule>()) {
+        module_(std::make_unique<TableModule>()) {
     if (trained_ != nullptr && trained_->features.empty()) trained_ = nullptr;
   }
 
@@ -52,6 +66,7 @@ class Opening {
     }
     set_targets();
     split();
+    exclude();
     fit();
     std::unique_ptr<Samples>* const splits[] = {&module_->train, &module_->validation,
                                                 &module_->test};
@@ -65,6 +80,11 @@ class Opening {
                                                   weights_of(table), table.lines, rows_[i]);
     }
     for (const SkipCount& skipped : skips_.counts()) module_->notes.push_back(describe(skipped));
+    for (const TableColumn& column : parts_[0]->columns) {
+      if (is_in(feature_names_, column.name)) {
+        module_->columns.push_back(facts_of(column, rows_[0]));
+      }
+    }
     return std::move(module_);
   }
 
@@ -268,6 +288,27 @@ class Opening {
     for (const int64_t i : cut.taken) taken.push_back(all[static_cast<size_t>(i)]);
   }
 
+  // Before the statistics, which are those of the remaining rows.
+  void exclude() {
+    Exclusion exclusion(context_.config.exclude);
+    module_->excluded = true;
+    if (exclusion.empty()) return;
+    for (size_t i = 0; i < kParts; ++i) {
+      if (rows_[i].empty()) continue;
+      const Table& table = parts_[i] ? *parts_[i] : *parts_[0];
+      const std::vector<int64_t> all = std::move(rows_[i]);
+      rows_[i].clear();
+      const auto name = [&](int64_t place) {
+        return row_name(table.file,
+                        table.lines[static_cast<size_t>(all[static_cast<size_t>(place)])]);
+      };
+      const auto kept =
+          exclusion.keep(static_cast<Part>(i), static_cast<int64_t>(all.size()), name);
+      for (const int64_t place : kept) rows_[i].push_back(all[static_cast<size_t>(place)]);
+    }
+    module_->notes.push_back(exclusion.finish());
+  }
+
   void fit() {
     const Table& train = *parts_[0];
     Signature& signed_as = signature();
@@ -372,7 +413,7 @@ class Opening {
   const DataContext& context_;
   const Signature* trained_;
   SkipPolicy skips_;
-  std::unique_ptr<DataModule> module_;
+  std::unique_ptr<TableModule> module_;
   Names target_names_, feature_names_;
   Names names_;  // Of all columns that are read.
   std::vector<ColumnType> types_;

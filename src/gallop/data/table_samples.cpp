@@ -63,8 +63,12 @@ std::optional<int64_t> TableSamples::label(int64_t index) const {
   return labels_[static_cast<size_t>(index)];
 }
 
+std::string row_name(const std::string& file, int64_t line) {
+  return fmt::format("{}:{}", file, line);
+}
+
 std::string TableSamples::describe(int64_t index) const {
-  return fmt::format("{}:{}", file_, lines_[static_cast<size_t>(index)]);
+  return row_name(file_, lines_[static_cast<size_t>(index)]);
 }
 
 bool TableSamples::fill(int64_t index, int64_t /*epoch*/, const SampleRow& row, Scratch&) const {

@@ -17,6 +17,9 @@ struct TableTargets {
   std::vector<float> numbers{};   ///< [rows, columns], otherwise.
 };
 
+/// "houses.csv:17": the name of a row by its line.
+std::string row_name(const std::string& file, int64_t line);
+
 /// Rows of a table as samples: fields "features", with categories "categories", "target", and with
 /// weights "weight".
 class TableSamples final : public Samples {

@@ -59,6 +59,9 @@ ExitCode run_env(const CommandContext& /*command*/, const Args& /*arguments*/) {
 ExitCode runs_verify(const CommandContext& /*command*/, const Args& /*arguments*/) {
   exec_full_program();
 }
+ExitCode runs_clean(const CommandContext& /*command*/, const Args& /*arguments*/) {
+  exec_full_program();
+}
 ExitCode runs_reproduce(const CommandContext& /*command*/, const Args& /*arguments*/) {
   exec_full_program();
 }

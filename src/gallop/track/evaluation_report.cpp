@@ -64,8 +64,10 @@ bool is_color(const std::string& text) {
 
 bool is_file_of_report(const fs::path& path) {
   const std::string name = path.filename().string();
-  const bool is_figure = path.extension() == ".svg" && is_figure_name(path.stem().string());
-  return name == kFile || name == kPage || is_figure || is_image_name(name);
+  // Figures, and lists of names for a recipe's data.exclude.
+  const bool is_plain = is_figure_name(path.stem().string()) &&
+                        (path.extension() == ".svg" || path.extension() == ".txt");
+  return name == kFile || name == kPage || is_plain || is_image_name(name);
 }
 
 // Validates a report; returns the first error, or an empty text.

@@ -15,6 +15,7 @@ ExitCode runs_show(const CommandContext& command, const std::vector<std::string>
 ExitCode runs_compare(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode runs_cost(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode runs_verify(const CommandContext& command, const std::vector<std::string>& arguments);
+ExitCode runs_clean(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode runs_reproduce(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode runs_import(const CommandContext& command, const std::vector<std::string>& arguments);
 ExitCode runs_push(const CommandContext& command, const std::vector<std::string>& arguments);
