@@ -1,3 +1,4 @@
+#include "gallop/data/arrays.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/image_module.h"
 #include "gallop/data/image_table.h"
@@ -53,6 +54,7 @@ DataModuleRegistry built_in_data_modules() {
            "columns",
            open_table)
       .add("csv", "a table of numbers: regression, classification, several labels", open_csv)
+      .add("arrays", "NumPy's arrays, one for each input and target of a model", open_arrays)
       .add("text", "text as a sequence of characters or bytes", text)
       .add("labeled-text", "texts with a class each, of CSV, JSON Lines or Parquet",
            open_labeled_text)

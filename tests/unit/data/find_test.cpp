@@ -113,7 +113,7 @@ TEST(DataModules, AreAllRegisteredAndOpened) {
   EXPECT_EQ(registry.names(), (std::vector<std::string>{
                                   "fashion-mnist", "mnist", "cifar10", "cifar100", "folder", "tar",
                                   "fake-images", "image-table", "segmentation", "table", "csv",
-                                  "text", "labeled-text", "tagged-text", "text-pairs"}));
+                                  "arrays", "text", "labeled-text", "tagged-text", "text-pairs"}));
   const TestFolder folder;
   folder.add("train.txt", "abc");
   const auto open = [&](const std::string& name, const std::string& path) {
