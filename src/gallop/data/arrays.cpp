@@ -39,7 +39,7 @@ void convert(const char* from, size_t count, To* to) {
     std::memcpy(to, from, count * sizeof(To));
   } else {
     for (size_t i = 0; i < count; ++i, from += sizeof(From)) {
-      From value;
+      From value{};
       std::memcpy(&value, from, sizeof value);
       to[i] = static_cast<To>(value);
     }
@@ -49,7 +49,11 @@ void convert(const char* from, size_t count, To* to) {
 template <typename To>
 void convert(Dtype dtype, const char* from, size_t count, To* to) {
   switch (dtype) {
-    case Dtype::Bool: return convert<bool>(from, count, to);
+    case Dtype::Bool:
+      convert<uint8_t>(from, count, to);
+      // Other bytes than 0 and 1 are no values of the type bool.
+      std::for_each_n(to, count, [](To& value) { value = static_cast<To>(value != 0); });
+      return;
     case Dtype::Byte: return convert<uint8_t>(from, count, to);
     case Dtype::Char: return convert<int8_t>(from, count, to);
     case Dtype::Short: return convert<int16_t>(from, count, to);
