@@ -4,7 +4,7 @@ set(public_headers
   app/cli.h app/fit.h app/plugin.h app/registries.h
   base/error.h base/file.h base/philox.h
   config/component.h config/visitor.h
-  data/augment.h data/batch_transform.h data/data_module.h data/loader.h data/samples.h data/signature.h data/tensor_samples.h
+  data/augment.h data/batch_transform.h data/data_config.h data/data_module.h data/loader.h data/samples.h data/signature.h data/tensor_samples.h
   model/layer/layer.h model/layers.h model/model.h model/module_model.h model/network.h
   optim/optimizer.h optim/wrapper.h
   schedule/schedule.h

@@ -39,9 +39,10 @@ void require_fitting_options(const CLI::App& parser, const TrainedModel& run) {
     throw UsageError(fmt::format(
         "{} is for {} models, and {} was trained on {}; {}", option, is_text ? "image" : "text",
         run.folder.string(), is_text ? "text" : run.inputs.kind,
-        is_text                  ? "give --prompt TEXT or text files to continue"
-        : run.inputs.is_images() ? "name image files, or --data with a folder of them"
-                                 : "name CSV files, or --data with a part of the run's data"));
+        is_text ? "give --prompt TEXT or text files to continue"
+        : run.inputs.is_images()
+            ? "name image files, or --data with a folder of them"
+            : "name files of tables, or --data with a part of the run's data"));
   }
 }
 
@@ -62,7 +63,7 @@ ExitCode run_predict(const CommandContext& command, const std::vector<std::strin
   PredictRequest request;
   parser.add_option("RUN", run_name, "a run's name or folder")->required();
   parser.add_option("FILE", request.files,
-                    "image files, CSV files, files of texts, or text files to continue");
+                    "image files, tables, files of texts, or text files to continue");
   parser.add_option("--data", request.data,
                     "a folder of image files, or train, validation or test of the run's data");
   parser.add_option("--output", request.output,

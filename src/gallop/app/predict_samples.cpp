@@ -96,7 +96,7 @@ ExitCode predict_samples(TrainedModel& run, const PredictRequest& request) {
     }
     if (is_images) return predict_images(run, request, data::image_files_in(request.data));
     throw UsageError(
-        fmt::format("--data is '{}', and must be train, validation or test for a table; name CSV "
+        fmt::format("--data is '{}', and must be train, validation or test for a table; name "
                     "files without --data",
                     printable(request.data)));
   }

@@ -15,8 +15,8 @@ namespace gallop::app {
 
 namespace {
 
-fs::path training_file(const std::string& path) {
-  return data::find_part_files("table", path, data::table_endings())[0];
+std::vector<std::string> training_files(const std::string& path) {
+  return data::find_part_shards("table", path, data::table_endings())[0];
 }
 
 // A single quoted scalar of YAML.
@@ -44,7 +44,7 @@ std::string name_of_table(const std::string& path) {
 }
 
 std::string table_recipe(const std::string& path) {
-  const int64_t rows = data::count_lines(training_file(path).string());
+  const int64_t rows = data::count_rows(training_files(path));
   const bool has_parts = fs::is_directory(path);
   constexpr double kValidation = 0.15;
   const auto trained = static_cast<double>(rows) * (has_parts ? 1 : 1 - kValidation);

@@ -53,7 +53,7 @@ bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments
       "'gallop recipes options' lists every option.",
       "gallop train");
   parser.add_option("RECIPE", arguments.recipe,
-                    "a recipe's name or file, or a table: a .csv or .tsv file");
+                    "a recipe's name or file, or a table: a .csv, .tsv, .jsonl or .parquet file");
   std::vector<std::string> targets;
   parser
       .add_option("--target", targets,

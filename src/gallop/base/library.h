@@ -10,6 +10,10 @@ namespace gallop {
 /// Loads a shared library by its path or name; null on failure, with the reason in `error`.
 std::shared_ptr<void> load_library(const fs::path& path, std::string& error);
 
+/// The path of a library of Gallop that is loaded on demand: in the program's folder, or the folder
+/// lib beside it. Only its name if it is in none of them, for the system's library path.
+fs::path find_program_library(const std::string& name);
+
 /// Looks up functions of a library.
 class FunctionFinder {
  public:

@@ -29,7 +29,11 @@ class CachedImages final : public ImageSet {
   int64_t size() const override { return images_.size(); }
   int64_t label(int64_t index) const override { return images_.label(index); }
   const std::vector<std::string>& class_names() const override { return images_.class_names(); }
+  int64_t target_size() const override { return images_.target_size(); }
+  const float* targets(int64_t index) const override { return images_.targets(index); }
   std::string describe(int64_t index) const override { return images_.describe(index); }
+  int64_t window_blocks() const override { return images_.window_blocks(); }
+  int64_t block(int64_t index) const override { return images_.block(index); }
   /// Returns the cached pixels if the channels match, otherwise reads from the underlying set.
   void read(int64_t index, const DecodeRequest& request, Image& image) const override;
   std::optional<ImageShape> stored_shape() const override { return shaper_.shape(); }

@@ -160,7 +160,7 @@ LoaderConfig training_loader(const DataConfig& config, int cores) {
   return {.batch = config.batch_size,
           .threads = loader_threads(config, cores),
           .prefetch = static_cast<int>(config.prefetch),
-          .shuffle = config.shuffle && !config.group_by_length};
+          .shuffle = config.shuffle};
 }
 
 LoaderConfig evaluation_loader(const DataConfig& config, int cores) {

@@ -6,6 +6,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/data/block_order.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/exclusion.h"
 #include "gallop/data/length_order.h"
@@ -76,7 +77,11 @@ std::unique_ptr<DataModule> open_data(const DataConfig& config, const DataModule
   // After the validation split, which is the same with and without exclusions.
   if (!module->excluded) exclude_samples(*module, config.exclude);
   draw_training_samples(*module, config.sampling, options.seed);
-  if (config.group_by_length) group_by_length(*module, config, options.seed);
+  if (config.group_by_length) {
+    group_by_length(*module, config, options.seed);
+  } else {
+    order_by_blocks(*module, config, options.seed);
+  }
   if (config.threads > options.cores) {
     module->notes.push_back(
         fmt::format("data.threads is {} on {} cores: more threads than cores only "

@@ -32,7 +32,11 @@ struct Parts {
   std::vector<SkipCount> skipped;  ///< Items left out by `data.on_error: skip`, by reason.
 };
 
-using ImageParts = Parts<ImageSet>;
+struct ImageParts : Parts<ImageSet> {
+  std::string task = "classification";  ///< That the targets of the images are for.
+  std::vector<std::string> targets{};   ///< Names of the numbers to predict.
+  bool standardize_targets = false;     ///< By mean and deviation of the training split.
+};
 using TextParts = Parts<TextSet>;
 
 class SharedData;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
+#include <regex>
 
 #include <fmt/format.h>
 
@@ -136,6 +138,60 @@ std::array<fs::path, kParts> find_part_files(const std::string& reader, const st
   throw DataError(fmt::format(
       "{}: has no {} (beside it, val{} and test{} are read); or set data.path to a file",
       printable(root.string()), join_names(names), endings.front(), endings.front()));
+}
+
+namespace {
+
+// The shards of a split in a folder, by their number; empty if there are none.
+std::vector<std::string> shards_in(const fs::path& folder, Part part,
+                                   const std::vector<std::string>& endings) {
+  std::map<int64_t, std::string> shards;
+  int64_t count = 0;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    // Older versions of the library append a fingerprint.
+    static const std::regex pattern("([a-z]+)-([0-9]{5})-of-([0-9]{5})(-[0-9a-f]+)?([.].*)");
+    std::smatch found;
+    if (!std::regex_match(name, found, pattern) || part_of_word(found[1].str()) != part) continue;
+    if (std::find(endings.begin(), endings.end(), found[5].str()) == endings.end()) continue;
+    const int64_t of = std::stoll(found[3].str());
+    const bool is_new = shards.emplace(std::stoll(found[2].str()), entry.path().string()).second;
+    if (!is_new || (count != 0 && of != count)) {
+      throw DataError(fmt::format("{}: has shards of several versions of the {} part, such as {}",
+                                  printable(folder.string()), kPartNames[static_cast<size_t>(part)],
+                                  printable(name)));
+    }
+    count = of;
+  }
+  std::vector<std::string> files;
+  for (const auto& [number, file] : shards) files.push_back(file);
+  for (int64_t i = 0; i < count; ++i) {
+    if (shards.contains(i)) continue;
+    throw DataError(fmt::format("{}: shard {} of the {} of the {} part is missing",
+                                printable(folder.string()), i, count,
+                                kPartNames[static_cast<size_t>(part)]));
+  }
+  return files;
+}
+
+}  // namespace
+
+std::array<std::vector<std::string>, kParts> find_part_shards(
+    const std::string& reader, const std::string& path, const std::vector<std::string>& endings) {
+  const fs::path root = find_user_data(reader, path);
+  std::array<std::vector<std::string>, kParts> shards;
+  for (const fs::path& folder : {root, root / "data"}) {
+    for (size_t i = 0; i < kParts; ++i) {
+      shards[i] = shards_in(folder, static_cast<Part>(i), endings);
+    }
+    if (!shards[0].empty()) return shards;
+  }
+  const auto files = find_part_files(reader, path, endings);
+  for (size_t i = 0; i < kParts; ++i) {
+    if (!files[i].empty()) shards[i] = {files[i].string()};
+  }
+  return shards;
 }
 
 std::string absolute_data_path(const std::string& given) {

@@ -39,6 +39,12 @@ fs::path find_user_data(const std::string& reader, const std::string& path);
 std::array<fs::path, kParts> find_part_files(const std::string& reader, const std::string& path,
                                              const std::vector<std::string>& endings);
 
+/// Like find_part_files(), with the shards of each split in the layout of Hugging Face datasets:
+/// train-00000-of-00002.parquet, in the folder or its folder "data". Throws DataError if shards are
+/// missing.
+std::array<std::vector<std::string>, kParts> find_part_shards(
+    const std::string& reader, const std::string& path, const std::vector<std::string>& endings);
+
 /// The absolute path that find_user_data() returns for `data.path`, which may be a shard pattern.
 /// Returned unchanged if it is empty, begins with "~/" or does not exist.
 std::string absolute_data_path(const std::string& given);

@@ -1,23 +1,14 @@
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
-#include "gallop/base/file_state.h"
-#include "gallop/base/hash.h"
 #include "gallop/base/text.h"
 #include "gallop/data/find.h"
+#include "gallop/data/folder_images.h"
 #include "gallop/data/folder_listing.h"
 #include "gallop/data/ignored_names.h"
-#include "gallop/data/image_codec.h"
-#include "gallop/data/image_file.h"
-#include "gallop/data/image_header.h"
 #include "gallop/data/parallel.h"
 #include "gallop/data/part.h"
 #include "gallop/data/readers.h"
@@ -25,87 +16,6 @@
 namespace gallop::data {
 
 namespace {
-
-std::string reason(int error) { return std::generic_category().message(error); }
-
-// The images of one split. Files are opened relative to its folder, which saves resolving the whole
-// path for each of them.
-class FolderImages final : public ImageSet {
- public:
-  FolderImages(fs::path path, std::vector<std::string> class_names, bool orient)
-      : path_(std::move(path)),
-        folder_(open_for_reading(path_)),
-        class_names_(std::move(class_names)),
-        orient_(orient) {}
-
-  // `file` is relative to the folder.
-  void add(int32_t label, const std::string& file) {
-    starts_.push_back(names_.size());
-    names_ += file;
-    names_ += '\0';
-    labels_.push_back(label);
-  }
-
-  int64_t size() const override { return static_cast<int64_t>(labels_.size()); }
-  int64_t label(int64_t index) const override { return labels_[static_cast<size_t>(index)]; }
-  const std::vector<std::string>& class_names() const override { return class_names_; }
-  std::string describe(int64_t index) const override {
-    return printable((path_ / name(index)).string());
-  }
-
-  void read(int64_t index, const DecodeRequest& request, Image& image) const override {
-    DecodeRequest own_request = request;
-    own_request.orient = request.orient && orient_;
-    open(index, [&](const FileDescriptor& file, ThreadDecoder& own) {
-      own.decoder.decode(read_image_file(file, own.file), own_request, image);
-    });
-  }
-
-  ImageHeader header(int64_t index) const override {
-    ImageHeader header;
-    open(index, [&](const FileDescriptor& file, ThreadDecoder& own) {
-      struct stat info = {};
-      if (fstat(file.get(), &info) != 0) throw DataError("cannot read: " + reason(errno));
-      header = read_image_header(file, 0, info.st_size, own.file);
-    });
-    return orient_ ? oriented(header) : stored(header);
-  }
-
-  std::string identity() const override {
-    return fmt::format("folder {}\n{}{}", fs::absolute(path_).string(), xxh3_128(names_),
-                       orient_ ? "" : "\nas stored");
-  }
-  uint64_t stamp(int64_t index) const override {
-    struct stat info = {};
-    // A missing file is never cached.
-    if (fstatat(folder_.get(), name(index), &info, 0) != 0) return 0;
-    return xxh3_64(file_state(info));
-  }
-
- private:
-  const char* name(int64_t index) const {
-    return names_.data() + starts_[static_cast<size_t>(index)];
-  }
-
-  template <typename Use>
-  void open(int64_t index, const Use& use) const {
-    try {
-      const FileDescriptor file(openat(folder_.get(), name(index), O_RDONLY | O_CLOEXEC));
-      if (!file) throw DataError("cannot open: " + reason(errno));
-      use(file, thread_decoder());
-    } catch (const DataError& error) {
-      throw DataError(fmt::format("{}: {}", describe(index), error.what()));
-    }
-  }
-
-  fs::path path_;
-  FileDescriptor folder_;
-  std::vector<std::string> class_names_;
-  bool orient_;
-  std::string names_;  // Names "CLASS/FILE", each terminated by a zero byte.
-  std::vector<size_t> starts_;
-  std::vector<int32_t> labels_;
-};
 
 // Collects the ignored files, for one note of each kind.
 class Ignored {
@@ -222,7 +132,7 @@ class FolderReader {
     if (!top.folders.empty() || top.images.empty()) return false;
     auto images =
         std::make_unique<FolderImages>(path, std::vector<std::string>{"unknown"}, context_.orient);
-    for (const std::string& name : top.images) images->add(0, name);
+    for (const std::string& name : top.images) images->add(name, 0);
     skip_unusable(path, top);
     Ignored ignored(path);
     ignored.add("", top.others);
@@ -243,8 +153,8 @@ class FolderReader {
     const bool is_known = found != classes_.end() && *found == name;
     for (const std::string& file : listing.images) {
       if (is_known) {
-        images.add(static_cast<int32_t>(found - classes_.begin()),
-                   fmt::format("{}/{}", name, file));
+        images.add(fmt::format("{}/{}", name, file),
+                   static_cast<int32_t>(found - classes_.begin()));
       } else {
         skip("unknown class", path / name / file, "its class is not known in train");
       }

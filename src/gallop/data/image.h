@@ -74,6 +74,10 @@ class ImageSet {
   /// The class index, in [0, class_names().size()).
   virtual int64_t label(int64_t index) const = 0;
   virtual const std::vector<std::string>& class_names() const = 0;
+  /// The count of numbers to predict of each image, of regression and multi-label classification;
+  /// 0: the target is label().
+  virtual int64_t target_size() const { return 0; }
+  virtual const float* targets(int64_t /*index*/) const { return nullptr; }
   /// A name by which the user can find the image: a path, "shard-0001.tar: cat/17.jpg", "train
   /// images, item 17".
   virtual std::string describe(int64_t index) const = 0;
@@ -87,6 +91,10 @@ class ImageSet {
   /// Pixels of one image in stored_shape(), as read() returns them for that number of channels;
   /// null if stored_shape() is nullopt.
   virtual const uint8_t* stored_pixels(int64_t /*index*/) const { return nullptr; }
+
+  /// Samples::window_blocks() and block() of the samples of these images.
+  virtual int64_t window_blocks() const { return 0; }
+  virtual int64_t block(int64_t /*index*/) const { return 0; }
 
   /// Identifies the images so that processes can share decoded ones: for equal identities, index
   /// origin(i) is the same file. Empty if nothing can be shared.

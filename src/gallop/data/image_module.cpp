@@ -14,6 +14,7 @@
 #include "gallop/data/set_properties.h"
 #include "gallop/data/split.h"
 #include "gallop/data/statistics.h"
+#include "gallop/data/table/scaling.h"
 
 namespace gallop::data {
 
@@ -112,13 +113,15 @@ class ImageModuleBuilder {
         config_, resizes() ? *parts.train : train, shape_,
         [&] { return identity_of(config_, parts, options_); }, options_);
     module_.signature = {.kind = "images",
-                         .task = choose_task(config_, {"classification"}),
+                         .task = choose_task(config_, {parts.task}),
                          .channels = shape_.channels,
                          .height = shape_.height,
                          .width = shape_.width,
                          .mean = normalization_.mean,
                          .deviation = normalization_.deviation,
-                         .classes = parts.train->class_names()};
+                         .classes = parts.train->class_names(),
+                         .targets = parts.targets};
+    if (parts.standardize_targets) fit_targets(*parts.train);
     if (!augment.empty()) module_.unaugmented = samples(train, {});
     module_.train = samples(train, std::move(augment));
     if (parts.validation) module_.validation = samples(cached(*parts.validation), {});
@@ -127,6 +130,16 @@ class ImageModuleBuilder {
 
  private:
   bool resizes() const { return config_.image_size > 0; }
+
+  void fit_targets(const ImageSet& images) {
+    for (int64_t target = 0; target < images.target_size(); ++target) {
+      std::vector<double> values;
+      for (int64_t i = 0; i < images.size(); ++i) values.push_back(images.targets(i)[target]);
+      const MeanDeviation scale = mean_deviation(values);
+      module_.signature.target_mean.push_back(scale.mean);
+      module_.signature.target_deviation.push_back(scale.deviation);
+    }
+  }
 
   // Whether to cache decoded images if they need this much memory. Random crops of the originals
   // differ in every epoch, so there is nothing to cache.
@@ -169,15 +182,18 @@ class ImageModuleBuilder {
 
   std::unique_ptr<Samples> samples(const ImageSet& images,
                                    std::vector<std::unique_ptr<Augmentation>> augment) const {
-    return std::make_unique<ImageSamples>(images,
-                                          ImagePipeline{.shape = shape_,
-                                                        .resize = resizes(),
-                                                        .skip_broken = config_.on_error == "skip",
-                                                        .seed = options_.seed,
-                                                        .mean = normalization_.mean,
-                                                        .deviation = normalization_.deviation,
-                                                        .dtype = options_.image_dtype},
-                                          std::move(augment));
+    return std::make_unique<ImageSamples>(
+        images,
+        ImagePipeline{.shape = shape_,
+                      .resize = resizes(),
+                      .skip_broken = config_.on_error == "skip",
+                      .seed = options_.seed,
+                      .mean = normalization_.mean,
+                      .deviation = normalization_.deviation,
+                      .dtype = options_.image_dtype,
+                      .target_mean = module_.signature.target_mean,
+                      .target_deviation = module_.signature.target_deviation},
+        std::move(augment));
   }
 
   const DataConfig& config_;

@@ -41,7 +41,9 @@ ImagePipeline pipeline_of(const Signature& trained) {
                     .channels = static_cast<int>(trained.channels)},
           .resize = true,
           .mean = trained.mean,
-          .deviation = trained.deviation};
+          .deviation = trained.deviation,
+          .target_mean = trained.target_mean,
+          .target_deviation = trained.target_deviation};
 }
 
 ImageReader::ImageReader(const ImageSet& images, const ImagePipeline& pipeline,

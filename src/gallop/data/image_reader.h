@@ -23,6 +23,8 @@ struct ImagePipeline {
   std::vector<double> mean = {0};                  ///< One per channel; 1 is full brightness.
   std::vector<double> deviation = {1};             ///< One per channel.
   c10::ScalarType dtype = c10::ScalarType::Float;  ///< Float or BFloat16.
+  /// By which numbers to predict are standardized, one each; empty: they are not.
+  std::vector<double> target_mean{}, target_deviation{};
 };
 
 /// The preprocessing for a model that was trained on data of this signature: resizing to its shape

@@ -13,7 +13,8 @@ namespace gallop::data {
 /// The field "image" [C, H, W], channels_last, of this pipeline.
 Field image_field(const ImagePipeline& pipeline);
 
-/// Image classification samples: "image" [C, H, W], channels_last, and "label", int64.
+/// Samples of images: "image" [C, H, W], channels_last, and "label", int64, or if the images have
+/// numbers to predict "target", fp32 [T].
 class ImageSamples final : public Samples {
  public:
   /// Like ImageReader.
@@ -21,16 +22,22 @@ class ImageSamples final : public Samples {
                std::vector<std::unique_ptr<Augmentation>> augmentations);
 
   int64_t size() const override { return reader_.images().size(); }
-  bool every_target_counts() const override { return true; }
+  bool every_target_counts() const override { return !has_numbers(); }
   std::optional<int64_t> label(int64_t index) const override {
+    if (has_numbers()) return std::nullopt;
     return reader_.images().label(index);
   }
+  int64_t window_blocks() const override { return reader_.images().window_blocks(); }
+  int64_t block(int64_t index) const override { return reader_.images().block(index); }
   std::unique_ptr<Scratch> make_scratch() const override;
   std::string describe(int64_t index) const override { return reader_.images().describe(index); }
   bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override;
 
  private:
   struct Buffers;
+
+  bool has_numbers() const { return reader_.images().target_size() > 0; }
+  void write_targets(int64_t index, float* out) const;
 
   ImageReader reader_;
 };

@@ -47,8 +47,7 @@ void drop_unusable_labels(TextTable& table, SkipPolicy& skips) {
   std::erase_if(table.rows, [&](const TextRow& row) {
     const std::string wrong = class_name_mistake(row.values[1]);
     if (wrong.empty()) return false;
-    skips.add("invalid label",
-              fmt::format("{}:{}: the label {}", printable(table.file), row.line, wrong));
+    skips.add("invalid label", fmt::format("{}: the label {}", printable(table.place(row)), wrong));
     return true;
   });
 }
@@ -62,17 +61,17 @@ std::vector<std::string> classes_of(const TextTable& table) {
 void add_samples(TextsModule& module, Part part, const TextTable& table, const Tokenizer& tokenizer,
                  SkipPolicy& skips) {
   const ClassNames classes(module.signature.classes);
-  TokenRows texts(table.file, module.signature.context);
+  TokenRows texts(table.files, module.signature.context);
   std::vector<int64_t> labels, counts(module.signature.classes.size());
   for (const TextRow& row : table.rows) {
     const int64_t label = classes.find(row.values[1]);
     if (label < 0) {
       skips.add("unknown class",
-                fmt::format("{}:{}: class '{}' does not occur in the training part",
-                            printable(table.file), row.line, printable(row.values[1])));
+                fmt::format("{}: class '{}' does not occur in the training part",
+                            printable(table.place(row)), printable(row.values[1])));
       continue;
     }
-    texts.add(tokenizer.tokens_of(row.values[0]), row.line);
+    texts.add(tokenizer.tokens_of(row.values[0]), row.line, row.file);
     labels.push_back(label);
     ++counts[static_cast<size_t>(label)];
   }

@@ -15,30 +15,6 @@ namespace {
 // Batches whose padding is computed.
 constexpr int64_t kBatches = 100;
 
-/// Samples in the order of their positions.
-class OrderedSamples final : public Samples {
- public:
-  /// `owned` may be null if `samples` outlive this.
-  OrderedSamples(std::unique_ptr<Samples> owned, const Samples& samples,
-                 std::vector<int64_t> lengths, int64_t batch, uint64_t seed)
-      : Samples(samples.fields()),
-        owned_(std::move(owned)),
-        samples_(samples),
-        order_(std::move(lengths), batch, seed) {}
-
-  int64_t size() const override { return samples_.size(); }
-  bool every_target_counts() const override { return samples_.every_target_counts(); }
-  std::unique_ptr<Scratch> make_scratch() const override { return samples_.make_scratch(); }
-  bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override {
-    return samples_.fill(order_.index(epoch, index), epoch, row, scratch);
-  }
-
- private:
-  std::unique_ptr<Samples> owned_;
-  const Samples& samples_;
-  LengthOrder order_;
-};
-
 bool has_lengths(const Samples& samples) { return samples.fields().input().padding.has_value(); }
 
 // The lengths of inputs, read from some of the samples.
@@ -90,17 +66,6 @@ double padding_of(const std::vector<int64_t>& lengths, int64_t batch, int64_t mo
 LengthOrder::LengthOrder(std::vector<int64_t> lengths, int64_t batch, uint64_t seed)
     : lengths_(std::move(lengths)), batch_(batch), seed_(seed) {}
 
-int64_t LengthOrder::index(int64_t epoch, int64_t position) const {
-  return (*order_of(epoch))[static_cast<size_t>(position)];
-}
-
-std::shared_ptr<const LengthOrder::Order> LengthOrder::order_of(int64_t epoch) const {
-  const std::lock_guard lock(mutex_);
-  Kept& kept = kept_[static_cast<size_t>(epoch % 2)];
-  if (kept.epoch != epoch) kept = {epoch, std::make_shared<Order>(make(epoch))};
-  return kept.order;
-}
-
 LengthOrder::Order LengthOrder::make(int64_t epoch) const {
   const auto size = static_cast<int64_t>(lengths_.size());
   const auto length = [&](int64_t sample) { return lengths_[static_cast<size_t>(sample)]; };
@@ -146,16 +111,8 @@ void group_by_length(DataModule& module, const DataConfig& config, uint64_t seed
         "data.group_by_length has an order of its own; leave data.shuffle and data.sampling at "
         "their defaults");
   }
-  std::vector<int64_t> lengths = LengthReader(*module.train).all();
-  std::unique_ptr<Samples> owned;
-  if (module.unaugmented) {
-    owned = std::move(module.train);
-  } else {
-    module.unaugmented = std::move(module.train);
-  }
-  const Samples& samples = owned ? *owned : *module.unaugmented;
-  module.train = std::make_unique<OrderedSamples>(std::move(owned), samples, std::move(lengths),
-                                                  config.batch_size, seed);
+  put_in_order(module, std::make_shared<LengthOrder>(LengthReader(*module.train).all(),
+                                                     config.batch_size, seed));
 }
 
 BatchOrder batch_order(const DataConfig& config, uint64_t seed) {

@@ -1,14 +1,10 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <functional>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <vector>
 
-#include "gallop/data/data_module.h"
+#include "gallop/data/ordered_samples.h"
 
 namespace gallop::data {
 
@@ -16,36 +12,24 @@ namespace gallop::data {
 /// cut into windows of 50 batches, each sorted by length, and the batches of all windows are
 /// delivered in random order, but the longest first, so that a batch that does not fit memory is
 /// the first one, and an incomplete batch last.
-class LengthOrder {
+class LengthOrder final : public EpochOrder {
  public:
   static constexpr int64_t kWindow = 50;
 
   LengthOrder(std::vector<int64_t> lengths, int64_t batch, uint64_t seed);
 
   int64_t size() const { return static_cast<int64_t>(lengths_.size()); }
-  /// The sample at a position of an epoch. Computes the order of an epoch when it is first used, in
-  /// O(n log n). Thread-safe.
-  int64_t index(int64_t epoch, int64_t position) const;
 
  private:
-  using Order = std::vector<int64_t>;
-  std::shared_ptr<const Order> order_of(int64_t epoch) const;
-  Order make(int64_t epoch) const;
+  Order make(int64_t epoch) const override;
 
   std::vector<int64_t> lengths_;
   int64_t batch_;
   uint64_t seed_;
-  struct Kept {
-    int64_t epoch = -1;
-    std::shared_ptr<const Order> order;
-  };
-  // The end of an epoch and the beginning of the next are loaded at the same time.
-  mutable std::array<Kept, 2> kept_;
-  mutable std::mutex mutex_;
 };
 
-/// Replaces the training samples by the same in the order of LengthOrder, to be loaded without
-/// shuffling. Throws UsageError if samples have no lengths, or the options contradict it.
+/// Puts the training samples in the order of LengthOrder. Throws UsageError if samples have no
+/// lengths, or the options contradict it.
 void group_by_length(DataModule& module, const DataConfig& config, uint64_t seed);
 
 /// The share of padding in the first training batches, of at most 100.

@@ -245,8 +245,8 @@ Outcome Loader::Impl::fill(const Chunk& chunk, Scratch& scratch, const StopReque
       if (slot.fields[i].is_ragged()) lengths[i] = samples.fields()[i].shape.sizes.front();
     }
     try {
-      if (samples.fill(config.shuffle ? order(position) : position, epoch, SampleRow(rows, lengths),
-                       scratch)) {
+      if (samples.fill(config.shuffle && !samples.has_own_order() ? order(position) : position,
+                       epoch, SampleRow(rows, lengths), scratch)) {
         keep_lengths(slot, row, lengths);
         continue;
       }

@@ -1,5 +1,7 @@
+#include "gallop/data/arrays.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/image_module.h"
+#include "gallop/data/image_table.h"
 #include "gallop/data/labeled_text.h"
 #include "gallop/data/readers.h"
 #include "gallop/data/segmentation.h"
@@ -43,14 +45,21 @@ DataModuleRegistry built_in_data_modules() {
       .add("tar", "WebDataset shards with JPEG and PNG files", images<TarConfig, read_tar>)
       .add("fake-images", "random images of random classes, to measure speed",
            images<FakeImagesConfig, read_fake_images>)
+      .add("image-table",
+           "images listed in a table with their targets: classes, several labels or numbers",
+           open_image_table)
       .add("segmentation", "images and their masks, a class for each pixel", open_segmentation)
-      .add("table", "a table of CSV or TSV: numbers, categories and dates, for any of its columns",
+      .add("table",
+           "a table of CSV, JSON Lines or Parquet: numbers, categories and dates, for any of its "
+           "columns",
            open_table)
       .add("csv", "a table of numbers: regression, classification, several labels", open_csv)
+      .add("arrays", "NumPy's arrays, one for each input and target of a model", open_arrays)
       .add("text", "text as a sequence of characters or bytes", text)
-      .add("labeled-text", "texts with a class each, of CSV, TSV or JSON Lines", open_labeled_text)
+      .add("labeled-text", "texts with a class each, of CSV, JSON Lines or Parquet",
+           open_labeled_text)
       .add("tagged-text", "sentences with a tag for each word, as of CoNLL-2003", open_tagged_text)
-      .add("text-pairs", "pairs of texts that belong together, of CSV, TSV or JSON Lines",
+      .add("text-pairs", "pairs of texts that belong together, of CSV, JSON Lines or Parquet",
            open_text_pairs);
   return registry;
 }

@@ -64,12 +64,20 @@ void merge(const Seen& seen, ImagePartReport& part) {
   }
 }
 
+void count_classes(const ImageSet& set, int64_t index, std::vector<int64_t>& counts) {
+  if (set.target_size() == 0) {
+    ++counts[static_cast<size_t>(set.label(index))];
+    return;
+  }
+  for (size_t i = 0; i < counts.size(); ++i) counts[i] += set.targets(index)[i] > 0 ? 1 : 0;
+}
+
 ImagePartReport inspect_part(const ImageSet& set, const char* name, int threads) {
   ImagePartReport part;
   part.name = name;
   part.images = set.size();
   part.class_counts.resize(set.class_names().size());
-  for (int64_t i = 0; i < set.size(); ++i) ++part.class_counts[static_cast<size_t>(set.label(i))];
+  for (int64_t i = 0; i < set.size(); ++i) count_classes(set, i, part.class_counts);
   if (const auto shape = set.stored_shape()) {
     Seen all;
     all.add(shape->height, shape->width, shape->channels, set.size());

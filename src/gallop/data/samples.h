@@ -104,6 +104,13 @@ class Samples {
   /// Whether targets are class labels that never equal kIgnoredTarget, so that the number of
   /// targets that count follows from the number of samples. If false, a step computes it.
   virtual bool every_target_counts() const { return false; }
+  /// Whether indices are positions of an epoch in an order that fill() knows, so that the loader
+  /// does not shuffle them.
+  virtual bool has_own_order() const { return false; }
+  /// If a whole block of samples is read for one of them: how many blocks fit in memory, and the
+  /// block of a sample. 0: each is read alone.
+  virtual int64_t window_blocks() const { return 0; }
+  virtual int64_t block(int64_t /*index*/) const { return 0; }
   /// The class label of a sample, if it is known without reading the sample: for all or for none.
   virtual std::optional<int64_t> label(int64_t /*index*/) const { return std::nullopt; }
   /// A name by which the user can find a sample: a path, "line 17 of houses.csv".

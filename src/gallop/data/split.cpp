@@ -277,7 +277,7 @@ void cut_text(TextParts& parts, const Holdout& holdout) {
 IndexCut cut_by_class(const ImageSet& set, double fraction, uint64_t seed) {
   std::vector<int64_t> labels;
   for (int64_t i = 0; i < set.size(); ++i) labels.push_back(set.label(i));
-  return cut_labels(labels, set.class_names().size(), fraction, seed);
+  return cut_labels(labels, std::max<size_t>(1, set.class_names().size()), fraction, seed);
 }
 
 IndexCut cut_rows(int64_t rows, const std::vector<int64_t>& labels, size_t classes,

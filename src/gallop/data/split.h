@@ -22,11 +22,15 @@ class SubsetImages final : public ImageSet {
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   int64_t label(int64_t index) const override { return set_->label(at(index)); }
   const std::vector<std::string>& class_names() const override { return set_->class_names(); }
+  int64_t target_size() const override { return set_->target_size(); }
+  const float* targets(int64_t index) const override { return set_->targets(at(index)); }
   std::string describe(int64_t index) const override { return set_->describe(at(index)); }
   void read(int64_t index, const DecodeRequest& request, Image& image) const override {
     set_->read(at(index), request, image);
   }
   ImageHeader header(int64_t index) const override { return set_->header(at(index)); }
+  int64_t window_blocks() const override { return set_->window_blocks(); }
+  int64_t block(int64_t index) const override { return set_->block(at(index)); }
   std::optional<ImageShape> stored_shape() const override { return set_->stored_shape(); }
   const uint8_t* stored_pixels(int64_t index) const override {
     return set_->stored_pixels(at(index));
@@ -52,6 +56,8 @@ class SubsetSamples final : public Samples {
 
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   bool every_target_counts() const override { return samples_->every_target_counts(); }
+  int64_t window_blocks() const override { return samples_->window_blocks(); }
+  int64_t block(int64_t index) const override { return samples_->block(at(index)); }
   std::optional<int64_t> label(int64_t index) const override { return samples_->label(at(index)); }
   std::string describe(int64_t index) const override { return samples_->describe(at(index)); }
   std::unique_ptr<Scratch> make_scratch() const override { return samples_->make_scratch(); }

@@ -15,8 +15,8 @@
 #include "gallop/data/quality/column_quality.h"
 #include "gallop/data/skips.h"
 #include "gallop/data/split.h"
-#include "gallop/data/table/csv_table.h"
 #include "gallop/data/table/scaling.h"
+#include "gallop/data/table/table_reader.h"
 #include "gallop/data/table/target_task.h"
 #include "gallop/data/table_options.h"
 #include "gallop/data/table_samples.h"
@@ -59,10 +59,11 @@ class Opening {
     if (!context_.config.augment.items.empty()) {
       throw UsageError("data.augment is for images, and this data set is a table");
     }
-    const auto paths = find_part_files(config_.numbers_only ? "csv" : "table", context_.config.path,
-                                       config_.numbers_only ? Names{".csv"} : table_endings());
+    const auto paths =
+        find_part_shards(config_.numbers_only ? "csv" : "table", context_.config.path,
+                         config_.numbers_only ? Names{".csv"} : table_endings());
     for (size_t i = 0; i < kParts; ++i) {
-      if (!paths[i].empty()) read_part(i, paths[i].string());
+      if (!paths[i].empty()) read_part(i, paths[i]);
     }
     set_targets();
     split();
@@ -76,8 +77,8 @@ class Opening {
       // Validation rows may be of the training file.
       const Table& table = parts_[i] ? *parts_[i] : *parts_[0];
       if (parts_[i]) encoded = encode(table, encoder_.features, encoder_.normalization);
-      *splits[i] = std::make_unique<TableSamples>(table.file, encoded, targets_of(table),
-                                                  weights_of(table), table.lines, rows_[i]);
+      *splits[i] = std::make_unique<TableSamples>(table, encoded, targets_of(table),
+                                                  weights_of(table), rows_[i]);
     }
     for (const SkipCount& skipped : skips_.counts()) module_->notes.push_back(describe(skipped));
     for (const TableColumn& column : parts_[0]->columns) {
@@ -91,9 +92,9 @@ class Opening {
  private:
   Signature& signature() { return module_->signature; }
 
-  void read_part(size_t part, const std::string& path) {
-    CsvTable file(path, csv_options(config_));
-    module_->files.push_back(file.file());
+  void read_part(size_t part, const std::vector<std::string>& paths) {
+    TableReader file(paths, table_options(config_));
+    for (const std::string& path : paths) module_->files.push_back(path);
     for (const std::string& note : file.notes()) module_->notes.push_back(note);
     if (part == 0) choose_columns(file);
     std::vector<ColumnType> types(file.names().size(), {.kind = ColumnKind::kIgnored});
@@ -108,7 +109,7 @@ class Opening {
   }
 
   // Finds the columns and their types in the training file.
-  void choose_columns(CsvTable& file) {
+  void choose_columns(TableReader& file) {
     for (const Names* const names :
          {&config_.ignore, &config_.numbers, &config_.categories, &config_.dates}) {
       for (const std::string& name : *names) file.find(name);
@@ -144,7 +145,7 @@ class Opening {
     if (!config_.weight.empty()) file.find(config_.weight);
   }
 
-  void choose_targets(const CsvTable& file) {
+  void choose_targets(const TableReader& file) {
     if (!config_.target.empty() && !config_.targets.empty()) {
       throw UsageError("data.target and data.targets are both set; take one of them");
     }
@@ -157,13 +158,14 @@ class Opening {
                     printable(target_names_[0])));
   }
 
-  void choose_task_of(const CsvTable& file, const std::vector<ColumnScan>& scans) {
+  void choose_task_of(const TableReader& file, const std::vector<ColumnScan>& scans) {
     if (trained_ != nullptr) {
       signature().task = trained_->task;
       return;
     }
     std::vector<const ColumnScan*> targets;
     for (const std::string& name : target_names_) targets.push_back(&scans[file.find(name)]);
+    declared_ = file.classes(file.find(target_names_[0]));
     const std::string natural = natural_task(targets, config_.numbers_only);
     const bool was_number = targets[0]->type.kind == ColumnKind::kNumber;
     if (natural == "classification" && was_number && context_.config.task == "auto") {
@@ -219,11 +221,11 @@ class Opening {
       if (wrong.empty()) {
         rows.push_back(row);
       } else {
-        skips_.add("invalid target", fmt::format("{}:{}: {}", printable(table.file),
-                                                 table.lines[static_cast<size_t>(row)], wrong));
+        skips_.add("invalid target", fmt::format("{}: {}", printable(table.place(row)), wrong));
       }
     }
-    if (rows.empty()) throw DataError(printable(table.file) + ": has no row with a valid target");
+    if (rows.empty())
+      throw DataError(printable(table.files.front()) + ": has no row with a valid target");
     return rows;
   }
 
@@ -250,7 +252,9 @@ class Opening {
   }
 
   void set_classes(const TableColumn& column) {
-    signature().classes = trained_ != nullptr ? trained_->classes : sorted_values(column.values);
+    signature().classes = trained_ != nullptr  ? trained_->classes
+                          : !declared_.empty() ? declared_
+                                               : sorted_values(column.values);
     for (size_t i = 0; i < signature().classes.size(); ++i) {
       labels_[signature().classes[i]] = static_cast<int64_t>(i);
     }
@@ -298,10 +302,7 @@ class Opening {
       const Table& table = parts_[i] ? *parts_[i] : *parts_[0];
       const std::vector<int64_t> all = std::move(rows_[i]);
       rows_[i].clear();
-      const auto name = [&](int64_t place) {
-        return row_name(table.file,
-                        table.lines[static_cast<size_t>(all[static_cast<size_t>(place)])]);
-      };
+      const auto name = [&](int64_t place) { return table.place(all[static_cast<size_t>(place)]); };
       const auto kept =
           exclusion.keep(static_cast<Part>(i), static_cast<int64_t>(all.size()), name);
       for (const int64_t place : kept) rows_[i].push_back(all[static_cast<size_t>(place)]);
@@ -403,8 +404,9 @@ class Opening {
     const TableColumn& column = *table.find(config_.weight);
     for (size_t row = 0; row < column.numbers.size(); ++row) {
       if (column.numbers[row] >= 0) continue;
-      throw DataError(fmt::format("{}:{}: the weight {} is negative", printable(table.file),
-                                  table.lines[row], column.numbers[row]));
+      throw DataError(fmt::format("{}: the weight {} is negative",
+                                  printable(table.place(static_cast<int64_t>(row))),
+                                  column.numbers[row]));
     }
     return {column.numbers.begin(), column.numbers.end()};
   }
@@ -415,7 +417,8 @@ class Opening {
   SkipPolicy skips_;
   std::unique_ptr<TableModule> module_;
   Names target_names_, feature_names_;
-  Names names_;  // Of all columns that are read.
+  Names declared_;  // Classes of the target, if the file declares them.
+  Names names_;     // Of all columns that are read.
   std::vector<ColumnType> types_;
   std::map<std::string, int64_t> labels_;
   std::array<std::optional<Table>, kParts> parts_;

@@ -8,8 +8,9 @@
 
 namespace gallop::data {
 
-/// A table as CSV or TSV, plain or gzip: a file, or a folder with train.csv and optionally val.csv
-/// and test.csv. The types of the columns are found over the whole training file.
+/// A table as CSV, TSV or JSON Lines, plain or gzip, or as Parquet: a file, or a folder with train
+/// and optionally val and test, or with their shards. The types of the columns are found over the
+/// whole training file.
 struct TableConfig {
   std::string target;                ///< Column to predict; empty: `targets`, or the last column.
   std::vector<std::string> targets;  ///< Several columns to predict.
@@ -59,7 +60,7 @@ std::unique_ptr<Samples> table_rows(const std::string& file, const Signature& tr
 std::vector<std::string> table_endings();
 /// Whether a file is a table by the ending of its name.
 bool is_table_file(const std::string& file);
-/// The number of lines of a table, plain or gzip.
-int64_t count_lines(const std::string& file);
+/// About how many rows the shards of a table have: without parsing, by their lines.
+int64_t count_rows(const std::vector<std::string>& files);
 
 }  // namespace gallop::data

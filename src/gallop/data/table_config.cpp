@@ -18,7 +18,7 @@ char separator_of(const std::string& text) {
 
 }  // namespace
 
-CsvOptions csv_options(const TableConfig& config) {
+TableOptions table_options(const TableConfig& config) {
   return {.separator = separator_of(config.separator),
           .decimal = config.decimal,
           .header = config.header,

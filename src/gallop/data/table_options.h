@@ -1,11 +1,11 @@
 #pragma once
 
 #include "gallop/data/table.h"
-#include "gallop/data/table/csv_table.h"
+#include "gallop/data/table/row_reader.h"
 
 namespace gallop::data {
 
 /// The options for the text of a table. Throws UsageError for an invalid separator.
-CsvOptions csv_options(const TableConfig& config);
+TableOptions table_options(const TableConfig& config);
 
 }  // namespace gallop::data

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "gallop/data/data_file.h"
+#include "gallop/data/parquet_file.h"
 #include "gallop/data/table.h"
-#include "gallop/data/table/csv_table.h"
+#include "gallop/data/table/table_reader.h"
 #include "gallop/data/table_samples.h"
 
 namespace gallop::data {
@@ -22,28 +24,30 @@ std::vector<TableFeature> features_of(const Signature& trained) {
 }  // namespace
 
 std::unique_ptr<Samples> table_rows(const std::string& file, const Signature& trained) {
-  CsvTable csv(file, {.missing = trained.missing});
+  TableReader reader({file}, {.missing = trained.missing});
   const std::vector<TableFeature> features = features_of(trained);
-  std::vector<ColumnType> types(csv.names().size(), {.kind = ColumnKind::kIgnored});
+  std::vector<ColumnType> types(reader.names().size(), {.kind = ColumnKind::kIgnored});
   for (const TableFeature& feature : features) {
     const ColumnType type = column_type(feature);
-    ColumnType& known = types[csv.find(feature.column)];
+    ColumnType& known = types[reader.find(feature.column)];
     if (feature.kind != "missing" || known.kind == ColumnKind::kIgnored) known = type;
   }
   SkipPolicy skips(/*skips=*/false);
-  const Table table = csv.read(types, skips);
+  const Table table = reader.read(types, skips);
   const bool is_class = trained.task == "classification";
   const size_t outputs =
       trained.task == "multi-label" ? trained.classes.size() : trained.targets.size();
   std::vector<int64_t> rows(table.lines.size());
   std::iota(rows.begin(), rows.end(), int64_t{0});
   return std::make_unique<TableSamples>(
-      file, encode(table, features, {trained.mean, trained.deviation}),
+      table, encode(table, features, {trained.mean, trained.deviation}),
       TableTargets{.is_class = is_class, .columns = is_class ? 1 : outputs}, std::vector<float>(),
-      table.lines, rows);
+      rows);
 }
 
-std::vector<std::string> table_endings() { return {".csv", ".tsv", ".csv.gz", ".tsv.gz"}; }
+std::vector<std::string> table_endings() {
+  return {".csv", ".tsv", ".csv.gz", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet"};
+}
 
 bool is_table_file(const std::string& file) {
   const std::vector<std::string> endings = table_endings();
@@ -51,9 +55,19 @@ bool is_table_file(const std::string& file) {
                      [&](const std::string& ending) { return file.ends_with(ending); });
 }
 
-int64_t count_lines(const std::string& file) {
-  const std::string content = read_table_file(file);
-  return std::count(content.begin(), content.end(), '\n');
+int64_t count_rows(const std::vector<std::string>& files) {
+  int64_t rows = 0;
+  for (const std::string& file : files) {
+    if (file.ends_with(".parquet")) {
+      const auto parquet = open_parquet(file);
+      const std::vector<int64_t>& groups = parquet->group_rows();
+      rows = std::accumulate(groups.begin(), groups.end(), rows);
+    } else {
+      const std::string content = read_data_file(file);
+      rows += std::count(content.begin(), content.end(), '\n');
+    }
+  }
+  return rows;
 }
 
 }  // namespace gallop::data

@@ -35,15 +35,15 @@ void append(const std::vector<T>& from, size_t row, size_t count, std::vector<T>
 
 }  // namespace
 
-TableSamples::TableSamples(std::string file, const EncodedRows& encoded,
+TableSamples::TableSamples(const Table& table, const EncodedRows& encoded,
                            const TableTargets& targets, const std::vector<float>& weights,
-                           const std::vector<int64_t>& lines, const std::vector<int64_t>& rows)
-    : Samples(fields_of(per_row(encoded.numbers.size(), lines.size()),
-                        per_row(encoded.categories.size(), lines.size()), targets,
+                           const std::vector<int64_t>& rows)
+    : Samples(fields_of(per_row(encoded.numbers.size(), table.lines.size()),
+                        per_row(encoded.categories.size(), table.lines.size()), targets,
                         !weights.empty())),
-      file_(std::move(file)),
-      width_(per_row(encoded.numbers.size(), lines.size())),
-      categories_(per_row(encoded.categories.size(), lines.size())),
+      files_(table.files),
+      width_(per_row(encoded.numbers.size(), table.lines.size())),
+      categories_(per_row(encoded.categories.size(), table.lines.size())),
       targets_(targets.columns),
       is_class_(targets.is_class),
       has_weights_(!weights.empty()) {
@@ -54,7 +54,8 @@ TableSamples::TableSamples(std::string file, const EncodedRows& encoded,
     if (!targets.labels.empty()) labels_.push_back(targets.labels[row]);
     if (!targets.numbers.empty()) append(targets.numbers, row, targets_, numbers_);
     if (has_weights_) weights_.push_back(weights[row]);
-    lines_.push_back(lines[row]);
+    lines_.push_back(table.lines[row]);
+    if (!table.file_of.empty()) file_of_.push_back(table.file_of[row]);
   }
 }
 
@@ -63,12 +64,10 @@ std::optional<int64_t> TableSamples::label(int64_t index) const {
   return labels_[static_cast<size_t>(index)];
 }
 
-std::string row_name(const std::string& file, int64_t line) {
-  return fmt::format("{}:{}", file, line);
-}
-
 std::string TableSamples::describe(int64_t index) const {
-  return row_name(file_, lines_[static_cast<size_t>(index)]);
+  const auto i = static_cast<size_t>(index);
+  return fmt::format("{}:{}", files_[file_of_.empty() ? 0 : static_cast<size_t>(file_of_[i])],
+                     lines_[i]);
 }
 
 bool TableSamples::fill(int64_t index, int64_t /*epoch*/, const SampleRow& row, Scratch&) const {

@@ -17,18 +17,14 @@ struct TableTargets {
   std::vector<float> numbers{};   ///< [rows, columns], otherwise.
 };
 
-/// "houses.csv:17": the name of a row by its line.
-std::string row_name(const std::string& file, int64_t line);
-
 /// Rows of a table as samples: fields "features", with categories "categories", "target", and with
 /// weights "weight".
 class TableSamples final : public Samples {
  public:
-  /// `rows` are those of `encoded` and of all other arguments that become samples. `targets` may
+  /// `rows` are those of `table` and of all other arguments that become samples. `targets` may
   /// be empty, for predictions.
-  TableSamples(std::string file, const EncodedRows& encoded, const TableTargets& targets,
-               const std::vector<float>& weights, const std::vector<int64_t>& lines,
-               const std::vector<int64_t>& rows);
+  TableSamples(const Table& table, const EncodedRows& encoded, const TableTargets& targets,
+               const std::vector<float>& weights, const std::vector<int64_t>& rows);
 
   int64_t size() const override { return static_cast<int64_t>(lines_.size()); }
   bool every_target_counts() const override { return is_class_; }
@@ -37,11 +33,12 @@ class TableSamples final : public Samples {
   bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override;
 
  private:
-  std::string file_;
+  std::vector<std::string> files_;
   size_t width_, categories_, targets_;
   bool is_class_, has_weights_;
   std::vector<float> features_, numbers_, weights_;
   std::vector<int64_t> indices_, labels_, lines_;
+  std::vector<int32_t> file_of_;
 };
 
 }  // namespace gallop::data

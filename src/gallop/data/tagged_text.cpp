@@ -13,10 +13,11 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
-#include "gallop/data/csv_reader.h"
 #include "gallop/data/data_config.h"
+#include "gallop/data/data_file.h"
 #include "gallop/data/find.h"
 #include "gallop/data/text_columns.h"
+#include "gallop/data/text_lines.h"
 #include "gallop/data/text_samples.h"
 #include "gallop/data/texts_module.h"
 
@@ -131,8 +132,8 @@ std::vector<std::string> tags_of(const Sentences& sentences) {
 void add_samples(TextsModule& module, Part part, const Sentences& sentences,
                  const Tokenizer& tokenizer, SkipPolicy& skips) {
   const ClassNames tags(module.signature.classes);
-  TokenRows texts(sentences.file, module.signature.context),
-      labels(sentences.file, module.signature.context);
+  TokenRows texts({sentences.file}, module.signature.context),
+      labels({sentences.file}, module.signature.context);
   std::vector<int64_t> counts(module.signature.classes.size());
   for (const Sentence& sentence : sentences.list) {
     std::vector<int32_t> row;
@@ -200,7 +201,7 @@ std::unique_ptr<DataModule> open_tagged_text(const TaggedTextConfig& config,
 TextTable read_sentences_to_tag(const std::string& file) {
   SkipPolicy skips(/*skips=*/false);
   Sentences sentences = read_sentences(file, Tags::kIgnored, skips);
-  TextTable table{.file = file, .rows = {}};
+  TextTable table{.files = {file}, .rows = {}};
   for (Sentence& sentence : sentences.list) {
     table.rows.push_back({.values = std::move(sentence.words), .line = sentence.line});
   }

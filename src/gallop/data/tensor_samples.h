@@ -34,6 +34,9 @@ class SharedSamples final : public Samples {
 
   int64_t size() const override { return samples_->size(); }
   bool every_target_counts() const override { return samples_->every_target_counts(); }
+  bool has_own_order() const override { return samples_->has_own_order(); }
+  int64_t window_blocks() const override { return samples_->window_blocks(); }
+  int64_t block(int64_t index) const override { return samples_->block(index); }
   std::optional<int64_t> label(int64_t index) const override { return samples_->label(index); }
   std::string describe(int64_t index) const override { return samples_->describe(index); }
   std::unique_ptr<Scratch> make_scratch() const override { return samples_->make_scratch(); }

@@ -3,99 +3,32 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "gallop/base/error.h"
-#include "gallop/base/file.h"
 #include "gallop/base/text.h"
-#include "gallop/data/csv_reader.h"
+#include "gallop/data/data_file.h"
 #include "gallop/data/find.h"
+#include "gallop/data/table.h"
+#include "gallop/data/table/row_reader.h"
+#include "gallop/data/text_lines.h"
 
 namespace gallop::data {
 
 namespace {
 
-std::vector<std::string> endings() { return {".csv", ".tsv", ".jsonl"}; }
-
-// The separator of a file type; nullopt if it is detected from the first line.
-std::optional<char> separator_of(const std::string& file) {
-  return file.ends_with(".tsv") ? std::optional('\t') : std::nullopt;
-}
-
-TextTable read_csv(const std::string& file, const std::vector<std::string>& columns,
-                   SkipPolicy& skips) {
-  CsvReader reader(file, separator_of(file));
-  std::vector<size_t> places;
-  for (const std::string& name : columns) places.push_back(reader.find(name));
-  TextTable table{.file = file, .rows = {}};
-  while (auto fields = reader.next(skips)) {
-    TextRow row{.values = {}, .line = reader.line()};
-    for (const size_t place : places) row.values.push_back((*fields)[place]);
-    table.rows.push_back(std::move(row));
+std::unique_ptr<RowReader> open_texts(const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    if (is_table_file(file)) continue;
+    throw DataError(fmt::format("{}: a file of texts ends in {}", printable(file),
+                                join_names(table_endings(), "or")));
   }
-  return table;
-}
-
-/// Returns what is wrong with a line of JSON Lines; empty if it is valid.
-std::string read_object(std::string_view line, const std::vector<std::string>& columns,
-                        std::vector<std::string>& values) {
-  const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-  if (object.is_discarded()) return "is not JSON";
-  if (!object.is_object()) return "is not a JSON object";
-  for (const std::string& name : columns) {
-    const auto found = object.find(name);
-    if (found == object.end()) {
-      std::vector<std::string> keys;
-      for (const auto& [key, value] : object.items()) keys.push_back(key);
-      return fmt::format("has no key '{}'; its keys: {}", printable(name),
-                         printable(join_names(keys, "and")));
-    }
-    if (found->is_string()) {
-      values.push_back(found->get<std::string>());
-    } else if (found->is_number() || found->is_boolean()) {
-      values.push_back(found->dump());
-    } else {
-      return fmt::format("the value of '{}' is {}, and must be a string, a number or a truth value",
-                         printable(name), found->type_name());
-    }
-  }
-  return {};
-}
-
-TextTable read_json_lines(const std::string& file, const std::vector<std::string>& columns,
-                          SkipPolicy& skips) {
-  const std::string content = read_data_file(file);
-  TextTable table{.file = file, .rows = {}};
-  Lines lines(content);
-  while (const auto line = lines.next()) {
-    if (is_blank(*line)) continue;
-    TextRow row{.values = {}, .line = lines.number()};
-    const std::string wrong = read_object(*line, columns, row.values);
-    if (wrong.empty()) {
-      table.rows.push_back(std::move(row));
-    } else {
-      skips.add("invalid line of JSON", fmt::format("{}:{}: {}", printable(file), row.line, wrong));
-    }
-  }
-  return table;
-}
-
-std::vector<std::string> keys_of(const std::string& file) {
-  const std::string content = read_data_file(file);
-  Lines lines(content);
-  while (const auto line = lines.next()) {
-    const auto object = nlohmann::ordered_json::parse(*line, nullptr, /*allow_exceptions=*/false);
-    if (!object.is_object()) continue;
-    std::vector<std::string> keys;
-    for (const auto& [key, value] : object.items()) keys.push_back(key);
-    return keys;
-  }
-  throw DataError(printable(file) + ": has no line that is a JSON object");
+  const bool is_tsv = files.front().find(".tsv") != std::string::npos;
+  return open_rows(files, {.separator = is_tsv ? '\t' : '\0', .header = "yes", .is_raw = true});
 }
 
 TextTable read_lines(const std::string& file) {
   const std::string content = read_data_file(file);
-  TextTable table{.file = file, .rows = {}};
+  TextTable table{.files = {file}, .rows = {}};
   Lines lines(content);
   while (const auto line = lines.next()) {
     if (is_blank(*line)) continue;
@@ -107,53 +40,60 @@ TextTable read_lines(const std::string& file) {
 
 }  // namespace
 
+std::string TextTable::place(const TextRow& row) const {
+  return fmt::format("{}:{}", files[row.file], row.line);
+}
+
 TextColumns read_columns(const std::string& reader, const std::string& path) {
-  const std::string file = find_part_files(reader, path, endings())[0].string();
-  if (file.ends_with(".jsonl")) return {.file = file, .names = keys_of(file)};
-  const CsvReader csv(file, separator_of(file));
-  return {.file = file, .names = csv.columns()};
+  const auto files = find_part_shards(reader, path, table_endings())[0];
+  return {.file = files.front(), .names = open_texts(files)->names()};
 }
 
-bool is_blank(std::string_view line) {
-  return line.find_first_not_of(" \t") == std::string_view::npos;
-}
-
-std::optional<std::string_view> Lines::next() {
-  if (rest_.empty()) return std::nullopt;
-  const size_t end = std::min(rest_.find('\n'), rest_.size());
-  std::string_view line = rest_.substr(0, end);
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  rest_.remove_prefix(std::min(end + 1, rest_.size()));
-  ++number_;
-  return line;
-}
-
-TextTable read_text_table(const std::string& file, const std::vector<std::string>& columns,
-                          SkipPolicy& skips) {
-  const auto read = [&] {
-    if (file.ends_with(".csv") || file.ends_with(".tsv")) return read_csv(file, columns, skips);
-    if (file.ends_with(".jsonl")) return read_json_lines(file, columns, skips);
-    throw DataError(
-        fmt::format("{}: a file of texts ends in .csv, .tsv or .jsonl", printable(file)));
-  };
-  TextTable table = read();
-  if (table.rows.empty()) throw DataError(printable(file) + ": has no rows");
+TextTable read_text_table(const std::vector<std::string>& files,
+                          const std::vector<std::string>& columns, SkipPolicy& skips) {
+  const std::unique_ptr<RowReader> rows = open_texts(files);
+  std::vector<size_t> places;
+  std::vector<bool> selected(rows->names().size());
+  for (const std::string& name : columns) {
+    places.push_back(rows->find(name));
+    selected[places.back()] = true;
+  }
+  TextTable table{.files = files, .rows = {}};
+  rows->rewind(selected);
+  std::vector<Cell> cells;
+  while (rows->next(cells, &skips)) {
+    TextRow row{.values = {}, .line = rows->line(), .file = rows->file_index()};
+    std::string wrong;
+    for (size_t i = 0; i < places.size(); ++i) {
+      const Cell& cell = cells[places[i]];
+      row.values.emplace_back(cell.text);
+      if (!cell.is_list || !wrong.empty()) continue;
+      wrong = fmt::format("{}: the value of '{}' is a list, and must be a text", rows->place(cell),
+                          printable(columns[i]));
+    }
+    if (wrong.empty()) {
+      table.rows.push_back(std::move(row));
+    } else {
+      skips.add("list in place of a text", wrong);
+    }
+  }
+  if (table.rows.empty()) throw DataError(printable(files.front()) + ": has no rows");
   return table;
 }
 
 TextTable read_texts_to_predict(const std::string& file, const std::vector<std::string>& columns) {
   if (file.ends_with(".txt")) return read_lines(file);
   SkipPolicy skips(/*skips=*/false);
-  return read_text_table(file, columns, skips);
+  return read_text_table({file}, columns, skips);
 }
 
 std::array<std::optional<TextTable>, kParts> read_text_parts(
     const std::string& reader, const std::string& path, const std::vector<std::string>& columns,
     SkipPolicy& skips) {
-  const auto paths = find_part_files(reader, path, endings());
+  const auto files = find_part_shards(reader, path, table_endings());
   std::array<std::optional<TextTable>, kParts> parts;
   for (size_t i = 0; i < kParts; ++i) {
-    if (!paths[i].empty()) parts[i] = read_text_table(paths[i].string(), columns, skips);
+    if (!files[i].empty()) parts[i] = read_text_table(files[i], columns, skips);
   }
   return parts;
 }

@@ -88,10 +88,11 @@ std::vector<std::string> choose_columns(const TextPairsConfig& config, const std
 
 void add_samples(TextsModule& module, Part part, const TextTable& table,
                  const Tokenizer& tokenizer) {
-  const TokenRows none(table.file, module.signature.context);
+  const TokenRows none(table.files, module.signature.context);
   std::array<TokenRows, kTexts> texts = {none, none};
   for (const TextRow& row : table.rows) {
-    for (size_t i = 0; i < kTexts; ++i) texts[i].add(tokenizer.tokens_of(row.values[i]), row.line);
+    for (size_t i = 0; i < kTexts; ++i)
+      texts[i].add(tokenizer.tokens_of(row.values[i]), row.line, row.file);
   }
   require_rows(texts[0]);
   auto samples = std::make_unique<TextPairs>(std::move(texts));

@@ -151,7 +151,7 @@ std::array<std::optional<TextTable>, kParts> read_usable_texts(
         }
       }
       if (wrong.empty()) return false;
-      skips.add("unusable text", fmt::format("{}:{}: {}", printable(part->file), row.line, wrong));
+      skips.add("unusable text", fmt::format("{}: {}", printable(part->place(row)), wrong));
       return true;
     });
   }

@@ -6,7 +6,7 @@
 
 namespace gallop::data {
 
-void TokenRows::add(std::span<const int32_t> tokens, int64_t line) {
+void TokenRows::add(std::span<const int32_t> tokens, int64_t line, size_t file) {
   const auto most = static_cast<size_t>(context_);
   if (tokens.size() > most) {
     ++cut_;
@@ -14,6 +14,7 @@ void TokenRows::add(std::span<const int32_t> tokens, int64_t line) {
   }
   begins_.push_back(tokens_.size());
   lines_.push_back(line);
+  file_of_.push_back(static_cast<uint32_t>(file));
   tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
 }
 
@@ -28,7 +29,8 @@ int64_t TokenRows::count(int64_t token) const {
 }
 
 std::string TokenRows::describe(int64_t index) const {
-  return fmt::format("{}:{}", file_, lines_[static_cast<size_t>(index)]);
+  const auto i = static_cast<size_t>(index);
+  return fmt::format("{}:{}", files_[file_of_[i]], lines_[i]);
 }
 
 Field ragged_tokens(std::string name, FieldRole role, int64_t context, int64_t padding) {

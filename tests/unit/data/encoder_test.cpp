@@ -7,8 +7,8 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "gallop/data/table/csv_table.h"
 #include "gallop/data/table/scaling.h"
+#include "gallop/data/table/table_reader.h"
 #include "unit/data/format_files.h"
 #include "unit/fixtures.h"
 
@@ -61,7 +61,7 @@ TEST(Encoder, EqualsScikitLearnOnAMixedTable) {
   const auto& mixed = fixture()["mixed"];
   const TestFolder folder;
   folder.add("a.csv", mixed["text"].get<std::string>());
-  CsvTable file(folder.name() + "/a.csv", {});
+  TableReader file({folder.name() + "/a.csv"}, {});
   std::vector<ColumnType> types;
   for (const ColumnScan& scan : file.scan()) types.push_back(scan.type);
   SkipPolicy skips(/*skips=*/false);

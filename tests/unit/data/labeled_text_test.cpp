@@ -114,18 +114,18 @@ TEST_F(LabeledTextTest, NamesFileAndLineOfWhatIsBroken) {
   EXPECT_TRUE(contains(error_of("a.csv", "text,label\na,\n"), "a.csv:2: the label is empty"));
   EXPECT_TRUE(
       contains(error_of("a.csv", "text,label\na,\xFF\n"), "a.csv:2: the label is not UTF-8"));
-  EXPECT_TRUE(contains(error_of("a.csv", "text,label\na,x,y\n"), "a.csv:2: 3 fields"));
+  EXPECT_TRUE(contains(error_of("a.csv", "text,label\na,x,y\n"), "a.csv:2:5: 3 fields"));
   EXPECT_TRUE(contains(error_of("a.csv", "text,label\n\"a\nb\",x\na\xFF,x\n"),
                        "a.csv:4: not UTF-8 at byte 1 (0xff)"));
   EXPECT_TRUE(contains(error_of("a.csv", "text,lable\na,x\n"), "did you mean 'lable'?"));
   EXPECT_TRUE(contains(error_of("a.csv", "text,label\n"), "has no rows"));
   EXPECT_TRUE(contains(error_of("a.jsonl", "{\"text\": \"a\"}\n"),
-                       "a.jsonl:1: has no key 'label'; its keys: text"));
+                       "a.jsonl: has no column 'label'. Its columns: text"));
   EXPECT_TRUE(contains(error_of("a.jsonl", "\n{\"text\": [1], \"label\": 1}\n"),
-                       "a.jsonl:2: the value of 'text' is array"));
-  EXPECT_TRUE(contains(error_of("a.jsonl", "{\"text\"\n"), "a.jsonl:1: is not JSON"));
-  EXPECT_TRUE(contains(error_of("a.jsonl", "3\n"), "a.jsonl:1: is not a JSON object"));
-  EXPECT_TRUE(contains(error_of("a.txt", "a\n"), "ends in .csv, .tsv or .jsonl"));
+                       "a.jsonl:2: the value of 'text' is a list"));
+  EXPECT_TRUE(contains(error_of("a.jsonl", "{\"text\"\n"), "a.jsonl:1:8: is not JSON"));
+  EXPECT_TRUE(contains(error_of("a.jsonl", "3\n"), "a.jsonl:1:1: is not a JSON object"));
+  EXPECT_TRUE(contains(error_of("a.txt", "a\n"), "ends in .csv, .tsv"));
   folder.add("train.csv", "text,label\na,x\n");
   folder.add("test.csv", "text,label\na,z\n");
   config.path = folder.name();

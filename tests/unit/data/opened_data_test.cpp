@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
-#include "gallop/data/csv_reader.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/loader.h"
 #include "gallop/data/masked_text.h"
@@ -49,14 +48,6 @@ Row row_of(const Samples& samples, int64_t index) {
   void* const target = is_class ? static_cast<void*>(&row.label) : row.target.data();
   EXPECT_TRUE(fill_row(samples, index, 0, row.features.data(), target));
   return row;
-}
-
-TEST(CsvFields, FollowRfc4180) {
-  std::string_view text = "a,\"b \"\"c\"\", d\",\r\n\"two\nlines\",e,f\nlast";
-  EXPECT_EQ(csv_fields(text, ','), (std::vector<std::string>{"a", "b \"c\", d", ""}));
-  EXPECT_EQ(csv_fields(text, ','), (std::vector<std::string>{"two\nlines", "e", "f"}));
-  EXPECT_EQ(csv_fields(text, ','), (std::vector<std::string>{"last"}));
-  EXPECT_TRUE(text.empty());
 }
 
 TEST_F(OpenedData, TablesAreNormalizedByTheTrainingPart) {

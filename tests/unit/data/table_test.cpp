@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/data/gzip.h"
-#include "gallop/data/table/csv_table.h"
+#include "gallop/data/table/table_reader.h"
 #include "unit/data/data_folder.h"
 #include "unit/data/expect_error.h"
 #include "unit/data/image_fields.h"
@@ -22,15 +22,18 @@ class Tables : public DataFolder {
     folder.add(name, text);
     return folder.name() + "/" + name;
   }
-  Table read(const std::string& text, const CsvOptions& given = {}) {
-    CsvTable file(add(text), given);
+  Table read(const std::string& text, const TableOptions& given = {}) {
+    return read_file(add(text), given);
+  }
+  Table read_file(const std::string& path, const TableOptions& given = {}) {
+    TableReader file({path}, given);
     std::vector<ColumnType> types;
     for (const ColumnScan& scan : file.scan()) types.push_back(scan.type);
     notes = file.notes();
     SkipPolicy skips(/*skips=*/false);
     return file.read(types, skips);
   }
-  std::vector<double> numbers(const std::string& text, const CsvOptions& given = {}) {
+  std::vector<double> numbers(const std::string& text, const TableOptions& given = {}) {
     const Table table = read(text, given);
     EXPECT_EQ(table.columns[0].type.kind, ColumnKind::kNumber) << text;
     return table.columns[0].numbers;
@@ -129,7 +132,7 @@ TEST_F(Tables, TypesAreThoseOfTheWholeFile) {
 }
 
 TEST_F(Tables, Dates) {
-  const auto first = [&](const std::string& text, const CsvOptions& given = {}) {
+  const auto first = [&](const std::string& text, const TableOptions& given = {}) {
     const Table table = read(text, given);
     EXPECT_EQ(table.columns[0].type.kind, ColumnKind::kDate) << text;
     return table.columns[0].numbers[0];
@@ -297,6 +300,54 @@ TEST_F(Tables, OtherRowsAreReadAsTheTrainingRows) {
                          table_rows(folder.name() + "/less.csv", trained);
                        }),
                        "has no column 'when'"));
+}
+
+TEST_F(Tables, JsonLinesGiveTheTableOfTheirCsv) {
+  const Table csv = read(
+      "zip,size,kind,old,built\n01067,1.5,a,true,2024-01-31\n80331,,b,false,\n,-2e3,\"a\"\"b\",,"
+      "2024-02-29\n");
+  const std::string json =
+      "{\"zip\": \"01067\", \"size\": 1.5, \"kind\": \"a\", \"old\": true, \"built\": "
+      "\"2024-01-31\"}\r\n"
+      "\n"
+      "{\"zip\": \"80331\", \"size\": null, \"old\": false, \"kind\": \"b\"}\n"
+      "{\"old\": null, \"built\": \"2024-02-29\", \"size\": -2e3, \"kind\": \"a\\\"b\", \"zip\": "
+      "\"\"}";
+  const Table table = read_file(add(json, "a.jsonl"));
+  ASSERT_EQ(table.rows(), 3);
+  EXPECT_EQ(table.lines, (std::vector<int64_t>{1, 3, 4}));
+  for (size_t i = 0; i < csv.columns.size(); ++i) {
+    const TableColumn &one = csv.columns[i], &other = table.columns[i];
+    EXPECT_EQ(one.name, other.name);
+    EXPECT_EQ(one.type.kind, other.type.kind) << one.name;
+    EXPECT_EQ(one.codes, other.codes);
+    EXPECT_EQ(one.values, other.values);
+    ASSERT_EQ(one.numbers.size(), other.numbers.size());
+    for (size_t row = 0; row < one.numbers.size(); ++row) {
+      if (!std::isnan(one.numbers[row])) EXPECT_EQ(one.numbers[row], other.numbers[row]);
+      EXPECT_EQ(std::isnan(one.numbers[row]), std::isnan(other.numbers[row]));
+    }
+  }
+}
+
+TEST_F(Tables, RejectionsOfJsonLinesNameTheLine) {
+  const auto error_of_json = [&](const std::string& text) {
+    return data_error([&] { read_file(add(text, "a.jsonl")); });
+  };
+  EXPECT_TRUE(contains(error_of_json("{\"a\": 1}\n{\"a\": 2,}\n"), "a.jsonl:2:9: is not JSON"));
+  EXPECT_TRUE(contains(error_of_json("{\"a\": 1}\n[2]\n"), "a.jsonl:2:1: is not a JSON object"));
+  EXPECT_TRUE(
+      contains(error_of_json("{\"a\": {\"b\": 1}}\n"), "a.jsonl:1: the value of 'a' is an object"));
+  EXPECT_TRUE(contains(error_of_json("{\"a\": [[1]]}\n"), "a.jsonl:1: the value of 'a'"));
+  EXPECT_TRUE(contains(error_of_json("{\"a\": [1, 2]}\n"),
+                       "a.jsonl:1: column 'a' is a list, which is no value of a table"));
+  EXPECT_TRUE(contains(error_of_json("{}\n"), "no line that is a JSON object with keys"));
+  // Digits that a floating-point number cannot hold are kept.
+  EXPECT_EQ(
+      read_file(add("{\"id\": 123456789012345678901}\n{\"id\": 9007199254740993}\n", "b.jsonl"))
+          .columns[0]
+          .values,
+      (Texts{"123456789012345678901", "9007199254740993"}));
 }
 
 }  // namespace

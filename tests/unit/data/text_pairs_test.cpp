@@ -82,7 +82,7 @@ TEST_F(TextPairsTest, ChoosesTheColumns) {
                        "did you mean 'title'?"));
   EXPECT_THROW(columns_of("a.csv", "title,body\na,b\n", {.texts = {"title"}}), UsageError);
   EXPECT_THROW(columns_of("a.csv", "title,body\na,b\n", {.texts = {"title", "title"}}), UsageError);
-  EXPECT_TRUE(contains(error_of("a.jsonl", "[1]\nno\n"), "has no line that is a JSON object"));
+  EXPECT_TRUE(contains(error_of("a.jsonl", "[1]\nno\n"), "a.jsonl:1:1: is not a JSON object"));
 }
 
 TEST_F(TextPairsTest, NamesWhatIsBrokenOrCountsIt) {
@@ -101,8 +101,8 @@ TEST_F(TextPairsTest, NamesWhatIsBrokenOrCountsIt) {
   EXPECT_EQ(vocabulary_of(data->signature), (Names{"[unknown character]", "a", "b", "c"}));
   std::string notes;
   for (const std::string& note : data->notes) notes += note + "\n";
-  for (const char* reason : {"1 skipped (line with another number of fields)",
-                             "2 skipped (unusable text)", "1 skipped (invalid line of JSON)"}) {
+  for (const char* reason :
+       {"1 skipped (line with another number of fields)", "3 skipped (unusable text)"}) {
     EXPECT_TRUE(contains(notes, reason)) << notes;
   }
 }

@@ -20,9 +20,8 @@ bool is_blank(char c) { return c == ' ' || c == '\t'; }
 // The number of fields of each of the first records.
 std::vector<size_t> field_counts(std::string_view content, char separator) {
   const std::string_view sample = content.substr(0, kSampleBytes);
-  const std::string file;
-  CsvRecords records(file, sample, separator);
-  std::vector<CsvCell> cells;
+  CsvRecords records(sample, {.file = {}, .separator = separator});
+  std::vector<Cell> cells;
   std::vector<size_t> counts;
   try {
     while (static_cast<int64_t>(counts.size()) < kSampleRecords && records.next(cells)) {
@@ -38,7 +37,7 @@ std::vector<size_t> field_counts(std::string_view content, char separator) {
 
 }  // namespace
 
-std::string csv_place(const std::string& file, std::string_view content, size_t offset) {
+std::string csv_place(std::string_view file, std::string_view content, size_t offset) {
   int64_t line = 1;
   size_t begin = 0;
   for (size_t i = 0; i < offset && i < content.size(); ++i) {
@@ -51,7 +50,8 @@ std::string csv_place(const std::string& file, std::string_view content, size_t 
 }
 
 void CsvRecords::skip_blanks() {
-  while (at_ < content_.size() && is_blank(content_[at_]) && content_[at_] != separator_) ++at_;
+  while (at_ < content_.size() && is_blank(content_[at_]) && content_[at_] != format_.separator)
+    ++at_;
 }
 
 void CsvRecords::end_line() {
@@ -60,7 +60,7 @@ void CsvRecords::end_line() {
   ++next_line_;
 }
 
-bool CsvRecords::next(std::vector<CsvCell>& cells) {
+bool CsvRecords::next(std::vector<Cell>& cells) {
   while (at_ < content_.size()) {
     unescaped_.clear();
     cells.clear();
@@ -68,7 +68,7 @@ bool CsvRecords::next(std::vector<CsvCell>& cells) {
     while (true) {
       cells.push_back(read_cell());
       if (at_ >= content_.size()) break;
-      if (content_[at_] != separator_) {
+      if (content_[at_] != format_.separator) {
         end_line();
         break;
       }
@@ -84,24 +84,24 @@ bool CsvRecords::next(std::vector<CsvCell>& cells) {
   return false;
 }
 
-CsvCell CsvRecords::read_cell() {
-  skip_blanks();
+Cell CsvRecords::read_cell() {
+  if (!format_.keeps_blanks) skip_blanks();
   if (at_ < content_.size() && content_[at_] == '"') return read_quoted();
   const size_t begin = at_;
-  while (at_ < content_.size() && content_[at_] != separator_ && !ends_line()) ++at_;
+  while (at_ < content_.size() && content_[at_] != format_.separator && !ends_line()) ++at_;
   size_t end = at_;
-  while (end > begin && is_blank(content_[end - 1])) --end;
+  while (!format_.keeps_blanks && end > begin && is_blank(content_[end - 1])) --end;
   return {.text = content_.substr(begin, end - begin), .offset = begin};
 }
 
-CsvCell CsvRecords::read_quoted() {
+Cell CsvRecords::read_quoted() {
   const size_t quote = at_++;
   const size_t begin = at_;
   std::string* text = nullptr;
   size_t copied = begin;
   for (;; ++at_) {
     if (at_ >= content_.size()) {
-      throw DataError(csv_place(file_, content_, quote) + ": this quote does not end");
+      throw DataError(csv_place(format_.file, content_, quote) + ": this quote does not end");
     }
     const char c = content_[at_];
     if (c == '\n') ++next_line_;
@@ -112,17 +112,17 @@ CsvCell CsvRecords::read_quoted() {
     text->append(content_.substr(copied, at_ - copied));
     copied = at_ + 1;
   }
-  CsvCell cell{.text = content_.substr(begin, at_ - begin), .offset = quote, .is_quoted = true};
+  Cell cell{.text = content_.substr(begin, at_ - begin), .offset = quote, .is_quoted = true};
   if (text != nullptr) {
     text->append(content_.substr(copied, at_ - copied));
     cell.text = *text;
   }
   ++at_;
   skip_blanks();
-  if (at_ < content_.size() && content_[at_] != separator_ && !ends_line()) {
+  if (at_ < content_.size() && content_[at_] != format_.separator && !ends_line()) {
     throw DataError(fmt::format(
         "{}: text follows the end of a quoted field; a quote within one is written twice",
-        csv_place(file_, content_, at_)));
+        csv_place(format_.file, content_, at_)));
   }
   return cell;
 }

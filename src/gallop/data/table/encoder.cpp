@@ -256,7 +256,7 @@ TableEncoder fit_encoder(const Table& table, const std::vector<size_t>& columns,
   std::string reasons;
   for (const std::string& note : encoder.notes) reasons += "; " + note;
   throw DataError(fmt::format("{}: has no usable column besides the targets{}",
-                              printable(table.file), reasons));
+                              printable(table.files.front()), reasons));
 }
 
 EncodedRows encode(const Table& table, const std::vector<TableFeature>& features,

@@ -13,6 +13,7 @@ struct ColumnType {
   ColumnKind kind = ColumnKind::kNumber;
   std::string date_format{};  ///< One of kDateFormats.
   bool is_required = false;   ///< A missing value is an error, as in a target.
+  bool allows_lists = false;  ///< Of a category: a list is a value as well, see kListSeparator.
 };
 
 /// A typed column of a table. Numbers, booleans (0 or 1) and dates (seconds since 1970) are in
@@ -29,11 +30,14 @@ struct TableColumn {
 
 /// A table in memory, of any file format: what the preprocessing reads.
 struct Table {
-  std::string file;
+  std::vector<std::string> files;
   std::vector<TableColumn> columns;
-  std::vector<int64_t> lines{};  ///< Of each row in the file, from 1.
+  std::vector<int64_t> lines{};    ///< Of each row in its file, from 1.
+  std::vector<int32_t> file_of{};  ///< Of each row, an index of `files`; empty if there is one.
 
   int64_t rows() const { return static_cast<int64_t>(lines.size()); }
+  /// "FILE:LINE" of a row.
+  std::string place(int64_t row) const;
   /// Null if there is none of that name.
   const TableColumn* find(const std::string& name) const;
 };

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "gallop/data/table/csv_table.h"
+#include "gallop/data/table/table_reader.h"
 
 namespace gallop::data {
 

@@ -1,0 +1,201 @@
+// Arrays as NumPy writes them, by tests/parity/make_arrays.py.
+#include "gallop/data/arrays.h"
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "gallop/data/array_files.h"
+#include "gallop/data/loader.h"
+#include "unit/data/data_folder.h"
+#include "unit/data/expect_error.h"
+#include "unit/fixtures.h"
+
+namespace gallop::data {
+namespace {
+
+using Names = std::vector<std::string>;
+using Floats = std::vector<float>;
+
+fs::path fixture(const std::string& name) { return fixtures() / "arrays" / name; }
+
+template <typename T>
+std::string bytes_of(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+/// A file as numpy.save() writes it.
+std::string npy(const std::string& dtype, const std::string& shape, const std::string& values) {
+  std::string header =
+      "{'descr': '" + dtype + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+  while ((10 + header.size() + 1) % 64 != 0) header += ' ';
+  header += '\n';
+  std::string file("\x93NUMPY\x01\x00", 8);
+  file += static_cast<char>(header.size() % 256);
+  file += static_cast<char>(header.size() / 256);
+  return file + header + values;
+}
+
+class Arrays : public DataFolder {
+ protected:
+  std::unique_ptr<DataModule> open(const ArraysConfig& arrays = {}) {
+    return open_arrays(arrays, context());
+  }
+  void add(const std::string& name, const Floats& values, const std::string& shape) {
+    folder.add(name + ".npy", npy("<f4", shape, bytes_of(values)));
+  }
+  void add(const std::string& name, const std::vector<int64_t>& values, const std::string& shape) {
+    folder.add(name + ".npy", npy("<i8", shape, bytes_of(values)));
+  }
+  Arrays() { config.path = folder.name(); }
+};
+
+TEST(Npy, EveryDtypeHasTheValuesOfNumPy) {
+  std::ifstream file(fixture("values.json"));
+  const auto wanted = nlohmann::json::parse(file);
+  const ArrayFiles arrays(fixture("types.npz"));
+  EXPECT_EQ(arrays.arrays().size(), wanted.size() + 1);
+  for (const auto& [name, rows] : wanted.items()) {
+    SCOPED_TRACE(name);
+    DataConfig config(built_in_data_modules(), built_in_augmentations(),
+                      built_in_batch_transforms());
+    config.path = fixture("types.npz").string();
+    const AugmentationRegistry augmentations = built_in_augmentations();
+    const OpenOptions options{.cores = 1};
+    const auto data = open_arrays(
+        {.inputs = {name}}, {.config = config, .augmentations = augmentations, .options = options});
+    Loader loader(*data->train, {.batch = 2, .shuffle = false}, {});
+    const at::Tensor input = loader.next()->input();
+    const bool is_float = name.starts_with("float");
+    EXPECT_EQ(input.scalar_type(), is_float ? at::kFloat : at::kLong);
+    for (int64_t row = 0; row < 2; ++row) {
+      for (int64_t i = 0; i < 3; ++i) {
+        const auto& value = rows[static_cast<size_t>(row)][static_cast<size_t>(i)];
+        if (is_float) {
+          EXPECT_EQ(input[row][i].item<float>(), value.get<float>());
+        } else {
+          EXPECT_EQ(input[row][i].item<int64_t>(), value.get<int64_t>());
+        }
+      }
+    }
+  }
+}
+
+TEST(Npy, OtherArraysAreRefusedByName) {
+  const auto error_of = [](const std::string& name) {
+    const std::string file = read_file(fixture(name));
+    return data_error([&] { parse_npy(file); });
+  };
+  EXPECT_TRUE(contains(error_of("refused/big-endian.npy"), "the array is big-endian ('>f4')"));
+  EXPECT_TRUE(contains(error_of("refused/fortran.npy"), "save numpy.ascontiguousarray(array)"));
+  EXPECT_TRUE(contains(error_of("refused/complex.npy"), "the array's dtype '<c8' is none of"));
+  EXPECT_TRUE(contains(error_of("refused/records.npy"), "the array has records"));
+  EXPECT_TRUE(contains(error_of("refused/objects.npy"), "the array's dtype '|O' is none of"));
+  EXPECT_TRUE(contains(error_of("refused/texts.npy"), "the array's dtype '<U1' is none of"));
+  const NpyArray array = parse_npy(read_file(fixture("version2.npy")));
+  EXPECT_EQ(array.sizes, (std::vector<int64_t>{4, 2, 3}));
+  EXPECT_EQ(array.row_bytes(), 24U);
+  const std::string whole = read_file(fixture("version2.npy"));
+  for (size_t length = 0; length < whole.size(); ++length) {
+    const std::string part = whole.substr(0, length);
+    EXPECT_THROW(parse_npy(part), DataError) << length;
+  }
+  for (const char* shape : {"-1,", "9223372036854775807, 9", "4 4", "a,"}) {
+    const std::string file = npy("<f4", shape, "1234");
+    EXPECT_THROW(parse_npy(file), DataError) << shape;
+  }
+}
+
+TEST_F(Arrays, FieldsAreBoundByName) {
+  add("train/signal", Floats{1, 2, 3, 4}, "2, 2");
+  add("train/speed", Floats{5, 6}, "2,");
+  add("train/kind", std::vector<int64_t>{2, 0}, "2,");
+  add("test/signal", Floats{7, 8}, "1, 2");
+  add("test/speed", Floats{9}, "1,");
+  add("test/kind", std::vector<int64_t>{1}, "1,");
+  const auto data = open({.target = "kind"});
+  EXPECT_EQ(data->signature.task, "classification");
+  EXPECT_EQ(data->signature.kind, "numbers");
+  EXPECT_EQ(data->signature.classes, (Names{"0", "1", "2"}));
+  EXPECT_EQ(data->signature.columns, (Names{"signal[0]", "signal[1]"}));
+  const Fields& fields = data->train->fields();
+  EXPECT_EQ(fields.input().name, "signal");
+  EXPECT_EQ(fields.target().name, "kind");
+  EXPECT_EQ(fields[fields.find("speed")].role, FieldRole::kInput);
+  EXPECT_EQ(data->train->label(0), 2);
+  EXPECT_TRUE(data->train->describe(1).ends_with("train: row 1"));
+  Loader loader(*data->test, {.batch = 1, .shuffle = false}, {});
+  const auto batch = loader.next();
+  EXPECT_EQ(batch->input()[0][1].item<float>(), 8);
+  EXPECT_EQ((*batch)["speed"][0].item<float>(), 9);
+  EXPECT_EQ(data->files.size(), 6U);
+  // Chosen and in another order; whole numbers as floating-point ones.
+  const auto chosen = open({.inputs = {"kind"}, .target = "speed", .floats = {"kind"}});
+  EXPECT_EQ(chosen->signature.task, "regression");
+  EXPECT_EQ(chosen->signature.targets, (Names{"speed"}));
+  EXPECT_EQ(chosen->train->fields().input().shape.dtype, at::kFloat);
+  EXPECT_EQ(chosen->train->fields().target().shape.sizes, (std::vector<int64_t>{1}));
+}
+
+TEST_F(Arrays, TasksFollowFromTheTarget) {
+  add("x", Floats(2 * 3 * 2 * 2), "2, 3, 2, 2");
+  add("y", std::vector<int64_t>{0, 1, 1, 0}, "2, 2");
+  auto data = open({.classes = {"wet", "cold"}});
+  EXPECT_EQ(data->signature.kind, "images");
+  EXPECT_EQ(data->signature.channels, 3);
+  EXPECT_EQ(data->signature.task, "multi-label");
+  EXPECT_EQ(data->signature.classes, (Names{"wet", "cold"}));
+  EXPECT_EQ(data->train->fields().target().shape.dtype, at::kFloat);
+  add("y", std::vector<int64_t>{0, 1, 3, 0, 1, 1, 1, 1}, "2, 2, 2");
+  data = open();
+  EXPECT_EQ(data->signature.task, "segmentation");
+  EXPECT_EQ(data->signature.classes.size(), 4U);
+  add("y", Floats{0.5, 1, 2, 3}, "2, 2");
+  data = open();
+  EXPECT_EQ(data->signature.task, "regression");
+  EXPECT_EQ(data->signature.targets, (Names{"y[0]", "y[1]"}));
+  add("y", std::vector<int64_t>{3, 4}, "2,");
+  config.task = "regression";
+  EXPECT_EQ(open()->signature.task, "regression");
+}
+
+TEST_F(Arrays, MeanAndDeviationOfTheRecipeAreApplied) {
+  add("x", Floats{1, 2, 3, 4}, "2, 2");
+  add("y", std::vector<int64_t>{0, 1}, "2,");
+  config.mean = {1, 0};
+  config.deviation = {2, 4};
+  const auto data = open();
+  Loader loader(*data->train, {.batch = 2, .shuffle = false}, {});
+  const at::Tensor input = loader.next()->input();
+  EXPECT_EQ(input[1][0].item<float>(), 1);
+  EXPECT_EQ(input[1][1].item<float>(), 1);
+}
+
+TEST_F(Arrays, WhatDoesNotFitIsNamed) {
+  add("x", Floats{1, 2, 3, 4}, "2, 2");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "set data.target to the one to predict"));
+  add("y", std::vector<int64_t>{0, 1, 2}, "3,");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "y.npy: has 3 rows, but 'x' has 2"));
+  add("y", std::vector<int64_t>{0, -1}, "2,");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "'y' has values from -1 to 0, but classes"));
+  add("y", std::vector<int64_t>{0, 1}, "2,");
+  EXPECT_TRUE(contains(data_error([&] { open({.inputs = {"xs"}}); }), "has no array 'xs'"));
+  config.path = fixture("refused").string();
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "refused/big-endian.npy: the array is big"));
+  config.path = fixture("compressed.npz").string();
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "is compressed"));
+  add("train/x", Floats{1, 2}, "2, 1");
+  add("train/y", std::vector<int64_t>{0, 1}, "2,");
+  add("val/x", Floats{1, 2}, "1, 2");
+  add("val/y", std::vector<int64_t>{1}, "1,");
+  config.path = folder.name();
+  EXPECT_TRUE(
+      contains(data_error([&] { open(); }), "val: rows of 'x' are Float [2], but those of"));
+  add("val/x", Floats{1}, "1, 1");
+  add("val/y", std::vector<int64_t>{2}, "1,");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "val: 'y' has values from 2 to 2"));
+}
+
+}  // namespace
+}  // namespace gallop::data
