@@ -11,7 +11,7 @@
 #include "gallop/base/text.h"
 #include "gallop/data/find.h"
 #include "gallop/data/split.h"
-#include "gallop/data/text_columns.h"
+#include "gallop/data/text_lines.h"
 
 namespace gallop::data {
 
