@@ -165,8 +165,8 @@ std::unique_ptr<data::DataModule> open(const WavConfig& config, const data::Data
 }
 
 void register_components(Registries& registries) {
-  registries.readers.add("wav", "PCM WAV files as signals of fixed length, a folder for each class",
-                         open);
+  registries.data_modules.add(
+      "wav", "PCM WAV files as signals of fixed length, a folder for each class", open);
 }
 
 }  // namespace wav

@@ -82,7 +82,9 @@ class Opening {
     }
     for (const SkipCount& skipped : skips_.counts()) module_->notes.push_back(describe(skipped));
     for (const TableColumn& column : parts_[0]->columns) {
-      if (is_in(feature_names_, column.name)) {
+      // A trained model may not read all columns.
+      const bool is_read = column.type.kind != ColumnKind::kIgnored;
+      if (is_read && is_in(feature_names_, column.name)) {
         module_->columns.push_back(facts_of(column, rows_[0]));
       }
     }
