@@ -81,7 +81,6 @@ std::vector<Case> all_cases() {
   return {{"Mlp", mlp, "adamw", {}},
           {"Resnet", resnet, "sgd", {}},
           {"ResnetBf16", resnet, "adamw", {.precision = Precision::kBf16}},
-          {"MlpFp16", mlp, "sgd", {.precision = Precision::kFp16}},
           {"ResnetSam", resnet, "sgd", {.sam = 0.05}},
           {"ResnetAccumulate", resnet, "sgd", {.gradient_accumulation = 3, .clip_grad_norm = 0.1}},
           {"Gpt", gpt, "adamw", {.skip_nonfinite = true}, /*text=*/true}};
