@@ -23,7 +23,7 @@ int user_of(const PipelineSchedule& schedule, const PipelineAction& action) {
 }  // namespace
 
 std::string text_of(const PipelineInstruction& instruction) {
-  const std::string action = text_of(instruction.action);
+  std::string action = text_of(instruction.action);
   switch (instruction.kind) {
     case PipelineInstruction::Kind::kCompute: return action;
     case PipelineInstruction::Kind::kSend:
