@@ -36,7 +36,8 @@ GPT = ("data: {name: text, path: TEXT, context: 128, batch_size: 16}\n"
 SMALL = "model: {name: mlp, hidden: [64]}\noptimizer: {name: sgd, lr: 0.01}\n"
 SHARDS = ("data: {name: tar, path: SHARDS, image_size: 32, batch_size: 64, in_memory: 'no', "
           "augment: [random-horizontal-flip]}\n" + SMALL)
-# With few samples, later epochs than the first are what is profiled, as data.in_memory is advised for those.
+# With few samples, later epochs than the first are what is profiled, as data.in_memory is advised for those, and files
+# are in the page cache.
 FEW = SHARDS.replace("SHARDS", "FEW")
 PHOTOGRAPHS = "data: {name: folder, path: PHOTOGRAPHS, image_size: 32, batch_size: 32, in_memory: 'no'}\n" + SMALL
 LAYERS = NUMBERS % 64 + "model: {name: layers, layers: [%s]}\noptimizer: {name: sgd, lr: 0.1, momentum: 0.9}\n"
@@ -80,8 +81,8 @@ CASES = {
     "recomputation": Case(GPT, ("train.precision=bf16", "train.compile=true",
                                 "train.activation_checkpointing.every=1"), "recomputation"),
     "micro-batches": Case(RESNET, (*RIGHT, "train.gradient_accumulation=16"), "micro-batches"),
-    "one-loader-thread": Case(FEW, ("data.threads=1", "train.precision=fp32", "train.threads=1"), "data-wait"),
-    "loader-in-training-thread": Case(SHARDS, ("data.threads=0", "train.precision=fp32"), "loader-in-training-thread"),
+    "one-loader-thread": Case(PHOTOGRAPHS, ("data.threads=1", "train.precision=fp32", "train.threads=1"), "data-wait"),
+    "loader-in-training-thread": Case(PHOTOGRAPHS, ("data.threads=0", "train.precision=fp32"), "loader-in-training-thread"),
     "slow-disk": Case(FEW, ("data.threads=2", "train.precision=fp32"), "data-wait", slow_disk=2000),
     "slow-decoding": Case(PHOTOGRAPHS, ("data.threads=2", "train.precision=fp32"), "data-wait"),
     "bias-before-norm": Case(BIASES, RIGHT, "bias-before-norm"),
