@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 namespace gallop::data {
 
 namespace {
@@ -65,9 +63,7 @@ std::optional<int64_t> TableSamples::label(int64_t index) const {
 }
 
 std::string TableSamples::describe(int64_t index) const {
-  const auto i = static_cast<size_t>(index);
-  return fmt::format("{}:{}", files_[file_of_.empty() ? 0 : static_cast<size_t>(file_of_[i])],
-                     lines_[i]);
+  return place_of_row(files_, file_of_, lines_, index);
 }
 
 bool TableSamples::fill(int64_t index, int64_t /*epoch*/, const SampleRow& row, Scratch&) const {

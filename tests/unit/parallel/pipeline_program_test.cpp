@@ -20,7 +20,7 @@ namespace {
 using Kind = PipelineInstruction::Kind;
 using Program = std::vector<PipelineInstruction>;
 
-// What a rank has, when it comes to an instruction.
+// The results that a rank has computed or received before an instruction.
 class Results {
  public:
   explicit Results(const PipelineSchedule& schedule) : schedule_(schedule) {}

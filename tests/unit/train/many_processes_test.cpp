@@ -52,17 +52,13 @@ TEST_P(ManyProcesses, SumEachGradientOnce) {
   EXPECT_LE(fake.bytes, least + least / 4 + 20000);
 }
 
+std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {64, 48}}, kImages, 1); }
+
 INSTANTIATE_TEST_SUITE_P(
     Zoo, ManyProcesses,
-    testing::Values(Case{"Mlp",
-                         [] {
-                           return make_mlp({.hidden = {64, 48}}, kImages, 1);
-                         },
-                         "sgd"},
+    testing::Values(Case{"Mlp", mlp, "sgd"},
                     Case{"MlpInSmallBuckets",
-                         [] {
-                           return make_mlp({.hidden = {64, 48}}, kImages, 1);
-                         },
+                         mlp,
                          "adamw",
                          {.gradient_accumulation = 2, .clip_grad_norm = 1},
                          false,
@@ -70,9 +66,7 @@ INSTANTIATE_TEST_SUITE_P(
                          "[]",
                          "ddp bucket=1KiB"},
                     Case{"MlpZero1",
-                         [] {
-                           return make_mlp({.hidden = {64, 48}}, kImages, 1);
-                         },
+                         mlp,
                          "adamw",
                          {.gradient_accumulation = 2, .clip_grad_norm = 1},
                          false,
@@ -80,9 +74,7 @@ INSTANTIATE_TEST_SUITE_P(
                          "[]",
                          "zero-1 bucket=16KiB"},
                     Case{"MlpZero2",
-                         [] {
-                           return make_mlp({.hidden = {64, 48}}, kImages, 1);
-                         },
+                         mlp,
                          "adamw",
                          {.gradient_accumulation = 2, .clip_grad_norm = 1},
                          false,

@@ -23,6 +23,7 @@
 #include "gallop/data/quality/image_quality.h"
 #include "gallop/track/evaluation_report.h"
 #include "gallop/track/run_places.h"
+#include "gallop/train/reports/confusions.h"
 
 namespace gallop::app {
 
@@ -214,24 +215,11 @@ data::QualityFinding finding_of(const Cleaned& cleaned, bool has_pictures) {
 
 // The most frequent pairs of given and true labels.
 ReportPage::Table joint_table(const Cleaned& cleaned) {
-  struct Pair {
-    size_t given, truth;
-    int64_t count;
-  };
-  std::vector<Pair> pairs;
-  for (size_t i = 0; i < cleaned.classes.size(); ++i) {
-    for (size_t j = 0; j < cleaned.classes.size(); ++j) {
-      const int64_t count = cleaned.found.joint[i][j];
-      if (i != j && count > 0) pairs.push_back({i, j, count});
-    }
-  }
-  std::stable_sort(pairs.begin(), pairs.end(),
-                   [](const Pair& a, const Pair& b) { return a.count > b.count; });
   ReportPage::Table table{.title = "Estimated label errors",
                           .rows = {{"given label", "true label", "samples"}}};
-  for (size_t i = 0; i < std::min(kPairs, pairs.size()); ++i) {
-    table.rows.push_back({cleaned.classes[pairs[i].given], cleaned.classes[pairs[i].truth],
-                          format_count(pairs[i].count)});
+  for (const auto& [given, truth, count] :
+       train::most_frequent_confusions(cleaned.found.joint, kPairs)) {
+    table.rows.push_back({cleaned.classes[given], cleaned.classes[truth], format_count(count)});
   }
   return table;
 }

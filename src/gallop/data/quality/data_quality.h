@@ -40,7 +40,8 @@ struct DataQuality {
   std::vector<std::string> notes{};  ///< Of the data set.
 };
 
-/// The shortest names that Exclusion tells apart: without the folder that all names share.
+/// The names of samples without the folder that all of them have in common, which `data.exclude`
+/// accepts as well.
 class SampleNames {
  public:
   explicit SampleNames(const std::vector<std::string>& descriptions);

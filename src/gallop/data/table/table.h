@@ -28,6 +28,10 @@ struct TableColumn {
   bool has_times = false;             ///< A date has a time of day.
 };
 
+/// "FILE:LINE" of a row. `file_of` is empty if there is one file.
+std::string place_of_row(const std::vector<std::string>& files, const std::vector<int32_t>& file_of,
+                         const std::vector<int64_t>& lines, int64_t row);
+
 /// A table in memory, of any file format: what the preprocessing reads.
 struct Table {
   std::vector<std::string> files;
@@ -36,8 +40,7 @@ struct Table {
   std::vector<int32_t> file_of{};  ///< Of each row, an index of `files`; empty if there is one.
 
   int64_t rows() const { return static_cast<int64_t>(lines.size()); }
-  /// "FILE:LINE" of a row.
-  std::string place(int64_t row) const;
+  std::string place(int64_t row) const { return place_of_row(files, file_of, lines, row); }
   /// Null if there is none of that name.
   const TableColumn* find(const std::string& name) const;
 };

@@ -30,7 +30,8 @@ std::string kind_text(ColumnKind kind) {
 
 }  // namespace
 
-std::string Table::place(int64_t row) const {
+std::string place_of_row(const std::vector<std::string>& files, const std::vector<int32_t>& file_of,
+                         const std::vector<int64_t>& lines, int64_t row) {
   const auto i = static_cast<size_t>(row);
   return fmt::format("{}:{}", files[file_of.empty() ? 0 : static_cast<size_t>(file_of[i])],
                      lines[i]);

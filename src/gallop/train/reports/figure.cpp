@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/text.h"
+#include "gallop/train/reports/confusions.h"
 
 namespace gallop::train {
 
@@ -74,22 +75,8 @@ plot::HeatMap heat_map_of(const ConfusionMatrix& matrix) {
 }
 
 plot::BarPlot confusions_of(const ConfusionMatrix& matrix) {
-  struct Confusion {
-    size_t truth, guess;
-    int64_t count;
-  };
-  std::vector<Confusion> all;
-  for (size_t truth = 0; truth < matrix.counts.size(); ++truth) {
-    for (size_t guess = 0; guess < matrix.counts.size(); ++guess) {
-      const int64_t count = matrix.counts[truth][guess];
-      if (truth != guess && count > 0) all.push_back({truth, guess, count});
-    }
-  }
-  std::stable_sort(all.begin(), all.end(),
-                   [](const Confusion& a, const Confusion& b) { return a.count > b.count; });
-  all.resize(std::min(all.size(), kMostConfusionBars));
   plot::BarPlot bars{.title = "Most frequent confusions", .bars = {}};
-  for (const Confusion& one : all) {
+  for (const Confusion& one : most_frequent_confusions(matrix.counts, kMostConfusionBars)) {
     bars.bars.push_back({.label = fmt::format("{} predicted as {}", matrix.classes[one.truth],
                                               matrix.classes[one.guess]),
                          .value = static_cast<double>(one.count),
