@@ -39,6 +39,10 @@ class FrozenModel final : public Model {
 
   int64_t blocks() const override { return model_->blocks(); }
   void recompute(const std::vector<bool>& blocks) override { model_->recompute(blocks); }
+  std::vector<std::vector<std::string>> block_parameters() const override {
+    return model_->block_parameters();
+  }
+  void set_block_hooks(BlockHooks* hooks) override { model_->set_block_hooks(hooks); }
   int64_t fp8_layers() const override { return model_->fp8_layers(); }
 
   void set_training(bool training) override { model_->set_training(training); }

@@ -105,6 +105,9 @@ class Gpt final : public Network {
   }
 
   int64_t blocks() const override { return static_cast<int64_t>(layers_.size()); }
+  std::vector<std::shared_ptr<torch::nn::Module>> block_modules() const override {
+    return {layers_.begin(), layers_.end()};
+  }
 
   at::Tensor forward(const at::Tensor& tokens_BT) override {
     return forward_to_head(tokens_BT).logits();
@@ -119,7 +122,9 @@ class Gpt final : public Network {
     Stream stream_BTC{x_BTC};
     for (size_t i = 0; i < layers_.size(); ++i) {
       auto& layer = *layers_[i];
-      stream_BTC = recomputes(i) ? layer.recomputed(stream_BTC) : layer.forward(stream_BTC);
+      stream_BTC = run_block(i, stream_BTC, [&](const Stream& in_BTC) {
+        return recomputes(i) ? layer.recomputed(in_BTC) : layer.forward(in_BTC);
+      });
     }
     return {norm_->forward(stream_BTC).y, head_ ? head_->weight() : tokens_->weight()};
   }

@@ -34,6 +34,11 @@ class Layers final : public Network {
 
   /// The number of layers that contain layers.
   int64_t blocks() const override { return static_cast<int64_t>(blocks_.size()); }
+  std::vector<std::shared_ptr<torch::nn::Module>> block_modules() const override {
+    std::vector<std::shared_ptr<torch::nn::Module>> modules;
+    for (const size_t i : blocks_) modules.push_back((*layers_)[i].module());
+    return modules;
+  }
 
  private:
   // With several texts per input, runs the layers on them as one batch.
@@ -54,20 +59,26 @@ class Layers final : public Network {
     for (size_t i = 0; i < end; i = layers_->next(i)) {
       while (block < blocks_.size() && blocks_[block] < i) ++block;
       const bool is_block = block < blocks_.size() && blocks_[block] == i;
-      if (!is_block || !recomputes(block)) {
+      if (!is_block) {
         x = layers_->run(i, x);
         continue;
       }
-      // The mask is an input, because another batch may have run before the part is recomputed.
-      const auto part = [this, i](const std::vector<at::Tensor>& in) {
-        if (mask_) mask_->is_token_NT = in[1];
-        return std::vector<at::Tensor>{layers_->run(i, in[0])};
-      };
-      std::vector<at::Tensor> in = {x};
-      if (mask_) in.push_back(mask_->is_token_NT);
-      x = functional::recompute(part, in, (*layers_)[i].module()->parameters())[0];
+      x = run_block(block, x, [&](const at::Tensor& in) {
+        return recomputes(block) ? recomputed(i, in) : layers_->run(i, in);
+      });
     }
     return x;
+  }
+
+  // The mask is an input, because another batch may have run before the part is recomputed.
+  at::Tensor recomputed(size_t layer, const at::Tensor& x) const {
+    const auto part = [this, layer](const std::vector<at::Tensor>& in) {
+      if (mask_) mask_->is_token_NT = in[1];
+      return std::vector<at::Tensor>{layers_->run(layer, in[0])};
+    };
+    std::vector<at::Tensor> in = {x};
+    if (mask_) in.push_back(mask_->is_token_NT);
+    return functional::recompute(part, in, (*layers_)[layer].module()->parameters())[0];
   }
 
   std::unique_ptr<Sequential> layers_;

@@ -95,13 +95,18 @@ class Mixer final : public Network {
   }
 
   int64_t blocks() const override { return static_cast<int64_t>(blocks_.size()); }
+  std::vector<std::shared_ptr<torch::nn::Module>> block_modules() const override {
+    return {blocks_.begin(), blocks_.end()};
+  }
 
   at::Tensor forward(const at::Tensor& input) override {
     require_size(input, height_, width_, "mlp-mixer");
     Stream stream_BTC{patches_->forward(input).flatten(2).transpose(1, 2).contiguous()};
     for (size_t i = 0; i < blocks_.size(); ++i) {
       MixerBlock& block = *blocks_[i];
-      stream_BTC = recomputes(i) ? recomputed(block, stream_BTC) : block.forward(stream_BTC);
+      stream_BTC = run_block(i, stream_BTC, [&](const Stream& in_BTC) {
+        return recomputes(i) ? recomputed(block, in_BTC) : block.forward(in_BTC);
+      });
     }
     return head_->forward(norm_->forward(stream_BTC).y.mean(1));
   }

@@ -40,8 +40,10 @@ class Mlp final : public Network {
       const auto block = [this, i](const std::vector<at::Tensor>& in) {
         return std::vector<at::Tensor>{block_of(i, in[0])};
       };
-      x = recomputes(i) ? functional::recompute(block, {x}, layers_[i]->parameters())[0]
-                        : block_of(i, x);
+      x = run_block(i, x, [&](const at::Tensor& in) {
+        return recomputes(i) ? functional::recompute(block, {in}, layers_[i]->parameters())[0]
+                             : block_of(i, in);
+      });
     }
     return layers_.back()->forward(x);
   }
@@ -50,6 +52,9 @@ class Mlp final : public Network {
     // ReLU saves only its output, which the next layer saves as well.
     const bool keeps_more = activation_ != kernel::Activation::kRelu || dropout_ > 0;
     return keeps_more ? static_cast<int64_t>(layers_.size()) - 1 : 0;
+  }
+  std::vector<std::shared_ptr<torch::nn::Module>> block_modules() const override {
+    return {layers_.begin(), layers_.end() - 1};
   }
 
  private:

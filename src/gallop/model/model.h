@@ -11,6 +11,7 @@
 
 #include "gallop/config/component.h"
 #include "gallop/model/output.h"
+#include "gallop/tensor/block_hooks.h"
 #include "gallop/tensor/named_tensor.h"
 
 namespace gallop::model {
@@ -85,6 +86,13 @@ class Model {
   virtual int64_t blocks() const { return 0; }
   /// Enables activation checkpointing, one flag per block. Default: none. Gradients do not change.
   virtual void recompute(const std::vector<bool>& /*blocks*/) {}
+
+  /// The names of the parameters that each block of layers reads and nothing else does; empty if
+  /// the model has no blocks. There may be blocks that support no activation checkpointing.
+  virtual std::vector<std::vector<std::string>> block_parameters() const { return {}; }
+  /// Sets what is called around the passes of these blocks, each of which runs once in a forward
+  /// pass; null, as initially, for nothing. It must outlive the model, or be replaced.
+  virtual void set_block_hooks(BlockHooks* /*hooks*/) {}
 
   /// The number of linear layers whose GEMMs run in fp8 in fp8 steps: those with sizes that are
   /// multiples of 16, except the last layer.

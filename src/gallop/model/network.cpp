@@ -1,6 +1,7 @@
 #include "gallop/model/network.h"
 
 #include <algorithm>
+#include <map>
 
 #include "gallop/base/error.h"
 #include "gallop/model/layers.h"
@@ -9,6 +10,28 @@
 namespace gallop::model {
 
 namespace {
+
+// A vector may be read in the next block, as the bias of a residual branch is, and is small.
+std::vector<std::vector<std::string>> names_in_blocks(
+    const NamedTensors& parameters, const std::vector<std::shared_ptr<torch::nn::Module>>& blocks) {
+  std::map<const at::TensorImpl*, int> readers;
+  for (const auto& block : blocks) {
+    for (const at::Tensor& one : block->parameters()) readers[one.unsafeGetTensorImpl()] += 1;
+  }
+  std::map<const at::TensorImpl*, std::string> names;
+  for (const auto& [name, tensor] : parameters) names.emplace(tensor.unsafeGetTensorImpl(), name);
+  std::vector<std::vector<std::string>> all;
+  for (const auto& block : blocks) {
+    auto& of_block = all.emplace_back();
+    for (const at::Tensor& one : block->parameters()) {
+      const at::TensorImpl* const tensor = one.unsafeGetTensorImpl();
+      if (one.dim() > 1 && readers[tensor] == 1 && names.contains(tensor)) {
+        of_block.push_back(names[tensor]);
+      }
+    }
+  }
+  return all;
+}
 
 class NetworkModel final : public TorchModuleModel {
  public:
@@ -34,6 +57,11 @@ class NetworkModel final : public TorchModuleModel {
     }
     network_->recompute(blocks);
   }
+
+  std::vector<std::vector<std::string>> block_parameters() const override {
+    return names_in_blocks(parameters(), network_->block_modules());
+  }
+  void set_block_hooks(BlockHooks* hooks) override { network_->set_block_hooks(hooks); }
 
   int64_t fp8_layers() const override {
     const auto modules = network_->modules();

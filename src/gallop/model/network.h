@@ -11,6 +11,9 @@
 
 namespace gallop::model {
 
+/// The defined tensors of what blocks pass on.
+inline std::vector<at::Tensor> tensors_of(const at::Tensor& x) { return {x}; }
+
 /// A tree of layers with one input and one output.
 class Network : public torch::nn::Module {
  public:
@@ -23,12 +26,26 @@ class Network : public torch::nn::Module {
   /// See Model.
   virtual int64_t blocks() const { return 0; }
   void recompute(std::vector<bool> blocks) { recomputed_ = std::move(blocks); }
+  /// The layers of each block; see Model::block_parameters().
+  virtual std::vector<std::shared_ptr<torch::nn::Module>> block_modules() const { return {}; }
+  void set_block_hooks(BlockHooks* hooks) { hooks_ = hooks; }
 
  protected:
   bool recomputes(size_t block) const { return block < recomputed_.size() && recomputed_[block]; }
 
+  /// Computes a block from what the one before it passes on.
+  template <typename Input, typename Run>
+  auto run_block(size_t block, const Input& input, const Run& run) const {
+    if (hooks_ == nullptr) return run(input);
+    hooks_->before_forward(block, tensors_of(input).front());
+    auto output = run(input);
+    hooks_->after_forward(block, tensors_of(output));
+    return output;
+  }
+
  private:
   std::vector<bool> recomputed_;
+  BlockHooks* hooks_ = nullptr;
 };
 
 /// Wraps a tree of layers as a model.

@@ -190,14 +190,21 @@ class Resnet final : public Network {
   }
 
   int64_t blocks() const override { return static_cast<int64_t>(blocks_.size()); }
+  std::vector<std::shared_ptr<torch::nn::Module>> block_modules() const override {
+    return {blocks_.begin(), blocks_.end()};
+  }
 
   at::Tensor forward(const at::Tensor& input) override {
     auto fork = stem(input);
     for (size_t i = 0; i + 1 < blocks_.size(); ++i) {
-      fork = recomputes(i) ? blocks_[i]->recomputed_fork(fork) : blocks_[i]->fork(fork);
+      fork = run_block(i, fork, [&](const functional::Fork& in) {
+        return recomputes(i) ? blocks_[i]->recomputed_fork(in) : blocks_[i]->fork(in);
+      });
     }
     auto& last = *blocks_.back();
-    const auto x = recomputes(blocks_.size() - 1) ? last.recomputed(fork) : last.forward(fork);
+    const auto x = run_block(blocks_.size() - 1, fork, [&](const functional::Fork& in) {
+      return recomputes(blocks_.size() - 1) ? last.recomputed(in) : last.forward(in);
+    });
     return fc_->forward(functional::global_avg_pool(x));
   }
 

@@ -91,6 +91,9 @@ class Vit final : public Network {
   }
 
   int64_t blocks() const override { return static_cast<int64_t>(layers_.size()); }
+  std::vector<std::shared_ptr<torch::nn::Module>> block_modules() const override {
+    return {layers_.begin(), layers_.end()};
+  }
 
   at::Tensor forward(const at::Tensor& input) override {
     require_size(input, height_, width_, "vit");
@@ -105,7 +108,9 @@ class Vit final : public Network {
     Stream stream_BTC{functional::dropout(x_BTC, dropout_, is_training())};
     for (size_t i = 0; i < layers_.size(); ++i) {
       auto& layer = *layers_[i];
-      stream_BTC = recomputes(i) ? layer.recomputed(stream_BTC) : layer.forward(stream_BTC);
+      stream_BTC = run_block(i, stream_BTC, [&](const Stream& in_BTC) {
+        return recomputes(i) ? layer.recomputed(in_BTC) : layer.forward(in_BTC);
+      });
     }
     const auto y_BTC = functional::sum_of(stream_BTC);
     return head_->forward(

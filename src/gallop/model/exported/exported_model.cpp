@@ -95,6 +95,21 @@ class ExportedModel final : public Model {
   bool training() const override { return is_training_; }
   int64_t blocks() const override { return training_->blocks(); }
   void recompute(const std::vector<bool>& blocks) override { training_->recompute(blocks); }
+  // Vectors are small, and another name of a tied parameter is no parameter of a block.
+  std::vector<std::vector<std::string>> block_parameters() const override {
+    std::map<std::string, int64_t> dims;
+    std::map<const at::TensorImpl*, int> names;
+    for (const auto& [name, tensor] : parameters_) dims[name] = tensor.dim();
+    for (const auto& [name, tensor] : tensors_) names[tensor.unsafeGetTensorImpl()] += 1;
+    auto blocks = training_->inputs_of_blocks();
+    for (auto& block : blocks) {
+      std::erase_if(block, [&](const std::string& name) {
+        return dims[name] < 2 || names[tensors_.at(name).unsafeGetTensorImpl()] > 1;
+      });
+    }
+    return blocks;
+  }
+  void set_block_hooks(BlockHooks* hooks) override { training_->set_block_hooks(hooks); }
   int64_t fixed_batch() const override { return fixed_batch_; }
 
   void to(at::Device device, bool channels_last) override {

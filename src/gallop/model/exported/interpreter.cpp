@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -125,6 +126,7 @@ struct Interpreter::Impl {
   std::vector<Operand> outputs;
   std::vector<Step> steps;
   std::vector<StepBlock> blocks;
+  BlockHooks* hooks = nullptr;
 
   size_t add_slot(const std::string& name) {
     return slots.emplace(name, slots.size()).first->second;
@@ -418,13 +420,49 @@ struct Interpreter::Impl {
 
   void run_all(std::vector<c10::IValue>& values) const {
     size_t next = 0;
-    for (const StepBlock& block : blocks) {
-      if (!block.is_recomputed) continue;
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      const StepBlock& block = blocks[i];
+      if (hooks == nullptr && !block.is_recomputed) continue;
       run_steps(next, block.begin, values);
-      run_recomputed(block, values);
+      if (hooks != nullptr) {
+        hooks->before_forward(
+            i, block.inputs.empty() ? at::Tensor() : values[block.inputs[0]].toTensor());
+      }
+      if (block.is_recomputed) {
+        run_recomputed(block, values);
+      } else {
+        run_steps(block.begin, block.end, values);
+      }
+      if (hooks != nullptr) hooks->after_forward(i, tensors_in(values, block.outputs));
       next = block.end;
     }
     run_steps(next, steps.size(), values);
+  }
+
+  std::vector<std::vector<size_t>> inputs_of_blocks() const {
+    // How often each slot is read, counting a block once.
+    std::vector<std::set<size_t>> readers(slots.size());
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const auto block = std::find_if(blocks.begin(), blocks.end(), [&](const StepBlock& one) {
+        return one.begin <= i && i < one.end;
+      });
+      const size_t reader = block != blocks.end() ? block->begin : steps.size() + i;
+      for (const Operand& operand : steps[i].operands) {
+        visit_slots(operand, [&](size_t slot) { readers[slot].insert(reader); });
+      }
+    }
+    for (const Operand& output : outputs) {
+      visit_slots(output, [&](size_t slot) { readers[slot].insert(kNoSlot); });
+    }
+    std::vector<std::vector<size_t>> all;
+    for (const StepBlock& block : blocks) {
+      auto& of_block = all.emplace_back();
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (inputs[i] == kNoSlot || readers[inputs[i]] != std::set<size_t>{block.begin}) continue;
+        of_block.push_back(i);
+      }
+    }
+    return all;
   }
 
   static void take_results(const Step& step, torch::jit::Stack& stack,
@@ -498,5 +536,11 @@ void Interpreter::recompute(const std::vector<bool>& blocks) {
   }
   for (size_t i = 0; i < blocks.size(); ++i) impl_->blocks[i].is_recomputed = blocks[i];
 }
+
+std::vector<std::vector<size_t>> Interpreter::inputs_of_blocks() const {
+  return impl_->inputs_of_blocks();
+}
+
+void Interpreter::set_block_hooks(BlockHooks* hooks) { impl_->hooks = hooks; }
 
 }  // namespace gallop::model::exported

@@ -8,6 +8,7 @@
 #include <c10/core/Device.h>
 
 #include "gallop/model/exported/schema.h"
+#include "gallop/tensor/block_hooks.h"
 
 namespace gallop::model::exported {
 
@@ -48,6 +49,10 @@ class Interpreter {
   size_t blocks() const;
   /// Selects those that are, one flag for each. Initially none.
   void recompute(const std::vector<bool>& blocks);
+  /// Of each block, the inputs of the graph that it reads and nothing else does.
+  std::vector<std::vector<size_t>> inputs_of_blocks() const;
+  /// See Model::set_block_hooks().
+  void set_block_hooks(BlockHooks* hooks);
 
  private:
   struct Impl;

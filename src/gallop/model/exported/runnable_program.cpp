@@ -78,6 +78,7 @@ void RunnableProgram::prepare(c10::Device device,
   }
   interpreter_ = std::make_unique<Interpreter>(program_.graph, options, file_);
   if (!recomputed_.empty()) interpreter_->recompute(recomputed_);
+  interpreter_->set_block_hooks(hooks_);
   values_ = values_of(program_, tensors, file_);
 }
 
@@ -86,6 +87,20 @@ int64_t RunnableProgram::blocks() const { return static_cast<int64_t>(interprete
 void RunnableProgram::recompute(const std::vector<bool>& blocks) {
   interpreter_->recompute(blocks);
   recomputed_ = blocks;
+}
+
+std::vector<std::vector<std::string>> RunnableProgram::inputs_of_blocks() const {
+  std::vector<std::vector<std::string>> all;
+  for (const auto& inputs : interpreter_->inputs_of_blocks()) {
+    auto& names = all.emplace_back();
+    for (const size_t input : inputs) names.push_back(program_.inputs[input].name);
+  }
+  return all;
+}
+
+void RunnableProgram::set_block_hooks(BlockHooks* hooks) {
+  hooks_ = hooks;
+  interpreter_->set_block_hooks(hooks);
 }
 
 Output RunnableProgram::run(const NamedTensors& batch) const {

@@ -46,6 +46,9 @@ class RunnableProgram {
   /// Blocks for activation checkpointing; see Model::blocks() and Model::recompute().
   int64_t blocks() const;
   void recompute(const std::vector<bool>& blocks);
+  /// The names of the inputs, in the model, that each block reads and nothing else does.
+  std::vector<std::vector<std::string>> inputs_of_blocks() const;
+  void set_block_hooks(BlockHooks* hooks);
 
   /// Without a target, as in predictions, inputs that take it are 0, and Output::loss means
   /// nothing. Throws UsageError for batches without another field, or of sizes that the program
@@ -69,6 +72,7 @@ class RunnableProgram {
   std::string file_;
   std::unique_ptr<Interpreter> interpreter_;
   std::vector<bool> recomputed_;
+  BlockHooks* hooks_ = nullptr;
   std::vector<c10::IValue> values_;  // Of all inputs, without those of the user.
 };
 

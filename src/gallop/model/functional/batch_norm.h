@@ -20,6 +20,7 @@ at::Tensor batch_norm(const at::Tensor& x, const at::Tensor& residual,
 struct Fork {
   at::Tensor first, second;
 };
+inline std::vector<at::Tensor> tensors_of(const Fork& fork) { return {fork.first, fork.second}; }
 
 /// Like batch_norm(), returning y twice in the same memory: the backward pass reads both gradients,
 /// whereas a single y would need an extra pass to add them. Neither may be modified in place.

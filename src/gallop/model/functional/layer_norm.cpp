@@ -106,6 +106,11 @@ at::Tensor sum_of(const Summands& in) {
   return in.x + (in.residual + in.bias.to(in.residual.scalar_type()));
 }
 
+std::vector<at::Tensor> tensors_of(const Summands& in) {
+  if (!in.residual.defined()) return {in.x};
+  return {in.x, in.residual};
+}
+
 NormedSum layer_norm(const Summands& in, const at::Tensor& weight, const at::Tensor& bias,
                      double eps, bool rms) {
   const auto format = output_format(in.x, in.residual);

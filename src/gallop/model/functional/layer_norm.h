@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include <ATen/core/Tensor.h>
 
 namespace gallop::model::functional {
@@ -25,5 +27,8 @@ NormedSum layer_norm(const Summands& in, const at::Tensor& weight, const at::Ten
 
 /// Returns only the sum.
 at::Tensor sum_of(const Summands& in);
+
+/// The summands except for the bias, which is a parameter.
+std::vector<at::Tensor> tensors_of(const Summands& in);
 
 }  // namespace gallop::model::functional
