@@ -124,6 +124,12 @@ bool starts_collective(const c10::OperatorHandle& op) {
 
 bool waits_for_collective(const c10::OperatorHandle& op) { return waits(op.schema()); }
 
+bool is_idle_in_dry_run(const c10::OperatorHandle& op) {
+  const std::string_view name = op.schema().name();
+  return std::find(kStarts.begin(), kStarts.end(), name) != kStarts.end() ||
+         name == "gallop::wait_tensor" || name == "gallop::release_pages";
+}
+
 bool leaves_memory_as_it_is(const c10::OperatorHandle& op) {
   return std::find(kUninitialized.begin(), kUninitialized.end(), op.schema().name()) !=
          kUninitialized.end();

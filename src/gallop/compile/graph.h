@@ -131,6 +131,10 @@ bool starts_collective(const c10::OperatorHandle& op);
 /// Whether a call waits for a collective, after which its argument is valid.
 bool waits_for_collective(const c10::OperatorHandle& op);
 
+/// Whether a call has no effect in a dry run: collectives, in which other processes would have to
+/// take part, and what makes room for them.
+bool is_idle_in_dry_run(const c10::OperatorHandle& op);
+
 /// Whether a call leaves its result uninitialized, as aten::empty does.
 bool leaves_memory_as_it_is(const c10::OperatorHandle& op);
 

@@ -168,6 +168,7 @@ class Recorder {
   // Records the call as deferred if the tensors that it reads take less memory than copies of the
   // state that it changes. Returns whether it did; if not, runs the calls that must precede it.
   bool put_off(const Node& node, c10::DispatchKeySet keys, Stack& stack) {
+    if (is_idle_in_dry_run(node.op)) return false;
     auto touches = touches_of_call(builder_.graph(), node);
     const bool comes_after = deferred_calls_.must_precede(touches);
     int64_t copied = 0, kept = 0;
@@ -225,6 +226,7 @@ class Recorder {
 
   // Replaces state that is written by a copy for the rest of this recording.
   void use_copies(const Node& node, Stack& stack) {
+    if (is_idle_in_dry_run(node.op)) return;
     for (const Access& access : accesses_of(node)) {
       const BufferId id = builder_.graph().views[access.view].buffer;
       const Buffer& buffer = builder_.graph().buffers[id];

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
 
 #include <ATen/ops/zeros.h>
 
 #include "gallop/base/error.h"
 #include "gallop/kernel/barrier.h"
 #include "gallop/kernel/operator.h"
+#include "gallop/tensor/page_tensor.h"
 
 namespace gallop::parallel {
 
@@ -40,8 +42,14 @@ struct CollectiveOperators {
                          c10::IntArrayRef receive, c10::IntArrayRef send) {
     start(output, [&](Collectives& all) { all.all_to_all_async(output, input, receive, send); });
   }
-  static void all_gather(const at::Tensor& tensor, c10::IntArrayRef sizes) {
+  static void all_gather(const at::Tensor& tensor, c10::IntArrayRef sizes,
+                         const std::optional<at::Tensor>& /*after*/) {
     start(tensor, [&](Collectives& all) { all.all_gather_async(tensor, sizes); });
+  }
+  static void release(const at::Tensor& tensor, int64_t begin, int64_t end) {
+    if (kernel::is_recorded()) return;
+    release_pages_of(tensor, 0, begin);
+    release_pages_of(tensor, end, tensor.numel());
   }
   static void send(const at::Tensor& tensor, int64_t to) {
     start(tensor, [&](Collectives& all) { all.send_async(tensor, static_cast<int>(to)); });
@@ -132,10 +140,21 @@ void all_to_all_async(const at::Tensor& output, const at::Tensor& input, c10::In
 }
 
 void all_gather_async(const at::Tensor& tensor, c10::IntArrayRef sizes) {
-  static const kernel::Operator<void, const at::Tensor&, c10::IntArrayRef> kStart(
-      "all_gather_async(Tensor(a!) tensor, int[] sizes) -> ()", CollectiveOperators::all_gather,
-      nullptr, CollectiveOperators::all_gather);
-  kStart(tensor, sizes);
+  all_gather_async(tensor, sizes, {});
+}
+
+void all_gather_async(const at::Tensor& tensor, c10::IntArrayRef sizes, const at::Tensor& after) {
+  static const kernel::Operator<void, const at::Tensor&, c10::IntArrayRef,
+                                const std::optional<at::Tensor>&>
+      kStart("all_gather_async(Tensor(a!) tensor, int[] sizes, Tensor? after) -> ()",
+             CollectiveOperators::all_gather, nullptr, CollectiveOperators::all_gather);
+  kStart(tensor, sizes, kernel::optional(after));
+}
+
+void release_pages(const at::Tensor& tensor, int64_t begin, int64_t end) {
+  static const kernel::Operator<void, const at::Tensor&, int64_t, int64_t> kRelease(
+      "release_pages(Tensor(a!) tensor, int begin, int end) -> ()", CollectiveOperators::release);
+  kRelease(tensor, begin, end);
 }
 
 // A tensor in flight counts as written, so that nothing changes it before the wait.

@@ -10,7 +10,8 @@
 
 // Collectives as operators of LibTorch's dispatcher, which the step compiler can record:
 // "gallop::all_reduce_async", "gallop::all_to_all_async", "gallop::all_gather_async",
-// "gallop::send_async", "gallop::recv_async", "gallop::wait_tensor" and "gallop::require_all_done".
+// "gallop::send_async", "gallop::recv_async", "gallop::wait_tensor", "gallop::require_all_done" and
+// "gallop::release_pages".
 // In a dry run they do nothing, as other processes may not make the same calls then.
 namespace gallop::parallel {
 
@@ -67,8 +68,14 @@ void all_reduce_async(const at::Tensor& tensor);
 void all_to_all_async(const at::Tensor& output, const at::Tensor& input, c10::IntArrayRef receive,
                       c10::IntArrayRef send);
 void all_gather_async(const at::Tensor& tensor, c10::IntArrayRef sizes);
+/// As above, but not before `after` has been computed, if it is defined: a compiled step would
+/// otherwise start it as soon as the tensor is not used.
+void all_gather_async(const at::Tensor& tensor, c10::IntArrayRef sizes, const at::Tensor& after);
 void send_async(const at::Tensor& tensor, int to);
 void recv_async(const at::Tensor& tensor, int from);
+/// Returns the memory of a tensor of pages (tensor/page_tensor.h) to the system, except for
+/// elements [begin, end): what the others contain is undefined until it is written.
+void release_pages(const at::Tensor& tensor, int64_t begin, int64_t end);
 /// As Collectives::wait().
 void wait_tensor(const at::Tensor& tensor);
 /// Throws PeerFailed if element `index` of the sums, [n] in fp64, is not 0. Must precede any use of

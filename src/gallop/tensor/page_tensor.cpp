@@ -1,0 +1,45 @@
+#include "gallop/tensor/page_tensor.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+#include <ATen/ops/from_blob.h>
+#include <c10/util/Exception.h>
+
+namespace gallop {
+
+namespace {
+
+size_t page_bytes() {
+  static const auto kBytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return kBytes;
+}
+
+}  // namespace
+
+at::Tensor zeros_in_pages(int64_t elements, c10::ScalarType type) {
+  const size_t bytes = std::max<size_t>(1, static_cast<size_t>(elements) * c10::elementSize(type));
+  void* const memory =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  // What follows looks for this text to tell that memory has run out.
+  TORCH_CHECK(memory != MAP_FAILED, "DefaultCPUAllocator: can't allocate memory: ", bytes,
+              " bytes of pages");
+  return at::from_blob(
+      memory, {elements}, [bytes](void* pages) { munmap(pages, bytes); }, at::TensorOptions(type));
+}
+
+void release_pages_of(const at::Tensor& tensor, int64_t begin, int64_t end) {
+  const size_t page = page_bytes(), element = tensor.element_size();
+  const auto base = reinterpret_cast<uintptr_t>(tensor.const_data_ptr());
+  const uintptr_t first = (base + static_cast<size_t>(begin) * element + page - 1) / page * page;
+  const uintptr_t last = (base + static_cast<size_t>(end) * element) / page * page;
+  if (first >= last) return;
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address within the tensor
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
+}  // namespace gallop
