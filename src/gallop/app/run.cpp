@@ -33,19 +33,22 @@ namespace gallop::app {
 
 namespace {
 
-// How much of the optimizer's state and of the gradients is here.
+// How much of the optimizer's state, the gradients and the parameters is here.
 std::string describe_shards(const optim::Optimizer& optimizer, const parallel::Strategy* strategy) {
   const std::vector<LogicalTensor> state = optimizer.logical_state();
   if (!are_divided(state)) return {};
-  std::string gradients;
+  std::vector<std::string> parts;
+  const auto add = [&parts](const char* what, int64_t here, int64_t all) {
+    parts.push_back(fmt::format("{} of {} of the {}", format_bytes(here), format_bytes(all), what));
+  };
+  add("optimizer's state", train::bytes_of(optimizer.state()), train::bytes_of(wholes_of(state)));
   if (strategy != nullptr && strategy->sums_each_micro_batch()) {
-    const auto [here, all] = strategy->shards()->gradient_bytes();
-    gradients =
-        fmt::format(" and {} of {} of the gradients", format_bytes(here), format_bytes(all));
+    const auto gradients = strategy->shards()->gradient_bytes();
+    add("gradients", gradients.here, gradients.all);
+    const auto parameters = strategy->shards()->parameter_bytes();
+    if (parameters.here < parameters.all) add("parameters", parameters.here, parameters.all);
   }
-  return fmt::format(": {} of {} of the optimizer's state{} in this one",
-                     format_bytes(train::bytes_of(optimizer.state())),
-                     format_bytes(train::bytes_of(wholes_of(state))), gradients);
+  return fmt::format(": {} in this one", join_names(parts, "and"));
 }
 
 constexpr const char* kOrigins = "origins.yaml";

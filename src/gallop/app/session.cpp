@@ -351,7 +351,8 @@ std::unique_ptr<model::Model> Session::make_model() const {
 void Session::build_strategy() {
   parallel::ModelTensors tensors{.parameters = model_->parameters(),
                                  .buffers = model_->statistics(),
-                                 .update_units = optimizer_->update_units()};
+                                 .update_units = optimizer_->update_units(),
+                                 .blocks = model_->block_parameters()};
   const auto build = [&](const Recipe& recipe) {
     return registries().strategies.build(recipe.strategy, *collectives_, tensors);
   };
@@ -360,6 +361,7 @@ void Session::build_strategy() {
     if (resolved_.is_auto("parallel", "bucket")) choose_buckets(build);
   }
   strategy_ = build(recipe());
+  model_->set_block_hooks(strategy_->block_hooks());
 }
 
 // Broadcasts rank 0's gradient order.

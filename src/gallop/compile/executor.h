@@ -42,7 +42,8 @@ class Executor {
   using Observer = std::function<void(const Node& node, const Buffer& buffer, const at::Tensor&)>;
   void observe(Observer observer) { observer_ = std::move(observer); }
 
-  /// Whether the last run has called, or begun to call, a node that changes this state.
+  /// Whether the last run has called, or begun to call, a node that changes this state, other than
+  /// collectives.
   bool has_changed(const at::Tensor& state) const;
   /// Whether a run has reached the end.
   bool has_finished() const { return has_finished_; }

@@ -95,6 +95,13 @@ void clip_adaptively(const NamedTensors& parameters, double limit, const at::Ten
   }
 }
 
+std::string first_non_finite(const NamedTensors& tensors) {
+  for (const auto& [name, tensor] : tensors) {
+    if (!at::isfinite(tensor).all().item<bool>()) return name;
+  }
+  return {};
+}
+
 std::string first_non_finite_gradient(const NamedTensors& parameters) {
   for (const auto& [name, tensor] : parameters) {
     const at::Tensor& gradient = tensor.grad();

@@ -36,6 +36,9 @@ void clip_values(at::TensorList gradients, double limit, const at::Tensor& scale
 /// ICML 2021; vectors as in timm.) `scale` as above.
 void clip_adaptively(const NamedTensors& parameters, double limit, const at::Tensor& scale = {});
 
+/// The name of the first tensor that contains an infinity or a NaN; empty for none.
+std::string first_non_finite(const NamedTensors& tensors);
+
 /// The name of the first parameter whose gradient contains an infinity or a NaN; empty for none.
 /// Slower than gradient_norm(), which detects whether there is one.
 std::string first_non_finite_gradient(const NamedTensors& parameters);

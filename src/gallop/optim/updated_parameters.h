@@ -26,6 +26,9 @@ class UpdatedParameters {
   virtual at::Tensor gradient_norm() const = 0;
   /// As optim::first_non_finite_gradient(), of all parameters. All processes call it together.
   virtual std::string first_non_finite_gradient() const = 0;
+  /// The name of the first parameter with an infinity or a NaN; empty for none. All processes call
+  /// it together.
+  virtual std::string first_non_finite_parameter() const = 0;
 };
 
 /// All parameters of a model, which this process updates alone or as every other process does.
@@ -40,6 +43,9 @@ class WholeParameters final : public UpdatedParameters {
   }
   std::string first_non_finite_gradient() const override {
     return optim::first_non_finite_gradient(parameters_);
+  }
+  std::string first_non_finite_parameter() const override {
+    return optim::first_non_finite(parameters_);
   }
 
  private:

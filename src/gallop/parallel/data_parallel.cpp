@@ -1,6 +1,7 @@
 #include "gallop/parallel/data_parallel.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -24,6 +25,11 @@ std::vector<at::Tensor> shared_buffers(const ModelTensors& model, const Collecti
 }
 
 }  // namespace
+
+void append(std::vector<PendingCollective>& calls, std::vector<PendingCollective> more) {
+  calls.insert(calls.end(), std::make_move_iterator(more.begin()),
+               std::make_move_iterator(more.end()));
+}
 
 std::vector<size_t> in_gradient_order(const ModelTensors& model) {
   std::map<std::string, size_t> places;
@@ -82,11 +88,15 @@ std::optional<std::vector<PendingCollective>> DataParallel::collective_calls(int
   if (shares_batch_norm_) return {};
   std::vector<PendingCollective> all;
   for (int64_t pass = 0; pass < passes; ++pass) {
-    const bool is_last = pass + 1 == passes;
-    if (is_last && statistics_.sums().defined()) all.push_back({.tensor = statistics_.sums()});
-    for (const auto& one : sums_->collective_calls()) all.push_back(one);
+    if (pass + 1 == passes) append(all, calls_of_statistics());
+    append(all, sums_->collective_calls());
   }
   return all;
+}
+
+std::vector<PendingCollective> DataParallel::calls_of_statistics() const {
+  return statistics_.sums().defined() ? all_reduces_of({statistics_.sums()})
+                                      : std::vector<PendingCollective>();
 }
 
 void DataParallel::load_rank_state(const NamedTensors& saved, int rank, int size) {
@@ -116,10 +126,7 @@ void DataParallel::finish_gradient_sync() {
   const at::NoGradGuard no_grad;
   note_unused(named_,
               [this](const at::Tensor& parameter) { return buckets_.has_gradient_of(parameter); });
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (!buckets_.is_filled(i)) buckets_.fill(i);
-  }
-  start_full_ones();
+  start_buckets(buckets_.size());
   expects_ = false;
   for (size_t i = 0; i < buckets_.size(); ++i) sums_->finish(i);
   if (is_last_) statistics_.finish(collectives_.size());
@@ -135,12 +142,18 @@ void DataParallel::note_gradient(size_t parameter) {
   if (buckets_.is_filled(parameter)) {
     throw InternalError("a parameter has got its gradient twice in one backward pass");
   }
-  if (buckets_.fill(parameter)) start_full_ones();
+  if (buckets_.fill(parameter) && !is_told_) start_full_ones(buckets_.size());
+}
+
+void DataParallel::start_buckets(size_t end) {
+  const at::NoGradGuard no_grad;
+  for (size_t i = started_; i < end; ++i) buckets_.fill_bucket(i);
+  start_full_ones(end);
 }
 
 // All processes start the buckets in order, whichever is full first.
-void DataParallel::start_full_ones() {
-  for (; started_ < buckets_.size() && buckets_.is_full(started_); ++started_) {
+void DataParallel::start_full_ones(size_t end) {
+  for (; started_ < end && buckets_.is_full(started_); ++started_) {
     sums_->start(started_);
   }
 }

@@ -18,6 +18,8 @@ namespace gallop::parallel {
 /// indices. Those without a known place come last, in reverse order.
 std::vector<size_t> in_gradient_order(const ModelTensors& model);
 
+void append(std::vector<PendingCollective>& calls, std::vector<PendingCollective> more);
+
 /// Buffers, which become their means over all processes. Batch counters do not increase in a
 /// process without samples, and become the maximum.
 class SharedStatistics {
@@ -60,10 +62,17 @@ class DataParallel : public Strategy {
 
  protected:
   const GradientBuckets& buckets() const { return buckets_; }
+  /// The collectives of all buckets in their order, and of the statistics.
+  std::vector<PendingCollective> calls_of_buckets() const { return sums_->collective_calls(); }
+  std::vector<PendingCollective> calls_of_statistics() const;
+  /// From now on, buckets are started by start_buckets() alone.
+  void start_when_told() { is_told_ = true; }
+  /// Starts the buckets before `end`, with zeros for gradients that are missing.
+  void start_buckets(size_t end);
 
  private:
   void note_gradient(size_t parameter);
-  void start_full_ones();
+  void start_full_ones(size_t end);
 
   Collectives& collectives_;
   NamedTensors named_;
@@ -74,6 +83,7 @@ class DataParallel : public Strategy {
   SharedStatistics statistics_;
   GradientHooks hooks_;
   size_t started_ = 0;  // The number of buckets started in this step.
+  bool is_told_ = false;
   bool expects_ = false;
   bool is_last_ = true;  // The pass that is under way, of those of a step.
 };

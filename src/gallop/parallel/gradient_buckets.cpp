@@ -119,7 +119,7 @@ void GradientBuckets::move(size_t parameter) {
 
 bool GradientBuckets::has_gradient_of(const at::Tensor& parameter) const {
   return std::any_of(slots_.begin(), slots_.end(), [&](const Slot& slot) {
-    return slot.is_filled && slot.parameter.is_same(parameter);
+    return slot.is_filled && slot.has_gradient && slot.parameter.is_same(parameter);
   });
 }
 
@@ -133,10 +133,18 @@ void GradientBuckets::release(size_t bucket) {
 }
 
 bool GradientBuckets::fill(size_t parameter) {
-  move(parameter);
   Slot& slot = slots_[parameter];
+  slot.has_gradient = slot.parameter.grad().defined();
+  move(parameter);
   slot.is_filled = true;
   return --buckets_[slot.bucket].missing == 0;
+}
+
+void GradientBuckets::fill_bucket(size_t bucket) {
+  const size_t first = buckets_[bucket].first;
+  for (size_t i = first; i < first + static_cast<size_t>(buckets_[bucket].parameters); ++i) {
+    if (!is_filled(i)) fill(i);
+  }
 }
 
 void GradientBuckets::give_to_parameters() {

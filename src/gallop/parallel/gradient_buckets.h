@@ -51,6 +51,8 @@ class GradientBuckets {
   void move(size_t parameter);
   /// As move(); returns whether the bucket is full now.
   bool fill(size_t parameter);
+  /// Fills the rest of a bucket.
+  void fill_bucket(size_t bucket);
   /// Makes the view of each place the gradient of its parameter.
   void give_to_parameters();
 
@@ -65,7 +67,7 @@ class GradientBuckets {
   void drop_signs_of_zeros();
 
   bool is_filled(size_t parameter) const { return slots_[parameter].is_filled; }
-  /// Whether the gradient of this tensor has been moved since empty().
+  /// Whether a gradient of this tensor has been moved since empty().
   bool has_gradient_of(const at::Tensor& parameter) const;
   /// Frees a bucket that is not kept.
   void release(size_t bucket);
@@ -82,6 +84,7 @@ class GradientBuckets {
     size_t bucket = 0;
     int64_t offset = 0;
     bool is_filled = false;
+    bool has_gradient = false;  ///< If it is filled: not by zeros.
   };
   struct Bucket {
     at::Tensor tensor;

@@ -12,6 +12,8 @@
 
 #include "gallop/kernel/optimizer_step.h"
 #include "gallop/kernel/update.h"
+#include "gallop/parallel/parameter_buckets.h"
+#include "gallop/parallel/sharded_optimizer.h"
 #include "gallop/parallel/sums.h"
 
 namespace gallop::parallel {
@@ -41,12 +43,13 @@ int64_t chunks_of(int64_t elements) {
 
 ParameterShards::ParameterShards(std::string strategy, NamedTensors parameters, ShardLayout layout,
                                  const GradientBuckets& buckets, const std::vector<at::Tensor>& own,
-                                 Collectives& collectives)
+                                 Collectives& collectives, ParameterBuckets* places)
     : strategy_(std::move(strategy)),
       parameters_(std::move(parameters)),
       layout_(std::move(layout)),
       buckets_(buckets),
-      collectives_(collectives) {
+      collectives_(collectives),
+      places_(places) {
   // The first element of this process's part of each parameter's gradient.
   std::vector<at::Tensor> gradients(parameters_.size());
   const auto rank = static_cast<size_t>(collectives_.rank());
@@ -116,6 +119,19 @@ at::Tensor ParameterShards::gradient_norm() const {
   return is_by_chunk_ ? kernel::norm_of_sums(sums_) : sums_.select(0, 0).sqrt();
 }
 
+std::vector<LogicalTensor> ParameterShards::logical_parameters() const {
+  const NamedTensors wholes = on_meta(parameters_);
+  std::vector<LogicalTensor> all;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const bool is_divided = own_[i].tensor.grad().defined();
+    all.push_back({.name = wholes[i].name,
+                   .whole = wholes[i].tensor,
+                   .local = is_divided ? own_[i].tensor : parameters_[i].tensor});
+    if (is_divided) all.back().parts = layout_.parts(i);
+  }
+  return all;
+}
+
 ParameterShards::Bytes ParameterShards::gradient_bytes() const {
   Bytes bytes;
   for (size_t i = 0; i < own_.size(); ++i) {
@@ -127,12 +143,26 @@ ParameterShards::Bytes ParameterShards::gradient_bytes() const {
   return bytes;
 }
 
-std::string ParameterShards::first_non_finite_gradient() const {
-  const auto found = gather(collectives_, optim::first_non_finite_gradient(own_));
+ParameterShards::Bytes ParameterShards::parameter_bytes() const {
+  Bytes bytes = gradient_bytes();
+  if (places_ == nullptr) bytes.here = bytes.all;
+  return bytes;
+}
+
+std::string ParameterShards::first_of_all(const std::string& own) const {
+  const auto found = gather(collectives_, own);
   for (const auto& [name, tensor] : parameters_) {
     if (std::find(found.begin(), found.end(), name) != found.end()) return name;
   }
   return {};
+}
+
+std::string ParameterShards::first_non_finite_gradient() const {
+  return first_of_all(optim::first_non_finite_gradient(own_));
+}
+
+std::string ParameterShards::first_non_finite_parameter() const {
+  return first_of_all(optim::first_non_finite(own_));
 }
 
 // Copies this process's parts to the memory of a bucket, or those of all others from it.
@@ -160,7 +190,15 @@ void ParameterShards::copy(const at::Tensor& memory, size_t bucket, bool to_memo
   }
 }
 
+void ParameterShards::share_update() const {
+  if (places_ == nullptr) all_gather();
+}
+
 void ParameterShards::all_gather() const {
+  if (places_ != nullptr) {
+    if (places_->is_whole()) places_->gather_all();
+    return;
+  }
   constexpr size_t kInFlight = 2;
   const at::NoGradGuard no_grad;
   const size_t in_flight = buckets_.are_kept() ? buckets_.size() : kInFlight;

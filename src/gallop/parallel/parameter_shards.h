@@ -9,19 +9,23 @@
 #include "gallop/parallel/collectives.h"
 #include "gallop/parallel/gradient_buckets.h"
 #include "gallop/parallel/shard_layout.h"
+#include "gallop/tensor/logical_tensor.h"
 #include "gallop/tensor/named_tensor.h"
 
 namespace gallop::parallel {
+
+class ParameterBuckets;
 
 /// The parameters of a model as this process updates them: views of its parts, with views of its
 /// parts of the gradients' buckets as their gradients.
 class ParameterShards final : public optim::UpdatedParameters {
  public:
   /// `strategy`: the name of the one that divides the parameters. The buckets of trained parameters
-  /// are those of the layout, and outlive it, as the collectives. `own`: see own_parts().
+  /// are those of the layout, and outlive it, as the collectives. `own`: see own_parts(). `places`:
+  /// where the parameters are, if a process keeps only its parts between steps.
   ParameterShards(std::string strategy, NamedTensors parameters, ShardLayout layout,
                   const GradientBuckets& buckets, const std::vector<at::Tensor>& own,
-                  Collectives& collectives);
+                  Collectives& collectives, ParameterBuckets* places = nullptr);
 
   /// One for each parameter, in their order, with its name and number of dimensions: the parameter
   /// itself, a range of its elements in memory order, or no element.
@@ -35,15 +39,24 @@ class ParameterShards final : public optim::UpdatedParameters {
   };
   /// Bytes of the gradients of this process's parts, and of all.
   Bytes gradient_bytes() const;
+  /// Bytes of the trained parameters that this process has between steps, and of all.
+  Bytes parameter_bytes() const;
 
   bool are_parts() const override { return true; }
   /// The bits are those of one process for gradients in fp32 and bf16 on the CPU.
   at::Tensor gradient_norm() const override;
   std::string first_non_finite_gradient() const override;
+  std::string first_non_finite_parameter() const override;
 
-  /// Gives each process the parts of all trained parameters that others have updated. Gradients in
-  /// buckets that are kept are overwritten, as these are sent.
+  /// Gives each process the parts of all trained parameters that others have updated, unless
+  /// parameters are in parts at the moment. Gradients in buckets that are kept are overwritten, as
+  /// these are sent.
   void all_gather() const;
+  /// After an update: all_gather(), unless each pass gathers the parameters that it needs.
+  void share_update() const;
+
+  /// All parameters, of which this process has its parts.
+  std::vector<LogicalTensor> logical_parameters() const;
 
   /// Tensors that gradient_norm() writes.
   NamedTensors state() const { return {{"norm_sums", sums_}}; }
@@ -52,12 +65,14 @@ class ParameterShards final : public optim::UpdatedParameters {
   void make_own(const std::vector<at::Tensor>& gradients);
   void copy(const at::Tensor& memory, size_t bucket, bool to_memory) const;
   void make_sums();
+  std::string first_of_all(const std::string& own) const;
 
   std::string strategy_;
   NamedTensors parameters_;
   ShardLayout layout_;
   const GradientBuckets& buckets_;
   Collectives& collectives_;
+  ParameterBuckets* places_;
   NamedTensors own_;
   std::vector<at::Tensor> gradients_;  // Of the own parts that are trained and have elements.
   std::vector<int64_t> first_;         // The first chunk of each of them, among those of all.

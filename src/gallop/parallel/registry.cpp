@@ -13,7 +13,8 @@ StrategyRegistry built_in_strategies() {
            make_deterministic)
       .add("zero-1", "as ddp, but each process has and updates a part of the optimizer's state",
            make_zero1)
-      .add("zero-2", "as zero-1, and each process has a part of the gradients", make_zero2);
+      .add("zero-2", "as zero-1, and each process has a part of the gradients", make_zero2)
+      .add("zero-3", "as zero-2, and each process has a part of the parameters (FSDP)", make_zero3);
   return registry;
 }
 
@@ -21,6 +22,10 @@ bool divides_update(const std::string& strategy) {
   return strategy == "zero-1" || divides_gradients(strategy);
 }
 
-bool divides_gradients(const std::string& strategy) { return strategy == "zero-2"; }
+bool divides_gradients(const std::string& strategy) {
+  return strategy == "zero-2" || divides_parameters(strategy);
+}
+
+bool divides_parameters(const std::string& strategy) { return strategy == "zero-3"; }
 
 }  // namespace gallop::parallel

@@ -84,8 +84,14 @@ void ShardLayout::fill_buckets(const std::vector<ParameterShape>& parameters,
   };
   std::map<std::tuple<bool, bool, c10::ScalarType>, Open> all;
   std::vector<Open*> in_order;  // Of the last parameter that came.
-  for (const size_t i : order) {
+  const auto close_all = [&] {
+    for (Open* const open : in_order) close(*open);
+    in_order.clear();
+  };
+  for (size_t k = 0; k < order.size(); ++k) {
+    const size_t i = order[k];
     const ParameterShape& parameter = parameters[i];
+    if (k > 0 && parameters[order[k - 1]].group != parameter.group) close_all();
     Open& open = all[{parameter.is_trained, parameter.unit.is_whole, parameter.type}];
     const int64_t bytes =
         elements_in_bucket(parameter) * static_cast<int64_t>(c10::elementSize(parameter.type));
@@ -96,7 +102,7 @@ void ShardLayout::fill_buckets(const std::vector<ParameterShape>& parameters,
     std::erase(in_order, &open);
     in_order.push_back(&open);
   }
-  for (Open* const open : in_order) close(*open);
+  close_all();
   buckets_.insert(buckets_.end(), std::make_move_iterator(not_trained.begin()),
                   std::make_move_iterator(not_trained.end()));
 }

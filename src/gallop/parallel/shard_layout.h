@@ -18,6 +18,7 @@ struct ParameterShape {
   c10::ScalarType type = c10::kFloat;
   bool is_trained = true;
   optim::UpdateUnit unit{};
+  size_t group = 0;  ///< Only parameters of one group share a bucket.
 };
 
 /// Which process updates which elements of each parameter, and how gradients lie in buckets so that
@@ -39,9 +40,10 @@ class ShardLayout {
     std::vector<int64_t> sizes;      ///< The elements of each process, in order of ranks.
   };
 
-  /// `order`: indices of parameters in the order in which their gradients become available. A
-  /// bucket has parameters of one data type and one kind of unit, and is closed before it would
-  /// exceed `bucket_bytes`. Buckets of parameters that are not trained come last.
+  /// `order`: indices of parameters in the order in which their gradients become available, those
+  /// of a group together. A bucket has parameters of one data type and one kind of unit, and is
+  /// closed before it would exceed `bucket_bytes`. Buckets of parameters that are not trained come
+  /// last.
   ShardLayout(const std::vector<ParameterShape>& parameters, const std::vector<size_t>& order,
               int64_t bucket_bytes, int processes);
 

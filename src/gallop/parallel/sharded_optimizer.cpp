@@ -39,7 +39,7 @@ class ShardedOptimizer final : public optim::Optimizer {
   at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
                   const optim::ScheduledOptions& scheduled) override {
     inner_->step(lr, grad_scale, found_inf, scheduled);
-    shards_.all_gather();
+    shards_.share_update();
     return {};
   }
 

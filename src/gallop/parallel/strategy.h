@@ -10,6 +10,8 @@
 #include "gallop/optim/optimizer.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/parallel/sums.h"
+#include "gallop/tensor/block_hooks.h"
+#include "gallop/tensor/logical_tensor.h"
 #include "gallop/tensor/named_tensor.h"
 
 namespace gallop::parallel {
@@ -36,6 +38,19 @@ class Strategy {
   /// If each process updates only its shards of the parameters: these; otherwise null, and each
   /// updates all.
   virtual const ParameterShards* shards() const { return nullptr; }
+
+  /// What the model must call around its blocks (Model::set_block_hooks()); null for nothing.
+  virtual BlockHooks* block_hooks() { return nullptr; }
+  /// Must be called before each step, after which parameters of the model may be there only within
+  /// a step.
+  virtual void begin_step() {}
+  /// Makes all parameters whole until the next step. All processes call it together.
+  virtual void gather_parameters() {}
+  /// If each process has only its parts of the parameters between steps: these, with those
+  /// parameters that it has as a whole; otherwise empty.
+  virtual std::vector<LogicalTensor> parameters_in_parts() const { return {}; }
+  /// Must be called before each forward pass of a step.
+  virtual void begin_forward() {}
 
   /// The number of slices of the whole batch, a multiple of the number of processes. Each slice is
   /// computed separately, in order; finish_slice() is called after its backward pass, or without
@@ -64,14 +79,14 @@ class Strategy {
   /// they are available.
   virtual void begin_gradient_sync(const Pass& pass) = 0;
 
-  /// The collectives from the first begin_gradient_sync() of a step of so many passes to the end of
-  /// the last finish_gradient_sync(), in this order, so that a process that fails in a step can
-  /// take part in those of the others. Empty if they depend on the model's layers, or if batch
+  /// The collectives from the first begin_forward() of a step of so many passes to the end of the
+  /// last finish_gradient_sync(), in this order, so that a process that fails in a step can take
+  /// part in those of the others. Empty if they depend on the model's layers, or if batch
   /// slices must not be split.
   virtual std::optional<std::vector<PendingCollective>> collective_calls(int64_t /*passes*/) const {
     return {};
   }
-  /// Discards the sums since begin_gradient_sync(), because a process failed in the step.
+  /// Ends a pass, and discards its sums, because a process failed in the step.
   virtual void abort_sync() {}
 
   /// Must be called after the backward pass, or without any pass if this process has no samples.
@@ -80,8 +95,9 @@ class Strategy {
   virtual void finish_gradient_sync() = 0;
 
  protected:
-  /// Records once which parameters have no gradient. Must be called after a backward pass, before
-  /// gradients are moved; `is_moved` tells which have been.
+  /// Records once which parameters have no gradient, neither in themselves nor, by `is_moved`,
+  /// where it has been moved to. Must be called after a backward pass, before gradients are
+  /// removed.
   void note_unused(
       const NamedTensors& parameters,
       const std::function<bool(const at::Tensor&)>& is_moved = [](const auto&) { return false; });
@@ -100,6 +116,8 @@ struct ModelTensors {
   /// How the optimizer's update can be divided (Optimizer::update_units()), for strategies for
   /// which divides_update() is true.
   std::vector<optim::UpdateUnit> update_units{};
+  /// The names of the parameters of each block: Model::block_parameters().
+  std::vector<std::vector<std::string>> blocks{};
 };
 
 /// The strategies that the `parallel:` section of a recipe chooses from.
@@ -108,9 +126,10 @@ using StrategyRegistry = config::Registry<Strategy, Collectives&, const ModelTen
 /// Every strategy that comes with Gallop.
 StrategyRegistry built_in_strategies();
 
-/// Whether the strategy of this name divides the optimizer's update, or the gradients as well,
-/// among several processes.
+/// Whether the strategy of this name divides the optimizer's update, the gradients as well, or the
+/// parameters as well, among several processes.
 bool divides_update(const std::string& strategy);
 bool divides_gradients(const std::string& strategy);
+bool divides_parameters(const std::string& strategy);
 
 }  // namespace gallop::parallel

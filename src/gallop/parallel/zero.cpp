@@ -1,5 +1,8 @@
 #include "gallop/parallel/zero.h"
 
+#include <algorithm>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,7 +12,9 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
+#include "gallop/parallel/block_gathers.h"
 #include "gallop/parallel/data_parallel.h"
+#include "gallop/parallel/parameter_buckets.h"
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/rank_order_sums.h"
 
@@ -17,8 +22,26 @@ namespace gallop::parallel {
 
 namespace {
 
+// Of each parameter, the number of the block that it belongs to, from the last to the first, as
+// their gradients come; the number of blocks for those outside of them.
+std::vector<size_t> groups_of(const ModelTensors& model) {
+  std::map<std::string, size_t> groups;
+  const size_t blocks = model.blocks.size();
+  for (size_t block = 0; block < blocks; ++block) {
+    for (const std::string& name : model.blocks[block]) groups[name] = blocks - 1 - block;
+  }
+  std::vector<size_t> all;
+  for (const auto& [name, tensor] : model.parameters) {
+    const auto found = groups.find(name);
+    all.push_back(found != groups.end() ? found->second : blocks);
+  }
+  return all;
+}
+
+// `groups`: of each parameter; empty for one of all.
 ShardLayout layout_of(const std::string& name, const ZeroConfig& config,
-                      const Collectives& collectives, const ModelTensors& model) {
+                      const Collectives& collectives, const ModelTensors& model,
+                      const std::vector<size_t>& groups) {
   if (model.update_units.size() != model.parameters.size()) {
     throw UsageError(fmt::format(
         "parallel.name={} divides the update among processes, which this optimizer does not "
@@ -36,10 +59,13 @@ ShardLayout layout_of(const std::string& name, const ZeroConfig& config,
                       .elements = tensor.numel(),
                       .type = tensor.scalar_type(),
                       .is_trained = tensor.requires_grad(),
-                      .unit = unit});
+                      .unit = unit,
+                      .group = groups.empty() ? 0 : groups[i]});
   }
-  return ShardLayout(shapes, in_gradient_order(model), *parse_bytes(config.bucket),
-                     collectives.size());
+  std::vector<size_t> order = in_gradient_order(model);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return shapes[a].group < shapes[b].group; });
+  return ShardLayout(shapes, order, *parse_bytes(config.bucket), collectives.size());
 }
 
 // The trained parameters of each bucket.
@@ -68,19 +94,21 @@ std::vector<std::vector<int64_t>> sizes_of(const ShardLayout& layout) {
   return sizes;
 }
 
-class Zero final : public DataParallel {
+class Zero : public DataParallel {
  public:
+  /// `places`: see ParameterShards.
   Zero(const std::string& name, const ZeroConfig& config, Collectives& collectives,
        const ModelTensors& model, ShardLayout layout,
        const std::vector<std::vector<at::Tensor>>& lists, GradientBuckets buckets,
-       const std::vector<at::Tensor>& own)
+       const std::vector<at::Tensor>& own, ParameterBuckets* places = nullptr)
       : DataParallel(collectives, model, config.batch_norm == "synchronized", in_one(lists),
                      std::move(buckets),
                      [&](GradientBuckets& kept) {
                        return make_rank_order_sums(kept, sizes_of(layout), own,
                                                    /*gathers=*/false);
                      }),
-        shards_(name, model.parameters, std::move(layout), this->buckets(), own, collectives) {}
+        shards_(name, model.parameters, std::move(layout), this->buckets(), own, collectives,
+                places) {}
 
   const ParameterShards* shards() const override { return &shards_; }
   NamedTensors state() const override {
@@ -93,18 +121,129 @@ class Zero final : public DataParallel {
   ParameterShards shards_;
 };
 
+// The trained buckets of each block, and those of other parameters.
+BlockGathers::Config gathers_of(const ShardLayout& layout, const std::vector<size_t>& groups,
+                                size_t blocks) {
+  BlockGathers::Config config{.blocks = std::vector<std::vector<size_t>>(blocks)};
+  for (size_t i = 0; i < layout.buckets().size(); ++i) {
+    const ShardLayout::Bucket& bucket = layout.buckets()[i];
+    if (!bucket.is_trained) break;
+    const size_t group = groups[bucket.parameters.front()];
+    (group < blocks ? config.blocks[blocks - 1 - group] : config.others).push_back(i);
+  }
+  return config;
+}
+
+class Zero3 final : public Zero {
+ public:
+  Zero3(const Zero3Config& config, Collectives& collectives, const ModelTensors& model,
+        ShardLayout layout, const std::vector<std::vector<at::Tensor>>& lists,
+        GradientBuckets buckets, const std::vector<at::Tensor>& own, BlockGathers::Config gathers,
+        std::unique_ptr<ParameterBuckets> places)
+      : Zero("zero-3", config.zero, collectives, model, std::move(layout), lists,
+             std::move(buckets), own, places.get()),
+        places_(std::move(places)),
+        blocks_(gathers.blocks),
+        others_(gathers.others),
+        gathers_(*places_, with_reduction(std::move(gathers), config)) {
+    start_when_told();
+  }
+
+  BlockHooks* block_hooks() override { return &gathers_; }
+  NamedTensors state() const override {
+    NamedTensors all = Zero::state();
+    for (const auto& one : places_->named()) all.push_back(one);
+    return all;
+  }
+
+  void begin_step() override {
+    if (places_->is_whole()) places_->release_all();
+  }
+  void gather_parameters() override {
+    if (places_->is_whole()) return;
+    const CollectivesScope scope(collectives());
+    places_->gather_all();
+  }
+  std::vector<LogicalTensor> parameters_in_parts() const override {
+    return shards()->logical_parameters();
+  }
+  void begin_forward() override { gathers_.begin_forward(); }
+
+  void begin_gradient_sync(const Pass& pass) override {
+    gathers_.end_forward();
+    DataParallel::begin_gradient_sync(pass);
+  }
+  void finish_gradient_sync() override {
+    gathers_.finish();
+    DataParallel::finish_gradient_sync();
+  }
+  void abort_sync() override {
+    gathers_.abort();
+    DataParallel::abort_sync();
+  }
+
+  std::optional<std::vector<PendingCollective>> collective_calls(int64_t passes) const override {
+    if (shares_batch_norm()) return {};
+    const std::vector<PendingCollective> of_buckets = calls_of_buckets();
+    const auto reduce = [&](size_t block) {
+      std::vector<PendingCollective> calls;
+      for (const size_t bucket : buckets_of(block)) calls.push_back(of_buckets[bucket]);
+      return calls;
+    };
+    std::vector<PendingCollective> all;
+    for (int64_t pass = 0; pass < passes; ++pass) {
+      append(all, gathers_.forward_calls());
+      if (pass + 1 == passes) append(all, calls_of_statistics());
+      append(all, gathers_.backward_calls(reduce));
+    }
+    return all;
+  }
+
+ private:
+  BlockGathers::Config with_reduction(BlockGathers::Config gathers, const Zero3Config& config) {
+    gathers.reshard_after_forward = config.reshard_after_forward;
+    gathers.reduce = [this](size_t block) {
+      const auto& buckets = buckets_of(block);
+      if (!buckets.empty()) start_buckets(buckets.back() + 1);
+    };
+    return gathers;
+  }
+
+  const std::vector<size_t>& buckets_of(size_t block) const {
+    return block < blocks_.size() ? blocks_[block] : others_;
+  }
+
+  std::unique_ptr<ParameterBuckets> places_;
+  std::vector<std::vector<size_t>> blocks_;
+  std::vector<size_t> others_;
+  BlockGathers gathers_;
+};
+
 std::unique_ptr<Strategy> make_zero(const std::string& name, const ZeroConfig& config,
                                     Collectives& collectives, const ModelTensors& model) {
   if (collectives.size() == 1) {
     return make_ddp({.bucket = config.bucket, .batch_norm = config.batch_norm}, collectives, model);
   }
-  ShardLayout layout = layout_of(name, config, collectives, model);
+  ShardLayout layout = layout_of(name, config, collectives, model, {});
   const auto lists = lists_of(layout, model.parameters);
   GradientBuckets buckets(lists, divides_gradients(name) ? GradientBuckets::Memory::kOnDemand
                                                          : GradientBuckets::Memory::kKept);
   const auto own = own_parts(buckets, sizes_of(layout), collectives.rank());
   return std::make_unique<Zero>(name, config, collectives, model, std::move(layout), lists,
                                 std::move(buckets), own);
+}
+
+void require_blocks(const ModelTensors& model) {
+  if (model.blocks.empty()) {
+    throw UsageError(
+        "parallel.name=zero-3 gathers the parameters of one block of layers after the other, and "
+        "this model has no blocks; take parallel.name=zero-2");
+  }
+  if (!model.parameters.front().tensor.is_cpu()) {
+    throw UsageError(
+        "parallel.name=zero-3 runs on CPUs only so far: the memory of parameters on a GPU is not "
+        "released yet; take parallel.name=zero-2");
+  }
 }
 
 }  // namespace
@@ -117,6 +256,15 @@ void visit(config::Visitor& visitor, ZeroConfig& config) {
   visit_batch_norm(visitor, config.batch_norm);
 }
 
+void visit(config::Visitor& visitor, Zero3Config& config) {
+  visit(visitor, config.zero);
+  visitor.field(
+      {.name = "reshard_after_forward",
+       .help = "release the parameters of a block after its forward pass, and gather "
+               "them again for its backward pass; false takes more memory and sends less"},
+      config.reshard_after_forward);
+}
+
 std::unique_ptr<Strategy> make_zero1(const ZeroConfig& config, Collectives& collectives,
                                      const ModelTensors& model) {
   return make_zero("zero-1", config, collectives, model);
@@ -125,6 +273,21 @@ std::unique_ptr<Strategy> make_zero1(const ZeroConfig& config, Collectives& coll
 std::unique_ptr<Strategy> make_zero2(const ZeroConfig& config, Collectives& collectives,
                                      const ModelTensors& model) {
   return make_zero("zero-2", config, collectives, model);
+}
+
+std::unique_ptr<Strategy> make_zero3(const Zero3Config& config, Collectives& collectives,
+                                     const ModelTensors& model) {
+  require_blocks(model);
+  if (collectives.size() == 1) return make_zero("zero-3", config.zero, collectives, model);
+  const std::vector<size_t> groups = groups_of(model);
+  ShardLayout layout = layout_of("zero-3", config.zero, collectives, model, groups);
+  auto places = std::make_unique<ParameterBuckets>(model.parameters, layout, collectives.rank());
+  const auto lists = lists_of(layout, model.parameters);
+  GradientBuckets buckets(lists, GradientBuckets::Memory::kOnDemand);
+  const auto own = own_parts(buckets, sizes_of(layout), collectives.rank());
+  BlockGathers::Config gathers = gathers_of(layout, groups, model.blocks.size());
+  return std::make_unique<Zero3>(config, collectives, model, std::move(layout), lists,
+                                 std::move(buckets), own, std::move(gathers), std::move(places));
 }
 
 }  // namespace gallop::parallel

@@ -16,6 +16,14 @@ struct ZeroConfig {
 
 void visit(config::Visitor& visitor, ZeroConfig& config);
 
+struct Zero3Config {
+  ZeroConfig zero;
+  /// Whether the parameters of a block are released between its forward and backward pass.
+  bool reshard_after_forward = true;
+};
+
+void visit(config::Visitor& visitor, Zero3Config& config);
+
 /// ZeRO stage 1 (Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter
 /// models", SC 2020): data parallelism in which each process has the optimizer's state of a part of
 /// the parameters only, and updates that. Gradients are reduce-scattered instead of all-reduced
@@ -33,6 +41,14 @@ std::unique_ptr<Strategy> make_zero1(const ZeroConfig& config, Collectives& coll
 /// added to the part: micro-batches are summed after processes, so that only steps of one
 /// micro-batch have the bits of ddp.
 std::unique_ptr<Strategy> make_zero2(const ZeroConfig& config, Collectives& collectives,
+                                     const ModelTensors& model);
+
+/// ZeRO stage 3, or fully sharded data parallelism (Zhao et al., "PyTorch FSDP: experiences on
+/// scaling fully sharded data parallel", VLDB 2023): as stage 2, but a process keeps only its part
+/// of the parameters as well. Those of a block are gathered for its forward and backward pass; see
+/// BlockGathers. Gradients and weights have the bits of stage 2. Throws UsageError without
+/// ModelTensors::blocks, or if parameters are on a GPU.
+std::unique_ptr<Strategy> make_zero3(const Zero3Config& config, Collectives& collectives,
                                      const ModelTensors& model);
 
 }  // namespace gallop::parallel

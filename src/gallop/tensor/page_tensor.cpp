@@ -28,6 +28,8 @@ at::Tensor zeros_in_pages(int64_t elements, c10::ScalarType type) {
   // What follows looks for this text to tell that memory has run out.
   TORCH_CHECK(memory != MAP_FAILED, "DefaultCPUAllocator: can't allocate memory: ", bytes,
               " bytes of pages");
+  // A huge page would be filled as a whole, with pages of other tensors, and is not split at once.
+  madvise(memory, bytes, MADV_NOHUGEPAGE);
   return at::from_blob(
       memory, {elements}, [bytes](void* pages) { munmap(pages, bytes); }, at::TensorOptions(type));
 }

@@ -24,6 +24,14 @@ void ProcessGroup::begin(parallel::Section section, int64_t step) const {
   if (!is_alone()) collectives_->begin(section, step);
 }
 
+void ProcessGroup::gather_parameters() const {
+  if (!is_alone()) strategy_->gather_parameters();
+}
+
+std::vector<LogicalTensor> ProcessGroup::parameters_in_parts() const {
+  return is_alone() ? std::vector<LogicalTensor>() : strategy_->parameters_in_parts();
+}
+
 void ProcessGroup::note_progress() const {
   if (!is_alone()) collectives_->note_progress();
 }

@@ -31,6 +31,9 @@ class ProcessGroup {
   parallel::Limits limits() const;
   void begin(parallel::Section section, int64_t step) const;
   void note_progress() const;
+  /// See parallel::Strategy.
+  void gather_parameters() const;
+  std::vector<LogicalTensor> parameters_in_parts() const;
 
   /// Broadcasts the tensors of rank 0. Throws UsageError if another process has different names or
   /// shapes.

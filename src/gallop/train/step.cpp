@@ -5,7 +5,6 @@
 
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/isfinite.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
@@ -210,6 +209,7 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
   kernel::share_cores_with_others();
   const precision::Tf32Guard tf32(config_.precision, device_.type());
   const auto scope = sharing();
+  if (config_.strategy != nullptr) config_.strategy->begin_step();
   seed_generator(step);
   set(lr_, lr);
   for (size_t i = 0; i < values.size(); ++i) set(scheduled_[i], values[i]);
@@ -282,7 +282,7 @@ void TrainStep::read_late(Started& started) {
   result.finite = is_finite(result);
   if (result.finite || skips_nonfinite()) return;
   result.non_finite_tensor =
-      std::isfinite(result.tally.loss_sum) ? first_non_finite_parameter() : "loss";
+      std::isfinite(result.tally.loss_sum) ? updated().first_non_finite_parameter() : "loss";
 }
 
 StepResult TrainStep::take() {
@@ -334,18 +334,11 @@ std::string TrainStep::first_non_finite(const StepInputs& inputs, int64_t step, 
   if (!optim::gradients_of(parameters_).empty()) {
     return optim::first_non_finite_gradient(parameters_);
   }
-  if (std::string name = first_non_finite_parameter(); !name.empty()) return name;
+  if (std::string name = updated().first_non_finite_parameter(); !name.empty()) return name;
   seed_generator(step);
   forward_backward(inputs, counts_on_device_ ? count_targets_of_all(inputs) : Counts(),
                    /*count_correct=*/false);
   return updated().first_non_finite_gradient();
-}
-
-std::string TrainStep::first_non_finite_parameter() const {
-  for (const auto& [name, tensor] : parameters_) {
-    if (!at::isfinite(tensor).all().item<bool>()) return name;
-  }
-  return {};
 }
 
 compile::GraphStages TrainStep::graphs(const NamedTensors& batch, const std::string& stage,

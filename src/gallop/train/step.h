@@ -240,7 +240,6 @@ class TrainStep {
                  const at::Tensor& idle);
   at::Tensor apply(const StepInputs& inputs, at::Tensor found_inf, const at::Tensor& share);
   std::string first_non_finite(const StepInputs& inputs, int64_t step, double loss_sum);
-  std::string first_non_finite_parameter() const;
   NamedTensors everything() const;
   /// What the optimizer updates.
   const optim::UpdatedParameters& updated() const;

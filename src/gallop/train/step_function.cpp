@@ -305,6 +305,7 @@ TrainStep::Sums TrainStep::forward_backward_sam(const StepInputs& inputs, const 
 
 model::Output TrainStep::forward(const NamedTensors& batch) {
   const TraceSpan span(SpanKind::kPhase, "forward");
+  if (config_.strategy != nullptr) config_.strategy->begin_forward();
   return model_.forward_to_head(batch);
 }
 

@@ -98,6 +98,7 @@ Outcome Trainer::Impl::finish(bool finished) {
   if (finished && config.early_stopping.restore_best) restore_best();
   if (saved_step != progress.step) save(false);
   finish_saving();
+  process_group.gather_parameters();  // For those who read the model after the run.
   outcome.finished = finished;
   outcome.step = progress.step;
   outcome.steps = length.steps;

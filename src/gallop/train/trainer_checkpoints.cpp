@@ -101,6 +101,10 @@ void Trainer::Impl::save(bool best) {
 // Replaces the tensors of this process's slice of a checkpoint, which processes share, by whole
 // ones.
 void Trainer::Impl::gather_shards(TrainingState& now, int slices) {
+  if (std::vector<LogicalTensor> model = process_group.parameters_in_parts(); !model.empty()) {
+    for (const LogicalTensor& tensor : replicas_of(parts.model.buffers())) model.push_back(tensor);
+    now.model = gather_slices(*process_group.collectives(), model, slices);
+  }
   std::vector<LogicalTensor> all = parts.optimizer.logical_state();
   if (!are_divided(all)) return;
   for (const LogicalTensor& tensor : replicas_of(step.state())) all.push_back(tensor);

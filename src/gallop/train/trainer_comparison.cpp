@@ -36,6 +36,7 @@ bool Trainer::Impl::compare_states() {
   report_all();
   clock.pause();
   process_group.begin(parallel::Section::kCheckpoint, progress.step);
+  process_group.gather_parameters();
   const TrainingState now = state();
   NamedTensors all = now.model;
   // What a process alone has cannot be compared.

@@ -36,6 +36,7 @@ bool Trainer::Impl::evaluate_now() {
   tell(&Observer::evaluating);
   agreed[static_cast<size_t>(StepRequest::kEvaluate)] = false;
   process_group.begin(parallel::Section::kEvaluation, progress.step);
+  process_group.gather_parameters();
   if (is_last() && !recompute_statistics()) return false;
   const AveragedWeights averaged(parts.optimizer);
   const auto evaluation =
@@ -62,6 +63,7 @@ bool Trainer::Impl::recompute_statistics() {
   if (!parts.optimizer.averaging().recompute_statistics || recomputed_step == progress.step) {
     return true;
   }
+  process_group.gather_parameters();
   const AveragedWeights averaged(parts.optimizer);
   // Each process uses all samples, independently of the others.
   data::LoaderConfig whole = loader_config;

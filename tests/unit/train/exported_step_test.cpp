@@ -1,6 +1,7 @@
 // Training steps of the model "exported" on every archive of tests/parity/make_exported.py.
 #include <unistd.h>
 
+#include <functional>
 #include <map>
 #include <set>
 
@@ -14,7 +15,7 @@
 #include "gallop/model/exported/exported_model.h"
 #include "gallop/tensor/safetensors.h"
 #include "unit/model/exported_case.h"
-#include "unit/parallel/ranks.h"
+#include "unit/parallel/ranks_together.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -209,10 +210,33 @@ std::vector<std::string> names_that_can_be_cut() {
   return names;
 }
 
+constexpr int64_t kSharedRows = 24;
+
+// What `read` finds in each process after three steps.
+std::vector<NamedTensors> train_ranks(int size, const Case& tested, const NamedTensors& batch,
+                                      const std::function<NamedTensors(const Trainee&)>& read) {
+  std::vector<NamedTensors> all(static_cast<size_t>(size));
+  const int threads = at::get_num_threads();
+  at::set_num_threads(1);
+  parallel::run_ranks_together(size, [&](parallel::Collectives& collectives) {
+    at::set_num_threads(1);
+    const int64_t rank = collectives.rank();
+    Trainee trainee(tested, std::nullopt, &collectives);
+    const NamedTensors part =
+        slice_rows(batch, kSharedRows * rank / size, kSharedRows * (rank + 1) / size);
+    for (int64_t step = 0; step < 3; ++step) {
+      trainee.step->run(part, step, kLr, false, {}, {.rows = kSharedRows});
+    }
+    trainee.strategy->gather_parameters();
+    all[static_cast<size_t>(rank)] = read(trainee);
+  });
+  at::set_num_threads(threads);
+  return all;
+}
+
 class SharedExportedStep : public testing::TestWithParam<std::string> {};
 
 TEST_P(SharedExportedStep, HasTheBitsOfOneProcess) {
-  constexpr int64_t kRows = 24;
   const Net net(GetParam());
   Case tested = net.tested();
   tested.strategy = "deterministic";
@@ -222,26 +246,27 @@ TEST_P(SharedExportedStep, HasTheBitsOfOneProcess) {
     return;
   }
   EXPECT_EQ(draw, "");
-  const NamedTensors batch = net.batch(kRows);
-  const auto train = [&](int size) {
-    std::vector<NamedTensors> all(static_cast<size_t>(size));
-    const int threads = at::get_num_threads();
-    at::set_num_threads(1);
-    parallel::run_ranks(size, [&](parallel::Collectives& collectives) {
-      at::set_num_threads(1);
-      const int64_t rank = collectives.rank();
-      Trainee trainee(tested, std::nullopt, &collectives);
-      const NamedTensors part = slice_rows(batch, kRows * rank / size, kRows * (rank + 1) / size);
-      for (int64_t step = 0; step < 3; ++step) {
-        trainee.step->run(part, step, kLr, false, {}, {.rows = kRows});
-      }
-      all[static_cast<size_t>(rank)] = trainee.everything();
-    });
-    at::set_num_threads(threads);
-    return all;
-  };
-  const NamedTensors one = train(1).front();
-  for (const NamedTensors& of_two : train(2)) expect_same_bits(of_two, one);
+  const NamedTensors batch = net.batch(kSharedRows);
+  const auto everything = [](const Trainee& trainee) { return trainee.everything(); };
+  const NamedTensors one = train_ranks(1, tested, batch, everything).front();
+  for (const NamedTensors& of_two : train_ranks(2, tested, batch, everything)) {
+    expect_same_bits(of_two, one);
+  }
+}
+
+// Parameters that are gathered for each block.
+TEST_P(SharedExportedStep, HasTheBitsOfDdpInParts) {
+  const Net net(GetParam());
+  // Threads of a process share LibTorch's generator.
+  if (net.make()->block_parameters().empty() || kDraws.contains(net.name)) return;
+  Case tested = net.tested({.clip_grad_norm = 0.1});
+  const NamedTensors batch = net.batch(kSharedRows);
+  const auto weights = [](const Trainee& trainee) { return trainee.model->parameters(); };
+  const NamedTensors ddp = train_ranks(2, tested, batch, weights).front();
+  tested.strategy = "zero-3";
+  for (const NamedTensors& of_two : train_ranks(2, tested, batch, weights)) {
+    expect_same_bits(of_two, ddp);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Archives, SharedExportedStep, testing::ValuesIn(names_that_can_be_cut()),

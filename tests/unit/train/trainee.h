@@ -102,7 +102,9 @@ struct Trainee {
       strategy = kStrategies.build(config::component_of(kStrategies, tested.strategy), *collectives,
                                    {.parameters = model->parameters(),
                                     .buffers = model->buffers(),
-                                    .update_units = optimizer->update_units()});
+                                    .update_units = optimizer->update_units(),
+                                    .blocks = model->block_parameters()});
+      model->set_block_hooks(strategy->block_hooks());
       config.strategy = strategy.get();
       if (strategy->shards() != nullptr) {
         optimizer = parallel::make_sharded_optimizer(
