@@ -304,8 +304,8 @@ void ResolvedRecipe::make_data_path_absolute() {
   const std::string path = data::absolute_data_path(recipe.data.path);
   if (path == recipe.data.path) return;
   recipe.data.path = path;
-  config::Node* data = written.find("data");
-  config::Node* node = data != nullptr ? data->find("path") : nullptr;
+  config::Node* section = written.find("data");
+  config::Node* node = section != nullptr ? section->find("path") : nullptr;
   if (node != nullptr) *node = config::Node::make_scalar(path, node->origin);
 }
 
@@ -313,8 +313,8 @@ void ResolvedRecipe::read_excluded_names() {
   std::vector<std::string>& items = recipe.data.exclude;
   if (std::none_of(items.begin(), items.end(), data::is_name_file)) return;
   items = data::excluded_names(items);
-  config::Node* data = written.find("data");
-  config::Node* node = data != nullptr ? data->find("exclude") : nullptr;
+  config::Node* section = written.find("data");
+  config::Node* node = section != nullptr ? section->find("exclude") : nullptr;
   if (node == nullptr) return;
   const config::Origin origin = node->origin;
   *node = {.kind = config::Node::Kind::kList, .origin = origin};

@@ -10,6 +10,10 @@
 #include "gallop/app/print.h"
 #include "gallop/app/proven_training.h"
 #include "gallop/app/recipe_components.h"
+#include "gallop/app/training_memory.h"
+#include "gallop/base/hardware.h"
+#include "gallop/base/heap.h"
+#include "gallop/base/memory.h"
 #include "gallop/base/text.h"
 #include "gallop/config/scalar.h"
 #include "gallop/data/batch_slot.h"
@@ -147,6 +151,7 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   if (format_.precision == precision::Precision::kBf16Weights) {
     precision::keep_in_bf16(model_->parameters());
   }
+  require_memory();
   build_optimizer();
   scheduled_.check(recipe(), *optimizer_, *loss_);
   choose_recomputed_blocks();
@@ -309,6 +314,43 @@ bool Session::shares_optimizer() const {
          parallel::divides_update(recipe().strategy.name());
 }
 
+// The optimizer, without memory.
+std::unique_ptr<optim::Optimizer> Session::planned_optimizer() const {
+  return make_optimizer(parallel::on_meta(model_->parameters()),
+                        parallel::on_meta(model_->buffers()));
+}
+
+// Rejects a training for which memory is known not to suffice, rather than to be killed in it.
+void Session::require_memory() {
+  if (!device_.is_cpu()) return;
+  TrainingMemory memory{.state = train::bytes_of(planned_optimizer()->state())};
+  for (const auto& [name, tensor] : model_->parameters()) {
+    if (tensor.requires_grad()) memory.parameters += static_cast<int64_t>(tensor.nbytes());
+  }
+  memory.processes = collectives_ != nullptr ? collectives_->size() : 1;
+  memory.strategy = collectives_ != nullptr ? recipe().strategy.name() : "ddp";
+  memory.has_blocks = !model_->block_parameters().empty();
+  std::string wrong;
+  if (collectives_ == nullptr) {
+    wrong = why_not_enough(memory, available_memory(), retained_bytes());
+  } else {
+    // All processes have their model when all have come here.
+    const auto hosts = parallel::gather(*collectives_, host_name());
+    memory.processes_here = std::count(hosts.begin(), hosts.end(), host_name());
+    const auto retained = parallel::gather(*collectives_, static_cast<uint64_t>(retained_bytes()));
+    int64_t retained_here = 0;
+    for (size_t rank = 0; rank < hosts.size(); ++rank) {
+      if (hosts[rank] == host_name()) retained_here += static_cast<int64_t>(retained[rank]);
+    }
+    const auto of_all =
+        parallel::gather(*collectives_, why_not_enough(memory, available_memory(), retained_here));
+    const auto found =
+        std::find_if(of_all.begin(), of_all.end(), [](const auto& text) { return !text.empty(); });
+    if (found != of_all.end()) wrong = *found;
+  }
+  if (!wrong.empty()) throw UsageError(wrong);
+}
+
 // Before there is a strategy, an optimizer that processes share is made without memory.
 void Session::build_optimizer() {
   const auto make = [this](const NamedTensors& parameters, const NamedTensors& buffers) {
@@ -318,8 +360,7 @@ void Session::build_optimizer() {
     optimizer_ = parallel::make_sharded_optimizer(*strategy_->shards(), model_->buffers(), make);
     train::check_optimizer(step_config(), *optimizer_);
   } else if (shares_optimizer()) {
-    optimizer_ =
-        make(parallel::on_meta(model_->parameters()), parallel::on_meta(model_->buffers()));
+    optimizer_ = planned_optimizer();
   } else {
     optimizer_ = make_optimizer(*model_);
   }
@@ -357,7 +398,10 @@ void Session::build_strategy() {
     return registries().strategies.build(recipe.strategy, *collectives_, tensors);
   };
   if (collectives_->size() > 1) {
-    tensors.gradient_order = shared_gradient_order();
+    // Parameters in parts lie in the order of blocks.
+    if (!parallel::divides_parameters(recipe().strategy.name())) {
+      tensors.gradient_order = shared_gradient_order();
+    }
     if (resolved_.is_auto("parallel", "bucket")) choose_buckets(build);
   }
   strategy_ = build(recipe());

@@ -130,6 +130,8 @@ class Session {
   void choose_format();
   void open_teacher(const std::string& runs);
   void choose_recomputed_blocks();
+  std::unique_ptr<optim::Optimizer> planned_optimizer() const;
+  void require_memory();
   void resolve(const std::string& path, const std::string& value, const std::string& found);
   train::FormatChoice measure(const std::vector<train::StepFormat>& formats);
   double samples_of_run() const;

@@ -34,6 +34,20 @@ void retain_freed_memory() {
 #endif
 }
 
+void return_freed_memory() {
+#ifdef __GLIBC__
+  malloc_trim(0);
+#endif
+}
+
+int64_t retained_bytes() {
+#ifdef __GLIBC__
+  return static_cast<int64_t>(mallinfo2().fordblks);
+#else
+  return 0;
+#endif
+}
+
 std::string transparent_huge_pages(const fs::path& file) {
   std::ifstream stream(file);
   std::string line;

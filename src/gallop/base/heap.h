@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "gallop/base/file.h"
@@ -11,6 +12,11 @@ namespace gallop {
 /// start. Reserves 1.5 GiB of address space, not of memory. Does nothing with allocators other than
 /// glibc's.
 void retain_freed_memory();
+
+/// Returns what has been freed to the system.
+void return_freed_memory();
+/// Bytes of freed memory that the C allocator retains. 0 with allocators other than glibc's.
+int64_t retained_bytes();
 
 /// What the system does about transparent huge pages: "always", "madvise" or "never"; empty if
 /// unknown. From docs.kernel.org/admin-guide/mm/transhuge.html.

@@ -5,6 +5,7 @@
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 
+#include "gallop/base/heap.h"
 #include "gallop/tensor/page_tensor.h"
 
 namespace gallop::parallel {
@@ -26,6 +27,7 @@ ParameterBuckets::ParameterBuckets(const NamedTensors& parameters, const ShardLa
       place.copy_(parameter);
       parameter.set_data(place);
     }
+    return_freed_memory();  // So that no more than one bucket is there twice.
     buckets_.push_back(
         {.tensor = tensor, .sizes = of.sizes, .own_begin = begin, .own_end = begin + *end});
   }

@@ -1,0 +1,118 @@
+#!/usr/bin/env python3
+"""Step time and peak memory of the parallel strategies, next to those of PyTorch.
+
+    python3 -m venv /tmp/venv && /tmp/venv/bin/pip install -r benchmarks/parallel/requirements.txt
+    /tmp/venv/bin/python benchmarks/parallel/run.py PROGRAM TEXT [--only FORM,...] [--rounds N] [--json FILE]
+
+A GPT with AdamW in fp32 in two processes of one thread each, over Gloo: `gallop` with ddp, zero-1, zero-2 and zero-3, eager
+and compiled, and PyTorch's DistributedDataParallel, ZeroRedundancyOptimizer and FSDP2, eager. All forms take turns. TEXT is
+the text to train on; PyTorch gets random tokens of the same sizes.
+
+Printed for each form: the median time of a step after the first ones, over all rounds, and the peak resident memory of
+the larger process, with everything that it does (loading, recording and compiling). Needs an idle machine.
+"""
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from os.path import abspath, dirname, join
+
+sys.path.append(join(dirname(__file__), ".."))
+from results_file import ResultsFile  # noqa: E402
+
+FORMS = [f"gallop {name}{form}" for name in ("ddp", "zero-1", "zero-2", "zero-3") for form in ("", " eager")]
+FORMS += ["torch ddp", "torch zero-1", "torch fsdp"]
+RECIPE = """
+data: {{name: text, path: {text}, batch_size: {batch}, context: {context}, validation: 0.1, threads: 0}}
+model: {{name: gpt, layers: {layers}, width: {width}, heads: {heads}}}
+optimizer: {{name: adamw, lr: 1.0e-3, weight_decay: 0.1}}
+train: {{steps: {steps}, precision: fp32, evaluate_every: never, checkpoint_every: never}}
+"""
+WARM_UP = 4
+
+
+def run_child(command, environment, cwd):
+    """(output, peak bytes of the largest process). In a process of its own, whose children alone count."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        done = subprocess.run(command, env=environment, cwd=cwd, capture_output=True, text=True)
+        peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        with os.fdopen(write, "w") as pipe:
+            json.dump([done.returncode, done.stdout, done.stderr, peak], pipe)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        code, output, errors, peak = json.load(pipe)
+    os.waitpid(child, 0)
+    if code != 0:
+        sys.exit(f"{' '.join(command)}: {errors}")
+    return output, peak
+
+
+def run_gallop(program, form, args, folder):
+    words = form.split()
+    recipe = join(folder, "recipe.yaml")
+    with open(recipe, "w") as file:
+        file.write(RECIPE.format(text=json.dumps(abspath(args.text)), batch=2 * args.rows, context=args.context,
+                                 layers=args.layers, width=args.width, heads=args.width // 64, steps=args.steps))
+    command = [program, "launch", "-n", "2", "train", recipe, "--json", "--runs", join(folder, "runs"),
+               f"parallel.name={words[1]}", f"train.compile={'false' if 'eager' in words else 'true'}"]
+    output, peak = run_child(command, {**os.environ, "OMP_NUM_THREADS": "1"}, folder)
+    events = [json.loads(line) for line in output.splitlines()]
+    steps = [event for event in events if event["event"] == "step"]
+    # A rate is that of the last two seconds.
+    rates = [step["samples_per_second"] for step in steps[len(steps) // 2:]]
+    return [2 * args.rows / rate for rate in rates], peak
+
+
+def run_torch(form, args, folder):
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+               abspath(join(dirname(__file__), "torch_parallel.py")), form.split()[1],
+               *map(str, (args.layers, args.width, args.context, args.rows, args.steps))]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    output, peak = run_child(command, environment, folder)
+    return json.loads(output.splitlines()[-1])[WARM_UP:], peak
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("program")
+    parser.add_argument("text")
+    parser.add_argument("--only", help="forms, separated by commas: " + ", ".join(FORMS))
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--layers", type=int, default=8)
+    parser.add_argument("--width", type=int, default=512)
+    parser.add_argument("--context", type=int, default=128)
+    parser.add_argument("--rows", type=int, default=4, help="of each process")
+    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--json", help="where to store the results")
+    args = parser.parse_args()
+    forms = args.only.split(",") if args.only else FORMS
+    seconds, peaks = {form: [] for form in forms}, {form: 0 for form in forms}
+    for _ in range(args.rounds):
+        for form in forms:
+            with tempfile.TemporaryDirectory() as folder:
+                run = run_gallop(abspath(args.program), form, args, folder) if form.startswith("gallop") else \
+                    run_torch(form, args, folder)
+            seconds[form].append(statistics.median(run[0]))
+            peaks[form] = max(peaks[form], run[1])
+            print(f"{form:24} {1e3 * seconds[form][-1]:8.1f} ms", file=sys.stderr, flush=True)
+    results = ResultsFile(args.json)
+    results.all = {"layers": args.layers, "width": args.width, "context": args.context, "rows": args.rows, "forms": {}}
+    print(f"{'':24} {'step':>11} {'peak memory':>14}")
+    for form in forms:
+        step, peak = statistics.median(seconds[form]), peaks[form]
+        results.all["forms"][form] = {"step_ms": round(1e3 * step, 1), "peak_mib": round(peak / 2**20)}
+        print(f"{form:24} {1e3 * step:8.1f} ms {peak / 2**20:10.0f} MiB")
+    results.save()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace gallop::app {
+
+/// What determines the least memory of a training on CPUs, besides activations.
+struct TrainingMemory {
+  int64_t parameters = 0;  ///< Bytes of those that are trained.
+  int64_t state = 0;       ///< Bytes of the optimizer's state of the whole model.
+  int64_t processes = 1, processes_here = 1;
+  std::string strategy = "ddp";
+  bool has_blocks = false;  ///< Whether zero-3 can divide the model.
+};
+
+/// The bytes that a process needs at least besides its model, for gradients and the optimizer's
+/// state. Negative if the strategy divides the model, of which it then frees more.
+int64_t further_bytes(const TrainingMemory& memory);
+
+/// Why the training cannot fit, and what to take instead; empty if it may. `available`: bytes on
+/// this host once its processes have their model. `retained`: bytes that they have freed and can
+/// use again, in sum.
+std::string why_not_enough(const TrainingMemory& memory, int64_t available, int64_t retained);
+
+}  // namespace gallop::app

@@ -1,0 +1,46 @@
+#include "gallop/app/training_memory.h"
+
+#include <gtest/gtest.h>
+
+namespace gallop::app {
+namespace {
+
+constexpr int64_t kGiB = int64_t{1} << 30;
+
+TrainingMemory of(const char* strategy) {
+  return {.parameters = 4 * kGiB,
+          .state = 8 * kGiB,
+          .processes = 4,
+          .processes_here = 2,
+          .strategy = strategy,
+          .has_blocks = true};
+}
+
+TEST(TrainingMemory, IsThatOfTheStrategy) {
+  EXPECT_EQ(further_bytes(of("ddp")), 12 * kGiB);
+  EXPECT_EQ(further_bytes(of("zero-1")), 6 * kGiB);
+  EXPECT_EQ(further_bytes(of("zero-2")), 3 * kGiB);
+  EXPECT_EQ(further_bytes(of("zero-3")), 0);
+}
+
+TEST(TrainingMemory, IsRejectedIfItDoesNotFit) {
+  EXPECT_EQ(why_not_enough(of("ddp"), 24 * kGiB, 0), "");
+  EXPECT_EQ(why_not_enough(of("ddp"), 20 * kGiB, 4 * kGiB), "");
+  EXPECT_EQ(why_not_enough(of("ddp"), 20 * kGiB, 3 * kGiB),
+            "not enough memory: besides the model, with 4.0 GiB of parameters, gradients and the "
+            "optimizer's state take at least 12.0 GiB in each of 2 processes on this host, and "
+            "23.0 GiB are available; parallel.name=zero-1 needs 6.0 GiB");
+  const auto names = [](const TrainingMemory& memory, int64_t available, const char* text) {
+    return why_not_enough(memory, available, 0).find(text) != std::string::npos;
+  };
+  EXPECT_TRUE(names(of("ddp"), 6 * kGiB, "parallel.name=zero-2 needs 3.0 GiB"));
+  EXPECT_TRUE(names(of("zero-2"), kGiB, "parallel.name=zero-3 needs no more than the model"));
+  TrainingMemory memory = of("zero-2");
+  memory.has_blocks = false;
+  EXPECT_TRUE(names(memory, kGiB, "take processes on more hosts"));
+  memory.processes = memory.processes_here = 1;
+  EXPECT_TRUE(names(memory, kGiB, "state take at least 12.0 GiB, and 1.0 GiB are available"));
+}
+
+}  // namespace
+}  // namespace gallop::app
