@@ -12,6 +12,7 @@
 #include "gallop/data/batch_transforms/mixing.h"
 #include "gallop/data/batch_transforms/noise.h"
 #include "gallop/data/batch_transforms/random_choice.h"
+#include "gallop/data/batch_transforms/timm_mixup.h"
 
 namespace gallop::data {
 
@@ -88,6 +89,8 @@ BatchTransformRegistry built_in_batch_transforms() {
       .add("mixup", "MixUp: means of two samples and of their targets", make_mixup)
       .add("cutmix", "CutMix: a box of each image is that of another one, and targets are mixed",
            make_cutmix)
+      .add("timm-mixup", "timm's Mixup: MixUp or CutMix of each batch, pair or sample",
+           make_timm_mixup)
       .add("random-choice", "one of several transforms, chosen for each batch", make_random_choice);
   return registry;
 }

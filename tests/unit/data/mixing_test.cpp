@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/data/batch_transforms/timm_mixup.h"
 #include "gallop/data/device_loader.h"
 #include "gallop/tensor/safetensors.h"
 #include "unit/base/error_of.h"
@@ -172,7 +173,9 @@ std::string choice_of_both() {
 }
 
 std::vector<std::string> all_variants() {
-  std::vector<std::string> all = {choice_of_both()};
+  std::vector<std::string> all = {
+      choice_of_both(), "timm-mixup mixup_alpha=0.8 cutmix_alpha=1 mode=elem",
+      "timm-mixup mixup_alpha=0.8 cutmix_minmax=[0.2,0.8] mode=pair switch_prob=0.3"};
   for (const char* transform : {"mixup", "cutmix"}) {
     for (const char* options : {"", " variant=timm", " variant=timm mode=pair",
                                 " variant=timm mode=elem p=0.5", " variant=fastai alpha=0.4"}) {
@@ -309,6 +312,61 @@ TEST(Mixing, DrawsLambdasFromTheBetaDistribution) {
     changed += row.keep < 1 ? 1 : 0;
   }
   EXPECT_NEAR(static_cast<double>(changed), 25'000, 500);
+}
+
+TEST(TimmMixup, SwitchesBetweenMixUpAndCutMix) {
+  const Indices samples(1);
+  for (const char* mode : {"batch", "pair", "elem"}) {
+    std::map<std::string, int64_t> counts;
+    std::vector<double> lambdas;
+    const int64_t size = 2;  // One pair.
+    const auto rows = plans(
+        make_timm_mixup(
+            {.mixup_alpha = 1, .cutmix_alpha = 1, .prob = 0.8, .switch_prob = 0.3, .mode = mode}),
+        samples, 50'000, size);
+    int64_t same = 0;
+    for (size_t i = 0; i < rows.size(); i += 2) {
+      const MixedRow& row = rows[i];
+      ++counts[row.box ? "cutmix" : row.keep < 1 ? "mixup" : "none"];
+      if (!row.box && row.keep < 1) lambdas.push_back(row.keep);
+      same += row.keep == rows[i + 1].keep ? 1 : 0;
+    }
+    expect_distribution(counts, {{"cutmix", 0.24}, {"mixup", 0.56}, {"none", 0.2}}, 50'000);
+    expect_distribution_function(lambdas, [](double x) { return x; });
+    if (std::string(mode) == "elem") {
+      EXPECT_LT(same, 10'000) << "samples have their own lambdas";
+    } else {
+      EXPECT_EQ(same, 50'000);
+    }
+  }
+}
+
+// rand_bbox_minmax of timm: sides from int(6 * 0.2) = 1 to int(6 * 0.8) - 1 = 3 of 6 pixels.
+TEST(TimmMixup, DrawsBoxesByTheirSides) {
+  const Indices samples(1);
+  std::map<std::string, int64_t> heights, places;
+  for (const MixedRow& row : plans(make_timm_mixup({.mixup_alpha = 0, .cutmix_minmax = {0.2, 0.8}}),
+                                   samples, 100'000, 1)) {
+    ++heights[std::to_string(row.box->height)];
+    ++places[std::to_string(row.box->width) + " at " + std::to_string(row.box->left)];
+    ASSERT_FLOAT_EQ(row.keep, 1 - row.box->height * row.box->width / 36.0);
+  }
+  std::map<std::string, double> thirds, expected;
+  for (int side = 1; side <= 3; ++side) {
+    thirds[std::to_string(side)] = 1.0 / 3;
+    for (int at = 0; at <= 6 - side; ++at) {
+      expected[std::to_string(side) + " at " + std::to_string(at)] = 1.0 / 3 / (7 - side);
+    }
+  }
+  expect_distribution(heights, thirds, 100'000);
+  expect_distribution(places, expected, 100'000);
+}
+
+TEST(TimmMixup, RefusesToMixNothing) {
+  EXPECT_THROW(make_timm_mixup({.mixup_alpha = 0}), UsageError);
+  EXPECT_THROW(make_timm_mixup({.cutmix_minmax = {0.5}}), UsageError);
+  EXPECT_THROW(make_timm_mixup({.cutmix_minmax = {0.5, 0.2}}), UsageError);
+  EXPECT_NO_THROW(make_timm_mixup({.mixup_alpha = 0, .cutmix_alpha = 1}));
 }
 
 // A lambda of a fixed size has every centre with the same probability.

@@ -35,8 +35,44 @@ Mixing::Options options_of(const char* name, const MixingConfig& config) {
                                           : Mode::kBatch};
 }
 
+class MixUp final : public Mixing {
+ public:
+  using Mixing::Mixing;
+  void check(const Fields& fields) const override { check_mixed_fields("mixup", fields, false); }
+
+ protected:
+  MixedRow draw(int /*height*/, int /*width*/, Philox& random) const override {
+    const double lambda = draw_lambda(random);
+    const bool is_larger = options().variant == MixingVariant::kFastai;
+    return {.keep = is_larger ? std::max(lambda, 1 - lambda) : lambda};
+  }
+};
+
+class CutMix final : public Mixing {
+ public:
+  using Mixing::Mixing;
+  void check(const Fields& fields) const override { check_mixed_fields("cutmix", fields, true); }
+
+ protected:
+  MixedRow draw(int height, int width, Philox& random) const override {
+    const double lambda = draw_lambda(random);
+    const auto x = static_cast<int>(random.below(static_cast<uint64_t>(width)));
+    const auto y = static_cast<int>(random.below(static_cast<uint64_t>(height)));
+    return mixed_by_area(cutmix_box(options().variant, height, width, lambda, y, x), height, width);
+  }
+};
+
+// The plan of targets: numbers are mixed by lambda, masks are cut like the images.
+std::vector<MixedRow> for_targets(std::vector<MixedRow> plan, const at::Tensor& target) {
+  if (target.dim() >= 3) return plan;
+  for (MixedRow& row : plan) row.box.reset();
+  return plan;
+}
+
+}  // namespace
+
 // Targets that are no class labels are numbers, which are mixed, or masks, which are cut.
-void check_fields(const char* name, const Fields& fields, bool cuts) {
+void check_mixed_fields(const char* name, const Fields& fields, bool cuts) {
   const auto reject = [&](const std::string& why) {
     throw UsageError(fmt::format("data.batch_transforms: {} {}", name, why));
   };
@@ -71,41 +107,10 @@ void check_fields(const char* name, const Fields& fields, bool cuts) {
   }
 }
 
-class MixUp final : public Mixing {
- public:
-  using Mixing::Mixing;
-  void check(const Fields& fields) const override { check_fields("mixup", fields, false); }
-
- protected:
-  MixedRow mixed(double lambda, int /*height*/, int /*width*/, Philox& /*random*/) const override {
-    const bool is_larger = options().variant == MixingVariant::kFastai;
-    return {.keep = is_larger ? std::max(lambda, 1 - lambda) : lambda};
-  }
-};
-
-class CutMix final : public Mixing {
- public:
-  using Mixing::Mixing;
-  void check(const Fields& fields) const override { check_fields("cutmix", fields, true); }
-
- protected:
-  MixedRow mixed(double lambda, int height, int width, Philox& random) const override {
-    const auto x = static_cast<int>(random.below(static_cast<uint64_t>(width)));
-    const auto y = static_cast<int>(random.below(static_cast<uint64_t>(height)));
-    const Region box = cutmix_box(options().variant, height, width, lambda, y, x);
-    const double area = static_cast<double>(box.width) * box.height;
-    return {.keep = 1 - area / (static_cast<double>(width) * height), .box = box};
-  }
-};
-
-// The plan of targets: numbers are mixed by lambda, masks are cut like the images.
-std::vector<MixedRow> for_targets(std::vector<MixedRow> plan, const at::Tensor& target) {
-  if (target.dim() >= 3) return plan;
-  for (MixedRow& row : plan) row.box.reset();
-  return plan;
+MixedRow mixed_by_area(const Region& box, int height, int width) {
+  const double area = static_cast<double>(box.width) * box.height;
+  return {.keep = 1 - area / (static_cast<double>(width) * height), .box = box};
 }
-
-}  // namespace
 
 Region cutmix_box(MixingVariant variant, int height, int width, double lambda, int center_y,
                   int center_x) {
@@ -126,6 +131,10 @@ Region cutmix_box(MixingVariant variant, int height, int width, double lambda, i
   const auto [top, bottom] = clipped(center_y, half(height), height);
   const auto [left, right] = clipped(center_x, half(width), width);
   return {.top = top, .left = left, .height = bottom - top, .width = right - left};
+}
+
+double Mixing::draw_lambda(Philox& random) const {
+  return draw_dirichlet(random, options_.alpha, 2)[0];
 }
 
 int64_t Mixing::partner(const BatchKey& key, const WholeBatch& whole, int64_t row) const {
@@ -150,16 +159,15 @@ std::vector<MixedRow> Mixing::plan(const BatchKey& key, const Batch& batch) cons
   const bool is_image = input.dim() == 4;
   const int height = is_image ? static_cast<int>(input.size(2)) : 0;
   const int width = is_image ? static_cast<int>(input.size(3)) : 0;
-  const auto draw = [&](Purpose purpose, int64_t place) {
+  const auto draw_row = [&](Purpose purpose, int64_t place) {
     Philox random(key.seed, purpose, static_cast<uint64_t>(batch.epoch),
                   static_cast<uint64_t>(whole.position + place));
     if (random.uniform() >= options_.p) return MixedRow{};
-    const double lambda = draw_dirichlet(random, options_.alpha, 2)[0];
-    return mixed(lambda, height, width, random);
+    return draw(height, width, random);
   };
   const bool is_by_batch = options_.mode == Mode::kBatch;
   MixedRow of_batch;
-  if (is_by_batch) of_batch = draw(Purpose::kMixBatch, 0);
+  if (is_by_batch) of_batch = draw_row(Purpose::kMixBatch, 0);
   std::vector<MixedRow> plan;
   for (int64_t row = 0; row < batch.own_size(); ++row) {
     const int64_t place = batch.position_of(row) - whole.position;
@@ -167,7 +175,7 @@ std::vector<MixedRow> Mixing::plan(const BatchKey& key, const Batch& batch) cons
     MixedRow one = of_batch;
     if (!is_by_batch) {
       const int64_t drawn = options_.mode == Mode::kPair ? std::min(place, other) : place;
-      one = draw(Purpose::kMixRow, drawn);
+      one = draw_row(Purpose::kMixRow, drawn);
       one.keep = static_cast<float>(one.keep);  // As in timm, so that 1 - keep rounds alike.
     }
     // A row whose partner is broken does not change.

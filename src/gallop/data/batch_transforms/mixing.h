@@ -43,6 +43,13 @@ std::unique_ptr<BatchTransform> make_cutmix(const MixingConfig& config);
 Region cutmix_box(MixingVariant variant, int height, int width, double lambda, int center_y,
                   int center_x);
 
+/// The row of a batch of images with such a box: its targets are mixed by area.
+MixedRow mixed_by_area(const Region& box, int height, int width);
+
+/// Throws UsageError, with the transform's name, if the fields of samples cannot be mixed, or with
+/// `cuts`, if boxes cannot be cut out of them.
+void check_mixed_fields(const char* name, const Fields& fields, bool cuts);
+
 /// Mixes inputs and targets of a batch; the common part of MixUp and CutMix.
 class Mixing : public BatchTransform {
  public:
@@ -66,9 +73,11 @@ class Mixing : public BatchTransform {
 
  protected:
   const Options& options() const { return options_; }
-  /// What a lambda does to a row, with further random numbers of the same stream; height and width
-  /// are those of the input, 0 if it is no image.
-  virtual MixedRow mixed(double lambda, int height, int width, Philox& random) const = 0;
+  /// Draws what becomes of a row, or of all rows that share a lambda; height and width are those of
+  /// the input, 0 if it is no image.
+  virtual MixedRow draw(int height, int width, Philox& random) const = 0;
+  /// lambda from Beta(alpha, alpha).
+  double draw_lambda(Philox& random) const;
 
  private:
   Options options_;
