@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Creates tests/fixtures/pixels.json: results of torchvision's transforms.v2.functional on uint8 tensors.
 
-Needs: pip install torch==2.11.0 torchvision==0.26.0 (on a CPU with AVX2). The images are not stored: their values come
+Needs: pip install torch==2.11.0 torchvision==0.26.0 (on a CPU with AVX-512, whose sums the blur has). The images are not stored: their values come
 from an integer hash, here and in the test. Of the results there are CRC-32 sums of all bytes, in the order height,
 width, channels, and some small images in full, as hexadecimal digits, so that a difference can be understood.
 
@@ -67,6 +67,28 @@ def rotate(image, angle, interpolation, fill):
     return F.rotate(image, angle=angle, interpolation=interpolation, fill=fill)
 
 
+def perspective(image, *arguments, interpolation, fill):
+    """Moves each corner inwards by fractions of half the width and height."""
+    height, width = image.shape[-2:]
+    if min(height, width) == 1:
+        return None
+    corners = [[0, 0], [width - 1, 0], [width - 1, height - 1], [0, height - 1]]
+    moved = []
+    for i, (x, y) in enumerate(corners):
+        by_x, by_y = int(arguments[2 * i] * (width // 2)), int(arguments[2 * i + 1] * (height // 2))
+        moved.append([x - by_x if i in (1, 2) else x + by_x, y - by_y if i >= 2 else y + by_y])
+    return F.perspective(image, corners, moved, interpolation=interpolation, fill=fill)
+
+
+def gaussian_blur(image, parameters):
+    width, height, sigma_x, sigma_y = parameters
+    if width // 2 >= image.shape[-1] or height // 2 >= image.shape[-2]:
+        return None
+    return F.gaussian_blur(image, [width, height], [sigma_x, sigma_y])
+
+
+BLURS = [[3, 3, 0.1, 0.1], [3, 3, 2.0, 2.0], [5, 5, 0.73, 0.73], [7, 3, 1.31, 0.4], [1, 9, 1.0, 1.7], [15, 15, 1.9, 1.9],
+         [17, 17, 2.7, 2.7], [23, 23, 0.9, 0.9], [33, 33, 5.1, 5.1]]
 COLORS = {
     "brightness": (F.adjust_brightness, [0.1, 0.73, 1.9]),
     "saturation": (F.adjust_saturation, [0.0, 0.37, 1.81]),
@@ -83,6 +105,8 @@ WARPS = {
     "translate-x": (translate(0), [[-3.9], [1], [14.5]]),
     "translate-y": (translate(1), [[-3.9], [1], [14.5]]),
     "rotate": (rotate, [[-30.0], [9.0], [135.0], [90.0], [180.0], [-90.0], [360.0]]),
+    "perspective": (perspective, [[0.5] * 8, [0, 0.1, 0.7, 0.2, 0.3, 0.4, 0.05, 0.6],
+                                  [0.9, 0.8, 0.1, 0, 0.5, 0.2, 0.4, 0.3]]),
     "affine": (affine, [[10.0, 2, -1, 0.9, 5.0, -3.0], [-71.5, 0, 3, 1.7, 0.0, 12.0]]),
 }
 
@@ -95,6 +119,8 @@ def cases():
     for name, function in PLAIN.items():
         yield {"name": name, "parameters": []}, function
     yield {"name": "grayscale", "parameters": []}, lambda image: F.rgb_to_grayscale(image, image.shape[0])
+    for parameters in BLURS:
+        yield {"name": "gaussian-blur", "parameters": parameters}, lambda image, p=parameters: gaussian_blur(image, p)
     for name, (function, lists) in WARPS.items():
         for parameters in lists:
             for mode in (NEAREST, BILINEAR):
@@ -119,9 +145,10 @@ def main():
     images = [make_image(number, *size) for number, size in enumerate(SIZES)]
     listed = []
     for case, function in cases():
-        results = [function(image).permute(1, 2, 0).contiguous().numpy().tobytes() for image in images]
-        case["crc32"] = [zlib.crc32(result) for result in results]
-        case["shown"] = [results[i].hex() for i in SHOWN]
+        results = [function(image) for image in images]  # None: not for images of this size.
+        results = [None if result is None else result.permute(1, 2, 0).contiguous().numpy().tobytes() for result in results]
+        case["crc32"] = [None if result is None else zlib.crc32(result) for result in results]
+        case["shown"] = [None if results[i] is None else results[i].hex() for i in SHOWN]
         listed.append(case)
     policies = {name: v2.AutoAugment(policy)._policies
                 for name, policy in (("imagenet", v2.AutoAugmentPolicy.IMAGENET),

@@ -2,6 +2,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/data/augmentations.h"
+#include "gallop/data/augmentations/blur.h"
 #include "gallop/data/augmentations/color.h"
 #include "gallop/data/augmentations/erasing.h"
 #include "gallop/data/augmentations/policies.h"
@@ -26,6 +27,8 @@ AugmentationRegistry built_in_augmentations() {
       .add("random-grayscale", "convert to gray with a probability", make_random_grayscale)
       .add("random-rotation", "rotate by a random angle", make_random_rotation)
       .add("random-affine", "rotate, translate, scale and shear at random", make_random_affine)
+      .add("random-perspective", "move the corners inwards at random", make_random_perspective)
+      .add("gaussian-blur", "blur by a Gaussian of random width", make_gaussian_blur)
       .add("random-erasing", "overwrite a random rectangle of the normalized image",
            make_random_erasing)
       .add("cutout", "overwrite random squares of the normalized image with its mean", make_cutout);

@@ -136,13 +136,19 @@ TEST(AugmentedImages, AreConfiguredByName) {
        {"rand-augment num_ops=1 magnitude=5 fill=128 interpolation=bilinear",
         "trivial-augment-wide fill=[1,2,3]", "auto-augment policy=svhn", "aug-mix all_ops=false",
         "color-jitter brightness=0.4 hue=[-0.1,0.2]", "random-grayscale p=1",
-        "random-rotation degrees=30", "random-affine degrees=10 shear=5 scale=[0.9,1.1]",
-        "random-erasing value=random", "random-erasing value=0.5", "cutout length=0.25"}) {
+        "random-rotation degrees=30", "gaussian-blur kernel_size=5",
+        "gaussian-blur kernel_size=[3,7] sigma=1", "random-perspective p=1 interpolation=nearest",
+        "auto-augment policy=rand-m9-n3-mstd0.5-inc1",
+        "random-affine degrees=10 shear=5 scale=[0.9,1.1]", "random-erasing value=random",
+        "random-erasing value=0.5", "cutout length=0.25"}) {
     EXPECT_NE(registry.build(config::component_of(registry, text)), nullptr) << text;
   }
-  for (const char* text : {"random-erasing value=grey", "auto-augment policy=mnist",
-                           "rand-augment fill=300", "color-jitter brightness=a"}) {
+  for (const char* text : {"random-erasing value=grey", "rand-augment fill=300",
+                           "color-jitter brightness=a", "auto-augment interpolation=cubic"}) {
     EXPECT_THROW(config::component_of(registry, text), UsageError) << text;
+  }
+  for (const char* text : {"auto-augment policy=mnist", "gaussian-blur"}) {
+    EXPECT_THROW(registry.build(config::component_of(registry, text)), UsageError) << text;
   }
 }
 

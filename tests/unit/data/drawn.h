@@ -35,6 +35,8 @@ inline std::string text_of(const std::vector<pixels::Operation>& operations) {
     std::visit(
         [&]<typename T>(const T& one) {
           if constexpr (requires { one.factor; }) add(one.factor);
+          if constexpr (requires { one.addend; }) add(one.addend);
+          if constexpr (requires { one.sigma_x; }) add(one.sigma_x);
           if constexpr (requires { one.bits; }) add(one.bits);
           if constexpr (requires { one.threshold; }) add(one.threshold);
           if constexpr (requires { one.count; }) add(one.count);

@@ -1,4 +1,6 @@
+#include <array>
 #include <cmath>
+#include <map>
 #include <numbers>
 
 #include <gtest/gtest.h>
@@ -86,6 +88,42 @@ TEST(RandomAffine, DrawsScalesAndShearsUniformly) {
   for (const auto& fractions : {scales, shears_x, shears_y}) {
     expect_distribution_function(fractions, [](double x) { return x; });
   }
+}
+
+// Each corner moves inwards by 0 to int(0.4 * half of the side) pixels, uniformly.
+TEST(RandomPerspective, DrawsCornersAsTorchvisionDoes) {
+  const auto augmentation = make_random_perspective({.distortion_scale = 0.4, .p = 0.75});
+  EXPECT_EQ(augmentation->stage(), AugmentStage::kPixels);
+  EXPECT_TRUE(augmentation->supports_masks());
+  const ImageShape shape{11, 15, 3};
+  // The source of each corner's place is the corner of the image.
+  const std::array<pixels::Point, 4> from{pixels::Point{0, 0}, {14, 0}, {14, 10}, {0, 10}};
+  std::map<std::string, int64_t> drawn_or_not, counts_x, counts_y;
+  for (int64_t i = 0; i < kDraws; ++i) {
+    const auto operations = drawn(*augmentation, shape, i);
+    ++drawn_or_not[operations.empty() ? "no" : "yes"];
+    if (operations.empty()) continue;
+    const auto& by = std::get<pixels::Perspective>(operations[0]).coefficients;
+    const size_t corner = static_cast<size_t>(i % 4);
+    // Solves for the place (x, y) that the coefficients map to the corner.
+    const double u = from[corner][0], v = from[corner][1];
+    const double a = by[0] - u * by[6], b = by[1] - u * by[7], c = u - by[2];
+    const double d = by[3] - v * by[6], e = by[4] - v * by[7], f = v - by[5];
+    const double x = (c * e - b * f) / (a * e - b * d), y = (a * f - c * d) / (a * e - b * d);
+    ++counts_x[std::to_string(std::lround(std::abs(x - u)))];
+    ++counts_y[std::to_string(std::lround(std::abs(y - v)))];
+  }
+  expect_distribution(drawn_or_not, {{"yes", 0.75}, {"no", 0.25}}, kDraws);
+  // int(0.4 * 7) + 1 = 3 places along x, int(0.4 * 5) + 1 = 3 along y.
+  const std::map<std::string, double> thirds{{"0", 1.0 / 3}, {"1", 1.0 / 3}, {"2", 1.0 / 3}};
+  expect_distribution(counts_x, thirds, drawn_or_not["yes"]);
+  expect_distribution(counts_y, thirds, drawn_or_not["yes"]);
+}
+
+TEST(RandomPerspective, LeavesLinesAlone) {
+  const auto augmentation = make_random_perspective({.p = 1});
+  EXPECT_TRUE(drawn(*augmentation, {1, 9, 3}, 0).empty());
+  EXPECT_FALSE(drawn(*augmentation, {2, 2, 3}, 0).empty());
 }
 
 TEST(RandomWarps, RefuseRangesThatAreNone) {

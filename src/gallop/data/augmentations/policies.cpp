@@ -6,6 +6,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/data/augmentations/policy_space.h"
+#include "gallop/data/augmentations/timm_policies.h"
 #include "gallop/data/augmentations/warps.h"
 #include "gallop/data/draw.h"
 
@@ -193,10 +194,18 @@ void visit(config::Visitor& visitor, TrivialAugmentWideConfig& config) {
 
 void visit(config::Visitor& visitor, AutoAugmentConfig& config) {
   visitor.field({.name = "policy",
-                 .help = "the data set for which the pairs of operations were found",
-                 .choices = {"imagenet", "cifar10", "svhn"}},
+                 .help = "the data set for which pairs of operations were found: imagenet, "
+                         "cifar10 or svhn; or a name of timm, such as rand-m9-n3-mstd0.5-inc1"},
                 config.policy);
-  visit_warp(visitor, config.interpolation, config.fill);
+  visitor.field({.name = "interpolation",
+                 .help = "how pixels between those of the image are computed; auto: nearest, for "
+                         "names of timm bilinear",
+                 .choices = {"auto", "nearest", "bilinear"}},
+                config.interpolation);
+  visit_fill(
+      visitor, config.fill,
+      "value outside the image (0 to 255), one or one per channel; []: black, where bilinear "
+      "interpolation includes it, and for names of timm 128");
 }
 
 void visit(config::Visitor& visitor, AugMixConfig& config) {
@@ -232,6 +241,17 @@ std::unique_ptr<Augmentation> make_trivial_augment_wide(const TrivialAugmentWide
 }
 
 std::unique_ptr<Augmentation> make_auto_augment(const AutoAugmentConfig& config) {
+  if (is_timm_policy(config.policy)) {
+    const bool is_nearest = config.interpolation == "nearest";
+    return make_timm_policy(config.policy, interpolation_of(is_nearest ? "nearest" : "bilinear"),
+                            config.fill);
+  }
+  if (config.policy != "imagenet" && config.policy != "cifar10" && config.policy != "svhn") {
+    throw UsageError(fmt::format(
+        "auto-augment: policy '{}' is neither imagenet, cifar10 nor svhn, nor a name of timm, "
+        "such as rand-m9-n3-mstd0.5-inc1, augmix-m5, original-mstd0.5, v0 or 3a",
+        config.policy));
+  }
   return std::make_unique<AutoAugment>(config);
 }
 

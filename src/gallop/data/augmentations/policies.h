@@ -30,10 +30,10 @@ struct TrivialAugmentWideConfig {
 };
 
 /// AutoAugment (Cubuk et al., 2019): one of the 25 pairs of operations that were found for a data
-/// set.
+/// set; or an automatic augmentation of timm by its name there (timm_policies.h).
 struct AutoAugmentConfig {
   std::string policy = "imagenet";
-  std::string interpolation = "nearest";
+  std::string interpolation = "auto";
   std::vector<double> fill;
 };
 

@@ -6,12 +6,14 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/data/pixels/linspace.h"
 
 namespace gallop::data {
 
 namespace {
 
 using enum PolicyOperation;
+using pixels::linspace;
 
 constexpr std::array kRandAugmentOperations = {
     kIdentity, kShearX,   kShearY,    kTranslateX, kTranslateY, kRotate,       kBrightness,
@@ -71,14 +73,6 @@ constexpr std::array<PolicyPair, 25> kSvhn = {{
     {{{kShearX, 7, 9}, {kTranslateY, 8, 3}}},     {{{kShearY, 8, 5}, {kAutoContrast, 7, -1}}},
     {{{kShearX, 7, 2}, {kInvert, 1, -1}}},
 }};
-
-// torch.linspace(start, end, steps)[at] on a CPU: from the nearer end, with fused multiply-add.
-float linspace(double start, double end, int at, int steps) {
-  const auto from = static_cast<float>(start), to = static_cast<float>(end);
-  const float step = (to - from) / static_cast<float>(steps - 1);
-  if (at < steps / 2) return std::fma(step, static_cast<float>(at), from);
-  return std::fma(-step, static_cast<float>(steps - 1 - at), to);
-}
 
 // The bits that the policies keep, from `most` to `most` - `fewer`.
 float posterize_bits(int most, int fewer, int bin, int bins) {

@@ -1,5 +1,6 @@
 #include "gallop/data/augmentations/warps.h"
 
+#include <array>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -116,6 +117,43 @@ class RandomAffine final : public Augmentation {
   pixels::Interpolation interpolation_;
 };
 
+class RandomPerspective final : public Augmentation {
+ public:
+  explicit RandomPerspective(const RandomPerspectiveConfig& config)
+      : config_(config), interpolation_(interpolation_of(config.interpolation)) {}
+
+  AugmentStage stage() const override { return AugmentStage::kPixels; }
+  void check(const ImageShape& shape) const override {
+    check_fill("random-perspective", config_.fill, shape);
+  }
+
+  void draw(const ImageShape& shape, Philox& random,
+            std::vector<pixels::Operation>& operations) const override {
+    if (random.uniform() >= config_.p) return;
+    // How far each corner moves along an axis, in whole pixels.
+    const auto inwards = [&](int size) {
+      const auto bound = static_cast<uint64_t>(config_.distortion_scale * (size / 2)) + 1;
+      return static_cast<int>(random.below(bound));
+    };
+    std::array<pixels::Point, 4> corners{};
+    for (size_t i = 0; i < 4; ++i) {
+      const bool is_right = i == 1 || i == 2, is_bottom = i >= 2;
+      const int x = inwards(shape.width), y = inwards(shape.height);
+      corners[i] = {is_right ? shape.width - 1 - x : x, is_bottom ? shape.height - 1 - y : y};
+    }
+    // Images with a side of one pixel have no perspective.
+    const auto found = pixels::perspective_coefficients(corners, shape.height, shape.width);
+    if (!found) return;
+    operations.push_back(pixels::Perspective{
+        .coefficients = *found, .interpolation = interpolation_, .fill = config_.fill});
+  }
+  using Augmentation::draw;
+
+ private:
+  RandomPerspectiveConfig config_;
+  pixels::Interpolation interpolation_;
+};
+
 void visit_center(config::Visitor& visitor, std::vector<double>& center) {
   visitor.field({.name = "center",
                  .help = "center of the rotation [x, y] in pixels from the top left; none: the "
@@ -137,13 +175,14 @@ void visit_warp(config::Visitor& visitor, std::string& interpolation, std::vecto
                  .help = "how pixels between those of the image are computed",
                  .choices = {"nearest", "bilinear"}},
                 interpolation);
-  visitor.field({.name = "fill",
-                 .help = "value outside the image (0 to 255), one or one per channel; []: black, "
-                         "where bilinear interpolation includes it",
-                 .min = 0,
-                 .max = 255,
-                 .or_item = true},
-                fill);
+  visit_fill(
+      visitor, fill,
+      "value outside the image (0 to 255), one or one per channel; []: black, where bilinear "
+      "interpolation includes it");
+}
+
+void visit_fill(config::Visitor& visitor, std::vector<double>& fill, const char* help) {
+  visitor.field({.name = "fill", .help = help, .min = 0, .max = 255, .or_item = true}, fill);
 }
 
 pixels::Interpolation interpolation_of(const std::string& name) {
@@ -193,6 +232,20 @@ void visit(config::Visitor& visitor, RandomAffineConfig& config) {
 
 std::unique_ptr<Augmentation> make_random_rotation(const RandomRotationConfig& config) {
   return std::make_unique<RandomRotation>(config);
+}
+
+void visit(config::Visitor& visitor, RandomPerspectiveConfig& config) {
+  visitor.field({.name = "distortion_scale",
+                 .help = "how far corners move at most, as a fraction of half the side",
+                 .min = 0,
+                 .max = 1},
+                config.distortion_scale);
+  visitor.field({.name = "p", .help = "probability of each image", .min = 0, .max = 1}, config.p);
+  visit_warp(visitor, config.interpolation, config.fill);
+}
+
+std::unique_ptr<Augmentation> make_random_perspective(const RandomPerspectiveConfig& config) {
+  return std::make_unique<RandomPerspective>(config);
 }
 
 std::unique_ptr<Augmentation> make_random_affine(const RandomAffineConfig& config) {

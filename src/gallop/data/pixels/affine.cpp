@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "gallop/data/pixels/operations.h"
 
@@ -31,6 +33,43 @@ std::array<double, 6> affine_matrix(const AffineParameters& affine, int height, 
   matrix[2] += center_x - matrix[0] * from_x - matrix[1] * from_y;
   matrix[5] += center_y - matrix[3] * from_x - matrix[4] * from_y;
   return matrix;
+}
+
+// Two linear equations for each corner, solved by elimination with pivots.
+std::optional<std::array<float, 8>> perspective_coefficients(const std::array<Point, 4>& corners,
+                                                             int height, int width) {
+  const std::array<Point, 4> from{Point{0, 0}, Point{width - 1, 0}, Point{width - 1, height - 1},
+                                  Point{0, height - 1}};
+  std::array<std::array<double, 9>, 8> rows{};
+  for (size_t i = 0; i < 4; ++i) {
+    const double x = corners[i][0], y = corners[i][1];
+    for (size_t axis = 0; axis < 2; ++axis) {
+      const double at = from[i][axis];
+      std::array<double, 9>& row = rows[2 * i + axis];
+      row[3 * axis] = x;
+      row[3 * axis + 1] = y;
+      row[3 * axis + 2] = 1;
+      row[6] = -at * x;
+      row[7] = -at * y;
+      row[8] = at;
+    }
+  }
+  for (size_t column = 0; column < 8; ++column) {
+    const auto pivot = std::max_element(
+        rows.begin() + static_cast<ptrdiff_t>(column), rows.end(),
+        [&](const auto& a, const auto& b) { return std::abs(a[column]) < std::abs(b[column]); });
+    constexpr double kSingular = 1e-9;
+    if (std::abs((*pivot)[column]) < kSingular) return std::nullopt;
+    std::swap(rows[column], *pivot);
+    for (size_t i = 0; i < 8; ++i) {
+      if (i == column) continue;
+      const double factor = rows[i][column] / rows[column][column];
+      for (size_t k = column; k < 9; ++k) rows[i][k] -= factor * rows[column][k];
+    }
+  }
+  std::array<float, 8> coefficients{};
+  for (size_t i = 0; i < 8; ++i) coefficients[i] = static_cast<float>(rows[i][8] / rows[i][i]);
+  return coefficients;
 }
 
 Operation rotation(double degrees, int height, int width, Interpolation interpolation,

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -45,6 +46,12 @@ struct Solarize {
   double threshold = 255;
 };
 
+/// Adds `addend` to values below `threshold`, up to 255. timm: solarize_add.
+struct SolarizeAdd {
+  int addend = 0;
+  int threshold = 128;
+};
+
 /// torchvision: invert.
 struct Invert {};
 
@@ -62,6 +69,14 @@ struct QuarterTurns {
   int count = 0;
 };
 
+/// Convolves with a Gaussian of odd sizes and of standard deviations in pixels, at borders with the
+/// mirrored image. torchvision: gaussian_blur. Each half of the kernel must be shorter than the
+/// image's side.
+struct GaussianBlur {
+  int kernel_width = 3, kernel_height = 3;
+  double sigma_x = 1, sigma_y = 1;
+};
+
 enum class Interpolation { kNearest, kBilinear };
 
 /// An affine warp that keeps the size: output (x, y), measured from the image's center, is the
@@ -74,17 +89,28 @@ struct Warp {
   std::vector<double> fill;
 };
 
+/// A perspective warp that keeps the size: with the centers of pixels at (x + 0.5, y + 0.5), output
+/// (x, y) is the source at (c[0] x + c[1] y + c[2], c[3] x + c[4] y + c[5]) / (c[6] x + c[7] y +
+/// 1). Interpolation and fill are those of Warp. torchvision: perspective.
+struct Perspective {
+  std::array<float, 8> coefficients{1, 0, 0, 0, 1, 0, 0, 0};
+  Interpolation interpolation = Interpolation::kBilinear;
+  std::vector<double> fill;
+};
+
 struct Chain;
 
 /// AugMix (Hendrycks et al., 2020): a weighted sum of the image and of chains of operations on it.
 struct Mix {
   float original = 1;
   std::vector<Chain> chains;
+  /// As in timm: the sum, in whole numbers, is blended with the image by this factor.
+  std::optional<float> blended{};
 };
 
-using Operation =
-    std::variant<Brightness, Saturation, Contrast, Sharpness, Hue, Posterize, Solarize, Invert,
-                 AutoContrast, Equalize, Grayscale, QuarterTurns, Warp, Mix>;
+using Operation = std::variant<Brightness, Saturation, Contrast, Sharpness, Hue, Posterize,
+                               Solarize, SolarizeAdd, Invert, AutoContrast, Equalize, Grayscale,
+                               GaussianBlur, QuarterTurns, Warp, Perspective, Mix>;
 
 struct Chain {
   float weight = 0;
@@ -104,6 +130,13 @@ struct AffineParameters {
 
 /// The matrix of Warp for images of this size.
 std::array<double, 6> affine_matrix(const AffineParameters& affine, int height, int width);
+
+/// A point [x, y].
+using Point = std::array<int, 2>;
+/// The coefficients of the perspective that moves the corners of an image, on the top left, top
+/// right, bottom right and bottom left, to these points; nothing if there is none.
+std::optional<std::array<float, 8>> perspective_coefficients(const std::array<Point, 4>& corners,
+                                                             int height, int width);
 
 /// torchvision's `rotate` by `degrees` counterclockwise around the image's center: a copy where the
 /// turn is exact, otherwise a warp.

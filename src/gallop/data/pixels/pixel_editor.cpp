@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "gallop/base/error.h"
+#include "gallop/data/pixels/gaussian_kernel.h"
 #include "gallop/data/pixels/pixel_loops.h"
 
 namespace gallop::data::pixels {
@@ -29,25 +30,46 @@ WarpRow warp_row(const Warp& warp, int height, int width) {
   return row;
 }
 
-float row_position(int y, int height) {
-  return static_cast<float>(1 - height) * 0.5F + static_cast<float>(y);
+WarpRow warp_row(const Perspective& perspective, int height, int width) {
+  const auto& by = perspective.coefficients;
+  WarpRow row;
+  row.height = height;
+  row.width = width;
+  row.is_perspective = true;
+  const float half_width = static_cast<float>(0.5 * width);
+  const float half_height = static_cast<float>(0.5 * height);
+  for (size_t i = 0; i < 3; ++i) {
+    row.from_x[i] = by[i] / half_width;
+    row.from_y[i] = by[3 + i] / half_height;
+  }
+  row.divisor = {by[6], by[7], 1};
+  return row;
+}
+
+float row_position(const WarpRow& grid, int y) {
+  const float first = grid.is_perspective ? 0.5F : static_cast<float>(1 - grid.height) * 0.5F;
+  return first + static_cast<float>(y);
 }
 
 // Rounds half to even, as the processor does by default.
 uint8_t rounded(float value) { return static_cast<uint8_t>(std::nearbyint(value)); }
 
-float fill_of(const Warp& warp, int channel) {
-  if (warp.fill.empty()) return 0;
-  const size_t i = warp.fill.size() == 1 ? 0 : static_cast<size_t>(channel);
-  return static_cast<float>(warp.fill[i]);
+float fill_of(const std::vector<double>& fill, int channel) {
+  if (fill.empty()) return 0;
+  return static_cast<float>(fill[fill.size() == 1 ? 0 : static_cast<size_t>(channel)]);
 }
 
-void warped_sources(const Warp& warp, int height, int width, int32_t* index) {
-  WarpRow row = warp_row(warp, height, width);
-  for (int y = 0; y < height; ++y, index += width) {
-    row.y = row_position(y, height);
+void warped_sources(WarpRow row, int32_t* index) {
+  for (int y = 0; y < row.height; ++y, index += row.width) {
+    row.y = row_position(row, y);
     loops().nearest(row, index);
   }
+}
+
+// Mirrored at the outermost pixel, which is not repeated.
+int mirrored(int at, int size) {
+  if (at < 0) return -at;
+  return at < size ? at : 2 * (size - 1) - at;
 }
 
 void turned_sources(const QuarterTurns& turns, int height, int width, int32_t* index) {
@@ -71,7 +93,11 @@ void turned_sources(const QuarterTurns& turns, int height, int width, int32_t* i
 
 bool nearest_sources(const Operation& operation, int height, int width, int32_t* index) {
   if (const auto* const warp = std::get_if<Warp>(&operation)) {
-    warped_sources(*warp, height, width, index);
+    warped_sources(warp_row(*warp, height, width), index);
+    return true;
+  }
+  if (const auto* const perspective = std::get_if<Perspective>(&operation)) {
+    warped_sources(warp_row(*perspective, height, width), index);
     return true;
   }
   if (const auto* const turns = std::get_if<QuarterTurns>(&operation)) {
@@ -157,6 +183,10 @@ void PixelEditor::add(const Solarize& solarize) {
   tables_.append(solarize_table(solarize.threshold));
 }
 
+void PixelEditor::add(const SolarizeAdd& solarize) {
+  tables_.append(solarize_add_table(solarize.addend, solarize.threshold));
+}
+
 void PixelEditor::add(const Invert&) { tables_.append(invert_table()); }
 
 void PixelEditor::add(const AutoContrast&) {
@@ -195,6 +225,36 @@ void PixelEditor::add(const Grayscale&) {
   set_pixels(out);
 }
 
+void PixelEditor::add(const GaussianBlur& blur) {
+  const int margin_x = blur.kernel_width / 2, margin_y = blur.kernel_height / 2;
+  if (margin_x >= shape_.width || margin_y >= shape_.height) {
+    throw InternalError("a blur by a kernel twice as large as the image");
+  }
+  apply_tables();
+  const std::vector<float> kernel = gaussian_kernel(blur);
+  const auto channels = static_cast<size_t>(shape_.channels);
+  const auto width = static_cast<size_t>(shape_.width);
+  const size_t stride = (width + 2 * static_cast<size_t>(margin_x)) * channels;
+  const int rows = shape_.height + 2 * margin_y;
+  floats_.resize(static_cast<size_t>(rows) * stride + kBlurSlack);
+  float* to = floats_.data();
+  for (int y = 0; y < rows; ++y) {
+    const auto from_y = static_cast<size_t>(mirrored(y - margin_y, shape_.height));
+    const uint8_t* const row = pixels_ + from_y * width * channels;
+    for (int x = 0; x < shape_.width + 2 * margin_x; ++x, to += channels) {
+      const auto from_x = static_cast<size_t>(mirrored(x - margin_x, shape_.width));
+      for (size_t c = 0; c < channels; ++c) to[c] = row[from_x * channels + c];
+    }
+  }
+  uint8_t* const out = other_buffer();
+  for (size_t y = 0; y < static_cast<size_t>(shape_.height); ++y) {
+    loops().blur(floats_.data() + y * stride, static_cast<int64_t>(stride), kernel.data(),
+                 blur.kernel_height, blur.kernel_width, shape_.channels,
+                 static_cast<int64_t>(width * channels), out + y * width * channels);
+  }
+  set_pixels(out);
+}
+
 void PixelEditor::add(const QuarterTurns& turns) {
   if (turns.count == 0) return;
   index_.resize(static_cast<size_t>(pixels()));
@@ -206,36 +266,46 @@ void PixelEditor::add(const QuarterTurns& turns) {
 }
 
 void PixelEditor::add(const Warp& warp) {
-  if (warp.fill.size() > 1 && static_cast<int>(warp.fill.size()) != shape_.channels) {
+  this->warp(warp_row(warp, shape_.height, shape_.width), warp.interpolation, warp.fill);
+}
+
+void PixelEditor::add(const Perspective& perspective) {
+  warp(warp_row(perspective, shape_.height, shape_.width), perspective.interpolation,
+       perspective.fill);
+}
+
+void PixelEditor::warp(const WarpRow& grid, Interpolation interpolation,
+                       const std::vector<double>& fill) {
+  if (fill.size() > 1 && static_cast<int>(fill.size()) != shape_.channels) {
     throw InternalError("a fill needs one value or one per channel");
   }
-  if (warp.interpolation == Interpolation::kNearest) {
-    warp_nearest(warp);
+  if (interpolation == Interpolation::kNearest) {
+    warp_nearest(grid, fill);
   } else {
-    warp_bilinear(warp);
+    warp_bilinear(grid, fill);
   }
 }
 
-void PixelEditor::warp_nearest(const Warp& warp) {
-  std::array<uint8_t, 3> fill{};
+void PixelEditor::warp_nearest(const WarpRow& grid, const std::vector<double>& fill) {
+  std::array<uint8_t, 3> outside{};
   for (int c = 0; c < shape_.channels; ++c) {
-    fill[static_cast<size_t>(c)] = rounded(fill_of(warp, c));
+    outside[static_cast<size_t>(c)] = rounded(fill_of(fill, c));
   }
   const auto width = static_cast<size_t>(shape_.width);
   index_.resize(width);
   uint8_t* const out = other_buffer();
-  WarpRow row = warp_row(warp, shape_.height, shape_.width);
+  WarpRow row = grid;
   for (int y = 0; y < shape_.height; ++y) {
-    row.y = row_position(y, shape_.height);
+    row.y = row_position(row, y);
     loops().nearest(row, index_.data());
-    gather_pixels(pixels_, index_.data(), shape_.width, tables_, fill,
+    gather_pixels(pixels_, index_.data(), shape_.width, tables_, outside,
                   out + static_cast<size_t>(y) * width * static_cast<size_t>(shape_.channels));
   }
   tables_.reset();
   set_pixels(out);
 }
 
-void PixelEditor::warp_bilinear(const Warp& warp) {
+void PixelEditor::warp_bilinear(const WarpRow& grid, const std::vector<double>& fill) {
   apply_tables();
   const auto width = static_cast<size_t>(shape_.width);
   const int channels = shape_.channels;
@@ -258,16 +328,16 @@ void PixelEditor::warp_bilinear(const Warp& warp) {
   const auto count = static_cast<int64_t>(width);
   const auto stride = static_cast<size_t>(channels);
   uint8_t* const out = other_buffer();
-  WarpRow row = warp_row(warp, shape_.height, shape_.width);
+  WarpRow row = grid;
   for (int y = 0; y < shape_.height; ++y) {
-    row.y = row_position(y, shape_.height);
+    row.y = row_position(row, y);
     loops().corners(row, {.top_left = index,
                           .top_right = index + width,
                           .bottom_left = index + 2 * width,
                           .bottom_right = index + 3 * width,
                           .right = right,
                           .bottom = bottom});
-    if (!warp.fill.empty()) {
+    if (!fill.empty()) {
       for (size_t i = 0; i < 4 * width; ++i) at[i] = index[i] < 0 ? 0 : 1;
       loops().interpolate(corners, count, mask);
     }
@@ -277,7 +347,7 @@ void PixelEditor::warp_bilinear(const Warp& warp) {
         at[i] = index[i] < 0 ? uint8_t{0} : pixels_[ptrdiff_t{channels} * index[i] + c];
       }
       loops().interpolate(corners, count, values);
-      if (!warp.fill.empty()) loops().fill_outside(mask, fill_of(warp, c), count, values);
+      if (!fill.empty()) loops().fill_outside(mask, fill_of(fill, c), count, values);
       loops().round(values, count, result);
       for (size_t i = 0; i < width; ++i) to[i * stride + static_cast<size_t>(c)] = result[i];
     }
@@ -295,8 +365,13 @@ void PixelEditor::add(const Mix& mix) {
     loops().accumulate(mixed, static_cast<int64_t>(bytes()), chain.weight, floats_.data());
   }
   uint8_t* const out = writable();
+  const float by = mix.blended.value_or(1);
   for (size_t i = 0; i < bytes(); ++i) {
-    out[i] = static_cast<uint8_t>(std::min(floats_[i], 255.0F));
+    const auto sum = static_cast<uint8_t>(std::min(floats_[i], 255.0F));
+    const int difference = mix.blended ? sum - pixels_[i] : 0;
+    out[i] = mix.blended ? static_cast<uint8_t>(static_cast<float>(pixels_[i]) +
+                                                by * static_cast<float>(difference))
+                         : sum;
   }
   set_pixels(out);
 }

@@ -12,6 +12,8 @@
 
 namespace gallop::data::pixels {
 
+struct WarpRow;
+
 /// Applies operations to images, with the results of one after the other in fewer passes: those
 /// that map values by tables are composed and applied with the next pass over the pixels. Reuses
 /// its buffers; for one thread.
@@ -31,16 +33,20 @@ class PixelEditor {
   void add(const Hue& hue);
   void add(const Posterize& posterize);
   void add(const Solarize& solarize);
+  void add(const SolarizeAdd& solarize);
   void add(const Invert& invert);
   void add(const AutoContrast& autocontrast);
   void add(const Equalize& equalize);
   void add(const Grayscale& grayscale);
+  void add(const GaussianBlur& blur);
   void add(const QuarterTurns& turns);
   void add(const Warp& warp);
+  void add(const Perspective& perspective);
   void add(const Mix& mix);
 
-  void warp_nearest(const Warp& warp);
-  void warp_bilinear(const Warp& warp);
+  void warp(const WarpRow& grid, Interpolation interpolation, const std::vector<double>& fill);
+  void warp_nearest(const WarpRow& grid, const std::vector<double>& fill);
+  void warp_bilinear(const WarpRow& grid, const std::vector<double>& fill);
 
   int64_t pixels() const { return int64_t{shape_.height} * shape_.width; }
   size_t bytes() const { return static_cast<size_t>(pixels() * shape_.channels); }

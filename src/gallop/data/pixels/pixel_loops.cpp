@@ -241,27 +241,76 @@ GALLOP_LOOP void extremes(const uint8_t* values, int64_t pixels, int channels, u
   }
 }
 
-/// The position of output pixel `x` in the source along one axis of `size` pixels, as torch's
-/// grid_sample (align_corners=False) computes it from torchvision's grid.
-GALLOP_LOOP float position(float x, const std::array<float, 3>& from, float by_row, int size) {
-  const float at = (x * from[0] + by_row) + from[2];
+// The fused sums of all taps, row by row, as oneDNN adds them up. The block stays in registers.
+GALLOP_LOOP void blur_block(const float* rows, int64_t stride, const float* kernel, int height,
+                            int width, int channels, float* __restrict sum) {
+  for (int64_t i = 0; i < kBlurSlack; ++i) sum[i] = 0;
+  for (int y = 0; y < height; ++y, rows += stride) {
+    for (int x = 0; x < width; ++x) {
+      const float weight = *kernel++;
+      const float* const values = rows + ptrdiff_t{x} * channels;
+      for (int64_t i = 0; i < kBlurSlack; ++i) sum[i] = __builtin_fmaf(values[i], weight, sum[i]);
+    }
+  }
+}
+
+GALLOP_LOOP void blur(const float* rows, int64_t stride, const float* kernel, int height, int width,
+                      int channels, int64_t count, uint8_t* __restrict out) {
+  for (int64_t first = 0; first < count; first += kBlurSlack) {
+    alignas(64) float sum[kBlurSlack];
+    alignas(64) uint8_t bytes[kBlurSlack];
+    blur_block(rows + first, stride, kernel, height, width, channels, sum);
+    for (int64_t i = 0; i < kBlurSlack; ++i) {
+      bytes[i] = static_cast<uint8_t>(static_cast<int>(__builtin_rintf(clamped(sum[i], 255.0F))));
+    }
+    std::memcpy(out + first, bytes, static_cast<size_t>(std::min(kBlurSlack, count - first)));
+  }
+}
+
+/// A position in the source, in pixels.
+struct Place {
+  float x, y;
+};
+
+// As torch's grid_sample (align_corners=False) computes it from torchvision's grid.
+GALLOP_LOOP float position(float at, int size) {
   return __builtin_fmaf(at + 1.0F, static_cast<float>(size) / 2, -0.5F);
 }
 
-GALLOP_LOOP void nearest(const WarpRow& row, int32_t* __restrict index) {
-  const float first = static_cast<float>(1 - row.width) * 0.5F;
-  const float by_x = row.y * row.from_x[1], by_y = row.y * row.from_y[1];
+GALLOP_LOOP float product(float x, float y, const std::array<float, 3>& by) {
+  return (x * by[0] + y * by[1]) + by[2];
+}
+
+template <bool kPerspective>
+GALLOP_LOOP Place place_of_output(const WarpRow& row, int i) {
+  const float first = kPerspective ? 0.5F : static_cast<float>(1 - row.width) * 0.5F;
+  const float x = first + static_cast<float>(i);
+  float at_x = product(x, row.y, row.from_x), at_y = product(x, row.y, row.from_y);
+  if (kPerspective) {
+    const float divisor = product(x, row.y, row.divisor);
+    at_x = at_x / divisor - 1.0F;
+    at_y = at_y / divisor - 1.0F;
+  }
+  return {position(at_x, row.width), position(at_y, row.height)};
+}
+
+template <bool kPerspective>
+GALLOP_LOOP void nearest_of(const WarpRow& row, int32_t* __restrict index) {
   const auto last_x = static_cast<float>(row.width - 1),
              last_y = static_cast<float>(row.height - 1);
   for (int i = 0; i < row.width; ++i) {
-    const float x = first + static_cast<float>(i);
-    const float at_x = __builtin_rintf(position(x, row.from_x, by_x, row.width));
-    const float at_y = __builtin_rintf(position(x, row.from_y, by_y, row.height));
+    const Place place = place_of_output<kPerspective>(row, i);
+    const float at_x = __builtin_rintf(place.x), at_y = __builtin_rintf(place.y);
     const bool inside = (at_x >= 0.0F) & (at_x <= last_x) & (at_y >= 0.0F) & (at_y <= last_y);
     const auto column = static_cast<int>(inside ? at_x : 0.0F);
     const auto line = static_cast<int>(inside ? at_y : 0.0F);
     index[i] = inside ? line * row.width + column : -1;
   }
+}
+
+GALLOP_LOOP void nearest(const WarpRow& row, int32_t* index) {
+  if (row.is_perspective) return nearest_of<true>(row, index);
+  nearest_of<false>(row, index);
 }
 
 // -1 outside the image, by a mask.
@@ -278,17 +327,23 @@ GALLOP_LOOP int place_of(float floor, int size) {
   return static_cast<int>(at_least < most ? at_least : most);
 }
 
-GALLOP_LOOP void corners(const WarpRow& row, const Corners& out) {
-  const float first = static_cast<float>(1 - row.width) * 0.5F;
-  const float by_x = row.y * row.from_x[1], by_y = row.y * row.from_y[1];
+// Far outside, also where a perspective divides by zero, just outside.
+GALLOP_LOOP float kept_near(float at, int size) {
+  const float at_least = at > -2.0F ? at : -2.0F;
+  const auto most = static_cast<float>(size + 1);
+  return at_least < most ? at_least : most;
+}
+
+template <bool kPerspective>
+GALLOP_LOOP void corners_of(const WarpRow& whole_row, const Corners& out) {
+  const WarpRow row = whole_row;
   const int width = row.width, height = row.height;
-  const auto from_x = row.from_x, from_y = row.from_y;
   const auto [top_left, top_right, bottom_left, bottom_right, right, bottom] = out;
 #pragma GCC ivdep
   for (int i = 0; i < width; ++i) {
-    const float x = first + static_cast<float>(i);
-    const float at_x = position(x, from_x, by_x, width);
-    const float at_y = position(x, from_y, by_y, height);
+    const Place place = place_of_output<kPerspective>(row, i);
+    const float at_x = kPerspective ? kept_near(place.x, width) : place.x;
+    const float at_y = kPerspective ? kept_near(place.y, height) : place.y;
     const float left = __builtin_floorf(at_x), top = __builtin_floorf(at_y);
     const int column = place_of(left, width), line = place_of(top, height);
     right[i] = at_x - left;
@@ -298,6 +353,11 @@ GALLOP_LOOP void corners(const WarpRow& row, const Corners& out) {
     bottom_left[i] = index_at(column, line + 1, width, height);
     bottom_right[i] = index_at(column + 1, line + 1, width, height);
   }
+}
+
+GALLOP_LOOP void corners(const WarpRow& row, const Corners& out) {
+  if (row.is_perspective) return corners_of<true>(row, out);
+  corners_of<false>(row, out);
 }
 
 GALLOP_LOOP void interpolate(const CornerValues& in, int64_t count, float* __restrict out) {
@@ -362,6 +422,7 @@ PixelLoops loops_for(Isa isa) {
           .turn_hue = version<turn_hue>(isa),
           .sharpen = version<sharpen>(isa),
           .extremes = version<extremes>(isa),
+          .blur = version<blur>(isa),
           .nearest = version<nearest>(isa),
           .corners = version<corners>(isa),
           .interpolate = version<interpolate>(isa),

@@ -9,10 +9,12 @@
 namespace gallop::data::pixels {
 
 /// Maps the pixels of one output row to source positions, in the single precision of torchvision's
-/// affine grid: `from_x`, `from_y` [3] are coefficients of (x, y, 1), and x and y are measured from
-/// the center of the image.
+/// grids: `from_x`, `from_y` [3] are coefficients of (x, y, 1), and x and y are measured from the
+/// center of the image. For a perspective, `divisor` are those of what both are divided by, and x
+/// and y are measured from the corner on the top left.
 struct WarpRow {
-  std::array<float, 3> from_x{}, from_y{};
+  std::array<float, 3> from_x{}, from_y{}, divisor{};
+  bool is_perspective = false;
   float y = 0;
   int height = 0, width = 0;
 };
@@ -30,6 +32,8 @@ struct CornerValues {
   const float *right, *bottom;
 };
 
+inline constexpr int64_t kBlurSlack = 64;
+
 /// Loops over pixels; `rgb` are interleaved. All implementations are bitwise equal. `out` may be
 /// the input where an operation maps pixels one by one.
 struct PixelLoops {
@@ -46,6 +50,10 @@ struct PixelLoops {
   /// The smallest and the largest value of each channel.
   void (*extremes)(const uint8_t* values, int64_t pixels, int channels, uint8_t* low,
                    uint8_t* high);
+  /// `count` values of the convolution of rows that are `stride` apart, from `rows` on, with a
+  /// kernel [height, width]; up to kBlurSlack values behind them are read.
+  void (*blur)(const float* rows, int64_t stride, const float* kernel, int height, int width,
+               int channels, int64_t count, uint8_t* out);
   /// The index of the nearest source pixel of each output pixel; -1 outside the image.
   void (*nearest)(const WarpRow& row, int32_t* index);
   void (*corners)(const WarpRow& row, const Corners& out);

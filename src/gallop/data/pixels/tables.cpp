@@ -66,6 +66,12 @@ Table solarize_table(double threshold) {
   });
 }
 
+Table solarize_add_table(int addend, int threshold) {
+  return table_of([&](int value) {
+    return static_cast<uint8_t>(value < threshold ? std::min(255, value + addend) : value);
+  });
+}
+
 Table invert_table() {
   return table_of([](int value) { return static_cast<uint8_t>(255 - value); });
 }

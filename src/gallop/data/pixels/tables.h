@@ -45,6 +45,7 @@ Table brightness_table(double factor);
 Table contrast_table(double factor, float mean);
 Table posterize_table(int bits);
 Table solarize_table(double threshold);
+Table solarize_add_table(int addend, int threshold);
 Table invert_table();
 /// `low`, `high`: the extreme values of the channel.
 Table autocontrast_table(uint8_t low, uint8_t high);
