@@ -6,7 +6,9 @@
 #include "gallop/base/error.h"
 #include "gallop/data/image_codec.h"
 #include "gallop/data/image_header.h"
+#include "gallop/tensor/safetensors.h"
 #include "unit/data/format_files.h"
+#include "unit/fixtures.h"
 
 using namespace gallop;
 
@@ -72,7 +74,8 @@ void decode(const std::string& file) {
   Middle middle;
   for (const auto& request :
        {data::DecodeRequest{.channels = 3}, data::DecodeRequest{.channels = 1, .min_side = 4},
-        data::DecodeRequest{.channels = 0, .region = &middle}}) {
+        data::DecodeRequest{.channels = 0, .region = &middle},
+        data::DecodeRequest{.channels = 0, .indices = true}}) {
     try {
       decoder.decode(file, request, image);
       require(image.height > 0 && image.width > 0 && (image.channels == 1 || image.channels == 3));
@@ -96,20 +99,38 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   return 0;
 }
 
+// Small files of the other formats.
+static std::vector<std::string> stored_seeds() {
+  constexpr int64_t kMaxBytes = 3000;
+  std::vector<std::string> seeds;
+  for (const auto& [name, tensor] :
+       read_safetensors(fixtures() / "image_formats.safetensors").tensors) {
+    if (!name.ends_with(".file") || name.starts_with("jpeg.") || tensor.numel() > kMaxBytes)
+      continue;
+    seeds.emplace_back(static_cast<const char*>(tensor.const_data_ptr()),
+                       static_cast<size_t>(tensor.numel()));
+  }
+  return seeds;
+}
+
 std::vector<std::string> fuzz_seeds() {
   using namespace gallop::data;
   const Image color = make_picture(24, 20, 3, 1), gray = make_picture(9, 17, 1, 2);
   const Image inks = make_picture(8, 8, 4, 3);
-  return {make_jpeg(color),
-          with_exif(make_jpeg(color), make_exif(6)),
-          with_exif(make_jpeg(gray, {.progressive = true}), make_exif(3, false)),
-          with_exif(make_png(24, 20, color.pixels), make_exif(8)),
-          make_jpeg(color, {.progressive = true, .full_chroma = false}),
-          make_jpeg(gray),
-          make_jpeg(inks, {.full_chroma = false, .cmyk = true}),
-          make_png(24, 20, color.pixels),
-          make_png(9, 17, gray.pixels, {.color_type = 0, .interlaced = true}),
-          make_png(1, 3, {0b01'10'00'00},
-                   {.color_type = 3, .bit_depth = 2, .palette = {1, 2, 3, 4, 5, 6, 7, 8, 9}}),
-          make_png(2, 2, std::vector<uint8_t>(32, 7), {.color_type = 6, .bit_depth = 16})};
+  std::vector<std::string> seeds = stored_seeds();
+  const std::vector<std::string> made{
+      make_jpeg(color),
+      with_exif(make_jpeg(color), make_exif(6)),
+      with_exif(make_jpeg(gray, {.progressive = true}), make_exif(3, false)),
+      with_exif(make_png(24, 20, color.pixels), make_exif(8)),
+      make_jpeg(color, {.progressive = true, .full_chroma = false}),
+      make_jpeg(gray),
+      make_jpeg(inks, {.full_chroma = false, .cmyk = true}),
+      make_png(24, 20, color.pixels),
+      make_png(9, 17, gray.pixels, {.color_type = 0, .interlaced = true}),
+      make_png(1, 3, {0b01'10'00'00},
+               {.color_type = 3, .bit_depth = 2, .palette = {1, 2, 3, 4, 5, 6, 7, 8, 9}}),
+      make_png(2, 2, std::vector<uint8_t>(32, 7), {.color_type = 6, .bit_depth = 16})};
+  seeds.insert(seeds.end(), made.begin(), made.end());
+  return seeds;
 }

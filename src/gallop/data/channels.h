@@ -25,6 +25,12 @@ inline uint8_t gray_of(const uint8_t* rgb) {
   return static_cast<uint8_t>((19595u * rgb[0] + 38470u * rgb[1] + 7471u * rgb[2] + 32768u) >> 16);
 }
 
+/// A color of CMYK as RGB, as Pillow converts it. `color` and `black` are what each ink leaves: 255
+/// without ink.
+inline uint8_t under_inks(unsigned color, unsigned black) {
+  return static_cast<uint8_t>((color * black + 127) / 255);
+}
+
 /// Copies pixels, converting between 1 and 3 channels. `out` may alias `in` when converting from 3
 /// channels to 1.
 inline void convert_channels(const uint8_t* in, int in_channels, uint8_t* out, int out_channels,
@@ -46,6 +52,17 @@ inline void make_gray(Image& image) {
   convert_channels(image.pixels.data(), 3, image.pixels.data(), 1,
                    int64_t{image.height} * image.width);
   image.channels = 1;
+}
+
+/// Converts a decoded gray image to color in place.
+inline void repeat_gray(Image& image) {
+  const size_t pixels = static_cast<size_t>(image.height) * static_cast<size_t>(image.width);
+  if (image.pixels.size() < 3 * pixels) image.pixels.resize(3 * pixels);
+  for (size_t i = pixels; i-- > 0;) {
+    const uint8_t gray = image.pixels[i];
+    for (size_t c = 0; c < 3; ++c) image.pixels[3 * i + c] = gray;
+  }
+  image.channels = 3;
 }
 
 }  // namespace gallop::data

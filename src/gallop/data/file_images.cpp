@@ -7,9 +7,9 @@
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
+#include "gallop/data/formats/image_format.h"
 #include "gallop/data/ignored_names.h"
 #include "gallop/data/image_codec.h"
-#include "gallop/data/image_file.h"
 #include "gallop/data/image_header.h"
 
 namespace gallop::data {
@@ -62,7 +62,7 @@ std::vector<std::string> image_files_in(const std::string& folder) {
     throw DataError(fmt::format("{}: cannot read: {}", printable(folder), error.message()));
   }
   if (files.empty()) {
-    throw DataError(fmt::format("{}: no images (.jpg, .jpeg or .png) in it", printable(folder)));
+    throw DataError(fmt::format("{}: no images ({}) in it", printable(folder), image_endings()));
   }
   std::sort(files.begin(), files.end());
   return files;

@@ -8,6 +8,7 @@
 #include "gallop/data/find.h"
 #include "gallop/data/folder_images.h"
 #include "gallop/data/folder_listing.h"
+#include "gallop/data/formats/image_format.h"
 #include "gallop/data/ignored_names.h"
 #include "gallop/data/parallel.h"
 #include "gallop/data/part.h"
@@ -86,9 +87,9 @@ class FolderReader {
   std::unique_ptr<ImageSet> read_part(const fs::path& path) {
     const FolderListing top = list_folder(path);
     if (top.folders.empty()) {
-      throw DataError(fmt::format(
-          "{}: no class folders in it; images are expected as CLASS/NAME.jpg (or .jpeg, .png)",
-          printable(path.string())));
+      throw DataError(
+          fmt::format("{}: no class folders in it; images are expected as CLASS/NAME.jpg",
+                      printable(path.string())));
     }
     const bool is_first = classes_.empty();
     if (is_first) classes_ = top.folders;
@@ -160,7 +161,8 @@ class FolderReader {
       }
     }
     if (listing.images.empty()) {
-      skip("class without images", path / name, "a class without images (.jpg, .jpeg or .png)");
+      skip("class without images", path / name,
+           fmt::format("a class without images ({})", image_endings()));
     }
   }
 

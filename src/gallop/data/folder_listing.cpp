@@ -11,8 +11,8 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/data/formats/image_format.h"
 #include "gallop/data/ignored_names.h"
-#include "gallop/data/image_file.h"
 
 namespace gallop::data {
 
@@ -55,7 +55,7 @@ void sort_in(const dirent& entry, int folder, FolderListing& listing) {
     }
   } else if (is_unread_image(name)) {
     listing.unusable.push_back({name, "image of another format",
-                                "is of a format that is not read; convert it to .jpg or .png"});
+                                "is of a format that is not read; convert it to .png or .jpg"});
   } else {
     listing.others.push_back(name);
   }

@@ -47,6 +47,9 @@ struct DecodeRequest {
   int min_side = 0;
   /// If not null, a reader may decode only the region it chooses; it may also ignore it.
   RegionChooser* region = nullptr;
+  /// For masks: the indices of palettes instead of their colors, and grays of fewer than 8 bits as
+  /// they are, instead of scaled to 255. Images with indices have one channel.
+  bool indices = false;
   /// Whether to rotate the image according to its EXIF orientation.
   bool orient = true;
 };

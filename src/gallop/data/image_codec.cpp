@@ -4,33 +4,12 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/trace.h"
+#include "gallop/data/formats/image_format.h"
+#include "gallop/data/formats/webp.h"
 #include "gallop/data/image_header.h"
 #include "gallop/data/orientation.h"
 
 namespace gallop::data {
-
-namespace {
-
-using namespace std::string_view_literals;
-
-// Detects other file formats, so that the message can name them.
-const char* other_format(std::string_view file) {
-  if (file.starts_with("GIF8"sv)) return "a GIF image";
-  if (file.starts_with("RIFF"sv) && file.substr(0, 12).ends_with("WEBP"sv)) return "a WebP image";
-  if (file.starts_with("BM"sv)) return "a BMP image";
-  if (file.starts_with("II*\0"sv) || file.starts_with("MM\0*"sv)) return "a TIFF image";
-  if (file.starts_with("\0\0\0\x0cjP  "sv)) return "a JPEG 2000 image";
-  if (file.substr(4).starts_with("ftyp"sv)) return "an AVIF, HEIC or video file";
-  return "no image that is known";
-}
-
-}  // namespace
-
-void refuse_format(std::string_view file) {
-  if (file.empty()) throw DataError("the file is empty");
-  if (file.size() < 8) throw DataError(fmt::format("truncated: only {} bytes", file.size()));
-  throw DataError(fmt::format("neither JPEG nor PNG but {}", other_format(file)));
-}
 
 void ImageDecoder::decode(std::string_view file, const DecodeRequest& request, Image& image) {
   const TraceSpan span(SpanKind::kData, "decode");
@@ -45,19 +24,26 @@ void ImageDecoder::decode(std::string_view file, const DecodeRequest& request, I
 
 void ImageDecoder::decode_stored(std::string_view file, const DecodeRequest& request,
                                  Image& image) {
-  if (file.starts_with("\xff\xd8\xff"sv)) {
-    jpeg_.decode(file, request, image);
-  } else if (file.starts_with("\x89PNG\r\n\x1a\n"sv)) {
-    png_.decode(file, request, image);
-  } else {
-    refuse_format(file);
+  switch (detect_format(file)) {
+    case ImageFormat::kJpeg: return jpeg_.decode(file, request, image);
+    case ImageFormat::kPng: return png_.decode(file, request, image);
+    case ImageFormat::kGif: return gif_.decode(file, request, image);
+    case ImageFormat::kWebp:
+      if constexpr (GALLOP_WEBP != 0) return decode_webp(file, request, image);
+      break;
+    case ImageFormat::kTiff:
+      if constexpr (GALLOP_TIFF != 0) return tiff_.decode(file, request, image);
+      break;
   }
+  throw InternalError("a format without a decoder was detected");
 }
 
 ThreadDecoder& thread_decoder() {
   static thread_local ThreadDecoder decoder;
   return decoder;
 }
+
+void refuse_wide_indices() { throw DataError("a mask of 16 bits per pixel, where 8 are read"); }
 
 void check_image_size(int64_t height, int64_t width, int64_t file_bytes, int64_t pixels_per_byte) {
   // Both sides are below 2^31, so the product cannot overflow.

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "gallop/data/formats/gif.h"
+#include "gallop/data/formats/tiff.h"
 #include "gallop/data/image.h"
 
 namespace gallop::data {
@@ -50,6 +52,8 @@ class ImageDecoder {
 
   JpegDecoder jpeg_;
   PngDecoder png_;
+  GifDecoder gif_;
+  TiffDecoder tiff_;
   std::vector<uint8_t> turned_;
 };
 
@@ -60,8 +64,8 @@ struct ThreadDecoder {
 };
 ThreadDecoder& thread_decoder();
 
-/// Throws DataError that explains why a file with these first bytes is neither JPEG nor PNG.
-[[noreturn]] void refuse_format(std::string_view file);
+/// Throws DataError for a mask with 16 bits per pixel.
+[[noreturn]] void refuse_wide_indices();
 
 /// Throws DataError if an image of this size has more than kMaxPixels, or more pixels than
 /// `file_bytes` can encode at `pixels_per_byte`.

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 
 #include <fmt/format.h>
@@ -12,31 +11,6 @@
 #include "gallop/base/text.h"
 
 namespace gallop::data {
-
-namespace {
-
-// The extension in lower case, without the dot.
-std::string ending_of(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return {};
-  std::string ending(name.substr(dot + 1));
-  for (char& c : ending) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-  return ending;
-}
-
-}  // namespace
-
-bool has_image_ending(std::string_view name) {
-  const std::string ending = ending_of(name);
-  return ending == "jpg" || ending == "jpeg" || ending == "png";
-}
-
-bool is_unread_image(std::string_view name) {
-  constexpr std::array<std::string_view, 19> kEndings{
-      "webp", "bmp",  "gif",  "tif", "tiff", "jfif", "jpe", "jif", "jp2", "jxl",
-      "avif", "heic", "heif", "ppm", "pgm",  "pbm",  "pnm", "tga", "apng"};
-  return std::find(kEndings.begin(), kEndings.end(), ending_of(name)) != kEndings.end();
-}
 
 void reserve_bytes(std::vector<char>& buffer, size_t bytes) {
   if (buffer.size() < bytes) buffer.resize(std::max(bytes, buffer.size() * 2));

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -10,13 +9,6 @@ namespace gallop::data {
 
 /// Image files longer than this are rejected.
 inline constexpr int64_t kMaxImageFileBytes = int64_t{1} << 30;
-
-/// Whether a file name ends in .jpg, .jpeg or .png, case-insensitive.
-bool has_image_ending(std::string_view name);
-
-/// Whether a file name has the extension of an unsupported image format (.webp, .bmp, .tif, .jfif,
-/// ...).
-bool is_unread_image(std::string_view name);
 
 /// Reads a whole file into a reused buffer that only grows, and returns its content. Throws
 /// DataError with the system's reason, without a file name, also if the file is too long.

@@ -9,7 +9,7 @@
 
 namespace gallop::data {
 
-/// Parses the header of a JPEG or PNG file as stored; nullopt if more of the file is needed.
+/// Parses the header of an image file as stored; nullopt if more of the file is needed.
 /// `file_bytes` is the length of the whole file. Throws DataError, without the file's name, if the
 /// file is damaged or of another format.
 std::optional<ImageHeader> parse_image_header(std::string_view start, int64_t file_bytes);
@@ -22,7 +22,7 @@ ImageHeader read_image_header(const FileDescriptor& file, int64_t offset, int64_
 ImageHeader oriented(ImageHeader header);
 ImageHeader stored(ImageHeader header);
 
-/// The EXIF orientation of a whole JPEG or PNG file, 1 to 8; 1 if it is missing or invalid.
+/// The EXIF orientation of a whole image file, 1 to 8; 1 if it is missing or invalid.
 int exif_orientation(std::string_view file);
 
 }  // namespace gallop::data

@@ -24,7 +24,7 @@ struct Cifar100Config {
   std::string labels = "fine";
 };
 
-/// A folder of class folders with JPEG and PNG files: PATH/train/CLASS/NAME.jpg, optionally with
+/// A folder of class folders with image files: PATH/train/CLASS/NAME.jpg, optionally with
 /// validation and test folders, or PATH/CLASS/NAME.jpg.
 struct FolderConfig {};
 

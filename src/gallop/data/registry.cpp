@@ -40,9 +40,9 @@ DataModuleRegistry built_in_data_modules() {
       .add("cifar10", "32 x 32 color images, 10 classes", images<Cifar10Config, read_cifar10>)
       .add("cifar100", "32 x 32 color images, 100 or 20 classes",
            images<Cifar100Config, read_cifar100>)
-      .add("folder", "a folder of classes with JPEG and PNG files",
+      .add("folder", "a folder of classes with image files: JPEG, PNG, WebP, GIF, TIFF",
            images<FolderConfig, read_folder>)
-      .add("tar", "WebDataset shards with JPEG and PNG files", images<TarConfig, read_tar>)
+      .add("tar", "WebDataset shards with image files", images<TarConfig, read_tar>)
       .add("fake-images", "random images of random classes, to measure speed",
            images<FakeImagesConfig, read_fake_images>)
       .add("image-table",

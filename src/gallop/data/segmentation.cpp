@@ -111,10 +111,12 @@ std::array<fs::path, kParts> find_parts(const std::string& path) {
 
 /// Reads masks as stored.
 void read_mask(const FileImages& masks, int64_t index, Image& mask) {
-  masks.read(index, {.channels = 0, .orient = false}, mask);
+  masks.read(index, {.channels = 0, .indices = true, .orient = false}, mask);
   if (mask.channels == 1) return;
-  throw DataError(fmt::format("{}: a mask is a gray PNG of class indices, but this one is in color",
-                              printable(masks.describe(index))));
+  throw DataError(
+      fmt::format("{}: a mask is a gray image of class indices, or one with a palette, but this "
+                  "one is in color",
+                  printable(masks.describe(index))));
 }
 
 class SegmentationSamples final : public Samples {
@@ -347,10 +349,10 @@ class SegmentationModule final : public DataModule {
     auto augment = build_augmentations(context.augmentations, all.augment);
     for (size_t i = 0; i < augment.size(); ++i) {
       if (augment[i]->supports_masks()) continue;
-      throw UsageError(
-          fmt::format("augmentation '{}' cannot be applied to masks; color-jitter, random-rotation "
-                      "and random-affine can be used with segmentation",
-                      all.augment.items[i].name()));
+      throw UsageError(fmt::format(
+          "augmentation '{}' cannot be applied to masks; color-jitter, gaussian-blur, "
+          "random-rotation, random-affine and random-perspective can be used with segmentation",
+          all.augment.items[i].name()));
     }
     if (!augment.empty()) unaugmented = samples(0, {});
     train = samples(0, std::move(augment));

@@ -9,8 +9,8 @@
 namespace gallop::data {
 
 /// Images with masks: PATH/train/images/NAME.jpg with PATH/train/masks/NAME.png, optionally with
-/// validation and test folders; or PATH/images and PATH/masks. A mask is a gray PNG with the size
-/// of its image whose values are class indices.
+/// validation and test folders; or PATH/images and PATH/masks. A mask is a gray or palette image
+/// with the size of its image, whose values or palette indices are class indices.
 struct SegmentationConfig {
   std::vector<std::string> classes;  ///< Names; empty: one class per value of the training masks.
   int64_t ignore_index = 255;        ///< Value of ignored pixels.

@@ -8,8 +8,8 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/data/formats/image_format.h"
 #include "gallop/data/ignored_names.h"
-#include "gallop/data/image_file.h"
 #include "gallop/data/tar_links.h"
 
 namespace gallop::data {
@@ -81,7 +81,7 @@ class Grouping {
       if (!is_lost) ++shard_.ignored;
       return;
     }
-    const bool is_image = field == "jpg" || field == "jpeg" || field == "png";
+    const bool is_image = field.find('.') == std::string::npos && has_image_ending(name);
     if (is_image) {
       add_image(group_of(key), std::move(entry));
     } else if (field == "cls") {
@@ -208,8 +208,8 @@ class Grouping {
         ++shard_.ignored;
       } else {
         skip("image of another format", one.entry.member.name,
-             fmt::format("is a .{} file, where .jpg, .jpeg and .png are read",
-                         printable(one.field)));
+             fmt::format("is a .{} file, where {} are read", printable(one.field),
+                         image_endings("and")));
       }
     }
   }
@@ -225,7 +225,7 @@ class Grouping {
         group.dotted.empty() ? std::string()
                              : fmt::format(" (its fields are {})", fmt::join(group.dotted, ", "));
     skip("label without an image", group.name,
-         "has a .cls, but neither .jpg, .jpeg nor .png" + others);
+         "has a .cls, but neither " + image_endings("nor") + others);
     return false;
   }
 

@@ -32,9 +32,9 @@ inline constexpr int32_t kMaxClasses = 1 << 20;
 
 /// Reads a shard's headers and labels and follows its links. As in the webdataset library, the key
 /// of a member is its name up to the first dot of the base name, and the rest, in lower case, is
-/// the field: jpg, jpeg and png are images and cls is the label. Errors of single members go to
-/// Shard::skips. Throws DataError that names the shard and the member if the archive is damaged,
-/// unless `tolerate_damage` is set, which records it in Shard::damage.
+/// the field: jpg, png and the other endings of images, and cls for the label. Errors of single
+/// members go to Shard::skips. Throws DataError that names the shard and the member if the archive
+/// is damaged, unless `tolerate_damage` is set, which records it in Shard::damage.
 Shard read_shard(const FileDescriptor& file, const fs::path& path, bool tolerate_damage);
 
 /// A cache of shard contents, so that headers are not read at every start.

@@ -16,8 +16,8 @@ namespace gallop::data {
 
 namespace {
 
-// The format version of the layout below. Increment the number when the layout changes.
-constexpr const char* kFormat = "gallop shard 2";
+// The format version. Increment the number when the layout, or what counts as an image, changes.
+constexpr const char* kFormat = "gallop shard 3";
 
 std::string identity_of(const fs::path& path, const struct stat& info) {
   return fmt::format("{}\n{}\n{}", kFormat, fs::absolute(path).string(), file_state(info));

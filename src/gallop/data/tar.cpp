@@ -11,6 +11,7 @@
 #include "gallop/base/text.h"
 #include "gallop/data/class_names.h"
 #include "gallop/data/find.h"
+#include "gallop/data/formats/image_format.h"
 #include "gallop/data/ignored_names.h"
 #include "gallop/data/image_codec.h"
 #include "gallop/data/image_file.h"
@@ -226,9 +227,8 @@ class TarSet {
       for (const Shard& shard : shards_) {
         if (!shard.damage.empty()) throw DataError(shard.damage);
       }
-      throw DataError(fmt::format("{}: no images (.jpg, .jpeg or .png) in {} shard{}",
-                                  printable(context_.path), paths_.size(),
-                                  paths_.size() == 1 ? "" : "s"));
+      throw DataError(fmt::format("{}: no images ({}) in {} shard{}", printable(context_.path),
+                                  image_endings(), paths_.size(), paths_.size() == 1 ? "" : "s"));
     }
   }
 

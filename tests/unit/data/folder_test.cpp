@@ -124,7 +124,7 @@ struct WrongFile {
 
 TEST(Folder, StopsAtWhatItCannotTakeOrSkipsAndCountsIt) {
   const std::vector<WrongFile> wrong{
-      {"train/cat/2.webp", "x", "image of another format", "convert it to .jpg or .png"},
+      {"train/cat/2.bmp", "x", "image of another format", "convert it to .png or .jpg"},
       {"train/2.jpg", kJpeg, "image in no class folder", "lies in no class folder"},
       {"test/cow/2.jpg", kJpeg, "unknown class", "not known in train cow"},
       {"train/dog/2.txt", "x", "class without images", "/train/dog: a class without images"},
@@ -219,7 +219,7 @@ TEST(Folder, NamesTheBrokenImage) {
   folder.add("cat/1.jpg", "");
   folder.add("cat/2.jpg", kJpeg.substr(0, kJpeg.size() / 2));
   folder.add("cat/3.png", kPng.substr(0, 40));
-  folder.add("cat/4.jpg", "GIF89a.......");
+  folder.add("cat/4.jpg", "BM...........");
   folder.add("cat/5.jpg", kJpeg);
   const auto parts = read(folder);
   const auto error = [&](int64_t index) {
@@ -231,7 +231,7 @@ TEST(Folder, NamesTheBrokenImage) {
   EXPECT_EQ(error(0), folder.name() + "/cat/1.jpg: the file is empty");
   EXPECT_TRUE(contains(error(1), folder.name() + "/cat/2.jpg: damaged JPEG: "));
   EXPECT_TRUE(contains(error(2), folder.name() + "/cat/3.png: damaged PNG: "));
-  EXPECT_TRUE(contains(error(3), "4.jpg: neither JPEG nor PNG but a GIF image"));
+  EXPECT_TRUE(contains(error(3), "4.jpg: neither JPEG, PNG, GIF, WebP nor TIFF but a BMP image"));
   fs::remove(folder.path() / "cat/5.jpg");
   EXPECT_TRUE(contains(error(4), "5.jpg: cannot open: No such file"));
 }

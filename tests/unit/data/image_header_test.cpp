@@ -109,13 +109,16 @@ TEST(ImageHeader, IsReadBehindLargeSegments) {
 TEST(ImageHeader, SaysWhatIsWrong) {
   EXPECT_TRUE(contains(header_error(""), "the file is empty"));
   EXPECT_TRUE(contains(header_error("abc"), "truncated: only 3 bytes"));
-  EXPECT_TRUE(contains(header_error("GIF89a....."), "a GIF image"));
+  EXPECT_TRUE(contains(header_error("BM........."), "a BMP image"));
   const std::string jpeg = make_jpeg(make_picture(8, 12, 3, 1));
   const std::string png = make_png(8, 12, make_picture(8, 12, 3, 1).pixels);
   EXPECT_TRUE(contains(header_error(jpeg.substr(0, 30)), "JPEG: the file ends in its header"));
   EXPECT_TRUE(contains(header_error(png.substr(0, 30)), "PNG: the file ends in its header"));
   EXPECT_TRUE(contains(header_error(jpeg.substr(0, 2) + jpeg.substr(jpeg.find("\xff\xda"))),
                        "no frame before its data"));
+  const std::string gif = "GIF89a" + std::string("\x02\0\x01\0\0\0\0", 7);
+  EXPECT_TRUE(contains(header_error(gif), "damaged GIF: the file ends in its header"));
+  EXPECT_TRUE(contains(header_error(gif + ";"), "damaged GIF: it has no image"));
   std::string wide = png;
   wide.replace(16, 8, std::string("\x7f\xff\xff\xff\x7f\xff\xff\xff", 8));
   EXPECT_TRUE(contains(header_error(wide), "2147483647 x 2147483647 pixels"));

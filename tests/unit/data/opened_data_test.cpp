@@ -215,6 +215,28 @@ TEST_F(OpenedData, MasksThatDoNotFitAreNamed) {
   EXPECT_EQ(open_masks()->train->size(), 1);
 }
 
+TEST_F(OpenedData, MasksMayHavePalettesAndFewBits) {
+  const Image image{.height = 1, .width = 4, .channels = 1, .pixels = {10, 20, 30, 40}};
+  folder.add("images/a.png", encode_png(image));
+  std::vector<float> pixels(4);
+  std::vector<int64_t> mask(4);
+  folder.add(
+      "masks/a.png",
+      make_png(1, 4, {0b10'00'01'10},
+               {.color_type = 3, .bit_depth = 2, .palette = {200, 0, 0, 0, 150, 0, 0, 0, 250}}));
+  ASSERT_TRUE(fill_row(*open_masks()->train, 0, 0, pixels.data(), mask.data()));
+  EXPECT_EQ(mask, (std::vector<int64_t>{2, 0, 1, 2}));
+  EXPECT_EQ(open_masks()->signature.classes.size(), 3);
+  folder.add("masks/a.png", make_png(1, 4, {0b1011'0000}, {.color_type = 0, .bit_depth = 1}));
+  ASSERT_TRUE(fill_row(*open_masks()->train, 0, 0, pixels.data(), mask.data()));
+  EXPECT_EQ(mask, (std::vector<int64_t>{1, 0, 1, 1})) << "not 255, which is ignored";
+  folder.add("masks/a.png",
+             make_png(1, 4, std::vector<uint8_t>(8), {.color_type = 0, .bit_depth = 16}));
+  EXPECT_TRUE(contains(data_error([&] { open_masks(); }), "16 bits per pixel"));
+  folder.add("masks/a.png", make_png(1, 4, std::vector<uint8_t>(12)));
+  EXPECT_TRUE(contains(data_error([&] { open_masks(); }), "but this one is in color"));
+}
+
 TEST_F(OpenedData, MasksAreReadForTheirClassesOnlyWhereThoseAreNeeded) {
   Image image{.height = 2, .width = 2, .channels = 1, .pixels = {0, 2, 255, 1}};
   folder.add("train/images/a.png", encode_png(image));

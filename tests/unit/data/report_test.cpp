@@ -54,7 +54,7 @@ TEST(DataReport, CountsWhatReadersSkipAndWhatIsTurned) {
   const TestFolder folder;
   folder.add("cat/1.png", with_exif(make_png(6, 5, make_picture(6, 5, 3, 1).pixels), make_exif(8)));
   folder.add("cat/2.png", make_png(5, 6, make_picture(5, 6, 3, 1).pixels));
-  folder.add("cat/3.webp", "x");
+  folder.add("cat/3.heic", "x");
   folder.add("dog/4.bmp", "x");
   folder.add("dog/5.png", make_png(5, 6, make_picture(5, 6, 3, 1).pixels));
   const DataReport report =
@@ -62,7 +62,7 @@ TEST(DataReport, CountsWhatReadersSkipAndWhatIsTurned) {
   EXPECT_EQ(report.images[0].turned, 1);
   EXPECT_EQ(report.images[0].max_height, 5) << "as they are seen";
   EXPECT_TRUE(contains(to_text(report), "2 skipped (image of another format), the first: " +
-                                            folder.name() + "/cat/3.webp: is of a format"));
+                                            folder.name() + "/cat/3.heic: is of a format"));
   EXPECT_TRUE(
       contains(to_text(report), "train: 1 of 3 images are turned by their EXIF orientation"));
   const auto json = nlohmann::json::parse(to_json(report));

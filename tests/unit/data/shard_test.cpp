@@ -113,13 +113,13 @@ struct WrongShard {
 
 TEST(Shard, CountsByReasonWhatCannotBeTaken) {
   std::vector<WrongShard> wrong{
-      {make_tar({{"1.cls", "1"}, {"1.webp", "x"}}), "label without an image",
-       "x.tar: 1: has a .cls, but neither .jpg, .jpeg nor .png"},
+      {make_tar({{"1.cls", "1"}, {"1.bmp", "x"}}), "label without an image",
+       "x.tar: 1: has a .cls, but neither .jpg, .jpeg, .png, .gif, .webp, .tif nor .tiff"},
       {make_tar({{"1.cls", "1"}, {"1.jpg", "x"}, {"1.png", "x"}}), "several images for one label",
        "1: has 2 images and one .cls"},
       {make_tar({{"1.cls", "1"}, {"1.cls", "1"}, {"1.jpg", "x"}}), "label given twice",
        "this label twice"},
-      {make_tar({{"cat/1.webp", "x"}}), "image of another format", "cat/1.webp: is a .webp file"},
+      {make_tar({{"cat/1.bmp", "x"}}), "image of another format", "cat/1.bmp: is a .bmp file"},
       {make_tar_link("1.jpg", "none") + make_tar({{"1.cls", "1"}}), "link that leads to no member",
        "x.tar: 1.jpg: is a link to 'none', which is not in the archive"},
       {make_tar_link("1.cls", "1.cls") + make_tar({{"1.jpg", "x"}}), "link that leads to no member",

@@ -128,8 +128,8 @@ TEST(TarSet, RefusesImagesWithoutALabel) {
   const fs::path none = folder.add("y.tar", make_tar({{"1.jpg", kJpeg}}));
   EXPECT_TRUE(contains(data_error([&] { read(none); }), "neither a .cls nor a class folder"));
   const fs::path empty = folder.add("z.tar", make_tar({{"notes.txt", "x"}}));
-  EXPECT_TRUE(
-      contains(data_error([&] { read(empty); }), "no images (.jpg, .jpeg or .png) in 1 shard"));
+  EXPECT_TRUE(contains(data_error([&] { read(empty); }),
+                       "no images (.jpg, .jpeg, .png, .gif, .webp, .tif or .tiff) in 1 shard"));
   make_folders(folder.path() / "none");
   EXPECT_TRUE(contains(data_error([&] { read(folder.name() + "/none"); }), "no .tar files in it"));
 }

@@ -193,15 +193,12 @@ void JpegDecoder::State::read_cmyk_rows(Image& image) {
   cmyk_row.resize(size_t{info.output_width} * 4);
   JSAMPROW row = cmyk_row.data();
   uint8_t* out = image.pixels.data();
-  // Adobe's programs, which write nearly all such files, store inverted inks.
-  const unsigned flip = info.saw_Adobe_marker ? 0 : 255;
   while (info.output_scanline < end_row) {
     jpeg_read_scanlines(&info, &row, 1);
     for (JDIMENSION i = 0; i < info.output_width; ++i) {
-      const unsigned black = row[4 * i + 3] ^ flip;
-      for (JDIMENSION ink = 0; ink < 3; ++ink) {
-        *out++ = static_cast<uint8_t>(((row[4 * i + ink] ^ flip) * black + 127) / 255);
-      }
+      // Inks are stored inverted, as Adobe's programs and common readers have it.
+      const uint8_t* const inks = row + 4 * size_t{i};
+      for (size_t ink = 0; ink < 3; ++ink) *out++ = under_inks(inks[ink], inks[3]);
     }
   }
 }

@@ -75,10 +75,15 @@ bool PngDecoder::State::read_header(std::string_view content) {
 bool PngDecoder::State::read_pixels(const DecodeRequest& request, Image& image) {
   if (setjmp(png_jmpbuf(png)) != 0) return false;
   const bool color = (png_get_color_type(png, info) & PNG_COLOR_MASK_COLOR) != 0;
-  png_set_expand(png);
-  png_set_scale_16(png);
+  const bool is_palette = png_get_color_type(png, info) == PNG_COLOR_TYPE_PALETTE;
+  if (request.indices && (is_palette || !color)) {
+    png_set_packing(png);
+  } else {
+    png_set_expand(png);
+  }
+  png_set_strip_16(png);
   png_set_strip_alpha(png);
-  if (!color && request.channels == 3) png_set_gray_to_rgb(png);
+  if (!color && request.channels == 3 && !request.indices) png_set_gray_to_rgb(png);
   png_set_interlace_handling(png);
   png_read_update_info(png, info);
   const png_uint_32 height = png_get_image_height(png, info);
@@ -102,6 +107,7 @@ void PngDecoder::decode(std::string_view file, const DecodeRequest& request, Ima
     check_image_size(png_get_image_height(state.png, state.info),
                      png_get_image_width(state.png, state.info), static_cast<int64_t>(file.size()),
                      kPixelsPerByte);
+    if (request.indices && png_get_bit_depth(state.png, state.info) == 16) refuse_wide_indices();
     if (!state.read_pixels(request, image)) state.fail();
   } catch (...) {
     state.close();

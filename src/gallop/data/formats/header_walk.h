@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string_view>
+
+#include "gallop/data/image.h"
+
+namespace gallop::data {
+
+/// What the first bytes of a file say about its image, as far as they reach. Each function throws
+/// DataError if the file is damaged.
+struct HeaderWalk {
+  ImageHeader header;        ///< As stored, with the EXIF orientation beside it.
+  bool is_complete = false;  ///< Whether the bytes suffice.
+};
+
+HeaderWalk walk_jpeg(std::string_view start);
+HeaderWalk walk_png(std::string_view start);
+HeaderWalk walk_gif(std::string_view start);
+HeaderWalk walk_webp(std::string_view start);
+
+/// `directory`: bytes from the first directory on, at TiffStart::directory.
+HeaderWalk walk_tiff(std::string_view start, std::string_view directory);
+
+}  // namespace gallop::data
