@@ -132,7 +132,8 @@ class RandomPerspective final : public Augmentation {
     if (random.uniform() >= config_.p) return;
     // How far each corner moves along an axis, in whole pixels.
     const auto inwards = [&](int size) {
-      const auto bound = static_cast<uint64_t>(config_.distortion_scale * (size / 2)) + 1;
+      const int half = size / 2;
+      const auto bound = static_cast<uint64_t>(config_.distortion_scale * half) + 1;
       return static_cast<int>(random.below(bound));
     };
     std::array<pixels::Point, 4> corners{};

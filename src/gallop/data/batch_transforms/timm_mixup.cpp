@@ -55,7 +55,8 @@ class TimmMixup final : public Mixing {
     const auto most = static_cast<int>(size * config_.cutmix_minmax[1]);
     const int length =
         least + static_cast<int>(random.below(static_cast<uint64_t>(std::max(1, most - least))));
-    return {static_cast<int>(random.below(static_cast<uint64_t>(size - length + 1))), length};
+    const int places = size - length + 1;
+    return {static_cast<int>(random.below(static_cast<uint64_t>(places))), length};
   }
 
   TimmMixupConfig config_;

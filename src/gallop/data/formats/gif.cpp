@@ -15,6 +15,8 @@ namespace {
 // Codes with 12 bits stand for fewer than 4096 pixels each, shorter codes for fewer per bit.
 constexpr int64_t kPixelsPerByte = int64_t{4096} * 8 / 12;
 
+using Palette = std::array<uint8_t, size_t{3} * 256>;
+
 /// Reads the bytes before the pixels; after the end of the file all values are 0.
 class Cursor {
  public:
@@ -223,7 +225,7 @@ void GifDecoder::decode(std::string_view file, const DecodeRequest& request, Ima
   place_frame(layout);
 
   // Indices beyond the palette are grays, as in Pillow.
-  std::array<uint8_t, 3 * 256> colors;
+  Palette colors;
   for (size_t i = 0; i < colors.size(); ++i) colors[i] = static_cast<uint8_t>(i / 3);
   if (!layout.palette.empty()) {
     std::memcpy(colors.data(), layout.palette.data(), layout.palette.size());

@@ -13,10 +13,10 @@ struct HeaderWalk {
   bool is_complete = false;  ///< Whether the bytes suffice.
 };
 
-HeaderWalk walk_jpeg(std::string_view start);
-HeaderWalk walk_png(std::string_view start);
-HeaderWalk walk_gif(std::string_view start);
-HeaderWalk walk_webp(std::string_view start);
+HeaderWalk walk_jpeg(std::string_view bytes);
+HeaderWalk walk_png(std::string_view bytes);
+HeaderWalk walk_gif(std::string_view bytes);
+HeaderWalk walk_webp(std::string_view bytes);
 
 /// `directory`: bytes from the first directory on, at TiffStart::directory.
 HeaderWalk walk_tiff(std::string_view start, std::string_view directory);

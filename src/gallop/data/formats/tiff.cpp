@@ -20,6 +20,8 @@ namespace {
 constexpr int kMaxSamples = 16;
 constexpr int64_t kMaxBlockBytes = int64_t{1} << 30;
 
+using Palette = std::array<uint8_t, size_t{3} * 256>;
+
 [[noreturn]] void refuse(const std::string& what) {
   throw DataError(fmt::format("is a TIFF image {}, which is not read", what));
 }
@@ -241,7 +243,7 @@ void read_ycbcr(TiffFile& tiff, const TiffLayout& layout, std::vector<uint8_t>& 
 }
 
 // Red, green and blue of each index.
-std::array<uint8_t, 3 * 256> read_palette(TiffFile& tiff, int bits) {
+Palette read_palette(TiffFile& tiff, int bits) {
   uint16_t* maps[3] = {};
   if (TIFFGetField(tiff.get(), TIFFTAG_COLORMAP, &maps[0], &maps[1], &maps[2]) == 0) {
     throw DataError("damaged TIFF: it has no palette");
@@ -251,7 +253,7 @@ std::array<uint8_t, 3 * 256> read_palette(TiffFile& tiff, int bits) {
   const bool is_narrow = std::all_of(std::begin(maps), std::end(maps), [&](const uint16_t* map) {
     return std::all_of(map, map + count, [](uint16_t value) { return value < 256; });
   });
-  std::array<uint8_t, 3 * 256> palette{};
+  Palette palette{};
   for (size_t i = 0; i < count; ++i) {
     for (size_t c = 0; c < 3; ++c) {
       palette[3 * i + c] = static_cast<uint8_t>(is_narrow ? maps[c][i] : maps[c][i] >> 8);
@@ -310,7 +312,7 @@ void TiffDecoder::decode(std::string_view file, const DecodeRequest& request, Im
     }
     read_blocks(tiff, layout, block_, samples_.data());
   }
-  std::array<uint8_t, 3 * 256> palette{};
+  Palette palette{};
   const bool has_palette = layout.colors == Colors::kPalette;
   if (has_palette) palette = read_palette(tiff, layout.bits);
   write_pixels(layout, has_palette ? palette.data() : nullptr, request.indices, samples_.data(),
