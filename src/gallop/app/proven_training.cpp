@@ -328,6 +328,12 @@ train::Proof compare(Session& session, const References& references,
 
 void require_provable_strategy(const Recipe& recipe, int processes) {
   if (processes == 1 || !parallel::divides_update(recipe.strategy.name())) return;
+  if (recipe.strategy.name() == "pipeline") {
+    throw UsageError(
+        "'gallop prove' and train.prove read gradients and states of the whole model, of which a "
+        "process has only its stages with parallel.name=pipeline; prove the training in one "
+        "process, whose bits are the same");
+  }
   throw UsageError(fmt::format(
       "'gallop prove' and train.prove read gradients and states of whole parameters, of which a "
       "process has only parts with parallel.name={}; take parallel.name=ddp with "

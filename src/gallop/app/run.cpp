@@ -23,6 +23,7 @@
 #include "gallop/base/text.h"
 #include "gallop/data/length_order.h"
 #include "gallop/parallel/parameter_shards.h"
+#include "gallop/parallel/pipeline.h"
 #include "gallop/plot/plot.h"
 #include "gallop/schedule/lr_suggestion.h"
 #include "gallop/track/data_listing.h"
@@ -33,7 +34,8 @@ namespace gallop::app {
 
 namespace {
 
-// How much of the optimizer's state, the gradients and the parameters is here.
+// How the strategy divides the model, and how much of the optimizer's state, the gradients and the
+// parameters is here.
 std::string describe_shards(const optim::Optimizer& optimizer, const parallel::Strategy* strategy) {
   const std::vector<LogicalTensor> state = optimizer.logical_state();
   if (!are_divided(state)) return {};
@@ -48,7 +50,11 @@ std::string describe_shards(const optim::Optimizer& optimizer, const parallel::S
     const auto parameters = strategy->shards()->parameter_bytes();
     if (parameters.here < parameters.all) add("parameters", parameters.here, parameters.all);
   }
-  return fmt::format(": {} in this one", join_names(parts, "and"));
+  std::string stages;
+  if (strategy != nullptr && strategy->pipeline() != nullptr) {
+    stages = strategy->pipeline()->describe() + "; ";
+  }
+  return fmt::format(": {}{} in this one", stages, join_names(parts, "and"));
 }
 
 constexpr const char* kOrigins = "origins.yaml";

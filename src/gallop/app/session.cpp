@@ -20,6 +20,7 @@
 #include "gallop/data/batch_transform.h"
 #include "gallop/data/device_loader.h"
 #include "gallop/parallel/parameter_shards.h"
+#include "gallop/parallel/pipeline.h"
 #include "gallop/parallel/sharded_optimizer.h"
 #include "gallop/train/bucket_choice.h"
 #include "gallop/train/checkpoint_slices.h"
@@ -168,7 +169,9 @@ void Session::require_shareable() {
         "steps of several processes are compiled on CPUs only so far; give train.compile=false, or "
         "start one process");
   }
-  if (shares_optimizer()) {
+  if (is_pipeline()) {
+    require_pipeline();
+  } else if (shares_optimizer()) {
     train::StepConfig config;
     config.clip_adaptive = recipe().train.clip_adaptive;
     config.sam = recipe().train.sam;
@@ -180,6 +183,36 @@ void Session::require_shareable() {
         "train.compile=verify needs a single process, as its dry runs take no part in collectives; "
         "give "
         "train.compile=true, or start one process");
+  }
+}
+
+bool Session::is_pipeline() const {
+  return shares_optimizer() && recipe().strategy.name() == "pipeline";
+}
+
+// Rejects what a pipeline cannot do, before data are opened.
+void Session::require_pipeline() {
+  const auto& options =
+      dynamic_cast<const config::OptionsOf<parallel::PipelineConfig>&>(recipe().strategy.options());
+  parallel::check_pipeline(options.config, collectives_->size(),
+                           recipe().train.gradient_accumulation, recipe().data.batch_size);
+  if (recipe().train.sam) {
+    train::StepConfig config;
+    config.sam = recipe().train.sam;
+    train::check_division(config, "pipeline");
+  }
+  if (recipe().train.compile != "auto" && recipe().train.compile != "false") {
+    throw UsageError(fmt::format(
+        "train.compile={} with parallel.name=pipeline: steps of a pipeline are not compiled yet; "
+        "leave train.compile out, or set it to false",
+        recipe().train.compile));
+  }
+  resolve("train.compile", recipe().train.compile, "false");
+  if (!recipe().train.activation_checkpointing.memory.empty() &&
+      recipe().train.activation_checkpointing.memory != "none") {
+    throw UsageError(
+        "train.activation_checkpointing.memory with parallel.name=pipeline: it measures a whole "
+        "step in one process; set train.activation_checkpointing.every instead");
   }
 }
 
@@ -356,7 +389,11 @@ void Session::build_optimizer() {
   const auto make = [this](const NamedTensors& parameters, const NamedTensors& buffers) {
     return make_optimizer(parameters, buffers);
   };
-  if (strategy_ && strategy_->shards() != nullptr) {
+  if (strategy_ && strategy_->pipeline() != nullptr) {
+    optimizer_ = parallel::make_stage_optimizer(strategy_->pipeline()->parameters(),
+                                                model_->buffers(), make);
+    train::check_optimizer(step_config(), *optimizer_);
+  } else if (strategy_ && strategy_->shards() != nullptr) {
     optimizer_ = parallel::make_sharded_optimizer(*strategy_->shards(), model_->buffers(), make);
     train::check_optimizer(step_config(), *optimizer_);
   } else if (shares_optimizer()) {
@@ -397,7 +434,10 @@ void Session::build_strategy() {
   const auto build = [&](const Recipe& recipe) {
     return registries().strategies.build(recipe.strategy, *collectives_, tensors);
   };
-  if (collectives_->size() > 1) {
+  if (is_pipeline()) {
+    const model::BlockSequence blocks = model_->block_sequence();
+    tensors.sequence = {.tensors = blocks.tensors, .tied = blocks.tied};
+  } else if (collectives_->size() > 1) {
     // Parameters in parts lie in the order of blocks.
     if (!parallel::divides_parameters(recipe().strategy.name())) {
       tensors.gradient_order = shared_gradient_order();
@@ -443,7 +483,8 @@ void Session::choose_buckets(const BuildStrategy& build) {
 data::LoaderConfig Session::training_loader() const {
   data::LoaderConfig config = data::training_loader(resolved_.recipe.data, hardware_.cores);
   config.transforms = batch_transforms_;
-  if (collectives_ == nullptr) return config;
+  // The first stage of a pipeline reads inputs, and the last one targets.
+  if (collectives_ == nullptr || is_pipeline()) return config;
   config.part = collectives_->rank();
   config.parts = collectives_->size();
   return config;

@@ -122,6 +122,9 @@ class Session {
   std::vector<std::string> shared_gradient_order();
   void choose_buckets(const BuildStrategy& build);
   void require_shareable();
+  /// Whether processes have stages of the model.
+  bool is_pipeline() const;
+  void require_pipeline();
   size_t best_of(const std::vector<train::StepFormat>& formats);
   void require_precision();
   void require_layers();

@@ -43,6 +43,10 @@ class FrozenModel final : public Model {
     return model_->block_parameters();
   }
   void set_block_hooks(BlockHooks* hooks) override { model_->set_block_hooks(hooks); }
+  BlockSequence block_sequence() const override { return model_->block_sequence(); }
+  Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end) override {
+    return model_->forward_blocks(x, begin, end);
+  }
   int64_t fp8_layers() const override { return model_->fp8_layers(); }
 
   void set_training(bool training) override { model_->set_training(training); }

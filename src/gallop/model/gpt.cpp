@@ -6,6 +6,7 @@
 #include "gallop/model/fields.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/stochastic_depth.h"
+#include "gallop/model/functional/sum_before_norm.h"
 #include "gallop/model/network.h"
 #include "gallop/model/transformer_layer.h"
 
@@ -109,28 +110,44 @@ class Gpt final : public Network {
     return {layers_.begin(), layers_.end()};
   }
 
+  std::vector<std::string> cut_modules() const override {
+    return numbered("transformer.h.", layers_.size());
+  }
+  std::vector<std::string> tied_parameters() const override {
+    if (head_) return {};
+    return {"transformer.wte.weight"};
+  }
+
   at::Tensor forward(const at::Tensor& tokens_BT) override {
     return forward_to_head(tokens_BT).logits();
   }
-
   Output forward_to_head(const at::Tensor& tokens_BT) override {
-    require(tokens_BT.size(1) <= context_, "gpt: " + std::to_string(tokens_BT.size(1)) +
-                                               " tokens exceed the context of " +
-                                               std::to_string(context_));
-    auto x_BTC = tokens_->forward(tokens_BT, positions_ ? positions_->weight() : at::Tensor());
-    x_BTC = functional::dropout(x_BTC, dropout_, is_training());
-    Stream stream_BTC{x_BTC};
-    for (size_t i = 0; i < layers_.size(); ++i) {
+    return forward_blocks(tokens_BT, 0, blocks());
+  }
+
+  Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end) override {
+    Stream stream_BTC{begin == 0 ? embedded(x) : x};
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       auto& layer = *layers_[i];
       stream_BTC = run_block(i, stream_BTC, [&](const Stream& in_BTC) {
         return recomputes(i) ? layer.recomputed(in_BTC) : layer.forward(in_BTC);
       });
     }
+    if (end < blocks()) return {functional::sum_before_norm(stream_BTC)};
     return {norm_->forward(stream_BTC).y, head_ ? head_->weight() : tokens_->weight()};
   }
 
  private:
   struct Group : torch::nn::Module {};
+
+  at::Tensor embedded(const at::Tensor& tokens_BT) const {
+    require(tokens_BT.size(1) <= context_, "gpt: " + std::to_string(tokens_BT.size(1)) +
+                                               " tokens exceed the context of " +
+                                               std::to_string(context_));
+    const auto x_BTC =
+        tokens_->forward(tokens_BT, positions_ ? positions_->weight() : at::Tensor());
+    return functional::dropout(x_BTC, dropout_, is_training());
+  }
 
   double dropout_;
   int64_t context_;

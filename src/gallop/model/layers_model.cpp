@@ -26,6 +26,25 @@ class Layers final : public Network {
 
   at::Tensor forward(const at::Tensor& x) override { return run(x, layers_->size()); }
 
+  // Each layer is a block, with an activation that it computes. Padding is known to all layers, and
+  // several texts of a sample are one batch only within.
+  std::vector<std::string> cut_modules() const override {
+    std::vector<std::string> modules;
+    if (mask_ || has_views_) return modules;
+    for (const size_t i : starts()) modules.push_back("layers." + std::to_string(i));
+    return modules;
+  }
+
+  Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end) override {
+    const std::vector<size_t> starts = this->starts();
+    const size_t first = starts[static_cast<size_t>(begin)];
+    if (static_cast<size_t>(end) < starts.size()) {
+      return {run_layers(x, starts[static_cast<size_t>(end)], first)};
+    }
+    const at::Tensor weight = layers_->head_weight();
+    return {run_layers(x, layers_->size() - (weight.defined() ? 1 : 0), first), weight};
+  }
+
   Output forward_to_head(const at::Tensor& x) override {
     const at::Tensor weight = layers_->head_weight();
     if (!weight.defined()) return {forward(x)};
@@ -49,14 +68,21 @@ class Layers final : public Network {
     return each.reshape({samples, views, each.size(1)});
   }
 
-  at::Tensor run_layers(const at::Tensor& input, size_t end) const {
+  // The layers that are run, without activations that others compute.
+  std::vector<size_t> starts() const {
+    std::vector<size_t> all;
+    for (size_t i = 0; i < layers_->size(); i = layers_->next(i)) all.push_back(i);
+    return all;
+  }
+
+  at::Tensor run_layers(const at::Tensor& input, size_t end, size_t begin = 0) const {
     at::Tensor x = input;
     if (mask_) {
       mask_->is_token_NT = input.ge(0);
       x = input.clamp_min(0);
     }
     size_t block = 0;
-    for (size_t i = 0; i < end; i = layers_->next(i)) {
+    for (size_t i = begin; i < end; i = layers_->next(i)) {
       while (block < blocks_.size() && blocks_[block] < i) ++block;
       const bool is_block = block < blocks_.size() && blocks_[block] == i;
       if (!is_block) {

@@ -4,6 +4,7 @@
 #include "gallop/model/feed_forward.h"
 #include "gallop/model/fields.h"
 #include "gallop/model/functional/recompute.h"
+#include "gallop/model/functional/sum_before_norm.h"
 #include "gallop/model/network.h"
 
 namespace gallop::model {
@@ -99,20 +100,33 @@ class Mixer final : public Network {
     return {blocks_.begin(), blocks_.end()};
   }
 
+  std::vector<std::string> cut_modules() const override {
+    return numbered("blocks.", blocks_.size());
+  }
+
   at::Tensor forward(const at::Tensor& input) override {
-    require_size(input, height_, width_, "mlp-mixer");
-    Stream stream_BTC{patches_->forward(input).flatten(2).transpose(1, 2).contiguous()};
-    for (size_t i = 0; i < blocks_.size(); ++i) {
+    return forward_blocks(input, 0, blocks()).x;
+  }
+
+  Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end) override {
+    Stream stream_BTC{begin == 0 ? embedded(x) : x};
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       MixerBlock& block = *blocks_[i];
       stream_BTC = run_block(i, stream_BTC, [&](const Stream& in_BTC) {
         return recomputes(i) ? recomputed(block, in_BTC) : block.forward(in_BTC);
       });
     }
-    return head_->forward(norm_->forward(stream_BTC).y.mean(1));
+    if (end < blocks()) return {functional::sum_before_norm(stream_BTC)};
+    return {head_->forward(norm_->forward(stream_BTC).y.mean(1))};
   }
 
  private:
   struct Group : torch::nn::Module {};
+
+  at::Tensor embedded(const at::Tensor& input) const {
+    require_size(input, height_, width_, "mlp-mixer");
+    return patches_->forward(input).flatten(2).transpose(1, 2).contiguous();
+  }
 
   static Stream recomputed(MixerBlock& block, const Stream& stream_BTC) {
     const auto part = [&block](const std::vector<at::Tensor>& in) {

@@ -35,8 +35,17 @@ class Mlp final : public Network {
   }
 
   at::Tensor forward(const at::Tensor& input) override {
-    auto x = input.flatten(1);
-    for (size_t i = 0; i + 1 < layers_.size(); ++i) {
+    return forward_blocks(input, 0, static_cast<int64_t>(layers_.size())).x;
+  }
+
+  std::vector<std::string> cut_modules() const override {
+    return numbered("layers.", layers_.size());
+  }
+
+  Output forward_blocks(const at::Tensor& input, int64_t begin, int64_t end) override {
+    auto x = begin == 0 ? input.flatten(1) : input;
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      if (i + 1 == layers_.size()) return {layers_[i]->forward(x)};
       const auto block = [this, i](const std::vector<at::Tensor>& in) {
         return std::vector<at::Tensor>{block_of(i, in[0])};
       };
@@ -45,7 +54,7 @@ class Mlp final : public Network {
                              : block_of(i, in);
       });
     }
-    return layers_.back()->forward(x);
+    return {x};
   }
 
   int64_t blocks() const override {

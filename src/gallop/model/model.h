@@ -46,6 +46,15 @@ struct Task {
   int64_t tokens() const { return vocabulary > 0 ? vocabulary : classes; }
 };
 
+/// The blocks of layers at whose borders the forward pass can be cut, for pipelines.
+struct BlockSequence {
+  /// The names of the parameters and buffers that each block has. What the model reads before its
+  /// first block and after its last one counts as part of these. Empty: the model cannot be cut.
+  std::vector<std::vector<std::string>> tensors{};
+  /// Parameters of the first block that the last one reads as well.
+  std::vector<std::string> tied{};
+};
+
 /// A model to train. Parameters require gradients; rank, precision and loss are external to it.
 class Model {
  public:
@@ -93,6 +102,12 @@ class Model {
   /// Sets what is called around the passes of these blocks, each of which runs once in a forward
   /// pass; null, as initially, for nothing. It must outlive the model, or be replaced.
   virtual void set_block_hooks(BlockHooks* /*hooks*/) {}
+  /// Where a pipeline can cut the model.
+  virtual BlockSequence block_sequence() const { return {}; }
+  /// The part of forward_to_head() from block `begin` to before block `end` of block_sequence().
+  /// `x` is the output of the block before, or the input of forward(). Without the last block,
+  /// Output::x is the next block's `x`.
+  virtual Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end);
 
   /// The number of linear layers whose GEMMs run in fp8 in fp8 steps: those with sizes that are
   /// multiples of 16, except the last layer.

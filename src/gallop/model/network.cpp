@@ -62,6 +62,32 @@ class NetworkModel final : public TorchModuleModel {
     return names_in_blocks(parameters(), network_->block_modules());
   }
   void set_block_hooks(BlockHooks* hooks) override { network_->set_block_hooks(hooks); }
+  BlockSequence block_sequence() const override {
+    const std::vector<std::string> modules = network_->cut_modules();
+    BlockSequence sequence{.tensors = std::vector<std::vector<std::string>>(modules.size()),
+                           .tied = network_->tied_parameters()};
+    if (modules.empty()) return sequence;
+    for (const NamedTensors& list : {parameters(), buffers()}) {
+      size_t block = 0;
+      bool has_begun = false;
+      for (const auto& [name, tensor] : list) {
+        const auto found = std::find_if(modules.begin(), modules.end(), [&](const auto& path) {
+          return name.starts_with(path + ".");
+        });
+        if (found != modules.end()) {
+          block = static_cast<size_t>(found - modules.begin());
+          has_begun = true;
+        } else if (has_begun) {
+          block = modules.size() - 1;
+        }
+        sequence.tensors[block].push_back(name);
+      }
+    }
+    return sequence;
+  }
+  Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end) override {
+    return network_->forward_blocks(begin == 0 ? in_format(x) : x, begin, end);
+  }
 
   int64_t fp8_layers() const override {
     const auto modules = network_->modules();
@@ -76,6 +102,20 @@ class NetworkModel final : public TorchModuleModel {
 };
 
 }  // namespace
+
+Output Model::forward_blocks(const at::Tensor& /*x*/, int64_t /*begin*/, int64_t /*end*/) {
+  throw InternalError("model: its forward pass cannot be cut");
+}
+
+Output Network::forward_blocks(const at::Tensor& /*x*/, int64_t /*begin*/, int64_t /*end*/) {
+  throw InternalError("network: its forward pass cannot be cut");
+}
+
+std::vector<std::string> numbered(const std::string& prefix, size_t count) {
+  std::vector<std::string> paths;
+  for (size_t i = 0; i < count; ++i) paths.push_back(prefix + std::to_string(i));
+  return paths;
+}
 
 std::unique_ptr<Model> make_model(std::shared_ptr<Network> network) {
   return std::make_unique<NetworkModel>(std::move(network));

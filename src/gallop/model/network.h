@@ -25,6 +25,11 @@ class Network : public torch::nn::Module {
 
   /// See Model.
   virtual int64_t blocks() const { return 0; }
+  /// The paths of the modules of block_sequence(), such as "transformer.h.0": what is registered
+  /// before the first belongs to it, and what is registered behind the last to that one.
+  virtual std::vector<std::string> cut_modules() const { return {}; }
+  virtual std::vector<std::string> tied_parameters() const { return {}; }
+  virtual Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end);
   void recompute(std::vector<bool> blocks) { recomputed_ = std::move(blocks); }
   /// The layers of each block; see Model::block_parameters().
   virtual std::vector<std::shared_ptr<torch::nn::Module>> block_modules() const { return {}; }
@@ -47,6 +52,9 @@ class Network : public torch::nn::Module {
   std::vector<bool> recomputed_;
   BlockHooks* hooks_ = nullptr;
 };
+
+/// The paths "PREFIX0", "PREFIX1", ... of so many modules.
+std::vector<std::string> numbered(const std::string& prefix, size_t count);
 
 /// Wraps a tree of layers as a model.
 std::unique_ptr<Model> make_model(std::shared_ptr<Network> network);

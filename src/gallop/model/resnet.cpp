@@ -194,18 +194,34 @@ class Resnet final : public Network {
     return {blocks_.begin(), blocks_.end()};
   }
 
+  std::vector<std::string> cut_modules() const override {
+    std::vector<std::string> modules;
+    for (size_t stage = 0; stage < sizes_.size(); ++stage) {
+      const std::string list = "layer" + std::to_string(stage + 1) + ".";
+      for (std::string& path : numbered(list, sizes_[stage])) {
+        modules.push_back(std::move(path));
+      }
+    }
+    return modules;
+  }
+
   at::Tensor forward(const at::Tensor& input) override {
-    auto fork = stem(input);
-    for (size_t i = 0; i + 1 < blocks_.size(); ++i) {
+    return forward_blocks(input, 0, blocks()).x;
+  }
+
+  Output forward_blocks(const at::Tensor& input, int64_t begin, int64_t end) override {
+    auto fork = begin == 0 ? stem(input) : functional::Fork{input, input};
+    const auto last = static_cast<size_t>(end) - 1;
+    for (auto i = static_cast<size_t>(begin); i < last; ++i) {
       fork = run_block(i, fork, [&](const functional::Fork& in) {
         return recomputes(i) ? blocks_[i]->recomputed_fork(in) : blocks_[i]->fork(in);
       });
     }
-    auto& last = *blocks_.back();
-    const auto x = run_block(blocks_.size() - 1, fork, [&](const functional::Fork& in) {
-      return recomputes(blocks_.size() - 1) ? last.recomputed(in) : last.forward(in);
+    const auto x = run_block(last, fork, [&](const functional::Fork& in) {
+      return recomputes(last) ? blocks_[last]->recomputed(in) : blocks_[last]->forward(in);
     });
-    return fc_->forward(functional::global_avg_pool(x));
+    if (end < blocks()) return {x};
+    return {fc_->forward(functional::global_avg_pool(x))};
   }
 
  private:
@@ -237,6 +253,7 @@ class Resnet final : public Network {
                     int64_t channels, int64_t blocks, bool bottleneck) {
     const auto list =
         register_module("layer" + std::to_string(stage + 1), std::make_shared<Stage>());
+    sizes_.push_back(static_cast<size_t>(blocks));
     for (int64_t i = 0; i < blocks; ++i) {
       const int64_t stride = i == 0 && stage > 0 ? 2 : 1;
       blocks_.push_back(std::make_shared<Block>(init, style, in, channels, stride, bottleneck,
@@ -251,6 +268,7 @@ class Resnet final : public Network {
   std::shared_ptr<Conv2d> conv_;
   std::shared_ptr<BatchNorm2d> norm_;
   std::vector<std::shared_ptr<Block>> blocks_;
+  std::vector<size_t> sizes_;  // The number of blocks of each stage.
   std::shared_ptr<Linear> fc_;
 };
 

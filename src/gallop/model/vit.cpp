@@ -8,6 +8,7 @@
 #include "gallop/model/fields.h"
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/stochastic_depth.h"
+#include "gallop/model/functional/sum_before_norm.h"
 #include "gallop/model/network.h"
 #include "gallop/model/transformer_layer.h"
 
@@ -95,7 +96,32 @@ class Vit final : public Network {
     return {layers_.begin(), layers_.end()};
   }
 
+  std::vector<std::string> cut_modules() const override {
+    return numbered("blocks.", layers_.size());
+  }
+
   at::Tensor forward(const at::Tensor& input) override {
+    return forward_blocks(input, 0, blocks()).x;
+  }
+
+  Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end) override {
+    Stream stream_BTC{begin == 0 ? embedded(x) : x};
+    for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
+      auto& layer = *layers_[i];
+      stream_BTC = run_block(i, stream_BTC, [&](const Stream& in_BTC) {
+        return recomputes(i) ? layer.recomputed(in_BTC) : layer.forward(in_BTC);
+      });
+    }
+    if (end < blocks()) return {functional::sum_before_norm(stream_BTC)};
+    const auto y_BTC = functional::sum_of(stream_BTC);
+    return {head_->forward(
+        norm_->forward(class_token_.defined() ? y_BTC.select(1, 0) : y_BTC.mean(1)))};
+  }
+
+ private:
+  struct Group : torch::nn::Module {};
+
+  at::Tensor embedded(const at::Tensor& input) const {
     require_size(input, height_, width_, "vit");
     auto x_BTC = patches_->forward(input).flatten(2).transpose(1, 2);
     if (class_token_.defined()) {
@@ -105,20 +131,8 @@ class Vit final : public Network {
     // The kernels take rows of C; without a class token they are columns here.
     const bool is_narrow = positions_.scalar_type() == at::kBFloat16;
     x_BTC = (x_BTC + (is_narrow ? positions_.to(at::kFloat) : positions_)).contiguous();
-    Stream stream_BTC{functional::dropout(x_BTC, dropout_, is_training())};
-    for (size_t i = 0; i < layers_.size(); ++i) {
-      auto& layer = *layers_[i];
-      stream_BTC = run_block(i, stream_BTC, [&](const Stream& in_BTC) {
-        return recomputes(i) ? layer.recomputed(in_BTC) : layer.forward(in_BTC);
-      });
-    }
-    const auto y_BTC = functional::sum_of(stream_BTC);
-    return head_->forward(
-        norm_->forward(class_token_.defined() ? y_BTC.select(1, 0) : y_BTC.mean(1)));
+    return functional::dropout(x_BTC, dropout_, is_training());
   }
-
- private:
-  struct Group : torch::nn::Module {};
 
   int64_t height_;
   int64_t width_;

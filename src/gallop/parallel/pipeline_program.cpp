@@ -20,6 +20,10 @@ int user_of(const PipelineSchedule& schedule, const PipelineAction& action) {
   return -1;
 }
 
+bool computes_weights(const PipelineAction& action) {
+  return action.pass == PipelinePass::kBackward || action.pass == PipelinePass::kWeightGradient;
+}
+
 }  // namespace
 
 std::string text_of(const PipelineInstruction& instruction) {
@@ -34,19 +38,26 @@ std::string text_of(const PipelineInstruction& instruction) {
   return {};
 }
 
-std::vector<std::vector<PipelineInstruction>> pipeline_program(const PipelineSchedule& schedule) {
+std::vector<std::vector<PipelineInstruction>> pipeline_program(const PipelineSchedule& schedule,
+                                                               bool has_tied_weights) {
   using Kind = PipelineInstruction::Kind;
   std::vector<std::vector<PipelineInstruction>> programs(schedule.actions.size());
+  const auto transfer = [&](const PipelineAction& action, int from, int to) {
+    if (from == to) return;
+    programs[static_cast<size_t>(from)].push_back({Kind::kSend, action, to});
+    programs[static_cast<size_t>(to)].push_back({Kind::kReceive, action, from});
+  };
   schedule.visit([&](int rank, std::span<const PipelineAction> unit) {
     auto& program = programs[static_cast<size_t>(rank)];
     for (const PipelineAction& action : unit) program.push_back({Kind::kCompute, action});
     for (const PipelineAction& action : unit) {
       const int user = user_of(schedule, action);
-      if (user < 0) continue;
-      const int peer = schedule.rank_of(user);
-      if (peer == rank) continue;
-      program.push_back({Kind::kSend, action, peer});
-      programs[static_cast<size_t>(peer)].push_back({Kind::kReceive, action, rank});
+      if (user >= 0) transfer(action, rank, schedule.rank_of(user));
+      if (has_tied_weights && computes_weights(action) && action.stage + 1 == schedule.stages()) {
+        PipelineAction weights = action;
+        weights.pass = PipelinePass::kWeightGradient;
+        transfer(weights, rank, schedule.rank_of(0));
+      }
     }
   });
   return programs;

@@ -1,5 +1,6 @@
 #include "gallop/parallel/ddp.h"
 #include "gallop/parallel/deterministic.h"
+#include "gallop/parallel/pipeline.h"
 #include "gallop/parallel/strategy.h"
 #include "gallop/parallel/zero.h"
 
@@ -14,12 +15,14 @@ StrategyRegistry built_in_strategies() {
       .add("zero-1", "as ddp, but each process has and updates a part of the optimizer's state",
            make_zero1)
       .add("zero-2", "as zero-1, and each process has a part of the gradients", make_zero2)
-      .add("zero-3", "as zero-2, and each process has a part of the parameters (FSDP)", make_zero3);
+      .add("zero-3", "as zero-2, and each process has a part of the parameters (FSDP)", make_zero3)
+      .add("pipeline", "each process has some of the layers, through which micro-batches pass",
+           make_pipeline);
   return registry;
 }
 
 bool divides_update(const std::string& strategy) {
-  return strategy == "zero-1" || divides_gradients(strategy);
+  return strategy == "zero-1" || strategy == "pipeline" || divides_gradients(strategy);
 }
 
 bool divides_gradients(const std::string& strategy) {

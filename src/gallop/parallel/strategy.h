@@ -17,6 +17,7 @@
 namespace gallop::parallel {
 
 class ParameterShards;
+class Pipeline;
 
 /// How the processes of a training divide a step. A strategy wraps a model from outside: it knows
 /// the parameters and receives their gradients, and the model does not depend on it.
@@ -51,6 +52,9 @@ class Strategy {
   virtual std::vector<LogicalTensor> parameters_in_parts() const { return {}; }
   /// Must be called before each forward pass of a step.
   virtual void begin_forward() {}
+  /// If each process has some of the model's layers, through which every batch passes: this;
+  /// otherwise null, and each process has its part of every batch.
+  virtual const Pipeline* pipeline() const { return nullptr; }
 
   /// The number of slices of the whole batch, a multiple of the number of processes. Each slice is
   /// computed separately, in order; finish_slice() is called after its backward pass, or without
@@ -107,6 +111,12 @@ class Strategy {
   bool has_noted_unused_ = false;
 };
 
+/// The names of a model's tensors by blocks, between which a pipeline cuts it.
+struct ModelBlocks {
+  std::vector<std::vector<std::string>> tensors{};  ///< Of each block; empty: it cannot be cut.
+  std::vector<std::string> tied{};  ///< Of the first block, which the last one reads as well.
+};
+
 /// The live tensors of a model, which a strategy wraps.
 struct ModelTensors {
   NamedTensors parameters, buffers;
@@ -118,6 +128,7 @@ struct ModelTensors {
   std::vector<optim::UpdateUnit> update_units{};
   /// The names of the parameters of each block: Model::block_parameters().
   std::vector<std::vector<std::string>> blocks{};
+  ModelBlocks sequence{};  ///< For pipelines: Model::block_sequence().
 };
 
 /// The strategies that the `parallel:` section of a recipe chooses from.

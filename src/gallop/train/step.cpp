@@ -14,8 +14,10 @@
 #include "gallop/kernel/shared_cores.h"
 #include "gallop/optim/gradients.h"
 #include "gallop/parallel/parameter_shards.h"
+#include "gallop/parallel/pipeline.h"
 #include "gallop/tensor/recording.h"
 #include "gallop/train/dropout_seed.h"
+#include "gallop/train/pipeline_step.h"
 #include "gallop/train/step_tensors.h"
 
 namespace gallop::train {
@@ -146,6 +148,10 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   if (config.strategy != nullptr && config.strategy->shards() != nullptr) {
     check_division(config, config.strategy->shards()->strategy());
   }
+  if (config.strategy != nullptr && config.strategy->pipeline() != nullptr) {
+    check_in_pipeline(config);
+    pipeline_ = std::make_unique<PipelineStep>(model, *config.strategy->pipeline());
+  }
   // The weights are moved and restored.
   if (config.sam) kept_.keep(parameters_);
   for (const ScheduledParameter value : config.scheduled) {
@@ -179,6 +185,8 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   }
 }
 
+TrainStep::~TrainStep() = default;
+
 // The maximum number of elements that a step copies to the host.
 int64_t TrainStep::most_numbers() const {
   const auto further = config_.strategy != nullptr
@@ -210,6 +218,7 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
   const precision::Tf32Guard tf32(config_.precision, device_.type());
   const auto scope = sharing();
   if (config_.strategy != nullptr) config_.strategy->begin_step();
+  if (pipeline_) count_draws_of_pipeline(input);
   seed_generator(step);
   set(lr_, lr);
   for (size_t i = 0; i < values.size(); ++i) set(scheduled_[i], values[i]);
@@ -230,8 +239,10 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
       const uint64_t number = batch_slices() > 0 ? static_cast<uint64_t>(i) : rank;
       set(own_seed_and_step_.select(0, i), dropout_seed(config_.seed, number), step);
     }
-    set(shared_, first.expected_count(target, target.size(0)), rank == 0 ? started.targets : 0,
-        shared.requests);
+    // In a pipeline, each process has the whole batch.
+    const bool counts_here = rank == 0 || !pipeline_;
+    set(shared_, counts_here ? first.expected_count(target, target.size(0)) : 0,
+        rank == 0 ? started.targets : 0, shared.requests);
   }
   const StepInputs inputs = inputs_of(batch);
   const Tensors outputs = compute_in_memory(inputs, count_correct, step);
@@ -331,6 +342,7 @@ StepInputs TrainStep::inputs_of(const NamedTensors& batch) const {
 // to them, or the gradients of another pass.
 std::string TrainStep::first_non_finite(const StepInputs& inputs, int64_t step, double loss_sum) {
   if (!std::isfinite(loss_sum)) return "loss";
+  if (pipeline_) return updated().first_non_finite_gradient();
   if (!optim::gradients_of(parameters_).empty()) {
     return optim::first_non_finite_gradient(parameters_);
   }
@@ -420,6 +432,20 @@ void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer
       "not on those of weights uphill; set train.sam to none, or take another optimizer");
 }
 
+void check_in_pipeline(const StepConfig& config) {
+  if (config.sam) check_division(config, "pipeline");
+  if (config.compile) {
+    throw UsageError(
+        "train.compile with parallel.name=pipeline: steps of a pipeline are not compiled yet; "
+        "leave train.compile out, or set it to false");
+  }
+  if (config.strategy->collectives().size() > 1 && config.loss->traits().needs_whole_batch) {
+    throw UsageError(
+        "train.loss needs the whole batch, which a pipeline divides; take "
+        "parallel.name=ddp with one process");
+  }
+}
+
 void check_division(const StepConfig& config, const std::string& strategy) {
   if (config.sam) {
     throw UsageError(
@@ -441,11 +467,13 @@ const optim::UpdatedParameters& TrainStep::updated() const {
   const parallel::ParameterShards* const shards =
       config_.strategy != nullptr ? config_.strategy->shards() : nullptr;
   if (shards != nullptr) return *shards;
+  if (pipeline_) return config_.strategy->pipeline()->parameters();
   return whole_;
 }
 
 void TrainStep::seed_generator(int64_t step) const {
-  const int64_t rank = config_.strategy == nullptr ? 0 : config_.strategy->collectives().rank();
+  const bool is_alone = config_.strategy == nullptr || pipeline_;
+  const int64_t rank = is_alone ? 0 : config_.strategy->collectives().rank();
   seed_step(config_.seed, step, device_, rank);
 }
 

@@ -29,6 +29,8 @@
 
 namespace gallop::train {
 
+class PipelineStep;
+
 /// Parameters other than the learning rate that may change from step to step.
 enum class ScheduledParameter { kLabelSmoothing, kMomentum, kBeta2, kWeightDecay, kDropout };
 
@@ -118,6 +120,9 @@ class TrainStep {
  public:
   /// Model, optimizer and teacher must outlive the step. Throws UsageError like check_optimizer().
   TrainStep(model::Model& model, optim::Optimizer& optimizer, const StepConfig& config);
+  ~TrainStep();
+  TrainStep(const TrainStep&) = delete;
+  TrainStep& operator=(const TrainStep&) = delete;
 
   /// `batch`: "input" and "target", then further fields that the model or the loss reads, one row
   /// per sample; the names are the same in every step. `shared` is used only if processes share the
@@ -206,11 +211,16 @@ class TrainStep {
   at::Tensor counts_of(const NamedTensors& batch) const;
   int64_t counts() const;
   Sums forward_backward(const StepInputs& inputs, const Counts& counts, bool count_correct);
+  Sums forward_backward_in_pipeline(const StepInputs& inputs, const Counts& counts,
+                                    bool count_correct);
+  void count_draws_of_pipeline(const at::Tensor& input);
   Sums forward_backward_sam(const StepInputs& inputs, const Counts& counts, const Sums& first,
                             double distance);
   model::Output forward(const NamedTensors& batch);
   Losses losses_of(const NamedTensors& batch, const StepInputs& inputs, const Counts& counts,
                    bool count_correct);
+  Losses losses_of(model::Output output, const NamedTensors& batch, const StepInputs& inputs,
+                   const Counts& counts, bool count_correct);
   at::Tensor teach(const model::Output& output, const NamedTensors& batch) const;
   void backward(const at::Tensor& loss_sum, const StepInputs& inputs);
   void begin_gradient_sync(bool is_first, bool is_last);
@@ -265,6 +275,7 @@ class TrainStep {
   int64_t whole_rows_ = 0;  ///< Rows of the whole batch.
   std::optional<precision::GradScaler> scaler_;
   std::optional<SpikeWatch> spikes_;
+  std::unique_ptr<PipelineStep> pipeline_;  ///< Null if this process computes the whole model.
   std::optional<compile::CompiledFunction> compiled_;
   std::unique_ptr<AsyncResults> results_;  ///< Null if results are available when a step returns.
   std::deque<Started> started_;
@@ -278,6 +289,9 @@ class TrainStep {
 /// weights, and so needs an optimizer whose average does not depend on gradients at its own
 /// weights, and weights that are not bf16.
 void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer);
+
+/// Throws UsageError if the config needs what a pipeline cannot compute.
+void check_in_pipeline(const StepConfig& config);
 
 /// Throws UsageError if the config needs gradients of whole parameters, of which a process has only
 /// parts with the strategy of this name.

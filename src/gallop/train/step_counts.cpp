@@ -8,6 +8,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/train/losses/shapes.h"
+#include "gallop/train/pipeline_step.h"
 #include "gallop/train/step_tensors.h"
 
 namespace gallop::train {
@@ -77,7 +78,7 @@ TrainStep::Counts TrainStep::count_targets_of_all(const StepInputs& inputs) {
   } else {
     all = counts_of(inputs.batch);
   }
-  if (shared_.defined()) {
+  if (shared_.defined() && !pipeline_) {
     parallel::all_reduce_async(all);
     parallel::wait_tensor(all);
   }

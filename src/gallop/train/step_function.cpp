@@ -12,6 +12,7 @@
 #include "gallop/optim/gradients.h"
 #include "gallop/tensor/recording.h"
 #include "gallop/train/losses/members.h"
+#include "gallop/train/pipeline_step.h"
 #include "gallop/train/step_tensors.h"
 
 namespace gallop::train {
@@ -111,7 +112,9 @@ at::Tensor TrainStep::scheduled(ScheduledParameter value, const StepInputs& inpu
 }
 
 at::Tensor TrainStep::draws_of_dropout(const StepInputs& inputs, int64_t slice) const {
-  return shared_.defined() ? inputs.own_seed_and_step.select(0, slice) : inputs.seed_and_step;
+  // The stages of a pipeline draw what one process would.
+  const bool is_own = shared_.defined() && !pipeline_;
+  return is_own ? inputs.own_seed_and_step.select(0, slice) : inputs.seed_and_step;
 }
 
 TrainStep::Tensors TrainStep::compute(const StepInputs& inputs, bool count_correct) {
@@ -190,6 +193,7 @@ std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
 TrainStep::Sums TrainStep::forward_backward(const StepInputs& inputs, const Counts& counts,
                                             bool count_correct) {
   optim::drop_gradients(parameters_);
+  if (pipeline_) return forward_backward_in_pipeline(inputs, counts, count_correct);
   const auto place_of = [&](int64_t slice) {
     return model::functional::DropoutPlace{
         .seed_and_step = draws_of_dropout(inputs, slice),
@@ -312,7 +316,11 @@ model::Output TrainStep::forward(const NamedTensors& batch) {
 Losses TrainStep::losses_of(const NamedTensors& batch, const StepInputs& inputs,
                             const Counts& counts, bool count_correct) {
   const precision::AutocastGuard autocast(config_.precision, device_.type());
-  model::Output output = forward(batch);
+  return losses_of(forward(batch), batch, inputs, counts, count_correct);
+}
+
+Losses TrainStep::losses_of(model::Output output, const NamedTensors& batch,
+                            const StepInputs& inputs, const Counts& counts, bool count_correct) {
   const TraceSpan span(SpanKind::kPhase, "loss");
   // Several losses read the logits.
   if (config_.distill || terms_.size() > 1) {
@@ -370,7 +378,7 @@ TrainStep::Updated TrainStep::update(const StepInputs& inputs, const at::Tensor&
   }
   const Updated result{.gradient_norm = apply(inputs, found_inf, share), .spike = spike};
   // Their memory has been used to gather the parameters.
-  if (updated().are_parts()) optim::drop_gradients(parameters_);
+  if (updated().are_parts() && !pipeline_) optim::drop_gradients(parameters_);
   return result;
 }
 

@@ -8,6 +8,7 @@
 #include "gallop/optim/gradients.h"
 #include "gallop/train/determinism.h"
 #include "gallop/train/out_of_memory.h"
+#include "gallop/train/pipeline_step.h"
 #include "gallop/train/step_tensors.h"
 
 namespace gallop::train {
@@ -76,6 +77,11 @@ std::vector<parallel::PendingCollective> TrainStep::calls_left(
         "depend on "
         "it: try train.activation_checkpointing.every=1, a smaller data.batch_size, or "
         "parallel.name=ddp");
+  } else if (!calls && pipeline_) {
+    refuse(
+        fmt::format("; in a pipeline, micro-batches are not split by themselves: set "
+                    "train.gradient_accumulation to {}",
+                    2 * micro_batches()));
   } else if (!calls) {
     refuse(fmt::format(
         "; with parallel.batch_norm=synchronized parts of batches are not cut by themselves: set "

@@ -24,7 +24,7 @@ std::string names_of(const std::vector<size_t>& ranks, const std::vector<std::st
 
 // A comparison precedes everything that depends on the state: saving, evaluating and stopping.
 bool Trainer::Impl::comparison_is_due() const {
-  if (process_group.is_alone() || compared_step == progress.step) return false;
+  if (!process_group.has_replicas() || compared_step == progress.step) return false;
   if (comparison_trigger.is_never()) return false;
   return comparison_trigger.at(progress.step) || evaluation_is_due() || is_last() ||
          is_out_of_patience() || is_due(checkpoint_trigger, StepRequest::kSave) ||

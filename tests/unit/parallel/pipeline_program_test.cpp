@@ -43,45 +43,81 @@ class Results {
 
 // A transfer takes place when both ranks are at it. What happens then does not depend on the order
 // in which ranks advance, so that one order shows whether ranks can wait for each other.
+void expect_to_end(const PipelineSchedule& schedule, const std::vector<Program>& programs) {
+  std::vector<size_t> next(programs.size());
+  std::vector<Results> results(programs.size(), Results(schedule));
+  const auto at = [&](size_t rank) -> const PipelineInstruction* {
+    return next[rank] < programs[rank].size() ? &programs[rank][next[rank]] : nullptr;
+  };
+  for (bool advanced = true; advanced;) {
+    advanced = false;
+    for (size_t rank = 0; rank < programs.size(); ++rank) {
+      while (const PipelineInstruction* now = at(rank)) {
+        if (now->kind == Kind::kCompute) {
+          ASSERT_TRUE(results[rank].has_what_it_needs(now->action))
+              << text_of(schedule) << ", rank " << rank << ": " << text_of(*now);
+          results[rank].add(now->action);
+        } else {
+          const auto peer = static_cast<size_t>(now->peer);
+          const PipelineInstruction* other = at(peer);
+          if (now->kind != Kind::kSend || other == nullptr || other->kind != Kind::kReceive ||
+              other->peer != static_cast<int>(rank) || other->action != now->action) {
+            break;
+          }
+          results[peer].add(now->action);
+          ++next[peer];
+        }
+        ++next[rank];
+        advanced = true;
+      }
+    }
+  }
+  for (size_t rank = 0; rank < programs.size(); ++rank) {
+    ASSERT_EQ(at(rank), nullptr) << text_of(schedule) << ", rank " << rank << ": "
+                                 << text_of(*at(rank));
+  }
+}
+
 TEST(PipelineProgram, EndsWithTransfersThatBlockBothRanks) {
   int schedules = 0;
   for_each_schedule(8, 20, 4, [&](const PipelineSchedule& schedule) {
     ++schedules;
-    const auto programs = pipeline_program(schedule);
-    std::vector<size_t> next(programs.size());
-    std::vector<Results> results(programs.size(), Results(schedule));
-    const auto at = [&](size_t rank) -> const PipelineInstruction* {
-      return next[rank] < programs[rank].size() ? &programs[rank][next[rank]] : nullptr;
-    };
-    for (bool advanced = true; advanced;) {
-      advanced = false;
-      for (size_t rank = 0; rank < programs.size(); ++rank) {
-        while (const PipelineInstruction* now = at(rank)) {
-          if (now->kind == Kind::kCompute) {
-            ASSERT_TRUE(results[rank].has_what_it_needs(now->action))
-                << text_of(schedule) << ", rank " << rank << ": " << text_of(*now);
-            results[rank].add(now->action);
-          } else {
-            const auto peer = static_cast<size_t>(now->peer);
-            const PipelineInstruction* other = at(peer);
-            if (now->kind != Kind::kSend || other == nullptr || other->kind != Kind::kReceive ||
-                other->peer != static_cast<int>(rank) || other->action != now->action) {
-              break;
-            }
-            results[peer].add(now->action);
-            ++next[peer];
-          }
-          ++next[rank];
-          advanced = true;
-        }
-      }
-    }
-    for (size_t rank = 0; rank < programs.size(); ++rank) {
-      ASSERT_EQ(at(rank), nullptr)
-          << text_of(schedule) << ", rank " << rank << ": " << text_of(*at(rank));
-    }
+    expect_to_end(schedule, pipeline_program(schedule));
+    expect_to_end(schedule, pipeline_program(schedule, /*has_tied_weights=*/true));
   });
   EXPECT_GT(schedules, 900);
+}
+
+// A smaller batch leaves out the last micro-batches.
+TEST(PipelineProgram, EndsWithFewerMicroBatches) {
+  for_each_schedule(6, 12, 3, [&](const PipelineSchedule& schedule) {
+    auto programs = pipeline_program(schedule, /*has_tied_weights=*/true);
+    for (int left = schedule.micro_batches - 1; left > 0; --left) {
+      for (Program& program : programs) {
+        std::erase_if(program, [&](const PipelineInstruction& one) {
+          return one.action.micro_batch >= left;
+        });
+      }
+      expect_to_end(schedule, programs);
+    }
+  });
+}
+
+TEST(PipelineProgram, SendsGradientsOfTiedWeightsOfTheLastStage) {
+  const auto texts_of = [](const PipelineSchedule& schedule) {
+    std::vector<std::string> texts;
+    const auto programs = pipeline_program(schedule, /*has_tied_weights=*/true);
+    for (const PipelineInstruction& one : programs[0]) {
+      if (one.kind != Kind::kCompute) texts.push_back(text_of(one));
+    }
+    return texts;
+  };
+  EXPECT_EQ(texts_of(make_pipeline_schedule("1f1b", 2, 1)),
+            (std::vector<std::string>{"0F0 to rank 1", "1B0 from rank 1", "1W0 from rank 1"}));
+  // The first and the last stage are on one rank.
+  for (const std::string& text : texts_of(make_pipeline_schedule("zbv", 2, 4))) {
+    EXPECT_EQ(text.find('W'), std::string::npos) << text;
+  }
 }
 
 TEST(PipelineProgram, TransfersWhatOtherRanksNeed) {

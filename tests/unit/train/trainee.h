@@ -15,6 +15,7 @@
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/parallel/parameter_shards.h"
+#include "gallop/parallel/pipeline.h"
 #include "gallop/parallel/sharded_optimizer.h"
 #include "gallop/train/step.h"
 #include "unit/config/component_of.h"
@@ -103,16 +104,20 @@ struct Trainee {
                                    {.parameters = model->parameters(),
                                     .buffers = model->buffers(),
                                     .update_units = optimizer->update_units(),
-                                    .blocks = model->block_parameters()});
+                                    .blocks = model->block_parameters(),
+                                    .sequence = {.tensors = model->block_sequence().tensors,
+                                                 .tied = model->block_sequence().tied}});
       model->set_block_hooks(strategy->block_hooks());
       config.strategy = strategy.get();
-      if (strategy->shards() != nullptr) {
-        optimizer = parallel::make_sharded_optimizer(
-            *strategy->shards(), model->buffers(),
-            [&](const NamedTensors& parameters, const NamedTensors& buffers) {
-              return optim::make_wrapped(tested.optimizer, tested.wrappers, parameters, buffers,
-                                         optim::kHundredSteps);
-            });
+      const auto make = [&](const NamedTensors& parameters, const NamedTensors& buffers) {
+        return optim::make_wrapped(tested.optimizer, tested.wrappers, parameters, buffers,
+                                   optim::kHundredSteps);
+      };
+      if (strategy->pipeline() != nullptr) {
+        optimizer = parallel::make_stage_optimizer(strategy->pipeline()->parameters(),
+                                                   model->buffers(), make);
+      } else if (strategy->shards() != nullptr) {
+        optimizer = parallel::make_sharded_optimizer(*strategy->shards(), model->buffers(), make);
       }
     }
     step.emplace(*model, *optimizer, config);

@@ -1,0 +1,162 @@
+#include "gallop/parallel/pipeline.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/parallel/ddp.h"
+
+namespace gallop::parallel {
+
+namespace {
+
+// Every schedule allows twice as many micro-batches as ranks.
+PipelineSchedule some_schedule(const PipelineConfig& config, int ranks) {
+  return make_pipeline_schedule(config.schedule, ranks, 2 * ranks,
+                                static_cast<int>(config.stages_per_rank));
+}
+
+std::vector<double> sizes_of(const ModelTensors& model) {
+  std::map<std::string, int64_t> elements;
+  for (const auto& [name, tensor] : model.parameters) elements[name] = tensor.numel();
+  std::vector<double> sizes;
+  for (const auto& names : model.sequence.tensors) {
+    double size = 1;  // Blocks without parameters are not free, either.
+    for (const std::string& name : names) {
+      const auto found = elements.find(name);
+      if (found != elements.end()) size += static_cast<double>(found->second);
+    }
+    sizes.push_back(size);
+  }
+  return sizes;
+}
+
+void require_blocks(const ModelTensors& model, const PipelineSchedule& shape) {
+  const auto blocks = static_cast<int>(model.sequence.tensors.size());
+  if (blocks == 0) {
+    throw UsageError(
+        "parallel.name=pipeline cuts a model between its blocks, and this model does not say what "
+        "they are (Model::block_sequence()): gpt, vit, resnet, mlp-mixer, mlp do, and layers "
+        "without padding; take one of them, or parallel.name=zero-2");
+  }
+  if (blocks >= shape.stages()) return;
+  const int fits = blocks / shape.stages_per_rank;
+  throw UsageError(fmt::format(
+      "parallel.name=pipeline: {} processes with {} stage{} each need at least {} blocks, and the "
+      "model has {}; {}",
+      shape.ranks, shape.stages_per_rank, shape.stages_per_rank == 1 ? "" : "s", shape.stages(),
+      blocks,
+      fits >= 2 ? fmt::format("start at most {} processes, or take a deeper model", fits)
+                : "take a deeper model"));
+}
+
+TensorOwners owners_of(const ModelTensors& model, const std::vector<StageBlocks>& stages,
+                       const PipelineSchedule& shape, const std::vector<std::string>& tied) {
+  TensorOwners owners;
+  for (size_t stage = 0; stage < stages.size(); ++stage) {
+    for (int64_t block = stages[stage].begin; block < stages[stage].end; ++block) {
+      for (const std::string& name : model.sequence.tensors[static_cast<size_t>(block)]) {
+        owners.ranks[name] = shape.rank_of(static_cast<int>(stage));
+      }
+    }
+  }
+  for (const NamedTensors* list : {&model.parameters, &model.buffers}) {
+    for (const auto& [name, tensor] : *list) {
+      if (!owners.ranks.contains(name)) {
+        throw InternalError(fmt::format("pipeline: '{}' is in no block", name));
+      }
+    }
+  }
+  for (const std::string& name : tied) owners.readers[name] = shape.rank_of(shape.stages() - 1);
+  return owners;
+}
+
+}  // namespace
+
+void visit(config::Visitor& visitor, PipelineConfig& config) {
+  std::vector<std::string> names;
+  for (const auto& kind : pipeline_schedules()) names.emplace_back(kind.name);
+  visitor.field({.name = "schedule",
+                 .help = "the order of passes; the command 'pipeline' compares them",
+                 .choices = names},
+                config.schedule);
+  visitor.field({.name = "stages_per_rank",
+                 .help = "stages of each rank; 0: the least that the schedule allows",
+                 .min = 0,
+                 .max = 64},
+                config.stages_per_rank);
+}
+
+void check_pipeline(const PipelineConfig& config, int processes, int64_t micro_batches,
+                    int64_t rows) {
+  if (micro_batches < processes) {
+    throw UsageError(fmt::format(
+        "parallel.name=pipeline with {} processes needs at least {} micro-batches for all of them "
+        "to compute at once, and train.gradient_accumulation, their number, is {}; set it to {}, "
+        "or, so that processes wait less, to {}",
+        processes, processes, micro_batches, processes, 4 * processes));
+  }
+  if (rows < micro_batches) {
+    throw UsageError(fmt::format(
+        "parallel.name=pipeline cuts batches into {} micro-batches (train.gradient_accumulation), "
+        "and data.batch_size is {}; set data.batch_size to at least {}, or "
+        "train.gradient_accumulation to at most {}",
+        micro_batches, rows, micro_batches, rows));
+  }
+  try {
+    make_pipeline_schedule(config.schedule, processes, static_cast<int>(micro_batches),
+                           static_cast<int>(config.stages_per_rank));
+  } catch (const UsageError& error) {
+    throw UsageError(
+        fmt::format("parallel.name=pipeline with schedule={} and {} processes: {} "
+                    "(train.gradient_accumulation is the number of micro-batches)",
+                    config.schedule, processes, error.what()));
+  }
+}
+
+Pipeline::Pipeline(const PipelineConfig& config, Collectives& collectives,
+                   const ModelTensors& model)
+    : collectives_(collectives),
+      config_(config),
+      shape_(some_schedule(config, collectives.size())) {
+  require_blocks(model, shape_);
+  if (model.update_units.size() != model.parameters.size()) {
+    throw UsageError(
+        "parallel.name=pipeline divides the update among processes, which this optimizer does not "
+        "support: it does not tell which parameters it updates independently of each other "
+        "(Optimizer::update_units()); take parallel.name=ddp, or another optimizer");
+  }
+  stages_ = cut_blocks(sizes_of(model), shape_.stages());
+  for (const auto& [name, tensor] : model.parameters) {
+    if (tensor.requires_grad() && std::ranges::count(model.sequence.tied, name) > 0) {
+      tied_.push_back(name);
+    }
+  }
+  parameters_ = std::make_unique<StageParameters>(
+      model.parameters, model.buffers, owners_of(model, stages_, shape_, tied_), collectives);
+}
+
+PipelineSchedule Pipeline::schedule(int64_t micro_batches) const {
+  return make_pipeline_schedule(config_.schedule, shape_.ranks, static_cast<int>(micro_batches),
+                                shape_.stages_per_rank);
+}
+
+std::string Pipeline::describe() const {
+  std::string blocks;
+  for (const StageBlocks& stage : stages_) {
+    blocks += fmt::format("{}{}", blocks.empty() ? "" : " | ", stage.begin);
+    if (stage.end - stage.begin > 1) blocks += fmt::format("-{}", stage.end - 1);
+  }
+  return fmt::format("{}, {} stages: blocks {}", config_.schedule, stages_.size(), blocks);
+}
+
+std::unique_ptr<Strategy> make_pipeline(const PipelineConfig& config, Collectives& collectives,
+                                        const ModelTensors& model) {
+  if (collectives.size() == 1) return make_ddp({}, collectives, model);
+  return std::make_unique<Pipeline>(config, collectives, model);
+}
+
+}  // namespace gallop::parallel

@@ -1,0 +1,158 @@
+#include "gallop/parallel/stage_backward.h"
+
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/function.h>
+#include <torch/csrc/autograd/function_hook.h>
+#include <torch/csrc/autograd/functions/accumulate_grad.h>
+#include <torch/csrc/autograd/variable.h>
+
+namespace gallop::parallel {
+
+namespace {
+
+using torch::autograd::AccumulateGrad;
+using torch::autograd::Edge;
+using torch::autograd::edge_list;
+using torch::autograd::Node;
+using torch::autograd::variable_list;
+
+// Keeps the gradients that arrive at a node.
+struct KeepGradients final : torch::autograd::FunctionPreHook {
+  explicit KeepGradients(std::shared_ptr<variable_list> kept_) : kept(std::move(kept_)) {}
+  variable_list operator()(const variable_list& gradients) override {
+    if (kept->empty()) *kept = gradients;
+    return gradients;
+  }
+  std::shared_ptr<variable_list> kept;
+};
+
+void execute(const edge_list& roots, const variable_list& gradients, bool keep_graph,
+             const edge_list& leaves) {
+  torch::autograd::Engine::get_default_engine().execute(roots, gradients, keep_graph,
+                                                        /*create_graph=*/false,
+                                                        /*accumulate_grad=*/true, leaves);
+}
+
+// The nodes behind `root`, each after all that it leads to.
+std::vector<std::shared_ptr<Node>> nodes_behind(const std::shared_ptr<Node>& root) {
+  std::vector<std::shared_ptr<Node>> sorted;
+  std::unordered_set<Node*> seen = {root.get()};
+  std::vector<std::pair<std::shared_ptr<Node>, size_t>> path = {{root, 0}};
+  while (!path.empty()) {
+    auto& [node, next] = path.back();
+    if (next == node->next_edges().size()) {
+      sorted.push_back(node);
+      path.pop_back();
+      continue;
+    }
+    const std::shared_ptr<Node> other = node->next_edges()[next++].function;
+    if (other && seen.insert(other.get()).second) path.emplace_back(other, 0);
+  }
+  return sorted;
+}
+
+}  // namespace
+
+struct StageBackward::Part {
+  std::shared_ptr<Node> node;
+  edge_list weights;
+  std::shared_ptr<variable_list> gradients = std::make_shared<variable_list>();
+
+  void compute() const {
+    edge_list roots;
+    variable_list of_roots;
+    for (size_t i = 0; i < gradients->size(); ++i) {
+      if (!(*gradients)[i].defined()) continue;
+      roots.emplace_back(node, static_cast<uint32_t>(i));
+      of_roots.push_back((*gradients)[i]);
+    }
+    if (!roots.empty()) execute(roots, of_roots, /*keep_graph=*/false, weights);
+  }
+};
+
+StageBackward::~StageBackward() = default;
+StageBackward::StageBackward(StageBackward&&) noexcept = default;
+StageBackward& StageBackward::operator=(StageBackward&&) noexcept = default;
+
+StageBackward::StageBackward(const at::Tensor& output, const at::Tensor& gradient,
+                             const at::Tensor& input)
+    : output_(output), gradient_(gradient) {
+  if (!input.requires_grad()) return;
+  const Edge input_edge = torch::autograd::impl::gradient_edge(input);
+  const Edge root = torch::autograd::impl::gradient_edge(output);
+  const auto nodes = nodes_behind(root.function);
+  std::unordered_set<Node*> leads_to_input = {input_edge.function.get()};
+  // The weights behind each node that does not lead to the input.
+  std::unordered_map<Node*, std::vector<std::shared_ptr<Node>>> weights;
+  std::unordered_map<Node*, int> uses;
+  is_divided_ = true;
+  for (const std::shared_ptr<Node>& node : nodes) {
+    if (node == input_edge.function) continue;
+    std::vector<std::shared_ptr<Node>> own;
+    if (dynamic_cast<AccumulateGrad*>(node.get()) != nullptr) own.push_back(node);
+    bool leads = false;
+    for (const Edge& edge : node->next_edges()) {
+      if (!edge.function) continue;
+      if (leads_to_input.contains(edge.function.get())) {
+        leads = true;
+      } else {
+        const auto& behind = weights[edge.function.get()];
+        own.insert(own.end(), behind.begin(), behind.end());
+      }
+    }
+    if (!leads) {
+      weights[node.get()] = std::move(own);
+      continue;
+    }
+    leads_to_input.insert(node.get());
+    if (own.empty()) continue;
+    auto part = std::make_unique<Part>();
+    part->node = node;
+    std::unordered_set<Node*> listed;
+    for (const std::shared_ptr<Node>& weight : own) {
+      if (!listed.insert(weight.get()).second) continue;
+      // The gradient of a weight that several nodes use would be counted several times.
+      if (++uses[weight.get()] > 1) is_divided_ = false;
+      part->weights.emplace_back(weight, 0);
+    }
+    parts_.push_back(std::move(part));
+  }
+  if (!leads_to_input.contains(root.function.get())) {  // The output does not depend on the input.
+    parts_.clear();
+    is_divided_ = false;
+    return;
+  }
+  if (is_divided_) {
+    for (const auto& part : parts_) {
+      part->node->add_pre_hook(std::make_unique<KeepGradients>(part->gradients));
+    }
+  }
+  execute({root}, {gradient}, /*keep_graph=*/true, {input_edge});
+}
+
+void StageBackward::compute_weight_gradients() {
+  if (is_divided_) {
+    for (const auto& part : parts_) part->compute();
+  } else if (parts_.empty()) {
+    output_.backward(gradient_);
+  } else {
+    edge_list weights;
+    std::unordered_set<Node*> listed;
+    for (const auto& part : parts_) {
+      for (const Edge& weight : part->weights) {
+        if (listed.insert(weight.function.get()).second) weights.push_back(weight);
+      }
+    }
+    execute({torch::autograd::impl::gradient_edge(output_)}, {gradient_}, /*keep_graph=*/false,
+            weights);
+  }
+  parts_.clear();
+  output_.reset();
+  gradient_.reset();
+}
+
+}  // namespace gallop::parallel

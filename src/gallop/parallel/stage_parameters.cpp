@@ -1,0 +1,221 @@
+#include "gallop/parallel/stage_parameters.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/_foreach_norm.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/stack.h>
+#include <ATen/ops/zeros.h>
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/kernel/optimizer_step.h"
+#include "gallop/kernel/update.h"
+
+namespace gallop::parallel {
+
+namespace {
+
+// Of as many dimensions: groups of an optimizer tell matrices from vectors by them.
+at::Tensor nothing_of(const at::Tensor& parameter) {
+  const auto dims = static_cast<size_t>(std::max<int64_t>(1, parameter.dim()));
+  return at::empty(std::vector<int64_t>(dims, 0), parameter.options().requires_grad(false));
+}
+
+at::Tensor in_memory_order(const at::Tensor& dense) {
+  return dense.detach().as_strided({dense.numel()}, {1}, dense.storage_offset());
+}
+
+}  // namespace
+
+StageParameters::StageParameters(NamedTensors parameters, NamedTensors statistics,
+                                 TensorOwners owners, Collectives& collectives)
+    : parameters_(std::move(parameters)),
+      statistics_(std::move(statistics)),
+      owners_(std::move(owners)),
+      collectives_(collectives) {
+  int64_t chunks = 0;
+  for (const auto& [name, tensor] : parameters_) {
+    own_.push_back({name, is_here(name) ? tensor : nothing_of(tensor)});
+    if (!tensor.requires_grad()) continue;
+    // So that all processes count the same updates.
+    if (!is_here(name)) own_.back().tensor.mutable_grad() = nothing_of(tensor);
+    is_by_chunk_ &= tensor.is_cpu() &&
+                    (tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kBFloat16);
+    if (is_here(name)) {
+      trained_.push_back(own_.size() - 1);
+      first_.push_back(chunks);
+    }
+    chunks += (tensor.numel() + kernel::kNormChunk - 1) / kernel::kNormChunk;
+  }
+  const auto options = parameters_.front().tensor.options().requires_grad(false);
+  sums_ = at::zeros({is_by_chunk_ ? std::max<int64_t>(1, chunks) : 1}, options.dtype(at::kDouble));
+}
+
+at::Tensor StageParameters::gradient_norm() const {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> gradients;
+  std::vector<int64_t> first;
+  for (size_t i = 0; i < trained_.size(); ++i) {
+    const at::Tensor& gradient = own_[trained_[i]].tensor.grad();
+    if (!gradient.defined() || gradient.numel() == 0) continue;
+    gradients.push_back(gradient);
+    first.push_back(first_[i]);
+  }
+  if (is_by_chunk_) {
+    kernel::sums_of_squares(sums_, gradients, first);
+  } else if (gradients.empty()) {
+    sums_.zero_();
+  } else {
+    sums_.copy_(
+        at::stack(at::_foreach_norm(gradients, 2, at::kDouble)).square().sum().reshape({1}));
+  }
+  collectives_.all_reduce_async(sums_);
+  collectives_.wait(sums_);
+  return is_by_chunk_ ? kernel::norm_of_sums(sums_) : sums_.select(0, 0).sqrt();
+}
+
+std::string StageParameters::first_non_finite_gradient() const {
+  const auto found = parallel::gather(collectives_, optim::first_non_finite_gradient(own_));
+  for (const auto& [name, tensor] : parameters_) {
+    if (std::find(found.begin(), found.end(), name) != found.end()) return name;
+  }
+  return {};
+}
+
+void StageParameters::gather() const {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> all;
+  for (const NamedTensors* list : {&parameters_, &statistics_}) {
+    for (const auto& [name, tensor] : *list) {
+      if (tensor.numel() == 0) continue;
+      std::vector<int64_t> sizes(static_cast<size_t>(collectives_.size()));
+      sizes[static_cast<size_t>(owner_of(name))] = tensor.numel();
+      all.push_back(in_memory_order(tensor));
+      collectives_.all_gather_async(all.back(), sizes);
+    }
+  }
+  for (const at::Tensor& tensor : all) collectives_.wait(tensor);
+}
+
+void StageParameters::send_to_readers() const {
+  const at::NoGradGuard no_grad;
+  for (const auto& [name, tensor] : parameters_) {
+    const auto reader = owners_.readers.find(name);
+    if (reader == owners_.readers.end() || reader->second == owner_of(name)) continue;
+    const at::Tensor value = in_memory_order(tensor);
+    if (is_here(name)) {
+      collectives_.send_async(value, reader->second);
+    } else if (reader->second == collectives_.rank()) {
+      collectives_.recv_async(value, owner_of(name));
+    } else {
+      continue;
+    }
+    collectives_.wait(value);
+  }
+}
+
+namespace {
+
+class StageOptimizer final : public optim::Optimizer {
+ public:
+  StageOptimizer(const StageParameters& parameters, const NamedTensors& buffers,
+                 std::unique_ptr<optim::Optimizer> inner, std::unique_ptr<optim::Optimizer> whole)
+      : parameters_(parameters), inner_(std::move(inner)), whole_(std::move(whole)) {
+    for (const NamedTensors* list : {&parameters.parameters(), &buffers}) {
+      for (const auto& [name, tensor] : *list) owners_.emplace(name, parameters.owner_of(name));
+    }
+  }
+
+  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
+                  const optim::ScheduledOptions& scheduled) override {
+    inner_->step(lr, grad_scale, found_inf, scheduled);
+    parameters_.send_to_readers();
+    is_gathered_ = false;
+    return {};
+  }
+
+  bool can_schedule(optim::ScheduledOption option) const override {
+    return inner_->can_schedule(option);
+  }
+  NamedTensors state() const override { return inner_->state(); }
+  double base_lr() const override { return inner_->base_lr(); }
+  optim::Averaging averaging() const override { return inner_->averaging(); }
+  std::vector<optim::UpdateUnit> update_units() const override { return whole_->update_units(); }
+
+  void use_averaged_weights(bool averaged) override {
+    const std::vector<std::string> before = names_of_state();
+    inner_->use_averaged_weights(averaged);
+    whole_->use_averaged_weights(averaged);
+    const bool are_others = names_of_state() != before;
+    // If this process ends by an error, the others may not be there.
+    if (std::uncaught_exceptions() > 0) return;
+    if (averaged && (are_others || !is_gathered_)) {
+      parameters_.gather();
+      is_gathered_ = true;
+    } else if (!averaged && are_others) {
+      parameters_.send_to_readers();
+      is_gathered_ = false;
+    }
+  }
+
+  std::vector<LogicalTensor> logical_state() const override {
+    std::map<std::string, at::Tensor> local;
+    for (const auto& [name, tensor] : inner_->state()) local.emplace(name, tensor);
+    std::vector<LogicalTensor> all;
+    for (const auto& [name, whole] : whole_->state()) {
+      const int* const owner = owner_of(name);
+      LogicalTensor tensor{.name = name, .whole = whole, .local = {}};
+      const auto found = local.find(name);
+      const bool is_here = owner == nullptr || *owner == parameters_.collectives().rank();
+      if (is_here && found == local.end()) {
+        throw InternalError(fmt::format("pipeline: state '{}' is missing here", name));
+      }
+      if (is_here) tensor.local = found->second;
+      if (owner != nullptr) tensor.parts = {{*owner, 0, whole.numel()}};
+      all.push_back(std::move(tensor));
+    }
+    return all;
+  }
+
+ private:
+  std::vector<std::string> names_of_state() const {
+    std::vector<std::string> names;
+    for (const NamedTensor& one : whole_->state()) names.push_back(one.name);
+    return names;
+  }
+
+  // The rank with the tensor that a state belongs to: names end in those of tensors.
+  const int* owner_of(const std::string& name) const {
+    for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
+      const auto found = owners_.find(name.substr(dot + 1));
+      if (found != owners_.end()) return &found->second;
+    }
+    return nullptr;
+  }
+
+  const StageParameters& parameters_;
+  std::unique_ptr<optim::Optimizer> inner_, whole_;  // Of this process; of the model, on meta.
+  std::map<std::string, int> owners_;
+  bool is_gathered_ = false;  // Whether all processes have the values of all parameters.
+};
+
+}  // namespace
+
+std::unique_ptr<optim::Optimizer> make_stage_optimizer(const StageParameters& parameters,
+                                                       const NamedTensors& buffers,
+                                                       const MakeOptimizer& make) {
+  NamedTensors own;
+  for (const NamedTensor& buffer : buffers) {
+    if (parameters.is_here(buffer.name)) own.push_back(buffer);
+  }
+  auto inner = make(parameters.tensors(), own);
+  auto whole = make(on_meta(parameters.parameters()), on_meta(buffers));
+  return std::make_unique<StageOptimizer>(parameters, buffers, std::move(inner), std::move(whole));
+}
+
+}  // namespace gallop::parallel

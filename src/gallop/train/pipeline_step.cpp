@@ -1,0 +1,318 @@
+#include "gallop/train/pipeline_step.h"
+
+#include <algorithm>
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/zeros.h>
+#include <ATen/ops/zeros_like.h>
+
+#include "gallop/base/error.h"
+#include "gallop/base/trace.h"
+#include "gallop/train/tensor_snapshot.h"
+
+namespace gallop::train {
+
+namespace {
+
+using parallel::PipelineInstruction;
+using parallel::PipelinePass;
+
+// Tensors to one rank that are under way at most, so that they do not stay in memory for long.
+constexpr size_t kMostSends = 2;
+constexpr int64_t kMostDims = 8, kLayoutNumbers = 3 + 2 * kMostDims;
+
+// What a transfer sends of a tensor: all of its elements as they lie in memory.
+at::Tensor in_memory_order(const at::Tensor& dense) {
+  return dense.detach().as_strided({dense.numel()}, {1}, dense.storage_offset());
+}
+
+}  // namespace
+
+PipelineStep::PipelineStep(model::Model& model, const parallel::Pipeline& pipeline)
+    : model_(model), pipeline_(pipeline) {
+  const NamedTensors& parameters = pipeline.parameters().parameters();
+  for (const std::string& name : pipeline.tied()) tied_.push_back(*find_tensor(parameters, name));
+}
+
+void PipelineStep::plan(int64_t micro_batches) {
+  if (schedule_.micro_batches == micro_batches && !program_.empty()) return;
+  schedule_ = pipeline_.schedule(micro_batches);
+  program_ = pipeline_program(schedule_, !tied_.empty())[static_cast<size_t>(pipeline_.rank())];
+}
+
+void PipelineStep::count_draws(const at::Tensor& inputs, const InFormat& in_format) {
+  const at::NoGradGuard no_grad;
+  TensorSnapshot buffers(model_.buffers());
+  buffers.capture();
+  const model::functional::DropoutScope scope(at::zeros({2}, at::kLong));
+  at::Tensor x = inputs;
+  draws_ = {0};
+  in_format([&] {
+    for (const parallel::StageBlocks& blocks : pipeline_.stages()) {
+      x = model_.forward_blocks(x, blocks.begin, blocks.end).x;
+      draws_.push_back(model::functional::DropoutScope::place().calls);
+    }
+  });
+  buffers.restore();
+}
+
+void PipelineStep::run(const std::vector<at::Tensor>& inputs, int64_t micro_batches,
+                       const Functions& functions) {
+  if (!has_counted_draws()) throw InternalError("pipeline: draws have not been counted");
+  plan(micro_batches);
+  run_ = Run();
+  run_.inputs = &inputs;
+  run_.functions = &functions;
+  for (const PipelineInstruction& instruction : program_) {
+    // A smaller batch leaves some out.
+    if (static_cast<size_t>(instruction.action.micro_batch) >= inputs.size()) continue;
+    switch (instruction.kind) {
+      case PipelineInstruction::Kind::kCompute: compute(instruction.action); break;
+      case PipelineInstruction::Kind::kSend: send(instruction); break;
+      case PipelineInstruction::Kind::kReceive: receive(instruction); break;
+    }
+  }
+  add_tied_gradients();
+  for (const auto& [to, tensors] : run_.sends) finish_sends(to, 0);
+  run_ = Run();
+}
+
+void PipelineStep::compute(const parallel::PipelineAction& action) {
+  const Place place(action.stage, static_cast<size_t>(action.micro_batch));
+  if (action.pass == PipelinePass::kForward) {
+    forward(place);
+  } else {
+    backward(place, action.pass);
+  }
+}
+
+void PipelineStep::forward(const Place& place) {
+  const TraceSpan span(SpanKind::kPhase, "forward");
+  const auto [stage, micro_batch] = place;
+  const parallel::StageBlocks blocks = pipeline_.stages()[static_cast<size_t>(stage)];
+  Live live;
+  if (stage == 0) {
+    live.input = (*run_.inputs)[micro_batch];
+  } else {
+    live.input = take(run_.activations.extract(place).mapped());
+  }
+  model::functional::DropoutPlace draws = run_.functions->draws;
+  draws.calls +=
+      static_cast<int64_t>(micro_batch) * draws_.back() + draws_[static_cast<size_t>(stage)];
+  const model::functional::DropoutScope scope(draws);
+  run_.functions->in_format([&] {
+    const model::Output output = model_.forward_blocks(live.input, blocks.begin, blocks.end);
+    live.output = is_last(stage) ? run_.functions->loss_of(output, micro_batch) : output.x;
+  });
+  if (!is_last(stage) && is_here(stage + 1)) {
+    at::Tensor input = live.output.detach();
+    input.set_requires_grad(live.output.requires_grad());
+    run_.activations[{stage + 1, micro_batch}] = {.tensor = input, .flat = {}};
+  }
+  run_.live.emplace(place, std::move(live));
+}
+
+void PipelineStep::backward(const Place& place, PipelinePass pass) {
+  const TraceSpan span(SpanKind::kPhase, "backward");
+  Live& live = run_.live.at(place);
+  const int stage = place.first;
+  at::Tensor gradient;
+  const bool is_trained = live.output.requires_grad();  // Or frozen, as all stages before it.
+  if (is_trained && pass != PipelinePass::kWeightGradient) {
+    gradient = is_last(stage) ? run_.functions->loss_gradient
+                              : take(run_.gradients.extract(place).mapped());
+  }
+  if (pass == PipelinePass::kInputGradient) {
+    if (is_trained) live.backward.emplace(live.output, gradient, live.input);
+  } else if (is_trained) {
+    compute_weight_gradients(place, [&] {
+      if (live.backward) {
+        live.backward->compute_weight_gradients();
+      } else {
+        live.output.backward(gradient);
+      }
+    });
+  }
+  if (stage > 0 && pass != PipelinePass::kWeightGradient) hand_on(place, live.input);
+  if (pass != PipelinePass::kInputGradient) run_.live.erase(place);
+}
+
+// Gives the gradient of a stage's input to the stage before it.
+void PipelineStep::hand_on(const Place& place, const at::Tensor& input) {
+  if (!input.requires_grad()) return;
+  // Of an input that the output does not depend on, it is undefined.
+  at::Tensor gradient = input.grad().defined() ? input.grad() : at::zeros_like(input.detach());
+  const auto [stage, micro_batch] = place;
+  if (is_here(stage - 1)) {
+    run_.gradients[{stage - 1, micro_batch}] = {.tensor = std::move(gradient), .flat = {}};
+  } else {
+    run_.input_gradients[place] = std::move(gradient);
+  }
+}
+
+// Gradients of tied weights are kept apart until those of both stages are there: in one process,
+// they are added before those of other micro-batches.
+void PipelineStep::compute_weight_gradients(const Place& place,
+                                            const std::function<void()>& compute) {
+  const auto [stage, micro_batch] = place;
+  if (tied_.empty() || (stage != 0 && !is_last(stage))) {
+    compute();
+    return;
+  }
+  const std::vector<at::Tensor> sums = take_tied_gradients();
+  compute();
+  auto& of_stage = (stage == 0 ? run_.of_first : run_.of_last)[micro_batch];
+  for (const at::Tensor& gradient : take_tied_gradients()) {
+    of_stage.push_back({.tensor = gradient, .flat = {}});
+  }
+  for (size_t i = 0; i < tied_.size(); ++i) tied_[i].mutable_grad() = sums[i];
+  add_tied_gradients();
+}
+
+// Undefined ones are 0.
+std::vector<at::Tensor> PipelineStep::take_tied_gradients() const {
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& weight : tied_) {
+    gradients.push_back(weight.grad());
+    weight.mutable_grad().reset();
+  }
+  return gradients;
+}
+
+// In the order of micro-batches, as far as both stages have computed them.
+void PipelineStep::add_tied_gradients() {
+  const at::NoGradGuard no_grad;
+  if (tied_.empty() || !is_here(0)) return;
+  for (;; ++run_.added) {
+    const auto first = run_.of_first.find(run_.added), last = run_.of_last.find(run_.added);
+    if (first == run_.of_first.end() || last == run_.of_last.end()) return;
+    for (size_t i = 0; i < tied_.size(); ++i) {
+      at::Tensor sum = take(last->second[i]);
+      const at::Tensor& other = first->second[i].tensor;
+      if (other.defined()) sum = sum.defined() ? sum.add_(other) : other;
+      at::Tensor& all = tied_[i].mutable_grad();
+      if (sum.defined()) all = all.defined() ? all.add_(sum) : sum;
+    }
+    run_.of_first.erase(first);
+    run_.of_last.erase(last);
+  }
+}
+
+void PipelineStep::send(const PipelineInstruction& instruction) {
+  const Place place(instruction.action.stage, static_cast<size_t>(instruction.action.micro_batch));
+  const int to = instruction.peer;
+  switch (instruction.action.pass) {
+    case PipelinePass::kForward: return send_activations(place, to);
+    case PipelinePass::kBackward:
+    case PipelinePass::kInputGradient: {
+      auto found = run_.input_gradients.extract(place);
+      if (!found.empty()) send_tensor(found.mapped(), to);
+      return;
+    }
+    case PipelinePass::kWeightGradient: {
+      const auto gradients = run_.of_last.extract(place.second);
+      for (size_t i = 0; i < tied_.size(); ++i) {
+        const at::Tensor& gradient = gradients.mapped()[i].tensor;
+        send_tensor(gradient.defined() ? gradient : at::zeros_like(tied_[i].detach()), to);
+      }
+      return;
+    }
+  }
+}
+
+void PipelineStep::receive(const PipelineInstruction& instruction) {
+  const Place place(instruction.action.stage, static_cast<size_t>(instruction.action.micro_batch));
+  const int from = instruction.peer;
+  switch (instruction.action.pass) {
+    case PipelinePass::kForward: return receive_activations(place, from);
+    case PipelinePass::kBackward:
+    case PipelinePass::kInputGradient: {
+      const Place here(place.first - 1, place.second);
+      const at::Tensor& output = run_.live.at(here).output;
+      if (!output.requires_grad()) return;
+      run_.gradients[here] = start_to_receive({.type = output.scalar_type(),
+                                               .sizes = output.sizes().vec(),
+                                               .strides = output.strides().vec()},
+                                              from);
+      return;
+    }
+    case PipelinePass::kWeightGradient:
+      for (const at::Tensor& weight : tied_) {
+        run_.of_last[place.second].push_back(start_to_receive({.type = weight.scalar_type(),
+                                                               .sizes = weight.sizes().vec(),
+                                                               .strides = weight.strides().vec()},
+                                                              from));
+      }
+      return;
+  }
+}
+
+// The other rank does not know the layout of the first ones of a size.
+void PipelineStep::send_activations(const Place& place, int to) {
+  at::Tensor& output = run_.live.at(place).output;
+  if (!output.is_non_overlapping_and_dense()) output = output.contiguous();
+  const auto key = std::pair(place.first, (*run_.inputs)[place.second].sizes().vec());
+  if (!layouts_.contains(key)) {
+    const Layout layout{.type = output.scalar_type(),
+                        .requires_grad = output.requires_grad(),
+                        .sizes = output.sizes().vec(),
+                        .strides = output.strides().vec()};
+    if (output.dim() > kMostDims) throw InternalError("pipeline: more dimensions than are sent");
+    const at::Tensor numbers = at::zeros({kLayoutNumbers}, at::kLong);
+    auto* const to_send = numbers.mutable_data_ptr<int64_t>();
+    to_send[0] = static_cast<int64_t>(layout.type);
+    to_send[1] = layout.requires_grad ? 1 : 0;
+    to_send[2] = output.dim();
+    std::ranges::copy(layout.sizes, to_send + 3);
+    std::ranges::copy(layout.strides, to_send + 3 + kMostDims);
+    layouts_.emplace(key, layout);
+    send_tensor(numbers.to(output.device()), to);
+  }
+  send_tensor(output, to);
+}
+
+void PipelineStep::receive_activations(const Place& place, int from) {
+  const auto key = std::pair(place.first, (*run_.inputs)[place.second].sizes().vec());
+  if (!layouts_.contains(key)) {
+    const at::Tensor received =
+        take(start_to_receive({.type = at::kLong, .sizes = {kLayoutNumbers}, .strides = {1}}, from))
+            .cpu();
+    const auto* const numbers = received.const_data_ptr<int64_t>();
+    const auto *const sizes = numbers + 3, *const strides = sizes + kMostDims;
+    layouts_[key] = {.type = static_cast<at::ScalarType>(numbers[0]),
+                     .requires_grad = numbers[1] != 0,
+                     .sizes = {sizes, sizes + numbers[2]},
+                     .strides = {strides, strides + numbers[2]}};
+  }
+  run_.activations[{place.first + 1, place.second}] = start_to_receive(layouts_.at(key), from);
+}
+
+at::Tensor PipelineStep::take(const Received& received) const {
+  if (received.flat.defined()) collectives().wait(received.flat);
+  return received.tensor;
+}
+
+PipelineStep::Received PipelineStep::start_to_receive(const Layout& layout, int from) const {
+  const at::Tensor flat = at::empty({c10::multiply_integers(layout.sizes)},
+                                    run_.inputs->front().options().dtype(layout.type));
+  if (flat.numel() > 0) collectives().recv_async(flat, from);
+  at::Tensor tensor = flat.as_strided(layout.sizes, layout.strides);
+  tensor.set_requires_grad(layout.requires_grad);
+  return {.tensor = tensor, .flat = flat.numel() > 0 ? flat : at::Tensor()};
+}
+
+void PipelineStep::send_tensor(const at::Tensor& tensor, int to) {
+  if (tensor.numel() == 0) return;
+  finish_sends(to, kMostSends - 1);
+  run_.sends[to].push_back(in_memory_order(tensor));
+  collectives().send_async(run_.sends[to].back(), to);
+}
+
+void PipelineStep::finish_sends(int to, size_t most) {
+  auto& sends = run_.sends[to];
+  for (; sends.size() > most; sends.pop_front()) collectives().wait(sends.front());
+}
+
+}  // namespace gallop::train

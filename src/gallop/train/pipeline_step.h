@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/model/functional/dropout.h"
+#include "gallop/model/model.h"
+#include "gallop/parallel/pipeline.h"
+#include "gallop/parallel/stage_backward.h"
+
+namespace gallop::train {
+
+/// The forward and backward passes of a step in a pipeline, for the stages of this process.
+class PipelineStep {
+ public:
+  /// Both must outlive it.
+  PipelineStep(model::Model& model, const parallel::Pipeline& pipeline);
+
+  /// Runs a forward pass in the step's number format.
+  using InFormat = std::function<void(const std::function<void()>& pass)>;
+  /// What a step does in the passes.
+  struct Functions {
+    InFormat in_format;
+    /// The sum of losses of a micro-batch, from the output of the last stage.
+    std::function<at::Tensor(const model::Output& output, size_t micro_batch)> loss_of;
+    at::Tensor loss_gradient;                 ///< By which a backward pass begins.
+    model::functional::DropoutPlace draws{};  ///< Of the first micro-batch.
+  };
+
+  /// Computes the gradients of the parameters of this process's stages: the sums over micro-batches
+  /// in their order. `inputs` are those of all micro-batches; a step may have fewer than those for
+  /// which the schedule is made, `micro_batches`. All processes pass the same.
+  void run(const std::vector<at::Tensor>& inputs, int64_t micro_batches,
+           const Functions& functions);
+
+  /// Counts how many dropouts each stage has, by running the model on some inputs, so that stages
+  /// draw the numbers that one process would. Must be called once before run().
+  void count_draws(const at::Tensor& inputs, const InFormat& in_format);
+  bool has_counted_draws() const { return !draws_.empty(); }
+
+ private:
+  using Place = std::pair<int, size_t>;  // A stage and a micro-batch.
+  struct Live {
+    at::Tensor input, output;
+    std::optional<parallel::StageBackward> backward{};  // Between its two parts.
+  };
+  struct Received {
+    at::Tensor tensor, flat;  // The same memory; `flat` is defined while it is under way.
+  };
+  // A tensor between stages. It follows from the size of the micro-batch, so that it is sent once
+  // for each.
+  struct Layout {
+    at::ScalarType type = at::kFloat;
+    bool requires_grad = false;
+    std::vector<int64_t> sizes, strides;
+  };
+  struct Run {
+    const std::vector<at::Tensor>* inputs = nullptr;
+    const Functions* functions = nullptr;
+    std::map<Place, Live> live;
+    std::map<Place, Received> activations, gradients;  // By the stage that needs them.
+    std::map<Place, at::Tensor> input_gradients;       // To be sent.
+    std::map<int, std::deque<at::Tensor>> sends;       // Under way, by rank.
+    // Of each micro-batch, the gradients of tied weights from the first and from the last stage.
+    std::map<size_t, std::vector<Received>> of_first, of_last;
+    size_t added = 0;  // Micro-batches whose gradients of tied weights have been added up.
+  };
+
+  bool is_last(int stage) const { return stage + 1 == schedule_.stages(); }
+  bool is_here(int stage) const { return schedule_.rank_of(stage) == pipeline_.rank(); }
+  parallel::Collectives& collectives() const { return pipeline_.parameters().collectives(); }
+  void plan(int64_t micro_batches);
+  void compute(const parallel::PipelineAction& action);
+  void forward(const Place& place);
+  void backward(const Place& place, parallel::PipelinePass pass);
+  void hand_on(const Place& place, const at::Tensor& input);
+  void compute_weight_gradients(const Place& place, const std::function<void()>& compute);
+  void add_tied_gradients();
+  std::vector<at::Tensor> take_tied_gradients() const;
+  void send(const parallel::PipelineInstruction& instruction);
+  void receive(const parallel::PipelineInstruction& instruction);
+  void send_activations(const Place& place, int to);
+  void receive_activations(const Place& place, int from);
+  at::Tensor take(const Received& received) const;
+  Received start_to_receive(const Layout& layout, int from) const;
+  void send_tensor(const at::Tensor& tensor, int to);
+  void finish_sends(int to, size_t most);
+
+  model::Model& model_;
+  const parallel::Pipeline& pipeline_;
+  std::vector<int64_t> draws_;  // Dropouts before each stage and, behind them, of all.
+  parallel::PipelineSchedule schedule_;
+  std::vector<parallel::PipelineInstruction> program_;  // Of this rank.
+  // By the stage that computes them, and by the size of the inputs of the micro-batch.
+  std::map<std::pair<int, std::vector<int64_t>>, Layout> layouts_;
+  std::vector<at::Tensor> tied_;  // Weights that the first and the last stage read.
+  Run run_;
+};
+
+}  // namespace gallop::train
