@@ -22,11 +22,11 @@ StrategyRegistry built_in_strategies() {
 }
 
 bool divides_update(const std::string& strategy) {
-  return strategy == "zero-1" || strategy == "pipeline" || divides_gradients(strategy);
+  return strategy == "zero-1" || divides_gradients(strategy);
 }
 
 bool divides_gradients(const std::string& strategy) {
-  return strategy == "zero-2" || divides_parameters(strategy);
+  return strategy == "zero-2" || strategy == "pipeline" || divides_parameters(strategy);
 }
 
 bool divides_parameters(const std::string& strategy) { return strategy == "zero-3"; }
