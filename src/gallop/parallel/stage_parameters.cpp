@@ -80,7 +80,15 @@ at::Tensor StageParameters::gradient_norm() const {
 }
 
 std::string StageParameters::first_non_finite_gradient() const {
-  const auto found = parallel::gather(collectives_, optim::first_non_finite_gradient(own_));
+  return first_of_all(optim::first_non_finite_gradient(own_));
+}
+
+std::string StageParameters::first_non_finite_parameter() const {
+  return first_of_all(optim::first_non_finite(own_));
+}
+
+std::string StageParameters::first_of_all(const std::string& own) const {
+  const auto found = parallel::gather(collectives_, own);
   for (const auto& [name, tensor] : parameters_) {
     if (std::find(found.begin(), found.end(), name) != found.end()) return name;
   }

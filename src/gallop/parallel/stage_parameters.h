@@ -42,6 +42,7 @@ class StageParameters final : public optim::UpdatedParameters {
   /// several stages read counts once.
   at::Tensor gradient_norm() const override;
   std::string first_non_finite_gradient() const override;
+  std::string first_non_finite_parameter() const override;
 
   /// Gives each process the values of all parameters and statistics.
   void gather() const;
@@ -49,6 +50,9 @@ class StageParameters final : public optim::UpdatedParameters {
   void send_to_readers() const;
 
  private:
+  // The first parameter that any process has found.
+  std::string first_of_all(const std::string& own) const;
+
   NamedTensors parameters_, statistics_;
   TensorOwners owners_;
   Collectives& collectives_;
