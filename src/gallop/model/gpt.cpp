@@ -74,7 +74,7 @@ TransformerLayer::Options layer_options(const GptConfig& config, bool causal,
 class Gpt final : public Network {
  public:
   Gpt(const GptConfig& config, const Task& task, InitialWeights weights)
-      : dropout_(config.dropout), context_(task.context) {
+      : dropout_(config.dropout), context_(task.context), padded_(task.padded) {
     Initializer init(weights);
     const auto body = register_module("transformer", std::make_shared<Group>());
     tokens_ = body->register_module(
@@ -113,27 +113,44 @@ class Gpt final : public Network {
     return forward_to_head(tokens_BT).logits();
   }
 
-  Output forward_to_head(const at::Tensor& tokens_BT) override {
-    require(tokens_BT.size(1) <= context_, "gpt: " + std::to_string(tokens_BT.size(1)) +
-                                               " tokens exceed the context of " +
-                                               std::to_string(context_));
-    auto x_BTC = tokens_->forward(tokens_BT, positions_ ? positions_->weight() : at::Tensor());
-    x_BTC = functional::dropout(x_BTC, dropout_, is_training());
-    Stream stream_BTC{x_BTC};
-    for (size_t i = 0; i < layers_.size(); ++i) {
-      auto& layer = *layers_[i];
-      stream_BTC = run_block(i, stream_BTC, [&](const Stream& in_BTC) {
-        return recomputes(i) ? layer.recomputed(in_BTC) : layer.forward(in_BTC);
-      });
-    }
-    return {norm_->forward(stream_BTC).y, head_ ? head_->weight() : tokens_->weight()};
+  Output forward_to_head(const at::Tensor& tokens_BT) override { return run(tokens_BT, {}); }
+
+  bool takes_packed_rows() const override { return true; }
+  Output forward_packed(const at::Tensor& tokens_BT, const at::Tensor& position_ids_BT) override {
+    return run(tokens_BT, position_ids_BT);
   }
 
  private:
   struct Group : torch::nn::Module {};
 
+  Output run(const at::Tensor& tokens_BT, const at::Tensor& position_ids_BT) {
+    require(tokens_BT.size(1) <= context_, "gpt: " + std::to_string(tokens_BT.size(1)) +
+                                               " tokens exceed the context of " +
+                                               std::to_string(context_));
+    auto x_BTC = embed(tokens_BT, position_ids_BT);
+    x_BTC = functional::dropout(x_BTC, dropout_, is_training());
+    Stream stream_BTC{x_BTC};
+    for (size_t i = 0; i < layers_.size(); ++i) {
+      auto& layer = *layers_[i];
+      stream_BTC = run_block(i, stream_BTC, [&](const Stream& in_BTC) {
+        return recomputes(i) ? layer.recomputed(in_BTC, position_ids_BT)
+                             : layer.forward(in_BTC, position_ids_BT);
+      });
+    }
+    return {norm_->forward(stream_BTC).y, head_ ? head_->weight() : tokens_->weight()};
+  }
+
+  // No token attends to padding, which may therefore be embedded as any token.
+  at::Tensor embed(const at::Tensor& tokens_BT, const at::Tensor& position_ids_BT) const {
+    const at::Tensor plain_BT = padded_ ? tokens_BT.clamp_min(0) : tokens_BT;
+    if (!positions_) return tokens_->forward(plain_BT);
+    if (!position_ids_BT.defined()) return tokens_->forward(plain_BT, positions_->weight());
+    return tokens_->forward(plain_BT) + positions_->forward(position_ids_BT);
+  }
+
   double dropout_;
   int64_t context_;
+  bool padded_;
   std::shared_ptr<Embedding> tokens_;
   std::shared_ptr<Embedding> positions_;
   std::vector<std::shared_ptr<TransformerLayer>> layers_;

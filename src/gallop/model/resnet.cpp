@@ -194,6 +194,7 @@ class Resnet final : public Network {
     return {blocks_.begin(), blocks_.end()};
   }
 
+  bool takes_any_size() const override { return true; }
   at::Tensor forward(const at::Tensor& input) override {
     auto fork = stem(input);
     for (size_t i = 0; i + 1 < blocks_.size(); ++i) {
