@@ -68,7 +68,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", help="file of the raw results, which a later call continues")
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     modes = {"padded": [], "group_by_length": ["data.group_by_length=true"], "packing": ["data.packing=true"],
              "max_tokens": [f"data.max_tokens={arguments.max_tokens}"]}
     settings = {name: getattr(arguments, name) for name in ("context", "batch", "max_tokens", "epochs", "options")}
