@@ -190,6 +190,16 @@ def make_labeled(folder, count):
             file.write(f"{'food' if about_food else 'sport'},{' '.join(words)}\n")
 
 
+def make_documents(folder, count):
+    """train.jsonl and val.jsonl: documents of 1 to 6 such sentences, most of them short."""
+    rng = random.Random(12)
+    for part, documents in (("train", count), ("val", count // 4)):
+        with open(os.path.join(folder, part + ".jsonl"), "w", encoding="utf-8") as file:
+            for _ in range(documents):
+                sentences = [" ".join(sentence(rng)[0]) for _ in range(min(rng.randint(1, 6), rng.randint(1, 6)))]
+                file.write(json.dumps({"text": " ".join(sentences)}) + "\n")
+
+
 def make_tagged(folder, count):
     """train.conll and test.conll: such sentences with their tags."""
     rng = random.Random(10)
@@ -220,7 +230,7 @@ def make_pairs(folder, count):
 
 MAKERS = {"idx": make_idx, "folder": make_folder, "tar": make_tar, "links": make_links, "odd": make_odd,
           "text": make_text, "shapes": make_shapes, "table": make_table, "labeled": make_labeled, "tagged": make_tagged,
-          "pairs": make_pairs}
+          "pairs": make_pairs, "documents": make_documents}
 
 
 def make(parent, words):

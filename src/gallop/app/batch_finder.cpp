@@ -215,7 +215,13 @@ class Finder {
 BatchQuestion::BatchQuestion(BatchTrial of_recipe, const Recipe& recipe)
     : trial(std::move(of_recipe)),
       batch(recipe.data.batch_size),
-      is_format_open(recipe.train.precision == "auto" || recipe.train.channels_last == "auto") {}
+      is_format_open(recipe.train.precision == "auto" || recipe.train.channels_last == "auto") {
+  if (recipe.data.max_tokens == 0) return;
+  throw UsageError(
+      "data.batch_size cannot be searched with data.max_tokens, which decides on the size of "
+      "batches; "
+      "leave one of them out");
+}
 
 std::optional<FoundBatch> find_batch(
     const BatchQuestion& question, const DistributedContext& context, const StopRequest& stop,

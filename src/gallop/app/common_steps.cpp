@@ -51,9 +51,11 @@ bool is_known(const Recipe& recipe) {
   using Unit = train::Interval::Unit;
   const train::TrainConfig& train = recipe.train;
   const auto is_swa = [](const config::Component& wrapper) { return wrapper.name() == "swa"; };
-  // Plug-in components and files of models may differ between processes.
-  return recipe.plugins.empty() && !has_files(recipe.model) && !train.early_stopping.restore_best &&
-         train.spikes.action != "rewind" && !train.snapshots && train.distill.teacher.empty() &&
+  // Plug-in components and files of models may differ between processes, and batches that are
+  // limited by tokens depend on the data.
+  return recipe.plugins.empty() && !has_files(recipe.model) && recipe.data.max_tokens == 0 &&
+         !train.early_stopping.restore_best && train.spikes.action != "rewind" &&
+         !train.snapshots && train.distill.teacher.empty() &&
          train::Interval::parse(train.evaluate_every).unit != Unit::kSeconds &&
          std::none_of(recipe.wrappers.items.begin(), recipe.wrappers.items.end(), is_swa);
 }

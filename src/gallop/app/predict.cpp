@@ -14,6 +14,11 @@ namespace gallop::app {
 
 namespace {
 
+// A language model continues texts, separate or not.
+bool is_of_separate_texts(const TrainedModel& run) {
+  return run.inputs.separate_texts && run.inputs.end_token.empty();
+}
+
 // Rejects options that do not apply to a model of separate texts.
 void require_options_of_texts(const CLI::App& parser, const TrainedModel& run) {
   for (const char* option : {"--length", "--temperature", "--seed", "--output"}) {
@@ -27,7 +32,7 @@ void require_options_of_texts(const CLI::App& parser, const TrainedModel& run) {
 
 // Rejects options of the other kind of model, which would have no effect.
 void require_fitting_options(const CLI::App& parser, const TrainedModel& run) {
-  if (run.inputs.separate_texts) return require_options_of_texts(parser, run);
+  if (is_of_separate_texts(run)) return require_options_of_texts(parser, run);
   const bool is_text = run.inputs.is_text();
   std::vector<const char*> foreign{"--prompt", "--length", "--temperature", "--seed"};
   if (is_text) {
@@ -89,7 +94,7 @@ ExitCode run_predict(const CommandContext& command, const std::vector<std::strin
   TrainedModel run = open_trained_model(registries, runs, run_name, checkpoint, {});
   run.model->set_training(false);
   require_fitting_options(parser, run);
-  if (run.inputs.separate_texts) return predict_texts(run, request);
+  if (is_of_separate_texts(run)) return predict_texts(run, request);
   if (!run.inputs.is_text()) return predict_samples(run, request);
   predict_text(run, request);
   return ExitCode::kDone;

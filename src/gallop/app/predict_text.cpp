@@ -22,6 +22,16 @@ namespace gallop::app {
 
 namespace {
 
+// The tokens of the beginning of a document, behind the end token of the one before.
+std::vector<int64_t> begin_document(const std::string& text, const data::Signature& inputs,
+                                    int64_t end_token) {
+  const data::Tokenizer tokenizer(inputs);
+  const std::vector<int32_t> units = tokenizer.tokens_of(text);
+  std::vector<int64_t> tokens = {end_token};
+  tokens.insert(tokens.end(), units.begin(), units.end());
+  return tokens;
+}
+
 // Greedy tokenization: the longest matching token at each position; for characters and bytes, it is
 // unique.
 std::vector<int64_t> tokenize(const std::string& text, const std::vector<std::string>& vocabulary) {
@@ -60,10 +70,15 @@ int64_t draw(const at::Tensor& logits, double temperature, Philox& random) {
   return probabilities.numel() - 1;
 }
 
-// Continues `prompt` by `length` tokens, printing them as they are generated.
+// Continues `prompt` by `length` tokens, or to the end of a document, printing them as they are
+// generated.
 void continue_text(TrainedModel& run, const std::string& prompt, const PredictRequest& request) {
   const std::vector<std::string> vocabulary = data::vocabulary_of(run.inputs);
-  std::vector<int64_t> tokens = tokenize(prompt, vocabulary);
+  const std::string end = data::from_hex(run.inputs.end_token);
+  const auto end_token = std::find(vocabulary.begin(), vocabulary.end(), end) - vocabulary.begin();
+  const bool is_document = !end.empty(), has_words = is_document && run.inputs.unit == "words";
+  std::vector<int64_t> tokens =
+      is_document ? begin_document(prompt, run.inputs, end_token) : tokenize(prompt, vocabulary);
   if (tokens.empty()) tokens.push_back(0);
   Philox random(static_cast<uint64_t>(request.seed), Purpose::kSample, 0, 0);
   std::string written = prompt;
@@ -77,7 +92,9 @@ void continue_text(TrainedModel& run, const std::string& prompt, const PredictRe
     const precision::AutocastGuard autocast(run.precision(), c10::kCPU);
     const at::Tensor logits = run.model->forward(input)[0][seen - 1];
     tokens.push_back(draw(logits, request.temperature, random));
-    const std::string& text = vocabulary[static_cast<size_t>(tokens.back())];
+    if (is_document && tokens.back() == end_token) break;
+    const std::string separator = has_words && !written.empty() ? " " : "";
+    const std::string text = separator + vocabulary[static_cast<size_t>(tokens.back())];
     written += text;
     if (request.json) continue;
     std::fputs(text.c_str(), stdout);

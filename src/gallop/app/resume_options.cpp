@@ -109,6 +109,8 @@ const std::vector<ResumeRule>& resume_rules() {
       {"data.eval_batch", true, ""},
       {"data.threads", true, ""},
       {"data.prefetch", true, ""},
+      {"data.max_tokens", true, "the position in the data is kept in samples"},
+      {"data.packing", true, "which changes neither the samples of a step nor their losses"},
       {"data.in_memory", true, ""},
       {"data.on_error", true, ""},
       {"data.augment", true, ""},

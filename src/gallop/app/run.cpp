@@ -57,6 +57,17 @@ std::string describe_shards(const optim::Optimizer& optimizer, const parallel::S
   return fmt::format(": {}{} in this one", stages, join_names(parts, "and"));
 }
 
+// The share of padding in training batches; empty if samples have no lengths.
+std::string padding_text(const Session& session) {
+  const Recipe& recipe = session.recipe();
+  const auto padding = data::padding_share(
+      session.data(), data::batch_order(recipe.data, static_cast<uint64_t>(recipe.train.seed)));
+  if (!padding) return {};
+  std::string text = fmt::format("{:.1f} % of the tokens", 100 * padding->share);
+  if (recipe.data.packing) text += ", several texts in a row";
+  return text;
+}
+
 constexpr const char* kOrigins = "origins.yaml";
 
 // Records the origins of options that a resume has changed.
@@ -188,8 +199,7 @@ void Run::begin_from(const fs::path& folder) {
 
 void Run::share_with(const std::vector<PrefixSource>& prefix_sources) {
   if (!checkpoints_->list().empty()) return;
-  const auto length =
-      train::Length::of(recipe().train, recipe().data.batch_size, data().train->size());
+  const auto length = session_.length();
   // The last step is trained here, so that this process can report memory and throughput.
   const int64_t last = std::min(length.step_of(place_.until), length.steps - 1);
   shared_ = share_prefix(session_, info(), prefix_sources, path_, *checkpoints_, last);
@@ -234,6 +244,7 @@ train::Outcome Run::train(ConsoleStyle style, SignalGuard& signals) {
   std::optional<StartUpEnd> start_up_end;
   if (is_first) {
     start_up_end.emplace(/*file=*/-1, "", how_to_resume);
+    padding_ = padding_text(session_);
     introduce(style);
   }
   if (session_.resolved().is_auto("optimizer", "lr") && !find_lr(style, stop)) return {};
@@ -347,6 +358,7 @@ std::vector<std::string> Run::notes() {
                               why_suggested(*batch_)));
   }
   if (!session_.buckets().empty()) all.push_back("buckets " + session_.buckets());
+  if (!padding_.empty()) all.push_back("padding: " + padding_);
   for (const std::string& line : data().notes) all.push_back("data: " + line);
   if (!changed_options_.empty()) all.push_back("options changed: " + changed_options_);
   if (!changed_data_.empty()) all.push_back("data changed: " + changed_data_);
@@ -369,9 +381,12 @@ void Run::introduce(ConsoleStyle style) {
                                     data().split(data::Part::kTrain)->size()));
   fmt::print("{}\n", part.empty() ? std::string(", no split to evaluate on")
                                   : fmt::format("; evaluated on the {} part", part));
-  if (const auto padding = data::padding_share(
-          data(), data::batch_order(recipe().data, static_cast<uint64_t>(recipe().train.seed)))) {
-    fmt::print("padding    {:.1f} % of the tokens\n", 100 * padding->share);
+  if (!padding_.empty()) fmt::print("padding    {}\n", padding_);
+  if (recipe().data.max_tokens > 0) {
+    fmt::print("batches    {} in an epoch, of at most {} tokens and on average {} {}\n",
+               format_count(session_.length().batches_per_epoch),
+               format_count(recipe().data.max_tokens), format_count(recipe().data.batch_size),
+               session_.inputs().text_samples());
   }
   if (const auto& sampling = recipe().data.sampling; !sampling.is_uniform()) {
     fmt::print("sampling   {}\n", sampling.describe());

@@ -93,6 +93,7 @@ class Run {
   std::optional<train::CheckpointInfo> checkpoint_;  // Of rank 0, that it continues from.
   std::optional<SharedPrefix> shared_;
   std::optional<FoundBatch> batch_;
+  std::string padding_;                         // See introduce().
   std::string changed_options_, changed_data_;  // Changes of a resume, one line each.
   std::optional<train::Trainer> trainer_;
   bool is_resumed_ = false;  // Whether the trainer was restored from the checkpoint.

@@ -41,6 +41,7 @@ class Reader {
     config.pinned = false;
     config.part = 0;
     config.parts = 1;
+    config.packs = false;
     return config;
   }
 

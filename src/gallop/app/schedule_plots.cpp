@@ -24,7 +24,7 @@ schedule::RunLength length_without_data(const train::TrainConfig& config) {
 
 // The run length if the schedule needs the size of the data.
 schedule::RunLength length_with_data(const Registries& registries, const ResolvedRecipe& resolved) {
-  if (resolved.is_auto("data", "batch_size")) {
+  if (resolved.is_auto("data", "batch_size") && resolved.recipe.data.max_tokens == 0) {
     throw UsageError(
         "the schedule counts in steps or epochs that data.batch_size: auto leaves open; to draw "
         "it, "
@@ -32,8 +32,10 @@ schedule::RunLength length_with_data(const Registries& registries, const Resolve
   }
   const Recipe& recipe = resolved.recipe;
   const auto data = open_data(registries, recipe);
-  return train::Length::of(recipe.train, recipe.data.batch_size, data->train->size())
-      .for_schedules();
+  const int64_t size = data->train->size();
+  const int64_t batches = data->batches ? data->batches->batches() : 0;
+  const int64_t batch = batches > 0 ? std::max<int64_t>(1, size / batches) : recipe.data.batch_size;
+  return train::Length::of(recipe.train, train::BatchHistory(batch, size, batches)).for_schedules();
 }
 
 // Whether the learning rate depends on a batch size that is not resolved yet.

@@ -112,9 +112,17 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   note(gpu_kernels_->fallback_reason());
   data_ = open_data(registries(), recipe());
   for (const auto& line : data_->notes) note(line);
-  const int64_t batch = recipe().data.batch_size, size = data_->train->size();
-  history_ = resumed.trainer.empty() ? train::BatchHistory(batch, size)
-                                     : train::BatchHistory::resumed(resumed.trainer, batch, size);
+  const int64_t size = data_->train->size();
+  const int64_t batches = planned_batches();
+  // Their mean, which learning rates that depend on the batch size are for.
+  if (batches > 0) {
+    resolved_.resolve("data.batch_size",
+                      std::to_string(std::max<int64_t>(1, (size + batches / 2) / batches)));
+  }
+  const int64_t batch = recipe().data.batch_size;
+  history_ = resumed.trainer.empty()
+                 ? train::BatchHistory(batch, size, batches)
+                 : train::BatchHistory::resumed(resumed.trainer, batch, size, batches);
   batch_transforms_ = data::build_batch_transforms(
       registries().batch_transforms, recipe().data.batch_transforms, data_->train->fields(),
       static_cast<int64_t>(inputs().classes.size()));
@@ -146,6 +154,8 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   }
   require_layers();
   require_batch();
+  require_packed_rows();
+  require_sizes();
   require_divisible_draws();
   open_teacher(runs);
   choose_format();
@@ -242,6 +252,10 @@ void Session::require_batch() {
   const std::string cause =
       fmt::format("model '{}' was exported for batches of {} alone", recipe().model.name(), fixed);
   const std::string remedy = "export it with a Dim for dimension 0 of every input";
+  if (data_->batches) {
+    throw UsageError(
+        fmt::format("{}, and batches of data.max_tokens differ in size; leave it out", cause));
+  }
   if (recipe().data.batch_size != batch) {
     throw UsageError(fmt::format("{}: {}, or set data.batch_size={}", cause, remedy, batch));
   }
@@ -249,6 +263,79 @@ void Session::require_batch() {
   if (size % batch == 0) return;
   throw UsageError(fmt::format("{}, and {} training samples leave a last batch of {}: {}", cause,
                                format_count(size), size % batch, remedy));
+}
+
+// Rows of several texts, and a number of rows that differs from batch to batch.
+void Session::require_packed_rows() {
+  if (!recipe().data.packing) return;
+  if (!model_->takes_packed_rows()) {
+    throw UsageError(fmt::format(
+        "data.packing needs a model that keeps the texts of a row apart, as 'gpt' does, or "
+        "'layers' "
+        "without convolutions, recurrent layers and pooling; model '{}' does not: leave "
+        "data.packing out, or reduce the padding with data.group_by_length",
+        recipe().model.name()));
+  }
+  if (recipe().strategy.name() == "deterministic") {
+    throw UsageError(
+        "data.packing with parallel.name=deterministic: that strategy divides a batch by rows, and "
+        "packed rows depend on the number of processes; take parallel.name=ddp, or "
+        "data.group_by_length");
+  }
+  if (is_pipeline()) {
+    throw UsageError(
+        "data.packing with parallel.name=pipeline, which passes on inputs without their positions; "
+        "take parallel.name=ddp, or data.group_by_length");
+  }
+}
+
+// Inputs whose size changes along the run.
+void Session::require_sizes() {
+  const auto& resizing = recipe().train.progressive_resizing;
+  if (resizing.initial_scale < 1) {
+    const bool has_pixels_as_targets = data_->train->fields().target().shape.sizes.size() > 1;
+    if (!inputs().is_images() || has_pixels_as_targets) {
+      throw UsageError(
+          "train.progressive_resizing is for images with a class or numbers as targets; leave it "
+          "out");
+    }
+    if (!model_->takes_any_size()) {
+      throw UsageError(fmt::format(
+          "train.progressive_resizing needs a model for images of any size, as 'resnet' is; model "
+          "'{}' has weights for one size: leave it out",
+          recipe().model.name()));
+    }
+    if (resizing.delay_fraction + resizing.finetune_fraction > 1) {
+      throw UsageError(
+          fmt::format("train.progressive_resizing: delay_fraction {} and finetune_fraction {} are "
+                      "together more "
+                      "than the run; make one of them smaller",
+                      resizing.delay_fraction, resizing.finetune_fraction));
+    }
+  }
+  if (recipe().train.seq_length_warmup.duration == 0) return;
+  const bool has_targets_per_token = !data_->train->fields().target().shape.sizes.empty();
+  if (!inputs().is_text() || !has_targets_per_token || inputs().views > 1) {
+    throw UsageError(
+        "train.seq_length_warmup is for texts with a target for each token, which it cuts off; "
+        "leave "
+        "it out");
+  }
+  if (recipe().model.name() == "exported") {
+    throw UsageError(
+        "train.seq_length_warmup: an exported model may have been exported for one length; leave "
+        "it "
+        "out, or take model 'gpt'");
+  }
+}
+
+int64_t Session::input_sizes() const {
+  if (inputs().is_images()) {
+    return train::count_sizes(recipe().train.progressive_resizing,
+                              std::max(inputs().height, inputs().width));
+  }
+  return inputs().is_text() ? train::count_sizes(recipe().train.seq_length_warmup, inputs().context)
+                            : 1;
 }
 
 // The strategy promises the same numbers for any number of processes.
@@ -483,6 +570,7 @@ void Session::choose_buckets(const BuildStrategy& build) {
 data::LoaderConfig Session::training_loader() const {
   data::LoaderConfig config = data::training_loader(resolved_.recipe.data, hardware_.cores);
   config.transforms = batch_transforms_;
+  config.plan = data_->batches;
   // The first stage of a pipeline reads inputs, and the last one targets.
   if (collectives_ == nullptr || is_pipeline()) return config;
   config.part = collectives_->rank();
@@ -523,7 +611,7 @@ train::StepConfig Session::step_config() const {
   for (const auto& one : scheduled()) config.scheduled.push_back(one.value);
   if (recipe.compile != "false") {
     config.compile = compile::CompileConfig{
-        .graphs = compile::CompileConfig().graphs * batch_lengths(*data_->train),
+        .graphs = compile::CompileConfig().graphs * batch_lengths(*data_->train) * input_sizes(),
         .verify_every = recipe.compile == "verify" ? kVerifyEvery : 0};
   }
   return config;
@@ -632,8 +720,10 @@ void Session::choose_recomputed_blocks() {
     const int64_t rows = (batch + config.gradient_accumulation - 1) / config.gradient_accumulation;
     const data::Batch some = first_batch(train::kMeasuredRows);
     train::seed_step(static_cast<uint64_t>(config.seed), 0, device_);
-    train::RecomputeMeasure measure{
-        .batch = some.by_role(), .precision = format_.precision, .loss = loss_, .rows = rows};
+    train::RecomputeMeasure measure{.batch = some.by_role(),
+                                    .precision = format_.precision,
+                                    .loss = loss_,
+                                    .rows = std::max<int64_t>(1, rows * some.rows() / some.size())};
     for (const auto& list : {model_->parameters(), model_->buffers()})
       measure.state_bytes += train::bytes_of(list);
     const int64_t sharers = shares_optimizer() ? collectives_->size() : 1;
@@ -657,11 +747,15 @@ train::FormatChoice Session::measure(const std::vector<train::StepFormat>& forma
                               samples_of_run() / static_cast<double>(batch.size()));
 }
 
+int64_t Session::planned_batches() const { return data_->batches ? data_->batches->batches() : 0; }
+
 // The maximum number of remaining samples.
 double Session::samples_of_run() const {
   const Recipe& recipe = resolved_.recipe;
   return static_cast<double>(
-      train::Length::of(recipe.train, recipe.data.batch_size, data_->train->size()).samples);
+      train::Length::of(recipe.train, train::BatchHistory(recipe.data.batch_size,
+                                                          data_->train->size(), planned_batches()))
+          .samples);
 }
 
 void Session::resolve(const std::string& path, const std::string& value, const std::string& found) {

@@ -129,6 +129,10 @@ class Session {
   void require_precision();
   void require_layers();
   void require_batch();
+  void require_packed_rows();
+  void require_sizes();
+  int64_t input_sizes() const;      // The number of sizes of inputs along the run.
+  int64_t planned_batches() const;  // In an epoch, if they differ in size; otherwise 0.
   void require_divisible_draws();
   void choose_format();
   void open_teacher(const std::string& runs);

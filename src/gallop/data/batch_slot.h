@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -60,9 +61,12 @@ struct BatchRange {
   }
 };
 
+class PackedRows;
+
 /// A batch that is being filled or is ready for the caller.
 struct BatchSlot {
-  std::vector<BatchRows> fields;  ///< In the order of Samples::fields().
+  std::vector<BatchRows> fields;       ///< In the order of Samples::fields().
+  std::shared_ptr<PackedRows> packed;  ///< Null unless batches are packed.
   BatchRange range;
   int64_t taken = 0;        ///< Rows that threads have claimed or filled.
   int64_t done = 0;         ///< Rows that threads have filled.

@@ -38,6 +38,17 @@ void visit_loading(config::Visitor& visitor, DataConfig& config) {
   visitor.field({.name = "group_by_length",
                  .help = "training batches of texts of similar length, shuffled, for less padding"},
                 config.group_by_length);
+  visitor.field({.name = "max_tokens",
+                 .help = "tokens of a training batch of texts, with padding: as many texts of "
+                         "similar length as fit, in place of batch_size; 0: batch_size texts",
+                 .min = 0,
+                 .max = 1 << 30},
+                config.max_tokens);
+  visitor.field(
+      {.name = "packing",
+       .help = "several texts in a row of a training batch, each attending to itself only, "
+               "for less padding"},
+      config.packing);
   visitor.section({.name = "sampling", .help = "which training samples an epoch has"},
                   config.sampling);
   visitor.field({.name = "in_memory",
@@ -160,13 +171,15 @@ LoaderConfig training_loader(const DataConfig& config, int cores) {
   return {.batch = config.batch_size,
           .threads = loader_threads(config, cores),
           .prefetch = static_cast<int>(config.prefetch),
-          .shuffle = config.shuffle};
+          .shuffle = config.shuffle,
+          .packs = config.packing};
 }
 
 LoaderConfig evaluation_loader(const DataConfig& config, int cores) {
   LoaderConfig loader = training_loader(config, cores);
   if (config.eval_batch > 0) loader.batch = config.eval_batch;
   loader.shuffle = false;
+  loader.packs = false;
   return loader;
 }
 

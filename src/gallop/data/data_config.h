@@ -53,6 +53,8 @@ struct DataConfig {
   std::string on_error = "stop";           ///< stop or skip.
   bool shuffle = true;
   bool group_by_length = false;  ///< Batches of samples of similar length.
+  bool packing = false;          ///< Several texts in a row of a training batch.
+  int64_t max_tokens = 0;        ///< Of a training batch, with padding; 0: `batch_size` decides.
 };
 
 void visit(config::Visitor& visitor, DataConfig& config);

@@ -77,7 +77,10 @@ std::unique_ptr<DataModule> open_data(const DataConfig& config, const DataModule
   // After the validation split, which is the same with and without exclusions.
   if (!module->excluded) exclude_samples(*module, config.exclude);
   draw_training_samples(*module, config.sampling, options.seed);
-  if (config.group_by_length) {
+  check_packing(*module, config);
+  if (config.max_tokens > 0) {
+    limit_tokens(*module, config, options.seed);
+  } else if (config.group_by_length) {
     group_by_length(*module, config, options.seed);
   } else {
     order_by_blocks(*module, config, options.seed);

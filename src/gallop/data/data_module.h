@@ -8,6 +8,7 @@
 #include "gallop/base/file.h"
 #include "gallop/config/component.h"
 #include "gallop/data/augment.h"
+#include "gallop/data/batch_plan.h"
 #include "gallop/data/part.h"
 #include "gallop/data/quality/data_quality.h"
 #include "gallop/data/report.h"
@@ -54,6 +55,8 @@ class DataModule {
   DataModule& operator=(const DataModule&) = delete;
 
   Signature signature;
+  /// The batches of the training samples; null if all have `data.batch_size` samples.
+  std::shared_ptr<const BatchPlan> batches;
   std::unique_ptr<Samples> train;        ///< Training samples, augmented.
   std::unique_ptr<Samples> unaugmented;  ///< Not augmented; null if there are no augmentations.
   std::unique_ptr<Samples> validation;   ///< Null if there is none.

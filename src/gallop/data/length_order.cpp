@@ -1,12 +1,17 @@
 #include "gallop/data/length_order.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/permutation.h"
 #include "gallop/data/batch_slot.h"
 #include "gallop/data/data_config.h"
+#include "gallop/data/packing.h"
+#include "gallop/data/token_batches.h"
 
 namespace gallop::data {
 
@@ -48,15 +53,25 @@ class LengthReader {
   std::vector<void*> rows_;
 };
 
-// The share of padding in batches of these lengths.
-double padding_of(const std::vector<int64_t>& lengths, int64_t batch, int64_t most) {
+// Tokens of a batch of these lengths, with padding.
+int64_t padded_tokens(std::span<const int64_t> lengths, int64_t most) {
+  const int64_t longest = std::max<int64_t>(1, *std::max_element(lengths.begin(), lengths.end()));
+  return padded_length(longest, most) * static_cast<int64_t>(lengths.size());
+}
+
+int64_t packed_tokens(std::span<const int64_t> lengths, int64_t most) {
+  return padded_rows(pack(lengths, most).rows) * most;
+}
+
+// The share of padding in batches of these lengths; `tokens_of` is one of the above.
+double padding_of(const std::vector<int64_t>& lengths, int64_t batch, int64_t most,
+                  int64_t (*tokens_of)(std::span<const int64_t>, int64_t)) {
   double real = 0, all = 0;
   for (size_t begin = 0; begin < lengths.size(); begin += static_cast<size_t>(batch)) {
-    const size_t end = std::min(lengths.size(), begin + static_cast<size_t>(batch));
-    int64_t longest = 1;
-    for (size_t i = begin; i < end; ++i) longest = std::max(longest, lengths[i]);
-    for (size_t i = begin; i < end; ++i) real += static_cast<double>(lengths[i]);
-    all += static_cast<double>(padded_length(longest, most)) * static_cast<double>(end - begin);
+    const size_t count = std::min(lengths.size() - begin, static_cast<size_t>(batch));
+    const auto some = std::span(lengths).subspan(begin, count);
+    for (const int64_t length : some) real += static_cast<double>(length);
+    all += static_cast<double>(tokens_of(some, most));
   }
   return 1 - real / all;
 }
@@ -115,10 +130,51 @@ void group_by_length(DataModule& module, const DataConfig& config, uint64_t seed
                                                      config.batch_size, seed));
 }
 
+void limit_tokens(DataModule& module, const DataConfig& config, uint64_t seed) {
+  if (!has_lengths(*module.train)) {
+    throw UsageError(
+        "data.max_tokens is for samples of different lengths, such as separate texts, but all of "
+        "these have the same; set data.batch_size");
+  }
+  if (!config.shuffle || !config.sampling.is_uniform()) {
+    throw UsageError(
+        "data.max_tokens has an order of its own; leave data.shuffle and data.sampling at their "
+        "defaults");
+  }
+  if (config.group_by_length || config.packing) {
+    throw UsageError(
+        fmt::format("data.max_tokens makes batches of similar length by itself; leave {} out",
+                    config.packing ? "data.packing" : "data.group_by_length"));
+  }
+  LengthReader read(*module.train);
+  auto batches = std::make_shared<TokenBatches>(read.all(), read.most(), config.max_tokens, seed);
+  module.batches = batches;
+  put_in_order(module, std::move(batches));
+}
+
+void check_packing(const DataModule& module, const DataConfig& config) {
+  if (!config.packing) return;
+  if (!can_pack(module.train->fields())) {
+    throw UsageError(
+        has_lengths(*module.train)
+            ? "data.packing puts several texts into a row, for tasks with a target for each token, "
+              "but these texts have one target each; data.group_by_length reduces their padding"
+            : "data.packing is for separate texts, such as those of data.name=documents; these "
+              "samples all have the same size, and no padding");
+  }
+  if (config.group_by_length) {
+    throw UsageError(
+        "data.packing and data.group_by_length both avoid padding, and texts of similar length are "
+        "hard to pack; set one of them");
+  }
+}
+
 BatchOrder batch_order(const DataConfig& config, uint64_t seed) {
   return {.batch = config.batch_size,
           .shuffle = config.shuffle,
           .group_by_length = config.group_by_length,
+          .packing = config.packing,
+          .max_tokens = config.max_tokens,
           .seed = seed};
 }
 
@@ -134,9 +190,15 @@ std::optional<PaddingShare> padding_share(const DataModule& module, const BatchO
   const LengthOrder sorted(lengths, batch, order.seed);
   for (int64_t i = 0; i < some; ++i)
     grouped.push_back(lengths[static_cast<size_t>(sorted.index(0, i))]);
-  PaddingShare found{.share = padding_of(lengths, batch, read.most()),
-                     .grouped = padding_of(grouped, batch, read.most())};
+  const int64_t most = read.most();
+  PaddingShare found{.share = padding_of(lengths, batch, most, padded_tokens),
+                     .grouped = padding_of(grouped, batch, most, padded_tokens)};
+  if (can_pack(samples.fields())) found.packed = padding_of(lengths, batch, most, packed_tokens);
   if (order.group_by_length) found.share = found.grouped;
+  if (order.packing) found.share = found.packed.value();
+  if (order.max_tokens > 0) {
+    found.share = TokenBatches(lengths, most, order.max_tokens, order.seed).padding();
+  }
   return found;
 }
 

@@ -32,17 +32,28 @@ class LengthOrder final : public EpochOrder {
 /// lengths, or the options contradict it.
 void group_by_length(DataModule& module, const DataConfig& config, uint64_t seed);
 
+/// Throws UsageError if `data.packing` is set and samples cannot be packed, or the options
+/// contradict it.
+void check_packing(const DataModule& module, const DataConfig& config);
+
 /// The share of padding in the first training batches, of at most 100.
 struct PaddingShare {
-  double share = 0;    ///< As the batches are.
-  double grouped = 0;  ///< With `data.group_by_length`.
+  double share = 0;                ///< As the batches are.
+  double grouped = 0;              ///< With `data.group_by_length`.
+  std::optional<double> packed{};  ///< With `data.packing`, if that is possible.
 };
+
+/// Divides the training samples into batches of at most `data.max_tokens` tokens; see TokenBatches.
+/// Throws UsageError if samples have no lengths, or the options contradict it.
+void limit_tokens(DataModule& module, const DataConfig& config, uint64_t seed);
 
 /// What the batches of a training depend on.
 struct BatchOrder {
   int64_t batch = 1;
   bool shuffle = true;
   bool group_by_length = false;
+  bool packing = false;
+  int64_t max_tokens = 0;
   uint64_t seed = 0;
 };
 

@@ -16,6 +16,7 @@
 #include "gallop/base/trace.h"
 #include "gallop/data/batch_slot.h"
 #include "gallop/data/batch_transform.h"
+#include "gallop/data/packing.h"
 
 namespace gallop::data {
 
@@ -89,7 +90,8 @@ struct Loader::Impl {
 
   const Samples& samples;
   const LoaderConfig config;
-  const int64_t size;  ///< Samples of an epoch that are delivered.
+  const int64_t size;    ///< Samples of an epoch that are delivered.
+  const Fields& fields;  ///< Of the batches.
   int64_t chunk_rows = 1;
   std::vector<BatchSlot> slots;
   std::vector<std::unique_ptr<Scratch>> scratches;
@@ -123,7 +125,7 @@ int64_t delivered_samples(const Samples& samples, const LoaderConfig& config) {
   }
   const int64_t size = samples.size();
   if (size < 1) throw DataError("the data set has no samples");
-  if (!config.drop_last) return size;
+  if (!config.drop_last || config.plan) return size;
   if (size < config.batch) {
     throw UsageError(fmt::format(
         "a batch of {} is larger than the data set of {} samples, and incomplete batches are left "
@@ -139,10 +141,12 @@ Loader::Impl::Impl(const Samples& all_samples, const LoaderConfig& loader_config
                    const LoaderState& start)
     : samples(all_samples),
       config(loader_config),
-      size(delivered_samples(all_samples, loader_config)) {
+      size(delivered_samples(all_samples, loader_config)),
+      fields(loader_config.packs ? packed_fields(all_samples.fields()) : all_samples.fields()) {
   check(start);
   begin_at(start);
-  const int64_t own = (std::min(config.batch, size) + config.parts - 1) / config.parts;
+  const int64_t most = config.plan ? config.plan->most_samples() : std::min(config.batch, size);
+  const int64_t own = (most + config.parts - 1) / config.parts;
   const int64_t rows = own + (shares_transforms() ? config.transforms->most_partners(own) : 0);
   chunk_rows =
       std::clamp<int64_t>(rows / (kChunksPerThread * std::max(1, config.threads)), 1, kMaxChunk);
@@ -151,6 +155,9 @@ Loader::Impl::Impl(const Samples& all_samples, const LoaderConfig& loader_config
   for (auto& slot : slots) {
     for (const Field& field : samples.fields()) {
       slot.fields.push_back(make_rows(field, rows, config.pinned));
+    }
+    if (config.packs) {
+      slot.packed = std::make_shared<PackedRows>(samples.fields(), rows, config.pinned);
     }
     slot.broken.resize(static_cast<size_t>(rows));
   }
@@ -195,7 +202,8 @@ void Loader::Impl::begin_at(const LoaderState& start) {
 }
 
 BatchRange Loader::Impl::next_range() {
-  const int64_t whole = std::min(config.batch, size - next_position);
+  const int64_t whole = config.plan ? config.plan->end(next_epoch, next_position) - next_position
+                                    : std::min(config.batch, size - next_position);
   const int64_t begin = whole * config.part / config.parts;
   BatchRange range{.epoch = next_epoch,
                    .position = next_position + begin,
@@ -358,8 +366,13 @@ bool Loader::Impl::ready() {
 Batch Loader::Impl::deliver(BatchSlot& slot) {
   const BatchRange& range = slot.range;
   Batch batch;
-  batch.fields = &samples.fields();
-  for (BatchRows& field : slot.fields) batch.tensors.push_back(field.first(slot.kept()));
+  batch.fields = &fields;
+  if (slot.packed) {
+    batch.tensors = slot.packed->pack(slot.fields, slot.kept());
+    batch.packed_samples = slot.kept();
+  } else {
+    for (BatchRows& field : slot.fields) batch.tensors.push_back(field.first(slot.kept()));
+  }
   batch.skipped = slot.broken_own();
   batch.epoch = range.epoch;
   batch.position = range.position;
@@ -412,6 +425,7 @@ bool Loader::ready() const { return impl_->ready(); }
 LoaderState Loader::state() const { return impl_->state; }
 void Loader::seek(const LoaderState& state) { impl_->seek(state); }
 int64_t Loader::batches_per_epoch() const {
+  if (impl_->config.plan) return impl_->config.plan->batches();
   return (impl_->size + impl_->config.batch - 1) / impl_->config.batch;
 }
 double Loader::wait_seconds() const { return impl_->waited_seconds; }

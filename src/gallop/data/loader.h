@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/base/stop.h"
+#include "gallop/data/batch_plan.h"
 #include "gallop/data/samples.h"
 #include "gallop/tensor/named_tensor.h"
 
@@ -38,8 +39,12 @@ struct Batch {
   int64_t partner_rows = 0;
   /// Index of each row in its epoch; empty: position, position + 1, ...
   std::vector<int64_t> row_positions{};
+  /// The number of samples, if rows contain several (LoaderConfig::packs).
+  std::optional<int64_t> packed_samples{};
 
-  int64_t size() const { return tensors.front().size(0); }
+  int64_t rows() const { return tensors.front().size(0); }
+  /// The number of samples, without those that were left out.
+  int64_t size() const { return packed_samples.value_or(rows()); }
   int64_t own_size() const { return size() - partner_rows; }
   WholeBatch whole() const { return {epoch, whole_position, whole_size}; }
   int64_t position_of(int64_t row) const {
@@ -71,13 +76,21 @@ struct LoaderConfig {
   bool drop_last = false;  ///< Drop an incomplete last batch.
   bool one_epoch = false;  ///< Stop at the end of the first epoch.
   bool pinned = false;     ///< Page-locked buffers, for copies to a GPU.
+  bool packs = false;      ///< Several samples in a row; see data/packing.h.
   /// Delivers slice `part` of `parts` of each batch. The slices are contiguous and differ by at
   /// most one sample; a slice may be empty.
   int part = 0, parts = 1;
+  /// The batches of an epoch, if they differ in size, in place of `batch`; null: they do not.
+  std::shared_ptr<const BatchPlan> plan{};
   /// Applied to each batch by DeviceLoader, or by who uses a Loader; null: none. The loader
   /// delivers the partner rows that they need.
   std::shared_ptr<const BatchTransforms> transforms{};
 };
+
+/// The batches of an epoch, if LoaderConfig::plan says so; otherwise 0.
+inline int64_t planned_batches(const LoaderConfig& config) {
+  return config.plan ? config.plan->batches() : 0;
+}
 
 /// Delivers batches in an order that depends only on (seed, epoch, position), not on the number of
 /// threads. A batch's tensors are valid until the second next call of next() or the next seek(), as

@@ -30,13 +30,7 @@ class OrderedSamples final : public Samples {
 }  // namespace
 
 int64_t EpochOrder::index(int64_t epoch, int64_t position) const {
-  std::shared_ptr<const Order> order;
-  {
-    const std::lock_guard lock(mutex_);
-    Kept& kept = kept_[static_cast<size_t>(epoch % 2)];
-    if (kept.epoch != epoch) kept = {epoch, std::make_shared<Order>(make(epoch))};
-    order = kept.order;
-  }
+  const auto order = orders_.get(epoch, [this](int64_t number) { return make(number); });
   return (*order)[static_cast<size_t>(position)];
 }
 

@@ -1,5 +1,6 @@
 #include "gallop/data/arrays.h"
 #include "gallop/data/data_config.h"
+#include "gallop/data/documents.h"
 #include "gallop/data/image_module.h"
 #include "gallop/data/image_table.h"
 #include "gallop/data/labeled_text.h"
@@ -56,6 +57,8 @@ DataModuleRegistry built_in_data_modules() {
       .add("csv", "a table of numbers: regression, classification, several labels", open_csv)
       .add("arrays", "NumPy's arrays, one for each input and target of a model", open_arrays)
       .add("text", "text as a sequence of characters or bytes", text)
+      .add("documents", "separate texts for a causal language model, of CSV, JSON Lines or Parquet",
+           open_documents)
       .add("labeled-text", "texts with a class each, of CSV, JSON Lines or Parquet",
            open_labeled_text)
       .add("tagged-text", "sentences with a tag for each word, as of CoNLL-2003", open_tagged_text)

@@ -47,6 +47,8 @@ void visit(config::Visitor& visitor, Signature& signature) {
                 signature.vocabulary);
   visitor.field({.name = "mask_token", .help = "bytes of the mask token, in hexadecimal"},
                 signature.mask_token);
+  visitor.field({.name = "end_token", .help = "bytes of the token between texts, in hexadecimal"},
+                signature.end_token);
   visitor.field({.name = "columns", .help = "names of the input columns"}, signature.columns);
   visitor.list({.name = "features", .help = "inputs that are computed from the columns"},
                signature.features);

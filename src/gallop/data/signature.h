@@ -35,6 +35,7 @@ struct Signature {
   int64_t views = 1;  ///< Texts per sample, each with its own embedding: 2 for pairs.
   std::vector<std::string> vocabulary;  ///< Bytes of each token as hexadecimal digits.
   std::string mask_token;               ///< Of a masked language model, encoded in the same way.
+  std::string end_token;  ///< Stands before and behind each text of a causal language model.
   // Numbers.
   std::vector<std::string> columns;
   std::vector<TableFeature> features;  ///< Those that are no categories first.

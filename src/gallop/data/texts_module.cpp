@@ -48,10 +48,16 @@ DataReport TextsModule::inspect(int threads) const {
   }
   if (const auto padding = padding_share(*this, order_)) {
     constexpr double kVisible = 0.001;
-    std::string text = fmt::format("training batches of {}: {:.1f} % of the tokens are padding",
-                                   order_.batch, 100 * padding->share);
+    std::string text = fmt::format(
+        "training batches of {}: {:.1f} % of the tokens are padding",
+        order_.max_tokens > 0 ? fmt::format("up to {} tokens", format_count(order_.max_tokens))
+                              : std::to_string(order_.batch),
+        100 * padding->share);
     if (padding->grouped < padding->share - kVisible) {
       text += fmt::format(", with data.group_by_length {:.1f} %", 100 * padding->grouped);
+    }
+    if (padding->packed.value_or(1) < padding->share - kVisible) {
+      text += fmt::format(", with data.packing {:.1f} %", 100 * *padding->packed);
     }
     report.notes.push_back(text);
   }
@@ -66,12 +72,19 @@ Tokenizer TextsModule::make_tokenizer(const TokenizerConfig& config,
   for (const std::string& token : builder.vocabulary()) {
     signature.vocabulary.push_back(to_hex(token));
   }
+  const std::string& end = signature.end_token;
+  if (!end.empty() && std::find(signature.vocabulary.begin(), signature.vocabulary.end(), end) ==
+                          signature.vocabulary.end()) {
+    signature.vocabulary.push_back(end);
+  }
   if (trained_ != nullptr && trained_->unit == config.unit) {
     has_other_vocabulary_ = signature.vocabulary != trained_->vocabulary;
     signature.vocabulary = trained_->vocabulary;
   }
   return Tokenizer(signature);
 }
+
+void TextsModule::set_end_token(const std::string& token) { signature.end_token = to_hex(token); }
 
 void TextsModule::set_classes(const std::vector<std::string>& classes) {
   signature.classes = trained_ == nullptr ? classes : trained_->classes;

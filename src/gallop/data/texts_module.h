@@ -29,6 +29,8 @@ class TextsModule final : public DataModule {
   /// Reports samples and tokens of each split, the vocabulary, and the frequency of each class.
   DataReport inspect(int threads) const override;
 
+  /// Adds a token to the vocabularies of later tokenizers, unless the texts contain it as a unit.
+  void set_end_token(const std::string& token);
   /// Creates the tokenizer and sets the signature's unit and vocabulary: those of a trained model
   /// (OpenOptions::trained) if given, otherwise built from the units that `count` adds.
   Tokenizer make_tokenizer(const TokenizerConfig& config,

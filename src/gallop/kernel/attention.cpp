@@ -37,55 +37,13 @@ class Workspace {
   std::vector<std::vector<char>> parts_;
 };
 
+// Attention of a head over documents of one length.
 template <typename Number>
-class Attention {
+class HeadAttention {
  public:
-  Attention(Isa isa, const AttentionShape& shape, const AttentionOptions& options)
-      : isa_(isa),
-        shape_(shape),
-        causal_(options.causal),
-        scale_(static_cast<float>(options.scale)),
-        cosines_(options.rotation_TD.defined() ? options.rotation_TD.const_data_ptr<float>()
-                                               : nullptr) {}
+  // HeadOptions::tokens are those of a document.
+  HeadAttention(Isa isa, const HeadOptions& options) : isa_(isa), options_(options) {}
 
-  void forward(const Number* qkv, Number* y, float* log_sums) const {
-    if constexpr (std::is_same_v<Number, Bf16>) {
-      const AttentionByTiles tiles(isa_, shape_, head_options());
-      if (tiles.is_there()) return tiles.forward(qkv, y, log_sums);
-    }
-    at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
-      const Forward work(isa_, tokens_, width_, block());
-      for (int64_t i = begin; i < end; ++i) {
-        forward_head(qkv, i, shape_.output(y, i), log_sums + i * shape_.tokens, work);
-      }
-    });
-  }
-
-  void backward(const Number* dy, const Number* qkv, const Number* y, const float* log_sums,
-                Number* dqkv) const {
-    if constexpr (std::is_same_v<Number, Bf16>) {
-      const AttentionByTiles tiles(isa_, shape_, head_options());
-      if (tiles.is_there()) return tiles.backward(dy, qkv, y, log_sums, dqkv);
-    }
-    at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
-      const Backward work(isa_, tokens_, width_, block());
-      for (int64_t i = begin; i < end; ++i) {
-        kernels_.dot(shape_.output(dy, i), shape_.output(y, i), work.dots);
-        backward_head(qkv, shape_.output(dy, i), log_sums + i * shape_.tokens, dqkv, i, work);
-      }
-    });
-  }
-
- private:
-  using Padded = Matrix<const Number>;
-
-  HeadOptions head_options() const {
-    return {.tokens = shape_.tokens,
-            .width = shape_.width,
-            .causal = causal_,
-            .scale = scale_,
-            .cosines = cosines_};
-  }
   // Buffers that both passes need for a head.
   struct Head {
     Head(Workspace& space, int64_t tokens, int64_t width)
@@ -96,7 +54,9 @@ class Attention {
     Number *query, *key, *key_transposed, *value;
   };
 
+  // Buffers for documents of at most so many tokens.
   struct Forward {
+    Forward(Isa isa, int64_t tokens, int64_t width) : Forward(isa, tokens, width, block(tokens)) {}
     Forward(Isa isa, int64_t tokens, int64_t width, int64_t block)
         : products(isa),
           head(space, tokens, width),
@@ -113,6 +73,8 @@ class Attention {
   };
 
   struct Backward {
+    Backward(Isa isa, int64_t tokens, int64_t width)
+        : Backward(isa, tokens, width, block(tokens)) {}
     Backward(Isa isa, int64_t tokens, int64_t width, int64_t block)
         : products(isa),
           head(space, tokens, width),
@@ -138,40 +100,20 @@ class Attention {
     float *scores, *dweights, *dquery, *dkey, *dvalue, *dots;
   };
 
-  // Number of queries processed at once. Smaller blocks compute fewer masked scores.
-  int64_t block() const { return shape_.tokens <= 256 ? 32 : 64; }
-
-  // Number of keys that queries [first, first + count) attend to, and that the first one does.
-  int64_t keys_of(int64_t first, int64_t count) const {
-    return causal_ ? first + count : shape_.tokens;
-  }
-  int64_t visible_to(int64_t query) const { return causal_ ? query + 1 : shape_.tokens; }
-
-  // The matrix as GEMMs take it: in place if it needs no padding or rotation, unless it has so
-  // many rows that they would conflict in the core's cache.
-  Padded padded_part(const Matrix<const Number>& from, const float* cosines, Number* room) const {
-    constexpr int64_t kFewTokens = 256;
-    if (cosines == nullptr && from.rows == tokens_ && from.columns == width_ &&
-        tokens_ <= kFewTokens) {
-      return from;
-    }
-    kernels_.copy(from, cosines, room, width_);
-    return {room, tokens_, width_, width_};
-  }
-
-  void forward_head(const Number* qkv, int64_t i, const Matrix<Number>& y, float* log_sums,
-                    const Forward& work) const {
-    const Padded query = padded_part(shape_.part(qkv, i, 0), cosines_, work.head.query);
-    const Padded key = padded_part(shape_.part(qkv, i, 1), cosines_, work.head.key);
-    const Padded value = padded_part(shape_.part(qkv, i, 2), nullptr, work.head.value);
+  void forward(const HeadParts<const Number>& parts, const Matrix<Number>& y, float* log_sums,
+               const Forward& work) const {
+    const Padded query = padded_part(parts.query, options_.cosines, work.head.query);
+    const Padded key = padded_part(parts.key, options_.cosines, work.head.key);
+    const Padded value = padded_part(parts.value, nullptr, work.head.value);
     layout_.transpose_and_pair(key, work.head.key_transposed);
     layout_.pair(value, work.value_vnni);
-    for (int64_t first = 0; first < shape_.tokens; first += block()) {
-      const int64_t count = std::min(block(), shape_.tokens - first), rows = padded<Number>(count);
+    for (int64_t first = 0; first < options_.tokens; first += block()) {
+      const int64_t count = std::min(block(), options_.tokens - first),
+                    rows = padded<Number>(count);
       const int64_t keys = keys_of(first, count), columns = padded<Number>(keys);
       work.products.multiply(rows, columns, width_, query.row(first), query.stride,
                              work.head.key_transposed, tokens_, work.scores, columns, false);
-      kernels_.softmax({work.scores, count, keys, columns}, scale_, visible_to(first),
+      kernels_.softmax({work.scores, count, keys, columns}, options_.scale, visible_to(first),
                        {work.weights, count, columns, columns}, work.sums, log_sums + first);
       work.products.multiply(rows, width_, columns, work.weights, columns, work.value_vnni, width_,
                              work.y, width_, false);
@@ -181,11 +123,13 @@ class Attention {
 
   // Scores and their gradients are computed transposed, [keys, queries], so that they are the left
   // operand of the GEMMs for the gradients of keys and values.
-  void backward_head(const Number* qkv, const Matrix<const Number>& dy, const float* log_sums,
-                     Number* dqkv, int64_t i, const Backward& work) const {
-    const Padded query = padded_part(shape_.part(qkv, i, 0), cosines_, work.head.query);
-    const Padded key = padded_part(shape_.part(qkv, i, 1), cosines_, work.head.key);
-    const Padded value = padded_part(shape_.part(qkv, i, 2), nullptr, work.head.value);
+  void backward(const HeadParts<const Number>& parts, const Matrix<const Number>& y,
+                const Matrix<const Number>& dy, const float* log_sums,
+                const HeadParts<Number>& gradients, const Backward& work) const {
+    kernels_.dot(dy, y, work.dots);
+    const Padded query = padded_part(parts.query, options_.cosines, work.head.query);
+    const Padded key = padded_part(parts.key, options_.cosines, work.head.key);
+    const Padded value = padded_part(parts.value, nullptr, work.head.value);
     const Padded dy_padded = padded_part(dy, nullptr, work.dy);
     layout_.transpose_and_pair(query, work.query_transposed);
     layout_.pair(query, work.query_vnni);
@@ -195,9 +139,9 @@ class Attention {
     std::fill_n(work.dkey, tokens_ * width_, 0.0F);
     std::fill_n(work.dvalue, tokens_ * width_, 0.0F);
 
-    const Matrix<Number> dquery = shape_.part(dqkv, i, 0);
-    for (int64_t first = 0; first < shape_.tokens; first += block()) {
-      const int64_t count = std::min(block(), shape_.tokens - first);
+    const Matrix<Number>& dquery = gradients.query;
+    for (int64_t first = 0; first < options_.tokens; first += block()) {
+      const int64_t count = std::min(block(), options_.tokens - first);
       const int64_t columns = padded<Number>(count);
       const int64_t keys = keys_of(first, count), rows = padded<Number>(keys);
       const auto& products = work.products;
@@ -207,7 +151,7 @@ class Attention {
       products.multiply(rows, columns, width_, value.data, value.stride,
                         columns_from(work.dy_transposed, first), tokens_, work.dweights, columns,
                         false);
-      kernels_.backward({work.scores, keys, count, columns}, work.dweights, scale_,
+      kernels_.backward({work.scores, keys, count, columns}, work.dweights, options_.scale,
                         visible_to(first), log_sums + first, work.dots + first,
                         {work.weights, rows, columns, columns}, work.dscores, work.dscores_vnni);
       products.multiply(rows, width_, columns, work.weights, columns, work.dy_vnni + first * width_,
@@ -219,8 +163,35 @@ class Attention {
       kernels_.write_transposed(work.dquery, columns, cosines_of(first),
                                 {dquery.row(first), count, dquery.columns, dquery.stride});
     }
-    kernels_.write(work.dkey, width_, cosines_, shape_.part(dqkv, i, 1));
-    kernels_.write(work.dvalue, width_, nullptr, shape_.part(dqkv, i, 2));
+    kernels_.write(work.dkey, width_, options_.cosines, gradients.key);
+    kernels_.write(work.dvalue, width_, nullptr, gradients.value);
+  }
+
+ private:
+  using Padded = Matrix<const Number>;
+
+  // Number of queries processed at once. Smaller blocks compute fewer masked scores.
+  static int64_t block(int64_t tokens) { return tokens <= 256 ? 32 : 64; }
+  int64_t block() const { return block(options_.tokens); }
+
+  // Number of keys that queries [first, first + count) attend to, and that the first one does.
+  int64_t keys_of(int64_t first, int64_t count) const {
+    return options_.causal ? first + count : options_.tokens;
+  }
+  int64_t visible_to(int64_t query) const { return options_.causal ? query + 1 : options_.tokens; }
+
+  // The matrix as GEMMs take it: in place if it needs no padding or rotation, unless it has so
+  // many rows that they would conflict in the core's cache.
+  Padded padded_part(const Matrix<const Number>& from, const float* cosines, Number* room) const {
+    constexpr int64_t kFewTokens = 256;
+    if (cosines == nullptr && from.rows == tokens_ && from.columns == width_ &&
+        tokens_ <= kFewTokens) {
+      return from;
+    }
+    kernels_.copy(from, cosines, room, width_);
+    // A longer document may have used them.
+    std::fill_n(room + from.rows * width_, (tokens_ - from.rows) * width_, Number{0});
+    return {room, tokens_, width_, width_};
   }
 
   // The address of column `first` of a paired matrix.
@@ -228,41 +199,110 @@ class Attention {
     return vnni_packed + (std::is_same_v<Number, Bf16> ? 2 : 1) * first;
   }
   const float* cosines_of(int64_t token) const {
-    return cosines_ == nullptr ? nullptr : cosines_ + token * shape_.width;
+    return options_.cosines == nullptr ? nullptr : options_.cosines + token * options_.width;
   }
 
   Isa isa_;
-  AttentionShape shape_;
-  int64_t tokens_ = padded<Number>(shape_.tokens), width_ = padded<Number>(shape_.width);
-  bool causal_;
-  float scale_;
-  const float* cosines_;
+  HeadOptions options_;
+  int64_t tokens_ = padded<Number>(options_.tokens), width_ = padded<Number>(options_.width);
   AttentionKernels<Number> kernels_ = kernels_for<AttentionKernels<Number>>(isa_);
   LayoutKernels<Number> layout_ = kernels_for<LayoutKernels<Number>>(isa_);
 };
 
-AttentionOptions options_of(bool causal, double scale, const std::optional<at::Tensor>& rotation) {
-  return {.causal = causal, .scale = scale, .rotation_TD = rotation.value_or(at::Tensor())};
+template <typename Number>
+class Attention {
+ public:
+  Attention(Isa isa, const AttentionShape& shape, const AttentionOptions& options)
+      : isa_(isa),
+        shape_(shape),
+        options_{.tokens = shape.tokens,
+                 .width = shape.width,
+                 .causal = options.causal,
+                 .scale = static_cast<float>(options.scale),
+                 .cosines = options.rotation_TD.defined()
+                                ? options.rotation_TD.const_data_ptr<float>()
+                                : nullptr},
+        documents_(options.position_ids_BT, shape.batch, shape.tokens) {}
+
+  void forward(const Number* qkv, Number* y, float* log_sums) const {
+    if constexpr (std::is_same_v<Number, Bf16>) {
+      const AttentionByTiles tiles(isa_, shape_, options_, documents_);
+      if (tiles.is_there()) return tiles.forward(qkv, y, log_sums);
+    }
+    at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
+      const typename Head::Forward work(isa_, most_tokens(), padded<Number>(shape_.width));
+      for (int64_t i = begin; i < end; ++i) {
+        for (const Document& one : documents_.of_row(i / shape_.heads)) {
+          head_of(one).forward(shape_.parts(qkv, i, one), one.of(shape_.output(y, i)),
+                               log_sums + i * shape_.tokens + one.begin, work);
+        }
+      }
+    });
+  }
+
+  void backward(const Number* dy, const Number* qkv, const Number* y, const float* log_sums,
+                Number* dqkv) const {
+    if constexpr (std::is_same_v<Number, Bf16>) {
+      const AttentionByTiles tiles(isa_, shape_, options_, documents_);
+      if (tiles.is_there()) return tiles.backward(dy, qkv, y, log_sums, dqkv);
+    }
+    at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
+      const typename Head::Backward work(isa_, most_tokens(), padded<Number>(shape_.width));
+      for (int64_t i = begin; i < end; ++i) {
+        for (const Document& one : documents_.of_row(i / shape_.heads)) {
+          head_of(one).backward(
+              shape_.parts(qkv, i, one), one.of(shape_.output(y, i)), one.of(shape_.output(dy, i)),
+              log_sums + i * shape_.tokens + one.begin, shape_.parts(dqkv, i, one), work);
+        }
+      }
+    });
+  }
+
+ private:
+  using Head = HeadAttention<Number>;
+
+  int64_t most_tokens() const { return padded<Number>(documents_.longest()); }
+  Head head_of(const Document& one) const {
+    HeadOptions options = options_;
+    options.tokens = one.tokens;
+    return Head(isa_, options);
+  }
+
+  Isa isa_;
+  AttentionShape shape_;
+  HeadOptions options_;
+  Documents documents_;
+};
+
+AttentionOptions options_of(bool causal, double scale, const std::optional<at::Tensor>& rotation,
+                            const std::optional<at::Tensor>& position_ids) {
+  return {.causal = causal,
+          .scale = scale,
+          .rotation_TD = rotation.value_or(at::Tensor()),
+          .position_ids_BT = position_ids.value_or(at::Tensor())};
 }
 
 std::tuple<at::Tensor, at::Tensor> forward_on_cpu(const at::Tensor& qkv_BT3HD, bool causal,
                                                   double scale,
-                                                  const std::optional<at::Tensor>& rotation) {
-  auto output = attention_by(best_isa(), qkv_BT3HD, options_of(causal, scale, rotation));
+                                                  const std::optional<at::Tensor>& rotation,
+                                                  const std::optional<at::Tensor>& position_ids) {
+  auto output =
+      attention_by(best_isa(), qkv_BT3HD, options_of(causal, scale, rotation, position_ids));
   return {output.y_BTHD, output.log_sums_BHT};
 }
 
 at::Tensor backward_on_cpu(const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3HD,
                            const at::Tensor& y_BTHD, const at::Tensor& log_sums_BHT, bool causal,
-                           double scale, const std::optional<at::Tensor>& rotation) {
+                           double scale, const std::optional<at::Tensor>& rotation,
+                           const std::optional<at::Tensor>& position_ids) {
   return attention_backward_by(best_isa(), dy_BTHD, qkv_BT3HD, {y_BTHD, log_sums_BHT},
-                               options_of(causal, scale, rotation));
+                               options_of(causal, scale, rotation, position_ids));
 }
 
 const auto& forward_operator() {
   static const Operator kForward(
-      "attention(Tensor qkv, bool causal, float scale, Tensor? rotation) -> (Tensor y, Tensor "
-      "log_sums)",
+      "attention(Tensor qkv, bool causal, float scale, Tensor? rotation, Tensor? position_ids) -> "
+      "(Tensor y, Tensor log_sums)",
       forward_on_cpu);
   return kForward;
 }
@@ -270,7 +310,7 @@ const auto& forward_operator() {
 const auto& backward_operator() {
   static const Operator kBackward(
       "attention_backward(Tensor dy, Tensor qkv, Tensor y, Tensor log_sums, bool causal, float "
-      "scale, Tensor? rotation) -> Tensor",
+      "scale, Tensor? rotation, Tensor? position_ids) -> Tensor",
       backward_on_cpu);
   return kBackward;
 }
@@ -328,15 +368,15 @@ at::Tensor attention_backward_by(Isa isa, const at::Tensor& dy_BTHD, const at::T
 }
 
 AttentionOutput attention(const at::Tensor& qkv_BT3HD, const AttentionOptions& options) {
-  auto [y, log_sums] =
-      forward_operator()(qkv_BT3HD, options.causal, options.scale, options.rotation_TD);
+  auto [y, log_sums] = forward_operator()(qkv_BT3HD, options.causal, options.scale,
+                                          options.rotation_TD, options.position_ids_BT);
   return {.y_BTHD = std::move(y), .log_sums_BHT = std::move(log_sums)};
 }
 
 at::Tensor attention_backward(const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3HD,
                               const AttentionOutput& output, const AttentionOptions& options) {
   return backward_operator()(dy_BTHD, qkv_BT3HD, output.y_BTHD, output.log_sums_BHT, options.causal,
-                             options.scale, options.rotation_TD);
+                             options.scale, options.rotation_TD, options.position_ids_BT);
 }
 
 at::Tensor rotation(int64_t tokens, int64_t head_width) {

@@ -13,6 +13,10 @@ struct AttentionOptions {
   bool causal = false;     ///< A token attends to itself and to earlier ones.
   double scale = 1;        ///< Of the scores; usually 1 / sqrt(D).
   at::Tensor rotation_TD;  ///< If defined, RoPE of queries and keys: see rotation().
+  /// If defined, int64: rows contain several documents, each of which begins where the position is
+  /// 0 and counts up from there. Tokens attend within their document, and are rotated by their
+  /// position in it.
+  at::Tensor position_ids_BT{};
 };
 
 struct AttentionOutput {

@@ -41,22 +41,33 @@ class NextSample {
 
 }  // namespace
 
-AttentionByTiles::AttentionByTiles(Isa isa, const AttentionShape& shape, const HeadOptions& options)
+AttentionByTiles::AttentionByTiles(Isa isa, const AttentionShape& shape, const HeadOptions& options,
+                                   const Documents& documents)
     : isa_(isa),
       shape_(shape),
       options_(options),
+      documents_(documents),
       forward_(kernels_for<AttentionForwardTiles>(isa)),
       backward_(kernels_for<AttentionBackwardTiles>(isa)) {}
+
+HeadOptions AttentionByTiles::options_of(int64_t tokens) const {
+  HeadOptions options = options_;
+  options.tokens = tokens;
+  return options;
+}
 
 void AttentionByTiles::forward(const Bf16* qkv, Bf16* y, float* log_sums) const {
   at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
     const Gemm<Bf16> tiles(isa_);
-    Scratch scratch(forward_.scratch_bytes(options_));
+    Scratch scratch(forward_.scratch_bytes(options_of(documents_.longest())));
     void* const room = scratch.take<char>(0);
     for (int64_t i = begin; i < end; ++i) {
-      const auto next = NextSample(shape_, i, end).add(qkv, 3);
-      forward_.run(options_, shape_.parts(qkv, i), shape_.output(y, i),
-                   log_sums + i * shape_.tokens, next.soon(), room);
+      ReadSoon soon = NextSample(shape_, i, end).add(qkv, 3).soon();
+      for (const Document& one : documents_.of_row(i / shape_.heads)) {
+        forward_.run(options_of(one.tokens), shape_.parts(qkv, i, one), one.of(shape_.output(y, i)),
+                     log_sums + i * shape_.tokens + one.begin, soon, room);
+        soon = {};
+      }
     }
   });
 }
@@ -65,12 +76,17 @@ void AttentionByTiles::backward(const Bf16* dy, const Bf16* qkv, const Bf16* y,
                                 const float* log_sums, Bf16* dqkv) const {
   at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
     const Gemm<Bf16> tiles(isa_);
-    Scratch scratch(backward_.scratch_bytes(options_));
+    Scratch scratch(backward_.scratch_bytes(options_of(documents_.longest())));
     void* const room = scratch.take<char>(0);
     for (int64_t i = begin; i < end; ++i) {
-      const auto next = NextSample(shape_, i, end).add(qkv, 3).add(dy, 1).add(y, 1);
-      backward_.run(options_, shape_.parts(qkv, i), shape_.output(y, i), shape_.output(dy, i),
-                    log_sums + i * shape_.tokens, shape_.parts(dqkv, i), next.soon(), room);
+      ReadSoon soon = NextSample(shape_, i, end).add(qkv, 3).add(dy, 1).add(y, 1).soon();
+      for (const Document& one : documents_.of_row(i / shape_.heads)) {
+        backward_.run(options_of(one.tokens), shape_.parts(qkv, i, one),
+                      one.of(shape_.output(y, i)), one.of(shape_.output(dy, i)),
+                      log_sums + i * shape_.tokens + one.begin, shape_.parts(dqkv, i, one), soon,
+                      room);
+        soon = {};
+      }
     }
   });
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "gallop/kernel/attention_shape.h"
+#include "gallop/kernel/documents.h"
 #include "gallop/kernel/isa.h"
 
 namespace gallop::kernel {
@@ -8,7 +9,9 @@ namespace gallop::kernel {
 /// Attention in bf16 by AMX or register tiles, one head per thread at a time.
 class AttentionByTiles {
  public:
-  AttentionByTiles(Isa isa, const AttentionShape& shape, const HeadOptions& options);
+  /// `documents` must outlive this. HeadOptions::tokens is not used.
+  AttentionByTiles(Isa isa, const AttentionShape& shape, const HeadOptions& options,
+                   const Documents& documents);
 
   /// False if the instruction set has no bf16 dot products.
   bool is_there() const { return forward_.run != nullptr; }
@@ -18,9 +21,12 @@ class AttentionByTiles {
                 Bf16* dqkv) const;
 
  private:
+  HeadOptions options_of(int64_t tokens) const;
+
   Isa isa_;
   AttentionShape shape_;
   HeadOptions options_;
+  const Documents& documents_;
   AttentionForwardTiles forward_;
   AttentionBackwardTiles backward_;
 };

@@ -5,6 +5,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/kernel/cpu/attention_tiles.h"
+#include "gallop/kernel/documents.h"
 
 namespace gallop::kernel {
 
@@ -38,8 +39,10 @@ struct AttentionShape {
   }
 
   template <typename Any>
-  HeadParts<Any> parts(Any* qkv, int64_t i) const {
-    return {.query = part(qkv, i, 0), .key = part(qkv, i, 1), .value = part(qkv, i, 2)};
+  HeadParts<Any> parts(Any* qkv, int64_t i, const Document& one) const {
+    return {.query = one.of(part(qkv, i, 0)),
+            .key = one.of(part(qkv, i, 1)),
+            .value = one.of(part(qkv, i, 2))};
   }
 };
 

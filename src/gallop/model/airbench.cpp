@@ -136,6 +136,7 @@ class Airbench final : public Network {
   int64_t images_to_initialize() const override { return images_; }
   void initialize_from(const at::Tensor& images) override { whitening_->initialize_from(images); }
 
+  bool takes_any_size() const override { return true; }
   at::Tensor forward(const at::Tensor& input) override {
     auto x = activate(activation_, whitening_->forward(input));
     for (const auto& stage : stages_) x = stage->forward(x);

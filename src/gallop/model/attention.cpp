@@ -8,9 +8,11 @@
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/outer.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/softmax.h>
+#include <ATen/ops/zeros.h>
 
 #include "gallop/model/functional/attention.h"
 #include "gallop/model/functional/dropout.h"
@@ -20,12 +22,16 @@ namespace gallop::model {
 namespace {
 
 // Rotates pairs (i, i + D/2) by position / 10000^(2i/D), as in GPT-NeoX and Llama.
-at::Tensor rotated(const at::Tensor& x_BHTD) {
+at::Tensor rotated(const at::Tensor& x_BHTD, const at::Tensor& position_ids_BT) {
   const int64_t half = x_BHTD.size(3) / 2;
   const auto options = x_BHTD.options().dtype(at::kFloat);
   const auto rates =
       at::arange(half, options).mul_(-std::log(10000.0) / static_cast<double>(half)).exp_();
-  const auto angles = at::outer(at::arange(x_BHTD.size(2), options), rates);
+  auto angles = at::outer(at::arange(x_BHTD.size(2), options), rates);
+  if (position_ids_BT.defined()) {
+    angles = angles.index_select(0, position_ids_BT.flatten())
+                 .view({x_BHTD.size(0), 1, x_BHTD.size(2), half});
+  }
   const auto cosine = angles.cos().to(x_BHTD.scalar_type());
   const auto sine = angles.sin().to(x_BHTD.scalar_type());
   const auto first = x_BHTD.narrow(3, 0, half);
@@ -35,7 +41,7 @@ at::Tensor rotated(const at::Tensor& x_BHTD) {
 
 // Attention by plain GEMMs, which saves the weights [B * H, T, T] for backward.
 at::Tensor by_products(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                       const at::Tensor& added_B11T, double dropout, bool causal) {
+                       const at::Tensor& added, double dropout, bool causal) {
   const int64_t tokens = query.size(2), head = query.size(3);
   const auto flat = [](const at::Tensor& x_BHTD) { return x_BHTD.flatten(0, 1); };
   auto weights =
@@ -45,8 +51,8 @@ at::Tensor by_products(const at::Tensor& query, const at::Tensor& key, const at:
         at::full({tokens, tokens}, -std::numeric_limits<double>::infinity(), query.options())
             .triu_(1));
   }
-  if (added_B11T.defined()) {
-    weights = weights.unflatten(0, {query.size(0), query.size(1)}).add(added_B11T).flatten(0, 1);
+  if (added.defined()) {
+    weights = weights.unflatten(0, {query.size(0), query.size(1)}).add(added).flatten(0, 1);
   }
   weights = functional::dropout(at::softmax(weights, -1), dropout, /*training=*/true);
   return at::bmm(weights, flat(value)).view(query.sizes());
@@ -57,6 +63,21 @@ at::Tensor by_products(const at::Tensor& query, const at::Tensor& key, const at:
 at::Tensor added_for(const at::Tensor& is_token_BT, at::ScalarType type) {
   constexpr double kExcluded = -1e4;
   return is_token_BT.logical_not().to(type).mul(kExcluded).unsqueeze(1).unsqueeze(1);
+}
+
+// The additive attention mask [B, 1, T, T] of rows that contain several documents. Every token
+// attends at least to itself.
+at::Tensor added_for_documents(const at::Tensor& position_ids_BT, bool causal,
+                               at::ScalarType type) {
+  const int64_t tokens = position_ids_BT.size(1);
+  const auto begins_BT = at::arange(tokens, position_ids_BT.options()).sub(position_ids_BT);
+  auto hidden_BTT = begins_BT.unsqueeze(2).ne(begins_BT.unsqueeze(1));
+  if (causal) {
+    hidden_BTT = hidden_BTT.logical_or(at::ones({tokens, tokens}, hidden_BTT.options()).triu_(1));
+  }
+  return at::zeros(hidden_BTT.sizes(), hidden_BTT.options().dtype(type))
+      .masked_fill(hidden_BTT, -std::numeric_limits<double>::infinity())
+      .unsqueeze(1);
 }
 
 // LibTorch 2.11's fused kernel for the CPU uses tiles too small for its bf16 GEMMs. Forward and
@@ -84,40 +105,49 @@ SelfAttention::SelfAttention(Initializer& initializer, const Options& options) :
               .in = width, .out = width, .bias = options.bias, .init = options.output_init}));
 }
 
-Branch SelfAttention::forward(const at::Tensor& x_BTC, const at::Tensor& is_token_BT) {
+Branch SelfAttention::forward(const at::Tensor& x_BTC, const Mask& mask) {
   const int64_t batch = x_BTC.size(0), tokens = x_BTC.size(1), width = options_.width;
   const auto qkv_BT3HD =
       input_->forward(x_BTC).view({batch, tokens, 3, options_.heads, width / options_.heads});
-  const auto y_BTHD = attend(qkv_BT3HD, is_token_BT);
+  const auto y_BTHD = attend(qkv_BT3HD, mask);
   return output_->branch(y_BTHD.reshape({batch, tokens, width}),
                          is_training() ? options_.dropout : 0);
 }
 
-at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD, const at::Tensor& is_token_BT) {
+at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD, const Mask& mask) {
   const double dropout = is_training() ? options_.dropout : 0.0;
   const int64_t tokens = qkv_BT3HD.size(1), head = qkv_BT3HD.size(4);
-  if (dropout == 0 && !is_token_BT.defined() && kernel::kernels_enabled() &&
+  const at::Tensor& position_ids_BT = mask.position_ids_BT;
+  const bool masks_padding = mask.is_token_BT.defined() && !position_ids_BT.defined();
+  if (dropout == 0 && !masks_padding && kernel::kernels_enabled() &&
       kernel::takes_attention(qkv_BT3HD, options_.causal)) {
     kernel::AttentionOptions options{.causal = options_.causal,
-                                     .scale = 1 / std::sqrt(static_cast<double>(head))};
+                                     .scale = 1 / std::sqrt(static_cast<double>(head)),
+                                     .position_ids_BT = position_ids_BT};
     if (options_.rotary) options.rotation_TD = rotation(tokens, head);
     return functional::attention(qkv_BT3HD, options);
   }
   const auto parts = qkv_BT3HD.permute({2, 0, 3, 1, 4}).unbind(0);
   auto query = parts[0], key = parts[1];
   if (options_.rotary) {
-    query = rotated(query);
-    key = rotated(key);
+    query = rotated(query, position_ids_BT);
+    key = rotated(key, position_ids_BT);
   }
-  at::Tensor added_B11T;
-  if (is_token_BT.defined()) added_B11T = added_for(is_token_BT, query.scalar_type());
+  at::Tensor added;
+  bool causal = options_.causal;
+  if (position_ids_BT.defined()) {
+    added = added_for_documents(position_ids_BT, causal, query.scalar_type());
+    causal = false;  // It is part of the mask.
+  } else if (masks_padding) {
+    added = added_for(mask.is_token_BT, query.scalar_type());
+  }
   const auto y_BHTD =
       (dropout > 0 && (query.is_cpu() || functional::dropout_varies())) ||
               products_are_faster(query)
-          ? by_products(query, key, parts[2], added_B11T, dropout, options_.causal)
-      : added_B11T.defined()
-          ? at::scaled_dot_product_attention(query, key, parts[2], added_B11T, dropout)
-          : at::scaled_dot_product_attention(query, key, parts[2], {}, dropout, options_.causal);
+          ? by_products(query, key, parts[2], added, dropout, causal)
+      : added.defined()
+          ? at::scaled_dot_product_attention(query, key, parts[2], added, dropout)
+          : at::scaled_dot_product_attention(query, key, parts[2], {}, dropout, causal);
   return y_BHTD.transpose(1, 2);
 }
 

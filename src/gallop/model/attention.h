@@ -20,11 +20,16 @@ class SelfAttention : public torch::nn::Module {
     InitScheme output_init{};
   };
   SelfAttention(Initializer& initializer, const Options& options);
-  /// `is_token_BT` (bool) marks the positions that can be attended to; undefined: all.
-  Branch forward(const at::Tensor& x_BTC, const at::Tensor& is_token_BT = {});
+  /// What tokens can be attended to; undefined: all.
+  struct Mask {
+    at::Tensor is_token_BT{};      ///< bool: false for padding, which nothing attends to.
+    at::Tensor position_ids_BT{};  ///< int64: as in kernel::AttentionOptions; replaces the above.
+  };
+  Branch forward(const at::Tensor& x_BTC, const Mask& mask);
+  Branch forward(const at::Tensor& x_BTC) { return forward(x_BTC, Mask()); }
 
  private:
-  at::Tensor attend(const at::Tensor& qkv_BT3HD, const at::Tensor& is_token_BT);
+  at::Tensor attend(const at::Tensor& qkv_BT3HD, const Mask& mask);
   at::Tensor rotation(int64_t tokens, int64_t head);
 
   Options options_;

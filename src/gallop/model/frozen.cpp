@@ -26,6 +26,8 @@ class FrozenModel final : public Model {
     return model_->forward_to_head(batch);
   }
 
+  bool takes_any_size() const override { return model_->takes_any_size(); }
+  bool takes_packed_rows() const override { return model_->takes_packed_rows(); }
   int64_t images_to_initialize() const override { return model_->images_to_initialize(); }
   void initialize_from(const at::Tensor& images) override { model_->initialize_from(images); }
 

@@ -75,7 +75,7 @@ TransformerLayer::Options layer_options(const GptConfig& config, bool causal,
 class Gpt final : public Network {
  public:
   Gpt(const GptConfig& config, const Task& task, InitialWeights weights)
-      : dropout_(config.dropout), context_(task.context) {
+      : dropout_(config.dropout), context_(task.context), padded_(task.padded) {
     Initializer init(weights);
     const auto body = register_module("transformer", std::make_shared<Group>());
     tokens_ = body->register_module(
@@ -124,33 +124,50 @@ class Gpt final : public Network {
   Output forward_to_head(const at::Tensor& tokens_BT) override {
     return forward_blocks(tokens_BT, 0, blocks());
   }
-
   Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end) override {
-    Stream stream_BTC{begin == 0 ? embedded(x) : x};
+    return run(x, {}, begin, end);
+  }
+
+  bool takes_packed_rows() const override { return true; }
+  Output forward_packed(const at::Tensor& tokens_BT, const at::Tensor& position_ids_BT) override {
+    return run(tokens_BT, position_ids_BT, 0, blocks());
+  }
+
+ private:
+  struct Group : torch::nn::Module {};
+
+  Output run(const at::Tensor& input, const at::Tensor& position_ids_BT, int64_t begin,
+             int64_t end) {
+    Stream stream_BTC{begin == 0 ? embedded(input, position_ids_BT) : input};
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       auto& layer = *layers_[i];
       stream_BTC = run_block(i, stream_BTC, [&](const Stream& in_BTC) {
-        return recomputes(i) ? layer.recomputed(in_BTC) : layer.forward(in_BTC);
+        return recomputes(i) ? layer.recomputed(in_BTC, position_ids_BT)
+                             : layer.forward(in_BTC, position_ids_BT);
       });
     }
     if (end < blocks()) return {functional::sum_before_norm(stream_BTC)};
     return {norm_->forward(stream_BTC).y, head_ ? head_->weight() : tokens_->weight()};
   }
 
- private:
-  struct Group : torch::nn::Module {};
-
-  at::Tensor embedded(const at::Tensor& tokens_BT) const {
+  at::Tensor embedded(const at::Tensor& tokens_BT, const at::Tensor& position_ids_BT) const {
     require(tokens_BT.size(1) <= context_, "gpt: " + std::to_string(tokens_BT.size(1)) +
                                                " tokens exceed the context of " +
                                                std::to_string(context_));
-    const auto x_BTC =
-        tokens_->forward(tokens_BT, positions_ ? positions_->weight() : at::Tensor());
-    return functional::dropout(x_BTC, dropout_, is_training());
+    return functional::dropout(embed(tokens_BT, position_ids_BT), dropout_, is_training());
+  }
+
+  // No token attends to padding, which may therefore be embedded as any token.
+  at::Tensor embed(const at::Tensor& tokens_BT, const at::Tensor& position_ids_BT) const {
+    const at::Tensor plain_BT = padded_ ? tokens_BT.clamp_min(0) : tokens_BT;
+    if (!positions_) return tokens_->forward(plain_BT);
+    if (!position_ids_BT.defined()) return tokens_->forward(plain_BT, positions_->weight());
+    return tokens_->forward(plain_BT) + positions_->forward(position_ids_BT);
   }
 
   double dropout_;
   int64_t context_;
+  bool padded_;
   std::shared_ptr<Embedding> tokens_;
   std::shared_ptr<Embedding> positions_;
   std::vector<std::shared_ptr<TransformerLayer>> layers_;

@@ -11,6 +11,18 @@ namespace gallop::model {
 
 namespace {
 
+// Sets a tensor as long as it lives.
+class TensorScope {
+ public:
+  TensorScope(at::Tensor& place, const at::Tensor& tensor) : place_(place) { place_ = tensor; }
+  ~TensorScope() { place_ = at::Tensor(); }
+  TensorScope(const TensorScope&) = delete;
+  TensorScope& operator=(const TensorScope&) = delete;
+
+ private:
+  at::Tensor& place_;
+};
+
 class Layers final : public Network {
  public:
   /// `mask` is that of the layers; null if nothing is padded. `has_views`: each input consists of
@@ -51,6 +63,12 @@ class Layers final : public Network {
     return {run(x, layers_->size() - 1), weight};
   }
 
+  bool takes_packed_rows() const override { return mask_ && layers_->takes_packed_rows(); }
+  Output forward_packed(const at::Tensor& x, const at::Tensor& position_ids) override {
+    const TensorScope scope(position_ids_, position_ids);
+    return forward_to_head(x);
+  }
+
   /// The number of layers that contain layers.
   int64_t blocks() const override { return static_cast<int64_t>(blocks_.size()); }
   std::vector<std::shared_ptr<torch::nn::Module>> block_modules() const override {
@@ -78,7 +96,7 @@ class Layers final : public Network {
   at::Tensor run_layers(const at::Tensor& input, size_t end, size_t begin = 0) const {
     at::Tensor x = input;
     if (mask_) {
-      mask_->is_token_NT = input.ge(0);
+      *mask_ = {input.ge(0), position_ids_};
       x = input.clamp_min(0);
     }
     size_t block = 0;
@@ -99,17 +117,19 @@ class Layers final : public Network {
   // The mask is an input, because another batch may have run before the part is recomputed.
   at::Tensor recomputed(size_t layer, const at::Tensor& x) const {
     const auto part = [this, layer](const std::vector<at::Tensor>& in) {
-      if (mask_) mask_->is_token_NT = in[1];
+      if (mask_) *mask_ = {in[1], in.size() > 2 ? in[2] : at::Tensor()};
       return std::vector<at::Tensor>{layers_->run(layer, in[0])};
     };
     std::vector<at::Tensor> in = {x};
     if (mask_) in.push_back(mask_->is_token_NT);
+    if (mask_ && mask_->position_ids_NT.defined()) in.push_back(mask_->position_ids_NT);
     return functional::recompute(part, in, (*layers_)[layer].module()->parameters())[0];
   }
 
   std::unique_ptr<Sequential> layers_;
   std::shared_ptr<SequenceMask> mask_;
   bool has_views_;
+  at::Tensor position_ids_;     // Of a packed batch, in forward_packed().
   std::vector<size_t> blocks_;  // Their indices in `layers_`.
 };
 

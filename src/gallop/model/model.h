@@ -55,6 +55,9 @@ struct BlockSequence {
   std::vector<std::string> tied{};
 };
 
+/// The field of packed rows; see Model::takes_packed_rows().
+inline constexpr const char* kPositionIds = "position_ids";
+
 /// A model to train. Parameters require gradients; rank, precision and loss are external to it.
 class Model {
  public:
@@ -75,6 +78,14 @@ class Model {
   virtual Output forward_to_head(const NamedTensors& batch) {
     return forward_to_head(batch.front().tensor);
   }
+
+  /// Whether rows may be packed, that is, contain several texts. Batches then have the field
+  /// kPositionIds, int64 [N, T], which is 0 where a text begins and counts up from there, and an
+  /// output depends on the tokens of its text only.
+  virtual bool takes_packed_rows() const { return false; }
+
+  /// Whether images may have another size than that of the task.
+  virtual bool takes_any_size() const { return false; }
 
   /// The number of images that a new model needs before training to initialize some of its weights;
   /// 0 for most models. If the data has fewer, all of them are used.

@@ -46,6 +46,17 @@ class NetworkModel final : public TorchModuleModel {
   Output forward_to_head(const at::Tensor& input) override {
     return network_->forward_to_head(in_format(input));
   }
+  at::Tensor forward(const NamedTensors& batch) override {
+    return position_ids_of(batch) != nullptr ? forward_to_head(batch).logits()
+                                             : forward(batch.front().tensor);
+  }
+  Output forward_to_head(const NamedTensors& batch) override {
+    const at::Tensor* const position_ids = position_ids_of(batch);
+    if (position_ids == nullptr) return forward_to_head(batch.front().tensor);
+    return network_->forward_packed(batch.front().tensor, *position_ids);
+  }
+  bool takes_any_size() const override { return network_->takes_any_size(); }
+  bool takes_packed_rows() const override { return network_->takes_packed_rows(); }
 
   int64_t images_to_initialize() const override { return network_->images_to_initialize(); }
   void initialize_from(const at::Tensor& images) override { network_->initialize_from(images); }
@@ -98,6 +109,11 @@ class NetworkModel final : public TorchModuleModel {
   }
 
  private:
+  // Null unless rows may contain several texts.
+  const at::Tensor* position_ids_of(const NamedTensors& batch) const {
+    return takes_packed_rows() ? find_tensor(batch, kPositionIds) : nullptr;
+  }
+
   std::shared_ptr<Network> network_;
 };
 
@@ -115,6 +131,10 @@ std::vector<std::string> numbered(const std::string& prefix, size_t count) {
   std::vector<std::string> paths;
   for (size_t i = 0; i < count; ++i) paths.push_back(prefix + std::to_string(i));
   return paths;
+}
+
+Output Network::forward_packed(const at::Tensor& /*x*/, const at::Tensor& /*position_ids*/) {
+  throw InternalError("this network does not take rows of several texts");
 }
 
 std::unique_ptr<Model> make_model(std::shared_ptr<Network> network) {

@@ -19,6 +19,11 @@ class Network : public torch::nn::Module {
  public:
   virtual at::Tensor forward(const at::Tensor& x) = 0;
   virtual Output forward_to_head(const at::Tensor& x) { return {forward(x)}; }
+  /// See Model::takes_packed_rows(); forward_packed() is called for batches with "position_ids".
+  virtual bool takes_packed_rows() const { return false; }
+  virtual Output forward_packed(const at::Tensor& x, const at::Tensor& position_ids);
+  /// See Model.
+  virtual bool takes_any_size() const { return false; }
   /// See Model.
   virtual int64_t images_to_initialize() const { return 0; }
   virtual void initialize_from(const at::Tensor& /*images*/) {}

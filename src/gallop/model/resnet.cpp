@@ -194,6 +194,7 @@ class Resnet final : public Network {
     return {blocks_.begin(), blocks_.end()};
   }
 
+  bool takes_any_size() const override { return true; }
   std::vector<std::string> cut_modules() const override {
     std::vector<std::string> modules;
     for (size_t stage = 0; stage < sizes_.size(); ++stage) {

@@ -17,9 +17,10 @@ TransformerLayer::TransformerLayer(Initializer& initializer, const Options& opti
           register_module("mlp", std::make_shared<FeedForward>(initializer, options.feed_forward))),
       stochastic_depth_(options.stochastic_depth) {}
 
-Stream TransformerLayer::forward(const Stream& stream_BTC) {
+Stream TransformerLayer::forward(const Stream& stream_BTC, const at::Tensor& position_ids_BT) {
   const auto start = norm1_->forward(stream_BTC);
-  const Branch attended = dropped(attention_->forward(start.y));
+  const Branch attended =
+      dropped(attention_->forward(start.y, {.position_ids_BT = position_ids_BT}));
   const auto middle = norm2_->forward(Stream{start.sum, attended.value, attended.bias});
   const Branch fed = dropped(feed_forward_->forward(middle.y));
   return {middle.sum, fed.value, fed.bias};
@@ -33,7 +34,7 @@ Branch TransformerLayer::dropped(const Branch& branch) const {
   return {functional::drop_samples(whole, stochastic_depth_, /*training=*/true)};
 }
 
-Stream TransformerLayer::recomputed(const Stream& stream_BTC) {
+Stream TransformerLayer::recomputed(const Stream& stream_BTC, const at::Tensor& position_ids_BT) {
   using Tensors = std::vector<at::Tensor>;
   Tensors inputs = {stream_BTC.x};
   for (const at::Tensor& more : {stream_BTC.residual, stream_BTC.bias}) {
@@ -41,11 +42,12 @@ Stream TransformerLayer::recomputed(const Stream& stream_BTC) {
   }
   // A bias that leaves the layer is its parameter, not a result.
   at::Tensor bias;
-  const auto part = [this, has_residual = stream_BTC.residual.defined(), &bias](const Tensors& in) {
+  const auto part = [this, position_ids_BT, has_residual = stream_BTC.residual.defined(),
+                     &bias](const Tensors& in) {
     Stream stream{in[0]};
     if (has_residual) stream.residual = in[1];
     if (in.size() > (has_residual ? 2 : 1)) stream.bias = in.back();
-    const Stream out = forward(stream);
+    const Stream out = forward(stream, position_ids_BT);
     if (!functional::is_recomputing()) bias = out.bias;
     return Tensors{out.x, out.residual};
   };

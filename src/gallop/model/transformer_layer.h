@@ -18,9 +18,10 @@ class TransformerLayer final : public torch::nn::Module {
     double stochastic_depth = 0;  ///< Drop probability of each branch per sample.
   };
   TransformerLayer(Initializer& initializer, const Options& options);
-  Stream forward(const Stream& stream_BTC);
+  /// `position_ids_BT`: see SelfAttention::Mask.
+  Stream forward(const Stream& stream_BTC, const at::Tensor& position_ids_BT = {});
   /// Like forward(), but saves only its input for the backward pass (activation checkpointing).
-  Stream recomputed(const Stream& stream_BTC);
+  Stream recomputed(const Stream& stream_BTC, const at::Tensor& position_ids_BT = {});
 
  private:
   Branch dropped(const Branch& branch) const;

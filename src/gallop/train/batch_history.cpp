@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@ namespace {
 using Segment = BatchHistory::Segment;
 
 constexpr const char* kCount = "batches";
+constexpr const char* kBatches = "batches_per_epoch";  // Missing in older checkpoints.
 
 // One list of names for reading and writing.
 template <typename S, typename Visit>
@@ -25,6 +27,7 @@ void each_value(S& segment, Visit visit) {
   visit("position", segment.position);
   visit("batch", segment.batch);
   visit("samples_per_epoch", segment.samples_per_epoch);
+  visit(kBatches, segment.batches);
 }
 
 std::string key_of(size_t i, const char* name) { return fmt::format("batches.{}.{}", i, name); }
@@ -49,6 +52,12 @@ std::vector<Segment> guess(const Segment& here) {
 
 int64_t Segment::samples_after(int64_t at) const {
   const int64_t updates = at - step;
+  if (batches > 0) {
+    // Exact at the end of an epoch, and up to the differences of batches within one.
+    const int64_t all = position * batches / samples_per_epoch + updates;
+    return samples - position + all / batches * samples_per_epoch +
+           all % batches * samples_per_epoch / batches;
+  }
   const int64_t rest = samples_per_epoch - position;
   const int64_t of_rest = (rest + batch - 1) / batch;
   if (updates < of_rest) return samples + updates * batch;
@@ -63,11 +72,11 @@ double Segment::epochs_after(int64_t at) const {
          static_cast<double>(in_epoch) / static_cast<double>(samples_per_epoch);
 }
 
-BatchHistory::BatchHistory(int64_t batch, int64_t samples_per_epoch)
-    : segments_{{.batch = batch, .samples_per_epoch = samples_per_epoch}} {}
+BatchHistory::BatchHistory(int64_t batch, int64_t samples_per_epoch, int64_t batches)
+    : segments_{{.batch = batch, .samples_per_epoch = samples_per_epoch, .batches = batches}} {}
 
 BatchHistory BatchHistory::resumed(const std::map<std::string, std::string>& trainer, int64_t batch,
-                                   int64_t samples_per_epoch) {
+                                   int64_t samples_per_epoch, int64_t batches) {
   data::LoaderState loader;
   const Progress progress = Progress::from_map(trainer, loader);
   Segment here{.step = progress.step,
@@ -75,7 +84,8 @@ BatchHistory BatchHistory::resumed(const std::map<std::string, std::string>& tra
                .epoch = loader.epoch,
                .position = loader.position,
                .batch = batch,
-               .samples_per_epoch = samples_per_epoch};
+               .samples_per_epoch = samples_per_epoch,
+               .batches = batches};
   if (here.position >= samples_per_epoch) {
     here.epoch += 1;
     here.position = 0;
@@ -85,12 +95,15 @@ BatchHistory BatchHistory::resumed(const std::map<std::string, std::string>& tra
     const int64_t count = read_integer(trainer, kCount);
     for (int64_t i = 0; i < count; ++i) {
       each_value(history.segments_.emplace_back(), [&](const char* name, int64_t& value) {
-        value = read_integer(trainer, key_of(static_cast<size_t>(i), name));
+        const std::string key = key_of(static_cast<size_t>(i), name);
+        if (name != std::string_view(kBatches) || trainer.contains(key))
+          value = read_integer(trainer, key);
       });
     }
-    const bool is_right = std::all_of(
-        history.segments_.begin(), history.segments_.end(),
-        [](const Segment& one) { return one.batch >= 1 && one.samples_per_epoch >= 1; });
+    const bool is_right =
+        std::all_of(history.segments_.begin(), history.segments_.end(), [](const Segment& one) {
+          return one.batch >= 1 && one.samples_per_epoch >= 1 && one.batches >= 0;
+        });
     if (count < 1 || !is_right || history.first().step != 0) {
       throw DataError("the checkpoint's batch sizes are damaged");
     }
@@ -99,10 +112,11 @@ BatchHistory BatchHistory::resumed(const std::map<std::string, std::string>& tra
   }
   const auto goes_on = [&] {
     const Segment& last = history.last();
-    return last.batch == batch && last.samples_per_epoch == samples_per_epoch;
+    return last.batch == batch && last.samples_per_epoch == samples_per_epoch &&
+           last.batches == batches;
   };
   if (goes_on()) return history;
-  if (here.step == 0) return {batch, samples_per_epoch};
+  if (here.step == 0) return {batch, samples_per_epoch, batches};
   // The last segment may have no steps yet; then the first segment has some.
   if (history.last().step == here.step) history.segments_.pop_back();
   if (!goes_on()) history.segments_.push_back(here);

@@ -19,22 +19,27 @@ class BatchHistory {
     int64_t position = 0;  ///< Samples done in the current epoch.
     int64_t batch = 1;
     int64_t samples_per_epoch = 1;
+    /// Batches in an epoch, if they differ in size and `batch` is their mean; otherwise 0.
+    int64_t batches = 0;
 
-    int64_t batches_per_epoch() const { return (samples_per_epoch + batch - 1) / batch; }
+    int64_t batches_per_epoch() const {
+      return batches > 0 ? batches : (samples_per_epoch + batch - 1) / batch;
+    }
     /// Samples of the whole run after update `at`, which is not before `step`.
     int64_t samples_after(int64_t at) const;
     /// Epochs after update `at`, counted in samples: 1.5 in the middle of the second one.
     double epochs_after(int64_t at) const;
   };
 
-  /// A run in which every step has this batch size.
-  BatchHistory(int64_t batch, int64_t samples_per_epoch);
+  /// A run in which every step has this batch size; or, with `batches`, in which every epoch has so
+  /// many batches of different sizes.
+  BatchHistory(int64_t batch, int64_t samples_per_epoch, int64_t batches = 0);
 
   /// The history of a checkpoint (TrainingState::trainer) from which training continues with this
   /// batch size. For checkpoints of older versions, which have none, a single batch size is assumed
   /// if their counters allow it. Throws DataError if a value is missing or not a number.
   static BatchHistory resumed(const std::map<std::string, std::string>& trainer, int64_t batch,
-                              int64_t samples_per_epoch);
+                              int64_t samples_per_epoch, int64_t batches = 0);
 
   /// Writes the entries that resumed() reads.
   void write(std::map<std::string, std::string>& trainer) const;

@@ -45,7 +45,7 @@ bool requests_stop(const StepResult& result) {
 }
 
 NamedTensors part_of(const data::Batch& batch, int64_t part, int64_t parts) {
-  const int64_t rows = batch.size();
+  const int64_t rows = batch.rows();
   NamedTensors slice = slice_rows(batch.by_role(), rows * part / parts, rows * (part + 1) / parts);
   for (NamedTensor& field : slice) field.tensor = field.tensor.clone();
   return slice;
@@ -70,7 +70,9 @@ std::optional<BatchSpeed> time_batch(model::Model& model, optim::Optimizer& opti
     // A learning rate of 0, as it does not affect the time of a step and nothing diverges.
     const StepResult result =
         step.run(batch.by_role(), number, 0, /*count_correct=*/false, scheduled,
-                 {.rows = batch.whole_size, .requests = {is_enough || stop.requested()}});
+                 {.rows = batch.whole_size,
+                  .own_rows = batch.size(),
+                  .requests = {is_enough || stop.requested()}});
     const MeasuredCost cost = meter.read();
     if (stop.requested() && !is_shared) return {};
     if (number >= kWarmUpSteps) {

@@ -64,7 +64,7 @@ MeasuredCost measure_steps(const BucketTrial& trial, const std::string& size,
     const double start = monotonic_seconds();
     // A learning rate of 0, as it does not affect the time of a step and nothing diverges.
     step.run(trial.batch.by_role(), number, 0, /*count_correct=*/false, {},
-             {.rows = trial.batch.whole_size});
+             {.rows = trial.batch.whole_size, .own_rows = trial.batch.size()});
     const double taken = monotonic_seconds() - start;
     if (number >= kWarmUpSteps) seconds.push_back(taken);
     if (number != kWarmUpSteps) continue;

@@ -102,8 +102,9 @@ class Test {
     const bool starts = taken_++ < 2;
     process_group_.begin(starts ? parallel::Section::kStart : parallel::Section::kStep, taken_);
     const StepRequests requests = {stop_.requested()};
-    const StepResult result = step_.run(batch->by_role(), number_++, lr, /*count_correct=*/false,
-                                        {}, {.rows = batch->whole_size, .requests = requests});
+    const StepResult result =
+        step_.run(batch->by_role(), number_++, lr, /*count_correct=*/false, {},
+                  {.rows = batch->whole_size, .own_rows = batch->size(), .requests = requests});
     if (result.requests[static_cast<size_t>(StepRequest::kStop)]) return {};
     return result.tally.loss();
   }

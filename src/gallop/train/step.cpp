@@ -62,13 +62,12 @@ at::ScalarType format_of(ScheduledParameter value) {
              : at::kDouble;
 }
 
-void set(const at::Tensor& shared, int64_t targets, int64_t all_targets,
-         const StepRequests& requests) {
+void set(const at::Tensor& shared, int64_t size, int64_t whole_size, const StepRequests& requests) {
   const at::Tensor host =
       shared.is_cpu() ? shared : at::zeros_like(shared, at::TensorOptions(at::kCPU));
   auto* const numbers = host.mutable_data_ptr<double>();
-  numbers[0] = static_cast<double>(targets);
-  numbers[1] = static_cast<double>(all_targets);
+  numbers[0] = static_cast<double>(size);
+  numbers[1] = static_cast<double>(whole_size);
   for (size_t i = 0; i < kStepRequests; ++i) numbers[2 + i] = requests[i] ? 1 : 0;
   if (!shared.is_cpu()) shared.copy_(host);
 }
@@ -80,10 +79,10 @@ std::vector<double> numbers_of(const at::Tensor& tensor) {
 }
 
 // `sums` is indexed by SharedSum.
-void read_shared(const std::vector<double>& sums, int64_t targets, StepResult& result) {
+void read_shared(const std::vector<double>& sums, int64_t size, StepResult& result) {
   result.tally.top1 = static_cast<int64_t>(sums[kSharedTop1]);
   result.tally.count = static_cast<int64_t>(sums[kTargets]);
-  result.share = sums[kTargets] / static_cast<double>(targets);
+  result.share = sums[kTargets] / static_cast<double>(size);
   for (size_t i = 0; i < kStepRequests; ++i) result.requests[i] = sums[kFirstRequest + i] > 0;
 }
 
@@ -227,6 +226,11 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
   const Loss& first = *terms_.front().loss;
   started.targets = first.expected_count(target, rows);
   started.result.tally.count = started.targets;
+  // Targets that are counted on the device need only the share of samples that are not broken.
+  const auto size_of = [&](int64_t own) {
+    return counts_on_device_ ? own : first.expected_count(target, own);
+  };
+  started.size = size_of(rows);
   started.result.has_class_labels = has_class_labels(target);
   // Every sum of losses is divided by the targets of the whole batch, within backward().
   set(loss_weight_, counts_on_device_ ? 1.0 : 1.0 / static_cast<double>(started.targets));
@@ -241,8 +245,8 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
     }
     // In a pipeline, each process has the whole batch.
     const bool counts_here = rank == 0 || !pipeline_;
-    set(shared_, counts_here ? first.expected_count(target, target.size(0)) : 0,
-        rank == 0 ? started.targets : 0, shared.requests);
+    set(shared_, counts_here ? size_of(shared.own_rows.value_or(target.size(0))) : 0,
+        rank == 0 ? started.size : 0, shared.requests);
   }
   const StepInputs inputs = inputs_of(batch);
   const Tensors outputs = compute_in_memory(inputs, count_correct, step);
@@ -264,7 +268,7 @@ void TrainStep::read_now(Started& started, const StepOutputs& outputs, const Ste
   if (outputs.correct.defined()) result.tally.top1 = outputs.correct.item<int64_t>();
   result.gradient_norm = outputs.gradient_norm.item<double>();
   result.is_spike = outputs.spike.defined() && outputs.spike.item<double>() != 0;
-  if (shared_.defined()) read_shared(numbers_of(outputs.shared_sums), started.targets, result);
+  if (shared_.defined()) read_shared(numbers_of(outputs.shared_sums), started.size, result);
   if (counts_on_device_) {
     set_mean(result.tally, result.tally.loss_sum, outputs.target_count.item<double>());
   }
@@ -285,7 +289,7 @@ void TrainStep::read_late(Started& started) {
   auto further = numbers.begin() + kFurtherNumbers;
   const double count = counts_on_device_ ? *further++ : 0;
   if (shared_.defined()) {
-    read_shared({further, numbers.end()}, started.targets, result);
+    read_shared({further, numbers.end()}, started.size, result);
   } else if (further != numbers.end()) {
     result.tally.top1 = static_cast<int64_t>(*further);
   }

@@ -83,6 +83,8 @@ using StepRequests = std::array<bool, kStepRequests>;
 struct SharedBatch {
   /// Rows of the whole batch, including broken samples; 0 if this process has all of them.
   int64_t rows = 0;
+  /// Rows of this process's slice, if its tensors have another number, as packed ones have.
+  std::optional<int64_t> own_rows{};
   StepRequests requests{};
 };
 
@@ -177,6 +179,7 @@ class TrainStep {
     StepResult result;  // As far as it is known.
     bool is_read = false;
     int64_t targets = 0;  // Targets of the whole batch, including broken samples.
+    int64_t size = 0;     // What processes have shares of: targets, or rows if these are counted.
   };
   bool has_class_labels(const at::Tensor& target) const;
   int64_t most_numbers() const;

@@ -220,6 +220,8 @@ void visit(config::Visitor& v, TrainConfig& c) {
        .choices = {"stop", "skip"}},
       c.on_nonfinite);
   v.section({.name = "spikes", .help = ""}, c.spikes);
+  v.section({.name = "progressive_resizing", .help = "small images first"}, c.progressive_resizing);
+  v.section({.name = "seq_length_warmup", .help = "short texts first"}, c.seq_length_warmup);
   v.field({.name = "prove",
            .help = "before a new run, compare its first steps with a plain reference, as 'gallop "
                    "prove' does, and stop if they differ"},

@@ -8,6 +8,7 @@
 #include "gallop/config/visitor.h"
 #include "gallop/precision/grad_scaler.h"
 #include "gallop/train/distillation.h"
+#include "gallop/train/input_sizes.h"
 #include "gallop/train/spike_watch.h"
 
 namespace gallop::train {
@@ -64,6 +65,8 @@ struct TrainConfig {
   bool checkpoint_in_background = true;
   std::string checkpoint_slice = "64 MiB";
   std::string compare_every = "500 steps";
+  ProgressiveResizingConfig progressive_resizing;
+  SeqLengthWarmupConfig seq_length_warmup;
   bool snapshots = false;
   std::string on_nonfinite = "stop";
   SpikeConfig spikes;

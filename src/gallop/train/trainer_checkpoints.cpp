@@ -194,7 +194,8 @@ void Trainer::Impl::take(const std::optional<CheckpointInfo>& checkpoint) {
   const int64_t size = parts.train_samples.size();
   if (parts.allow_changed_data) loader_state.position = std::min(loader_state.position, size);
   loader.seek(loader_state);
-  measure(BatchHistory::resumed(saved.trainer, loader_config.batch, size));
+  measure(BatchHistory::resumed(saved.trainer, loader_config.batch, size,
+                                planned_batches(loader_config)));
   step.set_splits(progress.splits);
   for (const auto& [name, schedule] : schedules()) {
     check_schedule_state(saved.trainer, name, *schedule);

@@ -32,8 +32,10 @@ void Trainer::Impl::begin_step() {
 bool Trainer::Impl::train_one() {
   const data::LoaderState position = loader.state();
   // Processes that share steps stop only at the same step.
-  const auto batch = loader.next(process_group.is_alone() ? &parts.stop : nullptr);
+  auto batch = loader.next(process_group.is_alone() ? &parts.stop : nullptr);
   if (!batch) return false;
+  resize(config.progressive_resizing, share_done(), *batch);
+  truncate(config.seq_length_warmup, share_done(), *batch);
   const bool record = (progress.step + 1) % record_every == 0 || progress.step == 0;
   const double lr =
       parts.lr_factor * parts.optimizer.base_lr() * parts.schedule.factor(share_done());
@@ -72,7 +74,7 @@ void Trainer::Impl::start_step(const data::Batch& batch, double lr, bool record,
                                              .scheduled = scheduled});
   try {
     step.start(fields, progress.step, lr, record, scheduled,
-               {.rows = batch.whole_size, .requests = local_requests()});
+               {.rows = batch.whole_size, .own_rows = batch.size(), .requests = local_requests()});
   } catch (const StepDoesNotFit&) {
     report_all();
     loader.seek(position);

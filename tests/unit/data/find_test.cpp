@@ -110,10 +110,11 @@ TEST(DataModules, AreAllRegisteredAndOpened) {
   const DataModuleRegistry registry = built_in_data_modules();
   const AugmentationRegistry augmentations = built_in_augmentations();
   const BatchTransformRegistry transforms = built_in_batch_transforms();
-  EXPECT_EQ(registry.names(), (std::vector<std::string>{
-                                  "fashion-mnist", "mnist", "cifar10", "cifar100", "folder", "tar",
-                                  "fake-images", "image-table", "segmentation", "table", "csv",
-                                  "arrays", "text", "labeled-text", "tagged-text", "text-pairs"}));
+  EXPECT_EQ(registry.names(),
+            (std::vector<std::string>{"fashion-mnist", "mnist", "cifar10", "cifar100", "folder",
+                                      "tar", "fake-images", "image-table", "segmentation", "table",
+                                      "csv", "arrays", "text", "documents", "labeled-text",
+                                      "tagged-text", "text-pairs"}));
   const TestFolder folder;
   folder.add("train.txt", "abc");
   const auto open = [&](const std::string& name, const std::string& path) {

@@ -5,6 +5,7 @@
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/bmm.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
@@ -13,9 +14,11 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/softmax.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "gallop/base/error.h"
 #include "unit/kernel/isa_cases.h"
 
 namespace gallop::kernel {
@@ -146,6 +149,60 @@ std::vector<Case> cases() {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, AttentionOf, testing::ValuesIn(cases()), name_of);
+
+// Lengths of the documents in each row of `tokens`: none is short of its row's end.
+std::vector<std::vector<int64_t>> some_documents(int64_t batch, int64_t tokens) {
+  std::vector<std::vector<int64_t>> rows;
+  for (int64_t row = 0; row < batch; ++row) {
+    auto& lengths = rows.emplace_back();
+    for (int64_t left = tokens, next = 1 + row; left > 0; left -= lengths.back(), next += 19) {
+      lengths.push_back(std::min(left, next));
+    }
+  }
+  return rows;
+}
+
+at::Tensor position_ids_of(const std::vector<std::vector<int64_t>>& rows) {
+  std::vector<at::Tensor> all;
+  for (const auto& lengths : rows) {
+    std::vector<at::Tensor> row;
+    for (const int64_t length : lengths) row.push_back(at::arange(length, at::kLong));
+    all.push_back(at::cat(row));
+  }
+  return at::stack(all);
+}
+
+TEST_P(AttentionOf, DocumentsOfARowAreAsAlone) {
+  const Isa isa = GetParam().isa;
+  const auto rows = some_documents(qkv.size(0), qkv.size(1));
+  AttentionOptions packed = options;
+  packed.position_ids_BT = position_ids_of(rows);
+  const AttentionOutput output = attention_by(isa, qkv, packed);
+  const at::Tensor dqkv = attention_backward_by(isa, dy, qkv, output, packed);
+  for (size_t row = 0; row < rows.size(); ++row) {
+    int64_t begin = 0;
+    for (const int64_t length : rows[row]) {
+      const auto alone = [&](const at::Tensor& all) {
+        return all.narrow(0, static_cast<int64_t>(row), 1).narrow(1, begin, length).contiguous();
+      };
+      const AttentionOutput wanted = attention_by(isa, alone(qkv), options);
+      EXPECT_TRUE(at::equal(alone(output.y_BTHD), wanted.y_BTHD)) << row << ": " << begin;
+      EXPECT_TRUE(at::equal(alone(dqkv),
+                            attention_backward_by(isa, alone(dy), alone(qkv), wanted, options)))
+          << row << ": " << begin;
+      begin += length;
+    }
+  }
+}
+
+TEST(Attention, RejectsPositionsThatDoNotCount) {
+  const at::Tensor qkv = at::zeros({1, 4, 3, 1, 8});
+  for (const std::vector<int64_t>& ids :
+       {std::vector<int64_t>{1, 2, 3, 4}, {0, 2, 3, 4}, {0, 1, 1, 2}, {0, 1, -1, 0}}) {
+    const AttentionOptions options{.causal = true, .position_ids_BT = at::tensor(ids).view({1, 4})};
+    EXPECT_THROW(attention(qkv, options), DataError);
+  }
+}
 
 TEST(Attention, DoesNotOverflowForLargeScores) {
   const at::Tensor qkv = at::randn({1, 40, 3, 2, 16}) * 100;

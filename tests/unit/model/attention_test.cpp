@@ -6,8 +6,12 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/randn.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
 
 namespace gallop::model::functional {
@@ -59,6 +63,26 @@ TEST_P(FunctionalAttention, KeepsNothingWithoutGradients) {
   const at::Tensor y = functional::attention(qkv.requires_grad_(true), options());
   EXPECT_FALSE(y.requires_grad());
   EXPECT_TRUE(at::allclose(y, by_library(qkv, GetParam()), 1e-5, 1e-6));
+}
+
+// Against the library's with the mask of block-diagonal attention.
+TEST_P(FunctionalAttention, KeepsDocumentsApart) {
+  const at::Tensor ids = at::cat({at::arange(7), at::arange(1), at::arange(kTokens - 8)});
+  kernel::AttentionOptions packed = options();
+  packed.position_ids_BT = at::stack({ids, at::arange(kTokens)});
+  const at::Tensor begins = at::arange(kTokens) - packed.position_ids_BT;
+  at::Tensor visible = begins.unsqueeze(2).eq(begins.unsqueeze(1)).unsqueeze(1);
+  if (GetParam()) visible = visible.logical_and(at::ones({kTokens, kTokens}, at::kBool).tril());
+  const at::Tensor ours = qkv.clone().requires_grad_(true);
+  const at::Tensor theirs = qkv.clone().requires_grad_(true);
+  const auto parts = theirs.permute({2, 0, 3, 1, 4}).unbind(0);
+  const at::Tensor y = functional::attention(ours, packed);
+  const at::Tensor wanted =
+      at::scaled_dot_product_attention(parts[0], parts[1], parts[2], visible).transpose(1, 2);
+  EXPECT_TRUE(at::allclose(y, wanted, 1e-5, 1e-6));
+  (y * dy).sum().backward();
+  (wanted * dy).sum().backward();
+  EXPECT_TRUE(at::allclose(ours.grad(), theirs.grad(), 1e-5, 1e-6));
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, FunctionalAttention, testing::Bool(),

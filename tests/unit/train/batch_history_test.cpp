@@ -68,6 +68,30 @@ TEST(BatchHistory, ReadsCheckpointsThatHaveNone) {
   EXPECT_EQ(changed.first().batch, 15);
 }
 
+// Epochs of 7 batches of different sizes, 14.3 on average.
+TEST(BatchHistory, CountsBatchesOfDifferentSizes) {
+  const BatchHistory history(14, 100, 7);
+  EXPECT_EQ(history.first().batches_per_epoch(), 7);
+  EXPECT_EQ(history.first().samples_after(7), 100);
+  EXPECT_EQ(history.first().samples_after(21), 300);
+  EXPECT_EQ(history.first().samples_after(3), 42);
+  // After the second batch of the second epoch, which had 40 samples together.
+  const auto same = BatchHistory::resumed(saved(history, 9, 140, 1, 40), 14, 100, 7);
+  EXPECT_TRUE(same.is_uniform());
+  EXPECT_EQ(same.first().batches, 7);
+  // From there with batches of 15, and back.
+  const auto other = BatchHistory::resumed(saved(history, 9, 140, 1, 40), 15, 100);
+  ASSERT_EQ(other.segments().size(), 2U);
+  EXPECT_EQ(other.last().samples_after(13), 200);
+  const auto again = BatchHistory::resumed(saved(other, 13, 200, 2, 0), 14, 100, 7);
+  ASSERT_EQ(again.segments().size(), 3U);
+  EXPECT_EQ(again.last().samples_after(20), 300);
+  // Checkpoints of older versions do not have the number.
+  Map map = saved(BatchHistory(14, 100), 9, 140, 1, 40);
+  map.erase("batches.0.batches_per_epoch");
+  EXPECT_EQ(BatchHistory::resumed(map, 14, 100).first().batches_per_epoch(), 8);
+}
+
 TEST(BatchHistory, RefusesDamage) {
   Map map = saved(BatchHistory(16, 100), 10, 148, 1, 48);
   map["batches.0.batch"] = "0";

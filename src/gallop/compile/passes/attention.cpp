@@ -137,10 +137,10 @@ std::optional<Rewrite> rewrite_attention(Matcher& matcher, const AttentionForm& 
              scale = Operand::of(c10::IValue(form.scale));
   Rewrite change{.removed = form.removed, .added = {}};
   if (!matcher.can_be_read_at(*packed, form.first, form.place)) return std::nullopt;
-  change.added.emplace_back(form.place,
-                            Node{.op = kernel::attention_operator(),
-                                 .arguments = {Operand::of(*packed), causal, scale, no_tensor()},
-                                 .results = {Operand::of(*y), Operand::of(log_sums)}});
+  change.added.emplace_back(
+      form.place, Node{.op = kernel::attention_operator(),
+                       .arguments = {Operand::of(*packed), causal, scale, no_tensor(), no_tensor()},
+                       .results = {Operand::of(*y), Operand::of(log_sums)}});
   if (form.gradient_place == kNone) return change;
   const auto packing = packing_of(matcher, form.gradients);
   if (!packing || !matcher.can_be_read_at(*packed, form.first, form.gradient_place) ||
@@ -158,7 +158,7 @@ std::optional<Rewrite> rewrite_attention(Matcher& matcher, const AttentionForm& 
       form.gradient_place,
       Node{.op = kernel::attention_backward_operator(),
            .arguments = {Operand::of(matcher.intern(dy)), Operand::of(*packed), Operand::of(*y),
-                         Operand::of(log_sums), causal, scale, no_tensor()},
+                         Operand::of(log_sums), causal, scale, no_tensor(), no_tensor()},
            .results = {Operand::of(gradient)}});
   return change;
 }

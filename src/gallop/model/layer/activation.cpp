@@ -19,6 +19,7 @@ class KernelActivation final : public Layer {
  public:
   explicit KernelActivation(kernel::Activation kind) : kind_(kind) {}
   at::Tensor forward(const at::Tensor& x) override { return functional::activation(kind_, x); }
+  bool takes_packed_rows() const override { return true; }
   std::optional<kernel::Activation> activation() const override { return kind_; }
 
  private:
@@ -30,6 +31,7 @@ class Pointwise final : public Layer {
   explicit Pointwise(std::function<at::Tensor(const at::Tensor&)> function)
       : function_(std::move(function)) {}
   at::Tensor forward(const at::Tensor& x) override { return function_(x); }
+  bool takes_packed_rows() const override { return true; }
 
  private:
   std::function<at::Tensor(const at::Tensor&)> function_;

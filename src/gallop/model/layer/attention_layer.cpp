@@ -11,18 +11,24 @@ class AttentionLayer final : public Layer {
  public:
   AttentionLayer(LayerContext& context, const SelfAttention::Options& options)
       : attention_(std::make_shared<SelfAttention>(context.initializer, options)),
-        // Padding is at the end: with causal attention no token attends to it.
-        mask_(options.causal ? nullptr : context.mask) {}
+        mask_(context.mask),
+        is_causal_(options.causal) {}
 
   at::Tensor forward(const at::Tensor& x) override {
-    const Branch branch = attention_->forward(x, mask_ ? mask_->is_token_NT : at::Tensor());
+    SelfAttention::Mask mask;
+    if (mask_) mask.position_ids_BT = mask_->position_ids_NT;
+    // Padding is at the end: with causal attention no token attends to it.
+    if (mask_ && !is_causal_) mask.is_token_BT = mask_->is_token_NT;
+    const Branch branch = attention_->forward(x, mask);
     return branch.bias.defined() ? branch.value.add(branch.bias) : branch.value;
   }
+  bool takes_packed_rows() const override { return true; }
   std::shared_ptr<torch::nn::Module> module() const override { return attention_; }
 
  private:
   std::shared_ptr<SelfAttention> attention_;
   std::shared_ptr<const SequenceMask> mask_;  // Null where nothing is padded.
+  bool is_causal_;
 };
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "gallop/model/layer/containers.h"
 
+#include <algorithm>
+
 #include <ATen/ops/cat.h>
 
 namespace gallop::model {
@@ -18,6 +20,12 @@ std::unique_ptr<Layer> build(const config::Component& component, LayerContext& c
   auto layer = registry.build(component, inner);
   context.shape = inner.shape;
   return layer;
+}
+
+template <typename Layers>
+bool all_take_packed_rows(const Layers& layers) {
+  return std::all_of(layers.begin(), layers.end(),
+                     [](const auto& layer) { return layer->takes_packed_rows(); });
 }
 
 class Residual final : public Layer {
@@ -46,6 +54,9 @@ class Residual final : public Layer {
 
   at::Tensor forward(const at::Tensor& x) override {
     return layers_->forward(x).add(shortcut_ ? shortcut_->forward(x) : x);
+  }
+  bool takes_packed_rows() const override {
+    return layers_->takes_packed_rows() && (!shortcut_ || shortcut_->takes_packed_rows());
   }
   std::shared_ptr<torch::nn::Module> module() const override { return module_; }
 
@@ -90,6 +101,7 @@ class Branches final : public Layer {
     for (size_t i = 1; i < outputs.size(); ++i) sum = sum.add(outputs[i]);
     return sum;
   }
+  bool takes_packed_rows() const override { return all_take_packed_rows(layers_); }
   std::shared_ptr<torch::nn::Module> module() const override { return module_; }
 
  private:
@@ -117,6 +129,7 @@ class Repeat final : public Layer {
     for (const auto& layer : layers_) x = layer->forward(x);
     return x;
   }
+  bool takes_packed_rows() const override { return all_take_packed_rows(layers_); }
   std::shared_ptr<torch::nn::Module> module() const override { return module_; }
 
  private:
@@ -127,6 +140,7 @@ class Repeat final : public Layer {
 class Identity final : public Layer {
  public:
   at::Tensor forward(const at::Tensor& x) override { return x; }
+  bool takes_packed_rows() const override { return true; }
 };
 
 const config::Field kLayers{.name = "layers", .help = "layers, each of which reads the one before"};
@@ -165,6 +179,8 @@ at::Tensor Sequential::forward(const at::Tensor& x) { return run_all(x, layers_.
 at::Tensor Sequential::forward_to_head(const at::Tensor& x) {
   return run_all(x, layers_.size() - 1);
 }
+
+bool Sequential::takes_packed_rows() const { return all_take_packed_rows(layers_); }
 
 at::Tensor Sequential::head_weight() const {
   return layers_.empty() ? at::Tensor() : layers_.back()->head_weight();

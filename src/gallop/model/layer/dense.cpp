@@ -15,6 +15,7 @@ class LinearLayer final : public Layer {
       : linear_(std::make_shared<Linear>(initializer, options)), has_bias_(options.bias) {}
 
   at::Tensor forward(const at::Tensor& x) override { return linear_->forward(x); }
+  bool takes_packed_rows() const override { return true; }
   bool fuses(kernel::Activation /*kind*/) const override { return true; }
   at::Tensor forward_activated(const at::Tensor& x, kernel::Activation kind) override {
     return linear_->forward(x, kind);
@@ -33,6 +34,7 @@ class EmbeddingLayer final : public Layer {
       : embedding_(std::make_shared<Embedding>(initializer, options)) {}
 
   at::Tensor forward(const at::Tensor& x) override { return embedding_->forward(x); }
+  bool takes_packed_rows() const override { return true; }
   std::shared_ptr<torch::nn::Module> module() const override { return embedding_; }
 
  private:
@@ -41,20 +43,26 @@ class EmbeddingLayer final : public Layer {
 
 class PositionEmbedding final : public Layer {
  public:
-  PositionEmbedding(LayerContext& context, double std) {
+  PositionEmbedding(LayerContext& context, double std) : mask_(context.mask) {
     weight_ =
         module_->register_parameter("weight", context.initializer.normal(context.shape.sizes, std));
   }
 
   at::Tensor forward(const at::Tensor& x) override {
+    if (mask_ && mask_->position_ids_NT.defined()) {
+      const at::Tensor& ids = mask_->position_ids_NT;
+      return x.add(weight_.index_select(0, ids.flatten()).view(x.sizes()));
+    }
     return x.add(weight_.narrow(0, 0, x.size(1)));
   }
+  bool takes_packed_rows() const override { return true; }
   std::shared_ptr<torch::nn::Module> module() const override { return module_; }
 
  private:
   struct Weights : torch::nn::Module {};
   std::shared_ptr<Weights> module_ = std::make_shared<Weights>();
   at::Tensor weight_;
+  std::shared_ptr<const SequenceMask> mask_;  // Null where nothing is padded.
 };
 
 class Flatten final : public Layer {

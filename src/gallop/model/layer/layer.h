@@ -36,10 +36,12 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-/// Marks the positions of a batch of sequences that hold tokens and not padding. The model sets it
-/// before it runs its layers, which share it.
+/// What the positions of a batch of sequences hold. The model sets it before it runs its layers,
+/// which share it.
 struct SequenceMask {
-  at::Tensor is_token_NT;  ///< bool
+  at::Tensor is_token_NT;  ///< bool: a token, not padding.
+  at::Tensor
+      position_ids_NT;  ///< Of packed rows (Model::takes_packed_rows()), otherwise undefined.
 };
 
 /// A layer with one input and one output, whose first dimension is the batch.
@@ -56,6 +58,10 @@ class Layer {
   virtual bool fuses(kernel::Activation /*kind*/) const { return false; }
   /// Returns act(forward(x)). Requires fuses().
   virtual at::Tensor forward_activated(const at::Tensor& x, kernel::Activation kind);
+
+  /// Whether it keeps the texts of packed rows apart, by SequenceMask::position_ids_NT or because
+  /// it processes each token alone.
+  virtual bool takes_packed_rows() const { return false; }
 
   /// The weight [C, K] of a final GEMM without bias, for a loss to compute in parts; or undefined.
   virtual at::Tensor head_weight() const { return {}; }

@@ -40,6 +40,7 @@ class LayerNorm final : public Layer {
       : norm_(std::make_shared<Norm>(context.initializer, options)) {}
 
   at::Tensor forward(const at::Tensor& x) override { return norm_->forward(x); }
+  bool takes_packed_rows() const override { return true; }
   std::shared_ptr<torch::nn::Module> module() const override { return norm_; }
 
  private:
@@ -74,6 +75,7 @@ class Dropout final : public Layer {
   at::Tensor forward(const at::Tensor& x) override {
     return functional::dropout(x, p_, module_->is_training());
   }
+  bool takes_packed_rows() const override { return true; }
   std::shared_ptr<torch::nn::Module> module() const override { return module_; }
 
  private:
