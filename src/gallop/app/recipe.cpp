@@ -318,8 +318,8 @@ void ResolvedRecipe::read_excluded_names() {
   if (node == nullptr) return;
   const config::Origin origin = node->origin;
   *node = {.kind = config::Node::Kind::kList, .origin = origin};
-  for (const std::string& name : items) {
-    node->items.push_back(config::Node::make_scalar(name, origin));
+  for (const std::string& item : items) {
+    node->items.push_back(config::Node::make_scalar(item, origin));
     node->items.back().quoted = true;
   }
 }

@@ -31,8 +31,8 @@ std::vector<size_t> groups_of(const ModelTensors& model) {
     for (const std::string& name : model.blocks[block]) groups[name] = blocks - 1 - block;
   }
   std::vector<size_t> all;
-  for (const auto& [name, tensor] : model.parameters) {
-    const auto found = groups.find(name);
+  for (const auto& parameter : model.parameters) {
+    const auto found = groups.find(parameter.name);
     all.push_back(found != groups.end() ? found->second : blocks);
   }
   return all;
@@ -51,11 +51,11 @@ ShardLayout layout_of(const std::string& name, const ZeroConfig& config,
   }
   std::vector<ParameterShape> shapes;
   for (size_t i = 0; i < model.parameters.size(); ++i) {
-    const auto& [name, tensor] = model.parameters[i];
+    const at::Tensor& tensor = model.parameters[i].tensor;
     optim::UpdateUnit unit = model.update_units[i];
     // How an element is rounded depends on its position in the tensor that the optimizer has.
     unit.is_whole = unit.is_whole || tensor.scalar_type() == at::kBFloat16;
-    shapes.push_back({.name = name,
+    shapes.push_back({.name = model.parameters[i].name,
                       .elements = tensor.numel(),
                       .type = tensor.scalar_type(),
                       .is_trained = tensor.requires_grad(),

@@ -324,8 +324,10 @@ TEST_F(Tables, JsonLinesGiveTheTableOfTheirCsv) {
     EXPECT_EQ(one.values, other.values);
     ASSERT_EQ(one.numbers.size(), other.numbers.size());
     for (size_t row = 0; row < one.numbers.size(); ++row) {
-      if (!std::isnan(one.numbers[row])) EXPECT_EQ(one.numbers[row], other.numbers[row]);
-      EXPECT_EQ(std::isnan(one.numbers[row]), std::isnan(other.numbers[row]));
+      ASSERT_EQ(std::isnan(one.numbers[row]), std::isnan(other.numbers[row]));
+      if (!std::isnan(one.numbers[row])) {
+        EXPECT_EQ(one.numbers[row], other.numbers[row]);
+      }
     }
   }
 }

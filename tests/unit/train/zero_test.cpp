@@ -435,7 +435,9 @@ TEST(ZeroParameters, AreReleased) {
         EXPECT_LT(static_cast<double>(pages.count()), 0.55 * static_cast<double>(all));
       }
       // A dry run of the step compiler reads pages of zeros, which take no memory.
-      if (!compiled) EXPECT_LT(static_cast<double>(pages.most()), 0.65 * static_cast<double>(all));
+      if (!compiled) {
+        EXPECT_LT(static_cast<double>(pages.most()), 0.65 * static_cast<double>(all));
+      }
       trainee.strategy->gather_parameters();
       EXPECT_EQ(pages.count(), all);
     });
