@@ -35,7 +35,7 @@ int64_t padded_rows(int64_t rows);
 /// Whether samples can be packed: every field has one element per token.
 bool can_pack(const Fields& fields);
 
-/// The field that tells the texts of a packed row apart: int64, 0 at the first token of each and
+/// The field that distinguishes the texts of a packed row: int64, 0 at the first token of each and
 /// counting up from there. Padding behind the last text counts as a text.
 inline constexpr const char* kPositionIdsField = "position_ids";
 

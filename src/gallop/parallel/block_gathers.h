@@ -36,6 +36,9 @@ class BlockGathers final : public BlockHooks {
   /// The buckets must outlive it.
   BlockGathers(const ParameterBuckets& buckets, Config config);
 
+  /// The buckets of a block; of the other parameters for the number of blocks.
+  const std::vector<size_t>& buckets_of(size_t block) const;
+
   /// Must precede each forward pass of a step.
   void begin_forward();
   void before_forward(size_t block, const at::Tensor& input) override;
@@ -61,7 +64,6 @@ class BlockGathers final : public BlockHooks {
   };
 
   void plan();
-  const std::vector<size_t>& buckets_of(size_t block) const;
   void run_to(size_t end, const at::Tensor& after);
   void before_backward(size_t block, const at::Tensor& gradient);
 

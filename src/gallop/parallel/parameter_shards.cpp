@@ -4,16 +4,12 @@
 #include <numeric>
 #include <utility>
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_foreach_norm.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/zeros.h>
 
-#include "gallop/kernel/optimizer_step.h"
 #include "gallop/kernel/update.h"
 #include "gallop/parallel/parameter_buckets.h"
 #include "gallop/parallel/sharded_optimizer.h"
+#include "gallop/parallel/shared_update.h"
 #include "gallop/parallel/sums.h"
 
 namespace gallop::parallel {
@@ -33,10 +29,6 @@ at::Tensor part_of(const at::Tensor& parameter, const at::Tensor& memory,
   std::vector<int64_t> sizes(dims, part.size() == 0 ? 0 : 1), strides(dims, 1);
   sizes.back() = part.size();
   return memory.as_strided(sizes, strides, memory.storage_offset());
-}
-
-int64_t chunks_of(int64_t elements) {
-  return (elements + kernel::kNormChunk - 1) / kernel::kNormChunk;
 }
 
 }  // namespace
@@ -91,32 +83,23 @@ void ParameterShards::make_sums() {
     const at::Tensor& tensor = parameters_[i].tensor;
     const at::Tensor& gradient = own_[i].tensor.grad();
     if (!gradient.defined()) continue;
-    is_by_chunk_ &= tensor.is_cpu() &&
-                    (tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kBFloat16);
+    is_by_chunk_ &= is_summed_by_chunk(tensor);
     if (gradient.numel() > 0) {
       gradients_.push_back(gradient);
       const int64_t begin = layout_.part_of(i, collectives_.rank()).begin;
       first_.push_back(chunks + begin / kernel::kNormChunk);
     }
-    chunks += chunks_of(tensor.numel());
+    chunks += norm_chunks_of(tensor.numel());
   }
-  const auto options = parameters_.front().tensor.options().requires_grad(false);
-  sums_ = at::zeros({is_by_chunk_ ? std::max<int64_t>(1, chunks) : 1}, options.dtype(at::kDouble));
+  sums_ = make_norm_sums(parameters_.front().tensor, chunks, is_by_chunk_);
 }
 
 at::Tensor ParameterShards::gradient_norm() const {
   const at::NoGradGuard no_grad;
-  if (is_by_chunk_) {
-    kernel::sums_of_squares(sums_, gradients_, first_);
-  } else if (gradients_.empty()) {
-    sums_.zero_();
-  } else {
-    sums_.copy_(
-        at::stack(at::_foreach_norm(gradients_, 2, at::kDouble)).square().sum().reshape({1}));
-  }
+  sum_squares(sums_, gradients_, first_, is_by_chunk_);
   all_reduce_async(sums_);
   wait_tensor(sums_);
-  return is_by_chunk_ ? kernel::norm_of_sums(sums_) : sums_.select(0, 0).sqrt();
+  return norm_of_all(sums_, is_by_chunk_);
 }
 
 std::vector<LogicalTensor> ParameterShards::logical_parameters() const {
@@ -150,11 +133,7 @@ ParameterShards::Bytes ParameterShards::parameter_bytes() const {
 }
 
 std::string ParameterShards::first_of_all(const std::string& own) const {
-  const auto found = gather(collectives_, own);
-  for (const auto& [name, tensor] : parameters_) {
-    if (std::find(found.begin(), found.end(), name) != found.end()) return name;
-  }
-  return {};
+  return first_found(parameters_, gather(collectives_, own));
 }
 
 std::string ParameterShards::first_non_finite_gradient() const {

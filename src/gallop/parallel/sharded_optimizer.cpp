@@ -12,6 +12,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/kernel/state_map.h"
+#include "gallop/parallel/shared_update.h"
 #include "gallop/parallel/sums.h"
 
 namespace gallop::parallel {
@@ -52,12 +53,12 @@ class ShardedOptimizer final : public optim::Optimizer {
   std::vector<optim::UpdateUnit> update_units() const override { return whole_->update_units(); }
 
   void use_averaged_weights(bool averaged) override {
-    const std::vector<std::string> before = names_of_state();
+    const std::vector<std::string> before = names_of(whole_->state());
     inner_->use_averaged_weights(averaged);
     whole_->use_averaged_weights(averaged);
     // State that is kept in place of weights has another name. If this process ends by an error,
     // the others may not be there.
-    if (names_of_state() == before || std::uncaught_exceptions() > 0) return;
+    if (names_of(whole_->state()) == before || std::uncaught_exceptions() > 0) return;
     const CollectivesScope scope(shards_.collectives());
     shards_.all_gather();
   }
@@ -78,23 +79,8 @@ class ShardedOptimizer final : public optim::Optimizer {
   }
 
  private:
-  std::vector<std::string> names_of_state() const {
-    std::vector<std::string> names;
-    for (const NamedTensor& one : whole_->state()) names.push_back(one.name);
-    return names;
-  }
-
-  // The parameter that a state belongs to: names end in those of parameters.
-  const size_t* parameter_of(const std::string& name) const {
-    for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
-      const auto found = indices_.find(name.substr(dot + 1));
-      if (found != indices_.end()) return &found->second;
-    }
-    return nullptr;
-  }
-
   void divide(LogicalTensor& tensor) const {
-    const size_t* const parameter = parameter_of(tensor.name);
+    const size_t* const parameter = find_for_state(indices_, tensor.name);
     if (parameter != nullptr) {
       const auto& parts = shards_.layout().parts(*parameter);
       const int64_t elements = shards_.parameters()[*parameter].tensor.numel();

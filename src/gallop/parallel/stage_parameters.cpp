@@ -4,17 +4,12 @@
 #include <exception>
 #include <utility>
 
-#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/_foreach_norm.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/stack.h>
-#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
-#include "gallop/kernel/optimizer_step.h"
-#include "gallop/kernel/update.h"
+#include "gallop/parallel/shared_update.h"
 
 namespace gallop::parallel {
 
@@ -44,16 +39,14 @@ StageParameters::StageParameters(NamedTensors parameters, NamedTensors statistic
     if (!tensor.requires_grad()) continue;
     // So that all processes count the same updates.
     if (!is_here(name)) own_.back().tensor.mutable_grad() = nothing_of(tensor);
-    is_by_chunk_ &= tensor.is_cpu() &&
-                    (tensor.scalar_type() == at::kFloat || tensor.scalar_type() == at::kBFloat16);
+    is_by_chunk_ &= is_summed_by_chunk(tensor);
     if (is_here(name)) {
       trained_.push_back(own_.size() - 1);
       first_.push_back(chunks);
     }
-    chunks += (tensor.numel() + kernel::kNormChunk - 1) / kernel::kNormChunk;
+    chunks += norm_chunks_of(tensor.numel());
   }
-  const auto options = parameters_.front().tensor.options().requires_grad(false);
-  sums_ = at::zeros({is_by_chunk_ ? std::max<int64_t>(1, chunks) : 1}, options.dtype(at::kDouble));
+  sums_ = make_norm_sums(parameters_.front().tensor, chunks, is_by_chunk_);
 }
 
 at::Tensor StageParameters::gradient_norm() const {
@@ -66,17 +59,10 @@ at::Tensor StageParameters::gradient_norm() const {
     gradients.push_back(gradient);
     first.push_back(first_[i]);
   }
-  if (is_by_chunk_) {
-    kernel::sums_of_squares(sums_, gradients, first);
-  } else if (gradients.empty()) {
-    sums_.zero_();
-  } else {
-    sums_.copy_(
-        at::stack(at::_foreach_norm(gradients, 2, at::kDouble)).square().sum().reshape({1}));
-  }
+  sum_squares(sums_, gradients, first, is_by_chunk_);
   collectives_.all_reduce_async(sums_);
   collectives_.wait(sums_);
-  return is_by_chunk_ ? kernel::norm_of_sums(sums_) : sums_.select(0, 0).sqrt();
+  return norm_of_all(sums_, is_by_chunk_);
 }
 
 std::string StageParameters::first_non_finite_gradient() const {
@@ -88,11 +74,7 @@ std::string StageParameters::first_non_finite_parameter() const {
 }
 
 std::string StageParameters::first_of_all(const std::string& own) const {
-  const auto found = parallel::gather(collectives_, own);
-  for (const auto& [name, tensor] : parameters_) {
-    if (std::find(found.begin(), found.end(), name) != found.end()) return name;
-  }
-  return {};
+  return first_found(parameters_, parallel::gather(collectives_, own));
 }
 
 void StageParameters::gather() const {
@@ -156,10 +138,10 @@ class StageOptimizer final : public optim::Optimizer {
   std::vector<optim::UpdateUnit> update_units() const override { return whole_->update_units(); }
 
   void use_averaged_weights(bool averaged) override {
-    const std::vector<std::string> before = names_of_state();
+    const std::vector<std::string> before = names_of(whole_->state());
     inner_->use_averaged_weights(averaged);
     whole_->use_averaged_weights(averaged);
-    const bool are_others = names_of_state() != before;
+    const bool are_others = names_of(whole_->state()) != before;
     // If this process ends by an error, the others may not be there.
     if (std::uncaught_exceptions() > 0) return;
     if (averaged && (are_others || !is_gathered_)) {
@@ -176,7 +158,7 @@ class StageOptimizer final : public optim::Optimizer {
     for (const auto& [name, tensor] : inner_->state()) local.emplace(name, tensor);
     std::vector<LogicalTensor> all;
     for (const auto& [name, whole] : whole_->state()) {
-      const int* const owner = owner_of(name);
+      const int* const owner = find_for_state(owners_, name);
       LogicalTensor tensor{.name = name, .whole = whole, .local = {}};
       const auto found = local.find(name);
       const bool is_here = owner == nullptr || *owner == parameters_.collectives().rank();
@@ -191,21 +173,6 @@ class StageOptimizer final : public optim::Optimizer {
   }
 
  private:
-  std::vector<std::string> names_of_state() const {
-    std::vector<std::string> names;
-    for (const NamedTensor& one : whole_->state()) names.push_back(one.name);
-    return names;
-  }
-
-  // The rank with the tensor that a state belongs to: names end in those of tensors.
-  const int* owner_of(const std::string& name) const {
-    for (size_t dot = name.find('.'); dot != std::string::npos; dot = name.find('.', dot + 1)) {
-      const auto found = owners_.find(name.substr(dot + 1));
-      if (found != owners_.end()) return &found->second;
-    }
-    return nullptr;
-  }
-
   const StageParameters& parameters_;
   std::unique_ptr<optim::Optimizer> inner_, whole_;  // Of this process; of the model, on meta.
   std::map<std::string, int> owners_;

@@ -143,8 +143,6 @@ class Zero3 final : public Zero {
       : Zero("zero-3", config.zero, collectives, model, std::move(layout), lists,
              std::move(buckets), own, places.get()),
         places_(std::move(places)),
-        blocks_(gathers.blocks),
-        others_(gathers.others),
         gathers_(*places_, with_reduction(std::move(gathers), config)) {
     start_when_told();
   }
@@ -187,7 +185,7 @@ class Zero3 final : public Zero {
     const std::vector<PendingCollective> of_buckets = calls_of_buckets();
     const auto reduce = [&](size_t block) {
       std::vector<PendingCollective> calls;
-      for (const size_t bucket : buckets_of(block)) calls.push_back(of_buckets[bucket]);
+      for (const size_t bucket : gathers_.buckets_of(block)) calls.push_back(of_buckets[bucket]);
       return calls;
     };
     std::vector<PendingCollective> all;
@@ -203,19 +201,13 @@ class Zero3 final : public Zero {
   BlockGathers::Config with_reduction(BlockGathers::Config gathers, const Zero3Config& config) {
     gathers.reshard_after_forward = config.reshard_after_forward;
     gathers.reduce = [this](size_t block) {
-      const auto& buckets = buckets_of(block);
+      const auto& buckets = gathers_.buckets_of(block);
       if (!buckets.empty()) start_buckets(buckets.back() + 1);
     };
     return gathers;
   }
 
-  const std::vector<size_t>& buckets_of(size_t block) const {
-    return block < blocks_.size() ? blocks_[block] : others_;
-  }
-
   std::unique_ptr<ParameterBuckets> places_;
-  std::vector<std::vector<size_t>> blocks_;
-  std::vector<size_t> others_;
   BlockGathers gathers_;
 };
 

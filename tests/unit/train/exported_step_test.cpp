@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include <ATen/Parallel.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
@@ -15,7 +14,7 @@
 #include "gallop/model/exported/exported_model.h"
 #include "gallop/tensor/safetensors.h"
 #include "unit/model/exported_case.h"
-#include "unit/parallel/ranks_together.h"
+#include "unit/train/compared_ranks.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -216,10 +215,7 @@ constexpr int64_t kSharedRows = 24;
 std::vector<NamedTensors> train_ranks(int size, const Case& tested, const NamedTensors& batch,
                                       const std::function<NamedTensors(const Trainee&)>& read) {
   std::vector<NamedTensors> all(static_cast<size_t>(size));
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);
-  parallel::run_ranks_together(size, [&](parallel::Collectives& collectives) {
-    at::set_num_threads(1);
+  run_on_one_core_each(size, [&](parallel::Collectives& collectives) {
     const int64_t rank = collectives.rank();
     Trainee trainee(tested, std::nullopt, &collectives);
     const NamedTensors part =
@@ -230,7 +226,6 @@ std::vector<NamedTensors> train_ranks(int size, const Case& tested, const NamedT
     trainee.strategy->gather_parameters();
     all[static_cast<size_t>(rank)] = read(trainee);
   });
-  at::set_num_threads(threads);
   return all;
 }
 

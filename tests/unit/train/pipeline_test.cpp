@@ -4,10 +4,8 @@
 #include <functional>
 #include <string>
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
-#include <ATen/ops/equal.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +22,7 @@
 #include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/shared_state.h"
 #include "unit/base/error_of.h"
-#include "unit/parallel/ranks_together.h"
+#include "unit/train/compared_ranks.h"
 #include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
@@ -90,12 +88,6 @@ struct Results {
   NamedTensors weights, state;  // The state of rank 0 is that of all.
 };
 
-NamedTensors copies_of(const NamedTensors& tensors) {
-  NamedTensors copies;
-  for (const auto& [name, tensor] : tensors) copies.push_back({name, tensor.detach().clone()});
-  return copies;
-}
-
 using Batches = std::vector<std::pair<at::Tensor, at::Tensor>>;
 
 Batches batches_of(const Case& tested) {
@@ -126,25 +118,6 @@ Results train(const Case& tested, const Batches& batches, parallel::Collectives*
           : copies_of(gather_slices(*collectives, trainee.optimizer->logical_state(), 1));
   trainee.optimizer->use_averaged_weights(false);
   return results;
-}
-
-void run_on_one_core_each(int size, const std::function<void(parallel::Collectives&)>& function) {
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);
-  parallel::run_ranks_together(size, [&](parallel::Collectives& collectives) {
-    at::set_num_threads(1);
-    function(collectives);
-  });
-  at::set_num_threads(threads);
-}
-
-void expect_equal(const NamedTensors& got, const NamedTensors& wanted) {
-  ASSERT_EQ(got.size(), wanted.size());
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    EXPECT_EQ(got[i].name, wanted[i].name);
-    EXPECT_EQ(got[i].tensor.strides(), wanted[i].tensor.strides()) << wanted[i].name;
-    EXPECT_TRUE(at::equal(got[i].tensor, wanted[i].tensor)) << wanted[i].name;
-  }
 }
 
 void expect_bits_of_one_process(Case tested, const std::vector<int>& sizes,

@@ -4,7 +4,6 @@
 #include <mutex>
 #include <string_view>
 
-#include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
 #include <gtest/gtest.h>
@@ -15,8 +14,8 @@
 #include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/shared_state.h"
 #include "unit/base/error_of.h"
-#include "unit/parallel/ranks_together.h"
 #include "unit/tensor/resident.h"
+#include "unit/train/compared_ranks.h"
 #include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
@@ -44,12 +43,6 @@ struct Results {
   std::vector<StepResult> steps;
   NamedTensors weights, state;  // The state of rank 0 is that of all.
 };
-
-NamedTensors copies_of(const NamedTensors& tensors) {
-  NamedTensors copies;
-  for (const auto& [name, tensor] : tensors) copies.push_back({name, tensor.detach().clone()});
-  return copies;
-}
 
 NamedTensors whole_state(const Trainee& trainee, parallel::Collectives& collectives) {
   return copies_of(gather_slices(collectives, trainee.optimizer->logical_state(), 1));
@@ -87,16 +80,6 @@ Results train(const Case& tested, bool compiled, const Batches& batches,
   return results;
 }
 
-void run_on_one_core_each(int size, const std::function<void(parallel::Collectives&)>& function) {
-  const int threads = at::get_num_threads();
-  at::set_num_threads(1);
-  parallel::run_ranks_together(size, [&](parallel::Collectives& collectives) {
-    at::set_num_threads(1);
-    function(collectives);
-  });
-  at::set_num_threads(threads);
-}
-
 std::vector<Results> train_ranks(int size, Case tested, const std::string& strategy, bool compiled,
                                  const Batches& batches) {
   tested.strategy = strategy;
@@ -105,15 +88,6 @@ std::vector<Results> train_ranks(int size, Case tested, const std::string& strat
     all[static_cast<size_t>(collectives.rank())] = train(tested, compiled, batches, collectives);
   });
   return all;
-}
-
-void expect_equal(const NamedTensors& got, const NamedTensors& wanted) {
-  ASSERT_EQ(got.size(), wanted.size());
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    EXPECT_EQ(got[i].name, wanted[i].name);
-    EXPECT_EQ(got[i].tensor.strides(), wanted[i].tensor.strides()) << wanted[i].name;
-    EXPECT_TRUE(at::equal(got[i].tensor, wanted[i].tensor)) << wanted[i].name;
-  }
 }
 
 constexpr const char *kZero1 = "zero-1 bucket=64KiB", *kZero2 = "zero-2 bucket=16KiB",
