@@ -29,6 +29,7 @@ MachineReport describe_machine() {
       {"host", hardware.host},
       {"processor", hardware.cpu_model},
       {"cores", std::to_string(hardware.cores)},
+      {"compute threads", std::to_string(hardware.threads)},
       {"instruction sets", hardware.instruction_sets},
       {"library kernels", at::get_cpu_capability()},
       {"memory", format_bytes(hardware.memory_bytes)},

@@ -264,7 +264,7 @@ std::string evaluation_part(const data::DataModule& data) {
 
 std::string set_compute_threads(const Recipe& recipe, const Hardware& hardware) {
   const auto wanted = static_cast<int>(recipe.train.threads);
-  at::set_num_threads(wanted > 0 ? wanted : hardware.cores);
+  at::set_num_threads(wanted > 0 ? wanted : hardware.threads);
   if (wanted <= hardware.cores) return {};
   return fmt::format("train.threads is {}, but only {} cores are available: expect slower training",
                      wanted, hardware.cores);

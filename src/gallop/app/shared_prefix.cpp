@@ -62,7 +62,7 @@ std::optional<Recipe> recipe_of(const Registries& registries, const fs::path& fo
 bool compute_alike(const track::RunInfo& one, const track::RunInfo& other, const Recipe& recipe) {
   const Hardware &a = one.hardware, &b = other.hardware;
   const bool on_one_device = recipe.train.device == "cpu" || a.host == b.host;
-  const bool have_same_threads = recipe.train.threads > 0 || a.cores == b.cores;
+  const bool have_same_threads = recipe.train.threads > 0 || a.threads == b.threads;
   return one.version == other.version && one.commit == other.commit && a.cpu_model == b.cpu_model &&
          a.instruction_sets == b.instruction_sets && on_one_device && have_same_threads;
 }

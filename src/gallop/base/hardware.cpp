@@ -25,6 +25,14 @@ int quota_cores(int cores) {
   return cores;
 }
 
+// OMP_NUM_THREADS is a list with one number per level of nested parallelism; OpenMP ignores an
+// invalid one.
+int limited_threads(int cores) {
+  const char* value = std::getenv("OMP_NUM_THREADS");
+  const int64_t limit = value == nullptr ? 0 : std::strtoll(value, nullptr, 10);
+  return limit > 0 ? static_cast<int>(std::min<int64_t>(limit, cores)) : cores;
+}
+
 int64_t memory_limit() {
   struct sysinfo info = {};
   int64_t bytes = 0;
@@ -58,6 +66,7 @@ void read_cpuinfo(Hardware& hardware) {
 Hardware read_hardware() {
   Hardware hardware;
   hardware.cores = quota_cores(static_cast<int>(cores_given().size()));
+  hardware.threads = limited_threads(hardware.cores);
   hardware.memory_bytes = memory_limit();
   read_cpuinfo(hardware);
   hardware.host = host_name();

@@ -11,6 +11,8 @@ struct Hardware {
   std::string cpu_model;
   /// Cores that the process may run on, after affinity and cgroup limits; at least 1.
   int cores = 1;
+  /// Compute threads unless train.threads sets them: one per core, or fewer by OMP_NUM_THREADS.
+  int threads = 1;
   /// Bytes of memory, after cgroup limits.
   int64_t memory_bytes = 0;
   /// The widest instruction sets: "avx2", "avx512", "avx512_bf16", "amx_bf16".

@@ -74,6 +74,7 @@ std::string to_json(const RunInfo& info) {
                       {{"host", info.hardware.host},
                        {"cpu_model", info.hardware.cpu_model},
                        {"cores", info.hardware.cores},
+                       {"threads", info.hardware.threads},
                        {"memory_bytes", info.hardware.memory_bytes},
                        {"instruction_sets", info.hardware.instruction_sets}}},
                      {"data_files", std::move(files)}};
@@ -93,6 +94,7 @@ RunInfo run_info_from_json(const std::string& text, const std::string& file_name
     hardware.at("host").get_to(info.hardware.host);
     hardware.at("cpu_model").get_to(info.hardware.cpu_model);
     hardware.at("cores").get_to(info.hardware.cores);
+    info.hardware.threads = hardware.value("threads", info.hardware.cores);
     hardware.at("memory_bytes").get_to(info.hardware.memory_bytes);
     hardware.at("instruction_sets").get_to(info.hardware.instruction_sets);
     for (const Json& file : json.at("data_files")) {

@@ -178,9 +178,11 @@ void visit(config::Visitor& v, TrainConfig& c) {
            .help = "seed of initial weights, sample order, augmentation and dropout",
            .min = 0},
           c.seed);
-  v.field(
-      {.name = "threads", .help = "compute threads; 0: all cores", .min = 0, .max = kMostThreads},
-      c.threads);
+  v.field({.name = "threads",
+           .help = "compute threads; 0: one per core, or as many as OMP_NUM_THREADS allows",
+           .min = 0,
+           .max = kMostThreads},
+          c.threads);
   v.field({.name = "evaluate_every",
            .help = "evaluation interval: '500 steps', '1 epoch', '10 min' or 'never'; the end is "
                    "always evaluated",

@@ -124,13 +124,14 @@ Finding check_machine(const fs::path& run) {
   const Hardware now = read_hardware();
   const Hardware then = track::RunFolder::read_info(run).hardware;
   if (then.host.empty()) return {"machine", true, "unknown for this run"};
-  if (then.cpu_model == now.cpu_model && then.cores == now.cores &&
+  if (then.cpu_model == now.cpu_model && then.threads == now.threads &&
       then.instruction_sets == now.instruction_sets) {
-    return {"machine", true, fmt::format("the same: {} cores of {}", now.cores, now.cpu_model)};
+    return {"machine", true,
+            fmt::format("the same: {} compute threads on {}", now.threads, now.cpu_model)};
   }
   return {"machine", true,
-          fmt::format("different, so that rounding may differ: {} cores of {} ({}) then",
-                      then.cores, then.cpu_model, then.instruction_sets)};
+          fmt::format("different, so that rounding may differ: {} compute threads on {} ({}) then",
+                      then.threads, then.cpu_model, then.instruction_sets)};
 }
 
 Finding check_log(const fs::path& run) {
