@@ -1,16 +1,10 @@
-// Networks as written by users of LibTorch, and the kernels that the compiler inserts.
-#include <algorithm>
+// Linear layers, activations, layer norms, attention and losses as users of LibTorch write them,
+// and the kernels that the compiler inserts.
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
-#include <ATen/ops/adaptive_avg_pool2d.h>
-#include <ATen/ops/avg_pool2d.h>
-#include <ATen/ops/batch_norm.h>
-#include <ATen/ops/conv2d.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/gelu.h>
-#include <ATen/ops/hardswish.h>
-#include <ATen/ops/hardtanh.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/log_softmax.h>
@@ -22,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/kernel/isa.h"
+#include "unit/compile/patterns.h"
 #include "unit/compile/stock_network.h"
 
 namespace gallop::compile {
@@ -29,17 +24,9 @@ namespace {
 
 using Tensors = StockNetwork::Tensors;
 
-// In fp32 and under autocast.
-class Patterns : public testing::TestWithParam<bool> {
- protected:
-  static StockNetwork in_format(StockNetwork network) {
-    network.bf16 = GetParam();
-    return network;
-  }
-};
+class RowPatterns : public Patterns {};
 
-INSTANTIATE_TEST_SUITE_P(Formats, Patterns, testing::Bool(),
-                         [](const auto& tested) { return tested.param ? "Bf16" : "Fp32"; });
+INSTANTIATE_TEST_SUITE_P(Formats, RowPatterns, testing::Bool(), format_name);
 
 const std::vector<std::string> kActivations = {"aten::gelu", "aten::gelu_backward",
                                                "aten::silu", "aten::silu_backward",
@@ -58,7 +45,7 @@ StockNetwork feed_forward(Activate activate, int64_t rows = 60, int64_t inner = 
           .batches = {{random({rows, 5, 10}, 5)}, {random({rows, 5, 10}, 6)}}};
 }
 
-TEST_P(Patterns, ActivationsAndTheSumsForTheirBias) {
+TEST_P(RowPatterns, ActivationsAndTheSumsForTheirBias) {
   const std::vector<Activate> all = {[](const at::Tensor& x) { return at::gelu(x); },
                                      [](const at::Tensor& x) { return at::gelu(x, "tanh"); },
                                      [](const at::Tensor& x) { return at::silu(x); },
@@ -72,7 +59,7 @@ TEST_P(Patterns, ActivationsAndTheSumsForTheirBias) {
   }
 }
 
-TEST_P(Patterns, TheBiasOfALargeGemmIsAddedByTheActivation) {
+TEST_P(RowPatterns, TheBiasOfALargeGemmIsAddedByTheActivation) {
   auto network = feed_forward([](const at::Tensor& x) { return at::gelu(x, "tanh"); }, 60, 512);
   expect_replaced(in_format(network),
                   {.wanted = {{"aten::addmm", 1}, {"gallop::activation", 1}, {"aten::mm", 4}},
@@ -85,7 +72,7 @@ int small_layers(bool bf16, int count) {
   return kernel::best_isa() >= least ? count : 0;
 }
 
-TEST_P(Patterns, SmallLinearLayersWithTheirReluAndGradients) {
+TEST_P(RowPatterns, SmallLinearLayersWithTheirReluAndGradients) {
   const int layers = small_layers(GetParam(), 2);
   const auto relu = [](const at::Tensor& x) { return at::relu(x); };
   expect_replaced(in_format(feed_forward(relu, 6)),
@@ -119,7 +106,7 @@ StockNetwork branching_layers(bool gives_out) {
           .batches = {{random({120, 10}, 6)}, {random({120, 10}, 7)}}};
 }
 
-TEST_P(Patterns, SmallLinearLayersOfOneTensor) {
+TEST_P(RowPatterns, SmallLinearLayersOfOneTensor) {
   for (const bool gives_out : {false, true}) {
     expect_replaced(in_format(branching_layers(gives_out)),
                     {.wanted = {{"gallop::linear", small_layers(GetParam(), 3)},
@@ -128,13 +115,13 @@ TEST_P(Patterns, SmallLinearLayersOfOneTensor) {
   }
 }
 
-TEST_P(Patterns, LargeLinearLayersAreKept) {
+TEST_P(RowPatterns, LargeLinearLayersAreKept) {
   const auto relu = [](const at::Tensor& x) { return at::relu(x); };
   expect_replaced(in_format(feed_forward(relu)),
                   {.wanted = {{"gallop::linear", 0}, {"aten::addmm", 2}}, .replaced = {}});
 }
 
-TEST_P(Patterns, WeightGradientsOfLargeLayers) {
+TEST_P(RowPatterns, WeightGradientsOfLargeLayers) {
   const auto network = [](int64_t rows, int64_t width) -> StockNetwork {
     return {.forward = [](const StockNetwork& self, const Tensors& batch) -> Tensors {
               const auto hidden = at::linear(batch[0], self.weight(0)).sin();
@@ -168,7 +155,7 @@ StockNetwork separate_bias(bool gives_out) {
           .batches = {{random({9, 6}, 4)}}};
 }
 
-TEST_P(Patterns, ABiasAddedApartBecomesPartOfTheActivation) {
+TEST_P(RowPatterns, ABiasAddedApartBecomesPartOfTheActivation) {
   // Under autocast it is added in fp32, which is another format than the product's.
   const int sums = GetParam() ? 1 : 0;
   expect_replaced(in_format(separate_bias(false)),
@@ -176,7 +163,7 @@ TEST_P(Patterns, ABiasAddedApartBecomesPartOfTheActivation) {
                    .replaced = kActivations});
 }
 
-TEST_P(Patterns, ABiasedSumThatIsReturnedIsKept) {
+TEST_P(RowPatterns, ABiasedSumThatIsReturnedIsKept) {
   expect_replaced(in_format(separate_bias(true)),
                   {.wanted = {{"aten::add.Tensor", 1}, {"gallop::activation_backward", 1}},
                    .replaced = kActivations});
@@ -194,7 +181,7 @@ StockNetwork silu_of_images(bool channels_last, bool in_part) {
           .batches = {{random({3, 5, 4, 6}, 2).contiguous(format)}}};
 }
 
-TEST_P(Patterns, ActivationsOfImagesInEitherLayout) {
+TEST_P(RowPatterns, ActivationsOfImagesInEitherLayout) {
   for (const bool channels_last : {false, true}) {
     expect_replaced(in_format(silu_of_images(channels_last, false)),
                     {.wanted = {{"gallop::activation", 1}, {"gallop::activation_backward", 1}},
@@ -202,293 +189,9 @@ TEST_P(Patterns, ActivationsOfImagesInEitherLayout) {
   }
 }
 
-TEST_P(Patterns, ActivationsOfStridedTensorsAreKept) {
+TEST_P(RowPatterns, ActivationsOfStridedTensorsAreKept) {
   expect_left_alone(in_format(silu_of_images(true, true)), {"gallop::"});
 }
-
-const std::vector<std::string> kBatchNorms = {
-    "aten::native_batch_norm", "aten::native_batch_norm_backward", "aten::threshold_backward",
-    "aten::relu", "aten::relu_"};
-
-at::Tensor images(at::IntArrayRef sizes, uint64_t seed, double scale = 1) {
-  return random(sizes, seed, scale).contiguous(at::MemoryFormat::ChannelsLast);
-}
-
-// Batch norm number i with its weights and statistics.
-at::Tensor norm(const StockNetwork& self, const at::Tensor& x, size_t i, bool training = true) {
-  return at::batch_norm(x, self.weight(2 * i), self.weight(2 * i + 1), self.buffers[2 * i],
-                        self.buffers[2 * i + 1], training, 0.1, 1e-5, true);
-}
-
-void add_norms(StockNetwork& network, size_t count, int64_t channels) {
-  for (size_t i = 0; i < count; ++i) {
-    network.parameters.push_back(random({channels}, 10 + i).abs() + 0.5);
-    network.parameters.push_back(random({channels}, 20 + i));
-    network.buffers.push_back(random({channels}, 30 + i));
-    network.buffers.push_back(random({channels}, 40 + i).abs() + 0.5);
-  }
-}
-
-at::Tensor conv(const at::Tensor& x, const at::Tensor& weight, int64_t stride = 1,
-                const at::Tensor& bias = {}) {
-  return at::conv2d(x, weight, bias, stride, weight.size(2) / 2);
-}
-
-// The start and two blocks of a residual network, as torchvision writes them: one keeps the sizes,
-// one has a projection beside it.
-StockNetwork residual_network() {
-  StockNetwork network;
-  add_norms(network, 6, 8);
-  for (uint64_t i = 0; i < 6; ++i) {
-    const int64_t window = i == 5 ? 1 : 3;
-    network.parameters.push_back(images({8, i == 0 ? 3 : 8, window, window}, 50 + i, 0.3));
-  }
-  network.forward = [](const StockNetwork& self, const Tensors& batch) -> Tensors {
-    const auto weight = [&](size_t i) { return self.weight(12 + i); };
-    auto x = norm(self, conv(batch[0], weight(0)), 0).relu_();
-    auto y = norm(self, conv(x, weight(1)), 1).relu_();
-    y = norm(self, conv(y, weight(2)), 2);
-    y += x;
-    x = y.relu_();
-    y = at::relu(norm(self, conv(x, weight(3), 2), 3));
-    y = norm(self, conv(y, weight(4)), 4) + norm(self, conv(x, weight(5), 2), 5);
-    return {at::relu(y).square().mean()};
-  };
-  network.batches = {{images({4, 3, 8, 8}, 60)}, {images({4, 3, 8, 8}, 61)}};
-  return network;
-}
-
-TEST_P(Patterns, BlocksOfResidualNetworks) {
-  auto replaced = kBatchNorms;
-  replaced.emplace_back("aten::add.Tensor");
-  replaced.emplace_back("aten::add_.Tensor");
-  expect_replaced(in_format(residual_network()), {.wanted = {{"gallop::batch_norm", 6},
-                                                             {"gallop::batch_norm_backward", 6},
-                                                             {"gallop::activation", 0}},
-                                                  .replaced = replaced});
-}
-
-using Pool = std::function<at::Tensor(const at::Tensor&)>;
-
-// A head on convolutions, as torchvision and timm write them: mean over the pixels, linear layer.
-StockNetwork pooled_network(const Pool& pool, bool with_norm, at::MemoryFormat format) {
-  StockNetwork network;
-  add_norms(network, 1, 8);
-  network.parameters.push_back(random({8, 3, 3, 3}, 50, 0.3).contiguous(format));
-  network.parameters.push_back(random({5, 8}, 51));
-  network.parameters.push_back(random({8, 8, 3, 3}, 52, 0.3).contiguous(format));
-  network.forward = [=](const StockNetwork& self, const Tensors& batch) -> Tensors {
-    auto x = at::relu(conv(batch[0], self.weight(2)));
-    x = at::relu(with_norm ? norm(self, conv(x, self.weight(4)), 0) : conv(x, self.weight(4)));
-    return {at::linear(pool(x), self.weight(3)).square().mean()};
-  };
-  for (const uint64_t seed : {60, 61}) {
-    network.batches.push_back({random({4, 3, 9, 7}, seed).contiguous(format)});
-  }
-  return network;
-}
-
-TEST_P(Patterns, GlobalAveragePoolingWithAGradientInChannelsLast) {
-  const std::vector<Pool> pools = {[](const at::Tensor& x) {
-                                     return x.mean({2, 3});
-                                   },
-                                   [](const at::Tensor& x) {
-                                     return x.mean({-1, -2}, /*keepdim=*/true).flatten(1);
-                                   },
-                                   [](const at::Tensor& x) {
-                                     return at::adaptive_avg_pool2d(x, {1, 1}).flatten(1);
-                                   },
-                                   [](const at::Tensor& x) {
-                                     return at::avg_pool2d(x, {9, 7}).flatten(1);
-                                   }};
-  for (const Pool& pool : pools) {
-    for (const bool with_norm : {false, true}) {
-      expect_replaced(
-          in_format(pooled_network(pool, with_norm, at::MemoryFormat::ChannelsLast)),
-          {.wanted = {{"gallop::global_avg_pool", 1}, {"gallop::global_avg_pool_backward", 1}},
-           .replaced = {"aten::mean.dim", "aten::avg_pool2d", "aten::avg_pool2d_backward"}});
-    }
-  }
-}
-
-TEST_P(Patterns, OtherPoolingIsKept) {
-  const auto of_images = [](const at::Tensor& x) { return x.mean({2, 3}); };
-  const auto of_rows = [](const at::Tensor& x) {
-    return x.mean({1, 2}).repeat({1, 2}).narrow(1, 0, 8);
-  };
-  const auto in_fp64 = [](const at::Tensor& x) {
-    return x.mean({2, 3}, /*keepdim=*/false, at::kDouble).to(at::kFloat);
-  };
-  const std::vector<std::string> ours = {"gallop::global_avg_pool"};
-  constexpr auto kChannelsLast = at::MemoryFormat::ChannelsLast;
-  expect_left_alone(in_format(pooled_network(of_rows, false, kChannelsLast)), ours);
-  expect_left_alone(in_format(pooled_network(in_fp64, false, kChannelsLast)), ours);
-  expect_left_alone(in_format(pooled_network(of_images, false, at::MemoryFormat::Contiguous)),
-                    ours);
-}
-
-// Two convolutions, the second with a stride, of images that need a gradient.
-StockNetwork convolutions(int64_t channels, int64_t side, at::MemoryFormat format,
-                          bool with_bias = false) {
-  const auto laid_out = [format](const at::Tensor& x) { return x.contiguous(format); };
-  StockNetwork network{
-      .forward = [](const StockNetwork& self, const Tensors& batch) -> Tensors {
-        const auto bias = [&](size_t i) {
-          return i < self.parameters.size() ? self.weight(i) : at::Tensor();
-        };
-        const auto x = conv(batch[0] * self.weight(0), self.weight(1), 1, bias(3)).sin();
-        const auto y = conv(x, self.weight(2), 2, bias(4));
-        return {(y * y.detach()).sum() * 1e-4};
-      },
-      .parameters = {random({1, channels, 1, 1}, 1), laid_out(random({16, channels, 3, 3}, 2, 0.2)),
-                     laid_out(random({32, 16, 3, 3}, 3, 0.2))},
-      .batches = {{laid_out(random({3, channels, side, side}, 4))},
-                  {laid_out(random({3, channels, side, side}, 5))}}};
-  if (with_bias) {
-    network.parameters.push_back(random({16}, 6));
-    network.parameters.push_back(random({32}, 7));
-  }
-  return network;
-}
-
-TEST_P(Patterns, ConvolutionsOfFewChannels) {
-  const bool tiles = GetParam() && kernel::best_isa() >= kernel::Isa::kAmx;
-  const bool pairs = GetParam() && kernel::best_isa() >= kernel::Isa::kAvx512Bf16;
-  const int all = tiles ? 2 : 0;
-  const int of_a_stride = pairs ? 1 : 0;
-  const int of_x = std::max(all, of_a_stride);
-  for (const bool with_bias : {false, true}) {
-    expect_replaced(in_format(convolutions(16, 32, at::MemoryFormat::ChannelsLast, with_bias)),
-                    {.wanted = {{"gallop::conv2d", all},
-                                {"gallop::conv2d_dgrad", of_x},
-                                {"gallop::conv2d_wgrad", pairs ? 2 : 0},
-                                {"aten::convolution", 2 - all},
-                                {"aten::convolution_backward", pairs ? 2 - of_x : 2},
-                                {"aten::sum.dim_IntList", with_bias && pairs ? 3 : 1}},
-                     .replaced = {}});
-  }
-}
-
-TEST_P(Patterns, GradientsOfDepthwiseConvolutions) {
-  const bool bf16 = GetParam();
-  for (const bool with_bias : {false, true}) {
-    const StockNetwork network{
-        .forward = [with_bias](const StockNetwork& self, const Tensors& batch) -> Tensors {
-          const at::Tensor x = at::conv2d(batch[0], self.weight(0));
-          const at::Tensor y =
-              at::conv2d(x, self.weight(1), with_bias ? self.weight(2) : at::Tensor(),
-                         /*stride=*/2, /*padding=*/2, /*dilation=*/1, /*groups=*/24);
-          return {y.square().mean()};
-        },
-        .parameters = {random({24, 5, 1, 1}, 1), random({24, 1, 5, 5}, 2), random({24}, 3)},
-        .batches = {{images({3, 5, 9, 8}, 4)}, {images({3, 5, 9, 8}, 5)}}};
-    // LibTorch's convolution, and its gradient of x in fp32, stay.
-    expect_replaced(in_format(network),
-                    {.wanted = {{"gallop::depthwise_conv2d_wgrad", 1},
-                                {"gallop::depthwise_conv2d_dgrad", bf16 ? 1 : 0},
-                                {"aten::convolution", 2},
-                                {"aten::convolution_backward", bf16 ? 1 : 2}},
-                     .replaced = {}});
-  }
-}
-
-TEST_P(Patterns, UnsupportedConvolutionsAreKept) {
-  const std::vector<std::string> ours = {"gallop::conv2d"};
-  for (const auto& network : {convolutions(16, 32, at::MemoryFormat::Contiguous),
-                              convolutions(10, 14, at::MemoryFormat::ChannelsLast)}) {
-    expect_replaced(in_format(network), {.wanted = {{"aten::convolution", 2}}, .replaced = ours});
-  }
-}
-
-// Batch norm of `x * weight`, and the following operators.
-using Behind = Tensors (*)(const StockNetwork&, const at::Tensor& x);
-StockNetwork one_norm(Behind behind, const at::Tensor& x) {
-  StockNetwork network;
-  add_norms(network, 1, x.size(1));
-  network.parameters.push_back(random({1}, 9));
-  network.forward = [behind](const StockNetwork& self, const Tensors& batch) -> Tensors {
-    const auto y = batch[0].mul(self.weight(2).to(batch[0].scalar_type()));
-    return behind(self, y);
-  };
-  network.batches = {{x}};
-  return network;
-}
-
-TEST(PatternsFp32, BatchNormOfRowsAndOfOneValueEach) {
-  const Behind behind = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
-    return {at::relu(norm(self, x, 0)).square().mean() + norm(self, x, 0).pow(3).mean()};
-  };
-  for (const auto& sizes : {std::vector<int64_t>{40, 5}, {50, 7, 1, 1}, {9, 1, 3, 2}}) {
-    expect_replaced(one_norm(behind, random(sizes, 1)),
-                    {.wanted = {{"gallop::batch_norm", 2}}, .replaced = kBatchNorms});
-  }
-}
-
-TEST(PatternsFp32, BatchNormWithAResidualButNoRelu) {
-  const Behind behind = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
-    return {(norm(self, x, 0) + x).pow(3).mean()};
-  };
-  expect_replaced(one_norm(behind, images({3, 5, 4, 4}, 1)),
-                  {.wanted = {{"gallop::batch_norm", 1}}, .replaced = kBatchNorms});
-}
-
-TEST(PatternsFp32, ABatchNormThatIsReturnedKeepsASeparateRelu) {
-  const Behind behind = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
-    const auto y = norm(self, x, 0);
-    return {at::relu(y).pow(3).mean(), y};
-  };
-  expect_replaced(one_norm(behind, images({3, 5, 4, 4}, 1)),
-                  {.wanted = {{"gallop::batch_norm", 1}, {"gallop::activation", 1}},
-                   .replaced = {"aten::native_batch_norm"}});
-}
-
-TEST(PatternsFp32, BatchNormWithAnActivation) {
-  const std::vector<std::string> replaced = {"aten::silu",         "aten::hardswish",
-                                             "aten::hardtanh",     "aten::clone",
-                                             "gallop::activation", "aten::native_batch_norm"};
-  const std::vector<Behind> all = {[](const StockNetwork& self, const at::Tensor& x) -> Tensors {
-                                     return {at::silu(norm(self, x, 0)).pow(3).mean()};
-                                   },
-                                   [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
-                                     at::Tensor y = norm(self, x, 0);
-                                     return {at::silu_(y).pow(3).mean()};
-                                   },
-                                   [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
-                                     at::Tensor y = norm(self, x, 0);
-                                     return {at::hardswish_(y).pow(3).mean()};
-                                   },
-                                   [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
-                                     at::Tensor y = norm(self, x, 0);
-                                     return {at::hardtanh_(y, 0, 6).pow(3).mean()};
-                                   }};
-  for (const Behind behind : all) {
-    expect_replaced(one_norm(behind, images({3, 5, 4, 4}, 1)),
-                    {.wanted = {{"gallop::batch_norm", 1}, {"gallop::batch_norm_backward", 1}},
-                     .replaced = replaced});
-  }
-}
-
-TEST(PatternsFp32, AnActivationThatIsNoReluSixIsKept) {
-  const Behind behind = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
-    return {at::hardtanh(norm(self, x, 0), -1, 1).pow(3).mean()};
-  };
-  expect_replaced(one_norm(behind, images({3, 5, 4, 4}, 1)),
-                  {.wanted = {{"gallop::batch_norm", 1}}, .replaced = {"aten::native_batch_norm"}});
-}
-
-TEST(PatternsFp32, UnsupportedBatchNormsAreKept) {
-  const Behind training = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
-    return {norm(self, x, 0).pow(3).mean()};
-  };
-  const Behind evaluation = [](const StockNetwork& self, const at::Tensor& x) -> Tensors {
-    return {norm(self, x, 0, false).pow(3).mean()};
-  };
-  const std::vector<std::string> ours = {"gallop::"};
-  expect_left_alone(one_norm(training, random({3, 5, 4, 4}, 1)), ours);
-  expect_left_alone(one_norm(training, random({3, 5, 4}, 1)), ours);
-  expect_left_alone(one_norm(evaluation, images({3, 5, 4, 4}, 1)), ours);
-}
-
 const std::vector<std::string> kLayerNorms = {"aten::native_layer_norm",
                                               "aten::native_layer_norm_backward"};
 
@@ -510,7 +213,7 @@ StockNetwork stream(bool with_bias) {
           .batches = {{random({3, 5, 12}, 10)}, {random({3, 5, 12}, 11)}}};
 }
 
-TEST_P(Patterns, LayerNormsWithTheResidualSums) {
+TEST_P(RowPatterns, LayerNormsWithTheResidualSums) {
   auto replaced = kLayerNorms;
   // The gradient of the stream's start is taken by a product with no layer before it.
   replaced.emplace_back("aten::add.Tensor");
@@ -522,7 +225,7 @@ TEST_P(Patterns, LayerNormsWithTheResidualSums) {
 }
 
 // Under autocast the cast to bf16 is one of the flattened images.
-TEST_P(Patterns, ALayerNormThatIsFlattened) {
+TEST_P(RowPatterns, ALayerNormThatIsFlattened) {
   const StockNetwork network{
       .forward = [](const StockNetwork& self, const Tensors& batch) -> Tensors {
         const at::Tensor y =
@@ -552,13 +255,13 @@ StockNetwork one_layer_norm(at::IntArrayRef sizes, at::IntArrayRef normed, bool 
           .batches = {{random(sizes, 4)}}};
 }
 
-TEST(PatternsFp32, ALayerNormAndItsSumThatAreReturned) {
+TEST(RowPatternsFp32, ALayerNormAndItsSumThatAreReturned) {
   expect_replaced(one_layer_norm({6, 5, 16}, {16}, false, true),
                   {.wanted = {{"gallop::layer_norm", 1}, {"gallop::layer_norm_backward", 1}},
                    .replaced = kLayerNorms});
 }
 
-TEST(PatternsFp32, UnsupportedLayerNormsAreKept) {
+TEST(RowPatternsFp32, UnsupportedLayerNormsAreKept) {
   expect_left_alone(one_layer_norm({6, 5, 16}, {5, 16}, false, false), {"gallop::"});
   expect_left_alone(one_layer_norm({6, 5, 16}, {16}, true, false), {"gallop::"});
 }
@@ -605,7 +308,7 @@ StockNetwork one_attention(TakeApart take_apart, bool causal, double dropout = 0
           .batches = {{random({2, 9, 10}, 4)}, {random({2, 9, 10}, 5)}}};
 }
 
-TEST_P(Patterns, AttentionOverPackedHeads) {
+TEST_P(RowPatterns, AttentionOverPackedHeads) {
   for (const TakeApart take_apart : {as_nanogpt, as_timm}) {
     for (const bool causal : {false, true}) {
       expect_replaced(in_format(one_attention(take_apart, causal)),
@@ -615,7 +318,7 @@ TEST_P(Patterns, AttentionOverPackedHeads) {
   }
 }
 
-TEST_P(Patterns, UnsupportedAttentionIsKept) {
+TEST_P(RowPatterns, UnsupportedAttentionIsKept) {
   expect_left_alone(in_format(one_attention(as_nanogpt, true, 0.3)), {"gallop::attention"});
   expect_left_alone(in_format(one_attention(in_another_order, true)), {"gallop::attention"});
 }
@@ -641,7 +344,7 @@ StockNetwork classifier(int64_t reduction, double smoothing, const at::Tensor& c
           .batches = {{random({20, 7}, 3), target(4)}, {random({20, 7}, 5), target(6)}}};
 }
 
-TEST_P(Patterns, CrossEntropyAsMeanAndSumWithAndWithoutSmoothing) {
+TEST_P(RowPatterns, CrossEntropyAsMeanAndSumWithAndWithoutSmoothing) {
   for (const int64_t reduction : {at::Reduction::Mean, at::Reduction::Sum}) {
     for (const double smoothing : {0.0, 0.1}) {
       expect_replaced(
@@ -652,7 +355,7 @@ TEST_P(Patterns, CrossEntropyAsMeanAndSumWithAndWithoutSmoothing) {
   }
 }
 
-TEST_P(Patterns, UnsupportedCrossEntropyIsKept) {
+TEST_P(RowPatterns, UnsupportedCrossEntropyIsKept) {
   expect_left_alone(in_format(classifier(at::Reduction::Mean, 0, random({6}, 9).abs())),
                     {"gallop::"});
   auto gives_out = classifier(at::Reduction::Mean, 0);
