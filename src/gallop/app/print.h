@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/text.h"
+
 namespace gallop::app {
 
 /// Prints to a stream like fmt::print, but ignores errors, such as that its reader has ended: the
@@ -20,6 +22,11 @@ void print_to(std::FILE* stream, fmt::format_string<Values...> format, Values&&.
 template <typename... Values>
 void print_error(fmt::format_string<Values...> format, Values&&... values) {
   print_to(stderr, format, std::forward<Values>(values)...);
+}
+
+/// Prints "gallop: warning: LINE" to standard error; nothing if the line is empty.
+inline void print_warning(const std::string& line) {
+  if (!line.empty()) print_error("gallop: warning: {}\n", printable(line));
 }
 
 }  // namespace gallop::app

@@ -1,13 +1,13 @@
 #include "gallop/app/recipe.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <filesystem>
 
 #include <fmt/format.h>
 
 #include "gallop/app/built_in_recipes.h"
 #include "gallop/app/plugins.h"
+#include "gallop/app/print.h"
 #include "gallop/app/table_recipe.h"
 #include "gallop/base/file.h"
 #include "gallop/base/input.h"
@@ -359,7 +359,7 @@ ResolvedRecipe parse_recipe(const Registries& registries, const std::string& yam
 
 void warn_of_old_names(const ResolvedRecipe& resolved) {
   for (const config::OldName& one : resolved.old_names) {
-    fmt::print(stderr, "gallop: warning: {}\n", printable(one.describe()));
+    print_warning(one.describe());
   }
 }
 

@@ -1,0 +1,226 @@
+// What a recipe may not ask of its data, its model and its processes.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gallop/app/device.h"
+#include "gallop/app/proven_training.h"
+#include "gallop/app/session.h"
+#include "gallop/app/training_memory.h"
+#include "gallop/base/hardware.h"
+#include "gallop/base/heap.h"
+#include "gallop/base/memory.h"
+#include "gallop/base/text.h"
+#include "gallop/parallel/pipeline.h"
+
+namespace gallop::app {
+
+using precision::Precision;
+
+// Rejects options that are not supported with several processes.
+void Session::require_shareable() {
+  collectives_->set_limits(recipe().limits);
+  if (collectives_->size() == 1) return;
+  if (!device_.is_cpu() && recipe().train.compile != "auto" && recipe().train.compile != "false") {
+    throw UsageError(
+        "steps of several processes are compiled on CPUs only so far; give train.compile=false, or "
+        "start one process");
+  }
+  if (is_pipeline()) {
+    require_pipeline();
+  } else if (shares_optimizer()) {
+    train::StepConfig config;
+    config.clip_adaptive = recipe().train.clip_adaptive;
+    config.sam = recipe().train.sam;
+    train::check_division(config, recipe().strategy.name());
+  }
+  if (recipe().train.prove) require_provable_strategy(recipe(), collectives_->size());
+  if (recipe().train.compile == "verify") {
+    throw UsageError(
+        "train.compile=verify needs a single process, as its dry runs take no part in collectives; "
+        "give "
+        "train.compile=true, or start one process");
+  }
+}
+
+// Rejects what a pipeline cannot do, before data are opened.
+void Session::require_pipeline() {
+  const auto& options =
+      dynamic_cast<const config::OptionsOf<parallel::PipelineConfig>&>(recipe().strategy.options());
+  parallel::check_pipeline(options.config, collectives_->size(),
+                           recipe().train.gradient_accumulation, recipe().data.batch_size);
+  if (recipe().train.sam) {
+    train::StepConfig config;
+    config.sam = recipe().train.sam;
+    train::check_division(config, "pipeline");
+  }
+  if (recipe().train.compile != "auto" && recipe().train.compile != "false") {
+    throw UsageError(fmt::format(
+        "train.compile={} with parallel.name=pipeline: steps of a pipeline are not compiled yet; "
+        "leave train.compile out, or set it to false",
+        recipe().train.compile));
+  }
+  resolve("train.compile", recipe().train.compile, "false");
+  if (!recipe().train.activation_checkpointing.memory.empty() &&
+      recipe().train.activation_checkpointing.memory != "none") {
+    throw UsageError(
+        "train.activation_checkpointing.memory with parallel.name=pipeline: it measures a whole "
+        "step in one process; set train.activation_checkpointing.every instead");
+  }
+}
+
+void Session::require_precision() {
+  const std::string& name = recipe().train.precision;
+  if (name == "auto") return;
+  const auto precision = precision::parse_precision(name);
+  // The GPU is only queried for precisions that require a certain one.
+  if (precision != Precision::kTf32 && precision != Precision::kFp8) return;
+  precision::require_available(precision, capability_of(device_));
+}
+
+void Session::require_layers() {
+  if (recipe().train.precision != name_of(Precision::kFp8) || model_->fp8_layers() > 0) return;
+  throw UsageError(fmt::format(
+      "train.precision is fp8, but model '{}' has no linear layer for it: sizes must be multiples "
+      "of 16, the last layer stays in bf16, and so do convolutions; take train.precision=bf16",
+      recipe().model.name()));
+}
+
+// Every step must have the number of samples that the model was exported for.
+void Session::require_batch() {
+  const int64_t fixed = model_->fixed_batch();
+  if (fixed == 0) return;
+  const int64_t processes = collectives_ == nullptr ? 1 : collectives_->size();
+  const int64_t batch = fixed * processes * recipe().train.gradient_accumulation;
+  const std::string cause =
+      fmt::format("model '{}' was exported for batches of {} alone", recipe().model.name(), fixed);
+  const std::string remedy = "export it with a Dim for dimension 0 of every input";
+  if (data_->batches) {
+    throw UsageError(
+        fmt::format("{}, and batches of data.max_tokens differ in size; leave it out", cause));
+  }
+  if (recipe().data.batch_size != batch) {
+    throw UsageError(fmt::format("{}: {}, or set data.batch_size={}", cause, remedy, batch));
+  }
+  const int64_t size = data_->train->size();
+  if (size % batch == 0) return;
+  throw UsageError(fmt::format("{}, and {} training samples leave a last batch of {}: {}", cause,
+                               format_count(size), size % batch, remedy));
+}
+
+// Rows of several texts, and a number of rows that differs from batch to batch.
+void Session::require_packed_rows() {
+  if (!recipe().data.packing) return;
+  if (!model_->takes_packed_rows()) {
+    throw UsageError(fmt::format(
+        "data.packing needs a model that keeps the texts of a row apart, as 'gpt' does, or "
+        "'layers' "
+        "without convolutions, recurrent layers and pooling; model '{}' does not: leave "
+        "data.packing out, or reduce the padding with data.group_by_length",
+        recipe().model.name()));
+  }
+  if (recipe().strategy.name() == "deterministic") {
+    throw UsageError(
+        "data.packing with parallel.name=deterministic: that strategy divides a batch by rows, and "
+        "packed rows depend on the number of processes; take parallel.name=ddp, or "
+        "data.group_by_length");
+  }
+  if (is_pipeline()) {
+    throw UsageError(
+        "data.packing with parallel.name=pipeline, which passes on inputs without their positions; "
+        "take parallel.name=ddp, or data.group_by_length");
+  }
+}
+
+// Inputs whose size changes along the run.
+void Session::require_sizes() {
+  const auto& resizing = recipe().train.progressive_resizing;
+  if (resizing.initial_scale < 1) {
+    const bool has_pixels_as_targets = data_->train->fields().target().shape.sizes.size() > 1;
+    if (!inputs().is_images() || has_pixels_as_targets) {
+      throw UsageError(
+          "train.progressive_resizing is for images with a class or numbers as targets; leave it "
+          "out");
+    }
+    if (!model_->takes_any_size()) {
+      throw UsageError(fmt::format(
+          "train.progressive_resizing needs a model for images of any size, as 'resnet' is; model "
+          "'{}' has weights for one size: leave it out",
+          recipe().model.name()));
+    }
+    if (resizing.delay_fraction + resizing.finetune_fraction > 1) {
+      throw UsageError(
+          fmt::format("train.progressive_resizing: delay_fraction {} and finetune_fraction {} are "
+                      "together more "
+                      "than the run; make one of them smaller",
+                      resizing.delay_fraction, resizing.finetune_fraction));
+    }
+  }
+  if (recipe().train.seq_length_warmup.duration == 0) return;
+  const bool has_targets_per_token = !data_->train->fields().target().shape.sizes.empty();
+  if (!inputs().is_text() || !has_targets_per_token || inputs().views > 1) {
+    throw UsageError(
+        "train.seq_length_warmup is for texts with a target for each token, which it cuts off; "
+        "leave "
+        "it out");
+  }
+  if (recipe().model.name() == "exported") {
+    throw UsageError(
+        "train.seq_length_warmup: an exported model may have been exported for one length; leave "
+        "it "
+        "out, or take model 'gpt'");
+  }
+}
+
+// The strategy promises the same numbers for any number of processes.
+void Session::require_divisible_draws() {
+  if (recipe().strategy.name() != "deterministic") return;
+  const std::string draw = model_->draws_from_generator();
+  if (draw.empty()) return;
+  throw UsageError(fmt::format(
+      "parallel.name is deterministic, but model '{}' draws random numbers that depend on the "
+      "number of processes: {}; take parallel.name=ddp",
+      recipe().model.name(), draw));
+}
+
+void Session::require_soft_labels() {
+  if (!batch_transforms_ || !batch_transforms_->softens_labels()) return;
+  if (loss_->traits().takes_soft_labels) return;
+  throw UsageError(fmt::format(
+      "data.batch_transforms mixes samples, which turns class labels into probabilities of the "
+      "classes, and train.loss: {} needs labels; take train.loss=cross-entropy",
+      recipe().loss.name()));
+}
+
+// Rejects a training for which memory is known not to suffice, rather than to be killed in it.
+void Session::require_memory() {
+  if (!device_.is_cpu()) return;
+  TrainingMemory memory{.state = train::bytes_of(planned_optimizer()->state())};
+  for (const auto& [name, tensor] : model_->parameters()) {
+    if (tensor.requires_grad()) memory.parameters += static_cast<int64_t>(tensor.nbytes());
+  }
+  memory.processes = collectives_ != nullptr ? collectives_->size() : 1;
+  memory.strategy = collectives_ != nullptr ? recipe().strategy.name() : "ddp";
+  memory.has_blocks = !model_->block_parameters().empty();
+  std::string wrong;
+  if (collectives_ == nullptr) {
+    wrong = why_not_enough(memory, available_memory(), retained_bytes());
+  } else {
+    // All processes have their model when all have come here.
+    const auto hosts = parallel::gather(*collectives_, host_name());
+    memory.processes_here = std::count(hosts.begin(), hosts.end(), host_name());
+    const auto retained = parallel::gather(*collectives_, static_cast<uint64_t>(retained_bytes()));
+    int64_t retained_here = 0;
+    for (size_t rank = 0; rank < hosts.size(); ++rank) {
+      if (hosts[rank] == host_name()) retained_here += static_cast<int64_t>(retained[rank]);
+    }
+    const auto of_all =
+        parallel::gather(*collectives_, why_not_enough(memory, available_memory(), retained_here));
+    const auto found =
+        std::find_if(of_all.begin(), of_all.end(), [](const auto& text) { return !text.empty(); });
+    if (found != of_all.end()) wrong = *found;
+  }
+  if (!wrong.empty()) throw UsageError(wrong);
+}
+
+}  // namespace gallop::app
