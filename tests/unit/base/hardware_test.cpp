@@ -1,56 +1,39 @@
 #include "gallop/base/hardware.h"
 
-#include <cstdlib>
 #include <optional>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "unit/variable.h"
+
 namespace gallop {
 namespace {
 
-constexpr const char* kVariable = "OMP_NUM_THREADS";
+// The threads that read_hardware() reports with this OMP_NUM_THREADS; without a value it is unset.
+int threads_with(const std::optional<std::string>& value) {
+  const Variable limit("OMP_NUM_THREADS", value);
+  return read_hardware().threads;
+}
 
-class HardwareThreads : public testing::TestWithParam<const char*> {
- protected:
-  HardwareThreads() {
-    if (const char* value = std::getenv(kVariable)) before_ = value;
-  }
-  ~HardwareThreads() override {
-    if (before_) setenv(kVariable, before_->c_str(), 1);
-    if (!before_) unsetenv(kVariable);
-  }
-
-  // The threads that read_hardware() reports with this OMP_NUM_THREADS.
-  static int threads_with(const char* value) {
-    setenv(kVariable, value, 1);
-    return read_hardware().threads;
-  }
-
- private:
-  std::optional<std::string> before_;
-};
-
-TEST_F(HardwareThreads, AreLimitedByOmpNumThreads) {
+TEST(HardwareThreads, AreLimitedByOmpNumThreads) {
   EXPECT_EQ(threads_with("1"), 1);
   EXPECT_EQ(threads_with("1,4"), 1) << "the first number is that of the outermost level";
 }
 
-TEST_F(HardwareThreads, AreAsManyAsCoresWithoutALimit) {
-  unsetenv(kVariable);
-  const Hardware hardware = read_hardware();
-  EXPECT_EQ(hardware.threads, hardware.cores);
+TEST(HardwareThreads, AreAsManyAsCoresWithoutALimit) {
+  EXPECT_EQ(threads_with(std::nullopt), read_hardware().cores);
 }
 
-TEST_F(HardwareThreads, AreNoMoreThanCores) {
+TEST(HardwareThreads, AreNoMoreThanCores) {
   EXPECT_EQ(threads_with("100000"), read_hardware().cores);
 }
 
-TEST_P(HardwareThreads, IgnoreInvalidLimits) {
-  EXPECT_EQ(threads_with(GetParam()), read_hardware().cores);
+TEST(HardwareThreads, IgnoreInvalidLimits) {
+  for (const char* value : {"", "0", "-3", "many"}) {
+    EXPECT_EQ(threads_with(value), read_hardware().cores) << value;
+  }
 }
-
-INSTANTIATE_TEST_SUITE_P(Values, HardwareThreads, testing::Values("", "0", "-3", "many"));
 
 }  // namespace
 }  // namespace gallop

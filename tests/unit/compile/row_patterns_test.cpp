@@ -1,6 +1,5 @@
 // Linear layers, activations, layer norms, attention and losses as users of LibTorch write them,
 // and the kernels that the compiler inserts.
-
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/cross_entropy_loss.h>

@@ -1,36 +1,15 @@
 #include "gallop/data/find.h"
 
-#include <cstdlib>
-
 #include "gallop/config/component.h"
 #include "gallop/data/data_config.h"
 #include "gallop/data/data_module.h"
 #include "gallop/data/dataset.h"
 #include "unit/data/expect_error.h"
 #include "unit/data/format_files.h"
+#include "unit/variable.h"
 
 namespace gallop::data {
 namespace {
-
-// Sets an environment variable until the end of the test.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* old = std::getenv(name)) old_ = old;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() {
-    if (old_) {
-      setenv(name_, old_->c_str(), 1);
-    } else {
-      unsetenv(name_);
-    }
-  }
-
- private:
-  const char* name_;
-  std::optional<std::string> old_;
-};
 
 Wanted wanted(const std::string& command = "") {
   return {.name = "shapes", .command = command, .missing = [](const fs::path& folder) {

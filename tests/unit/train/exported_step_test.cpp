@@ -5,7 +5,6 @@
 #include <map>
 #include <set>
 
-#include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -111,14 +110,6 @@ std::vector<double> run_steps(Trainee& trainee, const NamedTensors& batch, int64
   return losses;
 }
 
-void expect_same_bits(const NamedTensors& one, const NamedTensors& other) {
-  ASSERT_EQ(one.size(), other.size());
-  for (size_t i = 0; i < one.size(); ++i) {
-    EXPECT_EQ(one[i].name, other[i].name);
-    EXPECT_TRUE(at::equal(one[i].tensor, other[i].tensor)) << one[i].name;
-  }
-}
-
 // Recomputed blocks add up three or more gradients of one activation in another order.
 const std::set<std::string> kOtherOrders = {"diffusion-unet"};
 // Programs that draw from LibTorch's generator, and with what: parallel.name=deterministic rejects
@@ -171,7 +162,7 @@ TEST_P(ExportedStep, ResumesExactly) {
   }
   fs::remove(file);
   run_steps(second, batch, 2, 4);
-  expect_same_bits(second.everything(), whole.everything());
+  expect_equal(second.everything(), whole.everything());
 }
 
 TEST_P(ExportedStep, IsCloseInBf16) {
@@ -198,7 +189,7 @@ TEST_P(ExportedStep, HasTheSameBitsCompiledWithEveryOption) {
   for (const Case& tested : cases) {
     Trainee eager(tested, std::nullopt), compiled(tested, exact);
     EXPECT_EQ(run_steps(eager, batch, 0, 3), run_steps(compiled, batch, 0, 3));
-    expect_same_bits(eager.everything(), compiled.everything());
+    expect_equal(eager.everything(), compiled.everything());
   }
 }
 
@@ -216,12 +207,12 @@ TEST_P(ExportedStep, HasTheSameBitsWithActivationCheckpointing) {
   Trainee wanted(plain, std::nullopt), eager(tested, std::nullopt), compiled(tested, exact);
   const auto losses = run_steps(wanted, batch, 0, 3), again = run_steps(eager, batch, 0, 3);
   EXPECT_EQ(run_steps(compiled, batch, 0, 3), again);
-  expect_same_bits(compiled.everything(), eager.everything());
+  expect_equal(compiled.everything(), eager.everything());
   if (kOtherOrders.contains(net.name)) {
     for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(again[i] / losses[i], 1, 1e-5);
   } else {
     EXPECT_EQ(again, losses);
-    expect_same_bits(eager.everything(), wanted.everything());
+    expect_equal(eager.everything(), wanted.everything());
   }
 }
 
@@ -272,7 +263,7 @@ TEST_P(SharedExportedStep, HasTheBitsOfOneProcess) {
   const auto everything = [](const Trainee& trainee) { return trainee.everything(); };
   const NamedTensors one = train_ranks(1, tested, batch, everything).front();
   for (const NamedTensors& of_two : train_ranks(2, tested, batch, everything)) {
-    expect_same_bits(of_two, one);
+    expect_equal(of_two, one);
   }
 }
 
@@ -287,7 +278,7 @@ TEST_P(SharedExportedStep, HasTheBitsOfDdpInParts) {
   const NamedTensors ddp = train_ranks(2, tested, batch, weights).front();
   tested.strategy = "zero-3";
   for (const NamedTensors& of_two : train_ranks(2, tested, batch, weights)) {
-    expect_same_bits(of_two, ddp);
+    expect_equal(of_two, ddp);
   }
 }
 
