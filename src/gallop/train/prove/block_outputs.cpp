@@ -33,12 +33,12 @@ BlockOutputs::BlockOutputs(model::Model& model) : model_(model) {
 }
 
 void BlockOutputs::after_forward(size_t block, const std::vector<at::Tensor>& outputs) {
-  // Copies, as the next layer may overwrite its input.
+  // Several tensors, such as a residual stream and what is not yet added to it, are divided
+  // differently by other operators.
+  if (outputs.size() != 1) return;
+  // A copy, as the next layer may overwrite its input.
   const at::NoGradGuard no_grad;
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    kept_.push_back({i == 0 ? names_.at(block) : fmt::format("{} ({})", names_.at(block), i + 1),
-                     outputs[i].detach().clone()});
-  }
+  kept_.push_back({names_.at(block), outputs.front().detach().clone()});
 }
 
 NamedTensors BlockOutputs::take(int64_t rows) {

@@ -11,7 +11,8 @@
 
 namespace gallop::train {
 
-/// Keeps copies of what a model's blocks of layers pass on in a forward pass, while it lives.
+/// Keeps copies of what a model's blocks of layers pass on in a forward pass, while it lives: of
+/// those that pass on one tensor.
 class BlockOutputs final : private BlockHooks {
  public:
   /// Replaces the model's block hooks. `model` must outlive it.
@@ -21,7 +22,7 @@ class BlockOutputs final : private BlockHooks {
   BlockOutputs& operator=(const BlockOutputs&) = delete;
 
   /// Those since the last call that have a row for each of so many samples, in the order in which
-  /// they were computed: "layer1.0", and "layer1.0 (2)" for a second tensor of a block.
+  /// they were computed, with the blocks' names: "layer1.0".
   NamedTensors take(int64_t rows);
 
  private:
