@@ -5,6 +5,8 @@ import json
 import statistics
 import subprocess
 
+from results_file import write_results
+
 
 def parser(description, repeat):
     arguments = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -26,8 +28,5 @@ def spread(times):
 
 
 def tell(result, out):
-    text = json.dumps(result, indent=1)
-    print(text)
-    if out:
-        with open(out, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+    print(json.dumps(result, indent=1))
+    write_results(out, result)

@@ -1,8 +1,18 @@
-"""Results of a benchmark in a file, from which a later call continues an interrupted one."""
+"""Results of a benchmark in a file, also one from which a later call continues an interrupted one."""
 
 import json
 import os
 import sys
+
+
+def write_results(path, results):
+    """Replaces the file atomically; does nothing without a path."""
+    if not path:
+        return
+    with open(f"{path}.new", "w") as file:
+        json.dump(results, file, indent=1)
+        file.write("\n")
+    os.replace(f"{path}.new", path)
 
 
 class ResultsFile:
@@ -24,8 +34,4 @@ class ResultsFile:
                 sys.exit(f"{path} was measured with {name} = {self.all[name]}, not {value}")
 
     def save(self):
-        if not self.path:
-            return
-        with open(self.path + ".new", "w") as file:
-            json.dump(self.all, file, indent=1)
-        os.replace(self.path + ".new", self.path)
+        write_results(self.path, self.all)

@@ -10,14 +10,14 @@ checkpoint at the end of every training is not counted. Run it on an idle machin
 """
 
 import argparse
-import json
 import os
 import statistics
 import sys
 import tempfile
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-import training
+import training  # noqa: E402
+from results_file import write_results  # noqa: E402
 
 SGD = "{name: sgd, lr: 0.1, momentum: 0.9, nesterov: true}"
 ADAMW = "{name: adamw, lr: 1.0e-3}"
@@ -81,9 +81,7 @@ def main():
             results[name] = measure(trainer, arguments.rounds, arguments.seconds, arguments.saves)
         costs = results[name]["costs_ms"]
         print(f"| {name} | {cells(costs['background'])} | {cells(costs['foreground'])} |", flush=True)
-    if arguments.json:
-        with open(arguments.json, "w") as file:
-            json.dump(results, file, indent=1)
+    write_results(arguments.json, results)
 
 
 if __name__ == "__main__":

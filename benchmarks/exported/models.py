@@ -31,6 +31,15 @@ class Logits(nn.Module):
     def forward(self, *tensors):
         return getattr(self.model(**dict(zip(self.names, tensors))), self.output)
 
+    def train(self, mode=True):
+        super().train(mode)
+        # In training, encoders with LayerDrop branch on a random number, which torch.export cannot trace, also if its
+        # probability is 0.
+        for module in self.modules():
+            if getattr(module, "layerdrop", None) == 0:
+                module.training = False
+        return self
+
 
 def images(count, side, channels=3):
     return (torch.randn(count, channels, side, side),)

@@ -19,6 +19,9 @@ import statistics
 import subprocess
 import sys
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from results_file import write_results  # noqa: E402
+
 PLAIN = "train: {precision: fp32, channels_last: false, compile: false, epochs: %s}\n"
 CASES = {
     "resnet": ("cifar10", "data: {name: folder, path: %s, batch_size: 32, threads: 1, "
@@ -136,10 +139,7 @@ def main():
         else:
             print(f"{name:<8} {report['gain']:.2f} times the samples per second; {report['why_no_training_changes']}")
         results[name] = result
-        if arguments.json:
-            with open(arguments.json, "w") as file:
-                json.dump(results, file, indent=1)
-                file.write("\n")
+        write_results(arguments.json, results)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from results_file import write_results  # noqa: E402
 from training import Trainer  # noqa: E402
 
 WINDOWS = 4
@@ -64,9 +65,7 @@ def main():
         ratios = ratios_of(arguments.program, recipe, arguments.window, arguments.profiles)
         results[name] = {"ratio": statistics.median(ratios), "range": [min(ratios), max(ratios)]}
         print(f"{name:16} x {results[name]['ratio']:.4f} ({min(ratios):.4f} to {max(ratios):.4f})", flush=True)
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
+    write_results(arguments.json, results)
     return 0 if all(abs(one["ratio"] - 1) <= arguments.within for one in results.values()) else 1
 
 

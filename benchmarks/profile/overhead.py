@@ -11,13 +11,13 @@ must be equal. Needs an idle machine.
 import argparse
 import glob
 import hashlib
-import json
 import os
 import statistics
 import sys
 import tempfile
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from results_file import write_results  # noqa: E402
 from training import Trainer  # noqa: E402
 
 DATA = "data: {name: fake-images, shape: [3, 32, 32], samples: 20000, batch_size: %d}\n"
@@ -77,9 +77,7 @@ def main():
         results[name] = result = measure(arguments.program, recipe, arguments.every, arguments.profiles, arguments.rounds)
         for kind, one in result.items():
             print(f"{name:8} {kind:17} {one['without']:8.2f} s without, x {one['ratio']:.4f} ({one['range'][0]:.4f} to {one['range'][1]:.4f}) with")
-    if arguments.json:
-        with open(arguments.json, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
+    write_results(arguments.json, results)
 
 
 if __name__ == "__main__":

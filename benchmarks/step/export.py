@@ -1,24 +1,20 @@
 """Exports the model of a workload of torch_step.py: export.py WORKLOAD FILE.pt2"""
 
-import contextlib
 import pathlib
 import sys
-import warnings
 
 import torch
 import torch_step
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "tools"))
-import gallop_export  # noqa: E402
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import exporting  # noqa: E402
 
 
 def export(workload, file, seed=1):
     """Writes the archive, with the initial weights of a seed."""
     torch.manual_seed(seed)
     model, _, inputs, _ = torch_step.make_workload(workload, by_bmm=False)
-    with warnings.catch_warnings(), contextlib.redirect_stdout(sys.stderr):
-        warnings.simplefilter("ignore")
-        gallop_export.save(model, (inputs[0],), file)
+    exporting.save(model, (inputs[0],), file)
 
 
 if __name__ == "__main__":

@@ -97,6 +97,15 @@ class Head(nn.Module):
         result = self.model(**dict(zip(self.names, tensors)))
         return next(result[k] for k in ("logits", "last_hidden_state", "logits_per_image") if k in result)
 
+    def train(self, mode=True):
+        super().train(mode)
+        # In training, encoders with LayerDrop branch on a random number, which torch.export cannot trace, also if its
+        # probability is 0.
+        for module in self.modules():
+            if getattr(module, "layerdrop", None) == 0:
+                module.training = False
+        return self
+
 
 def of_transformers(make, names, inputs, strict=None):
     def build():

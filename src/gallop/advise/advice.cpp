@@ -60,6 +60,10 @@ const std::vector<Rule>& all_rules() {
       {"report-share", "logging takes more than 5 % of the time", report_share},
       {"communication-share", "more than 10 % of a step waits for other processes",
        communication_share},
+      {"bucket-size", "less than half of the communication runs beside the backward pass",
+       bucket_size},
+      {"gradient-order", "the backward pass makes the largest gradient last, and waits for its sum",
+       gradient_order},
       {"rank-skew", "the compute time of processes differs by more than 10 % of its mean",
        rank_skew},
       {"other-programs", "other programs use more than a tenth of the cores", other_programs},
@@ -82,10 +86,11 @@ std::vector<std::string> options_to_try(const Facts& facts) {
     return found == facts.peaks.flops_per_second.end() ? 0 : found->second;
   };
   // Without instructions for bf16, steps are slower in it.
-  if (settings.precision == "fp32" && (facts.on_gpu || rate("bf16") > 1.2 * rate("fp32"))) {
+  if (settings.precision == "fp32" && !settings.measured_precision &&
+      (facts.on_gpu || rate("bf16") > 1.2 * rate("fp32"))) {
     options.emplace_back("train.precision=bf16");
   }
-  if (settings.has_convolutions) {
+  if (settings.has_convolutions && !settings.measured_format) {
     options.push_back(fmt::format("train.channels_last={}", !settings.channels_last));
   }
   if (!facts.on_gpu && settings.threads != facts.cores) {
@@ -108,6 +113,12 @@ std::vector<std::string> options_to_try(const Facts& facts) {
     options.push_back(option_to_freeze(facts, facts.model.biases_before_norm));
   }
   return options;
+}
+
+bool wants_step_alone(const Facts& facts) {
+  constexpr double kLeastShare = 0.05;
+  return waits_for_data(facts) || facts.share_of_phase("checkpoint") >= kLeastShare ||
+         facts.share_of_phase("evaluation") >= kLeastShare;
 }
 
 std::vector<std::string> loader_options_to_try(const Facts& facts) {

@@ -41,6 +41,10 @@ std::vector<std::string> options_to_try(const Facts& facts);
 /// Whether steps wait for the loader so long that rules look at it.
 bool waits_for_data(const Facts& facts);
 
+/// Whether the time of a step on one batch, which waits for nothing, is worth measuring for the
+/// rules; see Facts::step_alone.
+bool wants_step_alone(const Facts& facts);
+
 /// The options of the loader whose effect is worth measuring in whole trainings.
 std::vector<std::string> loader_options_to_try(const Facts& facts);
 

@@ -17,15 +17,6 @@ constexpr double kLeastSpeedup = 1.05;
 // The uncertainty of a measured ratio of two steps.
 constexpr double kSpread = 0.05;
 
-// What the share of a step is that options of the computation change.
-double compute_share(const Facts& facts) {
-  double share = 0;
-  for (const char* phase : {"forward", "loss", "backward", "recomputation", "optimizer", "other"}) {
-    share += facts.share_of_phase(phase);
-  }
-  return share;
-}
-
 std::optional<Advice> from_trial(const Facts& facts, const std::string& options,
                                  const std::string& finding, const std::string& remedy) {
   const Trial* trial = facts.trial(options);
@@ -35,6 +26,14 @@ std::optional<Advice> from_trial(const Facts& facts, const std::string& options,
 }
 
 }  // namespace
+
+double compute_share(const Facts& facts) {
+  double share = 0;
+  for (const char* phase : {"forward", "loss", "backward", "recomputation", "optimizer", "other"}) {
+    share += facts.share_of_phase(phase);
+  }
+  return share;
+}
 
 Gain gain_of(const Facts& facts, const Trial& trial) {
   const double share = trial.is_whole ? 1 : compute_share(facts);

@@ -23,6 +23,8 @@ struct Trial {
 /// The options that rules look at, with their values after "auto" was resolved.
 struct Settings {
   std::string precision = "fp32";
+  bool measured_precision = false;  ///< The training chose it by timing steps in each.
+  bool measured_format = false;     ///< The same for channels_last.
   bool channels_last = false;
   bool has_convolutions = false;
   bool compiled = true;
@@ -37,6 +39,9 @@ struct Settings {
   int64_t data_threads = 0;  ///< 0: the training's thread loads.
   bool can_cache = false;    ///< Decoded samples could be cached, but data.in_memory is no.
   std::vector<std::string> frozen{};  ///< Patterns of train.freeze.
+  std::string strategy = "ddp";       ///< Of several processes.
+  bool measured_buckets = false;      ///< Of gradients; see parallel.bucket.
+  bool compresses_gradients = false;
   std::string evaluate_every, checkpoint_every;
   bool checkpoint_in_background = true;
 };
@@ -47,6 +52,7 @@ struct ShapeTrial {
   std::string sizes, better_sizes;  ///< "1001 inputs and 33 outputs"
   double seconds = 0;               ///< With the better sizes: the minimum of rounds.
   double seconds_as_is = 0;
+  double work = 1;  ///< Of the layer with the better sizes, relative to the one as it is.
 };
 
 /// What a recorded step shows about the model.
@@ -57,11 +63,20 @@ struct ModelFacts {
   std::vector<ShapeTrial> shapes;
 };
 
+/// The gradients of processes that sum them, in the order in which the backward pass makes them.
+struct GradientFacts {
+  int64_t bytes = 0;  ///< Of all.
+  /// The largest, if hardly any come after it.
+  std::string late;
+  int64_t late_bytes = 0;
+};
+
 struct Facts {
   profile::Profile profile;
   profile::MachinePeaks peaks;
   Settings settings;
   ModelFacts model;
+  GradientFacts gradients;
   std::vector<Trial> trials;
   double step_alone = 0;   ///< Seconds of a step on one batch, without loading; 0: not measured.
   int cores = 1;           ///< That the process may use.

@@ -84,7 +84,9 @@ std::optional<Advice> layer_sizes(const Facts& facts) {
   std::vector<const ShapeTrial*> found;
   double saved = 0;
   for (const ShapeTrial& trial : facts.model.shapes) {
-    if (trial.seconds_as_is < kLeastSpeedup * trial.seconds) continue;
+    // What a smaller layer saves by doing less is no fault of its sizes.
+    const double less = std::max(1.0, 1 / trial.work);
+    if (trial.seconds_as_is < kLeastSpeedup * less * trial.seconds) continue;
     const profile::LayerTime* layer = layer_of(facts, trial.layer);
     if (layer == nullptr) continue;
     found.push_back(&trial);
@@ -108,7 +110,8 @@ std::optional<Advice> layer_sizes(const Facts& facts) {
 }
 
 std::optional<Advice> memory_bound(const Facts& facts) {
-  constexpr double kShare = 0.5, kOfLimit = 0.6;
+  // Below the second, slow_layer() finds what is slow.
+  constexpr double kShare = 0.5, kOfLimit = 0.25;
   double seconds = 0, limit = 0;
   std::vector<const profile::LayerTime*> layers;
   for (const profile::LayerTime& layer : facts.profile.layers) {

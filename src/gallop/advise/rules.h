@@ -42,6 +42,8 @@ std::optional<Advice> evaluation_share(const Facts& facts);
 std::optional<Advice> checkpoint_share(const Facts& facts);
 std::optional<Advice> report_share(const Facts& facts);
 std::optional<Advice> communication_share(const Facts& facts);
+std::optional<Advice> bucket_size(const Facts& facts);
+std::optional<Advice> gradient_order(const Facts& facts);
 std::optional<Advice> rank_skew(const Facts& facts);
 std::optional<Advice> other_programs(const Facts& facts);
 std::optional<Advice> numa_nodes(const Facts& facts);
@@ -53,6 +55,9 @@ std::string option_to_freeze(const Facts& facts, const std::vector<std::string>&
 
 /// The gain of the whole step by a trial.
 Gain gain_of(const Facts& facts, const Trial& trial);
+
+/// The share of a step that options of the computation change.
+double compute_share(const Facts& facts);
 
 /// The speed-up if this share of a step vanishes (Amdahl's law).
 double speedup_without(double share);

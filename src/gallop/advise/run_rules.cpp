@@ -18,24 +18,35 @@ namespace {
 // Of the step, by which the slowest process exceeds the mean: less is noise.
 constexpr double kLeastExcess = 0.02;
 
-// What a phase that may be done less often costs.
-std::optional<Advice> less_often(double share, double least, const std::string& finding,
-                                 const std::string& remedy, std::vector<std::string> options) {
+// The uncertainty of times.
+constexpr double kSpread = 0.05;
+
+// What a phase that may be done less often costs. `rest`: the least share of a step that is left
+// without it.
+std::optional<Advice> less_often(double share, double rest, double least,
+                                 const std::string& finding, const std::string& remedy,
+                                 std::vector<std::string> options) {
   if (share < least) return std::nullopt;
-  return Advice{.finding = finding,
-                .remedy = remedy,
-                .options = std::move(options),
-                .gain = {.low = speedup_without(0.8 * share),
-                         .high = speedup_without(share),
-                         .basis = "the time without it"}};
+  return Advice{
+      .finding = finding,
+      .remedy = remedy,
+      .options = std::move(options),
+      .gain = {.low = std::max(1.0, (1 - kSpread) * speedup_without(share)),
+               .high = std::max((1 + kSpread) * speedup_without(share), speedup_without(1 - rest)),
+               .basis = "the time without it"}};
 }
 
 std::optional<Advice> less_often(const Facts& facts, const std::string& phase, double least,
                                  const std::string& what, const std::string& remedy,
                                  std::vector<std::string> options) {
   const double share = facts.share_of_phase(phase);
+  // A step that nothing interrupts finds its caches warm.
+  const double computed = compute_share(facts);
+  const double alone = facts.step_alone > 0
+                           ? std::min(computed, facts.profile.share_of(facts.step_alone))
+                           : computed;
   return less_often(
-      share, least,
+      share, 1 - share - computed + alone, least,
       fmt::format("{} {} of the time ({} steps)", what, percent(share), facts.profile.steps),
       remedy, std::move(options));
 }
@@ -57,7 +68,7 @@ std::optional<Advice> evaluation_share(const Facts& facts) {
   const std::vector<std::string> options = {"train.evaluate_every=1 epoch"};
   const double of_run = facts.evaluation_share_of_run;
   if (of_run > 0) {
-    return less_often(of_run, 0.1,
+    return less_often(of_run, 1 - of_run, 0.1,
                       fmt::format("Evaluations take {} of the run so far", percent(of_run)), remedy,
                       options);
   }
@@ -88,13 +99,84 @@ std::optional<Advice> communication_share(const Facts& facts) {
   return Advice{
       .finding = fmt::format("{} of the step waits for other processes", percent(share)),
       .remedy = fmt::format("Exchange gradients less often: train.gradient_accumulation={} with "
-                            "twice the batch; or compress them (parallel.name=power-sgd)",
+                            "twice the batch; or compress them (parallel.compress=bf16)",
                             more),
       .options = {fmt::format("train.gradient_accumulation={}", more),
                   fmt::format("data.batch_size={}", 2 * facts.settings.batch_size)},
       .gain = {.low = speedup_without(share / 4),
                .high = speedup_without(share / 2),
                .basis = "half of the exchanges"}};
+}
+
+namespace {
+
+// Communication in a step of processes that sum gradients in buckets.
+struct Communication {
+  double exposed = 0;  // Seconds that the process waits which comes last, and waits for no other.
+  double overlapped = 0;  // Seconds beside other work, of that process.
+};
+
+// Nothing where it hardly matters, or is not by buckets.
+std::optional<Communication> communication_of(const Facts& facts) {
+  constexpr double kLeastShare = 0.05;
+  const std::vector<profile::RankTime>& ranks = facts.profile.ranks;
+  if (ranks.size() < 2 || facts.settings.strategy != "ddp") return std::nullopt;
+  const auto last = std::min_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+    return a.exposed_communication < b.exposed_communication;
+  });
+  if (facts.profile.share_of(last->exposed_communication) < kLeastShare) return std::nullopt;
+  return Communication{.exposed = last->exposed_communication,
+                       .overlapped = last->overlapped_communication};
+}
+
+}  // namespace
+
+std::optional<Advice> bucket_size(const Facts& facts) {
+  const auto found = communication_of(facts);
+  if (!found || facts.settings.measured_buckets || found->overlapped > found->exposed) {
+    return std::nullopt;
+  }
+  const double all = found->exposed + found->overlapped;
+  const double room = std::max(0.0, facts.phase("backward") - found->overlapped);
+  const double saved = facts.profile.share_of(std::min(found->exposed, room));
+  return Advice{
+      .finding = fmt::format("{} of the step waits for the sums of gradients, of which {} run "
+                             "beside the backward pass",
+                             percent(facts.profile.share_of(found->exposed)),
+                             percent(found->overlapped / all)),
+      .remedy =
+          "Set parallel.bucket to auto, which times buckets of 1 to 100 MiB when a run starts",
+      .options = {"parallel.bucket=auto"},
+      .gain = {.low = 1,
+               .high = speedup_without(saved),
+               .basis = "if sums run beside the backward pass as long as it takes"}};
+}
+
+std::optional<Advice> gradient_order(const Facts& facts) {
+  constexpr double kLeastPart = 0.3;
+  const auto found = communication_of(facts);
+  const GradientFacts& gradients = facts.gradients;
+  if (!found || gradients.late.empty()) return std::nullopt;
+  const double part =
+      static_cast<double>(gradients.late_bytes) / static_cast<double>(gradients.bytes);
+  if (part < kLeastPart) return std::nullopt;
+  const bool compresses = facts.settings.compresses_gradients;
+  const double waits = std::min(found->exposed, part * (found->exposed + found->overlapped));
+  return Advice{
+      .finding = fmt::format(
+          "The gradient of {}, {} of {}, is among the last that the backward pass makes, so that "
+          "its sum runs beside nothing",
+          gradients.late, format_bytes(gradients.late_bytes), format_bytes(gradients.bytes)),
+      .remedy =
+          compresses
+              ? "Make this layer smaller, or freeze it (train.freeze), if the model allows it"
+              : "Set parallel.compress to bf16, which halves what is sent; or make this layer "
+                "smaller, or freeze it",
+      .options = compresses ? std::vector<std::string>()
+                            : std::vector<std::string>{"parallel.compress=bf16"},
+      .gain = {.low = 1,
+               .high = compresses ? 1 : speedup_without(facts.profile.share_of(waits / 2)),
+               .basis = "half of the wait for this sum"}};
 }
 
 std::optional<Advice> rank_skew(const Facts& facts) {

@@ -129,6 +129,9 @@ ExitCode run_profile(const CommandContext& command, const std::vector<std::strin
       facts.profile.first_step + facts.profile.steps);
   if (!context.is_first()) return ExitCode::kDone;
   facts.profile.ranks = times_of(reports);
+  if (!context.is_alone() && facts.settings.strategy == "ddp") {
+    facts.gradients = gradient_facts_of(session);
+  }
   if (context.is_alone()) {
     facts.model = find_model_facts(session, facts.profile);
     const auto resolved = resolved_overrides(session, open, parsed.overrides);

@@ -13,9 +13,11 @@
 #include "gallop/base/error.h"
 #include "gallop/base/heap.h"
 #include "gallop/base/memory.h"
+#include "gallop/config/resolve.h"
 #include "gallop/kernel/peak.h"
 #include "gallop/profile/eager_steps.h"
 #include "gallop/profile/profile_text.h"
+#include "gallop/train/gradient_order.h"
 #include "gallop/train/step.h"
 
 namespace gallop::app {
@@ -33,10 +35,29 @@ int64_t bytes_of(const NamedTensors& tensors) {
   return bytes;
 }
 
+// The value of a component's option; empty if it has no such option.
+std::string text_option(config::Component component, const std::string& key) {
+  for (const config::FieldHelp& field : config::describe_fields(
+           [&](config::Visitor& visitor) { component.visit_fields(visitor); }, "")) {
+    if (field.key == key) return field.initial;
+  }
+  return {};
+}
+
+// Whether the session has chosen the option's value by timing steps.
+bool is_measured(const Session& session, const std::string& option) {
+  const auto& choices = session.choices();
+  return std::any_of(choices.begin(), choices.end(), [&](const MadeChoice& choice) {
+    return choice.options.find(option + "=auto") != std::string::npos;
+  });
+}
+
 advise::Settings settings_of(Session& session) {
   const Recipe& recipe = session.recipe();
   const train::StepConfig step = session.step_config();
   return {.precision = precision::name_of(session.format().precision),
+          .measured_precision = is_measured(session, "train.precision"),
+          .measured_format = is_measured(session, "train.channels_last"),
           .channels_last = session.format().channels_last,
           .has_convolutions = session.has_convolutions(),
           .compiled = step.compile.has_value(),
@@ -53,6 +74,9 @@ advise::Settings settings_of(Session& session) {
           .data_threads = session.training_loader().threads,
           .can_cache = session.inputs().is_images() && recipe.data.in_memory == "no",
           .frozen = recipe.train.freeze,
+          .strategy = recipe.strategy.name(),
+          .measured_buckets = !session.buckets().empty(),
+          .compresses_gradients = text_option(recipe.strategy, "compress") != "none",
           .evaluate_every = recipe.train.evaluate_every,
           .checkpoint_every = recipe.train.checkpoint_every,
           .checkpoint_in_background = recipe.train.checkpoint_in_background};
@@ -170,6 +194,28 @@ advise::Facts facts_of(Session& session) {
   facts.numa_nodes = numa_nodes_of(cores_given());
   facts.huge_pages = transparent_huge_pages();
   facts.on_gpu = !session.device().is_cpu();
+  return facts;
+}
+
+advise::GradientFacts gradient_facts_of(Session& session) {
+  // As much of all gradients may come after the largest.
+  constexpr double kRest = 0.1;
+  const auto order = train::gradient_order(session.model(), session.first_part().by_role(),
+                                           session.format().precision, *session.step_config().loss);
+  const NamedTensors parameters = session.model().parameters();
+  advise::GradientFacts facts;
+  int64_t before = 0;
+  for (const std::string& name : order) {
+    const int64_t bytes = static_cast<int64_t>(find_tensor(parameters, name)->nbytes());
+    facts.bytes += bytes;
+    if (bytes < facts.late_bytes) continue;
+    facts.late = name;
+    facts.late_bytes = bytes;
+    before = facts.bytes;
+  }
+  if (static_cast<double>(facts.bytes - before) > kRest * static_cast<double>(facts.bytes)) {
+    facts.late.clear();
+  }
   return facts;
 }
 

@@ -50,6 +50,10 @@ profile::MachinePeaks measure_peaks();
 /// The settings of the training, and the machine.
 advise::Facts facts_of(Session& session);
 
+/// Where the largest gradient comes in the backward pass of a step, which it computes. The session
+/// cannot train afterwards; see train::gradient_order().
+advise::GradientFacts gradient_facts_of(Session& session);
+
 /// The profile as JSON, with the training and advice: what 'gallop profile --json' prints and a run
 /// stores.
 std::string profile_document(const Session& session, const advise::Facts& facts,

@@ -107,6 +107,9 @@ std::vector<RecordedStep> record_steps(Session& session, const DistributedContex
       .until = {.unit = train::Interval::Unit::kSteps, .count = static_cast<double>(steps)},
       .teacher = own.teacher};
   if (probes) recorder.probe(model, optimizer);
+  const bool has_hooks =
+      step_config.strategy != nullptr && step_config.strategy->block_hooks() != nullptr;
+  if (probes && !has_hooks) model.probe_blocks();
   train::Trainer trainer(parts, session.recipe().train, step_config, session.training_loader(),
                          session.evaluate_config());
   trainer.run();
@@ -150,6 +153,9 @@ void gather_steps(parallel::Collectives& collectives, std::vector<RecordedStep>&
     const bool has_outputs = step.outputs.defined();
     if (!parallel::any_of(collectives, !has_outputs)) {
       step.outputs = gathered(collectives, step.outputs);
+      for (NamedTensor& one : step.activations) one.tensor = gathered(collectives, one.tensor);
+    } else {
+      step.activations.clear();
     }
     NamedTensors state = step.after.parameters;
     state.insert(state.end(), step.after.buffers.begin(), step.after.buffers.end());

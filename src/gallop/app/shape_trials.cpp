@@ -44,7 +44,10 @@ std::optional<LayerShape> shape_of(const at::Tensor& weight) {
   return LayerShape{.outputs = weight.size(0), .inputs = weight.size(1), .kernel = weight.size(2)};
 }
 
-int64_t next_multiple(int64_t size) { return (size + kMultiple - 1) / kMultiple * kMultiple; }
+// The change of a model that is smallest.
+int64_t nearest_multiple(int64_t size) {
+  return std::max(kMultiple, (size + kMultiple / 2) / kMultiple * kMultiple);
+}
 
 // Forward and backward of a layer on random numbers.
 class LayerStep {
@@ -111,8 +114,8 @@ std::vector<advise::ShapeTrial> time_layer_shapes(Session& session,
     const auto shape = weight == nullptr ? std::nullopt : shape_of(*weight);
     if (!shape) continue;
     LayerShape better = *shape;
-    better.outputs = next_multiple(shape->outputs);
-    better.inputs = next_multiple(shape->inputs);
+    better.outputs = nearest_multiple(shape->outputs);
+    better.inputs = nearest_multiple(shape->inputs);
     if (better.outputs == shape->outputs && better.inputs == shape->inputs) continue;
     const auto rows = static_cast<int64_t>(
         layer.flops / (kFlopsPerMultiplyAdd * static_cast<double>(shape->weights())));
@@ -122,11 +125,13 @@ std::vector<advise::ShapeTrial> time_layer_shapes(Session& session,
         {shape->text(), better.text()},
         [&](size_t candidate) { return candidate == 0 ? own.time() : other.time(); },
         {.rounds = 5, .most_seconds = 2, .hopeless = 3});
-    trials.push_back({.layer = layer.name,
-                      .sizes = shape->text(),
-                      .better_sizes = better.text(),
-                      .seconds = choice.candidates[1].seconds,
-                      .seconds_as_is = choice.candidates[0].seconds});
+    trials.push_back(
+        {.layer = layer.name,
+         .sizes = shape->text(),
+         .better_sizes = better.text(),
+         .seconds = choice.candidates[1].seconds,
+         .seconds_as_is = choice.candidates[0].seconds,
+         .work = static_cast<double>(better.weights()) / static_cast<double>(shape->weights())});
   }
   return trials;
 }

@@ -73,11 +73,11 @@ void time_options(const Registries& registries, const std::string& recipe,
                   const std::vector<Override>& resolved, advise::Facts& facts,
                   const StopRequest& stop) {
   const std::vector<std::string> options = advise::options_to_try(facts);
-  const bool waits = advise::waits_for_data(facts);
-  if ((options.empty() && !waits) || stop.requested()) return;
+  const bool wants_own = advise::wants_step_alone(facts);
+  if ((options.empty() && !wants_own) || stop.requested()) return;
   const int threads = at::get_num_threads();
   const auto own = build(registries, recipe, resolved);
-  if (waits) facts.step_alone = shortest(*own);
+  if (wants_own) facts.step_alone = shortest(*own);
   for (const std::string& option : options) {
     if (stop.requested()) break;
     std::vector<std::string> given = {option};

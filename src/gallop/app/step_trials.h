@@ -12,7 +12,8 @@ namespace gallop::app {
 
 /// Adds to `facts.trials` those of the options that rules ask for ("train.precision=bf16"), by
 /// steps on the first samples of the data, next to the recipe's own steps in interleaved rounds
-/// (train/measured_choice.h); also the time of the own steps, if the training waits for data.
+/// (train/measured_choice.h); also the time of the own steps, if
+/// rules ask for it.
 /// `resolved` are overrides under which the recipe leaves nothing open. What cannot be measured,
 /// for example because it does not fit in memory, is left out. Stops early if `stop` is requested.
 void time_options(const Registries& registries, const std::string& recipe,

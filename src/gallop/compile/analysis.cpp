@@ -86,6 +86,13 @@ std::vector<std::vector<Touch>> touches_of(const Graph& graph) {
   return all;
 }
 
+bool is_unchanged_between(const Uses& uses, int64_t from, int64_t to) {
+  const auto [first, last] = std::minmax(from, to);
+  return std::none_of(
+      uses.writers.begin(), uses.writers.end(),
+      [first = first, last = last](int64_t writer) { return first <= writer && writer < last; });
+}
+
 bool is_value(const Graph& graph, const std::vector<Uses>& uses, BufferId buffer) {
   return graph.buffers[buffer].kind == Buffer::Kind::kTemporary && uses[buffer].writers.size() == 1;
 }
@@ -133,7 +140,10 @@ View transposed(View view) {
 bool same_elements(const Graph& graph, ViewId a, ViewId b) {
   if (a == b) return true;
   const View &x = graph.views[a], &y = graph.views[b];
-  if (x.buffer != y.buffer || x.offset != y.offset || x.dtype != y.dtype) return false;
+  if (x.buffer != y.buffer || x.offset != y.offset || x.dtype != y.dtype ||
+      x.is_conj != y.is_conj) {
+    return false;
+  }
   return same_strides(x, y) || (x.numel() == y.numel() && is_contiguous(x) && is_contiguous(y));
 }
 
@@ -150,7 +160,8 @@ void compact(Graph& graph) {
   std::vector<ViewId> view_ids(graph.views.size(), kNone);
   std::vector<BufferId> buffer_ids(graph.buffers.size(), kNone);
   Graph kept;
-  std::map<std::tuple<BufferId, int64_t, std::vector<int64_t>, std::vector<int64_t>, int>, ViewId>
+  std::map<std::tuple<BufferId, int64_t, std::vector<int64_t>, std::vector<int64_t>, int, bool>,
+           ViewId>
       known;
   const auto keep = [&](ViewId& id) {
     ViewId& now = view_ids[id];
@@ -162,9 +173,10 @@ void compact(Graph& graph) {
         kept.buffers.push_back(graph.buffers[view.buffer]);
       }
       view.buffer = buffer;
-      const auto [place, fresh] = known.try_emplace(
-          {view.buffer, view.offset, view.sizes, view.strides, static_cast<int>(view.dtype)},
-          static_cast<ViewId>(kept.views.size()));
+      const auto [place, fresh] =
+          known.try_emplace({view.buffer, view.offset, view.sizes, view.strides,
+                             static_cast<int>(view.dtype), view.is_conj},
+                            static_cast<ViewId>(kept.views.size()));
       if (fresh) kept.views.push_back(std::move(view));
       now = place->second;
     }

@@ -27,6 +27,10 @@ struct Touch {
 /// its wait accesses the same buffers.
 std::vector<std::vector<Touch>> touches_of(const Graph& graph);
 
+/// Whether a tensor that node `from` reads has the same contents at node `to`, or the other way
+/// round: no node from the first of them on writes its buffer before the last.
+bool is_unchanged_between(const Uses& uses, int64_t from, int64_t to);
+
 /// Whether the buffer's contents never change once they are computed: a temporary that one node
 /// writes.
 bool is_value(const Graph& graph, const std::vector<Uses>& uses, BufferId buffer);

@@ -34,7 +34,7 @@ at::Tensor new_tensor(const View& layout, at::Device device) {
 at::Tensor twin_of(const at::Tensor& tensor) {
   if (!tensor.defined() || tensor.unsafeGetTensorImpl()->is_wrapped_number()) return tensor;
   return tensor_in(tensor, tensor.scalar_type(), tensor.sizes(), tensor.strides(),
-                   tensor.storage_offset());
+                   tensor.storage_offset(), tensor.is_conj());
 }
 
 c10::IValue twin_of(const c10::IValue& value) {

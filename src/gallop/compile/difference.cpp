@@ -48,18 +48,19 @@ std::string print(const c10::IValue& value) {
   return out.str();
 }
 
-std::string difference(const Node& a, const Node& b, size_t number) {
+std::string difference(const Graph& graph, size_t number, const Node& b) {
+  const Node& a = graph.nodes[number];
   const auto& schema = a.op.schema();
   for (size_t i = 0; i < a.arguments.size(); ++i) {
     const Operand &x = a.arguments[i], &y = b.arguments[i];
     const std::string& name = schema.arguments()[i].name();
     if (x.kind != y.kind || x.views != y.views) {
-      return fmt::format("{} (node {}) is given another tensor as '{}'", name_of(a.op), number,
-                         name);
+      return fmt::format("{} (node {}) is given another tensor as '{}'{}", name_of(a.op), number,
+                         name, source_of(graph, a));
     }
     if (!is_same(x.constant, y.constant)) {
-      return fmt::format("{} (node {}) is given '{}' {} and then {}", name_of(a.op), number, name,
-                         print(x.constant), print(y.constant));
+      return fmt::format("{} (node {}) is given '{}' {} and then {}{}", name_of(a.op), number, name,
+                         print(x.constant), print(y.constant), source_of(graph, a));
     }
   }
   return {};
@@ -70,10 +71,10 @@ std::string difference(const Node& a, const Node& b, size_t number) {
 std::string difference(const Graph& a, const Graph& b) {
   for (size_t i = 0; i < std::min(a.nodes.size(), b.nodes.size()); ++i) {
     if (a.nodes[i].op.operator_name() != b.nodes[i].op.operator_name()) {
-      return fmt::format("node {} is {} and then {}", i, name_of(a.nodes[i].op),
-                         name_of(b.nodes[i].op));
+      return fmt::format("node {} is {} and then {}{}", i, name_of(a.nodes[i].op),
+                         name_of(b.nodes[i].op), source_of(a, a.nodes[i]));
     }
-    if (std::string found = difference(a.nodes[i], b.nodes[i], i); !found.empty()) return found;
+    if (std::string found = difference(a, i, b.nodes[i]); !found.empty()) return found;
   }
   if (a.nodes.size() != b.nodes.size()) {
     return fmt::format("it is {} calls and then {}", a.nodes.size(), b.nodes.size());

@@ -274,7 +274,7 @@ const at::Tensor& Executor::tensor(ViewId id) {
                       toString(view.dtype), element, origins_[view.buffer]));
     }
     tensor = tensor_in(bases_[view.buffer], view.dtype, view.sizes, view.strides,
-                       origins_[view.buffer] / element + view.offset);
+                       origins_[view.buffer] / element + view.offset, view.is_conj);
   }
   return tensor;
 }
@@ -320,8 +320,9 @@ void Executor::take_result(ViewId id, const at::Tensor& result, const Node& node
   const View& view = graph_.views[id];
   if (!has_layout(result, view)) {
     throw LayoutMismatch(fmt::format(
-        "{} made a tensor of another layout than when it was recorded ({} instead of {})",
-        name_of(node.op), layout_of(result), layout_text(view.dtype, view.sizes, view.strides)));
+        "{} made a tensor of another layout than when it was recorded ({} instead of {}){}",
+        name_of(node.op), layout_of(result), layout_text(view.dtype, view.sizes, view.strides),
+        source_of(graph_, node)));
   }
   tensors_[id] = result;
   if (!bases_[view.buffer].defined()) bases_[view.buffer] = result;

@@ -135,6 +135,13 @@ bool leaves_memory_as_it_is(const c10::OperatorHandle& op) {
          kUninitialized.end();
 }
 
+std::string source_of(const Graph& graph, const Node& node) {
+  if (!graph.calls || node.origins.empty()) return {};
+  const RecordedCall& call = graph.calls->calls[static_cast<size_t>(node.origins.front())];
+  if (call.source.empty()) return {};
+  return (call.phase == "backward" ? ": backward of " : ": ") + call.source;
+}
+
 std::string name_of(const c10::OperatorHandle& op) { return toString(op.operator_name()); }
 
 }  // namespace gallop::compile

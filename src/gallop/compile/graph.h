@@ -44,6 +44,7 @@ struct View {
   int64_t offset = 0;
   std::vector<int64_t> sizes, strides;
   at::ScalarType dtype = c10::kFloat;
+  bool is_conj = false;  ///< Whether the elements are the conjugates of those in memory.
 
   bool operator==(const View&) const = default;
   int64_t numel() const;
@@ -89,6 +90,9 @@ struct RecordedCall {
   /// Autograd's sequence numbers: of the node that was made last before the call, and of the node
   /// whose backward pass made the call; kNone if there is none.
   int64_t made = kNone, backward = kNone;
+  /// The source line, from the innermost SourceContext; in backward that of the call whose gradient
+  /// is computed. Empty if unknown.
+  std::string source{};
   std::vector<BufferId> read{}, written{};  ///< Buffers of the recorded graph.
 };
 
@@ -137,6 +141,10 @@ bool is_idle_in_dry_run(const c10::OperatorHandle& op);
 
 /// Whether a call leaves its result uninitialized, as aten::empty does.
 bool leaves_memory_as_it_is(const c10::OperatorHandle& op);
+
+/// Where the first of the recorded calls whose work the node does was made, for messages: ": node
+/// 'add_1' (aten::add.Tensor at net.py:12, in forward)"; empty if unknown.
+std::string source_of(const Graph& graph, const Node& node);
 
 /// "aten::add.Tensor"
 std::string name_of(const c10::OperatorHandle& op);

@@ -31,7 +31,8 @@ void GraphBuilder::refuse(std::string reason) {
 }
 
 void GraphBuilder::add_input(const at::Tensor& input) {
-  const std::string what = input.defined() ? unusual(input) : "is undefined";
+  std::string what = input.defined() ? unusual(input) : "is undefined";
+  if (what.empty() && input.is_conj()) what = "is a lazy conjugate";
   if (!what.empty()) return refuse(fmt::format("argument {} {}", graph_.inputs.size(), what));
   const auto [place, fresh] = buffer_of_.try_emplace(key_of(input), new_buffer(input));
   Buffer& buffer = graph_.buffers[place->second];
@@ -43,6 +44,7 @@ void GraphBuilder::add_input(const at::Tensor& input) {
 }
 
 void GraphBuilder::add_output(const at::Tensor& result) {
+  if (result.defined() && result.is_conj()) return refuse("a result is a lazy conjugate");
   graph_.outputs.push_back(result.defined() ? view_of(result) : kNone);
   if (graph_.outputs.back() != kNone) check_filled(graph_.outputs.back(), "a result");
 }
@@ -94,7 +96,8 @@ ViewId GraphBuilder::view_of(const at::Tensor& tensor) {
             .offset = begin / element,
             .sizes = tensor.sizes().vec(),
             .strides = tensor.strides().vec(),
-            .dtype = tensor.scalar_type()};
+            .dtype = tensor.scalar_type(),
+            .is_conj = tensor.is_conj()};
   const auto [place, fresh] = view_ids_.try_emplace(view, graph_.views.size());
   if (fresh) graph_.views.push_back(std::move(view));
   return place->second;
@@ -148,17 +151,47 @@ void GraphBuilder::add(Node node, const torch::jit::Stack& stack, size_t known, 
       check_size_kept(node, stack[i].toTensor());
     }
   }
+  const bool resolves = resolves_conjugate(node);
   if (!refusal_.empty()) return;
   const bool makes_memory = graph_.buffers.size() > known;
   const bool asks = asks_for_sizes(node.op);
   const bool changes = schema.is_mutable() || waits_for_collective(node.op);
   if (!makes_memory && !changes && (asks || !node.results.empty())) return;
+  if (!resolves) return append(std::move(node), std::move(call));
+  const bool is_copy = name_of(node.op) == "aten::copy_";
+  const ViewId result = is_copy ? node.arguments[0].views[0] : node.results[0].views[0];
+  append(std::move(node), call);
+  append({.op = c10::Dispatcher::singleton().findSchemaOrThrow("aten::conj_physical_", ""),
+          .arguments = {Operand::of(result)},
+          .results = {Operand::of(kNone)}},
+         std::move(call));
+}
+
+// Whether the node copies a lazy conjugate, which becomes a copy of the memory, to be conjugated in
+// place: passes may then treat all copies alike.
+bool GraphBuilder::resolves_conjugate(Node& node) {
+  const std::string name = name_of(node.op);
+  const bool is_copy = name == "aten::copy_";
+  if (!is_copy && name != "aten::clone") return false;
+  ViewId& from = node.arguments[is_copy ? 1 : 0].views[0];
+  if (from == kNone || !graph_.views[from].is_conj) return false;
+  from = graph_.intern({.buffer = graph_.views[from].buffer,
+                        .offset = graph_.views[from].offset,
+                        .sizes = graph_.views[from].sizes,
+                        .strides = graph_.views[from].strides,
+                        .dtype = graph_.views[from].dtype});
+  view_ids_.try_emplace(graph_.views[from], from);
+  return !is_copy || c10::isComplexType(graph_.views[node.arguments[0].views[0]].dtype);
+}
+
+void GraphBuilder::append(Node node, RecordedCall call) {
   const bool is_empty = leaves_memory_as_it_is(node.op);
   for (const Access& access : accesses_of(node)) {
     const BufferId buffer = graph_.views[access.view].buffer;
     if (access.reads) call.read.push_back(buffer);
     if (access.reads && !reads_sizes_alone(node.op)) check_filled(access.view, name_of(node.op));
     if (!access.writes) continue;
+    if (graph_.views[access.view].is_conj) return refuse("a lazy conjugate is written");
     call.written.push_back(buffer);
     filled_[buffer] = !is_empty || graph_.views[access.view].numel() == 0;
   }
@@ -190,6 +223,10 @@ ViewId GraphBuilder::made(const at::Tensor& tensor, size_t known) {
   if (!tensor.defined()) return kNone;
   if (const std::string what = unusual(tensor); !what.empty()) {
     refuse("a tensor " + what);
+    return kNone;
+  }
+  if (known_buffer_of(tensor) == kNone && tensor.is_conj()) {
+    refuse("an operator makes a lazy conjugate");
     return kNone;
   }
   if (known_buffer_of(tensor) == kNone) name(tensor, new_buffer(tensor));

@@ -56,6 +56,8 @@ class GraphBuilder {
   Operand result_of(const c10::IValue& value, size_t known);
   ViewId made(const at::Tensor& tensor, size_t known);
   void check_filled(ViewId view, const std::string& reader);
+  bool resolves_conjugate(Node& node);
+  void append(Node node, RecordedCall call);
   void check_size_kept(const Node& node, const at::Tensor& written);
 
   Graph graph_;

@@ -60,7 +60,7 @@ std::string unusual(const at::Tensor& tensor) {
   if (tensor.layout() != c10::kStrided) return "is not strided";
   if (tensor.is_quantized()) return "is quantized";
   if (tensor.is_nested()) return "is nested";
-  if (tensor.is_conj() || tensor.is_neg()) return "is a lazy conjugate or negative";
+  if (tensor.is_neg()) return "is a lazy negative";
   if (!tensor.has_storage()) return "has no storage";
   return {};
 }

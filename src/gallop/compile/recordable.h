@@ -14,7 +14,7 @@ namespace gallop::compile {
 std::string why_not_recorded(const c10::OperatorHandle& op, const torch::jit::Stack& stack);
 
 /// Why the tensor cannot be represented as a view of a buffer, such as "is quantized"; empty if it
-/// can.
+/// can. A lazy conjugate is one.
 std::string unusual(const at::Tensor& tensor);
 
 /// Whether the operator changes the sizes of a tensor in place and not the memory, as squeeze_ and

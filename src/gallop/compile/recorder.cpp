@@ -18,6 +18,7 @@
 #include <torch/csrc/autograd/function.h>
 #include <torch/library.h>
 
+#include "gallop/base/source_context.h"
 #include "gallop/base/trace.h"
 #include "gallop/compile/compiled_function.h"
 #include "gallop/compile/deferred_calls.h"
@@ -58,6 +59,7 @@ RecordedCall this_call() {
   } else {
     call.made = made;
   }
+  call.source = SourceContext::current();
   return call;
 }
 
@@ -102,18 +104,29 @@ class Recorder {
   void call(const c10::OperatorHandle& op, c10::DispatchKeySet keys, Stack& stack) {
     const c10::impl::ExcludeDispatchKeyGuard not_again(kKey);
     calls_ += 1;
+    RecordedCall made_here = this_call();
+    const auto forward = sources_.find(made_here.backward);
+    std::optional<SourceContext> of_forward;
+    if (made_here.source.empty() && forward != sources_.end()) {
+      made_here.source = forward->second;
+      of_forward.emplace(&forward->second, [](const void* source) {
+        return "backward of " + *static_cast<const std::string*>(source);
+      });
+    } else if (made_here.made != kNone && !made_here.source.empty()) {
+      sources_.emplace(made_here.made, made_here.source);
+    }
     std::optional<Node> node;
     if (changes_only_sizes(op)) {
       check_may_change_sizes(op, stack);
       give_up_if_refused();
     } else if (op.schema().name().rfind("profiler::", 0) != 0) {
       node = node_of(op, stack);
-      if (put_off(*node, keys, stack)) return;
+      if (put_off(*node, keys, stack, made_here)) return;
       use_copies(*node, stack);
     }
     const size_t known = builder_.graph().buffers.size();
     op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), &stack);
-    if (node) builder_.add(std::move(*node), stack, known, this_call());
+    if (node) builder_.add(std::move(*node), stack, known, std::move(made_here));
     give_up_if_refused();
   }
 
@@ -167,7 +180,7 @@ class Recorder {
 
   // Records the call as deferred if the tensors that it reads take less memory than copies of the
   // state that it changes. Returns whether it did; if not, runs the calls that must precede it.
-  bool put_off(const Node& node, c10::DispatchKeySet keys, Stack& stack) {
+  bool put_off(const Node& node, c10::DispatchKeySet keys, Stack& stack, const RecordedCall& call) {
     if (is_idle_in_dry_run(node.op)) return false;
     auto touches = touches_of_call(builder_.graph(), node);
     const bool comes_after = deferred_calls_.must_precede(touches);
@@ -188,7 +201,7 @@ class Recorder {
       return false;
     }
     const size_t known = builder_.graph().buffers.size();
-    builder_.add(node, *results, known, this_call());
+    builder_.add(node, *results, known, call);
     give_up_if_refused();
     for (size_t made = known; made < builder_.graph().buffers.size(); ++made) {
       touches.push_back({.buffer = static_cast<BufferId>(made), .reads = false, .writes = true});
@@ -268,7 +281,7 @@ class Recorder {
     const auto copy = copies_.find(builder_.known_buffer_of(tensor));
     if (copy == copies_.end() || copy->second.is_alias_of(tensor)) return tensor;
     return tensor_in(copy->second, tensor.scalar_type(), tensor.sizes(), tensor.strides(),
-                     tensor.storage_offset());
+                     tensor.storage_offset(), tensor.is_conj());
   }
 
   // Refuses changes of the sizes of the caller's tensors, which would persist.
@@ -288,6 +301,8 @@ class Recorder {
   int64_t calls_ = 0;
   std::map<BufferId, at::Tensor> copies_;  // Of state and changed inputs, as bytes.
   DeferredCalls deferred_calls_;
+  // The source lines of calls in forward, by autograd's sequence number; stable addresses.
+  std::map<int64_t, std::string> sources_;
 };
 
 // Global, not thread_local: backward passes on a GPU run in threads of the autograd engine, which

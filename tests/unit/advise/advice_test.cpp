@@ -257,7 +257,7 @@ TEST(Advice, PhasesOutsideOfTheStepAreFound) {
     add(facts, phase, 10e-3);
     const Advice advice = only(facts);
     EXPECT_EQ(advice.rule, rule);
-    EXPECT_LE(advice.gain.high, 2.01) << phase;
+    EXPECT_LE(advice.gain.high, 2.11) << phase;
     EXPECT_GT(advice.gain.low, 1) << phase;
   }
 }
@@ -271,7 +271,75 @@ TEST(Advice, EvaluationsOfTheRunCountWhereStepsHaveNone) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].rule, "evaluation-share");
   EXPECT_EQ(found[0].finding, "Evaluations take 50.0 % of the run so far");
-  EXPECT_NEAR(found[0].gain.high, 2, 1e-9);
+  EXPECT_NEAR(found[0].gain.low, 2 * 0.95, 1e-9);
+  EXPECT_NEAR(found[0].gain.high, 2 * 1.05, 1e-9);
+}
+
+// Checkpoints evict the caches of the steps between them.
+TEST(Advice, StepsThatNothingInterruptsAreAsFastAsAlone) {
+  Facts facts = healthy();
+  add(facts, "checkpoint", 90e-3);
+  EXPECT_TRUE(wants_step_alone(facts));
+  EXPECT_NEAR(only(facts).gain.low, 10 * 0.95, 1e-9);
+  EXPECT_NEAR(only(facts).gain.high, 10 * 1.05, 1e-9);
+  facts.step_alone = 5e-3;
+  EXPECT_NEAR(only(facts).gain.low, 10 * 0.95, 1e-9);
+  // Besides the 5 ms, 0.1 of data wait and 0.3 of the host.
+  EXPECT_NEAR(only(facts).gain.high, 100 / 5.4, 1e-6);
+  EXPECT_FALSE(wants_step_alone(healthy()));
+}
+
+TEST(Advice, FormatsThatTheTrainingHasMeasuredAreNotTriedAgain) {
+  Facts facts = healthy();
+  facts.settings.precision = "fp32";
+  facts.settings.channels_last = false;
+  EXPECT_EQ(options_to_try(facts).size(), 3U);
+  facts.settings.measured_precision = facts.settings.measured_format = true;
+  EXPECT_EQ(options_to_try(facts), std::vector<std::string>{"data.batch_size=128"});
+}
+
+TEST(Advice, SumsThatRunBesideNothingAreFound) {
+  Facts facts = healthy();
+  facts.profile.ranks = {
+      {.rank = 0, .exposed_communication = 3e-3},
+      {.rank = 1, .exposed_communication = 2e-3, .overlapped_communication = 1e-3}};
+  const Advice advice = only(facts);
+  EXPECT_EQ(advice.rule, "bucket-size");
+  EXPECT_NE(advice.finding.find("20.0 % of the step waits for the sums of gradients, of which "
+                                "33.3 % run beside the backward pass"),
+            std::string::npos)
+      << advice.finding;
+  EXPECT_EQ(advice.options, std::vector<std::string>{"parallel.bucket=auto"});
+  EXPECT_NEAR(advice.gain.high, 1 / 0.8, 1e-9);
+  // A backward pass of 1.5 ms hides no more than half a millisecond.
+  facts.profile.phases[2].seconds = 1.5e-3;
+  EXPECT_NEAR(only(facts).gain.high, 1 / 0.95, 1e-9);
+  facts.settings.measured_buckets = true;
+  EXPECT_TRUE(advise(facts).empty());
+  facts.settings.measured_buckets = false;
+  facts.settings.strategy = "zero-3";
+  EXPECT_TRUE(advise(facts).empty());
+}
+
+TEST(Advice, ALargeGradientThatComesLastIsFound) {
+  Facts facts = healthy();
+  facts.settings.measured_buckets = true;
+  facts.profile.ranks = {
+      {.rank = 0, .exposed_communication = 2e-3},
+      {.rank = 1, .exposed_communication = 2e-3, .overlapped_communication = 1e-3}};
+  facts.gradients = {.bytes = 100 << 20, .late = "wte.weight", .late_bytes = 50 << 20};
+  const Advice advice = only(facts);
+  EXPECT_EQ(advice.rule, "gradient-order");
+  EXPECT_NE(advice.finding.find("The gradient of wte.weight, 50.0 MiB of 100.0 MiB"),
+            std::string::npos)
+      << advice.finding;
+  EXPECT_EQ(advice.options, std::vector<std::string>{"parallel.compress=bf16"});
+  EXPECT_GT(advice.gain.high, 1);
+  facts.settings.compresses_gradients = true;
+  EXPECT_TRUE(only(facts).options.empty());
+  EXPECT_EQ(only(facts).gain.high, 1);
+  facts.gradients.late_bytes = 10 << 20;
+  EXPECT_TRUE(advise(facts).empty());
 }
 
 TEST(Advice, ASlowRankIsFound) {
@@ -373,6 +441,20 @@ TEST(Advice, LayersWhoseSizesDoNotSuitVectorsAreFound) {
             "Layer conv1 has 33 inputs and 33 outputs, and is 2.00 times as fast with 64 inputs "
             "and 64 outputs");
   EXPECT_NEAR(advice.gain.high, 1 / (1 - 0.15), 1e-9);  // Half of 3 of 10 ms.
+}
+
+// 32 channels instead of 33 compute 6 % less.
+TEST(Advice, ASmallerLayerMustBeFasterThanItsWork) {
+  Facts facts = healthy();
+  facts.model.shapes = {{.layer = "conv1",
+                         .sizes = "33 inputs and 33 outputs",
+                         .better_sizes = "32 inputs and 32 outputs",
+                         .seconds = 1.75e-3,
+                         .seconds_as_is = 2e-3,
+                         .work = 0.94}};
+  EXPECT_TRUE(advise(facts).empty());
+  facts.model.shapes[0].seconds = 1.5e-3;
+  EXPECT_EQ(only(facts).rule, "layer-sizes");
 }
 
 TEST(Advice, WhatTheMachineLimitsIsStated) {

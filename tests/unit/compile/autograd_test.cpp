@@ -6,8 +6,13 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/fft_irfft.h>
+#include <ATen/ops/fft_rfft.h>
+#include <ATen/ops/imag.h>
 #include <ATen/ops/linear.h>
+#include <ATen/ops/mm.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/view_as_complex.h>
 #include <ATen/ops/zeros_like.h>
 #include <gtest/gtest.h>
 #include <torch/csrc/autograd/autograd.h>
@@ -159,6 +164,25 @@ Network with_tied_weights() {
           }};
 }
 
+// Products with complex weights, whose gradients have lazy conjugates: as arguments of GEMMs, which
+// take them, and of other operators, for which they are computed.
+Network with_complex_weights() {
+  const Tensors weights = {weight(4, 2), weight(2, 2)};
+  return {weights, [weights](const at::Tensor& x) -> Tensors {
+            drop_gradients(weights);
+            const at::Tensor matrix = at::view_as_complex(weights[0].view({2, 2, 2}));
+            const at::Tensor row = at::view_as_complex(weights[1]);
+            const at::Tensor spectrum = at::fft_rfft(x.flatten(0, 1));
+            const at::Tensor y = at::mm(spectrum, matrix.conj()) * row.conj() + spectrum.conj();
+            const at::Tensor loss = at::fft_irfft(y, 3).square().sum() +
+                                    at::mm(y.conj(), matrix.t()).conj().abs().sum() +
+                                    at::imag(y).square().sum();
+            loss.backward();
+            descend(weights);
+            return {loss.detach(), y.conj().clone().detach()};
+          }};
+}
+
 struct Tested {
   std::string name;
   Network (*make)();
@@ -190,7 +214,8 @@ INSTANTIATE_TEST_SUITE_P(, CompiledAutograd,
                                          Tested{"Hooks", with_hooks},
                                          Tested{"Average", with_average},
                                          Tested{"KeptGradients", with_kept_gradients},
-                                         Tested{"TiedWeights", with_tied_weights}),
+                                         Tested{"TiedWeights", with_tied_weights},
+                                         Tested{"ComplexWeights", with_complex_weights}),
                          [](const auto& tested) { return tested.param.name; });
 
 }  // namespace

@@ -18,8 +18,10 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/imag.h>
 #include <ATen/ops/masked_select.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/prod.h>
 #include <ATen/ops/quantize_per_tensor.h>
 #include <ATen/ops/rand.h>
 #include <ATen/ops/sparse_coo_tensor.h>
@@ -28,6 +30,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/base/source_context.h"
 #include "gallop/compile/compiled_function.h"
 #include "gallop/compile/difference.h"
 
@@ -93,13 +96,21 @@ INSTANTIATE_TEST_SUITE_P(
                   return {at::_nested_tensor_from_tensor_list({x, x})};
                 },
                 "a tensor is"},
-        Refused{
-            "LazyConjugate",
-            [](const auto& x, const auto&) -> Tensors { return {at::complex(x, x).conj() * 2}; },
-            "is a lazy conjugate or negative"},
+        Refused{"LazyNegative",
+                [](const auto& x, const auto&) -> Tensors {
+                  return {at::imag(at::complex(x, x).conj()).clone()};
+                },
+                "is a lazy negative"},
+        Refused{"WriteToALazyConjugate",
+                [](const auto& x, const auto&) -> Tensors {
+                  const at::Tensor z = at::complex(x, x);
+                  z.conj().copy_(z);
+                  return {z};
+                },
+                "a lazy conjugate is written"},
         Refused{"LazyConjugateAsResult",
                 [](const auto& x, const auto&) -> Tensors { return {at::complex(x, x).conj()}; },
-                "is a lazy conjugate or negative"},
+                "a result is a lazy conjugate"},
         Refused{"SetOfATemporary",
                 [](const auto& x, const auto&) -> Tensors { return {at::empty({0}).set_(x)}; },
                 "aten::set_.source_Tensor changes the memory of a tensor"},
@@ -180,6 +191,30 @@ TEST(Record, RefusesUnusualArguments) {
   EXPECT_EQ(record(identity, {x, at::Tensor()}).refusal, "argument 1 is undefined");
   EXPECT_EQ(record(identity, {sparse_of(x)}).refusal, "argument 0 is not strided");
   EXPECT_EQ(record(identity, {x, x.select(0, 1)}).refusal, "two arguments share memory");
+}
+
+TEST(Record, NamesTheSourceLineWhoseGradientCannotBeRecorded) {
+  const auto product = [](const Tensors& inputs) -> Tensors {
+    const at::Tensor x = inputs[0].detach().requires_grad_();
+    at::Tensor loss;
+    {
+      const SourceContext context("net.py:12", [](const void* line) {
+        return std::string(static_cast<const char*>(line));
+      });
+      loss = at::prod(x.exp());  // Its gradient reads where its input is zero.
+    }
+    {
+      const SourceContext context("net.py:13", [](const void* line) {
+        return std::string(static_cast<const char*>(line));
+      });
+      loss = loss * 2;
+    }
+    loss.backward();
+    return {loss.detach()};
+  };
+  const Recording recording = record(product, {at::ones({3})});
+  EXPECT_NE(recording.refusal.find("backward of net.py:12"), std::string::npos)
+      << recording.refusal;
 }
 
 TEST(Record, RestoresGeneratorsGivenAsArguments) {

@@ -17,8 +17,7 @@ constexpr int kSteps = 4;
 
 // Steps of which no graph can be recorded, and why.
 const std::map<std::string, std::string> kEager = {
-    {"cond", "aten::_local_scalar_dense reads a value on the host: node 'cond' (cond)"},
-    {"fno", "a tensor is a lazy conjugate or negative"}};
+    {"cond", "aten::_local_scalar_dense reads a value on the host: node 'cond' (cond)"}};
 
 class ExportedCompile : public testing::TestWithParam<std::string> {};
 

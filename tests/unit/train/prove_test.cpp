@@ -63,10 +63,12 @@ class SmallNetwork final : public model::Model {
                                            .running_mean = buffers_[0].tensor,
                                            .running_var = buffers_[1].tensor,
                                            .eps = fault_.eps};
+    if (hooks_ != nullptr) hooks_->after_forward(0, {y});
     at::Tensor normed;
     for (int64_t i = 0; i < fault_.batch_norms; ++i) {
       normed = model::functional::batch_norm(y, {}, norm, {.training = training_});
     }
+    if (hooks_ != nullptr) hooks_->after_forward(1, {normed});
     const at::Tensor kept = model::functional::dropout(normed, dropout_, training_);
     y = kept;
     if (!fault_.restores_draws) {
@@ -83,6 +85,10 @@ class SmallNetwork final : public model::Model {
   void set_training(bool training) override { training_ = training; }
   bool training() const override { return training_; }
   void to(at::Device, bool) override {}
+  std::vector<std::vector<std::string>> block_parameters() const override {
+    return {{"conv.weight", "conv.bias"}, {"norm.weight", "norm.bias"}};
+  }
+  void set_block_hooks(BlockHooks* hooks) override { hooks_ = hooks; }
 
  private:
   const at::Tensor& own(size_t i) const { return parameters_[i].tensor; }
@@ -91,6 +97,7 @@ class SmallNetwork final : public model::Model {
   double dropout_;
   NetworkFault fault_;
   bool training_ = true;
+  BlockHooks* hooks_ = nullptr;
 };
 
 /// Changes gradients, or the factor that divides them, before an optimizer applies them.
@@ -142,6 +149,7 @@ struct ProofCase {
   double dropout = 0;
   int ranks = 1;
   bool probes = true;
+  bool probes_blocks = false;
   // Faults of the training.
   NetworkFault network{};
   std::function<FaultyOptimizer::Fault(const NamedTensors& parameters)> fault{};
@@ -197,6 +205,7 @@ class Proofs : public testing::TestWithParam<bool> {
       if (collectives != nullptr) {
         step.batch = batch;
         step.outputs = at::Tensor();
+        step.activations.clear();
       }
       comparison.add(step, batch);
     }
@@ -231,6 +240,7 @@ class Proofs : public testing::TestWithParam<bool> {
     StepRecorder recorder(network, *inner, {.micro_batches = config.gradient_accumulation}, rank,
                           tested.ranks);
     if (tested.probes) recorder.probe(model, probed);
+    if (tested.probes_blocks) model.probe_blocks();
     const data::LoaderConfig loader{
         .batch = kRows, .part = static_cast<int>(rank), .parts = tested.ranks};
     Trainer trainer({.model = model,
@@ -288,7 +298,8 @@ TEST_P(Proofs, HoldForTrainings) {
        {ProofCase{}, ProofCase{.dropout = 0.5}, ProofCase{.config = accumulated, .dropout = 0.5},
         ProofCase{.config = clipped, .optimizer = "sgd momentum=0.9"}, ProofCase{.config = sam},
         ProofCase{.optimizer = "lamb"}, ProofCase{.ranks = 2},
-        ProofCase{.config = accumulated, .dropout = 0.5, .ranks = 2}, ProofCase{.probes = false}}) {
+        ProofCase{.config = accumulated, .dropout = 0.5, .ranks = 2}, ProofCase{.probes = false},
+        ProofCase{.config = accumulated, .dropout = 0.5, .probes_blocks = true}}) {
     const Proof proof = prove(tested);
     EXPECT_EQ(difference_text(proof), "") << proof_text(proof);
     EXPECT_EQ(proof.steps, kSteps);
@@ -370,6 +381,15 @@ TEST_P(Proofs, DetectMissingBias) {
             std::string::npos)
       << text;
   EXPECT_NE(text.find("no gradient"), std::string::npos) << text;
+}
+
+TEST_P(Proofs, NameTheFirstBlockWhoseOutputDiffers) {
+  const Proof proof = prove({.probes_blocks = true, .network = {.has_bias = false}});
+  EXPECT_EQ(found(proof), "activations: conv");
+  EXPECT_EQ(all_in(proof, Quantity::kActivations), (std::vector<std::string>{"conv", "norm"}));
+  EXPECT_EQ(found(prove({.probes_blocks = true, .network = {.eps = 1e-6}})), "activations: norm");
+  EXPECT_EQ(found(prove({.probes_blocks = true, .network = {.reads_rows_first = false}})),
+            "outputs: outputs");
 }
 
 TEST_P(Proofs, DetectWrongEpsilon) {

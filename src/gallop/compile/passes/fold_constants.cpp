@@ -128,7 +128,8 @@ class Folding {
 
   at::Tensor tensor_of(ViewId id) const {
     const View& view = graph_.views[id];
-    return tensor_in(values_[view.buffer], view.dtype, view.sizes, view.strides, view.offset);
+    return tensor_in(values_[view.buffer], view.dtype, view.sizes, view.strides, view.offset,
+                     view.is_conj);
   }
 
   Graph& graph_;

@@ -95,12 +95,7 @@ bool Matcher::is_only_read_by(ViewId tensor, const std::vector<int64_t>& nodes) 
 }
 
 bool Matcher::can_be_read_at(ViewId tensor, int64_t from, int64_t to) const {
-  if (tensor == kNone) return true;
-  const auto& writers = uses(tensor).writers;
-  const auto [first, last] = std::minmax(from, to);
-  return std::none_of(writers.begin(), writers.end(), [&, first = first, last = last](int64_t w) {
-    return first <= w && w < last;
-  });
+  return tensor == kNone || is_unchanged_between(uses(tensor), from, to);
 }
 
 bool Matcher::is_untouched_between(ViewId tensor, int64_t from, int64_t to) const {

@@ -39,8 +39,8 @@ std::optional<Layer> layer_at(Matcher& matcher, int64_t index) {
     return std::nullopt;
   }
   const View weight = transposed(matcher.view(transposed_view));
-  const bool fits = weight.numel() > 0 && is_contiguous(weight) &&
-                    !is_contiguous(matcher.view(transposed_view)) &&
+  const bool fits = weight.numel() > 0 && !weight.is_conj && !matcher.view(x).is_conj &&
+                    is_contiguous(weight) && !is_contiguous(matcher.view(transposed_view)) &&
                     is_contiguous(matcher.view(y)) && is_whole(matcher.graph(), y) &&
                     (!has_bias || matcher.view(bias).sizes == std::vector{weight.sizes[0]});
   if (!fits) return std::nullopt;

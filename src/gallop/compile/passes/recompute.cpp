@@ -132,11 +132,8 @@ class Recomputation {
   bool is_worth_it(const Recipe& recipe, int64_t reader, int64_t bytes) const {
     int64_t more = 0;
     for (const BufferId source : recipe.sources) {
-      const auto& writers = uses_[source].writers;
       const bool changes = !is_value(graph_, uses_, source) &&
-                           std::any_of(writers.begin(), writers.end(), [&](int64_t writer) {
-                             return writer > *recipe.nodes.begin() && writer <= reader;
-                           });
+                           !is_unchanged_between(uses_[source], *recipe.nodes.begin(), reader + 1);
       if (changes) return false;
       const auto& readers = uses_[source].readers;
       const bool is_read_anyway = std::any_of(readers.begin(), readers.end(), [&](int64_t other) {

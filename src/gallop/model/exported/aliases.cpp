@@ -15,6 +15,15 @@ std::string tensor_name_of(const Argument& argument) {
   return tensor == nullptr ? std::string() : tensor->name;
 }
 
+Aliases::Aliases(const Names& inputs) {
+  for (const std::string& input : inputs) roots_[input] = {input};
+}
+
+void Aliases::mark_written(const std::string& name) {
+  const auto found = roots_.find(name);
+  if (found != roots_.end()) written_.insert(found->second.begin(), found->second.end());
+}
+
 bool Aliases::add(const Node& node) {
   const auto op = find_operator(node);
   if (node.kind != Node::Kind::kOperator || !op) return false;
@@ -22,11 +31,17 @@ bool Aliases::add(const Node& node) {
   for (const c10::Argument& argument : op->schema().arguments()) {
     if (argument.alias_info() == nullptr) continue;
     const Argument* const given = find_argument(node, argument.name());
-    if (given == nullptr || !contains(tensor_name_of(*given))) continue;
-    writes = writes || argument.alias_info()->isWrite();
+    const auto found = given == nullptr ? roots_.end() : roots_.find(tensor_name_of(*given));
+    if (found == roots_.end()) continue;
+    if (argument.alias_info()->isWrite()) {
+      writes = true;
+      mark_written(found->first);
+    }
+    const Names roots = found->second;
     for (const Argument& output : node.outputs) {
       visit_names(
-          output, [&](const TensorName& tensor) { names_.insert(tensor.name); },
+          output,
+          [&](const TensorName& tensor) { roots_[tensor.name].insert(roots.begin(), roots.end()); },
           [](const ScalarName&) {});
     }
   }
@@ -45,55 +60,19 @@ bool updates_statistics(const Node& node) {
   return value != nullptr && *value == Argument(true);
 }
 
-/// Follows which inputs each tensor shares memory with, in one pass over the nodes.
-class Writes {
- public:
-  explicit Writes(const Names& inputs) {
-    for (const std::string& input : inputs) roots_[input] = {input};
-  }
-
-  void add(const Node& node) {
-    if (node.kind == Node::Kind::kRegion) {
-      for (const NamedArgument& input : node.inputs) mark(tensor_name_of(input.value));
-    }
-    if (node.kind != Node::Kind::kOperator) return;
-    if (updates_statistics(node)) {
-      for (const char* const name : {"running_mean", "running_var"}) {
-        const Argument* const value = find_argument(node, name);
-        if (value != nullptr) mark(tensor_name_of(*value));
-      }
-    }
-    const auto op = find_operator(node);
-    if (!op) return;
-    for (const c10::Argument& argument : op->schema().arguments()) {
-      if (argument.alias_info() == nullptr) continue;
-      const Argument* const value = find_argument(node, argument.name());
-      const auto found = value == nullptr ? roots_.end() : roots_.find(tensor_name_of(*value));
-      if (found == roots_.end()) continue;
-      const Names roots = found->second;
-      if (argument.alias_info()->isWrite()) written_.insert(roots.begin(), roots.end());
-      for (const Argument& output : node.outputs) {
-        visit_names(
-            output,
-            [&](const TensorName& tensor) {
-              roots_[tensor.name].insert(roots.begin(), roots.end());
-            },
-            [](const ScalarName&) {});
-      }
+// Writes of which schemas say nothing.
+void mark_hidden_writes(const Node& node, Aliases& aliases) {
+  if (node.kind == Node::Kind::kRegion) {
+    for (const NamedArgument& input : node.inputs) {
+      aliases.mark_written(tensor_name_of(input.value));
     }
   }
-
-  const Names& written() const { return written_; }
-
- private:
-  void mark(const std::string& name) {
-    const auto found = roots_.find(name);
-    if (found != roots_.end()) written_.insert(found->second.begin(), found->second.end());
+  if (!updates_statistics(node)) return;
+  for (const char* const name : {"running_mean", "running_var"}) {
+    const Argument* const value = find_argument(node, name);
+    if (value != nullptr) aliases.mark_written(tensor_name_of(*value));
   }
-
-  std::unordered_map<std::string, Names> roots_;
-  Names written_;
-};
+}
 
 }  // namespace
 
@@ -105,10 +84,13 @@ Names written_inputs(const Program& program, InputSpec::Kind kind) {
     names[tensor_name_of(input.value)] = input.name;
     inputs.insert(tensor_name_of(input.value));
   }
-  Writes writes(inputs);
-  for (const Node& node : program.graph.nodes) writes.add(node);
+  Aliases aliases(inputs);
+  for (const Node& node : program.graph.nodes) {
+    mark_hidden_writes(node, aliases);
+    aliases.add(node);
+  }
   Names written;
-  for (const std::string& value : writes.written()) written.insert(names.at(value));
+  for (const std::string& value : aliases.written()) written.insert(names.at(value));
   return written;
 }
 

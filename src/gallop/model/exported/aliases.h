@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "gallop/model/exported/schema.h"
@@ -9,18 +10,23 @@ namespace gallop::model::exported {
 
 using Names = std::unordered_set<std::string>;
 
-/// Follows, node by node, which tensors share memory with some of a graph's inputs, by the alias
-/// annotations of the operators' schemas.
+/// Follows, node by node, which tensors share memory with which of some of a graph's inputs, by the
+/// alias annotations of the operators' schemas.
 class Aliases {
  public:
-  explicit Aliases(Names inputs) : names_(std::move(inputs)) {}
+  explicit Aliases(const Names& inputs);
 
   /// Adds the results of an operator that are views. Returns whether it writes any of the memory.
   bool add(const Node& node);
-  bool contains(const std::string& name) const { return names_.contains(name); }
+  bool contains(const std::string& name) const { return roots_.contains(name); }
+
+  /// Counts the inputs that the tensor shares memory with as written.
+  void mark_written(const std::string& name);
+  const Names& written() const { return written_; }
 
  private:
-  Names names_;
+  std::unordered_map<std::string, Names> roots_;  // The inputs that each tensor shares memory with.
+  Names written_;
 };
 
 /// The name of the tensor that an argument names; empty if it names none.

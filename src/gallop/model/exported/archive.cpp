@@ -45,6 +45,14 @@ std::map<std::string, std::string_view> storages_of(const std::vector<StoredTens
 
 }  // namespace
 
+void add_by_name(const std::vector<ArchivedTensor>& stored,
+                 std::map<std::string, at::Tensor>& tensors) {
+  for (const ArchivedTensor& one : stored) {
+    one.tensor.set_requires_grad(one.is_parameter && one.requires_grad);
+    for (const std::string& name : one.names) tensors.emplace(name, one.tensor);
+  }
+}
+
 Archive::Archive(const fs::path& path) : zip_(path) {
   check_format();
   find_models();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -22,6 +23,10 @@ struct ArchivedTensor {
   bool is_parameter = false;
   bool requires_grad = false;
 };
+
+/// Adds the tensors by each of their names; parameters require gradients as in the archive.
+void add_by_name(const std::vector<ArchivedTensor>& stored,
+                 std::map<std::string, at::Tensor>& tensors);
 
 /// An archive of torch.export.save() or package_pt2() (.pt2) of torch 2.9 or newer: programs with
 /// their weights. Nothing in it is unpickled or executed. Not thread-safe.

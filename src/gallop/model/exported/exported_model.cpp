@@ -180,16 +180,14 @@ class ExportedModel final : public Model {
   void load(Archive& archive, const std::string& model, const std::string& weights) {
     NamedTensors given;
     if (!weights.empty()) given = read_safetensors(weights).tensors;
-    for (ArchivedTensor& stored : archive.weights(model, given)) {
-      replace(stored, given);
-      stored.tensor.set_requires_grad(stored.is_parameter && stored.requires_grad);
-      for (const std::string& name : stored.names) tensors_.emplace(name, stored.tensor);
+    const std::vector<ArchivedTensor> weights_of_file = archive.weights(model, given);
+    for (const ArchivedTensor& stored : weights_of_file) replace(stored, given);
+    exported::add_by_name(weights_of_file, tensors_);
+    for (const ArchivedTensor& stored : weights_of_file) {
       (stored.tensor.requires_grad() ? parameters_ : buffers_)
           .push_back({stored.names.front(), stored.tensor});
     }
-    for (const ArchivedTensor& stored : archive.constants(model)) {
-      for (const std::string& name : stored.names) tensors_.emplace(name, stored.tensor);
-    }
+    exported::add_by_name(archive.constants(model), tensors_);
     if (parameters_.empty()) {
       throw UsageError(fmt::format("{}: has no parameter that requires a gradient", file_));
     }

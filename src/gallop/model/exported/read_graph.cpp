@@ -7,14 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "gallop/base/text.h"
+#include "gallop/model/exported/regions.h"
 #include "gallop/model/exported/scalar_functions.h"
 #include "gallop/model/exported/schema_reader.h"
 
 namespace gallop::model::exported {
 
 namespace {
-
-constexpr std::array kRegions = {"cond", "wrap_with_autocast", "wrap_with_set_grad_enabled"};
 
 template <typename List>
 bool contains(const List& list, std::string_view name) {
@@ -49,9 +48,9 @@ void read_target(Node& node, std::string_view target, const Place& file) {
   };
   if (target.starts_with(kHigherOrder)) {
     const std::string_view name = target.substr(kHigherOrder.size());
-    if (!contains(kRegions, name)) {
+    if (!contains(region_names(), name)) {
       reject(fmt::format("the higher-order operator {}", printable(name)),
-             fmt::format("; supported are {}", fmt::join(kRegions, ", ")));
+             fmt::format("; supported are {}", fmt::join(region_names(), ", ")));
     }
     node.kind = Node::Kind::kRegion;
     node.function = name;

@@ -17,7 +17,7 @@ struct Form {
 };
 
 constexpr Form kForms[] = {
-    {"cond", 1, 2}, {"wrap_with_set_grad_enabled", 1, 1}, {"wrap_with_autocast", 4, 1}};
+    {"cond", 1, 2}, {"wrap_with_autocast", 4, 1}, {"wrap_with_set_grad_enabled", 1, 1}};
 
 const Form* find_form(const std::string& name) {
   for (const Form& form : kForms) {
@@ -68,6 +68,15 @@ bool truth(const c10::IValue& value) {
 }
 
 }  // namespace
+
+const std::vector<std::string_view>& region_names() {
+  static const std::vector<std::string_view> kNames = [] {
+    std::vector<std::string_view> names;
+    for (const Form& form : kForms) names.emplace_back(form.name);
+    return names;
+  }();
+  return kNames;
+}
 
 std::string check_region(const std::string& name, const std::vector<Operand>& arguments,
                          const std::vector<std::unique_ptr<Interpreter>>& subgraphs) {

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/ivalue.h>
@@ -13,6 +14,9 @@
 // wrap_with_set_grad_enabled(enabled, graph, operands...) and wrap_with_autocast(device_type,
 // dtype, enabled, cache_enabled, graph, operands...).
 namespace gallop::model::exported {
+
+/// Their names.
+const std::vector<std::string_view>& region_names();
 
 /// What is wrong with the arguments of such an operator; empty if nothing is.
 std::string check_region(const std::string& name, const std::vector<Operand>& arguments,

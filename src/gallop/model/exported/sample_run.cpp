@@ -4,6 +4,7 @@
 #include <cmath>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <ATen/CPUGeneratorImpl.h>
@@ -38,12 +39,8 @@ constexpr double kLeastNorm = 1e-2;
 // All tensors of an archive by each of their names.
 std::map<std::string, at::Tensor> tensors_of(Archive& archive, const std::string& model) {
   std::map<std::string, at::Tensor> tensors;
-  for (auto& list : {archive.weights(model), archive.constants(model)}) {
-    for (const ArchivedTensor& stored : list) {
-      stored.tensor.set_requires_grad(stored.is_parameter && stored.requires_grad);
-      for (const std::string& name : stored.names) tensors.emplace(name, stored.tensor);
-    }
-  }
+  add_by_name(archive.weights(model), tensors);
+  add_by_name(archive.constants(model), tensors);
   return tensors;
 }
 
@@ -137,10 +134,11 @@ SampleRun run_program(const Program& program, const std::map<std::string, at::Te
   }
   run.objective = objective.detach().item().toDouble();
   if (!trains) return run;
+  std::set<const at::TensorImpl*> seen;  // Tied weights have several names.
   for (const auto& [name, tensor] : tensors) {
     if (!tensor.requires_grad()) continue;
     if (!tensor.grad().defined()) {
-      run.without_gradient.push_back(name);
+      if (seen.insert(tensor.unsafeGetTensorImpl()).second) run.without_gradient.push_back(name);
     } else {
       run.gradient_norms[name] = tensor.grad().to(c10::kDouble).norm().item().toDouble();
     }

@@ -116,6 +116,7 @@ void perturb(model::Model& model, double roundoff, int64_t number) {
 const char* name_of(Quantity quantity) {
   switch (quantity) {
     case Quantity::kSamples: return "samples";
+    case Quantity::kActivations: return "activations";
     case Quantity::kOutputs: return "outputs";
     case Quantity::kLoss: return "loss";
     case Quantity::kGradients: return "gradients";
@@ -182,6 +183,7 @@ class StepComparison {
                  const PlainResult& reference, const std::vector<PlainResult>& plain,
                  const std::vector<BatchPart>& parts)
       : config_(config), step_(step), reference_(reference), plain_(plain) {
+    compare_activations(parts);
     const double of_outputs = compare_outputs(parts);
     // Errors of outputs and gradients have both signs, so that those of their sums are smaller.
     compare_numbers(Quantity::kLoss, step.loss, &StepValues::loss, of_outputs / kFactor);
@@ -229,6 +231,32 @@ class StepComparison {
       quantities_.push_back({.quantity = quantity});
     }
     quantities_.back().tensors.push_back(std::move(tensor));
+  }
+
+  // In the order in which they are computed.
+  void compare_activations(const std::vector<BatchPart>& parts) {
+    const auto whole = [&](const StepValues& values, const std::string& name) {
+      std::vector<at::Tensor> pieces;
+      for (const NamedTensors& piece : values.activations) {
+        pieces.push_back(tensor_of(piece, name));
+        if (!pieces.back().defined()) return at::Tensor();
+      }
+      return in_order(pieces, parts);
+    };
+    std::vector<Measured> all;
+    for (const auto& [name, got] : step_.activations) {
+      const at::Tensor wanted = whole(reference_.values, name);
+      if (!wanted.defined() || got.sizes() != wanted.sizes()) continue;
+      const double size = rms_of(wanted);
+      all.push_back({.name = name,
+                     .error = rms_of_difference(got, wanted),
+                     .plain = of_plain([&, &block = name](const PlainResult& one) {
+                       return rms_of_difference(whole(one.values, block), wanted);
+                     }),
+                     .size = size,
+                     .least = config_.roundoff * size});
+    }
+    note(Quantity::kActivations, all);
   }
 
   // Returns the error of the plain step's outputs.

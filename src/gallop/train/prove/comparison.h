@@ -13,6 +13,7 @@ namespace gallop::train {
 /// What is compared, in the order in which a step computes it.
 enum class Quantity {
   kSamples,
+  kActivations,  ///< What blocks of layers pass on.
   kOutputs,
   kLoss,
   kGradients,

@@ -18,6 +18,7 @@
 #include "gallop/model/functional/dropout.h"
 #include "gallop/optim/gradients.h"
 #include "gallop/train/losses/members.h"
+#include "gallop/train/prove/block_outputs.h"
 
 namespace gallop::train {
 
@@ -174,13 +175,15 @@ std::vector<double> PlainStep::factors_of(const NamedTensors& batch) const {
 
 double PlainStep::forward_backward(const NamedTensors& batch, const std::vector<BatchPart>& parts,
                                    int64_t step, const std::vector<double>& values,
-                                   std::vector<at::Tensor>* outputs) {
+                                   StepValues* kept) {
   optim::drop_gradients(parameters_);
   const NamedTensors own = own_batch(batch);
   const std::vector<double> factors = factors_of(own);
   const auto terms = config_.loss->terms();
   double loss = 0;
   MeanBuffers buffers(model_.buffers());
+  std::optional<BlockOutputs> blocks;
+  if (kept != nullptr) blocks.emplace(model_);
   for (const BatchPart& part : parts) {
     buffers.begin();
     const at::Tensor draws = at::tensor({static_cast<int64_t>(part.seed), step}, at::kLong)
@@ -194,7 +197,10 @@ double PlainStep::forward_backward(const NamedTensors& batch, const std::vector<
         const precision::AutocastGuard autocast(config_.precision,
                                                 parameters_.front().tensor.device().type());
         model::Output output = model_.forward_to_head(piece);
-        if (outputs != nullptr) outputs->push_back(output.x.detach());
+        if (kept != nullptr) {
+          kept->outputs.push_back(output.x.detach());
+          kept->activations.push_back(blocks->take(piece.front().tensor.size(0)));
+        }
         output = {.x = output.logits(), .loss = output.loss, .members = output.members};
         for (size_t i = 0; i < terms.size(); ++i) {
           Loss::Request request;
@@ -263,7 +269,7 @@ StepValues PlainStep::run(const NamedTensors& batch, const std::vector<BatchPart
   model_.set_training(true);
   seed_step(config_.seed, step, parameters_.front().tensor.device());
   StepValues result;
-  result.loss = forward_backward(batch, parts, step, values, &result.outputs);
+  result.loss = forward_backward(batch, parts, step, values, &result);
   if (config_.sam) {
     const NamedTensors weights = copies_of(parameters_), buffers = copies_of(model_.buffers());
     move_uphill(*config_.sam);

@@ -39,7 +39,9 @@ struct StepValues {
   double loss = 0;
   double gradient_norm = 0;         ///< Before clipping.
   std::vector<at::Tensor> outputs;  ///< Of each piece, Output::x.
-  NamedTensors gradients;           ///< Clipped; undefined for parameters without one.
+  /// Of each piece, what the model's blocks of layers pass on.
+  std::vector<NamedTensors> activations;
+  NamedTensors gradients;  ///< Clipped; undefined for parameters without one.
 };
 
 /// A training step in the plainest way: LibTorch's operators, called eagerly in one process, with
@@ -73,8 +75,7 @@ class PlainStep {
   NamedTensors own_batch(const NamedTensors& batch) const;
   std::vector<double> factors_of(const NamedTensors& batch) const;
   double forward_backward(const NamedTensors& batch, const std::vector<BatchPart>& parts,
-                          int64_t step, const std::vector<double>& values,
-                          std::vector<at::Tensor>* outputs);
+                          int64_t step, const std::vector<double>& values, StepValues* kept);
   void move_uphill(double distance);
   double clip();
   void update(int64_t step, double lr, const std::vector<double>& values);

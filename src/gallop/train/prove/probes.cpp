@@ -12,7 +12,17 @@ namespace gallop::train {
 
 at::Tensor ProbedModel::output(size_t call, at::IntArrayRef input_sizes) const {
   const auto kept = kept_.find({call, input_sizes.vec()});
-  return kept == kept_.end() ? at::Tensor() : kept->second.clone();
+  return kept == kept_.end() ? at::Tensor() : kept->second.output.clone();
+}
+
+NamedTensors ProbedModel::activations(size_t call, at::IntArrayRef input_sizes) const {
+  const auto kept = kept_.find({call, input_sizes.vec()});
+  NamedTensors copies;
+  if (kept == kept_.end()) return copies;
+  for (const auto& [name, tensor] : kept->second.activations) {
+    copies.push_back({name, tensor.clone()});
+  }
+  return copies;
 }
 
 model::Output ProbedModel::forward_to_head(const at::Tensor& input) {
@@ -27,17 +37,30 @@ model::Output ProbedModel::forward_to_head(const NamedTensors& batch) {
   return output;
 }
 
+namespace {
+
 // A recorded step writes to the same memory whenever it is replayed.
-void ProbedModel::keep(const at::Tensor& input, const at::Tensor& output) {
-  if (!at::GradMode::is_enabled()) return;
-  const at::NoGradGuard no_grad;
-  at::Tensor& kept = kept_[{calls_++, input.sizes().vec()}];
+void copy_into(at::Tensor& kept, const at::Tensor& tensor) {
   if (!kept.defined()) {
     const Unrecorded aside;
     kept =
-        at::empty(output.sizes(), at::TensorOptions(output.scalar_type()).device(output.device()));
+        at::empty(tensor.sizes(), at::TensorOptions(tensor.scalar_type()).device(tensor.device()));
   }
-  kept.copy_(output.detach());
+  kept.copy_(tensor.detach());
+}
+
+}  // namespace
+
+void ProbedModel::keep(const at::Tensor& input, const at::Tensor& output) {
+  const NamedTensors activations = blocks_ ? blocks_->take(input.size(0)) : NamedTensors();
+  if (!at::GradMode::is_enabled()) return;
+  const at::NoGradGuard no_grad;
+  Pass& pass = kept_[{calls_++, input.sizes().vec()}];
+  copy_into(pass.output, output);
+  for (size_t i = 0; i < activations.size(); ++i) {
+    if (i == pass.activations.size()) pass.activations.push_back({activations[i].name, {}});
+    copy_into(pass.activations[i].tensor, activations[i].tensor);
+  }
 }
 
 ProbedOptimizer::ProbedOptimizer(optim::Optimizer& optimizer, const NamedTensors& parameters,

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
+#include "gallop/train/prove/block_outputs.h"
 
 namespace gallop::train {
 
@@ -19,6 +21,10 @@ class ProbedModel final : public model::Model {
   /// A copy of Output::x of the last forward pass number `call` in a step, from 0, whose input had
   /// these sizes; undefined if there was none.
   at::Tensor output(size_t call, at::IntArrayRef input_sizes) const;
+  /// The same for what the model's blocks of layers pass on; empty without probe_blocks().
+  NamedTensors activations(size_t call, at::IntArrayRef input_sizes) const;
+  /// Keeps these, too, for which it replaces the model's block hooks while it lives.
+  void probe_blocks() { blocks_.emplace(model_); }
   /// Begins a step.
   void restart() { calls_ = 0; }
 
@@ -39,10 +45,16 @@ class ProbedModel final : public model::Model {
   std::string draws_from_generator() const override { return model_.draws_from_generator(); }
 
  private:
+  /// What a forward pass computes.
+  struct Pass {
+    at::Tensor output;
+    NamedTensors activations;
+  };
   void keep(const at::Tensor& input, const at::Tensor& output);
 
   model::Model& model_;
-  std::map<std::pair<size_t, std::vector<int64_t>>, at::Tensor> kept_;
+  std::optional<BlockOutputs> blocks_;
+  std::map<std::pair<size_t, std::vector<int64_t>>, Pass> kept_;
   size_t calls_ = 0;  // Forward passes of this step.
 };
 

@@ -68,7 +68,7 @@ std::string difference_text(const Proof& proof) {
   const ComparedQuantity* quantity = proof.first_that_differs();
   if (quantity == nullptr) return {};
   std::string text = difference_text(*quantity);
-  // Outputs and losses belong to no layer, but gradients do.
+  // The outputs and losses belong to no layer, but gradients do.
   const auto gradients =
       std::find_if(proof.quantities.begin(), proof.quantities.end(),
                    [](const auto& one) { return one.quantity == Quantity::kGradients; });

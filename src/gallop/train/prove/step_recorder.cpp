@@ -21,7 +21,7 @@ void StepRecorder::step_begins(int64_t step) {
   RecordedStep& last = steps_.back();
   last.after = now_;
   if (outputs_ == nullptr) return;
-  last.outputs = outputs_of(last);
+  take_outputs(last);
   last.gradients = gradients_->gradients();
 }
 
@@ -52,17 +52,25 @@ std::vector<RecordedStep> StepRecorder::take() {
   return std::move(steps_);
 }
 
-at::Tensor StepRecorder::outputs_of(const RecordedStep& step) const {
+void StepRecorder::take_outputs(RecordedStep& step) const {
   std::vector<at::Tensor> outputs;
+  std::vector<NamedTensors> activations;
   size_t call = 0;
   for (const int64_t rows : rows_of_passes(step.division, rank_)) {
     std::vector<int64_t> sizes = step.batch.front().tensor.sizes().vec();
     sizes.front() = rows;
-    const at::Tensor output = outputs_->output(call++, sizes);
-    if (!output.defined()) return {};
+    const at::Tensor output = outputs_->output(call, sizes);
+    if (!output.defined()) return;
     outputs.push_back(output);
+    activations.push_back(outputs_->activations(call++, sizes));
   }
-  return outputs.empty() ? at::Tensor() : at::cat(outputs);
+  if (outputs.empty()) return;
+  step.outputs = at::cat(outputs);
+  for (size_t i = 0; i < activations.front().size(); ++i) {
+    std::vector<at::Tensor> of_passes;
+    for (const NamedTensors& pass : activations) of_passes.push_back(pass[i].tensor);
+    step.activations.push_back({activations.front()[i].name, at::cat(of_passes)});
+  }
 }
 
 }  // namespace gallop::train

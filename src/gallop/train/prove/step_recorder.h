@@ -23,6 +23,9 @@ struct RecordedStep {
   /// gradients. Otherwise undefined and empty.
   at::Tensor outputs;
   NamedTensors gradients;
+  /// Of the rows of `outputs`, what the model's blocks of layers pass on, with
+  /// ProbedModel::probe_blocks().
+  NamedTensors activations;
 };
 
 /// Records the steps of a training as its observer.
@@ -50,7 +53,7 @@ class StepRecorder final : public Observer {
   std::vector<RecordedStep> take();
 
  private:
-  at::Tensor outputs_of(const RecordedStep& step) const;
+  void take_outputs(RecordedStep& step) const;
 
   const model::Model& model_;
   const optim::Optimizer& optimizer_;
