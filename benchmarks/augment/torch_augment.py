@@ -1,4 +1,5 @@
-"""Measures torchvision's transforms.v2 on uint8 tensors in one thread; prints one line of JSON.
+"""Measures torchvision's transforms.v2 on uint8 tensors, and augmentations of timm on images of Pillow, in one thread;
+prints one line of JSON.
 
 Usage: torch_augment.py SIZE SECONDS NAME...     NAME as for bench_augment: the microseconds of CPU time for each image
 """
@@ -7,7 +8,10 @@ import sys
 import time
 
 import torch
+from PIL import Image
+from timm.data import auto_augment
 from torchvision.transforms import v2
+from torchvision.transforms.functional import to_pil_image
 from torchvision.transforms.v2 import functional as F
 
 OPERATIONS = {
@@ -24,7 +28,9 @@ OPERATIONS = {
     "rotate-bilinear": lambda image: F.rotate(image, 9.0, interpolation=v2.InterpolationMode.BILINEAR),
 }
 CLASSES = {"rand-augment": v2.RandAugment, "trivial-augment-wide": v2.TrivialAugmentWide,
-           "auto-augment": v2.AutoAugment, "aug-mix": v2.AugMix, "color-jitter": v2.ColorJitter}
+           "auto-augment": v2.AutoAugment, "aug-mix": v2.AugMix, "color-jitter": v2.ColorJitter,
+           "gaussian-blur": v2.GaussianBlur, "random-perspective": v2.RandomPerspective}
+TIMM = {"rand": auto_augment.rand_augment_transform, "augmix": auto_augment.augment_and_mix_transform}
 
 
 def mixing_of(name, size):
@@ -41,7 +47,11 @@ def transform_of(name):
     if name in OPERATIONS:
         return OPERATIONS[name]
     kind, *options = name.split()
-    return CLASSES[kind](**{key: float(value) for key, value in (option.split("=") for option in options)})
+    values = dict(option.split("=") for option in options)
+    if "policy" in values:
+        make = TIMM.get(values["policy"].split("-")[0], auto_augment.auto_augment_transform)
+        return make(values["policy"], {"img_mean": (128, 128, 128), "interpolation": Image.BILINEAR})
+    return CLASSES[kind](**{key: int(value) if value.isdigit() else float(value) for key, value in values.items()})
 
 
 def make_images(size):
@@ -72,11 +82,12 @@ def main():
             result[name] = (time.thread_time() - begin) * 1e6 / count
             continue
         transform = transform_of(name)
+        inputs = [to_pil_image(image) for image in images] if "policy" in name else images
         count, begin = 0, time.thread_time()
         while time.thread_time() < begin + float(seconds):
-            for image in images:
+            for image in inputs:
                 transform(image)
-            count += len(images)
+            count += len(inputs)
         result[name] = (time.thread_time() - begin) * 1e6 / count
     print(json.dumps(result))
 

@@ -5,9 +5,10 @@
     /tmp/venv/bin/python benchmarks/data_quality/run.py PROGRAM IMAGES FOLDER [OPTION=VALUE...] [--json FILE]
 
 IMAGES has train/CLASS and test/CLASS with JPEG or PNG files. FOLDER receives a changed copy: exact copies, re-encoded,
-resized and darker copies of training images, training images that are re-encoded test images, and training images in the
-folder of another class, all drawn at random (--seed). `gallop env --data RECIPE --report` then looks for the copies, and
-`gallop runs clean RUN` for the labels, by the predictions of a cross-validation. Options are those of the recipe.
+resized, darker and mirrored copies of training images, training images that are re-encoded test images, and training
+images in the folder of another class, all drawn at random (--seed). `gallop env --data RECIPE --report` then looks for
+the copies, and `gallop runs clean RUN` for the labels, by the predictions of a cross-validation. Options are those of
+the recipe.
 
 Printed: of each kind of copy, how many are in a group with their original; of the label errors, how many are among the
 first 100, 200, ... of the list, in both orders, and the accuracy of each fold.
@@ -20,7 +21,7 @@ import shutil
 import subprocess
 
 import numpy
-from PIL import Image, ImageEnhance
+from PIL import Image, ImageEnhance, ImageOps
 
 RECIPE = """
 data: {name: folder, path: changed, image_size: 32, batch_size: 128, augment: [random-horizontal-flip, {random-crop: {padding: 4}}]}
@@ -34,6 +35,7 @@ COPIES = {
     "quality 50": lambda image: (image, 50),
     "resized to 3/4": lambda image: (image.resize((image.width * 3 // 4, image.height * 3 // 4), Image.BILINEAR), 90),
     "darker by 20 %": lambda image: (ImageEnhance.Brightness(image).enhance(0.8), 90),
+    "mirrored": lambda image: (ImageOps.mirror(image), 90),
 }
 
 

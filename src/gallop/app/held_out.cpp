@@ -34,11 +34,54 @@ ResolvedRecipe recipe_of(const Registries& registries, const fs::path& run) {
                       (run / "recipe.yaml").string(), {});
 }
 
-// Whether two recipes are for two folds of one cross-validation.
+// Whether two recipes are for two folds of one cross-validation, or of two with other seeds.
 bool is_other_fold(ResolvedRecipe& run, ResolvedRecipe& other) {
   const auto changes = changed_options(run, other, /*is_continued=*/false);
-  return changes.size() == 1 && changes[0].option == "data.fold";
+  return !changes.empty() && std::all_of(changes.begin(), changes.end(), [](const auto& change) {
+    return change.option == "data.fold" || change.option == "train.seed";
+  });
 }
+
+/// Sums the predictions of each sample over the runs that predict it.
+class Sums {
+ public:
+  Sums(int64_t classes, SplitPredictions& all) : all_(all) { all.values.classes = classes; }
+
+  void add(const PredictedSample& sample, int64_t label, const float* shares) {
+    data::LabeledPredictions& values = all_.values;
+    const data::Part part = sample.split->part;
+    const std::string name = sample.split->samples().describe(sample.index);
+    const auto [known, is_new] = rows_.try_emplace({part, name}, values.size());
+    if (is_new) {
+      values.probabilities.insert(values.probabilities.end(), shares, shares + values.classes);
+      values.labels.push_back(label);
+      all_.samples.push_back(sample);
+      all_.models.push_back(1);
+      return;
+    }
+    const auto row = static_cast<size_t>(known->second);
+    if (values.labels[row] != label) {
+      throw UsageError(fmt::format("the label of '{}' in {} is not that of an earlier run",
+                                   printable(name), sample.split->run.folder.string()));
+    }
+    float* const sums = values.probabilities.data() + known->second * values.classes;
+    for (int64_t k = 0; k < values.classes; ++k) sums[k] += shares[k];
+    ++all_.models[row];
+  }
+
+  void divide() {
+    data::LabeledPredictions& values = all_.values;
+    for (int64_t row = 0; row < values.size(); ++row) {
+      const auto models = static_cast<float>(all_.models[static_cast<size_t>(row)]);
+      float* const sums = values.probabilities.data() + row * values.classes;
+      for (int64_t k = 0; k < values.classes; ++k) sums[k] /= models;
+    }
+  }
+
+ private:
+  SplitPredictions& all_;
+  std::map<std::pair<data::Part, std::string>, int64_t> rows_;
+};
 
 bool is_finished(const fs::path& run) {
   const auto records = log_of(run).current();
@@ -76,7 +119,7 @@ PredictedSplit open_predicted_split(const Registries& registries, const std::str
 std::vector<fs::path> other_folds(const Registries& registries, const fs::path& run) {
   ResolvedRecipe own = recipe_of(registries, run);
   if (own.recipe.data.folds == 0) return {};
-  std::map<int64_t, fs::path> by_fold;
+  std::map<std::pair<int64_t, int64_t>, fs::path> by_seed_and_fold;
   std::vector<fs::path> folders;
   for (const auto& entry :
        fs::directory_iterator(fs::absolute(run).lexically_normal().parent_path())) {
@@ -91,18 +134,19 @@ std::vector<fs::path> other_folds(const Registries& registries, const fs::path& 
       continue;  // A run of another version, or with plug-ins that are missing.
     }
     if (!is_other_fold(own, *other) || !is_finished(folder)) continue;
-    by_fold.emplace(other->recipe.data.fold, folder);
+    const auto place = std::pair(other->recipe.train.seed, other->recipe.data.fold);
+    by_seed_and_fold.emplace(place, folder);
   }
   std::vector<fs::path> found;
-  for (const auto& [fold, folder] : by_fold) found.push_back(folder);
+  for (const auto& [place, folder] : by_seed_and_fold) found.push_back(folder);
   return found;
 }
 
 std::optional<SplitPredictions> predict_splits(std::vector<PredictedSplit>& splits,
                                                const StopRequest& stop) {
   SplitPredictions all;
-  data::LabeledPredictions& values = all.values;
-  values.classes = static_cast<int64_t>(splits.front().run.inputs.classes.size());
+  const auto classes = static_cast<int64_t>(splits.front().run.inputs.classes.size());
+  Sums sums(classes, all);
   const Hardware hardware = read_hardware();
   for (PredictedSplit& split : splits) {
     check_fits(splits.front().run.inputs, split.run.inputs);
@@ -115,11 +159,9 @@ std::optional<SplitPredictions> predict_splits(std::vector<PredictedSplit>& spli
     const auto see = [&](const data::Batch& batch, const at::Tensor& logits) {
       const at::Tensor shares = at::softmax(logits.to(at::kFloat), -1).cpu().contiguous();
       const at::Tensor labels = batch.target().to(at::kLong).cpu().contiguous();
-      const auto* const row = shares.const_data_ptr<float>();
-      values.probabilities.insert(values.probabilities.end(), row, row + shares.numel());
       for (int64_t i = 0; i < batch.size(); ++i) {
-        values.labels.push_back(labels.const_data_ptr<int64_t>()[i]);
-        all.samples.push_back({.split = &split, .index = batch.position_of(i)});
+        sums.add({.split = &split, .index = batch.position_of(i)},
+                 labels.const_data_ptr<int64_t>()[i], shares.const_data_ptr<float>() + i * classes);
       }
     };
     const auto evaluation = train::evaluate(
@@ -133,6 +175,7 @@ std::optional<SplitPredictions> predict_splits(std::vector<PredictedSplit>& spli
     if (!evaluation) return std::nullopt;
     all.skipped += evaluation->skipped;
   }
+  sums.divide();
   return all;
 }
 

@@ -27,10 +27,12 @@ struct PredictedSample {
   int64_t index = 0;
 };
 
-/// The class probabilities that runs predict for the samples of their splits.
+/// The class probabilities that runs predict for the samples of their splits: the mean over the
+/// runs that predict a sample.
 struct SplitPredictions {
   data::LabeledPredictions values;
   std::vector<PredictedSample> samples;  ///< One for each row of `values`.
+  std::vector<int64_t> models;           ///< How many runs predict each of them.
   int64_t skipped = 0;                   ///< Broken samples.
 };
 
@@ -40,12 +42,12 @@ PredictedSplit open_predicted_split(const Registries& registries, const std::str
                                     const std::string& name, const std::string& checkpoint,
                                     const std::string& part);
 
-/// The other finished runs of a cross-validation in the folder of `run`, one for each of the other
-/// folds: their recipes differ in data.fold alone.
+/// The other finished runs of a cross-validation in the folder of `run`, one for each other fold
+/// and seed: their recipes differ in data.fold and train.seed alone.
 std::vector<fs::path> other_folds(const Registries& registries, const fs::path& run);
 
-/// Predicts the splits of all runs, which must have the same classes. Nothing if `stop` was
-/// requested.
+/// Predicts the splits of all runs, which must have the same classes, and the same labels for the
+/// same samples. Nothing if `stop` was requested.
 std::optional<SplitPredictions> predict_splits(std::vector<PredictedSplit>& splits,
                                                const StopRequest& stop);
 

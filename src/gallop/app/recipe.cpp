@@ -363,6 +363,22 @@ void warn_of_old_names(const ResolvedRecipe& resolved) {
   }
 }
 
+namespace {
+
+[[noreturn]] void throw_folder(const std::string& path) {
+  const bool has_archives = std::any_of(
+      fs::directory_iterator(path), fs::directory_iterator(),
+      [](const fs::directory_entry& entry) { return entry.path().extension() == ".tar"; });
+  throw UsageError(fmt::format(
+      "'{}' is a folder without tables (train.csv, train-00000-of-00002.parquet, ...). To train on "
+      "images, give a recipe: a file with the lines 'data: {{name: {}, path: {}}}' and 'model: "
+      "{{name: resnet}}', or 'gallop train cifar10 data.name={} data.path={}'",
+      printable(path), has_archives ? "tar" : "folder", printable(path),
+      has_archives ? "tar" : "folder", printable(path)));
+}
+
+}  // namespace
+
 ResolvedRecipe read_recipe(const Registries& registries, const std::string& name_or_path,
                            const std::vector<Override>& overrides) {
   std::vector<std::string> names;
@@ -382,8 +398,10 @@ ResolvedRecipe read_recipe(const Registries& registries, const std::string& name
     if (!fs::exists(name_or_path)) {
       throw UsageError(fmt::format("recipe file '{}' does not exist", printable(name_or_path)));
     }
+    if (fs::is_directory(name_or_path)) throw_folder(name_or_path);
     return parse_recipe(registries, read_input(name_or_path, 1 << 20), name_or_path, overrides);
   }
+  if (fs::is_directory(name_or_path)) throw_folder(name_or_path);
   const std::string nearest = nearest_name(name_or_path, names);
   throw UsageError(fmt::format(
       "unknown recipe '{}'{} Recipes: {}; or give the path of a YAML file", printable(name_or_path),

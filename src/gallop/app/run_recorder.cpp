@@ -8,6 +8,7 @@
 #include "gallop/app/run_samples.h"
 #include "gallop/app/run_schedule.h"
 #include "gallop/base/shell.h"
+#include "gallop/track/cross_validation.h"
 #include "gallop/track/run_samples.h"
 
 namespace gallop::app {
@@ -47,6 +48,7 @@ track::IdentityQuestion question_of(Session& session, const RunRecorder::Options
 
 RunRecorder::RunRecorder(Session& session, RunLog& log, const Options& options)
     : run_(options.run),
+      style_(options.style),
       mlflow_(options.mlflow),
       identity_(options.run, question_of(session, options)),
       console_(make_console(options.style, labels_of(session, options.run), options.advice)) {
@@ -79,6 +81,13 @@ void RunRecorder::remind_of(const std::vector<MadeChoice>& choices,
 }
 
 void RunRecorder::finish(const train::Outcome& outcome) {
+  const auto folds = outcome.finished && style_ != ConsoleStyle::kJson
+                         ? track::cross_validation_of(run_)
+                         : std::nullopt;
+  if (folds && folds->is_complete()) {
+    print_to(stdout, "All {} folds are trained; mean and standard deviation: {}\n", folds->folds,
+             track::describe(folds->metrics));
+  }
   const std::string unknown = outcome.finished ? identity_.finish() : std::string();
   if (!unknown.empty()) {
     print_error("gallop: 'gallop runs verify' will not know the data of this run: {}\n", unknown);

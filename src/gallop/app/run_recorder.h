@@ -45,6 +45,7 @@ class RunRecorder {
   void remind_of(const std::vector<MadeChoice>& choices, const std::string& resume_command);
 
   fs::path run_;
+  ConsoleStyle style_;
   std::optional<track::mlflow::Target> mlflow_;
   track::IdentityRecorder identity_;
   std::optional<RunPusher> pusher_;

@@ -1,6 +1,7 @@
 #include "gallop/app/table_recipe.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 
@@ -15,8 +16,10 @@ namespace gallop::app {
 
 namespace {
 
-std::vector<std::string> training_files(const std::string& path) {
-  return data::find_part_shards("table", path, data::table_endings())[0];
+using PartFiles = std::array<std::vector<std::string>, data::kParts>;
+
+PartFiles files_of(const std::string& path) {
+  return data::find_part_shards("table", path, data::table_endings());
 }
 
 // A single quoted scalar of YAML.
@@ -30,11 +33,17 @@ std::string quoted(const std::string& text) {
 
 bool is_table(const std::string& name_or_path) {
   if (data::is_table_file(name_or_path)) return true;
-  if (!fs::is_directory(name_or_path)) return false;
-  const std::vector<std::string> endings = data::table_endings();
-  return std::any_of(endings.begin(), endings.end(), [&](const std::string& ending) {
-    return fs::exists(fs::path(name_or_path) / ("train" + ending));
-  });
+  // In the layout of Hugging Face datasets, the shards are in the folder "data".
+  for (const fs::path& folder : {fs::path(name_or_path), fs::path(name_or_path) / "data"}) {
+    if (!fs::is_directory(folder)) continue;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      const std::string name = entry.path().filename().string();
+      if (!data::is_table_file(name)) continue;
+      // "train.csv" or "train-00000-of-00002.parquet".
+      if (name.starts_with("train.") || name.starts_with("train-")) return true;
+    }
+  }
+  return false;
 }
 
 std::string name_of_table(const std::string& path) {
@@ -44,8 +53,9 @@ std::string name_of_table(const std::string& path) {
 }
 
 std::string table_recipe(const std::string& path) {
-  const int64_t rows = data::count_rows(training_files(path));
-  const bool has_parts = fs::is_directory(path);
+  const PartFiles files = files_of(path);
+  const int64_t rows = data::count_rows(files[0]);
+  const bool has_parts = !files[1].empty() || !files[2].empty();
   constexpr double kValidation = 0.15;
   const auto trained = static_cast<double>(rows) * (has_parts ? 1 : 1 - kValidation);
   // Measured with benchmarks/tables: small tables need small batches and many epochs.

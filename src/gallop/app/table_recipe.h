@@ -4,7 +4,8 @@
 
 namespace gallop::app {
 
-/// Whether the name of a recipe is that of a table, by its ending, or of a folder with such files.
+/// Whether the name of a recipe is that of a table, by its ending, or of a folder with such files
+/// or their shards.
 bool is_table(const std::string& name_or_path);
 
 /// "houses" of "data/houses.csv.gz".

@@ -21,7 +21,7 @@ std::string without_ending(const std::string& name) {
 
 ArrayFiles::ArrayFiles(const fs::path& path) : name_(path.string()) {
   if (!fs::is_directory(path)) {
-    archive_ = std::make_unique<ZipArchive>(path);
+    archive_ = std::make_unique<ZipArchive>(path, ZipArchive::Methods::kStoredOrDeflated);
     files_ = {name_};
     for (const ZipEntry& entry : archive_->entries()) {
       add(without_ending(entry.name), fmt::format("{}: {}", name_, entry.name),

@@ -11,7 +11,7 @@
 
 namespace gallop::data {
 
-/// The arrays of a split, mapped into memory.
+/// The arrays of a split, mapped into memory; those of compressed archives are decompressed.
 class ArrayFiles {
  public:
   /// An .npz file, or a folder of .npy files. Throws DataError that names file and array.

@@ -137,8 +137,9 @@ void visit(config::Visitor& visitor, DataConfig& config) {
                 config.folds);
   visitor.field({.name = "fold", .help = "which of the folds, from 0", .min = 0}, config.fold);
   visitor.field({.name = "group",
-                 .help = "samples that stay in one split: folder, for files of one folder, or a "
-                         "regular expression in their names, such as 'patient(\\d+)'"},
+                 .help = "samples that stay in one split: a column of a table; folder, for files "
+                         "of one folder; or a regular expression in their names, such as "
+                         "'patient(\\d+)'"},
                 config.group);
   visitor.field({.name = "exclude",
                  .help = "samples to leave out of all splits: names such as train/cat/7.jpg, or "

@@ -9,10 +9,10 @@
 #include "gallop/base/text.h"
 #include "gallop/data/cached_images.h"
 #include "gallop/data/exclusion.h"
+#include "gallop/data/group_split.h"
 #include "gallop/data/image_samples.h"
 #include "gallop/data/quality/image_quality.h"
 #include "gallop/data/set_properties.h"
-#include "gallop/data/split.h"
 #include "gallop/data/statistics.h"
 #include "gallop/data/table/scaling.h"
 
@@ -81,8 +81,10 @@ class ImageModule final : public DataModule {
 /// Builds the samples of the three splits of an image data set.
 class ImageModuleBuilder {
  public:
-  ImageModuleBuilder(const DataContext& context, ImageModule& module)
+  ImageModuleBuilder(const DataContext& context, const std::vector<std::string>& groups,
+                     ImageModule& module)
       : config_(context.config),
+        groups_(groups),
         augmentations_(context.augmentations),
         options_(context.options),
         builds_samples_(context.builds_samples),
@@ -95,7 +97,7 @@ class ImageModuleBuilder {
     // Before the images' headers are read, as damaged ones may be excluded; and after the
     // validation split, which is the same with and without exclusions.
     const bool cuts_first = !builds_samples_ || !config_.exclude.empty();
-    if (module_.held_out && cuts_first) cut_images(parts, holdout);
+    if (module_.held_out && cuts_first) cut_images(parts, holdout, groups_);
     exclude_images(parts, config_.exclude);
     module_.excluded = true;
     module_.notes = parts.notes;
@@ -103,7 +105,7 @@ class ImageModuleBuilder {
     if (!builds_samples_) return;
     shape_ = shape_of_set(parts, config_, std::max(1, loader_threads(config_, options_.cores)),
                           {.folder = options_.cache_folder}, module_.notes);
-    if (module_.held_out && !cuts_first) cut_images(parts, holdout);
+    if (module_.held_out && !cuts_first) cut_images(parts, holdout, groups_);
     auto augment = build_augmentations(augmentations_, config_.augment);
     cuts_ = !augment.empty() && augment.front()->cuts();
     const ImageSet& train = cuts_ ? *parts.train : cached(*parts.train);
@@ -197,6 +199,7 @@ class ImageModuleBuilder {
   }
 
   const DataConfig& config_;
+  const std::vector<std::string>& groups_;  // Of the training images, by a column.
   const AugmentationRegistry& augmentations_;
   const OpenOptions& options_;
   bool builds_samples_;
@@ -233,14 +236,15 @@ Normalization normalization_of(const DataConfig& config, const ImageSet& images,
 }
 
 std::unique_ptr<DataModule> make_image_module(std::unique_ptr<ImageParts> parts,
-                                              const DataContext& context) {
+                                              const DataContext& context,
+                                              const std::vector<std::string>& groups) {
   if (context.config.channels == 2) throw UsageError("data.channels must be 0, 1 or 3, not 2");
   if (!parts->train) {
     throw DataError(
         fmt::format("data set '{}' has no training part", context.config.module.name()));
   }
   auto module = std::make_unique<ImageModule>(std::move(parts), context);
-  ImageModuleBuilder(context, *module).build();
+  ImageModuleBuilder(context, groups, *module).build();
   return module;
 }
 

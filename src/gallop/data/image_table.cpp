@@ -70,13 +70,21 @@ class ImageTableReader {
     return std::move(parts_);
   }
 
+  /// Of each training image, if data.group is a column; otherwise empty.
+  const Names& groups() const { return groups_of_images_; }
+
  private:
   void read_table(Part part, const Names& files) {
     TableReader file(files, {.missing = config_.missing});
     for (const std::string& name : files) parts_->files.push_back(name);
     for (const std::string& note : file.notes()) parts_->notes.push_back(note);
     const std::string image = image_column(file);
-    if (part == Part::kTrain) targets_.choose(file, image, parts_->notes);
+    if (part == Part::kTrain) {
+      // Otherwise it is an expression for the names of the images.
+      has_groups_ = has(file.names(), context_.config.group);
+      targets_.choose(file, image, parts_->notes);
+    }
+    const bool reads_groups = part == Part::kTrain && has_groups_;
     file.scan_only(targets_.columns());
     std::vector<ColumnType> types(file.names().size(), {.kind = ColumnKind::kIgnored});
     const bool has_bytes = has_image_bytes(file, image);
@@ -84,8 +92,13 @@ class ImageTableReader {
     for (const std::string& name : targets_.columns()) {
       types[file.find(name)] = targets_.type(/*is_required=*/part != Part::kTest);
     }
+    if (reads_groups) {
+      types[file.find(context_.config.group)] = {.kind = ColumnKind::kCategory,
+                                                 .is_required = true};
+    }
     const Table table = file.read(types, skips_);
     if (part == Part::kTrain) targets_.set_classes(table);
+    groups_ = reads_groups ? table.find(context_.config.group) : nullptr;
     is_unlabeled_ = part == Part::kTest && targets_.all_missing(table);
     if (has_bytes) {
       add_stored_images(part, table, image);
@@ -137,6 +150,11 @@ class ImageTableReader {
     }
   }
 
+  void add_group(size_t row) {
+    if (groups_ == nullptr) return;
+    groups_of_images_.push_back(groups_->values[static_cast<size_t>(groups_->codes[row])]);
+  }
+
   // Images in the Parquet files of the table itself.
   void add_stored_images(Part part, const Table& table, const std::string& image) {
     constexpr int64_t kShareOfMemory = 4;
@@ -150,6 +168,7 @@ class ImageTableReader {
     each_row(table, [&](size_t row, int32_t label, const std::vector<float>& numbers) {
       const auto file = table.file_of.empty() ? 0 : static_cast<size_t>(table.file_of[row]);
       images->add(file, table.lines[row], label, numbers);
+      add_group(row);
     });
     set_of(part) = std::move(images);
   }
@@ -171,6 +190,7 @@ class ImageTableReader {
                                              targets_.size());
       }
       set->add(name, label, numbers);
+      if (of == Part::kTrain) add_group(row);
     });
     for (size_t i = 0; i < kParts; ++i) {
       if (images[i]) set_of(static_cast<Part>(i)) = std::move(images[i]);
@@ -182,7 +202,10 @@ class ImageTableReader {
   ImageTargets targets_;
   SkipPolicy skips_;
   std::unique_ptr<ImageParts> parts_;
-  bool is_unlabeled_ = false;  // The table that is being read.
+  Names groups_of_images_;
+  bool has_groups_ = false;              // data.group is a column.
+  const TableColumn* groups_ = nullptr;  // Of the table that is being read; null: none.
+  bool is_unlabeled_ = false;            // The same.
 };
 
 }  // namespace
@@ -212,7 +235,9 @@ void visit(config::Visitor& visitor, ImageTableConfig& config) {
 
 std::unique_ptr<DataModule> open_image_table(const ImageTableConfig& config,
                                              const DataContext& context) {
-  return make_image_module(ImageTableReader(config, context).read(), context);
+  ImageTableReader reader(config, context);
+  auto parts = reader.read();
+  return make_image_module(std::move(parts), context, reader.groups());
 }
 
 }  // namespace gallop::data

@@ -38,7 +38,7 @@ void ImageTargets::choose(TableReader& file, const std::string& image, Names& no
   for (const std::string& name : file.names()) {
     if (name.empty() || name == image || name.starts_with(image + ".")) continue;
     if (columns_.empty() && (name == "label" || name == "labels")) columns_ = {name};
-    others.push_back(name);
+    if (name != context_.config.group) others.push_back(name);
   }
   if (columns_.empty() && others.size() == 1) columns_ = others;
   if (columns_.empty()) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
-#include <map>
 #include <numeric>
 #include <regex>
 #include <tuple>
@@ -13,6 +11,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/philox.h"
 #include "gallop/base/text.h"
+#include "gallop/data/group_split.h"
 #include "gallop/data/sampling.h"
 
 namespace gallop::data {
@@ -52,8 +51,6 @@ void require_fraction(double fraction) {
   throw UsageError(
       fmt::format("data.validation: {} is no fraction between 0 and 1, both excluded", fraction));
 }
-
-constexpr const char* kByFolder = "folder";
 
 uint64_t key_of(uint64_t seed, int64_t index) {
   return Philox(seed, Purpose::kSplit, 0, static_cast<uint64_t>(index)).next_u64();
@@ -96,7 +93,8 @@ IndexCut cut_labels(const std::vector<int64_t>& labels, size_t count, double fra
 std::string Holdout::identity() const {
   std::string text = fmt::format("{} {}", fraction, seed);
   if (folds > 0) text += fmt::format(" fold {} of {}", fold, folds);
-  return group.empty() ? text : text + " by " + group;
+  if (group.empty()) return text;
+  return text + (folds > 0 ? " stratified by " : " by ") + group;
 }
 
 void check(const Holdout& holdout) {
@@ -147,78 +145,6 @@ IndexCut cut_fold(int64_t size, const std::vector<int64_t>& labels, const Holdou
   return cut;
 }
 
-IndexCut cut_groups(const std::vector<std::string>& groups, const Holdout& holdout) {
-  std::map<std::string, std::vector<int64_t>> members;
-  for (size_t i = 0; i < groups.size(); ++i) members[groups[i]].push_back(static_cast<int64_t>(i));
-  const auto count = static_cast<int64_t>(members.size());
-  if (count < std::max<int64_t>(2, holdout.folds)) {
-    throw DataError(fmt::format("data.group: the training samples are in {} groups, {}", count,
-                                holdout.folds > 0
-                                    ? fmt::format("fewer than {} folds", holdout.folds)
-                                    : "too few to hold some out"));
-  }
-  struct Group {
-    int64_t size = 0;
-    uint64_t key = 0;
-    const std::vector<int64_t>* members = nullptr;
-  };
-  std::vector<Group> order;
-  for (const auto& [name, indices] : members) {
-    // By the first member, which does not depend on names of folders.
-    order.push_back(
-        {static_cast<int64_t>(indices.size()), key_of(holdout.seed, indices.front()), &indices});
-  }
-  std::sort(order.begin(), order.end(),
-            [](const Group& a, const Group& b) { return a.key < b.key; });
-  IndexCut cut;
-  const auto put = [](std::vector<int64_t>& list, const Group& group) {
-    list.insert(list.end(), group.members->begin(), group.members->end());
-  };
-  if (holdout.folds > 0) {
-    std::stable_sort(order.begin(), order.end(),
-                     [](const Group& a, const Group& b) { return a.size > b.size; });
-    std::vector<int64_t> sizes(static_cast<size_t>(holdout.folds));
-    for (const Group& group : order) {
-      const auto smallest = std::min_element(sizes.begin(), sizes.end());
-      put(smallest - sizes.begin() == holdout.fold ? cut.taken : cut.kept, group);
-      *smallest += group.size;
-    }
-  } else {
-    const auto wanted = std::llround(holdout.fraction * static_cast<double>(groups.size()));
-    for (const Group& group : order) {
-      const bool fits = static_cast<int64_t>(cut.taken.size()) + group.size <= wanted;
-      put(fits ? cut.taken : cut.kept, group);
-    }
-    if (cut.taken.empty()) {
-      throw DataError(
-          fmt::format("data.group: no group is small enough to be {} of the {} training samples",
-                      holdout.fraction, format_count(static_cast<int64_t>(groups.size()))));
-    }
-  }
-  sort(cut);
-  return cut;
-}
-
-std::vector<std::string> groups_of(int64_t size,
-                                   const std::function<std::string(int64_t)>& describe,
-                                   const std::string& group) {
-  const bool is_by_folder = group == kByFolder;
-  const std::regex pattern(is_by_folder ? "^(.*)/" : group);
-  std::vector<std::string> groups;
-  for (int64_t i = 0; i < size; ++i) {
-    const std::string name = describe(i);
-    std::smatch found;
-    if (!std::regex_search(name, found, pattern)) {
-      throw DataError(
-          is_by_folder ? fmt::format("data.group: the sample '{}' is in no folder", printable(name))
-                       : fmt::format("data.group: '{}' is not found in the name of the sample '{}'",
-                                     printable(group), printable(name)));
-    }
-    groups.push_back(found.size() > 1 ? found[1].str() : found[0].str());
-  }
-  return groups;
-}
-
 bool holds_out(const Holdout& holdout, bool has_validation) {
   if (holdout.is_empty()) return false;
   if (!has_validation) return true;
@@ -229,15 +155,18 @@ bool holds_out(const Holdout& holdout, bool has_validation) {
       holdout.folds > 0 ? "folds" : "group"));
 }
 
-void cut_images(ImageParts& parts, const Holdout& holdout) {
+void cut_images(ImageParts& parts, const Holdout& holdout) { cut_images(parts, holdout, {}); }
+
+void cut_images(ImageParts& parts, const Holdout& holdout, const std::vector<std::string>& groups) {
   const ImageSet& set = *parts.train;
+  std::vector<int64_t> labels;
+  for (int64_t i = 0; i < set.size(); ++i) labels.push_back(set.label(i));
   IndexCut cut;
   if (!holdout.group.empty()) {
     const auto name = [&](int64_t i) { return set.describe(i); };
-    cut = cut_groups(groups_of(set.size(), name, holdout.group), holdout);
+    cut = cut_groups(groups.empty() ? groups_of(set.size(), name, holdout.group) : groups, labels,
+                     holdout);
   } else if (holdout.folds > 0) {
-    std::vector<int64_t> labels;
-    for (int64_t i = 0; i < set.size(); ++i) labels.push_back(set.label(i));
     cut = cut_fold(set.size(), labels, holdout);
   } else {
     require_fraction(holdout.fraction);
@@ -317,14 +246,13 @@ std::vector<int64_t> labels_of(const Samples& samples, const Signature& signatur
 void cut_validation(DataModule& module, const Holdout& holdout) {
   const Samples& all = *module.split(Part::kTrain);
   IndexCut cut;
+  const std::vector<int64_t> labels =
+      holdout.folds > 0 ? labels_of(all, module.signature) : std::vector<int64_t>();
   if (!holdout.group.empty()) {
     const auto name = [&](int64_t i) { return all.describe(i); };
-    cut = cut_groups(groups_of(all.size(), name, holdout.group), holdout);
+    cut = cut_groups(groups_of(all.size(), name, holdout.group), labels, holdout);
   } else {
-    const bool is_stratified = holdout.folds > 0;
-    cut = cut_rows(all.size(),
-                   is_stratified ? labels_of(all, module.signature) : std::vector<int64_t>(),
-                   module.signature.classes.size(), holdout);
+    cut = cut_rows(all.size(), labels, module.signature.classes.size(), holdout);
   }
   const std::shared_ptr<const Samples> train = std::move(module.train);
   const std::shared_ptr<const Samples> plain =

@@ -90,8 +90,9 @@ struct Holdout {
   uint64_t seed = 0;
   int64_t folds = 0;  ///< If not 0, fold number `fold` in place of a fraction.
   int64_t fold = 0;
-  /// Samples of a group stay together: "folder" for those whose files share a folder, or a regular
-  /// expression, found in a sample's name; empty: no groups.
+  /// Samples of a group stay together: those with the same value in a column of this name of a
+  /// table; "folder" for those whose files share a folder; or a regular expression, found in a
+  /// sample's name; empty: no groups.
   std::string group;
 
   bool is_empty() const { return fraction == 0 && folds == 0; }

@@ -3,7 +3,9 @@
 
 #include <cmath>
 
+#include <ATen/ops/_upsample_bicubic2d_aa.h>
 #include <ATen/ops/cat.h>
+#include <fmt/format.h>
 
 #include "gallop/model/fields.h"
 #include "gallop/model/functional/dropout.h"
@@ -57,15 +59,18 @@ TransformerLayer::Options layer_options(const VitConfig& config, double stochast
 class Vit final : public Network {
  public:
   Vit(const VitConfig& config, const Task& task, InitialWeights weights)
-      : height_(task.height), width_(task.width), dropout_(config.dropout) {
+      : patch_(config.patch),
+        rows_(task.height / config.patch),
+        columns_(task.width / config.patch),
+        dropout_(config.dropout) {
     Initializer init(weights);
     const bool token = config.pool == "token";
-    const int64_t patches = (task.height / config.patch) * (task.width / config.patch);
     if (token) {
       class_token_ = register_parameter("cls_token", init.normal({1, 1, config.width}, 1e-6));
     }
     positions_ = register_parameter(
-        "pos_embed", init.truncated_normal({1, patches + (token ? 1 : 0), config.width}, kStd));
+        "pos_embed",
+        init.truncated_normal({1, rows_ * columns_ + (token ? 1 : 0), config.width}, kStd));
     const auto embed = register_module("patch_embed", std::make_shared<Group>());
     patches_ = embed->register_module(
         "proj",
@@ -91,6 +96,7 @@ class Vit final : public Network {
                                                                .is_head = true}));
   }
 
+  bool takes_any_size() const override { return true; }
   int64_t blocks() const override { return static_cast<int64_t>(layers_.size()); }
   std::vector<std::shared_ptr<torch::nn::Module>> block_modules() const override {
     return {layers_.begin(), layers_.end()};
@@ -122,20 +128,39 @@ class Vit final : public Network {
   struct Group : torch::nn::Module {};
 
   at::Tensor embedded(const at::Tensor& input) const {
-    require_size(input, height_, width_, "vit");
-    auto x_BTC = patches_->forward(input).flatten(2).transpose(1, 2);
+    require(input.size(2) >= patch_ && input.size(3) >= patch_,
+            fmt::format("vit: images of {}x{} are smaller than a patch of {}", input.size(2),
+                        input.size(3), patch_));
+    const auto patches_BCHW = patches_->forward(input);
+    auto x_BTC = patches_BCHW.flatten(2).transpose(1, 2);
     if (class_token_.defined()) {
       x_BTC =
           at::cat({class_token_.expand({x_BTC.size(0), -1, -1}).to(x_BTC.scalar_type()), x_BTC}, 1);
     }
     // The kernels take rows of C; without a class token they are columns here.
     const bool is_narrow = positions_.scalar_type() == at::kBFloat16;
-    x_BTC = (x_BTC + (is_narrow ? positions_.to(at::kFloat) : positions_)).contiguous();
+    const auto positions_1TC = is_narrow ? positions_.to(at::kFloat) : positions_;
+    x_BTC = (x_BTC + positions_for(positions_1TC, patches_BCHW.size(2), patches_BCHW.size(3)))
+                .contiguous();
     return functional::dropout(x_BTC, dropout_, is_training());
   }
 
-  int64_t height_;
-  int64_t width_;
+  // Those of a grid of other size are interpolated as by timm's resample_abs_pos_embed().
+  at::Tensor positions_for(const at::Tensor& positions_1TC, int64_t rows, int64_t columns) const {
+    if (rows == rows_ && columns == columns_) return positions_1TC;
+    const int64_t tokens = class_token_.defined() ? 1 : 0;
+    const auto grid_1CHW = positions_1TC.slice(1, tokens)
+                               .reshape({1, rows_, columns_, positions_1TC.size(2)})
+                               .permute({0, 3, 1, 2});
+    const auto resized_1TC = at::_upsample_bicubic2d_aa(grid_1CHW, {rows, columns},
+                                                        /*align_corners=*/false)
+                                 .flatten(2)
+                                 .transpose(1, 2);
+    return tokens == 0 ? resized_1TC : at::cat({positions_1TC.slice(1, 0, tokens), resized_1TC}, 1);
+  }
+
+  int64_t patch_;
+  int64_t rows_, columns_;  // Of patches, in images of the task's size.
   double dropout_;
   at::Tensor class_token_;
   at::Tensor positions_;

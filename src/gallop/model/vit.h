@@ -26,7 +26,9 @@ struct VitConfig {
 
 void visit(config::Visitor& visitor, VitConfig& config);
 
-/// Supports only images of the task's size. Throws UsageError if it is not a multiple of the patch.
+/// For images of other sizes than the task's, the position embedding is interpolated, and pixels
+/// beyond the last whole patch are left out. Throws UsageError if the task's size is not a multiple
+/// of the patch.
 std::unique_ptr<Model> make_vit(const VitConfig& config, const Task& task, InitialWeights weights);
 
 }  // namespace gallop::model

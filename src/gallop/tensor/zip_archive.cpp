@@ -1,6 +1,7 @@
 #include "gallop/tensor/zip_archive.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include <fmt/format.h>
@@ -23,6 +24,8 @@ constexpr uint32_t kEnd = 0x06054b50, kEnd64 = 0x06064b50, kLocator64 = 0x07064b
 constexpr size_t kLocalBytes = 30, kCentralBytes = 46;
 constexpr size_t kEndBytes = 22, kEnd64Bytes = 56, kLocatorBytes = 20;
 
+constexpr uint16_t kStoredMethod = 0, kDeflateMethod = 8;
+constexpr uint64_t kMaxDeflateRatio = 1032;  // Of the format: 258 bytes from two bits.
 constexpr uint16_t kEncrypted = 1 << 0, kSizesFollow = 1 << 3;
 constexpr uint16_t kStrongEncryption = 1 << 6, kMaskedHeader = 1 << 13;
 
@@ -89,7 +92,7 @@ struct ZipArchive::Directory {
   uint64_t end = 0;  ///< Where the records after it begin.
 };
 
-ZipArchive::ZipArchive(const fs::path& path) : file_(path) {
+ZipArchive::ZipArchive(const fs::path& path, Methods methods) : file_(path), methods_(methods) {
   entries_ = read_directory(find_directory());
   is_checked_.resize(entries_.size());
   by_name_.reserve(entries_.size());
@@ -116,15 +119,36 @@ const ZipEntry* ZipArchive::find(std::string_view name) const {
   return found == by_name_.end() ? nullptr : &entries_[found->second];
 }
 
+std::string_view ZipArchive::inflated(const ZipEntry& entry, const std::string& description) {
+  const auto [found, is_new] = inflated_.try_emplace(by_name_.at(entry.name));
+  std::string& content = found->second;
+  if (!is_new) return content;
+  const std::unique_ptr<libdeflate_decompressor, void (*)(libdeflate_decompressor*)> decompressor(
+      libdeflate_alloc_decompressor(), libdeflate_free_decompressor);
+  if (!decompressor) throw InternalError("no memory for a decompressor");
+  content.resize(static_cast<size_t>(entry.bytes));
+  size_t used = 0;
+  const auto result = libdeflate_deflate_decompress_ex(
+      decompressor.get(), file_.bytes().data() + entry.offset, static_cast<size_t>(entry.stored),
+      content.data(), content.size(), &used, nullptr);
+  if (result != LIBDEFLATE_SUCCESS || std::cmp_not_equal(used, entry.stored)) {
+    inflated_.erase(found);
+    fail(description + " is damaged: it cannot be decompressed; get the file again");
+  }
+  return content;
+}
+
 std::string_view ZipArchive::bytes(const ZipEntry& entry, std::string_view description) {
-  const std::string_view content =
-      file_.bytes().substr(static_cast<size_t>(entry.offset), static_cast<size_t>(entry.bytes));
+  const std::string name = description.empty() ? fmt::format("entry '{}'", printable(entry.name))
+                                               : std::string(description);
+  const std::string_view content = entry.is_deflated
+                                       ? inflated(entry, name)
+                                       : file_.bytes().substr(static_cast<size_t>(entry.offset),
+                                                              static_cast<size_t>(entry.bytes));
   const size_t index = by_name_.at(entry.name);
   if (is_checked_[index]) return content;
   const uint32_t actual = libdeflate_crc32(0, content.data(), content.size());
   if (actual != entry.crc32) {
-    const std::string name = description.empty() ? fmt::format("entry '{}'", printable(entry.name))
-                                                 : std::string(description);
     fail(fmt::format("{} is damaged (CRC-32 {:08x} instead of {:08x}); get the file again", name,
                      actual, entry.crc32));
   }
@@ -232,10 +256,10 @@ std::vector<ZipEntry> ZipArchive::read_directory(const Directory& directory) con
     }
     check_kind(*header);
     ZipEntry entry = entry_of(*header);
-    const auto end = checked_add(entry.offset, entry.bytes);
+    const auto end = checked_add(entry.offset, entry.stored);
     if (!end || std::cmp_greater(*end, directory.offset)) {
       fail(fmt::format("entry '{}' of {} bytes goes beyond the archive's content",
-                       printable(entry.name), entry.bytes));
+                       printable(entry.name), entry.stored));
     }
     extents.push_back({.begin = header->offset, .end = static_cast<uint64_t>(*end)});
     extents.back().name = header->name;
@@ -261,23 +285,33 @@ void ZipArchive::check_kind(const CentralHeader& header) const {
   if ((header.flags & (kEncrypted | kStrongEncryption | kMaskedHeader)) != 0) {
     reject("is encrypted");
   }
-  if (header.method != 0) {
+  const bool is_deflated =
+      header.method == kDeflateMethod && methods_ == Methods::kStoredOrDeflated;
+  if (header.method != kStoredMethod && !is_deflated) {
     reject(fmt::format("is compressed (method {}); store it without compression (zip -0)",
                        header.method));
   }
   if (!header.has_sizes) reject("has no valid zip64 field");
-  if (header.content != header.stored) {
+  if (!is_deflated && header.content != header.stored) {
     reject(fmt::format("is stored, but its sizes {} and {} differ", header.stored, header.content));
+  }
+  // Memory is allocated for the stated size.
+  if (is_deflated && header.content / kMaxDeflateRatio > header.stored) {
+    reject(fmt::format("cannot have {} bytes, as it has {} when compressed", header.content,
+                       header.stored));
   }
   if (header.disk != 0) fail("a zip archive of several disks");
 }
 
 ZipEntry ZipArchive::entry_of(const CentralHeader& header) const {
   const auto bytes = checked_cast<int64_t>(header.content);
-  if (!bytes) fail(fmt::format("entry '{}' is absurdly large", printable(header.name)));
+  const auto stored = checked_cast<int64_t>(header.stored);
+  if (!bytes || !stored) fail(fmt::format("entry '{}' is absurdly large", printable(header.name)));
   return {.name = std::string(header.name),
           .offset = end_of_local_header(header),
           .bytes = *bytes,
+          .stored = *stored,
+          .is_deflated = header.method == kDeflateMethod,
           .crc32 = header.crc32};
 }
 
@@ -302,7 +336,7 @@ int64_t ZipArchive::end_of_local_header(const CentralHeader& entry) const {
   if (!header) fail(fmt::format("entry '{}' is not within the file", printable(entry.name)));
   const auto name = part(file_.bytes(), entry.offset + kLocalBytes, number16(*header, 26));
   if (!name || number32(*header, 0) != kLocalHeader || *name != entry.name ||
-      number16(*header, 6) != entry.flags || number16(*header, 8) != 0 ||
+      number16(*header, 6) != entry.flags || number16(*header, 8) != entry.method ||
       !agrees(number32(*header, 14), entry.crc32) || !agrees(number32(*header, 18), entry.stored) ||
       !agrees(number32(*header, 22), entry.content)) {
     fail(fmt::format("damaged: the header of entry '{}' contradicts the archive's directory",

@@ -107,7 +107,8 @@ TEST(Fences, OutliersAreTheFarthestFirst) {
 }
 
 Fingerprint fingerprint(uint64_t exact, uint64_t perceptual, int slope) {
-  Fingerprint made{.exact = exact, .perceptual = perceptual};
+  // The hash of the mirror image is one that no image has.
+  Fingerprint made{.exact = exact, .perceptual = perceptual, .mirrored = ~perceptual};
   for (size_t i = 0; i < made.detail.size(); ++i) {
     made.detail[i] = static_cast<int8_t>(slope * (static_cast<int>(i) % 7 - 3));
   }
@@ -135,6 +136,24 @@ TEST(NearPairs, HaveSimilarHashesAndDetails) {
               (std::vector<std::pair<int64_t, int64_t>>{{0, 3}, {4, 5}}));
   }
   EXPECT_TRUE(near_pairs({}, 1).empty());
+}
+
+TEST(NearPairs, OneMayBeMirrored) {
+  Fingerprint image = fingerprint(1, 0xFF00, 1), other = fingerprint(2, 0x12345678, 0);
+  other.mirrored = 0xFF01;
+  other.detail = mirror(image.detail);
+  ASSERT_NE(other.detail, image.detail);
+  const auto found = near_pairs({other, image, fingerprint(3, 0xFF00, 1)}, 2);
+  // 0 is compared as it is with the mirror images of the others, whose hashes are far.
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(indices(found), (std::vector<std::pair<int64_t, int64_t>>{{1, 2}}));
+  const auto mirrored = near_pairs({image, other}, 1);
+  ASSERT_EQ(mirrored.size(), 1u);
+  EXPECT_TRUE(mirrored[0].is_mirrored);
+  EXPECT_DOUBLE_EQ(mirrored[0].similarity, 1);
+  // The mirror image of a symmetric one is not listed a second time.
+  other.perceptual = 0xFF00;
+  EXPECT_EQ(near_pairs({image, other}, 1).size(), 1u);
 }
 
 TEST(NearPairs, AreAllThatComparingEachWithEachFinds) {
@@ -169,6 +188,16 @@ TEST(GroupDuplicates, MembersAreDuplicatesOfTheFirstOne) {
   EXPECT_EQ(chain[1].members, (Members{0, 1}));
   EXPECT_FALSE(chain[1].is_exact);
   EXPECT_EQ(chain[1].similarity, 0.95);
+}
+
+TEST(GroupDuplicates, NameMirroredMembers) {
+  const auto groups = group_duplicates(
+      {Part::kTrain, Part::kTrain, Part::kTest}, {1, 2, 3},
+      {{.first = 0, .second = 1, .similarity = 0.95}, {0, 2, 0.99, /*is_mirrored=*/true}});
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0].members, (std::vector<int64_t>{0, 2}));
+  EXPECT_EQ(groups[0].mirrored, (std::vector<int64_t>{0}));
+  EXPECT_TRUE(groups[1].mirrored.empty());
 }
 
 TEST(GroupDuplicates, ThoseOfOtherSplitsAreGroupedByTheLaterOne) {

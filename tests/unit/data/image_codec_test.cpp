@@ -328,13 +328,19 @@ TEST(Png, RefusesSizesThatTheFileCannotHold) {
 }
 
 TEST(ImageDecoder, NamesOtherFormats) {
-  EXPECT_EQ(decode_error("BM and more"), "neither JPEG, PNG, GIF, WebP nor TIFF but a BMP image");
-  EXPECT_EQ(decode_error(std::string("\0\0\0\x20"
-                                     "ftypavif",
-                                     12)),
-            "neither JPEG, PNG, GIF, WebP nor TIFF but an AVIF, HEIC or video file");
-  EXPECT_EQ(decode_error("hello, world"),
-            "neither JPEG, PNG, GIF, WebP nor TIFF but no image that is known");
+  EXPECT_EQ(
+      decode_error("BM and more"),
+      "is a BMP image, which is not read; convert it to PNG or JPEG, as ImageMagick's mogrify "
+      "does");
+  const std::string avif(
+      "\0\0\0\x20"
+      "ftypavif",
+      12);
+  EXPECT_TRUE(decode_error(avif).starts_with("is an AVIF, HEIC or video file, which is not read"));
+  EXPECT_TRUE(decode_error("P6\n4 4\n255\n").starts_with("is a PPM, PGM, PBM or PAM image"));
+  EXPECT_TRUE(decode_error("8BPS and more").starts_with("is a Photoshop image"));
+  EXPECT_EQ(decode_error("Page 12, world"), "neither JPEG, PNG, GIF, WebP nor TIFF");
+  EXPECT_EQ(decode_error("hello, world"), "neither JPEG, PNG, GIF, WebP nor TIFF");
 }
 
 TEST(ImageDecoder, ReusesALargerBuffer) {

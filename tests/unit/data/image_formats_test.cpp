@@ -241,6 +241,24 @@ TEST(ImageFormats, SayWhatIsNotRead) {
   EXPECT_NO_THROW(decoded(wide));
 }
 
+TEST(ImageFormats, SayThatATiffEndsWithinItsPixels) {
+  std::string file = cases_of("tiff.rgb16_le").begin()->second.file;
+  uint32_t directory = 0;
+  std::memcpy(&directory, file.data() + 4, 4);
+  uint16_t entries = 0;
+  std::memcpy(&entries, file.data() + directory, 2);
+  for (size_t i = 0; i < entries; ++i) {
+    const size_t at = directory + 2 + 12 * i;
+    uint16_t tag = 0;
+    std::memcpy(&tag, file.data() + at, 2);
+    constexpr uint16_t kStripOffsets = 273;
+    if (tag != kStripOffsets) continue;
+    const auto offset = static_cast<uint32_t>(file.size() - 20);
+    std::memcpy(file.data() + at + 8, &offset, 4);
+  }
+  EXPECT_EQ(data_error([&] { decoded(file); }), "truncated TIFF: the file ends within its pixels");
+}
+
 TEST(ImageFormats, RefuseSizesThatTheFileCannotHold) {
   std::string gif = cases_of("gif.part").begin()->second.file;
   gif.replace(6, 4, "\xff\xff\xff\xff");

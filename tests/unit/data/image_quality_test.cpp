@@ -49,6 +49,18 @@ Image plain(int side, uint8_t value) {
           .pixels = std::vector<uint8_t>(static_cast<size_t>(3 * side * side), value)};
 }
 
+Image mirror(Image image) {
+  const std::vector<uint8_t> pixels = image.pixels;
+  for (int y = 0; y < image.height; ++y) {
+    for (int x = 0; x < image.width; ++x) {
+      const auto from = static_cast<size_t>(3 * (y * image.width + image.width - 1 - x));
+      std::copy_n(pixels.begin() + static_cast<ptrdiff_t>(from), 3,
+                  image.pixels.begin() + 3 * (y * image.width + x));
+    }
+  }
+  return image;
+}
+
 class ImageQuality : public DataFolder {
  protected:
   void add(const std::string& name, const Image& image, int quality = 95) const {
@@ -90,13 +102,14 @@ TEST_F(ImageQuality, FindsNothingInOrdinaryPictures) {
 
 TEST_F(ImageQuality, FindsAllPlantedDefects) {
   add_others();
-  add("train/cat/copy.jpg", photo(40, 48, 103));         // As cat/3.
-  add("train/dog/encoded.jpg", photo(44, 40, 204), 40);  // Nearly dog/4.
-  add("train/dog/small.jpg", photo(33, 30, 205));        // Nearly dog/5.
-  add("train/dog/pale.jpg", photo(44, 40, 206, 0.7));    // Nearly dog/6.
-  add("train/dog/cat.jpg", photo(40, 48, 107));          // As cat/7, with another label.
-  add("train/cat/of_test.jpg", photo(40, 40, 308));      // As test/cat/8.
-  add("test/dog/of_train.jpg", photo(44, 40, 209), 60);  // Nearly train/dog/9.
+  add("train/cat/copy.jpg", photo(40, 48, 103));                // As cat/3.
+  add("train/dog/encoded.jpg", photo(44, 40, 204), 40);         // Nearly dog/4.
+  add("train/dog/small.jpg", photo(33, 30, 205));               // Nearly dog/5.
+  add("train/dog/pale.jpg", photo(44, 40, 206, 0.7));           // Nearly dog/6.
+  add("train/dog/turned.jpg", mirror(photo(44, 40, 210)), 60);  // Nearly dog/10, mirrored.
+  add("train/dog/cat.jpg", photo(40, 48, 107));                 // As cat/7, with another label.
+  add("train/cat/of_test.jpg", photo(40, 40, 308));             // As test/cat/8.
+  add("test/dog/of_train.jpg", photo(44, 40, 209), 60);         // Nearly train/dog/9.
   add("train/cat/huge.jpg", photo(160, 190, 500));
   add("train/cat/wide.jpg", photo(20, 96, 501));
   add("train/cat/black.jpg", plain(40, 3));
@@ -107,7 +120,8 @@ TEST_F(ImageQuality, FindsAllPlantedDefects) {
     EXPECT_EQ(excluded(quality, "exact-duplicates"),
               (Names{"train/cat/copy.jpg", "train/dog/cat.jpg"}));
     EXPECT_EQ(excluded(quality, "near-duplicates"),
-              (Names{"train/dog/encoded.jpg", "train/dog/small.jpg", "train/dog/pale.jpg"}));
+              (Names{"train/dog/turned.jpg", "train/dog/encoded.jpg", "train/dog/small.jpg",
+                     "train/dog/pale.jpg"}));
     EXPECT_EQ(excluded(quality, "conflicting-labels"),
               (Names{"train/cat/7.jpg", "train/dog/cat.jpg"}));
     EXPECT_EQ(excluded(quality, "leakage"), (Names{"train/cat/of_test.jpg", "train/dog/9.jpg"}));
@@ -124,7 +138,7 @@ TEST_F(ImageQuality, FindsAllPlantedDefects) {
   }
   const DataQuality after = check();
   for (const QualityFinding& one : after.findings) ADD_FAILURE() << one.kind << ": " << one.text;
-  EXPECT_TRUE(contains(after.notes.back(), "12 training samples are left out (data.exclude)"));
+  EXPECT_TRUE(contains(after.notes.back(), "13 training samples are left out (data.exclude)"));
 }
 
 TEST_F(ImageQuality, HasThumbnailsOfTheFirstGroups) {

@@ -102,6 +102,22 @@ TEST_F(ImageTable, ReadsNumbersStandardizedByTheTrainingPart) {
   EXPECT_EQ(row(*held_out->train, 0).numbers, (std::vector<float>{0, 0}));
 }
 
+TEST_F(ImageTable, ImagesOfAGroupAreInOneSplit) {
+  config.validation = 0.5;
+  config.group = "person";
+  const auto data =
+      open("a.csv",
+           "image,person,kind\n0.png,b,x\n1.png,a,y\n2.png,b,x\n3.png,a,x\n4.png,b,y\n"
+           "5.png,a,y\n",
+           {.target = "kind"});
+  ASSERT_EQ(data->validation->size(), 3);
+  const int first = row(*data->validation, 0).picture % 2;
+  for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(row(*data->validation, i).picture % 2, first);
+  // Otherwise it is an expression for their names.
+  config.group = "(\\d)\\.png";
+  EXPECT_EQ(open({.target = "kind"})->validation->size(), 3);
+}
+
 TEST_F(ImageTable, ReadsSeveralLabelsFromColumnsTextsAndLists) {
   const auto columns =
       open("a.csv", "path,cat,dog\n0.png,1,0\n1.png,1,1\n2.png,0,0\n", {.targets = {"cat", "dog"}});

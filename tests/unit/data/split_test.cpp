@@ -2,11 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 #include <numeric>
 #include <set>
 
+#include <nlohmann/json.hpp>
+
+#include "gallop/data/group_split.h"
 #include "gallop/data/memory_images.h"
 #include "unit/data/expect_error.h"
+#include "unit/fixtures.h"
 
 namespace gallop::data {
 namespace {
@@ -164,25 +169,61 @@ TEST(Folds, KeepGroupsTogether) {
   };
   std::vector<int> seen(groups.size());
   for (int64_t fold = 0; fold < 4; ++fold) {
-    const IndexCut cut = cut_groups(groups, {.seed = 1, .folds = 4, .fold = fold});
+    const IndexCut cut = cut_groups(groups, {}, {.seed = 1, .folds = 4, .fold = fold});
     expect_whole(cut);
     EXPECT_NEAR(static_cast<double>(cut.taken.size()), 50, 10);
     for (const int64_t i : cut.taken) ++seen[static_cast<size_t>(i)];
   }
   EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), 200);
-  const IndexCut cut = cut_groups(groups, {.fraction = 0.3, .seed = 1});
+  const IndexCut cut = cut_groups(groups, {}, {.fraction = 0.3, .seed = 1});
   expect_whole(cut);
   EXPECT_LE(cut.taken.size(), 60U);
   EXPECT_GE(cut.taken.size(), 40U);
-  EXPECT_TRUE(contains(data_error([&] { cut_groups(groups, {.folds = 30}); }), "fewer than 30"));
+  EXPECT_TRUE(
+      contains(data_error([&] { cut_groups(groups, {}, {.folds = 30}); }), "fewer than 30"));
   EXPECT_TRUE(contains(data_error([&] {
-                         cut_groups({"a", "a"}, {.fraction = 0.5});
+                         cut_groups({"a", "a"}, {}, {.fraction = 0.5});
                        }),
                        "1 groups, too few"));
   EXPECT_TRUE(contains(data_error([&] {
-                         cut_groups({"a", "a", "b", "b"}, {.fraction = 0.1});
+                         cut_groups({"a", "a", "b", "b"}, {}, {.fraction = 0.1});
                        }),
                        "no group is small enough"));
+}
+
+// The results of scikit-learn, by tests/parity/make_folds.py.
+TEST(Folds, AssignGroupsAsScikitLearn) {
+  std::ifstream file(fixtures() / "folds.json");
+  const auto json = nlohmann::json::parse(file);
+  ASSERT_GE(json["cases"].size(), 8U);
+  for (const auto& one : json["cases"]) {
+    const auto counts = one["counts"].get<std::vector<std::vector<int64_t>>>();
+    EXPECT_EQ(nlohmann::json(assign_groups(counts, one["folds"])), one["fold of group"])
+        << one["folds"] << " folds of " << counts.size() << " groups";
+  }
+}
+
+// Groups that differ in their classes: without stratification, folds would have few of some.
+TEST(Folds, OfGroupsAreStratified) {
+  std::vector<std::string> groups;
+  std::vector<int64_t> labels;
+  for (int i = 0; i < 400; ++i) {
+    const int group = i * i % 41;
+    groups.push_back("patient" + std::to_string(group));
+    labels.push_back(group % 4 == 0 ? 1 : 0);
+  }
+  const double share = static_cast<double>(std::count(labels.begin(), labels.end(), 1)) / 400;
+  std::vector<int> seen(groups.size());
+  for (int64_t fold = 0; fold < 4; ++fold) {
+    const IndexCut cut = cut_groups(groups, labels, {.seed = 1, .folds = 4, .fold = fold});
+    double ones = 0;
+    for (const int64_t i : cut.taken) {
+      ++seen[static_cast<size_t>(i)];
+      ones += static_cast<double>(labels[static_cast<size_t>(i)]);
+    }
+    EXPECT_NEAR(ones / static_cast<double>(cut.taken.size()), share, 0.1);
+  }
+  EXPECT_EQ(std::count(seen.begin(), seen.end(), 1), 400);
 }
 
 TEST(Folds, NameGroupsByFolderOrExpression) {

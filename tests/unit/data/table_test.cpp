@@ -242,6 +242,48 @@ TEST_F(Tables, FoldsHoldEveryRowOutOnce) {
   EXPECT_THROW(open(text, {.target = "y"}), UsageError);
 }
 
+TEST_F(Tables, RowsOfAGroupAreInOneFold) {
+  std::string text = "x,patient,y\n";
+  for (int i = 0; i < 60; ++i) {
+    text += std::to_string(i * i % 61) + "," + std::to_string(100 + i % 12) +
+            (i % 2 == 0 ? ",ill\n" : ",well\n");
+  }
+  config.folds = 3;
+  config.group = "patient";
+  std::vector<int> held_out(12, -1);
+  for (config.fold = 0; config.fold < 3; ++config.fold) {
+    const auto data = open(text, {.target = "y"});
+    // A number says nothing of a row but to whom it belongs.
+    EXPECT_EQ(data->signature.columns, (Texts{"x"}));
+    EXPECT_EQ(data->validation->size(), 20);
+    int64_t ill = 0;
+    for (int64_t i = 0; i < data->validation->size(); ++i) {
+      const std::string place = data->validation->describe(i);
+      const int row = std::stoi(place.substr(place.rfind(':') + 1)) - 2;
+      int& fold = held_out[static_cast<size_t>(row % 12)];
+      EXPECT_TRUE(fold == -1 || fold == config.fold);
+      fold = static_cast<int>(config.fold);
+      ill += data->validation->label(i) == 0 ? 1 : 0;
+    }
+    EXPECT_EQ(ill, 10);
+  }
+  EXPECT_EQ(std::count(held_out.begin(), held_out.end(), -1), 0);
+  config.fold = 0;
+  const auto error = [&](const TableConfig& table) {
+    try {
+      open(text, table);
+    } catch (const UsageError& thrown) {
+      return std::string(thrown.what());
+    }
+    return std::string();
+  };
+  EXPECT_TRUE(contains(error({.target = "patient"}), "is the target"));
+  EXPECT_TRUE(contains(error({.target = "y", .ignore = {"patient"}}), "data.ignore"));
+  config.group = "doctor";
+  EXPECT_TRUE(
+      contains(error({.target = "y"}), "one of the columns of the table: x, patient and y"));
+}
+
 TEST_F(Tables, ValidationIsStratifiedAndHasNoPartInTheStatistics) {
   std::string text = "x,y\n";
   for (int i = 0; i < 100; ++i)

@@ -271,7 +271,7 @@ TEST(Vit, RefusesWhatItCannotBe) {
             std::string::npos);
   EXPECT_THROW(make_vit({}, text(65, 128), 1), UsageError);
   const auto model = make_vit({.width = 8, .depth = 1, .heads = 1}, task, 1);
-  EXPECT_THROW(model->forward(at::rand({1, 3, 36, 32})), UsageError);
+  EXPECT_THROW(model->forward(at::rand({1, 3, 3, 32})), UsageError);
 }
 
 TEST(Models, StartAlikeForOneSeed) {

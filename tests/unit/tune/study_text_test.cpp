@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gallop/tune/fold_text.h"
 #include "unit/tune/told_study.h"
 
 namespace gallop::tune {
@@ -62,6 +63,20 @@ TEST(ResultText, ReportsExceededLimits) {
   EXPECT_EQ(result_text(told.study, trial_at(told.study, 1)), "loss 0.25 (memory 6, above 4)");
   EXPECT_NE(trials_table(told.study, 2, 100).find("loss 0.25 (memory 6, above 4)"),
             std::string::npos);
+}
+
+TEST(FoldsText, HasTheMeanOfEachPointOfTheOtherParameters) {
+  ToldStudy told(Space({{"data.fold", Choices{{"0", "1", "2"}}}, {"x", Choices{{"1", "2"}}}}, {}),
+                 1, 0);
+  EXPECT_EQ(folds_text(told.study), "");
+  for (const double fold : {0.0, 1.0, 2.0}) {
+    told.complete(told.start({fold, 0}), 0.5 + 0.1 * fold);
+    if (fold < 2) told.complete(told.start({fold, 1}), 0.3);
+  }
+  told.start({2, 1});
+  EXPECT_EQ(folds_text(told.study),
+            "loss 0.3 ± 0 over 2 folds: x=2\nloss 0.6 ± 0.1 over 3 folds: x=1\n");
+  EXPECT_EQ(folds_text(busy_study().study), "");
 }
 
 TEST(StandingText, ReportsAnExhaustedGrid) {

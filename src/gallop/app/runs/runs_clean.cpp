@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <CLI/App.hpp>
@@ -50,8 +51,9 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
       "of\n"
       "samples that a run was not trained on: its validation split, or with data.folds those of "
       "the\n"
-      "runs of all folds, which are found beside it. Writes a report and a list for "
-      "data.exclude.\n\n"
+      "runs of all folds and seeds, which are found beside it; their mean if several predict a "
+      "sample.\n"
+      "Writes a report and a list for data.exclude.\n\n"
       "Example: gallop runs clean cifar10-1",
       "gallop runs clean");
   arguments.which.add_to(parser, /*several=*/true);
@@ -100,7 +102,16 @@ struct Cleaned {
   }
 };
 
-// "out-of-fold predictions of 4 runs"
+// "; the mean of 3 models for each sample"
+std::string describe_models(const std::vector<int64_t>& models) {
+  const auto [fewest, most] = std::minmax_element(models.begin(), models.end());
+  if (models.empty() || *most == 1) return {};
+  return fmt::format(
+      "; the mean of {} models for each sample",
+      *fewest == *most ? std::to_string(*most) : fmt::format("{} to {}", *fewest, *most));
+}
+
+// "out-of-fold predictions of all 4 folds"
 std::string describe_basis(const std::vector<PredictedSplit>& splits) {
   const PredictedSplit& first = splits.front();
   const data::DataConfig& config = first.run.recipe.recipe.data;
@@ -110,30 +121,35 @@ std::string describe_basis(const std::vector<PredictedSplit>& splits) {
            "may have learned wrong ones; take data.folds for all training samples";
   }
   if (config.folds > 0 && first.part == data::Part::kValidation) {
-    std::set<int64_t> folds;
-    for (const PredictedSplit& one : splits) folds.insert(one.run.recipe.recipe.data.fold);
-    const auto count = static_cast<int64_t>(folds.size());
-    return count == config.folds
-               ? fmt::format("out-of-fold predictions of all {} folds", count)
-               : fmt::format(
-                     "out-of-fold predictions of {} of {} folds; the samples of the others "
-                     "are not looked at",
-                     count, config.folds);
+    std::map<int64_t, std::set<int64_t>> folds_of_seed;
+    bool has_all = false;
+    for (const PredictedSplit& one : splits) {
+      std::set<int64_t>& folds = folds_of_seed[one.run.recipe.recipe.train.seed];
+      folds.insert(one.run.recipe.recipe.data.fold);
+      has_all = has_all || static_cast<int64_t>(folds.size()) == config.folds;
+    }
+    if (has_all) return fmt::format("out-of-fold predictions of all {} folds", config.folds);
+    if (folds_of_seed.size() > 1) {
+      return fmt::format(
+          "out-of-fold predictions of some of {} folds of {} seeds; samples of the others are not "
+          "looked at",
+          config.folds, folds_of_seed.size());
+    }
+    return fmt::format(
+        "out-of-fold predictions of {} of {} folds; the samples of the others are not looked at",
+        folds_of_seed.begin()->second.size(), config.folds);
   }
   return fmt::format(
       "held-out predictions of the {} split; take data.folds for the training samples",
       data::kPartNames[static_cast<size_t>(first.part)]);
 }
 
-void check_disjoint(const std::vector<PredictedSplit>& splits) {
-  std::set<std::pair<data::Part, int64_t>> seen;
+// A run must not count twice in the mean.
+void check_different(const std::vector<PredictedSplit>& splits) {
+  std::set<fs::path> seen;
   for (const PredictedSplit& one : splits) {
-    const data::DataConfig& config = one.run.recipe.recipe.data;
-    if (seen.insert({one.part, config.folds > 0 ? config.fold : 0}).second) continue;
-    throw UsageError(fmt::format(
-        "{} predicts the same samples as another of the runs; give one run, or the runs of "
-        "different folds (data.fold)",
-        one.run.folder.string()));
+    if (seen.insert(fs::canonical(one.run.folder)).second) continue;
+    throw UsageError(fmt::format("{} is given twice", one.run.folder.string()));
   }
 }
 
@@ -154,7 +170,7 @@ Cleaned clean(const std::vector<PredictedSplit>& splits, const SplitPredictions&
   const auto quality = arguments.rank == "self-confidence" ? data::LabelQuality::kSelfConfidence
                                                            : data::LabelQuality::kNormalizedMargin;
   const data::LabeledPredictions& values = predictions.values;
-  Cleaned result{.basis = describe_basis(splits),
+  Cleaned result{.basis = describe_basis(splits) + describe_models(predictions.models),
                  .classes = splits.front().run.inputs.classes,
                  .found = data::find_label_errors(values, quality),
                  .errors = {},
@@ -320,7 +336,7 @@ ExitCode runs_clean(const CommandContext& command, const std::vector<std::string
     splits.push_back(open_predicted_split(registries, parsed.which.runs, folder.string(),
                                           parsed.checkpoint, parsed.part));
   }
-  check_disjoint(splits);
+  check_different(splits);
   const bool is_of_run = parsed.report.empty();
   const fs::path folder = is_of_run ? folders.front() / "label-errors" : fs::path(parsed.report);
   prepare_report_folder(folder, is_of_run);

@@ -1,4 +1,5 @@
 #include <cmath>
+#include <optional>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -12,6 +13,7 @@
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
 #include "gallop/config/json_numbers.h"
+#include "gallop/track/cross_validation.h"
 #include "gallop/track/run_folder.h"
 #include "gallop/track/run_summary.h"
 
@@ -22,7 +24,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using track::RunSummary;
 
-Json json_of(const RunSummary& run) {
+Json json_of(const RunSummary& run, const std::optional<track::CrossValidation>& folds) {
   Json json{{"name", run.name},         {"state", track::state_name(run.state)},
             {"created", run.created},   {"seconds", run.seconds},
             {"steps", run.steps},       {"tags", run.labels.tags},
@@ -36,6 +38,13 @@ Json json_of(const RunSummary& run) {
                              {"max", config::number_json(metric.most)},
                              {"max_step", metric.most_step},
                              {"points", metric.count}};
+  }
+  if (folds) {
+    json["folds"] = {{"of", folds->folds}, {"runs", folds->runs}, {"metrics", Json::object()}};
+    for (const auto& [name, metric] : folds->metrics) {
+      json["folds"]["metrics"][name] = {{"mean", config::number_json(metric.mean)},
+                                        {"std", config::number_json(metric.deviation)}};
+    }
   }
   if (!run.end.empty()) json["end"] = run.end;
   if (!run.trouble.empty()) json["trouble"] = run.trouble;
@@ -55,7 +64,8 @@ void print_command(const fs::path& folder) {
   }
 }
 
-void print(const fs::path& folder, const RunSummary& run) {
+void print(const fs::path& folder, const RunSummary& run,
+           const std::optional<track::CrossValidation>& folds) {
   fmt::print("run        {}\n", printable(run.name));
   fmt::print("state      {} after {} steps\n", track::state_name(run.state),
              format_count(run.steps));
@@ -80,6 +90,11 @@ void print(const fs::path& folder, const RunSummary& run) {
                number(metric.least), step(metric.least_step), number(metric.most),
                step(metric.most_step));
   }
+  if (folds) {
+    fmt::print("\n{} of {} folds: {}\n", folds->runs.size(), folds->folds,
+               printable(join_names(folds->runs, "and")));
+    fmt::print("mean and standard deviation: {}\n", track::describe(folds->metrics));
+  }
   fmt::print("\nits recipe: {}\n", printable((folder / "recipe.yaml").string()));
   const fs::path origins = folder / "origins.yaml";
   if (fs::exists(origins)) {
@@ -101,10 +116,12 @@ ExitCode runs_show(const CommandContext& /*command*/, const std::vector<std::str
   if (!parse_arguments(parser, arguments)) return ExitCode::kDone;
   const fs::path folder = which.find().front();
   const RunSummary run = track::summarize_run(folder);
+  const auto folds =
+      run.state == track::RunState::kUnreadable ? std::nullopt : track::cross_validation_of(folder);
   if (json) {
-    fmt::print("{}\n", json_of(run).dump(1, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", json_of(run, folds).dump(1, ' ', false, Json::error_handler_t::replace));
   } else {
-    print(folder, run);
+    print(folder, run, folds);
   }
   return ExitCode::kDone;
 }

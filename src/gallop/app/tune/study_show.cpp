@@ -15,6 +15,7 @@
 #include "gallop/app/tune/which_study.h"
 #include "gallop/base/shell.h"
 #include "gallop/base/text.h"
+#include "gallop/tune/fold_text.h"
 #include "gallop/tune/storage/optuna_export.h"
 #include "gallop/tune/study_text.h"
 #include "gallop/tune/trial_args.h"
@@ -103,6 +104,8 @@ ExitCode tune_status(const CommandContext& command, const std::vector<std::strin
   fmt::print("study      {}: {}\n", place.folder.string(), standing_text(study, command.tune()));
   const std::string best = best_text(study);
   if (!best.empty()) fmt::print("best       {}", best);
+  const std::string folds = folds_text(study);
+  if (!folds.empty()) fmt::print("\nmean and standard deviation:\n{}", folds);
   fmt::print("{}", shared_text(study, all ? study.trials().size() : kShownTrials));
   fmt::print("\n{}", trials_table(study, all ? study.trials().size() : kShownTrials,
                                   static_cast<size_t>(terminal_columns())));

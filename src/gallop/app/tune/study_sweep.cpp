@@ -27,6 +27,7 @@
 #include "gallop/base/socket.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/world.h"
+#include "gallop/tune/fold_text.h"
 #include "gallop/tune/study_text.h"
 
 namespace gallop::app {
@@ -251,6 +252,8 @@ void show_best(const tune::StudyPlace& place) {
                                 (place.folder / "output").string()));
   }
   fmt::print("best       {}{}", best, shared_text(study, 0));
+  const std::string folds = folds_text(study);
+  if (!folds.empty()) fmt::print("mean and standard deviation:\n{}", folds);
   const char* const verb =
       study.settings().run.find("\"recipe\"") == std::string::npos ? "run" : "train";
   const bool has_several = study.objectives() > 1;

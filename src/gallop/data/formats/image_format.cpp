@@ -29,18 +29,32 @@ std::string ending_of(std::string_view name) {
   return ending;
 }
 
-// Detects other file formats, so that the message can name them.
-const char* other_format(std::string_view file) {
-  if (file.starts_with("BM"sv)) return "a BMP image";
-  if (file.starts_with("\0\0\0\x0cjP  "sv)) return "a JPEG 2000 image";
-  if (file.substr(4).starts_with("ftyp"sv)) return "an AVIF, HEIC or video file";
-  return "no image that is known";
+// Detects other image formats, so that the message can name them; empty if it is none of them.
+std::string_view other_format(std::string_view file) {
+  constexpr std::string_view kSpaces = " \t\r\n#";
+  if (file.starts_with("BM"sv)) return "BMP image";
+  if (file[0] == 'P' && file[1] >= '1' && file[1] <= '7' &&
+      kSpaces.find(file[2]) != std::string_view::npos) {
+    return "PPM, PGM, PBM or PAM image";
+  }
+  if (file.starts_with("\0\0\0\x0cjP  "sv)) return "JPEG 2000 image";
+  if (file.starts_with("\0\0\0\x0cJXL "sv) || file.starts_with("\xff\x0a"sv))
+    return "JPEG XL image";
+  if (file.starts_with("8BPS"sv)) return "Photoshop image";
+  if (file.substr(4).starts_with("ftyp"sv)) return "AVIF, HEIC or video file";
+  return {};
 }
 
 [[noreturn]] void refuse(std::string_view file) {
   if (file.empty()) throw DataError("the file is empty");
   if (file.size() < 8) throw DataError(fmt::format("truncated: only {} bytes", file.size()));
-  throw DataError(fmt::format("neither JPEG, PNG, GIF, WebP nor TIFF but {}", other_format(file)));
+  const std::string_view other = other_format(file);
+  throw DataError(
+      other.empty()
+          ? "neither JPEG, PNG, GIF, WebP nor TIFF"
+          : fmt::format("is a{} {}, which is not read; convert it to PNG or JPEG, as ImageMagick's "
+                        "mogrify does",
+                        other[0] == 'A' ? "n" : "", other));
 }
 
 ImageFormat format_of(std::string_view file) {

@@ -109,7 +109,11 @@ TiffLayout read_layout(TiffFile& tiff, std::string_view file) {
   layout.is_inverted = tiff.tag<uint16_t>(TIFFTAG_PHOTOMETRIC) == PHOTOMETRIC_MINISWHITE;
 
   const auto format = tiff.tag<uint16_t>(TIFFTAG_SAMPLEFORMAT);
-  if (format == SAMPLEFORMAT_IEEEFP) refuse("of floating-point numbers");
+  if (format == SAMPLEFORMAT_IEEEFP) {
+    throw DataError(
+        "is a TIFF image of floating-point numbers, whose range is unknown; scale it to 8 or 16 "
+        "bits, or save the values by numpy.save and read them with data.name: arrays");
+  }
   if (format != SAMPLEFORMAT_UINT && format != SAMPLEFORMAT_VOID) refuse("of signed numbers");
   const bool is_single = layout.samples == 1;
   const bool is_packed = layout.bits == 1 || layout.bits == 2 || layout.bits == 4;

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -40,6 +41,7 @@ void TiffFile::begin_pixels() {
 void TiffFile::check(bool is_good) {
   const std::string reason = printable(message_);
   if (is_good && reason.empty()) return;
+  if (ends_in_pixels_) throw DataError("truncated TIFF: the file ends within its pixels");
   throw DataError(
       fmt::format("damaged TIFF: {}", reason.empty() ? "it cannot be decoded" : reason));
 }
@@ -61,8 +63,10 @@ int TiffFile::on_warning(TIFF*, void* self, const char*, const char* format, va_
 
 tmsize_t TiffFile::read(thandle_t self, void* out, tmsize_t bytes) {
   auto& file = *static_cast<TiffFile*>(self);
-  if (file.at_ >= file.file_.size() || bytes <= 0) return 0;
-  const size_t count = std::min(file.file_.size() - file.at_, static_cast<size_t>(bytes));
+  const size_t rest = file.file_.size() - std::min<size_t>(file.at_, file.file_.size());
+  if (std::cmp_greater(bytes, rest)) file.ends_in_pixels_ = file.warnings_are_errors_;
+  if (rest == 0 || bytes <= 0) return 0;
+  const size_t count = std::min(rest, static_cast<size_t>(bytes));
   std::memcpy(out, file.file_.data() + file.at_, count);
   file.at_ += count;
   return static_cast<tmsize_t>(count);

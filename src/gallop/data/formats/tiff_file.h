@@ -45,6 +45,7 @@ class TiffFile {
   std::string_view file_;
   toff_t at_ = 0;
   bool warnings_are_errors_ = false;
+  bool ends_in_pixels_ = false;
   char message_[200] = "";  // The first one.
   TIFF* tiff_ = nullptr;
 };

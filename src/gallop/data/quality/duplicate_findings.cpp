@@ -79,7 +79,13 @@ void add_duplicates(const std::vector<DuplicateGroup>& groups,
   Collected near("near-duplicates", "Near-duplicates");
   for (const DuplicateGroup& group : groups) {
     Described described{.is_exact = group.is_exact};
-    for (const int64_t member : group.members) described.samples.push_back(sample(member));
+    for (const int64_t member : group.members) {
+      described.samples.push_back(sample(member));
+      const auto& mirrored = group.mirrored;
+      if (std::binary_search(mirrored.begin(), mirrored.end(), member)) {
+        described.samples.back().value = "mirrored";
+      }
+    }
     // Which of the labels is right is unknown.
     if (described.has_several_labels()) {
       conflicts.add(described, [](size_t, const FoundSample&) { return true; });

@@ -81,6 +81,7 @@ void measure(const Image& image, Measured& out) {
   out.fingerprint.exact = xxh3_64(pixels) ^ xxh3_64(shape);
   const auto gray = hashed_pixels(image);
   out.fingerprint.perceptual = perceptual_hash(gray);
+  out.fingerprint.mirrored = perceptual_hash(mirror(gray));
   out.fingerprint.detail = detail_of(gray);
   double sum = 0, squares = 0;
   for (const uint8_t value : gray) {

@@ -58,6 +58,14 @@ HashedPixels hashed_pixels(const Image& image) {
   return out;
 }
 
+HashedPixels mirror(const HashedPixels& gray) {
+  HashedPixels mirrored = gray;
+  for (auto row = mirrored.begin(); row != mirrored.end(); row += kHashedSide) {
+    std::reverse(row, row + kHashedSide);
+  }
+  return mirrored;
+}
+
 uint64_t perceptual_hash(const HashedPixels& gray) {
   static const Cosines kCosines = make_cosines();
   Cosines columns{};  // Transformed vertically.

@@ -22,4 +22,7 @@ HashedPixels hashed_pixels(const Image& image);
 /// package imagehash for the same pixels.
 uint64_t perceptual_hash(const HashedPixels& gray);
 
+/// The image with left and right exchanged.
+HashedPixels mirror(const HashedPixels& gray);
+
 }  // namespace gallop::data
