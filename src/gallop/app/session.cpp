@@ -21,7 +21,6 @@
 #include "gallop/data/device_loader.h"
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/pipeline.h"
-#include "gallop/parallel/sharded_optimizer.h"
 #include "gallop/train/bucket_choice.h"
 #include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/gradient_order.h"
@@ -181,6 +180,8 @@ void Session::require_shareable() {
   }
   if (is_pipeline()) {
     require_pipeline();
+  } else if (divides_layers()) {
+    require_tensor();
   } else if (shares_optimizer()) {
     train::StepConfig config;
     config.clip_adaptive = recipe().train.clip_adaptive;
@@ -211,18 +212,46 @@ void Session::require_pipeline() {
     config.sam = recipe().train.sam;
     train::check_division(config, "pipeline");
   }
+  require_eager();
+}
+
+bool Session::divides_layers() const {
+  return shares_optimizer() && parallel::divides_layers(recipe().strategy.name());
+}
+
+// Rejects what processes that divide layers cannot do, before data are opened.
+void Session::require_tensor() {
+  if (recipe().train.clip_adaptive) {
+    train::StepConfig config;
+    config.clip_adaptive = recipe().train.clip_adaptive;
+    train::check_division(config, "tensor");
+  }
+  for (const char* precision : {"fp8", "bf16-weights"}) {
+    if (recipe().train.precision != precision) continue;
+    throw UsageError(
+        fmt::format("train.precision={} with parallel.name=tensor: how numbers are rounded depends "
+                    "on whole weights, of which a process has parts; take train.precision=bf16",
+                    precision));
+  }
+  require_eager();
+}
+
+// Rejects what needs steps that are recorded, or measured in one process.
+void Session::require_eager() {
+  const std::string& strategy = recipe().strategy.name();
   if (recipe().train.compile != "auto" && recipe().train.compile != "false") {
-    throw UsageError(fmt::format(
-        "train.compile={} with parallel.name=pipeline: steps of a pipeline are not compiled yet; "
-        "leave train.compile out, or set it to false",
-        recipe().train.compile));
+    throw UsageError(
+        fmt::format("train.compile={} with parallel.name={}: its steps are not compiled yet; leave "
+                    "train.compile out, or set it to false",
+                    recipe().train.compile, strategy));
   }
   resolve("train.compile", recipe().train.compile, "false");
   if (!recipe().train.activation_checkpointing.memory.empty() &&
       recipe().train.activation_checkpointing.memory != "none") {
-    throw UsageError(
-        "train.activation_checkpointing.memory with parallel.name=pipeline: it measures a whole "
-        "step in one process; set train.activation_checkpointing.every instead");
+    throw UsageError(fmt::format(
+        "train.activation_checkpointing.memory with parallel.name={}: it measures a whole step in "
+        "one process; set train.activation_checkpointing.every instead",
+        strategy));
   }
 }
 
@@ -476,12 +505,8 @@ void Session::build_optimizer() {
   const auto make = [this](const NamedTensors& parameters, const NamedTensors& buffers) {
     return make_optimizer(parameters, buffers);
   };
-  if (strategy_ && strategy_->pipeline() != nullptr) {
-    optimizer_ = parallel::make_stage_optimizer(strategy_->pipeline()->parameters(),
-                                                model_->buffers(), make);
-    train::check_optimizer(step_config(), *optimizer_);
-  } else if (strategy_ && strategy_->shards() != nullptr) {
-    optimizer_ = parallel::make_sharded_optimizer(*strategy_->shards(), model_->buffers(), make);
+  if (strategy_ && strategy_->updated() != nullptr) {
+    optimizer_ = strategy_->make_optimizer(model_->buffers(), make);
     train::check_optimizer(step_config(), *optimizer_);
   } else if (shares_optimizer()) {
     optimizer_ = planned_optimizer();
@@ -514,10 +539,12 @@ std::unique_ptr<model::Model> Session::make_model() const {
 
 // Must be last, as the order of gradients depends on the whole step.
 void Session::build_strategy() {
-  parallel::ModelTensors tensors{.parameters = model_->parameters(),
-                                 .buffers = model_->statistics(),
-                                 .update_units = optimizer_->update_units(),
-                                 .blocks = model_->block_parameters()};
+  parallel::ModelTensors tensors{
+      .parameters = model_->parameters(),
+      .buffers = model_->statistics(),
+      .update_units = optimizer_->update_units(),
+      .blocks = model_->block_parameters(),
+      .parallelize = [this](const TensorGroup& group) { return model_->parallelize(group); }};
   const auto build = [&](const Recipe& recipe) {
     return registries().strategies.build(recipe.strategy, *collectives_, tensors);
   };
@@ -571,8 +598,9 @@ data::LoaderConfig Session::training_loader() const {
   data::LoaderConfig config = data::training_loader(resolved_.recipe.data, hardware_.cores);
   config.transforms = batch_transforms_;
   config.plan = data_->batches;
-  // The first stage of a pipeline reads inputs, and the last one targets.
-  if (collectives_ == nullptr || is_pipeline()) return config;
+  // The first stage of a pipeline reads inputs, and the last one targets. Processes that divide
+  // layers all compute the same.
+  if (collectives_ == nullptr || is_pipeline() || divides_layers()) return config;
   config.part = collectives_->rank();
   config.parts = collectives_->size();
   return config;
@@ -584,6 +612,7 @@ train::EvaluateConfig Session::evaluate_config() const {
           .device = device_,
           .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews(),
           .collectives = collectives_,
+          .together = divides_layers(),
           .metrics = metrics_,
           .loss = evaluation_loss_};
 }

@@ -100,6 +100,12 @@ class Vit final : public Network {
     return numbered("blocks.", layers_.size());
   }
 
+  // The embedding and the head, which are small, stay whole.
+  void parallelize(const std::shared_ptr<TensorParallel>& parallel) override {
+    parallel_ = parallel;
+    for (const auto& layer : layers_) layer->parallelize(parallel);
+  }
+
   at::Tensor forward(const at::Tensor& input) override {
     return forward_blocks(input, 0, blocks()).x;
   }
@@ -113,7 +119,8 @@ class Vit final : public Network {
       });
     }
     if (end < blocks()) return {functional::sum_before_norm(stream_BTC)};
-    const auto y_BTC = functional::sum_of(stream_BTC);
+    auto y_BTC = functional::sum_of(stream_BTC);
+    if (parallel_) y_BTC = parallel_->gather_tokens(y_BTC);
     return {head_->forward(
         norm_->forward(class_token_.defined() ? y_BTC.select(1, 0) : y_BTC.mean(1)))};
   }
@@ -131,12 +138,16 @@ class Vit final : public Network {
     // The kernels take rows of C; without a class token they are columns here.
     const bool is_narrow = positions_.scalar_type() == at::kBFloat16;
     x_BTC = (x_BTC + (is_narrow ? positions_.to(at::kFloat) : positions_)).contiguous();
-    return functional::dropout(x_BTC, dropout_, is_training());
+    x_BTC = functional::dropout(x_BTC, dropout_, is_training());
+    if (!parallel_) return x_BTC;
+    parallel_->begin_pass(x_BTC.size(1));
+    return parallel_->scatter_tokens(x_BTC);
   }
 
   int64_t height_;
   int64_t width_;
   double dropout_;
+  std::shared_ptr<const TensorParallel> parallel_;  // Null if it is whole.
   at::Tensor class_token_;
   at::Tensor positions_;
   std::shared_ptr<Conv2d> patches_;

@@ -44,7 +44,11 @@ void ProcessGroup::broadcast_parameters(const NamedTensors& tensors) const {
                           fmt::join(tensor.sizes(), "x"));
   }
   parallel::require_same(*collectives_, "the model", shapes);
-  broadcast(tensors);
+  NamedTensors whole;
+  for (const NamedTensor& one : tensors) {
+    if (!one.tensor.is_meta()) whole.push_back(one);
+  }
+  broadcast(whole);
 }
 
 bool ProcessGroup::any(bool one) const {

@@ -25,6 +25,8 @@ class ProcessGroup {
   parallel::Collectives* collectives() const { return collectives_; }
   /// Whether other processes have the same weights and states.
   bool has_replicas() const { return strategy_ != nullptr && strategy_->pipeline() == nullptr; }
+  /// See parallel::Strategy.
+  bool divides_batches() const { return strategy_ == nullptr || strategy_->divides_batches(); }
   /// See parallel::Strategy::unused().
   std::vector<std::string> unused() const {
     return strategy_ != nullptr ? strategy_->unused() : std::vector<std::string>();
@@ -37,8 +39,8 @@ class ProcessGroup {
   void gather_parameters() const;
   std::vector<LogicalTensor> parameters_in_parts() const;
 
-  /// Broadcasts the tensors of rank 0. Throws UsageError if another process has different names or
-  /// shapes.
+  /// Broadcasts the tensors of rank 0, except for those on the meta device, of which each process
+  /// has a part. Throws UsageError if another process has different names or shapes.
   void broadcast_parameters(const NamedTensors& tensors) const;
 
   /// See parallel::any_of() and parallel::run_on_rank0().
