@@ -48,7 +48,10 @@ void TensorParallel::require_divisible(int64_t size, const std::string& what,
   const int64_t parts = group_.size();
   if (size % parts == 0) return;
   std::vector<std::string> counts, sizes;
-  for (int64_t n = 1; n <= size && n <= 2 * parts; ++n) {
+  for (int64_t n = parts; n > 0 && counts.empty(); --n) {
+    if (size % n == 0) counts.push_back(std::to_string(n));
+  }
+  for (int64_t n = parts; n <= size && counts.size() < 2; ++n) {
     if (size % n == 0) counts.push_back(std::to_string(n));
   }
   if (size > parts) sizes.push_back(std::to_string(size / parts * parts));

@@ -57,8 +57,9 @@ class Tensor final : public Strategy {
         parameters_(model.parameters, model_.divided, collectives) {
     parameters_.require_divisible_update(model.update_units);
     for (const std::string& name : model_.partial_gradients) {
-      const at::Tensor& parameter = *find_tensor(model.parameters, name);
-      if (parameter.requires_grad()) partial_.push_back(parameter);
+      // Null for one that is not trained.
+      const at::Tensor* const parameter = find_tensor(model.parameters, name);
+      if (parameter != nullptr && parameter->requires_grad()) partial_.push_back(*parameter);
     }
   }
 

@@ -122,7 +122,7 @@ TEST(VocabularyParallelCrossEntropy, IsThatOfWholeLogits) {
   target[4] = logits[4].argmax();
   for (const auto type : {at::kDouble, at::kFloat, at::kBFloat16}) {
     for (const double smoothing : {0.0, 0.1}) {
-      const at::Tensor whole = logits.to(type).to(at::kDouble).requires_grad_(true);
+      const at::Tensor whole = logits.to(type).to(at::kDouble).clone().requires_grad_(true);
       const at::Tensor wanted =
           at::cross_entropy_loss(whole, target, {}, at::Reduction::Sum, -100, smoothing);
       wanted.backward(at::full({}, 0.25, at::kDouble));

@@ -97,7 +97,10 @@ Batches batches_of(const Case& tested, int64_t steps, bool is_fp64) {
 
 std::vector<LogicalTensor> logical_weights(const Trainee& trainee) {
   if (trainee.strategy == nullptr) return replicas_of(trainee.model->parameters());
-  return trainee.strategy->parameters_in_parts();
+  // Without those that are not trained.
+  auto all = trainee.strategy->parameters_in_parts();
+  all.resize(trainee.model->parameters().size());
+  return all;
 }
 
 Results train(const Case& tested, const Batches& batches, parallel::Collectives* collectives) {
@@ -249,7 +252,7 @@ std::vector<Case> options() {
            kSgd,
            {},
            true},
-          {"ClipValue", vit, "lion", {.clip_value = 0.01}},
+          {"ClipValue", vit, kAdamw, {.clip_value = 0.01}},
           {"Sam", vit, kSgd, {.sam = 0.05}},
           {"SkipNonfinite", gpt, kSgd, {.skip_nonfinite = true}, true}};
 }
@@ -304,7 +307,7 @@ TEST(TensorMemory, IsDivided) {
     // The vocabulary of 11 has unequal parts.
     EXPECT_NEAR(static_cast<double>(here), static_cast<double>(whole + replicated) / 2, kWidth);
     EXPECT_LT(replicated, whole / 10);
-    EXPECT_NEAR(static_cast<double>(bytes_of(trainee.optimizer->state())), 8.0 * here, 100);
+    EXPECT_NEAR(static_cast<double>(bytes_of(trainee.optimizer->state())), 8.0 * here, 200);
   });
 }
 
