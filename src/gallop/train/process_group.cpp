@@ -32,6 +32,23 @@ std::vector<LogicalTensor> ProcessGroup::parameters_in_parts() const {
   return is_alone() ? std::vector<LogicalTensor>() : strategy_->parameters_in_parts();
 }
 
+std::vector<LogicalTensor> ProcessGroup::model_in_parts() const {
+  // With other strategies it is whole when it is read.
+  if (is_alone() || strategy_->divides_batches()) return {};
+  std::vector<LogicalTensor> all = parameters_in_parts();
+  std::erase_if(all, [](const LogicalTensor& one) { return one.is_replicated(); });
+  return all;
+}
+
+NamedTensors ProcessGroup::with_wholes(NamedTensors tensors) const {
+  for (const LogicalTensor& one : model_in_parts()) {
+    for (NamedTensor& tensor : tensors) {
+      if (tensor.name == one.name) tensor.tensor = one.whole;
+    }
+  }
+  return tensors;
+}
+
 void ProcessGroup::note_progress() const {
   if (!is_alone()) collectives_->note_progress();
 }

@@ -25,8 +25,6 @@ class ProcessGroup {
   parallel::Collectives* collectives() const { return collectives_; }
   /// Whether other processes have the same weights and states.
   bool has_replicas() const { return strategy_ != nullptr && strategy_->pipeline() == nullptr; }
-  /// See parallel::Strategy.
-  bool divides_batches() const { return strategy_ == nullptr || strategy_->divides_batches(); }
   /// See parallel::Strategy::unused().
   std::vector<std::string> unused() const {
     return strategy_ != nullptr ? strategy_->unused() : std::vector<std::string>();
@@ -38,6 +36,10 @@ class ProcessGroup {
   /// See parallel::Strategy.
   void gather_parameters() const;
   std::vector<LogicalTensor> parameters_in_parts() const;
+  /// The tensors of which the model itself has only this process's parts.
+  std::vector<LogicalTensor> model_in_parts() const;
+  /// The model's tensors, with whole ones on the meta device in place of parts.
+  NamedTensors with_wholes(NamedTensors tensors) const;
 
   /// Broadcasts the tensors of rank 0, except for those on the meta device, of which each process
   /// has a part. Throws UsageError if another process has different names or shapes.

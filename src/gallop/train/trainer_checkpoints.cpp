@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -59,15 +60,8 @@ void rename_old_keys(std::map<std::string, std::string>& trainer) {
 
 }  // namespace
 
-std::vector<LogicalTensor> Trainer::Impl::model_in_parts() const {
-  std::vector<LogicalTensor> all = process_group.parameters_in_parts();
-  if (process_group.divides_batches()) return {};  // It is whole when it is read.
-  std::erase_if(all, [](const LogicalTensor& one) { return one.is_replicated(); });
-  return all;
-}
-
 void Trainer::Impl::share_model(const NamedTensors& model) const {
-  const std::vector<LogicalTensor> divided = model_in_parts();
+  const std::vector<LogicalTensor> divided = process_group.model_in_parts();
   NamedTensors wholes;
   for (const NamedTensor& one : model) {
     if (find_named(divided, one.name) == nullptr) wholes.push_back(one);
@@ -82,11 +76,7 @@ TrainingState Trainer::Impl::state() {
   TrainingState state;
   state.model = parts.model.parameters();
   for (const auto& buffer : parts.model.buffers()) state.model.push_back(buffer);
-  for (const LogicalTensor& one : model_in_parts()) {
-    for (NamedTensor& tensor : state.model) {
-      if (tensor.name == one.name) tensor.tensor = one.whole;
-    }
-  }
+  state.model = process_group.with_wholes(std::move(state.model));
   state.optimizer = wholes_of(parts.optimizer.logical_state());
   for (const auto& tensor : step.state()) state.optimizer.push_back(tensor);
   state.trainer = progress.to_map(loader.state());

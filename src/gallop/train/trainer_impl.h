@@ -110,8 +110,6 @@ struct Trainer::Impl {
 
   // Checkpoints.
   TrainingState state();
-  // The tensors of which the model itself has only this process's parts.
-  std::vector<LogicalTensor> model_in_parts() const;
   // Gives all processes the tensors of the model that rank 0 has loaded.
   void share_model(const NamedTensors& model) const;
   void save(bool best);
