@@ -151,7 +151,7 @@ at::Tensor Embedding::forward(const at::Tensor& indices, const at::Tensor& posit
   const at::Tensor own = indices.sub(parallel_->part_of(count_).begin);
   const at::Tensor is_here = own.ge(0).logical_and(own.lt(weight_.size(0)));
   const at::Tensor rows = functional::embedding(own.mul(is_here), weight_);
-  const at::Tensor y = parallel_->leave(rows.mul(is_here.unsqueeze(-1)));
+  at::Tensor y = parallel_->leave(rows.mul(is_here.unsqueeze(-1)));
   if (!positions.defined()) return y;
   return y.add(
       parallel_->own_tokens(positions.narrow(0, 0, indices.size(-1)), 0).to(y.scalar_type()));

@@ -6,7 +6,7 @@
 namespace gallop::model {
 
 at::Tensor Output::logits() const {
-  const at::Tensor own = weight.defined() ? functional::linear(x, weight, {}) : x;
+  at::Tensor own = weight.defined() ? functional::linear(x, weight, {}) : x;
   if (!part.parallel) return own;
   return functional::gather_parts(own, -1, part.classes, /*sums_gradient=*/false,
                                   part.parallel->group());

@@ -1,7 +1,9 @@
 #include "gallop/parallel/tensor.h"
 
+#include <optional>
 #include <utility>
 
+#include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"

@@ -19,9 +19,9 @@ TensorParameters::TensorParameters(NamedTensors parameters,
     : parameters_(std::move(parameters)), collectives_(collectives) {
   std::map<std::string, const LogicalTensor*> left;
   for (const LogicalTensor& one : divided) left.emplace(one.name, &one);
-  for (LogicalTensor& one : replicas_of(parameters_)) {
+  for (const LogicalTensor& one : replicas_of(parameters_)) {
     const auto found = left.find(one.name);
-    logical_.push_back(found != left.end() ? *found->second : std::move(one));
+    logical_.push_back(found != left.end() ? *found->second : one);
     if (found != left.end()) left.erase(found);
   }
   for (const LogicalTensor& one : divided) {
