@@ -23,7 +23,7 @@
 #include "gallop/base/text.h"
 #include "gallop/data/length_order.h"
 #include "gallop/parallel/parameter_shards.h"
-#include "gallop/parallel/pipeline.h"
+#include "gallop/parallel/strategy.h"
 #include "gallop/plot/plot.h"
 #include "gallop/schedule/lr_suggestion.h"
 #include "gallop/track/data_listing.h"
@@ -50,11 +50,17 @@ std::string describe_shards(const optim::Optimizer& optimizer, const parallel::S
     const auto parameters = strategy->shards()->parameter_bytes();
     if (parameters.here < parameters.all) add("parameters", parameters.here, parameters.all);
   }
-  std::string stages;
-  if (strategy != nullptr && strategy->pipeline() != nullptr) {
-    stages = strategy->pipeline()->describe() + "; ";
+  if (strategy != nullptr && !strategy->divides_batches()) {
+    int64_t here = 0, all = 0;
+    for (const LogicalTensor& one : strategy->parameters_in_parts()) {
+      here += static_cast<int64_t>(one.local.nbytes());
+      all += static_cast<int64_t>(one.whole.nbytes());
+    }
+    if (here < all) add("parameters and gradients", here, all);
   }
-  return fmt::format(": {}{} in this one", stages, join_names(parts, "and"));
+  const std::string how = strategy != nullptr ? strategy->describe() : std::string();
+  return fmt::format(": {}{} in this one", how.empty() ? how : how + "; ",
+                     join_names(parts, "and"));
 }
 
 // The share of padding in training batches; empty if samples have no lengths.
@@ -371,10 +377,13 @@ std::string Run::resume_command() const {
 
 void Run::introduce(ConsoleStyle style) {
   if (!is_for_people(style)) return;
-  int64_t parameters = 0;
-  for (const auto& parameter : session_.model().parameters()) {
-    parameters += parameter.tensor.numel();
+  const parallel::Strategy* const strategy = session_.step_config().strategy;
+  NamedTensors all = session_.model().parameters();
+  if (strategy != nullptr && !strategy->divides_batches()) {
+    if (const auto parts = strategy->parameters_in_parts(); !parts.empty()) all = wholes_of(parts);
   }
+  int64_t parameters = 0;
+  for (const auto& parameter : all) parameters += parameter.tensor.numel();
   const std::string part = evaluation_part(data());
   fmt::print("data       {}: {}", recipe().data.module.name(),
              describe_training_data(session_.inputs(), session_.task(),

@@ -15,7 +15,6 @@
 #include "gallop/data/device_loader.h"
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/pipeline.h"
-#include "gallop/parallel/sharded_optimizer.h"
 
 namespace gallop::app {
 
@@ -158,6 +157,10 @@ bool Session::is_pipeline() const {
   return shares_optimizer() && recipe().strategy.name() == "pipeline";
 }
 
+bool Session::divides_layers() const {
+  return shares_optimizer() && parallel::divides_layers(recipe().strategy.name());
+}
+
 int64_t Session::input_sizes() const {
   if (inputs().is_images()) {
     return train::count_sizes(recipe().train.progressive_resizing,
@@ -254,12 +257,8 @@ void Session::build_optimizer() {
   const auto make = [this](const NamedTensors& parameters, const NamedTensors& buffers) {
     return make_optimizer(parameters, buffers);
   };
-  if (strategy_ && strategy_->pipeline() != nullptr) {
-    optimizer_ = parallel::make_stage_optimizer(strategy_->pipeline()->parameters(),
-                                                model_->buffers(), make);
-    train::check_optimizer(step_config(), *optimizer_);
-  } else if (strategy_ && strategy_->shards() != nullptr) {
-    optimizer_ = parallel::make_sharded_optimizer(*strategy_->shards(), model_->buffers(), make);
+  if (strategy_ && strategy_->updated() != nullptr) {
+    optimizer_ = strategy_->make_optimizer(model_->buffers(), make);
     train::check_optimizer(step_config(), *optimizer_);
   } else if (shares_optimizer()) {
     optimizer_ = planned_optimizer();
@@ -292,10 +291,12 @@ std::unique_ptr<model::Model> Session::make_model() const {
 
 // Must be last, as the order of gradients depends on the whole step.
 void Session::build_strategy() {
-  parallel::ModelTensors tensors{.parameters = model_->parameters(),
-                                 .buffers = model_->statistics(),
-                                 .update_units = optimizer_->update_units(),
-                                 .blocks = model_->block_parameters()};
+  parallel::ModelTensors tensors{
+      .parameters = model_->parameters(),
+      .buffers = model_->statistics(),
+      .update_units = optimizer_->update_units(),
+      .blocks = model_->block_parameters(),
+      .parallelize = [this](const TensorGroup& group) { return model_->parallelize(group); }};
   const auto build = [&](const Recipe& recipe) {
     return registries().strategies.build(recipe.strategy, *collectives_, tensors);
   };
@@ -317,8 +318,9 @@ data::LoaderConfig Session::training_loader() const {
   data::LoaderConfig config = data::training_loader(resolved_.recipe.data, hardware_.cores);
   config.transforms = batch_transforms_;
   config.plan = data_->batches;
-  // The first stage of a pipeline reads inputs, and the last one targets.
-  if (collectives_ == nullptr || is_pipeline()) return config;
+  // The first stage of a pipeline reads inputs, and the last one targets. Processes that divide
+  // layers all compute the same.
+  if (collectives_ == nullptr || is_pipeline() || divides_layers()) return config;
   config.part = collectives_->rank();
   config.parts = collectives_->size();
   return config;
@@ -330,6 +332,7 @@ train::EvaluateConfig Session::evaluate_config() const {
           .device = device_,
           .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews(),
           .collectives = collectives_,
+          .together = divides_layers(),
           .metrics = metrics_,
           .loss = evaluation_loss_};
 }

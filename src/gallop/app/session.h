@@ -125,6 +125,10 @@ class Session {
   /// Whether processes have stages of the model.
   bool is_pipeline() const;
   void require_pipeline();
+  /// Whether processes have parts of the layers.
+  bool divides_layers() const;
+  void require_tensor();
+  void require_eager();
   size_t best_of(const std::vector<train::StepFormat>& formats);
   void require_precision();
   void require_layers();

@@ -28,6 +28,8 @@ void Session::require_shareable() {
   }
   if (is_pipeline()) {
     require_pipeline();
+  } else if (divides_layers()) {
+    require_tensor();
   } else if (shares_optimizer()) {
     train::StepConfig config;
     config.clip_adaptive = recipe().train.clip_adaptive;
@@ -38,8 +40,7 @@ void Session::require_shareable() {
   if (recipe().train.compile == "verify") {
     throw UsageError(
         "train.compile=verify needs a single process, as its dry runs take no part in collectives; "
-        "give "
-        "train.compile=true, or start one process");
+        "give train.compile=true, or start one process");
   }
 }
 
@@ -54,18 +55,42 @@ void Session::require_pipeline() {
     config.sam = recipe().train.sam;
     train::check_division(config, "pipeline");
   }
+  require_eager();
+}
+
+// Rejects what processes that divide layers cannot do, before data are opened.
+void Session::require_tensor() {
+  if (recipe().train.clip_adaptive) {
+    train::StepConfig config;
+    config.clip_adaptive = recipe().train.clip_adaptive;
+    train::check_division(config, "tensor");
+  }
+  for (const char* precision : {"fp8", "bf16-weights"}) {
+    if (recipe().train.precision != precision) continue;
+    throw UsageError(
+        fmt::format("train.precision={} with parallel.name=tensor: how numbers are rounded depends "
+                    "on whole weights, of which a process has parts; take train.precision=bf16",
+                    precision));
+  }
+  require_eager();
+}
+
+// Rejects what needs steps that are recorded, or measured in one process.
+void Session::require_eager() {
+  const std::string& strategy = recipe().strategy.name();
   if (recipe().train.compile != "auto" && recipe().train.compile != "false") {
-    throw UsageError(fmt::format(
-        "train.compile={} with parallel.name=pipeline: steps of a pipeline are not compiled yet; "
-        "leave train.compile out, or set it to false",
-        recipe().train.compile));
+    throw UsageError(
+        fmt::format("train.compile={} with parallel.name={}: its steps are not compiled yet; leave "
+                    "train.compile out, or set it to false",
+                    recipe().train.compile, strategy));
   }
   resolve("train.compile", recipe().train.compile, "false");
   if (!recipe().train.activation_checkpointing.memory.empty() &&
       recipe().train.activation_checkpointing.memory != "none") {
-    throw UsageError(
-        "train.activation_checkpointing.memory with parallel.name=pipeline: it measures a whole "
-        "step in one process; set train.activation_checkpointing.every instead");
+    throw UsageError(fmt::format(
+        "train.activation_checkpointing.memory with parallel.name={}: it measures a whole step in "
+        "one process; set train.activation_checkpointing.every instead",
+        strategy));
   }
 }
 
@@ -114,8 +139,7 @@ void Session::require_packed_rows() {
   if (!model_->takes_packed_rows()) {
     throw UsageError(fmt::format(
         "data.packing needs a model that keeps the texts of a row apart, as 'gpt' does, or "
-        "'layers' "
-        "without convolutions, recurrent layers and pooling; model '{}' does not: leave "
+        "'layers' without convolutions, recurrent layers and pooling; model '{}' does not: leave "
         "data.packing out, or reduce the padding with data.group_by_length",
         recipe().model.name()));
   }
@@ -151,8 +175,7 @@ void Session::require_sizes() {
     if (resizing.delay_fraction + resizing.finetune_fraction > 1) {
       throw UsageError(
           fmt::format("train.progressive_resizing: delay_fraction {} and finetune_fraction {} are "
-                      "together more "
-                      "than the run; make one of them smaller",
+                      "together more than the run; make one of them smaller",
                       resizing.delay_fraction, resizing.finetune_fraction));
     }
   }
@@ -161,14 +184,12 @@ void Session::require_sizes() {
   if (!inputs().is_text() || !has_targets_per_token || inputs().views > 1) {
     throw UsageError(
         "train.seq_length_warmup is for texts with a target for each token, which it cuts off; "
-        "leave "
-        "it out");
+        "leave it out");
   }
   if (recipe().model.name() == "exported") {
     throw UsageError(
         "train.seq_length_warmup: an exported model may have been exported for one length; leave "
-        "it "
-        "out, or take model 'gpt'");
+        "it out, or take model 'gpt'");
   }
 }
 

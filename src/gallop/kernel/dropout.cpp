@@ -67,6 +67,55 @@ at::Tensor on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and_step
   return y;
 }
 
+// From element `begin` of the whole tensor on, which may lie within a group.
+template <typename Number, typename Kernel>
+void drop_range(const DropoutDraw& draw, const Kernel& kernel, int64_t begin, int64_t count,
+                const Number* x, Number* y) {
+  const int64_t into = begin % kDropoutGroup;
+  int64_t group = begin / kDropoutGroup;
+  if (into > 0) {
+    Number some[kDropoutGroup] = {};
+    const int64_t first = std::min(count, kDropoutGroup - into);
+    std::copy(x, x + first, some + into);
+    kernel(draw, group, some, some, into + first);
+    std::copy(some + into, some + into + first, y);
+    x += first, y += first, count -= first, ++group;
+  }
+  if (count > 0) kernel(draw, group, x, y, count);
+}
+
+at::Tensor part_on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call,
+                       const Share& share, int64_t rows, int64_t columns, int64_t begin) {
+  check(x, p, seed_and_step, call, share);
+  const int64_t own = rows > 0 ? x.numel() / rows : 0;
+  if (own * rows != x.numel() || begin < 0 || begin + own > columns) {
+    throw InternalError("dropout: not a part of a tensor");
+  }
+  if (share) p = static_cast<double>(share->item<float>());
+  at::Tensor y = at::empty_like(x);
+  const DropoutDraw draw = draw_of(p, seed_and_step, call);
+  const int64_t grain = std::max<int64_t>(1, kGrain * kDropoutGroup / std::max<int64_t>(1, own));
+  at::parallel_for(0, rows, grain, [&](int64_t first, int64_t end) {
+    const auto& kernels = best_kernels<DropoutKernels>();
+    for (int64_t row = first; row < end; ++row) {
+      const int64_t place = row * columns + begin;
+      if (x.scalar_type() == at::kFloat) {
+        drop_range(draw, kernels.fp32, place, own, data_of<const float>(x) + row * own,
+                   data_of<float>(y) + row * own);
+      } else {
+        drop_range(draw, kernels.bf16, place, own, data_of<const Bf16>(x) + row * own,
+                   data_of<Bf16>(y) + row * own);
+      }
+    }
+  });
+  return y;
+}
+
+at::Tensor part_without_memory(const at::Tensor& x, double, const at::Tensor&, int64_t,
+                               const Share&, int64_t, int64_t, int64_t) {
+  return at::empty_like(x);
+}
+
 at::Tensor on_cuda(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call,
                    const Share& share) {
   check(x, p, seed_and_step, call, share);
@@ -97,12 +146,19 @@ bool takes_dropout(const at::Tensor& x) {
   return x.numel() < int64_t{1} << 35 && (is_plain(x) || is_plain_on_gpu(x));
 }
 
-at::Tensor dropout(const at::Tensor& x, double p, const DropoutKey& key) {
+at::Tensor dropout(const at::Tensor& x, double p, const DropoutKey& key, const DropoutPart& part) {
+  const Share share = key.share.defined() ? Share(key.share) : std::nullopt;
+  if (!part.is_whole()) {
+    static const Operator kPart(
+        "dropout_part(Tensor x, float p, Tensor seed_and_step, int call, Tensor? share, int rows, "
+        "int columns, int begin) -> Tensor",
+        part_on_cpu, part_without_memory);
+    return kPart(x, p, key.seed_and_step, key.call, share, part.rows, part.columns, part.begin);
+  }
   static const Operator kDropout(
       "dropout(Tensor x, float p, Tensor seed_and_step, int call, Tensor? share=None) -> Tensor",
       on_cpu, without_memory, on_cuda);
-  return kDropout(x, p, key.seed_and_step, key.call,
-                  key.share.defined() ? Share(key.share) : std::nullopt);
+  return kDropout(x, p, key.seed_and_step, key.call, share);
 }
 
 }  // namespace gallop::kernel

@@ -14,6 +14,13 @@ struct DropoutKey {
   at::Tensor share{};
 };
 
+/// A tensor that is a part of a whole one: both in the order of memory are `rows` rows, and this
+/// part's lie from element `begin` on in rows of `columns` elements. The default is a whole tensor.
+struct DropoutPart {
+  int64_t rows = 0, columns = 0, begin = 0;
+  bool is_whole() const { return rows == 0; }
+};
+
 /// Whether dropout() supports it: fp32 or bf16, on a GPU that has our kernels also fp16,
 /// contiguous, with less than 2^35 elements.
 bool takes_dropout(const at::Tensor& x);
@@ -28,7 +35,9 @@ DropoutShare dropout_share(double p);
 /// Sets a fraction p in [0, 1) of x to 0 and multiplies the rest by 1 / (1 - p) (Srivastava et al.,
 /// "Dropout", JMLR 2014). p is rounded to a multiple of 2^-16. The mask depends on the key and
 /// the position alone: Philox of Purpose::kDropout (base/philox.h) with the call as epoch. The
-/// gradient of x is the same function of that of y, so that no mask is saved.
-at::Tensor dropout(const at::Tensor& x, double p, const DropoutKey& key);
+/// gradient of x is the same function of that of y, so that no mask is saved. Parts of a tensor,
+/// which may be on the CPU only, get the mask of the whole one.
+at::Tensor dropout(const at::Tensor& x, double p, const DropoutKey& key,
+                   const DropoutPart& part = {});
 
 }  // namespace gallop::kernel

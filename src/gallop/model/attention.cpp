@@ -2,6 +2,7 @@
 #include "gallop/model/attention.h"
 
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include <ATen/ops/arange.h>
@@ -40,8 +41,10 @@ at::Tensor rotated(const at::Tensor& x_BHTD, const at::Tensor& position_ids_BT) 
 }
 
 // Attention by plain GEMMs, which saves the weights [B * H, T, T] for backward.
+// `place`: of the weights [B, H, T, T] among those of all heads.
 at::Tensor by_products(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                       const at::Tensor& added, double dropout, bool causal) {
+                       const at::Tensor& added, double dropout, bool causal,
+                       const std::function<kernel::DropoutPart(const at::Tensor&)>& place) {
   const int64_t tokens = query.size(2), head = query.size(3);
   const auto flat = [](const at::Tensor& x_BHTD) { return x_BHTD.flatten(0, 1); };
   auto weights =
@@ -54,7 +57,8 @@ at::Tensor by_products(const at::Tensor& query, const at::Tensor& key, const at:
   if (added.defined()) {
     weights = weights.unflatten(0, {query.size(0), query.size(1)}).add(added).flatten(0, 1);
   }
-  weights = functional::dropout(at::softmax(weights, -1), dropout, /*training=*/true);
+  weights = functional::dropout(at::softmax(weights, -1), dropout, /*training=*/true,
+                                place(weights.unflatten(0, {query.size(0), query.size(1)})));
   return at::bmm(weights, flat(value)).view(query.sizes());
 }
 
@@ -106,12 +110,18 @@ SelfAttention::SelfAttention(Initializer& initializer, const Options& options) :
 }
 
 Branch SelfAttention::forward(const at::Tensor& x_BTC, const Mask& mask) {
-  const int64_t batch = x_BTC.size(0), tokens = x_BTC.size(1), width = options_.width;
-  const auto qkv_BT3HD =
-      input_->forward(x_BTC).view({batch, tokens, 3, options_.heads, width / options_.heads});
-  const auto y_BTHD = attend(qkv_BT3HD, mask);
-  return output_->branch(y_BTHD.reshape({batch, tokens, width}),
-                         is_training() ? options_.dropout : 0);
+  const int64_t head = options_.width / options_.heads;
+  const auto qkv_BTC = input_->forward(x_BTC);
+  const int64_t batch = qkv_BTC.size(0), tokens = qkv_BTC.size(1);
+  const auto y_BTHD = attend(qkv_BTC.view({batch, tokens, 3, -1, head}), mask);
+  return output_->branch(y_BTHD.reshape({batch, tokens, -1}), is_training() ? options_.dropout : 0);
+}
+
+void SelfAttention::parallelize(const std::shared_ptr<TensorParallel>& parallel) {
+  parallel->require_divisible(options_.heads, "attention heads", "model.heads");
+  parallel_ = parallel;
+  input_->parallelize(parallel, ParallelStyle::kColwise, /*groups=*/3);
+  output_->parallelize(parallel, ParallelStyle::kRowwise);
 }
 
 at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD, const Mask& mask) {
@@ -141,10 +151,13 @@ at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD, const Mask& mask) 
   } else if (masks_padding) {
     added = added_for(mask.is_token_BT, query.scalar_type());
   }
+  const auto place = [this](const at::Tensor& weights_BHTT) {
+    return parallel_ ? parallel_->part(weights_BHTT, 1, options_.heads) : kernel::DropoutPart();
+  };
   const auto y_BHTD =
       (dropout > 0 && (query.is_cpu() || functional::dropout_varies())) ||
               products_are_faster(query)
-          ? by_products(query, key, parts[2], added, dropout, causal)
+          ? by_products(query, key, parts[2], added, dropout, causal, place)
       : added.defined()
           ? at::scaled_dot_product_attention(query, key, parts[2], added, dropout)
           : at::scaled_dot_product_attention(query, key, parts[2], {}, dropout, causal);

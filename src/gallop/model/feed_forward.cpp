@@ -34,8 +34,18 @@ at::Tensor FeedForward::expand(const at::Tensor& x_BTC) const {
 
 Branch FeedForward::forward(const at::Tensor& x_BTC) const {
   auto inner = expand(x_BTC);
-  inner = functional::dropout(inner, options_.inner_dropout, is_training());
+  inner = functional::dropout(
+      inner, options_.inner_dropout, is_training(),
+      parallel_ ? parallel_->part(inner, 2, options_.inner) : kernel::DropoutPart());
   return contract_->branch(inner, is_training() ? options_.dropout : 0);
+}
+
+void FeedForward::parallelize(const std::shared_ptr<TensorParallel>& parallel) {
+  parallel->require_divisible(options_.inner, "inner channels of feed-forward layers", "the width");
+  parallel_ = parallel;
+  const bool is_gated = options_.activation == Activation::kSwiglu;
+  expand_->parallelize(parallel, ParallelStyle::kColwise, /*groups=*/is_gated ? 2 : 1);
+  contract_->parallelize(parallel, ParallelStyle::kRowwise);
 }
 
 }  // namespace gallop::model

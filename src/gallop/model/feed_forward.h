@@ -26,10 +26,13 @@ class FeedForward : public torch::nn::Module {
   };
   FeedForward(Initializer& initializer, const Options& options);
   Branch forward(const at::Tensor& x_BTC) const;
+  /// Divides its inner channels among processes.
+  void parallelize(const std::shared_ptr<TensorParallel>& parallel);
 
  private:
   at::Tensor expand(const at::Tensor& x_BTC) const;
 
+  std::shared_ptr<const TensorParallel> parallel_;  // Null if it is whole.
   Options options_;
   std::shared_ptr<Linear> expand_;
   std::shared_ptr<Linear> contract_;

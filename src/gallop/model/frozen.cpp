@@ -45,6 +45,9 @@ class FrozenModel final : public Model {
     return model_->block_parameters();
   }
   void set_block_hooks(BlockHooks* hooks) override { model_->set_block_hooks(hooks); }
+  ParallelizedModel parallelize(const TensorGroup& group) override {
+    return model_->parallelize(group);
+  }
   BlockSequence block_sequence() const override { return model_->block_sequence(); }
   Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end) override {
     return model_->forward_blocks(x, begin, end);

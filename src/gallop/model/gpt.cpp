@@ -75,7 +75,10 @@ TransformerLayer::Options layer_options(const GptConfig& config, bool causal,
 class Gpt final : public Network {
  public:
   Gpt(const GptConfig& config, const Task& task, InitialWeights weights)
-      : dropout_(config.dropout), context_(task.context), padded_(task.padded) {
+      : dropout_(config.dropout),
+        context_(task.context),
+        classes_(task.classes),
+        padded_(task.padded) {
     Initializer init(weights);
     const auto body = register_module("transformer", std::make_shared<Group>());
     tokens_ = body->register_module(
@@ -128,6 +131,15 @@ class Gpt final : public Network {
     return run(x, {}, begin, end);
   }
 
+  void parallelize(const std::shared_ptr<TensorParallel>& parallel) override {
+    parallel_ = parallel;
+    tokens_->parallelize(parallel);
+    if (positions_) parallel->note_outside(positions_->weight());
+    for (const auto& layer : layers_) layer->parallelize(parallel);
+    norm_->parallelize(*parallel);
+    if (head_) head_->parallelize(parallel, ParallelStyle::kColwise);
+  }
+
   bool takes_packed_rows() const override { return true; }
   Output forward_packed(const at::Tensor& tokens_BT, const at::Tensor& position_ids_BT) override {
     return run(tokens_BT, position_ids_BT, 0, blocks());
@@ -147,14 +159,20 @@ class Gpt final : public Network {
       });
     }
     if (end < blocks()) return {functional::sum_before_norm(stream_BTC)};
-    return {norm_->forward(stream_BTC).y, head_ ? head_->weight() : tokens_->weight()};
+    const at::Tensor y_BTC = norm_->forward(stream_BTC).y;
+    return {.x = parallel_ ? parallel_->enter(y_BTC) : y_BTC,
+            .weight = head_ ? head_->weight() : tokens_->weight(),
+            .part = {parallel_, classes_}};
   }
 
   at::Tensor embedded(const at::Tensor& tokens_BT, const at::Tensor& position_ids_BT) const {
     require(tokens_BT.size(1) <= context_, "gpt: " + std::to_string(tokens_BT.size(1)) +
                                                " tokens exceed the context of " +
                                                std::to_string(context_));
-    return functional::dropout(embed(tokens_BT, position_ids_BT), dropout_, is_training());
+    if (parallel_) parallel_->begin_pass(tokens_BT.size(1));
+    const at::Tensor x_BTC = embed(tokens_BT, position_ids_BT);
+    return functional::dropout(x_BTC, dropout_, is_training(),
+                               parallel_ ? parallel_->part_outside(x_BTC) : kernel::DropoutPart());
   }
 
   // No token attends to padding, which may therefore be embedded as any token.
@@ -162,12 +180,16 @@ class Gpt final : public Network {
     const at::Tensor plain_BT = padded_ ? tokens_BT.clamp_min(0) : tokens_BT;
     if (!positions_) return tokens_->forward(plain_BT);
     if (!position_ids_BT.defined()) return tokens_->forward(plain_BT, positions_->weight());
-    return tokens_->forward(plain_BT) + positions_->forward(position_ids_BT);
+    return tokens_->forward(plain_BT) +
+           positions_->forward(parallel_ ? parallel_->own_tokens(position_ids_BT, 1)
+                                         : position_ids_BT);
   }
 
   double dropout_;
   int64_t context_;
+  int64_t classes_;
   bool padded_;
+  std::shared_ptr<const TensorParallel> parallel_;  // Null if it is whole.
   std::shared_ptr<Embedding> tokens_;
   std::shared_ptr<Embedding> positions_;
   std::vector<std::shared_ptr<TransformerLayer>> layers_;

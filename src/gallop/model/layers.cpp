@@ -19,13 +19,31 @@ Linear::Linear(Initializer& initializer, const Options& options) : is_head_(opti
   }
 }
 
-at::Tensor Linear::forward(const at::Tensor& x) const { return product(x, bias_); }
+void Linear::parallelize(const std::shared_ptr<TensorParallel>& parallel, ParallelStyle style,
+                         int64_t groups) {
+  parallel_ = parallel;
+  parallel->shard(weight_, style == ParallelStyle::kColwise ? 0 : 1, groups);
+  if (!bias_.defined()) return;
+  if (style == ParallelStyle::kColwise) {
+    parallel->shard(bias_, 0, groups);
+  } else {
+    parallel->note_outside(bias_);
+  }
+}
+
+at::Tensor Linear::forward(const at::Tensor& x) const { return product(entered(x), bias_); }
 
 at::Tensor Linear::forward(const at::Tensor& x, kernel::Activation activation) const {
-  return product(x, bias_, activation);
+  return product(entered(x), bias_, activation);
 }
 
 Branch Linear::branch(const at::Tensor& x, double dropout) const {
+  if (parallel_) {
+    const at::Tensor y = parallel_->leave(product(x, {}));
+    if (dropout == 0) return {y, bias_};
+    const at::Tensor whole = bias_.defined() ? y.add(bias_.to(y.scalar_type())) : y;
+    return {functional::dropout(whole, dropout, /*training=*/true, parallel_->part_outside(whole))};
+  }
   // LibTorch's CPU GEMM adds a bias in separate passes; on other devices it is free.
   if (dropout > 0 || !x.is_cpu() || !kernel::kernels_enabled()) {
     return {functional::dropout(forward(x), dropout, /*training=*/true)};
@@ -108,17 +126,35 @@ Norm::Norm(Initializer& initializer, const Options& options)
   }
 }
 
+void Norm::parallelize(TensorParallel& parallel) {
+  parallel.note_outside(weight_);
+  parallel.note_outside(bias_);
+}
+
 functional::NormedSum Norm::forward(const Stream& stream) const {
   return functional::layer_norm(stream, weight_, bias_, eps_, rms_);
 }
 
-Embedding::Embedding(Initializer& initializer, const Options& options) {
+Embedding::Embedding(Initializer& initializer, const Options& options) : count_(options.count) {
   weight_ =
       register_parameter("weight", initializer.normal({options.count, options.width}, options.std));
 }
 
+void Embedding::parallelize(const std::shared_ptr<TensorParallel>& parallel) {
+  parallel_ = parallel;
+  parallel->shard(weight_, 0);
+}
+
 at::Tensor Embedding::forward(const at::Tensor& indices, const at::Tensor& positions) const {
-  return functional::embedding(indices, weight_, positions);
+  if (!parallel_) return functional::embedding(indices, weight_, positions);
+  // Other processes have the rows of other indices.
+  const at::Tensor own = indices.sub(parallel_->part_of(count_).begin);
+  const at::Tensor is_here = own.ge(0).logical_and(own.lt(weight_.size(0)));
+  const at::Tensor rows = functional::embedding(own.mul(is_here), weight_);
+  at::Tensor y = parallel_->leave(rows.mul(is_here.unsqueeze(-1)));
+  if (!positions.defined()) return y;
+  return y.add(
+      parallel_->own_tokens(positions.narrow(0, 0, indices.size(-1)), 0).to(y.scalar_type()));
 }
 
 }  // namespace gallop::model

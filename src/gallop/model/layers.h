@@ -9,6 +9,7 @@
 #include "gallop/model/functional/layer_norm.h"
 #include "gallop/model/functional/linear.h"
 #include "gallop/model/initializer.h"
+#include "gallop/model/tensor_parallel.h"
 
 // Layers with PyTorch's numerics and parameter names, each calling the fastest operator. Only for
 // sources of model/: this is the only header that includes torch/nn.
@@ -38,6 +39,10 @@ class Linear : public torch::nn::Module {
   /// Returns dropout(y). Without dropout the bias is kept separate, for a norm to add in its pass.
   Branch branch(const at::Tensor& x, double dropout) const;
   const at::Tensor& weight() const { return weight_; }
+  /// Divides the layer among processes. A kRowwise one is only called by branch(). `groups`: see
+  /// TensorParallel::shard().
+  void parallelize(const std::shared_ptr<TensorParallel>& parallel, ParallelStyle style,
+                   int64_t groups = 1);
   /// Whether its GEMMs run in fp8 in fp8 steps: both sizes are multiples of 16, and it is not the
   /// head, whose errors no later layer can compensate.
   bool can_be_fp8() const;
@@ -46,9 +51,12 @@ class Linear : public torch::nn::Module {
   at::Tensor product(const at::Tensor& x, const at::Tensor& bias,
                      std::optional<kernel::Activation> activation = {}) const;
 
+  at::Tensor entered(const at::Tensor& x) const { return parallel_ ? parallel_->enter(x) : x; }
+
   at::Tensor weight_;
   at::Tensor bias_;
   bool is_head_;
+  std::shared_ptr<const TensorParallel> parallel_;  // Null if it is whole.
 };
 
 /// 2-D convolution of [N, C, H, W] with a square kernel.
@@ -114,6 +122,8 @@ class Norm : public torch::nn::Module {
   Norm(Initializer& initializer, const Options& options);
   at::Tensor forward(const at::Tensor& x) const { return forward(Stream{x}).y; }
   functional::NormedSum forward(const Stream& stream) const;
+  /// It stays whole.
+  void parallelize(TensorParallel& parallel);
 
  private:
   double eps_;
@@ -134,9 +144,13 @@ class Embedding : public torch::nn::Module {
   /// Returns [.., T, width]; row t of `positions`, if defined, is added to position t.
   at::Tensor forward(const at::Tensor& indices, const at::Tensor& positions = {}) const;
   const at::Tensor& weight() const { return weight_; }
+  /// Divides its rows, the vocabulary, among processes. Outputs are outside of parallel regions.
+  void parallelize(const std::shared_ptr<TensorParallel>& parallel);
 
  private:
   at::Tensor weight_;
+  int64_t count_;
+  std::shared_ptr<const TensorParallel> parallel_;  // Null if it is whole.
 };
 
 }  // namespace gallop::model

@@ -13,6 +13,7 @@
 #include "gallop/model/output.h"
 #include "gallop/tensor/block_hooks.h"
 #include "gallop/tensor/named_tensor.h"
+#include "gallop/tensor/tensor_group.h"
 
 namespace gallop::model {
 
@@ -113,6 +114,10 @@ class Model {
   /// Sets what is called around the passes of these blocks, each of which runs once in a forward
   /// pass; null, as initially, for nothing. It must outlive the model, or be replaced.
   virtual void set_block_hooks(BlockHooks* /*hooks*/) {}
+  /// Divides the layers among the processes of a group, which must outlive the model. From then on
+  /// parameters() are this process's parts, and the processes call forward() together, with the
+  /// same inputs. Throws UsageError if they cannot divide this model.
+  virtual ParallelizedModel parallelize(const TensorGroup& group);
   /// Where a pipeline can cut the model.
   virtual BlockSequence block_sequence() const { return {}; }
   /// The part of forward_to_head() from block `begin` to before block `end` of block_sequence().

@@ -33,6 +33,12 @@ std::vector<std::vector<std::string>> names_in_blocks(
   return all;
 }
 
+[[noreturn]] void fail_to_parallelize() {
+  throw UsageError(
+      "parallel.name=tensor divides attention heads and feed-forward layers among processes, which "
+      "the models 'gpt' and 'vit' support; take one of them, or parallel.name=zero-2");
+}
+
 class NetworkModel final : public TorchModuleModel {
  public:
   explicit NetworkModel(std::shared_ptr<Network> network)
@@ -100,6 +106,12 @@ class NetworkModel final : public TorchModuleModel {
     return network_->forward_blocks(begin == 0 ? in_format(x) : x, begin, end);
   }
 
+  ParallelizedModel parallelize(const TensorGroup& group) override {
+    const auto parallel = std::make_shared<TensorParallel>(group);
+    network_->parallelize(parallel);
+    return parallel->result(parameters());
+  }
+
   int64_t fp8_layers() const override {
     const auto modules = network_->modules();
     return std::count_if(modules.begin(), modules.end(), [](const auto& module) {
@@ -118,6 +130,12 @@ class NetworkModel final : public TorchModuleModel {
 };
 
 }  // namespace
+
+ParallelizedModel Model::parallelize(const TensorGroup& /*group*/) { fail_to_parallelize(); }
+
+void Network::parallelize(const std::shared_ptr<TensorParallel>& /*parallel*/) {
+  fail_to_parallelize();
+}
 
 Output Model::forward_blocks(const at::Tensor& /*x*/, int64_t /*begin*/, int64_t /*end*/) {
   throw InternalError("model: its forward pass cannot be cut");

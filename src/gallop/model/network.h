@@ -8,6 +8,7 @@
 #include <torch/nn/module.h>
 
 #include "gallop/model/model.h"
+#include "gallop/model/tensor_parallel.h"
 
 namespace gallop::model {
 
@@ -35,6 +36,8 @@ class Network : public torch::nn::Module {
   virtual std::vector<std::string> cut_modules() const { return {}; }
   virtual std::vector<std::string> tied_parameters() const { return {}; }
   virtual Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end);
+  /// Divides the layers; see Model.
+  virtual void parallelize(const std::shared_ptr<TensorParallel>& parallel);
   void recompute(std::vector<bool> blocks) { recomputed_ = std::move(blocks); }
   /// The layers of each block; see Model::block_parameters().
   virtual std::vector<std::shared_ptr<torch::nn::Module>> block_modules() const { return {}; }

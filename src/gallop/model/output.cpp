@@ -1,11 +1,15 @@
 #include "gallop/model/output.h"
 
 #include "gallop/model/functional/linear.h"
+#include "gallop/model/functional/tensor_parallel.h"
 
 namespace gallop::model {
 
 at::Tensor Output::logits() const {
-  return weight.defined() ? functional::linear(x, weight, {}) : x;
+  at::Tensor own = weight.defined() ? functional::linear(x, weight, {}) : x;
+  if (!part.parallel) return own;
+  return functional::gather_parts(own, -1, part.classes, /*sums_gradient=*/false,
+                                  part.parallel->group());
 }
 
 }  // namespace gallop::model

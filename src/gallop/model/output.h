@@ -2,6 +2,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "gallop/model/tensor_parallel.h"
+
 namespace gallop::model {
 
 /// The output of a model: logits, or the operands of the last GEMM. A loss can compute that GEMM in
@@ -14,7 +16,12 @@ struct Output {
   /// a single one.
   int64_t members = 0;
 
-  /// Returns x weight^T if `weight` is defined, otherwise x.
+  /// If processes have different rows of `weight`, and so different logits: which. `x` is equal in
+  /// all.
+  OutputPart part{};
+
+  /// Returns x weight^T if `weight` is defined, otherwise x. Logits of other processes are
+  /// gathered.
   at::Tensor logits() const;
 };
 

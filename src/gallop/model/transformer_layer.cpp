@@ -26,6 +26,13 @@ Stream TransformerLayer::forward(const Stream& stream_BTC, const at::Tensor& pos
   return {middle.sum, fed.value, fed.bias};
 }
 
+void TransformerLayer::parallelize(const std::shared_ptr<TensorParallel>& parallel) {
+  norm1_->parallelize(*parallel);
+  attention_->parallelize(parallel);
+  norm2_->parallelize(*parallel);
+  feed_forward_->parallelize(parallel);
+}
+
 // A sample that skips a branch also skips its bias.
 Branch TransformerLayer::dropped(const Branch& branch) const {
   if (!is_training() || stochastic_depth_ == 0) return branch;

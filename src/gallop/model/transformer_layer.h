@@ -23,6 +23,9 @@ class TransformerLayer final : public torch::nn::Module {
   /// Like forward(), but saves only its input for the backward pass (activation checkpointing).
   Stream recomputed(const Stream& stream_BTC, const at::Tensor& position_ids_BT = {});
 
+  /// Divides heads and inner channels among processes.
+  void parallelize(const std::shared_ptr<TensorParallel>& parallel);
+
  private:
   Branch dropped(const Branch& branch) const;
 

@@ -106,6 +106,12 @@ class Vit final : public Network {
     return numbered("blocks.", layers_.size());
   }
 
+  // The embedding and the head, which are small, stay whole.
+  void parallelize(const std::shared_ptr<TensorParallel>& parallel) override {
+    parallel_ = parallel;
+    for (const auto& layer : layers_) layer->parallelize(parallel);
+  }
+
   at::Tensor forward(const at::Tensor& input) override {
     return forward_blocks(input, 0, blocks()).x;
   }
@@ -119,7 +125,8 @@ class Vit final : public Network {
       });
     }
     if (end < blocks()) return {functional::sum_before_norm(stream_BTC)};
-    const auto y_BTC = functional::sum_of(stream_BTC);
+    auto y_BTC = functional::sum_of(stream_BTC);
+    if (parallel_) y_BTC = parallel_->gather_tokens(y_BTC);
     return {head_->forward(
         norm_->forward(class_token_.defined() ? y_BTC.select(1, 0) : y_BTC.mean(1)))};
   }
@@ -142,7 +149,10 @@ class Vit final : public Network {
     const auto positions_1TC = is_narrow ? positions_.to(at::kFloat) : positions_;
     x_BTC = (x_BTC + positions_for(positions_1TC, patches_BCHW.size(2), patches_BCHW.size(3)))
                 .contiguous();
-    return functional::dropout(x_BTC, dropout_, is_training());
+    x_BTC = functional::dropout(x_BTC, dropout_, is_training());
+    if (!parallel_) return x_BTC;
+    parallel_->begin_pass(x_BTC.size(1));
+    return parallel_->scatter_tokens(x_BTC);
   }
 
   // Those of a grid of other size are interpolated as by timm's resample_abs_pos_embed().
@@ -162,6 +172,7 @@ class Vit final : public Network {
   int64_t patch_;
   int64_t rows_, columns_;  // Of patches, in images of the task's size.
   double dropout_;
+  std::shared_ptr<const TensorParallel> parallel_;  // Null if it is whole.
   at::Tensor class_token_;
   at::Tensor positions_;
   std::shared_ptr<Conv2d> patches_;

@@ -22,8 +22,6 @@ void visit(config::Visitor& visitor, PipelineConfig& config);
 /// Pipeline parallelism (Huang et al., "GPipe", NeurIPS 2019): each process has consecutive blocks
 /// of the model, its stages, through which the micro-batches of the whole batch pass. A process
 /// computes and updates the parameters of its own stages alone.
-///
-/// The optimizer must be made by make_stage_optimizer() for parameters().
 class Pipeline final : public Strategy {
  public:
   /// Throws UsageError if the model cannot be cut into so many stages.
@@ -32,6 +30,12 @@ class Pipeline final : public Strategy {
   Collectives& collectives() override { return collectives_; }
   NamedTensors state() const override { return {}; }
   const Pipeline* pipeline() const override { return this; }
+  const optim::UpdatedParameters* updated() const override { return parameters_.get(); }
+  std::unique_ptr<optim::Optimizer> make_optimizer(const NamedTensors& buffers,
+                                                   const MakeOptimizer& make) const override {
+    return make_stage_optimizer(*parameters_, buffers, make);
+  }
+  bool divides_batches() const override { return false; }
   void begin_gradient_sync(const Pass& /*pass*/) override {}
   void finish_gradient_sync() override {}
 
@@ -44,7 +48,7 @@ class Pipeline final : public Strategy {
   /// The schedule for so many micro-batches. Throws UsageError if it does not allow them.
   PipelineSchedule schedule(int64_t micro_batches) const;
   /// "1f1b, 2 stages: blocks 0-2 | 3-5".
-  std::string describe() const;
+  std::string describe() const override;
 
  private:
   Collectives& collectives_;

@@ -2,6 +2,7 @@
 #include "gallop/parallel/deterministic.h"
 #include "gallop/parallel/pipeline.h"
 #include "gallop/parallel/strategy.h"
+#include "gallop/parallel/tensor.h"
 #include "gallop/parallel/zero.h"
 
 namespace gallop::parallel {
@@ -17,7 +18,9 @@ StrategyRegistry built_in_strategies() {
       .add("zero-2", "as zero-1, and each process has a part of the gradients", make_zero2)
       .add("zero-3", "as zero-2, and each process has a part of the parameters (FSDP)", make_zero3)
       .add("pipeline", "each process has some of the layers, through which micro-batches pass",
-           make_pipeline);
+           make_pipeline)
+      .add("tensor", "each process has some heads and channels of each layer (Megatron-LM)",
+           make_tensor);
   return registry;
 }
 
@@ -29,6 +32,10 @@ bool divides_gradients(const std::string& strategy) {
   return strategy == "zero-2" || strategy == "pipeline" || divides_parameters(strategy);
 }
 
-bool divides_parameters(const std::string& strategy) { return strategy == "zero-3"; }
+bool divides_parameters(const std::string& strategy) {
+  return strategy == "zero-3" || divides_layers(strategy);
+}
+
+bool divides_layers(const std::string& strategy) { return strategy == "tensor"; }
 
 }  // namespace gallop::parallel

@@ -1,13 +1,10 @@
 #include "gallop/parallel/sharded_optimizer.h"
 
-#include <exception>
 #include <map>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
-#include <ATen/ops/empty_strided.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -28,58 +25,24 @@ std::string name_in_parts(const std::string& name) {
   return name.substr(0, at) + "scales." + name.substr(at + kScales.size());
 }
 
-class ShardedOptimizer final : public optim::Optimizer {
+class ShardedOptimizer final : public DividedOptimizer {
  public:
   ShardedOptimizer(const ParameterShards& shards, std::unique_ptr<optim::Optimizer> inner,
                    std::unique_ptr<optim::Optimizer> whole)
-      : shards_(shards), inner_(std::move(inner)), whole_(std::move(whole)) {
+      : DividedOptimizer(std::move(inner), std::move(whole)), shards_(shards) {
     const NamedTensors& parameters = shards.parameters();
     for (size_t i = 0; i < parameters.size(); ++i) indices_.emplace(parameters[i].name, i);
   }
 
-  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
-                  const optim::ScheduledOptions& scheduled) override {
-    inner_->step(lr, grad_scale, found_inf, scheduled);
-    shards_.share_update();
-    return {};
-  }
-
-  bool can_schedule(optim::ScheduledOption option) const override {
-    return inner_->can_schedule(option);
-  }
-  NamedTensors state() const override { return inner_->state(); }
-  double base_lr() const override { return inner_->base_lr(); }
-  optim::Averaging averaging() const override { return inner_->averaging(); }
-  std::vector<optim::UpdateUnit> update_units() const override { return whole_->update_units(); }
-
-  void use_averaged_weights(bool averaged) override {
-    const std::vector<std::string> before = names_of(whole_->state());
-    inner_->use_averaged_weights(averaged);
-    whole_->use_averaged_weights(averaged);
-    // State that is kept in place of weights has another name. If this process ends by an error,
-    // the others may not be there.
-    if (names_of(whole_->state()) == before || std::uncaught_exceptions() > 0) return;
+ protected:
+  void updated() override { shards_.share_update(); }
+  void exchanged(bool /*averaged*/, bool are_others) override {
+    if (!are_others) return;
     const CollectivesScope scope(shards_.collectives());
     shards_.all_gather();
   }
-
-  std::vector<LogicalTensor> logical_state() const override {
-    std::map<std::string, at::Tensor> local;
-    for (const auto& [name, tensor] : inner_->state()) local.emplace(name, tensor);
-    std::vector<LogicalTensor> all;
-    for (const auto& [name, whole] : whole_->state()) {
-      auto found = local.find(name);
-      if (found == local.end()) found = local.find(name_in_parts(name));
-      // Of a parameter of which this process has nothing, an optimizer may keep nothing.
-      const at::Tensor own = found != local.end() ? found->second : at::Tensor();
-      all.push_back({.name = name, .whole = whole, .local = own});
-      divide(all.back());
-    }
-    return all;
-  }
-
- private:
-  void divide(LogicalTensor& tensor) const {
+  std::string name_here(const std::string& name) const override { return name_in_parts(name); }
+  void divide(LogicalTensor& tensor) const override {
     const size_t* const parameter = find_for_state(indices_, tensor.name);
     if (parameter != nullptr) {
       const auto& parts = shards_.layout().parts(*parameter);
@@ -103,6 +66,7 @@ class ShardedOptimizer final : public optim::Optimizer {
     check(tensor);
   }
 
+ private:
   void check(const LogicalTensor& tensor) const {
     int64_t own = tensor.is_replicated() ? tensor.whole.numel() : 0;
     for (const LogicalTensor::Part& part : tensor.parts) {
@@ -115,21 +79,10 @@ class ShardedOptimizer final : public optim::Optimizer {
   }
 
   const ParameterShards& shards_;
-  std::unique_ptr<optim::Optimizer> inner_, whole_;  // Of the shards; of the model, on meta.
-  std::map<std::string, size_t> indices_;            // Of parameters.
+  std::map<std::string, size_t> indices_;  // Of parameters.
 };
 
 }  // namespace
-
-NamedTensors on_meta(const NamedTensors& tensors) {
-  NamedTensors all;
-  for (const auto& [name, tensor] : tensors) {
-    all.push_back(
-        {name, at::empty_strided(tensor.sizes(), tensor.strides(),
-                                 tensor.options().device(at::kMeta).requires_grad(false))});
-  }
-  return all;
-}
 
 std::unique_ptr<optim::Optimizer> make_sharded_optimizer(const ParameterShards& shards,
                                                          const NamedTensors& buffers,

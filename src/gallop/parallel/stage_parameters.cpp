@@ -1,7 +1,6 @@
 #include "gallop/parallel/stage_parameters.h"
 
 #include <algorithm>
-#include <exception>
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
@@ -111,39 +110,22 @@ void StageParameters::send_to_readers() const {
 
 namespace {
 
-class StageOptimizer final : public optim::Optimizer {
+class StageOptimizer final : public DividedOptimizer {
  public:
   StageOptimizer(const StageParameters& parameters, const NamedTensors& buffers,
                  std::unique_ptr<optim::Optimizer> inner, std::unique_ptr<optim::Optimizer> whole)
-      : parameters_(parameters), inner_(std::move(inner)), whole_(std::move(whole)) {
+      : DividedOptimizer(std::move(inner), std::move(whole)), parameters_(parameters) {
     for (const NamedTensors* list : {&parameters.parameters(), &buffers}) {
       for (const auto& [name, tensor] : *list) owners_.emplace(name, parameters.owner_of(name));
     }
   }
 
-  at::Tensor step(const at::Tensor& lr, const at::Tensor& grad_scale, const at::Tensor& found_inf,
-                  const optim::ScheduledOptions& scheduled) override {
-    inner_->step(lr, grad_scale, found_inf, scheduled);
+ protected:
+  void updated() override {
     parameters_.send_to_readers();
     is_gathered_ = false;
-    return {};
   }
-
-  bool can_schedule(optim::ScheduledOption option) const override {
-    return inner_->can_schedule(option);
-  }
-  NamedTensors state() const override { return inner_->state(); }
-  double base_lr() const override { return inner_->base_lr(); }
-  optim::Averaging averaging() const override { return inner_->averaging(); }
-  std::vector<optim::UpdateUnit> update_units() const override { return whole_->update_units(); }
-
-  void use_averaged_weights(bool averaged) override {
-    const std::vector<std::string> before = names_of(whole_->state());
-    inner_->use_averaged_weights(averaged);
-    whole_->use_averaged_weights(averaged);
-    const bool are_others = names_of(whole_->state()) != before;
-    // If this process ends by an error, the others may not be there.
-    if (std::uncaught_exceptions() > 0) return;
+  void exchanged(bool averaged, bool are_others) override {
     if (averaged && (are_others || !is_gathered_)) {
       parameters_.gather();
       is_gathered_ = true;
@@ -152,29 +134,18 @@ class StageOptimizer final : public optim::Optimizer {
       is_gathered_ = false;
     }
   }
-
-  std::vector<LogicalTensor> logical_state() const override {
-    std::map<std::string, at::Tensor> local;
-    for (const auto& [name, tensor] : inner_->state()) local.emplace(name, tensor);
-    std::vector<LogicalTensor> all;
-    for (const auto& [name, whole] : whole_->state()) {
-      const int* const owner = find_for_state(owners_, name);
-      LogicalTensor tensor{.name = name, .whole = whole, .local = {}};
-      const auto found = local.find(name);
-      const bool is_here = owner == nullptr || *owner == parameters_.collectives().rank();
-      if (is_here && found == local.end()) {
-        throw InternalError(fmt::format("pipeline: state '{}' is missing here", name));
-      }
-      if (is_here) tensor.local = found->second;
-      if (owner != nullptr) tensor.parts = {{*owner, 0, whole.numel()}};
-      all.push_back(std::move(tensor));
+  void divide(LogicalTensor& tensor) const override {
+    const int* const owner = find_for_state(owners_, tensor.name);
+    const bool is_here = owner == nullptr || *owner == parameters_.collectives().rank();
+    if (is_here && !tensor.local.defined()) {
+      throw InternalError(fmt::format("pipeline: state '{}' is missing here", tensor.name));
     }
-    return all;
+    if (!is_here) tensor.local = at::Tensor();
+    if (owner != nullptr) tensor.parts = {{*owner, 0, tensor.whole.numel()}};
   }
 
  private:
   const StageParameters& parameters_;
-  std::unique_ptr<optim::Optimizer> inner_, whole_;  // Of this process; of the model, on meta.
   std::map<std::string, int> owners_;
   bool is_gathered_ = false;  // Whether all processes have the values of all parameters.
 };

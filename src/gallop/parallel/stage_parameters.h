@@ -9,7 +9,7 @@
 
 #include "gallop/optim/updated_parameters.h"
 #include "gallop/parallel/collectives.h"
-#include "gallop/parallel/sharded_optimizer.h"
+#include "gallop/parallel/divided_optimizer.h"
 #include "gallop/tensor/named_tensor.h"
 
 namespace gallop::parallel {

@@ -1,6 +1,13 @@
 #include "gallop/parallel/strategy.h"
 
+#include "gallop/base/error.h"
+
 namespace gallop::parallel {
+
+std::unique_ptr<optim::Optimizer> Strategy::make_optimizer(const NamedTensors& /*buffers*/,
+                                                           const MakeOptimizer& /*make*/) const {
+  throw InternalError("strategy: each process updates all parameters");
+}
 
 void Strategy::note_unused(const NamedTensors& parameters,
                            const std::function<bool(const at::Tensor&)>& is_moved) {

@@ -8,11 +8,14 @@
 
 #include "gallop/config/component.h"
 #include "gallop/optim/optimizer.h"
+#include "gallop/optim/updated_parameters.h"
 #include "gallop/parallel/collectives.h"
+#include "gallop/parallel/divided_optimizer.h"
 #include "gallop/parallel/sums.h"
 #include "gallop/tensor/block_hooks.h"
 #include "gallop/tensor/logical_tensor.h"
 #include "gallop/tensor/named_tensor.h"
+#include "gallop/tensor/tensor_group.h"
 
 namespace gallop::parallel {
 
@@ -36,8 +39,19 @@ class Strategy {
   /// be called in all processes for each rank in turn, from 0.
   virtual void load_rank_state(const NamedTensors& /*saved*/, int /*rank*/, int /*size*/) {}
 
-  /// If each process updates only its shards of the parameters: these; otherwise null, and each
-  /// updates all.
+  /// What the optimizer updates in this process, if that is not all parameters; otherwise null.
+  virtual const optim::UpdatedParameters* updated() const { return nullptr; }
+  /// The optimizer of that. `buffers` are all of the model. Must be called if updated() is not
+  /// null.
+  virtual std::unique_ptr<optim::Optimizer> make_optimizer(const NamedTensors& buffers,
+                                                           const MakeOptimizer& make) const;
+  /// Whether each process has its part of every batch; otherwise each has all of it, and draws what
+  /// one process would.
+  virtual bool divides_batches() const { return true; }
+  /// How the model is divided, in words; empty if there is nothing to say.
+  virtual std::string describe() const { return {}; }
+
+  /// If each process updates only its shards of the parameters: these; otherwise null.
   virtual const ParameterShards* shards() const { return nullptr; }
 
   /// What the model must call around its blocks (Model::set_block_hooks()); null for nothing.
@@ -48,7 +62,8 @@ class Strategy {
   /// Makes all parameters whole until the next step. All processes call it together.
   virtual void gather_parameters() {}
   /// If each process has only its parts of the parameters between steps: these, with those
-  /// parameters that it has as a whole; otherwise empty.
+  /// parameters that it has as a whole; otherwise empty. Where evaluations use the parts, they are
+  /// what the model has.
   virtual std::vector<LogicalTensor> parameters_in_parts() const { return {}; }
   /// Must be called before each forward pass of a step.
   virtual void begin_forward() {}
@@ -129,6 +144,8 @@ struct ModelTensors {
   /// The names of the parameters of each block: Model::block_parameters().
   std::vector<std::vector<std::string>> blocks{};
   ModelBlocks sequence{};  ///< For pipelines: Model::block_sequence().
+  /// For tensor parallelism: Model::parallelize().
+  std::function<ParallelizedModel(const TensorGroup& group)> parallelize{};
 };
 
 /// The strategies that the `parallel:` section of a recipe chooses from.
@@ -142,5 +159,7 @@ StrategyRegistry built_in_strategies();
 bool divides_update(const std::string& strategy);
 bool divides_gradients(const std::string& strategy);
 bool divides_parameters(const std::string& strategy);
+/// Whether the processes compute each batch together, none of which can compute one alone.
+bool divides_layers(const std::string& strategy);
 
 }  // namespace gallop::parallel

@@ -17,6 +17,7 @@
 #include "gallop/parallel/parameter_buckets.h"
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/rank_order_sums.h"
+#include "gallop/parallel/sharded_optimizer.h"
 
 namespace gallop::parallel {
 
@@ -111,6 +112,11 @@ class Zero : public DataParallel {
                 places) {}
 
   const ParameterShards* shards() const override { return &shards_; }
+  const optim::UpdatedParameters* updated() const override { return &shards_; }
+  std::unique_ptr<optim::Optimizer> make_optimizer(const NamedTensors& buffers,
+                                                   const MakeOptimizer& make) const override {
+    return make_sharded_optimizer(shards_, buffers, make);
+  }
   NamedTensors state() const override {
     NamedTensors all = DataParallel::state();
     for (const auto& one : shards_.state()) all.push_back(one);

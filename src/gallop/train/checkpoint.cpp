@@ -182,6 +182,13 @@ NamedTensors fitted(NamedTensors given, const NamedTensors& wanted) {
   return given;
 }
 
+// Tensors of which a process has a part are handed on as they were saved.
+void take_shared(const NamedTensors& saved, NamedTensors& into) {
+  for (auto& [name, tensor] : into) {
+    if (tensor.is_meta()) tensor = *find_tensor(saved, name);
+  }
+}
+
 }  // namespace
 
 std::string rank_state_name(int rank, const std::string& name) {
@@ -306,9 +313,8 @@ void CheckpointStore::load(const CheckpointInfo& checkpoint, TrainingState& stat
   }
   copy_by_name(model, checkpoint.folder.string(), state.model);
   copy_by_name(optimizer, checkpoint.folder.string(), state.optimizer);
-  for (auto& [name, tensor] : state.optimizer) {
-    if (tensor.is_meta()) tensor = *find_tensor(optimizer, name);
-  }
+  take_shared(model, state.model);
+  take_shared(optimizer, state.optimizer);
   state.trainer = std::move(trainer);
   state.own = std::move(own);
 }
@@ -317,8 +323,8 @@ NamedTensors CheckpointStore::read_model(const CheckpointInfo& checkpoint) const
   return read_all(checkpoint, open_manifest(checkpoint.folder), kModel);
 }
 
-void CheckpointStore::load_model(const CheckpointInfo& checkpoint,
-                                 const NamedTensors& model) const {
+NamedTensors CheckpointStore::load_model(const CheckpointInfo& checkpoint,
+                                         NamedTensors model) const {
   NamedTensors weights = read_model(checkpoint);
   std::set<std::string> wide;
   for (const auto& [name, tensor] : model) {
@@ -329,6 +335,8 @@ void CheckpointStore::load_model(const CheckpointInfo& checkpoint,
     if (is_narrow && wide.contains(name)) tensor = tensor.to(at::kFloat);
   }
   copy_by_name(weights, checkpoint.folder.string(), model);
+  take_shared(weights, model);
+  return model;
 }
 
 std::map<std::string, std::string> CheckpointStore::read_trainer(

@@ -74,7 +74,7 @@ class Test {
   static ProcessGroup group_from_here(parallel::Strategy* strategy, const model::Model& model) {
     const ProcessGroup process_group(strategy);
     for (const auto& tensors : {model.parameters(), model.buffers()})
-      process_group.broadcast_parameters(tensors);
+      process_group.broadcast_parameters(process_group.with_wholes(tensors));
     return process_group;
   }
 

@@ -32,6 +32,23 @@ std::vector<LogicalTensor> ProcessGroup::parameters_in_parts() const {
   return is_alone() ? std::vector<LogicalTensor>() : strategy_->parameters_in_parts();
 }
 
+std::vector<LogicalTensor> ProcessGroup::model_in_parts() const {
+  // With other strategies it is whole when it is read.
+  if (is_alone() || strategy_->divides_batches()) return {};
+  std::vector<LogicalTensor> all = parameters_in_parts();
+  std::erase_if(all, [](const LogicalTensor& one) { return one.is_replicated(); });
+  return all;
+}
+
+NamedTensors ProcessGroup::with_wholes(NamedTensors tensors) const {
+  for (const LogicalTensor& one : model_in_parts()) {
+    for (NamedTensor& tensor : tensors) {
+      if (tensor.name == one.name) tensor.tensor = one.whole;
+    }
+  }
+  return tensors;
+}
+
 void ProcessGroup::note_progress() const {
   if (!is_alone()) collectives_->note_progress();
 }
@@ -44,7 +61,11 @@ void ProcessGroup::broadcast_parameters(const NamedTensors& tensors) const {
                           fmt::join(tensor.sizes(), "x"));
   }
   parallel::require_same(*collectives_, "the model", shapes);
-  broadcast(tensors);
+  NamedTensors whole;
+  for (const NamedTensor& one : tensors) {
+    if (!one.tensor.is_meta()) whole.push_back(one);
+  }
+  broadcast(whole);
 }
 
 bool ProcessGroup::any(bool one) const {

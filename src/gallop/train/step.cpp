@@ -147,6 +147,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   if (config.strategy != nullptr && config.strategy->shards() != nullptr) {
     check_division(config, config.strategy->shards()->strategy());
   }
+  if (has_whole_batches() && config.strategy->pipeline() == nullptr) check_in_tensor(config);
   if (config.strategy != nullptr && config.strategy->pipeline() != nullptr) {
     check_in_pipeline(config);
     pipeline_ = std::make_unique<PipelineStep>(model, *config.strategy->pipeline());
@@ -243,8 +244,7 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
       const uint64_t number = batch_slices() > 0 ? static_cast<uint64_t>(i) : rank;
       set(own_seed_and_step_.select(0, i), dropout_seed(config_.seed, number), step);
     }
-    // In a pipeline, each process has the whole batch.
-    const bool counts_here = rank == 0 || !pipeline_;
+    const bool counts_here = rank == 0 || !has_whole_batches();
     set(shared_, counts_here ? size_of(shared.own_rows.value_or(target.size(0))) : 0,
         rank == 0 ? started.size : 0, shared.requests);
   }
@@ -346,7 +346,7 @@ StepInputs TrainStep::inputs_of(const NamedTensors& batch) const {
 // to them, or the gradients of another pass.
 std::string TrainStep::first_non_finite(const StepInputs& inputs, int64_t step, double loss_sum) {
   if (!std::isfinite(loss_sum)) return "loss";
-  if (pipeline_) return updated().first_non_finite_gradient();
+  if (keeps_gradients_of_parts()) return updated().first_non_finite_gradient();
   if (!optim::gradients_of(parameters_).empty()) {
     return optim::first_non_finite_gradient(parameters_);
   }
@@ -450,6 +450,19 @@ void check_in_pipeline(const StepConfig& config) {
   }
 }
 
+void check_in_tensor(const StepConfig& config) {
+  if (config.clip_adaptive) {
+    StepConfig clip;
+    clip.clip_adaptive = config.clip_adaptive;
+    check_division(clip, "tensor");
+  }
+  if (config.compile) {
+    throw UsageError(
+        "train.compile with parallel.name=tensor: steps whose layers are divided are not compiled "
+        "yet; leave train.compile out, or set it to false");
+  }
+}
+
 void check_division(const StepConfig& config, const std::string& strategy) {
   if (config.sam) {
     throw UsageError(
@@ -468,15 +481,18 @@ void check_division(const StepConfig& config, const std::string& strategy) {
 }
 
 const optim::UpdatedParameters& TrainStep::updated() const {
-  const parallel::ParameterShards* const shards =
-      config_.strategy != nullptr ? config_.strategy->shards() : nullptr;
-  if (shards != nullptr) return *shards;
-  if (pipeline_) return config_.strategy->pipeline()->parameters();
-  return whole_;
+  const optim::UpdatedParameters* const parts =
+      config_.strategy != nullptr ? config_.strategy->updated() : nullptr;
+  return parts != nullptr ? *parts : whole_;
+}
+
+// Other parts give the memory of gradients to the parameters that are gathered after an update.
+bool TrainStep::keeps_gradients_of_parts() const {
+  return updated().are_parts() && config_.strategy->shards() == nullptr;
 }
 
 void TrainStep::seed_generator(int64_t step) const {
-  const bool is_alone = config_.strategy == nullptr || pipeline_;
+  const bool is_alone = config_.strategy == nullptr || has_whole_batches();
   const int64_t rank = is_alone ? 0 : config_.strategy->collectives().rank();
   seed_step(config_.seed, step, device_, rank);
 }

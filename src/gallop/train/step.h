@@ -234,6 +234,8 @@ class TrainStep {
   };
   std::vector<Piece> pieces_of(int64_t rows) const;
   int64_t batch_slices() const;
+  /// Whether this process has all of a batch that processes share.
+  bool has_whole_batches() const;
   bool shares_batch_norm() const;
   bool sums_each_micro_batch() const;
   /// Micro-batches of a batch with enough rows.
@@ -256,6 +258,7 @@ class TrainStep {
   NamedTensors everything() const;
   /// What the optimizer updates.
   const optim::UpdatedParameters& updated() const;
+  bool keeps_gradients_of_parts() const;
 
   void set_names(const NamedTensors& batch);
   compile::GraphNames graph_names() const;
@@ -295,6 +298,9 @@ void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer
 
 /// Throws UsageError if the config needs what a pipeline cannot compute.
 void check_in_pipeline(const StepConfig& config);
+
+/// Throws UsageError if the config needs what processes that divide layers cannot compute.
+void check_in_tensor(const StepConfig& config);
 
 /// Throws UsageError if the config needs gradients of whole parameters, of which a process has only
 /// parts with the strategy of this name.

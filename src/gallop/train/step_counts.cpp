@@ -78,7 +78,7 @@ TrainStep::Counts TrainStep::count_targets_of_all(const StepInputs& inputs) {
   } else {
     all = counts_of(inputs.batch);
   }
-  if (shared_.defined() && !pipeline_) {
+  if (shared_.defined() && !has_whole_batches()) {
     parallel::all_reduce_async(all);
     parallel::wait_tensor(all);
   }

@@ -112,8 +112,7 @@ at::Tensor TrainStep::scheduled(ScheduledParameter value, const StepInputs& inpu
 }
 
 at::Tensor TrainStep::draws_of_dropout(const StepInputs& inputs, int64_t slice) const {
-  // The stages of a pipeline draw what one process would.
-  const bool is_own = shared_.defined() && !pipeline_;
+  const bool is_own = shared_.defined() && !has_whole_batches();
   return is_own ? inputs.own_seed_and_step.select(0, slice) : inputs.seed_and_step;
 }
 
@@ -155,6 +154,10 @@ TrainStep::Tensors TrainStep::compute(const StepInputs& inputs, bool count_corre
 
 int64_t TrainStep::batch_slices() const {
   return config_.strategy != nullptr ? config_.strategy->batch_slices() : 0;
+}
+
+bool TrainStep::has_whole_batches() const {
+  return config_.strategy != nullptr && !config_.strategy->divides_batches();
 }
 
 bool TrainStep::shares_batch_norm() const {
@@ -244,6 +247,10 @@ TrainStep::Sums TrainStep::forward_backward(const StepInputs& inputs, const Coun
     begin_gradient_sync(/*is_first=*/true, /*is_last=*/true);
   }
   if (shared_.defined()) {
+    // All have computed the same losses, which count once.
+    if (has_whole_batches() && config_.strategy->collectives().rank() > 0) {
+      sums = {.of_slices = Tensors(1)};
+    }
     finish_sharing(sums, inputs);
   } else {
     sums.loss = sums.of_slices.front();
@@ -291,7 +298,7 @@ TrainStep::Sums TrainStep::forward_backward_sam(const StepInputs& inputs, const 
   RestoreAtEnd kept;
   {
     const at::NoGradGuard no_grad;
-    at::Tensor norm = optim::gradient_norm(optim::gradients_of(parameters_));
+    at::Tensor norm = updated().gradient_norm();
     // Adds 0. The data dependency orders the second pass, with its all-reduces, after the first.
     if (first.shared.defined()) {
       norm = norm.add(first.shared.select(0, kMissing).to(norm.scalar_type()));
@@ -378,7 +385,7 @@ TrainStep::Updated TrainStep::update(const StepInputs& inputs, const at::Tensor&
   }
   const Updated result{.gradient_norm = apply(inputs, found_inf, share), .spike = spike};
   // Their memory has been used to gather the parameters.
-  if (updated().are_parts() && !pipeline_) optim::drop_gradients(parameters_);
+  if (updated().are_parts() && !keeps_gradients_of_parts()) optim::drop_gradients(parameters_);
   return result;
 }
 

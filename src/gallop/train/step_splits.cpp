@@ -82,6 +82,11 @@ std::vector<parallel::PendingCollective> TrainStep::calls_left(
         fmt::format("; in a pipeline, micro-batches are not split by themselves: set "
                     "train.gradient_accumulation to {}",
                     2 * micro_batches()));
+  } else if (!calls && has_whole_batches()) {
+    refuse(
+        fmt::format("; with parallel.name=tensor micro-batches are not split by themselves: set "
+                    "train.gradient_accumulation to {}",
+                    2 * micro_batches()));
   } else if (!calls) {
     refuse(fmt::format(
         "; with parallel.batch_norm=synchronized parts of batches are not cut by themselves: set "

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -36,6 +37,13 @@ void check_schedule_state(const std::map<std::string, std::string>& saved, const
       name));
 }
 
+const LogicalTensor* find_named(const std::vector<LogicalTensor>& tensors,
+                                const std::string& name) {
+  const auto found = std::find_if(tensors.begin(), tensors.end(),
+                                  [&](const LogicalTensor& one) { return one.name == name; });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
 // Earlier versions named the state of a schedule after the former option.
 void rename_old_keys(std::map<std::string, std::string>& trainer) {
   constexpr std::string_view kOld = "vary.";
@@ -52,10 +60,23 @@ void rename_old_keys(std::map<std::string, std::string>& trainer) {
 
 }  // namespace
 
+void Trainer::Impl::share_model(const NamedTensors& model) const {
+  const std::vector<LogicalTensor> divided = process_group.model_in_parts();
+  NamedTensors wholes;
+  for (const NamedTensor& one : model) {
+    if (find_named(divided, one.name) == nullptr) wholes.push_back(one);
+  }
+  process_group.broadcast(wholes);
+  if (divided.empty()) return;
+  scatter_from_rank0(*process_group.collectives(), model, divided);
+}
+
+// Tensors of which the model has parts are those of the whole model, on the meta device.
 TrainingState Trainer::Impl::state() {
   TrainingState state;
   state.model = parts.model.parameters();
   for (const auto& buffer : parts.model.buffers()) state.model.push_back(buffer);
+  state.model = process_group.with_wholes(std::move(state.model));
   state.optimizer = wholes_of(parts.optimizer.logical_state());
   for (const auto& tensor : step.state()) state.optimizer.push_back(tensor);
   state.trainer = progress.to_map(loader.state());
@@ -102,7 +123,9 @@ void Trainer::Impl::save(bool best) {
 // ones.
 void Trainer::Impl::gather_shards(TrainingState& now, int slices) {
   if (std::vector<LogicalTensor> model = process_group.parameters_in_parts(); !model.empty()) {
-    for (const LogicalTensor& tensor : replicas_of(parts.model.buffers())) model.push_back(tensor);
+    for (LogicalTensor& tensor : replicas_of(parts.model.buffers())) {
+      if (find_named(model, tensor.name) == nullptr) model.push_back(std::move(tensor));
+    }
     now.model = gather_slices(*process_group.collectives(), model, slices);
   }
   std::vector<LogicalTensor> all = parts.optimizer.logical_state();
@@ -142,7 +165,7 @@ void Trainer::Impl::finish_saving() {
 // Copies a checkpoint that rank 0 reads into the live tensors of `into`, in all processes.
 void Trainer::Impl::load(const std::optional<CheckpointInfo>& checkpoint, TrainingState& into) {
   process_group.run_on_rank0([&] { parts.checkpoints.load(*checkpoint, into); });
-  process_group.broadcast(into.model);
+  share_model(into.model);
   if (!process_group.is_alone()) {
     scatter_from_rank0(*process_group.collectives(), into.optimizer,
                        parts.optimizer.logical_state());
@@ -245,15 +268,15 @@ void Trainer::Impl::rewind() {
 void Trainer::Impl::restore_best() {
   finish_saving();
   const AveragedWeights averaged(parts.optimizer);  // The checkpoint contains averaged weights.
-  const NamedTensors model = state().model;
+  NamedTensors model = state().model;
   const auto best_step = process_group.run_on_rank0([&]() -> std::optional<int64_t> {
     const auto best = parts.checkpoints.best();
     if (!best || best->step == progress.step) return {};
-    parts.checkpoints.load_model(*best, model);
+    model = parts.checkpoints.load_model(*best, model);
     return best->step;
   });
   if (!best_step) return;
-  process_group.broadcast(model);
+  share_model(model);
   outcome.restored_step = *best_step;
   save(false);
 }

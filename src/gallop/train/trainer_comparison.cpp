@@ -40,6 +40,7 @@ bool Trainer::Impl::compare_states() {
   const TrainingState now = state();
   NamedTensors all = now.model;
   // What a process alone has cannot be compared.
+  std::erase_if(all, [](const NamedTensor& one) { return one.tensor.is_meta(); });
   for (const auto& list : {replicated(parts.optimizer.logical_state()), step.state()}) {
     all.insert(all.end(), list.begin(), list.end());
   }

@@ -110,6 +110,8 @@ struct Trainer::Impl {
 
   // Checkpoints.
   TrainingState state();
+  // Gives all processes the tensors of the model that rank 0 has loaded.
+  void share_model(const NamedTensors& model) const;
   void save(bool best);
   void gather_shards(TrainingState& now, int slices);
   int slices_of(int64_t bytes) const;

@@ -1,11 +1,13 @@
 #include "gallop/kernel/dropout.h"
 
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/eq.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/full_like.h>
 #include <ATen/ops/mean.h>
 #include <ATen/ops/ones.h>
@@ -61,6 +63,23 @@ TEST_P(DropoutOfIsa, MatchesTheScalarImplementation) {
       EXPECT_EQ(narrow_y[i].item<float>(), kept ? wanted : 0) << i;
     }
   }
+}
+
+TEST(Dropout, OfAPartHasTheMaskOfTheWhole) {
+  const DropoutKey key{.seed_and_step = state(3, 4), .call = 5};
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor whole = at::randn({3, 40, 9}).to(type);
+    const at::Tensor dropped = dropout(whole, 0.3, key);
+    for (const auto& [begin, size] :
+         {std::pair<int64_t, int64_t>{0, 40}, {0, 1}, {13, 20}, {39, 1}}) {
+      const at::Tensor part = whole.narrow(1, begin, size).contiguous();
+      const at::Tensor got =
+          dropout(part, 0.3, key, {.rows = 3, .columns = 40 * 9, .begin = begin * 9});
+      EXPECT_TRUE(at::equal(got, dropped.narrow(1, begin, size))) << begin << " " << size;
+    }
+  }
+  EXPECT_THROW(dropout(at::ones({3, 4}), 0.3, key, {.rows = 3, .columns = 5, .begin = 2}),
+               InternalError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernel, DropoutOfIsa, every_isa());

@@ -16,7 +16,6 @@
 #include "gallop/optim/optimizer.h"
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/pipeline.h"
-#include "gallop/parallel/sharded_optimizer.h"
 #include "gallop/train/step.h"
 #include "unit/config/component_of.h"
 #include "unit/optim/wrapped.h"
@@ -100,24 +99,23 @@ struct Trainee {
     if (compile) config.compile = *compile;
     if (collectives != nullptr) {
       static const auto kStrategies = parallel::built_in_strategies();
-      strategy = kStrategies.build(config::component_of(kStrategies, tested.strategy), *collectives,
-                                   {.parameters = model->parameters(),
-                                    .buffers = model->buffers(),
-                                    .update_units = optimizer->update_units(),
-                                    .blocks = model->block_parameters(),
-                                    .sequence = {.tensors = model->block_sequence().tensors,
-                                                 .tied = model->block_sequence().tied}});
+      strategy = kStrategies.build(
+          config::component_of(kStrategies, tested.strategy), *collectives,
+          {.parameters = model->parameters(),
+           .buffers = model->buffers(),
+           .update_units = optimizer->update_units(),
+           .blocks = model->block_parameters(),
+           .sequence = {.tensors = model->block_sequence().tensors,
+                        .tied = model->block_sequence().tied},
+           .parallelize = [this](const TensorGroup& group) { return model->parallelize(group); }});
       model->set_block_hooks(strategy->block_hooks());
       config.strategy = strategy.get();
       const auto make = [&](const NamedTensors& parameters, const NamedTensors& buffers) {
         return optim::make_wrapped(tested.optimizer, tested.wrappers, parameters, buffers,
                                    optim::kHundredSteps);
       };
-      if (strategy->pipeline() != nullptr) {
-        optimizer = parallel::make_stage_optimizer(strategy->pipeline()->parameters(),
-                                                   model->buffers(), make);
-      } else if (strategy->shards() != nullptr) {
-        optimizer = parallel::make_sharded_optimizer(*strategy->shards(), model->buffers(), make);
+      if (strategy->updated() != nullptr) {
+        optimizer = strategy->make_optimizer(model->buffers(), make);
       }
     }
     step.emplace(*model, *optimizer, config);

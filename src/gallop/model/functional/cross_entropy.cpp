@@ -13,6 +13,8 @@
 #include "gallop/kernel/linear_cross_entropy.h"
 #include "gallop/model/functional/autocast.h"
 #include "gallop/model/functional/first_order.h"
+#include "gallop/model/functional/linear.h"
+#include "gallop/model/functional/tensor_parallel.h"
 
 namespace gallop::model::functional {
 
@@ -129,7 +131,12 @@ LossSum cross_entropy(const at::Tensor& logits, const at::Tensor& target,
 
 LossSum cross_entropy(const Output& output, const at::Tensor& target, const LossOptions& options) {
   if (!output.weight.defined()) return cross_entropy(output.x, target, options);
-  if (kernel::kernels_enabled() && is_large(output)) {
+  if (output.part.parallel && !target.is_floating_point()) {
+    return vocabulary_parallel_cross_entropy(functional::linear(output.x, output.weight, {}),
+                                             target, options, output.part.classes,
+                                             output.part.parallel->group());
+  }
+  if (kernel::kernels_enabled() && !output.part.parallel && is_large(output)) {
     const auto x = as_rows(output.x).to(product_format(output.x)).contiguous();
     const auto wanted = target.reshape(-1).contiguous();
     if (kernel::takes_linear_cross_entropy(x, output.weight, wanted)) {

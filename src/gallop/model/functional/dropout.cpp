@@ -31,12 +31,15 @@ using torch::autograd::variable_list;
 struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, double p,
                             const at::Tensor& seed_and_step, int64_t call,
-                            const std::optional<at::Tensor>& scheduled) {
+                            const std::optional<at::Tensor>& scheduled,
+                            const kernel::DropoutPart& part) {
     const at::Tensor share = scheduled.value_or(at::Tensor());
     context->save_for_backward({seed_and_step, share});
     context->saved_data["p"] = p;
     context->saved_data["call"] = call;
-    return kernel::dropout(x, p, {.seed_and_step = seed_and_step, .call = call, .share = share});
+    context->saved_data["part"] = std::vector<int64_t>{part.rows, part.columns, part.begin};
+    return kernel::dropout(x, p, {.seed_and_step = seed_and_step, .call = call, .share = share},
+                           part);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -44,7 +47,10 @@ struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
     const variable_list saved = context->get_saved_variables();
     const kernel::DropoutKey key{
         .seed_and_step = saved[0], .call = context->saved_data["call"].toInt(), .share = saved[1]};
-    return {kernel::dropout(gradients[0].contiguous(), context->saved_data["p"].toDouble(), key),
+    const std::vector<int64_t> part = context->saved_data["part"].toIntVector();
+    return {kernel::dropout(gradients[0].contiguous(), context->saved_data["p"].toDouble(), key,
+                            {.rows = part[0], .columns = part[1], .begin = part[2]}),
+            {},
             {},
             {},
             {},
@@ -99,10 +105,11 @@ DropoutPlace next_place() {
 namespace {
 
 // `share`, if defined, replaces p.
-at::Tensor by_kernel(const at::Tensor& x, double p, const at::Tensor& share) {
+at::Tensor by_kernel(const at::Tensor& x, double p, const at::Tensor& share,
+                     const kernel::DropoutPart& part = {}) {
   const DropoutPlace place = next_place();
   return DropoutFunction::apply(x, p, place.seed_and_step.to(x.device()), place.calls,
-                                share.defined() ? std::optional(share) : std::nullopt);
+                                share.defined() ? std::optional(share) : std::nullopt, part);
 }
 
 // The dimensions from the largest stride to the smallest.
@@ -150,10 +157,27 @@ at::Tensor drop(const at::Tensor& x, double p, const at::Tensor& share) {
   return share.defined() ? dropped(x, share) : at::dropout(x, p, true);
 }
 
+// By the kernel in any case, as LibTorch's operators draw as if there were nothing but the part.
+at::Tensor drop_part(const at::Tensor& x, double p, const at::Tensor& share,
+                     const kernel::DropoutPart& part) {
+  if (x.numel() == 0) {
+    next_place();  // As the processes with the other parts.
+    return x;
+  }
+  const at::Tensor plain = x.contiguous();
+  if (kernel::takes_dropout(plain)) return by_kernel(plain, p, share, part);
+  const at::NoGradGuard no_grad;
+  const at::Tensor ones = at::ones(x.sizes(), x.options().dtype(at::kFloat));
+  const at::Tensor factors = by_kernel(ones, p, share, part);
+  const at::AutoGradMode with_grad(x.requires_grad());
+  return x.mul(factors).to(x.scalar_type());
+}
+
 }  // namespace
 
-at::Tensor dropout(const at::Tensor& x, double p, bool training) {
+at::Tensor dropout(const at::Tensor& x, double p, bool training, const kernel::DropoutPart& part) {
   if (!training || p == 0) return x;
+  if (!part.is_whole()) return drop_part(x, p, DropoutScope::place().share, part);
   return drop(x, p, DropoutScope::place().share);
 }
 

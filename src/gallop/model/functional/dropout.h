@@ -4,6 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "gallop/kernel/dropout.h"
+
 namespace gallop::model::functional {
 
 /// The source of the random numbers of a thread's next dropout.
@@ -47,8 +49,9 @@ bool dropout_varies();
 /// In training, sets each element of x to 0 with probability p and scales the others by 1 / (1 -
 /// p); otherwise returns x. Uses gallop's kernel if it supports x (kernel/dropout.h), otherwise
 /// LibTorch's. Outside of any scope, the seed is drawn from LibTorch's default generator. A p of 0
-/// disables dropout even if the scope replaces p.
-at::Tensor dropout(const at::Tensor& x, double p, bool training);
+/// disables dropout even if the scope replaces p. `part`: see kernel::dropout().
+at::Tensor dropout(const at::Tensor& x, double p, bool training,
+                   const kernel::DropoutPart& part = {});
 
 /// Like dropout() in training, but always with this p, ignoring the scope's.
 at::Tensor fixed_dropout(const at::Tensor& x, double p);

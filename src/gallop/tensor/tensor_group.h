@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "gallop/tensor/logical_tensor.h"
+
+namespace gallop {
+
+/// The processes that divide the layers of a model and compute each batch together, as the model
+/// sees them. All processes call the functions in the same order with tensors of the same sizes.
+class TensorGroup {
+ public:
+  virtual ~TensorGroup() = default;
+  virtual int rank() const = 0;
+  virtual int size() const = 0;
+  /// Whether a process has only its tokens between the layers that are divided.
+  virtual bool sequence_parallel() const = 0;
+
+  /// The functions of parallel::Collectives of these names, complete when they return.
+  virtual void all_reduce(const at::Tensor& tensor) const = 0;
+  virtual void all_gather(const at::Tensor& tensor, c10::IntArrayRef sizes) const = 0;
+  virtual void all_to_all(const at::Tensor& output, const at::Tensor& input,
+                          c10::IntArrayRef receive, c10::IntArrayRef send) const = 0;
+};
+
+/// What has become of a model whose layers have been divided.
+struct ParallelizedModel {
+  std::vector<LogicalTensor> divided{};  ///< The parameters of which a process has a part.
+  /// Whole parameters whose gradients are sums over the tokens of this process alone.
+  std::vector<std::string> partial_gradients{};
+};
+
+}  // namespace gallop

@@ -1,0 +1,319 @@
+// Steps whose layers are divided among processes next to those of one process: losses, norms,
+// weights and states within rounding, and what all processes have with the same bits.
+#include <cmath>
+#include <functional>
+#include <string>
+#include <tuple>
+
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/norm.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "gallop/model/frozen.h"
+#include "gallop/model/gpt.h"
+#include "gallop/model/resnet.h"
+#include "gallop/model/vit.h"
+#include "gallop/train/checkpoint_slices.h"
+#include "gallop/train/shared_state.h"
+#include "unit/base/error_of.h"
+#include "unit/train/compared_ranks.h"
+#include "unit/train/labeled.h"
+#include "unit/train/trainee.h"
+
+namespace gallop::train {
+namespace {
+
+using precision::Precision;
+
+// 2, 3 and 4 processes divide the heads.
+constexpr int64_t kHeads = 12, kWidth = 48;
+
+std::unique_ptr<model::Model> gpt() {
+  return make_gpt({.layers = 2, .width = kWidth, .heads = kHeads}, kText, 1);
+}
+std::unique_ptr<model::Model> gpt_with_dropout() {
+  return make_gpt(
+      {.layers = 2, .width = kWidth, .heads = kHeads, .dropout = 0.1, .stochastic_depth = 0.2},
+      kText, 1);
+}
+std::unique_ptr<model::Model> llama() {
+  return make_gpt({.layers = 2,
+                   .width = 72,
+                   .heads = kHeads,
+                   .bias = false,
+                   .tied = false,
+                   .activation = "swiglu",
+                   .positions = "rotary",
+                   .norm = "rms"},
+                  kText, 1);
+}
+// 5 tokens, which no number of processes divides.
+std::unique_ptr<model::Model> vit() {
+  return make_vit({.patch = 4, .width = kWidth, .depth = 2, .heads = kHeads}, kImages, 1);
+}
+std::unique_ptr<model::Model> vit_with_dropout() {
+  return make_vit({.patch = 4,
+                   .width = kWidth,
+                   .depth = 2,
+                   .heads = kHeads,
+                   .dropout = 0.1,
+                   .stochastic_depth = 0.2,
+                   .pool = "mean"},
+                  kImages, 1);
+}
+
+std::unique_ptr<model::Model> recomputed(std::unique_ptr<model::Model> model) {
+  model->recompute(std::vector<bool>(static_cast<size_t>(model->blocks()), true));
+  return model;
+}
+
+std::unique_ptr<model::Model> in_fp64(std::unique_ptr<model::Model> model) {
+  for (const auto& [name, tensor] : model->parameters()) tensor.set_data(tensor.to(at::kDouble));
+  return model;
+}
+
+struct Results {
+  std::vector<StepResult> steps;
+  NamedTensors weights, state;  // On rank 0, of the whole model.
+  NamedTensors replicated;      // The weights of which each process has all.
+};
+
+using Batches = std::vector<std::pair<at::Tensor, at::Tensor>>;
+
+Batches batches_of(const Case& tested, int64_t steps, bool is_fp64) {
+  Batches batches;
+  for (int64_t i = 0; i < steps; ++i) {
+    // One has fewer samples than micro-batches.
+    batches.push_back(batch_of(tested, i == 2 ? 1 : 5));
+    auto& [input, target] = batches.back();
+    if (is_fp64 && input.is_floating_point()) input = input.to(at::kDouble);
+    // Micro-batches with different numbers of targets that count.
+    if (tested.text) target.slice(0, 0, 2).slice(1, 2).fill_(-100);
+  }
+  return batches;
+}
+
+std::vector<LogicalTensor> logical_weights(const Trainee& trainee) {
+  if (trainee.strategy == nullptr) return replicas_of(trainee.model->parameters());
+  // Without those that are not trained.
+  auto all = trainee.strategy->parameters_in_parts();
+  all.resize(trainee.model->parameters().size());
+  return all;
+}
+
+Results train(const Case& tested, const Batches& batches, parallel::Collectives* collectives) {
+  Trainee trainee(tested, std::nullopt, collectives);
+  Results results;
+  for (size_t i = 0; i < batches.size(); ++i) {
+    const auto& [input, target] = batches[i];
+    results.steps.push_back(trainee.step->run(labeled(input, target), static_cast<int64_t>(i),
+                                              0.005, i % 2 == 0, {}, {.rows = input.size(0)}));
+  }
+  trainee.optimizer->use_averaged_weights(true);
+  const auto weights = logical_weights(trainee), state = trainee.optimizer->logical_state();
+  results.replicated = copies_of(replicated(weights));
+  if (collectives == nullptr) {
+    results.weights = results.replicated;
+    results.state = copies_of(trainee.optimizer->state());
+  } else {
+    results.weights = gather_slices(*collectives, weights, 1);
+    results.state = gather_slices(*collectives, state, 1);
+    if (collectives->rank() == 0) {
+      results.weights = copies_of(results.weights);
+      results.state = copies_of(results.state);
+    }
+  }
+  trainee.optimizer->use_averaged_weights(false);
+  return results;
+}
+
+double norm_of(const NamedTensors& tensors) {
+  double squares = 0;
+  for (const auto& [name, tensor] : tensors) {
+    const double norm = tensor.to(at::kDouble).norm().item<double>();
+    squares += norm * norm;
+  }
+  return std::sqrt(squares);
+}
+
+// The norm of the difference next to that of what is wanted.
+void expect_near(const NamedTensors& got, const NamedTensors& wanted, double tolerance) {
+  ASSERT_EQ(got.size(), wanted.size());
+  NamedTensors differences;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    ASSERT_EQ(got[i].name, wanted[i].name);
+    ASSERT_EQ(got[i].tensor.sizes(), wanted[i].tensor.sizes()) << wanted[i].name;
+    ASSERT_EQ(got[i].tensor.scalar_type(), wanted[i].tensor.scalar_type()) << wanted[i].name;
+    differences.push_back(
+        {wanted[i].name, got[i].tensor.to(at::kDouble).sub(wanted[i].tensor.to(at::kDouble))});
+    EXPECT_LE(differences.back().tensor.norm().item<double>(),
+              100 * tolerance * std::max(1.0, wanted[i].tensor.norm().item<double>()))
+        << wanted[i].name;
+  }
+  EXPECT_LE(norm_of(differences), tolerance * norm_of(wanted));
+}
+
+struct Bounds {
+  double loss, weights;
+};
+
+void expect_near_one_process(Case tested, const std::vector<int>& sizes, int64_t steps,
+                             const Bounds& bounds) {
+  const bool is_fp64 = bounds.weights < 1e-9;
+  if (is_fp64) tested.make_model = [make = tested.make_model] { return in_fp64(make()); };
+  const Batches batches = batches_of(tested, steps, is_fp64);
+  Results one;
+  {
+    const int threads = at::get_num_threads();
+    at::set_num_threads(1);
+    one = train(tested, batches, nullptr);
+    at::set_num_threads(threads);
+  }
+  for (const int size : sizes) {
+    for (const char* sequence : {"false", "true"}) {
+      SCOPED_TRACE(fmt::format("{} processes, sequence_parallel={}", size, sequence));
+      tested.strategy = fmt::format("tensor sequence_parallel={}", sequence);
+      std::vector<Results> all(static_cast<size_t>(size));
+      run_on_one_core_each(size, [&](parallel::Collectives& collectives) {
+        all[static_cast<size_t>(collectives.rank())] = train(tested, batches, &collectives);
+      });
+      for (const Results& rank : all) {
+        for (size_t i = 0; i < rank.steps.size(); ++i) {
+          const StepResult &got = rank.steps[i], &wanted = one.steps[i];
+          EXPECT_NEAR(got.tally.loss_sum, wanted.tally.loss_sum,
+                      bounds.loss * wanted.tally.loss_sum)
+              << i;
+          EXPECT_NEAR(got.gradient_norm, wanted.gradient_norm, bounds.loss * wanted.gradient_norm)
+              << i;
+          EXPECT_EQ(got.tally.count, wanted.tally.count) << i;
+          EXPECT_EQ(got.tally.loss_sum, all.front().steps[i].tally.loss_sum) << i;
+          EXPECT_EQ(got.gradient_norm, all.front().steps[i].gradient_norm) << i;
+          EXPECT_EQ(got.tally.top1, wanted.tally.top1) << i;
+        }
+        EXPECT_FALSE(rank.replicated.empty());
+        expect_equal(rank.replicated, all.front().replicated);
+      }
+      expect_near(all.front().weights, one.weights, bounds.weights);
+      expect_near(all.front().state, one.state, 20 * bounds.weights);
+    }
+  }
+}
+
+constexpr Bounds kFp64{1e-12, 1e-12}, kFp32{1e-5, 1e-5};
+
+class Tensor : public testing::TestWithParam<Case> {};
+class TensorOptions : public testing::TestWithParam<Case> {};
+class TensorInMoreWays : public testing::TestWithParam<Case> {};
+
+TEST_P(Tensor, IsNearOneProcess) {
+  expect_near_one_process(GetParam(), {2}, 20, kFp64);
+  expect_near_one_process(GetParam(), {3}, 4, kFp32);
+}
+TEST_P(TensorOptions, AreNearOneProcess) { expect_near_one_process(GetParam(), {2}, 4, kFp32); }
+TEST_P(TensorInMoreWays, IsNearOneProcess) {
+  expect_near_one_process(GetParam(), {2, 3, 4}, 20, kFp64);
+  expect_near_one_process(GetParam(), {2, 3, 4}, 20, kFp32);
+}
+
+// The gradient of a bias of keys is 0 but for rounding, which a small eps would magnify.
+constexpr const char* kAdamw = "adamw eps=1e-4 weight_decay=0.1";
+constexpr const char* kSgd = "sgd momentum=0.9";
+
+std::vector<Case> models() {
+  return {{"GptAdamw", gpt, kAdamw, {.clip_grad_norm = 0.5}, true},
+          {"LlamaAdamw", llama, kAdamw, {.gradient_accumulation = 3}, true},
+          {"VitSgd", vit, kSgd, {.clip_grad_norm = 0.5}}};
+}
+
+std::vector<Case> more_models() {
+  std::vector<Case> all;
+  for (const auto& [name, make, is_text] :
+       {std::tuple("Gpt", &gpt, true), {"Llama", &llama, true}, {"Vit", &vit, false}}) {
+    for (const auto& [rule, optimizer] : {std::pair("Adamw", kAdamw), {"Sgd", kSgd}}) {
+      all.push_back({std::string(name) + rule, make, optimizer, {.clip_grad_norm = 0.5}, is_text});
+    }
+  }
+  return all;
+}
+
+std::vector<Case> options() {
+  return {{"GptDropout", gpt_with_dropout, kSgd, {.gradient_accumulation = 2}, true},
+          {"VitDropout", vit_with_dropout, kAdamw, {.gradient_accumulation = 2}},
+          {"RecomputedGpt", [] { return recomputed(gpt_with_dropout()); }, kSgd, {}, true},
+          {"Smoothing", llama, kSgd, {.loss = cross_entropy_loss(0.1)}, true},
+          {"Ema", gpt, kAdamw, {}, true, true, "[{ema: {decay: 0.9}}]"},
+          {"Lookahead", gpt, kSgd, {}, true, true, "[lookahead]"},
+          {"FrozenEmbedding",
+           [] {
+             return freeze(gpt(), {"transformer.wte.*", "*.ln_1.*"});
+           },
+           kSgd,
+           {},
+           true},
+          {"ClipValue", vit, kAdamw, {.clip_value = 0.01}},
+          {"Sam", vit, kSgd, {.sam = 0.05}},
+          {"SkipNonfinite", gpt, kSgd, {.skip_nonfinite = true}, true}};
+}
+
+std::string name_of(const testing::TestParamInfo<Case>& tested) { return tested.param.name; }
+
+TEST(TensorRejects, WhatItCannotTrain) {
+  const auto one = [](const MakeModel& make, const std::string& optimizer, const StepConfig& config,
+                      bool is_text = true) {
+    return error_of([&] {
+      Case tested{"Case", make, optimizer, config, is_text};
+      tested.strategy = "tensor";
+      parallel::run_ranks(2, [&](parallel::Collectives& two) { Trainee(tested, {}, &two); });
+    });
+  };
+  EXPECT_EQ(one(gpt, kAdamw, {}), "");
+  const auto resnet = [] { return make_resnet({.depth = 20}, kImages, 1); };
+  EXPECT_EQ(one(resnet, "sgd", {}, false),
+            "parallel.name=tensor divides attention heads and feed-forward layers among processes, "
+            "which the models 'gpt' and 'vit' support; take one of them, or parallel.name=zero-2");
+  const auto five_heads = [] { return make_gpt({.layers = 1, .width = 40, .heads = 5}, kText, 1); };
+  EXPECT_EQ(one(five_heads, "sgd", {}),
+            "parallel.name=tensor: 2 processes do not divide the 5 attention heads of the model, "
+            "of which each would have as many; start 1 or 5 processes, or choose model.heads so "
+            "that there are 4 or 6");
+  for (const char* optimizer : {"muon", "lamb", "lars", "adafactor"}) {
+    EXPECT_TRUE(
+        one(gpt, optimizer, {})
+            .ends_with("this optimizer updates it only as a whole, as muon, lamb, lars and "
+                       "adafactor do; take one that updates each element by itself, such as "
+                       "adamw, or parallel.name=zero-1"))
+        << optimizer;
+  }
+  EXPECT_TRUE(one(gpt, "adamw state_bits=8", {}).ends_with("set optimizer.state_bits to 32"));
+  EXPECT_TRUE(one(gpt, "sgd", {.clip_adaptive = 0.01})
+                  .starts_with("train.clip_adaptive with parallel.name=tensor"));
+  EXPECT_TRUE(one(gpt, "sgd", {.compile = compile::CompileConfig()})
+                  .starts_with("train.compile with parallel.name=tensor"));
+}
+
+TEST(TensorMemory, IsDivided) {
+  Case tested{"Gpt", gpt, "adamw", {}, true};
+  tested.strategy = "tensor";
+  run_on_one_core_each(2, [&](parallel::Collectives& collectives) {
+    Trainee trainee(tested, std::nullopt, &collectives);
+    int64_t replicated = 0, whole = 0;
+    for (const LogicalTensor& one : trainee.strategy->parameters_in_parts()) {
+      whole += one.whole.numel();
+      if (one.is_replicated()) replicated += one.whole.numel();
+    }
+    const int64_t here = bytes_of(trainee.model->parameters()) / 4;
+    // The vocabulary of 11 has unequal parts.
+    EXPECT_NEAR(static_cast<double>(here), static_cast<double>(whole + replicated) / 2, kWidth);
+    EXPECT_LT(replicated, whole / 10);
+    EXPECT_NEAR(static_cast<double>(bytes_of(trainee.optimizer->state())), 8.0 * here, 200);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Usual, Tensor, testing::ValuesIn(models()), name_of);
+INSTANTIATE_TEST_SUITE_P(Long, TensorInMoreWays, testing::ValuesIn(more_models()), name_of);
+INSTANTIATE_TEST_SUITE_P(Usual, TensorOptions, testing::ValuesIn(options()), name_of);
+
+}  // namespace
+}  // namespace gallop::train
