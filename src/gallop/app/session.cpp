@@ -19,9 +19,11 @@
 #include "gallop/data/batch_slot.h"
 #include "gallop/data/batch_transform.h"
 #include "gallop/data/device_loader.h"
+#include "gallop/parallel/initial_parameters.h"
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/pipeline.h"
 #include "gallop/parallel/sharded_optimizer.h"
+#include "gallop/parallel/zero.h"
 #include "gallop/train/bucket_choice.h"
 #include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/gradient_order.h"
@@ -76,6 +78,68 @@ std::string balancing_note(const data::SamplingConfig& sampling, const train::Lo
       "data.sampling is {}, and train.loss has class weights or a logit adjustment too: both "
       "correct for the sizes of the classes; leave one of them out",
       sampling.name);
+}
+
+using MakeModel = std::function<std::unique_ptr<model::Model>(model::InitialWeights)>;
+
+// The model on the meta device, of which sizes and types are known.
+std::unique_ptr<model::Model> model_without_memory(const MakeModel& make,
+                                                   model::InitialWeights weights,
+                                                   parallel::CreationOrder& created,
+                                                   const std::string& precision) {
+  const TensorMemoryScope scope(created);
+  weights.sizes_only = true;
+  auto planned = make(weights);
+  if (precision == name_of(Precision::kBf16Weights)) {
+    precision::keep_in_bf16(planned->parameters());
+  }
+  return planned;
+}
+
+// What a recipe has that needs the whole model before the first step; empty if nothing does.
+std::string why_made_whole(const Recipe& recipe, bool is_images) {
+  const train::TrainConfig& config = recipe.train;
+  const auto formats =
+      train::candidate_formats(config.precision, config.channels_last, is_images, c10::kCPU);
+  if (formats.size() > 1) {
+    return fmt::format("number formats are measured with the whole model: set train.precision{}",
+                       is_images ? " and train.channels_last" : "");
+  }
+  if (formats.front().channels_last || formats.front().precision == Precision::kBf16Weights) {
+    return fmt::format("the whole model is converted to {}", formats.front().describe());
+  }
+  const std::string& most = config.activation_checkpointing.memory;
+  if (most.empty() || most == "none") return {};
+  return "train.activation_checkpointing.memory measures the whole model: set "
+         "train.activation_checkpointing.every instead";
+}
+
+// Whether no process ever has the whole model. `planned` is without memory.
+bool divides_parameters_at_once(const Recipe& recipe, const model::Model& planned, bool is_images,
+                                const parallel::CreationOrder& created) {
+  return parallel::divides_parameters(recipe.strategy.name()) &&
+         why_made_whole(recipe, is_images).empty() && planned.images_to_initialize() == 0 &&
+         !created.parameters(planned.parameters()).empty();
+}
+
+std::unique_ptr<model::Model> make_in_parts(const MakeModel& make,
+                                            const model::InitialWeights& weights,
+                                            const parallel::CreationOrder& created,
+                                            const parallel::Collectives& collectives,
+                                            const Recipe& recipe, const model::Model& planned,
+                                            std::vector<optim::UpdateUnit> update_units) {
+  const NamedTensors parameters = planned.parameters();
+  const auto& options =
+      dynamic_cast<const config::OptionsOf<parallel::Zero3Config>&>(recipe.strategy.options());
+  const auto places = parallel::make_parameter_buckets(options.config, collectives,
+                                                       {.parameters = parameters,
+                                                        .update_units = std::move(update_units),
+                                                        .blocks = planned.block_parameters()});
+  parallel::InitialParameters in_parts(places, created.parameters(parameters));
+  const TensorMemoryScope scope(in_parts);
+  auto model = make(weights);
+  places->release_all();
+  return model;
 }
 
 void note(const std::string& line) {
@@ -145,7 +209,20 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   views_ = train::test_views(recipe().evaluate, shape);
   model::InitialWeights weights(static_cast<uint64_t>(recipe().train.seed));
   weights.run = resumed.folder;
-  model_ = build_model(registries(), resolved_, shape, weights);
+  const MakeModel make = [&](model::InitialWeights how) {
+    return build_model(registries(), resolved_, shape, how);
+  };
+  if (collectives_ != nullptr && collectives_->size() > 1 && device_.is_cpu()) {
+    parallel::CreationOrder created;
+    model_ = model_without_memory(make, weights, created, recipe().train.precision);
+    require_memory();
+    model_ = divides_parameters_at_once(recipe(), *model_, inputs().is_images(), created)
+                 ? make_in_parts(make, weights, created, *collectives_, recipe(), *model_,
+                                 planned_optimizer()->update_units())
+                 : make(weights);
+  } else {
+    model_ = make(weights);
+  }
   if (is_first()) {
     for (const std::string& line : model_->notes()) note(line);
   }
@@ -162,7 +239,7 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   if (format_.precision == precision::Precision::kBf16Weights) {
     precision::keep_in_bf16(model_->parameters());
   }
-  require_memory();
+  if (collectives_ == nullptr || collectives_->size() == 1) require_memory();
   build_optimizer();
   scheduled_.check(recipe(), *optimizer_, *loss_);
   choose_recomputed_blocks();
@@ -443,21 +520,28 @@ std::unique_ptr<optim::Optimizer> Session::planned_optimizer() const {
 // Rejects a training for which memory is known not to suffice, rather than to be killed in it.
 void Session::require_memory() {
   if (!device_.is_cpu()) return;
-  TrainingMemory memory{.state = train::bytes_of(planned_optimizer()->state())};
+  const bool is_there = !model_->parameters().front().tensor.is_meta();
+  TrainingMemory memory{.state = train::bytes_of(planned_optimizer()->state()),
+                        .has_model = is_there};
   for (const auto& [name, tensor] : model_->parameters()) {
     if (tensor.requires_grad()) memory.parameters += static_cast<int64_t>(tensor.nbytes());
   }
   memory.processes = collectives_ != nullptr ? collectives_->size() : 1;
   memory.strategy = collectives_ != nullptr ? recipe().strategy.name() : "ddp";
   memory.has_blocks = !model_->block_parameters().empty();
+  if (!is_there && parallel::divides_parameters(memory.strategy)) {
+    memory.why_whole = why_made_whole(recipe(), inputs().is_images());
+  }
   std::string wrong;
   if (collectives_ == nullptr) {
     wrong = why_not_enough(memory, available_memory(), retained_bytes());
   } else {
-    // All processes have their model when all have come here.
+    // None has its model yet when all have come here.
     const auto hosts = parallel::gather(*collectives_, host_name());
     memory.processes_here = std::count(hosts.begin(), hosts.end(), host_name());
-    const auto retained = parallel::gather(*collectives_, static_cast<uint64_t>(retained_bytes()));
+    // The heap's reserve, which has not been touched so early, counts as available.
+    const int64_t own = is_there ? retained_bytes() : 0;
+    const auto retained = parallel::gather(*collectives_, static_cast<uint64_t>(own));
     int64_t retained_here = 0;
     for (size_t rank = 0; rank < hosts.size(); ++rank) {
       if (hosts[rank] == host_name()) retained_here += static_cast<int64_t>(retained[rank]);

@@ -1,11 +1,14 @@
 #include "gallop/train/process_group.h"
 
+#include <set>
+
 #include <ATen/ops/empty_like.h>
 #include <c10/core/ScalarType.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/parallel/block_gathers.h"
 #include "gallop/train/checkpoint.h"
 
 namespace gallop::train {
@@ -28,6 +31,10 @@ void ProcessGroup::gather_parameters() const {
   if (!is_alone()) strategy_->gather_parameters();
 }
 
+void ProcessGroup::release_parameters() const {
+  if (!is_alone()) strategy_->begin_step();
+}
+
 std::vector<LogicalTensor> ProcessGroup::parameters_in_parts() const {
   return is_alone() ? std::vector<LogicalTensor>() : strategy_->parameters_in_parts();
 }
@@ -44,7 +51,21 @@ void ProcessGroup::broadcast_parameters(const NamedTensors& tensors) const {
                           fmt::join(tensor.sizes(), "x"));
   }
   parallel::require_same(*collectives_, "the model", shapes);
-  broadcast(tensors);
+  const parallel::BlockGathers* const gathers = parallel::block_gathers_of(*strategy_);
+  if (gathers == nullptr || gathers->are_whole()) {
+    broadcast(tensors);
+    return;
+  }
+  // What processes have parts of has been made in parts by each.
+  std::set<std::string> divided;
+  for (const LogicalTensor& one : strategy_->parameters_in_parts()) {
+    if (!one.is_replicated()) divided.insert(one.name);
+  }
+  NamedTensors whole;
+  for (const NamedTensor& one : tensors) {
+    if (!divided.contains(one.name)) whole.push_back(one);
+  }
+  broadcast(whole);
 }
 
 bool ProcessGroup::any(bool one) const {

@@ -109,9 +109,11 @@ struct Trainer::Impl {
   void go_back(const std::string& why);
 
   // Checkpoints.
+  NamedTensors live_model() const;
+  std::vector<LogicalTensor> logical_model() const;
   TrainingState state();
   void save(bool best);
-  void gather_shards(TrainingState& now, int slices);
+  void take_model(const NamedTensors& of_rank0);
   int slices_of(int64_t bytes) const;
   void tell_saved(const std::optional<CheckpointInfo>& info);
   void note_saved();
