@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <limits>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "gallop/base/hardware.h"
+#include "gallop/base/memory.h"
 #include "gallop/base/trace.h"
 #include "gallop/train/averaged_weights.h"
 #include "gallop/train/inference_passes.h"
@@ -48,7 +51,7 @@ bool Trainer::Impl::evaluate_now() {
   tell(&Observer::evaluating);
   agreed[static_cast<size_t>(StepRequest::kEvaluate)] = false;
   process_group.begin(parallel::Section::kEvaluation, progress.step);
-  if (!evaluates_by_block(parts.model)) process_group.gather_parameters();
+  gather_for_evaluation();
   const InferenceScope scope(process_group.strategy());
   if (is_last() && !recompute_statistics()) return false;
   const AveragedWeights averaged(parts.optimizer);
@@ -69,6 +72,23 @@ bool Trainer::Impl::evaluate_now() {
   tell(&Observer::evaluated, event);
   if (best) save(true);
   return true;
+}
+
+// Gathers parameters of which processes have parts, unless that would take more than half of the
+// memory that is left: block by block, they are gathered again for each batch.
+void Trainer::Impl::gather_for_evaluation() {
+  const std::vector<LogicalTensor> in_parts = process_group.parameters_in_parts();
+  if (in_parts.empty()) return;
+  int64_t missing = 0;
+  for (const LogicalTensor& one : in_parts) {
+    missing += static_cast<int64_t>(one.whole.nbytes()) - static_cast<int64_t>(one.local.nbytes());
+  }
+  const auto hosts = process_group.gather(host_name());
+  const int64_t here = std::count(hosts.begin(), hosts.end(), host_name());
+  const bool fits = missing * here <= available_memory() / 2;
+  if (!process_group.any(!fits) || !evaluates_by_block(parts.model)) {
+    process_group.gather_parameters();
+  }
 }
 
 // For averages that require it. Returns false if a stop was requested first.

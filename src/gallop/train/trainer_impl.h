@@ -97,6 +97,7 @@ struct Trainer::Impl {
   // Evaluation. Both functions return false if a stop was requested first.
   bool evaluate_now();
   bool recompute_statistics();
+  void gather_for_evaluation();
   std::string metric() const;
   double score(const Evaluation& evaluation) const;
   bool is_out_of_patience() const;
