@@ -264,6 +264,12 @@ void Session::require_shareable() {
     config.sam = recipe().train.sam;
     train::check_division(config, recipe().strategy.name());
   }
+  if (recipe().track.histograms && parallel::divides_parameters(recipe().strategy.name())) {
+    throw UsageError(fmt::format(
+        "track.histograms with parallel.name={}: histograms are of whole parameters, of which a "
+        "process has only parts; set track.histograms=false, or take parallel.name=zero-2",
+        recipe().strategy.name()));
+  }
   if (recipe().train.prove) require_provable_strategy(recipe(), collectives_->size());
   if (recipe().train.compile == "verify") {
     throw UsageError(

@@ -106,8 +106,8 @@ class CheckpointStore {
   /// Copies a checkpoint into the live tensors of `state`, and sets `state.trainer` and
   /// `state.own`. All sizes and checksums are verified first: throws DataError that names the
   /// damaged file, or UsageError that lists every difference in name, shape or type. Nothing is
-  /// copied then. A tensor of `state.optimizer` on the meta device, which processes share, becomes
-  /// the saved one.
+  /// copied then. A tensor on the meta device, of which processes have parts, becomes the saved
+  /// one.
   void load(const CheckpointInfo& checkpoint, TrainingState& state) const;
 
   /// As load(), for the model alone, as evaluation needs it; only its file is verified. bf16
