@@ -122,8 +122,10 @@ train::Outcome Trainer::fit_model(std::function<std::unique_ptr<model::Model>()>
   const auto run = app::start_run(registries, place, recipe.string(),
                                   overrides_of(static_cast<bool>(loss)), stop, context);
   if (!run) return {};  // Already finished; a message was printed.
-  return run->train(options_.quiet ? app::ConsoleStyle::kQuiet : app::default_console_style(),
-                    signals);
+  const train::Outcome outcome = run->train(
+      options_.quiet ? app::ConsoleStyle::kQuiet : app::default_console_style(), signals);
+  run->gather_parameters();  // The program may read its model.
+  return outcome;
 }
 
 }  // namespace gallop

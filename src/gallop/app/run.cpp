@@ -302,6 +302,12 @@ train::Outcome Run::train(ConsoleStyle style, SignalGuard& signals) {
   return outcome;
 }
 
+void Run::gather_parameters() {
+  if (parallel::Strategy* const strategy = session_.step_config().strategy) {
+    strategy->gather_parameters();
+  }
+}
+
 void Run::build_trainer(const StopRequest& stop) {
   train::TrainerParts parts = trainer_parts(session_, *checkpoints_, stop);
   parts.until = place_.until;

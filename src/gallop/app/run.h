@@ -32,6 +32,9 @@ class Run {
   /// Trains to the end, or until a signal. From the first step on `signals` request a checkpoint;
   /// before, they end the process.
   train::Outcome train(ConsoleStyle style, SignalGuard& signals);
+  /// Makes all parameters of the model whole, of which this process may have only parts after
+  /// train(). All processes call it together.
+  void gather_parameters();
 
   const fs::path& path() const { return path_; }
   /// Whether `train.prove` is set.

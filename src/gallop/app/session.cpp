@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/device.h"
+#include "gallop/app/initial_model.h"
 #include "gallop/app/print.h"
 #include "gallop/app/recipe_components.h"
 #include "gallop/base/hardware.h"
@@ -128,7 +129,20 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   views_ = train::test_views(recipe().evaluate, shape);
   model::InitialWeights weights(static_cast<uint64_t>(recipe().train.seed));
   weights.run = resumed.folder;
-  model_ = build_model(registries(), resolved_, shape, weights);
+  const MakeModel make = [&](model::InitialWeights how) {
+    return build_model(registries(), resolved_, shape, how);
+  };
+  if (collectives_ != nullptr && collectives_->size() > 1 && device_.is_cpu()) {
+    parallel::CreationOrder created;
+    model_ = model_without_memory(make, weights, created, recipe().train.precision);
+    require_memory();
+    model_ = divides_parameters_at_once(recipe(), *model_, inputs().is_images(), created)
+                 ? make_in_parts(make, weights, created, *collectives_, recipe(), *model_,
+                                 planned_optimizer()->update_units())
+                 : make(weights);
+  } else {
+    model_ = make(weights);
+  }
   if (is_first()) {
     for (const std::string& line : model_->notes()) print_warning(line);
   }
@@ -145,7 +159,7 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   if (format_.precision == precision::Precision::kBf16Weights) {
     precision::keep_in_bf16(model_->parameters());
   }
-  require_memory();
+  if (collectives_ == nullptr || collectives_->size() == 1) require_memory();
   build_optimizer();
   scheduled_.check(recipe(), *optimizer_, *loss_);
   choose_recomputed_blocks();

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "gallop/app/device.h"
+#include "gallop/app/initial_model.h"
 #include "gallop/app/proven_training.h"
 #include "gallop/app/session.h"
 #include "gallop/app/training_memory.h"
@@ -35,6 +36,12 @@ void Session::require_shareable() {
     config.clip_adaptive = recipe().train.clip_adaptive;
     config.sam = recipe().train.sam;
     train::check_division(config, recipe().strategy.name());
+  }
+  if (recipe().track.histograms && parallel::divides_parameters(recipe().strategy.name())) {
+    throw UsageError(fmt::format(
+        "track.histograms with parallel.name={}: histograms are of whole parameters, of which a "
+        "process has only parts; set track.histograms=false, or take parallel.name=zero-2",
+        recipe().strategy.name()));
   }
   if (recipe().train.prove) require_provable_strategy(recipe(), collectives_->size());
   if (recipe().train.compile == "verify") {
@@ -216,21 +223,28 @@ void Session::require_soft_labels() {
 // Rejects a training for which memory is known not to suffice, rather than to be killed in it.
 void Session::require_memory() {
   if (!device_.is_cpu()) return;
-  TrainingMemory memory{.state = train::bytes_of(planned_optimizer()->state())};
+  const bool is_there = !model_->parameters().front().tensor.is_meta();
+  TrainingMemory memory{.state = train::bytes_of(planned_optimizer()->state()),
+                        .has_model = is_there};
   for (const auto& [name, tensor] : model_->parameters()) {
     if (tensor.requires_grad()) memory.parameters += static_cast<int64_t>(tensor.nbytes());
   }
   memory.processes = collectives_ != nullptr ? collectives_->size() : 1;
   memory.strategy = collectives_ != nullptr ? recipe().strategy.name() : "ddp";
   memory.has_blocks = !model_->block_parameters().empty();
+  if (!is_there && parallel::divides_parameters(memory.strategy)) {
+    memory.why_whole = why_made_whole(recipe(), inputs().is_images());
+  }
   std::string wrong;
   if (collectives_ == nullptr) {
     wrong = why_not_enough(memory, available_memory(), retained_bytes());
   } else {
-    // All processes have their model when all have come here.
+    // None has its model yet when all have come here.
     const auto hosts = parallel::gather(*collectives_, host_name());
     memory.processes_here = std::count(hosts.begin(), hosts.end(), host_name());
-    const auto retained = parallel::gather(*collectives_, static_cast<uint64_t>(retained_bytes()));
+    // The heap's reserve, which has not been touched so early, counts as available.
+    const int64_t own = is_there ? retained_bytes() : 0;
+    const auto retained = parallel::gather(*collectives_, static_cast<uint64_t>(own));
     int64_t retained_here = 0;
     for (size_t rank = 0; rank < hosts.size(); ++rank) {
       if (hosts[rank] == host_name()) retained_here += static_cast<int64_t>(retained[rank]);

@@ -1,5 +1,7 @@
 #include "gallop/app/training_memory.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "gallop/base/text.h"
@@ -14,9 +16,18 @@ int64_t share_of(int64_t bytes, bool is_divided, int64_t processes) {
 }
 
 std::string remedy(const TrainingMemory& memory, int64_t bytes_here) {
+  if (!memory.why_whole.empty()) {
+    TrainingMemory in_parts = memory;
+    in_parts.why_whole.clear();
+    const int64_t needed = further_bytes(in_parts);
+    if (needed * memory.processes_here <= bytes_here) {
+      return fmt::format("{} would do, but {}", format_bytes(needed), memory.why_whole);
+    }
+  }
   for (const char* name : {"zero-1", "zero-2", "zero-3"}) {
     TrainingMemory other = memory;
     other.strategy = name;
+    other.why_whole.clear();
     if (memory.processes == 1 || (parallel::divides_parameters(name) && !memory.has_blocks)) {
       continue;
     }
@@ -30,26 +41,38 @@ std::string remedy(const TrainingMemory& memory, int64_t bytes_here) {
          "as optimizer.state_bits=8, or a smaller model";
 }
 
+// What the bytes are of.
+std::string what_takes(const TrainingMemory& memory) {
+  if (memory.has_model) {
+    return fmt::format(
+        "besides the model, with {} of parameters, gradients and the optimizer's state take",
+        format_bytes(memory.parameters));
+  }
+  return memory.why_whole.empty()
+             ? "parameters, gradients and the optimizer's state take"
+             : "the whole model, or the parts of parameters, gradients and the optimizer's state, "
+               "take";
+}
+
 }  // namespace
 
 int64_t further_bytes(const TrainingMemory& memory) {
-  const int64_t n = memory.processes;
-  const int64_t gradients =
-      share_of(memory.parameters, parallel::divides_gradients(memory.strategy), n);
-  const int64_t state = share_of(memory.state, parallel::divides_update(memory.strategy), n);
-  const int64_t freed =
-      memory.parameters -
-      share_of(memory.parameters, parallel::divides_parameters(memory.strategy), n);
-  return gradients + state - freed;
+  const int64_t n = memory.processes, all = memory.parameters;
+  const auto& name = memory.strategy;
+  const int64_t parameters = share_of(all, parallel::divides_parameters(name), n);
+  const int64_t gradients = share_of(all, parallel::divides_gradients(name), n);
+  const int64_t state = share_of(memory.state, parallel::divides_update(name), n);
+  const int64_t needed = parameters + gradients + state;
+  if (memory.has_model) return needed - all;
+  return memory.why_whole.empty() ? needed : std::max(needed, all);
 }
 
 std::string why_not_enough(const TrainingMemory& memory, int64_t available, int64_t retained) {
   const int64_t here = available + retained, needed = further_bytes(memory);
   if (needed * memory.processes_here <= here) return {};
   return fmt::format(
-      "not enough memory: besides the model, with {} of parameters, gradients and the optimizer's "
-      "state take at least {}{}, and {} are available; {}",
-      format_bytes(memory.parameters), format_bytes(needed),
+      "not enough memory: {} at least {}{}, and {} are available; {}", what_takes(memory),
+      format_bytes(needed),
       memory.processes_here > 1
           ? fmt::format(" in each of {} processes on this host", memory.processes_here)
           : "",

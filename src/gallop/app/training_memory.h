@@ -12,15 +12,18 @@ struct TrainingMemory {
   int64_t processes = 1, processes_here = 1;
   std::string strategy = "ddp";
   bool has_blocks = false;  ///< Whether zero-3 can divide the model.
+  bool has_model = false;   ///< Whether each process has the whole model already.
+  /// Why each process will have the whole model at first although it keeps only a part; empty: it
+  /// will not.
+  std::string why_whole{};
 };
 
-/// The bytes that a process needs at least besides its model, for gradients and the optimizer's
-/// state. Negative if the strategy divides the model, of which it then frees more.
+/// The bytes that a process needs at least for parameters, gradients and the optimizer's state,
+/// besides what it has. Negative if it frees more of its model.
 int64_t further_bytes(const TrainingMemory& memory);
 
 /// Why the training cannot fit, and what to take instead; empty if it may. `available`: bytes on
-/// this host once its processes have their model. `retained`: bytes that they have freed and can
-/// use again, in sum.
+/// this host. `retained`: bytes that processes have freed and can use again, in sum.
 std::string why_not_enough(const TrainingMemory& memory, int64_t available, int64_t retained);
 
 }  // namespace gallop::app

@@ -8,6 +8,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/tensor/tensor_memory.h"
 
 namespace gallop::model {
 
@@ -61,6 +62,7 @@ Initializer::Initializer(InitialWeights weights)
     : sizes_only_(weights.sizes_only), generator_(at::detail::createCPUGenerator(weights.seed)) {}
 
 at::Tensor Initializer::empty(at::IntArrayRef sizes) const {
+  if (TensorMemory* const memory = TensorMemoryScope::current()) return memory->empty(sizes);
   const auto device = sizes_only_ ? at::kMeta : at::kCPU;
   return at::empty(sizes, at::TensorOptions().dtype(at::kFloat).device(device));
 }

@@ -87,11 +87,13 @@ void check_parameters(const NamedTensors& parameters, bool rounds) {
   }
 }
 
-NamedTensors make_state(const char* prefix, const NamedTensors& parameters, double value) {
+NamedTensors make_state(const char* prefix, const NamedTensors& parameters, double value,
+                        bool for_8_bits) {
   NamedTensors state;
   state.reserve(parameters.size());
   for (const auto& [name, tensor] : parameters) {
-    const auto options = tensor.options().requires_grad(false).dtype(wide(tensor.scalar_type()));
+    auto options = tensor.options().requires_grad(false).dtype(wide(tensor.scalar_type()));
+    if (for_8_bits && tensor.numel() >= kLeast8Bits) options = options.device(at::kMeta);
     state.push_back(
         {fmt::format("{}.{}", prefix, name), at::full_like(tensor.detach(), value, options)});
   }
@@ -113,7 +115,7 @@ void OptimizerParameters::keep_in_8_bits(const std::string& rule) {
       at::Tensor& state = states[kind][i].tensor;
       const int zero =
           (signs >> kind & 1) != 0 ? kernel::StateMap<true>::kZero : kernel::StateMap<false>::kZero;
-      state = at::full_like(state, zero, state.options().dtype(c10::kByte));
+      state = at::full_like(state, zero, state.options().device(tensor.device()).dtype(c10::kByte));
     }
     const int64_t blocks = (tensor.numel() + kernel::kStateBlock - 1) / kernel::kStateBlock;
     scales[i] = {

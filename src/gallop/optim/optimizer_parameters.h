@@ -24,8 +24,10 @@ bool has_bf16(const NamedTensors& parameters);
 void check_parameters(const NamedTensors& parameters, bool rounds = false);
 
 /// One tensor filled with `value` per parameter, in the parameter's memory layout, named
-/// "PREFIX.NAME"; fp32 for a bf16 parameter.
-NamedTensors make_state(const char* prefix, const NamedTensors& parameters, double value = 0);
+/// "PREFIX.NAME"; fp32 for a bf16 parameter. With `for_8_bits`, those that
+/// OptimizerParameters::keep_in_8_bits() converts are on the meta device, without memory.
+NamedTensors make_state(const char* prefix, const NamedTensors& parameters, double value = 0,
+                        bool for_8_bits = false);
 
 /// The parameters of an optimizer with their states and options.
 struct OptimizerParameters {
@@ -36,7 +38,7 @@ struct OptimizerParameters {
   bool draws = false;                ///< Whether bf16 parameters are rounded stochastically.
   ParameterOptions options;
 
-  /// Converts the states of large parameters, still all 0, to 8 bits, for this rule of
+  /// Converts the states of large parameters, made for it and all 0, to 8 bits, for this rule of
   /// kernel/update_rules.h. Throws UsageError if none of our kernels updates them.
   void keep_in_8_bits(const std::string& rule);
 

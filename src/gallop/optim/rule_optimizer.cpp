@@ -28,7 +28,8 @@ RuleOptimizer::RuleOptimizer(RuleConfig config, const NamedTensors& parameters)
   check_parameters(parameters, !config_.rounding.empty());
   all_.parameters = parameters;
   for (const char* name : config_.states) {
-    all_.states.push_back(make_state(name, parameters, config_.initial_state));
+    all_.states.push_back(
+        make_state(name, parameters, config_.initial_state, config_.keeps_8_bits));
   }
   if (!config_.rounding.empty()) all_.round_by(config_.rounding);
   if (config_.keeps_8_bits) all_.keep_in_8_bits(config_.rule);

@@ -9,14 +9,16 @@
 namespace gallop::parallel {
 
 BlockGathers::BlockGathers(const ParameterBuckets& buckets, Config config)
-    : buckets_(buckets), config_(std::move(config)) {
-  plan();
-}
+    : buckets_(buckets),
+      config_(std::move(config)),
+      step_(plan_step()),
+      inference_(plan_inference()) {}
 
-void BlockGathers::plan() {
+BlockGathers::Plan BlockGathers::plan_step() const {
   using enum Action::Kind;
   const size_t blocks = config_.blocks.size(), others = blocks;
-  const auto add = [this](Action::Kind kind, size_t block) { actions_.push_back({kind, block}); };
+  Plan plan;
+  const auto add = [&](Action::Kind kind, size_t block) { plan.actions.push_back({kind, block}); };
   // The last block begins the backward pass.
   const auto releases = [&](size_t block) {
     return config_.reshard_after_forward && block + 1 < blocks;
@@ -24,25 +26,47 @@ void BlockGathers::plan() {
   add(kStartGather, others);
   if (blocks > 0) add(kStartGather, 0);
   add(kWait, others);
-  first_ = actions_.size();
+  plan.first = plan.actions.size();
   for (size_t block = 0; block < blocks; ++block) {
     add(kWait, block);
     if (block + 1 < blocks) add(kStartGather, block + 1);
-    forward_.push_back(actions_.size());
+    plan.forward.push_back(plan.actions.size());
     if (releases(block)) add(kRelease, block);
-    forward_end_.push_back(actions_.size());
+    plan.forward_end.push_back(plan.actions.size());
   }
-  backward_begin_ = actions_.size();
-  backward_.resize(blocks);
+  plan.backward_begin = plan.actions.size();
+  plan.backward.resize(blocks);
   for (size_t block = blocks; block-- > 0;) {
     if (releases(block)) add(kWait, block);
     if (block > 0 && releases(block - 1)) add(kStartGather, block - 1);
-    backward_[block] = actions_.size();
+    plan.backward[block] = plan.actions.size();
     add(kReduce, block);
     add(kRelease, block);
   }
   add(kReduce, others);
   add(kRelease, others);
+  return plan;
+}
+
+// The forward pass of a step that releases each block, and everything at its end.
+BlockGathers::Plan BlockGathers::plan_inference() const {
+  using enum Action::Kind;
+  const size_t blocks = config_.blocks.size(), others = blocks;
+  Plan plan;
+  plan.first = step_.first;
+  plan.actions.assign(step_.actions.begin(),
+                      step_.actions.begin() + static_cast<std::ptrdiff_t>(plan.first));
+  const auto add = [&](Action::Kind kind, size_t block) { plan.actions.push_back({kind, block}); };
+  for (size_t block = 0; block < blocks; ++block) {
+    add(kWait, block);
+    if (block + 1 < blocks) add(kStartGather, block + 1);
+    plan.forward.push_back(plan.actions.size());
+    add(kRelease, block);
+    plan.forward_end.push_back(plan.actions.size());
+  }
+  add(kRelease, others);
+  plan.backward_begin = plan.actions.size();
+  return plan;
 }
 
 const std::vector<size_t>& BlockGathers::buckets_of(size_t block) const {
@@ -51,7 +75,7 @@ const std::vector<size_t>& BlockGathers::buckets_of(size_t block) const {
 
 void BlockGathers::run_to(size_t end, const at::Tensor& after) {
   for (; next_ < end; ++next_) {
-    const auto [kind, block] = actions_[next_];
+    const auto [kind, block] = pass_->actions[next_];
     if (kind == Action::Kind::kReduce) {
       config_.reduce(block);
       continue;
@@ -66,26 +90,39 @@ void BlockGathers::run_to(size_t end, const at::Tensor& after) {
   }
 }
 
-void BlockGathers::begin_forward() {
+void BlockGathers::begin(const Plan& plan) {
+  pass_ = &plan;
   next_ = 0;
-  is_in_pass_ = true;
-  run_to(first_, {});
+  run_to(plan.first, {});
+}
+
+void BlockGathers::begin_forward() { begin(step_); }
+
+void BlockGathers::begin_inference() {
+  end_inference();
+  if (!are_whole()) begin(inference_);
+}
+
+void BlockGathers::end_inference() {
+  if (pass_ == nullptr) return;
+  run_to(pass_->actions.size(), {});
+  pass_ = nullptr;
 }
 
 void BlockGathers::before_forward(size_t block, const at::Tensor& input) {
-  if (!is_in_pass_) return;
-  if (next_ > forward_[block]) {
+  if (pass_ == nullptr) return;
+  if (next_ > pass_->forward[block]) {
     throw UsageError(fmt::format(
         "parallel.name=zero-3: block {} of the model is computed after a later one, or twice in a "
         "forward pass, when its parameters are no longer there; take parallel.name=zero-2",
         block));
   }
-  run_to(forward_[block], input.defined() ? input.detach() : input);
+  run_to(pass_->forward[block], input.defined() ? input.detach() : input);
 }
 
 void BlockGathers::after_forward(size_t block, const std::vector<at::Tensor>& outputs) {
-  if (!is_in_pass_) return;
-  run_to(forward_end_[block], {});
+  if (pass_ == nullptr) return;
+  run_to(pass_->forward_end[block], {});
   // A hook of a tensor is called before the node that computes it.
   for (const at::Tensor& output : outputs) {
     if (!output.requires_grad()) continue;
@@ -95,29 +132,29 @@ void BlockGathers::after_forward(size_t block, const std::vector<at::Tensor>& ou
 }
 
 void BlockGathers::end_forward() {
-  if (!is_in_pass_) begin_forward();
-  run_to(backward_begin_, {});
+  if (pass_ == nullptr) begin_forward();
+  run_to(pass_->backward_begin, {});
 }
 
 // All later blocks are done: the engine computes what was recorded last first.
 void BlockGathers::before_backward(size_t block, const at::Tensor& gradient) {
-  if (!is_in_pass_) return;
-  run_to(backward_[block], gradient.detach());
+  if (pass_ == nullptr) return;
+  run_to(pass_->backward[block], gradient.detach());
 }
 
 void BlockGathers::finish() {
   end_forward();
-  run_to(actions_.size(), {});
-  is_in_pass_ = false;
+  run_to(pass_->actions.size(), {});
+  pass_ = nullptr;
 }
 
-void BlockGathers::abort() { is_in_pass_ = false; }
+void BlockGathers::abort() { pass_ = nullptr; }
 
 std::vector<PendingCollective> BlockGathers::forward_calls() const {
   std::vector<PendingCollective> all;
-  for (size_t i = 0; i < backward_begin_; ++i) {
-    if (actions_[i].kind != Action::Kind::kStartGather) continue;
-    for (const size_t bucket : buckets_of(actions_[i].block)) {
+  for (size_t i = 0; i < step_.backward_begin; ++i) {
+    if (step_.actions[i].kind != Action::Kind::kStartGather) continue;
+    for (const size_t bucket : buckets_of(step_.actions[i].block)) {
       all.push_back(buckets_.gather_call(bucket));
     }
   }
@@ -127,8 +164,8 @@ std::vector<PendingCollective> BlockGathers::forward_calls() const {
 std::vector<PendingCollective> BlockGathers::backward_calls(
     const std::function<std::vector<PendingCollective>(size_t block)>& reduce) const {
   std::vector<PendingCollective> all;
-  for (size_t i = backward_begin_; i < actions_.size(); ++i) {
-    const auto [kind, block] = actions_[i];
+  for (size_t i = step_.backward_begin; i < step_.actions.size(); ++i) {
+    const auto [kind, block] = step_.actions[i];
     if (kind == Action::Kind::kStartGather) {
       for (const size_t bucket : buckets_of(block)) all.push_back(buckets_.gather_call(bucket));
     } else if (kind == Action::Kind::kReduce) {
@@ -136,6 +173,10 @@ std::vector<PendingCollective> BlockGathers::backward_calls(
     }
   }
   return all;
+}
+
+BlockGathers* block_gathers_of(Strategy& strategy) {
+  return dynamic_cast<BlockGathers*>(strategy.block_hooks());
 }
 
 }  // namespace gallop::parallel

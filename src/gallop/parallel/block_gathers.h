@@ -8,6 +8,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/parallel/parameter_buckets.h"
+#include "gallop/parallel/strategy.h"
 #include "gallop/parallel/sums.h"
 #include "gallop/tensor/block_hooks.h"
 
@@ -39,8 +40,17 @@ class BlockGathers final : public BlockHooks {
   /// The buckets of a block; of the other parameters for the number of blocks.
   const std::vector<size_t>& buckets_of(size_t block) const;
 
+  /// Whether all parameters are there at the moment, so that forward passes without a backward pass
+  /// gather nothing.
+  bool are_whole() const { return buckets_.is_whole(); }
+
   /// Must precede each forward pass of a step.
   void begin_forward();
+  /// Must precede each forward pass without a backward pass, equally often in all processes, and
+  /// does what is left of the one before.
+  void begin_inference();
+  /// Does what is left of the last such pass.
+  void end_inference();
   void before_forward(size_t block, const at::Tensor& input) override;
   void after_forward(size_t block, const std::vector<at::Tensor>& outputs) override;
   /// Does what is left of the forward pass. Must precede the backward pass.
@@ -63,20 +73,28 @@ class BlockGathers final : public BlockHooks {
     size_t block;
   };
 
-  void plan();
+  /// What is done in a pass, with the numbers of actions after which each block has what it needs.
+  struct Plan {
+    std::vector<Action> actions{};
+    std::vector<size_t> forward{}, forward_end{}, backward{};  ///< `forward_end`: needs no longer.
+    size_t first = 0;                                          ///< Before the forward pass.
+    size_t backward_begin = 0;
+  };
+
+  Plan plan_step() const;
+  Plan plan_inference() const;
+  void begin(const Plan& plan);
   void run_to(size_t end, const at::Tensor& after);
   void before_backward(size_t block, const at::Tensor& gradient);
 
   const ParameterBuckets& buckets_;
   Config config_;
-  std::vector<Action> actions_;
-  /// Numbers of actions after which each block has what its pass needs, and from which on it has
-  /// not.
-  std::vector<size_t> forward_, forward_end_, backward_;
-  size_t first_ = 0;  // Actions before the forward pass.
-  size_t backward_begin_ = 0;
-  size_t next_ = 0;  // Action.
-  bool is_in_pass_ = false;
+  Plan step_, inference_;
+  const Plan* pass_ = nullptr;  // The one under way.
+  size_t next_ = 0;             // Action.
 };
+
+/// What gathers the parameters of the strategy's model by block; null if it does not divide them.
+BlockGathers* block_gathers_of(Strategy& strategy);
 
 }  // namespace gallop::parallel

@@ -76,6 +76,7 @@ class Tensor final : public Strategy {
   std::vector<LogicalTensor> parameters_in_parts() const override {
     return parameters_.logical_parameters();
   }
+  bool model_is_in_parts() const override { return true; }
   std::string describe() const override {
     return group_.sequence_parallel() ? "with sequence parallelism" : "";
   }

@@ -42,7 +42,7 @@ std::vector<size_t> groups_of(const ModelTensors& model) {
 // `groups`: of each parameter; empty for one of all.
 ShardLayout layout_of(const std::string& name, const ZeroConfig& config,
                       const Collectives& collectives, const ModelTensors& model,
-                      const std::vector<size_t>& groups) {
+                      const std::vector<size_t>& groups = {}) {
   if (model.update_units.size() != model.parameters.size()) {
     throw UsageError(fmt::format(
         "parallel.name={} divides the update among processes, which this optimizer does not "
@@ -171,6 +171,7 @@ class Zero3 final : public Zero {
   std::vector<LogicalTensor> parameters_in_parts() const override {
     return shards()->logical_parameters();
   }
+  bool model_is_in_parts() const override { return !places_->is_whole(); }
   void begin_forward() override { gathers_.begin_forward(); }
 
   void begin_gradient_sync(const Pass& pass) override {
@@ -222,7 +223,7 @@ std::unique_ptr<Strategy> make_zero(const std::string& name, const ZeroConfig& c
   if (collectives.size() == 1) {
     return make_ddp({.bucket = config.bucket, .batch_norm = config.batch_norm}, collectives, model);
   }
-  ShardLayout layout = layout_of(name, config, collectives, model, {});
+  ShardLayout layout = layout_of(name, config, collectives, model);
   const auto lists = lists_of(layout, model.parameters);
   GradientBuckets buckets(lists, divides_gradients(name) ? GradientBuckets::Memory::kOnDemand
                                                          : GradientBuckets::Memory::kKept);
@@ -237,7 +238,7 @@ void require_blocks(const ModelTensors& model) {
         "parallel.name=zero-3 gathers the parameters of one block of layers after the other, and "
         "this model has no blocks; take parallel.name=zero-2");
   }
-  if (!model.parameters.front().tensor.is_cpu()) {
+  if (model.parameters.front().tensor.is_cuda()) {
     throw UsageError(
         "parallel.name=zero-3 runs on CPUs only so far: the memory of parameters on a GPU is not "
         "released yet; take parallel.name=zero-2");
@@ -273,6 +274,14 @@ std::unique_ptr<Strategy> make_zero2(const ZeroConfig& config, Collectives& coll
   return make_zero("zero-2", config, collectives, model);
 }
 
+std::shared_ptr<ParameterBuckets> make_parameter_buckets(const Zero3Config& config,
+                                                         const Collectives& collectives,
+                                                         const ModelTensors& model) {
+  require_blocks(model);
+  const ShardLayout layout = layout_of("zero-3", config.zero, collectives, model, groups_of(model));
+  return std::make_shared<ParameterBuckets>(model.parameters, layout, collectives.rank());
+}
+
 std::unique_ptr<Strategy> make_zero3(const Zero3Config& config, Collectives& collectives,
                                      const ModelTensors& model) {
   require_blocks(model);
@@ -280,6 +289,7 @@ std::unique_ptr<Strategy> make_zero3(const Zero3Config& config, Collectives& col
   const std::vector<size_t> groups = groups_of(model);
   ShardLayout layout = layout_of("zero-3", config.zero, collectives, model, groups);
   auto places = std::make_unique<ParameterBuckets>(model.parameters, layout, collectives.rank());
+  places->take(model.parameters);
   const auto lists = lists_of(layout, model.parameters);
   GradientBuckets buckets(lists, GradientBuckets::Memory::kOnDemand);
   const auto own = own_parts(buckets, sizes_of(layout), collectives.rank());

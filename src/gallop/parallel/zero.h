@@ -5,6 +5,7 @@
 
 #include "gallop/config/visitor.h"
 #include "gallop/parallel/ddp.h"
+#include "gallop/parallel/parameter_buckets.h"
 #include "gallop/parallel/strategy.h"
 
 namespace gallop::parallel {
@@ -23,6 +24,12 @@ struct Zero3Config {
 };
 
 void visit(config::Visitor& visitor, Zero3Config& config);
+
+/// The memory of zero-3 for the parameters of a model, of which only sizes, strides, types and
+/// whether they are trained are read. Throws UsageError as make_zero3().
+std::shared_ptr<ParameterBuckets> make_parameter_buckets(const Zero3Config& config,
+                                                         const Collectives& collectives,
+                                                         const ModelTensors& model);
 
 /// ZeRO stage 1 (Rajbhandari et al., "ZeRO: memory optimizations toward training trillion parameter
 /// models", SC 2020): data parallelism in which each process has the optimizer's state of a part of

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <set>
 
 #include <ATen/ops/from_blob.h>
 #include <c10/util/Exception.h>
@@ -19,6 +21,32 @@ size_t page_bytes() {
   return kBytes;
 }
 
+// The addresses of all tensors in pages.
+class Addresses {
+ public:
+  void add(const void* pages) {
+    const std::lock_guard lock(mutex_);
+    all_.insert(pages);
+  }
+  void remove(const void* pages) {
+    const std::lock_guard lock(mutex_);
+    all_.erase(pages);
+  }
+  bool has(const void* pages) {
+    const std::lock_guard lock(mutex_);
+    return all_.contains(pages);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<const void*> all_;
+};
+
+Addresses& addresses() {
+  static auto* const all = new Addresses;  // Tensors may outlive static objects.
+  return *all;
+}
+
 }  // namespace
 
 at::Tensor zeros_in_pages(int64_t elements, c10::ScalarType type) {
@@ -30,8 +58,16 @@ at::Tensor zeros_in_pages(int64_t elements, c10::ScalarType type) {
               " bytes of pages");
   // A huge page would be filled as a whole, with pages of other tensors, and is not split at once.
   madvise(memory, bytes, MADV_NOHUGEPAGE);
-  return at::from_blob(
-      memory, {elements}, [bytes](void* pages) { munmap(pages, bytes); }, at::TensorOptions(type));
+  addresses().add(memory);
+  const auto free = [bytes](void* pages) {
+    addresses().remove(pages);
+    munmap(pages, bytes);
+  };
+  return at::from_blob(memory, {elements}, free, at::TensorOptions(type));
+}
+
+bool lies_in_pages(const at::Tensor& tensor) {
+  return tensor.has_storage() && addresses().has(tensor.storage().data());
 }
 
 void release_pages_of(const at::Tensor& tensor, int64_t begin, int64_t end) {

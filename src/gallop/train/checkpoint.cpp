@@ -22,6 +22,7 @@
 #include "gallop/tensor/safetensors.h"
 #include "gallop/train/manifest.h"
 #include "gallop/train/progress.h"
+#include "gallop/train/slice_files.h"
 
 namespace gallop::train {
 
@@ -149,22 +150,6 @@ void remove_quietly(const fs::path& path) {
   fs::remove_all(path, ignored);
 }
 
-// If `function` throws, removes the draft, and adds the required bytes to a DeviceError.
-template <typename Function>
-void or_tell_bytes(const CheckpointDraft& draft, const Function& function) {
-  try {
-    function();
-  } catch (const DeviceError& error) {
-    remove_quietly(draft.folder);
-    throw DeviceError(
-        fmt::format("{}; a checkpoint needs {}. Make room there; older checkpoints are untouched",
-                    error.what(), format_bytes(draft.bytes)));
-  } catch (...) {
-    remove_quietly(draft.folder);
-    throw;
-  }
-}
-
 // The state for an optimizer that keeps more or fewer tensors per weight than the saved one, as SGD
 // with and without momentum. Missing tensors keep their initial values. If neither set of names
 // contains the other, `given` is returned unchanged, and loading it fails.
@@ -183,7 +168,7 @@ NamedTensors fitted(NamedTensors given, const NamedTensors& wanted) {
 }
 
 // Tensors of which a process has a part are handed on as they were saved.
-void take_shared(const NamedTensors& saved, NamedTensors& into) {
+void take_in_place_of_meta(const NamedTensors& saved, NamedTensors& into) {
   for (auto& [name, tensor] : into) {
     if (tensor.is_meta()) tensor = *find_tensor(saved, name);
   }
@@ -191,8 +176,29 @@ void take_shared(const NamedTensors& saved, NamedTensors& into) {
 
 }  // namespace
 
+std::map<std::string, std::string> slice_metadata() { return {{"format", "pt"}}; }
+
 std::string rank_state_name(int rank, const std::string& name) {
   return fmt::format("{}{}.{}", kOwn, rank, name);
+}
+
+void or_tell_bytes(const CheckpointDraft& draft, const std::function<void()>& function) {
+  try {
+    function();
+  } catch (const DeviceError& error) {
+    remove_quietly(draft.folder);
+    throw DeviceError(
+        fmt::format("{}; a checkpoint needs {}. Make room there; older checkpoints are untouched",
+                    error.what(), format_bytes(draft.bytes)));
+  } catch (...) {
+    remove_quietly(draft.folder);
+    throw;
+  }
+}
+
+fs::path slice_path(const CheckpointDraft& draft, SliceKind kind, int slice) {
+  const char* const name = kind == SliceKind::kModel ? kModel : kState;
+  return draft.folder / slice_names(name, draft.slices)[static_cast<size_t>(slice)];
 }
 
 CheckpointStore::CheckpointStore(fs::path folder, const CheckpointConfig& config)
@@ -229,10 +235,10 @@ WrittenFiles CheckpointStore::write_slice(const CheckpointDraft& draft, const Tr
                                           int slice) {
   WrittenFiles files;
   or_tell_bytes(draft, [&] {
-    for (const auto& [kind, tensors] :
-         {std::pair(kModel, &state.model), std::pair(kState, &state.optimizer)}) {
-      const std::string name = slice_names(kind, draft.slices)[static_cast<size_t>(slice)];
-      files[name] = write_safetensors(draft.folder / name, *tensors, {{"format", "pt"}});
+    for (const auto& [kind, tensors] : {std::pair(SliceKind::kModel, &state.model),
+                                        std::pair(SliceKind::kState, &state.optimizer)}) {
+      const fs::path path = slice_path(draft, kind, slice);
+      files[path.filename().string()] = write_safetensors(path, *tensors, slice_metadata());
     }
   });
   return files;
@@ -313,8 +319,8 @@ void CheckpointStore::load(const CheckpointInfo& checkpoint, TrainingState& stat
   }
   copy_by_name(model, checkpoint.folder.string(), state.model);
   copy_by_name(optimizer, checkpoint.folder.string(), state.optimizer);
-  take_shared(model, state.model);
-  take_shared(optimizer, state.optimizer);
+  take_in_place_of_meta(model, state.model);
+  take_in_place_of_meta(optimizer, state.optimizer);
   state.trainer = std::move(trainer);
   state.own = std::move(own);
 }
@@ -335,7 +341,7 @@ NamedTensors CheckpointStore::load_model(const CheckpointInfo& checkpoint,
     if (is_narrow && wide.contains(name)) tensor = tensor.to(at::kFloat);
   }
   copy_by_name(weights, checkpoint.folder.string(), model);
-  take_shared(weights, model);
+  take_in_place_of_meta(weights, model);
   return model;
 }
 

@@ -47,11 +47,22 @@ CheckpointWriter::~CheckpointWriter() {
 void CheckpointWriter::start(const CheckpointDraft& draft, const TrainingState& state, bool best) {
   if (thread_.joinable()) throw InternalError("checkpoint writer: one is under way");
   job_ = {draft, slice_of_state(draft, state), best};
+  if (config_.in_background) copy(job_.slice);
+  start_job();
+}
+
+void CheckpointWriter::start(const CheckpointDraft& draft, std::shared_ptr<StreamedSlice> slice,
+                             std::map<std::string, std::string> trainer, bool best) {
+  if (thread_.joinable()) throw InternalError("checkpoint writer: one is under way");
+  job_ = {draft, {.trainer = std::move(trainer)}, best, std::move(slice)};
+  start_job();
+}
+
+void CheckpointWriter::start_job() {
   if (!config_.in_background) {
     write(job_);
     return;
   }
-  copy(job_.slice);
   is_done_ = false;
   thread_ = std::thread([this] {
     const ProgressScope scope([this] { moves_ += 1; });
@@ -77,7 +88,9 @@ std::optional<CheckpointInfo> CheckpointWriter::wait() {
 
 // Out of memory may have been due to a concurrent step, whose memory is free by now.
 void CheckpointWriter::write_again(const std::exception_ptr& failure) {
-  if (!out_of_memory(failure) || job_.draft.slices > 1) std::rethrow_exception(failure);
+  if (!out_of_memory(failure) || job_.draft.slices > 1 || job_.streamed) {
+    std::rethrow_exception(failure);
+  }
   store_.begin(job_.draft);
   write(job_);
 }
@@ -119,9 +132,10 @@ void CheckpointWriter::copy(TrainingState& slice) {
 
 void CheckpointWriter::write(const Job& job) {
   const TraceSpan span(SpanKind::kCheckpoint, "write checkpoint");
-  const auto& [draft, slice, best] = job;
+  const auto& [draft, slice, best, streamed] = job;
   if (config_.rank >= draft.slices) return;
-  WrittenFiles files = CheckpointStore::write_slice(draft, slice, config_.rank);
+  WrittenFiles files =
+      streamed ? streamed->finish() : CheckpointStore::write_slice(draft, slice, config_.rank);
   if (draft.slices > 1) {
     write_slice_note(draft.folder, config_.rank, draft.slices, files);
     if (config_.rank > 0) return;

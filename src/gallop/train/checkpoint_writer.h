@@ -2,11 +2,15 @@
 
 #include <atomic>
 #include <exception>
+#include <map>
+#include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "gallop/tensor/named_tensor.h"
 #include "gallop/train/checkpoint.h"
+#include "gallop/train/streamed_slice.h"
 
 namespace gallop::train {
 
@@ -31,6 +35,10 @@ class CheckpointWriter {
   /// Writes this process's slice of `state`. Throws InternalError while an earlier checkpoint is in
   /// progress.
   void start(const CheckpointDraft& draft, const TrainingState& state, bool best);
+  /// The same for a slice whose tensors are written already: syncs its files and, in rank 0,
+  /// publishes the checkpoint, with TrainingState::trainer.
+  void start(const CheckpointDraft& draft, std::shared_ptr<StreamedSlice> slice,
+             std::map<std::string, std::string> trainer, bool best);
   /// The checkpoint that was published since the last call; nothing while it is in progress, or if
   /// another process publishes. Throws an error of writing, once.
   std::optional<CheckpointInfo> poll();
@@ -43,8 +51,10 @@ class CheckpointWriter {
     CheckpointDraft draft;
     TrainingState slice;
     bool best = false;
+    std::shared_ptr<StreamedSlice> streamed{};  ///< In place of the slice's tensors.
   };
   TrainingState slice_of_state(const CheckpointDraft& draft, const TrainingState& state) const;
+  void start_job();
   void copy(TrainingState& slice);
   void write(const Job& job);
   void write_again(const std::exception_ptr& failure);

@@ -9,6 +9,7 @@
 #include "gallop/base/progress.h"
 #include "gallop/data/device_loader.h"
 #include "gallop/kernel/shared_cores.h"
+#include "gallop/train/inference_passes.h"
 #include "gallop/train/losses/shapes.h"
 #include "gallop/train/metrics/loss_metrics.h"
 
@@ -79,16 +80,22 @@ Predictions batch_predictions(const at::Tensor& outputs, const data::Batch& batc
           .target = in_original_units(seen.target, task)};
 }
 
+int64_t views_per_image(const TestViews& views) {
+  return (views.flip ? 2 : 1) * (views.pixels > 0 ? 3 : 1);
+}
+
 // Runs a model on a batch, adds the results and returns the outputs.
 at::Tensor add_batch(model::Model& model, const data::Batch& batch, const EvaluateConfig& config,
-                     Evaluation& evaluation) {
+                     InferencePasses& passes, Evaluation& evaluation) {
   if (!config.views.is_any()) {
+    passes.begin();
     at::Tensor outputs = model.forward(batch.by_role());
     add_outputs(outputs, batch, config, evaluation);
     return outputs;
   }
   at::Tensor mean;
   for (const auto& [images, weight] : views_of(batch.input(), config.views)) {
+    passes.begin();
     const at::Tensor logits = model.forward(images).to(at::kFloat);
     if (!mean.defined()) {
       if (!evaluation.one_view) evaluation.one_view.emplace();
@@ -281,6 +288,9 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     loader.emplace(samples, in_order, data::LoaderState{.position = own.begin * in_order.batch},
                    config.device);
   }
+  const int64_t processes = divides_batches(config) ? config.collectives->size() : 1;
+  InferencePasses passes((count + processes - 1) / processes *
+                         static_cast<int64_t>(members.size()) * views_per_image(config.views));
   bool stopped = false;
   for (int64_t number = own.begin; number < own.end; ++number) {
     // Processes that need each other stop at the same batch.
@@ -296,7 +306,8 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     EnsembleOutputs together(task_of(config), members.size());
     for (size_t i = 0; i < members.size(); ++i) {
       const precision::AutocastGuard autocast(members[i].precision, config.device.type());
-      const at::Tensor outputs = add_batch(members[i].model, *batch, config, result.each[i]);
+      const at::Tensor outputs =
+          add_batch(members[i].model, *batch, config, passes, result.each[i]);
       sums.add(i, batch_predictions(outputs, *batch, config));
       note_progress();
       if (members.size() > 1) {
@@ -311,6 +322,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     sums.add(members.size(), batch_predictions(mean, *batch, config));
     if (config.see) config.see(*batch, mean);
   }
+  passes.finish();
   for (const Member& member : members) member.model.set_training(true);
   if (share(batches, config, stopped || (!config.together && stop.requested()))) {
     return std::nullopt;

@@ -1,6 +1,5 @@
 #include "gallop/train/gradient_order.h"
 
-#include "gallop/optim/gradients.h"
 #include "gallop/parallel/gradient_hooks.h"
 #include "gallop/train/losses/members.h"
 #include "gallop/train/tensor_snapshot.h"
@@ -16,8 +15,11 @@ std::vector<std::string> gradient_order(model::Model& model, const NamedTensors&
   std::vector<at::Tensor> tensors;
   for (const auto& [name, tensor] : trained) tensors.push_back(tensor);
   std::vector<std::string> order;
-  const parallel::GradientHooks hooks(
-      tensors, [&](size_t parameter) { order.push_back(trained[parameter].name); });
+  // A gradient is dropped at once, so that no process ever has all of them.
+  const parallel::GradientHooks hooks(tensors, [&](size_t parameter) {
+    order.push_back(trained[parameter].name);
+    tensors[parameter].mutable_grad().reset();
+  });
   const TensorSnapshot statistics(model.buffers());
   model.set_training(true);
   at::Tensor sum;
@@ -26,7 +28,6 @@ std::vector<std::string> gradient_order(model::Model& model, const NamedTensors&
     sum = losses_of(loss, model.forward_to_head(batch), batch).sum;
   }
   sum.backward();
-  optim::drop_gradients(trained);
   statistics.restore();
   return order;
 }

@@ -73,8 +73,9 @@ class Test {
  private:
   static ProcessGroup group_from_here(parallel::Strategy* strategy, const model::Model& model) {
     const ProcessGroup process_group(strategy);
-    for (const auto& tensors : {model.parameters(), model.buffers()})
-      process_group.broadcast_parameters(process_group.with_wholes(tensors));
+    for (const auto& tensors : {model.parameters(), model.buffers()}) {
+      process_group.broadcast_parameters(tensors);
+    }
     return process_group;
   }
 

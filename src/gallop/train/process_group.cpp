@@ -28,25 +28,12 @@ void ProcessGroup::gather_parameters() const {
   if (!is_alone()) strategy_->gather_parameters();
 }
 
+void ProcessGroup::release_parameters() const {
+  if (!is_alone()) strategy_->begin_step();
+}
+
 std::vector<LogicalTensor> ProcessGroup::parameters_in_parts() const {
   return is_alone() ? std::vector<LogicalTensor>() : strategy_->parameters_in_parts();
-}
-
-std::vector<LogicalTensor> ProcessGroup::model_in_parts() const {
-  // With other strategies it is whole when it is read.
-  if (is_alone() || strategy_->divides_batches()) return {};
-  std::vector<LogicalTensor> all = parameters_in_parts();
-  std::erase_if(all, [](const LogicalTensor& one) { return one.is_replicated(); });
-  return all;
-}
-
-NamedTensors ProcessGroup::with_wholes(NamedTensors tensors) const {
-  for (const LogicalTensor& one : model_in_parts()) {
-    for (NamedTensor& tensor : tensors) {
-      if (tensor.name == one.name) tensor.tensor = one.whole;
-    }
-  }
-  return tensors;
 }
 
 void ProcessGroup::note_progress() const {
@@ -55,17 +42,24 @@ void ProcessGroup::note_progress() const {
 
 void ProcessGroup::broadcast_parameters(const NamedTensors& tensors) const {
   if (is_alone()) return;
+  // Each process has made its parts by itself.
+  std::map<std::string, at::Tensor> wholes_of_parts;
+  if (strategy_->model_is_in_parts()) {
+    for (const LogicalTensor& one : strategy_->parameters_in_parts()) {
+      if (!one.is_replicated()) wholes_of_parts.emplace(one.name, one.whole);
+    }
+  }
   std::string shapes;
-  for (const auto& [name, tensor] : tensors) {
-    shapes += fmt::format("{} {} {}\n", name, c10::toString(tensor.scalar_type()),
-                          fmt::join(tensor.sizes(), "x"));
+  NamedTensors replicas;
+  for (const NamedTensor& one : tensors) {
+    const auto part = wholes_of_parts.find(one.name);
+    const at::Tensor& whole = part != wholes_of_parts.end() ? part->second : one.tensor;
+    shapes += fmt::format("{} {} {}\n", one.name, c10::toString(whole.scalar_type()),
+                          fmt::join(whole.sizes(), "x"));
+    if (part == wholes_of_parts.end()) replicas.push_back(one);
   }
   parallel::require_same(*collectives_, "the model", shapes);
-  NamedTensors whole;
-  for (const NamedTensor& one : tensors) {
-    if (!one.tensor.is_meta()) whole.push_back(one);
-  }
-  broadcast(whole);
+  broadcast(replicas);
 }
 
 bool ProcessGroup::any(bool one) const {

@@ -18,6 +18,7 @@ class ProcessGroup {
       : strategy_(strategy),
         collectives_(strategy != nullptr ? &strategy->collectives() : nullptr) {}
 
+  parallel::Strategy* strategy() const { return strategy_; }
   bool is_alone() const { return collectives_ == nullptr; }
   int rank() const { return is_alone() ? 0 : collectives_->rank(); }
   int size() const { return is_alone() ? 1 : collectives_->size(); }
@@ -35,14 +36,11 @@ class ProcessGroup {
   void note_progress() const;
   /// See parallel::Strategy.
   void gather_parameters() const;
+  void release_parameters() const;
   std::vector<LogicalTensor> parameters_in_parts() const;
-  /// The tensors of which the model itself has only this process's parts.
-  std::vector<LogicalTensor> model_in_parts() const;
-  /// The model's tensors, with whole ones on the meta device in place of parts.
-  NamedTensors with_wholes(NamedTensors tensors) const;
 
-  /// Broadcasts the tensors of rank 0, except for those on the meta device, of which each process
-  /// has a part. Throws UsageError if another process has different names or shapes.
+  /// Broadcasts the tensors of rank 0, except for parameters of which processes have only parts.
+  /// Throws UsageError if another process has different names or shapes.
   void broadcast_parameters(const NamedTensors& tensors) const;
 
   /// See parallel::any_of() and parallel::run_on_rank0().

@@ -1,7 +1,8 @@
 #include "gallop/train/shared_state.h"
 
-#include <map>
+#include <algorithm>
 #include <string>
+#include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
@@ -9,7 +10,6 @@
 #include <ATen/ops/zeros.h>
 
 #include "gallop/base/error.h"
-#include "gallop/train/checkpoint_slices.h"
 
 namespace gallop::train {
 
@@ -56,26 +56,41 @@ at::Tensor sent_by(const at::Tensor& tensor, const at::TensorOptions& options) {
   return at::zeros({1}, options);
 }
 
-at::Tensor gather(parallel::Collectives& collectives, const LogicalTensor& tensor, int to,
-                  at::Device device) {
-  const bool is_here = collectives.rank() == to;
-  if (tensor.is_replicated()) return is_here ? tensor.local : tensor.whole;
+// A tensor on its way to one process.
+struct Gather {
+  const LogicalTensor* tensor = nullptr;
+  bool is_here = false;
+  at::Tensor sent, received;  // Undefined if every process has the tensor.
+};
+
+Gather start_gather(parallel::Collectives& collectives, const LogicalTensor& tensor, int to,
+                    at::Device device) {
+  Gather gather{.tensor = &tensor, .is_here = collectives.rank() == to};
+  if (tensor.is_replicated()) return gather;
   const std::vector<int64_t> sizes = sizes_of(tensor, collectives.size());
   std::vector<int64_t> send(sizes.size()), receive(sizes.size());
   send[static_cast<size_t>(to)] = sizes[static_cast<size_t>(collectives.rank())];
-  if (is_here) receive = sizes;
+  if (gather.is_here) receive = sizes;
   const auto options = options_of(tensor, device);
-  const at::Tensor received = at::zeros({is_here ? tensor.whole.numel() : 1}, options);
-  collectives.all_to_all_async(received, sent_by(tensor.local, options), receive, send);
-  collectives.wait(received);
-  if (!is_here) return tensor.whole;
+  gather.received = at::zeros({gather.is_here ? tensor.whole.numel() : 1}, options);
+  gather.sent = sent_by(tensor.local, options);
+  collectives.all_to_all_async(gather.received, gather.sent, receive, send);
+  return gather;
+}
+
+// Undefined in other processes than the one it goes to.
+at::Tensor finish(parallel::Collectives& collectives, const Gather& gather, at::Device device) {
+  const LogicalTensor& tensor = *gather.tensor;
+  if (gather.received.defined()) collectives.wait(gather.received);
+  if (!gather.is_here) return {};
+  if (tensor.is_replicated()) return tensor.local;
   at::Tensor whole = empty_whole(tensor, device);
   const at::Tensor columns = as_columns(whole, tensor);
   int64_t begin = 0;
   for (const LogicalTensor::Part& part : tensor.parts) {
     const int64_t elements = part.size() * tensor.rows;
     columns.narrow(1, part.begin, part.size())
-        .copy_(received.narrow(0, begin, elements).view({tensor.rows, part.size()}));
+        .copy_(gather.received.narrow(0, begin, elements).view({tensor.rows, part.size()}));
     begin += elements;
   }
   return whole;
@@ -113,20 +128,31 @@ void scatter(parallel::Collectives& collectives, const at::Tensor& saved,
 
 }  // namespace
 
-NamedTensors gather_slices(parallel::Collectives& collectives,
-                           const std::vector<LogicalTensor>& tensors, int slices) {
+void gather_in_turn(parallel::Collectives& collectives,
+                    const std::vector<std::vector<LogicalTensor>>& lists,
+                    const std::function<void(const at::Tensor& whole)>& take) {
   const at::NoGradGuard no_grad;
-  std::map<std::string, int> writers;
-  const NamedTensors wholes = wholes_of(tensors);
-  for (int slice = 0; slice < slices; ++slice) {
-    for (const auto& [name, tensor] : slice_of(wholes, slice, slices)) writers[name] = slice;
+  size_t most = 0;
+  std::vector<LogicalTensor> all;
+  for (const auto& list : lists) {
+    most = std::max(most, list.size());
+    all.insert(all.end(), list.begin(), list.end());
   }
-  const at::Device device = device_of(tensors);
-  NamedTensors all;
-  for (const LogicalTensor& tensor : tensors) {
-    all.push_back({tensor.name, gather(collectives, tensor, writers.at(tensor.name), device)});
+  const at::Device device = device_of(all);
+  for (size_t i = 0; i < most; ++i) {
+    std::vector<Gather> started;  // In all processes at once.
+    for (size_t to = 0; to < lists.size(); ++to) {
+      if (i >= lists[to].size()) continue;
+      started.push_back(start_gather(collectives, lists[to][i], static_cast<int>(to), device));
+    }
+    at::Tensor own;
+    for (Gather& gather : started) {
+      at::Tensor whole = finish(collectives, gather, device);
+      if (whole.defined()) own = std::move(whole);
+      gather = {};
+    }
+    if (own.defined()) take(own);
   }
-  return all;
 }
 
 void scatter_from_rank0(parallel::Collectives& collectives, const NamedTensors& whole,

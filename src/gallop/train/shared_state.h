@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "gallop/parallel/collectives.h"
@@ -9,10 +10,11 @@
 // functions together.
 namespace gallop::train {
 
-/// The tensors of slice `rank` (see slice_of()) as whole ones; the others as they are in `whole`,
-/// on the meta device. No process has more than its slice and one tensor in memory.
-NamedTensors gather_slices(parallel::Collectives& collectives,
-                           const std::vector<LogicalTensor>& tensors, int slices);
+/// Gathers lists of tensors, of which process i gets those of list i one after the other: `take` is
+/// called with each, and a process has no more than one of them.
+void gather_in_turn(parallel::Collectives& collectives,
+                    const std::vector<std::vector<LogicalTensor>>& lists,
+                    const std::function<void(const at::Tensor& whole)>& take);
 
 /// Copies whole tensors, which rank 0 has, into the parts of all processes. Those that are on the
 /// meta device there are left as they are.

@@ -12,6 +12,7 @@
 #include "gallop/base/progress.h"
 #include "gallop/data/device_loader.h"
 #include "gallop/model/functional/dropout.h"
+#include "gallop/train/inference_passes.h"
 #include "gallop/train/step.h"
 #include "gallop/train/tensor_snapshot.h"
 
@@ -53,6 +54,8 @@ class Means {
     samples_ += weight;
   }
 
+  /// Must follow the last batch.
+  void finish() { passes_.finish(); }
   void put_means() const {
     for (size_t i = 0; i < running_.size(); ++i) running_[i].copy_(sums_[i] / samples_);
   }
@@ -66,12 +69,14 @@ class Means {
         at::tensor({static_cast<int64_t>(config_.seed), step}, at::kLong).to(config_.device);
     const model::functional::DropoutScope draws(seed_and_step);
     const precision::AutocastGuard autocast(config_.precision, config_.device.type());
+    passes_.begin();
     model_.forward(batch.by_role());
   }
 
   model::Model& model_;
   std::vector<at::Tensor> running_, sums_, shares_;
   const StatisticsConfig& config_;
+  InferencePasses passes_;
   double samples_ = 0;
 };
 
@@ -103,6 +108,7 @@ bool recompute_statistics(model::Model& model, const data::Samples& samples,
     if (batch->size() > 0) means.add(*batch, step++);
     note_progress();
   }
+  means.finish();
   const bool done = !stop.requested() && !means.is_empty();
   done ? means.put_means() : statistics_before.restore();
   counters_before.restore();

@@ -52,7 +52,7 @@ Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
     check_schedule(*schedule, config, parts.evaluation_samples != nullptr);
     check_followed(*schedule, evaluate_config.metrics.get());
   }
-  process_group.broadcast_parameters(state().model);
+  process_group.broadcast_parameters(live_model());
 }
 
 Outcome Trainer::Impl::run() {
@@ -99,7 +99,6 @@ Outcome Trainer::Impl::finish(bool finished) {
   if (finished && config.early_stopping.restore_best) restore_best();
   if (saved_step != progress.step) save(false);
   finish_saving();
-  process_group.gather_parameters();  // For those who read the model after the run.
   outcome.finished = finished;
   outcome.step = progress.step;
   outcome.steps = length.steps;

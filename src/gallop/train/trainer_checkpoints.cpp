@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -37,13 +39,6 @@ void check_schedule_state(const std::map<std::string, std::string>& saved, const
       name));
 }
 
-const LogicalTensor* find_named(const std::vector<LogicalTensor>& tensors,
-                                const std::string& name) {
-  const auto found = std::find_if(tensors.begin(), tensors.end(),
-                                  [&](const LogicalTensor& one) { return one.name == name; });
-  return found == tensors.end() ? nullptr : &*found;
-}
-
 // Earlier versions named the state of a schedule after the former option.
 void rename_old_keys(std::map<std::string, std::string>& trainer) {
   constexpr std::string_view kOld = "vary.";
@@ -60,23 +55,29 @@ void rename_old_keys(std::map<std::string, std::string>& trainer) {
 
 }  // namespace
 
-void Trainer::Impl::share_model(const NamedTensors& model) const {
-  const std::vector<LogicalTensor> divided = process_group.model_in_parts();
-  NamedTensors wholes;
-  for (const NamedTensor& one : model) {
-    if (find_named(divided, one.name) == nullptr) wholes.push_back(one);
-  }
-  process_group.broadcast(wholes);
-  if (divided.empty()) return;
-  scatter_from_rank0(*process_group.collectives(), model, divided);
+// Of parameters in parts, this process may have no more than its parts.
+NamedTensors Trainer::Impl::live_model() const {
+  NamedTensors all = parts.model.parameters();
+  for (const auto& buffer : parts.model.buffers()) all.push_back(buffer);
+  return all;
 }
 
-// Tensors of which the model has parts are those of the whole model, on the meta device.
+std::vector<LogicalTensor> Trainer::Impl::logical_model() const {
+  std::vector<LogicalTensor> all = process_group.parameters_in_parts();
+  std::set<std::string> names;
+  for (const LogicalTensor& one : all) names.insert(one.name);
+  for (const LogicalTensor& one : replicas_of(live_model())) {
+    if (!names.contains(one.name)) all.push_back(one);
+  }
+  return all;
+}
+
+// The tensors that a checkpoint has; on the meta device what this process has only a part of.
 TrainingState Trainer::Impl::state() {
   TrainingState state;
-  state.model = parts.model.parameters();
-  for (const auto& buffer : parts.model.buffers()) state.model.push_back(buffer);
-  state.model = process_group.with_wholes(std::move(state.model));
+  for (const LogicalTensor& tensor : logical_model()) {
+    state.model.push_back({tensor.name, tensor.is_replicated() ? tensor.local : tensor.whole});
+  }
   state.optimizer = wholes_of(parts.optimizer.logical_state());
   for (const auto& tensor : step.state()) state.optimizer.push_back(tensor);
   state.trainer = progress.to_map(loader.state());
@@ -104,34 +105,28 @@ void Trainer::Impl::save(bool best) {
     progress.rewind_step = progress.step;
     parts.checkpoints.spare(progress.step);
   }
-  TrainingState now = state();
+  const TrainingState now = state();
   CheckpointDraft draft = parts.checkpoints.draft_of(now, progress.step);
   draft.slices = now.own.empty() ? slices_of(draft.bytes) : process_group.size();
   draft.folder = process_group.run_on_rank0([&] {
     parts.checkpoints.begin(draft);
     return draft.folder.string();
   });
-  gather_shards(now, draft.slices);
-  writer.start(draft, now, best);
+  DividedState divided{
+      .model = logical_model(), .optimizer = parts.optimizer.logical_state(), .own = now.own};
+  if (are_divided(divided.model) || are_divided(divided.optimizer)) {
+    for (const LogicalTensor& tensor : replicas_of(step.state())) {
+      divided.optimizer.push_back(tensor);
+    }
+    writer.start(draft, write_slices(*process_group.collectives(), draft, divided), now.trainer,
+                 best);
+  } else {
+    writer.start(draft, now, best);
+  }
   is_saving = true;
   checkpoint_trigger.done(progress.step);
   saved_step = progress.step;
   note_saved();
-}
-
-// Replaces the tensors of this process's slice of a checkpoint, which processes share, by whole
-// ones.
-void Trainer::Impl::gather_shards(TrainingState& now, int slices) {
-  if (std::vector<LogicalTensor> model = process_group.parameters_in_parts(); !model.empty()) {
-    for (LogicalTensor& tensor : replicas_of(parts.model.buffers())) {
-      if (find_named(model, tensor.name) == nullptr) model.push_back(std::move(tensor));
-    }
-    now.model = gather_slices(*process_group.collectives(), model, slices);
-  }
-  std::vector<LogicalTensor> all = parts.optimizer.logical_state();
-  if (!are_divided(all)) return;
-  for (const LogicalTensor& tensor : replicas_of(step.state())) all.push_back(tensor);
-  now.optimizer = gather_slices(*process_group.collectives(), all, slices);
 }
 
 // As many slices as processes, if each has enough to write.
@@ -162,10 +157,21 @@ void Trainer::Impl::finish_saving() {
   process_group.run_on_rank0(wait);
 }
 
+// Gives processes the model that rank 0 has read into these tensors.
+void Trainer::Impl::take_model(const NamedTensors& of_rank0) {
+  const std::vector<LogicalTensor> model = logical_model();
+  if (!are_divided(model)) {
+    process_group.broadcast(of_rank0);
+    return;
+  }
+  process_group.release_parameters();
+  scatter_from_rank0(*process_group.collectives(), of_rank0, model);
+}
+
 // Copies a checkpoint that rank 0 reads into the live tensors of `into`, in all processes.
 void Trainer::Impl::load(const std::optional<CheckpointInfo>& checkpoint, TrainingState& into) {
   process_group.run_on_rank0([&] { parts.checkpoints.load(*checkpoint, into); });
-  share_model(into.model);
+  take_model(into.model);
   if (!process_group.is_alone()) {
     scatter_from_rank0(*process_group.collectives(), into.optimizer,
                        parts.optimizer.logical_state());
@@ -276,7 +282,7 @@ void Trainer::Impl::restore_best() {
     return best->step;
   });
   if (!best_step) return;
-  share_model(model);
+  take_model(model);
   outcome.restored_step = *best_step;
   save(false);
 }

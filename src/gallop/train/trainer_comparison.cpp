@@ -36,11 +36,8 @@ bool Trainer::Impl::compare_states() {
   report_all();
   clock.pause();
   process_group.begin(parallel::Section::kCheckpoint, progress.step);
-  process_group.gather_parameters();
-  const TrainingState now = state();
-  NamedTensors all = now.model;
   // What a process alone has cannot be compared.
-  std::erase_if(all, [](const NamedTensor& one) { return one.tensor.is_meta(); });
+  NamedTensors all = replicated(logical_model());
   for (const auto& list : {replicated(parts.optimizer.logical_state()), step.state()}) {
     all.insert(all.end(), list.begin(), list.end());
   }

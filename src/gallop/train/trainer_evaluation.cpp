@@ -1,10 +1,14 @@
+#include <algorithm>
 #include <limits>
 #include <string>
 
 #include <fmt/format.h>
 
+#include "gallop/base/hardware.h"
+#include "gallop/base/memory.h"
 #include "gallop/base/trace.h"
 #include "gallop/train/averaged_weights.h"
+#include "gallop/train/inference_passes.h"
 #include "gallop/train/statistics.h"
 #include "gallop/train/trainer_impl.h"
 
@@ -28,6 +32,17 @@ schedule::Metrics metrics_of(const Evaluation& evaluation) {
   return metrics;
 }
 
+// An exported model has another program for evaluations, in which blocks may have been merged, and
+// one for a fixed number of samples runs several times for a batch.
+bool evaluates_by_block(model::Model& model) {
+  if (model.fixed_batch() > 0) return false;
+  const auto blocks = model.block_parameters();
+  model.set_training(false);
+  const bool are_same = model.block_parameters() == blocks;
+  model.set_training(true);
+  return are_same;
+}
+
 }  // namespace
 
 // Returns false if a stop was requested first; the evaluation is then done after the resume.
@@ -36,7 +51,8 @@ bool Trainer::Impl::evaluate_now() {
   tell(&Observer::evaluating);
   agreed[static_cast<size_t>(StepRequest::kEvaluate)] = false;
   process_group.begin(parallel::Section::kEvaluation, progress.step);
-  process_group.gather_parameters();
+  gather_for_evaluation();
+  const InferenceScope scope(process_group.strategy());
   if (is_last() && !recompute_statistics()) return false;
   const AveragedWeights averaged(parts.optimizer);
   const auto evaluation =
@@ -58,13 +74,30 @@ bool Trainer::Impl::evaluate_now() {
   return true;
 }
 
+// Gathers parameters of which processes have parts, unless that would take more than half of the
+// memory that is left: block by block, they are gathered again for each batch.
+void Trainer::Impl::gather_for_evaluation() {
+  const std::vector<LogicalTensor> in_parts = process_group.parameters_in_parts();
+  if (in_parts.empty()) return;
+  int64_t missing = 0;
+  for (const LogicalTensor& one : in_parts) {
+    missing += static_cast<int64_t>(one.whole.nbytes()) - static_cast<int64_t>(one.local.nbytes());
+  }
+  const auto hosts = process_group.gather(host_name());
+  const int64_t here = std::count(hosts.begin(), hosts.end(), host_name());
+  const bool fits = missing * here <= available_memory() / 2;
+  if (!process_group.any(!fits) || !evaluates_by_block(parts.model)) {
+    process_group.gather_parameters();
+  }
+}
+
 // For averages that require it. Returns false if a stop was requested first.
 bool Trainer::Impl::recompute_statistics() {
   if (!parts.optimizer.averaging().recompute_statistics || recomputed_step == progress.step) {
     return true;
   }
-  process_group.gather_parameters();
   const AveragedWeights averaged(parts.optimizer);
+  const InferenceScope scope(process_group.strategy());
   // Each process uses all samples, independently of the others.
   data::LoaderConfig whole = loader_config;
   whole.part = 0;

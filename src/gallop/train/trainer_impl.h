@@ -97,6 +97,7 @@ struct Trainer::Impl {
   // Evaluation. Both functions return false if a stop was requested first.
   bool evaluate_now();
   bool recompute_statistics();
+  void gather_for_evaluation();
   std::string metric() const;
   double score(const Evaluation& evaluation) const;
   bool is_out_of_patience() const;
@@ -109,11 +110,11 @@ struct Trainer::Impl {
   void go_back(const std::string& why);
 
   // Checkpoints.
+  NamedTensors live_model() const;
+  std::vector<LogicalTensor> logical_model() const;
   TrainingState state();
-  // Gives all processes the tensors of the model that rank 0 has loaded.
-  void share_model(const NamedTensors& model) const;
   void save(bool best);
-  void gather_shards(TrainingState& now, int slices);
+  void take_model(const NamedTensors& of_rank0);
   int slices_of(int64_t bytes) const;
   void tell_saved(const std::optional<CheckpointInfo>& info);
   void note_saved();

@@ -13,7 +13,8 @@ TrainingMemory of(const char* strategy) {
           .processes = 4,
           .processes_here = 2,
           .strategy = strategy,
-          .has_blocks = true};
+          .has_blocks = true,
+          .has_model = true};
 }
 
 TEST(TrainingMemory, IsThatOfTheStrategy) {
@@ -40,6 +41,26 @@ TEST(TrainingMemory, IsRejectedIfItDoesNotFit) {
   EXPECT_TRUE(names(memory, kGiB, "take processes on more hosts"));
   memory.processes = memory.processes_here = 1;
   EXPECT_TRUE(names(memory, kGiB, "state take at least 12.0 GiB, and 1.0 GiB are available"));
+}
+
+// Before there is a model.
+TEST(TrainingMemory, IsOfTheModelAsWell) {
+  TrainingMemory memory = of("ddp");
+  memory.has_model = false;
+  EXPECT_EQ(further_bytes(memory), 16 * kGiB);
+  EXPECT_EQ(why_not_enough(memory, 9 * kGiB, 0),
+            "not enough memory: parameters, gradients and the optimizer's state take at least 16.0 "
+            "GiB in each of 2 processes on this host, and 9.0 GiB are available; "
+            "parallel.name=zero-3 needs 4.0 GiB");
+  memory.strategy = "zero-3";
+  EXPECT_EQ(further_bytes(memory), 4 * kGiB);
+  memory.parameters = 6 * kGiB;
+  memory.why_whole = "set train.precision";
+  EXPECT_EQ(further_bytes(memory), 6 * kGiB);
+  EXPECT_EQ(why_not_enough(memory, 11 * kGiB, 0),
+            "not enough memory: the whole model, or the parts of parameters, gradients and the "
+            "optimizer's state, take at least 6.0 GiB in each of 2 processes on this host, and "
+            "11.0 GiB are available; 5.0 GiB would do, but set train.precision");
 }
 
 }  // namespace

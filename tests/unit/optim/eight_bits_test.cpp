@@ -16,6 +16,7 @@
 #include "gallop/base/error.h"
 #include "gallop/config/resolve.h"
 #include "gallop/optim/optimizer.h"
+#include "gallop/optim/optimizer_parameters.h"
 
 namespace gallop::optim {
 namespace {
@@ -54,6 +55,13 @@ std::string error_of(const std::string& name, const NamedTensors& parameters, co
     return error.what();
   }
   return {};
+}
+
+// Otherwise they would take four times their memory while they are made.
+TEST(EightBitStates, AreNotMadeInFp32First) {
+  const NamedTensors state = make_state("exp_avg", parameters(), 0, /*for_8_bits=*/true);
+  EXPECT_TRUE(state[0].tensor.is_meta());
+  EXPECT_TRUE(state[1].tensor.is_cpu());  // Too small for 8 bits.
 }
 
 class EightBits : public testing::TestWithParam<const char*> {};

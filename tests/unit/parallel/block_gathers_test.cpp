@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <ATen/core/grad_mode.h>
 #include <ATen/ops/ones.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -32,6 +33,7 @@ class Gathers : public testing::Test {
     }
     const ShardLayout layout(shapes, {0, 1, 2, 3}, int64_t{1} << 30, 2);
     places_.emplace(parameters_, layout, 0);
+    places_->take(parameters_);
     gathers_.emplace(*places_,
                      BlockGathers::Config{.blocks = {{0}, {1}, {2}},
                                           .others = {3},
@@ -124,6 +126,31 @@ TEST_F(Gathers, InOneOrderWhateverIsComputed) {
   block(1, at::ones({2}));
   gathers_->finish();
   EXPECT_EQ(without_blocks(), wanted);
+}
+
+// Forward passes without a backward pass, and in place of those that another process has more.
+TEST_F(Gathers, EachPassOfAnEvaluation) {
+  places_->release_all();
+  const at::NoGradGuard no_grad;
+  gathers_->begin_inference();
+  block(2, block(1, block(0, at::ones({2}))));
+  EXPECT_EQ(calls(), kForward);
+  gathers_->begin_inference();
+  EXPECT_EQ(calls(), (Names{"gather others", "gather 0", "wait others"}));
+  gathers_->begin_inference();
+  EXPECT_EQ(calls(), (Names{"wait 0", "gather 1", "wait 1", "gather 2", "wait 2", "gather others",
+                            "gather 0", "wait others"}));
+  gathers_->end_inference();
+  EXPECT_EQ(calls(), (Names{"wait 0", "gather 1", "wait 1", "gather 2", "wait 2"}));
+  block(0, at::ones({2}));
+  EXPECT_EQ(calls(), Names{"forward 0"});
+}
+
+TEST_F(Gathers, NothingForAnEvaluationIfAllIsThere) {
+  gathers_->begin_inference();
+  block(0, at::ones({2}));
+  gathers_->end_inference();
+  EXPECT_EQ(calls(), Names{"forward 0"});
 }
 
 TEST_F(Gathers, NothingOutsideOfAPass) {

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/tensor/named_tensor.h"
+#include "gallop/train/shared_state.h"
 #include "unit/parallel/ranks_together.h"
 
 namespace gallop::train {
@@ -27,6 +28,16 @@ inline NamedTensors copies_of(const NamedTensors& tensors) {
   NamedTensors copies;
   for (const auto& [name, tensor] : tensors) copies.push_back({name, tensor.detach().clone()});
   return copies;
+}
+
+/// Whole tensors, on rank 0; nothing on others.
+inline NamedTensors gathered(parallel::Collectives& collectives,
+                             const std::vector<LogicalTensor>& tensors) {
+  NamedTensors all;
+  gather_in_turn(collectives, {tensors}, [&](const at::Tensor& whole) {
+    all.push_back({tensors[all.size()].name, whole.detach().clone()});
+  });
+  return all;
 }
 
 /// Expects the same names, strides and bits.

@@ -112,10 +112,9 @@ Results train(const Case& tested, const Batches& batches, parallel::Collectives*
   trainee.optimizer->use_averaged_weights(true);
   results.weights = copies_of(trainee.model->parameters());
   for (const auto& buffer : copies_of(trainee.model->buffers())) results.weights.push_back(buffer);
-  results.state =
-      collectives == nullptr
-          ? copies_of(trainee.optimizer->state())
-          : copies_of(gather_slices(*collectives, trainee.optimizer->logical_state(), 1));
+  results.state = collectives == nullptr
+                      ? copies_of(trainee.optimizer->state())
+                      : gathered(*collectives, trainee.optimizer->logical_state());
   trainee.optimizer->use_averaged_weights(false);
   return results;
 }
@@ -248,8 +247,7 @@ TEST(PipelineState, LoadsIntoAnyLayout) {
           trainee.step->run(labeled(batches[i].first, batches[i].second), static_cast<int64_t>(i),
                             0.01, false, {}, {.rows = batches[i].first.size(0)});
           trainee.optimizer->use_averaged_weights(true);
-          const NamedTensors now =
-              copies_of(gather_slices(collectives, trainee.optimizer->logical_state(), 1));
+          const NamedTensors now = gathered(collectives, trainee.optimizer->logical_state());
           if (collectives.rank() == 0) {
             weights = copies_of(tensors());
             state = now;

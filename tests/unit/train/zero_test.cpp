@@ -1,17 +1,26 @@
 // Steps of zero-1, zero-2 and zero-3 next to those of ddp: the same bits of losses, norms, weights
 // and states.
+#include "gallop/parallel/zero.h"
+
 #include <functional>
 #include <mutex>
 #include <string_view>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "gallop/data/samples.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
 #include "gallop/model/resnet.h"
+#include "gallop/parallel/block_gathers.h"
+#include "gallop/parallel/initial_parameters.h"
+#include "gallop/train/averaged_weights.h"
 #include "gallop/train/checkpoint_slices.h"
+#include "gallop/train/evaluate.h"
+#include "gallop/train/inference_passes.h"
 #include "gallop/train/shared_state.h"
 #include "unit/base/error_of.h"
 #include "unit/tensor/resident.h"
@@ -45,7 +54,7 @@ struct Results {
 };
 
 NamedTensors whole_state(const Trainee& trainee, parallel::Collectives& collectives) {
-  return copies_of(gather_slices(collectives, trainee.optimizer->logical_state(), 1));
+  return gathered(collectives, trainee.optimizer->logical_state());
 }
 
 using Batches = std::vector<std::pair<at::Tensor, at::Tensor>>;
@@ -223,7 +232,7 @@ TEST(ZeroState, LoadsIntoAnyNumberOfProcesses) {
           scatter_from_rank0(collectives, collectives.rank() == 0 ? whole : NamedTensors(),
                              logical);
         }
-        const NamedTensors now = copies_of(gather_slices(collectives, logical, 1));
+        const NamedTensors now = gathered(collectives, logical);
         if (collectives.rank() != 0) return;
         if (!whole.empty()) expect_equal(now, whole);
         if (size == 2) whole = now;
@@ -387,8 +396,130 @@ class PageCounter final : public BlockHooks {
   int64_t most_ = 0;
 };
 
-std::unique_ptr<model::Model> deep_gpt() {
-  return make_gpt({.layers = 8, .width = 128, .heads = 2}, kText, 1);
+std::unique_ptr<model::Model> deep_gpt_of(model::InitialWeights weights) {
+  return make_gpt({.layers = 8, .width = 128, .heads = 2}, kText, weights);
+}
+std::unique_ptr<model::Model> deep_gpt() { return deep_gpt_of(1); }
+
+// Counts the pages of buckets whenever a parameter is created.
+class CountedMemory final : public TensorMemory {
+ public:
+  CountedMemory(std::shared_ptr<const parallel::ParameterBuckets> places,
+                std::vector<std::optional<size_t>> order)
+      : places_(places), memory_(std::move(places), std::move(order)) {}
+
+  at::Tensor empty(at::IntArrayRef sizes) override {
+    at::Tensor tensor = memory_.empty(sizes);
+    most_ = std::max(most_, pages_of(*places_));
+    return tensor;
+  }
+  int64_t most() const { return most_; }
+
+  static int64_t pages_of(const parallel::ParameterBuckets& places) {
+    int64_t pages = 0;
+    for (const auto& [name, bucket] : places.named()) pages += resident_pages(bucket);
+    return pages;
+  }
+
+ private:
+  std::shared_ptr<const parallel::ParameterBuckets> places_;
+  parallel::InitialParameters memory_;
+  int64_t most_ = 0;
+};
+
+// A model of which this process has never had more than its parts and a parameter.
+TEST(ZeroParameters, AreCreatedInParts) {
+  const NamedTensors whole = deep_gpt()->parameters();
+  run_on_one_core_each(2, [&](parallel::Collectives& collectives) {
+    parallel::CreationOrder created;
+    const auto planned = [&] {
+      const TensorMemoryScope scope(created);
+      model::InitialWeights sizes = 1;
+      sizes.sizes_only = true;
+      return deep_gpt_of(sizes);
+    }();
+    const NamedTensors parameters = planned->parameters();
+    Case tested{"Gpt", {}, "adamw", {}, true};
+    tested.strategy = "zero-3";
+    const auto units =
+        optim::make_wrapped(tested.optimizer, tested.wrappers, parameters, {}, optim::kHundredSteps)
+            ->update_units();
+    const auto places = parallel::make_parameter_buckets(
+        {}, collectives,
+        {.parameters = parameters, .update_units = units, .blocks = planned->block_parameters()});
+    CountedMemory memory(places, created.parameters(parameters));
+    tested.make_model = [&] {
+      const TensorMemoryScope scope(memory);
+      return deep_gpt();
+    };
+    Trainee trainee(tested, std::nullopt, &collectives);
+    EXPECT_FALSE(parallel::block_gathers_of(*trainee.strategy)->are_whole());
+    places->release_all();
+    const int64_t own = CountedMemory::pages_of(*places);
+    trainee.strategy->gather_parameters();
+    expect_equal(copies_of(trainee.model->parameters()), whole);
+    const auto all = static_cast<double>(CountedMemory::pages_of(*places));
+    EXPECT_LT(static_cast<double>(own), 0.55 * all);
+    EXPECT_LT(static_cast<double>(memory.most()), 0.62 * all);
+  });
+}
+
+TEST(ZeroParameters, AreNotCreatedInPartsByOtherModels) {
+  parallel::CreationOrder created;
+  const TensorMemoryScope scope(created);
+  model::InitialWeights sizes = 1;
+  sizes.sizes_only = true;
+  const auto model = make_gpt({.layers = 1, .width = 16, .heads = 2}, kText, sizes);
+  EXPECT_FALSE(created.parameters(model->parameters()).empty());
+  EXPECT_TRUE(created.parameters({{"other", at::zeros({2}).requires_grad_()}}).empty());
+}
+
+// Samples of texts, the number of which processes do not divide.
+class Texts final : public data::Samples {
+ public:
+  Texts()
+      : Samples({{.name = "tokens", .shape = {.sizes = {8}, .dtype = c10::ScalarType::Long}},
+                 {.name = "labels", .shape = {.sizes = {8}, .dtype = c10::ScalarType::Long}}}) {}
+  int64_t size() const override { return 13; }
+  bool fill(int64_t index, int64_t, const data::SampleRow& row, data::Scratch&) const override {
+    for (size_t field = 0; field < 2; ++field) {
+      for (int64_t i = 0; i < 8; ++i) row.as<int64_t>(field)[i] = (index * 7 + i) % 11;
+    }
+    return true;
+  }
+};
+
+// By blocks, and with other numbers of batches in each process, with the results of all parameters.
+TEST(ZeroParameters, AreEvaluatedByBlock) {
+  const Texts texts;
+  const StopRequest go_on;
+  for (const char* wrappers : {"[]", "[{ema: {decay: 0.5}}]"}) {
+    run_on_one_core_each(3, [&](parallel::Collectives& collectives) {
+      Case tested{"Gpt", deep_gpt, "adamw", {}, true};
+      tested.wrappers = wrappers;
+      tested.strategy = "zero-3";
+      Trainee trainee(tested, std::nullopt, &collectives);
+      const auto [input, target] = batch_of(tested, 4);
+      trainee.step->run(labeled(input, target), 0, 0.01, false, {}, {.rows = 12});
+      const AveragedWeights averaged(*trainee.optimizer);
+      const EvaluateConfig config{.loader = {.batch = 3, .threads = 0},
+                                  .collectives = &collectives};
+      const auto evaluated = [&] {
+        const InferenceScope scope(trainee.strategy.get());
+        return evaluate(*trainee.model, texts, config, go_on)->tally;
+      };
+      PageCounter pages(*trainee.strategy->block_hooks(), *trainee.strategy);
+      trainee.model->set_block_hooks(&pages);
+      const Tally by_block = evaluated();
+      const int64_t most = pages.most();
+      trainee.strategy->gather_parameters();
+      const Tally whole = evaluated();
+      EXPECT_EQ(by_block.loss_sum, whole.loss_sum);
+      EXPECT_EQ(by_block.top5, whole.top5);
+      EXPECT_EQ(by_block.count, 13 * 8);
+      EXPECT_LT(static_cast<double>(most), 0.6 * static_cast<double>(pages.count()));
+    });
+  }
 }
 
 // Eager and compiled: the parts of this process between steps, and two of eight blocks within an
@@ -449,8 +580,7 @@ TEST(ZeroParameters, AreSavedFromTheirParts) {
       Trainee trainee(tested, std::nullopt, &collectives);
       const auto [input, target] = batch_of(tested, 4);
       trainee.step->run(labeled(input, target), 0, 0.01, false, {}, {.rows = 12});
-      const auto saved =
-          copies_of(gather_slices(collectives, trainee.strategy->parameters_in_parts(), 1));
+      const auto saved = gathered(collectives, trainee.strategy->parameters_in_parts());
       trainee.strategy->gather_parameters();
       if (collectives.rank() == 0) expect_equal(saved, copies_of(trainee.model->parameters()));
     });

@@ -95,21 +95,13 @@ class ExportedModel final : public Model {
   bool training() const override { return is_training_; }
   int64_t blocks() const override { return training_->blocks(); }
   void recompute(const std::vector<bool>& blocks) override { training_->recompute(blocks); }
-  // Vectors are small, and another name of a tied parameter is no parameter of a block.
   std::vector<std::vector<std::string>> block_parameters() const override {
-    std::map<std::string, int64_t> dims;
-    std::map<const at::TensorImpl*, int> names;
-    for (const auto& [name, tensor] : parameters_) dims[name] = tensor.dim();
-    for (const auto& [name, tensor] : tensors_) names[tensor.unsafeGetTensorImpl()] += 1;
-    auto blocks = training_->inputs_of_blocks();
-    for (auto& block : blocks) {
-      std::erase_if(block, [&](const std::string& name) {
-        return dims[name] < 2 || names[tensors_.at(name).unsafeGetTensorImpl()] > 1;
-      });
-    }
-    return blocks;
+    return block_parameters(is_training_ ? *training_ : *evaluation_);
   }
-  void set_block_hooks(BlockHooks* hooks) override { training_->set_block_hooks(hooks); }
+  void set_block_hooks(BlockHooks* hooks) override {
+    training_->set_block_hooks(hooks);
+    evaluation_->set_block_hooks(hooks);
+  }
   int64_t fixed_batch() const override { return fixed_batch_; }
 
   void to(at::Device device, bool channels_last) override {
@@ -137,6 +129,21 @@ class ExportedModel final : public Model {
   std::vector<std::string> notes() const override { return notes_; }
 
  private:
+  // Vectors are small, and another name of a tied parameter is no parameter of a block.
+  std::vector<std::vector<std::string>> block_parameters(const RunnableProgram& program) const {
+    std::map<std::string, int64_t> dims;
+    std::map<const at::TensorImpl*, int> names;
+    for (const auto& [name, tensor] : parameters_) dims[name] = tensor.dim();
+    for (const auto& [name, tensor] : tensors_) names[tensor.unsafeGetTensorImpl()] += 1;
+    auto blocks = program.inputs_of_blocks();
+    for (auto& block : blocks) {
+      std::erase_if(block, [&](const std::string& name) {
+        return dims[name] < 2 || names[tensors_.at(name).unsafeGetTensorImpl()] > 1;
+      });
+    }
+    return blocks;
+  }
+
   static fs::path definition_of(const fs::path& run) { return run / "model.pt2"; }
 
   // A run keeps its own definition, so that it can be resumed although the file has been changed.
