@@ -28,6 +28,10 @@ std::unique_ptr<model::Model> model_without_memory(const MakeModel& make,
 }
 
 std::string why_made_whole(const Recipe& recipe, bool is_images) {
+  if (parallel::divides_layers(recipe.strategy.name())) {
+    return fmt::format("parallel.name={} makes the whole model in each process first",
+                       recipe.strategy.name());
+  }
   const train::TrainConfig& config = recipe.train;
   const auto formats =
       train::candidate_formats(config.precision, config.channels_last, is_images, c10::kCPU);

@@ -53,16 +53,14 @@ std::unique_ptr<Optimizer> make_lookahead(const LookaheadConfig& config, Wrapped
     case Averaging::Kind::kWithin:
       throw UsageError(
           "optimizer.wrappers: lookahead cannot wrap a schedule-free optimizer, whose average "
-          "depends "
-          "on "
+          "depends on "
           "every step of the weights");
   }
   if (has_bf16(wrapped.parameters)) {
     throw UsageError(
         "optimizer.wrappers: lookahead is not supported with train.precision=bf16-weights: slow "
         "weights copied to "
-        "the "
-        "fast ones are rounded to bf16 and stagnate; set precision to bf16, "
+        "the fast ones are rounded to bf16 and stagnate; set precision to bf16, "
         "or use ema or swa");
   }
   first_step("lookahead", "0", config.k, wrapped.length);

@@ -142,8 +142,7 @@ void TrainStep::split_for(const Shortage& shortage, int64_t step) {
     throw StepDoesNotFit(fmt::format(
         "step {}: out of memory, and train.loss needs the whole batch, which cannot be "
         "computed in parts. Try a smaller data.batch_size, train.activation_checkpointing.every=1, "
-        "or "
-        "train.precision=bf16. {}",
+        "or train.precision=bf16. {}",
         step + 1, shortage.why));
   }
   if (shortage.of_one_sample) {

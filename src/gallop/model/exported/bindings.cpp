@@ -40,8 +40,7 @@ void check_images(const BoundInput& input, const Task& task, const std::string& 
   if (fits) return;
   throw UsageError(fmt::format(
       "{}: input '{}' was exported for sizes {}, but the data are images of [{}, {}, {}]; export "
-      "with "
-      "such images, or set data.image_size and data.channels",
+      "with such images, or set data.image_size and data.channels",
       file, input.name, sizes_text(input.meta), task.channels, task.height, task.width));
 }
 
