@@ -1,12 +1,12 @@
 #include "gallop/parallel/tensor.h"
 
-#include <optional>
 #include <utility>
 
 #include <ATen/ops/empty.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/parallel/collectives_group.h"
 #include "gallop/parallel/ddp.h"
 #include "gallop/parallel/packed.h"
 #include "gallop/parallel/tensor_parameters.h"
@@ -14,41 +14,6 @@
 namespace gallop::parallel {
 
 namespace {
-
-class Group final : public TensorGroup {
- public:
-  Group(Collectives& collectives, bool sequence_parallel)
-      : collectives_(collectives), sequence_parallel_(sequence_parallel) {}
-
-  int rank() const override { return collectives_.rank(); }
-  int size() const override { return collectives_.size(); }
-  bool sequence_parallel() const override { return sequence_parallel_; }
-
-  void all_reduce(const at::Tensor& tensor) const override {
-    run(tensor, [&] { all_reduce_async(tensor); });
-  }
-  void all_gather(const at::Tensor& tensor, c10::IntArrayRef sizes) const override {
-    run(tensor, [&] { all_gather_async(tensor, sizes); });
-  }
-  void all_to_all(const at::Tensor& output, const at::Tensor& input, c10::IntArrayRef receive,
-                  c10::IntArrayRef send) const override {
-    run(output, [&] { all_to_all_async(output, input, receive, send); });
-  }
-
- private:
-  // Evaluations run outside of any scope.
-  template <typename Start>
-  void run(const at::Tensor& result, const Start& start) const {
-    if (result.numel() == 0) return;
-    std::optional<CollectivesScope> scope;
-    if (CollectivesScope::current() == nullptr) scope.emplace(collectives_);
-    start();
-    wait_tensor(result);
-  }
-
-  Collectives& collectives_;
-  bool sequence_parallel_;
-};
 
 class Tensor final : public Strategy {
  public:
@@ -105,7 +70,7 @@ class Tensor final : public Strategy {
 
  private:
   Collectives& collectives_;
-  Group group_;
+  CollectivesGroup group_;
   ParallelizedModel model_;
   TensorParameters parameters_;
   std::vector<at::Tensor> partial_;  // Parameters whose gradients have to be summed.

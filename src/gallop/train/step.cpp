@@ -13,6 +13,7 @@
 #include "gallop/base/philox.h"
 #include "gallop/kernel/shared_cores.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/parallel/collectives_group.h"
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/pipeline.h"
 #include "gallop/tensor/recording.h"
@@ -164,6 +165,9 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
     own_seed_and_step_ =
         at::zeros({std::max<int64_t>(1, batch_slices()), 2}, seed_and_step_.options());
     shared_ = at::zeros({kFirstLoss - kTargets}, at::TensorOptions(at::kDouble).device(device_));
+    if (config.strategy->divides_batches() && config.strategy->pipeline() == nullptr) {
+      rows_group_ = std::make_unique<parallel::CollectivesGroup>(config.strategy->collectives());
+    }
     if (batch_slices() > 0 && config.gradient_accumulation > 1) {
       throw UsageError(
           fmt::format("train.gradient_accumulation with parallel.name=deterministic, which "
@@ -443,10 +447,13 @@ void check_in_pipeline(const StepConfig& config) {
         "train.compile with parallel.name=pipeline: steps of a pipeline are not compiled yet; "
         "leave train.compile out, or set it to false");
   }
-  if (config.strategy->collectives().size() > 1 && config.loss->traits().needs_whole_batch) {
+  const LossTraits loss = config.loss->traits();
+  if (config.strategy->collectives().size() > 1 &&
+      (loss.needs_whole_batch || loss.compares_samples)) {
     throw UsageError(
-        "train.loss needs the whole batch, which a pipeline divides; take "
-        "parallel.name=ddp with one process");
+        fmt::format("train.loss needs the whole batch, which a pipeline divides; take "
+                    "parallel.name=ddp{}",
+                    loss.needs_whole_batch ? " with one process" : ""));
   }
 }
 

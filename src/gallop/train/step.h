@@ -21,6 +21,7 @@
 #include "gallop/parallel/sums.h"
 #include "gallop/precision/grad_scaler.h"
 #include "gallop/precision/precision.h"
+#include "gallop/tensor/tensor_group.h"
 #include "gallop/train/async_results.h"
 #include "gallop/train/distillation.h"
 #include "gallop/train/losses/loss.h"
@@ -237,6 +238,7 @@ class TrainStep {
   /// Whether this process has all of a batch that processes share.
   bool has_whole_batches() const;
   bool shares_batch_norm() const;
+  bool shares_rows() const;
   bool sums_each_micro_batch() const;
   /// Micro-batches of a batch with enough rows.
   int64_t micro_batches() const { return config_.gradient_accumulation * splits_; }
@@ -278,7 +280,8 @@ class TrainStep {
   at::Tensor shared_;         ///< This process's summands of SharedSum; undefined without a group.
   /// Seed and step of dropout in this process, int64 [batch slices or 1, 2]; differs among them.
   at::Tensor own_seed_and_step_;
-  int64_t whole_rows_ = 0;  ///< Rows of the whole batch.
+  std::unique_ptr<TensorGroup> rows_group_;  ///< Of processes that have parts of a batch.
+  int64_t whole_rows_ = 0;                   ///< Rows of the whole batch.
   std::optional<precision::GradScaler> scaler_;
   std::optional<SpikeWatch> spikes_;
   std::unique_ptr<PipelineStep> pipeline_;  ///< Null if this process computes the whole model.

@@ -35,11 +35,15 @@ void check_loss(const StepConfig& config) {
   }
   const bool is_shared = config.strategy != nullptr && (config.strategy->collectives().size() > 1 ||
                                                         config.strategy->batch_slices() > 0);
-  if (traits.needs_whole_batch && (config.gradient_accumulation > 1 || is_shared)) {
-    throw UsageError(
-        fmt::format("train.loss needs the whole batch, which cannot be computed in parts; {}",
-                    is_shared ? "start one process, without parallel.name=deterministic"
-                              : "set train.gradient_accumulation to 1"));
+  const bool is_in_slices = config.strategy != nullptr && config.strategy->batch_slices() > 0;
+  const bool is_divided = traits.needs_whole_batch ? is_shared : is_in_slices;
+  if ((traits.needs_whole_batch || traits.compares_samples) &&
+      (config.gradient_accumulation > 1 || is_divided)) {
+    throw UsageError(fmt::format(
+        "train.loss needs the whole batch, which cannot be computed in parts; {}",
+        !is_divided                ? "set train.gradient_accumulation to 1"
+        : traits.needs_whole_batch ? "start one process, without parallel.name=deterministic"
+                                   : "take parallel.name=ddp"));
   }
 }
 

@@ -44,9 +44,11 @@ TrainStep::Tensors TrainStep::compute_in_memory(const StepInputs& inputs, bool c
   }
 }
 
-// The compiled function's mode. The offsets of batch slices follow from the whole batch's rows.
+// The compiled function's mode. The offsets of batch slices, and the rows that processes gather,
+// follow from the whole batch's rows.
 int64_t TrainStep::mode_of(bool count_correct) const {
-  return (batch_slices() > 0 ? 2 * whole_rows_ : 0) + (count_correct ? 1 : 0);
+  const bool depends_on_rows = batch_slices() > 0 || shares_rows();
+  return (depends_on_rows ? 2 * whole_rows_ : 0) + (count_correct ? 1 : 0);
 }
 
 // Throws if the update has begun, as it cannot be undone.
@@ -69,6 +71,12 @@ std::vector<parallel::PendingCollective> TrainStep::calls_left(
     throw DeviceError(fmt::format("rank {}, step {}: out of memory{}. {}",
                                   config_.strategy->collectives().rank(), step + 1, what, why));
   };
+  if (shares_rows()) {
+    refuse(
+        "; train.loss compares all samples of a batch, which is not computed in parts: try a "
+        "smaller "
+        "data.batch_size, train.activation_checkpointing.every=1, or train.precision=bf16");
+  }
   const auto calls =
       config_.strategy->collective_calls(sums_each_micro_batch() ? micro_batches() : 1);
   if (!calls && batch_slices() > 0) {
@@ -138,7 +146,8 @@ TrainStep::Shortage TrainStep::share_shortage(parallel::CollectivesScope& scope,
 }
 
 void TrainStep::split_for(const Shortage& shortage, int64_t step) {
-  if (config_.loss->traits().needs_whole_batch) {
+  if (const LossTraits loss = config_.loss->traits();
+      loss.needs_whole_batch || loss.compares_samples) {
     throw StepDoesNotFit(fmt::format(
         "step {}: out of memory, and train.loss needs the whole batch, which cannot be "
         "computed in parts. Try a smaller data.batch_size, train.activation_checkpointing.every=1, "

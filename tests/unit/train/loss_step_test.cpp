@@ -332,9 +332,26 @@ TEST(LossStep, ALossThatComparesSamplesIsNotComputedInParts) {
       error_of([&] { train(tested, batches, false); }).find("set train.gradient_accumulation to 1"),
       std::string::npos);
   tested.config.gradient_accumulation = 1;
-  EXPECT_NE(
-      error_of([&] { train_ranks(2, tested, batches, false, "ddp"); }).find("start one process"),
-      std::string::npos);
+  EXPECT_NE(error_of([&] {
+              train_ranks(2, tested, batches, false, "deterministic");
+            }).find("take parallel.name=ddp"),
+            std::string::npos);
+}
+
+// The last batch has no rows for some of four processes.
+TEST(LossStep, ALossThatComparesSamplesTakesThoseOfAllProcesses) {
+  for (const char* loss : {"info-nce", "weighted-sum losses=[info-nce,cosine-embedding]"}) {
+    const LossCase tested{"InfoNce", loss, {2, 4}, signs};
+    Batches batches = batches_of(tested);
+    batches.emplace_back(at::randn({3, 6}), signs(3));
+    const Steps alone = train(tested, batches, /*compiled=*/false);
+    for (const int size : {1, 2, 3, 4}) {
+      for (const bool compiled : {false, true}) {
+        SCOPED_TRACE(testing::Message() << loss << ", " << size << (compiled ? ", compiled" : ""));
+        expect_close(train_ranks(size, tested, batches, compiled, "ddp"), alone);
+      }
+    }
+  }
 }
 
 TEST(LossStep, ASmoothingChangesOnlyALossThatHasIt) {

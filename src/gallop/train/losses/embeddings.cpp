@@ -1,5 +1,7 @@
 #include "gallop/train/losses/embeddings.h"
 
+#include <limits>
+
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/cosine_embedding_loss.h>
 #include <ATen/ops/div.h>
@@ -14,6 +16,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/train/losses/shapes.h"
+#include "gallop/train/losses/shared_rows.h"
 
 namespace gallop::train {
 
@@ -74,8 +77,12 @@ class InfoNce final : public OfEmbeddings {
     const at::Tensor all = normalized(widened(output.logits()));
     const at::Tensor query = view_of(all, 0);
     if (compares_samples()) {
-      const at::Tensor similar = query.matmul(view_of(all, 1).t()).div(config_.temperature);
-      return at::log_softmax(similar, 1).diagonal().sum().neg();
+      const SharedRows keys = SharedRows::of(view_of(all, 1));
+      at::Tensor similar = query.matmul(keys.rows.t()).div(config_.temperature);
+      if (keys.is_missing.defined()) {
+        similar = similar.masked_fill(keys.is_missing, -std::numeric_limits<double>::infinity());
+      }
+      return at::log_softmax(similar, 1).diagonal(keys.first).sum().neg();
     }
     const at::Tensor keys = all.slice(1, 1);
     const at::Tensor similar = query.unsqueeze(1).mul(keys).sum(-1).div(config_.temperature);
@@ -83,7 +90,7 @@ class InfoNce final : public OfEmbeddings {
   }
 
   LossTraits traits() const override {
-    return {.counts_by_size = true, .needs_whole_batch = compares_samples()};
+    return {.counts_by_size = true, .compares_samples = compares_samples()};
   }
 
  private:

@@ -41,8 +41,11 @@ struct LossTraits {
   bool takes_smoothing = false;   ///< Request::label_smoothing is supported.
   /// In place of class labels, targets may be probabilities of the classes, fp32 [N, C].
   bool takes_soft_labels = false;
-  bool needs_whole_batch = false;  ///< The loss of a batch cannot be computed in micro-batches.
-  bool is_of_units = true;         ///< Outputs and targets are in the same units, of any scale.
+  bool needs_whole_batch = false;  ///< The loss of a batch cannot be computed in parts.
+  /// The loss of a batch cannot be computed in micro-batches, but by processes that have parts of
+  /// the batch, through SharedRows.
+  bool compares_samples = false;
+  bool is_of_units = true;  ///< Outputs and targets are in the same units, of any scale.
   int64_t ignored = data::kIgnoredTarget;
 };
 

@@ -45,6 +45,7 @@ class WeightedSum final : public Loss {
       all.takes_smoothing |= one.takes_smoothing;
       all.takes_soft_labels &= one.takes_soft_labels;
       all.needs_whole_batch |= one.needs_whole_batch;
+      all.compares_samples |= one.compares_samples;
     }
     return all;
   }

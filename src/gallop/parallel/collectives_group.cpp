@@ -1,0 +1,36 @@
+#include "gallop/parallel/collectives_group.h"
+
+#include <optional>
+
+#include "gallop/parallel/sums.h"
+
+namespace gallop::parallel {
+
+namespace {
+
+// Evaluations run outside of any scope.
+template <typename Start>
+void run(Collectives& collectives, const at::Tensor& result, const Start& start) {
+  if (result.numel() == 0) return;
+  std::optional<CollectivesScope> scope;
+  if (CollectivesScope::current() == nullptr) scope.emplace(collectives);
+  start();
+  wait_tensor(result);
+}
+
+}  // namespace
+
+void CollectivesGroup::all_reduce(const at::Tensor& tensor) const {
+  run(collectives_, tensor, [&] { all_reduce_async(tensor); });
+}
+
+void CollectivesGroup::all_gather(const at::Tensor& tensor, c10::IntArrayRef sizes) const {
+  run(collectives_, tensor, [&] { all_gather_async(tensor, sizes); });
+}
+
+void CollectivesGroup::all_to_all(const at::Tensor& output, const at::Tensor& input,
+                                  c10::IntArrayRef receive, c10::IntArrayRef send) const {
+  run(collectives_, output, [&] { all_to_all_async(output, input, receive, send); });
+}
+
+}  // namespace gallop::parallel
