@@ -15,7 +15,6 @@
 #include "gallop/model/gpt.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
-#include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/shared_state.h"
 #include "unit/base/error_of.h"
 #include "unit/train/compared_ranks.h"
@@ -118,12 +117,8 @@ Results train(const Case& tested, const Batches& batches, parallel::Collectives*
     results.weights = results.replicated;
     results.state = copies_of(trainee.optimizer->state());
   } else {
-    results.weights = gather_slices(*collectives, weights, 1);
-    results.state = gather_slices(*collectives, state, 1);
-    if (collectives->rank() == 0) {
-      results.weights = copies_of(results.weights);
-      results.state = copies_of(results.state);
-    }
+    results.weights = gathered(*collectives, weights);
+    results.state = gathered(*collectives, state);
   }
   trainee.optimizer->use_averaged_weights(false);
   return results;
