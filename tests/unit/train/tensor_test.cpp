@@ -15,6 +15,7 @@
 #include "gallop/model/gpt.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/vit.h"
+#include "gallop/train/checkpoint_slices.h"
 #include "gallop/train/shared_state.h"
 #include "unit/base/error_of.h"
 #include "unit/train/compared_ranks.h"
