@@ -70,7 +70,7 @@ TEST_F(Trainers, ContinueEveryOptimizerBitForBit) {
 }
 
 TEST_F(Trainers, ContinueInFp8BitForBit) {
-  const TrainConfig config{.steps = 30, .evaluate_every = "10 steps", .checkpoint_every = "never"};
+  const TrainConfig config{.steps = 14, .evaluate_every = "5 steps", .checkpoint_every = "never"};
   StepConfig fp8{.precision = precision::Precision::kFp8};
   fp8.compile = compile::CompileConfig();
   const auto whole = run(false, config, fp8);
