@@ -33,7 +33,8 @@ std::string remedy(const TrainingMemory& memory, int64_t bytes_here) {
 }  // namespace
 
 int64_t further_bytes(const TrainingMemory& memory) {
-  const int64_t n = memory.processes;
+  const bool divides_model = memory.strategy == "tensor" || memory.strategy == "pipeline";
+  const int64_t n = divides_model && memory.degree > 0 ? memory.degree : memory.processes;
   const int64_t gradients =
       share_of(memory.parameters, parallel::divides_gradients(memory.strategy), n);
   const int64_t state = share_of(memory.state, parallel::divides_update(memory.strategy), n);

@@ -34,7 +34,7 @@ std::vector<LogicalTensor> ProcessGroup::parameters_in_parts() const {
 
 std::vector<LogicalTensor> ProcessGroup::model_in_parts() const {
   // With other strategies it is whole when it is read.
-  if (is_alone() || strategy_->divides_batches()) return {};
+  if (is_alone() || strategy_->model_parallel_group() == nullptr) return {};
   std::vector<LogicalTensor> all = parameters_in_parts();
   std::erase_if(all, [](const LogicalTensor& one) { return one.is_replicated(); });
   return all;
