@@ -36,7 +36,7 @@ namespace {
 
 // How the strategy divides the model, and how much of the optimizer's state, the gradients and the
 // parameters is here.
-std::string describe_shards(const optim::Optimizer& optimizer, const parallel::Strategy* strategy) {
+std::string describe_shards(const optim::Optimizer& optimizer, parallel::Strategy* strategy) {
   const std::vector<LogicalTensor> state = optimizer.logical_state();
   if (!are_divided(state)) return {};
   std::vector<std::string> parts;
@@ -50,7 +50,7 @@ std::string describe_shards(const optim::Optimizer& optimizer, const parallel::S
     const auto parameters = strategy->shards()->parameter_bytes();
     if (parameters.here < parameters.all) add("parameters", parameters.here, parameters.all);
   }
-  if (strategy != nullptr && !strategy->divides_batches()) {
+  if (strategy != nullptr && strategy->model_parallel_group() != nullptr) {
     int64_t here = 0, all = 0;
     for (const LogicalTensor& one : strategy->parameters_in_parts()) {
       here += static_cast<int64_t>(one.local.nbytes());
@@ -383,9 +383,9 @@ std::string Run::resume_command() const {
 
 void Run::introduce(ConsoleStyle style) {
   if (!is_for_people(style)) return;
-  const parallel::Strategy* const strategy = session_.step_config().strategy;
+  parallel::Strategy* const strategy = session_.step_config().strategy;
   NamedTensors all = session_.model().parameters();
-  if (strategy != nullptr && !strategy->divides_batches()) {
+  if (strategy != nullptr && strategy->model_parallel_group() != nullptr) {
     if (const auto parts = strategy->parameters_in_parts(); !parts.empty()) all = wholes_of(parts);
   }
   int64_t parameters = 0;

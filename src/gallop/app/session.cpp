@@ -175,6 +175,10 @@ bool Session::divides_layers() const {
   return shares_optimizer() && parallel::divides_layers(recipe().strategy.name());
 }
 
+parallel::DeviceMesh Session::mesh() const {
+  return parallel::mesh_of(recipe().strategy, collectives_ != nullptr ? collectives_->size() : 1);
+}
+
 int64_t Session::input_sizes() const {
   if (inputs().is_images()) {
     return train::count_sizes(recipe().train.progressive_resizing,
@@ -332,21 +336,22 @@ data::LoaderConfig Session::training_loader() const {
   data::LoaderConfig config = data::training_loader(resolved_.recipe.data, hardware_.cores);
   config.transforms = batch_transforms_;
   config.plan = data_->batches;
-  // The first stage of a pipeline reads inputs, and the last one targets. Processes that divide
-  // layers all compute the same.
-  if (collectives_ == nullptr || is_pipeline() || divides_layers()) return config;
-  config.part = collectives_->rank();
-  config.parts = collectives_->size();
+  // The first stage of a pipeline reads inputs, and the last one targets.
+  if (collectives_ == nullptr) return config;
+  const auto [part, parts] = mesh().batch_part(collectives_->rank());
+  config.part = part;
+  config.parts = parts;
   return config;
 }
 
 train::EvaluateConfig Session::evaluate_config() const {
+  const bool is_in_parts = divides_layers() && strategy_;
   return {.loader = data::evaluation_loader(resolved_.recipe.data, hardware_.cores),
           .precision = precision::for_evaluation(format_.precision),
           .device = device_,
           .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews(),
-          .collectives = collectives_,
-          .together = divides_layers(),
+          .collectives = is_in_parts ? &strategy_->data_parallel_group() : collectives_,
+          .model_parallel_group = is_in_parts ? strategy_->model_parallel_group() : nullptr,
           .metrics = metrics_,
           .loss = evaluation_loss_};
 }

@@ -109,6 +109,8 @@ class Session {
  private:
   using BuildStrategy = std::function<std::unique_ptr<parallel::Strategy>(const Recipe& recipe)>;
 
+  /// The processes as the recipe arranges them.
+  parallel::DeviceMesh mesh() const;
   bool is_first() const { return collectives_ == nullptr || collectives_->rank() == 0; }
   data::Batch first_of(data::LoaderConfig config) const;
   void choose_loss();

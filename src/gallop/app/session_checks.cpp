@@ -22,6 +22,7 @@ using precision::Precision;
 void Session::require_shareable() {
   collectives_->set_limits(recipe().limits);
   if (collectives_->size() == 1) return;
+  mesh();  // Rejects sizes that do not divide the processes.
   if (!device_.is_cpu() && recipe().train.compile != "auto" && recipe().train.compile != "false") {
     throw UsageError(
         "steps of several processes are compiled on CPUs only so far; give train.compile=false, or "
@@ -230,6 +231,7 @@ void Session::require_memory() {
     if (tensor.requires_grad()) memory.parameters += static_cast<int64_t>(tensor.nbytes());
   }
   memory.processes = collectives_ != nullptr ? collectives_->size() : 1;
+  memory.degree = memory.processes / mesh().batch_part(0).parts;
   memory.strategy = collectives_ != nullptr ? recipe().strategy.name() : "ddp";
   memory.has_blocks = !model_->block_parameters().empty();
   if (!is_there && parallel::divides_parameters(memory.strategy)) {

@@ -56,8 +56,10 @@ std::string what_takes(const TrainingMemory& memory) {
 }  // namespace
 
 int64_t further_bytes(const TrainingMemory& memory) {
-  const int64_t n = memory.processes, all = memory.parameters;
   const auto& name = memory.strategy;
+  const bool divides_model = name == "tensor" || name == "pipeline";
+  const int64_t n = divides_model && memory.degree > 0 ? memory.degree : memory.processes;
+  const int64_t all = memory.parameters;
   const int64_t parameters = share_of(all, parallel::divides_parameters(name), n);
   const int64_t gradients = share_of(all, parallel::divides_gradients(name), n);
   const int64_t state = share_of(memory.state, parallel::divides_update(name), n);

@@ -10,6 +10,8 @@ struct TrainingMemory {
   int64_t parameters = 0;  ///< Bytes of those that are trained.
   int64_t state = 0;       ///< Bytes of the optimizer's state of the whole model.
   int64_t processes = 1, processes_here = 1;
+  /// Processes that divide a model with the strategies tensor and pipeline; 0: all.
+  int64_t degree = 0;
   std::string strategy = "ddp";
   bool has_blocks = false;  ///< Whether zero-3 can divide the model.
   bool has_model = false;   ///< Whether each process has the whole model already.

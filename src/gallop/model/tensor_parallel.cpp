@@ -48,7 +48,7 @@ void TensorParallel::require_divisible(int64_t size, const std::string& what,
   const int64_t parts = group_.size();
   if (size % parts == 0) return;
   std::vector<std::string> counts, sizes;
-  for (int64_t n = parts; n > 0 && counts.empty(); --n) {
+  for (int64_t n = parts; n > 1 && counts.empty(); --n) {
     if (size % n == 0) counts.push_back(std::to_string(n));
   }
   for (int64_t n = parts; n <= size && counts.size() < 2; ++n) {
@@ -58,8 +58,13 @@ void TensorParallel::require_divisible(int64_t size, const std::string& what,
   sizes.push_back(std::to_string((size / parts + 1) * parts));
   throw UsageError(fmt::format(
       "parallel.name=tensor: {} processes do not divide the {} {} of the model, of which "
-      "each would have as many; start {} processes, or choose {} so that there are {}",
-      parts, size, what, join_names(counts), option, join_names(sizes)));
+      "each would have as many; {}choose {} so that there are {}",
+      parts, size, what,
+      counts.empty() ? ""
+                     : fmt::format("divide them among {} processes "
+                                   "(parallel.tensor_parallel_degree), or ",
+                                   join_names(counts)),
+      option, join_names(sizes)));
 }
 
 ParallelizedModel TensorParallel::result(const NamedTensors& tensors) const {

@@ -54,6 +54,8 @@ class C10dCollectives final : public Collectives {
       : rendezvous_(rendezvous), subgroup_(std::move(subgroup)), moment_(std::move(moment)) {
     if (!moment_) {
       moment_ = std::make_shared<ProcessMoment>();
+      moment_->rank = rendezvous.rank;
+      moment_->size = rendezvous.size;
       moment_->limits = rendezvous.limits;
       if (!rendezvous.call_logs.empty()) {
         moment_->log.emplace(rendezvous.call_logs, rendezvous.rank);
@@ -95,12 +97,14 @@ class C10dCollectives final : public Collectives {
                                         const std::string& name) override {
     const auto own = std::find(ranks.begin(), ranks.end(), rank());
     if (own == ranks.end()) throw InternalError("collectives: a subgroup without this rank");
+    subgroups_ += 1;
     if (ranks.size() == 1) return single_process_group();
     RendezvousOptions rendezvous = rendezvous_;
     rendezvous.rank = static_cast<int>(own - ranks.begin());
     rendezvous.size = static_cast<int>(ranks.size());
     rendezvous.store_is_there = true;
-    rendezvous.name = fmt::format("{}/{}.{}", rendezvous_.name, name, fmt::join(ranks, "-"));
+    rendezvous.name =
+        fmt::format("{}/{}.{}.{}", rendezvous_.name, subgroups_, name, fmt::join(ranks, "-"));
     return std::make_unique<C10dCollectives>(rendezvous, moment_, name);
   }
 
@@ -305,8 +309,8 @@ class C10dCollectives final : public Collectives {
       const PlacedCall& failed = calls_on_gpu_.at(failure.call());
       note_end(failed.call, State::kFailed);
       throw DeviceError(fmt::format(
-          "rank {} of {}: {}, {}: another process is gone or did not answer ({})", rendezvous_.rank,
-          rendezvous_.size, failed.place, failed.call.describe(), failure.what()));
+          "rank {} of {}: {}, {}: another process is gone or did not answer ({})", moment_->rank,
+          moment_->size, failed.place, failed.call.describe(), failure.what()));
     }
   }
 
@@ -364,7 +368,7 @@ class C10dCollectives final : public Collectives {
       const auto still = stall_monitor_->stalled_rank(call.number, moment_->limits.step);
       if (!still) continue;
       throw DeviceError(fmt::format("rank {} of {}: {}, {}: rank {} has stood still for {}",
-                                    rendezvous_.rank, rendezvous_.size, place(), call.describe(),
+                                    moment_->rank, moment_->size, place(), call.describe(),
                                     still->rank, format_duration(still->seconds)));
     }
   }
@@ -384,8 +388,8 @@ class C10dCollectives final : public Collectives {
       note_end(call, State::kFailed);
       throw DeviceError(fmt::format(
           "rank {} of {}: {}, {}: another process is gone or did not answer within {} ({})",
-          rendezvous_.rank, rendezvous_.size, place(), call.describe(),
-          format_duration(limit_seconds()), reason_of(error)));
+          moment_->rank, moment_->size, place(), call.describe(), format_duration(limit_seconds()),
+          reason_of(error)));
     }
   }
 
@@ -400,6 +404,7 @@ class C10dCollectives final : public Collectives {
   std::optional<NcclCollectives> gpu_;      // Created at the first tensor on a GPU.
   std::map<int64_t, PlacedCall> calls_on_gpu_;
   int64_t calls_ = 0;
+  int64_t subgroups_ = 0;  // So far, so that each has keys of its own in the store.
 };
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 #include <optional>
 
+#include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
+
 #include "gallop/parallel/sums.h"
 
 namespace gallop::parallel {
@@ -14,6 +17,7 @@ void run(Collectives& collectives, const at::Tensor& result, const Start& start)
   if (result.numel() == 0) return;
   std::optional<CollectivesScope> scope;
   if (CollectivesScope::current() == nullptr) scope.emplace(collectives);
+  const SubgroupScope group(collectives);
   start();
   wait_tensor(result);
 }
@@ -30,7 +34,11 @@ void CollectivesGroup::all_gather(const at::Tensor& tensor, c10::IntArrayRef siz
 
 void CollectivesGroup::all_to_all(const at::Tensor& output, const at::Tensor& input,
                                   c10::IntArrayRef receive, c10::IntArrayRef send) const {
-  run(collectives_, output, [&] { all_to_all_async(output, input, receive, send); });
+  if (output.numel() == 0 && input.numel() == 0) return;
+  // A process without a part takes part in those of the others, and needs memory for nothing.
+  const at::Tensor received = output.numel() > 0 ? output : at::empty({1}, output.options());
+  const at::Tensor sent = input.numel() > 0 ? input : at::zeros({1}, input.options());
+  run(collectives_, received, [&] { all_to_all_async(received, sent, receive, send); });
 }
 
 }  // namespace gallop::parallel

@@ -114,6 +114,7 @@ void DataParallel::abort_sync() {
 
 void DataParallel::begin_gradient_sync(const Pass& pass) {
   const at::NoGradGuard no_grad;
+  const SubgroupScope group(collectives_);
   is_last_ = pass.is_last;
   if (is_last_) statistics_.start();
   sums_->begin(/*accumulates=*/!pass.is_first);
@@ -124,6 +125,7 @@ void DataParallel::begin_gradient_sync(const Pass& pass) {
 
 void DataParallel::finish_gradient_sync() {
   const at::NoGradGuard no_grad;
+  const SubgroupScope group(collectives_);
   note_unused(named_,
               [this](const at::Tensor& parameter) { return buckets_.has_gradient_of(parameter); });
   start_buckets(buckets_.size());
@@ -153,6 +155,7 @@ void DataParallel::start_buckets(size_t end) {
 
 // All processes start the buckets in order, whichever is full first.
 void DataParallel::start_full_ones(size_t end) {
+  const SubgroupScope group(collectives_);
   for (; started_ < end && buckets_.is_full(started_); ++started_) {
     sums_->start(started_);
   }

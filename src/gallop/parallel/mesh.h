@@ -33,6 +33,12 @@ class DeviceMesh {
   int size(const std::string& axis) const { return axes_[index_of(axis)].size; }
   /// The position of a rank along an axis.
   int coordinate(int rank, const std::string& axis) const;
+  /// The part of every batch that a rank computes, and their number: along dp_replicate and
+  /// dp_shard. Ranks that differ along other axes have the same.
+  struct BatchPart {
+    int part = 0, parts = 1;
+  };
+  BatchPart batch_part(int rank) const;
   /// The ranks that differ from `rank` along these axes only, in ascending order; `rank` is one of
   /// them.
   std::vector<int> group_of(int rank, const std::vector<std::string>& axes) const;
@@ -50,5 +56,23 @@ class DeviceMesh {
   std::vector<Axis> axes_;
   int size_;
 };
+
+/// The processes along some axes of a mesh, as DeviceMesh::group(): those of all if the axes have
+/// all of them, so that a mesh of one axis needs no further connections.
+class AxisGroup {
+ public:
+  /// `all` must outlive it.
+  AxisGroup(const DeviceMesh& mesh, Collectives& all, const std::vector<std::string>& axes);
+  Collectives& collectives() const { return own_ ? *own_ : *all_; }
+
+ private:
+  Collectives* all_;
+  std::unique_ptr<Collectives> own_;
+};
+
+/// The number of processes along an axis of which `asked` is the size that a recipe asks for, 0 for
+/// all. A single process is always one. Throws UsageError, with the nearest numbers, if it is 1 or
+/// does not divide the processes. `option`: "parallel.tensor_parallel_degree".
+int degree_of(int64_t asked, int processes, const std::string& option);
 
 }  // namespace gallop::parallel

@@ -1,5 +1,12 @@
 #include "gallop/parallel/packed.h"
 
+#include <deque>
+#include <utility>
+
+#include <ATen/ops/empty.h>
+
+#include "gallop/parallel/sums.h"
+
 namespace gallop::parallel {
 
 std::vector<at::Tensor> trained(const NamedTensors& parameters) {
@@ -28,6 +35,37 @@ std::vector<at::Tensor> places_in(const at::Tensor& packed, int64_t offset,
 
 void copy_all(const std::vector<at::Tensor>& from, const std::vector<at::Tensor>& to) {
   for (size_t i = 0; i < from.size(); ++i) to[i].copy_(from[i]);
+}
+
+void all_reduce_packed(const std::vector<at::Tensor>& tensors, int64_t piece_bytes) {
+  struct Piece {
+    at::Tensor packed;
+    std::vector<at::Tensor> tensors, places;
+  };
+  std::deque<Piece> started;
+  const auto finish_first = [&started] {
+    wait_tensor(started.front().packed);
+    copy_all(started.front().places, started.front().tensors);
+    started.pop_front();
+  };
+  for (size_t i = 0; i < tensors.size();) {
+    Piece piece;
+    const auto options = tensors[i].options().requires_grad(false);
+    for (size_t bytes = 0; i < tensors.size() && bytes < static_cast<size_t>(piece_bytes) &&
+                           tensors[i].scalar_type() == options.dtype().toScalarType();
+         ++i) {
+      bytes += tensors[i].nbytes();
+      piece.tensors.push_back(tensors[i]);
+    }
+    piece.packed = at::empty({count_numbers(piece.tensors)}, options);
+    if (piece.packed.numel() == 0) continue;
+    piece.places = places_in(piece.packed, 0, piece.tensors);
+    copy_all(piece.tensors, piece.places);
+    all_reduce_async(piece.packed);
+    started.push_back(std::move(piece));
+    if (started.size() > 1) finish_first();
+  }
+  while (!started.empty()) finish_first();
 }
 
 }  // namespace gallop::parallel

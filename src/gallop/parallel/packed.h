@@ -23,4 +23,8 @@ std::vector<at::Tensor> places_in(const at::Tensor& packed, int64_t offset,
 /// Copies each tensor to the one at the same index in the other list.
 void copy_all(const std::vector<at::Tensor>& from, const std::vector<at::Tensor>& to);
 
+/// Starts and ends all-reduces of the tensors, in the group of the current scope, packed into
+/// pieces of about so many bytes.
+void all_reduce_packed(const std::vector<at::Tensor>& tensors, int64_t piece_bytes);
+
 }  // namespace gallop::parallel

@@ -4,19 +4,39 @@
 #include <map>
 #include <utility>
 
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/zeros_like.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/parallel/ddp.h"
+#include "gallop/parallel/packed.h"
+#include "gallop/parallel/sums.h"
 
 namespace gallop::parallel {
 
 namespace {
 
+constexpr const char* kStages = "pp";
+constexpr const char* kReplicas = "dp_replicate";
+constexpr const char* kDegree = "pipeline_parallel_degree";
+constexpr int64_t kPieceBytes = 25 << 20;
+
 // Every schedule allows twice as many micro-batches as ranks.
 PipelineSchedule some_schedule(const PipelineConfig& config, int ranks) {
   return make_pipeline_schedule(config.schedule, ranks, 2 * ranks,
                                 static_cast<int>(config.stages_per_rank));
+}
+
+// The buffers of this process, which other pipelines have too.
+std::vector<at::Tensor> shared_buffers(const ModelTensors& model, const StageParameters& stages,
+                                       int replicas) {
+  std::vector<at::Tensor> buffers;
+  if (replicas == 1) return buffers;
+  for (const auto& [name, tensor] : model.buffers) {
+    if (stages.is_here(name)) buffers.push_back(tensor);
+  }
+  return buffers;
 }
 
 std::vector<double> sizes_of(const ModelTensors& model) {
@@ -88,10 +108,24 @@ void visit(config::Visitor& visitor, PipelineConfig& config) {
                  .min = 0,
                  .max = 64},
                 config.stages_per_rank);
+  visitor.field({.name = kDegree,
+                 .help = "processes of a pipeline; the others are further pipelines, each with its "
+                         "part of every batch. 0: all processes",
+                 .min = 0},
+                config.pipeline_parallel_degree);
+}
+
+DeviceMesh pipeline_mesh(const PipelineConfig& config, int processes) {
+  const int degree =
+      degree_of(config.pipeline_parallel_degree, processes, fmt::format("parallel.{}", kDegree));
+  return DeviceMesh({{kStages, degree}, {kReplicas, processes / degree}}, processes);
 }
 
 void check_pipeline(const PipelineConfig& config, int processes, int64_t micro_batches,
                     int64_t rows) {
+  const DeviceMesh mesh = pipeline_mesh(config, processes);
+  const int64_t replicas = mesh.size(kReplicas);
+  processes = mesh.size(kStages);
   if (micro_batches < processes) {
     throw UsageError(fmt::format(
         "parallel.name=pipeline with {} processes needs at least {} micro-batches for all of them "
@@ -99,12 +133,15 @@ void check_pipeline(const PipelineConfig& config, int processes, int64_t micro_b
         "or, so that processes wait less, to {}",
         processes, processes, micro_batches, processes, 4 * processes));
   }
-  if (rows < micro_batches) {
+  if (rows < micro_batches * replicas) {
     throw UsageError(fmt::format(
-        "parallel.name=pipeline cuts batches into {} micro-batches (train.gradient_accumulation), "
+        "parallel.name=pipeline cuts batches into {} micro-batches "
+        "(train.gradient_accumulation){}, "
         "and data.batch_size is {}; set data.batch_size to at least {}, or "
         "train.gradient_accumulation to at most {}",
-        micro_batches, rows, micro_batches, rows));
+        micro_batches,
+        replicas > 1 ? fmt::format(" in each of {} pipelines", replicas) : std::string(), rows,
+        micro_batches * replicas, rows / replicas));
   }
   try {
     make_pipeline_schedule(config.schedule, processes, static_cast<int>(micro_batches),
@@ -121,7 +158,11 @@ Pipeline::Pipeline(const PipelineConfig& config, Collectives& collectives,
                    const ModelTensors& model)
     : collectives_(collectives),
       config_(config),
-      shape_(some_schedule(config, collectives.size())) {
+      mesh_(pipeline_mesh(config, collectives.size())),
+      pp_(mesh_, collectives, {kStages}),
+      dp_(mesh_, collectives, {kReplicas}),
+      shape_(some_schedule(config, mesh_.size(kStages))),
+      statistics_({}) {
   require_blocks(model, shape_);
   if (model.update_units.size() != model.parameters.size()) {
     throw UsageError(
@@ -135,8 +176,28 @@ Pipeline::Pipeline(const PipelineConfig& config, Collectives& collectives,
       tied_.push_back(name);
     }
   }
-  parameters_ = std::make_unique<StageParameters>(
-      model.parameters, model.buffers, owners_of(model, stages_, shape_, tied_), collectives);
+  TensorOwners owners = owners_of(model, stages_, shape_, tied_);
+  owners.replicas = mesh_.size(kReplicas);
+  parameters_ = std::make_unique<StageParameters>(model.parameters, model.buffers,
+                                                  std::move(owners), pp_.collectives());
+  statistics_ = SharedStatistics(shared_buffers(model, *parameters_, mesh_.size(kReplicas)));
+}
+
+// A pipeline without samples has no gradients.
+void Pipeline::finish_gradient_sync() {
+  const int replicas = mesh_.size(kReplicas);
+  if (replicas == 1) return;
+  const at::NoGradGuard no_grad;
+  const SubgroupScope group(dp_.collectives());
+  statistics_.start();
+  std::vector<at::Tensor> gradients;
+  for (const auto& [name, tensor] : parameters_->tensors()) {
+    if (!tensor.requires_grad()) continue;
+    if (!tensor.grad().defined()) tensor.mutable_grad() = at::zeros_like(tensor);
+    gradients.push_back(tensor.grad());
+  }
+  all_reduce_packed(gradients, kPieceBytes);
+  statistics_.finish(replicas);
 }
 
 PipelineSchedule Pipeline::schedule(int64_t micro_batches) const {
@@ -150,7 +211,12 @@ std::string Pipeline::describe() const {
     blocks += fmt::format("{}{}", blocks.empty() ? "" : " | ", stage.begin);
     if (stage.end - stage.begin > 1) blocks += fmt::format("-{}", stage.end - 1);
   }
-  return fmt::format("{}, {} stages: blocks {}", config_.schedule, stages_.size(), blocks);
+  const int replicas = mesh_.size(kReplicas);
+  return fmt::format("{}{}, {} stages: blocks {}",
+                     replicas > 1 ? fmt::format("{} {} x {} {}, ", kStages, mesh_.size(kStages),
+                                                kReplicas, replicas)
+                                  : "",
+                     config_.schedule, stages_.size(), blocks);
 }
 
 std::unique_ptr<Strategy> make_pipeline(const PipelineConfig& config, Collectives& collectives,

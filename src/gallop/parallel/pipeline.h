@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "gallop/config/visitor.h"
+#include "gallop/parallel/data_parallel.h"
+#include "gallop/parallel/mesh.h"
 #include "gallop/parallel/pipeline_cut.h"
 #include "gallop/parallel/pipeline_program.h"
 #include "gallop/parallel/stage_parameters.h"
@@ -14,20 +16,27 @@ namespace gallop::parallel {
 
 struct PipelineConfig {
   std::string schedule = "1f1b";
-  int64_t stages_per_rank = 0;  ///< 0: the least that the schedule allows.
+  int64_t stages_per_rank = 0;           ///< 0: the least that the schedule allows.
+  int64_t pipeline_parallel_degree = 0;  ///< Processes of a pipeline; 0: all.
 };
 
 void visit(config::Visitor& visitor, PipelineConfig& config);
 
+/// The axes pp and dp_replicate. Throws UsageError if the degree does not divide the processes.
+DeviceMesh pipeline_mesh(const PipelineConfig& config, int processes);
+
 /// Pipeline parallelism (Huang et al., "GPipe", NeurIPS 2019): each process has consecutive blocks
 /// of the model, its stages, through which the micro-batches of the whole batch pass. A process
-/// computes and updates the parameters of its own stages alone.
+/// computes and updates the parameters of its own stages alone. With a degree, there are several
+/// such pipelines, each with its part of every batch, whose gradients are summed.
 class Pipeline final : public Strategy {
  public:
   /// Throws UsageError if the model cannot be cut into so many stages.
   Pipeline(const PipelineConfig& config, Collectives& collectives, const ModelTensors& model);
 
   Collectives& collectives() override { return collectives_; }
+  Collectives& data_parallel_group() override { return dp_.collectives(); }
+  Collectives* model_parallel_group() override { return &pp_.collectives(); }
   NamedTensors state() const override { return {}; }
   const Pipeline* pipeline() const override { return this; }
   const optim::UpdatedParameters* updated() const override { return parameters_.get(); }
@@ -35,11 +44,11 @@ class Pipeline final : public Strategy {
                                                    const MakeOptimizer& make) const override {
     return make_stage_optimizer(*parameters_, buffers, make);
   }
-  bool divides_batches() const override { return false; }
   void begin_gradient_sync(const Pass& /*pass*/) override {}
-  void finish_gradient_sync() override {}
+  void finish_gradient_sync() override;
 
-  int rank() const { return collectives_.rank(); }
+  /// In the pipeline.
+  int rank() const { return pp_.collectives().rank(); }
   /// The blocks of each stage of the pipeline.
   const std::vector<StageBlocks>& stages() const { return stages_; }
   const StageParameters& parameters() const { return *parameters_; }
@@ -53,14 +62,17 @@ class Pipeline final : public Strategy {
  private:
   Collectives& collectives_;
   PipelineConfig config_;
+  DeviceMesh mesh_;
+  AxisGroup pp_, dp_;
   PipelineSchedule shape_;  // For some number of micro-batches.
   std::vector<StageBlocks> stages_;
   std::vector<std::string> tied_;
   std::unique_ptr<StageParameters> parameters_;
+  SharedStatistics statistics_;  // Of this process's stages, over their replicas.
 };
 
 /// Throws UsageError if so many processes cannot compute batches of `rows` samples in so many
-/// micro-batches, with the rule and the nearest numbers.
+/// micro-batches each pipeline, with the rule and the nearest numbers.
 void check_pipeline(const PipelineConfig& config, int processes, int64_t micro_batches,
                     int64_t rows);
 

@@ -12,6 +12,7 @@ namespace gallop::parallel {
 
 /// Where a process is and what it has recorded, which a group shares with its subgroups.
 struct ProcessMoment {
+  int rank = 0, size = 1;  ///< Among all processes, in messages.
   Section section = Section::kStart;
   int64_t step = 0;
   Limits limits;

@@ -24,6 +24,19 @@ StrategyRegistry built_in_strategies() {
   return registry;
 }
 
+DeviceMesh mesh_of(const config::Component& strategy, int processes) {
+  const config::Options& options = strategy.options();
+  if (const auto* const tensor = dynamic_cast<const config::OptionsOf<TensorConfig>*>(&options)) {
+    return tensor_mesh(tensor->config, processes);
+  }
+  if (const auto* const pipeline =
+          dynamic_cast<const config::OptionsOf<PipelineConfig>*>(&options)) {
+    return pipeline_mesh(pipeline->config, processes);
+  }
+  const char* const axis = divides_update(strategy.name()) ? "dp_shard" : "dp_replicate";
+  return DeviceMesh({{axis, processes}}, processes);
+}
+
 bool divides_update(const std::string& strategy) {
   return strategy == "zero-1" || divides_gradients(strategy);
 }

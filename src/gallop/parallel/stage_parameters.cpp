@@ -141,7 +141,10 @@ class StageOptimizer final : public DividedOptimizer {
       throw InternalError(fmt::format("pipeline: state '{}' is missing here", tensor.name));
     }
     if (!is_here) tensor.local = at::Tensor();
-    if (owner != nullptr) tensor.parts = {{*owner, 0, tensor.whole.numel()}};
+    if (owner == nullptr) return;
+    const int replicas = parameters_.replicas();
+    tensor.parts = {{*owner * replicas, 0, tensor.whole.numel()}};
+    tensor.replicas = {.count = replicas, .apart = 1};
   }
 
  private:

@@ -19,12 +19,13 @@ struct TensorOwners {
   std::map<std::string, int> ranks;  ///< By the names of parameters and buffers.
   /// Parameters that another process reads as well, and which one.
   std::map<std::string, int> readers{};
+  int replicas = 1;  ///< Pipelines: ranks of the same stages are consecutive among those of all.
 };
 
 /// The parameters of a model as this process of a pipeline updates them: those of its stages.
 class StageParameters final : public optim::UpdatedParameters {
  public:
-  /// `statistics`: the buffers that steps write. `collectives` must outlive it.
+  /// `statistics`: the buffers that steps write. `collectives`, of the pipeline, must outlive it.
   StageParameters(NamedTensors parameters, NamedTensors statistics, TensorOwners owners,
                   Collectives& collectives);
 
@@ -33,8 +34,9 @@ class StageParameters final : public optim::UpdatedParameters {
   const NamedTensors& tensors() const override { return own_; }
   const NamedTensors& parameters() const { return parameters_; }
   Collectives& collectives() const { return collectives_; }
-  /// The rank that has this parameter or buffer.
+  /// The rank in the pipeline that has this parameter or buffer.
   int owner_of(const std::string& name) const { return owners_.ranks.at(name); }
+  int replicas() const { return owners_.replicas; }
   bool is_here(const std::string& name) const { return owner_of(name) == collectives_.rank(); }
 
   bool are_parts() const override { return true; }

@@ -11,6 +11,7 @@
 #include "gallop/optim/updated_parameters.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/parallel/divided_optimizer.h"
+#include "gallop/parallel/mesh.h"
 #include "gallop/parallel/sums.h"
 #include "gallop/tensor/block_hooks.h"
 #include "gallop/tensor/logical_tensor.h"
@@ -29,6 +30,12 @@ class Strategy {
   virtual ~Strategy() = default;
 
   virtual Collectives& collectives() = 0;
+  /// The processes among which every batch is divided, in the order of its parts. With another
+  /// model_parallel_group(), they are one process of each such group.
+  virtual Collectives& data_parallel_group() { return collectives(); }
+  /// The processes that compute a part of a batch together, and draw what one process would; null
+  /// if each computes one alone.
+  virtual Collectives* model_parallel_group() { return nullptr; }
 
   /// The tensors other than those of model and optimizer that a step reads or writes.
   virtual NamedTensors state() const = 0;
@@ -45,9 +52,6 @@ class Strategy {
   /// null.
   virtual std::unique_ptr<optim::Optimizer> make_optimizer(const NamedTensors& buffers,
                                                            const MakeOptimizer& make) const;
-  /// Whether each process has its part of every batch; otherwise each has all of it, and draws what
-  /// one process would.
-  virtual bool divides_batches() const { return true; }
   /// How the model is divided, in words; empty if there is nothing to say.
   virtual std::string describe() const { return {}; }
 
@@ -69,8 +73,8 @@ class Strategy {
   virtual bool model_is_in_parts() const { return false; }
   /// Must be called before each forward pass of a step.
   virtual void begin_forward() {}
-  /// If each process has some of the model's layers, through which every batch passes: this;
-  /// otherwise null, and each process has its part of every batch.
+  /// If each process has some of the model's layers, through which batches pass: this; otherwise
+  /// null.
   virtual const Pipeline* pipeline() const { return nullptr; }
 
   /// The number of slices of the whole batch, a multiple of the number of processes. Each slice is
@@ -149,6 +153,10 @@ struct ModelTensors {
   /// For tensor parallelism: Model::parallelize().
   std::function<ParallelizedModel(const TensorGroup& group)> parallelize{};
 };
+
+/// The processes of a training as a `parallel:` section arranges them. Throws UsageError, with the
+/// nearest numbers, if they cannot be.
+DeviceMesh mesh_of(const config::Component& strategy, int processes);
 
 /// The strategies that the `parallel:` section of a recipe chooses from.
 using StrategyRegistry = config::Registry<Strategy, Collectives&, const ModelTensors&>;

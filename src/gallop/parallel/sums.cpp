@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include <ATen/ops/zeros.h>
 
@@ -31,8 +32,8 @@ struct CollectiveOperators {
   static void start(const at::Tensor& tensor, const Function& function) {
     if (kernel::is_recorded()) return;
     CollectivesScope& scope = needed();
-    function(scope.collectives_);
-    scope.calls_.push_back({.tensor = tensor});
+    function(*scope.group_);
+    scope.calls_.push_back({.tensor = tensor, .group = scope.group_});
   }
 
   static void all_reduce(const at::Tensor& tensor) {
@@ -61,11 +62,11 @@ struct CollectiveOperators {
   static void wait(const at::Tensor& tensor) {
     if (kernel::is_recorded()) return;
     CollectivesScope& scope = needed();
-    scope.collectives_.wait(tensor);
     auto& calls = scope.calls_;
     const auto found = std::find_if(calls.rbegin(), calls.rend(), [&](const auto& call) {
       return !call.is_done && call.tensor.const_data_ptr() == tensor.const_data_ptr();
     });
+    (found != calls.rend() ? found->group : scope.group_)->wait(tensor);
     if (found == calls.rend()) return;
     found->is_done = true;
     found->tensor.reset();
@@ -74,20 +75,28 @@ struct CollectiveOperators {
   static void require(const at::Tensor& sums, int64_t index) {
     if (kernel::is_recorded()) return;
     const at::Tensor numbers = sums.cpu();
-    needed().collectives_.check();
+    needed().group_->check();
     if (numbers.const_data_ptr<double>()[index] != 0) throw PeerFailed();
   }
 };
 
 CollectivesScope::CollectivesScope(Collectives& collectives)
-    : collectives_(collectives), outer_(current_scope) {
+    : group_(&collectives), outer_(current_scope) {
   current_scope = this;
 }
 
 CollectivesScope::~CollectivesScope() { current_scope = outer_; }
 
 Collectives* CollectivesScope::current() {
-  return current_scope != nullptr ? &current_scope->collectives_ : nullptr;
+  return current_scope != nullptr ? current_scope->group_ : nullptr;
+}
+
+SubgroupScope::SubgroupScope(Collectives& group) : scope_(current_scope) {
+  if (scope_ != nullptr) before_ = std::exchange(scope_->group_, &group);
+}
+
+SubgroupScope::~SubgroupScope() {
+  if (scope_ != nullptr) scope_->group_ = before_;
 }
 
 std::vector<PendingCollective> all_reduces_of(const std::vector<at::Tensor>& tensors) {
@@ -98,7 +107,7 @@ std::vector<PendingCollective> all_reduces_of(const std::vector<at::Tensor>& ten
 
 void CollectivesScope::drain(const std::vector<PendingCollective>& remaining) {
   for (Call& call : calls_) {
-    if (!call.is_done) collectives_.wait(call.tensor);
+    if (!call.is_done) call.group->wait(call.tensor);
   }
   calls_.clear();
   for (const PendingCollective& one : remaining) {
@@ -107,19 +116,19 @@ void CollectivesScope::drain(const std::vector<PendingCollective>& remaining) {
     };
     const at::Tensor nothing = zeros(one.tensor.numel());
     if (one.kind == PendingCollective::Kind::kAllReduce) {
-      collectives_.all_reduce_async(nothing);
-      collectives_.wait(nothing);
+      group_->all_reduce_async(nothing);
+      group_->wait(nothing);
       continue;
     }
     if (one.kind == PendingCollective::Kind::kAllGather) {
-      collectives_.all_gather_async(nothing, one.receive);
-      collectives_.wait(nothing);
+      group_->all_gather_async(nothing, one.receive);
+      group_->wait(nothing);
       continue;
     }
     const at::Tensor received =
         zeros(std::accumulate(one.receive.begin(), one.receive.end(), int64_t{0}));
-    collectives_.all_to_all_async(received, nothing, one.receive, one.send);
-    collectives_.wait(received);
+    group_->all_to_all_async(received, nothing, one.receive, one.send);
+    group_->wait(received);
   }
 }
 

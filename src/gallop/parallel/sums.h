@@ -26,7 +26,7 @@ struct PendingCollective {
 /// All-reduces of these tensors.
 std::vector<PendingCollective> all_reduces_of(const std::vector<at::Tensor>& tensors);
 
-/// While it lives, the operators on this thread use these collectives.
+/// While it lives, the operators on this thread use these collectives; see also SubgroupScope.
 class CollectivesScope {
  public:
   explicit CollectivesScope(Collectives& collectives);
@@ -45,15 +45,31 @@ class CollectivesScope {
 
  private:
   friend struct CollectiveOperators;
+  friend class SubgroupScope;
 
   struct Call {
     at::Tensor tensor;
+    Collectives* group = nullptr;
     bool is_done = false;
   };
 
-  Collectives& collectives_;
+  Collectives* group_;  // Which operators start collectives in: all, or a subgroup.
   CollectivesScope* outer_;
   std::vector<Call> calls_;
+};
+
+/// While it lives, the operators of the scope around it, if there is one, start their collectives
+/// in a subgroup. They are waited for in the group in which they were started.
+class SubgroupScope {
+ public:
+  explicit SubgroupScope(Collectives& group);
+  ~SubgroupScope();
+  SubgroupScope(const SubgroupScope&) = delete;
+  SubgroupScope& operator=(const SubgroupScope&) = delete;
+
+ private:
+  CollectivesScope* scope_;
+  Collectives* before_ = nullptr;
 };
 
 /// Thrown if a process failed in a step, whose sums are therefore discarded.
@@ -76,7 +92,7 @@ void recv_async(const at::Tensor& tensor, int from);
 /// Returns the memory of a tensor of pages (tensor/page_tensor.h) to the system, except for
 /// elements [begin, end): what the others contain is undefined until it is written.
 void release_pages(const at::Tensor& tensor, int64_t begin, int64_t end);
-/// As Collectives::wait().
+/// As Collectives::wait(), of the group in which the collective was started.
 void wait_tensor(const at::Tensor& tensor);
 /// Throws PeerFailed if element `index` of the sums, [n] in fp64, is not 0. Must precede any use of
 /// the sums.

@@ -61,6 +61,7 @@ at::Tensor TensorParameters::gradient_norm() const {
   const at::Tensor squares =
       at::zeros({1}, parameters_.front().tensor.options().dtype(at::kDouble).requires_grad(false));
   if (!counted.empty()) squares.add_(optim::gradient_norm(counted).to(at::kDouble).square());
+  const SubgroupScope group(collectives_);
   all_reduce_async(squares);
   wait_tensor(squares);
   return squares.select(0, 0).sqrt();
@@ -107,6 +108,7 @@ class TensorOptimizer final : public DividedOptimizer {
     }
     state.parts = parameter->parts;
     state.rows = parameter->rows;
+    state.replicas = parameter->replicas;
   }
 
  private:

@@ -19,7 +19,7 @@ namespace gallop::parallel {
 class TensorParameters final : public optim::UpdatedParameters {
  public:
   /// `divided`: those of which a process has a part; also parameters that are not trained and not
-  /// among `parameters`. `collectives` must outlive it.
+  /// among `parameters`. `collectives`, of the processes that have the parts, must outlive it.
   TensorParameters(NamedTensors parameters, const std::vector<LogicalTensor>& divided,
                    Collectives& collectives);
 

@@ -4,6 +4,18 @@
 
 namespace gallop {
 
+std::vector<LogicalTensor::Part> LogicalTensor::parts_of_all() const {
+  std::vector<Part> all;
+  for (int replica = 0; replica < replicas.count; ++replica) {
+    for (Part part : parts) {
+      part.rank += replica * replicas.apart;
+      all.push_back(part);
+    }
+  }
+  std::ranges::sort(all, {}, &Part::rank);
+  return all;
+}
+
 NamedTensors wholes_of(const std::vector<LogicalTensor>& tensors) {
   NamedTensors all;
   for (const LogicalTensor& tensor : tensors) all.push_back({tensor.name, tensor.whole});

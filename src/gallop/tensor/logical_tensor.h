@@ -19,6 +19,12 @@ struct LogicalTensor {
     int64_t size() const { return end - begin; }
   };
 
+  /// Further processes that have the same parts: a part of process `rank` is also that of
+  /// rank + apart, rank + 2 * apart and so on, `count` in all.
+  struct Replicas {
+    int count = 1, apart = 1;
+  };
+
   std::string name;
   at::Tensor whole;  ///< Its sizes, strides and type: a tensor on the meta device.
   /// What this process has: the whole tensor if every process has it, otherwise [rows, columns of
@@ -28,6 +34,15 @@ struct LogicalTensor {
   /// order of ranks. Empty if every process has all of it.
   std::vector<Part> parts{};
   int64_t rows = 1;
+  Replicas replicas{};
+
+  /// The process from which process `to` gets a part: that of its own replica.
+  int giver(const Part& part, int to) const {
+    return part.rank + to / replicas.apart % replicas.count * replicas.apart;
+  }
+
+  /// The parts of all processes, in order of ranks.
+  std::vector<Part> parts_of_all() const;
 
   bool is_replicated() const { return parts.empty(); }
   int64_t columns() const { return whole.numel() / rows; }

@@ -168,13 +168,9 @@ void for_each_number(Evaluation& evaluation, size_t terms, bool has_views, const
   evaluation.skipped = static_cast<int64_t>(skipped);
 }
 
-bool divides_batches(const EvaluateConfig& config) {
-  return config.collectives != nullptr && !config.together;
-}
-
 // Gives every process the results of all batches; returns whether any process was stopped.
 bool share(std::vector<EnsembleEvaluation>& batches, const EvaluateConfig& config, bool stopped) {
-  if (!divides_batches(config)) return stopped;
+  if (config.collectives == nullptr) return stopped;
   std::vector<double> numbers = {stopped ? 1.0 : 0.0};
   const size_t terms = config.loss ? config.loss->terms().size() : 0;
   const auto for_all = [&](const auto& visit) {
@@ -277,7 +273,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
   in_order.drop_last = false;
   in_order.one_epoch = true;
   const int64_t count = (samples.size() + in_order.batch - 1) / in_order.batch;
-  const Range own = own_batches(count, divides_batches(config) ? config.collectives : nullptr);
+  const Range own = own_batches(count, config.collectives);
   for (const Member& member : members) member.model.set_training(false);
   std::vector<EnsembleEvaluation> batches(
       static_cast<size_t>(count),
@@ -288,15 +284,16 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     loader.emplace(samples, in_order, data::LoaderState{.position = own.begin * in_order.batch},
                    config.device);
   }
-  const int64_t processes = divides_batches(config) ? config.collectives->size() : 1;
+  const int64_t processes = config.collectives != nullptr ? config.collectives->size() : 1;
   InferencePasses passes((count + processes - 1) / processes *
                          static_cast<int64_t>(members.size()) * views_per_image(config.views));
+  const bool is_in_parts = config.model_parallel_group != nullptr;
   bool stopped = false;
   for (int64_t number = own.begin; number < own.end; ++number) {
     // Processes that need each other stop at the same batch.
-    stopped = config.together && parallel::any_of(*config.collectives, stop.requested());
+    stopped = is_in_parts && parallel::any_of(*config.model_parallel_group, stop.requested());
     if (stopped) break;
-    const auto batch = loader->next(config.together ? nullptr : &stop);
+    const auto batch = loader->next(is_in_parts ? nullptr : &stop);
     note_progress();
     if (!batch) break;
     EnsembleEvaluation& result = batches[static_cast<size_t>(number)];
@@ -324,10 +321,10 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
   }
   passes.finish();
   for (const Member& member : members) member.model.set_training(true);
-  if (share(batches, config, stopped || (!config.together && stop.requested()))) {
+  if (share(batches, config, stopped || (!is_in_parts && stop.requested()))) {
     return std::nullopt;
   }
-  if (divides_batches(config)) sums.merge_all(*config.collectives);
+  if (config.collectives != nullptr) sums.merge_all(*config.collectives);
   EnsembleEvaluation result{.each = std::vector<Evaluation>(members.size()), .ensemble = {}};
   for (const EnsembleEvaluation& batch : batches) {
     for (size_t i = 0; i < members.size(); ++i) add(result.each[i], batch.each[i]);

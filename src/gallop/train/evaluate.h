@@ -25,9 +25,9 @@ struct EvaluateConfig {
   TestViews views{};
   /// If set, each process evaluates its slice of the batches and receives the results of all.
   parallel::Collectives* collectives = nullptr;
-  /// Whether the processes of `collectives` compute each batch together instead, as parts of one
-  /// model, so that all have all results.
-  bool together = false;
+  /// If set, these processes have the same slice and compute each of its batches together, as parts
+  /// of one model. `collectives` are then one process of each such group.
+  parallel::Collectives* model_parallel_group = nullptr;
   /// Called with each batch that this process evaluates and the outputs of all models together:
   /// logits, or the logarithms of sums of probabilities. May be empty.
   std::function<void(const data::Batch&, const at::Tensor&)> see{};

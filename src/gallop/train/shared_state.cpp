@@ -36,11 +36,11 @@ at::Tensor as_columns(const at::Tensor& whole, const LogicalTensor& tensor) {
   return whole.as_strided({tensor.rows, tensor.columns()}, {tensor.columns(), 1});
 }
 
-// The numbers of elements of each process.
-std::vector<int64_t> sizes_of(const LogicalTensor& tensor, int processes) {
+// The numbers of elements that each process gives to process `to`.
+std::vector<int64_t> sizes_for(int to, const LogicalTensor& tensor, int processes) {
   std::vector<int64_t> sizes(static_cast<size_t>(processes));
   for (const LogicalTensor::Part& part : tensor.parts) {
-    sizes[static_cast<size_t>(part.rank)] = part.size() * tensor.rows;
+    sizes[static_cast<size_t>(tensor.giver(part, to))] = part.size() * tensor.rows;
   }
   return sizes;
 }
@@ -67,7 +67,7 @@ Gather start_gather(parallel::Collectives& collectives, const LogicalTensor& ten
                     at::Device device) {
   Gather gather{.tensor = &tensor, .is_here = collectives.rank() == to};
   if (tensor.is_replicated()) return gather;
-  const std::vector<int64_t> sizes = sizes_of(tensor, collectives.size());
+  const std::vector<int64_t> sizes = sizes_for(to, tensor, collectives.size());
   std::vector<int64_t> send(sizes.size()), receive(sizes.size());
   send[static_cast<size_t>(to)] = sizes[static_cast<size_t>(collectives.rank())];
   if (gather.is_here) receive = sizes;
@@ -104,7 +104,11 @@ void scatter(parallel::Collectives& collectives, const at::Tensor& saved,
     collectives.broadcast(tensor.local);
     return;
   }
-  const std::vector<int64_t> sizes = sizes_of(tensor, collectives.size());
+  const auto parts_of_all = tensor.parts_of_all();
+  std::vector<int64_t> sizes(static_cast<size_t>(collectives.size()));
+  for (const LogicalTensor::Part& part : parts_of_all) {
+    sizes[static_cast<size_t>(part.rank)] = part.size() * tensor.rows;
+  }
   std::vector<int64_t> send(sizes.size()), receive(sizes.size());
   receive[0] = sizes[static_cast<size_t>(collectives.rank())];
   const auto options = options_of(tensor, device);
@@ -115,7 +119,7 @@ void scatter(parallel::Collectives& collectives, const at::Tensor& saved,
     whole.copy_(saved);
     const at::Tensor columns = as_columns(whole, tensor);
     std::vector<at::Tensor> list;
-    for (const LogicalTensor::Part& part : tensor.parts) {
+    for (const LogicalTensor::Part& part : parts_of_all) {
       list.push_back(columns.narrow(1, part.begin, part.size()).reshape({-1}));
     }
     if (!list.empty()) parts = at::cat(list);

@@ -148,7 +148,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   if (config.strategy != nullptr && config.strategy->shards() != nullptr) {
     check_division(config, config.strategy->shards()->strategy());
   }
-  if (has_whole_batches() && config.strategy->pipeline() == nullptr) check_in_tensor(config);
+  if (divides_model() && config.strategy->pipeline() == nullptr) check_in_tensor(config);
   if (config.strategy != nullptr && config.strategy->pipeline() != nullptr) {
     check_in_pipeline(config);
     pipeline_ = std::make_unique<PipelineStep>(model, *config.strategy->pipeline());
@@ -165,8 +165,9 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
     own_seed_and_step_ =
         at::zeros({std::max<int64_t>(1, batch_slices()), 2}, seed_and_step_.options());
     shared_ = at::zeros({kFirstLoss - kTargets}, at::TensorOptions(at::kDouble).device(device_));
-    if (config.strategy->divides_batches() && config.strategy->pipeline() == nullptr) {
-      rows_group_ = std::make_unique<parallel::CollectivesGroup>(config.strategy->collectives());
+    parallel::Collectives& replicas = config.strategy->data_parallel_group();
+    if (replicas.size() > 1 && config.strategy->pipeline() == nullptr) {
+      rows_group_ = std::make_unique<parallel::CollectivesGroup>(replicas);
     }
     if (batch_slices() > 0 && config.gradient_accumulation > 1) {
       throw UsageError(
@@ -241,16 +242,15 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
   set(loss_weight_, counts_on_device_ ? 1.0 : 1.0 / static_cast<double>(started.targets));
   set(seed_and_step_, config_.seed, step);
   if (shared_.defined()) {
-    const auto rank = static_cast<uint64_t>(config_.strategy->collectives().rank());
     whole_rows_ = rows;
     if (batch_slices() > 0) require_whole(pieces_of(0).back().end - input.size(0), step);
     for (int64_t i = 0; i < own_seed_and_step_.size(0); ++i) {
-      const uint64_t number = batch_slices() > 0 ? static_cast<uint64_t>(i) : rank;
-      set(own_seed_and_step_.select(0, i), dropout_seed(config_.seed, number), step);
+      const int64_t number = batch_slices() > 0 ? i : batch_part();
+      set(own_seed_and_step_.select(0, i),
+          dropout_seed(config_.seed, static_cast<uint64_t>(number)), step);
     }
-    const bool counts_here = rank == 0 || !has_whole_batches();
-    set(shared_, counts_here ? size_of(shared.own_rows.value_or(target.size(0))) : 0,
-        rank == 0 ? started.size : 0, shared.requests);
+    set(shared_, counts_here() ? size_of(shared.own_rows.value_or(target.size(0))) : 0,
+        config_.strategy->collectives().rank() == 0 ? started.size : 0, shared.requests);
   }
   const StepInputs inputs = inputs_of(batch);
   const Tensors outputs = compute_in_memory(inputs, count_correct, step);
@@ -499,9 +499,7 @@ bool TrainStep::keeps_gradients_of_parts() const {
 }
 
 void TrainStep::seed_generator(int64_t step) const {
-  const bool is_alone = config_.strategy == nullptr || has_whole_batches();
-  const int64_t rank = is_alone ? 0 : config_.strategy->collectives().rank();
-  seed_step(config_.seed, step, device_, rank);
+  seed_step(config_.seed, step, device_, batch_part());
 }
 
 void seed_step(uint64_t seed, int64_t step, at::Device device, int64_t rank) {

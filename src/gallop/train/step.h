@@ -235,8 +235,11 @@ class TrainStep {
   };
   std::vector<Piece> pieces_of(int64_t rows) const;
   int64_t batch_slices() const;
-  /// Whether this process has all of a batch that processes share.
-  bool has_whole_batches() const;
+  /// Whether several processes compute this process's part of a batch, its number among the parts,
+  /// and whether this is the one of them whose losses count.
+  bool divides_model() const;
+  int batch_part() const;
+  bool counts_here() const;
   bool shares_batch_norm() const;
   bool shares_rows() const;
   bool sums_each_micro_batch() const;

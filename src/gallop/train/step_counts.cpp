@@ -82,7 +82,8 @@ TrainStep::Counts TrainStep::count_targets_of_all(const StepInputs& inputs) {
   } else {
     all = counts_of(inputs.batch);
   }
-  if (shared_.defined() && !has_whole_batches()) {
+  if (shared_.defined()) {
+    const parallel::SubgroupScope group(config_.strategy->data_parallel_group());
     parallel::all_reduce_async(all);
     parallel::wait_tensor(all);
   }

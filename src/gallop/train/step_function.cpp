@@ -113,8 +113,7 @@ at::Tensor TrainStep::scheduled(ScheduledParameter value, const StepInputs& inpu
 }
 
 at::Tensor TrainStep::draws_of_dropout(const StepInputs& inputs, int64_t slice) const {
-  const bool is_own = shared_.defined() && !has_whole_batches();
-  return is_own ? inputs.own_seed_and_step.select(0, slice) : inputs.seed_and_step;
+  return shared_.defined() ? inputs.own_seed_and_step.select(0, slice) : inputs.seed_and_step;
 }
 
 TrainStep::Tensors TrainStep::compute(const StepInputs& inputs, bool count_correct) {
@@ -159,8 +158,16 @@ int64_t TrainStep::batch_slices() const {
   return config_.strategy != nullptr ? config_.strategy->batch_slices() : 0;
 }
 
-bool TrainStep::has_whole_batches() const {
-  return config_.strategy != nullptr && !config_.strategy->divides_batches();
+bool TrainStep::divides_model() const {
+  return config_.strategy != nullptr && config_.strategy->model_parallel_group() != nullptr;
+}
+
+bool TrainStep::counts_here() const {
+  return !divides_model() || config_.strategy->model_parallel_group()->rank() == 0;
+}
+
+int TrainStep::batch_part() const {
+  return config_.strategy != nullptr ? config_.strategy->data_parallel_group().rank() : 0;
 }
 
 bool TrainStep::shares_batch_norm() const {
@@ -255,10 +262,8 @@ TrainStep::Sums TrainStep::forward_backward(const StepInputs& inputs, const Coun
     begin_gradient_sync(/*is_first=*/true, /*is_last=*/true);
   }
   if (shared_.defined()) {
-    // All have computed the same losses, which count once.
-    if (has_whole_batches() && config_.strategy->collectives().rank() > 0) {
-      sums = {.of_slices = Tensors(1)};
-    }
+    // All of a group have computed the same losses, which count once.
+    if (!counts_here()) sums = {.of_slices = Tensors(1)};
     finish_sharing(sums, inputs);
   } else {
     sums.loss = sums.of_slices.front();

@@ -15,7 +15,7 @@ constexpr int64_t kRowsToCountDraws = 2;
 }  // namespace
 
 void TrainStep::count_draws_of_pipeline(const at::Tensor& input) {
-  if (pipeline_->has_counted_draws()) return;
+  if (pipeline_->has_counted_draws() || input.size(0) == 0) return;
   pipeline_->count_draws(input.slice(0, 0, kRowsToCountDraws), [this](const auto& pass) {
     const precision::AutocastGuard autocast(config_.precision, device_.type());
     pass();
@@ -52,7 +52,7 @@ TrainStep::Sums TrainStep::forward_backward_in_pipeline(const StepInputs& inputs
                       },
                   .loss_of = loss_of,
                   .loss_gradient = scaler_ ? weight.mul(scaler_->scale()) : weight,
-                  .draws = {.seed_and_step = inputs.seed_and_step,
+                  .draws = {.seed_and_step = draws_of_dropout(inputs, 0),
                             .share = scheduled(ScheduledParameter::kDropout, inputs)}});
   finish_sharing(sums, inputs);
   return sums;

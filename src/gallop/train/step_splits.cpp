@@ -90,7 +90,7 @@ std::vector<parallel::PendingCollective> TrainStep::calls_left(
         fmt::format("; in a pipeline, micro-batches are not split by themselves: set "
                     "train.gradient_accumulation to {}",
                     2 * micro_batches()));
-  } else if (!calls && has_whole_batches()) {
+  } else if (!calls && divides_model()) {
     refuse(
         fmt::format("; with parallel.name=tensor micro-batches are not split by themselves: set "
                     "train.gradient_accumulation to {}",

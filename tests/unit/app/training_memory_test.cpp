@@ -22,6 +22,11 @@ TEST(TrainingMemory, IsThatOfTheStrategy) {
   EXPECT_EQ(further_bytes(of("zero-1")), 6 * kGiB);
   EXPECT_EQ(further_bytes(of("zero-2")), 3 * kGiB);
   EXPECT_EQ(further_bytes(of("zero-3")), 0);
+  TrainingMemory tensor = of("tensor"), pipeline = of("pipeline");
+  EXPECT_EQ(further_bytes(tensor), 0);
+  tensor.degree = pipeline.degree = 2;
+  EXPECT_EQ(further_bytes(tensor), 4 * kGiB);
+  EXPECT_EQ(further_bytes(pipeline), 6 * kGiB);
 }
 
 TEST(TrainingMemory, IsRejectedIfItDoesNotFit) {

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <set>
 
+#include <ATen/ops/full.h>
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/parallel/sums.h"
 #include "unit/base/error_of.h"
 #include "unit/parallel/fake_collectives.h"
-#include "unit/parallel/ranks.h"
+#include "unit/parallel/ranks_together.h"
 
 namespace gallop::parallel {
 namespace {
@@ -59,6 +61,68 @@ TEST(DeviceMesh, RejectsSizesThatAreNotTheProcesses) {
   EXPECT_THROW(DeviceMesh({{"tp", 2}, {"tp", 2}}, 4), UsageError);
 }
 
+TEST(DeviceMesh, DividesBatchesAlongDataParallelAxes) {
+  const DeviceMesh mesh({{"pp", 2}, {"dp_replicate", 2}, {"dp_shard", 3}, {"tp", 2}}, 24);
+  EXPECT_EQ(mesh.batch_part(0).parts, 6);
+  std::multiset<int> parts;
+  for (int rank = 0; rank < 24; ++rank) parts.insert(mesh.batch_part(rank).part);
+  for (int part = 0; part < 6; ++part) EXPECT_EQ(parts.count(part), 4U);
+  EXPECT_EQ(mesh.batch_part(2).part, 1);
+  EXPECT_EQ(mesh.batch_part(11).part, 5);
+  EXPECT_EQ(mesh.batch_part(12).part, 0);
+  EXPECT_EQ(DeviceMesh({{"pp", 2}}, 2).batch_part(1).parts, 1);
+}
+
+TEST(DeviceMesh, TakesDegreesThatDivideTheProcesses) {
+  const auto degree = [](int64_t asked, int processes) {
+    return degree_of(asked, processes, "parallel.tensor_parallel_degree");
+  };
+  EXPECT_EQ(degree(0, 6), 6);
+  EXPECT_EQ(degree(3, 6), 3);
+  EXPECT_EQ(degree(4, 1), 1);
+  const auto error = [&](int64_t asked, int processes) {
+    return error_of([&] { degree(asked, processes); });
+  };
+  EXPECT_EQ(error(4, 6),
+            "parallel.tensor_parallel_degree is 4, which does not divide the 6 processes; set it "
+            "to 3 or 6, or start 4 or 8 processes");
+  EXPECT_EQ(error(8, 4),
+            "parallel.tensor_parallel_degree is 8, which does not divide the 4 processes; set it "
+            "to 4, or start 8 processes");
+  EXPECT_EQ(error(2, 5),
+            "parallel.tensor_parallel_degree is 2, which does not divide the 5 processes; set it "
+            "to 5, or start 4 or 6 processes");
+  EXPECT_EQ(error(1, 4),
+            "parallel.tensor_parallel_degree is 1, so that each process has the whole model; take "
+            "parallel.name=ddp, or a degree of 2 or more");
+}
+
+// A scope's operators run in the group in which they are started, and are waited for there.
+TEST(DeviceMesh, HasCollectivesOfSeveralGroupsUnderWay) {
+  run_ranks_together(4, [](Collectives& all) {
+    const DeviceMesh mesh({{"dp_replicate", 2}, {"tp", 2}}, 4);
+    const AxisGroup tp(mesh, all, {"tp"}), dp(mesh, all, {"dp_replicate"});
+    const AxisGroup whole(mesh, all, {"dp_replicate", "tp"});
+    EXPECT_EQ(&whole.collectives(), &all);
+    const double own = 1 << all.rank();
+    const auto in_tp = at::full({1}, own), in_dp = at::full({1}, own), in_all = at::full({1}, own);
+    const CollectivesScope scope(all);
+    {
+      const SubgroupScope group(dp.collectives());
+      all_reduce_async(in_dp);
+      {
+        const SubgroupScope inner(tp.collectives());
+        all_reduce_async(in_tp);
+      }
+    }
+    all_reduce_async(in_all);
+    for (const at::Tensor& sum : {in_tp, in_dp, in_all}) wait_tensor(sum);
+    EXPECT_EQ(in_tp.item<double>(), all.rank() < 2 ? 3 : 12);
+    EXPECT_EQ(in_dp.item<double>(), all.rank() % 2 == 0 ? 5 : 10);
+    EXPECT_EQ(in_all.item<double>(), 15);
+  });
+}
+
 TEST(DeviceMesh, MakesProcessGroups) {
   run_ranks(4, [](Collectives& all) {
     const DeviceMesh mesh({{"dp_replicate", 2}, {"dp_shard", 2}}, all.size());
@@ -78,12 +142,12 @@ TEST(DeviceMesh, MakesProcessGroups) {
 // The error names the group, and the step that the group of all processes has begun.
 TEST(DeviceMesh, NamesTheGroupOfACallThatFails) {
   std::string message;
-  run_ranks(2,
+  run_ranks(4,
             [&](Collectives& all) {
-              const DeviceMesh mesh({{"pp", 1}, {"tp", 2}}, 2);
+              const DeviceMesh mesh({{"dp_replicate", 2}, {"tp", 2}}, 4);
               const auto group = mesh.group(all, {"tp"});
               all.begin(Section::kStep, 7);
-              if (all.rank() == 1) return;
+              if (all.rank() != 2) return;
               try {
                 any_of(*group, true);
               } catch (const DeviceError& error) {
@@ -91,7 +155,7 @@ TEST(DeviceMesh, NamesTheGroupOfACallThatFails) {
               }
             },
             {.limits = {.step = 0.5}});
-  EXPECT_TRUE(message.starts_with("rank 0 of 2: step 7, call 1, tp: sum of 8 bytes: ")) << message;
+  EXPECT_TRUE(message.starts_with("rank 2 of 4: step 7, call 1, tp: sum of 8 bytes: ")) << message;
 }
 
 }  // namespace

@@ -105,8 +105,9 @@ Results train(const Case& tested, const Batches& batches, parallel::Collectives*
   Results results;
   for (size_t i = 0; i < batches.size(); ++i) {
     const auto [input, target] = batches[i];
-    results.steps.push_back(trainee.step->run(labeled(input, target), static_cast<int64_t>(i), 0.01,
-                                              i % 2 == 0, {}, {.rows = input.size(0)}));
+    const NamedTensors own = part_of(labeled(input, target), trainee.strategy.get());
+    results.steps.push_back(trainee.step->run(own, static_cast<int64_t>(i), 0.01, i % 2 == 0, {},
+                                              {.rows = input.size(0)}));
   }
   // What a checkpoint has.
   trainee.optimizer->use_averaged_weights(true);
@@ -116,7 +117,50 @@ Results train(const Case& tested, const Batches& batches, parallel::Collectives*
                       ? copies_of(trainee.optimizer->state())
                       : gathered(*collectives, trainee.optimizer->logical_state());
   trainee.optimizer->use_averaged_weights(false);
+  // The groups of an axis are left when none is in use.
+  if (collectives != nullptr) parallel::any_of(*collectives, false);
   return results;
+}
+
+Results of_rank0(const Case& tested, const Batches& batches, int size) {
+  Results first;
+  run_on_one_core_each(size, [&](parallel::Collectives& collectives) {
+    Results own = train(tested, batches, &collectives);
+    if (collectives.rank() == 0) first = std::move(own);
+  });
+  return first;
+}
+
+void expect_bits(const Results& got, const Results& wanted) {
+  for (size_t i = 0; i < wanted.steps.size(); ++i) {
+    EXPECT_EQ(got.steps[i].tally.loss_sum, wanted.steps[i].tally.loss_sum) << i;
+    EXPECT_EQ(got.steps[i].tally.count, wanted.steps[i].tally.count) << i;
+    EXPECT_EQ(got.steps[i].tally.top1, wanted.steps[i].tally.top1) << i;
+    EXPECT_EQ(got.steps[i].gradient_norm, wanted.steps[i].gradient_norm) << i;
+  }
+  expect_equal(got.weights, wanted.weights);
+}
+
+// Two pipelines, each with its part of every batch, next to two processes that have the whole
+// model.
+void expect_bits_of_ddp(Case tested, int degree, const std::vector<std::string>& schedules) {
+  tested.config.gradient_accumulation = kMicroBatches;
+  Batches batches = batches_of(tested);
+  batches.push_back(batch_of(tested, 1));  // Nothing for the first pipeline.
+  batches.push_back(batch_of(tested, 12));
+  tested.strategy = "ddp";
+  const Results two = of_rank0(tested, batches, 2);
+  for (const std::string& schedule : schedules) {
+    SCOPED_TRACE(schedule);
+    tested.strategy =
+        fmt::format("pipeline schedule={} pipeline_parallel_degree={}", schedule, degree);
+    std::vector<Results> all(static_cast<size_t>(2 * degree));
+    run_on_one_core_each(2 * degree, [&](parallel::Collectives& collectives) {
+      all[static_cast<size_t>(collectives.rank())] = train(tested, batches, &collectives);
+    });
+    for (const Results& rank : all) expect_bits(rank, two);
+    expect_equal(all.front().state, two.state);
+  }
 }
 
 void expect_bits_of_one_process(Case tested, const std::vector<int>& sizes,
@@ -138,15 +182,7 @@ void expect_bits_of_one_process(Case tested, const std::vector<int>& sizes,
       run_on_one_core_each(size, [&](parallel::Collectives& collectives) {
         all[static_cast<size_t>(collectives.rank())] = train(tested, batches, &collectives);
       });
-      for (const Results& rank : all) {
-        for (size_t i = 0; i < rank.steps.size(); ++i) {
-          EXPECT_EQ(rank.steps[i].tally.loss_sum, one.steps[i].tally.loss_sum) << i;
-          EXPECT_EQ(rank.steps[i].tally.count, one.steps[i].tally.count) << i;
-          EXPECT_EQ(rank.steps[i].tally.top1, one.steps[i].tally.top1) << i;
-          EXPECT_EQ(rank.steps[i].gradient_norm, one.steps[i].gradient_norm) << i;
-        }
-        expect_equal(rank.weights, one.weights);
-      }
+      for (const Results& rank : all) expect_bits(rank, one);
       expect_equal(all.front().state, one.state);
     }
   }
@@ -165,6 +201,11 @@ class PipelineInMoreWays : public testing::TestWithParam<Case> {};
 TEST_P(Pipeline, HasTheBitsOfOneProcess) {
   expect_bits_of_one_process(GetParam(), {2}, {"1f1b"});
   expect_bits_of_one_process(GetParam(), {3}, {"zbv"});
+}
+TEST_P(Pipeline, HasTheBitsOfDdpInReplicas) { expect_bits_of_ddp(GetParam(), 2, {"1f1b"}); }
+TEST_P(PipelineInMoreWays, HasTheBitsOfDdpInReplicas) {
+  expect_bits_of_ddp(GetParam(), 2, every_schedule());
+  expect_bits_of_ddp(GetParam(), 4, {"1f1b", "zbv"});
 }
 TEST_P(PipelineOptions, HaveTheBitsOfOneProcess) {
   expect_bits_of_one_process(GetParam(), {2}, {"1f1b"});
@@ -312,6 +353,28 @@ TEST(PipelineRejects, WhatItCannotTrain) {
                   .starts_with("train.compile with parallel.name=pipeline"));
 }
 
+// Replicas send what they have to those that write and read.
+TEST(PipelineState, LoadsIntoReplicas) {
+  Case tested{"Gpt", gpt, "adamw", {.gradient_accumulation = kMicroBatches}, true};
+  tested.strategy = "pipeline pipeline_parallel_degree=2";
+  const auto [input, target] = batch_of(tested, 16);
+  run_on_one_core_each(4, [&](parallel::Collectives& collectives) {
+    Trainee trainee(tested, std::nullopt, &collectives), other(tested, std::nullopt, &collectives);
+    trainee.step->run(part_of(labeled(input, target), trainee.strategy.get()), 0, 0.01, false, {},
+                      {.rows = 16});
+    const auto state = trainee.optimizer->logical_state();
+    // Each process writes a slice, from its own replica.
+    for (const int slices : {4, 1}) {
+      const NamedTensors saved = copies_of(gather_slices(collectives, state, slices));
+      if (slices > 1) continue;
+      scatter_from_rank0(collectives, collectives.rank() == 0 ? saved : NamedTensors(),
+                         other.optimizer->logical_state());
+    }
+    expect_equal(other.optimizer->state(), trainee.optimizer->state());
+    parallel::any_of(collectives, false);
+  });
+}
+
 TEST(PipelineRejects, NumbersOfMicroBatches) {
   const auto one = [](const parallel::PipelineConfig& config, int processes, int64_t micro_batches,
                       int64_t rows) {
@@ -327,6 +390,14 @@ TEST(PipelineRejects, NumbersOfMicroBatches) {
             "parallel.name=pipeline cuts batches into 8 micro-batches "
             "(train.gradient_accumulation), and data.batch_size is 6; set data.batch_size to at "
             "least 8, or train.gradient_accumulation to at most 6");
+  EXPECT_EQ(one({.pipeline_parallel_degree = 2}, 6, 2, 6), "");
+  EXPECT_EQ(one({.pipeline_parallel_degree = 2}, 6, 4, 11),
+            "parallel.name=pipeline cuts batches into 4 micro-batches "
+            "(train.gradient_accumulation) in each of 3 pipelines, and data.batch_size is 11; set "
+            "data.batch_size to at least 12, or train.gradient_accumulation to at most 3");
+  EXPECT_EQ(one({.pipeline_parallel_degree = 4}, 6, 4, 64),
+            "parallel.pipeline_parallel_degree is 4, which does not divide the 6 processes; set it "
+            "to 3 or 6, or start 4 or 8 processes");
   EXPECT_TRUE(one({.schedule = "dualpipev"}, 2, 3, 64)
                   .starts_with("parallel.name=pipeline with schedule=dualpipev and 2 processes: "
                                "dualpipev needs at least twice as many micro-batches as ranks: 4"));

@@ -2,6 +2,7 @@
 // weights and states within rounding, and what all processes have with the same bits.
 #include <cmath>
 #include <functional>
+#include <map>
 #include <string>
 #include <tuple>
 
@@ -78,6 +79,7 @@ struct Results {
   std::vector<StepResult> steps;
   NamedTensors weights, state;  // On rank 0, of the whole model.
   NamedTensors replicated;      // The weights of which each process has all.
+  NamedTensors here;            // What this process has of the weights.
 };
 
 using Batches = std::vector<std::pair<at::Tensor, at::Tensor>>;
@@ -96,9 +98,10 @@ Batches batches_of(const Case& tested, int64_t steps, bool is_fp64) {
 }
 
 std::vector<LogicalTensor> logical_weights(const Trainee& trainee) {
-  if (trainee.strategy == nullptr) return replicas_of(trainee.model->parameters());
   // Without those that are not trained.
-  auto all = trainee.strategy->parameters_in_parts();
+  auto all = trainee.strategy != nullptr ? trainee.strategy->parameters_in_parts()
+                                         : std::vector<LogicalTensor>();
+  if (all.empty()) return replicas_of(trainee.model->parameters());
   all.resize(trainee.model->parameters().size());
   return all;
 }
@@ -108,12 +111,14 @@ Results train(const Case& tested, const Batches& batches, parallel::Collectives*
   Results results;
   for (size_t i = 0; i < batches.size(); ++i) {
     const auto& [input, target] = batches[i];
-    results.steps.push_back(trainee.step->run(labeled(input, target), static_cast<int64_t>(i),
-                                              0.005, i % 2 == 0, {}, {.rows = input.size(0)}));
+    const NamedTensors own = part_of(labeled(input, target), trainee.strategy.get());
+    results.steps.push_back(trainee.step->run(own, static_cast<int64_t>(i), 0.005, i % 2 == 0, {},
+                                              {.rows = input.size(0)}));
   }
   trainee.optimizer->use_averaged_weights(true);
   const auto weights = logical_weights(trainee), state = trainee.optimizer->logical_state();
   results.replicated = copies_of(replicated(weights));
+  results.here = copies_of(trainee.model->parameters());
   if (collectives == nullptr) {
     results.weights = results.replicated;
     results.state = copies_of(trainee.optimizer->state());
@@ -122,6 +127,8 @@ Results train(const Case& tested, const Batches& batches, parallel::Collectives*
     results.state = gathered(*collectives, state);
   }
   trainee.optimizer->use_averaged_weights(false);
+  // The groups of an axis are left when none is in use.
+  if (collectives != nullptr) parallel::any_of(*collectives, false);
   return results;
 }
 
@@ -155,26 +162,38 @@ struct Bounds {
   double loss, weights;
 };
 
-void expect_near_one_process(Case tested, const std::vector<int>& sizes, int64_t steps,
-                             const Bounds& bounds) {
+std::vector<Results> train_in(int size, const Case& tested, const Batches& batches) {
+  std::vector<Results> all(static_cast<size_t>(size));
+  run_on_one_core_each(size, [&](parallel::Collectives& collectives) {
+    all[static_cast<size_t>(collectives.rank())] = train(tested, batches, &collectives);
+  });
+  return all;
+}
+
+// `degree`: processes that divide the layers; 0: all. `reference`: processes with ddp, of which
+// each has the whole model.
+struct Layout {
+  int size, degree = 0, reference = 1;
+};
+
+void expect_near_ddp(Case tested, const std::vector<Layout>& layouts, int64_t steps,
+                     const Bounds& bounds) {
   const bool is_fp64 = bounds.weights < 1e-9;
   if (is_fp64) tested.make_model = [make = tested.make_model] { return in_fp64(make()); };
   const Batches batches = batches_of(tested, steps, is_fp64);
-  Results one;
-  {
-    const int threads = at::get_num_threads();
-    at::set_num_threads(1);
-    one = train(tested, batches, nullptr);
-    at::set_num_threads(threads);
-  }
-  for (const int size : sizes) {
+  std::map<int, Results> references;
+  for (const auto& [size, degree, reference] : layouts) {
+    if (!references.contains(reference)) {
+      tested.strategy = "ddp";
+      references[reference] = std::move(train_in(reference, tested, batches).front());
+    }
+    const Results& one = references.at(reference);
     for (const char* sequence : {"false", "true"}) {
-      SCOPED_TRACE(fmt::format("{} processes, sequence_parallel={}", size, sequence));
-      tested.strategy = fmt::format("tensor sequence_parallel={}", sequence);
-      std::vector<Results> all(static_cast<size_t>(size));
-      run_on_one_core_each(size, [&](parallel::Collectives& collectives) {
-        all[static_cast<size_t>(collectives.rank())] = train(tested, batches, &collectives);
-      });
+      SCOPED_TRACE(
+          fmt::format("{} processes, degree {}, sequence_parallel={}", size, degree, sequence));
+      tested.strategy =
+          fmt::format("tensor sequence_parallel={} tensor_parallel_degree={}", sequence, degree);
+      const std::vector<Results> all = train_in(size, tested, batches);
       for (const Results& rank : all) {
         for (size_t i = 0; i < rank.steps.size(); ++i) {
           const StepResult &got = rank.steps[i], &wanted = one.steps[i];
@@ -190,6 +209,8 @@ void expect_near_one_process(Case tested, const std::vector<int>& sizes, int64_t
         }
         EXPECT_FALSE(rank.replicated.empty());
         expect_equal(rank.replicated, all.front().replicated);
+        const auto number = static_cast<size_t>(&rank - all.data());
+        expect_equal(rank.here, all[number % static_cast<size_t>(degree > 0 ? degree : size)].here);
       }
       expect_near(all.front().weights, one.weights, bounds.weights);
       expect_near(all.front().state, one.state, 20 * bounds.weights);
@@ -204,13 +225,23 @@ class TensorOptions : public testing::TestWithParam<Case> {};
 class TensorInMoreWays : public testing::TestWithParam<Case> {};
 
 TEST_P(Tensor, IsNearOneProcess) {
-  expect_near_one_process(GetParam(), {2}, 20, kFp64);
-  expect_near_one_process(GetParam(), {3}, 4, kFp32);
+  expect_near_ddp(GetParam(), {{2}}, 20, kFp64);
+  expect_near_ddp(GetParam(), {{3}}, 4, kFp32);
 }
-TEST_P(TensorOptions, AreNearOneProcess) { expect_near_one_process(GetParam(), {2}, 4, kFp32); }
+TEST_P(Tensor, IsNearOneProcessInReplicas) {
+  expect_near_ddp(GetParam(), {{.size = 4, .degree = 2}}, 20, kFp64);
+  expect_near_ddp(GetParam(), {{.size = 4, .degree = 2}}, 20, kFp32);
+}
+TEST_P(TensorOptions, AreNearOneProcess) { expect_near_ddp(GetParam(), {{2}}, 4, kFp32); }
+// Replicas draw other numbers than one process, but those of ddp.
+TEST_P(TensorOptions, AreNearDdpInReplicas) {
+  expect_near_ddp(GetParam(), {{.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
+}
 TEST_P(TensorInMoreWays, IsNearOneProcess) {
-  expect_near_one_process(GetParam(), {2, 3, 4}, 20, kFp64);
-  expect_near_one_process(GetParam(), {2, 3, 4}, 20, kFp32);
+  const std::vector<Layout> layouts = {
+      {2}, {3}, {4}, {.size = 4, .degree = 2}, {.size = 6, .degree = 2}, {.size = 6, .degree = 3}};
+  expect_near_ddp(GetParam(), layouts, 20, kFp64);
+  expect_near_ddp(GetParam(), layouts, 20, kFp32);
 }
 
 // The gradient of a bias of keys is 0 but for rounding, which a small eps would magnify.
@@ -272,8 +303,8 @@ TEST(TensorRejects, WhatItCannotTrain) {
   const auto five_heads = [] { return make_gpt({.layers = 1, .width = 40, .heads = 5}, kText, 1); };
   EXPECT_EQ(one(five_heads, "sgd", {}),
             "parallel.name=tensor: 2 processes do not divide the 5 attention heads of the model, "
-            "of which each would have as many; start 1 or 5 processes, or choose model.heads so "
-            "that there are 4 or 6");
+            "of which each would have as many; divide them among 5 processes "
+            "(parallel.tensor_parallel_degree), or choose model.heads so that there are 4 or 6");
   for (const char* optimizer : {"muon", "lamb", "lars", "adafactor"}) {
     EXPECT_TRUE(
         one(gpt, optimizer, {})
@@ -287,6 +318,28 @@ TEST(TensorRejects, WhatItCannotTrain) {
                   .starts_with("train.clip_adaptive with parallel.name=tensor"));
   EXPECT_TRUE(one(gpt, "sgd", {.compile = compile::CompileConfig()})
                   .starts_with("train.compile with parallel.name=tensor"));
+}
+
+// A process gets parts from its own replica, and all replicas get them from rank 0.
+TEST(TensorState, LoadsIntoReplicas) {
+  Case tested{"Gpt", gpt, "adamw", {}, true};
+  tested.strategy = "tensor tensor_parallel_degree=2";
+  const auto [input, target] = batch_of(tested, 4);
+  run_on_one_core_each(4, [&](parallel::Collectives& collectives) {
+    Trainee trainee(tested, std::nullopt, &collectives), other(tested, std::nullopt, &collectives);
+    trainee.step->run(part_of(labeled(input, target), trainee.strategy.get()), 0, 0.01, false, {},
+                      {.rows = 4});
+    const auto state = trainee.optimizer->logical_state();
+    const NamedTensors whole = gather_slices(collectives, state, 1);
+    for (const NamedTensor& one : gather_slices(collectives, state, 4)) {
+      if (one.tensor.is_meta() || collectives.rank() != 0) continue;
+      EXPECT_TRUE(at::equal(one.tensor, *find_tensor(whole, one.name))) << one.name;
+    }
+    scatter_from_rank0(collectives, collectives.rank() == 0 ? whole : NamedTensors(),
+                       other.optimizer->logical_state());
+    expect_equal(other.optimizer->state(), trainee.optimizer->state());
+    parallel::any_of(collectives, false);
+  });
 }
 
 TEST(TensorMemory, IsDivided) {

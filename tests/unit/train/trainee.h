@@ -130,6 +130,15 @@ struct Trainee {
   }
 };
 
+/// The rows of a batch that this process of a strategy computes; all without one.
+inline NamedTensors part_of(const NamedTensors& batch, parallel::Strategy* strategy) {
+  if (strategy == nullptr) return batch;
+  const int64_t rows = batch.front().tensor.size(0);
+  const int64_t part = strategy->data_parallel_group().rank();
+  const int64_t parts = strategy->data_parallel_group().size();
+  return slice_rows(batch, rows * part / parts, rows * (part + 1) / parts);
+}
+
 /// Random inputs and targets that fit the case.
 inline std::pair<at::Tensor, at::Tensor> batch_of(const Case& tested, int64_t rows) {
   if (tested.text) {
