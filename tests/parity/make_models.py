@@ -76,6 +76,10 @@ class Case:
         self.layout = layout or (lambda n, t: t)  # Its own inverse on gradients is `unlayout`.
         self.unlayout = self.layout
 
+    def further_loss(self):
+        """What the last forward pass adds to the loss."""
+        return 0
+
     def named(self, tensors):
         return {self.rename(n): t for n, t in tensors}
 
@@ -104,7 +108,7 @@ class Case:
             shape = [batch] + [self.task[k] for k in ("channels", "height", "width")]
             logits = self.module(torch.from_numpy(uniform("input", math.prod(shape)).reshape(shape)))
             labels = torch.from_numpy((hashes("labels", batch) % np.uint64(classes)).astype(np.int64))
-        loss = nn.functional.cross_entropy(logits, labels)
+        loss = nn.functional.cross_entropy(logits, labels) + self.further_loss()
         loss.backward()
         gradients = {self.rename(n): self.layout(self.rename(n), p.grad)
                      for n, p in self.module.named_parameters() if p.requires_grad}

@@ -18,6 +18,10 @@ constexpr std::array<std::string_view, 3> kAsksForSizes = {
     "aten::_fused_sdp_choice", "aten::_scaled_dot_product_cudnn_attention",
     "aten::_scaled_dot_product_flash_attention"};
 
+// On a GPU they wait for the ranges of rows, which a captured step cannot.
+constexpr std::array<std::string_view, 3> kReadsOnGpu = {
+    "gallop::grouped_linear", "gallop::grouped_linear_dgrad", "gallop::grouped_linear_wgrad"};
+
 template <typename List>
 bool is_one_of(const List& list, std::string_view name) {
   return std::find(list.begin(), list.end(), name) != list.end();
@@ -51,6 +55,9 @@ std::string why_not_recorded(const c10::OperatorHandle& op, const Stack& stack) 
   if (is_one_of(kChangesStorage, op.schema().name())) return "changes the memory of a tensor";
   if (op.hasTag(at::Tag::dynamic_output_shape) && !has_places_only(op, stack)) {
     return "has results whose sizes depend on the data";
+  }
+  if (is_one_of(kReadsOnGpu, op.schema().name()) && stack.back().toTensor().is_cuda()) {
+    return "reads on the host how many tokens an expert gets";
   }
   if (reads_on_host(op)) return "reads a value on the host";
   return {};

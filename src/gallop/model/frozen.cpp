@@ -38,6 +38,12 @@ class FrozenModel final : public Model {
     return all;
   }
   NamedTensors statistics() const override { return model_->statistics(); }
+  bool has_auxiliary_loss() const override { return model_->has_auxiliary_loss(); }
+  int64_t statistics_size() const override { return model_->statistics_size(); }
+  void update_statistics(const at::Tensor& statistics) override {
+    model_->update_statistics(statistics);
+  }
+  std::string statistics_report() override { return model_->statistics_report(); }
 
   int64_t blocks() const override { return model_->blocks(); }
   void recompute(const std::vector<bool>& blocks) override { model_->recompute(blocks); }

@@ -69,7 +69,8 @@ TransformerLayer::Options layer_options(const GptConfig& config, bool causal,
                            .contract_init = residual_init(config)},
           .norm1_name = "ln_1",
           .norm2_name = "ln_2",
-          .stochastic_depth = stochastic_depth};
+          .stochastic_depth = stochastic_depth,
+          .experts = config.experts};
 }
 
 class Gpt final : public Network {
@@ -78,7 +79,8 @@ class Gpt final : public Network {
       : dropout_(config.dropout),
         context_(task.context),
         classes_(task.classes),
-        padded_(task.padded) {
+        padded_(task.padded),
+        has_auxiliary_loss_(has_loss(config.experts)) {
     Initializer init(weights);
     const auto body = register_module("transformer", std::make_shared<Group>());
     tokens_ = body->register_module(
@@ -97,6 +99,9 @@ class Gpt final : public Network {
                                 std::make_shared<TransformerLayer>(
                                     init, layer_options(config, !task.bidirectional, rate))));
     }
+    for (const auto& layer : layers_) {
+      if (layer->experts()) experts_.push_back(layer->experts());
+    }
     norm_ = body->register_module("ln_f", std::make_shared<Norm>(init, norm_options(config)));
     if (!config.tied) {
       head_ = register_module(
@@ -113,13 +118,30 @@ class Gpt final : public Network {
     return {layers_.begin(), layers_.end()};
   }
 
+  // Losses and statistics of experts do not pass from stage to stage.
   std::vector<std::string> cut_modules() const override {
+    if (!experts_.empty()) return {};
     return numbered("transformer.h.", layers_.size());
   }
   std::vector<std::string> tied_parameters() const override {
     if (head_) return {};
     return {"transformer.wte.weight"};
   }
+
+  bool has_auxiliary_loss() const override { return has_auxiliary_loss_; }
+  int64_t statistics_size() const override {
+    int64_t size = 0;
+    for (const auto& layer : experts_) size += layer->statistics_size();
+    return size;
+  }
+  void update_statistics(const at::Tensor& statistics) override {
+    int64_t begin = 0;
+    for (const auto& layer : experts_) {
+      layer->update_statistics(statistics.narrow(0, begin, layer->statistics_size()));
+      begin += layer->statistics_size();
+    }
+  }
+  std::string statistics_report() override { return report_.next(experts_); }
 
   at::Tensor forward(const at::Tensor& tokens_BT) override {
     return forward_to_head(tokens_BT).logits();
@@ -150,18 +172,23 @@ class Gpt final : public Network {
 
   Output run(const at::Tensor& input, const at::Tensor& position_ids_BT, int64_t begin,
              int64_t end) {
+    Routings routings;
     Stream stream_BTC{begin == 0 ? embedded(input, position_ids_BT) : input};
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       auto& layer = *layers_[i];
-      stream_BTC = run_block(i, stream_BTC, [&](const Stream& in_BTC) {
+      auto output = run_block(i, stream_BTC, [&](const Stream& in_BTC) {
         return recomputes(i) ? layer.recomputed(in_BTC, position_ids_BT)
                              : layer.forward(in_BTC, position_ids_BT);
       });
+      stream_BTC = output.stream_BTC;
+      routings.add(output.routing);
     }
     if (end < blocks()) return {functional::sum_before_norm(stream_BTC)};
     const at::Tensor y_BTC = norm_->forward(stream_BTC).y;
     return {.x = parallel_ ? parallel_->enter(y_BTC) : y_BTC,
             .weight = head_ ? head_->weight() : tokens_->weight(),
+            .auxiliary_loss = routings.mean_loss(),
+            .step_statistics = routings.all_statistics(),
             .part = {parallel_, classes_}};
   }
 
@@ -189,10 +216,13 @@ class Gpt final : public Network {
   int64_t context_;
   int64_t classes_;
   bool padded_;
+  bool has_auxiliary_loss_;
   std::shared_ptr<const TensorParallel> parallel_;  // Null if it is whole.
   std::shared_ptr<Embedding> tokens_;
   std::shared_ptr<Embedding> positions_;
   std::vector<std::shared_ptr<TransformerLayer>> layers_;
+  std::vector<std::shared_ptr<MixtureOfExperts>> experts_;  // Of the layers that have some.
+  ExpertsReport report_;
   std::shared_ptr<Norm> norm_;
   std::shared_ptr<Linear> head_;
 };
@@ -224,6 +254,7 @@ void visit(config::Visitor& visitor, GptConfig& config) {
                  .help = "weight initialization; gpt-2: normal, scaled down with depth",
                  .choices = inits},
                 config.linear_init);
+  visit(visitor, config.experts);
 }
 
 std::unique_ptr<Model> make_gpt(const GptConfig& config, const Task& task, InitialWeights weights) {
@@ -237,6 +268,7 @@ std::unique_ptr<Model> make_gpt(const GptConfig& config, const Task& task, Initi
   require(config.layers > 0 && config.width > 0 && config.heads > 0,
           "gpt: layers, width and heads must be positive");
   require_heads(config.width, config.heads, "gpt");
+  check(config.experts, "gpt");
   require_stochastic_depth(config.stochastic_depth, config.layers, "gpt");
   require(config.positions != "rotary" || config.width / config.heads % 2 == 0,
           "gpt: rotary positions need heads of even width, but they have " +

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "gallop/config/visitor.h"
+#include "gallop/model/experts.h"
 #include "gallop/model/model.h"
 
 namespace gallop::model {
@@ -22,6 +23,7 @@ struct GptConfig {
   std::string positions = "learned";
   std::string norm = "layer";
   std::string linear_init = "gpt-2";
+  ExpertsConfig experts{};
 };
 
 void visit(config::Visitor& visitor, GptConfig& config);

@@ -102,6 +102,16 @@ class Model {
   /// Those buffers that training steps write, which processes must keep equal.
   virtual NamedTensors statistics() const { return buffers(); }
 
+  /// Whether Output::auxiliary_loss is defined in training.
+  virtual bool has_auxiliary_loss() const { return false; }
+  /// The number of elements of Output::step_statistics, fp64, which a step adds up over its whole
+  /// batch for update_statistics(); 0 if the model counts nothing.
+  virtual int64_t statistics_size() const { return 0; }
+  /// Changes buffers at the end of a step, by what all processes have counted.
+  virtual void update_statistics(const at::Tensor& /*statistics*/) {}
+  /// What these buffers say about the steps since the last call, in one line; empty for nothing.
+  virtual std::string statistics_report() { return {}; }
+
   /// The number of blocks of layers that support activation checkpointing; 0 if there are none or
   /// if it would save no memory.
   virtual int64_t blocks() const { return 0; }

@@ -67,6 +67,16 @@ class NetworkModel final : public TorchModuleModel {
   int64_t images_to_initialize() const override { return network_->images_to_initialize(); }
   void initialize_from(const at::Tensor& images) override { network_->initialize_from(images); }
 
+  NamedTensors statistics() const override {
+    return statistics_size() > 0 ? NamedTensors() : TorchModuleModel::statistics();
+  }
+  bool has_auxiliary_loss() const override { return network_->has_auxiliary_loss(); }
+  int64_t statistics_size() const override { return network_->statistics_size(); }
+  void update_statistics(const at::Tensor& statistics) override {
+    network_->update_statistics(statistics);
+  }
+  std::string statistics_report() override { return network_->statistics_report(); }
+
   int64_t blocks() const override { return network_->blocks(); }
   void recompute(const std::vector<bool>& blocks) override {
     if (static_cast<int64_t>(blocks.size()) != network_->blocks()) {

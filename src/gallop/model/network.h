@@ -42,6 +42,11 @@ class Network : public torch::nn::Module {
   /// The layers of each block; see Model::block_parameters().
   virtual std::vector<std::shared_ptr<torch::nn::Module>> block_modules() const { return {}; }
   void set_block_hooks(BlockHooks* hooks) { hooks_ = hooks; }
+  /// See Model. With a size, update_statistics() alone changes buffers.
+  virtual bool has_auxiliary_loss() const { return false; }
+  virtual int64_t statistics_size() const { return 0; }
+  virtual void update_statistics(const at::Tensor& /*statistics*/) {}
+  virtual std::string statistics_report() { return {}; }
 
  protected:
   bool recomputes(size_t block) const { return block < recomputed_.size() && recomputed_[block]; }

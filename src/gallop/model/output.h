@@ -15,6 +15,11 @@ struct Output {
   /// Several predictions of each sample, [N, members, ...], whose mean loss is to be minimized; 0:
   /// a single one.
   int64_t members = 0;
+  /// What is minimized in addition, such as the balance of experts, summed over the elements of the
+  /// input (tokens); the loss has its mean. Undefined: nothing.
+  at::Tensor auxiliary_loss{};
+  /// What the model counts in training; see Model::statistics_size().
+  at::Tensor step_statistics{};
 
   /// If processes have different rows of `weight`, and so different logits: which. `x` is equal in
   /// all.

@@ -1,5 +1,6 @@
 #include "gallop/model/summary.h"
 
+#include <cmath>
 #include <unordered_map>
 
 #include <ATen/Context.h>
@@ -22,6 +23,7 @@ struct Call final : at::ObserverContext {
   bool counts = false;
   int64_t flops = 0;
   int64_t flops_per_output = 0;
+  double active_share = 1;  // Of the parameters, for a token.
   std::vector<size_t> parameters;
 };
 
@@ -43,7 +45,8 @@ void for_each_tensor(c10::ArrayRef<const c10::IValue> values, F function) {
 }
 
 // Counts the FLOPs of operators that multiply matrices; nested operators are not counted again.
-void count_flops(Call& call, c10::ArrayRef<const c10::IValue> inputs) {
+// `inputs_of_model`: the number of elements, such as tokens, that the model is given.
+void count_flops(Call& call, c10::ArrayRef<const c10::IValue> inputs, int64_t inputs_of_model) {
   const auto& op = call.op;
   const auto a = tensor_at(inputs, 0), b = tensor_at(inputs, 1);
   call.counts = true;
@@ -60,6 +63,10 @@ void count_flops(Call& call, c10::ArrayRef<const c10::IValue> inputs) {
     }
   } else if (op == "linear") {
     call.flops_per_output = 2 * b.size(-1);
+  } else if (op == "grouped_linear") {  // Rows [tokens * k, in] and a weight [experts, out, in].
+    call.flops_per_output = 2 * a.size(-1);
+    call.active_share =
+        static_cast<double>(a.size(0)) / static_cast<double>(inputs_of_model * b.size(0));
   } else if (op == "mm" || op == "bmm" || op == "mv" || op == "dot") {
     call.flops_per_output = 2 * a.size(-1);
   } else if (op == "addmm" || op == "baddbmm" || op == "addmv") {
@@ -80,7 +87,8 @@ void count_flops(Call& call, c10::ArrayRef<const c10::IValue> inputs) {
 // Records the operators of one forward pass on this thread.
 class Recorder {
  public:
-  explicit Recorder(const NamedTensors& parameters, const at::Tensor& input) {
+  explicit Recorder(const NamedTensors& parameters, const at::Tensor& input)
+      : inputs_(input.numel()) {
     for (const auto& parameter : parameters) {
       parameter_of_[storage_of(parameter.tensor)] = parameters_.size();
       parameters_.push_back(
@@ -161,7 +169,7 @@ class Recorder {
     if (const auto colons = call->op.rfind(':'); colons != std::string::npos) {
       call->op.erase(0, colons + 1);
     }
-    if (counting_ == 0) count_flops(*call, function.inputs());
+    if (counting_ == 0) count_flops(*call, function.inputs(), inputs_);
     if (call->counts) ++counting_;
     for_each_tensor(function.inputs(), [&](const at::Tensor& tensor) {
       const auto found = parameter_of_.find(storage_of(tensor));
@@ -204,6 +212,8 @@ class Recorder {
         if (std::exchange(parameter.claimed, true)) continue;
         if (parameter.layer == row.name) {
           row.parameters += parameter.numel;
+          row.idle_parameters +=
+              std::llround(static_cast<double>(parameter.numel) * (1 - call.active_share));
         } else {
           auto& other = others.emplace_back();
           other.name = parameter.layer;
@@ -219,6 +229,7 @@ class Recorder {
   // The callbacks are plain functions and find their recorder through this.
   static thread_local Recorder* active;
 
+  int64_t inputs_;
   at::CallbackHandle handle_;
   std::vector<Parameter> parameters_;
   std::unordered_map<const c10::StorageImpl*, size_t> parameter_of_;
@@ -291,6 +302,7 @@ LayerSummary total_of(const std::vector<LayerSummary>& layers) {
   for (const auto& layer : layers) {
     if (!layer.output_sizes.empty()) total.output_sizes = layer.output_sizes;
     total.parameters += layer.parameters;
+    total.idle_parameters += layer.idle_parameters;
     total.flops += layer.flops;
     total.activation_bytes += layer.activation_bytes;
   }

@@ -19,6 +19,9 @@ struct LayerSummary {
   /// attention counts as full attention.
   int64_t flops = 0;
   int64_t activation_bytes = 0;  ///< Saved for backward, per input in fp32.
+  /// Those of the parameters that a token does not use, as a router sends it to other experts.
+  int64_t idle_parameters = 0;
+  int64_t active_parameters() const { return parameters - idle_parameters; }
 };
 
 /// Runs one input of the task's shape through a model in training mode and lists its operations in
@@ -32,7 +35,7 @@ LayerSummary total_of(const std::vector<LayerSummary>& layers);
 /// Formats an aligned table with the totals in its last line.
 std::string to_table(const std::vector<LayerSummary>& layers);
 /// Formats as JSON: {"layers": [{"name", "type", "output_sizes", "parameters", "flops",
-/// "activation_bytes"}], "total": {...}}
+/// "activation_bytes", "active_parameters"}], "total": {...}}
 std::string to_json(const std::vector<LayerSummary>& layers);
 
 }  // namespace gallop::model

@@ -38,7 +38,8 @@ nlohmann::ordered_json json_of(const LayerSummary& layer) {
           {"output_sizes", layer.output_sizes},
           {"parameters", layer.parameters},
           {"flops", layer.flops},
-          {"activation_bytes", layer.activation_bytes}};
+          {"activation_bytes", layer.activation_bytes},
+          {"active_parameters", layer.active_parameters()}};
 }
 
 }  // namespace
@@ -62,6 +63,10 @@ std::string to_table(const std::vector<LayerSummary>& layers) {
     text += fmt::format("{:<{}}  {:<{}}  {:<{}}  {:>{}}  {:>{}}  {:>{}}\n", row[0], widths[0],
                         row[1], widths[1], row[2], widths[2], row[3], widths[3], row[4], widths[4],
                         row[5], widths[5]);
+  }
+  if (total.idle_parameters > 0) {
+    text += fmt::format("\n{} of the parameters are active for a token\n",
+                        format_count(total.active_parameters()));
   }
   return text;
 }

@@ -13,20 +13,35 @@ TransformerLayer::TransformerLayer(Initializer& initializer, const Options& opti
           register_module("attn", std::make_shared<SelfAttention>(initializer, options.attention))),
       norm2_(
           register_module(options.norm2_name, std::make_shared<Norm>(initializer, options.norm))),
-      feed_forward_(
-          register_module("mlp", std::make_shared<FeedForward>(initializer, options.feed_forward))),
-      stochastic_depth_(options.stochastic_depth) {}
+      stochastic_depth_(options.stochastic_depth) {
+  if (options.experts.num_experts > 0) {
+    experts_ = register_module(
+        "mlp", std::make_shared<MixtureOfExperts>(
+                   initializer, MixtureOfExperts::Options{.config = options.experts,
+                                                          .expert = options.feed_forward}));
+  } else {
+    feed_forward_ =
+        register_module("mlp", std::make_shared<FeedForward>(initializer, options.feed_forward));
+  }
+}
 
-Stream TransformerLayer::forward(const Stream& stream_BTC, const at::Tensor& position_ids_BT) {
+TransformerLayer::Output TransformerLayer::forward(const Stream& stream_BTC,
+                                                   const at::Tensor& position_ids_BT) {
   const auto start = norm1_->forward(stream_BTC);
   const Branch attended =
       dropped(attention_->forward(start.y, {.position_ids_BT = position_ids_BT}));
   const auto middle = norm2_->forward(Stream{start.sum, attended.value, attended.bias});
-  const Branch fed = dropped(feed_forward_->forward(middle.y));
-  return {middle.sum, fed.value, fed.bias};
+  Output output;
+  const Branch fed = dropped(experts_ ? experts_->forward(middle.y, output.routing)
+                                      : feed_forward_->forward(middle.y));
+  output.stream_BTC = {middle.sum, fed.value, fed.bias};
+  return output;
 }
 
 void TransformerLayer::parallelize(const std::shared_ptr<TensorParallel>& parallel) {
+  require(experts_ == nullptr,
+          "parallel.name=tensor does not divide experts (model.num_experts); take "
+          "parallel.name=ddp or zero-2");
   norm1_->parallelize(*parallel);
   attention_->parallelize(parallel);
   norm2_->parallelize(*parallel);
@@ -41,25 +56,38 @@ Branch TransformerLayer::dropped(const Branch& branch) const {
   return {functional::drop_samples(whole, stochastic_depth_, /*training=*/true)};
 }
 
-Stream TransformerLayer::recomputed(const Stream& stream_BTC, const at::Tensor& position_ids_BT) {
+TransformerLayer::Output TransformerLayer::recomputed(const Stream& stream_BTC,
+                                                      const at::Tensor& position_ids_BT) {
   using Tensors = std::vector<at::Tensor>;
   Tensors inputs = {stream_BTC.x};
   for (const at::Tensor& more : {stream_BTC.residual, stream_BTC.bias}) {
     if (more.defined()) inputs.push_back(more);
   }
-  // A bias that leaves the layer is its parameter, not a result.
-  at::Tensor bias;
-  const auto part = [this, position_ids_BT, has_residual = stream_BTC.residual.defined(),
-                     &bias](const Tensors& in) {
+  // A bias that leaves the layer is its parameter, not a result, and statistics have no gradient.
+  at::Tensor bias, statistics;
+  const auto part = [this, position_ids_BT, has_residual = stream_BTC.residual.defined(), &bias,
+                     &statistics](const Tensors& in) {
     Stream stream{in[0]};
     if (has_residual) stream.residual = in[1];
     if (in.size() > (has_residual ? 2 : 1)) stream.bias = in.back();
-    const Stream out = forward(stream, position_ids_BT);
-    if (!functional::is_recomputing()) bias = out.bias;
-    return Tensors{out.x, out.residual};
+    const Output out = forward(stream, position_ids_BT);
+    if (!functional::is_recomputing()) {
+      bias = out.stream_BTC.bias;
+      statistics = out.routing.statistics;
+    }
+    Tensors results{out.stream_BTC.x, out.stream_BTC.residual};
+    if (out.routing.loss.defined()) results.push_back(out.routing.loss);
+    return results;
   };
   const auto out = functional::recompute(part, inputs, parameters());
-  return {out[0], out[1], bias};
+  return {.stream_BTC = {out[0], out[1], bias},
+          .routing = {.loss = out.size() > 2 ? out[2] : at::Tensor(), .statistics = statistics}};
+}
+
+std::vector<at::Tensor> tensors_of(const TransformerLayer::Output& output) {
+  std::vector<at::Tensor> all = functional::tensors_of(output.stream_BTC);
+  if (output.routing.loss.defined()) all.push_back(output.routing.loss);
+  return all;
 }
 
 void require_heads(int64_t width, int64_t heads, const std::string& model) {

@@ -1,6 +1,11 @@
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <vector>
+
 #include "gallop/model/attention.h"
+#include "gallop/model/experts.h"
 #include "gallop/model/feed_forward.h"
 
 namespace gallop::model {
@@ -16,15 +21,23 @@ class TransformerLayer final : public torch::nn::Module {
     const char* norm1_name = "";
     const char* norm2_name = "";
     double stochastic_depth = 0;  ///< Drop probability of each branch per sample.
+    ExpertsConfig experts{};
+  };
+  struct Output {
+    Stream stream_BTC;
+    Routing routing{};  ///< With experts, in training.
   };
   TransformerLayer(Initializer& initializer, const Options& options);
   /// `position_ids_BT`: see SelfAttention::Mask.
-  Stream forward(const Stream& stream_BTC, const at::Tensor& position_ids_BT = {});
+  Output forward(const Stream& stream_BTC, const at::Tensor& position_ids_BT = {});
   /// Like forward(), but saves only its input for the backward pass (activation checkpointing).
-  Stream recomputed(const Stream& stream_BTC, const at::Tensor& position_ids_BT = {});
+  Output recomputed(const Stream& stream_BTC, const at::Tensor& position_ids_BT = {});
 
   /// Divides heads and inner channels among processes.
   void parallelize(const std::shared_ptr<TensorParallel>& parallel);
+
+  /// Null without experts.
+  const std::shared_ptr<MixtureOfExperts>& experts() const { return experts_; }
 
  private:
   Branch dropped(const Branch& branch) const;
@@ -32,9 +45,13 @@ class TransformerLayer final : public torch::nn::Module {
   std::shared_ptr<Norm> norm1_;
   std::shared_ptr<SelfAttention> attention_;
   std::shared_ptr<Norm> norm2_;
-  std::shared_ptr<FeedForward> feed_forward_;
+  std::shared_ptr<FeedForward> feed_forward_;  // Null with experts.
+  std::shared_ptr<MixtureOfExperts> experts_;
   double stochastic_depth_;
 };
+
+/// What depends on the layer's parameters by a gradient.
+std::vector<at::Tensor> tensors_of(const TransformerLayer::Output& output);
 
 /// Throws UsageError if `width` is not divisible by `heads`; `model` is named in the
 /// message.

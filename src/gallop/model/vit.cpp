@@ -121,7 +121,7 @@ class Vit final : public Network {
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       auto& layer = *layers_[i];
       stream_BTC = run_block(i, stream_BTC, [&](const Stream& in_BTC) {
-        return recomputes(i) ? layer.recomputed(in_BTC) : layer.forward(in_BTC);
+        return (recomputes(i) ? layer.recomputed(in_BTC) : layer.forward(in_BTC)).stream_BTC;
       });
     }
     if (end < blocks()) return {functional::sum_before_norm(stream_BTC)};

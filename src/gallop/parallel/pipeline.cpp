@@ -59,8 +59,8 @@ void require_blocks(const ModelTensors& model, const PipelineSchedule& shape) {
   if (blocks == 0) {
     throw UsageError(
         "parallel.name=pipeline cuts a model between its blocks, and this model does not say what "
-        "they are (Model::block_sequence()): gpt, vit, resnet, mlp-mixer, mlp do, and layers "
-        "without padding; take one of them, or parallel.name=zero-2");
+        "they are (Model::block_sequence()): gpt without experts, vit, resnet, mlp-mixer, mlp do, "
+        "and layers without padding; take one of them, or parallel.name=zero-2");
   }
   if (blocks >= shape.stages()) return;
   const int fits = blocks / shape.stages_per_rank;

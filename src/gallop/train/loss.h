@@ -20,6 +20,7 @@ at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& target,
 struct Losses {
   at::Tensor sum;
   at::Tensor correct;
+  at::Tensor step_statistics{};  ///< model::Output::step_statistics.
 };
 Losses cross_entropy_sum(const model::Output& output, const at::Tensor& target,
                          double label_smoothing, bool count_correct);

@@ -204,10 +204,12 @@ class TrainStep {
   /// Sums over the batch; `shared` is as in SharedSum, and undefined without a process group.
   struct Sums {
     at::Tensor loss, top1, shared;
-    Tensors of_slices{};  ///< Losses; undefined for those of other processes.
+    at::Tensor statistics{};  ///< model::Output::step_statistics, of this process.
+    Tensors of_slices{};      ///< Losses; undefined for those of other processes.
   };
   /// If counts do not follow from sizes: the fp64 factors of the sum of each term, the teacher's
-  /// last, and the number of targets of the whole batch that are not ignored.
+  /// and that of the model's own loss last, and the number of targets of the whole batch that are
+  /// not ignored.
   struct Counts {
     at::Tensor factors, targets;
   };
@@ -225,6 +227,9 @@ class TrainStep {
                    bool count_correct);
   Losses losses_of(model::Output output, const NamedTensors& batch, const StepInputs& inputs,
                    const Counts& counts, bool count_correct);
+  at::Tensor auxiliary_of(const model::Output& output, const NamedTensors& batch,
+                          const Counts& counts) const;
+  void update_statistics(const Sums& sums);
   at::Tensor teach(const model::Output& output, const NamedTensors& batch) const;
   void backward(const at::Tensor& loss_sum, const StepInputs& inputs);
   void begin_gradient_sync(bool is_first, bool is_last);

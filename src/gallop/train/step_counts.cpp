@@ -48,16 +48,21 @@ void check_loss(const StepConfig& config) {
 }
 
 int64_t TrainStep::counts() const {
-  return static_cast<int64_t>(terms_.size()) + (config_.distill ? 1 : 0) + 1;
+  return static_cast<int64_t>(terms_.size()) + (config_.distill ? 1 : 0) +
+         (model_.has_auxiliary_loss() ? 1 : 0) + 1;
 }
 
-// The counts of some rows: of each term, of the teacher, and of targets that are not ignored.
+// The counts of some rows: of each term, of the teacher, of the model's own loss, and of targets
+// that are not ignored.
 at::Tensor TrainStep::counts_of(const NamedTensors& batch) const {
   const at::Tensor& target = batch[1].tensor;
   Tensors all;
   for (const LossTerm& term : terms_) all.push_back(term.loss->count(batch));
   const int64_t ignored = config_.loss->traits().ignored;
   if (config_.distill) all.push_back(distillation_count(target, ignored));
+  if (model_.has_auxiliary_loss()) {
+    all.push_back(count_tensor(batch[0].tensor.numel(), target));
+  }
   all.push_back(
       target.is_floating_point()
           ? count_tensor(terms_.front().loss->expected_count(target, target.size(0)), target)
@@ -94,6 +99,7 @@ TrainStep::Counts TrainStep::count_targets_of_all(const StepInputs& inputs) {
     weights.push_back(term.weight * (config_.distill ? 1 - config_.distill->weight : 1));
   }
   if (config_.distill) weights.push_back(config_.distill->weight);
+  if (model_.has_auxiliary_loss()) weights.push_back(1);
   // If the count is 0, the sum is 0, too.
   const at::Tensor of_terms = all.slice(0, 0, terms);
   Tensors factors;

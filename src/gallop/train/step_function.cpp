@@ -128,6 +128,7 @@ TrainStep::Tensors TrainStep::compute(const StepInputs& inputs, bool count_corre
   if (shares_rows()) rows.emplace(*rows_group_, whole_rows_);
   const Counts counts = counts_on_device_ ? count_targets_of_all(inputs) : Counts();
   const Sums sums = forward_backward(inputs, counts, count_correct);
+  update_statistics(sums);
   Sums further;
   if (config_.sam) further = forward_backward_sam(inputs, counts, sums, *config_.sam);
   at::Tensor share, idle;
@@ -251,6 +252,9 @@ TrainStep::Sums TrainStep::forward_backward(const StepInputs& inputs, const Coun
       at::Tensor& loss = sums.of_slices[static_cast<size_t>(piece.slice)];
       loss = sum_of(loss, losses.sum.detach().to(at::kDouble));
       if (losses.correct.defined()) sums.top1 = sum_of(sums.top1, losses.correct);
+      if (losses.step_statistics.defined()) {
+        sums.statistics = sum_of(sums.statistics, losses.step_statistics);
+      }
     }
     begin_sync();
     backward(losses.sum, inputs);
@@ -304,6 +308,21 @@ void TrainStep::finish_sharing(Sums& sums, const StepInputs& inputs) {
   sums.top1 = at::Tensor();
 }
 
+// After a pass that all processes have completed, on which the all-reduce depends by a 0.
+void TrainStep::update_statistics(const Sums& sums) {
+  const int64_t size = model_.statistics_size();
+  if (size == 0) return;
+  const at::NoGradGuard no_grad;
+  at::Tensor statistics = sums.statistics;
+  if (shared_.defined()) {
+    if (!statistics.defined()) statistics = at::zeros({size}, shared_.options());
+    statistics = statistics.add(sums.shared.select(0, kMissing));
+    parallel::all_reduce_async(statistics);
+    parallel::wait_tensor(statistics);
+  }
+  model_.update_statistics(statistics);
+}
+
 // Replaces the gradients by those at `distance` from the weights.
 TrainStep::Sums TrainStep::forward_backward_sam(const StepInputs& inputs, const Counts& counts,
                                                 const Sums& first, double distance) {
@@ -342,11 +361,14 @@ Losses TrainStep::losses_of(const NamedTensors& batch, const StepInputs& inputs,
 Losses TrainStep::losses_of(model::Output output, const NamedTensors& batch,
                             const StepInputs& inputs, const Counts& counts, bool count_correct) {
   const TraceSpan span(SpanKind::kPhase, "loss");
+  const at::Tensor auxiliary = auxiliary_of(output, batch, counts);
+  const at::Tensor statistics = output.step_statistics;
   // Several losses read the logits.
   if (config_.distill || terms_.size() > 1) {
     output = {.x = output.logits(), .loss = output.loss, .members = output.members};
   }
   Losses losses;
+  losses.step_statistics = statistics;
   for (size_t i = 0; i < terms_.size(); ++i) {
     Loss::Request request{.count_correct = count_correct && !losses.correct.defined()};
     if (terms_[i].loss->traits().takes_smoothing) {
@@ -358,12 +380,29 @@ Losses TrainStep::losses_of(model::Output output, const NamedTensors& batch,
         counts_on_device_ ? divided(of_term.sum, counts.factors, i) : of_term.sum;
     losses.sum = sum_of(losses.sum, sum);
   }
-  if (!config_.distill) return losses;
-  const at::Tensor taught = teach(output, batch);
-  const double weight = config_.distill->weight;
-  losses.sum = counts_on_device_ ? losses.sum.add(divided(taught, counts.factors, terms_.size()))
-                                 : losses.sum.mul(1 - weight).add(taught, weight);
+  if (config_.distill) {
+    const at::Tensor taught = teach(output, batch);
+    const double weight = config_.distill->weight;
+    losses.sum = counts_on_device_ ? losses.sum.add(divided(taught, counts.factors, terms_.size()))
+                                   : losses.sum.mul(1 - weight).add(taught, weight);
+  }
+  if (auxiliary.defined()) losses.sum = losses.sum.add(auxiliary);
   return losses;
+}
+
+// What the model's own loss contributes to a sum that is divided as that of the first term is. It
+// is a mean over tokens, however many of them are targets.
+at::Tensor TrainStep::auxiliary_of(const model::Output& output, const NamedTensors& batch,
+                                   const Counts& counts) const {
+  const at::Tensor& sum = output.auxiliary_loss;
+  if (!sum.defined()) return {};
+  if (counts_on_device_) {
+    return divided(sum, counts.factors, static_cast<size_t>(counts.factors.size(0) - 1));
+  }
+  const at::Tensor &input = batch[0].tensor, &target = batch[1].tensor;
+  const int64_t targets = terms_.front().loss->expected_count(target, target.size(0));
+  if (targets == input.numel()) return sum;
+  return sum.mul(static_cast<double>(targets) / static_cast<double>(input.numel()));
 }
 
 at::Tensor TrainStep::teach(const model::Output& output, const NamedTensors& batch) const {

@@ -58,6 +58,7 @@ Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
 Outcome Trainer::Impl::run() {
   const ProgressScope progress_scope([this] { process_group.note_progress(); });
   parts.model.set_training(true);
+  parts.model.statistics_report();  // That of a resumed run begins here.
   if (!process_group.is_alone()) {
     for (size_t i = 0; i < kStepRequests; ++i) agreed[i] = process_group.any(local_requests()[i]);
   }

@@ -70,6 +70,9 @@ bool Trainer::Impl::evaluate_now() {
   if (best) outcome.best = event;
   evaluation_trigger.done(progress.step);
   tell(&Observer::evaluated, event);
+  if (const std::string report = parts.model.statistics_report(); !report.empty()) {
+    tell(&Observer::noted, report);
+  }
   if (best) save(true);
   return true;
 }

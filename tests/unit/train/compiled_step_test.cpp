@@ -173,6 +173,20 @@ INSTANTIATE_TEST_SUITE_P(
 INSTANTIATE_TEST_SUITE_P(
     Long, CompiledStep,
     testing::Values(
+        Case{
+            "GptExperts",
+            [] { return gpt_of_experts({.num_experts = 4, .z_loss_coef = 0.01}, /*dropout=*/0.1); },
+            "adamw",
+            {.gradient_accumulation = 2, .every_target_counts = true},
+            true},
+        Case{"GptExpertsCapacityBf16",
+             [] {
+               return gpt_of_experts(
+                   {.num_experts = 4, .capacity_factor = 1, .load_balancing = "bias"});
+             },
+             "adamw",
+             {.precision = Precision::kBf16, .clip_grad_norm = 1.0},
+             true},
         Case{"GptFp8",
              [] {
                return make_gpt({.layers = 2, .width = 32, .heads = 2, .dropout = 0.1}, kText, 1);

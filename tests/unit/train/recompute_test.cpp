@@ -51,6 +51,10 @@ const std::vector<std::pair<std::string, MakeModel>>& networks() {
        }},
       {"Gpt",
        [] { return make_gpt({.layers = 3, .width = 16, .heads = 2, .dropout = 0.1}, kText, 1); }},
+      {"GptExperts",
+       [] {
+         return gpt_of_experts({.num_experts = 4, .capacity_factor = 1, .z_loss_coef = 0.01}, 0.1);
+       }},
       {"GptPlain",
        [] { return make_gpt({.layers = 3, .width = 16, .heads = 2, .dropout = 0}, kText, 1); }},
   };

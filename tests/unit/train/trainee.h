@@ -12,6 +12,7 @@
 
 #include "gallop/compile/compiled_function.h"
 #include "gallop/config/resolve.h"
+#include "gallop/model/gpt.h"
 #include "gallop/model/model.h"
 #include "gallop/optim/optimizer.h"
 #include "gallop/parallel/parameter_shards.h"
@@ -26,6 +27,18 @@ inline const model::Task kImages{.channels = 3, .height = 8, .width = 8, .classe
 inline const model::Task kText{.kind = model::Task::Kind::kText, .classes = 11, .context = 8};
 
 using MakeModel = std::function<std::unique_ptr<model::Model>()>;
+
+/// A model for kText whose feed-forward layers are mixtures of experts.
+inline std::unique_ptr<model::Model> gpt_of_experts(const model::ExpertsConfig& experts,
+                                                    double dropout = 0) {
+  return make_gpt({.layers = 3,
+                   .width = 16,
+                   .heads = 2,
+                   .dropout = dropout,
+                   .activation = "swiglu",
+                   .experts = experts},
+                  kText, 1);
+}
 
 /// A model, an optimizer and the options of a step.
 struct Case {

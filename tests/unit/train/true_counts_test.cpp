@@ -156,7 +156,12 @@ TEST_P(TrueCountsTogether, AreThoseOfOneProcess) {
 
 INSTANTIATE_TEST_SUITE_P(
     Gpt, TrueCountsTogether,
-    testing::Values(Case{"Plain", gpt, "sgd momentum=0.9", {}, true},
+    testing::Values(Case{"Experts",
+                         [] { return gpt_of_experts({.num_experts = 4}); },
+                         "sgd momentum=0.9",
+                         {.gradient_accumulation = 2},
+                         true},
+                    Case{"Plain", gpt, "sgd momentum=0.9", {}, true},
                     Case{"Accumulate", gpt, "sgd", {.gradient_accumulation = 3}, true},
                     Case{"Clip", gpt, "sgd", {.clip_grad_norm = 0.1}, true},
                     Case{"ClipValue", gpt, "sgd", {.clip_value = 0.01}, true},

@@ -38,6 +38,7 @@ std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {96, 64}}, kIma
 std::unique_ptr<model::Model> gpt() {
   return make_gpt({.layers = 2, .width = 48, .heads = 2}, kText, 1);
 }
+std::unique_ptr<model::Model> experts() { return gpt_of_experts({.num_experts = 4}); }
 std::unique_ptr<model::Model> resnet() { return make_resnet({.depth = 8}, kImages, 1); }
 std::unique_ptr<model::Model> frozen() {
   auto model = mlp();
@@ -161,6 +162,8 @@ std::vector<Case> models_and_options() {
   return {
       {"Gpt", gpt, "adamw", {.clip_grad_norm = 0.1}, true},
       {"GptMuonAccumulated", gpt, "muon", {.gradient_accumulation = 2, .clip_grad_norm = 1}, true},
+      {"GptExperts", experts, "adamw", {.clip_grad_norm = 0.1}, true},
+      {"GptExpertsMuon", experts, "muon", {.precision = Precision::kBf16}, true},
       {"GptBf16", gpt, "adamw", {.precision = Precision::kBf16}, true},
       {"Resnet", resnet, "adamw state_bits=8", {.clip_value = 0.01}},
       {"ResnetMuon", resnet, "muon"},

@@ -182,6 +182,7 @@ double PlainStep::forward_backward(const NamedTensors& batch, const std::vector<
   const auto terms = config_.loss->terms();
   double loss = 0;
   MeanBuffers buffers(model_.buffers());
+  at::Tensor statistics;
   std::optional<BlockOutputs> blocks;
   if (kept != nullptr) blocks.emplace(model_);
   for (const BatchPart& part : parts) {
@@ -192,7 +193,7 @@ double PlainStep::forward_backward(const NamedTensors& batch, const std::vector<
                                                 scheduled(ScheduledParameter::kDropout, values));
     for (const Rows& rows : part.pieces) {
       const NamedTensors piece = rows_of(own, rows);
-      at::Tensor sum;
+      at::Tensor sum, auxiliary;
       {
         const precision::AutocastGuard autocast(config_.precision,
                                                 parameters_.front().tensor.device().type());
@@ -200,6 +201,11 @@ double PlainStep::forward_backward(const NamedTensors& batch, const std::vector<
         if (kept != nullptr) {
           kept->outputs.push_back(output.x.detach());
           kept->activations.push_back(blocks->take(piece.front().tensor.size(0)));
+        }
+        auxiliary = output.auxiliary_loss;
+        if (output.step_statistics.defined()) {
+          const at::Tensor& counted = output.step_statistics;
+          statistics = statistics.defined() ? statistics + counted : counted;
         }
         output = {.x = output.logits(), .loss = output.loss, .members = output.members};
         for (size_t i = 0; i < terms.size(); ++i) {
@@ -223,6 +229,9 @@ double PlainStep::forward_backward(const NamedTensors& batch, const std::vector<
                         factors.back();
         }
       }
+      if (auxiliary.defined()) {
+        sum = sum + auxiliary / static_cast<double>(own.front().tensor.numel());
+      }
       loss += sum.item<double>();
       sum.mul(loss_scale_).backward();
     }
@@ -230,6 +239,7 @@ double PlainStep::forward_backward(const NamedTensors& batch, const std::vector<
   }
   const at::NoGradGuard no_grad;
   buffers.take_mean();
+  if (statistics.defined() && kept != nullptr) model_.update_statistics(statistics);
   for (const auto& [name, tensor] : parameters_) {
     if (tensor.grad().defined()) {
       tensor.mutable_grad().div_(loss_scale_);

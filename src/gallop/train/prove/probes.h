@@ -35,6 +35,12 @@ class ProbedModel final : public model::Model {
   NamedTensors parameters() const override { return model_.parameters(); }
   NamedTensors buffers() const override { return model_.buffers(); }
   NamedTensors statistics() const override { return model_.statistics(); }
+  bool has_auxiliary_loss() const override { return model_.has_auxiliary_loss(); }
+  int64_t statistics_size() const override { return model_.statistics_size(); }
+  void update_statistics(const at::Tensor& statistics) override {
+    model_.update_statistics(statistics);
+  }
+  std::string statistics_report() override { return model_.statistics_report(); }
   int64_t blocks() const override { return model_.blocks(); }
   void recompute(const std::vector<bool>& blocks) override { model_.recompute(blocks); }
   int64_t fp8_layers() const override { return model_.fp8_layers(); }
