@@ -40,7 +40,9 @@ int64_t further_bytes(const TrainingMemory& memory) {
   const int64_t freed =
       memory.parameters -
       share_of(memory.parameters, parallel::divides_parameters(memory.strategy), n);
-  return gradients + state - freed;
+  // Parameters at the last synchronization, and the outer momentum.
+  const int64_t outer = memory.strategy == "diloco" && n > 1 ? 2 * memory.parameters : 0;
+  return gradients + state + outer - freed;
 }
 
 std::string why_not_enough(const TrainingMemory& memory, int64_t available, int64_t retained) {

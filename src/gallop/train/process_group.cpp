@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/parallel/model_averager.h"
 #include "gallop/train/checkpoint.h"
 
 namespace gallop::train {
@@ -18,6 +19,11 @@ constexpr const char* kProcesses = "processes";
 
 parallel::Limits ProcessGroup::limits() const {
   return is_alone() ? parallel::Limits() : collectives_->limits();
+}
+
+bool ProcessGroup::has_same_weights() const {
+  if (is_alone() || strategy_->pipeline() != nullptr) return false;
+  return averager() == nullptr || averager()->are_equal();
 }
 
 void ProcessGroup::begin(parallel::Section section, int64_t step) const {

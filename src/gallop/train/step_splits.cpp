@@ -44,9 +44,11 @@ TrainStep::Tensors TrainStep::compute_in_memory(const StepInputs& inputs, bool c
   }
 }
 
-// The compiled function's mode. The offsets of batch slices follow from the whole batch's rows.
+// The compiled function's mode. The offsets of batch slices follow from the whole batch's rows, and
+// gradients may be summed over all processes or not.
 int64_t TrainStep::mode_of(bool count_correct) const {
-  return (batch_slices() > 0 ? 2 * whole_rows_ : 0) + (count_correct ? 1 : 0);
+  const int64_t gradients = batch_slices() > 0 ? whole_rows_ : local_replicas() != nullptr ? 1 : 0;
+  return 2 * gradients + (count_correct ? 1 : 0);
 }
 
 // Throws if the update has begun, as it cannot be undone.

@@ -8,6 +8,7 @@
 #include "gallop/base/text.h"
 #include "gallop/base/trace.h"
 #include "gallop/train/averaged_weights.h"
+#include "gallop/train/replica_state.h"
 #include "gallop/train/shared_state.h"
 #include "gallop/train/trainer_impl.h"
 
@@ -87,6 +88,7 @@ TrainingState Trainer::Impl::state() {
   }
   if (!parts.teacher.empty()) state.trainer[kTeacher] = parts.teacher;
   state.own = process_group.rank_state();
+  write_replica(process_group, parts.optimizer.state(), state);
   return state;
 }
 
@@ -98,6 +100,7 @@ void Trainer::Impl::save(bool best) {
   agreed[static_cast<size_t>(StepRequest::kSave)] = false;
   process_group.begin(parallel::Section::kCheckpoint, progress.step);
   const AveragedWeights averaged(parts.optimizer);
+  const MeanOfReplicas mean(process_group.averager());
   progress.training_seconds = training_seconds();
   // Only checkpoints that an undisturbed run has, too, so that rewinds are reproducible.
   if (config.spikes.action == "rewind" && checkpoint_trigger.at(progress.step)) {
@@ -106,7 +109,7 @@ void Trainer::Impl::save(bool best) {
   }
   TrainingState now = state();
   CheckpointDraft draft = parts.checkpoints.draft_of(now, progress.step);
-  draft.slices = now.own.empty() ? slices_of(draft.bytes) : process_group.size();
+  draft.slices = has_own_states(now) ? process_group.size() : slices_of(draft.bytes);
   draft.folder = process_group.run_on_rank0([&] {
     parts.checkpoints.begin(draft);
     return draft.folder.string();
@@ -173,6 +176,9 @@ void Trainer::Impl::load(const std::optional<CheckpointInfo>& checkpoint, Traini
   }
   process_group.broadcast(into.trainer);
   process_group.load_rank_state(into.own);
+  const auto note = read_replicas(process_group, parts.optimizer.state(), into,
+                                  read_integer(into.trainer, "step"));
+  if (!note.empty()) tell(&Observer::noted, note);
 }
 
 void Trainer::Impl::resume(const std::optional<CheckpointInfo>& checkpoint) {
@@ -277,6 +283,7 @@ void Trainer::Impl::restore_best() {
   });
   if (!best_step) return;
   share_model(model);
+  if (process_group.averager() != nullptr) process_group.averager()->restart();
   outcome.restored_step = *best_step;
   save(false);
 }
