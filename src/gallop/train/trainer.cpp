@@ -76,6 +76,8 @@ Outcome Trainer::Impl::run() {
   parts.model.set_training(true);
   if (has_mean_of_replicas) process_group.averager()->use_mean(false);
   has_mean_of_replicas = false;
+  if (!note_of_replicas.empty()) tell(&Observer::noted, note_of_replicas);
+  note_of_replicas.clear();
   if (!process_group.is_alone()) {
     for (size_t i = 0; i < kStepRequests; ++i) agreed[i] = process_group.any(local_requests()[i]);
   }

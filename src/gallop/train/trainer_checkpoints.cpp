@@ -176,9 +176,8 @@ void Trainer::Impl::load(const std::optional<CheckpointInfo>& checkpoint, Traini
   }
   process_group.broadcast(into.trainer);
   process_group.load_rank_state(into.own);
-  const auto note = read_replicas(process_group, parts.optimizer.state(), into,
-                                  read_integer(into.trainer, "step"));
-  if (!note.empty()) tell(&Observer::noted, note);
+  note_of_replicas = read_replicas(process_group, parts.optimizer.state(), into,
+                                   read_integer(into.trainer, "step"));
 }
 
 void Trainer::Impl::resume(const std::optional<CheckpointInfo>& checkpoint) {
