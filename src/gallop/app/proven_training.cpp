@@ -333,7 +333,15 @@ train::Proof compare(Session& session, const References& references,
 }  // namespace
 
 void require_provable_strategy(const Recipe& recipe, int processes) {
-  if (processes == 1 || !parallel::divides_update(recipe.strategy.name())) return;
+  if (processes == 1) return;
+  if (parallel::trains_replicas(recipe.strategy.name())) {
+    throw UsageError(fmt::format(
+        "'gallop prove' and train.prove compare updates with those by the gradient of the whole "
+        "batch, which processes do not make with parallel.name={}; prove the training with "
+        "parallel.name=ddp",
+        recipe.strategy.name()));
+  }
+  if (!parallel::divides_update(recipe.strategy.name())) return;
   if (recipe.strategy.name() == "pipeline") {
     throw UsageError(
         "'gallop prove' and train.prove read gradients and states of the whole model, of which a "

@@ -38,7 +38,8 @@ namespace {
 // parameters is here.
 std::string describe_shards(const optim::Optimizer& optimizer, parallel::Strategy* strategy) {
   const std::vector<LogicalTensor> state = optimizer.logical_state();
-  if (!are_divided(state)) return {};
+  const std::string how = strategy != nullptr ? strategy->describe() : std::string();
+  if (!are_divided(state)) return how.empty() ? how : ": " + how;
   std::vector<std::string> parts;
   const auto add = [&parts](const char* what, int64_t here, int64_t all) {
     parts.push_back(fmt::format("{} of {} of the {}", format_bytes(here), format_bytes(all), what));
@@ -58,7 +59,6 @@ std::string describe_shards(const optim::Optimizer& optimizer, parallel::Strateg
     }
     if (here < all) add("parameters and gradients", here, all);
   }
-  const std::string how = strategy != nullptr ? strategy->describe() : std::string();
   return fmt::format(": {}{} in this one", how.empty() ? how : how + "; ",
                      join_names(parts, "and"));
 }

@@ -130,6 +130,7 @@ class Session {
   /// Whether processes have parts of the layers.
   bool divides_layers() const;
   void require_tensor();
+  void require_replicas();
   void require_eager();
   size_t best_of(const std::vector<train::StepFormat>& formats);
   void require_precision();

@@ -32,6 +32,8 @@ void Session::require_shareable() {
     require_pipeline();
   } else if (divides_layers()) {
     require_tensor();
+  } else if (parallel::trains_replicas(recipe().strategy.name())) {
+    require_replicas();
   } else if (shares_optimizer()) {
     train::StepConfig config;
     config.clip_adaptive = recipe().train.clip_adaptive;
@@ -81,6 +83,37 @@ void Session::require_tensor() {
                     precision));
   }
   require_eager();
+}
+
+// Rejects what has a state that processes could not share while they train by themselves.
+void Session::require_replicas() {
+  const std::string with = fmt::format("with parallel.name={}", recipe().strategy.name());
+  const auto& train = recipe().train;
+  for (const char* precision : {"fp16", "fp8", "bf16-weights"}) {
+    if (train.precision != precision) continue;
+    throw UsageError(fmt::format(
+        "train.precision={} {}: it depends on scales or on roundings that would differ among "
+        "processes; take train.precision=bf16 or fp32",
+        precision, with));
+  }
+  if (train.on_nonfinite == "skip") {
+    throw UsageError(fmt::format(
+        "train.on_nonfinite=skip {}: a process would skip an update that others make, and all have "
+        "one schedule; leave it out, or take parallel.name=ddp",
+        with));
+  }
+  if (train.spikes.action == "rewind") {
+    throw UsageError(fmt::format(
+        "train.spikes.action=rewind {}: the weights of one step would meet the synchronizations of "
+        "another; take train.spikes.action=skip, or parallel.name=ddp",
+        with));
+  }
+  if (!recipe().wrappers.items.empty()) {
+    throw UsageError(fmt::format(
+        "optimizer.wrappers {}: '{}' keeps weights of its own, which a synchronization would not "
+        "change; leave it out, or take parallel.name=ddp",
+        with, recipe().wrappers.items.front().name()));
+  }
 }
 
 // Rejects what needs steps that are recorded, or measured in one process.

@@ -63,7 +63,9 @@ int64_t further_bytes(const TrainingMemory& memory) {
   const int64_t parameters = share_of(all, parallel::divides_parameters(name), n);
   const int64_t gradients = share_of(all, parallel::divides_gradients(name), n);
   const int64_t state = share_of(memory.state, parallel::divides_update(name), n);
-  const int64_t needed = parameters + gradients + state;
+  // Parameters at the last synchronization, and the outer momentum.
+  const int64_t outer = name == "diloco" && n > 1 ? 2 * all : 0;
+  const int64_t needed = parameters + gradients + state + outer;
   if (memory.has_model) return needed - all;
   return memory.why_whole.empty() ? needed : std::max(needed, all);
 }

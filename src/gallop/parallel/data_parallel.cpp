@@ -135,6 +135,7 @@ void DataParallel::finish_gradient_sync() {
 }
 
 void DataParallel::note_gradient(size_t parameter) {
+  if (!uses_buckets_) return;
   const at::NoGradGuard no_grad;
   if (!expects_) {
     // In micro-batches before the last, the gradient becomes a view of the bucket, to accumulate.

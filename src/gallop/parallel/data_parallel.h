@@ -65,6 +65,8 @@ class DataParallel : public Strategy {
   /// The collectives of all buckets in their order, and of the statistics.
   std::vector<PendingCollective> calls_of_buckets() const { return sums_->collective_calls(); }
   std::vector<PendingCollective> calls_of_statistics() const;
+  /// Whether gradients are moved into buckets, as they are at first, or stay where they are.
+  void use_buckets(bool used) { uses_buckets_ = used; }
   /// From now on, buckets are started by start_buckets() alone.
   void start_when_told() { is_told_ = true; }
   /// Starts the buckets before `end`, with zeros for gradients that are missing.
@@ -83,6 +85,7 @@ class DataParallel : public Strategy {
   SharedStatistics statistics_;
   GradientHooks hooks_;
   size_t started_ = 0;  // The number of buckets started in this step.
+  bool uses_buckets_ = true;
   bool is_told_ = false;
   bool expects_ = false;
   bool is_last_ = true;  // The pass that is under way, of those of a step.

@@ -1,5 +1,6 @@
 #include "gallop/parallel/ddp.h"
 #include "gallop/parallel/deterministic.h"
+#include "gallop/parallel/local_sgd.h"
 #include "gallop/parallel/pipeline.h"
 #include "gallop/parallel/strategy.h"
 #include "gallop/parallel/tensor.h"
@@ -20,7 +21,11 @@ StrategyRegistry built_in_strategies() {
       .add("pipeline", "each process has some of the layers, through which micro-batches pass",
            make_pipeline)
       .add("tensor", "each process has some heads and channels of each layer (Megatron-LM)",
-           make_tensor);
+           make_tensor)
+      .add("local-sgd", "each process trains by itself, and weights are averaged every few steps",
+           make_local_sgd)
+      .add("diloco", "as local-sgd, with an outer optimizer of the averaged changes (DiLoCo)",
+           make_diloco);
   return registry;
 }
 
@@ -47,6 +52,10 @@ bool divides_gradients(const std::string& strategy) {
 
 bool divides_parameters(const std::string& strategy) {
   return strategy == "zero-3" || divides_layers(strategy);
+}
+
+bool trains_replicas(const std::string& strategy) {
+  return strategy == "local-sgd" || strategy == "diloco";
 }
 
 bool divides_layers(const std::string& strategy) { return strategy == "tensor"; }

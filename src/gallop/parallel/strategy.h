@@ -20,6 +20,7 @@
 
 namespace gallop::parallel {
 
+class ModelAverager;
 class ParameterShards;
 class Pipeline;
 
@@ -60,11 +61,18 @@ class Strategy {
 
   /// What the model must call around its blocks (Model::set_block_hooks()); null for nothing.
   virtual BlockHooks* block_hooks() { return nullptr; }
-  /// Must be called before each step, after which parameters of the model may be there only within
-  /// a step.
-  virtual void begin_step() {}
+  /// Must be called before each step, counted from 0, after which parameters of the model may be
+  /// there only within a step.
+  virtual void begin_step(int64_t /*step*/) {}
+  /// Must be called after each step, whose update is complete.
+  virtual void end_step() {}
+  /// If processes train replicas of the model that differ between synchronizations: what
+  /// synchronizes them; otherwise null.
+  virtual ModelAverager* averager() { return nullptr; }
   /// Makes all parameters whole until the next step. All processes call it together.
   virtual void gather_parameters() {}
+  /// Leaves only this process's parts of them, if it has parts.
+  virtual void release_parameters() {}
   /// If each process has only its parts of the parameters between steps: these, with those
   /// parameters that it has as a whole; otherwise empty. Where evaluations use the parts, they are
   /// what the model has.
@@ -169,6 +177,8 @@ StrategyRegistry built_in_strategies();
 bool divides_update(const std::string& strategy);
 bool divides_gradients(const std::string& strategy);
 bool divides_parameters(const std::string& strategy);
+/// Whether processes train replicas of the model that differ between synchronizations.
+bool trains_replicas(const std::string& strategy);
 /// Whether the processes compute each batch together, none of which can compute one alone.
 bool divides_layers(const std::string& strategy);
 

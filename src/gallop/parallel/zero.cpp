@@ -160,7 +160,8 @@ class Zero3 final : public Zero {
     return all;
   }
 
-  void begin_step() override {
+  void begin_step(int64_t /*step*/) override { release_parameters(); }
+  void release_parameters() override {
     if (places_->is_whole()) places_->release_all();
   }
   void gather_parameters() override {

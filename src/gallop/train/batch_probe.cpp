@@ -5,7 +5,9 @@
 #include <vector>
 
 #include "gallop/base/clock.h"
+#include "gallop/base/error.h"
 #include "gallop/data/device_loader.h"
+#include "gallop/parallel/model_averager.h"
 #include "gallop/train/measured_choice.h"
 #include "gallop/train/trial_config.h"
 
@@ -94,6 +96,11 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
                                                   const NoiseConfig& config,
                                                   const StepConfig& step_config,
                                                   const data::LoaderConfig& loader_config) {
+  if (step_config.strategy != nullptr && step_config.strategy->averager() != nullptr) {
+    throw UsageError(
+        "the gradient noise scale is measured with gradients that are summed over all processes, "
+        "which local-sgd and diloco do not do; measure it with parallel.name=ddp");
+  }
   parts.model.set_training(true);
   const int64_t big = config.small * config.parts;
   StepConfig of_parts = for_trials(step_config);

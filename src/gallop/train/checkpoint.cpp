@@ -22,6 +22,7 @@
 #include "gallop/tensor/safetensors.h"
 #include "gallop/train/manifest.h"
 #include "gallop/train/progress.h"
+#include "gallop/train/replica_state.h"
 #include "gallop/train/slice_files.h"
 
 namespace gallop::train {
@@ -277,6 +278,7 @@ CheckpointInfo CheckpointStore::publish(const CheckpointDraft& draft, WrittenFil
 CheckpointInfo CheckpointStore::adopt(const CheckpointInfo& other) {
   auto trainer = read_trainer(other);
   Progress::forget_checkpoints(trainer);
+  forget_replicas(trainer);
   trainer[kAdopted] = "true";
   return copy(other, trainer, false);
 }

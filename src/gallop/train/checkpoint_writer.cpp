@@ -13,6 +13,7 @@
 #include "gallop/base/text.h"
 #include "gallop/base/trace.h"
 #include "gallop/train/out_of_memory.h"
+#include "gallop/train/replica_state.h"
 
 namespace gallop::train {
 
@@ -107,8 +108,13 @@ TrainingState CheckpointWriter::slice_of_state(const CheckpointDraft& draft,
                                                const TrainingState& state) const {
   if (config_.rank >= draft.slices) return {};
   TrainingState slice{.model = slice_of(state.model, config_.rank, draft.slices),
-                      .optimizer = slice_of(state.optimizer, config_.rank, draft.slices),
                       .trainer = state.trainer};
+  // Those of replicas differ, so that rank 0 writes all of its own.
+  if (!has_replicas(state)) {
+    slice.optimizer = slice_of(state.optimizer, config_.rank, draft.slices);
+  } else if (config_.rank == 0) {
+    slice.optimizer = state.optimizer;
+  }
   slice.optimizer.insert(slice.optimizer.end(), state.own.begin(), state.own.end());
   return slice;
 }

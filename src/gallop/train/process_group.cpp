@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "gallop/parallel/model_averager.h"
 #include "gallop/train/checkpoint.h"
 
 namespace gallop::train {
@@ -20,6 +21,11 @@ parallel::Limits ProcessGroup::limits() const {
   return is_alone() ? parallel::Limits() : collectives_->limits();
 }
 
+bool ProcessGroup::has_same_weights() const {
+  if (is_alone() || strategy_->pipeline() != nullptr) return false;
+  return averager() == nullptr || averager()->are_equal();
+}
+
 void ProcessGroup::begin(parallel::Section section, int64_t step) const {
   if (!is_alone()) collectives_->begin(section, step);
 }
@@ -29,7 +35,7 @@ void ProcessGroup::gather_parameters() const {
 }
 
 void ProcessGroup::release_parameters() const {
-  if (!is_alone()) strategy_->begin_step();
+  if (!is_alone()) strategy_->release_parameters();
 }
 
 std::vector<LogicalTensor> ProcessGroup::parameters_in_parts() const {

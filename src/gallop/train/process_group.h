@@ -24,8 +24,10 @@ class ProcessGroup {
   int size() const { return is_alone() ? 1 : collectives_->size(); }
   bool is_first() const { return rank() == 0; }
   parallel::Collectives* collectives() const { return collectives_; }
-  /// Whether other processes have the same weights and states.
-  bool has_replicas() const { return strategy_ != nullptr && strategy_->pipeline() == nullptr; }
+  /// Whether other processes have the same weights now.
+  bool has_same_weights() const;
+  /// See parallel::Strategy.
+  parallel::ModelAverager* averager() const { return is_alone() ? nullptr : strategy_->averager(); }
   /// See parallel::Strategy::unused().
   std::vector<std::string> unused() const {
     return strategy_ != nullptr ? strategy_->unused() : std::vector<std::string>();

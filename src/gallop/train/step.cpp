@@ -14,6 +14,7 @@
 #include "gallop/kernel/shared_cores.h"
 #include "gallop/optim/gradients.h"
 #include "gallop/parallel/collectives_group.h"
+#include "gallop/parallel/model_averager.h"
 #include "gallop/parallel/parameter_shards.h"
 #include "gallop/parallel/pipeline.h"
 #include "gallop/tensor/recording.h"
@@ -149,6 +150,9 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
     check_division(config, config.strategy->shards()->strategy());
   }
   if (divides_model() && config.strategy->pipeline() == nullptr) check_in_tensor(config);
+  if (config.strategy != nullptr && config.strategy->averager() != nullptr) {
+    check_in_replicas(config, optimizer);
+  }
   if (config.strategy != nullptr && config.strategy->pipeline() != nullptr) {
     check_in_pipeline(config);
     pipeline_ = std::make_unique<PipelineStep>(model, *config.strategy->pipeline());
@@ -222,7 +226,7 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
   kernel::share_cores_with_others();
   const precision::Tf32Guard tf32(config_.precision, device_.type());
   const auto scope = sharing();
-  if (config_.strategy != nullptr) config_.strategy->begin_step();
+  if (config_.strategy != nullptr) config_.strategy->begin_step(step);
   if (pipeline_) count_draws_of_pipeline(input);
   seed_generator(step);
   set(lr_, lr);
@@ -254,6 +258,7 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
   }
   const StepInputs inputs = inputs_of(batch);
   const Tensors outputs = compute_in_memory(inputs, count_correct, step);
+  if (config_.strategy != nullptr) config_.strategy->end_step();
   if (results_) {
     results_->push(outputs[0]);
   } else {
@@ -440,6 +445,23 @@ void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer
       "not on those of weights uphill; set train.sam to none, or take another optimizer");
 }
 
+void check_in_replicas(const StepConfig& config, const optim::Optimizer& optimizer) {
+  if (config.skip_nonfinite || config.precision == precision::Precision::kFp16) {
+    throw UsageError(
+        "processes that train by themselves between synchronizations would skip different updates; "
+        "take train.on_nonfinite=stop and train.precision=bf16 or fp32, or parallel.name=ddp");
+  }
+  if (config.loss->traits().compares_samples) {
+    throw UsageError(
+        "train.loss compares all samples of a batch, and processes that train by themselves "
+        "exchange none; take parallel.name=ddp");
+  }
+  if (optimizer.averaging().kind == optim::Averaging::Kind::kNone) return;
+  throw UsageError(
+      "parallel.name=local-sgd and diloco exchange weights, of which this optimizer keeps an "
+      "average that would not follow; take another optimizer, or parallel.name=ddp");
+}
+
 void check_in_pipeline(const StepConfig& config) {
   if (config.sam) check_division(config, "pipeline");
   if (config.compile) {
@@ -496,6 +518,12 @@ const optim::UpdatedParameters& TrainStep::updated() const {
 // Other parts give the memory of gradients to the parameters that are gathered after an update.
 bool TrainStep::keeps_gradients_of_parts() const {
   return updated().are_parts() && config_.strategy->shards() == nullptr;
+}
+
+const parallel::ModelAverager* TrainStep::local_replicas() const {
+  const parallel::ModelAverager* const averager =
+      config_.strategy != nullptr ? config_.strategy->averager() : nullptr;
+  return averager != nullptr && averager->is_local_step() ? averager : nullptr;
 }
 
 void TrainStep::seed_generator(int64_t step) const {

@@ -252,6 +252,9 @@ class TrainStep {
   int64_t micro_batches() const { return config_.gradient_accumulation * splits_; }
   int64_t mode_of(bool count_correct) const;
   void finish_sharing(Sums& sums, const StepInputs& inputs);
+  /// What synchronizes replicas, if this step's gradients are those of this process alone;
+  /// otherwise null.
+  const parallel::ModelAverager* local_replicas() const;
   at::Tensor draws_of_dropout(const StepInputs& inputs, int64_t slice) const;
   StepInputs inputs_of(const NamedTensors& batch) const;
   /// The value of a scheduled parameter; undefined if it is not scheduled.
@@ -309,6 +312,9 @@ void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer
 
 /// Throws UsageError if the config needs what a pipeline cannot compute.
 void check_in_pipeline(const StepConfig& config);
+
+/// Throws UsageError for what replicas that are trained by themselves could not share.
+void check_in_replicas(const StepConfig& config, const optim::Optimizer& optimizer);
 
 /// Throws UsageError if the config needs what processes that divide layers cannot compute.
 void check_in_tensor(const StepConfig& config);

@@ -1,6 +1,7 @@
 // The step as a function of tensors, which is traced and compiled.
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
@@ -10,6 +11,7 @@
 #include "gallop/model/functional/dropout.h"
 #include "gallop/model/functional/shared_batch_norm.h"
 #include "gallop/optim/gradients.h"
+#include "gallop/parallel/model_averager.h"
 #include "gallop/tensor/recording.h"
 #include "gallop/train/losses/members.h"
 #include "gallop/train/losses/shared_rows.h"
@@ -453,6 +455,10 @@ at::Tensor TrainStep::apply(const StepInputs& inputs, at::Tensor found_inf,
   const bool clips = config_.clip_grad_norm || config_.clip_value || config_.clip_adaptive;
   // The factor by which the gradients are scaled.
   at::Tensor scale = share.defined() ? share.to(at::kFloat) : at::Tensor();
+  if (const auto* const replicas = local_replicas()) {
+    if (!scale.defined()) scale = at::ones({}, inputs.lr.options());
+    scale = scale.div(replicas->processes());
+  }
   if (scaler_) scale = scale.defined() ? scale.mul(scaler_->scale()) : scaler_->scale();
   const auto unscaled = [&scale](const at::Tensor& norm) {
     return scale.defined() ? norm.div(scale) : norm;

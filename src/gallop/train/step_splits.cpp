@@ -45,10 +45,12 @@ TrainStep::Tensors TrainStep::compute_in_memory(const StepInputs& inputs, bool c
 }
 
 // The compiled function's mode. The offsets of batch slices, and the rows that processes gather,
-// follow from the whole batch's rows.
+// follow from the whole batch's rows, and gradients may be summed over all processes or not.
 int64_t TrainStep::mode_of(bool count_correct) const {
-  const bool depends_on_rows = batch_slices() > 0 || shares_rows();
-  return (depends_on_rows ? 2 * whole_rows_ : 0) + (count_correct ? 1 : 0);
+  const int64_t gradients = batch_slices() > 0 || shares_rows() ? whole_rows_
+                            : local_replicas() != nullptr       ? 1
+                                                                : 0;
+  return 2 * gradients + (count_correct ? 1 : 0);
 }
 
 // Throws if the update has begun, as it cannot be undone.

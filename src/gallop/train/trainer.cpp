@@ -10,6 +10,7 @@
 #include "gallop/base/progress.h"
 #include "gallop/base/text.h"
 #include "gallop/base/trace.h"
+#include "gallop/parallel/model_averager.h"
 #include "gallop/train/trainer_impl.h"
 
 namespace gallop::train {
@@ -53,12 +54,31 @@ Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
     check_followed(*schedule, evaluate_config.metrics.get());
   }
   process_group.broadcast_parameters(live_model());
+  begin_with_equal_replicas();
+}
+
+// Earlier steps of the strategy, such as those of a search for a learning rate, do not count.
+void Trainer::Impl::begin_with_equal_replicas() {
+  parallel::ModelAverager* const averager = process_group.averager();
+  if (averager == nullptr) return;
+  averager->restart();
+  const auto [sync_every, warmup_steps] = averager->schedule();
+  if (warmup_steps + sync_every <= length.steps) return;
+  throw UsageError(fmt::format(
+      "parallel.sync_every={}{}: a run of {} steps ends before processes have exchanged "
+      "anything; set it to at most {}",
+      sync_every, warmup_steps > 0 ? fmt::format(" with warmup_steps={}", warmup_steps) : "",
+      length.steps, std::max<int64_t>(1, length.steps - warmup_steps)));
 }
 
 Outcome Trainer::Impl::run() {
   const ProgressScope progress_scope([this] { process_group.note_progress(); });
   parts.model.set_training(true);
   parts.model.statistics_report();  // That of a resumed run begins here.
+  if (has_mean_of_replicas) process_group.averager()->use_mean(false);
+  has_mean_of_replicas = false;
+  if (!note_of_replicas.empty()) tell(&Observer::noted, note_of_replicas);
+  note_of_replicas.clear();
   if (!process_group.is_alone()) {
     for (size_t i = 0; i < kStepRequests; ++i) agreed[i] = process_group.any(local_requests()[i]);
   }
@@ -100,6 +120,10 @@ Outcome Trainer::Impl::finish(bool finished) {
   if (finished && config.early_stopping.restore_best) restore_best();
   if (saved_step != progress.step) save(false);
   finish_saving();
+  if (process_group.averager() != nullptr) {
+    process_group.averager()->use_mean(true);
+    has_mean_of_replicas = true;
+  }
   outcome.finished = finished;
   outcome.step = progress.step;
   outcome.steps = length.steps;

@@ -10,6 +10,7 @@
 #include "gallop/base/text.h"
 #include "gallop/base/trace.h"
 #include "gallop/train/averaged_weights.h"
+#include "gallop/train/replica_state.h"
 #include "gallop/train/shared_state.h"
 #include "gallop/train/trainer_impl.h"
 
@@ -88,6 +89,7 @@ TrainingState Trainer::Impl::state() {
   }
   if (!parts.teacher.empty()) state.trainer[kTeacher] = parts.teacher;
   state.own = process_group.rank_state();
+  write_replica(process_group, parts.optimizer.state(), state);
   return state;
 }
 
@@ -99,6 +101,7 @@ void Trainer::Impl::save(bool best) {
   agreed[static_cast<size_t>(StepRequest::kSave)] = false;
   process_group.begin(parallel::Section::kCheckpoint, progress.step);
   const AveragedWeights averaged(parts.optimizer);
+  const MeanOfReplicas mean(process_group.averager());
   progress.training_seconds = training_seconds();
   // Only checkpoints that an undisturbed run has, too, so that rewinds are reproducible.
   if (config.spikes.action == "rewind" && checkpoint_trigger.at(progress.step)) {
@@ -107,7 +110,7 @@ void Trainer::Impl::save(bool best) {
   }
   const TrainingState now = state();
   CheckpointDraft draft = parts.checkpoints.draft_of(now, progress.step);
-  draft.slices = now.own.empty() ? slices_of(draft.bytes) : process_group.size();
+  draft.slices = has_own_states(now) ? process_group.size() : slices_of(draft.bytes);
   draft.folder = process_group.run_on_rank0([&] {
     parts.checkpoints.begin(draft);
     return draft.folder.string();
@@ -179,6 +182,8 @@ void Trainer::Impl::load(const std::optional<CheckpointInfo>& checkpoint, Traini
   }
   process_group.broadcast(into.trainer);
   process_group.load_rank_state(into.own);
+  note_of_replicas = read_replicas(process_group, parts.optimizer.state(), into,
+                                   read_integer(into.trainer, "step"));
 }
 
 void Trainer::Impl::resume(const std::optional<CheckpointInfo>& checkpoint) {
@@ -283,6 +288,7 @@ void Trainer::Impl::restore_best() {
   });
   if (!best_step) return;
   take_model(model);
+  if (process_group.averager() != nullptr) process_group.averager()->restart();
   outcome.restored_step = *best_step;
   save(false);
 }

@@ -5,6 +5,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/hardware.h"
 #include "gallop/base/text.h"
+#include "gallop/parallel/model_averager.h"
 #include "gallop/train/shared_state.h"
 #include "gallop/train/trainer_impl.h"
 
@@ -24,7 +25,7 @@ std::string names_of(const std::vector<size_t>& ranks, const std::vector<std::st
 
 // A comparison precedes everything that depends on the state: saving, evaluating and stopping.
 bool Trainer::Impl::comparison_is_due() const {
-  if (!process_group.has_replicas() || compared_step == progress.step) return false;
+  if (!process_group.has_same_weights() || compared_step == progress.step) return false;
   if (comparison_trigger.is_never()) return false;
   return comparison_trigger.at(progress.step) || evaluation_is_due() || is_last() ||
          is_out_of_patience() || is_due(checkpoint_trigger, StepRequest::kSave) ||
@@ -38,9 +39,13 @@ bool Trainer::Impl::compare_states() {
   process_group.begin(parallel::Section::kCheckpoint, progress.step);
   // What a process alone has cannot be compared.
   NamedTensors all = replicated(logical_model());
-  for (const auto& list : {replicated(parts.optimizer.logical_state()), step.state()}) {
-    all.insert(all.end(), list.begin(), list.end());
+  std::vector<NamedTensors> states = {step.state()};
+  // Replicas that are trained by themselves have different ones.
+  const parallel::ModelAverager* const averager = process_group.averager();
+  if (averager == nullptr || !averager->has_trained_locally()) {
+    states.push_back(replicated(parts.optimizer.logical_state()));
   }
+  for (const auto& list : states) all.insert(all.end(), list.begin(), list.end());
   const auto found = state_watch.compare(progress.step, process_group.gather(checksum_of(all)));
   comparison_trigger.done(progress.step);
   compared_step = progress.step;

@@ -9,6 +9,7 @@
 #include "gallop/base/trace.h"
 #include "gallop/train/averaged_weights.h"
 #include "gallop/train/inference_passes.h"
+#include "gallop/train/replica_state.h"
 #include "gallop/train/statistics.h"
 #include "gallop/train/trainer_impl.h"
 
@@ -55,6 +56,7 @@ bool Trainer::Impl::evaluate_now() {
   const InferenceScope scope(process_group.strategy());
   if (is_last() && !recompute_statistics()) return false;
   const AveragedWeights averaged(parts.optimizer);
+  const MeanOfReplicas mean(process_group.averager());
   const auto evaluation =
       train::evaluate(parts.model, *parts.evaluation_samples, evaluate_config, parts.stop);
   if (!evaluation) return false;

@@ -55,6 +55,8 @@ struct Trainer::Impl {
   int64_t recomputed_step = -1;  // Step of the weights whose statistics were recomputed.
   size_t told_reasons = 0;
   bool wants_rewind = false;
+  std::string note_of_replicas;       // Of the last checkpoint; told when the run goes on.
+  bool has_mean_of_replicas = false;  // After run(), for those who read the model.
   // The requests that all processes of the group have agreed on.
   StepRequests agreed{};
   std::deque<std::pair<int64_t, StepRequests>>
@@ -68,6 +70,8 @@ struct Trainer::Impl {
 
   Impl(const TrainerParts& parts_, const TrainConfig& config_, const StepConfig& step_config,
        const data::LoaderConfig& loader_config_, const EvaluateConfig& evaluate_config_);
+
+  void begin_with_equal_replicas();
 
   // The loop: evaluates, saves and trains, each when it is due.
   Outcome run();

@@ -15,13 +15,15 @@ namespace gallop::train {
 /// As parallel::run_ranks_together(), with one thread for the operators of each rank.
 inline void run_on_one_core_each(int size,
                                  const std::function<void(parallel::Collectives&)>& function) {
-  const int threads = at::get_num_threads();
+  struct RestoreThreads {
+    int threads = at::get_num_threads();
+    ~RestoreThreads() { at::set_num_threads(threads); }
+  } restore;
   at::set_num_threads(1);
   parallel::run_ranks_together(size, [&](parallel::Collectives& collectives) {
     at::set_num_threads(1);
     function(collectives);
   });
-  at::set_num_threads(threads);
 }
 
 inline NamedTensors copies_of(const NamedTensors& tensors) {
