@@ -1,12 +1,8 @@
 // The counts by which a step divides losses.
-#include <algorithm>
-
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
-#include <fmt/format.h>
 
-#include "gallop/base/error.h"
 #include "gallop/train/losses/shapes.h"
 #include "gallop/train/pipeline_step.h"
 #include "gallop/train/step_tensors.h"
@@ -20,31 +16,6 @@ bool counts_by_size(const StepConfig& config, const std::vector<LossTerm>& terms
   return terms.size() == 1 && terms.front().weight == 1 && traits.counts_by_size &&
          !config.has_weights && (config.every_target_counts || !traits.can_ignore) &&
          (!config.distill || traits.counts_rows);
-}
-
-void check_loss(const StepConfig& config) {
-  const LossTraits traits = config.loss->traits();
-  const auto is_varied = [&](ScheduledParameter value) {
-    return std::find(config.scheduled.begin(), config.scheduled.end(), value) !=
-           config.scheduled.end();
-  };
-  if (is_varied(ScheduledParameter::kLabelSmoothing) && !traits.takes_smoothing) {
-    throw UsageError(
-        "schedules.label_smoothing is an option of the loss cross-entropy; leave it out, or take "
-        "train.loss=cross-entropy");
-  }
-  const bool is_shared = config.strategy != nullptr && (config.strategy->collectives().size() > 1 ||
-                                                        config.strategy->batch_slices() > 0);
-  const bool is_in_slices = config.strategy != nullptr && config.strategy->batch_slices() > 0;
-  const bool is_divided = traits.needs_whole_batch ? is_shared : is_in_slices;
-  if ((traits.needs_whole_batch || traits.compares_samples) &&
-      (config.gradient_accumulation > 1 || is_divided)) {
-    throw UsageError(fmt::format(
-        "train.loss needs the whole batch, which cannot be computed in parts; {}",
-        !is_divided                ? "set train.gradient_accumulation to 1"
-        : traits.needs_whole_batch ? "start one process, without parallel.name=deterministic"
-                                   : "take parallel.name=ddp"));
-  }
 }
 
 int64_t TrainStep::counts() const {

@@ -1,0 +1,114 @@
+// What a step cannot do with some losses, optimizers and strategies.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/train/step.h"
+#include "gallop/train/step_tensors.h"
+
+namespace gallop::train {
+
+void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer) {
+  if (config.sam && config.precision == precision::Precision::kBf16Weights) {
+    throw UsageError(
+        "train.sam with train.precision=bf16-weights: the way to the weights uphill is less than "
+        "bf16 tells apart; set train.sam to none, or train.precision to bf16");
+  }
+  if (!config.sam || optimizer.averaging().kind != optim::Averaging::Kind::kWithin) return;
+  throw UsageError(
+      "train.sam with a schedule-free optimizer: its average rests on gradients of its own "
+      "weights, "
+      "not on those of weights uphill; set train.sam to none, or take another optimizer");
+}
+
+void check_in_replicas(const StepConfig& config, const optim::Optimizer& optimizer) {
+  if (config.skip_nonfinite || config.precision == precision::Precision::kFp16) {
+    throw UsageError(
+        "processes that train by themselves between synchronizations would skip different updates; "
+        "take train.on_nonfinite=stop and train.precision=bf16 or fp32, or parallel.name=ddp");
+  }
+  if (config.loss->traits().compares_samples) {
+    throw UsageError(
+        "train.loss compares all samples of a batch, and processes that train by themselves "
+        "exchange none; take parallel.name=ddp");
+  }
+  if (optimizer.averaging().kind == optim::Averaging::Kind::kNone) return;
+  throw UsageError(
+      "parallel.name=local-sgd and diloco exchange weights, of which this optimizer keeps an "
+      "average that would not follow; take another optimizer, or parallel.name=ddp");
+}
+
+void check_in_pipeline(const StepConfig& config) {
+  if (config.sam) check_division(config, "pipeline");
+  if (config.compile) {
+    throw UsageError(
+        "train.compile with parallel.name=pipeline: steps of a pipeline are not compiled yet; "
+        "leave train.compile out, or set it to false");
+  }
+  const LossTraits loss = config.loss->traits();
+  if (config.strategy->collectives().size() > 1 &&
+      (loss.needs_whole_batch || loss.compares_samples)) {
+    throw UsageError(
+        fmt::format("train.loss needs the whole batch, which a pipeline divides; take "
+                    "parallel.name=ddp{}",
+                    loss.needs_whole_batch ? " with one process" : ""));
+  }
+}
+
+void check_in_tensor(const StepConfig& config) {
+  if (config.clip_adaptive) {
+    StepConfig clip;
+    clip.clip_adaptive = config.clip_adaptive;
+    check_division(clip, "tensor");
+  }
+  if (config.compile) {
+    throw UsageError(
+        "train.compile with parallel.name=tensor: steps whose layers are divided are not compiled "
+        "yet; leave train.compile out, or set it to false");
+  }
+}
+
+void check_division(const StepConfig& config, const std::string& strategy) {
+  if (config.sam) {
+    throw UsageError(
+        fmt::format("train.sam with parallel.name={}: the way to the weights uphill needs the "
+                    "gradients of the whole batch in every process, and each has only those that "
+                    "it updates; set train.sam to none, or take parallel.name=ddp",
+                    strategy));
+  }
+  if (config.clip_adaptive) {
+    throw UsageError(
+        fmt::format("train.clip_adaptive with parallel.name={}: it limits rows of weights as a "
+                    "whole, and processes update parts of them; take train.clip_grad_norm, or "
+                    "parallel.name=ddp",
+                    strategy));
+  }
+}
+
+void check_loss(const StepConfig& config) {
+  const LossTraits traits = config.loss->traits();
+  const auto is_varied = [&](ScheduledParameter value) {
+    return std::find(config.scheduled.begin(), config.scheduled.end(), value) !=
+           config.scheduled.end();
+  };
+  if (is_varied(ScheduledParameter::kLabelSmoothing) && !traits.takes_smoothing) {
+    throw UsageError(
+        "schedules.label_smoothing is an option of the loss cross-entropy; leave it out, or take "
+        "train.loss=cross-entropy");
+  }
+  const bool is_shared = config.strategy != nullptr && (config.strategy->collectives().size() > 1 ||
+                                                        config.strategy->batch_slices() > 0);
+  const bool is_in_slices = config.strategy != nullptr && config.strategy->batch_slices() > 0;
+  const bool is_divided = traits.needs_whole_batch ? is_shared : is_in_slices;
+  if ((traits.needs_whole_batch || traits.compares_samples) &&
+      (config.gradient_accumulation > 1 || is_divided)) {
+    throw UsageError(fmt::format(
+        "train.loss needs the whole batch, which cannot be computed in parts; {}",
+        !is_divided                ? "set train.gradient_accumulation to 1"
+        : traits.needs_whole_batch ? "start one process, without parallel.name=deterministic"
+                                   : "take parallel.name=ddp"));
+  }
+}
+
+}  // namespace gallop::train
