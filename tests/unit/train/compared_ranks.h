@@ -32,11 +32,12 @@ inline NamedTensors copies_of(const NamedTensors& tensors) {
   return copies;
 }
 
-/// Whole tensors, on rank 0; nothing on others.
+/// Whole tensors, in the first `ranks` processes; nothing in others.
 inline NamedTensors gathered(parallel::Collectives& collectives,
-                             const std::vector<LogicalTensor>& tensors) {
+                             const std::vector<LogicalTensor>& tensors, size_t ranks = 1) {
   NamedTensors all;
-  gather_in_turn(collectives, {tensors}, [&](const at::Tensor& whole) {
+  const std::vector<std::vector<LogicalTensor>> lists(ranks, tensors);
+  gather_in_turn(collectives, lists, [&](const at::Tensor& whole) {
     all.push_back({tensors[all.size()].name, whole.detach().clone()});
   });
   return all;
