@@ -127,8 +127,29 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   build_schedules();
   const model::Task shape = model_task(inputs(), registries().tasks);
   views_ = train::test_views(recipe().evaluate, shape);
+  build_first_model(shape, resumed.folder);
+  require_layers();
+  require_batch();
+  require_packed_rows();
+  require_sizes();
+  require_divisible_draws();
+  open_teacher(runs);
+  choose_format();
+  if (format_.precision == precision::Precision::kBf16Weights) {
+    precision::keep_in_bf16(model_->parameters());
+  }
+  if (collectives_ == nullptr || collectives_->size() == 1) require_memory();
+  build_optimizer();
+  scheduled_.check(recipe(), *optimizer_, *loss_);
+  choose_recomputed_blocks();
+  if (collectives_ != nullptr) build_strategy();
+  if (shares_optimizer()) build_optimizer();  // The shards are known by now.
+}
+
+// With initial weights. Several processes know its size before it takes memory.
+void Session::build_first_model(const model::Task& shape, const std::string& resumed) {
   model::InitialWeights weights(static_cast<uint64_t>(recipe().train.seed));
-  weights.run = resumed.folder;
+  weights.run = resumed;
   const MakeModel make = [&](model::InitialWeights how) {
     return build_model(registries(), resolved_, shape, how);
   };
@@ -149,22 +170,6 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   if (const int64_t images = model_->images_to_initialize(); images > 0) {
     model_->initialize_from(first_batch(images).input().cpu());
   }
-  require_layers();
-  require_batch();
-  require_packed_rows();
-  require_sizes();
-  require_divisible_draws();
-  open_teacher(runs);
-  choose_format();
-  if (format_.precision == precision::Precision::kBf16Weights) {
-    precision::keep_in_bf16(model_->parameters());
-  }
-  if (collectives_ == nullptr || collectives_->size() == 1) require_memory();
-  build_optimizer();
-  scheduled_.check(recipe(), *optimizer_, *loss_);
-  choose_recomputed_blocks();
-  if (collectives_ != nullptr) build_strategy();
-  if (shares_optimizer()) build_optimizer();  // The shards are known by now.
 }
 
 bool Session::is_pipeline() const {

@@ -134,6 +134,7 @@ class Session {
   void require_eager();
   size_t best_of(const std::vector<train::StepFormat>& formats);
   void require_precision();
+  void build_first_model(const model::Task& shape, const std::string& resumed);
   void require_layers();
   void require_batch();
   void require_packed_rows();
