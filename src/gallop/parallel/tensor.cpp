@@ -63,8 +63,7 @@ class Tensor final : public Strategy {
   }
   bool model_is_in_parts() const override { return true; }
   std::string describe() const override {
-    const std::string axes = replicas_
-                                 ? fmt::format("{} {} x {} {}", kReplicas, mesh_.size(kReplicas),
+    std::string axes = replicas_ ? fmt::format("{} {} x {} {}", kReplicas, mesh_.size(kReplicas),
                                                kParts, mesh_.size(kParts))
                                  : "";
     if (!group_.sequence_parallel()) return axes;

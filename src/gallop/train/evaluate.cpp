@@ -81,7 +81,8 @@ Predictions batch_predictions(const at::Tensor& outputs, const data::Batch& batc
 }
 
 int64_t views_per_image(const TestViews& views) {
-  return (views.flip ? 2 : 1) * (views.pixels > 0 ? 3 : 1);
+  const int64_t sides = views.flip ? 2 : 1, shifts = views.pixels > 0 ? 3 : 1;
+  return sides * shifts;
 }
 
 // Runs a model on a batch, adds the results and returns the outputs.
