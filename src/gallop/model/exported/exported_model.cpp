@@ -7,6 +7,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/cat.h>
+#include <ATen/ops/empty_like.h>
 #include <c10/util/strides.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -64,7 +65,7 @@ class ExportedModel final : public Model {
     // A run has its own already.
     if (!is_rebuilt) definition_ = archive.definition();
     if (weights.sizes_only) {
-      to(c10::kMeta, /*channels_last=*/false);
+      keep_sizes_only();
       return;
     }
     prepare(c10::kCPU);
@@ -142,6 +143,26 @@ class ExportedModel final : public Model {
       });
     }
     return blocks;
+  }
+
+  // Tied names share a tensor as before.
+  void keep_sizes_only() {
+    std::map<const at::TensorImpl*, at::Tensor> on_meta;
+    for (auto& [name, tensor] : tensors_) {
+      auto [found, is_new] = on_meta.try_emplace(tensor.unsafeGetTensorImpl());
+      if (is_new) {
+        found->second = at::empty_like(tensor, tensor.options().device(c10::kMeta))
+                            .set_requires_grad(tensor.requires_grad());
+      }
+    }
+    const auto replace = [&](at::Tensor& tensor) {
+      tensor = on_meta.at(tensor.unsafeGetTensorImpl());
+    };
+    for (NamedTensors* const list : {&parameters_, &buffers_, &statistics_}) {
+      for (NamedTensor& one : *list) replace(one.tensor);
+    }
+    for (auto& [name, tensor] : tensors_) replace(tensor);
+    prepare(c10::kMeta);
   }
 
   static fs::path definition_of(const fs::path& run) { return run / "model.pt2"; }
