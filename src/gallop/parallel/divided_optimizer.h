@@ -16,7 +16,8 @@ using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(
     const NamedTensors& parameters, const NamedTensors& buffers)>;
 
 /// Tensors of these sizes, strides and types on the meta device, which take no memory: an optimizer
-/// of such parameters tells how its update can be divided, and what its state is.
+/// of such parameters determines how its update can be divided, and the names and sizes of its
+/// state.
 NamedTensors on_meta(const NamedTensors& tensors);
 
 /// An optimizer whose state and updates are those of the parameters, or parts of them, that this

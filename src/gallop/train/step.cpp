@@ -170,7 +170,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
         at::zeros({std::max<int64_t>(1, batch_slices()), 2}, seed_and_step_.options());
     shared_ = at::zeros({kFirstLoss - kTargets}, at::TensorOptions(at::kDouble).device(device_));
     parallel::Collectives& replicas = config.strategy->data_parallel_group();
-    if (replicas.size() > 1 && config.strategy->pipeline() == nullptr) {
+    if (replicas.size() > 1 && config.loss->traits().compares_samples) {
       rows_group_ = std::make_unique<parallel::CollectivesGroup>(replicas);
     }
     if (batch_slices() > 0 && config.gradient_accumulation > 1) {

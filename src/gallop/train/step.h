@@ -246,7 +246,6 @@ class TrainStep {
   int batch_part() const;
   bool counts_here() const;
   bool shares_batch_norm() const;
-  bool shares_rows() const;
   bool sums_each_micro_batch() const;
   /// Micro-batches of a batch with enough rows.
   int64_t micro_batches() const { return config_.gradient_accumulation * splits_; }
@@ -291,8 +290,9 @@ class TrainStep {
   at::Tensor shared_;         ///< This process's summands of SharedSum; undefined without a group.
   /// Seed and step of dropout in this process, int64 [batch slices or 1, 2]; differs among them.
   at::Tensor own_seed_and_step_;
-  std::unique_ptr<TensorGroup> rows_group_;  ///< Of processes that have parts of a batch.
-  int64_t whole_rows_ = 0;                   ///< Rows of the whole batch.
+  /// Of the processes whose samples the loss compares; null if it compares none.
+  std::unique_ptr<TensorGroup> rows_group_;
+  int64_t whole_rows_ = 0;  ///< Rows of the whole batch.
   std::optional<precision::GradScaler> scaler_;
   std::optional<SpikeWatch> spikes_;
   std::unique_ptr<PipelineStep> pipeline_;  ///< Null if this process computes the whole model.

@@ -12,8 +12,8 @@ namespace gallop::train {
 void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer) {
   if (config.sam && config.precision == precision::Precision::kBf16Weights) {
     throw UsageError(
-        "train.sam with train.precision=bf16-weights: the way to the weights uphill is less than "
-        "bf16 tells apart; set train.sam to none, or train.precision to bf16");
+        "train.sam with train.precision=bf16-weights: the perturbation of the weights is below "
+        "the resolution of bf16; set train.sam to none, or train.precision to bf16");
   }
   if (!config.sam || optimizer.averaging().kind != optim::Averaging::Kind::kWithin) return;
   throw UsageError(

@@ -127,7 +127,7 @@ TrainStep::Tensors TrainStep::compute(const StepInputs& inputs, bool count_corre
     });
   }
   std::optional<SharedRowsScope> rows;
-  if (shares_rows()) rows.emplace(*rows_group_, whole_rows_);
+  if (rows_group_) rows.emplace(*rows_group_, whole_rows_);
   const Counts counts = counts_on_device_ ? count_targets_of_all(inputs) : Counts();
   const Sums sums = forward_backward(inputs, counts, count_correct);
   update_statistics(sums);
@@ -177,11 +177,6 @@ bool TrainStep::shares_batch_norm() const {
   return config_.strategy != nullptr && config_.strategy->shares_batch_norm();
 }
 
-// Whether the loss compares the samples of all processes.
-bool TrainStep::shares_rows() const {
-  return rows_group_ != nullptr && config_.loss->traits().compares_samples;
-}
-
 bool TrainStep::sums_each_micro_batch() const {
   return config_.strategy != nullptr && config_.strategy->sums_each_micro_batch();
 }
@@ -202,8 +197,9 @@ std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
   }
   // All processes must run layers with all-reduces, or sum gradients, the same number of times.
   const int64_t most = micro_batches();
-  const int64_t count =
-      shares_batch_norm() || shares_rows() || sums_each_micro_batch() ? most : std::min(most, rows);
+  const int64_t count = shares_batch_norm() || rows_group_ != nullptr || sums_each_micro_batch()
+                            ? most
+                            : std::min(most, rows);
   for (int64_t piece = 0; piece < count; ++piece) {
     pieces.push_back({rows * piece / count, rows * (piece + 1) / count});
   }

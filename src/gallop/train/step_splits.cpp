@@ -47,9 +47,9 @@ TrainStep::Tensors TrainStep::compute_in_memory(const StepInputs& inputs, bool c
 // The compiled function's mode. The offsets of batch slices, and the rows that processes gather,
 // follow from the whole batch's rows, and gradients may be summed over all processes or not.
 int64_t TrainStep::mode_of(bool count_correct) const {
-  const int64_t gradients = batch_slices() > 0 || shares_rows() ? whole_rows_
-                            : local_replicas() != nullptr       ? 1
-                                                                : 0;
+  const int64_t gradients = batch_slices() > 0 || rows_group_ ? whole_rows_
+                            : local_replicas() != nullptr     ? 1
+                                                              : 0;
   return 2 * gradients + (count_correct ? 1 : 0);
 }
 
@@ -73,7 +73,7 @@ std::vector<parallel::PendingCollective> TrainStep::calls_left(
     throw DeviceError(fmt::format("rank {}, step {}: out of memory{}. {}",
                                   config_.strategy->collectives().rank(), step + 1, what, why));
   };
-  if (shares_rows()) {
+  if (rows_group_) {
     refuse(
         "; train.loss compares all samples of a batch, which is not computed in parts: try a "
         "smaller "

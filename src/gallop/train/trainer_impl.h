@@ -55,7 +55,7 @@ struct Trainer::Impl {
   int64_t recomputed_step = -1;  // Step of the weights whose statistics were recomputed.
   size_t told_reasons = 0;
   bool wants_rewind = false;
-  std::string note_of_replicas;       // Of the last checkpoint; told when the run goes on.
+  std::string note_of_replicas;       // Of the last checkpoint; reported when the run continues.
   bool has_mean_of_replicas = false;  // After run(), for those who read the model.
   // The requests that all processes of the group have agreed on.
   StepRequests agreed{};
