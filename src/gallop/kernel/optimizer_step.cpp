@@ -103,7 +103,7 @@ void sums_of_squares_on_cpu(const at::Tensor& sums, at::TensorList tensors, at::
   const std::vector<double> own = sums_of_squares(arrays_of(tensors));
   auto next = own.begin();
   for (size_t i = 0; i < tensors.size(); ++i) {
-    const int64_t chunks = (tensors[i].numel() + kNormChunk - 1) / kNormChunk;
+    const int64_t chunks = norm_chunks(tensors[i].numel());
     std::copy_n(next, chunks, all + first[i]);
     next += chunks;
   }

@@ -60,6 +60,9 @@ double update(const UpdateRule& rule, std::span<const UpdateTensor> tensors);
 /// Elements of a tensor whose squares norm() adds up before it adds the sums of all chunks.
 inline constexpr int64_t kNormChunk = 4096;
 
+/// The number of chunks of a tensor with this many elements.
+constexpr int64_t norm_chunks(int64_t elements) { return (elements + kNormChunk - 1) / kNormChunk; }
+
 struct ConstArray {
   const float* data = nullptr;
   int64_t size = 0;

@@ -89,7 +89,7 @@ void ParameterShards::make_sums() {
       const int64_t begin = layout_.part_of(i, collectives_.rank()).begin;
       first_.push_back(chunks + begin / kernel::kNormChunk);
     }
-    chunks += norm_chunks_of(tensor.numel());
+    chunks += kernel::norm_chunks(tensor.numel());
   }
   sums_ = make_norm_sums(parameters_.front().tensor, chunks, is_by_chunk_);
 }

@@ -8,13 +8,8 @@
 #include <ATen/ops/zeros.h>
 
 #include "gallop/kernel/optimizer_step.h"
-#include "gallop/kernel/update.h"
 
 namespace gallop::parallel {
-
-int64_t norm_chunks_of(int64_t elements) {
-  return (elements + kernel::kNormChunk - 1) / kernel::kNormChunk;
-}
 
 bool is_summed_by_chunk(const at::Tensor& parameter) {
   return parameter.is_cpu() &&

@@ -11,8 +11,6 @@
 // Internal to parallel/: what strategies share whose processes update different parameters.
 namespace gallop::parallel {
 
-/// The number of blocks of which the norm of a parameter's gradient is added up.
-int64_t norm_chunks_of(int64_t elements);
 /// Whether the norm of such a parameter's gradient is added up in the order of one process.
 bool is_summed_by_chunk(const at::Tensor& parameter);
 /// Memory for the sums of squares of so many chunks, or for one sum of all; fp64.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/kernel/update.h"
 #include "gallop/parallel/shared_update.h"
 
 namespace gallop::parallel {
@@ -43,7 +44,7 @@ StageParameters::StageParameters(NamedTensors parameters, NamedTensors statistic
       trained_.push_back(own_.size() - 1);
       first_.push_back(chunks);
     }
-    chunks += norm_chunks_of(tensor.numel());
+    chunks += kernel::norm_chunks(tensor.numel());
   }
   sums_ = make_norm_sums(parameters_.front().tensor, chunks, is_by_chunk_);
 }

@@ -18,8 +18,8 @@ void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer
   if (!config.sam || optimizer.averaging().kind != optim::Averaging::Kind::kWithin) return;
   throw UsageError(
       "train.sam with a schedule-free optimizer: its average rests on gradients of its own "
-      "weights, "
-      "not on those of weights uphill; set train.sam to none, or take another optimizer");
+      "weights, not on those of perturbed weights; set train.sam to none, or take another "
+      "optimizer");
 }
 
 void check_in_replicas(const StepConfig& config, const optim::Optimizer& optimizer) {
@@ -72,9 +72,10 @@ void check_in_tensor(const StepConfig& config) {
 void check_division(const StepConfig& config, const std::string& strategy) {
   if (config.sam) {
     throw UsageError(
-        fmt::format("train.sam with parallel.name={}: the way to the weights uphill needs the "
-                    "gradients of the whole batch in every process, and each has only those that "
-                    "it updates; set train.sam to none, or take parallel.name=ddp",
+        fmt::format("train.sam with parallel.name={}: the perturbation of the weights needs the "
+                    "gradients of the "
+                    "whole batch in every process, and each has only those that it updates; set "
+                    "train.sam to none, or take parallel.name=ddp",
                     strategy));
   }
   if (config.clip_adaptive) {

@@ -304,8 +304,8 @@ TEST(TrainStep, SamTakesTheGradientsOfWeightsUphill) {
       parameter.tensor.add_(parameter.tensor.grad() * (distance / std::sqrt(squares)));
     }
   }
-  const StepResult uphill = first.run(labeled(input, target), 0, 0.0, false);
-  EXPECT_GT(uphill.tally.loss(), plain.tally.loss());
+  const StepResult perturbed = first.run(labeled(input, target), 0, 0.0, false);
+  EXPECT_GT(perturbed.tally.loss(), plain.tally.loss());
 
   Fixture fixture;
   std::vector<at::Tensor> before;
@@ -315,7 +315,7 @@ TEST(TrainStep, SamTakesTheGradientsOfWeightsUphill) {
   TrainStep step(*fixture.model, *fixture.optimizer, {.sam = distance});
   const StepResult result = step.run(labeled(input, target), 0, 0.0, false);
   EXPECT_EQ(result.tally.loss(), plain.tally.loss());
-  EXPECT_NEAR(result.gradient_norm, uphill.gradient_norm, 1e-6);
+  EXPECT_NEAR(result.gradient_norm, perturbed.gradient_norm, 1e-6);
   for (size_t i = 0; i < before.size(); ++i) {
     EXPECT_TRUE(at::allclose(fixture.gradients()[i], moved.gradients()[i], 1e-5, 1e-7));
     EXPECT_TRUE(at::equal(fixture.model->parameters()[i].tensor, before[i]));

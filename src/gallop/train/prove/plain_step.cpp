@@ -250,7 +250,7 @@ double PlainStep::forward_backward(const NamedTensors& batch, const std::vector<
   return loss;
 }
 
-void PlainStep::move_uphill(double distance) {
+void PlainStep::perturb_weights(double distance) {
   const at::NoGradGuard no_grad;
   const double share = distance / (norm_of_gradients(parameters_) + 1e-12);
   for (const auto& [name, tensor] : parameters_) {
@@ -282,7 +282,7 @@ StepValues PlainStep::run(const NamedTensors& batch, const std::vector<BatchPart
   result.loss = forward_backward(batch, parts, step, values, &result);
   if (config_.sam) {
     const NamedTensors weights = copies_of(parameters_), buffers = copies_of(model_.buffers());
-    move_uphill(*config_.sam);
+    perturb_weights(*config_.sam);
     forward_backward(batch, parts, step, values, nullptr);
     load_all(weights, parameters_);
     load_all(buffers, model_.buffers());

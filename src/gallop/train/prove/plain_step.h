@@ -76,7 +76,7 @@ class PlainStep {
   std::vector<double> factors_of(const NamedTensors& batch) const;
   double forward_backward(const NamedTensors& batch, const std::vector<BatchPart>& parts,
                           int64_t step, const std::vector<double>& values, StepValues* kept);
-  void move_uphill(double distance);
+  void perturb_weights(double distance);
   double clip();
   void update(int64_t step, double lr, const std::vector<double>& values);
 
