@@ -341,6 +341,11 @@ void require_provable_strategy(const Recipe& recipe, int processes) {
         "parallel.name=ddp",
         recipe.strategy.name()));
   }
+  if (parallel::divides_tokens(recipe.strategy.name())) {
+    throw UsageError(
+        "'gallop prove' and train.prove compute whole texts in each process, of which it has only "
+        "some tokens with parallel.name=context; prove the training in one process");
+  }
   if (!parallel::divides_update(recipe.strategy.name())) return;
   if (recipe.strategy.name() == "pipeline") {
     throw UsageError(

@@ -180,6 +180,11 @@ bool Session::divides_layers() const {
   return shares_optimizer() && parallel::divides_layers(recipe().strategy.name());
 }
 
+bool Session::divides_tokens() const {
+  return collectives_ != nullptr && collectives_->size() > 1 &&
+         parallel::divides_tokens(recipe().strategy.name());
+}
+
 parallel::DeviceMesh Session::mesh() const {
   return parallel::mesh_of(recipe().strategy, collectives_ != nullptr ? collectives_->size() : 1);
 }
@@ -319,7 +324,8 @@ void Session::build_strategy() {
       .buffers = model_->statistics(),
       .update_units = optimizer_->update_units(),
       .blocks = model_->block_parameters(),
-      .parallelize = [this](const TensorGroup& group) { return model_->parallelize(group); }};
+      .parallelize = [this](const TensorGroup& group) { return model_->parallelize(group); },
+      .divide_tokens = [this](const TensorGroup& group) { model_->divide_tokens(group); }};
   const auto build = [&](const Recipe& recipe) {
     return registries().strategies.build(recipe.strategy, *collectives_, tensors);
   };
@@ -350,7 +356,7 @@ data::LoaderConfig Session::training_loader() const {
 }
 
 train::EvaluateConfig Session::evaluate_config() const {
-  const bool is_in_parts = divides_layers() && strategy_;
+  const bool is_in_parts = (divides_layers() || divides_tokens()) && strategy_;
   return {.loader = data::evaluation_loader(resolved_.recipe.data, hardware_.cores),
           .precision = precision::for_evaluation(format_.precision),
           .device = device_,

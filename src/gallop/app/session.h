@@ -129,6 +129,7 @@ class Session {
   void require_pipeline();
   /// Whether processes have parts of the layers.
   bool divides_layers() const;
+  bool divides_tokens() const;
   void require_tensor();
   void require_replicas();
   void require_eager();

@@ -32,6 +32,8 @@ void Session::require_shareable() {
     require_pipeline();
   } else if (divides_layers()) {
     require_tensor();
+  } else if (divides_tokens()) {
+    require_eager();
   } else if (parallel::trains_replicas(recipe().strategy.name())) {
     require_replicas();
   } else if (shares_optimizer()) {

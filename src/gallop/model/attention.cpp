@@ -113,8 +113,12 @@ Branch SelfAttention::forward(const at::Tensor& x_BTC, const Mask& mask) {
   const int64_t head = options_.width / options_.heads;
   const auto qkv_BTC = input_->forward(x_BTC);
   const int64_t batch = qkv_BTC.size(0), tokens = qkv_BTC.size(1);
-  const auto y_BTHD = attend(qkv_BTC.view({batch, tokens, 3, -1, head}), mask);
-  return output_->branch(y_BTHD.reshape({batch, tokens, -1}), is_training() ? options_.dropout : 0);
+  at::Tensor qkv_BT3HD = qkv_BTC.view({batch, tokens, 3, -1, head});
+  if (context_) qkv_BT3HD = context_->to_heads(qkv_BT3HD);
+  at::Tensor y_BTHD = attend(qkv_BT3HD, mask);
+  if (context_) y_BTHD = context_->to_tokens(y_BTHD, options_.heads);
+  return output_->branch(y_BTHD.reshape({batch, tokens, -1}), is_training() ? options_.dropout : 0,
+                         context_.get());
 }
 
 void SelfAttention::parallelize(const std::shared_ptr<TensorParallel>& parallel) {
@@ -122,6 +126,11 @@ void SelfAttention::parallelize(const std::shared_ptr<TensorParallel>& parallel)
   parallel_ = parallel;
   input_->parallelize(parallel, ParallelStyle::kColwise, /*groups=*/3);
   output_->parallelize(parallel, ParallelStyle::kRowwise);
+}
+
+void SelfAttention::divide_tokens(const std::shared_ptr<const ContextParallel>& context) {
+  context->require_divisible(options_.heads);
+  context_ = context;
 }
 
 at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD, const Mask& mask) {
@@ -152,7 +161,8 @@ at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD, const Mask& mask) 
     added = added_for(mask.is_token_BT, query.scalar_type());
   }
   const auto place = [this](const at::Tensor& weights_BHTT) {
-    return parallel_ ? parallel_->part(weights_BHTT, 1, options_.heads) : kernel::DropoutPart();
+    if (parallel_) return parallel_->part(weights_BHTT, 1, options_.heads);
+    return context_ ? context_->part_of_heads(weights_BHTT, options_.heads) : kernel::DropoutPart();
   };
   const auto y_BHTD =
       (dropout > 0 && (query.is_cpu() || functional::dropout_varies())) ||

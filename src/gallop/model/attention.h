@@ -29,12 +29,15 @@ class SelfAttention : public torch::nn::Module {
   Branch forward(const at::Tensor& x_BTC) { return forward(x_BTC, Mask()); }
   /// Divides its heads among processes.
   void parallelize(const std::shared_ptr<TensorParallel>& parallel);
+  /// Is called for this process's tokens.
+  void divide_tokens(const std::shared_ptr<const ContextParallel>& context);
 
  private:
   at::Tensor attend(const at::Tensor& qkv_BT3HD, const Mask& mask);
   at::Tensor rotation(int64_t tokens, int64_t head);
 
   std::shared_ptr<const TensorParallel> parallel_;  // Null if it is whole.
+  std::shared_ptr<const ContextParallel> context_;  // Null if it sees all tokens.
   Options options_;
   at::Tensor rotation_;  ///< Cached for the longest sequence so far.
   std::shared_ptr<Linear> input_;

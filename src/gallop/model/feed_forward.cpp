@@ -34,10 +34,13 @@ at::Tensor FeedForward::expand(const at::Tensor& x_BTC) const {
 
 Branch FeedForward::forward(const at::Tensor& x_BTC) const {
   auto inner = expand(x_BTC);
-  inner = functional::dropout(
-      inner, options_.inner_dropout, is_training(),
-      parallel_ ? parallel_->part(inner, 2, options_.inner) : kernel::DropoutPart());
-  return contract_->branch(inner, is_training() ? options_.dropout : 0);
+  inner = functional::dropout(inner, options_.inner_dropout, is_training(), part_of(inner));
+  return contract_->branch(inner, is_training() ? options_.dropout : 0, context_.get());
+}
+
+kernel::DropoutPart FeedForward::part_of(const at::Tensor& inner) const {
+  if (parallel_) return parallel_->part(inner, 2, options_.inner);
+  return context_ ? context_->part_of_tokens(inner) : kernel::DropoutPart();
 }
 
 void FeedForward::parallelize(const std::shared_ptr<TensorParallel>& parallel) {

@@ -28,11 +28,17 @@ class FeedForward : public torch::nn::Module {
   Branch forward(const at::Tensor& x_BTC) const;
   /// Divides its inner channels among processes.
   void parallelize(const std::shared_ptr<TensorParallel>& parallel);
+  /// Is called for this process's tokens.
+  void divide_tokens(std::shared_ptr<const ContextParallel> context) {
+    context_ = std::move(context);
+  }
 
  private:
+  kernel::DropoutPart part_of(const at::Tensor& inner) const;
   at::Tensor expand(const at::Tensor& x_BTC) const;
 
   std::shared_ptr<const TensorParallel> parallel_;  // Null if it is whole.
+  std::shared_ptr<const ContextParallel> context_;  // Null if it sees all tokens.
   Options options_;
   std::shared_ptr<Linear> expand_;
   std::shared_ptr<Linear> contract_;

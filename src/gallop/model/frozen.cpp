@@ -51,6 +51,7 @@ class FrozenModel final : public Model {
     return model_->block_parameters();
   }
   void set_block_hooks(BlockHooks* hooks) override { model_->set_block_hooks(hooks); }
+  void divide_tokens(const TensorGroup& group) override { model_->divide_tokens(group); }
   ParallelizedModel parallelize(const TensorGroup& group) override {
     return model_->parallelize(group);
   }

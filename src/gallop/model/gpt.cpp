@@ -162,6 +162,11 @@ class Gpt final : public Network {
     if (head_) head_->parallelize(parallel, ParallelStyle::kColwise);
   }
 
+  void divide_tokens(const std::shared_ptr<const ContextParallel>& context) override {
+    context_parallel_ = context;
+    for (const auto& layer : layers_) layer->divide_tokens(context);
+  }
+
   bool takes_packed_rows() const override { return true; }
   Output forward_packed(const at::Tensor& tokens_BT, const at::Tensor& position_ids_BT) override {
     return run(tokens_BT, position_ids_BT, 0, blocks());
@@ -189,7 +194,8 @@ class Gpt final : public Network {
             .weight = head_ ? head_->weight() : tokens_->weight(),
             .auxiliary_loss = routings.mean_loss(),
             .step_statistics = routings.all_statistics(),
-            .part = {parallel_, classes_}};
+            .part = {parallel_, classes_},
+            .context = context_parallel_};
   }
 
   at::Tensor embedded(const at::Tensor& tokens_BT, const at::Tensor& position_ids_BT) const {
@@ -197,19 +203,33 @@ class Gpt final : public Network {
                                                " tokens exceed the context of " +
                                                std::to_string(context_));
     if (parallel_) parallel_->begin_pass(tokens_BT.size(1));
+    if (context_parallel_) context_parallel_->begin_pass(tokens_BT.size(1));
     const at::Tensor x_BTC = embed(tokens_BT, position_ids_BT);
-    return functional::dropout(x_BTC, dropout_, is_training(),
-                               parallel_ ? parallel_->part_outside(x_BTC) : kernel::DropoutPart());
+    return functional::dropout(x_BTC, dropout_, is_training(), part_of(x_BTC));
+  }
+
+  kernel::DropoutPart part_of(const at::Tensor& x_BTC) const {
+    if (parallel_) return parallel_->part_outside(x_BTC);
+    return context_parallel_ ? context_parallel_->part_of_tokens(x_BTC) : kernel::DropoutPart();
+  }
+
+  // What all processes have, or this process's tokens of it.
+  at::Tensor own_tokens(const at::Tensor& x, int64_t dim) const {
+    if (parallel_) return parallel_->own_tokens(x, dim);
+    return context_parallel_ ? context_parallel_->own_tokens(x, dim) : x;
   }
 
   // No token attends to padding, which may therefore be embedded as any token.
   at::Tensor embed(const at::Tensor& tokens_BT, const at::Tensor& position_ids_BT) const {
-    const at::Tensor plain_BT = padded_ ? tokens_BT.clamp_min(0) : tokens_BT;
+    at::Tensor plain_BT = padded_ ? tokens_BT.clamp_min(0) : tokens_BT;
+    at::Tensor positions_TC = positions_ ? positions_->weight() : at::Tensor();
+    if (context_parallel_) {
+      plain_BT = context_parallel_->own_tokens(plain_BT, 1);
+      if (positions_) positions_TC = context_parallel_->own_tokens(positions_TC, 0);
+    }
     if (!positions_) return tokens_->forward(plain_BT);
-    if (!position_ids_BT.defined()) return tokens_->forward(plain_BT, positions_->weight());
-    return tokens_->forward(plain_BT) +
-           positions_->forward(parallel_ ? parallel_->own_tokens(position_ids_BT, 1)
-                                         : position_ids_BT);
+    if (!position_ids_BT.defined()) return tokens_->forward(plain_BT, positions_TC);
+    return tokens_->forward(plain_BT) + positions_->forward(own_tokens(position_ids_BT, 1));
   }
 
   double dropout_;
@@ -217,7 +237,8 @@ class Gpt final : public Network {
   int64_t classes_;
   bool padded_;
   bool has_auxiliary_loss_;
-  std::shared_ptr<const TensorParallel> parallel_;  // Null if it is whole.
+  std::shared_ptr<const TensorParallel> parallel_;           // Null if it is whole.
+  std::shared_ptr<const ContextParallel> context_parallel_;  // Null if it sees all tokens.
   std::shared_ptr<Embedding> tokens_;
   std::shared_ptr<Embedding> positions_;
   std::vector<std::shared_ptr<TransformerLayer>> layers_;

@@ -37,7 +37,7 @@ at::Tensor Linear::forward(const at::Tensor& x, kernel::Activation activation) c
   return product(entered(x), bias_, activation);
 }
 
-Branch Linear::branch(const at::Tensor& x, double dropout) const {
+Branch Linear::branch(const at::Tensor& x, double dropout, const ContextParallel* context) const {
   if (parallel_) {
     const at::Tensor y = parallel_->leave(product(x, {}));
     if (dropout == 0) return {y, bias_};
@@ -46,7 +46,10 @@ Branch Linear::branch(const at::Tensor& x, double dropout) const {
   }
   // LibTorch's CPU GEMM adds a bias in separate passes; on other devices it is free.
   if (dropout > 0 || !x.is_cpu() || !kernel::kernels_enabled()) {
-    return {functional::dropout(forward(x), dropout, /*training=*/true)};
+    const at::Tensor y = forward(x);
+    return {functional::dropout(
+        y, dropout, /*training=*/true,
+        context != nullptr ? context->part_of_tokens(y) : kernel::DropoutPart())};
   }
   return {product(x, {}), bias_};
 }

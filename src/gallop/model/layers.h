@@ -5,6 +5,7 @@
 
 #include <torch/nn/module.h>
 
+#include "gallop/model/context_parallel.h"
 #include "gallop/model/functional/batch_norm.h"
 #include "gallop/model/functional/layer_norm.h"
 #include "gallop/model/functional/linear.h"
@@ -37,7 +38,9 @@ class Linear : public torch::nn::Module {
   /// act(y)
   at::Tensor forward(const at::Tensor& x, kernel::Activation activation) const;
   /// Returns dropout(y). Without dropout the bias is kept separate, for a norm to add in its pass.
-  Branch branch(const at::Tensor& x, double dropout) const;
+  /// `context`: how the tokens of x are divided; null if they are all.
+  Branch branch(const at::Tensor& x, double dropout,
+                const ContextParallel* context = nullptr) const;
   const at::Tensor& weight() const { return weight_; }
   /// Divides the layer among processes. A kRowwise one is only called by branch(). `groups`: see
   /// TensorParallel::shard().

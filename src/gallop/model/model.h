@@ -128,6 +128,10 @@ class Model {
   /// parameters() are this process's parts, and the processes call forward() together, with the
   /// same inputs. Throws UsageError if they cannot divide this model.
   virtual ParallelizedModel parallelize(const TensorGroup& group);
+  /// Divides the tokens of each text among the processes of a group, which must outlive the model.
+  /// From then on the processes call forward() together, with the same inputs, and each computes
+  /// the gradients of its tokens. Throws UsageError if the model does not support it.
+  virtual void divide_tokens(const TensorGroup& group);
   /// Where a pipeline can cut the model.
   virtual BlockSequence block_sequence() const { return {}; }
   /// The part of forward_to_head() from block `begin` to before block `end` of block_sequence().

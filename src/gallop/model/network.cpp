@@ -39,6 +39,12 @@ std::vector<std::vector<std::string>> names_in_blocks(
       "the models 'gpt' and 'vit' support; take one of them, or parallel.name=zero-2");
 }
 
+[[noreturn]] void fail_to_divide_tokens() {
+  throw UsageError(
+      "parallel.name=context divides the tokens of texts among processes, which the model 'gpt' "
+      "supports; take it, or parallel.name=ddp or zero-3");
+}
+
 class NetworkModel final : public TorchModuleModel {
  public:
   explicit NetworkModel(std::shared_ptr<Network> network)
@@ -122,6 +128,10 @@ class NetworkModel final : public TorchModuleModel {
     return parallel->result(parameters());
   }
 
+  void divide_tokens(const TensorGroup& group) override {
+    network_->divide_tokens(std::make_shared<ContextParallel>(group));
+  }
+
   int64_t fp8_layers() const override {
     const auto modules = network_->modules();
     return std::count_if(modules.begin(), modules.end(), [](const auto& module) {
@@ -142,6 +152,12 @@ class NetworkModel final : public TorchModuleModel {
 }  // namespace
 
 ParallelizedModel Model::parallelize(const TensorGroup& /*group*/) { fail_to_parallelize(); }
+
+void Model::divide_tokens(const TensorGroup& /*group*/) { fail_to_divide_tokens(); }
+
+void Network::divide_tokens(const std::shared_ptr<const ContextParallel>& /*context*/) {
+  fail_to_divide_tokens();
+}
 
 void Network::parallelize(const std::shared_ptr<TensorParallel>& /*parallel*/) {
   fail_to_parallelize();

@@ -7,6 +7,7 @@
 
 #include <torch/nn/module.h>
 
+#include "gallop/model/context_parallel.h"
 #include "gallop/model/model.h"
 #include "gallop/model/tensor_parallel.h"
 
@@ -38,6 +39,8 @@ class Network : public torch::nn::Module {
   virtual Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end);
   /// Divides the layers; see Model.
   virtual void parallelize(const std::shared_ptr<TensorParallel>& parallel);
+  /// Divides the tokens; see Model.
+  virtual void divide_tokens(const std::shared_ptr<const ContextParallel>& context);
   void recompute(std::vector<bool> blocks) { recomputed_ = std::move(blocks); }
   /// The layers of each block; see Model::block_parameters().
   virtual std::vector<std::shared_ptr<torch::nn::Module>> block_modules() const { return {}; }

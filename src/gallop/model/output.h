@@ -1,7 +1,10 @@
 #pragma once
 
+#include <memory>
+
 #include <ATen/core/Tensor.h>
 
+#include "gallop/model/context_parallel.h"
 #include "gallop/model/tensor_parallel.h"
 
 namespace gallop::model {
@@ -24,9 +27,10 @@ struct Output {
   /// If processes have different rows of `weight`, and so different logits: which. `x` is equal in
   /// all.
   OutputPart part{};
+  /// If `x` has only this process's tokens, [B, t, ...]: how they are divided; otherwise null.
+  std::shared_ptr<const ContextParallel> context{};
 
-  /// Returns x weight^T if `weight` is defined, otherwise x. Logits of other processes are
-  /// gathered.
+  /// Returns x weight^T if `weight` is defined, otherwise x. Those of other processes are gathered.
   at::Tensor logits() const;
 };
 

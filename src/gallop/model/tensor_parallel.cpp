@@ -8,7 +8,6 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
-#include "gallop/model/functional/tensor_parallel.h"
 
 namespace gallop::model {
 
@@ -28,7 +27,7 @@ void TensorParallel::shard(const at::Tensor& parameter, int64_t dim, int64_t gro
     const auto i = static_cast<size_t>(rank);
     logical.parts.push_back({rank, bounds[i] * inner, bounds[i + 1] * inner});
   }
-  const Range own = part_of(size);
+  const functional::PartRange own = part_of(size);
   const at::Tensor part = parameter.detach()
                               .contiguous()
                               .unflatten(dim, {groups, size})
@@ -45,26 +44,7 @@ void TensorParallel::note_outside(const at::Tensor& parameter) {
 
 void TensorParallel::require_divisible(int64_t size, const std::string& what,
                                        const std::string& option) const {
-  const int64_t parts = group_.size();
-  if (size % parts == 0) return;
-  std::vector<std::string> counts, sizes;
-  for (int64_t n = parts; n > 1 && counts.empty(); --n) {
-    if (size % n == 0) counts.push_back(std::to_string(n));
-  }
-  for (int64_t n = parts; n <= size && counts.size() < 2; ++n) {
-    if (size % n == 0) counts.push_back(std::to_string(n));
-  }
-  if (size > parts) sizes.push_back(std::to_string(size / parts * parts));
-  sizes.push_back(std::to_string((size / parts + 1) * parts));
-  throw UsageError(fmt::format(
-      "parallel.name=tensor: {} processes do not divide the {} {} of the model, of which "
-      "each would have as many; {}choose {} so that there are {}",
-      parts, size, what,
-      counts.empty() ? ""
-                     : fmt::format("divide them among {} processes "
-                                   "(parallel.tensor_parallel_degree), or ",
-                                   join_names(counts)),
-      option, join_names(sizes)));
+  model::require_divisible("tensor", group_.size(), size, what, option);
 }
 
 ParallelizedModel TensorParallel::result(const NamedTensors& tensors) const {
@@ -81,10 +61,8 @@ ParallelizedModel TensorParallel::result(const NamedTensors& tensors) const {
   return result;
 }
 
-TensorParallel::Range TensorParallel::part_of(int64_t size) const {
-  const auto bounds = functional::part_bounds(size, group_.size());
-  const auto rank = static_cast<size_t>(group_.rank());
-  return {bounds[rank], bounds[rank + 1]};
+functional::PartRange TensorParallel::part_of(int64_t size) const {
+  return functional::part_range(size, group_);
 }
 
 at::Tensor TensorParallel::enter(const at::Tensor& x) const {
@@ -110,22 +88,40 @@ at::Tensor TensorParallel::gather_tokens(const at::Tensor& x) const {
 
 at::Tensor TensorParallel::own_tokens(const at::Tensor& x, int64_t dim) const {
   if (!group_.sequence_parallel()) return x;
-  const Range own = part_of(tokens_);
+  const functional::PartRange own = part_of(tokens_);
   return x.narrow(dim, own.begin, own.size());
 }
 
 kernel::DropoutPart TensorParallel::part(const at::Tensor& x, int64_t dim, int64_t size) const {
-  kernel::DropoutPart part{.rows = 1, .columns = size};
-  for (int64_t i = 0; i < x.dim(); ++i) {
-    if (i < dim) part.rows *= x.size(i);
-    if (i > dim) part.columns *= x.size(i);
-  }
-  part.begin = part_of(size).begin * (part.columns / size);
-  return part;
+  return functional::dropout_part(x, dim, size, group_);
 }
 
 kernel::DropoutPart TensorParallel::part_outside(const at::Tensor& x) const {
   return group_.sequence_parallel() ? part(x, 1, tokens_) : kernel::DropoutPart();
+}
+
+void require_divisible(const std::string& strategy, int processes, int64_t size,
+                       const std::string& what, const std::string& option) {
+  const int64_t parts = processes;
+  if (size % parts == 0) return;
+  std::vector<std::string> counts, sizes;
+  for (int64_t n = parts; n > 1 && counts.empty(); --n) {
+    if (size % n == 0) counts.push_back(std::to_string(n));
+  }
+  for (int64_t n = parts; n <= size && counts.size() < 2; ++n) {
+    if (size % n == 0) counts.push_back(std::to_string(n));
+  }
+  if (size > parts) sizes.push_back(std::to_string(size / parts * parts));
+  sizes.push_back(std::to_string((size / parts + 1) * parts));
+  throw UsageError(
+      fmt::format("parallel.name={}: {} processes do not divide the {} {} of the model, of which "
+                  "each would have as many; {}choose {} so that there are {}",
+                  strategy, parts, size, what,
+                  counts.empty() ? ""
+                                 : fmt::format("divide them among {} processes "
+                                               "(parallel.{}_parallel_degree), or ",
+                                               join_names(counts), strategy),
+                  option, join_names(sizes)));
 }
 
 }  // namespace gallop::model

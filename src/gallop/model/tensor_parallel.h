@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "gallop/kernel/dropout.h"
+#include "gallop/model/functional/tensor_parallel.h"
 #include "gallop/tensor/named_tensor.h"
 #include "gallop/tensor/tensor_group.h"
 
@@ -45,11 +46,7 @@ class TensorParallel {
   ParallelizedModel result(const NamedTensors& tensors) const;
 
   /// This process's part of a dimension: equal ones if the processes divide it.
-  struct Range {
-    int64_t begin = 0, end = 0;
-    int64_t size() const { return end - begin; }
-  };
-  Range part_of(int64_t size) const;
+  functional::PartRange part_of(int64_t size) const;
   const TensorGroup& group() const { return group_; }
 
   /// Copies or, with sequence parallelism, gathers the tokens; the gradient is summed over the
@@ -79,6 +76,11 @@ class TensorParallel {
   std::vector<const at::TensorImpl*> outside_;
   mutable int64_t tokens_ = 0;  // Of all processes, in this pass.
 };
+
+/// Throws UsageError, with the nearest numbers, unless `processes` divide `size` of `what`, such as
+/// "attention heads". `option` sets it, and `strategy` is "tensor" or "context".
+void require_divisible(const std::string& strategy, int processes, int64_t size,
+                       const std::string& what, const std::string& option);
 
 /// The part of the outputs that the last layer has in a process, and the group of it; null: all.
 struct OutputPart {

@@ -48,6 +48,14 @@ void TransformerLayer::parallelize(const std::shared_ptr<TensorParallel>& parall
   feed_forward_->parallelize(parallel);
 }
 
+void TransformerLayer::divide_tokens(const std::shared_ptr<const ContextParallel>& context) {
+  require(experts_ == nullptr,
+          "parallel.name=context does not divide the tokens of experts (model.num_experts); take "
+          "parallel.name=ddp or zero-2");
+  attention_->divide_tokens(context);
+  feed_forward_->divide_tokens(context);
+}
+
 // A sample that skips a branch also skips its bias.
 Branch TransformerLayer::dropped(const Branch& branch) const {
   if (!is_training() || stochastic_depth_ == 0) return branch;

@@ -35,6 +35,8 @@ class TransformerLayer final : public torch::nn::Module {
 
   /// Divides heads and inner channels among processes.
   void parallelize(const std::shared_ptr<TensorParallel>& parallel);
+  /// Is called for this process's tokens.
+  void divide_tokens(const std::shared_ptr<const ContextParallel>& context);
 
   /// Null without experts.
   const std::shared_ptr<MixtureOfExperts>& experts() const { return experts_; }

@@ -1,3 +1,4 @@
+#include "gallop/parallel/context.h"
 #include "gallop/parallel/ddp.h"
 #include "gallop/parallel/deterministic.h"
 #include "gallop/parallel/local_sgd.h"
@@ -22,6 +23,8 @@ StrategyRegistry built_in_strategies() {
            make_pipeline)
       .add("tensor", "each process has some heads and channels of each layer (Megatron-LM)",
            make_tensor)
+      .add("context", "each process has some tokens of each text, and some heads in attention",
+           make_context)
       .add("local-sgd", "each process trains by itself, and weights are averaged every few steps",
            make_local_sgd)
       .add("diloco", "as local-sgd, with an outer optimizer of the averaged changes (DiLoCo)",
@@ -37,6 +40,9 @@ DeviceMesh mesh_of(const config::Component& strategy, int processes) {
   if (const auto* const pipeline =
           dynamic_cast<const config::OptionsOf<PipelineConfig>*>(&options)) {
     return pipeline_mesh(pipeline->config, processes);
+  }
+  if (const auto* const context = dynamic_cast<const config::OptionsOf<ContextConfig>*>(&options)) {
+    return context_mesh(context->config, processes);
   }
   const char* const axis = divides_update(strategy.name()) ? "dp_shard" : "dp_replicate";
   return DeviceMesh({{axis, processes}}, processes);
@@ -59,5 +65,7 @@ bool trains_replicas(const std::string& strategy) {
 }
 
 bool divides_layers(const std::string& strategy) { return strategy == "tensor"; }
+
+bool divides_tokens(const std::string& strategy) { return strategy == "context"; }
 
 }  // namespace gallop::parallel

@@ -96,7 +96,7 @@ class Strategy {
 
   /// Parameters without a gradient in the first backward pass with samples; their gradients count
   /// as 0.
-  const std::vector<std::string>& unused() const { return unused_; }
+  virtual const std::vector<std::string>& unused() const { return unused_; }
 
   /// Whether the gradients of each micro-batch are summed over all processes at once, of which all
   /// then have the same number; otherwise a process adds up those of its own micro-batches before.
@@ -160,6 +160,8 @@ struct ModelTensors {
   ModelBlocks sequence{};  ///< For pipelines: Model::block_sequence().
   /// For tensor parallelism: Model::parallelize().
   std::function<ParallelizedModel(const TensorGroup& group)> parallelize{};
+  /// For context parallelism: Model::divide_tokens().
+  std::function<void(const TensorGroup& group)> divide_tokens{};
 };
 
 /// The processes of a training as a `parallel:` section arranges them. Throws UsageError, with the
@@ -181,5 +183,7 @@ bool divides_parameters(const std::string& strategy);
 bool trains_replicas(const std::string& strategy);
 /// Whether the processes compute each batch together, none of which can compute one alone.
 bool divides_layers(const std::string& strategy);
+/// Whether each process computes some tokens of each text.
+bool divides_tokens(const std::string& strategy);
 
 }  // namespace gallop::parallel

@@ -149,7 +149,13 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   if (config.strategy != nullptr && config.strategy->shards() != nullptr) {
     check_division(config, config.strategy->shards()->strategy());
   }
-  if (divides_model() && config.strategy->pipeline() == nullptr) check_in_tensor(config);
+  if (divides_model() && config.strategy->pipeline() == nullptr) {
+    if (config.strategy->model_is_in_parts()) {
+      check_in_tensor(config);
+    } else {
+      check_in_context(config);
+    }
+  }
   if (config.strategy != nullptr && config.strategy->averager() != nullptr) {
     check_in_replicas(config, optimizer);
   }

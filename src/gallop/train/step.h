@@ -318,6 +318,8 @@ void check_in_replicas(const StepConfig& config, const optim::Optimizer& optimiz
 
 /// Throws UsageError if the config needs what processes that divide layers cannot compute.
 void check_in_tensor(const StepConfig& config);
+/// Of processes that divide the tokens.
+void check_in_context(const StepConfig& config);
 
 /// Throws UsageError if the config needs gradients of whole parameters, of which a process has only
 /// parts with the strategy of this name.

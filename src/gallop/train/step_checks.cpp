@@ -69,6 +69,13 @@ void check_in_tensor(const StepConfig& config) {
   }
 }
 
+void check_in_context(const StepConfig& config) {
+  if (!config.compile) return;
+  throw UsageError(
+      "train.compile with parallel.name=context: steps whose tokens are divided are not compiled "
+      "yet; leave train.compile out, or set it to false");
+}
+
 void check_division(const StepConfig& config, const std::string& strategy) {
   if (config.sam) {
     throw UsageError(

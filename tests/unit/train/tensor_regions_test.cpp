@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/model/functional/tensor_parallel.h"
+#include "gallop/model/functional/vocabulary_cross_entropy.h"
 #include "gallop/parallel/sums.h"
 #include "unit/parallel/ranks_together.h"
 

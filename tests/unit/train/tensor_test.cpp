@@ -21,6 +21,7 @@
 #include "unit/base/error_of.h"
 #include "unit/train/compared_ranks.h"
 #include "unit/train/labeled.h"
+#include "unit/train/near_ddp.h"
 #include "unit/train/trainee.h"
 
 namespace gallop::train {
@@ -70,178 +71,31 @@ std::unique_ptr<model::Model> recomputed(std::unique_ptr<model::Model> model) {
   return model;
 }
 
-std::unique_ptr<model::Model> in_fp64(std::unique_ptr<model::Model> model) {
-  for (const auto& [name, tensor] : model->parameters()) tensor.set_data(tensor.to(at::kDouble));
-  return model;
-}
-
-struct Results {
-  std::vector<StepResult> steps;
-  NamedTensors weights, state;  // On rank 0, of the whole model.
-  NamedTensors replicated;      // The weights of which each process has all.
-  NamedTensors here;            // What this process has of the weights.
-};
-
-using Batches = std::vector<std::pair<at::Tensor, at::Tensor>>;
-
-Batches batches_of(const Case& tested, int64_t steps, bool is_fp64) {
-  Batches batches;
-  for (int64_t i = 0; i < steps; ++i) {
-    // One has fewer samples than micro-batches.
-    batches.push_back(batch_of(tested, i == 2 ? 1 : 5));
-    auto& [input, target] = batches.back();
-    if (is_fp64 && input.is_floating_point()) input = input.to(at::kDouble);
-    // Micro-batches with different numbers of targets that count.
-    if (tested.text) target.slice(0, 0, 2).slice(1, 2).fill_(-100);
-  }
-  return batches;
-}
-
-std::vector<LogicalTensor> logical_weights(const Trainee& trainee) {
-  // Without those that are not trained.
-  auto all = trainee.strategy != nullptr ? trainee.strategy->parameters_in_parts()
-                                         : std::vector<LogicalTensor>();
-  if (all.empty()) return replicas_of(trainee.model->parameters());
-  all.resize(trainee.model->parameters().size());
-  return all;
-}
-
-Results train(const Case& tested, const Batches& batches, parallel::Collectives* collectives) {
-  Trainee trainee(tested, std::nullopt, collectives);
-  Results results;
-  for (size_t i = 0; i < batches.size(); ++i) {
-    const auto& [input, target] = batches[i];
-    const NamedTensors own = part_of(labeled(input, target), trainee.strategy.get());
-    results.steps.push_back(trainee.step->run(own, static_cast<int64_t>(i), 0.005, i % 2 == 0, {},
-                                              {.rows = input.size(0)}));
-  }
-  trainee.optimizer->use_averaged_weights(true);
-  const auto weights = logical_weights(trainee), state = trainee.optimizer->logical_state();
-  results.replicated = copies_of(replicated(weights));
-  results.here = copies_of(trainee.model->parameters());
-  if (collectives == nullptr) {
-    results.weights = results.replicated;
-    results.state = copies_of(trainee.optimizer->state());
-  } else {
-    results.weights = gathered(*collectives, weights);
-    results.state = gathered(*collectives, state);
-  }
-  trainee.optimizer->use_averaged_weights(false);
-  // The groups of an axis are left when none is in use.
-  if (collectives != nullptr) parallel::any_of(*collectives, false);
-  return results;
-}
-
-double norm_of(const NamedTensors& tensors) {
-  double squares = 0;
-  for (const auto& [name, tensor] : tensors) {
-    const double norm = tensor.to(at::kDouble).norm().item<double>();
-    squares += norm * norm;
-  }
-  return std::sqrt(squares);
-}
-
-// The norm of the difference next to that of what is wanted.
-void expect_near(const NamedTensors& got, const NamedTensors& wanted, double tolerance) {
-  ASSERT_EQ(got.size(), wanted.size());
-  NamedTensors differences;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    ASSERT_EQ(got[i].name, wanted[i].name);
-    ASSERT_EQ(got[i].tensor.sizes(), wanted[i].tensor.sizes()) << wanted[i].name;
-    ASSERT_EQ(got[i].tensor.scalar_type(), wanted[i].tensor.scalar_type()) << wanted[i].name;
-    differences.push_back(
-        {wanted[i].name, got[i].tensor.to(at::kDouble).sub(wanted[i].tensor.to(at::kDouble))});
-    EXPECT_LE(differences.back().tensor.norm().item<double>(),
-              100 * tolerance * std::max(1.0, wanted[i].tensor.norm().item<double>()))
-        << wanted[i].name;
-  }
-  EXPECT_LE(norm_of(differences), tolerance * norm_of(wanted));
-}
-
-struct Bounds {
-  double loss, weights;
-};
-
-std::vector<Results> train_in(int size, const Case& tested, const Batches& batches) {
-  std::vector<Results> all(static_cast<size_t>(size));
-  run_on_one_core_each(size, [&](parallel::Collectives& collectives) {
-    all[static_cast<size_t>(collectives.rank())] = train(tested, batches, &collectives);
-  });
-  return all;
-}
-
-// `degree`: processes that divide the layers; 0: all. `reference`: processes with ddp, of which
-// each has the whole model.
-struct Layout {
-  int size, degree = 0, reference = 1;
-};
-
-void expect_near_ddp(Case tested, const std::vector<Layout>& layouts, int64_t steps,
-                     const Bounds& bounds) {
-  const bool is_fp64 = bounds.weights < 1e-9;
-  if (is_fp64) tested.make_model = [make = tested.make_model] { return in_fp64(make()); };
-  const Batches batches = batches_of(tested, steps, is_fp64);
-  std::map<int, Results> references;
-  for (const auto& [size, degree, reference] : layouts) {
-    if (!references.contains(reference)) {
-      tested.strategy = "ddp";
-      references[reference] = std::move(train_in(reference, tested, batches).front());
-    }
-    const Results& one = references.at(reference);
-    for (const char* sequence : {"false", "true"}) {
-      SCOPED_TRACE(
-          fmt::format("{} processes, degree {}, sequence_parallel={}", size, degree, sequence));
-      tested.strategy =
-          fmt::format("tensor sequence_parallel={} tensor_parallel_degree={}", sequence, degree);
-      const std::vector<Results> all = train_in(size, tested, batches);
-      for (const Results& rank : all) {
-        for (size_t i = 0; i < rank.steps.size(); ++i) {
-          const StepResult &got = rank.steps[i], &wanted = one.steps[i];
-          EXPECT_NEAR(got.tally.loss_sum, wanted.tally.loss_sum,
-                      bounds.loss * wanted.tally.loss_sum)
-              << i;
-          EXPECT_NEAR(got.gradient_norm, wanted.gradient_norm, bounds.loss * wanted.gradient_norm)
-              << i;
-          EXPECT_EQ(got.tally.count, wanted.tally.count) << i;
-          EXPECT_EQ(got.tally.loss_sum, all.front().steps[i].tally.loss_sum) << i;
-          EXPECT_EQ(got.gradient_norm, all.front().steps[i].gradient_norm) << i;
-          EXPECT_EQ(got.tally.top1, wanted.tally.top1) << i;
-        }
-        EXPECT_FALSE(rank.replicated.empty());
-        expect_equal(rank.replicated, all.front().replicated);
-        const auto number = static_cast<size_t>(&rank - all.data());
-        expect_equal(rank.here, all[number % static_cast<size_t>(degree > 0 ? degree : size)].here);
-      }
-      expect_near(all.front().weights, one.weights, bounds.weights);
-      expect_near(all.front().state, one.state, 20 * bounds.weights);
-    }
-  }
-}
-
-constexpr Bounds kFp64{1e-12, 1e-12}, kFp32{1e-5, 1e-5};
+const std::vector<std::string> kTensor = {
+    "tensor tensor_parallel_degree={}", "tensor sequence_parallel=true tensor_parallel_degree={}"};
 
 class Tensor : public testing::TestWithParam<Case> {};
 class TensorOptions : public testing::TestWithParam<Case> {};
 class TensorInMoreWays : public testing::TestWithParam<Case> {};
 
 TEST_P(Tensor, IsNearOneProcess) {
-  expect_near_ddp(GetParam(), {{2}}, 20, kFp64);
-  expect_near_ddp(GetParam(), {{3}}, 4, kFp32);
+  expect_near_ddp(GetParam(), kTensor, {{2}}, 20, kFp64);
+  expect_near_ddp(GetParam(), kTensor, {{3}}, 4, kFp32);
 }
 TEST_P(Tensor, IsNearOneProcessInReplicas) {
-  expect_near_ddp(GetParam(), {{.size = 4, .degree = 2}}, 20, kFp64);
-  expect_near_ddp(GetParam(), {{.size = 4, .degree = 2}}, 20, kFp32);
+  expect_near_ddp(GetParam(), kTensor, {{.size = 4, .degree = 2}}, 20, kFp64);
+  expect_near_ddp(GetParam(), kTensor, {{.size = 4, .degree = 2}}, 20, kFp32);
 }
-TEST_P(TensorOptions, AreNearOneProcess) { expect_near_ddp(GetParam(), {{2}}, 4, kFp32); }
+TEST_P(TensorOptions, AreNearOneProcess) { expect_near_ddp(GetParam(), kTensor, {{2}}, 4, kFp32); }
 // Replicas draw other numbers than one process, but those of ddp.
 TEST_P(TensorOptions, AreNearDdpInReplicas) {
-  expect_near_ddp(GetParam(), {{.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
+  expect_near_ddp(GetParam(), kTensor, {{.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
 }
 TEST_P(TensorInMoreWays, IsNearOneProcess) {
   const std::vector<Layout> layouts = {
       {2}, {3}, {4}, {.size = 4, .degree = 2}, {.size = 6, .degree = 2}, {.size = 6, .degree = 3}};
-  expect_near_ddp(GetParam(), layouts, 20, kFp64);
-  expect_near_ddp(GetParam(), layouts, 20, kFp32);
+  expect_near_ddp(GetParam(), kTensor, layouts, 20, kFp64);
+  expect_near_ddp(GetParam(), kTensor, layouts, 20, kFp32);
 }
 
 // The gradient of a bias of keys is 0 but for rounding, which a small eps would magnify.

@@ -120,7 +120,8 @@ struct Trainee {
            .blocks = model->block_parameters(),
            .sequence = {.tensors = model->block_sequence().tensors,
                         .tied = model->block_sequence().tied},
-           .parallelize = [this](const TensorGroup& group) { return model->parallelize(group); }});
+           .parallelize = [this](const TensorGroup& group) { return model->parallelize(group); },
+           .divide_tokens = [this](const TensorGroup& group) { model->divide_tokens(group); }});
       model->set_block_hooks(strategy->block_hooks());
       config.strategy = strategy.get();
       const auto make = [&](const NamedTensors& parameters, const NamedTensors& buffers) {

@@ -15,6 +15,7 @@
 #include "gallop/model/functional/first_order.h"
 #include "gallop/model/functional/linear.h"
 #include "gallop/model/functional/tensor_parallel.h"
+#include "gallop/model/functional/vocabulary_cross_entropy.h"
 
 namespace gallop::model::functional {
 
@@ -101,6 +102,20 @@ LossSum by_library(const at::Tensor& logits, const at::Tensor& target, const Los
   return sum;
 }
 
+// Each process computes the loss of its tokens.
+LossSum sum_of_tokens(const Output& output, const at::Tensor& target, const LossOptions& options) {
+  const ContextParallel& context = *output.context;
+  const LossSum own = cross_entropy(Output{.x = output.x, .weight = output.weight},
+                                    context.own_tokens(target, 1), options);
+  LossSum all{.loss = reduce_from_tensor_parallel_region(own.loss, context.group()), .correct = {}};
+  if (own.correct.defined()) {
+    all.correct = own.correct.to(at::kDouble);
+    context.group().all_reduce(all.correct);
+    all.correct = all.correct.to(own.correct.scalar_type());
+  }
+  return all;
+}
+
 bool is_large(const Output& output) {
   // Below this size, all logits stay in the caches on their way to the loss.
   constexpr int64_t kNumbers = int64_t{1} << 22;
@@ -130,6 +145,7 @@ LossSum cross_entropy(const at::Tensor& logits, const at::Tensor& target,
 }
 
 LossSum cross_entropy(const Output& output, const at::Tensor& target, const LossOptions& options) {
+  if (output.context) return sum_of_tokens(output, target, options);
   if (!output.weight.defined()) return cross_entropy(output.x, target, options);
   if (output.part.parallel && !target.is_floating_point()) {
     return vocabulary_parallel_cross_entropy(functional::linear(output.x, output.weight, {}),

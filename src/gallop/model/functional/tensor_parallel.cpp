@@ -34,9 +34,8 @@ std::vector<int64_t> lengths_of(int64_t size, int parts) {
 }
 
 at::Tensor own_part(const at::Tensor& x, int64_t dim, const TensorGroup& group) {
-  const std::vector<int64_t> bounds = part_bounds(x.size(dim), group.size());
-  const auto rank = static_cast<size_t>(group.rank());
-  return x.narrow(dim, bounds[rank], bounds[rank + 1] - bounds[rank]);
+  const PartRange own = part_range(x.size(dim), group);
+  return x.narrow(dim, own.begin, own.size());
 }
 
 at::Tensor gathered(const at::Tensor& x, int64_t dim, int64_t size, const TensorGroup& group) {
@@ -83,6 +82,36 @@ at::Tensor reduced(const at::Tensor& x, int64_t dim, const TensorGroup& group) {
       is_narrow(x) ? received.select(0, 0).to(at::kFloat) : received.select(0, 0).clone();
   for (int64_t i = 1; i < group.size(); ++i) sum.add_(received.select(0, i));
   return sum.to(x.scalar_type());
+}
+
+at::Tensor redistributed(const at::Tensor& x, int64_t from, int64_t size, int64_t to,
+                         const TensorGroup& group) {
+  const std::vector<int64_t> bounds = part_bounds(x.size(to), group.size());
+  std::vector<at::Tensor> parts;
+  std::vector<int64_t> send, receive;
+  for (size_t i = 1; i < bounds.size(); ++i) {
+    const at::Tensor part = x.narrow(to, bounds[i - 1], bounds[i] - bounds[i - 1]);
+    parts.push_back(part.reshape({-1}));
+    send.push_back(part.numel());
+  }
+  std::vector<std::vector<int64_t>> sizes;
+  int64_t all = 0;
+  for (const int64_t length : lengths_of(size, group.size())) {
+    std::vector<int64_t> one = x.sizes().vec();
+    one[static_cast<size_t>(from)] = length;
+    one[static_cast<size_t>(to)] = part_range(x.size(to), group).size();
+    sizes.push_back(one);
+    receive.push_back(c10::multiply_integers(one));
+    all += receive.back();
+  }
+  const at::Tensor received = at::empty({all}, x.options());
+  group.all_to_all(received, at::cat(parts), receive, send);
+  int64_t begin = 0;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    parts[i] = received.narrow(0, begin, receive[i]).view(sizes[i]);
+    begin += receive[i];
+  }
+  return at::cat(parts, from);
 }
 
 const TensorGroup& group_of(AutogradContext* context) {
@@ -168,12 +197,48 @@ struct Scatter : torch::autograd::Function<Scatter> {
   }
 };
 
+struct Redistribute : torch::autograd::Function<Redistribute> {
+  static at::Tensor forward(AutogradContext* context, const at::Tensor& x, int64_t from,
+                            int64_t size, int64_t to, const TensorGroup& group) {
+    keep(context, group, from, x.size(to));
+    context->saved_data["to"] = to;
+    return redistributed(x, from, size, to, group);
+  }
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    require_first_order("redistribute");
+    return {redistributed(gradients[0], context->saved_data["to"].toInt(),
+                          context->saved_data["size"].toInt(), context->saved_data["dim"].toInt(),
+                          group_of(context)),
+            {},
+            {},
+            {},
+            {}};
+  }
+};
+
 }  // namespace
 
 std::vector<int64_t> part_bounds(int64_t size, int parts) {
   std::vector<int64_t> bounds;
   for (int i = 0; i <= parts; ++i) bounds.push_back(size * i / parts);
   return bounds;
+}
+
+PartRange part_range(int64_t size, const TensorGroup& group) {
+  const std::vector<int64_t> bounds = part_bounds(size, group.size());
+  const auto rank = static_cast<size_t>(group.rank());
+  return {bounds[rank], bounds[rank + 1]};
+}
+
+kernel::DropoutPart dropout_part(const at::Tensor& x, int64_t dim, int64_t size,
+                                 const TensorGroup& group) {
+  kernel::DropoutPart part{.rows = 1, .columns = size};
+  for (int64_t i = 0; i < x.dim(); ++i) {
+    if (i < dim) part.rows *= x.size(i);
+    if (i > dim) part.columns *= x.size(i);
+  }
+  part.begin = part_range(size, group).begin * (part.columns / size);
+  return part;
 }
 
 at::Tensor copy_to_tensor_parallel_region(const at::Tensor& x, const TensorGroup& group) {
@@ -195,6 +260,11 @@ at::Tensor reduce_scatter(const at::Tensor& x, int64_t dim, const TensorGroup& g
 
 at::Tensor scatter_parts(const at::Tensor& x, int64_t dim, const TensorGroup& group) {
   return Scatter::apply(x, dim, group);
+}
+
+at::Tensor redistribute(const at::Tensor& x, int64_t from, int64_t size, int64_t to,
+                        const TensorGroup& group) {
+  return Redistribute::apply(x, from, size, to, group);
 }
 
 }  // namespace gallop::model::functional

@@ -5,7 +5,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include "gallop/model/functional/cross_entropy.h"
+#include "gallop/kernel/dropout.h"
 #include "gallop/tensor/tensor_group.h"
 
 // The ways between replicated, sequence-parallel and tensor-parallel regions, with the gradients of
@@ -14,6 +14,18 @@ namespace gallop::model::functional {
 
 /// The first elements of the parts of a dimension, and behind them its size.
 std::vector<int64_t> part_bounds(int64_t size, int parts);
+
+/// This process's part of a dimension.
+struct PartRange {
+  int64_t begin = 0, end = 0;
+  int64_t size() const { return end - begin; }
+};
+PartRange part_range(int64_t size, const TensorGroup& group);
+
+/// Where the elements of `x`, a part along a dimension of a tensor that has `size` there, lie in
+/// that, so that they draw the random numbers that they would draw in one process.
+kernel::DropoutPart dropout_part(const at::Tensor& x, int64_t dim, int64_t size,
+                                 const TensorGroup& group);
 
 /// Copies; the gradient is summed over the processes.
 at::Tensor copy_to_tensor_parallel_region(const at::Tensor& x, const TensorGroup& group);
@@ -30,11 +42,9 @@ at::Tensor reduce_scatter(const at::Tensor& x, int64_t dim, const TensorGroup& g
 /// This process's part of what all processes have alike; the gradient is gathered.
 at::Tensor scatter_parts(const at::Tensor& x, int64_t dim, const TensorGroup& group);
 
-/// As cross_entropy() of logits whose last dimension, of `classes`, is divided among the processes
-/// (loss_parallel of PyTorch), with class labels. The processes exchange five numbers for each row
-/// in place of its logits. All have the same results.
-LossSum vocabulary_parallel_cross_entropy(const at::Tensor& logits, const at::Tensor& target,
-                                          const LossOptions& options, int64_t classes,
-                                          const TensorGroup& group);
+/// From a part along one dimension, which has `size` elements in all processes, to a part along
+/// another, as DTensor's redistribute() from Shard(from) to Shard(to).
+at::Tensor redistribute(const at::Tensor& x, int64_t from, int64_t size, int64_t to,
+                        const TensorGroup& group);
 
 }  // namespace gallop::model::functional

@@ -1,4 +1,6 @@
 // Shapes: M rows, C classes of this process, P processes.
+#include "gallop/model/functional/vocabulary_cross_entropy.h"
+
 #include <limits>
 
 #include <ATen/TensorOperators.h>

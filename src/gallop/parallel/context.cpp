@@ -1,0 +1,85 @@
+#include "gallop/parallel/context.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "gallop/base/error.h"
+#include "gallop/parallel/collectives_group.h"
+
+namespace gallop::parallel {
+
+namespace {
+
+constexpr const char* kReplicas = "dp_replicate";
+constexpr const char* kTokens = "cp";
+constexpr const char* kDegree = "context_parallel_degree";
+
+class Context final : public Strategy {
+ public:
+  Context(const ContextConfig& config, Collectives& collectives, const ModelTensors& model)
+      : mesh_(context_mesh(config, collectives.size())),
+        cp_(mesh_, collectives, {kTokens}),
+        dp_(mesh_, collectives, {kReplicas}),
+        group_(cp_.collectives()),
+        all_(make_ddp({.bucket = config.bucket}, collectives, model)) {
+    model.divide_tokens(group_);
+  }
+
+  Collectives& collectives() override { return all_->collectives(); }
+  Collectives& data_parallel_group() override { return dp_.collectives(); }
+  Collectives* model_parallel_group() override { return &cp_.collectives(); }
+  NamedTensors state() const override { return all_->state(); }
+  const std::vector<std::string>& unused() const override { return all_->unused(); }
+  std::string describe() const override {
+    return fmt::format("{} {} x {} {}", kReplicas, mesh_.size(kReplicas), kTokens,
+                       mesh_.size(kTokens));
+  }
+
+  void begin_gradient_sync(const Pass& pass) override { all_->begin_gradient_sync(pass); }
+  void finish_gradient_sync() override { all_->finish_gradient_sync(); }
+  void abort_sync() override { all_->abort_sync(); }
+  // The collectives depend on the layers.
+  std::optional<std::vector<PendingCollective>> collective_calls(
+      int64_t /*passes*/) const override {
+    return std::nullopt;
+  }
+
+ private:
+  DeviceMesh mesh_;
+  AxisGroup cp_, dp_;
+  CollectivesGroup group_;
+  std::unique_ptr<Strategy> all_;  // Sums gradients over tokens and replicas.
+};
+
+}  // namespace
+
+void visit(config::Visitor& visitor, ContextConfig& config) {
+  visitor.field(
+      {.name = kDegree,
+       .help = "processes that divide the tokens of a text; the others have their part of "
+               "every batch. 0: all processes",
+       .min = 0},
+      config.context_parallel_degree);
+  visit_bucket(visitor, config.bucket);
+}
+
+DeviceMesh context_mesh(const ContextConfig& config, int processes) {
+  const int degree =
+      degree_of(config.context_parallel_degree, processes, fmt::format("parallel.{}", kDegree));
+  return DeviceMesh({{kReplicas, processes / degree}, {kTokens, degree}}, processes);
+}
+
+std::unique_ptr<Strategy> make_context(const ContextConfig& config, Collectives& collectives,
+                                       const ModelTensors& model) {
+  if (collectives.size() == 1) return make_ddp({.bucket = config.bucket}, collectives, model);
+  if (!model.parameters.front().tensor.is_cpu()) {
+    throw UsageError(
+        "parallel.name=context runs on CPUs only so far; take parallel.name=zero-3 on GPUs");
+  }
+  return std::make_unique<Context>(config, collectives, model);
+}
+
+}  // namespace gallop::parallel

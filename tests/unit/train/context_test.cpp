@@ -1,0 +1,112 @@
+// Steps whose tokens are divided among processes next to those of one process.
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "gallop/model/frozen.h"
+#include "gallop/model/gpt.h"
+#include "gallop/model/vit.h"
+#include "unit/base/error_of.h"
+#include "unit/train/near_ddp.h"
+
+namespace gallop::train {
+namespace {
+
+// 2, 3 and 4 processes divide the heads; 3 have unequal parts of the 8 tokens.
+constexpr int64_t kHeads = 12, kWidth = 48;
+
+const std::vector<std::string> kContext = {"context context_parallel_degree={}"};
+
+std::unique_ptr<model::Model> gpt() {
+  return make_gpt({.layers = 2, .width = kWidth, .heads = kHeads}, kText, 1);
+}
+std::unique_ptr<model::Model> gpt_with_dropout() {
+  return make_gpt(
+      {.layers = 2, .width = kWidth, .heads = kHeads, .dropout = 0.1, .stochastic_depth = 0.2},
+      kText, 1);
+}
+std::unique_ptr<model::Model> recomputed_gpt() {
+  auto model = gpt_with_dropout();
+  model->recompute(std::vector<bool>(static_cast<size_t>(model->blocks()), true));
+  return model;
+}
+std::unique_ptr<model::Model> llama() {
+  return make_gpt({.layers = 2,
+                   .width = 72,
+                   .heads = kHeads,
+                   .bias = false,
+                   .tied = false,
+                   .activation = "swiglu",
+                   .positions = "rotary",
+                   .norm = "rms"},
+                  kText, 1);
+}
+
+constexpr const char* kAdamw = "adamw eps=1e-4 weight_decay=0.1";
+constexpr const char* kSgd = "sgd momentum=0.9";
+
+std::vector<Case> cases() {
+  return {{"Gpt", gpt, kAdamw, {.clip_grad_norm = 0.5}, true},
+          {"Llama", llama, kAdamw, {.gradient_accumulation = 3}, true},
+          {"Dropout", gpt_with_dropout, kSgd, {.gradient_accumulation = 2}, true},
+          {"Recomputed", recomputed_gpt, kSgd, {}, true},
+          {"Smoothing", llama, kSgd, {.loss = cross_entropy_loss(0.1)}, true},
+          {"Ema", gpt, kAdamw, {}, true, true, "[{ema: {decay: 0.9}}]"},
+          {"Lamb", gpt, "lamb", {}, true},
+          {"Sam", gpt, kSgd, {.sam = 0.05}, true},
+          {"Frozen", [] { return freeze(gpt(), {"transformer.wte.*"}); }, kSgd, {}, true}};
+}
+
+class Context : public testing::TestWithParam<Case> {};
+class ContextInMoreWays : public testing::TestWithParam<Case> {};
+
+// Replicas draw other numbers than one process, but those of ddp.
+TEST_P(Context, IsNearOneProcess) {
+  expect_near_ddp(GetParam(), kContext, {{2}, {.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
+}
+TEST_P(ContextInMoreWays, IsNearOneProcess) {
+  const std::vector<Layout> layouts = {{2},
+                                       {3},
+                                       {4},
+                                       {.size = 4, .degree = 2, .reference = 2},
+                                       {.size = 6, .degree = 3, .reference = 2}};
+  expect_near_ddp(GetParam(), kContext, layouts, 20, kFp64);
+  expect_near_ddp(GetParam(), kContext, layouts, 20, kFp32);
+}
+
+std::string name_of(const testing::TestParamInfo<Case>& tested) { return tested.param.name; }
+
+TEST(ContextIsExact, In20StepsOfUnequalParts) {
+  expect_near_ddp({"Gpt", gpt, kAdamw, {.clip_grad_norm = 0.5}, true}, kContext, {{3}}, 20, kFp64);
+}
+
+TEST(ContextRejects, WhatItCannotTrain) {
+  const auto one = [](const MakeModel& make, const StepConfig& config, bool is_text = true) {
+    return error_of([&] {
+      Case tested{"Case", make, "sgd", config, is_text};
+      tested.strategy = "context";
+      parallel::run_ranks(2, [&](parallel::Collectives& two) { Trainee(tested, {}, &two); });
+    });
+  };
+  EXPECT_EQ(one(gpt, {}), "");
+  EXPECT_EQ(
+      one([] { return make_vit({.patch = 4, .width = 48, .depth = 1, .heads = 2}, kImages, 1); },
+          {}, false),
+      "parallel.name=context divides the tokens of texts among processes, which the model "
+      "'gpt' supports; take it, or parallel.name=ddp or zero-3");
+  EXPECT_EQ(one([] { return make_gpt({.layers = 1, .width = 40, .heads = 5}, kText, 1); }, {}),
+            "parallel.name=context: 2 processes do not divide the 5 attention heads of the model, "
+            "of which each would have as many; divide them among 5 processes "
+            "(parallel.context_parallel_degree), or choose model.heads so that there are 4 or 6");
+  EXPECT_TRUE(one([] { return gpt_of_experts({.num_experts = 2}); }, {})
+                  .starts_with("parallel.name=context does not divide the tokens of experts"));
+  EXPECT_TRUE(one(gpt, {.compile = compile::CompileConfig()})
+                  .starts_with("train.compile with parallel.name=context"));
+}
+
+INSTANTIATE_TEST_SUITE_P(Usual, Context, testing::ValuesIn(cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Long, ContextInMoreWays, testing::ValuesIn(cases()), name_of);
+
+}  // namespace
+}  // namespace gallop::train
