@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Runs one scenario: a text file of commands with their expected output and exit codes.
 
+  tests/scenario/run.py [--long] [--times] PROGRAM FILE
+
     # comment
     data idx tiny 64            creates a small data set (see make_data.py) in the folder tiny
     fixture exported/nets/a.pt2 copies a file of tests/fixtures to the folder of the scenario
@@ -15,7 +17,12 @@
     no out: text                standard output does not contain it
     $(python3 $FREE_PORT)       in a command: a free port
     skip-without: NAME          skips the scenario if the environment variable is unset
+    long                        the lines below it run with --long only, as in `make test-long`
+
+--times prints the seconds and the line number of each command.
 """
+
+import argparse
 
 import os
 import re
@@ -24,6 +31,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.dirname(HERE)]
@@ -39,8 +47,10 @@ class Failure(Exception):
 
 
 class Scenario:
-    def __init__(self, path, program, folder):
+    def __init__(self, path, program, folder, is_long, shows_times):
         self.path = path
+        self.is_long = is_long
+        self.shows_times = shows_times
         self.folder = folder
         self.environment = dict(
             os.environ,
@@ -61,6 +71,7 @@ class Scenario:
         raise Failure(f"{self.path}:{number}: {message}{output}")
 
     def run_command(self, number, command):
+        begun = time.monotonic()
         process = subprocess.Popen(
             ["bash", "-c", command], cwd=self.folder, env=self.environment, text=True, errors="replace",
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
@@ -73,6 +84,8 @@ class Scenario:
             out, err = process.communicate()
         self.result = subprocess.CompletedProcess(command, process.returncode, out, err)
         self.exit_checked = False
+        if self.shows_times:
+            print(f"{time.monotonic() - begun:6.1f} s  line {number}: {command[:100]}", flush=True)
         if timed_out:
             self.fail(number, f"not ended after {MOST_SECONDS} seconds")
 
@@ -120,6 +133,9 @@ class Scenario:
                 if not os.environ.get(name):
                     print(f"skipped: {name} is not set")
                     return SKIPPED
+            elif line == "long":
+                if not self.is_long:
+                    break
             elif line.startswith("$ "):
                 self.end_command(number)
                 self.run_command(number, line[2:])
@@ -143,10 +159,15 @@ class Scenario:
 
 
 def main():
-    program, path = os.path.abspath(sys.argv[1]), sys.argv[2]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--long", action="store_true")
+    parser.add_argument("--times", action="store_true")
+    parser.add_argument("program", type=os.path.abspath)
+    parser.add_argument("file")
+    options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="gallop-scenario-") as folder:
         try:
-            return Scenario(path, program, folder).run()
+            return Scenario(options.file, options.program, folder, options.long, options.times).run()
         except Failure as failure:
             print(failure)
             return 1

@@ -251,7 +251,7 @@ void expect_near(Flavor flavor, int64_t share) {
   const Variable cache("XDG_CACHE_HOME", folder.root());
   const int64_t first = number_in_environment("GALLOP_TEST_SEED", 1);
   const int64_t count =
-      std::max<int64_t>(number_in_environment("GALLOP_TEST_COUNT", 400) / share, 1);
+      std::max<int64_t>(number_in_environment("GALLOP_TEST_COUNT", 240) / share, 1);
   int64_t failed = 0;
   for (int64_t number = first; number < first + count && failed < 5; ++number) {
     const Program program = random_program(static_cast<uint64_t>(number), flavor);

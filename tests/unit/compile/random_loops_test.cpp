@@ -23,7 +23,7 @@ TEST_P(RandomLoops, ComputeTheProgram) {
   const char* seed = std::getenv("GALLOP_TEST_SEED");
   RandomPrograms random(seed == nullptr ? 20 : static_cast<uint64_t>(std::atoll(seed)));
   const char* count = std::getenv("GALLOP_TEST_COUNT");
-  const int64_t most = count == nullptr ? 60 : std::atoll(count);
+  const int64_t most = count == nullptr ? 42 : std::atoll(count);
   const int64_t forms = GetParam() == kernel::best_isa() ? most : most / 6;
   constexpr int64_t kSizes = 8;
   const CacheFolder folder;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <set>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +42,17 @@ Covering<Case> cover(const std::vector<Combined<Case>>& cases) {
   for (size_t i = 0; i < cases.size(); ++i) {
     (is_chosen[i] ? result.usual : result.rest).push_back(cases[i].first);
   }
+  return result;
+}
+
+/// The cases of these names for the short tests, and all others.
+template <typename Case>
+Covering<Case> usual_by_name(const std::vector<Case>& cases, const std::set<std::string>& names) {
+  Covering<Case> result;
+  for (const Case& one : cases) {
+    (names.contains(one.name) ? result.usual : result.rest).push_back(one);
+  }
+  if (result.usual.size() != names.size()) throw std::logic_error("a name without a case");
   return result;
 }
 

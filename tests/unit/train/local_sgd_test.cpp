@@ -218,24 +218,23 @@ class LocalTrainers : public Trainers {
 };
 
 TEST_F(LocalTrainers, HaveTheSameBitsWhereverTheyWereInterrupted) {
-  for (const char* strategy : {"local-sgd sync_every=4 warmup_steps=1", "diloco sync_every=4"}) {
-    for (const int size : {2, 3}) {
+  for (const auto& [strategy, size] :
+       {std::pair("local-sgd sync_every=4 warmup_steps=1", 2), {"diloco sync_every=4", 3}}) {
+    fs::remove_all(folder_);
+    const Ran whole = run_ranks(size, strategy, kSteps);
+    EXPECT_EQ(whole.losses.size(), 5U);
+    EXPECT_FALSE(at::equal(whole.replicas[0].back().tensor, whole.replicas[1].back().tensor));
+    for (int64_t step = 1; step < kSteps; ++step) {
+      SCOPED_TRACE(fmt::format("{}, {} processes, step {}", strategy, size, step));
       fs::remove_all(folder_);
-      const Ran whole = run_ranks(size, strategy, kSteps);
-      EXPECT_EQ(whole.losses.size(), 5U);
-      EXPECT_FALSE(at::equal(whole.replicas[0].back().tensor, whole.replicas[1].back().tensor));
-      for (int64_t step = 1; step < kSteps; ++step) {
-        SCOPED_TRACE(fmt::format("{}, {} processes, step {}", strategy, size, step));
-        fs::remove_all(folder_);
-        const Ran before = run_ranks(size, strategy, step);
-        const Ran after = run_ranks(size, strategy, kSteps);
-        std::vector<double> losses = before.losses;
-        losses.insert(losses.end(), after.losses.begin(), after.losses.end());
-        EXPECT_EQ(losses, whole.losses);
-        EXPECT_TRUE(after.notes.empty());
-        for (size_t rank = 0; rank < whole.replicas.size(); ++rank) {
-          expect_equal(after.replicas[rank], whole.replicas[rank]);
-        }
+      const Ran before = run_ranks(size, strategy, step);
+      const Ran after = run_ranks(size, strategy, kSteps);
+      std::vector<double> losses = before.losses;
+      losses.insert(losses.end(), after.losses.begin(), after.losses.end());
+      EXPECT_EQ(losses, whole.losses);
+      EXPECT_TRUE(after.notes.empty());
+      for (size_t rank = 0; rank < whole.replicas.size(); ++rank) {
+        expect_equal(after.replicas[rank], whole.replicas[rank]);
       }
     }
   }
