@@ -2,8 +2,8 @@
 PRESET ?= release
 PREFIX ?= /usr/local
 BUILD := build/$(PRESET)
-# One more than the number of cores, as some tests mostly wait; each may need a gigabyte of memory.
-TEST_JOBS ?= $(shell n=$$(nproc); echo $$(((n < 4 ? n : 4) + 1)))
+# Two more than the number of cores, as scenarios wait for half of their time; each may need a gigabyte of memory.
+TEST_JOBS ?= $(shell n=$$(nproc); echo $$(((n < 4 ? n : 4) + 2)))
 
 .PHONY: build train test test-rerun test-long interop chaos conformance parity lint tidy format benchmark install clean help configure
 
@@ -20,7 +20,7 @@ test: build ## build and run every test except the long ones
 test-rerun: build ## make test, then run each failed test once more, alone, and report flaky ones
 	tools/run-tests --rerun --preset $(PRESET) --parallel $(TEST_JOBS) -LE long $(if $(SUMMARY),--summary $(SUMMARY))
 
-test-long: build ## build and run the long variants of tests (about 15 minutes)
+test-long: build ## build and run the long variants of tests (about half an hour)
 	tools/run-tests --preset $(PRESET) --parallel $(TEST_JOBS) -L long
 
 interop: build ## test with TensorBoard, MLflow, Optuna, torchrun, Open MPI, Slurm, ..., installed first (15 minutes)
