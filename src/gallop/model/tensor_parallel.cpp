@@ -4,6 +4,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/full.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -85,6 +86,13 @@ TensorParallel::Range TensorParallel::part_of(int64_t size) const {
   const auto bounds = functional::part_bounds(size, group_.size());
   const auto rank = static_cast<size_t>(group_.rank());
   return {bounds[rank], bounds[rank + 1]};
+}
+
+void TensorParallel::begin_pass_within(const at::Tensor& x) const {
+  if (!group_.sequence_parallel()) return;
+  const at::Tensor tokens = at::full({1}, x.size(1), at::kLong);
+  group_.all_reduce(tokens);
+  begin_pass(*tokens.const_data_ptr<int64_t>());
 }
 
 at::Tensor TensorParallel::enter(const at::Tensor& x) const {

@@ -147,15 +147,17 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   check_optimizer(config, optimizer);
   check_loss(config);
   if (config.strategy != nullptr && config.strategy->shards() != nullptr) {
-    check_division(config, config.strategy->shards()->strategy());
+    check_division(config, config.strategy->shards()->option());
   }
-  if (divides_model() && config.strategy->pipeline() == nullptr) check_in_tensor(config);
   if (config.strategy != nullptr && config.strategy->averager() != nullptr) {
     check_in_replicas(config, optimizer);
   }
   if (config.strategy != nullptr && config.strategy->pipeline() != nullptr) {
     check_in_pipeline(config);
     pipeline_ = std::make_unique<PipelineStep>(model, *config.strategy->pipeline());
+  }
+  if (config.strategy != nullptr && config.strategy->tensor_parallel_group() != nullptr) {
+    check_in_tensor(config);
   }
   // The weights are moved and restored.
   if (config.sam) kept_.keep(parameters_);
