@@ -57,6 +57,7 @@ TEST(TrainingMemory, IsRejectedIfItDoesNotFit) {
   memory.has_blocks = false;
   EXPECT_TRUE(names(memory, kGiB, "take processes on more hosts"));
   memory.processes = memory.processes_here = 1;
+  memory.shares = {};
   EXPECT_TRUE(names(memory, kGiB, "state take at least 12.0 GiB, and 1.0 GiB are available"));
 }
 

@@ -31,7 +31,7 @@ std::unique_ptr<model::Model> gpt() {
 }
 std::unique_ptr<model::Model> llama() {
   return make_gpt({.layers = 4,
-                   .width = 48,
+                   .width = 72,
                    .heads = 6,
                    .stochastic_depth = 0.2,
                    .bias = false,
@@ -46,7 +46,7 @@ std::unique_ptr<model::Model> vit() {
 }
 std::unique_ptr<model::Model> frozen_gpt() { return freeze(gpt(), {"transformer.wte.*"}); }
 std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {96, 64, 48}}, kImages, 1); }
-std::unique_ptr<model::Model> resnet() { return make_resnet({.depth = 8}, kImages, 1); }
+std::unique_ptr<model::Model> resnet() { return make_resnet({.depth = 14}, kImages, 1); }
 
 // The second batch has fewer samples than replicas and micro-batches.
 constexpr int64_t kRows[] = {8, 1, 7};
