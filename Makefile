@@ -43,6 +43,9 @@ chaos: build ## inject the faults of docs/faults.md and compare weights (an hour
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal STOP --kills 10 --model mlp --epochs 200
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --signal STOP --pause 2.5 --kills 10
 	tests/chaos/kill_rank.py $(BUILD)/gallop --processes 2 --mtbf 60 --epochs 1600 --checkpoint-every "2 s"
+	tests/chaos/kill_rank.py $(BUILD)/gallop --layouts zero-3 --kills 100
+	tests/chaos/kill_rank.py $(BUILD)/gallop --layouts pipeline --kills 100
+	tests/chaos/kill_rank.py $(BUILD)/gallop --layouts tensor --kills 100
 	tests/chaos/save_calls.py $(BUILD)/gallop --calls start,saves --faults kill,tear,5,28,full
 	tests/chaos/save_calls.py $(BUILD)/gallop --processes 2 --calls start,last-save --faults kill,28
 	tests/chaos/save_calls.py $(BUILD)/gallop --processes 2 --rank 1 --faults kill,28

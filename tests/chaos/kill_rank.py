@@ -6,6 +6,8 @@
     kill_rank.py PROGRAM --signal STOP --pause 2  continues the process after that many seconds: nothing may restart
     kill_rank.py PROGRAM --mtbf 60 --epochs 400 --checkpoint-every "2 s"     kills at exponentially distributed times,
                                                   and reports the goodput
+    kill_rank.py PROGRAM --layouts tensor         processes that divide the model; after every few kills the launcher is
+                                                  killed as well, and the run resumed in another layout of the same bits
 
 With STOP the others must detect the stopped process. Prints one line per kill, with the time until a step was repeated
 and the number of steps lost; exits with 1 if the weights differ from those of an undisturbed run in any bit, or a
@@ -32,21 +34,41 @@ PATIENT_SECONDS = 600
 HANGS_SECONDS = 300
 SLOW_CALL_SECONDS = 0.005  # Delay of each of about thirty calls of a save.
 LONGEST_BETWEEN_SECONDS = 3
+KILLS_IN_LAYOUT = 3
+
+LAYOUT_RECIPE = """\
+data: {name: mnist, path: data, batch_size: 16, threads: 1, augment: [{random-horizontal-flip: {}}]}
+model: {name: vit, patch: 3, width: 48, depth: 2, heads: 6, dropout: 0.1}
+optimizer: {name: adamw, lr: 0.002, weight_decay: 0.01}
+schedule: {name: one-cycle}
+train: {epochs: 4, precision: fp32, channels_last: "false", compile: "false", clip_grad_norm: 1, checkpoint_every: 7 steps,
+        gradient_accumulation: %d, threads: 1}
+"""
+TENSOR, PIPELINE = "name=tensor tensor_parallel_degree=2", "name=pipeline pipeline_parallel_degree=2"
+# Micro-batches, and layouts with the bits of the first one: numbers of processes and options of the section parallel.
+LAYOUTS = {
+    "zero-3": (1, [(2, "name=zero-3"), (2, "name=ddp"), (2, "name=zero-3 reshard_after_forward=false"),
+                   (2, "name=zero-1")]),
+    "pipeline": (4, [(4, PIPELINE + " schedule=1f1b data_parallel=ddp"), (2, "name=ddp"),
+                     (4, PIPELINE + " schedule=zero-bubble data_parallel=zero-1"),
+                     (4, PIPELINE + " schedule=gpipe data_parallel=ddp")]),
+    "tensor": (4, [(4, TENSOR + " data_parallel=zero-1"), (4, TENSOR + " data_parallel=ddp"),
+                   (8, PIPELINE + " tensor_parallel_degree=2 data_parallel=zero-1")]),
+}
 
 
 class Launch(runs.Process):
     """A launcher, the time of the last step of its training, and the steps lost at each restart, counted in printed
     steps: about 500 per run."""
 
-    def __init__(self, program, processes, name, folder, options, environment):
+    def __init__(self, program, processes, run, folder, options, environment):
         self.restarted = self.stepped = time.monotonic()
         self.step = 0
         self.starts = 0
         self.lost = []
         super().__init__(
             [program, "launch", "-n", str(processes), "--max-restarts", "1000", "--grace", str(GRACE_SECONDS),
-             "train", "recipe.yaml", "--name", name, "--continue", "--json",
-             "parallel.start_seconds=30", *options], folder, environment)
+             "train", *run, "--json", "parallel.start_seconds=30", *options], folder, environment)
 
     def take_line(self, line):
         if line.startswith(("gallop: starting", "gallop: restarting")):
@@ -82,12 +104,16 @@ class Disturbance:
         self.signal = getattr(signal, "SIG" + arguments.signal)
         self.rng = random.Random(arguments.seed)
         self.sent = self.during_saves = 0
+        self.layouts = LAYOUTS[arguments.layouts][1] if arguments.layouts else [(arguments.processes, "")]
+        self.layout = self.changes = 0
         self.hit_at = time.monotonic()
         self.costs, self.lost = [], []
 
-    def launch(self, name):
+    def launch(self, name, resumes=False):
+        processes, in_layout = self.layouts[self.layout]
         patience = (PATIENT_SECONDS, PATIENT_SECONDS) if self.arguments.pause else (STEP_SECONDS, OTHER_SECONDS)
         options = [f"parallel.{what}_seconds={seconds}" for what, seconds in zip(("step", "other"), patience)]
+        options += [f"parallel.{option}" for option in in_layout.split()]
         if self.arguments.epochs:
             options.append(f"train.epochs={self.arguments.epochs}")
         if self.arguments.checkpoint_every:
@@ -95,7 +121,8 @@ class Disturbance:
         environment = self.there.preload(
             "calls", FAULT_PATH="/.tmp-step-", FAULT_AT=1, FAULT_ACTION="slow", FAULT_SECONDS=SLOW_CALL_SECONDS,
             FAULT_RESTARTS=1) if self.arguments.at_saves else {}
-        launch = Launch(self.there.program, self.arguments.processes, name, self.there.folder, options, environment)
+        run = ["--resume", f"runs/{name}"] if resumes else ["recipe.yaml", "--name", name, "--continue"]
+        launch = Launch(self.there.program, processes, run, self.there.folder, options, environment)
         self.there.started.append(launch)
         return launch
 
@@ -151,14 +178,29 @@ class Disturbance:
         print(f"kill {self.sent}: step repeated after {cost:.2f} s, {launch.lost[-1]} steps lost", flush=True)
         return True
 
+    def can_change(self, sent_before):
+        """Whether it is time for another layout, and there is a checkpoint to continue from."""
+        return (len(self.layouts) > 1 and self.sent - sent_before >= KILLS_IN_LAYOUT and not self.is_done() and
+                os.path.exists(self.there.path("disturbed", "checkpoints", "latest")))
+
     def run(self):
         """Runs until the training has ended and all kills were sent."""
+        resumes = False
         while True:
-            launch = self.launch("disturbed")
-            while launch.is_running() and not self.is_done():
+            launch = self.launch("disturbed", resumes)
+            sent_before = self.sent
+            while launch.is_running() and not self.is_done() and not self.can_change(sent_before):
                 self.wait(launch)
                 if launch.is_running():
                     self.hit(launch)
+            if resumes := launch.is_running() and self.can_change(sent_before):
+                launch.kill()
+                self.lost += launch.lost
+                self.layout = (self.layout + 1) % len(self.layouts)
+                self.changes += 1
+                processes, in_layout = self.layouts[self.layout]
+                print(f"the launcher was killed; {processes} processes, {in_layout}", flush=True)
+                continue
             code, output = launch.finish(seconds=3600)
             self.lost += launch.lost
             if code != kill.FINISHED:
@@ -199,6 +241,7 @@ def parse_arguments():
     parser.add_argument("--mtbf", type=float, default=0, help="mean seconds between kills, instead of their number")
     parser.add_argument("--epochs", type=int, default=0)
     parser.add_argument("--checkpoint-every", default="")
+    parser.add_argument("--layouts", choices=sorted(LAYOUTS))
     parser.add_argument("--model", choices=sorted(kill.MODELS), default="resnet")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -209,7 +252,10 @@ def parse_arguments():
 
 def main():
     arguments = parse_arguments()
-    with runs.make(arguments.program, kill.RECIPE % kill.MODELS[arguments.model], "idx data 1000") as there:
+    recipe = kill.RECIPE % kill.MODELS[arguments.model]
+    if arguments.layouts:
+        recipe = LAYOUT_RECIPE % LAYOUTS[arguments.layouts][0]
+    with runs.make(arguments.program, recipe, "idx data 1000") as there:
         disturbance = Disturbance(arguments, there)
         begin = time.monotonic()
         code, output = disturbance.launch("undisturbed").finish(seconds=3600)
@@ -229,6 +275,8 @@ def main():
                   f"in 99 of 100, {max(costs):.2f} s at most")
         if lost := disturbance.lost:
             print(f"steps lost per kill: {sum(lost) / len(lost):.1f} in the mean, {max(lost)} at most")
+        if arguments.layouts:
+            print(f"{disturbance.changes} changes of layout")
         if arguments.at_saves:
             print(f"{disturbance.during_saves} of them while a checkpoint was half-written")
         if arguments.mtbf:

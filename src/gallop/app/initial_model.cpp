@@ -28,7 +28,7 @@ std::unique_ptr<model::Model> model_without_memory(const MakeModel& make,
 }
 
 std::string why_made_whole(const Recipe& recipe, bool is_images) {
-  if (parallel::divides_layers(recipe.strategy.name())) {
+  if (recipe.strategy.name() != "zero-3") {
     return fmt::format("parallel.name={} makes the whole model in each process first",
                        recipe.strategy.name());
   }
@@ -50,9 +50,8 @@ std::string why_made_whole(const Recipe& recipe, bool is_images) {
 
 bool divides_parameters_at_once(const Recipe& recipe, const model::Model& planned, bool is_images,
                                 const parallel::CreationOrder& created) {
-  return parallel::divides_parameters(recipe.strategy.name()) &&
-         why_made_whole(recipe, is_images).empty() && planned.images_to_initialize() == 0 &&
-         !created.parameters(planned.parameters()).empty();
+  return recipe.strategy.name() == "zero-3" && why_made_whole(recipe, is_images).empty() &&
+         planned.images_to_initialize() == 0 && !created.parameters(planned.parameters()).empty();
 }
 
 std::unique_ptr<model::Model> make_in_parts(const MakeModel& make,

@@ -24,7 +24,8 @@ std::unique_ptr<model::Model> model_without_memory(const MakeModel& make,
                                                    parallel::CreationOrder& created,
                                                    const std::string& precision);
 
-/// What a recipe has that needs the whole model before the first step; empty if nothing does.
+/// Why a recipe whose processes have parts of the parameters needs the whole model before the first
+/// step; empty if it does not.
 std::string why_made_whole(const Recipe& recipe, bool is_images);
 
 /// Whether no process ever has the whole model. `planned` is without memory.

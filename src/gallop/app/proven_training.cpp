@@ -353,7 +353,7 @@ void require_provable_strategy(const Recipe& recipe, int processes) {
         "process has only its stages with parallel.name=pipeline; prove the training in one "
         "process, whose bits are the same");
   }
-  if (parallel::divides_layers(recipe.strategy.name())) {
+  if (recipe.strategy.name() == "tensor") {
     throw UsageError(
         "'gallop prove' and train.prove read gradients and states of whole parameters, of which a "
         "process has only parts with parallel.name=tensor; prove the training in one process");

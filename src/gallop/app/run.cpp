@@ -45,19 +45,23 @@ std::string describe_shards(const optim::Optimizer& optimizer, parallel::Strateg
     parts.push_back(fmt::format("{} of {} of the {}", format_bytes(here), format_bytes(all), what));
   };
   add("optimizer's state", train::bytes_of(optimizer.state()), train::bytes_of(wholes_of(state)));
-  if (strategy != nullptr && strategy->sums_each_micro_batch()) {
-    const auto gradients = strategy->shards()->gradient_bytes();
-    add("gradients", gradients.here, gradients.all);
-    const auto parameters = strategy->shards()->parameter_bytes();
-    if (parameters.here < parameters.all) add("parameters", parameters.here, parameters.all);
-  }
-  if (strategy != nullptr && strategy->model_parallel_group() != nullptr) {
+  if (strategy != nullptr && strategy->forward_group() != nullptr) {
     int64_t here = 0, all = 0;
     for (const LogicalTensor& one : strategy->parameters_in_parts()) {
       here += static_cast<int64_t>(one.local.nbytes());
       all += static_cast<int64_t>(one.whole.nbytes());
     }
-    if (here < all) add("parameters and gradients", here, all);
+    const bool has_all_gradients =
+        strategy->pipeline() == nullptr && !strategy->sums_each_micro_batch();
+    add(has_all_gradients ? "parameters and gradients" : "parameters", here, all);
+    if (strategy->sums_each_micro_batch()) {
+      add("gradients", strategy->shards()->gradient_bytes().here, all);
+    }
+  } else if (strategy != nullptr && strategy->sums_each_micro_batch()) {
+    const auto gradients = strategy->shards()->gradient_bytes();
+    add("gradients", gradients.here, gradients.all);
+    const auto parameters = strategy->shards()->parameter_bytes();
+    if (parameters.here < parameters.all) add("parameters", parameters.here, parameters.all);
   }
   return fmt::format(": {}{} in this one", how.empty() ? how : how + "; ",
                      join_names(parts, "and"));
@@ -385,7 +389,7 @@ void Run::introduce(ConsoleStyle style) {
   if (!is_for_people(style)) return;
   parallel::Strategy* const strategy = session_.step_config().strategy;
   NamedTensors all = session_.model().parameters();
-  if (strategy != nullptr && strategy->model_parallel_group() != nullptr) {
+  if (strategy != nullptr && strategy->forward_group() != nullptr) {
     if (const auto parts = strategy->parameters_in_parts(); !parts.empty()) all = wholes_of(parts);
   }
   int64_t parameters = 0;

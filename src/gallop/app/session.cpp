@@ -138,7 +138,7 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
   if (format_.precision == precision::Precision::kBf16Weights) {
     precision::keep_in_bf16(model_->parameters());
   }
-  if (collectives_ == nullptr || collectives_->size() == 1) require_memory();
+  if (processes() == 1) require_memory(*planned_optimizer());
   build_optimizer();
   scheduled_.check(recipe(), *optimizer_, *loss_);
   choose_recomputed_blocks();
@@ -156,10 +156,11 @@ void Session::build_first_model(const model::Task& shape, const std::string& res
   if (collectives_ != nullptr && collectives_->size() > 1 && device_.is_cpu()) {
     parallel::CreationOrder created;
     model_ = model_without_memory(make, weights, created, recipe().train.precision);
-    require_memory();
+    const auto planned = planned_optimizer();
+    require_memory(*planned);
     model_ = divides_parameters_at_once(recipe(), *model_, inputs().is_images(), created)
                  ? make_in_parts(make, weights, created, *collectives_, recipe(), *model_,
-                                 planned_optimizer()->update_units())
+                                 planned->update_units())
                  : make(weights);
   } else {
     model_ = make(weights);
@@ -176,9 +177,9 @@ bool Session::is_pipeline() const {
   return shares_optimizer() && recipe().strategy.name() == "pipeline";
 }
 
-bool Session::divides_layers() const {
-  return shares_optimizer() && parallel::divides_layers(recipe().strategy.name());
-}
+bool Session::divides_layers() const { return mesh().size(parallel::kTensorAxis) > 1; }
+
+int Session::processes() const { return collectives_ != nullptr ? collectives_->size() : 1; }
 
 bool Session::divides_tokens() const {
   return collectives_ != nullptr && collectives_->size() > 1 &&
@@ -186,7 +187,7 @@ bool Session::divides_tokens() const {
 }
 
 parallel::DeviceMesh Session::mesh() const {
-  return parallel::mesh_of(recipe().strategy, collectives_ != nullptr ? collectives_->size() : 1);
+  return parallel::mesh_of(recipe().strategy, processes());
 }
 
 int64_t Session::input_sizes() const {
@@ -334,7 +335,7 @@ void Session::build_strategy() {
     tensors.sequence = {.tensors = blocks.tensors, .tied = blocks.tied};
   } else if (collectives_->size() > 1) {
     // Parameters in parts lie in the order of blocks.
-    if (!parallel::divides_parameters(recipe().strategy.name())) {
+    if (parallel::shares_of(recipe().strategy, processes()).parameters == 1) {
       tensors.gradient_order = shared_gradient_order();
     }
     if (resolved_.is_auto("parallel", "bucket")) choose_buckets(build);
@@ -356,13 +357,13 @@ data::LoaderConfig Session::training_loader() const {
 }
 
 train::EvaluateConfig Session::evaluate_config() const {
-  const bool is_in_parts = (divides_layers() || divides_tokens()) && strategy_;
+  parallel::Collectives* const parts = strategy_ ? strategy_->forward_group() : nullptr;
   return {.loader = data::evaluation_loader(resolved_.recipe.data, hardware_.cores),
           .precision = precision::for_evaluation(format_.precision),
           .device = device_,
           .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews(),
-          .collectives = is_in_parts ? &strategy_->data_parallel_group() : collectives_,
-          .model_parallel_group = is_in_parts ? strategy_->model_parallel_group() : nullptr,
+          .collectives = strategy_ ? &strategy_->evaluation_group() : collectives_,
+          .model_parallel_group = parts,
           .metrics = metrics_,
           .loss = evaluation_loss_};
 }

@@ -111,6 +111,7 @@ class Session {
 
   /// The processes as the recipe arranges them.
   parallel::DeviceMesh mesh() const;
+  int processes() const;
   bool is_first() const { return collectives_ == nullptr || collectives_->rank() == 0; }
   data::Batch first_of(data::LoaderConfig config) const;
   void choose_loss();
@@ -131,6 +132,7 @@ class Session {
   bool divides_layers() const;
   bool divides_tokens() const;
   void require_tensor();
+  void require_divided_update();
   void require_replicas();
   void require_eager();
   size_t best_of(const std::vector<train::StepFormat>& formats);
@@ -147,7 +149,7 @@ class Session {
   void open_teacher(const std::string& runs);
   void choose_recomputed_blocks();
   std::unique_ptr<optim::Optimizer> planned_optimizer() const;
-  void require_memory();
+  void require_memory(const optim::Optimizer& planned);
   void resolve(const std::string& path, const std::string& value, const std::string& found);
   train::FormatChoice measure(const std::vector<train::StepFormat>& formats);
   double samples_of_run() const;

@@ -28,21 +28,13 @@ void Session::require_shareable() {
         "steps of several processes are compiled on CPUs only so far; give train.compile=false, or "
         "start one process");
   }
-  if (is_pipeline()) {
-    require_pipeline();
-  } else if (divides_layers()) {
-    require_tensor();
-  } else if (divides_tokens()) {
-    require_eager();
-  } else if (parallel::trains_replicas(recipe().strategy.name())) {
-    require_replicas();
-  } else if (shares_optimizer()) {
-    train::StepConfig config;
-    config.clip_adaptive = recipe().train.clip_adaptive;
-    config.sam = recipe().train.sam;
-    train::check_division(config, recipe().strategy.name());
-  }
-  if (recipe().track.histograms && parallel::divides_parameters(recipe().strategy.name())) {
+  if (is_pipeline()) require_pipeline();
+  if (divides_layers()) require_tensor();
+  if (is_pipeline() || divides_layers() || divides_tokens()) require_eager();
+  if (parallel::trains_replicas(recipe().strategy.name())) require_replicas();
+  require_divided_update();
+  if (recipe().track.histograms &&
+      parallel::shares_of(recipe().strategy, processes()).parameters > 1) {
     throw UsageError(fmt::format(
         "track.histograms with parallel.name={}: histograms are of whole parameters, of which a "
         "process has only parts; set track.histograms=false, or take parallel.name=zero-2",
@@ -65,26 +57,38 @@ void Session::require_pipeline() {
   if (recipe().train.sam) {
     train::StepConfig config;
     config.sam = recipe().train.sam;
-    train::check_division(config, "pipeline");
+    train::check_division(config, "parallel.name=pipeline");
   }
-  require_eager();
+}
+
+// Rejects what needs whole gradients, of which processes have shards.
+void Session::require_divided_update() {
+  const std::string of_replicas = parallel::data_parallel_of(recipe().strategy);
+  if (parallel::shares_of(of_replicas, mesh().batch_part(0).parts).state == 1) return;
+  const bool is_name = of_replicas == recipe().strategy.name();
+  train::StepConfig config;
+  config.clip_adaptive = recipe().train.clip_adaptive;
+  config.sam = recipe().train.sam;
+  train::check_division(
+      config, fmt::format("parallel.{}={}", is_name ? "name" : "data_parallel", of_replicas));
 }
 
 // Rejects what processes that divide layers cannot do, before data are opened.
 void Session::require_tensor() {
+  const char* const option =
+      is_pipeline() ? "parallel.tensor_parallel_degree" : "parallel.name=tensor";
   if (recipe().train.clip_adaptive) {
     train::StepConfig config;
     config.clip_adaptive = recipe().train.clip_adaptive;
-    train::check_division(config, "tensor");
+    train::check_division(config, option);
   }
   for (const char* precision : {"fp8", "bf16-weights"}) {
     if (recipe().train.precision != precision) continue;
     throw UsageError(
-        fmt::format("train.precision={} with parallel.name=tensor: how numbers are rounded depends "
-                    "on whole weights, of which a process has parts; take train.precision=bf16",
-                    precision));
+        fmt::format("train.precision={} with {}: how numbers are rounded depends on whole weights, "
+                    "of which a process has parts; take train.precision=bf16",
+                    precision, option));
   }
-  require_eager();
 }
 
 // Rejects what has a state that processes could not share while they train by themselves.
@@ -257,19 +261,18 @@ void Session::require_soft_labels() {
 }
 
 // Rejects a training for which memory is known not to suffice, rather than to be killed in it.
-void Session::require_memory() {
+void Session::require_memory(const optim::Optimizer& planned) {
   if (!device_.is_cpu()) return;
   const bool is_there = !model_->parameters().front().tensor.is_meta();
-  TrainingMemory memory{.state = train::bytes_of(planned_optimizer()->state()),
-                        .has_model = is_there};
+  TrainingMemory memory{.state = train::bytes_of(planned.state()), .has_model = is_there};
   for (const auto& [name, tensor] : model_->parameters()) {
     if (tensor.requires_grad()) memory.parameters += static_cast<int64_t>(tensor.nbytes());
   }
-  memory.processes = collectives_ != nullptr ? collectives_->size() : 1;
-  memory.degree = memory.processes / mesh().batch_part(0).parts;
+  memory.processes = processes();
+  memory.shares = parallel::shares_of(recipe().strategy, processes());
   memory.strategy = collectives_ != nullptr ? recipe().strategy.name() : "ddp";
   memory.has_blocks = !model_->block_parameters().empty();
-  if (!is_there && parallel::divides_parameters(memory.strategy)) {
+  if (!is_there && memory.shares.parameters > 1) {
     memory.why_whole = why_made_whole(recipe(), inputs().is_images());
   }
   std::string wrong;

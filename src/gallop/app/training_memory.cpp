@@ -5,15 +5,10 @@
 #include <fmt/format.h>
 
 #include "gallop/base/text.h"
-#include "gallop/parallel/strategy.h"
 
 namespace gallop::app {
 
 namespace {
-
-int64_t share_of(int64_t bytes, bool is_divided, int64_t processes) {
-  return is_divided ? bytes / processes : bytes;
-}
 
 std::string remedy(const TrainingMemory& memory, int64_t bytes_here) {
   if (!memory.why_whole.empty()) {
@@ -27,10 +22,9 @@ std::string remedy(const TrainingMemory& memory, int64_t bytes_here) {
   for (const char* name : {"zero-1", "zero-2", "zero-3"}) {
     TrainingMemory other = memory;
     other.strategy = name;
+    other.shares = parallel::shares_of(name, memory.processes);
     other.why_whole.clear();
-    if (memory.processes == 1 || (parallel::divides_parameters(name) && !memory.has_blocks)) {
-      continue;
-    }
+    if (memory.processes == 1 || (other.shares.parameters > 1 && !memory.has_blocks)) continue;
     const int64_t needed = further_bytes(other);
     if (needed * memory.processes_here > bytes_here) continue;
     return fmt::format("parallel.name={} needs {}", name,
@@ -56,16 +50,11 @@ std::string what_takes(const TrainingMemory& memory) {
 }  // namespace
 
 int64_t further_bytes(const TrainingMemory& memory) {
-  const auto& name = memory.strategy;
-  const bool divides_model = name == "tensor" || name == "pipeline";
-  const int64_t n = divides_model && memory.degree > 0 ? memory.degree : memory.processes;
   const int64_t all = memory.parameters;
-  const int64_t parameters = share_of(all, parallel::divides_parameters(name), n);
-  const int64_t gradients = share_of(all, parallel::divides_gradients(name), n);
-  const int64_t state = share_of(memory.state, parallel::divides_update(name), n);
   // Parameters at the last synchronization, and the outer momentum.
-  const int64_t outer = name == "diloco" && n > 1 ? 2 * all : 0;
-  const int64_t needed = parameters + gradients + state + outer;
+  const int64_t outer = memory.strategy == "diloco" && memory.processes > 1 ? 2 * all : 0;
+  const int64_t needed = all / memory.shares.parameters + all / memory.shares.gradients +
+                         memory.state / memory.shares.state + outer;
   if (memory.has_model) return needed - all;
   return memory.why_whole.empty() ? needed : std::max(needed, all);
 }

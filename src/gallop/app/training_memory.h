@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "gallop/parallel/strategy.h"
+
 namespace gallop::app {
 
 /// What determines the least memory of a training on CPUs, besides activations.
@@ -10,11 +12,10 @@ struct TrainingMemory {
   int64_t parameters = 0;  ///< Bytes of those that are trained.
   int64_t state = 0;       ///< Bytes of the optimizer's state of the whole model.
   int64_t processes = 1, processes_here = 1;
-  /// Processes that divide a model with the strategies tensor and pipeline; 0: all.
-  int64_t degree = 0;
   std::string strategy = "ddp";
-  bool has_blocks = false;  ///< Whether zero-3 can divide the model.
-  bool has_model = false;   ///< Whether each process has the whole model already.
+  parallel::Shares shares{};  ///< What the strategy divides.
+  bool has_blocks = false;    ///< Whether zero-3 can divide the model.
+  bool has_model = false;     ///< Whether each process has the whole model already.
   /// Why each process will have the whole model at first although it keeps only a part; empty: it
   /// will not.
   std::string why_whole{};

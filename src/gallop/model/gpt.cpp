@@ -177,6 +177,7 @@ class Gpt final : public Network {
 
   Output run(const at::Tensor& input, const at::Tensor& position_ids_BT, int64_t begin,
              int64_t end) {
+    if (parallel_ && begin > 0) parallel_->begin_pass_within(input);
     Routings routings;
     Stream stream_BTC{begin == 0 ? embedded(input, position_ids_BT) : input};
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {

@@ -4,6 +4,7 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_strided.h>
+#include <ATen/ops/full.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -63,6 +64,13 @@ ParallelizedModel TensorParallel::result(const NamedTensors& tensors) const {
 
 functional::PartRange TensorParallel::part_of(int64_t size) const {
   return functional::part_range(size, group_);
+}
+
+void TensorParallel::begin_pass_within(const at::Tensor& x) const {
+  if (!group_.sequence_parallel()) return;
+  const at::Tensor tokens = at::full({1}, x.size(1), at::kLong);
+  group_.all_reduce(tokens);
+  begin_pass(*tokens.const_data_ptr<int64_t>());
 }
 
 at::Tensor TensorParallel::enter(const at::Tensor& x) const {

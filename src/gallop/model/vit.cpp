@@ -117,6 +117,7 @@ class Vit final : public Network {
   }
 
   Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end) override {
+    if (parallel_ && begin > 0) parallel_->begin_pass_within(x);
     Stream stream_BTC{begin == 0 ? embedded(x) : x};
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       auto& layer = *layers_[i];

@@ -13,29 +13,28 @@ namespace gallop::parallel {
 
 namespace {
 
-constexpr const char* kReplicas = "dp_replicate";
-constexpr const char* kTokens = "cp";
 constexpr const char* kDegree = "context_parallel_degree";
 
 class Context final : public Strategy {
  public:
   Context(const ContextConfig& config, Collectives& collectives, const ModelTensors& model)
-      : mesh_(context_mesh(config, collectives.size())),
-        cp_(mesh_, collectives, {kTokens}),
-        dp_(mesh_, collectives, {kReplicas}),
-        group_(cp_.collectives()),
+      : groups_(context_mesh(config, collectives.size()), collectives),
+        cp_(groups_.along({kContextAxis})),
+        dp_(groups_.along({kReplicaAxis})),
+        group_(cp_),
         all_(make_ddp({.bucket = config.bucket}, collectives, model)) {
     model.divide_tokens(group_);
   }
 
   Collectives& collectives() override { return all_->collectives(); }
-  Collectives& data_parallel_group() override { return dp_.collectives(); }
-  Collectives* model_parallel_group() override { return &cp_.collectives(); }
+  Collectives& data_parallel_group() override { return dp_; }
+  Collectives* model_parallel_group() override { return &cp_; }
+  Collectives* forward_group() override { return &cp_; }
+  Collectives& evaluation_group() override { return dp_; }
   NamedTensors state() const override { return all_->state(); }
   const std::vector<std::string>& unused() const override { return all_->unused(); }
   std::string describe() const override {
-    return fmt::format("{} {} x {} {}", kReplicas, mesh_.size(kReplicas), kTokens,
-                       mesh_.size(kTokens));
+    return fmt::format("{} {} x {} {}", kReplicaAxis, dp_.size(), kContextAxis, cp_.size());
   }
 
   void begin_gradient_sync(const Pass& pass) override { all_->begin_gradient_sync(pass); }
@@ -48,8 +47,8 @@ class Context final : public Strategy {
   }
 
  private:
-  DeviceMesh mesh_;
-  AxisGroup cp_, dp_;
+  MeshGroups groups_;
+  Collectives &cp_, &dp_;
   CollectivesGroup group_;
   std::unique_ptr<Strategy> all_;  // Sums gradients over tokens and replicas.
 };
@@ -68,8 +67,12 @@ void visit(config::Visitor& visitor, ContextConfig& config) {
 
 DeviceMesh context_mesh(const ContextConfig& config, int processes) {
   const int degree =
-      degree_of(config.context_parallel_degree, processes, fmt::format("parallel.{}", kDegree));
-  return DeviceMesh({{kReplicas, processes / degree}, {kTokens, degree}}, processes);
+      degree_of({fmt::format("parallel.{}", kDegree), config.context_parallel_degree}, processes);
+  return DeviceMesh({{kPipelineAxis, 1},
+                     {kReplicaAxis, processes / degree},
+                     {kContextAxis, degree},
+                     {kTensorAxis, 1}},
+                    processes);
 }
 
 std::unique_ptr<Strategy> make_context(const ContextConfig& config, Collectives& collectives,

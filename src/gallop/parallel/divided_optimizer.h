@@ -20,6 +20,13 @@ using MakeOptimizer = std::function<std::unique_ptr<optim::Optimizer>(
 /// state.
 NamedTensors on_meta(const NamedTensors& tensors);
 
+/// Sets which process has which part of a state of `parameter`: the same part as of that, of blocks
+/// of 8-bit states those that lie in it, and of other states all if one process has the parameter.
+/// Returns whether there is such a part.
+bool divide_as(LogicalTensor& state, const LogicalTensor& parameter);
+/// Throws InternalError if `local` is not as large as what process `rank` has of the tensor.
+void require_own_part(const LogicalTensor& tensor, int rank);
+
 /// An optimizer whose state and updates are those of the parameters, or parts of them, that this
 /// process updates.
 class DividedOptimizer : public optim::Optimizer {
@@ -46,8 +53,6 @@ class DividedOptimizer : public optim::Optimizer {
   /// After averaged weights have taken the place of the trained ones, or the reverse.
   /// `are_others`: whether that has changed anything.
   virtual void exchanged(bool /*averaged*/, bool /*are_others*/) {}
-  /// The name that a state of the whole model has here.
-  virtual std::string name_here(const std::string& name) const { return name; }
   /// Sets which process has which part of a state whose `local` is what this one has of it. Throws
   /// InternalError if that is something else.
   virtual void divide(LogicalTensor& state) const = 0;

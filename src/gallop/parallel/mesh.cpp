@@ -79,32 +79,61 @@ std::unique_ptr<Collectives> DeviceMesh::group(Collectives& collectives,
                               fmt::format("{}", fmt::join(axes, ",")));
 }
 
-AxisGroup::AxisGroup(const DeviceMesh& mesh, Collectives& all, const std::vector<std::string>& axes)
-    : all_(&all) {
-  const size_t size = mesh.group_of(all.rank(), axes).size();
-  if (static_cast<int>(size) < mesh.size()) own_ = mesh.group(all, axes);
+std::string DeviceMesh::describe() const {
+  std::vector<std::string> sizes;
+  for (const auto& [name, size] : axes_) {
+    if (size > 1) sizes.push_back(fmt::format("{} {}", name, size));
+  }
+  return sizes.size() > 1 ? fmt::format("{}", fmt::join(sizes, " x ")) : "";
 }
 
-int degree_of(int64_t asked, int processes, const std::string& option) {
-  if (asked == 0 || processes == 1) return processes;
+Collectives& MeshGroups::along(const std::vector<std::string>& axes) {
+  std::vector<std::string> longer;
+  int processes = 1;
+  for (const std::string& axis : axes) {
+    if (mesh_.size(axis) > 1) longer.push_back(axis);
+    processes *= mesh_.size(axis);
+  }
+  if (processes == mesh_.size()) return all_;
+  std::unique_ptr<Collectives>& group = groups_[longer];
+  if (!group) group = longer.empty() ? single_process_group() : mesh_.group(all_, longer);
+  return *group;
+}
+
+int degree_of(const DegreeOption& option, int processes, const DegreeOption& inner,
+              int inner_degree) {
+  const int64_t asked = option.asked;
+  const int count = processes / inner_degree;  // That this axis and replicas divide.
+  if (processes == 1) return 1;
+  if (count == 1) {
+    throw UsageError(fmt::format(
+        "{} is {}, so that the {} processes leave none for {}; set it to a lower degree, "
+        "or start {} processes",
+        inner.name, inner_degree, processes, option.name, 2 * processes));
+  }
+  if (asked == 0) return count;
   if (asked == 1) {
     throw UsageError(
         fmt::format("{} is 1, so that each process has the whole model; take parallel.name=ddp, or "
                     "a degree of 2 or more",
-                    option));
+                    option.name));
   }
-  if (asked <= processes && processes % asked == 0) return static_cast<int>(asked);
+  if (asked <= count && count % asked == 0) return static_cast<int>(asked);
   std::vector<std::string> degrees, sizes;
-  int64_t below = std::min<int64_t>(asked, processes), above = below;
-  while (processes % below != 0) --below;
-  while (processes % above != 0) ++above;
+  int64_t below = std::min<int64_t>(asked, count), above = below;
+  while (count % below != 0) --below;
+  while (count % above != 0) ++above;
   if (below > 1) degrees.push_back(std::to_string(below));
   if (above > below) degrees.push_back(std::to_string(above));
-  if (processes > asked) sizes.push_back(std::to_string(processes / asked * asked));
-  sizes.push_back(std::to_string((processes / asked + 1) * asked));
-  throw UsageError(fmt::format(
-      "{} is {}, which does not divide the {} processes; set it to {}, or start {} processes",
-      option, asked, processes, join_names(degrees), join_names(sizes)));
+  if (count > asked) sizes.push_back(std::to_string(count / asked * asked * inner_degree));
+  sizes.push_back(std::to_string((count / asked + 1) * asked * inner_degree));
+  const std::string what = inner_degree == 1
+                               ? fmt::format("the {} processes", processes)
+                               : fmt::format("the {} groups of {} that {} makes of {} processes",
+                                             count, inner_degree, inner.name, processes);
+  throw UsageError(
+      fmt::format("{} is {}, which does not divide {}; set it to {}, or start {} processes",
+                  option.name, asked, what, join_names(degrees), join_names(sizes)));
 }
 
 }  // namespace gallop::parallel

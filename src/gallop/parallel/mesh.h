@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gallop/parallel/collectives.h"
@@ -31,6 +33,8 @@ class DeviceMesh {
   const std::vector<Axis>& axes() const { return axes_; }
   /// The size of an axis. Throws InternalError for an unknown name, as the functions below.
   int size(const std::string& axis) const { return axes_[index_of(axis)].size; }
+  /// "pp 2 x dp_replicate 2": the axes of more than one process; empty for fewer than two of them.
+  std::string describe() const;
   /// The position of a rank along an axis.
   int coordinate(int rank, const std::string& axis) const;
   /// The part of every batch that a rank computes, and their number: along dp_replicate and
@@ -57,22 +61,38 @@ class DeviceMesh {
   int size_;
 };
 
-/// The processes along some axes of a mesh, as DeviceMesh::group(): those of all if the axes have
-/// all of them, so that a mesh of one axis needs no further connections.
-class AxisGroup {
+/// Of DeviceMesh::kAxes, those that strategies combine.
+inline constexpr const char *kPipelineAxis = "pp", *kReplicaAxis = "dp_replicate",
+                            *kShardAxis = "dp_shard", *kContextAxis = "cp", *kTensorAxis = "tp";
+
+/// The process groups of a mesh, each made when it is first asked for, by all processes together.
+class MeshGroups {
  public:
   /// `all` must outlive it.
-  AxisGroup(const DeviceMesh& mesh, Collectives& all, const std::vector<std::string>& axes);
-  Collectives& collectives() const { return own_ ? *own_ : *all_; }
+  MeshGroups(DeviceMesh mesh, Collectives& all) : mesh_(std::move(mesh)), all_(all) {}
+
+  const DeviceMesh& mesh() const { return mesh_; }
+  Collectives& all() const { return all_; }
+  /// The processes along some axes, as DeviceMesh::group(): `all` if the axes have all of them, so
+  /// that a mesh of one axis needs no further connections. Axes of one process count as missing.
+  Collectives& along(const std::vector<std::string>& axes);
 
  private:
-  Collectives* all_;
-  std::unique_ptr<Collectives> own_;
+  DeviceMesh mesh_;
+  Collectives& all_;
+  std::map<std::vector<std::string>, std::unique_ptr<Collectives>> groups_;
 };
 
-/// The number of processes along an axis of which `asked` is the size that a recipe asks for, 0 for
-/// all. A single process is always one. Throws UsageError, with the nearest numbers, if it is 1 or
-/// does not divide the processes. `option`: "parallel.tensor_parallel_degree".
-int degree_of(int64_t asked, int processes, const std::string& option);
+/// The degree of an axis as a recipe asks for it: 0 for all processes.
+struct DegreeOption {
+  std::string name;  ///< "parallel.tensor_parallel_degree".
+  int64_t asked = 0;
+};
+
+/// The number of processes along an axis, of `processes`. A single process is always one. With
+/// `inner`, another axis has `inner_degree` of the processes for each of these. Throws UsageError,
+/// with the nearest numbers, if it is 1 or does not divide the processes.
+int degree_of(const DegreeOption& option, int processes, const DegreeOption& inner = {},
+              int inner_degree = 1);
 
 }  // namespace gallop::parallel

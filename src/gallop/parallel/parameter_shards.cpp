@@ -5,8 +5,8 @@
 #include <utility>
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 
-#include "gallop/kernel/update.h"
 #include "gallop/parallel/parameter_buckets.h"
 #include "gallop/parallel/sharded_optimizer.h"
 #include "gallop/parallel/shared_update.h"
@@ -21,6 +21,8 @@ at::Tensor range_of(const at::Tensor& dense, int64_t begin, int64_t end) {
   return dense.detach().as_strided({end - begin}, {1}, dense.storage_offset() + begin);
 }
 
+at::Tensor in_memory_order(const at::Tensor& dense) { return range_of(dense, 0, dense.numel()); }
+
 // A view of some elements in memory order, with as many dimensions: groups of an optimizer tell
 // matrices from vectors by them.
 at::Tensor part_of(const at::Tensor& parameter, const at::Tensor& memory,
@@ -33,15 +35,16 @@ at::Tensor part_of(const at::Tensor& parameter, const at::Tensor& memory,
 
 }  // namespace
 
-ParameterShards::ParameterShards(std::string strategy, NamedTensors parameters, ShardLayout layout,
+ParameterShards::ParameterShards(std::string option, NamedTensors parameters, ShardLayout layout,
                                  const GradientBuckets& buckets, const std::vector<at::Tensor>& own,
                                  Collectives& collectives, ParameterBuckets* places)
-    : strategy_(std::move(strategy)),
+    : option_(std::move(option)),
       parameters_(std::move(parameters)),
       layout_(std::move(layout)),
       buckets_(buckets),
       collectives_(collectives),
-      places_(places) {
+      places_(places),
+      norm_(parameters_) {
   // The first element of this process's part of each parameter's gradient.
   std::vector<at::Tensor> gradients(parameters_.size());
   const auto rank = static_cast<size_t>(collectives_.rank());
@@ -57,7 +60,9 @@ ParameterShards::ParameterShards(std::string strategy, NamedTensors parameters, 
     }
   }
   make_own(gradients);
-  make_sums();
+  for (size_t i = 0; i < own_.size(); ++i) {
+    norm_.add(i, own_[i].tensor, layout_.part_of(i, collectives_.rank()).begin);
+  }
 }
 
 void ParameterShards::make_own(const std::vector<at::Tensor>& gradients) {
@@ -76,30 +81,63 @@ void ParameterShards::make_own(const std::vector<at::Tensor>& gradients) {
   }
 }
 
-void ParameterShards::make_sums() {
-  is_by_chunk_ = true;
-  int64_t chunks = 0;
-  for (size_t i = 0; i < own_.size(); ++i) {
-    const at::Tensor& tensor = parameters_[i].tensor;
-    const at::Tensor& gradient = own_[i].tensor.grad();
-    if (!gradient.defined()) continue;
-    is_by_chunk_ &= is_summed_by_chunk(tensor);
-    if (gradient.numel() > 0) {
-      gradients_.push_back(gradient);
-      const int64_t begin = layout_.part_of(i, collectives_.rank()).begin;
-      first_.push_back(chunks + begin / kernel::kNormChunk);
-    }
-    chunks += kernel::norm_chunks(tensor.numel());
-  }
-  sums_ = make_norm_sums(parameters_.front().tensor, chunks, is_by_chunk_);
-}
-
 at::Tensor ParameterShards::gradient_norm() const {
   const at::NoGradGuard no_grad;
-  sum_squares(sums_, gradients_, first_, is_by_chunk_);
-  all_reduce_async(sums_);
-  wait_tensor(sums_);
-  return norm_of_all(sums_, is_by_chunk_);
+  norm_.sum_here();
+  all_reduce_async(norm_.sums());
+  wait_tensor(norm_.sums());
+  return norm_.norm();
+}
+
+std::vector<at::Tensor> ParameterShards::gather_gradients(
+    const std::vector<size_t>& parameters) const {
+  const at::NoGradGuard no_grad;
+  std::vector<at::Tensor> wholes;
+  if (parameters.empty()) return wholes;
+  std::vector<int64_t> sizes(static_cast<size_t>(collectives_.size()));
+  for (const size_t i : parameters) {
+    for (const ShardLayout::Part& part : layout_.parts(i)) {
+      sizes[static_cast<size_t>(part.rank)] += part.size();
+    }
+    const at::Tensor& parameter = parameters_[i].tensor;
+    wholes.push_back(at::empty({parameter.numel()}, parameter.options().requires_grad(false)));
+  }
+  const at::Tensor packed = at::empty({std::accumulate(sizes.begin(), sizes.end(), int64_t{0})},
+                                      wholes.front().options());
+  if (packed.numel() == 0) return wholes;
+  int64_t begin = 0;
+  // The parts of the first process, one after the other, then those of the next.
+  const auto for_each_part = [&](const auto& function) {
+    begin = 0;
+    for (int rank = 0; rank < collectives_.size(); ++rank) {
+      for (size_t k = 0; k < parameters.size(); ++k) {
+        const ShardLayout::Part part = layout_.part_of(parameters[k], rank);
+        if (part.size() > 0) function(k, part, packed.narrow(0, begin, part.size()));
+        begin += part.size();
+      }
+    }
+  };
+  for_each_part([&](size_t k, const ShardLayout::Part& part, const at::Tensor& place) {
+    if (part.rank != collectives_.rank()) return;
+    place.copy_(in_memory_order(own_[parameters[k]].tensor.grad()));
+  });
+  all_gather_async(packed, sizes);
+  wait_tensor(packed);
+  for_each_part([&](size_t k, const ShardLayout::Part& part, const at::Tensor& place) {
+    wholes[k].narrow(0, part.begin, part.size()).copy_(place);
+  });
+  return wholes;
+}
+
+void ParameterShards::set_gradients(const std::vector<size_t>& parameters,
+                                    const std::vector<at::Tensor>& wholes) const {
+  const at::NoGradGuard no_grad;
+  for (size_t k = 0; k < parameters.size(); ++k) {
+    const ShardLayout::Part part = layout_.part_of(parameters[k], collectives_.rank());
+    if (part.size() == 0) continue;
+    in_memory_order(own_[parameters[k]].tensor.grad())
+        .copy_(wholes[k].narrow(0, part.begin, part.size()));
+  }
 }
 
 std::vector<LogicalTensor> ParameterShards::logical_parameters() const {
@@ -178,6 +216,7 @@ void ParameterShards::all_gather() const {
     if (places_->is_whole()) places_->gather_all();
     return;
   }
+  const SubgroupScope group(collectives_);
   constexpr size_t kInFlight = 2;
   const at::NoGradGuard no_grad;
   const size_t in_flight = buckets_.are_kept() ? buckets_.size() : kInFlight;

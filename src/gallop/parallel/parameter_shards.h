@@ -9,6 +9,7 @@
 #include "gallop/parallel/collectives.h"
 #include "gallop/parallel/gradient_buckets.h"
 #include "gallop/parallel/shard_layout.h"
+#include "gallop/parallel/shared_update.h"
 #include "gallop/tensor/logical_tensor.h"
 #include "gallop/tensor/named_tensor.h"
 
@@ -20,17 +21,18 @@ class ParameterBuckets;
 /// parts of the gradients' buckets as their gradients.
 class ParameterShards final : public optim::UpdatedParameters {
  public:
-  /// `strategy`: the name of the one that divides the parameters. The buckets of trained parameters
-  /// are those of the layout, and outlive it, as the collectives. `own`: see own_parts(). `places`:
-  /// where the parameters are, if a process keeps only its parts between steps.
-  ParameterShards(std::string strategy, NamedTensors parameters, ShardLayout layout,
+  /// `option`: the one that divides the parameters, "parallel.name=zero-1". The buckets of trained
+  /// parameters are those of the layout, and outlive it, as the collectives. `own`: see
+  /// own_parts(). `places`: where the parameters are, if a process keeps only its parts between
+  /// steps.
+  ParameterShards(std::string option, NamedTensors parameters, ShardLayout layout,
                   const GradientBuckets& buckets, const std::vector<at::Tensor>& own,
                   Collectives& collectives, ParameterBuckets* places = nullptr);
 
   /// One for each parameter, in their order, with its name and number of dimensions: the parameter
   /// itself, a range of its elements in memory order, or no element.
   const NamedTensors& tensors() const override { return own_; }
-  const std::string& strategy() const { return strategy_; }
+  const std::string& option() const { return option_; }
   const NamedTensors& parameters() const { return parameters_; }
   const ShardLayout& layout() const { return layout_; }
   Collectives& collectives() const { return collectives_; }
@@ -43,7 +45,6 @@ class ParameterShards final : public optim::UpdatedParameters {
   Bytes parameter_bytes() const;
 
   bool are_parts() const override { return true; }
-  /// The bits are those of one process for gradients in fp32 and bf16 on the CPU.
   at::Tensor gradient_norm() const override;
   std::string first_non_finite_gradient() const override;
   std::string first_non_finite_parameter() const override;
@@ -55,29 +56,32 @@ class ParameterShards final : public optim::UpdatedParameters {
   /// After an update: all_gather(), unless each pass gathers the parameters that it needs.
   void share_update() const;
 
+  /// The sums of the gradients of some parameters as a whole, each in the order of memory, from the
+  /// parts of all processes.
+  std::vector<at::Tensor> gather_gradients(const std::vector<size_t>& parameters) const;
+  /// Replaces this process's parts of these gradients.
+  void set_gradients(const std::vector<size_t>& parameters,
+                     const std::vector<at::Tensor>& wholes) const;
+
   /// All parameters, of which this process has its parts.
   std::vector<LogicalTensor> logical_parameters() const;
 
   /// Tensors that gradient_norm() writes.
-  NamedTensors state() const { return {{"norm_sums", sums_}}; }
+  NamedTensors state() const { return {{"norm_sums", norm_.sums()}}; }
 
  private:
   void make_own(const std::vector<at::Tensor>& gradients);
   void copy(const at::Tensor& memory, size_t bucket, bool to_memory) const;
-  void make_sums();
   std::string first_of_all(const std::string& own) const;
 
-  std::string strategy_;
+  std::string option_;
   NamedTensors parameters_;
   ShardLayout layout_;
   const GradientBuckets& buckets_;
   Collectives& collectives_;
   ParameterBuckets* places_;
   NamedTensors own_;
-  std::vector<at::Tensor> gradients_;  // Of the own parts that are trained and have elements.
-  std::vector<int64_t> first_;         // The first chunk of each of them, among those of all.
-  at::Tensor sums_;                    // Of squares, of each chunk.
-  bool is_by_chunk_ = false;
+  SharedNorm norm_;
 };
 
 }  // namespace gallop::parallel

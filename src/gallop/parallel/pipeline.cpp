@@ -12,14 +12,12 @@
 #include "gallop/parallel/ddp.h"
 #include "gallop/parallel/packed.h"
 #include "gallop/parallel/sums.h"
+#include "gallop/parallel/zero.h"
 
 namespace gallop::parallel {
 
 namespace {
 
-constexpr const char* kStages = "pp";
-constexpr const char* kReplicas = "dp_replicate";
-constexpr const char* kDegree = "pipeline_parallel_degree";
 constexpr int64_t kPieceBytes = 25 << 20;
 
 // Every schedule allows twice as many micro-batches as ranks.
@@ -28,15 +26,20 @@ PipelineSchedule some_schedule(const PipelineConfig& config, int ranks) {
                                 static_cast<int>(config.stages_per_rank));
 }
 
-// The buffers of this process, which other pipelines have too.
-std::vector<at::Tensor> shared_buffers(const ModelTensors& model, const StageParameters& stages,
-                                       int replicas) {
-  std::vector<at::Tensor> buffers;
-  if (replicas == 1) return buffers;
-  for (const auto& [name, tensor] : model.buffers) {
-    if (stages.is_here(name)) buffers.push_back(tensor);
+ModelParallelConfig config_of(const PipelineConfig& config) {
+  ModelParallelConfig all{.pipeline_parallel_degree = config.pipeline_parallel_degree,
+                          .sequence_parallel = config.sequence_parallel,
+                          .data_parallel = config.data_parallel};
+  if (config.tensor_parallel_degree != 1) {
+    all.tensor_parallel_degree = config.tensor_parallel_degree;
   }
-  return buffers;
+  return all;
+}
+
+std::vector<at::Tensor> tensors_in(const NamedTensors& named) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& [name, tensor] : named) tensors.push_back(tensor);
+  return tensors;
 }
 
 std::vector<double> sizes_of(const ModelTensors& model) {
@@ -108,24 +111,21 @@ void visit(config::Visitor& visitor, PipelineConfig& config) {
                  .min = 0,
                  .max = 64},
                 config.stages_per_rank);
-  visitor.field({.name = kDegree,
-                 .help = "processes of a pipeline; the others are further pipelines, each with its "
-                         "part of every batch. 0: all processes",
-                 .min = 0},
-                config.pipeline_parallel_degree);
+  visit_pipeline_degree(visitor, config.pipeline_parallel_degree);
+  visit_tensor_parallel(visitor, config.tensor_parallel_degree, config.sequence_parallel,
+                        /*is_required=*/false);
+  visit_data_parallel(visitor, config.data_parallel, {"ddp", "zero-1"});
 }
 
 DeviceMesh pipeline_mesh(const PipelineConfig& config, int processes) {
-  const int degree =
-      degree_of(config.pipeline_parallel_degree, processes, fmt::format("parallel.{}", kDegree));
-  return DeviceMesh({{kStages, degree}, {kReplicas, processes / degree}}, processes);
+  return model_parallel_mesh(config_of(config), processes);
 }
 
 void check_pipeline(const PipelineConfig& config, int processes, int64_t micro_batches,
                     int64_t rows) {
   const DeviceMesh mesh = pipeline_mesh(config, processes);
-  const int64_t replicas = mesh.size(kReplicas);
-  processes = mesh.size(kStages);
+  const int64_t replicas = mesh.batch_part(0).parts;
+  processes = mesh.size(kPipelineAxis);
   if (micro_batches < processes) {
     throw UsageError(fmt::format(
         "parallel.name=pipeline with {} processes needs at least {} micro-batches for all of them "
@@ -154,14 +154,16 @@ void check_pipeline(const PipelineConfig& config, int processes, int64_t micro_b
   }
 }
 
+// The model is cut before its layers are divided, so that all processes cut it alike.
 Pipeline::Pipeline(const PipelineConfig& config, Collectives& collectives,
                    const ModelTensors& model)
-    : collectives_(collectives),
+    : Pipeline(config, collectives, model, sizes_of(model)) {}
+
+Pipeline::Pipeline(const PipelineConfig& config, Collectives& collectives,
+                   const ModelTensors& model, const std::vector<double>& sizes)
+    : ModelParallel(config_of(config), collectives, model),
       config_(config),
-      mesh_(pipeline_mesh(config, collectives.size())),
-      pp_(mesh_, collectives, {kStages}),
-      dp_(mesh_, collectives, {kReplicas}),
-      shape_(some_schedule(config, mesh_.size(kStages))),
+      shape_(some_schedule(config, pipeline_group().size())),
       statistics_({}) {
   require_blocks(model, shape_);
   if (model.update_units.size() != model.parameters.size()) {
@@ -170,34 +172,49 @@ Pipeline::Pipeline(const PipelineConfig& config, Collectives& collectives,
         "support: it does not tell which parameters it updates independently of each other "
         "(Optimizer::update_units()); take parallel.name=ddp, or another optimizer");
   }
-  stages_ = cut_blocks(sizes_of(model), shape_.stages());
+  stages_ = cut_blocks(sizes, shape_.stages());
   for (const auto& [name, tensor] : model.parameters) {
     if (tensor.requires_grad() && std::ranges::count(model.sequence.tied, name) > 0) {
       tied_.push_back(name);
     }
   }
-  TensorOwners owners = owners_of(model, stages_, shape_, tied_);
-  owners.replicas = mesh_.size(kReplicas);
-  parameters_ = std::make_unique<StageParameters>(model.parameters, model.buffers,
-                                                  std::move(owners), pp_.collectives());
-  statistics_ = SharedStatistics(shared_buffers(model, *parameters_, mesh_.size(kReplicas)));
+  stage_parameters_ = std::make_unique<StageParameters>(
+      model.parameters, model.buffers, owners_of(model, stages_, shape_, tied_), pipeline_group());
+  const ModelTensors own = tensors_of(model, stage_parameters_.get(), rank());
+  std::unique_ptr<Strategy> shards;
+  if (divides_replicas()) {
+    shards = make_sharded_replicas(option(), ReplicaSums::kAfterPasses, data_parallel_group(), own);
+  } else if (data_parallel_group().size() > 1) {
+    statistics_ = SharedStatistics(tensors_in(own.buffers));
+  }
+  set_parameters(model, std::move(shards), stage_parameters_.get());
+}
+
+void Pipeline::finish_gradient_sync() {
+  if (replicas() != nullptr) {
+    replicas()->begin_gradient_sync({});
+    replicas()->finish_gradient_sync();
+  } else {
+    sum_gradients();
+  }
+  sum_partial_gradients();
 }
 
 // A pipeline without samples has no gradients.
-void Pipeline::finish_gradient_sync() {
-  const int replicas = mesh_.size(kReplicas);
-  if (replicas == 1) return;
+void Pipeline::sum_gradients() {
+  Collectives& replicas = data_parallel_group();
+  if (replicas.size() == 1) return;
   const at::NoGradGuard no_grad;
-  const SubgroupScope group(dp_.collectives());
+  const SubgroupScope group(replicas);
   statistics_.start();
   std::vector<at::Tensor> gradients;
-  for (const auto& [name, tensor] : parameters_->tensors()) {
+  for (const auto& [name, tensor] : parameters_here().tensors()) {
     if (!tensor.requires_grad()) continue;
     if (!tensor.grad().defined()) tensor.mutable_grad() = at::zeros_like(tensor);
     gradients.push_back(tensor.grad());
   }
   all_reduce_packed(gradients, kPieceBytes);
-  statistics_.finish(replicas);
+  statistics_.finish(replicas.size());
 }
 
 PipelineSchedule Pipeline::schedule(int64_t micro_batches) const {
@@ -211,17 +228,18 @@ std::string Pipeline::describe() const {
     blocks += fmt::format("{}{}", blocks.empty() ? "" : " | ", stage.begin);
     if (stage.end - stage.begin > 1) blocks += fmt::format("-{}", stage.end - 1);
   }
-  const int replicas = mesh_.size(kReplicas);
-  return fmt::format("{}{}, {} stages: blocks {}",
-                     replicas > 1 ? fmt::format("{} {} x {} {}, ", kStages, mesh_.size(kStages),
-                                                kReplicas, replicas)
-                                  : "",
+  const std::string axes = ModelParallel::describe();
+  return fmt::format("{}{}{}, {} stages: blocks {}", axes, axes.empty() ? "" : ", ",
                      config_.schedule, stages_.size(), blocks);
 }
 
 std::unique_ptr<Strategy> make_pipeline(const PipelineConfig& config, Collectives& collectives,
                                         const ModelTensors& model) {
   if (collectives.size() == 1) return make_ddp({}, collectives, model);
+  if (config.tensor_parallel_degree != 1 && !model.parameters.front().tensor.is_cpu()) {
+    throw UsageError(
+        "parallel.tensor_parallel_degree divides layers on CPUs only so far; leave it out on GPUs");
+  }
   return std::make_unique<Pipeline>(config, collectives, model);
 }
 

@@ -7,6 +7,7 @@
 #include "gallop/config/visitor.h"
 #include "gallop/parallel/data_parallel.h"
 #include "gallop/parallel/mesh.h"
+#include "gallop/parallel/model_parallel.h"
 #include "gallop/parallel/pipeline_cut.h"
 #include "gallop/parallel/pipeline_program.h"
 #include "gallop/parallel/stage_parameters.h"
@@ -18,40 +19,37 @@ struct PipelineConfig {
   std::string schedule = "1f1b";
   int64_t stages_per_rank = 0;           ///< 0: the least that the schedule allows.
   int64_t pipeline_parallel_degree = 0;  ///< Processes of a pipeline; 0: all.
+  int64_t tensor_parallel_degree = 1;    ///< Processes that divide the layers of each stage.
+  bool sequence_parallel = false;        ///< See TensorConfig.
+  std::string data_parallel = "ddp";     ///< How pipelines share the update; or "zero-1".
 };
 
 void visit(config::Visitor& visitor, PipelineConfig& config);
 
-/// The axes pp and dp_replicate. Throws UsageError if the degree does not divide the processes.
+/// The axes pp, dp_replicate or dp_shard, and tp. Throws UsageError if the degrees do not divide
+/// the processes.
 DeviceMesh pipeline_mesh(const PipelineConfig& config, int processes);
 
 /// Pipeline parallelism (Huang et al., "GPipe", NeurIPS 2019): each process has consecutive blocks
 /// of the model, its stages, through which the micro-batches of the whole batch pass. A process
 /// computes and updates the parameters of its own stages alone. With a degree, there are several
-/// such pipelines, each with its part of every batch, whose gradients are summed.
-class Pipeline final : public Strategy {
+/// such pipelines, each with its part of every batch, whose gradients are summed. With a tensor
+/// parallel degree, the layers of each stage are divided among so many processes.
+class Pipeline final : public ModelParallel {
  public:
   /// Throws UsageError if the model cannot be cut into so many stages.
   Pipeline(const PipelineConfig& config, Collectives& collectives, const ModelTensors& model);
 
-  Collectives& collectives() override { return collectives_; }
-  Collectives& data_parallel_group() override { return dp_.collectives(); }
-  Collectives* model_parallel_group() override { return &pp_.collectives(); }
   NamedTensors state() const override { return {}; }
   const Pipeline* pipeline() const override { return this; }
-  const optim::UpdatedParameters* updated() const override { return parameters_.get(); }
-  std::unique_ptr<optim::Optimizer> make_optimizer(const NamedTensors& buffers,
-                                                   const MakeOptimizer& make) const override {
-    return make_stage_optimizer(*parameters_, buffers, make);
-  }
   void begin_gradient_sync(const Pass& /*pass*/) override {}
   void finish_gradient_sync() override;
 
   /// In the pipeline.
-  int rank() const { return pp_.collectives().rank(); }
+  int rank() const { return stage_parameters_->collectives().rank(); }
   /// The blocks of each stage of the pipeline.
   const std::vector<StageBlocks>& stages() const { return stages_; }
-  const StageParameters& parameters() const { return *parameters_; }
+  const StageParameters& parameters() const { return *stage_parameters_; }
   /// Names of the trained parameters that both the first and the last stage read.
   const std::vector<std::string>& tied() const { return tied_; }
   /// The schedule for so many micro-batches. Throws UsageError if it does not allow them.
@@ -60,14 +58,15 @@ class Pipeline final : public Strategy {
   std::string describe() const override;
 
  private:
-  Collectives& collectives_;
+  Pipeline(const PipelineConfig& config, Collectives& collectives, const ModelTensors& model,
+           const std::vector<double>& sizes);
+  void sum_gradients();
+
   PipelineConfig config_;
-  DeviceMesh mesh_;
-  AxisGroup pp_, dp_;
   PipelineSchedule shape_;  // For some number of micro-batches.
   std::vector<StageBlocks> stages_;
   std::vector<std::string> tied_;
-  std::unique_ptr<StageParameters> parameters_;
+  std::unique_ptr<StageParameters> stage_parameters_;
   SharedStatistics statistics_;  // Of this process's stages, over their replicas.
 };
 

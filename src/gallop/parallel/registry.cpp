@@ -44,27 +44,47 @@ DeviceMesh mesh_of(const config::Component& strategy, int processes) {
   if (const auto* const context = dynamic_cast<const config::OptionsOf<ContextConfig>*>(&options)) {
     return context_mesh(context->config, processes);
   }
-  const char* const axis = divides_update(strategy.name()) ? "dp_shard" : "dp_replicate";
-  return DeviceMesh({{axis, processes}}, processes);
+  const bool is_sharded = divides_update(strategy.name());
+  return DeviceMesh(
+      {{kPipelineAxis, 1}, {is_sharded ? kShardAxis : kReplicaAxis, processes}, {kTensorAxis, 1}},
+      processes);
+}
+
+std::string data_parallel_of(const config::Component& strategy) {
+  const config::Options& options = strategy.options();
+  if (const auto* const tensor = dynamic_cast<const config::OptionsOf<TensorConfig>*>(&options)) {
+    return tensor->config.data_parallel;
+  }
+  if (const auto* const pipeline =
+          dynamic_cast<const config::OptionsOf<PipelineConfig>*>(&options)) {
+    return pipeline->config.data_parallel;
+  }
+  return strategy.name();
+}
+
+Shares shares_of(const std::string& strategy, int64_t processes) {
+  if (strategy == "zero-1") return {.state = processes};
+  if (strategy == "zero-2") return {.gradients = processes, .state = processes};
+  if (strategy == "zero-3") return {processes, processes, processes};
+  return {};
+}
+
+Shares shares_of(const config::Component& strategy, int processes) {
+  const DeviceMesh mesh = mesh_of(strategy, processes);
+  const int64_t parts = mesh.size(kTensorAxis), stages = mesh.size(kPipelineAxis);
+  const Shares of_replicas = shares_of(data_parallel_of(strategy), mesh.batch_part(0).parts);
+  return {.parameters = parts * of_replicas.parameters,
+          .gradients = parts * stages * of_replicas.gradients,
+          .state = parts * stages * of_replicas.state};
 }
 
 bool divides_update(const std::string& strategy) {
-  return strategy == "zero-1" || divides_gradients(strategy);
-}
-
-bool divides_gradients(const std::string& strategy) {
-  return strategy == "zero-2" || strategy == "pipeline" || divides_parameters(strategy);
-}
-
-bool divides_parameters(const std::string& strategy) {
-  return strategy == "zero-3" || divides_layers(strategy);
+  return strategy == "pipeline" || strategy == "tensor" || shares_of(strategy, 2).state > 1;
 }
 
 bool trains_replicas(const std::string& strategy) {
   return strategy == "local-sgd" || strategy == "diloco";
 }
-
-bool divides_layers(const std::string& strategy) { return strategy == "tensor"; }
 
 bool divides_tokens(const std::string& strategy) { return strategy == "context"; }
 

@@ -33,10 +33,8 @@ int64_t nearest_cut(int64_t offset, int64_t elements, int64_t target) {
 
 ShardLayout::ShardLayout(const std::vector<ParameterShape>& parameters,
                          const std::vector<size_t>& order, int64_t bucket_bytes, int processes)
-    : processes_(processes),
-      owners_(parameters.size(), -1),
-      parts_(parameters.size()),
-      cut_so_far_(static_cast<size_t>(processes)) {
+    : processes_(processes), owners_(parameters.size(), -1), parts_(parameters.size()) {
+  for (auto& elements : cut_so_far_) elements.resize(static_cast<size_t>(processes));
   find_owners(parameters);
   fill_buckets(parameters, order, bucket_bytes);
   for (Bucket& bucket : buckets_) place(bucket, parameters);
@@ -82,7 +80,7 @@ void ShardLayout::fill_buckets(const std::vector<ParameterShape>& parameters,
     (open.bucket.is_trained ? buckets_ : not_trained).push_back(std::move(open.bucket));
     open = {};
   };
-  std::map<std::tuple<bool, bool, c10::ScalarType>, Open> all;
+  std::map<std::tuple<bool, bool, bool, c10::ScalarType>, Open> all;
   std::vector<Open*> in_order;  // Of the last parameter that came.
   const auto close_all = [&] {
     for (Open* const open : in_order) close(*open);
@@ -92,7 +90,8 @@ void ShardLayout::fill_buckets(const std::vector<ParameterShape>& parameters,
     const size_t i = order[k];
     const ParameterShape& parameter = parameters[i];
     if (k > 0 && parameters[order[k - 1]].group != parameter.group) close_all();
-    Open& open = all[{parameter.is_trained, parameter.unit.is_whole, parameter.type}];
+    Open& open =
+        all[{parameter.is_trained, parameter.is_part, parameter.unit.is_whole, parameter.type}];
     const int64_t bytes =
         elements_in_bucket(parameter) * static_cast<int64_t>(c10::elementSize(parameter.type));
     if (open.bytes + bytes > bucket_bytes) close(open);
@@ -128,11 +127,12 @@ void ShardLayout::place(Bucket& bucket, const std::vector<ParameterShape>& param
 
 void ShardLayout::cut(Bucket& bucket, int64_t elements,
                       const std::vector<ParameterShape>& parameters) {
-  const int64_t before = std::accumulate(cut_so_far_.begin(), cut_so_far_.end(), int64_t{0});
+  std::vector<int64_t>& so_far = cut_so_far_[parameters[bucket.parameters.front()].is_part ? 1 : 0];
+  const int64_t before = std::accumulate(so_far.begin(), so_far.end(), int64_t{0});
   std::vector<int64_t> ends;
   int64_t owned = 0;
   for (int64_t rank = 0; rank + 1 < processes_; ++rank) {
-    owned += cut_so_far_[static_cast<size_t>(rank)];
+    owned += so_far[static_cast<size_t>(rank)];
     const int64_t least = ends.empty() ? 0 : ends.back();
     const int64_t ideal = (before + elements) * (rank + 1) / processes_ - owned;
     const int64_t target = std::clamp(ideal, least, elements);
@@ -148,7 +148,7 @@ void ShardLayout::cut(Bucket& bucket, int64_t elements,
   int64_t begin = 0;
   for (size_t rank = 0; rank < ends.size(); ++rank) {
     bucket.sizes[rank] = ends[rank] - begin;
-    cut_so_far_[rank] += bucket.sizes[rank];
+    so_far[rank] += bucket.sizes[rank];
     for (size_t k = 0; k < bucket.parameters.size(); ++k) {
       const size_t i = bucket.parameters[k];
       const int64_t first = std::max<int64_t>(0, begin - bucket.offsets[k]);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -19,6 +20,8 @@ struct ParameterShape {
   bool is_trained = true;
   optim::UpdateUnit unit{};
   size_t group = 0;  ///< Only parameters of one group share a bucket.
+  /// Parameters of one kind are divided equally by themselves, whatever there is of the other.
+  bool is_part = false;
 };
 
 /// Which process updates which elements of each parameter, and how gradients lie in buckets so that
@@ -66,7 +69,8 @@ class ShardLayout {
   std::vector<int> owners_;  // Of each parameter; -1 for those that are divided.
   std::vector<Bucket> buckets_;
   std::vector<std::vector<Part>> parts_;  // Of each parameter.
-  std::vector<int64_t> cut_so_far_;       // Elements of each process in the buckets that were cut.
+  // Elements of each process in the buckets that were cut, of each kind.
+  std::array<std::vector<int64_t>, 2> cut_so_far_;
 };
 
 }  // namespace gallop::parallel

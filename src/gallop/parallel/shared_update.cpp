@@ -11,29 +11,53 @@
 
 namespace gallop::parallel {
 
+namespace {
+
 bool is_summed_by_chunk(const at::Tensor& parameter) {
   return parameter.is_cpu() &&
          (parameter.scalar_type() == at::kFloat || parameter.scalar_type() == at::kBFloat16);
 }
 
-at::Tensor make_norm_sums(const at::Tensor& like, int64_t chunks, bool is_by_chunk) {
-  const auto options = like.options().requires_grad(false);
-  return at::zeros({is_by_chunk ? std::max<int64_t>(1, chunks) : 1}, options.dtype(at::kDouble));
+}  // namespace
+
+SharedNorm::SharedNorm(const NamedTensors& parameters) {
+  int64_t chunks = 0;
+  for (const auto& [name, tensor] : parameters) {
+    first_.push_back(chunks);
+    if (!tensor.requires_grad()) continue;
+    is_by_chunk_ &= is_summed_by_chunk(tensor);
+    chunks += kernel::norm_chunks(tensor.numel());
+  }
+  const auto options = parameters.front().tensor.options().requires_grad(false);
+  sums_ = at::zeros({is_by_chunk_ ? std::max<int64_t>(1, chunks) : 1}, options.dtype(at::kDouble));
 }
 
-void sum_squares(const at::Tensor& sums, const std::vector<at::Tensor>& gradients,
-                 const std::vector<int64_t>& first, bool is_by_chunk) {
-  if (is_by_chunk) {
-    kernel::sums_of_squares(sums, gradients, first);
+void SharedNorm::add(size_t index, const at::Tensor& part, int64_t begin) {
+  parts_.push_back(part);
+  first_here_.push_back(first_[index] + begin / kernel::kNormChunk);
+}
+
+void SharedNorm::sum_here() const {
+  std::vector<at::Tensor> gradients;
+  std::vector<int64_t> first;
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const at::Tensor& gradient = parts_[i].grad();
+    if (!gradient.defined() || gradient.numel() == 0) continue;
+    gradients.push_back(gradient);
+    first.push_back(first_here_[i]);
+  }
+  if (is_by_chunk_) {
+    kernel::sums_of_squares(sums_, gradients, first);
   } else if (gradients.empty()) {
-    sums.zero_();
+    sums_.zero_();
   } else {
-    sums.copy_(at::stack(at::_foreach_norm(gradients, 2, at::kDouble)).square().sum().reshape({1}));
+    sums_.copy_(
+        at::stack(at::_foreach_norm(gradients, 2, at::kDouble)).square().sum().reshape({1}));
   }
 }
 
-at::Tensor norm_of_all(const at::Tensor& sums, bool is_by_chunk) {
-  return is_by_chunk ? kernel::norm_of_sums(sums) : sums.select(0, 0).sqrt();
+at::Tensor SharedNorm::norm() const {
+  return is_by_chunk_ ? kernel::norm_of_sums(sums_) : sums_.select(0, 0).sqrt();
 }
 
 std::string first_found(const NamedTensors& tensors, const std::vector<std::string>& found) {

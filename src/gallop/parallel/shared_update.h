@@ -11,16 +11,31 @@
 // Internal to parallel/: what strategies share whose processes update different parameters.
 namespace gallop::parallel {
 
-/// Whether the norm of such a parameter's gradient is added up in the order of one process.
-bool is_summed_by_chunk(const at::Tensor& parameter);
-/// Memory for the sums of squares of so many chunks, or for one sum of all; fp64.
-at::Tensor make_norm_sums(const at::Tensor& like, int64_t chunks, bool is_by_chunk);
-/// Writes the sums of squares of the gradients that are here, of which each begins with chunk
-/// `first`; 0 elsewhere.
-void sum_squares(const at::Tensor& sums, const std::vector<at::Tensor>& gradients,
-                 const std::vector<int64_t>& first, bool is_by_chunk);
-/// The norm, from the sums of all processes.
-at::Tensor norm_of_all(const at::Tensor& sums, bool is_by_chunk);
+/// The norm of gradients of which processes have parts, added up from the sums of blocks of
+/// kernel::kNormChunk elements in the order of one process. Its bits are those of one process for
+/// gradients in fp32 and bf16 on the CPU.
+class SharedNorm {
+ public:
+  /// Of these parameters, as far as they are trained.
+  explicit SharedNorm(const NamedTensors& parameters);
+
+  /// Counts the gradient that `part` of the parameter of this index has whenever the norm is
+  /// computed. Its first element is element `begin` of the parameter, a multiple of kNormChunk.
+  void add(size_t index, const at::Tensor& part, int64_t begin = 0);
+  /// Writes the sums of squares of what is here, and 0 elsewhere.
+  void sum_here() const;
+  /// What sum_here() writes, and processes sum: of each block, or one sum of all; fp64.
+  const at::Tensor& sums() const { return sums_; }
+  /// From the sums of all processes.
+  at::Tensor norm() const;
+
+ private:
+  std::vector<int64_t> first_;  // The first block of each parameter.
+  std::vector<at::Tensor> parts_;
+  std::vector<int64_t> first_here_;  // The first block of each part.
+  at::Tensor sums_;
+  bool is_by_chunk_ = true;
+};
 
 /// The first of these tensors whose name is among the names that processes have found; empty if
 /// none is.

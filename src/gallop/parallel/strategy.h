@@ -37,6 +37,11 @@ class Strategy {
   /// The processes that compute a part of a batch together, and draw what one process would; null
   /// if each computes one alone.
   virtual Collectives* model_parallel_group() { return nullptr; }
+  /// Those of them that compute each forward pass together, so that evaluations also need all of
+  /// them; null if there are no others.
+  virtual Collectives* forward_group() { return nullptr; }
+  /// The processes that divide the batches of an evaluation: one of each forward_group().
+  virtual Collectives& evaluation_group() { return collectives(); }
 
   /// The tensors other than those of model and optimizer that a step reads or writes.
   virtual NamedTensors state() const = 0;
@@ -162,6 +167,8 @@ struct ModelTensors {
   std::function<ParallelizedModel(const TensorGroup& group)> parallelize{};
   /// For context parallelism: Model::divide_tokens().
   std::function<void(const TensorGroup& group)> divide_tokens{};
+  /// Parameters that have been divided along tp.
+  std::vector<LogicalTensor> divided{};
 };
 
 /// The processes of a training as a `parallel:` section arranges them. Throws UsageError, with the
@@ -174,16 +181,21 @@ using StrategyRegistry = config::Registry<Strategy, Collectives&, const ModelTen
 /// Every strategy that comes with Gallop.
 StrategyRegistry built_in_strategies();
 
-/// Whether the strategy of this name divides the optimizer's update, the gradients as well, or the
-/// parameters as well, among several processes.
+/// Among how many processes a strategy divides parameters, gradients and the optimizer's state.
+struct Shares {
+  int64_t parameters = 1, gradients = 1, state = 1;
+};
+Shares shares_of(const config::Component& strategy, int processes);
+/// Of a strategy that divides them among all processes, or none: "zero-2".
+Shares shares_of(const std::string& strategy, int64_t processes);
+
+/// Whether the strategy of this name divides the optimizer's update among several processes.
 bool divides_update(const std::string& strategy);
-bool divides_gradients(const std::string& strategy);
-bool divides_parameters(const std::string& strategy);
 /// Whether processes train replicas of the model that differ between synchronizations.
 bool trains_replicas(const std::string& strategy);
-/// Whether the processes compute each batch together, none of which can compute one alone.
-bool divides_layers(const std::string& strategy);
 /// Whether each process computes some tokens of each text.
 bool divides_tokens(const std::string& strategy);
+/// How replicas share the update: "ddp", "zero-1" or "zero-2".
+std::string data_parallel_of(const config::Component& strategy);
 
 }  // namespace gallop::parallel

@@ -2,81 +2,55 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "gallop/base/error.h"
-#include "gallop/parallel/collectives_group.h"
 #include "gallop/parallel/ddp.h"
-#include "gallop/parallel/packed.h"
-#include "gallop/parallel/tensor_parameters.h"
+#include "gallop/parallel/model_parallel.h"
+#include "gallop/parallel/zero.h"
 
 namespace gallop::parallel {
 
 namespace {
 
-constexpr const char* kReplicas = "dp_replicate";
-constexpr const char* kParts = "tp";
-constexpr const char* kDegree = "tensor_parallel_degree";
-constexpr int64_t kPieceBytes = 25 << 20;
-
-// Whose ranks are those of all processes.
-ParallelizedModel in_replicas(ParallelizedModel model, const DeviceMesh& mesh) {
-  for (LogicalTensor& one : model.divided) {
-    one.replicas = {.count = mesh.size(kReplicas), .apart = mesh.size(kParts)};
-  }
-  return model;
+ModelParallelConfig config_of(const TensorConfig& config) {
+  return {.tensor_parallel_degree = config.tensor_parallel_degree,
+          .sequence_parallel = config.sequence_parallel,
+          .data_parallel = config.data_parallel};
 }
 
-class Tensor final : public Strategy {
+class Tensor final : public ModelParallel {
  public:
   Tensor(const TensorConfig& config, Collectives& collectives, const ModelTensors& model)
-      : collectives_(collectives),
-        mesh_(tensor_mesh(config, collectives.size())),
-        tp_(mesh_, collectives, {kParts}),
-        dp_(mesh_, collectives, {kReplicas}),
-        group_(tp_.collectives(), config.sequence_parallel),
-        model_(in_replicas(model.parallelize(group_), mesh_)),
-        parameters_(model.parameters, model_.divided, tp_.collectives()) {
-    if (dp_.collectives().size() > 1) {
-      replicas_ = make_ddp({}, dp_.collectives(),
-                           {.parameters = model.parameters, .buffers = model.buffers});
+      : ModelParallel(config_of(config), collectives, model) {
+    const ModelTensors own = tensors_of(model, nullptr, 0);
+    std::unique_ptr<Strategy> replicas;
+    if (divides_replicas()) {
+      const auto sums = config.data_parallel == "zero-1" ? ReplicaSums::kInBackward
+                                                         : ReplicaSums::kInEachBackward;
+      replicas = make_sharded_replicas(option(), sums, data_parallel_group(), own);
+    } else if (data_parallel_group().size() > 1) {
+      replicas = make_ddp({}, data_parallel_group(), own);
     }
-    parameters_.require_divisible_update(model.update_units);
-    for (const std::string& name : model_.partial_gradients) {
-      // Null for one that is not trained.
-      const at::Tensor* const parameter = find_tensor(model.parameters, name);
-      if (parameter != nullptr && parameter->requires_grad()) partial_.push_back(*parameter);
-    }
+    set_parameters(model, std::move(replicas), nullptr);
   }
 
-  Collectives& collectives() override { return collectives_; }
-  Collectives& data_parallel_group() override { return dp_.collectives(); }
-  Collectives* model_parallel_group() override { return &tp_.collectives(); }
-  NamedTensors state() const override { return replicas_ ? replicas_->state() : NamedTensors(); }
-  const optim::UpdatedParameters* updated() const override { return &parameters_; }
-  std::unique_ptr<optim::Optimizer> make_optimizer(const NamedTensors& buffers,
-                                                   const MakeOptimizer& make) const override {
-    return make_tensor_optimizer(parameters_, buffers, make);
+  NamedTensors state() const override {
+    return replicas() != nullptr ? replicas()->state() : NamedTensors();
   }
-  std::vector<LogicalTensor> parameters_in_parts() const override {
-    return parameters_.logical_parameters();
-  }
-  bool model_is_in_parts() const override { return true; }
-  std::string describe() const override {
-    std::string axes = replicas_ ? fmt::format("{} {} x {} {}", kReplicas, mesh_.size(kReplicas),
-                                               kParts, mesh_.size(kParts))
-                                 : "";
-    if (!group_.sequence_parallel()) return axes;
-    return fmt::format("{}{}with sequence parallelism", axes, replicas_ ? ", " : "");
+  bool sums_each_micro_batch() const override {
+    return replicas() != nullptr && replicas()->sums_each_micro_batch();
   }
 
   void begin_gradient_sync(const Pass& pass) override {
-    if (replicas_) replicas_->begin_gradient_sync(pass);
+    is_last_ = pass.is_last;
+    if (replicas() != nullptr) replicas()->begin_gradient_sync(pass);
   }
   void finish_gradient_sync() override {
-    note_unused(parameters_.tensors());
-    if (replicas_) replicas_->finish_gradient_sync();
-    sum_partial_gradients();
+    if (replicas() != nullptr) {
+      replicas()->finish_gradient_sync();
+    } else {
+      note_unused(parameters_here().tensors());
+    }
+    if (is_last_) sum_partial_gradients();
   }
   // The collectives depend on the layers.
   std::optional<std::vector<PendingCollective>> collective_calls(
@@ -85,45 +59,19 @@ class Tensor final : public Strategy {
   }
 
  private:
-  // Of what each process has computed for its tokens alone.
-  void sum_partial_gradients() const {
-    std::vector<at::Tensor> gradients;
-    for (const at::Tensor& parameter : partial_) {
-      if (parameter.grad().defined()) gradients.push_back(parameter.grad());
-    }
-    const SubgroupScope group(tp_.collectives());
-    all_reduce_packed(gradients, kPieceBytes);
-  }
-
-  Collectives& collectives_;
-  DeviceMesh mesh_;
-  AxisGroup tp_, dp_;
-  CollectivesGroup group_;
-  ParallelizedModel model_;
-  TensorParameters parameters_;
-  std::vector<at::Tensor> partial_;     // Parameters whose gradients have to be summed.
-  std::unique_ptr<Strategy> replicas_;  // Sums gradients over them; null if there is one.
+  bool is_last_ = true;  // The pass that is under way, of those of a step.
 };
 
 }  // namespace
 
 void visit(config::Visitor& visitor, TensorConfig& config) {
-  visitor.field({.name = "sequence_parallel",
-                 .help = "norms, dropouts and residuals are computed for a part of the tokens in "
-                         "each process, which takes less memory"},
-                config.sequence_parallel);
-  visitor.field(
-      {.name = kDegree,
-       .help = "processes that divide the layers; the others have replicas, each with its "
-               "part of every batch. 0: all processes",
-       .min = 0},
-      config.tensor_parallel_degree);
+  visit_tensor_parallel(visitor, config.tensor_parallel_degree, config.sequence_parallel,
+                        /*is_required=*/true);
+  visit_data_parallel(visitor, config.data_parallel, {"ddp", "zero-1", "zero-2"});
 }
 
 DeviceMesh tensor_mesh(const TensorConfig& config, int processes) {
-  const int degree =
-      degree_of(config.tensor_parallel_degree, processes, fmt::format("parallel.{}", kDegree));
-  return DeviceMesh({{kReplicas, processes / degree}, {kParts, degree}}, processes);
+  return model_parallel_mesh(config_of(config), processes);
 }
 
 std::unique_ptr<Strategy> make_tensor(const TensorConfig& config, Collectives& collectives,

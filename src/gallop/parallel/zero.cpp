@@ -23,6 +23,8 @@ namespace gallop::parallel {
 
 namespace {
 
+constexpr const char* kZero3 = "parallel.name=zero-3";
+
 // Of each parameter, the number of the block that it belongs to, from the last to the first, as
 // their gradients come; the number of blocks for those outside of them.
 std::vector<size_t> groups_of(const ModelTensors& model) {
@@ -39,34 +41,42 @@ std::vector<size_t> groups_of(const ModelTensors& model) {
   return all;
 }
 
-// `groups`: of each parameter; empty for one of all.
-ShardLayout layout_of(const std::string& name, const ZeroConfig& config,
-                      const Collectives& collectives, const ModelTensors& model,
-                      const std::vector<size_t>& groups = {}) {
+// `groups`: of each parameter; empty for one of all. `tp_rank`: of the processes along tp that have
+// other parts of ModelTensors::divided, the one whose parts are divided.
+ShardLayout layout_of(const std::string& option, const ZeroConfig& config, int processes,
+                      const ModelTensors& model, const std::vector<size_t>& groups = {},
+                      std::optional<size_t> tp_rank = {}) {
   if (model.update_units.size() != model.parameters.size()) {
     throw UsageError(fmt::format(
-        "parallel.name={} divides the update among processes, which this optimizer does not "
+        "{} divides the update among processes, which this optimizer does not "
         "support: it does not tell which parameters it updates independently of each other "
         "(Optimizer::update_units()); take parallel.name=ddp, or another optimizer",
-        name));
+        option));
   }
+  std::map<std::string, const LogicalTensor*> divided;
+  for (const LogicalTensor& one : model.divided) divided.emplace(one.name, &one);
   std::vector<ParameterShape> shapes;
   for (size_t i = 0; i < model.parameters.size(); ++i) {
     const at::Tensor& tensor = model.parameters[i].tensor;
+    const auto found = divided.find(model.parameters[i].name);
+    const LogicalTensor* const whole = found != divided.end() ? found->second : nullptr;
     optim::UpdateUnit unit = model.update_units[i];
     // How an element is rounded depends on its position in the tensor that the optimizer has.
     unit.is_whole = unit.is_whole || tensor.scalar_type() == at::kBFloat16;
     shapes.push_back({.name = model.parameters[i].name,
-                      .elements = tensor.numel(),
+                      .elements = whole != nullptr && tp_rank
+                                      ? whole->elements_of(whole->parts[*tp_rank])
+                                      : tensor.numel(),
                       .type = tensor.scalar_type(),
                       .is_trained = tensor.requires_grad(),
                       .unit = unit,
-                      .group = groups.empty() ? 0 : groups[i]});
+                      .group = groups.empty() ? 0 : groups[i],
+                      .is_part = whole != nullptr});
   }
   std::vector<size_t> order = in_gradient_order(model);
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return shapes[a].group < shapes[b].group; });
-  return ShardLayout(shapes, order, *parse_bytes(config.bucket), collectives.size());
+  return ShardLayout(shapes, order, *parse_bytes(config.bucket), processes);
 }
 
 // The trained parameters of each bucket.
@@ -95,21 +105,34 @@ std::vector<std::vector<int64_t>> sizes_of(const ShardLayout& layout) {
   return sizes;
 }
 
+// The buckets of a layout, and this process's part of each.
+struct Shards {
+  ShardLayout layout;
+  std::vector<std::vector<at::Tensor>> lists;
+  GradientBuckets buckets;
+  std::vector<at::Tensor> own;
+
+  Shards(ShardLayout layout_, const ModelTensors& model, const Collectives& collectives,
+         GradientBuckets::Memory memory)
+      : layout(std::move(layout_)),
+        lists(lists_of(layout, model.parameters)),
+        buckets(lists, memory),
+        own(own_parts(buckets, sizes_of(layout), collectives.rank())) {}
+};
+
 class Zero : public DataParallel {
  public:
-  /// `places`: see ParameterShards.
-  Zero(const std::string& name, const ZeroConfig& config, Collectives& collectives,
-       const ModelTensors& model, ShardLayout layout,
-       const std::vector<std::vector<at::Tensor>>& lists, GradientBuckets buckets,
-       const std::vector<at::Tensor>& own, ParameterBuckets* places = nullptr)
-      : DataParallel(collectives, model, config.batch_norm == "synchronized", in_one(lists),
-                     std::move(buckets),
+  /// `option`, `places`: see ParameterShards.
+  Zero(const std::string& option, const ZeroConfig& config, Collectives& collectives,
+       const ModelTensors& model, Shards shards, ParameterBuckets* places = nullptr)
+      : DataParallel(collectives, model, config.batch_norm == "synchronized", in_one(shards.lists),
+                     std::move(shards.buckets),
                      [&](GradientBuckets& kept) {
-                       return make_rank_order_sums(kept, sizes_of(layout), own,
+                       return make_rank_order_sums(kept, sizes_of(shards.layout), shards.own,
                                                    /*gathers=*/false);
                      }),
-        shards_(name, model.parameters, std::move(layout), this->buckets(), own, collectives,
-                places) {}
+        shards_(option, model.parameters, std::move(shards.layout), this->buckets(), shards.own,
+                collectives, places) {}
 
   const ParameterShards* shards() const override { return &shards_; }
   const optim::UpdatedParameters* updated() const override { return &shards_; }
@@ -143,11 +166,8 @@ BlockGathers::Config gathers_of(const ShardLayout& layout, const std::vector<siz
 class Zero3 final : public Zero {
  public:
   Zero3(const Zero3Config& config, Collectives& collectives, const ModelTensors& model,
-        ShardLayout layout, const std::vector<std::vector<at::Tensor>>& lists,
-        GradientBuckets buckets, const std::vector<at::Tensor>& own, BlockGathers::Config gathers,
-        std::unique_ptr<ParameterBuckets> places)
-      : Zero("zero-3", config.zero, collectives, model, std::move(layout), lists,
-             std::move(buckets), own, places.get()),
+        Shards shards, BlockGathers::Config gathers, std::unique_ptr<ParameterBuckets> places)
+      : Zero(kZero3, config.zero, collectives, model, std::move(shards), places.get()),
         places_(std::move(places)),
         gathers_(*places_, with_reduction(std::move(gathers), config)) {
     start_when_told();
@@ -219,18 +239,27 @@ class Zero3 final : public Zero {
   BlockGathers gathers_;
 };
 
-std::unique_ptr<Strategy> make_zero(const std::string& name, const ZeroConfig& config,
-                                    Collectives& collectives, const ModelTensors& model) {
-  if (collectives.size() == 1) {
-    return make_ddp({.bucket = config.bucket, .batch_norm = config.batch_norm}, collectives, model);
+// Zero of gradients that are summed when all passes of a step are done.
+class ZeroAfterPasses final : public Zero {
+ public:
+  ZeroAfterPasses(const std::string& option, Collectives& collectives, const ModelTensors& model,
+                  Shards shards)
+      : Zero(option, {}, collectives, model, std::move(shards)) {
+    use_buckets(false);
   }
-  ShardLayout layout = layout_of(name, config, collectives, model);
-  const auto lists = lists_of(layout, model.parameters);
-  GradientBuckets buckets(lists, divides_gradients(name) ? GradientBuckets::Memory::kOnDemand
-                                                         : GradientBuckets::Memory::kKept);
-  const auto own = own_parts(buckets, sizes_of(layout), collectives.rank());
-  return std::make_unique<Zero>(name, config, collectives, model, std::move(layout), lists,
-                                std::move(buckets), own);
+};
+
+std::unique_ptr<Strategy> make_whole(const ZeroConfig& config, Collectives& collectives,
+                                     const ModelTensors& model) {
+  return make_ddp({.bucket = config.bucket, .batch_norm = config.batch_norm}, collectives, model);
+}
+
+std::unique_ptr<Strategy> make_zero(const std::string& option, const ZeroConfig& config,
+                                    Collectives& collectives, const ModelTensors& model,
+                                    GradientBuckets::Memory memory) {
+  if (collectives.size() == 1) return make_whole(config, collectives, model);
+  Shards shards(layout_of(option, config, collectives.size(), model), model, collectives, memory);
+  return std::make_unique<Zero>(option, config, collectives, model, std::move(shards));
 }
 
 void require_blocks(const ModelTensors& model) {
@@ -267,36 +296,61 @@ void visit(config::Visitor& visitor, Zero3Config& config) {
 
 std::unique_ptr<Strategy> make_zero1(const ZeroConfig& config, Collectives& collectives,
                                      const ModelTensors& model) {
-  return make_zero("zero-1", config, collectives, model);
+  return make_zero("parallel.name=zero-1", config, collectives, model,
+                   GradientBuckets::Memory::kKept);
 }
 
 std::unique_ptr<Strategy> make_zero2(const ZeroConfig& config, Collectives& collectives,
                                      const ModelTensors& model) {
-  return make_zero("zero-2", config, collectives, model);
+  return make_zero("parallel.name=zero-2", config, collectives, model,
+                   GradientBuckets::Memory::kOnDemand);
+}
+
+std::unique_ptr<Strategy> make_sharded_replicas(const std::string& option, ReplicaSums sums,
+                                                Collectives& replicas, const ModelTensors& model) {
+  if (sums == ReplicaSums::kInBackward) {
+    return make_zero(option, {}, replicas, model, GradientBuckets::Memory::kKept);
+  }
+  Shards shards(layout_of(option, {}, replicas.size(), model), model, replicas,
+                GradientBuckets::Memory::kOnDemand);
+  if (sums == ReplicaSums::kInEachBackward) {
+    return std::make_unique<Zero>(option, ZeroConfig(), replicas, model, std::move(shards));
+  }
+  return std::make_unique<ZeroAfterPasses>(option, replicas, model, std::move(shards));
+}
+
+std::map<std::string, std::vector<LogicalTensor::Part>> replica_shards(const ModelTensors& model,
+                                                                       int replicas,
+                                                                       size_t tp_rank) {
+  const ShardLayout layout = layout_of("parallel.data_parallel", {}, replicas, model, {}, tp_rank);
+  std::map<std::string, std::vector<LogicalTensor::Part>> parts;
+  for (size_t i = 0; i < model.parameters.size(); ++i) {
+    parts[model.parameters[i].name] = layout.parts(i);
+  }
+  return parts;
 }
 
 std::shared_ptr<ParameterBuckets> make_parameter_buckets(const Zero3Config& config,
                                                          const Collectives& collectives,
                                                          const ModelTensors& model) {
   require_blocks(model);
-  const ShardLayout layout = layout_of("zero-3", config.zero, collectives, model, groups_of(model));
+  const ShardLayout layout =
+      layout_of(kZero3, config.zero, collectives.size(), model, groups_of(model));
   return std::make_shared<ParameterBuckets>(model.parameters, layout, collectives.rank());
 }
 
 std::unique_ptr<Strategy> make_zero3(const Zero3Config& config, Collectives& collectives,
                                      const ModelTensors& model) {
   require_blocks(model);
-  if (collectives.size() == 1) return make_zero("zero-3", config.zero, collectives, model);
+  if (collectives.size() == 1) return make_whole(config.zero, collectives, model);
   const std::vector<size_t> groups = groups_of(model);
-  ShardLayout layout = layout_of("zero-3", config.zero, collectives, model, groups);
+  ShardLayout layout = layout_of(kZero3, config.zero, collectives.size(), model, groups);
   auto places = std::make_unique<ParameterBuckets>(model.parameters, layout, collectives.rank());
   places->take(model.parameters);
-  const auto lists = lists_of(layout, model.parameters);
-  GradientBuckets buckets(lists, GradientBuckets::Memory::kOnDemand);
-  const auto own = own_parts(buckets, sizes_of(layout), collectives.rank());
   BlockGathers::Config gathers = gathers_of(layout, groups, model.blocks.size());
-  return std::make_unique<Zero3>(config, collectives, model, std::move(layout), lists,
-                                 std::move(buckets), own, std::move(gathers), std::move(places));
+  Shards shards(std::move(layout), model, collectives, GradientBuckets::Memory::kOnDemand);
+  return std::make_unique<Zero3>(config, collectives, model, std::move(shards), std::move(gathers),
+                                 std::move(places));
 }
 
 }  // namespace gallop::parallel

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gallop/config/visitor.h"
 #include "gallop/parallel/ddp.h"
@@ -49,6 +52,26 @@ std::unique_ptr<Strategy> make_zero1(const ZeroConfig& config, Collectives& coll
 /// micro-batch have the bits of ddp.
 std::unique_ptr<Strategy> make_zero2(const ZeroConfig& config, Collectives& collectives,
                                      const ModelTensors& model);
+
+/// When a process of a mesh that keeps a part of the optimizer's state sums gradients over
+/// replicas.
+enum class ReplicaSums : uint8_t {
+  kInBackward,      ///< In the last backward pass of a step: zero-1.
+  kInEachBackward,  ///< In that of each micro-batch: zero-2.
+  kAfterPasses,     ///< After all, bucket by bucket; micro-batches have been added up before.
+};
+
+/// The stages of ZeRO along dp_shard, of the processes that have the same parameters. `option`: the
+/// one that chose it, for messages. `model.divided`: parameters of which processes along tp have
+/// other parts; the rest is divided alike along tp.
+std::unique_ptr<Strategy> make_sharded_replicas(const std::string& option, ReplicaSums sums,
+                                                Collectives& replicas, const ModelTensors& model);
+
+/// By name, the parts of each parameter by ranks along dp_shard, as make_sharded_replicas() divides
+/// them for the processes of this rank along tp.
+std::map<std::string, std::vector<LogicalTensor::Part>> replica_shards(const ModelTensors& model,
+                                                                       int replicas,
+                                                                       size_t tp_rank);
 
 /// ZeRO stage 3, or fully sharded data parallelism (Zhao et al., "PyTorch FSDP: experiences on
 /// scaling fully sharded data parallel", VLDB 2023): as stage 2, but a process keeps only its part

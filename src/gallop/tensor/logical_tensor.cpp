@@ -16,6 +16,15 @@ std::vector<LogicalTensor::Part> LogicalTensor::parts_of_all() const {
   return all;
 }
 
+int64_t LogicalTensor::elements_in(int rank) const {
+  if (is_replicated()) return whole.numel();
+  int64_t elements = 0;
+  for (const Part& part : parts) {
+    if (giver(part, rank) == rank) elements += elements_of(part);
+  }
+  return elements;
+}
+
 NamedTensors wholes_of(const std::vector<LogicalTensor>& tensors) {
   NamedTensors all;
   for (const LogicalTensor& tensor : tensors) all.push_back({tensor.name, tensor.whole});

@@ -12,10 +12,13 @@ namespace gallop {
 
 /// A tensor of a model or of its training, of which each process has a part, or all.
 struct LogicalTensor {
-  /// The columns that a process has.
+  /// The columns that a process has, or a range of the elements of these.
   struct Part {
     int rank = 0;
     int64_t begin = 0, end = 0;
+    /// If several processes divide the same columns: what this one has of them, as elements of
+    /// [rows, columns] in the order of memory; a negative end: all.
+    int64_t first = 0, last = -1;
     int64_t size() const { return end - begin; }
   };
 
@@ -30,8 +33,8 @@ struct LogicalTensor {
   /// What this process has: the whole tensor if every process has it, otherwise [rows, columns of
   /// its part] in any shape, or anything without elements.
   at::Tensor local;
-  /// The whole tensor in the order of memory is [rows, columns]; the parts cover the columns in
-  /// order of ranks. Empty if every process has all of it.
+  /// The whole tensor in the order of memory is [rows, columns], of which the parts cover all
+  /// elements, those of the same columns one after the other. Empty if every process has all of it.
   std::vector<Part> parts{};
   int64_t rows = 1;
   Replicas replicas{};
@@ -43,6 +46,13 @@ struct LogicalTensor {
 
   /// The parts of all processes, in order of ranks.
   std::vector<Part> parts_of_all() const;
+
+  /// The number of elements of a part.
+  int64_t elements_of(const Part& part) const {
+    return part.last < 0 ? part.size() * rows : part.last - part.first;
+  }
+  /// The number of elements of the parts of a process.
+  int64_t elements_in(int rank) const;
 
   bool is_replicated() const { return parts.empty(); }
   int64_t columns() const { return whole.numel() / rows; }

@@ -1,6 +1,7 @@
 #include "gallop/train/shared_state.h"
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -40,9 +41,25 @@ at::Tensor as_columns(const at::Tensor& whole, const LogicalTensor& tensor) {
 std::vector<int64_t> sizes_for(int to, const LogicalTensor& tensor, int processes) {
   std::vector<int64_t> sizes(static_cast<size_t>(processes));
   for (const LogicalTensor::Part& part : tensor.parts) {
-    sizes[static_cast<size_t>(tensor.giver(part, to))] = part.size() * tensor.rows;
+    sizes[static_cast<size_t>(tensor.giver(part, to))] = tensor.elements_of(part);
   }
   return sizes;
+}
+
+// The elements of a part, in the order in which a process has them, as views of the whole tensor.
+std::vector<at::Tensor> views_of(const LogicalTensor::Part& part, const at::Tensor& columns) {
+  const int64_t width = part.size();
+  if (part.last < 0) return {columns.narrow(1, part.begin, width)};
+  std::vector<at::Tensor> views;
+  for (int64_t element = part.first; element < part.last;) {
+    const int64_t row = element / width, column = element % width, left = part.last - element;
+    const bool is_whole_row = column == 0 && left >= width;
+    const int64_t rows = is_whole_row ? left / width : 1;
+    const int64_t length = is_whole_row ? width : std::min(width - column, left);
+    views.push_back(columns.narrow(0, row, rows).narrow(1, part.begin + column, length));
+    element += rows * length;
+  }
+  return views;
 }
 
 // A dense tensor in the order of memory.
@@ -86,12 +103,15 @@ at::Tensor finish(parallel::Collectives& collectives, const Gather& gather, at::
   if (tensor.is_replicated()) return tensor.local;
   at::Tensor whole = empty_whole(tensor, device);
   const at::Tensor columns = as_columns(whole, tensor);
-  int64_t begin = 0;
+  const int to = collectives.rank();
+  const std::vector<int64_t> sizes = sizes_for(to, tensor, collectives.size());
   for (const LogicalTensor::Part& part : tensor.parts) {
-    const int64_t elements = part.size() * tensor.rows;
-    columns.narrow(1, part.begin, part.size())
-        .copy_(gather.received.narrow(0, begin, elements).view({tensor.rows, part.size()}));
-    begin += elements;
+    int64_t begin =
+        std::accumulate(sizes.begin(), sizes.begin() + tensor.giver(part, to), int64_t{0});
+    for (const at::Tensor& view : views_of(part, columns)) {
+      view.copy_(gather.received.narrow(0, begin, view.numel()).view(view.sizes()));
+      begin += view.numel();
+    }
   }
   return whole;
 }
@@ -107,7 +127,7 @@ void scatter(parallel::Collectives& collectives, const at::Tensor& saved,
   const auto parts_of_all = tensor.parts_of_all();
   std::vector<int64_t> sizes(static_cast<size_t>(collectives.size()));
   for (const LogicalTensor::Part& part : parts_of_all) {
-    sizes[static_cast<size_t>(part.rank)] = part.size() * tensor.rows;
+    sizes[static_cast<size_t>(part.rank)] = tensor.elements_of(part);
   }
   std::vector<int64_t> send(sizes.size()), receive(sizes.size());
   receive[0] = sizes[static_cast<size_t>(collectives.rank())];
@@ -120,7 +140,9 @@ void scatter(parallel::Collectives& collectives, const at::Tensor& saved,
     const at::Tensor columns = as_columns(whole, tensor);
     std::vector<at::Tensor> list;
     for (const LogicalTensor::Part& part : parts_of_all) {
-      list.push_back(columns.narrow(1, part.begin, part.size()).reshape({-1}));
+      for (const at::Tensor& view : views_of(part, columns)) {
+        list.push_back(view.reshape({-1}));
+      }
     }
     if (!list.empty()) parts = at::cat(list);
   }

@@ -147,14 +147,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   check_optimizer(config, optimizer);
   check_loss(config);
   if (config.strategy != nullptr && config.strategy->shards() != nullptr) {
-    check_division(config, config.strategy->shards()->strategy());
-  }
-  if (divides_model() && config.strategy->pipeline() == nullptr) {
-    if (config.strategy->model_is_in_parts()) {
-      check_in_tensor(config);
-    } else {
-      check_in_context(config);
-    }
+    check_division(config, config.strategy->shards()->option());
   }
   if (config.strategy != nullptr && config.strategy->averager() != nullptr) {
     check_in_replicas(config, optimizer);
@@ -162,6 +155,13 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   if (config.strategy != nullptr && config.strategy->pipeline() != nullptr) {
     check_in_pipeline(config);
     pipeline_ = std::make_unique<PipelineStep>(model, *config.strategy->pipeline());
+  }
+  if (config.strategy != nullptr && config.strategy->forward_group() != nullptr) {
+    if (config.strategy->model_is_in_parts()) {
+      check_in_tensor(config);
+    } else {
+      check_in_context(config);
+    }
   }
   // The weights are moved and restored.
   if (config.sam) kept_.keep(parameters_);

@@ -322,8 +322,8 @@ void check_in_tensor(const StepConfig& config);
 void check_in_context(const StepConfig& config);
 
 /// Throws UsageError if the config needs gradients of whole parameters, of which a process has only
-/// parts with the strategy of this name.
-void check_division(const StepConfig& config, const std::string& strategy);
+/// parts by this option: "parallel.name=zero-1".
+void check_division(const StepConfig& config, const std::string& option);
 
 /// Seeds LibTorch's generator for step `step`, from which operators such as dropout on a GPU draw,
 /// so that a resumed run draws the same numbers, and each process its own.

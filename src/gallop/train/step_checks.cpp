@@ -40,7 +40,7 @@ void check_in_replicas(const StepConfig& config, const optim::Optimizer& optimiz
 }
 
 void check_in_pipeline(const StepConfig& config) {
-  if (config.sam) check_division(config, "pipeline");
+  if (config.sam) check_division(config, "parallel.name=pipeline");
   if (config.compile) {
     throw UsageError(
         "train.compile with parallel.name=pipeline: steps of a pipeline are not compiled yet; "
@@ -60,7 +60,8 @@ void check_in_tensor(const StepConfig& config) {
   if (config.clip_adaptive) {
     StepConfig clip;
     clip.clip_adaptive = config.clip_adaptive;
-    check_division(clip, "tensor");
+    check_division(clip, config.strategy->pipeline() != nullptr ? "parallel.tensor_parallel_degree"
+                                                                : "parallel.name=tensor");
   }
   if (config.compile) {
     throw UsageError(
@@ -76,21 +77,20 @@ void check_in_context(const StepConfig& config) {
       "yet; leave train.compile out, or set it to false");
 }
 
-void check_division(const StepConfig& config, const std::string& strategy) {
+void check_division(const StepConfig& config, const std::string& option) {
   if (config.sam) {
     throw UsageError(
-        fmt::format("train.sam with parallel.name={}: the perturbation of the weights needs the "
-                    "gradients of the "
-                    "whole batch in every process, and each has only those that it updates; set "
-                    "train.sam to none, or take parallel.name=ddp",
-                    strategy));
+        fmt::format("train.sam with {}: the perturbation of the weights needs the "
+                    "gradients of the whole batch in every process, and each has only those that "
+                    "it updates; set train.sam to none, or take parallel.name=ddp",
+                    option));
   }
   if (config.clip_adaptive) {
     throw UsageError(
-        fmt::format("train.clip_adaptive with parallel.name={}: it limits rows of weights as a "
+        fmt::format("train.clip_adaptive with {}: it limits rows of weights as a "
                     "whole, and processes update parts of them; take train.clip_grad_norm, or "
                     "parallel.name=ddp",
-                    strategy));
+                    option));
   }
 }
 

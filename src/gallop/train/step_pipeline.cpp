@@ -54,6 +54,9 @@ TrainStep::Sums TrainStep::forward_backward_in_pipeline(const StepInputs& inputs
                   .loss_gradient = scaler_ ? weight.mul(scaler_->scale()) : weight,
                   .draws = {.seed_and_step = draws_of_dropout(inputs, 0),
                             .share = scheduled(ScheduledParameter::kDropout, inputs)}});
+  // All along tp have computed the same losses, which count once.
+  parallel::Collectives* const parts = config_.strategy->forward_group();
+  if (parts != nullptr && parts->rank() != 0) sums = {.of_slices = Tensors(1)};
   finish_sharing(sums, inputs);
   return sums;
 }

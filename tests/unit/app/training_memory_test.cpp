@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "unit/config/component_of.h"
+
 namespace gallop::app {
 namespace {
 
@@ -13,6 +15,7 @@ TrainingMemory of(const char* strategy) {
           .processes = 4,
           .processes_here = 2,
           .strategy = strategy,
+          .shares = parallel::shares_of(strategy, 4),
           .has_blocks = true,
           .has_model = true};
 }
@@ -22,11 +25,20 @@ TEST(TrainingMemory, IsThatOfTheStrategy) {
   EXPECT_EQ(further_bytes(of("zero-1")), 6 * kGiB);
   EXPECT_EQ(further_bytes(of("zero-2")), 3 * kGiB);
   EXPECT_EQ(further_bytes(of("zero-3")), 0);
-  TrainingMemory tensor = of("tensor"), pipeline = of("pipeline");
-  EXPECT_EQ(further_bytes(tensor), 0);
-  tensor.degree = pipeline.degree = 2;
-  EXPECT_EQ(further_bytes(tensor), 4 * kGiB);
-  EXPECT_EQ(further_bytes(pipeline), 6 * kGiB);
+  static const auto kStrategies = parallel::built_in_strategies();
+  const auto on_mesh = [](const std::string& strategy) {
+    TrainingMemory memory = of("ddp");
+    memory.shares = parallel::shares_of(config::component_of(kStrategies, strategy), 4);
+    return further_bytes(memory);
+  };
+  EXPECT_EQ(on_mesh("tensor"), 0);
+  EXPECT_EQ(on_mesh("pipeline"), 3 * kGiB);
+  EXPECT_EQ(on_mesh("tensor tensor_parallel_degree=2"), 4 * kGiB);
+  EXPECT_EQ(on_mesh("tensor tensor_parallel_degree=2 data_parallel=zero-1"), 2 * kGiB);
+  EXPECT_EQ(on_mesh("tensor tensor_parallel_degree=2 data_parallel=zero-2"), kGiB);
+  EXPECT_EQ(on_mesh("pipeline pipeline_parallel_degree=2"), 6 * kGiB);
+  EXPECT_EQ(on_mesh("pipeline pipeline_parallel_degree=2 data_parallel=zero-1"), 4 * kGiB);
+  EXPECT_EQ(on_mesh("pipeline tensor_parallel_degree=2"), kGiB);
 }
 
 TEST(TrainingMemory, IsRejectedIfItDoesNotFit) {
@@ -45,6 +57,7 @@ TEST(TrainingMemory, IsRejectedIfItDoesNotFit) {
   memory.has_blocks = false;
   EXPECT_TRUE(names(memory, kGiB, "take processes on more hosts"));
   memory.processes = memory.processes_here = 1;
+  memory.shares = {};
   EXPECT_TRUE(names(memory, kGiB, "state take at least 12.0 GiB, and 1.0 GiB are available"));
 }
 
@@ -58,6 +71,7 @@ TEST(TrainingMemory, IsOfTheModelAsWell) {
             "GiB in each of 2 processes on this host, and 9.0 GiB are available; "
             "parallel.name=zero-3 needs 4.0 GiB");
   memory.strategy = "zero-3";
+  memory.shares = parallel::shares_of("zero-3", 4);
   EXPECT_EQ(further_bytes(memory), 4 * kGiB);
   memory.parameters = 6 * kGiB;
   memory.why_whole = "set train.precision";

@@ -75,7 +75,7 @@ TEST(DeviceMesh, DividesBatchesAlongDataParallelAxes) {
 
 TEST(DeviceMesh, TakesDegreesThatDivideTheProcesses) {
   const auto degree = [](int64_t asked, int processes) {
-    return degree_of(asked, processes, "parallel.tensor_parallel_degree");
+    return degree_of({"parallel.tensor_parallel_degree", asked}, processes);
   };
   EXPECT_EQ(degree(0, 6), 6);
   EXPECT_EQ(degree(3, 6), 3);
@@ -97,21 +97,40 @@ TEST(DeviceMesh, TakesDegreesThatDivideTheProcesses) {
             "parallel.name=ddp, or a degree of 2 or more");
 }
 
+TEST(DeviceMesh, TakesDegreesOfTwoAxes) {
+  const auto degree = [](int64_t stages, int parts, int processes) {
+    return degree_of({"parallel.pipeline_parallel_degree", stages}, processes,
+                     {"parallel.tensor_parallel_degree", parts}, parts);
+  };
+  EXPECT_EQ(degree(0, 2, 8), 4);
+  EXPECT_EQ(degree(2, 2, 8), 2);
+  EXPECT_EQ(degree(2, 1, 1), 1);
+  EXPECT_EQ(error_of([&] { degree(3, 2, 8); }),
+            "parallel.pipeline_parallel_degree is 3, which does not divide the 4 groups of 2 that "
+            "parallel.tensor_parallel_degree makes of 8 processes; set it to 2 or 4, or start 6 or "
+            "12 processes");
+  EXPECT_EQ(error_of([&] { degree(2, 4, 4); }),
+            "parallel.tensor_parallel_degree is 4, so that the 4 processes leave none for "
+            "parallel.pipeline_parallel_degree; set it to a lower degree, or start 8 processes");
+}
+
 // A scope's operators run in the group in which they are started, and are waited for there.
 TEST(DeviceMesh, HasCollectivesOfSeveralGroupsUnderWay) {
   run_ranks_together(4, [](Collectives& all) {
     const DeviceMesh mesh({{"dp_replicate", 2}, {"tp", 2}}, 4);
-    const AxisGroup tp(mesh, all, {"tp"}), dp(mesh, all, {"dp_replicate"});
-    const AxisGroup whole(mesh, all, {"dp_replicate", "tp"});
-    EXPECT_EQ(&whole.collectives(), &all);
+    MeshGroups groups(mesh, all);
+    Collectives &tp = groups.along({"tp"}), &dp = groups.along({"dp_replicate"});
+    EXPECT_EQ(&groups.along({"dp_replicate", "tp"}), &all);
+    EXPECT_EQ(&groups.along({"tp"}), &tp);
+    EXPECT_EQ(groups.along({}).size(), 1);
     const double own = 1 << all.rank();
     const auto in_tp = at::full({1}, own), in_dp = at::full({1}, own), in_all = at::full({1}, own);
     const CollectivesScope scope(all);
     {
-      const SubgroupScope group(dp.collectives());
+      const SubgroupScope group(dp);
       all_reduce_async(in_dp);
       {
-        const SubgroupScope inner(tp.collectives());
+        const SubgroupScope inner(tp);
         all_reduce_async(in_tp);
       }
     }

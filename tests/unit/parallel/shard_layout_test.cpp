@@ -141,5 +141,24 @@ TEST(ShardLayout, KeepsKindsInBucketsOfTheirOwn) {
   EXPECT_EQ(layout.buckets()[2].parameters, (std::vector<size_t>{3, 0}));
 }
 
+// Processes along tp have parts of different sizes next to the same whole parameters.
+TEST(ShardLayout, DividesWholeParametersAlikeNextToOtherParts) {
+  auto shapes = shapes_of({9000, 20000, 12288, 300, 8192, 30000, 5000});
+  for (const size_t i : {1, 2, 5}) shapes[i].is_part = true;
+  auto others = shapes;
+  for (const size_t i : {1, 2, 5}) others[i].elements += 7000;
+  const auto one = layout_of(shapes, 64 << 10, 3), other = layout_of(others, 64 << 10, 3);
+  expect_valid(one, shapes, 3);
+  expect_valid(other, others, 3);
+  for (const size_t i : {0, 3, 4, 6}) {
+    ASSERT_EQ(one.parts(i).size(), other.parts(i).size()) << i;
+    for (size_t k = 0; k < one.parts(i).size(); ++k) {
+      EXPECT_EQ(one.parts(i)[k].rank, other.parts(i)[k].rank) << i;
+      EXPECT_EQ(one.parts(i)[k].begin, other.parts(i)[k].begin) << i;
+      EXPECT_EQ(one.parts(i)[k].end, other.parts(i)[k].end) << i;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gallop::parallel
