@@ -64,7 +64,7 @@ at::Tensor MeshParameters::gradient_norm() const {
   norm_.sum_here();
   partition_.all_reduce_async(norm_.sums());
   partition_.wait(norm_.sums());
-  const at::Tensor norm = norm_.norm();
+  at::Tensor norm = norm_.norm();
   if (tp_.size() == 1) return norm;
   const at::Tensor squares = norm.square().reshape({1});
   tp_.all_reduce_async(squares);
