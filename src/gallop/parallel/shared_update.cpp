@@ -8,6 +8,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "gallop/kernel/optimizer_step.h"
+#include "gallop/kernel/update.h"
 
 namespace gallop::parallel {
 
