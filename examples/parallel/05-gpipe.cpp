@@ -5,6 +5,9 @@
 //
 // Gradients of all micro-batches are added up before the update, so that weights become those of
 // one process with the same micro-batches. Each stage holds the activations of all m at once.
+#include <algorithm>
+#include <chrono>
+
 #include "common.h"
 
 // The time of a step in forward passes, of which a backward pass takes two, from a timetable: a

@@ -5,6 +5,8 @@
 //
 // A schedule is a list of passes for each stage. `gallop pipeline` draws this one and its
 // successors.
+#include <algorithm>
+
 #include "common.h"
 
 struct Pass {

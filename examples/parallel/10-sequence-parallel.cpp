@@ -26,11 +26,11 @@ at::Tensor reduce_scatter(const at::Tensor& tensor, const ProcessGroup& group) {
 }
 
 at::Tensor gather_from_sequence(const at::Tensor& x, const ProcessGroup& group) {
-  return Region<all_gather, reduce_scatter>::apply(x, &group);
+  return region(x, group, all_gather, reduce_scatter);
 }
 
 at::Tensor reduce_scatter_to_sequence(const at::Tensor& x, const ProcessGroup& group) {
-  return Region<reduce_scatter, all_gather>::apply(x, &group);
+  return region(x, group, reduce_scatter, all_gather);
 }
 
 int main(int, char** argv) {

@@ -46,7 +46,7 @@ int main(int, char** argv) {
     const std::vector<Block> whole = {Block(1), Block(3)};
     const Block own(whole[static_cast<size_t>(stage)], tp);
     constexpr int64_t kMicroBatches = 4, kRows = 32;
-    const auto loss = [](const at::Tensor& x) { return x.square().sum() / kRows; };
+    const auto loss = [](const at::Tensor& x) { return x.square().sum() / (8 * kRows); };
     for (uint64_t step = 0; step < 3; ++step) {
       const at::Tensor batch = random({kRows, 8}, 10 + step);
       const Tensors inputs = batch.chunk(replicas)[replica].chunk(kMicroBatches);
@@ -56,10 +56,10 @@ int main(int, char** argv) {
       for (size_t i = 0; i < kMicroBatches; ++i) passes.backward(i);
       passes.finish();
       for (const at::Tensor& weight : {own.a, own.b}) dp.all_reduce(weight.grad());
-      sgd({own.a, own.b}, 0.1);
+      sgd({own.a, own.b}, 0.05);
 
       loss(whole[1].forward(whole[0].forward(batch))).backward();
-      for (const Block& block : whole) sgd({block.a, block.b}, 0.1);
+      for (const Block& block : whole) sgd({block.a, block.b}, 0.05);
     }
     if (world.rank() == 0) {
       fmt::print("{} processes: {} stages x {} replicas x {} parts\n", world.size(), kStages,

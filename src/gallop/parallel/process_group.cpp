@@ -37,6 +37,9 @@ void require_pair(const char* call, const at::Tensor& output, const at::Tensor& 
                       c10::toString(output.scalar_type()), c10::toString(input.scalar_type())));
 }
 
+// A view, of which autograd knows nothing.
+at::Tensor flat(const at::Tensor& tensor) { return tensor.detach().reshape({-1}); }
+
 // The larger one consists of a part of the size of the other for each process.
 void require_parts(const char* call, const char* larger_name, const at::Tensor& larger,
                    const char* part_name, const at::Tensor& part, int processes) {
@@ -103,22 +106,23 @@ void ProcessGroup::reduce_scatter(const at::Tensor& output, const at::Tensor& in
   constexpr const char* kCall = "reduce_scatter";
   require_pair(kCall, output, input);
   require_parts(kCall, "input", input, "output", output, size());
-  const at::Tensor received = at::empty_like(input.detach()).reshape({size(), -1});
-  const std::vector<int64_t> parts(static_cast<size_t>(size()), output.numel());
-  collectives_->all_to_all_async(received, input.detach(), parts, parts);
+  const at::Tensor sent = flat(input), received = at::empty_like(sent);
+  const std::vector<int64_t> sizes(static_cast<size_t>(size()), output.numel());
+  collectives_->all_to_all_async(received, sent, sizes, sizes);
   collectives_->wait(received);
+  const at::Tensor parts = received.reshape({size(), -1});
   const bool is_narrow = at::isFloatingType(output.scalar_type()) && output.element_size() < 4;
-  at::Tensor sum = is_narrow ? received.select(0, 0).to(at::kFloat) : received.select(0, 0);
-  for (int rank = 1; rank < size(); ++rank) sum.add_(received.select(0, rank));
-  output.detach().reshape({-1}).copy_(sum);
+  at::Tensor sum = is_narrow ? parts.select(0, 0).to(at::kFloat) : parts.select(0, 0);
+  for (int rank = 1; rank < size(); ++rank) sum.add_(parts.select(0, rank));
+  flat(output).copy_(sum);
 }
 
 void ProcessGroup::all_gather(const at::Tensor& output, const at::Tensor& input) const {
   constexpr const char* kCall = "all_gather";
   require_pair(kCall, output, input);
   require_parts(kCall, "output", output, "input", input, size());
-  const at::Tensor all = output.detach();
-  all.reshape({size(), -1}).select(0, rank()).copy_(input.detach().reshape({-1}));
+  const at::Tensor all = flat(output);
+  all.reshape({size(), -1}).select(0, rank()).copy_(flat(input));
   collectives_->all_gather_async(all,
                                  std::vector<int64_t>(static_cast<size_t>(size()), input.numel()));
   collectives_->wait(all);
@@ -130,8 +134,8 @@ void ProcessGroup::all_to_all(const at::Tensor& output, const at::Tensor& input,
   require_pair("all_to_all", output, input);
   const std::vector<int64_t> receive = elements_of("output", output, output_sizes, size()),
                              send = elements_of("input", input, input_sizes, size());
-  const at::Tensor received = output.detach();
-  collectives_->all_to_all_async(received, input.detach(), receive, send);
+  const at::Tensor received = flat(output);
+  collectives_->all_to_all_async(received, flat(input), receive, send);
   collectives_->wait(received);
 }
 
