@@ -7,6 +7,7 @@ set(public_headers
   data/augment.h data/batch_transform.h data/data_config.h data/data_module.h data/loader.h data/samples.h data/signature.h data/tensor_samples.h
   model/layer/layer.h model/layers.h model/model.h model/module_model.h model/network.h
   optim/optimizer.h optim/wrapper.h
+  parallel/process_group.h
   schedule/schedule.h
   train/losses/loss.h train/losses/shapes.h train/metrics/class_counts.h train/metrics/metric.h train/observer.h train/tasks/task.h
   tune/optimize.h tune/storage/memory.h tune/store.h tune/tuner.h)

@@ -8,6 +8,7 @@
 #include "gallop/data/data_module.h"
 #include "gallop/data/tensor_samples.h"
 #include "gallop/model/module_model.h"
+#include "gallop/parallel/process_group.h"
 
 namespace gallop {
 

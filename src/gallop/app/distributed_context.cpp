@@ -2,27 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "gallop/base/affinity.h"
 #include "gallop/base/error.h"
 #include "gallop/launch/call_log.h"
 #include "gallop/launch/world.h"
+#include "gallop/parallel/launched_group.h"
 
 namespace gallop::app {
-
-namespace {
-
-fs::path call_logs() {
-  return launch::process_environment()(launch::kCallLogsVariable).value_or("");
-}
-
-}  // namespace
-
-void pin_to_local_cores(const launch::World& world) {
-  // A launcher that binds processes gives each at most its part.
-  const auto given = static_cast<int>(cores_given().size());
-  if (world.local_size == 1 || given <= cores_online() / world.local_size) return;
-  set_cpu_affinity(part_of(side_by_side(cores_given()), world.local_rank, world.local_size));
-}
 
 void require_alone(const char* command) {
   const launch::World world = launch::read_world(launch::process_environment());
@@ -36,16 +21,8 @@ void require_alone(const char* command) {
 DistributedContext DistributedContext::join() {
   DistributedContext context;
   context.world_ = launch::read_world(launch::process_environment());
-  const launch::World& world = context.world_;
-  if (world.size == 1) return context;
-  pin_to_local_cores(world);
-  context.collectives_ = parallel::init_process_group({.rank = world.rank,
-                                                       .size = world.size,
-                                                       .host = world.host,
-                                                       .port = world.port,
-                                                       .store_is_there = world.store_is_there,
-                                                       .name = world.attempt,
-                                                       .call_logs = call_logs()});
+  if (context.world_.size == 1) return context;
+  context.collectives_ = parallel::join_launched_group(context.world_, {});
   return context;
 }
 

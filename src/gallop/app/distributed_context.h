@@ -12,10 +12,6 @@ namespace gallop::app {
 /// Throws UsageError if this process is one of several, which would all do the same work.
 void require_alone(const char* command);
 
-/// Binds this process to its part of the host's cores, unless the launcher has bound the processes
-/// of the host.
-void pin_to_local_cores(const launch::World& world);
-
 /// The process group of a training. A single process has no collectives.
 class DistributedContext {
  public:

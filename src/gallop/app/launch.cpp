@@ -105,10 +105,12 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
       "Train, or find a learning rate or batch size, in several processes on this machine or on\n"
       "several; the cores and each batch are divided among them. If one fails, all are stopped "
       "and\n"
-      "restarted from the newest checkpoint.\n\n"
+      "restarted from the newest checkpoint. Another program is started as by torchrun, with the\n"
+      "same environment variables.\n\n"
       "Example: gallop launch -n 2 train fashion-mnist\n"
       "         gallop launch -n 2 find-lr fashion-mnist\n"
       "         gallop launch -n 2 prove fashion-mnist\n"
+      "         gallop launch -n 2 ./my-program --its-option\n"
       "         gallop launch --nnodes 2:3 --rdzv node1,node2 -n 8 train my.yaml   (on each host)\n"
       "         gallop launch --slurm --help     as a Slurm batch job\n",
       "gallop launch");
@@ -134,8 +136,8 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
       ->check(CLI::Range(0.0, kLongest));
   add_options_for_hosts(parser, arguments);
   launch.processes = static_cast<int>(cores_given().size());
-  launch.command =
-      parse_to_command(parser, args, kCommands, "gallop launch -n 2 train fashion-mnist");
+  launch.command = parse_to_command(parser, args, kCommands, /*takes_programs=*/true,
+                                    "gallop launch -n 2 train fashion-mnist");
   if (launch.command.empty()) return false;
   // Other commands save no checkpoints to resume from.
   if (launch.command.front() != "train" && parser.count("--max-restarts") == 0) {
@@ -165,10 +167,10 @@ ExitCode launch_here(const Arguments& arguments, const StopRequest& stop) {
   const HostsLaunch& launch = arguments.launch;
   const RunHandoff note;
   const DataSharing sharing(1);
-  launch::GroupCommand group{.arguments = launch.command,
-                             .processes = launch.processes,
+  launch::GroupCommand group{.processes = launch.processes,
                              .variables = note.variables(),
                              .grace_seconds = launch.job.grace};
+  set_command(group, launch.command, /*run=*/"");
   group.variables.merge(sharing.variables());
   const parallel::StoreServer store(group.host, 0);
   group.port = store.port();
@@ -193,7 +195,7 @@ ExitCode launch_here(const Arguments& arguments, const StopRequest& stop) {
       group.processes -= 1;
       say_launcher("no progress since the restart: continuing with one process fewer");
     }
-    group.arguments = resumed(launch.command, run);
+    set_command(group, launch.command, run);
     say_launcher(fmt::format("restarting {} processes ({} of {}) from {}", group.processes,
                              group.restarts + 1, launch.job.max_restarts,
                              run.empty() ? "the beginning" : "the newest checkpoint of " + run));

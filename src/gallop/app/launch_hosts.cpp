@@ -91,8 +91,7 @@ class HostWork final : public launch::Work {
   HostWork(const HostsLaunch& launch, const launch::TcpWire& wire) : launch_(launch), wire_(wire) {}
 
   void start(const launch::Start& start) override {
-    launch::GroupCommand command{.arguments = resumed(launch_.command, start.run),
-                                 .processes = launch_.processes,
+    launch::GroupCommand command{.processes = launch_.processes,
                                  .first_rank = start.first_rank,
                                  .world_size = start.world_size,
                                  .host_index = start.host_index,
@@ -102,6 +101,7 @@ class HostWork final : public launch::Work {
                                  .restarts = start.attempt,
                                  .variables = note_.variables(),
                                  .grace_seconds = launch_.job.grace};
+    set_command(command, launch_.command, start.run);
     has_first_ = start.first_rank == 0;
     killed_ = processes_killed_for_memory();
     command.variables.merge(sharing_.variables());

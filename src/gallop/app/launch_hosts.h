@@ -16,7 +16,7 @@ struct HostsLaunch {
   std::vector<launch::Candidate> candidates;  ///< For the coordinator and the store, in order.
   std::string interface;                      ///< Of the network; empty: any.
   int processes = 1;                          ///< On this host.
-  std::vector<std::string> command;           ///< "train", or another command, with its arguments.
+  std::vector<std::string> command;  ///< "train", another command or a program, with its arguments.
 };
 
 /// Trains together with the launchers on other hosts, see launch/rendezvous/launcher.h, and returns

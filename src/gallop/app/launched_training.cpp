@@ -1,7 +1,10 @@
 #include "gallop/app/launched_training.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -14,32 +17,80 @@
 
 namespace gallop::app {
 
-std::vector<std::string> parse_to_command(CLI::App& parser, const std::vector<std::string>& args,
-                                          const std::vector<std::string>& commands,
-                                          const std::string& example) {
-  std::vector<std::string> others, quoted;
-  for (const std::string& command : commands) quoted.push_back("'" + command + "'");
-  parser.add_option("COMMAND", others, join_names(commands, "or") + ", with what belongs to it");
-  const auto begin = std::find_first_of(args.begin(), args.end(), commands.begin(), commands.end());
-  if (!parse_arguments(parser, {args.begin(), begin})) return {};
-  if (!others.empty()) {
-    throw UsageError(fmt::format("expected {1}, got '{0}'; for example: {2}",
-                                 printable(others.front()), join_names(quoted, "or"), example));
-  }
-  if (begin == args.end()) {
-    throw UsageError(fmt::format("missing command to launch; for example: {}", example));
-  }
-  return {begin, args.end()};
+namespace {
+
+// As for a shell, a word with a slash is a path.
+bool is_program(const std::string& word) { return word.find('/') != std::string::npos; }
+
+// All options of launchers have values.
+bool takes_next(const std::string& option) {
+  if (option == "--slurm") return false;
+  return option.starts_with("--") ? option.find('=') == std::string::npos
+                                  : option.size() == 2 && option.front() == '-';
 }
 
+void require_executable(const std::string& path, const std::string& others) {
+  if (fs::is_regular_file(path) && access(path.c_str(), X_OK) == 0) return;
+  throw UsageError(fmt::format("{} {}; launch {}", printable(path),
+                               fs::exists(path) ? "is not an executable program" : "does not exist",
+                               others));
+}
+
+// Arguments that resume the training that `command` has begun in the folder `run`, which has its
+// recipe.
 std::vector<std::string> resumed(const std::vector<std::string>& command, const std::string& run) {
-  if (run.empty()) return command;
   std::vector<std::string> again = {"train", "--resume", run};
   for (const char* style : {"--quiet", "--json"}) {
     if (std::find(command.begin(), command.end(), style) != command.end())
       again.emplace_back(style);
   }
   return again;
+}
+
+}  // namespace
+
+std::vector<std::string>::const_iterator find_command(const std::vector<std::string>& args,
+                                                      const std::vector<std::string>& commands,
+                                                      bool takes_programs) {
+  for (auto word = args.begin(); word != args.end(); ++word) {
+    if (std::find(commands.begin(), commands.end(), *word) != commands.end()) return word;
+    const bool is_value = word != args.begin() && takes_next(*(word - 1));
+    if (takes_programs && is_program(*word) && !word->starts_with('-') && !is_value) return word;
+  }
+  return args.end();
+}
+
+std::vector<std::string> parse_to_command(CLI::App& parser, const std::vector<std::string>& args,
+                                          const std::vector<std::string>& commands,
+                                          bool takes_programs, const std::string& example) {
+  std::vector<std::string> others, wanted;
+  for (const std::string& command : commands) wanted.push_back("'" + command + "'");
+  if (takes_programs) wanted.emplace_back("a program by its path");
+  const std::string one_of = join_names(wanted, "or");
+  parser.add_option("COMMAND", others, one_of + ", with what belongs to it");
+  const auto begin = find_command(args, commands, takes_programs);
+  if (!parse_arguments(parser, {args.begin(), begin})) return {};
+  if (!others.empty()) {
+    throw UsageError(fmt::format("expected {1}, got '{0}'; for example: {2}",
+                                 printable(others.front()), one_of, example));
+  }
+  if (begin == args.end()) {
+    throw UsageError(fmt::format("missing command to launch; for example: {}", example));
+  }
+  if (is_program(*begin)) require_executable(*begin, one_of);
+  return {begin, args.end()};
+}
+
+void set_command(launch::GroupCommand& group, const std::vector<std::string>& command,
+                 const std::string& run) {
+  if (!is_program(command.front())) {
+    group.arguments = run.empty() ? command : resumed(command, run);
+    return;
+  }
+  group.program = command.front();
+  group.arguments.assign(command.begin() + 1, command.end());
+  // Its processes need not end together.
+  group.end_seconds = std::numeric_limits<double>::infinity();
 }
 
 std::string kept_calls(const std::string& run, const std::string& suffix,

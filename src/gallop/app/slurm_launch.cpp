@@ -37,7 +37,7 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
       "my.yaml\n",
       "gallop launch --slurm");
   arguments.slurm.add_to(parser);
-  const auto command = parse_to_command(parser, args, {"train"},
+  const auto command = parse_to_command(parser, args, {"train"}, /*takes_programs=*/false,
                                         "gallop launch --slurm --time 04:00:00 train my.yaml");
   if (command.empty()) return false;
   arguments.train.assign(command.begin() + 1, command.end());
@@ -73,8 +73,8 @@ void take_training(const Registries& registries, const TrainArguments& train,
 }  // namespace
 
 bool asks_for_slurm(const std::vector<std::string>& args) {
-  const auto train = std::find(args.begin(), args.end(), "train");
-  return std::find(args.begin(), train, "--slurm") != train;
+  const auto command = find_command(args, {"train"}, /*takes_programs=*/true);
+  return std::find(args.begin(), command, "--slurm") != command;
 }
 
 ExitCode run_slurm_launch(const Registries& registries, const std::vector<std::string>& args) {

@@ -19,7 +19,7 @@ inline constexpr const char* kCallLogsPrefix = "gallop-calls-";
 /// hosts.
 struct GroupCommand {
   std::string program = "/proc/self/exe";
-  std::vector<std::string> arguments;
+  std::vector<std::string> arguments{};
   int processes = 1;
   int first_rank = 0, world_size = 0;  ///< Across all hosts; 0: only this host's processes.
   int host_index = 0, hosts = 1;

@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "gallop/base/affinity.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/launch/host_list.h"
@@ -207,6 +208,13 @@ World read_world(const Environment& environment) {
   world.attempt = environment("TORCHELASTIC_RUN_ID").value_or("") + "/" +
                   environment("TORCHELASTIC_RESTART_COUNT").value_or("0");
   return world;
+}
+
+void pin_to_local_cores(const World& world) {
+  // A launcher that binds processes gives each at most its part.
+  const auto given = static_cast<int>(cores_given().size());
+  if (world.local_size == 1 || given <= cores_online() / world.local_size) return;
+  set_cpu_affinity(part_of(side_by_side(cores_given()), world.local_rank, world.local_size));
 }
 
 int choose_gpu(const World& world, int gpus) {

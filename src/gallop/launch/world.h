@@ -40,6 +40,10 @@ std::vector<std::string> starter_variables();
 /// if fewer processes were started than by an outer launcher.
 World read_world(const Environment& environment);
 
+/// Binds this process to its part of the host's cores, unless the launcher has bound the processes
+/// of the host.
+void pin_to_local_cores(const World& world);
+
 /// The index of the GPU of this process among those visible: its local rank, or the only visible
 /// one. Throws DeviceError if there are too few.
 int choose_gpu(const World& world, int gpus);

@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include "gallop/app/command.h"
-#include "gallop/app/distributed_context.h"
 #include "gallop/app/plugins.h"
 #include "gallop/app/print.h"
 #include "gallop/app/registries.h"
@@ -289,7 +288,7 @@ ExitCode tune_sweep(const CommandContext& command, const std::vector<std::string
   const Registries& registries = command.registries();
   if (arguments.slurm.is_wanted) return submit(registries, arguments);
   const launch::World world = launch::read_world(launch::process_environment());
-  pin_to_local_cores(world);
+  launch::pin_to_local_cores(world);
   if (!arguments.helped.empty()) {
     finish_config(arguments, world, {});
     const tune::StudyPlace place = tune::find_study(arguments.studies, arguments.helped);
