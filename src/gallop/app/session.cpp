@@ -334,8 +334,9 @@ void Session::build_strategy() {
     const model::BlockSequence blocks = model_->block_sequence();
     tensors.sequence = {.tensors = blocks.tensors, .tied = blocks.tied};
   } else if (collectives_->size() > 1) {
-    // Parameters in parts lie in the order of blocks.
-    if (parallel::shares_of(recipe().strategy, processes()).parameters == 1) {
+    // Parameters in parts lie in the order of blocks, and where tokens are divided, no process may
+    // have the memory for a step of whole texts.
+    if (parallel::shares_of(recipe().strategy, processes()).parameters == 1 && !divides_tokens()) {
       tensors.gradient_order = shared_gradient_order();
     }
     if (resolved_.is_auto("parallel", "bucket")) choose_buckets(build);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/config/scalar.h"
 #include "gallop/parallel/collectives_group.h"
 
 namespace gallop::parallel {
@@ -62,7 +63,10 @@ void visit(config::Visitor& visitor, ContextConfig& config) {
                "every batch. 0: all processes",
        .min = 0},
       config.context_parallel_degree);
-  visit_bucket(visitor, config.bucket);
+  visitor.field({.name = "bucket",
+                 .help = "gradient bucket size of the all-reduce",
+                 .check = config::wrong_bytes},
+                config.bucket);
 }
 
 DeviceMesh context_mesh(const ContextConfig& config, int processes) {

@@ -38,16 +38,12 @@ std::vector<at::Tensor> summed(const ModelTensors& model, const Collectives& col
 
 }  // namespace
 
-void visit_bucket(config::Visitor& visitor, std::string& bucket) {
+void visit(config::Visitor& visitor, DdpConfig& config) {
   visitor.field({.name = "bucket",
                  .help = "gradient bucket size of the all-reduce; auto: measured when a run of "
                          "several processes starts",
                  .check = wrong_bucket},
-                bucket);
-}
-
-void visit(config::Visitor& visitor, DdpConfig& config) {
-  visit_bucket(visitor, config.bucket);
+                config.bucket);
   visit_batch_norm(visitor, config.batch_norm);
   visitor.field(
       {.name = "sum_order",
