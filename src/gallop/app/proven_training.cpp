@@ -20,6 +20,7 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/temporary_folder.h"
 #include "gallop/data/device_loader.h"
+#include "gallop/parallel/mesh.h"
 #include "gallop/train/prove/probes.h"
 #include "gallop/train/prove/proof_text.h"
 #include "gallop/train/state_watch.h"
@@ -341,7 +342,7 @@ void require_provable_strategy(const Recipe& recipe, int processes) {
         "parallel.name=ddp",
         recipe.strategy.name()));
   }
-  if (parallel::divides_tokens(recipe.strategy.name())) {
+  if (parallel::mesh_of(recipe.strategy, processes).size(parallel::kContextAxis) > 1) {
     throw UsageError(
         "'gallop prove' and train.prove compute whole texts in each process, of which it has only "
         "some tokens with parallel.name=context; prove the training in one process");

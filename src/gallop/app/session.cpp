@@ -181,10 +181,7 @@ bool Session::divides_layers() const { return mesh().size(parallel::kTensorAxis)
 
 int Session::processes() const { return collectives_ != nullptr ? collectives_->size() : 1; }
 
-bool Session::divides_tokens() const {
-  return collectives_ != nullptr && collectives_->size() > 1 &&
-         parallel::divides_tokens(recipe().strategy.name());
-}
+bool Session::divides_tokens() const { return mesh().size(parallel::kContextAxis) > 1; }
 
 parallel::DeviceMesh Session::mesh() const {
   return parallel::mesh_of(recipe().strategy, processes());

@@ -130,6 +130,7 @@ class Session {
   void require_pipeline();
   /// Whether processes have parts of the layers.
   bool divides_layers() const;
+  /// Whether each process computes some tokens of each text.
   bool divides_tokens() const;
   void require_tensor();
   void require_divided_update();

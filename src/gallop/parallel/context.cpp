@@ -72,11 +72,7 @@ void visit(config::Visitor& visitor, ContextConfig& config) {
 DeviceMesh context_mesh(const ContextConfig& config, int processes) {
   const int degree =
       degree_of({fmt::format("parallel.{}", kDegree), config.context_parallel_degree}, processes);
-  return DeviceMesh({{kPipelineAxis, 1},
-                     {kReplicaAxis, processes / degree},
-                     {kContextAxis, degree},
-                     {kTensorAxis, 1}},
-                    processes);
+  return DeviceMesh({{kReplicaAxis, processes / degree}, {kContextAxis, degree}}, processes);
 }
 
 std::unique_ptr<Strategy> make_context(const ContextConfig& config, Collectives& collectives,

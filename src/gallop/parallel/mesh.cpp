@@ -1,6 +1,7 @@
 #include "gallop/parallel/mesh.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -29,6 +30,14 @@ DeviceMesh::DeviceMesh(std::vector<Axis> axes, int processes)
                     "must be the number of processes",
                     fmt::join(sizes, ", "), product, processes));
   }
+}
+
+int DeviceMesh::size(const std::string& axis) const {
+  const auto is_axis = [&](const Axis& one) { return one.name == axis; };
+  const auto own = std::find_if(axes_.begin(), axes_.end(), is_axis);
+  if (own != axes_.end()) return own->size;
+  if (std::find(std::begin(kAxes), std::end(kAxes), axis) != std::end(kAxes)) return 1;
+  throw InternalError("mesh: no axis " + axis);
 }
 
 size_t DeviceMesh::index_of(const std::string& axis) const {

@@ -31,8 +31,9 @@ class DeviceMesh {
 
   int size() const { return size_; }
   const std::vector<Axis>& axes() const { return axes_; }
-  /// The size of an axis. Throws InternalError for an unknown name, as the functions below.
-  int size(const std::string& axis) const { return axes_[index_of(axis)].size; }
+  /// The size of an axis: 1 for one of kAxes that this mesh lacks. Throws InternalError for another
+  /// name; the functions below throw it for each axis that the mesh lacks.
+  int size(const std::string& axis) const;
   /// "pp 2 x dp_replicate 2": the axes of more than one process; empty for fewer than two of them.
   std::string describe() const;
   /// The position of a rank along an axis.

@@ -72,8 +72,8 @@ class MeshParameters final : public optim::UpdatedParameters {
   NamedTensors parameters_;
   MeshDivision division_;
   MeshGroups& groups_;
-  Collectives &tp_,
-      &partition_;  // `partition_` divides what the processes of a rank along tp have.
+  Collectives& tp_;
+  Collectives& partition_;  // It divides what the processes of a rank along tp have.
   std::map<std::string, const LogicalTensor*> divided_;
   NamedTensors own_;
   SharedNorm norm_;

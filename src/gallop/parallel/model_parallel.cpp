@@ -16,7 +16,6 @@ namespace {
 
 constexpr const char *kPipelineDegree = "pipeline_parallel_degree",
                      *kTensorDegree = "tensor_parallel_degree";
-constexpr int64_t kPieceBytes = 25 << 20;
 
 ParallelizedModel divide(const ModelTensors& model, const CollectivesGroup& group) {
   return group.size() > 1 ? model.parallelize(group) : ParallelizedModel();
@@ -140,7 +139,7 @@ void ModelParallel::sum_partial_gradients() const {
   }
   {
     const SubgroupScope group(tp_);
-    all_reduce_packed(gradients, kPieceBytes);
+    all_reduce_packed(gradients);
   }
   if (shards() != nullptr) shards()->set_gradients(partial_shards_, gradients);
 }

@@ -9,6 +9,12 @@
 
 namespace gallop::parallel {
 
+namespace {
+
+constexpr size_t kPieceBytes = 25 << 20;
+
+}  // namespace
+
 std::vector<at::Tensor> trained(const NamedTensors& parameters) {
   std::vector<at::Tensor> all;
   for (const auto& [name, tensor] : parameters) {
@@ -37,7 +43,11 @@ void copy_all(const std::vector<at::Tensor>& from, const std::vector<at::Tensor>
   for (size_t i = 0; i < from.size(); ++i) to[i].copy_(from[i]);
 }
 
-void all_reduce_packed(const std::vector<at::Tensor>& tensors, int64_t piece_bytes) {
+at::Tensor in_memory_order(const at::Tensor& dense) {
+  return dense.detach().as_strided({dense.numel()}, {1}, dense.storage_offset());
+}
+
+void all_reduce_packed(const std::vector<at::Tensor>& tensors) {
   struct Piece {
     at::Tensor packed;
     std::vector<at::Tensor> tensors, places;
@@ -51,7 +61,7 @@ void all_reduce_packed(const std::vector<at::Tensor>& tensors, int64_t piece_byt
   for (size_t i = 0; i < tensors.size();) {
     Piece piece;
     const auto options = tensors[i].options().requires_grad(false);
-    for (size_t bytes = 0; i < tensors.size() && bytes < static_cast<size_t>(piece_bytes) &&
+    for (size_t bytes = 0; i < tensors.size() && bytes < kPieceBytes &&
                            tensors[i].scalar_type() == options.dtype().toScalarType();
          ++i) {
       bytes += tensors[i].nbytes();

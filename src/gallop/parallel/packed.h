@@ -23,8 +23,11 @@ std::vector<at::Tensor> places_in(const at::Tensor& packed, int64_t offset,
 /// Copies each tensor to the one at the same index in the other list.
 void copy_all(const std::vector<at::Tensor>& from, const std::vector<at::Tensor>& to);
 
+/// The elements of a dense tensor in memory order: a view of one dimension, without autograd.
+at::Tensor in_memory_order(const at::Tensor& dense);
+
 /// Starts and ends all-reduces of the tensors, in the group of the current scope, packed into
-/// pieces of about so many bytes.
-void all_reduce_packed(const std::vector<at::Tensor>& tensors, int64_t piece_bytes);
+/// pieces of about 25 MiB.
+void all_reduce_packed(const std::vector<at::Tensor>& tensors);
 
 }  // namespace gallop::parallel

@@ -7,6 +7,7 @@
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 
+#include "gallop/parallel/packed.h"
 #include "gallop/parallel/parameter_buckets.h"
 #include "gallop/parallel/sharded_optimizer.h"
 #include "gallop/parallel/shared_update.h"
@@ -20,8 +21,6 @@ namespace {
 at::Tensor range_of(const at::Tensor& dense, int64_t begin, int64_t end) {
   return dense.detach().as_strided({end - begin}, {1}, dense.storage_offset() + begin);
 }
-
-at::Tensor in_memory_order(const at::Tensor& dense) { return range_of(dense, 0, dense.numel()); }
 
 // A view of some elements in memory order, with as many dimensions: groups of an optimizer tell
 // matrices from vectors by them.

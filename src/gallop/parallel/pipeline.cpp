@@ -18,8 +18,6 @@ namespace gallop::parallel {
 
 namespace {
 
-constexpr int64_t kPieceBytes = 25 << 20;
-
 // Every schedule allows twice as many micro-batches as ranks.
 PipelineSchedule some_schedule(const PipelineConfig& config, int ranks) {
   return make_pipeline_schedule(config.schedule, ranks, 2 * ranks,
@@ -213,7 +211,7 @@ void Pipeline::sum_gradients() {
     if (!tensor.grad().defined()) tensor.mutable_grad() = at::zeros_like(tensor);
     gradients.push_back(tensor.grad());
   }
-  all_reduce_packed(gradients, kPieceBytes);
+  all_reduce_packed(gradients);
   statistics_.finish(replicas.size());
 }
 

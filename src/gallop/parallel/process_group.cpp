@@ -14,6 +14,7 @@
 #include "gallop/launch/world.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/parallel/launched_group.h"
+#include "gallop/parallel/rank_order_sums.h"
 
 namespace gallop {
 
@@ -23,7 +24,7 @@ void require(bool holds, const char* call, const std::string& rule) {
   if (!holds) throw UsageError(fmt::format("{}: {}", call, rule));
 }
 
-// A collective is found again by the memory of its tensor, which must exist.
+// Collectives::wait() identifies a pending call by the memory of its tensor, which must exist.
 void require_tensor(const char* call, const char* name, const at::Tensor& tensor) {
   require(tensor.defined() && tensor.numel() > 0, call, fmt::format("{} has no elements", name));
   require(tensor.is_contiguous(), call, fmt::format("{} is not contiguous", name));
@@ -37,7 +38,7 @@ void require_pair(const char* call, const at::Tensor& output, const at::Tensor& 
                       c10::toString(output.scalar_type()), c10::toString(input.scalar_type())));
 }
 
-// A view, of which autograd knows nothing.
+// Without autograd.
 at::Tensor flat(const at::Tensor& tensor) { return tensor.detach().reshape({-1}); }
 
 // The larger one consists of a part of the size of the other for each process.
@@ -110,11 +111,7 @@ void ProcessGroup::reduce_scatter(const at::Tensor& output, const at::Tensor& in
   const std::vector<int64_t> sizes(static_cast<size_t>(size()), output.numel());
   collectives_->all_to_all_async(received, sent, sizes, sizes);
   collectives_->wait(received);
-  const at::Tensor parts = received.reshape({size(), -1});
-  const bool is_narrow = at::isFloatingType(output.scalar_type()) && output.element_size() < 4;
-  at::Tensor sum = is_narrow ? parts.select(0, 0).to(at::kFloat) : parts.select(0, 0);
-  for (int rank = 1; rank < size(); ++rank) sum.add_(parts.select(0, rank));
-  flat(output).copy_(sum);
+  flat(output).copy_(parallel::sum_in_rank_order(received, output.numel()));
 }
 
 void ProcessGroup::all_gather(const at::Tensor& output, const at::Tensor& input) const {
@@ -151,8 +148,8 @@ void ProcessGroup::broadcast(const at::Tensor& tensor, int src) const {
   collectives_->wait(data);
 }
 
-// With a copy, as calls are told apart by their memory: one tensor may be on its way to several
-// ranks.
+// With a copy, one tensor may be on its way to several ranks: a pending call is identified by the
+// memory of its tensor.
 Work ProcessGroup::start_send(const at::Tensor& tensor, int dst, bool copies) const {
   require_tensor("send", "the tensor", tensor);
   require_rank("send", dst);

@@ -126,15 +126,9 @@ class RankOrderSums final : public BucketSums {
   }
 
   void add_ranks(const at::Tensor& own, const at::Tensor& received) const {
-    const int64_t size = own.numel();
-    const auto part = [&](int64_t rank) { return received.narrow(0, rank * size, size); };
-    const bool is_narrow = own.element_size() < sizeof(float);
-    const bool in_place = !is_narrow && !accumulates_;
-    at::Tensor sum = in_place ? own.copy_(part(0)) : part(0);
-    if (is_narrow) sum = sum.to(at::kFloat);
-    for (int64_t rank = 1; rank < received.numel() / size; ++rank) sum.add_(part(rank));
-    if (accumulates_) sum = is_narrow ? sum.add_(own) : own.add_(sum);
-    if (is_narrow) own.copy_(sum);
+    const at::Tensor sum = sum_in_rank_order(received, own.numel());
+    if (accumulates_) sum.add_(own);
+    own.copy_(sum);
   }
 
   void release(size_t bucket) {
@@ -176,6 +170,14 @@ std::vector<at::Tensor> own_parts(const GradientBuckets& buckets,
                                      : at::zeros({size}, buckets.shape_of(i).options()));
   }
   return all;
+}
+
+at::Tensor sum_in_rank_order(const at::Tensor& parts, int64_t part_size) {
+  const auto part = [&](int64_t rank) { return parts.narrow(0, rank * part_size, part_size); };
+  const bool is_narrow = parts.is_floating_point() && parts.element_size() < 4;
+  const at::Tensor sum = is_narrow ? part(0).to(at::kFloat) : part(0);
+  for (int64_t rank = 1; rank < parts.numel() / part_size; ++rank) sum.add_(part(rank));
+  return sum;
 }
 
 std::unique_ptr<BucketSums> make_rank_order_sums(GradientBuckets& buckets,

@@ -45,9 +45,7 @@ DeviceMesh mesh_of(const config::Component& strategy, int processes) {
     return context_mesh(context->config, processes);
   }
   const bool is_sharded = divides_update(strategy.name());
-  return DeviceMesh(
-      {{kPipelineAxis, 1}, {is_sharded ? kShardAxis : kReplicaAxis, processes}, {kTensorAxis, 1}},
-      processes);
+  return DeviceMesh({{is_sharded ? kShardAxis : kReplicaAxis, processes}}, processes);
 }
 
 std::string data_parallel_of(const config::Component& strategy) {
@@ -85,7 +83,5 @@ bool divides_update(const std::string& strategy) {
 bool trains_replicas(const std::string& strategy) {
   return strategy == "local-sgd" || strategy == "diloco";
 }
-
-bool divides_tokens(const std::string& strategy) { return strategy == "context"; }
 
 }  // namespace gallop::parallel

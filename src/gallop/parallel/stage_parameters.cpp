@@ -5,15 +5,9 @@
 
 #include <ATen/core/grad_mode.h>
 
+#include "gallop/parallel/packed.h"
+
 namespace gallop::parallel {
-
-namespace {
-
-at::Tensor in_memory_order(const at::Tensor& dense) {
-  return dense.detach().as_strided({dense.numel()}, {1}, dense.storage_offset());
-}
-
-}  // namespace
 
 StageParameters::StageParameters(NamedTensors parameters, NamedTensors statistics,
                                  TensorOwners owners, Collectives& collectives)

@@ -193,8 +193,6 @@ Shares shares_of(const std::string& strategy, int64_t processes);
 bool divides_update(const std::string& strategy);
 /// Whether processes train replicas of the model that differ between synchronizations.
 bool trains_replicas(const std::string& strategy);
-/// Whether each process computes some tokens of each text.
-bool divides_tokens(const std::string& strategy);
 /// How replicas share the update: "ddp", "zero-1" or "zero-2".
 std::string data_parallel_of(const config::Component& strategy);
 

@@ -10,6 +10,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/trace.h"
+#include "gallop/parallel/packed.h"
 #include "gallop/train/tensor_snapshot.h"
 
 namespace gallop::train {
@@ -22,11 +23,6 @@ using parallel::PipelinePass;
 // Tensors to one rank that are under way at most, so that they do not stay in memory for long.
 constexpr size_t kMostSends = 2;
 constexpr int64_t kMostDims = 8, kLayoutNumbers = 3 + 2 * kMostDims;
-
-// What a transfer sends of a tensor: all of its elements as they lie in memory.
-at::Tensor in_memory_order(const at::Tensor& dense) {
-  return dense.detach().as_strided({dense.numel()}, {1}, dense.storage_offset());
-}
 
 }  // namespace
 
@@ -307,7 +303,7 @@ PipelineStep::Received PipelineStep::start_to_receive(const Layout& layout, int 
 void PipelineStep::send_tensor(const at::Tensor& tensor, int to) {
   if (tensor.numel() == 0) return;
   finish_sends(to, kMostSends - 1);
-  run_.sends[to].push_back(in_memory_order(tensor));
+  run_.sends[to].push_back(parallel::in_memory_order(tensor));
   collectives().send_async(run_.sends[to].back(), to);
 }
 

@@ -11,6 +11,7 @@
 #include <ATen/ops/zeros.h>
 
 #include "gallop/base/error.h"
+#include "gallop/parallel/packed.h"
 
 namespace gallop::train {
 
@@ -62,14 +63,9 @@ std::vector<at::Tensor> views_of(const LogicalTensor::Part& part, const at::Tens
   return views;
 }
 
-// A dense tensor in the order of memory.
-at::Tensor in_memory_order(const at::Tensor& tensor) {
-  return tensor.detach().as_strided({tensor.numel()}, {1});
-}
-
 // What a process sends; a collective needs memory also if that is nothing.
 at::Tensor sent_by(const at::Tensor& tensor, const at::TensorOptions& options) {
-  if (tensor.defined() && tensor.numel() > 0) return in_memory_order(tensor);
+  if (tensor.defined() && tensor.numel() > 0) return parallel::in_memory_order(tensor);
   return at::zeros({1}, options);
 }
 
@@ -149,7 +145,7 @@ void scatter(parallel::Collectives& collectives, const at::Tensor& saved,
   const at::Tensor received = at::zeros({std::max<int64_t>(1, receive[0])}, options);
   collectives.all_to_all_async(received, parts, receive, send);
   collectives.wait(received);
-  if (receive[0] > 0) in_memory_order(tensor.local).copy_(received);
+  if (receive[0] > 0) parallel::in_memory_order(tensor.local).copy_(received);
 }
 
 }  // namespace

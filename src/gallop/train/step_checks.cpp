@@ -9,6 +9,19 @@
 
 namespace gallop::train {
 
+namespace {
+
+// Steps of a strategy that divides something other than the batch are eager.
+void require_eager(const StepConfig& config, const std::string& strategy, const std::string& what) {
+  if (!config.compile) return;
+  throw UsageError(
+      fmt::format("train.compile with parallel.name={}: {} are not compiled yet; leave "
+                  "train.compile out, or set it to false",
+                  strategy, what));
+}
+
+}  // namespace
+
 void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer) {
   if (config.sam && config.precision == precision::Precision::kBf16Weights) {
     throw UsageError(
@@ -41,11 +54,7 @@ void check_in_replicas(const StepConfig& config, const optim::Optimizer& optimiz
 
 void check_in_pipeline(const StepConfig& config) {
   if (config.sam) check_division(config, "parallel.name=pipeline");
-  if (config.compile) {
-    throw UsageError(
-        "train.compile with parallel.name=pipeline: steps of a pipeline are not compiled yet; "
-        "leave train.compile out, or set it to false");
-  }
+  require_eager(config, "pipeline", "steps of a pipeline");
   const LossTraits loss = config.loss->traits();
   if (config.strategy->collectives().size() > 1 &&
       (loss.needs_whole_batch || loss.compares_samples)) {
@@ -63,18 +72,11 @@ void check_in_tensor(const StepConfig& config) {
     check_division(clip, config.strategy->pipeline() != nullptr ? "parallel.tensor_parallel_degree"
                                                                 : "parallel.name=tensor");
   }
-  if (config.compile) {
-    throw UsageError(
-        "train.compile with parallel.name=tensor: steps whose layers are divided are not compiled "
-        "yet; leave train.compile out, or set it to false");
-  }
+  require_eager(config, "tensor", "steps whose layers are divided");
 }
 
 void check_in_context(const StepConfig& config) {
-  if (!config.compile) return;
-  throw UsageError(
-      "train.compile with parallel.name=context: steps whose tokens are divided are not compiled "
-      "yet; leave train.compile out, or set it to false");
+  require_eager(config, "context", "steps whose tokens are divided");
 }
 
 void check_division(const StepConfig& config, const std::string& option) {

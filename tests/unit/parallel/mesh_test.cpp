@@ -28,7 +28,9 @@ TEST(DeviceMesh, NumbersRanksAlongTheLastAxisFirst) {
   EXPECT_EQ(mesh.coordinate(7, "dp_shard"), 0);
   EXPECT_EQ(mesh.coordinate(7, "tp"), 1);
   EXPECT_EQ(mesh.size("dp_shard"), 3);
-  EXPECT_THROW(mesh.size("cp"), InternalError);
+  EXPECT_EQ(mesh.size("cp"), 1);
+  EXPECT_THROW(mesh.coordinate(7, "cp"), InternalError);
+  EXPECT_THROW(mesh.size("xp"), InternalError);
 }
 
 // 1024 processes: the groups of an axis contain each rank once, and two axes share one rank.

@@ -38,46 +38,65 @@ at::Tensor own_part(const at::Tensor& x, int64_t dim, const TensorGroup& group) 
   return x.narrow(dim, own.begin, own.size());
 }
 
-at::Tensor gathered(const at::Tensor& x, int64_t dim, int64_t size, const TensorGroup& group) {
-  const std::vector<int64_t> lengths = lengths_of(size, group.size());
-  int64_t others = 1;
-  for (int64_t i = 0; i < x.dim(); ++i) others *= i == dim ? 1 : x.size(i);
-  std::vector<int64_t> elements;
-  for (const int64_t length : lengths) elements.push_back(length * others);
-  const at::Tensor flat = at::empty({size * others}, x.options());
+// Slices of x along a dimension, one for each rank, one after the other in memory.
+struct Packed {
+  at::Tensor elements;  // Of one dimension.
+  std::vector<int64_t> counts;
+};
+
+Packed split_by_rank(const at::Tensor& x, int64_t dim, const TensorGroup& group) {
   std::vector<at::Tensor> parts;
+  Packed packed;
   int64_t begin = 0;
-  for (size_t i = 0; i < lengths.size(); ++i) {
-    std::vector<int64_t> sizes = x.sizes().vec();
-    sizes[static_cast<size_t>(dim)] = lengths[i];
-    parts.push_back(flat.narrow(0, begin, elements[i]).view(sizes));
-    begin += elements[i];
+  for (const int64_t length : lengths_of(x.size(dim), group.size())) {
+    parts.push_back(x.narrow(dim, begin, length).reshape({-1}));
+    packed.counts.push_back(parts.back().numel());
+    begin += length;
   }
-  parts[static_cast<size_t>(group.rank())].copy_(x);
-  group.all_gather(flat, elements);
-  return at::cat(parts, dim);
+  packed.elements = at::cat(parts);
+  return packed;
+}
+
+// Memory for a slice of each rank along a dimension of `size`, whose other sizes are given, and
+// views of the slices.
+struct Slices {
+  Packed packed;
+  std::vector<at::Tensor> slices;
+};
+
+Slices slices_by_rank(std::vector<int64_t> sizes, int64_t dim, int64_t size,
+                      const at::TensorOptions& options, const TensorGroup& group) {
+  auto& length = sizes[static_cast<size_t>(dim)];
+  length = size;
+  Slices all{.packed = {.elements = at::empty({c10::multiply_integers(sizes)}, options)}};
+  int64_t begin = 0;
+  for (const int64_t part : lengths_of(size, group.size())) {
+    length = part;
+    const int64_t count = c10::multiply_integers(sizes);
+    all.packed.counts.push_back(count);
+    all.slices.push_back(all.packed.elements.narrow(0, begin, count).view(sizes));
+    begin += count;
+  }
+  return all;
+}
+
+at::Tensor gathered(const at::Tensor& x, int64_t dim, int64_t size, const TensorGroup& group) {
+  const Slices all = slices_by_rank(x.sizes().vec(), dim, size, x.options(), group);
+  all.slices[static_cast<size_t>(group.rank())].copy_(x);
+  group.all_gather(all.packed.elements, all.packed.counts);
+  return at::cat(all.slices, dim);
 }
 
 // Parts are summed in the order of ranks.
 at::Tensor reduced(const at::Tensor& x, int64_t dim, const TensorGroup& group) {
-  const std::vector<int64_t> lengths = lengths_of(x.size(dim), group.size());
-  std::vector<at::Tensor> parts;
-  std::vector<int64_t> send;
-  int64_t begin = 0;
-  for (const int64_t length : lengths) {
-    const at::Tensor part = x.narrow(dim, begin, length);
-    parts.push_back(part.reshape({-1}));
-    send.push_back(part.numel());
-    begin += length;
-  }
-  const auto rank = static_cast<size_t>(group.rank());
-  const std::vector<int64_t> receive(lengths.size(), send[rank]);
+  const Packed sent = split_by_rank(x, dim, group);
+  const int64_t own = sent.counts[static_cast<size_t>(group.rank())];
   std::vector<int64_t> sizes = x.sizes().vec();
-  sizes[static_cast<size_t>(dim)] = lengths[rank];
-  std::vector<int64_t> all = sizes;
-  all.insert(all.begin(), group.size());
-  const at::Tensor received = at::empty(all, x.options());
-  group.all_to_all(received.view({-1}), at::cat(parts), receive, send);
+  sizes[static_cast<size_t>(dim)] = part_range(x.size(dim), group).size();
+  sizes.insert(sizes.begin(), group.size());
+  const at::Tensor received = at::empty(sizes, x.options());
+  group.all_to_all(received.view({-1}), sent.elements,
+                   std::vector<int64_t>(sent.counts.size(), own), sent.counts);
   at::Tensor sum =
       is_narrow(x) ? received.select(0, 0).to(at::kFloat) : received.select(0, 0).clone();
   for (int64_t i = 1; i < group.size(); ++i) sum.add_(received.select(0, i));
@@ -86,32 +105,12 @@ at::Tensor reduced(const at::Tensor& x, int64_t dim, const TensorGroup& group) {
 
 at::Tensor redistributed(const at::Tensor& x, int64_t from, int64_t size, int64_t to,
                          const TensorGroup& group) {
-  const std::vector<int64_t> bounds = part_bounds(x.size(to), group.size());
-  std::vector<at::Tensor> parts;
-  std::vector<int64_t> send, receive;
-  for (size_t i = 1; i < bounds.size(); ++i) {
-    const at::Tensor part = x.narrow(to, bounds[i - 1], bounds[i] - bounds[i - 1]);
-    parts.push_back(part.reshape({-1}));
-    send.push_back(part.numel());
-  }
-  std::vector<std::vector<int64_t>> sizes;
-  int64_t all = 0;
-  for (const int64_t length : lengths_of(size, group.size())) {
-    std::vector<int64_t> one = x.sizes().vec();
-    one[static_cast<size_t>(from)] = length;
-    one[static_cast<size_t>(to)] = part_range(x.size(to), group).size();
-    sizes.push_back(one);
-    receive.push_back(c10::multiply_integers(one));
-    all += receive.back();
-  }
-  const at::Tensor received = at::empty({all}, x.options());
-  group.all_to_all(received, at::cat(parts), receive, send);
-  int64_t begin = 0;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    parts[i] = received.narrow(0, begin, receive[i]).view(sizes[i]);
-    begin += receive[i];
-  }
-  return at::cat(parts, from);
+  const Packed sent = split_by_rank(x, to, group);
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes[static_cast<size_t>(to)] = part_range(x.size(to), group).size();
+  const Slices received = slices_by_rank(sizes, from, size, x.options(), group);
+  group.all_to_all(received.packed.elements, sent.elements, received.packed.counts, sent.counts);
+  return at::cat(received.slices, from);
 }
 
 const TensorGroup& group_of(AutogradContext* context) {
