@@ -18,6 +18,9 @@
     $(python3 $FREE_PORT)       in a command: a free port
     $KILL_LAST_RANK runs/r gallop launch ...
                                 in a command: kills the last process once runs/r has a checkpoint
+    $COMPARE_WEIGHTS one two 12
+                                in a command: whether the weights and optimizer states of two runs are the same at a
+                                step, but for rounding
     skip-without: NAME          skips the scenario if the environment variable is unset
     long                        the lines below it run with --long only, as in `make test-long`
 
@@ -58,6 +61,7 @@ class Scenario:
             os.environ,
             PATH=os.path.dirname(program) + os.pathsep + os.environ["PATH"],
             FREE_PORT=os.path.join(os.path.dirname(HERE), "free_port.py"),
+            COMPARE_WEIGHTS=os.path.join(HERE, "compare_weights.py"),
             KILL_LAST_RANK=os.path.join(HERE, "kill_last_rank"),
             XDG_CACHE_HOME=os.path.join(folder, ".cache"),
             OMP_NUM_THREADS=os.environ.get("OMP_NUM_THREADS", "2"),

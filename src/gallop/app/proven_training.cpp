@@ -347,6 +347,12 @@ void require_provable_strategy(const Recipe& recipe, int processes) {
         "'gallop prove' and train.prove compute whole texts in each process, of which it has only "
         "some tokens with parallel.name=context; prove the training in one process");
   }
+  if (parallel::mesh_of(recipe.strategy, processes).size(parallel::kExpertAxis) > 1) {
+    throw UsageError(
+        "'gallop prove' and train.prove read gradients and states of whole parameters, of which a "
+        "process has only its experts' with parallel.name=expert; prove the training in one "
+        "process");
+  }
   if (!parallel::divides_update(recipe.strategy.name())) return;
   if (recipe.strategy.name() == "pipeline") {
     throw UsageError(

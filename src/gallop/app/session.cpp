@@ -181,6 +181,8 @@ bool Session::divides_layers() const { return mesh().size(parallel::kTensorAxis)
 
 int Session::processes() const { return collectives_ != nullptr ? collectives_->size() : 1; }
 
+bool Session::divides_experts() const { return mesh().size(parallel::kExpertAxis) > 1; }
+
 bool Session::divides_tokens() const { return mesh().size(parallel::kContextAxis) > 1; }
 
 parallel::DeviceMesh Session::mesh() const {
@@ -323,6 +325,7 @@ void Session::build_strategy() {
       .update_units = optimizer_->update_units(),
       .blocks = model_->block_parameters(),
       .parallelize = [this](const TensorGroup& group) { return model_->parallelize(group); },
+      .divide_experts = [this](const TensorGroup& group) { return model_->divide_experts(group); },
       .divide_tokens = [this](const TensorGroup& group) { model_->divide_tokens(group); }};
   const auto build = [&](const Recipe& recipe) {
     return registries().strategies.build(recipe.strategy, *collectives_, tensors);
@@ -331,9 +334,10 @@ void Session::build_strategy() {
     const model::BlockSequence blocks = model_->block_sequence();
     tensors.sequence = {.tensors = blocks.tensors, .tied = blocks.tied};
   } else if (collectives_->size() > 1) {
-    // Parameters in parts lie in the order of blocks, and where tokens are divided, no process may
-    // have the memory for a step of whole texts.
-    if (parallel::shares_of(recipe().strategy, processes()).parameters == 1 && !divides_tokens()) {
+    // Parameters in parts lie in the order of blocks, and where tokens or experts are divided, no
+    // process may have the memory for a step of whole texts with all experts.
+    if (parallel::shares_of(recipe().strategy, processes()).parameters == 1 && !divides_tokens() &&
+        !divides_experts()) {
       tensors.gradient_order = shared_gradient_order();
     }
     if (resolved_.is_auto("parallel", "bucket")) choose_buckets(build);
@@ -361,7 +365,8 @@ train::EvaluateConfig Session::evaluate_config() const {
           .device = device_,
           .views = resolved_.recipe.evaluate.tta_in_training ? views_ : train::TestViews(),
           .collectives = strategy_ ? &strategy_->evaluation_group() : collectives_,
-          .model_parallel_group = parts,
+          .forward_group = parts,
+          .divides_forward_by_samples = strategy_ && strategy_->divides_forward_by_samples(),
           .metrics = metrics_,
           .loss = evaluation_loss_};
 }

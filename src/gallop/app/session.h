@@ -130,9 +130,11 @@ class Session {
   void require_pipeline();
   /// Whether processes have parts of the layers.
   bool divides_layers() const;
+  bool divides_experts() const;
   /// Whether each process computes some tokens of each text.
   bool divides_tokens() const;
   void require_tensor();
+  void require_whole_weights(const std::vector<std::string>& formats, const std::string& option);
   void require_divided_update();
   void require_replicas();
   void require_eager();

@@ -30,11 +30,12 @@ void Session::require_shareable() {
   }
   if (is_pipeline()) require_pipeline();
   if (divides_layers()) require_tensor();
-  if (is_pipeline() || divides_layers() || divides_tokens()) require_eager();
+  if (divides_experts()) require_whole_weights({"bf16-weights"}, "parallel.name=expert");
+  if (is_pipeline() || divides_layers() || divides_tokens() || divides_experts()) require_eager();
   if (parallel::trains_replicas(recipe().strategy.name())) require_replicas();
   require_divided_update();
   if (recipe().track.histograms &&
-      parallel::shares_of(recipe().strategy, processes()).parameters > 1) {
+      (parallel::shares_of(recipe().strategy, processes()).parameters > 1 || divides_experts())) {
     throw UsageError(fmt::format(
         "track.histograms with parallel.name={}: histograms are of whole parameters, of which a "
         "process has only parts; set track.histograms=false, or take parallel.name=zero-2",
@@ -82,7 +83,13 @@ void Session::require_tensor() {
     config.clip_adaptive = recipe().train.clip_adaptive;
     train::check_division(config, option);
   }
-  for (const char* precision : {"fp8", "bf16-weights"}) {
+  require_whole_weights({"fp8", "bf16-weights"}, option);
+}
+
+// Rejects these formats.
+void Session::require_whole_weights(const std::vector<std::string>& formats,
+                                    const std::string& option) {
+  for (const std::string& precision : formats) {
     if (recipe().train.precision != precision) continue;
     throw UsageError(
         fmt::format("train.precision={} with {}: how numbers are rounded depends on whole weights, "

@@ -20,7 +20,9 @@
 
 #include "gallop/base/error.h"
 #include "gallop/model/functional/activation.h"
+#include "gallop/model/functional/autocast.h"
 #include "gallop/model/functional/dropout.h"
+#include "gallop/model/functional/expert_parallel.h"
 #include "gallop/model/functional/linear.h"
 #include "gallop/model/functional/swiglu.h"
 #include "gallop/model/network.h"
@@ -154,6 +156,13 @@ MixtureOfExperts::MixtureOfExperts(Initializer& initializer, const Options& opti
   dropped_tokens_ = register_buffer("dropped_tokens", zeros({}, at::kLong));
 }
 
+void MixtureOfExperts::divide_experts(const std::shared_ptr<TensorParallel>& parallel) {
+  require_divisible("expert", parallel->group().size(), options_.config.num_experts, "experts",
+                    "model.num_experts");
+  parallel_ = parallel;
+  for (const at::Tensor& weight : {expand_, contract_}) parallel->shard(weight, 0);
+}
+
 at::Tensor MixtureOfExperts::router_logits(const at::Tensor& x) const {
   const NoAutocast no_autocast(x.device().type());
   const auto wide = x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
@@ -171,6 +180,18 @@ at::Tensor MixtureOfExperts::expand(const at::Tensor& rows,
     case FeedForward::Activation::kSwiglu: return functional::swiglu(inner);
   }
   throw InternalError("an expert without an activation");
+}
+
+// The results of copies in the order of this process.
+at::Tensor MixtureOfExperts::compute(const at::Tensor& rows,
+                                     const functional::ExpertOrder& order) const {
+  if (!parallel_) return functional::expert_linear(expand(rows, order), contract_, order);
+  const TensorGroup& group = parallel_->group();
+  const auto route = functional::route_to_experts(order, group);
+  const at::Tensor here =
+      functional::send_to_experts(rows.to(functional::product_format(rows)), route, group);
+  return functional::send_from_experts(
+      functional::expert_linear(expand(here, route.here), contract_, route.here), route, group);
 }
 
 // Evaluations drop nothing, so that a prediction does not depend on the others of its batch.
@@ -196,9 +217,8 @@ Branch MixtureOfExperts::forward(const at::Tensor& x_BTC, Routing& routing) {
   const int64_t most = capacity(x_NC.size(0));
   const auto order = functional::order_by_expert(experts_Nk, config.num_experts, most);
   if (most > 0) weights_Nk = weights_Nk.mul(functional::computed_copies(order, experts_Nk));
-  const at::Tensor inner = expand(functional::dispatch(x_NC, order), order);
   const at::Tensor y_NC =
-      functional::combine(functional::expert_linear(inner, contract_, order), weights_Nk, order);
+      functional::combine(compute(functional::dispatch(x_NC, order), order), weights_Nk, order);
   if (is_training()) {
     routing.loss = router_loss(logits_NE, p_NE, experts_Nk, x_BTC.size(0));
     const at::Tensor computed = order.ranges.select(1, 1).sub(order.ranges.select(1, 0));
@@ -212,6 +232,7 @@ Branch MixtureOfExperts::forward(const at::Tensor& x_BTC, Routing& routing) {
 at::Tensor MixtureOfExperts::router_loss(const at::Tensor& logits_NE, const at::Tensor& p_NE,
                                          const at::Tensor& experts_Nk, int64_t rows) const {
   const ExpertsConfig& config = options_.config;
+  if (rows == 0) return has_loss(config) ? p_NE.sum() : at::Tensor();
   at::Tensor loss;
   if (has_aux_loss(config)) {
     const int64_t groups = config.load_balancing == kSeqAuxLoss ? rows : 1;

@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "gallop/config/visitor.h"
 #include "gallop/model/feed_forward.h"
 #include "gallop/model/functional/experts.h"
+#include "gallop/model/tensor_parallel.h"
 
 namespace gallop::model {
 
@@ -68,6 +70,10 @@ class MixtureOfExperts final : public torch::nn::Module {
   };
   MixtureOfExperts(Initializer& initializer, const Options& options);
 
+  /// Leaves this process an equal part of the experts. From then on forward() is called by all
+  /// processes of the group together, each for its own tokens.
+  void divide_experts(const std::shared_ptr<TensorParallel>& parallel);
+
   /// In training an expert computes at most ceil(T k / E * capacity_factor) of the T tokens of a
   /// call, the first ones; others get nothing from it.
   Branch forward(const at::Tensor& x_BTC, Routing& routing);
@@ -82,6 +88,7 @@ class MixtureOfExperts final : public torch::nn::Module {
 
  private:
   at::Tensor router_logits(const at::Tensor& x) const;
+  at::Tensor compute(const at::Tensor& rows, const functional::ExpertOrder& order) const;
   at::Tensor expand(const at::Tensor& rows, const functional::ExpertOrder& order) const;
   int64_t capacity(int64_t tokens) const;
   at::Tensor router_loss(const at::Tensor& logits_NE, const at::Tensor& p_NE,
@@ -89,8 +96,9 @@ class MixtureOfExperts final : public torch::nn::Module {
 
   Options options_;
   std::shared_ptr<Linear> router_;
-  at::Tensor expand_;    // [E, inner, C], with a gate [E, 2 inner, C].
-  at::Tensor contract_;  // [E, C, inner]
+  std::shared_ptr<TensorParallel> parallel_;  // Null if all experts are here.
+  at::Tensor expand_;                         // [E, inner, C], with a gate [E, 2 inner, C].
+  at::Tensor contract_;                       // [E, C, inner]
   at::Tensor expert_bias_;
   at::Tensor tokens_per_expert_;
   at::Tensor dropped_tokens_;

@@ -52,6 +52,9 @@ class FrozenModel final : public Model {
   }
   void set_block_hooks(BlockHooks* hooks) override { model_->set_block_hooks(hooks); }
   void divide_tokens(const TensorGroup& group) override { model_->divide_tokens(group); }
+  ParallelizedModel divide_experts(const TensorGroup& group) override {
+    return model_->divide_experts(group);
+  }
   ParallelizedModel parallelize(const TensorGroup& group) override {
     return model_->parallelize(group);
   }

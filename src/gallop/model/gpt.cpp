@@ -162,6 +162,13 @@ class Gpt final : public Network {
     if (head_) head_->parallelize(parallel, ParallelStyle::kColwise);
   }
 
+  void divide_experts(const std::shared_ptr<TensorParallel>& parallel) override {
+    require(!experts_.empty(),
+            "parallel.name=expert divides experts among processes, and model.num_experts is 0; set "
+            "it, or take another strategy");
+    for (const auto& layer : layers_) layer->divide_experts(parallel);
+  }
+
   void divide_tokens(const std::shared_ptr<const ContextParallel>& context) override {
     context_parallel_ = context;
     for (const auto& layer : layers_) layer->divide_tokens(context);

@@ -132,6 +132,11 @@ class Model {
   /// From then on the processes call forward() together, with the same inputs, and each computes
   /// the gradients of its tokens. Throws UsageError if the model does not support it.
   virtual void divide_tokens(const TensorGroup& group);
+  /// Leaves each process of a group, which must outlive the model, an equal part of the experts.
+  /// From then on parameters() are this process's, and the processes call forward() together, each
+  /// with its own samples, also if there are none. Throws UsageError if the model has no experts or
+  /// the processes do not divide their number.
+  virtual ParallelizedModel divide_experts(const TensorGroup& group);
   /// Where a pipeline can cut the model.
   virtual BlockSequence block_sequence() const { return {}; }
   /// The part of forward_to_head() from block `begin` to before block `end` of block_sequence().

@@ -39,6 +39,12 @@ std::vector<std::vector<std::string>> names_in_blocks(
       "the models 'gpt' and 'vit' support; take one of them, or parallel.name=zero-2");
 }
 
+[[noreturn]] void fail_to_divide_experts() {
+  throw UsageError(
+      "parallel.name=expert divides experts among processes, which the model 'gpt' has with "
+      "model.num_experts; take another strategy");
+}
+
 [[noreturn]] void fail_to_divide_tokens() {
   throw UsageError(
       "parallel.name=context divides the tokens of texts among processes, which the model 'gpt' "
@@ -128,6 +134,12 @@ class NetworkModel final : public TorchModuleModel {
     return parallel->result(parameters());
   }
 
+  ParallelizedModel divide_experts(const TensorGroup& group) override {
+    const auto parallel = std::make_shared<TensorParallel>(group);
+    network_->divide_experts(parallel);
+    return parallel->result(parameters());
+  }
+
   void divide_tokens(const TensorGroup& group) override {
     network_->divide_tokens(std::make_shared<ContextParallel>(group));
   }
@@ -154,6 +166,12 @@ class NetworkModel final : public TorchModuleModel {
 ParallelizedModel Model::parallelize(const TensorGroup& /*group*/) { fail_to_parallelize(); }
 
 void Model::divide_tokens(const TensorGroup& /*group*/) { fail_to_divide_tokens(); }
+
+ParallelizedModel Model::divide_experts(const TensorGroup& /*group*/) { fail_to_divide_experts(); }
+
+void Network::divide_experts(const std::shared_ptr<TensorParallel>& /*parallel*/) {
+  fail_to_divide_experts();
+}
 
 void Network::divide_tokens(const std::shared_ptr<const ContextParallel>& /*context*/) {
   fail_to_divide_tokens();

@@ -41,6 +41,8 @@ class Network : public torch::nn::Module {
   virtual void parallelize(const std::shared_ptr<TensorParallel>& parallel);
   /// Divides the tokens; see Model.
   virtual void divide_tokens(const std::shared_ptr<const ContextParallel>& context);
+  /// Divides the experts; see Model.
+  virtual void divide_experts(const std::shared_ptr<TensorParallel>& parallel);
   void recompute(std::vector<bool> blocks) { recomputed_ = std::move(blocks); }
   /// The layers of each block; see Model::block_parameters().
   virtual std::vector<std::shared_ptr<torch::nn::Module>> block_modules() const { return {}; }

@@ -41,7 +41,7 @@ TransformerLayer::Output TransformerLayer::forward(const Stream& stream_BTC,
 void TransformerLayer::parallelize(const std::shared_ptr<TensorParallel>& parallel) {
   require(experts_ == nullptr,
           "parallel.name=tensor does not divide experts (model.num_experts); take "
-          "parallel.name=ddp or zero-2");
+          "parallel.name=expert");
   norm1_->parallelize(*parallel);
   attention_->parallelize(parallel);
   norm2_->parallelize(*parallel);
@@ -51,9 +51,13 @@ void TransformerLayer::parallelize(const std::shared_ptr<TensorParallel>& parall
 void TransformerLayer::divide_tokens(const std::shared_ptr<const ContextParallel>& context) {
   require(experts_ == nullptr,
           "parallel.name=context does not divide the tokens of experts (model.num_experts); take "
-          "parallel.name=ddp or zero-2");
+          "parallel.name=expert");
   attention_->divide_tokens(context);
   feed_forward_->divide_tokens(context);
+}
+
+void TransformerLayer::divide_experts(const std::shared_ptr<TensorParallel>& parallel) {
+  if (experts_) experts_->divide_experts(parallel);
 }
 
 // A sample that skips a branch also skips its bias.

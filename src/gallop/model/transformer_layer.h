@@ -37,6 +37,8 @@ class TransformerLayer final : public torch::nn::Module {
   void parallelize(const std::shared_ptr<TensorParallel>& parallel);
   /// Is called for this process's tokens.
   void divide_tokens(const std::shared_ptr<const ContextParallel>& context);
+  /// Leaves this process a part of the experts, if there are some.
+  void divide_experts(const std::shared_ptr<TensorParallel>& parallel);
 
   /// Null without experts.
   const std::shared_ptr<MixtureOfExperts>& experts() const { return experts_; }

@@ -61,7 +61,7 @@ int DeviceMesh::coordinate(int rank, const std::string& axis) const {
 DeviceMesh::BatchPart DeviceMesh::batch_part(int rank) const {
   BatchPart own;
   for (const auto& [name, size] : axes_) {
-    if (!name.starts_with("dp_")) continue;
+    if (!name.starts_with("dp_") && name != kExpertAxis) continue;
     own.part = own.part * size + coordinate(rank, name);
     own.parts *= size;
   }

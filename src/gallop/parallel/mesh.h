@@ -22,8 +22,9 @@ class DeviceMesh {
   };
 
   /// The axes that strategies use, in this order; an axis that is not used has size 1: pipeline
-  /// stages, replicas, shards of data-parallel state, parts of the sequence, parts of tensors.
-  static constexpr const char* kAxes[] = {"pp", "dp_replicate", "dp_shard", "cp", "tp"};
+  /// stages, replicas, shards of data-parallel state, parts of the sequence, parts of tensors,
+  /// parts of the experts.
+  static constexpr const char* kAxes[] = {"pp", "dp_replicate", "dp_shard", "cp", "tp", "ep"};
 
   /// Throws UsageError if the product of the sizes is not `processes`, a size is below 1, or two
   /// axes have one name.
@@ -38,8 +39,8 @@ class DeviceMesh {
   std::string describe() const;
   /// The position of a rank along an axis.
   int coordinate(int rank, const std::string& axis) const;
-  /// The part of every batch that a rank computes, and their number: along dp_replicate and
-  /// dp_shard. Ranks that differ along other axes have the same.
+  /// The part of every batch that a rank computes, and their number: along dp_replicate, dp_shard
+  /// and ep. Ranks that differ along other axes have the same.
   struct BatchPart {
     int part = 0, parts = 1;
   };
@@ -64,7 +65,8 @@ class DeviceMesh {
 
 /// Of DeviceMesh::kAxes, those that strategies combine.
 inline constexpr const char *kPipelineAxis = "pp", *kReplicaAxis = "dp_replicate",
-                            *kShardAxis = "dp_shard", *kContextAxis = "cp", *kTensorAxis = "tp";
+                            *kShardAxis = "dp_shard", *kContextAxis = "cp", *kTensorAxis = "tp",
+                            *kExpertAxis = "ep";
 
 /// The process groups of a mesh, each made when it is first asked for, by all processes together.
 class MeshGroups {

@@ -26,7 +26,7 @@ MeshParameters::MeshParameters(NamedTensors parameters, MeshDivision division, M
     : parameters_(std::move(parameters)),
       division_(std::move(division)),
       groups_(groups),
-      tp_(groups.along({kTensorAxis})),
+      tp_(groups.along({division_.axis})),
       partition_(division_.shards != nullptr ? groups.along({kPipelineAxis, kShardAxis})
                                              : groups.along({kPipelineAxis})),
       norm_(parameters_) {
@@ -151,9 +151,13 @@ void MeshParameters::require_divisible_update(const std::vector<optim::UpdateUni
         "{} divides '{}' among processes, and this optimizer updates it only as a whole, as muon, "
         "lamb, lars and adafactor do; take one that updates each element by itself, such as "
         "adamw, or parallel.name=zero-1",
-        stages() != nullptr ? "parallel.tensor_parallel_degree" : "parallel.name=tensor",
-        parameters_[i].name));
+        option(), parameters_[i].name));
   }
+}
+
+const char* MeshParameters::option() const {
+  if (division_.axis == kExpertAxis) return "parallel.name=expert";
+  return stages() != nullptr ? "parallel.tensor_parallel_degree" : "parallel.name=tensor";
 }
 
 namespace {
@@ -192,10 +196,10 @@ class MeshOptimizer final : public DividedOptimizer {
     if (update != nullptr) {
       const bool is_of_elements = state.whole.numel() == update->whole.numel();
       if ((parameters_.is_divided(update->name) && !is_of_elements) || !divide_as(state, *update)) {
-        throw UsageError(fmt::format(
-            "parallel.name=tensor: the optimizer's state '{}' is not one of single elements, as "
-            "those of optimizer.state_bits=8 are not; set optimizer.state_bits to 32",
-            state.name));
+        throw UsageError(
+            fmt::format("{}: the optimizer's state '{}' is not one of single elements, as those of "
+                        "optimizer.state_bits=8 are not; set optimizer.state_bits to 32",
+                        parameters_.option(), state.name));
       }
     }
     // Of parameters of other stages, the optimizer here may have states that are constants.

@@ -19,9 +19,10 @@ namespace gallop::parallel {
 
 /// How the processes of a mesh divide the parameters of a model.
 struct MeshDivision {
-  /// Along tp: those of which a process has a part, by ranks there; also parameters that are not
-  /// trained and not among those of the model.
+  /// Along `axis`: those of which a process has a part, by ranks there; also parameters that are
+  /// not trained and not among those of the model.
   std::vector<LogicalTensor> tensors{};
+  const char* axis = kTensorAxis;           ///< The last one of the mesh: tp or ep.
   const StageParameters* stages = nullptr;  ///< Along pp; null: every process has all layers.
   /// Along dp_shard, the parameters of this process's stages; null: replicas update the same.
   const ParameterShards* shards = nullptr;
@@ -31,6 +32,7 @@ struct MeshDivision {
 
 /// The parameters of a model as a process of a mesh of the axes pp, dp_replicate or dp_shard, and
 /// tp updates them: those of its stages, its parts of these along tp, and its shards of the parts.
+/// An axis ep may take the place of tp.
 class MeshParameters final : public optim::UpdatedParameters {
  public:
   /// `parameters`: this process's parts along tp, of all stages. The groups, stages and shards must
@@ -53,6 +55,8 @@ class MeshParameters final : public optim::UpdatedParameters {
   const StageParameters* stages() const { return division_.stages; }
   const ParameterShards* shards() const { return division_.shards; }
   int rank() const { return groups_.all().rank(); }
+  /// What divides the tensors, for messages: "parallel.name=tensor".
+  const char* option() const;
 
   /// What processes have between steps: all parameters and, behind them, those that are divided
   /// along tp and not trained.

@@ -1,6 +1,7 @@
 #include "gallop/parallel/context.h"
 #include "gallop/parallel/ddp.h"
 #include "gallop/parallel/deterministic.h"
+#include "gallop/parallel/expert.h"
 #include "gallop/parallel/local_sgd.h"
 #include "gallop/parallel/pipeline.h"
 #include "gallop/parallel/strategy.h"
@@ -25,6 +26,8 @@ StrategyRegistry built_in_strategies() {
            make_tensor)
       .add("context", "each process has some tokens of each text, and some heads in attention",
            make_context)
+      .add("expert", "as ddp, but each process has some of the experts of each layer (GShard)",
+           make_expert)
       .add("local-sgd", "each process trains by itself, and weights are averaged every few steps",
            make_local_sgd)
       .add("diloco", "as local-sgd, with an outer optimizer of the averaged changes (DiLoCo)",
@@ -43,6 +46,9 @@ DeviceMesh mesh_of(const config::Component& strategy, int processes) {
   }
   if (const auto* const context = dynamic_cast<const config::OptionsOf<ContextConfig>*>(&options)) {
     return context_mesh(context->config, processes);
+  }
+  if (const auto* const expert = dynamic_cast<const config::OptionsOf<ExpertConfig>*>(&options)) {
+    return expert_mesh(expert->config, processes);
   }
   const bool is_sharded = divides_update(strategy.name());
   return DeviceMesh({{is_sharded ? kShardAxis : kReplicaAxis, processes}}, processes);

@@ -40,7 +40,11 @@ class Strategy {
   /// Those of them that compute each forward pass together, so that evaluations also need all of
   /// them; null if there are no others.
   virtual Collectives* forward_group() { return nullptr; }
-  /// The processes that divide the batches of an evaluation: one of each forward_group().
+  /// Whether the processes of forward_group() have different parts of each batch, so that all of
+  /// them need as many forward passes as the one that has the most, the others without samples.
+  virtual bool divides_forward_by_samples() const { return false; }
+  /// The processes that divide the batches of an evaluation: one of each forward_group(), or all of
+  /// them with divides_forward_by_samples().
   virtual Collectives& evaluation_group() { return collectives(); }
 
   /// The tensors other than those of model and optimizer that a step reads or writes.
@@ -165,6 +169,8 @@ struct ModelTensors {
   ModelBlocks sequence{};  ///< For pipelines: Model::block_sequence().
   /// For tensor parallelism: Model::parallelize().
   std::function<ParallelizedModel(const TensorGroup& group)> parallelize{};
+  /// For expert parallelism: Model::divide_experts().
+  std::function<ParallelizedModel(const TensorGroup& group)> divide_experts{};
   /// For context parallelism: Model::divide_tokens().
   std::function<void(const TensorGroup& group)> divide_tokens{};
   /// Parameters that have been divided along tp.

@@ -108,6 +108,21 @@ at::Tensor add_batch(model::Model& model, const data::Batch& batch, const Evalua
   return mean;
 }
 
+// Takes part in the passes of others over a batch, without samples.
+void join_passes(const std::vector<Member>& members, const NamedTensors& batch,
+                 const EvaluateConfig& config, InferencePasses& passes) {
+  NamedTensors nothing;
+  for (const auto& [name, tensor] : batch) nothing.push_back({name, tensor.slice(0, 0, 0)});
+  for (const Member& member : members) {
+    const precision::AutocastGuard autocast(member.precision, config.device.type());
+    for (int64_t view = 0; view < views_per_image(config.views); ++view) {
+      passes.begin();
+      member.model.forward(nothing);
+    }
+  }
+  note_progress();
+}
+
 /// The mean over several models of their outputs for a batch: of probabilities if outputs are
 /// logits, of the outputs if they are numbers.
 class EnsembleOutputs {
@@ -281,22 +296,37 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
       EnsembleEvaluation{.each = std::vector<Evaluation>(members.size()), .ensemble = {}});
   EnsembleSums sums(config, members.size());
   std::optional<data::DeviceLoader> loader;
-  if (own.begin < own.end) {
-    loader.emplace(samples, in_order, data::LoaderState{.position = own.begin * in_order.batch},
+  const int64_t processes = config.collectives != nullptr ? config.collectives->size() : 1;
+  const int64_t most = (count + processes - 1) / processes;  // Batches of a process.
+  const int64_t rounds = config.divides_forward_by_samples ? most : own.end - own.begin;
+  if (rounds > 0) {
+    // A process without batches needs the fields of one.
+    const int64_t first = own.begin < own.end ? own.begin : 0;
+    loader.emplace(samples, in_order, data::LoaderState{.position = first * in_order.batch},
                    config.device);
   }
-  const int64_t processes = config.collectives != nullptr ? config.collectives->size() : 1;
-  InferencePasses passes((count + processes - 1) / processes *
-                         static_cast<int64_t>(members.size()) * views_per_image(config.views));
-  const bool is_in_parts = config.model_parallel_group != nullptr;
+  InferencePasses passes(most * static_cast<int64_t>(members.size()) *
+                         views_per_image(config.views));
+  const bool is_in_parts = config.forward_group != nullptr;
+  NamedTensors fields;  // Of the last batch, where others may have more.
   bool stopped = false;
-  for (int64_t number = own.begin; number < own.end; ++number) {
+  for (int64_t round = 0; round < rounds; ++round) {
     // Processes that need each other stop at the same batch.
-    stopped = is_in_parts && parallel::any_of(*config.model_parallel_group, stop.requested());
+    stopped = is_in_parts && parallel::any_of(*config.forward_group, stop.requested());
     if (stopped) break;
+    const int64_t number = own.begin + round;
+    if (number >= own.end && !fields.empty()) {
+      join_passes(members, fields, config, passes);
+      continue;
+    }
     const auto batch = loader->next(is_in_parts ? nullptr : &stop);
     note_progress();
     if (!batch) break;
+    if (config.divides_forward_by_samples) {
+      fields = batch->by_role();
+      if (number >= own.end || batch->size() == 0) join_passes(members, fields, config, passes);
+      if (number >= own.end) continue;
+    }
     EnsembleEvaluation& result = batches[static_cast<size_t>(number)];
     for (Evaluation& one : result.each) one.skipped += batch->skipped;
     if (batch->size() == 0) continue;

@@ -25,9 +25,10 @@ struct EvaluateConfig {
   TestViews views{};
   /// If set, each process evaluates its slice of the batches and receives the results of all.
   parallel::Collectives* collectives = nullptr;
-  /// If set, these processes have the same slice and compute each of its batches together, as parts
-  /// of one model. `collectives` are then one process of each such group.
-  parallel::Collectives* model_parallel_group = nullptr;
+  /// If set, these processes compute each forward pass together, as parts of one model: of the same
+  /// batch, where `collectives` are one process of each such group, or each of its own batch.
+  parallel::Collectives* forward_group = nullptr;
+  bool divides_forward_by_samples = false;  ///< Whether each has its own.
   /// Called with each batch that this process evaluates and the outputs of all models together:
   /// logits, or the logarithms of sums of probabilities. May be empty.
   std::function<void(const data::Batch&, const at::Tensor&)> see{};

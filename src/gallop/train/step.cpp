@@ -157,7 +157,9 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
     pipeline_ = std::make_unique<PipelineStep>(model, *config.strategy->pipeline());
   }
   if (config.strategy != nullptr && config.strategy->forward_group() != nullptr) {
-    if (config.strategy->model_is_in_parts()) {
+    if (config.strategy->divides_forward_by_samples()) {
+      check_in_expert(config);
+    } else if (config.strategy->model_is_in_parts()) {
       check_in_tensor(config);
     } else {
       check_in_context(config);

@@ -246,6 +246,8 @@ class TrainStep {
   int batch_part() const;
   bool counts_here() const;
   bool shares_batch_norm() const;
+  /// Whether this process takes part in the passes of others without samples.
+  bool computes_empty_pieces() const;
   bool sums_each_micro_batch() const;
   /// Micro-batches of a batch with enough rows.
   int64_t micro_batches() const { return config_.gradient_accumulation * splits_; }
@@ -320,6 +322,7 @@ void check_in_replicas(const StepConfig& config, const optim::Optimizer& optimiz
 void check_in_tensor(const StepConfig& config);
 /// Of processes that divide the tokens.
 void check_in_context(const StepConfig& config);
+void check_in_expert(const StepConfig& config);
 
 /// Throws UsageError if the config needs gradients of whole parameters, of which a process has only
 /// parts by this option: "parallel.name=zero-1".

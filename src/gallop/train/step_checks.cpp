@@ -79,6 +79,10 @@ void check_in_context(const StepConfig& config) {
   require_eager(config, "context", "steps whose tokens are divided");
 }
 
+void check_in_expert(const StepConfig& config) {
+  require_eager(config, "expert", "steps whose experts are divided");
+}
+
 void check_division(const StepConfig& config, const std::string& option) {
   if (config.sam) {
     throw UsageError(

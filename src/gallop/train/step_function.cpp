@@ -177,6 +177,11 @@ bool TrainStep::shares_batch_norm() const {
   return config_.strategy != nullptr && config_.strategy->shares_batch_norm();
 }
 
+bool TrainStep::computes_empty_pieces() const {
+  return shares_batch_norm() ||
+         (config_.strategy != nullptr && config_.strategy->divides_forward_by_samples());
+}
+
 bool TrainStep::sums_each_micro_batch() const {
   return config_.strategy != nullptr && config_.strategy->sums_each_micro_batch();
 }
@@ -195,9 +200,9 @@ std::vector<TrainStep::Piece> TrainStep::pieces_of(int64_t rows) const {
     }
     return pieces;
   }
-  // All processes must run layers with all-reduces, or sum gradients, the same number of times.
+  // All processes must run layers with collectives, or sum gradients, the same number of times.
   const int64_t most = micro_batches();
-  const int64_t count = shares_batch_norm() || rows_group_ != nullptr || sums_each_micro_batch()
+  const int64_t count = computes_empty_pieces() || rows_group_ != nullptr || sums_each_micro_batch()
                             ? most
                             : std::min(most, rows);
   for (int64_t piece = 0; piece < count; ++piece) {
@@ -232,7 +237,7 @@ TrainStep::Sums TrainStep::forward_backward(const StepInputs& inputs, const Coun
       const at::NoGradGuard no_grad;
       if (sums_each && !is_last) config_.strategy->finish_gradient_sync();
     };
-    if (sums_each && !shares_batch_norm() && piece.begin == piece.end) {
+    if (sums_each && !computes_empty_pieces() && piece.begin == piece.end) {
       begin_sync();
       end_sync();
       continue;

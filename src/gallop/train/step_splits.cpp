@@ -92,10 +92,10 @@ std::vector<parallel::PendingCollective> TrainStep::calls_left(
         fmt::format("; in a pipeline, micro-batches are not split by themselves: set "
                     "train.gradient_accumulation to {}",
                     2 * micro_batches()));
-  } else if (!calls && divides_model()) {
+  } else if (!calls && config_.strategy->forward_group() != nullptr) {
     refuse(
-        fmt::format("; with parallel.name=tensor micro-batches are not split by themselves: set "
-                    "train.gradient_accumulation to {}",
+        fmt::format("; processes that compute layers together do not split micro-batches by "
+                    "themselves: set train.gradient_accumulation to {}",
                     2 * micro_batches()));
   } else if (!calls) {
     refuse(fmt::format(

@@ -121,6 +121,8 @@ struct Trainee {
            .sequence = {.tensors = model->block_sequence().tensors,
                         .tied = model->block_sequence().tied},
            .parallelize = [this](const TensorGroup& group) { return model->parallelize(group); },
+           .divide_experts =
+               [this](const TensorGroup& group) { return model->divide_experts(group); },
            .divide_tokens = [this](const TensorGroup& group) { model->divide_tokens(group); }});
       model->set_block_hooks(strategy->block_hooks());
       config.strategy = strategy.get();
