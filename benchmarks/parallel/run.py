@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
-"""Step time and peak memory of the parallel strategies, next to those of PyTorch.
+"""Step time and peak memory of the parallel strategies, next to those of PyTorch and DeepSpeed.
 
     python3 -m venv /tmp/venv && /tmp/venv/bin/pip install -r benchmarks/parallel/requirements.txt
+    DS_BUILD_OPS=0 DS_ACCELERATOR=cpu /tmp/venv/bin/pip install --no-build-isolation --no-deps deepspeed==0.19.8
     /tmp/venv/bin/python benchmarks/parallel/run.py PROGRAM TEXT [--only FORM,...] [--rounds N] [--json FILE]
 
 A GPT with AdamW in fp32 in two processes of one thread each, over Gloo: `gallop` with ddp, zero-1, zero-2 and zero-3, eager
-and compiled, and PyTorch's DistributedDataParallel, ZeroRedundancyOptimizer and FSDP2, eager. All forms take turns. TEXT is
-the text to train on; PyTorch gets random tokens of the same sizes.
+and compiled, and with tensor and pipeline; the peers of torch_parallel.py, eager. All forms take turns. TEXT is the text to
+train on; the peers get random tokens of the same sizes. Pipelines have four micro-batches. DeepSpeed, which needs the second
+installation above, is left out where it is missing.
 
 Printed for each form: the median time of a step after the first ones, over all rounds, and the peak resident memory of
 the larger process, with everything that it does (loading, recording and compiling). Needs an idle machine.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import resource
@@ -27,7 +30,10 @@ sys.path.append(join(dirname(__file__), ".."))
 from results_file import ResultsFile  # noqa: E402
 
 FORMS = [f"gallop {name}{form}" for name in ("ddp", "zero-1", "zero-2", "zero-3") for form in ("", " eager")]
-FORMS += ["torch ddp", "torch zero-1", "torch fsdp"]
+FORMS += ["gallop tensor", "gallop pipeline"]
+FORMS += [f"torch {name}" for name in ("ddp", "zero-1", "fsdp", "tensor", "pipeline")]
+FORMS += [f"deepspeed zero-{stage}" for stage in (1, 2, 3)]
+EAGER_ONLY = ("tensor", "pipeline")
 RECIPE = """
 data: {{name: text, path: {text}, batch_size: {batch}, context: {context}, validation: 0.1, threads: 0}}
 model: {{name: gpt, layers: {layers}, width: {width}, heads: {heads}}}
@@ -63,7 +69,11 @@ def run_gallop(program, form, args, folder):
         file.write(RECIPE.format(text=json.dumps(abspath(args.text)), batch=2 * args.rows, context=args.context,
                                  layers=args.layers, width=args.width, heads=args.width // 64, steps=args.steps))
     command = [program, "launch", "-n", "2", "train", recipe, "--json", "--runs", join(folder, "runs"),
-               f"parallel.name={words[1]}", f"train.compile={'false' if 'eager' in words else 'true'}"]
+               f"parallel.name={words[1]}"]
+    if words[1] not in EAGER_ONLY:
+        command.append(f"train.compile={'false' if 'eager' in words else 'true'}")
+    if words[1] == "pipeline":
+        command.append("train.gradient_accumulation=4")
     output, peak = run_child(command, {**os.environ, "OMP_NUM_THREADS": "1"}, folder)
     events = [json.loads(line) for line in output.splitlines()]
     steps = [event for event in events if event["event"] == "step"]
@@ -74,9 +84,9 @@ def run_gallop(program, form, args, folder):
 
 def run_torch(form, args, folder):
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-               abspath(join(dirname(__file__), "torch_parallel.py")), form.split()[1],
+               abspath(join(dirname(__file__), "torch_parallel.py")), form.replace(" ", "-"),
                *map(str, (args.layers, args.width, args.context, args.rows, args.steps))]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "DS_ACCELERATOR": "cpu"}
     output, peak = run_child(command, environment, folder)
     return json.loads(output.splitlines()[-1])[WARM_UP:], peak
 
@@ -95,6 +105,9 @@ def main():
     parser.add_argument("--json", help="where to store the results")
     args = parser.parse_args()
     forms = args.only.split(",") if args.only else FORMS
+    if not args.only and importlib.util.find_spec("deepspeed") is None:
+        forms = [form for form in forms if not form.startswith("deepspeed")]
+        print("without DeepSpeed, which is not installed", file=sys.stderr)
     seconds, peaks = {form: [] for form in forms}, {form: 0 for form in forms}
     for _ in range(args.rounds):
         for form in forms:

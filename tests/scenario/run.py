@@ -66,7 +66,7 @@ class Scenario:
             XDG_CACHE_HOME=os.path.join(folder, ".cache"),
             OMP_NUM_THREADS=os.environ.get("OMP_NUM_THREADS", "2"),
         )
-        shared_kernels.share_kernels(program, self.environment["XDG_CACHE_HOME"])
+        shared_kernels.share_kernels(self.environment["XDG_CACHE_HOME"])
         self.result = None
         self.exit_checked = True
 

@@ -35,12 +35,30 @@ std::vector<std::string> files_of_environment() {
   return files;
 }
 
+// Behind a program that `gallop launch` starts, all arguments are the program's.
+size_t count_own(const std::vector<std::string>& arguments) {
+  if (arguments.empty() || arguments.front() != "launch") return arguments.size();
+  for (size_t i = 1; i < arguments.size(); ++i) {
+    const std::string& argument = arguments[i];
+    if (argument.starts_with('-')) {
+      const bool is_long = argument.starts_with("--");
+      const bool value_follows =
+          is_long ? argument.find('=') == std::string::npos : argument.size() == 2;
+      if (value_follows) ++i;
+      continue;
+    }
+    return argument.find('/') == std::string::npos ? arguments.size() : i;
+  }
+  return arguments.size();
+}
+
 }  // namespace
 
 std::vector<std::string> take_plugin_files(std::vector<std::string>& arguments) {
   std::vector<std::string> files = files_of_environment();
   std::vector<std::string> rest;
-  for (size_t i = 0; i < arguments.size(); ++i) {
+  const size_t own = count_own(arguments);
+  for (size_t i = 0; i < own; ++i) {
     const std::string& argument = arguments[i];
     const bool has_value = argument.starts_with("--plugin=");
     if (!has_value && argument != kOption) {
@@ -50,12 +68,13 @@ std::vector<std::string> take_plugin_files(std::vector<std::string>& arguments) 
     std::string file;
     if (has_value) {
       file = argument.substr(kOption.size() + 1);
-    } else if (i + 1 < arguments.size()) {
+    } else if (i + 1 < own) {
       file = arguments[++i];
     }
     if (file.empty()) throw UsageError("--plugin needs a file, as in --plugin ./libmine.so");
     add(file, files);
   }
+  rest.insert(rest.end(), arguments.begin() + static_cast<std::ptrdiff_t>(own), arguments.end());
   arguments = std::move(rest);
   return files;
 }

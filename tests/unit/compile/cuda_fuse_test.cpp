@@ -20,7 +20,6 @@
 #include "gallop/compile/passes/fused_loop.h"
 #include "gallop/compile/passes/pointwise.h"
 #include "gallop/compile/recorder.h"
-#include "unit/compile/cache_folder.h"
 #include "unit/compile/cuda_emulation.h"
 
 namespace gallop::compile {
@@ -45,8 +44,7 @@ std::optional<passes::FusedLoop> loop_of(const Graph& graph) {
 
 /// The results of a function of fresh tensors as one loop for GPUs, run on the CPU.
 Tensors run_as_one_loop(const Function& function, const Tensors& inputs) {
-  const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
+  KernelCompiler compiler({.timeout_seconds = 3600});
   const Graph graph = graph_for_gpu(function, inputs, compiler);
   const auto loop = loop_of(graph);
   if (!loop) {
@@ -173,8 +171,7 @@ TEST(CudaFuse, JoinsAreWrittenByTheLoopOfTheirParts) {
 
 // What reads a join belongs to another loop, and parts of different sizes to none.
 TEST(CudaFuse, JoinsEndTheirLoop) {
-  const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
+  KernelCompiler compiler({.timeout_seconds = 3600});
   const Tensors inputs = {at::randn({6, 5, 16}), at::randn({6, 5, 8})};
   const auto nodes_after_fuse = [&](const Function& function) {
     Graph graph = graph_for_gpu(function, inputs, compiler);
@@ -216,8 +213,7 @@ TEST(CudaFuse, ReductionsOfFp16AreTakenInFp32) {
 }
 
 TEST(CudaFuse, Fp16IsNotFusedOnTheCpu) {
-  const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
+  KernelCompiler compiler({.timeout_seconds = 3600});
   const Tensors inputs = {at::randn({64, 600}).to(at::kHalf)};
   for (const Function& function :
        {Function([](const Tensors& x) -> Tensors { return {(x[0] + 1) * x[0]}; }),
@@ -234,8 +230,7 @@ TEST(CudaFuse, Fp16IsNotFusedOnTheCpu) {
 // bf16 and fp16 meet in fp32, which is left to LibTorch; and so are powers in 16 bits for which it
 // has no formula.
 TEST(CudaFuse, DoesNotFuseMixedDataTypes) {
-  const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
+  KernelCompiler compiler({.timeout_seconds = 3600});
   const Tensors inputs = {at::randn({64}).to(at::kHalf), at::randn({64}).to(at::kBFloat16)};
   const auto is_fused = [&](const Function& function) {
     const Graph graph = graph_for_gpu(function, inputs, compiler);

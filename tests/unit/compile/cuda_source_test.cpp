@@ -9,7 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "gallop/compile/codegen/loop_builder.h"
-#include "unit/compile/cache_folder.h"
 #include "unit/compile/cuda_emulation.h"
 #include "unit/compile/loop_cases.h"
 
@@ -36,8 +35,7 @@ TEST(CudaSource, ComputesTheProgram) {
   RandomPrograms random(seed == nullptr ? 30 : static_cast<uint64_t>(std::atoll(seed)),
                         /*for_gpus=*/true);
   constexpr int64_t kForms = 20;
-  const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
+  KernelCompiler compiler({.timeout_seconds = 3600});
   const std::vector<LoopCase> cases = make_cases_for_gpus(random, kForms);
   std::vector<CudaPlan> plans;
   std::vector<KernelSource> sources;
@@ -115,8 +113,7 @@ TEST(CudaSource, TurnsDoNotChangeTheBitsOfColumnSums) {
     EXPECT_GT(kRows / plan.block[1], 64);
     sources.push_back(emulated_source(plan));
   }
-  const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
+  KernelCompiler compiler({.timeout_seconds = 3600});
   const auto kernels = compiler.submit(emulated_prefix(), sources);
   std::vector<Memory> first;
   for (size_t i = 0; i < plans.size(); ++i) {

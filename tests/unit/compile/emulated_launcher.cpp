@@ -34,8 +34,7 @@ KernelSource with_launcher(const std::string& path) {
 }  // namespace
 
 // A busy machine may take minutes to compile one source.
-EmulatedLauncher::EmulatedLauncher()
-    : compiler_({.cache_folder = folder_.path(), .timeout_seconds = 3600}) {}
+EmulatedLauncher::EmulatedLauncher() : compiler_({.timeout_seconds = 3600}) {}
 
 void EmulatedLauncher::launch(const kernel::CudaLaunch& launch) {
   launches += 1;

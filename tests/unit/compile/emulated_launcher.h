@@ -6,7 +6,6 @@
 
 #include "gallop/compile/codegen/compiler.h"
 #include "gallop/kernel/cuda/launcher.h"
-#include "unit/compile/cache_folder.h"
 
 namespace gallop::compile {
 
@@ -23,7 +22,6 @@ class EmulatedLauncher final : public kernel::CudaLauncher {
  private:
   using Run = bool (*)(const char* kernel, const uint64_t* slots, const uint32_t* shape,
                        bool reversed);
-  CacheFolder folder_;
   KernelCompiler compiler_;
   std::map<std::string, CompiledKernel> texts_;
 };

@@ -10,13 +10,11 @@
 #include "gallop/compile/loop_node.h"
 #include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
-#include "unit/compile/cache_folder.h"
 
 namespace gallop::compile {
 
 /// A function's graph after all passes.
 struct FusedFunction {
-  CacheFolder folder;
   KernelCompiler compiler;
   PassContext context{.compiler = compiler};
   Graph graph;
@@ -24,7 +22,7 @@ struct FusedFunction {
   /// `command` is the compiler's; passes in `off` do not run.
   FusedFunction(const Function& function, const std::vector<at::Tensor>& inputs,
                 const std::string& command = "", const std::vector<std::string>& off = {})
-      : compiler({.command = command, .cache_folder = folder.path()}) {
+      : compiler({.command = command}) {
     Recording recording = record(function, inputs);
     EXPECT_EQ(recording.refusal, "");
     graph = std::move(recording.graph);

@@ -180,8 +180,7 @@ TEST_P(Formulas, MatchLibTorch) {
     b.output(pair.ours(b, dy, x), format, {1});
     programs.push_back(std::move(b).finish());
   }
-  const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
+  KernelCompiler compiler({.timeout_seconds = 3600});
   const auto kernels = LoopKernel::make(programs, compiler);
   const at::Tensor x = numbers(type), dy = at::randn({1000}).to(type);
   for (size_t i = 0; i < pairs.size(); ++i) {
@@ -213,8 +212,7 @@ LoopProgram sums_of_both(int64_t rows, int64_t columns) {
 }
 
 TEST(LoopKernel, IsBitIdenticalForAnyNumberOfThreads) {
-  const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
+  KernelCompiler compiler({.timeout_seconds = 3600});
   for (const auto& [rows, columns] :
        std::vector<std::pair<int64_t, int64_t>>{{5000, 37}, {300, 1000}, {7, 50'000}}) {
     const auto kernel = make_one(sums_of_both(rows, columns), compiler);
@@ -260,8 +258,7 @@ TEST(LoopKernel, SharesCodeBetweenSizesAndConstants) {
 }
 
 TEST(LoopKernel, ReportsInvalidTensors) {
-  const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
+  KernelCompiler compiler({.timeout_seconds = 3600});
   const auto kernel = make_one(sums_of_both(4, 8), compiler);
   ASSERT_TRUE(kernel->wait());
   const at::Tensor x = at::ones({4, 8}), y = at::empty({4, 8}, at::kBFloat16),
@@ -281,7 +278,7 @@ TEST(LoopKernel, ReportsInvalidTensors) {
             "loop kernel: input 0 is no fp32 tensor on the CPU");
   EXPECT_EQ(message({x}, {y, at::empty({7}), total}),
             "loop kernel: output 1 reaches 32 bytes of memory, its tensor has 28");
-  KernelCompiler none({.command = "/nowhere/c++", .cache_folder = folder.path()});
+  KernelCompiler none({.command = "/nowhere/c++"});
   const auto fallback_reason = make_one(sums_of_both(4, 8), none);
   EXPECT_FALSE(fallback_reason->wait());
   EXPECT_FALSE(fallback_reason->can_run());

@@ -22,7 +22,6 @@
 #include "gallop/compile/passes.h"
 #include "gallop/compile/passes/passes.h"
 #include "gallop/compile/recorder.h"
-#include "unit/compile/cache_folder.h"
 #include "unit/compile/emulated_graph.h"
 
 namespace gallop::compile {
@@ -59,8 +58,7 @@ double error_of(const at::Tensor& found, const at::Tensor& wanted) {
 // GPU's own text for as many neighbors as make one.
 void expect_near(const Function& function, const Tensors& inputs, const Tensors& wanted,
                  double tolerance, int64_t most_loops, int64_t others) {
-  const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path(), .timeout_seconds = 3600});
+  KernelCompiler compiler({.timeout_seconds = 3600});
   Graph graph = split(function, inputs);
   EXPECT_EQ(count(graph, "aten::native_"), 0);
   const EmulatedRun emulated = run_emulated(graph, inputs, compiler);

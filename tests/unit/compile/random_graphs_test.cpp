@@ -17,11 +17,9 @@
 #include "gallop/compile/loop_node.h"
 #include "gallop/compile/passes.h"
 #include "gallop/compile/recorder.h"
-#include "unit/compile/cache_folder.h"
 #include "unit/compile/random_functions.h"
 #include "unit/compile/random_operators.h"
 #include "unit/compile/tensor_bits.h"
-#include "unit/variable.h"
 
 namespace gallop::compile {
 namespace {
@@ -247,8 +245,6 @@ std::string excess_of(const Program& program, const Names& passes_off) {
 
 // Generated code is compiled for every program, so there are fewer: one for so many of the others.
 void expect_near(Flavor flavor, int64_t share) {
-  const CacheFolder folder;
-  const Variable cache("XDG_CACHE_HOME", folder.root());
   const int64_t first = number_in_environment("GALLOP_TEST_SEED", 1);
   const int64_t count =
       std::max<int64_t>(number_in_environment("GALLOP_TEST_COUNT", 240) / share, 1);
@@ -292,8 +288,7 @@ bool reduces_in_a_loop(const Program& program, KernelCompiler& compiler) {
 }
 
 TEST(RandomGraphs, OftenHaveReductionsInLoops) {
-  const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path()});
+  KernelCompiler compiler;
   int64_t found = 0;
   for (uint64_t number = 1; number <= 10; ++number) {
     const Program program = random_program(number, Flavor::kReducing);

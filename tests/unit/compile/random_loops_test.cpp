@@ -4,7 +4,6 @@
 
 #include "gallop/compile/codegen/cpu_source.h"
 #include "gallop/compile/codegen/loop_kernel.h"
-#include "unit/compile/cache_folder.h"
 #include "unit/compile/loop_cases.h"
 #include "unit/compile/random_programs.h"
 #include "unit/kernel/isa_cases.h"
@@ -26,8 +25,7 @@ TEST_P(RandomLoops, ComputeTheProgram) {
   const int64_t most = count == nullptr ? 42 : std::atoll(count);
   const int64_t forms = GetParam() == kernel::best_isa() ? most : most / 6;
   constexpr int64_t kSizes = 8;
-  const CacheFolder folder;
-  KernelCompiler compiler({.cache_folder = folder.path(), .isa = GetParam()});
+  KernelCompiler compiler({.isa = GetParam()});
   std::vector<LoopCase> cases;
   std::vector<LoopProgram> programs;
   for (int64_t form = 0; form < forms; ++form) {
