@@ -4,7 +4,8 @@
     python3 -m venv /tmp/venv && /tmp/venv/bin/pip install -r benchmarks/data_quality/requirements.txt
     /tmp/venv/bin/python benchmarks/data_quality/run.py PROGRAM IMAGES FOLDER [OPTION=VALUE...] [--json FILE]
 
-IMAGES has train/CLASS and test/CLASS with JPEG or PNG files. FOLDER receives a changed copy: exact copies, re-encoded,
+IMAGES has train/CLASS and test/CLASS with JPEG or PNG files, or is "digits": the 1,797 images of handwritten digits of
+scikit-learn, every fifth of which is a test image. FOLDER receives a changed copy: exact copies, re-encoded,
 resized, darker and mirrored copies of training images, training images that are re-encoded test images, and training
 images in the folder of another class, all drawn at random (--seed). `gallop env --data RECIPE --report` then looks for
 the copies, and `gallop runs clean RUN` for the labels, by the predictions of a cross-validation. Options are those of
@@ -44,6 +45,17 @@ def list_images(root, part):
     folder = os.path.join(root, part)
     return [(name, os.path.join(folder, name, file)) for name in sorted(os.listdir(folder))
             for file in sorted(os.listdir(os.path.join(folder, name)))]
+
+
+def write_digits(root):
+    """scikit-learn's images, whose 8 x 8 pixels have 17 values."""
+    from sklearn.datasets import load_digits
+
+    digits = load_digits()
+    for i, (pixels, label) in enumerate(zip(digits.images, digits.target)):
+        folder = os.path.join(root, "test" if i % 5 == 4 else "train", str(label))
+        os.makedirs(folder, exist_ok=True)
+        Image.fromarray((pixels * 15).astype("uint8")).save(os.path.join(folder, f"{i:04}.png"))
 
 
 def link(source, target):
@@ -159,6 +171,9 @@ def main():
     parser.add_argument("--json", help="file for the results")
     arguments = parser.parse_intermixed_args()
     os.makedirs(arguments.folder, exist_ok=True)
+    if arguments.images == "digits":
+        arguments.images = os.path.join(arguments.folder, "digits")
+        write_digits(arguments.images)
     with open(os.path.join(arguments.folder, "recipe.yaml"), "w") as file:
         file.write(RECIPE)
     copies, errors = plant(arguments.images, arguments.folder, arguments.count, arguments.seed,
