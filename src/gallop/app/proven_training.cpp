@@ -336,40 +336,41 @@ train::Proof compare(Session& session, const References& references,
 void require_provable_strategy(const Recipe& recipe, int processes) {
   if (processes == 1) return;
   if (parallel::trains_replicas(recipe.strategy.name())) {
-    throw UsageError(fmt::format(
-        "'gallop prove' and train.prove compare updates with those by the gradient of the whole "
-        "batch, which processes do not make with parallel.name={}; prove the training with "
-        "parallel.name=ddp",
-        recipe.strategy.name()));
+    throw UsageError(
+        fmt::format("'gallop prove' and train.prove compare updates with those by the gradient of "
+                    "the whole batch, which no process computes with parallel.name={}; prove the "
+                    "training with parallel.name=ddp",
+                    recipe.strategy.name()));
   }
   if (parallel::mesh_of(recipe.strategy, processes).size(parallel::kContextAxis) > 1) {
     throw UsageError(
-        "'gallop prove' and train.prove compute whole texts in each process, of which it has only "
-        "some tokens with parallel.name=context; prove the training in one process");
+        "'gallop prove' and train.prove compute whole sequences, and each process has only some of "
+        "their tokens with parallel.name=context; prove the training in one process");
   }
   if (parallel::mesh_of(recipe.strategy, processes).size(parallel::kExpertAxis) > 1) {
     throw UsageError(
-        "'gallop prove' and train.prove read gradients and states of whole parameters, of which a "
-        "process has only its experts' with parallel.name=expert; prove the training in one "
+        "'gallop prove' and train.prove read gradients and states of all experts, and each process "
+        "has only some of the experts with parallel.name=expert; prove the training in one "
         "process");
   }
   if (!parallel::divides_update(recipe.strategy.name())) return;
   if (recipe.strategy.name() == "pipeline") {
     throw UsageError(
-        "'gallop prove' and train.prove read gradients and states of the whole model, of which a "
-        "process has only its stages with parallel.name=pipeline; prove the training in one "
-        "process, whose bits are the same");
+        "'gallop prove' and train.prove read gradients and states of the whole model, and each "
+        "process has only its own stages with parallel.name=pipeline; prove the training in one "
+        "process, which is bit-identical");
   }
   if (recipe.strategy.name() == "tensor") {
     throw UsageError(
-        "'gallop prove' and train.prove read gradients and states of whole parameters, of which a "
-        "process has only parts with parallel.name=tensor; prove the training in one process");
+        "'gallop prove' and train.prove read gradients and states of whole parameters, and each "
+        "process has only parts of them with parallel.name=tensor; prove the training in one "
+        "process");
   }
-  throw UsageError(fmt::format(
-      "'gallop prove' and train.prove read gradients and states of whole parameters, of which a "
-      "process has only parts with parallel.name={}; take parallel.name=ddp with "
-      "parallel.sum_order=rank, whose bits are the same",
-      recipe.strategy.name()));
+  throw UsageError(
+      fmt::format("'gallop prove' and train.prove read gradients and states of whole parameters, "
+                  "and each process has only shards of them with parallel.name={}; take "
+                  "parallel.name=ddp with parallel.sum_order=rank, which is bit-identical",
+                  recipe.strategy.name()));
 }
 
 ProvenTraining prove_training(const ResolvedRecipe& resolved, const std::string& runs,

@@ -25,7 +25,7 @@ void Session::require_shareable() {
   mesh();  // Rejects sizes that do not divide the processes.
   if (!device_.is_cpu() && recipe().train.compile != "auto" && recipe().train.compile != "false") {
     throw UsageError(
-        "steps of several processes are compiled on CPUs only so far; give train.compile=false, or "
+        "steps of several processes are compiled on CPUs only so far; set train.compile=false, or "
         "start one process");
   }
   if (is_pipeline()) require_pipeline();
@@ -37,15 +37,15 @@ void Session::require_shareable() {
   if (recipe().track.histograms &&
       (parallel::shares_of(recipe().strategy, processes()).parameters > 1 || divides_experts())) {
     throw UsageError(fmt::format(
-        "track.histograms with parallel.name={}: histograms are of whole parameters, of which a "
-        "process has only parts; set track.histograms=false, or take parallel.name=zero-2",
+        "track.histograms with parallel.name={}: histograms need whole parameters, and each "
+        "process has only shards of them; set track.histograms=false, or take parallel.name=zero-2",
         recipe().strategy.name()));
   }
   if (recipe().train.prove) require_provable_strategy(recipe(), collectives_->size());
   if (recipe().train.compile == "verify") {
     throw UsageError(
         "train.compile=verify needs a single process, as its dry runs take no part in collectives; "
-        "give train.compile=true, or start one process");
+        "set train.compile=true, or start one process");
   }
 }
 
@@ -92,8 +92,8 @@ void Session::require_whole_weights(const std::vector<std::string>& formats,
   for (const std::string& precision : formats) {
     if (recipe().train.precision != precision) continue;
     throw UsageError(
-        fmt::format("train.precision={} with {}: how numbers are rounded depends on whole weights, "
-                    "of which a process has parts; take train.precision=bf16",
+        fmt::format("train.precision={} with {}: rounding depends on whole weights, and each "
+                    "process has only parts of them; take train.precision=bf16",
                     precision, option));
   }
 }
@@ -104,28 +104,28 @@ void Session::require_replicas() {
   const auto& train = recipe().train;
   for (const char* precision : {"fp16", "fp8", "bf16-weights"}) {
     if (train.precision != precision) continue;
-    throw UsageError(fmt::format(
-        "train.precision={} {}: it depends on scales or on roundings that would differ among "
-        "processes; take train.precision=bf16 or fp32",
-        precision, with));
+    throw UsageError(
+        fmt::format("train.precision={} {}: scales or rounding would differ among processes; take "
+                    "train.precision=bf16 or fp32",
+                    precision, with));
   }
   if (train.on_nonfinite == "skip") {
     throw UsageError(fmt::format(
-        "train.on_nonfinite=skip {}: a process would skip an update that others make, and all have "
-        "one schedule; leave it out, or take parallel.name=ddp",
+        "train.on_nonfinite=skip {}: a process would skip an update that the others make, and the "
+        "schedule is the same for all; leave it out, or take parallel.name=ddp",
         with));
   }
   if (train.spikes.action == "rewind") {
     throw UsageError(fmt::format(
-        "train.spikes.action=rewind {}: the weights of one step would meet the synchronizations of "
-        "another; take train.spikes.action=skip, or parallel.name=ddp",
+        "train.spikes.action=rewind {}: after a rewind, weights and synchronizations would be of "
+        "different steps; take train.spikes.action=skip, or parallel.name=ddp",
         with));
   }
   if (!recipe().wrappers.items.empty()) {
-    throw UsageError(fmt::format(
-        "optimizer.wrappers {}: '{}' keeps weights of its own, which a synchronization would not "
-        "change; leave it out, or take parallel.name=ddp",
-        with, recipe().wrappers.items.front().name()));
+    throw UsageError(
+        fmt::format("optimizer.wrappers {}: '{}' keeps a copy of the weights that synchronizations "
+                    "would not update; leave it out, or take parallel.name=ddp",
+                    with, recipe().wrappers.items.front().name()));
   }
 }
 
@@ -261,10 +261,10 @@ void Session::require_divisible_draws() {
 void Session::require_soft_labels() {
   if (!batch_transforms_ || !batch_transforms_->softens_labels()) return;
   if (loss_->traits().takes_soft_labels) return;
-  throw UsageError(fmt::format(
-      "data.batch_transforms mixes samples, which turns class labels into probabilities of the "
-      "classes, and train.loss: {} needs labels; take train.loss=cross-entropy",
-      recipe().loss.name()));
+  throw UsageError(
+      fmt::format("data.batch_transforms mixes samples, which turns class labels into class "
+                  "probabilities, and train.loss: {} needs labels; take train.loss=cross-entropy",
+                  recipe().loss.name()));
 }
 
 // Rejects a training for which memory is known not to suffice, rather than to be killed in it.

@@ -36,19 +36,19 @@ std::vector<std::vector<std::string>> names_in_blocks(
 [[noreturn]] void fail_to_parallelize() {
   throw UsageError(
       "parallel.name=tensor divides attention heads and feed-forward layers among processes, which "
-      "the models 'gpt' and 'vit' support; take one of them, or parallel.name=zero-2");
+      "only the models 'gpt' and 'vit' support; take one of them, or parallel.name=zero-2");
 }
 
 [[noreturn]] void fail_to_divide_experts() {
   throw UsageError(
-      "parallel.name=expert divides experts among processes, which the model 'gpt' has with "
-      "model.num_experts; take another strategy");
+      "parallel.name=expert divides experts among processes, and only the model 'gpt' with "
+      "model.num_experts has experts; take it, or another strategy");
 }
 
 [[noreturn]] void fail_to_divide_tokens() {
   throw UsageError(
-      "parallel.name=context divides the tokens of texts among processes, which the model 'gpt' "
-      "supports; take it, or parallel.name=ddp or zero-3");
+      "parallel.name=context divides the tokens of sequences among processes, which only the model "
+      "'gpt' supports; take it, or parallel.name=ddp or zero-3");
 }
 
 class NetworkModel final : public TorchModuleModel {

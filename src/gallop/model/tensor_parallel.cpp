@@ -121,15 +121,15 @@ void require_divisible(const std::string& strategy, int processes, int64_t size,
   }
   if (size > parts) sizes.push_back(std::to_string(size / parts * parts));
   sizes.push_back(std::to_string((size / parts + 1) * parts));
-  throw UsageError(
-      fmt::format("parallel.name={}: {} processes do not divide the {} {} of the model, of which "
-                  "each would have as many; {}choose {} so that there are {}",
-                  strategy, parts, size, what,
-                  counts.empty() ? ""
-                                 : fmt::format("divide them among {} processes "
-                                               "(parallel.{}_parallel_degree), or ",
-                                               join_names(counts), strategy),
-                  option, join_names(sizes)));
+  throw UsageError(fmt::format(
+      "parallel.name={}: the {} {} of the model cannot be divided evenly among {} processes; "
+      "{}choose {} so that there are {}",
+      strategy, size, what, parts,
+      counts.empty()
+          ? ""
+          : fmt::format("divide them among {} processes (parallel.{}_parallel_degree), or ",
+                        join_names(counts), strategy),
+      option, join_names(sizes)));
 }
 
 }  // namespace gallop::model

@@ -113,8 +113,8 @@ void BlockGathers::before_forward(size_t block, const at::Tensor& input) {
   if (pass_ == nullptr) return;
   if (next_ > pass_->forward[block]) {
     throw UsageError(fmt::format(
-        "parallel.name=zero-3: block {} of the model is computed after a later one, or twice in a "
-        "forward pass, when its parameters are no longer there; take parallel.name=zero-2",
+        "parallel.name=zero-3: block {} of the model runs after a later block, or twice in a "
+        "forward pass, when its parameters are already released; take parallel.name=zero-2",
         block));
   }
   run_to(pass_->forward[block], input.defined() ? input.detach() : input);

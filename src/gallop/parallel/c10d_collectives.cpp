@@ -367,7 +367,7 @@ class C10dCollectives final : public Collectives {
       }
       const auto still = stall_monitor_->stalled_rank(call.number, moment_->limits.step);
       if (!still) continue;
-      throw DeviceError(fmt::format("rank {} of {}: {}, {}: rank {} has stood still for {}",
+      throw DeviceError(fmt::format("rank {} of {}: {}, {}: rank {} has made no progress for {}",
                                     moment_->rank, moment_->size, place(), call.describe(),
                                     still->rank, format_duration(still->seconds)));
     }

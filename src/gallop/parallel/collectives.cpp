@@ -151,8 +151,8 @@ void require_same(Collectives& collectives, const std::string& what, const std::
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] == all.front()) continue;
     throw UsageError(
-        fmt::format("{} of rank {} is another one than that of rank 0: start all "
-                    "processes with the same program, recipe, options and data",
+        fmt::format("{} of rank {} differs from that of rank 0: start all processes with the same "
+                    "program, recipe, options and data",
                     what, rank));
   }
 }

@@ -57,12 +57,11 @@ class Context final : public Strategy {
 }  // namespace
 
 void visit(config::Visitor& visitor, ContextConfig& config) {
-  visitor.field(
-      {.name = kDegree,
-       .help = "processes that divide the tokens of a text; the others have their part of "
-               "every batch. 0: all processes",
-       .min = 0},
-      config.context_parallel_degree);
+  visitor.field({.name = kDegree,
+                 .help = "processes that divide the tokens of a sequence; further processes are "
+                         "replicas, each with its part of every batch; 0: all processes",
+                 .min = 0},
+                config.context_parallel_degree);
   visitor.field({.name = "bucket",
                  .help = "gradient bucket size of the all-reduce",
                  .check = config::wrong_bytes},
@@ -80,7 +79,7 @@ std::unique_ptr<Strategy> make_context(const ContextConfig& config, Collectives&
   if (collectives.size() == 1) return make_ddp({.bucket = config.bucket}, collectives, model);
   if (!model.parameters.front().tensor.is_cpu()) {
     throw UsageError(
-        "parallel.name=context runs on CPUs only so far; take parallel.name=zero-3 on GPUs");
+        "parallel.name=context runs on CPUs only so far; take parallel.name=zero-2 on GPUs");
   }
   return std::make_unique<Context>(config, collectives, model);
 }

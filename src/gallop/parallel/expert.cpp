@@ -105,8 +105,8 @@ class Expert final : public Strategy {
 
 void visit(config::Visitor& visitor, ExpertConfig& config) {
   visitor.field({.name = kDegree,
-                 .help = "processes that divide the experts of each layer; the others have the "
-                         "same experts again. 0: all processes",
+                 .help = "processes that divide the experts of each layer; further processes have "
+                         "replicas of the experts; 0: all processes",
                  .min = 0},
                 config.expert_parallel_degree);
   visitor.field({.name = "bucket",
@@ -126,7 +126,7 @@ std::unique_ptr<Strategy> make_expert(const ExpertConfig& config, Collectives& c
   if (collectives.size() == 1) return make_ddp({.bucket = config.bucket}, collectives, model);
   if (!model.parameters.front().tensor.is_cpu()) {
     throw UsageError(
-        "parallel.name=expert runs on CPUs only so far; take parallel.name=zero-3 on GPUs");
+        "parallel.name=expert runs on CPUs only so far; take parallel.name=zero-2 on GPUs");
   }
   return std::make_unique<Expert>(config, collectives, model);
 }

@@ -96,12 +96,12 @@ constexpr double kMostSteps = 1e9;
 
 void visit_schedule(config::Visitor& visitor, int64_t& sync_every, int64_t& warmup_steps) {
   visitor.field({.name = "sync_every",
-                 .help = "steps that each process trains by itself between two synchronizations",
+                 .help = "steps between two synchronizations of the replicas",
                  .min = 1,
                  .max = kMostSteps},
                 sync_every);
   visitor.field({.name = "warmup_steps",
-                 .help = "first steps, whose gradients are summed as with ddp",
+                 .help = "first steps, which all-reduce gradients as ddp does",
                  .min = 0,
                  .max = kMostSteps},
                 warmup_steps);
@@ -115,17 +115,20 @@ void visit(config::Visitor& visitor, LocalSgdConfig& config) {
 
 void visit(config::Visitor& visitor, DiLoCoConfig& config) {
   visit_schedule(visitor, config.sync_every, config.warmup_steps);
-  visitor.field({.name = "outer_lr",
-                 .help = "learning rate of the outer optimizer, SGD; 1 without momentum is the "
-                         "mean of local-sgd",
-                 .min = 0,
-                 .max = 100,
-                 .above_min = true},
-                config.outer.lr);
   visitor.field(
-      {.name = "outer_momentum", .help = "its momentum", .min = 0, .max = 1, .below_max = true},
-      config.outer.momentum);
-  visitor.field({.name = "outer_nesterov", .help = "its momentum is that of Nesterov"},
+      {.name = "outer_lr",
+       .help = "learning rate of the outer optimizer (SGD); 1 without momentum equals local-sgd",
+       .min = 0,
+       .max = 100,
+       .above_min = true},
+      config.outer.lr);
+  visitor.field({.name = "outer_momentum",
+                 .help = "momentum of the outer optimizer",
+                 .min = 0,
+                 .max = 1,
+                 .below_max = true},
+                config.outer.momentum);
+  visitor.field({.name = "outer_nesterov", .help = "Nesterov momentum in the outer optimizer"},
                 config.outer.nesterov);
 }
 

@@ -115,16 +115,16 @@ int degree_of(const DegreeOption& option, int processes, const DegreeOption& inn
   const int count = processes / inner_degree;  // That this axis and replicas divide.
   if (processes == 1) return 1;
   if (count == 1) {
-    throw UsageError(fmt::format(
-        "{} is {}, so that the {} processes leave none for {}; set it to a lower degree, "
-        "or start {} processes",
-        inner.name, inner_degree, processes, option.name, 2 * processes));
+    throw UsageError(
+        fmt::format("{} is {}, which leaves none of the {} processes for {}; set it to a lower "
+                    "degree, or start {} processes",
+                    inner.name, inner_degree, processes, option.name, 2 * processes));
   }
   if (asked == 0) return count;
   if (asked == 1) {
     throw UsageError(
-        fmt::format("{} is 1, so that each process has the whole model; take parallel.name=ddp, or "
-                    "a degree of 2 or more",
+        fmt::format("{} is 1, so each process has the whole model; take parallel.name=ddp, or a "
+                    "degree of 2 or more",
                     option.name));
   }
   if (asked <= count && count % asked == 0) return static_cast<int>(asked);
@@ -136,10 +136,9 @@ int degree_of(const DegreeOption& option, int processes, const DegreeOption& inn
   if (above > below) degrees.push_back(std::to_string(above));
   if (count > asked) sizes.push_back(std::to_string(count / asked * asked * inner_degree));
   sizes.push_back(std::to_string((count / asked + 1) * asked * inner_degree));
-  const std::string what = inner_degree == 1
-                               ? fmt::format("the {} processes", processes)
-                               : fmt::format("the {} groups of {} that {} makes of {} processes",
-                                             count, inner_degree, inner.name, processes);
+  const std::string what = inner_degree == 1 ? fmt::format("the {} processes", processes)
+                                             : fmt::format("{} ({} processes / {}={})", count,
+                                                           processes, inner.name, inner_degree);
   throw UsageError(
       fmt::format("{} is {}, which does not divide {}; set it to {}, or start {} processes",
                   option.name, asked, what, join_names(degrees), join_names(sizes)));

@@ -147,11 +147,11 @@ void MeshParameters::require_divisible_update(const std::vector<optim::UpdateUni
   for (size_t i = 0; i < parameters_.size(); ++i) {
     if (!is_divided(parameters_[i].name)) continue;
     if (i < units.size() && !units[i].is_whole) continue;
-    throw UsageError(fmt::format(
-        "{} divides '{}' among processes, and this optimizer updates it only as a whole, as muon, "
-        "lamb, lars and adafactor do; take one that updates each element by itself, such as "
-        "adamw, or parallel.name=zero-1",
-        option(), parameters_[i].name));
+    throw UsageError(
+        fmt::format("{} divides '{}' among processes, and this optimizer updates it only as a "
+                    "whole, as muon, lamb, lars and adafactor do; take an elementwise one, such as "
+                    "adamw, or parallel.name=zero-1",
+                    option(), parameters_[i].name));
   }
 }
 
@@ -197,8 +197,8 @@ class MeshOptimizer final : public DividedOptimizer {
       const bool is_of_elements = state.whole.numel() == update->whole.numel();
       if ((parameters_.is_divided(update->name) && !is_of_elements) || !divide_as(state, *update)) {
         throw UsageError(
-            fmt::format("{}: the optimizer's state '{}' is not one of single elements, as those of "
-                        "optimizer.state_bits=8 are not; set optimizer.state_bits to 32",
+            fmt::format("{}: the optimizer's state '{}' is not elementwise, for example because of "
+                        "optimizer.state_bits=8; set optimizer.state_bits to 32",
                         parameters_.option(), state.name));
       }
     }

@@ -29,8 +29,8 @@ const char* replica_axis(const ModelParallelConfig& config) {
 
 void visit_pipeline_degree(config::Visitor& visitor, int64_t& degree) {
   visitor.field({.name = kPipelineDegree,
-                 .help = "processes of a pipeline; the others are further pipelines, each with its "
-                         "part of every batch. 0: all processes",
+                 .help = "processes of a pipeline; further processes are replicas of it, each with "
+                         "its part of every batch; 0: all processes",
                  .min = 0},
                 degree);
 }
@@ -43,8 +43,8 @@ void visit_tensor_parallel(config::Visitor& visitor, int64_t& degree, bool& sequ
                 sequence_parallel);
   visitor.field(
       {.name = kTensorDegree,
-       .help = is_required ? "processes that divide the layers; the others have replicas, each "
-                             "with its part of every batch. 0: all processes"
+       .help = is_required ? "processes that divide the layers; further processes are replicas, "
+                             "each with its part of every batch; 0: all processes"
                            : "processes that divide the layers of each stage; 1: none",
        .min = is_required ? 0 : 1},
       degree);
@@ -53,8 +53,8 @@ void visit_tensor_parallel(config::Visitor& visitor, int64_t& degree, bool& sequ
 void visit_data_parallel(config::Visitor& visitor, std::string& data_parallel,
                          const std::vector<std::string>& choices) {
   visitor.field({.name = "data_parallel",
-                 .help = "how replicas share the update: ddp: each makes all of it; zero-1: each "
-                         "has a part of the optimizer's state; zero-2: and of the gradients",
+                 .help = "how replicas share the update: ddp: each makes the whole update; zero-1: "
+                         "the optimizer state is sharded; zero-2: the gradients, too",
                  .choices = choices},
                 data_parallel);
 }

@@ -59,9 +59,9 @@ void require_blocks(const ModelTensors& model, const PipelineSchedule& shape) {
   const auto blocks = static_cast<int>(model.sequence.tensors.size());
   if (blocks == 0) {
     throw UsageError(
-        "parallel.name=pipeline cuts a model between its blocks, and this model does not say what "
-        "they are (Model::block_sequence()): gpt without experts, vit, resnet, mlp-mixer, mlp do, "
-        "and layers without padding; take one of them, or parallel.name=zero-2");
+        "parallel.name=pipeline cuts a model between its blocks, which this model does not define "
+        "(Model::block_sequence()); gpt without experts, vit, resnet, mlp-mixer, mlp and layers "
+        "without padding do: take one of them, or parallel.name=zero-2");
   }
   if (blocks >= shape.stages()) return;
   const int fits = blocks / shape.stages_per_rank;
@@ -101,11 +101,11 @@ void visit(config::Visitor& visitor, PipelineConfig& config) {
   std::vector<std::string> names;
   for (const auto& kind : pipeline_schedules()) names.emplace_back(kind.name);
   visitor.field({.name = "schedule",
-                 .help = "the order of passes; the command 'pipeline' compares them",
+                 .help = "schedule of the passes; the command 'pipeline' compares schedules",
                  .choices = names},
                 config.schedule);
   visitor.field({.name = "stages_per_rank",
-                 .help = "stages of each rank; 0: the least that the schedule allows",
+                 .help = "stages of each rank; 0: the minimum of the schedule",
                  .min = 0,
                  .max = 64},
                 config.stages_per_rank);
@@ -125,11 +125,11 @@ void check_pipeline(const PipelineConfig& config, int processes, int64_t micro_b
   const int64_t replicas = mesh.batch_part(0).parts;
   processes = mesh.size(kPipelineAxis);
   if (micro_batches < processes) {
-    throw UsageError(fmt::format(
-        "parallel.name=pipeline with {} processes needs at least {} micro-batches for all of them "
-        "to compute at once, and train.gradient_accumulation, their number, is {}; set it to {}, "
-        "or, so that processes wait less, to {}",
-        processes, processes, micro_batches, processes, 4 * processes));
+    throw UsageError(
+        fmt::format("parallel.name=pipeline with {} processes needs at least {} micro-batches for "
+                    "all of them to compute at once, and train.gradient_accumulation is {}; set it "
+                    "to {}, or to {} for a smaller pipeline bubble",
+                    processes, processes, micro_batches, processes, 4 * processes));
   }
   if (rows < micro_batches * replicas) {
     throw UsageError(fmt::format(
@@ -167,7 +167,7 @@ Pipeline::Pipeline(const PipelineConfig& config, Collectives& collectives,
   if (model.update_units.size() != model.parameters.size()) {
     throw UsageError(
         "parallel.name=pipeline divides the update among processes, which this optimizer does not "
-        "support: it does not tell which parameters it updates independently of each other "
+        "support: it does not declare which parameters it updates independently of each other "
         "(Optimizer::update_units()); take parallel.name=ddp, or another optimizer");
   }
   stages_ = cut_blocks(sizes, shape_.stages());

@@ -47,11 +47,11 @@ ShardLayout layout_of(const std::string& option, const ZeroConfig& config, int p
                       const ModelTensors& model, const std::vector<size_t>& groups = {},
                       std::optional<size_t> tp_rank = {}) {
   if (model.update_units.size() != model.parameters.size()) {
-    throw UsageError(fmt::format(
-        "{} divides the update among processes, which this optimizer does not "
-        "support: it does not tell which parameters it updates independently of each other "
-        "(Optimizer::update_units()); take parallel.name=ddp, or another optimizer",
-        option));
+    throw UsageError(
+        fmt::format("{} divides the update among processes, which this optimizer does not support: "
+                    "it does not declare which parameters it updates independently of each other "
+                    "(Optimizer::update_units()); take parallel.name=ddp, or another optimizer",
+                    option));
   }
   std::map<std::string, const LogicalTensor*> divided;
   for (const LogicalTensor& one : model.divided) divided.emplace(one.name, &one);
@@ -265,8 +265,8 @@ std::unique_ptr<Strategy> make_zero(const std::string& option, const ZeroConfig&
 void require_blocks(const ModelTensors& model) {
   if (model.blocks.empty()) {
     throw UsageError(
-        "parallel.name=zero-3 gathers the parameters of one block of layers after the other, and "
-        "this model has no blocks; take parallel.name=zero-2");
+        "parallel.name=zero-3 gathers parameters block by block, and this model has no blocks of "
+        "layers; take parallel.name=zero-2");
   }
   if (model.parameters.front().tensor.is_cuda()) {
     throw UsageError(

@@ -115,10 +115,10 @@ std::string read_replicas(const ProcessGroup& group, const NamedTensors& optimiz
   const std::string others =
       count == size && averager != nullptr
           ? ""
-          : fmt::format("the checkpoint has the optimizer states of {} replicas, of which {}",
-                        count,
-                        averager == nullptr ? "the first continues"
-                                            : fmt::format("each of {} processes takes one", size));
+          : fmt::format("the checkpoint has the optimizer states of {} replicas; {}", count,
+                        averager == nullptr
+                            ? "the first of them continues"
+                            : fmt::format("each of {} processes takes one of them", size));
   if (averager == nullptr) return others;
   has_outer = has_outer && wants_outer;
   const at::NoGradGuard no_grad;

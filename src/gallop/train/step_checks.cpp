@@ -30,26 +30,26 @@ void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer
   }
   if (!config.sam || optimizer.averaging().kind != optim::Averaging::Kind::kWithin) return;
   throw UsageError(
-      "train.sam with a schedule-free optimizer: its average rests on gradients of its own "
-      "weights, not on those of perturbed weights; set train.sam to none, or take another "
-      "optimizer");
+      "train.sam with a schedule-free optimizer: its average needs the gradients of its own "
+      "weights, not those of perturbed weights; set train.sam to none, or take another optimizer");
 }
 
 void check_in_replicas(const StepConfig& config, const optim::Optimizer& optimizer) {
   if (config.skip_nonfinite || config.precision == precision::Precision::kFp16) {
     throw UsageError(
-        "processes that train by themselves between synchronizations would skip different updates; "
-        "take train.on_nonfinite=stop and train.precision=bf16 or fp32, or parallel.name=ddp");
+        "train.on_nonfinite=skip and train.precision=fp16 skip updates, and the replicas of "
+        "parallel.name=local-sgd and diloco would skip different updates; take "
+        "train.on_nonfinite=stop and train.precision=bf16 or fp32, or parallel.name=ddp");
   }
   if (config.loss->traits().compares_samples) {
     throw UsageError(
-        "train.loss compares all samples of a batch, and processes that train by themselves "
-        "exchange none; take parallel.name=ddp");
+        "train.loss compares all samples of a batch, which the replicas of parallel.name=local-sgd "
+        "and diloco do not exchange; take parallel.name=ddp");
   }
   if (optimizer.averaging().kind == optim::Averaging::Kind::kNone) return;
   throw UsageError(
-      "parallel.name=local-sgd and diloco exchange weights, of which this optimizer keeps an "
-      "average that would not follow; take another optimizer, or parallel.name=ddp");
+      "parallel.name=local-sgd and diloco exchange weights, but not the weight average that this "
+      "optimizer keeps; take another optimizer, or parallel.name=ddp");
 }
 
 void check_in_pipeline(const StepConfig& config) {
@@ -86,16 +86,15 @@ void check_in_expert(const StepConfig& config) {
 void check_division(const StepConfig& config, const std::string& option) {
   if (config.sam) {
     throw UsageError(
-        fmt::format("train.sam with {}: the perturbation of the weights needs the "
-                    "gradients of the whole batch in every process, and each has only those that "
-                    "it updates; set train.sam to none, or take parallel.name=ddp",
+        fmt::format("train.sam with {}: perturbing the weights needs all gradients of the whole "
+                    "batch in every process, and each process has only those of its own shard; set "
+                    "train.sam to none, or take parallel.name=ddp",
                     option));
   }
   if (config.clip_adaptive) {
     throw UsageError(
-        fmt::format("train.clip_adaptive with {}: it limits rows of weights as a "
-                    "whole, and processes update parts of them; take train.clip_grad_norm, or "
-                    "parallel.name=ddp",
+        fmt::format("train.clip_adaptive with {}: it clips whole rows of weights, and each process "
+                    "updates only parts of them; take train.clip_grad_norm, or parallel.name=ddp",
                     option));
   }
 }

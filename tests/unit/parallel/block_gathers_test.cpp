@@ -166,7 +166,7 @@ TEST_F(Gathers, NothingOutsideOfAPass) {
 TEST_F(Gathers, RejectsABlockThatIsComputedAgain) {
   gathers_->begin_forward();
   const at::Tensor x = block(1, at::ones({2}));
-  EXPECT_EQ(error_of([&] { block(1, x); }).find("parallel.name=zero-3: block 1 of the model is "),
+  EXPECT_EQ(error_of([&] { block(1, x); }).find("parallel.name=zero-3: block 1 of the model runs "),
             0U);
 }
 

@@ -294,7 +294,8 @@ TEST(Collectives, ReportTheRankThatHangsInAnEvaluationOrCheckpoint) {
                   const std::lock_guard lock(mutex);
                   const std::string text = error.what();
                   EXPECT_NE(text.find(words), std::string::npos) << text;
-                  EXPECT_NE(text.find("rank 2 has stood still for "), std::string::npos) << text;
+                  EXPECT_NE(text.find("rank 2 has made no progress for "), std::string::npos)
+                      << text;
                   told += 1;
                 }
                 clock.end_waits();

@@ -95,7 +95,7 @@ TEST(DeviceMesh, TakesDegreesThatDivideTheProcesses) {
             "parallel.tensor_parallel_degree is 2, which does not divide the 5 processes; set it "
             "to 5, or start 4 or 6 processes");
   EXPECT_EQ(error(1, 4),
-            "parallel.tensor_parallel_degree is 1, so that each process has the whole model; take "
+            "parallel.tensor_parallel_degree is 1, so each process has the whole model; take "
             "parallel.name=ddp, or a degree of 2 or more");
 }
 
@@ -108,11 +108,10 @@ TEST(DeviceMesh, TakesDegreesOfTwoAxes) {
   EXPECT_EQ(degree(2, 2, 8), 2);
   EXPECT_EQ(degree(2, 1, 1), 1);
   EXPECT_EQ(error_of([&] { degree(3, 2, 8); }),
-            "parallel.pipeline_parallel_degree is 3, which does not divide the 4 groups of 2 that "
-            "parallel.tensor_parallel_degree makes of 8 processes; set it to 2 or 4, or start 6 or "
-            "12 processes");
+            "parallel.pipeline_parallel_degree is 3, which does not divide 4 (8 processes / "
+            "parallel.tensor_parallel_degree=2); set it to 2 or 4, or start 6 or 12 processes");
   EXPECT_EQ(error_of([&] { degree(2, 4, 4); }),
-            "parallel.tensor_parallel_degree is 4, so that the 4 processes leave none for "
+            "parallel.tensor_parallel_degree is 4, which leaves none of the 4 processes for "
             "parallel.pipeline_parallel_degree; set it to a lower degree, or start 8 processes");
 }
 

@@ -104,12 +104,12 @@ TEST(ContextRejects, WhatItCannotTrain) {
   EXPECT_EQ(
       one([] { return make_vit({.patch = 4, .width = 48, .depth = 1, .heads = 2}, kImages, 1); },
           {}, false),
-      "parallel.name=context divides the tokens of texts among processes, which the model "
+      "parallel.name=context divides the tokens of sequences among processes, which only the model "
       "'gpt' supports; take it, or parallel.name=ddp or zero-3");
   EXPECT_EQ(one([] { return make_gpt({.layers = 1, .width = 40, .heads = 5}, kText, 1); }, {}),
-            "parallel.name=context: 2 processes do not divide the 5 attention heads of the model, "
-            "of which each would have as many; divide them among 5 processes "
-            "(parallel.context_parallel_degree), or choose model.heads so that there are 4 or 6");
+            "parallel.name=context: the 5 attention heads of the model cannot be divided evenly "
+            "among 2 processes; divide them among 5 processes (parallel.context_parallel_degree), "
+            "or choose model.heads so that there are 4 or 6");
   EXPECT_TRUE(one([] { return gpt_of_experts({.num_experts = 2}); }, {})
                   .starts_with("parallel.name=context does not divide the tokens of experts"));
   EXPECT_TRUE(one(gpt, {.compile = compile::CompileConfig()})

@@ -122,10 +122,9 @@ TEST(ExpertParallelRejects, WhatItCannotTrain) {
   };
   EXPECT_EQ(one(with_experts("Case", {.num_experts = 4}, "sgd")), "");
   EXPECT_EQ(one(with_experts("Case", {.num_experts = 5}, "sgd")),
-            "parallel.name=expert: 2 processes do not divide the 5 experts of the model, of which "
-            "each would have as many; divide them among 5 processes "
-            "(parallel.expert_parallel_degree), or choose model.num_experts so that there are 4 or "
-            "6");
+            "parallel.name=expert: the 5 experts of the model cannot be divided evenly among 2 "
+            "processes; divide them among 5 processes (parallel.expert_parallel_degree), or choose "
+            "model.num_experts so that there are 4 or 6");
   EXPECT_EQ(one(with_experts("Case", {}, "sgd")),
             "parallel.name=expert divides experts among processes, and model.num_experts is 0; set "
             "it, or take another strategy");
@@ -134,8 +133,8 @@ TEST(ExpertParallelRejects, WhatItCannotTrain) {
            [] { return make_vit({.patch = 4, .width = 48, .depth = 1, .heads = 2}, kImages, 1); },
            "sgd",
            {}}),
-      "parallel.name=expert divides experts among processes, which the model 'gpt' has with "
-      "model.num_experts; take another strategy");
+      "parallel.name=expert divides experts among processes, and only the model 'gpt' with "
+      "model.num_experts has experts; take it, or another strategy");
   EXPECT_TRUE(one(with_experts("Case", {.num_experts = 4}, "lamb"))
                   .starts_with("parallel.name=expert divides "
                                "'transformer.h.0.mlp.experts.c_fc.weight' among processes, and "

@@ -284,8 +284,9 @@ TEST(LocalSgdChecks, RejectWhatReplicasCouldNotShare) {
     });
   };
   tested.wrappers = "[ema]";
-  EXPECT_NE(error_with().find("exchange weights, of which this optimizer keeps an average"),
-            std::string::npos);
+  EXPECT_NE(
+      error_with().find("exchange weights, but not the weight average that this optimizer keeps"),
+      std::string::npos);
   tested.wrappers = "[]";
   tested.config.skip_nonfinite = true;
   EXPECT_NE(error_with().find("would skip different updates"), std::string::npos);

@@ -373,9 +373,8 @@ TEST(MeshRejects, WhatItCannotTrain) {
   EXPECT_TRUE(one("sgd", {.clip_adaptive = 0.01}, pipeline({kParts}))
                   .starts_with("train.clip_adaptive with parallel.tensor_parallel_degree: "));
   EXPECT_EQ(one("sgd", {}, "pipeline pipeline_parallel_degree=3 tensor_parallel_degree=2"),
-            "parallel.pipeline_parallel_degree is 3, which does not divide the 2 groups of 2 that "
-            "parallel.tensor_parallel_degree makes of 4 processes; set it to 2, or start 6 "
-            "processes");
+            "parallel.pipeline_parallel_degree is 3, which does not divide 2 (4 processes / "
+            "parallel.tensor_parallel_degree=2); set it to 2, or start 6 processes");
 }
 
 INSTANTIATE_TEST_SUITE_P(Usual, TensorShards, testing::ValuesIn(of_layers()), name_of);

@@ -346,8 +346,8 @@ TEST(PipelineRejects, WhatItCannotTrain) {
     return model::make_airbench({}, {.channels = 3, .height = 32, .width = 32, .classes = 5}, 1);
   };
   EXPECT_TRUE(one(without_blocks, {}, "")
-                  .starts_with("parallel.name=pipeline cuts a model between its blocks, and this "
-                               "model does not say what they are"));
+                  .starts_with("parallel.name=pipeline cuts a model between its blocks, which this "
+                               "model does not define"));
   EXPECT_TRUE(one(shallow, {.sam = 0.05}, "").starts_with("train.sam with parallel.name=pipeline"));
   EXPECT_TRUE(one(shallow, {.compile = compile::CompileConfig()}, "")
                   .starts_with("train.compile with parallel.name=pipeline"));
@@ -378,11 +378,10 @@ TEST(PipelineRejects, NumbersOfMicroBatches) {
     return error_of([&] { parallel::check_pipeline(config, processes, micro_batches, rows); });
   };
   EXPECT_EQ(one({}, 2, 2, 2), "");
-  EXPECT_EQ(
-      one({}, 4, 1, 64),
-      "parallel.name=pipeline with 4 processes needs at least 4 micro-batches for all of them "
-      "to compute at once, and train.gradient_accumulation, their number, is 1; set it to 4, "
-      "or, so that processes wait less, to 16");
+  EXPECT_EQ(one({}, 4, 1, 64),
+            "parallel.name=pipeline with 4 processes needs at least 4 micro-batches for all of "
+            "them to compute at once, and train.gradient_accumulation is 1; set it to 4, or to 16 "
+            "for a smaller pipeline bubble");
   EXPECT_EQ(one({}, 2, 8, 6),
             "parallel.name=pipeline cuts batches into 8 micro-batches "
             "(train.gradient_accumulation), and data.batch_size is 6; set data.batch_size to at "

@@ -150,20 +150,21 @@ TEST(TensorRejects, WhatItCannotTrain) {
   };
   EXPECT_EQ(one(gpt, kAdamw, {}), "");
   const auto resnet = [] { return make_resnet({.depth = 20}, kImages, 1); };
-  EXPECT_EQ(one(resnet, "sgd", {}, false),
-            "parallel.name=tensor divides attention heads and feed-forward layers among processes, "
-            "which the models 'gpt' and 'vit' support; take one of them, or parallel.name=zero-2");
+  EXPECT_EQ(
+      one(resnet, "sgd", {}, false),
+      "parallel.name=tensor divides attention heads and feed-forward layers among processes, which "
+      "only the models 'gpt' and 'vit' support; take one of them, or parallel.name=zero-2");
   const auto five_heads = [] { return make_gpt({.layers = 1, .width = 40, .heads = 5}, kText, 1); };
   EXPECT_EQ(one(five_heads, "sgd", {}),
-            "parallel.name=tensor: 2 processes do not divide the 5 attention heads of the model, "
-            "of which each would have as many; divide them among 5 processes "
-            "(parallel.tensor_parallel_degree), or choose model.heads so that there are 4 or 6");
+            "parallel.name=tensor: the 5 attention heads of the model cannot be divided evenly "
+            "among 2 processes; divide them among 5 processes (parallel.tensor_parallel_degree), "
+            "or choose model.heads so that there are 4 or 6");
   for (const char* optimizer : {"muon", "lamb", "lars", "adafactor"}) {
     EXPECT_TRUE(
         one(gpt, optimizer, {})
-            .ends_with("this optimizer updates it only as a whole, as muon, lamb, lars and "
-                       "adafactor do; take one that updates each element by itself, such as "
-                       "adamw, or parallel.name=zero-1"))
+            .ends_with(
+                "this optimizer updates it only as a whole, as muon, lamb, lars and adafactor do; "
+                "take an elementwise one, such as adamw, or parallel.name=zero-1"))
         << optimizer;
   }
   EXPECT_TRUE(one(gpt, "adamw state_bits=8", {}).ends_with("set optimizer.state_bits to 32"));

@@ -596,7 +596,7 @@ TEST(ZeroRejects, ModelsWithoutBlocks) {
     tested.strategy = "zero-3";
     parallel::run_ranks(2, [&](parallel::Collectives& two) { Trainee(tested, {}, &two); });
   });
-  EXPECT_TRUE(error.starts_with("parallel.name=zero-3 gathers the parameters of one block"));
+  EXPECT_TRUE(error.starts_with("parallel.name=zero-3 gathers parameters block by block"));
 }
 
 TEST(ZeroRejects, WhatNeedsWholeGradients) {
