@@ -272,14 +272,22 @@ void Session::require_memory(const optim::Optimizer& planned) {
   if (!device_.is_cpu()) return;
   const bool is_there = !model_->parameters().front().tensor.is_meta();
   TrainingMemory memory{.state = train::bytes_of(planned.state()), .has_model = is_there};
+  int64_t experts = 0;
   for (const auto& [name, tensor] : model_->parameters()) {
-    if (tensor.requires_grad()) memory.parameters += static_cast<int64_t>(tensor.nbytes());
+    if (!tensor.requires_grad()) continue;
+    const auto bytes = static_cast<int64_t>(tensor.nbytes());
+    memory.parameters += bytes;
+    if (name.find(".experts.") != std::string::npos) experts += bytes;
+  }
+  if (experts > 0) {
+    memory.expert_share = static_cast<double>(experts) / static_cast<double>(memory.parameters);
+    memory.expert_parts = mesh().size(parallel::kExpertAxis);
   }
   memory.processes = processes();
   memory.shares = parallel::shares_of(recipe().strategy, processes());
   memory.strategy = collectives_ != nullptr ? recipe().strategy.name() : "ddp";
   memory.has_blocks = !model_->block_parameters().empty();
-  if (!is_there && memory.shares.parameters > 1) {
+  if (!is_there && (memory.shares.parameters > 1 || divides_experts())) {
     memory.why_whole = why_made_whole(recipe(), inputs().is_images());
   }
   std::string wrong;

@@ -23,6 +23,7 @@ std::string remedy(const TrainingMemory& memory, int64_t bytes_here) {
     TrainingMemory other = memory;
     other.strategy = name;
     other.shares = parallel::shares_of(name, memory.processes);
+    other.expert_parts = 1;
     other.why_whole.clear();
     if (memory.processes == 1 || (other.shares.parameters > 1 && !memory.has_blocks)) continue;
     const int64_t needed = further_bytes(other);
@@ -53,8 +54,15 @@ int64_t further_bytes(const TrainingMemory& memory) {
   const int64_t all = memory.parameters;
   // Parameters at the last synchronization, and the outer momentum.
   const int64_t outer = memory.strategy == "diloco" && memory.processes > 1 ? 2 * all : 0;
-  const int64_t needed = all / memory.shares.parameters + all / memory.shares.gradients +
-                         memory.state / memory.shares.state + outer;
+  // Of parameters, gradients and state, the share that a process has of experts and of the rest.
+  const double here =
+      1 - memory.expert_share + memory.expert_share / static_cast<double>(memory.expert_parts);
+  const auto kept = [here](int64_t bytes) {
+    return static_cast<int64_t>(static_cast<double>(bytes) * here);
+  };
+  const int64_t needed = kept(all / memory.shares.parameters) +
+                         kept(all / memory.shares.gradients) +
+                         kept(memory.state / memory.shares.state) + outer;
   if (memory.has_model) return needed - all;
   return memory.why_whole.empty() ? needed : std::max(needed, all);
 }

@@ -14,8 +14,11 @@ struct TrainingMemory {
   int64_t processes = 1, processes_here = 1;
   std::string strategy = "ddp";
   parallel::Shares shares{};  ///< What the strategy divides.
-  bool has_blocks = false;    ///< Whether zero-3 can divide the model.
-  bool has_model = false;     ///< Whether each process has the whole model already.
+  /// Of the parameters, those of experts, which parallel.name=expert divides further.
+  double expert_share = 0;
+  int64_t expert_parts = 1;
+  bool has_blocks = false;  ///< Whether zero-3 can divide the model.
+  bool has_model = false;   ///< Whether each process has the whole model already.
   /// Why each process will have the whole model at first although it keeps only a part; empty: it
   /// will not.
   std::string why_whole{};

@@ -113,12 +113,12 @@ Branch SelfAttention::forward(const at::Tensor& x_BTC, const Mask& mask) {
   const int64_t head = options_.width / options_.heads;
   const auto qkv_BTC = input_->forward(x_BTC);
   const int64_t batch = qkv_BTC.size(0), tokens = qkv_BTC.size(1);
-  at::Tensor qkv_BT3HD = qkv_BTC.view({batch, tokens, 3, -1, head});
+  // Without -1, which is ambiguous for a batch of 0.
+  at::Tensor qkv_BT3HD = qkv_BTC.view({batch, tokens, 3, qkv_BTC.size(2) / (3 * head), head});
   if (context_) qkv_BT3HD = context_->to_heads(qkv_BT3HD);
   at::Tensor y_BTHD = attend(qkv_BT3HD, mask);
   if (context_) y_BTHD = context_->to_tokens(y_BTHD, options_.heads);
-  return output_->branch(y_BTHD.reshape({batch, tokens, -1}), is_training() ? options_.dropout : 0,
-                         context_.get());
+  return output_->branch(y_BTHD.flatten(2), is_training() ? options_.dropout : 0, context_.get());
 }
 
 void SelfAttention::parallelize(const std::shared_ptr<TensorParallel>& parallel) {

@@ -228,10 +228,12 @@ Branch MixtureOfExperts::forward(const at::Tensor& x_BTC, Routing& routing) {
   return {functional::dropout(y_NC.view(x_BTC.sizes()), options_.expert.dropout, is_training())};
 }
 
-// Summed over the tokens; undefined without any.
+// Summed over the tokens; undefined without such losses.
 at::Tensor MixtureOfExperts::router_loss(const at::Tensor& logits_NE, const at::Tensor& p_NE,
                                          const at::Tensor& experts_Nk, int64_t rows) const {
   const ExpertsConfig& config = options_.config;
+  // A process without tokens has a loss of 0 with a gradient, so that its backward pass is that of
+  // the others; means over them would be NaN.
   if (rows == 0) return has_loss(config) ? p_NE.sum() : at::Tensor();
   at::Tensor loss;
   if (has_aux_loss(config)) {

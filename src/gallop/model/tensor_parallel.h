@@ -29,6 +29,8 @@ enum class ParallelStyle : uint8_t {
 /// Within a parallel region a process has all tokens and a part of the heads or channels. Outside,
 /// it has all channels and all tokens or, if the group is sequence_parallel(), a part of the
 /// tokens. Activations are [B, T, C].
+///
+/// Experts are divided by shard() alone.
 class TensorParallel {
  public:
   /// The group must outlive it.
@@ -80,7 +82,7 @@ class TensorParallel {
 };
 
 /// Throws UsageError, with the nearest numbers, unless `processes` divide `size` of `what`, such as
-/// "attention heads". `option` sets it, and `strategy` is "tensor" or "context".
+/// "attention heads". `option` sets it, and `strategy` is "tensor", "context" or "expert".
 void require_divisible(const std::string& strategy, int processes, int64_t size,
                        const std::string& what, const std::string& option);
 

@@ -34,8 +34,7 @@ void CollectivesGroup::all_gather(const at::Tensor& tensor, c10::IntArrayRef siz
 
 void CollectivesGroup::all_to_all(const at::Tensor& output, const at::Tensor& input,
                                   c10::IntArrayRef receive, c10::IntArrayRef send) const {
-  if (output.numel() == 0 && input.numel() == 0) return;
-  // A process without a part takes part in those of the others, and needs memory for nothing.
+  // A process that neither sends nor receives takes part in those of the others, and needs memory.
   const at::Tensor received = output.numel() > 0 ? output : at::empty({1}, output.options());
   const at::Tensor sent = input.numel() > 0 ? input : at::zeros({1}, input.options());
   run(collectives_, received, [&] { all_to_all_async(received, sent, receive, send); });

@@ -1,6 +1,7 @@
 #include "gallop/parallel/expert.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -41,11 +42,11 @@ class Expert final : public Strategy {
         group_(ep_),
         divided_(model.divide_experts(group_)),
         parameters_(model.parameters, {.tensors = divided_.divided, .axis = kExpertAxis}, groups_),
-        experts_(part_of(model, divided_.divided, true)),
         others_(make_ddp({.bucket = config.bucket}, collectives,
                          part_of(model, divided_.divided, false))) {
     parameters_.require_divisible_update(model.update_units);
-    if (dp_.size() > 1) replicas_ = make_ddp({.bucket = config.bucket}, dp_, experts_);
+    if (dp_.size() == 1) return;
+    replicas_ = make_ddp({.bucket = config.bucket}, dp_, part_of(model, divided_.divided, true));
   }
 
   Collectives& collectives() override { return groups_.all(); }
@@ -96,7 +97,6 @@ class Expert final : public Strategy {
   CollectivesGroup group_;
   ParallelizedModel divided_;
   MeshParameters parameters_;
-  ModelTensors experts_;
   std::unique_ptr<Strategy> others_;    // Sums the gradients of parameters that all have.
   std::unique_ptr<Strategy> replicas_;  // Those of experts, if several processes have the same.
 };

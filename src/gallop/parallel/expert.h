@@ -24,10 +24,10 @@ DeviceMesh expert_mesh(const ExpertConfig& config, int processes);
 
 /// Expert parallelism (Lepikhin et al., "GShard", 2021): each process computes its part of every
 /// batch, as in make_ddp(), but has an equal part of the experts of each layer, to which the
-/// processes send each other's tokens. Experts compute the tokens of all of a group at once, so
-/// that only groups sum their gradients; those of all other parameters are summed as by
-/// make_ddp(). Divides the experts of the model. Throws UsageError if the model has none, or the
-/// optimizer updates them as a whole.
+/// processes send each other's tokens. The gradient of an expert thus covers the tokens of all
+/// processes along ep, and is summed along dp_replicate only; those of all other parameters are
+/// summed as by make_ddp(). Divides the experts of the model. Throws UsageError if the model has
+/// none, or the optimizer updates them as a whole.
 std::unique_ptr<Strategy> make_expert(const ExpertConfig& config, Collectives& collectives,
                                       const ModelTensors& model);
 

@@ -26,7 +26,7 @@ MeshParameters::MeshParameters(NamedTensors parameters, MeshDivision division, M
     : parameters_(std::move(parameters)),
       division_(std::move(division)),
       groups_(groups),
-      tp_(groups.along({division_.axis})),
+      parts_(groups.along({division_.axis})),
       partition_(division_.shards != nullptr ? groups.along({kPipelineAxis, kShardAxis})
                                              : groups.along({kPipelineAxis})),
       norm_(parameters_) {
@@ -55,8 +55,8 @@ void MeshParameters::add_own(size_t index, const std::map<std::string, size_t>& 
   } else {
     own_.push_back({name, tensor});
   }
-  // What all processes along tp have counts once.
-  if (tp_.rank() == 0 || is_divided(name)) norm_.add(index, own_.back().tensor, begin);
+  // What all processes along the axis have counts once.
+  if (parts_.rank() == 0 || is_divided(name)) norm_.add(index, own_.back().tensor, begin);
 }
 
 at::Tensor MeshParameters::gradient_norm() const {
@@ -65,10 +65,10 @@ at::Tensor MeshParameters::gradient_norm() const {
   partition_.all_reduce_async(norm_.sums());
   partition_.wait(norm_.sums());
   at::Tensor norm = norm_.norm();
-  if (tp_.size() == 1) return norm;
+  if (parts_.size() == 1) return norm;
   const at::Tensor squares = norm.square().reshape({1});
-  tp_.all_reduce_async(squares);
-  tp_.wait(squares);
+  parts_.all_reduce_async(squares);
+  parts_.wait(squares);
   return squares.select(0, 0).sqrt();
 }
 
@@ -85,7 +85,7 @@ std::string MeshParameters::first_of_all(const std::string& own) const {
 }
 
 std::vector<LogicalTensor> MeshParameters::logical_parameters() const {
-  const int tp = tp_.size();
+  const int tp = parts_.size();
   const auto held = [&](LogicalTensor divided) {
     divided.replicas = {.count = groups_.mesh().size() / tp, .apart = tp};
     return divided;
@@ -105,7 +105,7 @@ std::vector<LogicalTensor> MeshParameters::logical_parameters() const {
 
 LogicalTensor MeshParameters::update_of(const NamedTensor& tensor) const {
   const DeviceMesh& mesh = groups_.mesh();
-  const int tp = tp_.size(), replicas = mesh.size() / tp / mesh.size(kPipelineAxis);
+  const int tp = parts_.size(), replicas = mesh.size() / tp / mesh.size(kPipelineAxis);
   const auto& [name, here] = tensor;
   const auto found = divided_.find(name);
   const bool is_divided = found != divided_.end();

@@ -22,21 +22,21 @@ struct MeshDivision {
   /// Along `axis`: those of which a process has a part, by ranks there; also parameters that are
   /// not trained and not among those of the model.
   std::vector<LogicalTensor> tensors{};
-  const char* axis = kTensorAxis;           ///< The last one of the mesh: tp or ep.
+  std::string axis = kTensorAxis;           ///< The last one of the mesh: tp or ep.
   const StageParameters* stages = nullptr;  ///< Along pp; null: every process has all layers.
   /// Along dp_shard, the parameters of this process's stages; null: replicas update the same.
   const ParameterShards* shards = nullptr;
-  /// Of each rank along tp: replica_shards() of all stages. Empty without shards.
+  /// Of each rank along the axis: replica_shards() of all stages. Empty without shards.
   std::vector<std::map<std::string, std::vector<LogicalTensor::Part>>> shard_parts{};
 };
 
 /// The parameters of a model as a process of a mesh of the axes pp, dp_replicate or dp_shard, and
-/// tp updates them: those of its stages, its parts of these along tp, and its shards of the parts.
-/// An axis ep may take the place of tp.
+/// tp or ep updates them: those of its stages, its parts of these along the last axis, and its
+/// shards of the parts.
 class MeshParameters final : public optim::UpdatedParameters {
  public:
-  /// `parameters`: this process's parts along tp, of all stages. The groups, stages and shards must
-  /// outlive it.
+  /// `parameters`: this process's parts along the axis, of all stages. The groups, stages and
+  /// shards must outlive it.
   MeshParameters(NamedTensors parameters, MeshDivision division, MeshGroups& groups);
   ~MeshParameters() override = default;
   MeshParameters(const MeshParameters&) = delete;
@@ -59,12 +59,12 @@ class MeshParameters final : public optim::UpdatedParameters {
   const char* option() const;
 
   /// What processes have between steps: all parameters and, behind them, those that are divided
-  /// along tp and not trained.
+  /// along the axis and not trained.
   std::vector<LogicalTensor> logical_parameters() const;
   /// Which process updates which part of this parameter or buffer, and its whole size.
   LogicalTensor update_of(const NamedTensor& tensor) const;
   bool is_divided(const std::string& name) const { return divided_.contains(name); }
-  /// Throws UsageError if the optimizer updates one of the parameters that are divided along tp as
+  /// Throws UsageError if the optimizer updates one of the parameters that are divided there as
   /// a whole. `units`: of all parameters, by Optimizer::update_units().
   void require_divisible_update(const std::vector<optim::UpdateUnit>& units) const;
 
@@ -76,8 +76,8 @@ class MeshParameters final : public optim::UpdatedParameters {
   NamedTensors parameters_;
   MeshDivision division_;
   MeshGroups& groups_;
-  Collectives& tp_;
-  Collectives& partition_;  // It divides what the processes of a rank along tp have.
+  Collectives& parts_;      // Along the axis of the division.
+  Collectives& partition_;  // It divides what the processes of a rank along that axis have.
   std::map<std::string, const LogicalTensor*> divided_;
   NamedTensors own_;
   SharedNorm norm_;

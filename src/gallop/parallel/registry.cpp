@@ -83,7 +83,8 @@ Shares shares_of(const config::Component& strategy, int processes) {
 }
 
 bool divides_update(const std::string& strategy) {
-  return strategy == "pipeline" || strategy == "tensor" || shares_of(strategy, 2).state > 1;
+  return strategy == "pipeline" || strategy == "tensor" || strategy == "expert" ||
+         shares_of(strategy, 2).state > 1;
 }
 
 bool trains_replicas(const std::string& strategy) {

@@ -37,8 +37,8 @@ class Strategy {
   /// The processes that compute a part of a batch together, and draw what one process would; null
   /// if each computes one alone.
   virtual Collectives* model_parallel_group() { return nullptr; }
-  /// Those of them that compute each forward pass together, so that evaluations also need all of
-  /// them; null if there are no others.
+  /// The processes that compute each forward pass together, so that evaluations also need all of
+  /// them; null if each computes its own alone.
   virtual Collectives* forward_group() { return nullptr; }
   /// Whether the processes of forward_group() have different parts of each batch, so that all of
   /// them need as many forward passes as the one that has the most, the others without samples.

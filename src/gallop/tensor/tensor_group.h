@@ -9,8 +9,8 @@
 
 namespace gallop {
 
-/// The processes that divide the layers of a model and compute each batch together, as the model
-/// sees them. All processes call the functions in the same order with tensors of the same sizes.
+/// The processes that divide the layers of a model and compute each forward pass together, as the
+/// model sees them. All processes call the functions in the same order, and with sizes that agree.
 class TensorGroup {
  public:
   virtual ~TensorGroup() = default;

@@ -111,8 +111,7 @@ at::Tensor add_batch(model::Model& model, const data::Batch& batch, const Evalua
 // Takes part in the passes of others over a batch, without samples.
 void join_passes(const std::vector<Member>& members, const NamedTensors& batch,
                  const EvaluateConfig& config, InferencePasses& passes) {
-  NamedTensors nothing;
-  for (const auto& [name, tensor] : batch) nothing.push_back({name, tensor.slice(0, 0, 0)});
+  const NamedTensors nothing = slice_rows(batch, 0, 0);
   for (const Member& member : members) {
     const precision::AutocastGuard autocast(member.precision, config.device.type());
     for (int64_t view = 0; view < views_per_image(config.views); ++view) {

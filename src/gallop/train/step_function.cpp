@@ -413,7 +413,8 @@ at::Tensor TrainStep::teach(const model::Output& output, const NamedTensors& bat
   at::Tensor taught;
   {
     const at::NoGradGuard no_grad;
-    taught = teacher->forward(batch);
+    // Without samples there is nothing to learn, and a teacher may not support it.
+    taught = output.x.size(0) > 0 ? teacher->forward(batch) : output.x.detach();
   }
   return distillation_sum(output.x, taught, batch[1].tensor, temperature,
                           config_.loss->traits().ignored);

@@ -41,6 +41,15 @@ TEST(TrainingMemory, IsThatOfTheStrategy) {
   EXPECT_EQ(on_mesh("pipeline tensor_parallel_degree=2"), kGiB);
 }
 
+// Three quarters of the parameters are those of experts.
+TEST(TrainingMemory, IsLessWhereExpertsAreDivided) {
+  TrainingMemory memory = of("expert");
+  memory.expert_share = 0.75;
+  EXPECT_EQ(further_bytes(memory), 12 * kGiB);
+  memory.expert_parts = 4;
+  EXPECT_EQ(further_bytes(memory), 3 * kGiB);  // 7/16 of 16, of which the model is there.
+}
+
 TEST(TrainingMemory, IsRejectedIfItDoesNotFit) {
   EXPECT_EQ(why_not_enough(of("ddp"), 24 * kGiB, 0), "");
   EXPECT_EQ(why_not_enough(of("ddp"), 20 * kGiB, 4 * kGiB), "");

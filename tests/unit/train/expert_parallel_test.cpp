@@ -6,9 +6,10 @@
 
 #include <ATen/ops/arange.h>
 #include <ATen/ops/equal.h>
-#include <ATen/ops/topk.h>
+#include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
 
+#include "gallop/model/frozen.h"
 #include "gallop/model/vit.h"
 #include "gallop/parallel/collectives_group.h"
 #include "unit/base/error_of.h"
@@ -47,6 +48,26 @@ std::vector<Case> cases() {
   Case ema = with_experts("Ema", {.num_experts = 12}, kAdamw);
   ema.wrappers = "[{ema: {decay: 0.9}}]";
   all.push_back(ema);
+  Case llama = with_experts("Llama", {}, kAdamw, {.loss = cross_entropy_loss(0.1)});
+  llama.make_model = [] {
+    return make_gpt({.layers = 2,
+                     .width = 16,
+                     .heads = 2,
+                     .stochastic_depth = 0.2,
+                     .bias = false,
+                     .tied = false,
+                     .activation = "swiglu",
+                     .positions = "rotary",
+                     .norm = "rms",
+                     .experts = {.num_experts = 12}},
+                    kText, 1);
+  };
+  all.push_back(llama);
+  Case frozen = with_experts("Frozen", {.num_experts = 12}, kSgd);
+  frozen.make_model = [make = frozen.make_model] {
+    return freeze(make(), {"transformer.wte.*", "transformer.h.0.mlp.experts.*"});
+  };
+  all.push_back(frozen);
   Case recomputed = with_experts("Recomputed", {.num_experts = 12}, kSgd, {}, /*dropout=*/0.1);
   recomputed.make_model = [make = recomputed.make_model] {
     auto model = make();

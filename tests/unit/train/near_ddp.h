@@ -123,8 +123,8 @@ inline std::vector<Results> train_in(int size, const Case& tested, const Batches
   return all;
 }
 
-/// `degree`: processes that divide the layers or tokens; 0: all. `reference`: processes with ddp,
-/// of which each computes whole samples.
+/// `degree`: processes that divide the layers, tokens or experts; 0: all. `reference`: processes
+/// with ddp, of which each computes whole samples.
 struct Layout {
   int size, degree = 0, reference = 1;
 };

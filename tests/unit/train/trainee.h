@@ -10,6 +10,7 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 
+#include "gallop/base/error.h"
 #include "gallop/compile/compiled_function.h"
 #include "gallop/config/resolve.h"
 #include "gallop/model/gpt.h"
@@ -131,6 +132,9 @@ struct Trainee {
                                    optim::kHundredSteps);
       };
       if (strategy->updated() != nullptr) {
+        // Sessions build no optimizer of the whole model then.
+        const std::string name = tested.strategy.substr(0, tested.strategy.find(' '));
+        if (!parallel::divides_update(name)) throw InternalError(name + " divides no update");
         optimizer = strategy->make_optimizer(model->buffers(), make);
       }
     }

@@ -8,6 +8,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include "gallop/base/error.h"
+#include "gallop/kernel/barrier.h"
 #include "gallop/model/functional/first_order.h"
 
 namespace gallop::model::functional {
@@ -31,7 +32,6 @@ at::Tensor selected(const at::Tensor& rows, const at::Tensor& order) {
   return order.defined() ? rows.index_select(0, order) : rows.contiguous();
 }
 
-// A process without rows takes part as well: `received` has memory for at least one.
 at::Tensor exchanged(const at::Tensor& rows, const std::vector<int64_t>& send,
                      const std::vector<int64_t>& receive, const TensorGroup& group) {
   const int64_t width = rows.size(1);
@@ -39,10 +39,9 @@ at::Tensor exchanged(const at::Tensor& rows, const std::vector<int64_t>& send,
     for (int64_t& size : sizes) size *= width;
     return sizes;
   };
-  const int64_t all = sum_of(receive);
-  const at::Tensor received = at::empty({std::max<int64_t>(1, all), width}, rows.options());
+  const at::Tensor received = at::empty({sum_of(receive), width}, rows.options());
   group.all_to_all(received.view({-1}), rows.view({-1}), elements(receive), elements(send));
-  return received.narrow(0, 0, all);
+  return received;
 }
 
 at::Tensor to_experts(const at::Tensor& rows, const ExpertRoute& route, const TensorGroup& group) {
@@ -108,6 +107,8 @@ struct FromExperts : torch::autograd::Function<FromExperts> {
 }  // namespace
 
 ExpertRoute route_to_experts(const ExpertOrder& order, const TensorGroup& group) {
+  // A dry run, in which processes exchange nothing, ends here: it rejects numbers read by the host.
+  if (kernel::is_recorded()) order.ranges.sum().item<int64_t>();
   const auto ranks = static_cast<size_t>(group.size());
   const at::Tensor ranges = order.ranges.cpu().contiguous();
   const auto* const bounds = ranges.const_data_ptr<int64_t>();
@@ -115,14 +116,20 @@ ExpertRoute route_to_experts(const ExpertOrder& order, const TensorGroup& group)
   if (own * ranks != experts) throw InternalError("expert parallel: unequal numbers of experts");
 
   ExpertRoute route{.sent = {}, .rows = order.copies.numel(), .send = std::vector<int64_t>(ranks)};
-  std::vector<int64_t> sent, counts;
+  std::vector<int64_t> counts;
   for (size_t expert = 0; expert < experts; ++expert) {
-    const int64_t begin = bounds[2 * expert], end = bounds[2 * expert + 1];
-    counts.push_back(end - begin);
-    route.send[expert / own] += end - begin;
-    for (int64_t row = begin; row < end; ++row) sent.push_back(row);
+    counts.push_back(bounds[2 * expert + 1] - bounds[2 * expert]);
+    route.send[expert / own] += counts.back();
   }
-  if (static_cast<int64_t>(sent.size()) < route.rows) route.sent = indices(sent);
+  if (sum_of(counts) < route.rows) {
+    std::vector<int64_t> sent;
+    for (size_t expert = 0; expert < experts; ++expert) {
+      for (int64_t row = bounds[2 * expert]; row < bounds[2 * expert + 1]; ++row) {
+        sent.push_back(row);
+      }
+    }
+    route.sent = indices(sent);
+  }
 
   // From each process, how many copies for each expert here.
   const at::Tensor from = at::empty({static_cast<int64_t>(experts)}, at::kLong);
