@@ -3,7 +3,7 @@
 #include <string>
 
 #include "gallop/config/visitor.h"
-#include "gallop/model/experts.h"
+#include "gallop/model/experts_config.h"
 #include "gallop/model/model.h"
 
 namespace gallop::model {
