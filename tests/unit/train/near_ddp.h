@@ -22,7 +22,15 @@
 // and states within rounding, and what all processes have with the same bits.
 namespace gallop::train {
 
+// Also weights that are frozen, which are buffers.
 inline std::unique_ptr<model::Model> in_fp64(std::unique_ptr<model::Model> model) {
+  for (const NamedTensors& list : {model->parameters(), model->buffers()}) {
+    for (const auto& [name, tensor] : list) {
+      if (tensor.is_floating_point() && name.ends_with("weight")) {
+        tensor.set_data(tensor.to(at::kDouble));
+      }
+    }
+  }
   for (const auto& [name, tensor] : model->parameters()) tensor.set_data(tensor.to(at::kDouble));
   return model;
 }

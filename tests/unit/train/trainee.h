@@ -116,7 +116,7 @@ struct Trainee {
       strategy = kStrategies.build(
           config::component_of(kStrategies, tested.strategy), *collectives,
           {.parameters = model->parameters(),
-           .buffers = model->buffers(),
+           .buffers = model->statistics(),
            .update_units = optimizer->update_units(),
            .blocks = model->block_parameters(),
            .sequence = {.tensors = model->block_sequence().tensors,
