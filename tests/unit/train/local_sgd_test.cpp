@@ -256,11 +256,11 @@ TEST_F(LocalTrainers, GoOnInAnotherNumberFromASynchronizationAlone) {
   fs::remove_all(folder_);
   run_ranks(2, strategy, 4);
   EXPECT_EQ(run_ranks(3, strategy, 8).notes,
-            (std::vector<std::string>{"the checkpoint has the optimizer states of 2 replicas, of "
-                                      "which each of 3 processes takes one"}));
+            (std::vector<std::string>{"the checkpoint has the optimizer states of 2 replicas; each "
+                                      "of 3 processes takes one of them"}));
   EXPECT_EQ(run_ranks(2, "ddp", 10).notes,
             (std::vector<std::string>{
-                "the checkpoint has the optimizer states of 3 replicas, of which the first "
+                "the checkpoint has the optimizer states of 3 replicas; the first of them "
                 "continues"}));
 }
 

@@ -5,10 +5,14 @@
 #include <cmath>
 #include <limits>
 #include <string_view>
+#include <vector>
 
+#include <ATen/autocast_mode.h>
 #include <c10/core/ScalarType.h>
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
+
+#include "gallop/kernel/isa.h"
 
 namespace gallop::model::exported {
 
@@ -25,7 +29,8 @@ struct Entry {
   size_t source;
 };
 
-constexpr std::array<Entry, 8> kEntries = {{{"aten::masked_fill", Kind::kClampConstant, 2},
+constexpr std::array<Entry, 9> kEntries = {{{"aten::masked_fill", Kind::kClampConstant, 2},
+                                            {"aten::lstm", Kind::kCastAll, 0},
                                             {"aten::index_add", Kind::kMatchFormats, 3},
                                             {"aten::index_copy", Kind::kMatchFormats, 3},
                                             {"aten::index_put", Kind::kMatchFormats, 2},
@@ -57,6 +62,26 @@ void match_formats(c10::IValue& target, c10::IValue& source, bool is_in_place) {
   source = from.to(format);
 }
 
+at::Tensor in_format(const at::Tensor& tensor, c10::ScalarType format) {
+  return tensor.is_floating_point() ? tensor.to(format) : tensor;
+}
+
+// oneDNN computes LSTMs in 16 bits with AVX-512 only (mkldnn_bf16_device_check() in ATen).
+void cast_all(Stack& stack) {
+  if (!stack[0].toTensor().is_cpu() || !at::autocast::is_autocast_enabled(at::kCPU)) return;
+  if (kernel::has(kernel::Isa::kAvx512)) return;
+  const c10::ScalarType format = at::autocast::get_autocast_dtype(at::kCPU);
+  for (c10::IValue& value : stack) {
+    if (value.isTensor()) {
+      value = in_format(value.toTensor(), format);
+    } else if (value.isTensorList()) {
+      std::vector<at::Tensor> tensors = value.toTensorVector();
+      for (at::Tensor& tensor : tensors) tensor = in_format(tensor, format);
+      value = tensors;
+    }
+  }
+}
+
 }  // namespace
 
 std::optional<AutocastRule> find_autocast_rule(const Node& node) {
@@ -73,6 +98,7 @@ void adjust_to_autocast(const AutocastRule& rule, Stack& stack) {
   switch (rule.kind) {
     case Kind::kClampConstant: clamp_to_format(stack[0].toTensor(), stack[rule.source]); break;
     case Kind::kMatchFormats: match_formats(stack[0], stack[rule.source], rule.is_in_place); break;
+    case Kind::kCastAll: cast_all(stack); break;
   }
 }
 

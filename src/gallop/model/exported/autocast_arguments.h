@@ -15,6 +15,8 @@ struct AutocastRule {
     kClampConstant,  ///< The constant of masked_fill is clamped to the range of the format.
     kMatchFormats,  ///< What is written into a tensor (index_put, scatter, ...) takes the format of
                     ///< the tensor; out of place, both take the wider one, as in CUDA's autocast.
+    kCastAll,  ///< All tensors of an LSTM take the format of autocast on CPUs whose oneDNN has no
+               ///< LSTM in it: LibTorch selects oneDNN by the format before autocast.
   };
   Kind kind;
   size_t source;  ///< The place of the constant or of what is written; the tensor is argument 0.
