@@ -257,6 +257,29 @@ class EnsembleSums {
   std::vector<MetricSums> sums_;
 };
 
+// Adds the results of all models for a batch, and of their mean.
+void add_to_all(const std::vector<Member>& members, const data::Batch& batch,
+                const EvaluateConfig& config, InferencePasses& passes, EnsembleSums& sums,
+                EnsembleEvaluation& result) {
+  EnsembleOutputs together(task_of(config), members.size());
+  for (size_t i = 0; i < members.size(); ++i) {
+    const precision::AutocastGuard autocast(members[i].precision, config.device.type());
+    const at::Tensor outputs = add_batch(members[i].model, batch, config, passes, result.each[i]);
+    sums.add(i, batch_predictions(outputs, batch, config));
+    note_progress();
+    if (members.size() > 1) {
+      together.add(outputs);
+    } else if (config.see) {
+      config.see(batch, outputs);
+    }
+  }
+  if (members.size() == 1) return;
+  const at::Tensor mean = together.mean();
+  add_outputs(mean, batch, config, result.ensemble);
+  sums.add(members.size(), batch_predictions(mean, batch, config));
+  if (config.see) config.see(batch, mean);
+}
+
 }  // namespace
 
 std::optional<double> Evaluation::value_of(const std::string& name) const {
@@ -330,24 +353,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     for (Evaluation& one : result.each) one.skipped += batch->skipped;
     if (batch->size() == 0) continue;
     kernel::share_cores_with_others();
-    EnsembleOutputs together(task_of(config), members.size());
-    for (size_t i = 0; i < members.size(); ++i) {
-      const precision::AutocastGuard autocast(members[i].precision, config.device.type());
-      const at::Tensor outputs =
-          add_batch(members[i].model, *batch, config, passes, result.each[i]);
-      sums.add(i, batch_predictions(outputs, *batch, config));
-      note_progress();
-      if (members.size() > 1) {
-        together.add(outputs);
-      } else if (config.see) {
-        config.see(*batch, outputs);
-      }
-    }
-    if (members.size() == 1) continue;
-    const at::Tensor mean = together.mean();
-    add_outputs(mean, *batch, config, result.ensemble);
-    sums.add(members.size(), batch_predictions(mean, *batch, config));
-    if (config.see) config.see(*batch, mean);
+    add_to_all(members, *batch, config, passes, sums, result);
   }
   passes.finish();
   for (const Member& member : members) member.model.set_training(true);

@@ -52,8 +52,7 @@ at::Tensor to_experts(const at::Tensor& rows, const ExpertRoute& route, const Te
 
 at::Tensor from_experts(const at::Tensor& rows, const ExpertRoute& route,
                         const TensorGroup& group) {
-  const at::Tensor back =
-      exchanged(selected(rows, route.by_process), route.receive, route.send, group);
+  at::Tensor back = exchanged(selected(rows, route.by_process), route.receive, route.send, group);
   if (!route.sent.defined()) return back;
   return at::zeros({route.rows, rows.size(1)}, rows.options()).index_copy(0, route.sent, back);
 }
