@@ -11,6 +11,7 @@
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 
+#include "gallop/app/launch_words.h"
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
@@ -18,16 +19,6 @@
 namespace gallop::app {
 
 namespace {
-
-// As for a shell, a word with a slash is a path.
-bool is_program(const std::string& word) { return word.find('/') != std::string::npos; }
-
-// All options of launchers have values.
-bool takes_next(const std::string& option) {
-  if (option == "--slurm") return false;
-  return option.starts_with("--") ? option.find('=') == std::string::npos
-                                  : option.size() == 2 && option.front() == '-';
-}
 
 void require_executable(const std::string& path, const std::string& others) {
   if (fs::is_regular_file(path) && access(path.c_str(), X_OK) == 0) return;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "gallop/app/launch_words.h"
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/text.h"
@@ -39,15 +40,8 @@ std::vector<std::string> files_of_environment() {
 size_t count_own(const std::vector<std::string>& arguments) {
   if (arguments.empty() || arguments.front() != "launch") return arguments.size();
   for (size_t i = 1; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    if (argument.starts_with('-')) {
-      const bool is_long = argument.starts_with("--");
-      const bool value_follows =
-          is_long ? argument.find('=') == std::string::npos : argument.size() == 2;
-      if (value_follows) ++i;
-      continue;
-    }
-    return argument.find('/') == std::string::npos ? arguments.size() : i;
+    if (!arguments[i].starts_with('-')) return is_program(arguments[i]) ? i : arguments.size();
+    if (takes_next(arguments[i])) ++i;
   }
   return arguments.size();
 }

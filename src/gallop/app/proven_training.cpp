@@ -342,12 +342,13 @@ void require_provable_strategy(const Recipe& recipe, int processes) {
                     "training with parallel.name=ddp",
                     recipe.strategy.name()));
   }
-  if (parallel::mesh_of(recipe.strategy, processes).size(parallel::kContextAxis) > 1) {
+  const parallel::DeviceMesh mesh = parallel::mesh_of(recipe.strategy, processes);
+  if (mesh.size(parallel::kContextAxis) > 1) {
     throw UsageError(
         "'gallop prove' and train.prove compute whole sequences, and each process has only some of "
         "their tokens with parallel.name=context; prove the training in one process");
   }
-  if (parallel::mesh_of(recipe.strategy, processes).size(parallel::kExpertAxis) > 1) {
+  if (mesh.size(parallel::kExpertAxis) > 1) {
     throw UsageError(
         "'gallop prove' and train.prove read gradients and states of all experts, and each process "
         "has only some of the experts with parallel.name=expert; prove the training in one "

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
-#include "gallop/config/scalar.h"
 #include "gallop/parallel/collectives_group.h"
 
 namespace gallop::parallel {
@@ -62,10 +61,7 @@ void visit(config::Visitor& visitor, ContextConfig& config) {
                          "replicas, each with its part of every batch; 0: all processes",
                  .min = 0},
                 config.context_parallel_degree);
-  visitor.field({.name = "bucket",
-                 .help = "gradient bucket size of the all-reduce",
-                 .check = config::wrong_bytes},
-                config.bucket);
+  visit_bucket_bytes(visitor, config.bucket);
 }
 
 DeviceMesh context_mesh(const ContextConfig& config, int processes) {

@@ -38,6 +38,13 @@ std::vector<at::Tensor> summed(const ModelTensors& model, const Collectives& col
 
 }  // namespace
 
+void visit_bucket_bytes(config::Visitor& visitor, std::string& bucket) {
+  visitor.field({.name = "bucket",
+                 .help = "gradient bucket size of the all-reduce",
+                 .check = config::wrong_bytes},
+                bucket);
+}
+
 void visit(config::Visitor& visitor, DdpConfig& config) {
   visitor.field({.name = "bucket",
                  .help = "gradient bucket size of the all-reduce; auto: measured when a run of "

@@ -22,6 +22,8 @@ struct DdpConfig {
 };
 
 void visit(config::Visitor& visitor, DdpConfig& config);
+/// The option of DdpConfig::bucket for strategies that do not measure it.
+void visit_bucket_bytes(config::Visitor& visitor, std::string& bucket);
 
 /// Distributed data parallelism (Li et al., "PyTorch distributed: experiences on accelerating data
 /// parallel training", VLDB 2020). Gradients are copied into buckets in the order in which the

@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
-#include "gallop/config/scalar.h"
 #include "gallop/parallel/collectives_group.h"
 #include "gallop/parallel/mesh_parameters.h"
 
@@ -109,10 +108,7 @@ void visit(config::Visitor& visitor, ExpertConfig& config) {
                          "replicas of the experts; 0: all processes",
                  .min = 0},
                 config.expert_parallel_degree);
-  visitor.field({.name = "bucket",
-                 .help = "gradient bucket size of the all-reduce",
-                 .check = config::wrong_bytes},
-                config.bucket);
+  visit_bucket_bytes(visitor, config.bucket);
 }
 
 DeviceMesh expert_mesh(const ExpertConfig& config, int processes) {

@@ -79,27 +79,19 @@ const TensorGroup& group_of(AutogradContext* context) {
   return *reinterpret_cast<const TensorGroup*>(context->saved_data["group"].toInt());
 }
 
-struct ToExperts : torch::autograd::Function<ToExperts> {
-  static at::Tensor forward(AutogradContext* context, const at::Tensor& rows,
-                            const ExpertRoute& route, const TensorGroup& group) {
-    keep(context, route, group);
-    return to_experts(rows, route, group);
-  }
-  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    require_first_order("send_to_experts");
-    return {from_experts(gradients[0], route_of(context), group_of(context)), {}, {}};
-  }
-};
+using Move = at::Tensor(const at::Tensor&, const ExpertRoute&, const TensorGroup&);
 
-struct FromExperts : torch::autograd::Function<FromExperts> {
+// One way; the gradient takes the other one.
+template <Move kForward, Move kBackward>
+struct Exchange : torch::autograd::Function<Exchange<kForward, kBackward>> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& rows,
                             const ExpertRoute& route, const TensorGroup& group) {
     keep(context, route, group);
-    return from_experts(rows, route, group);
+    return kForward(rows, route, group);
   }
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
-    require_first_order("send_from_experts");
-    return {to_experts(gradients[0], route_of(context), group_of(context)), {}, {}};
+    require_first_order(kForward == &to_experts ? "send_to_experts" : "send_from_experts");
+    return {kBackward(gradients[0], route_of(context), group_of(context)), {}, {}};
   }
 };
 
@@ -167,12 +159,12 @@ ExpertRoute route_to_experts(const ExpertOrder& order, const TensorGroup& group)
 
 at::Tensor send_to_experts(const at::Tensor& rows, const ExpertRoute& route,
                            const TensorGroup& group) {
-  return ToExperts::apply(rows, route, group);
+  return Exchange<to_experts, from_experts>::apply(rows, route, group);
 }
 
 at::Tensor send_from_experts(const at::Tensor& rows, const ExpertRoute& route,
                              const TensorGroup& group) {
-  return FromExperts::apply(rows, route, group);
+  return Exchange<from_experts, to_experts>::apply(rows, route, group);
 }
 
 }  // namespace gallop::model::functional
