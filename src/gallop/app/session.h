@@ -138,6 +138,7 @@ class Session {
   void require_divided_update();
   void require_replicas();
   void require_eager();
+  void require_counted_blocks();
   size_t best_of(const std::vector<train::StepFormat>& formats);
   void require_precision();
   void build_first_model(const model::Task& shape, const std::string& resumed);

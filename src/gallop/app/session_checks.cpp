@@ -31,7 +31,10 @@ void Session::require_shareable() {
   if (is_pipeline()) require_pipeline();
   if (divides_layers()) require_tensor();
   if (divides_experts()) require_whole_weights({"bf16-weights"}, "parallel.name=expert");
-  if (is_pipeline() || divides_layers() || divides_tokens() || divides_experts()) require_eager();
+  if (is_pipeline() || divides_experts()) require_eager();
+  if (is_pipeline() || divides_layers() || divides_tokens() || divides_experts()) {
+    require_counted_blocks();
+  }
   if (parallel::trains_replicas(recipe().strategy.name())) require_replicas();
   require_divided_update();
   if (recipe().track.histograms &&
@@ -129,7 +132,7 @@ void Session::require_replicas() {
   }
 }
 
-// Rejects what needs steps that are recorded, or measured in one process.
+// Rejects compiled steps, which the strategy does not support.
 void Session::require_eager() {
   const std::string& strategy = recipe().strategy.name();
   if (recipe().train.compile != "auto" && recipe().train.compile != "false") {
@@ -139,13 +142,16 @@ void Session::require_eager() {
                     recipe().train.compile, strategy));
   }
   resolve("train.compile", recipe().train.compile, "false");
-  if (!recipe().train.activation_checkpointing.memory.empty() &&
-      recipe().train.activation_checkpointing.memory != "none") {
-    throw UsageError(fmt::format(
-        "train.activation_checkpointing.memory with parallel.name={}: it measures a whole step in "
-        "one process; set train.activation_checkpointing.every instead",
-        strategy));
-  }
+}
+
+// Rejects the choice of blocks to recompute by memory, which measures a step in one process.
+void Session::require_counted_blocks() {
+  const std::string& memory = recipe().train.activation_checkpointing.memory;
+  if (memory.empty() || memory == "none") return;
+  throw UsageError(fmt::format(
+      "train.activation_checkpointing.memory with parallel.name={}: it measures a whole step in "
+      "one process; set train.activation_checkpointing.every instead",
+      recipe().strategy.name()));
 }
 
 void Session::require_precision() {

@@ -93,21 +93,6 @@ class C10dCollectives final : public Collectives {
   void set_limits(const Limits& limits) override { moment_->limits = limits; }
   Limits limits() const override { return moment_->limits; }
 
-  std::unique_ptr<Collectives> subgroup(const std::vector<int>& ranks,
-                                        const std::string& name) override {
-    const auto own = std::find(ranks.begin(), ranks.end(), rank());
-    if (own == ranks.end()) throw InternalError("collectives: a subgroup without this rank");
-    subgroups_ += 1;
-    if (ranks.size() == 1) return single_process_group();
-    RendezvousOptions rendezvous = rendezvous_;
-    rendezvous.rank = static_cast<int>(own - ranks.begin());
-    rendezvous.size = static_cast<int>(ranks.size());
-    rendezvous.store_is_there = true;
-    rendezvous.name =
-        fmt::format("{}/{}.{}.{}", rendezvous_.name, subgroups_, name, fmt::join(ranks, "-"));
-    return std::make_unique<C10dCollectives>(rendezvous, moment_, name);
-  }
-
   void all_reduce_async(const at::Tensor& tensor) override {
     if (!tensor.is_cpu()) {
       return start_on_gpu("sum", tensor, [&](NcclCollectives& gpu, int64_t call, double seconds) {
@@ -224,6 +209,22 @@ class C10dCollectives final : public Collectives {
 
   void check() override {
     if (gpu_) on_gpu([&] { gpu_->check(); });
+  }
+
+ protected:
+  std::unique_ptr<Collectives> make_subgroup(const std::vector<int>& ranks,
+                                             const std::string& name) override {
+    const auto own = std::find(ranks.begin(), ranks.end(), rank());
+    if (own == ranks.end()) throw InternalError("collectives: a subgroup without this rank");
+    subgroups_ += 1;
+    if (ranks.size() == 1) return single_process_group();
+    RendezvousOptions rendezvous = rendezvous_;
+    rendezvous.rank = static_cast<int>(own - ranks.begin());
+    rendezvous.size = static_cast<int>(ranks.size());
+    rendezvous.store_is_there = true;
+    rendezvous.name =
+        fmt::format("{}/{}.{}.{}", rendezvous_.name, subgroups_, name, fmt::join(ranks, "-"));
+    return std::make_unique<C10dCollectives>(rendezvous, moment_, name);
   }
 
  private:

@@ -49,12 +49,14 @@ class SingleProcessGroup final : public Collectives {
   void recv_async(const at::Tensor&, int) override { throw_alone(); }
   void wait(const at::Tensor&) override {}
   void broadcast(const at::Tensor&) override {}
-  std::unique_ptr<Collectives> subgroup(const std::vector<int>&, const std::string&) override {
-    return std::make_unique<SingleProcessGroup>();
-  }
   void begin(Section, int64_t) override {}
   void set_limits(const Limits&) override {}
   Limits limits() const override { return {}; }
+
+ protected:
+  std::unique_ptr<Collectives> make_subgroup(const std::vector<int>&, const std::string&) override {
+    return std::make_unique<SingleProcessGroup>();
+  }
 
  private:
   [[noreturn]] static void throw_alone() {
@@ -63,6 +65,30 @@ class SingleProcessGroup final : public Collectives {
 };
 
 }  // namespace
+
+Collectives::~Collectives() {
+  if (whole_ != nullptr) whole_->subgroups_.erase(name_);
+}
+
+std::unique_ptr<Collectives> Collectives::subgroup(const std::vector<int>& ranks,
+                                                   const std::string& name) {
+  std::string unused = name;
+  for (int number = 2; unused.empty() || subgroups_.contains(unused); ++number) {
+    unused = fmt::format("{}.{}", name, number);
+  }
+  std::unique_ptr<Collectives> group = make_subgroup(ranks, unused);
+  group->name_ = unused;
+  group->whole_ = this;
+  subgroups_.emplace(unused, group.get());
+  return group;
+}
+
+Collectives& Collectives::group(const std::string& name) {
+  if (name == name_) return *this;
+  const auto found = subgroups_.find(name);
+  if (found == subgroups_.end()) throw InternalError("collectives: no group " + name);
+  return *found->second;
+}
 
 std::unique_ptr<Collectives> single_process_group() {
   return std::make_unique<SingleProcessGroup>();

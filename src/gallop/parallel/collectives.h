@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -40,7 +41,11 @@ void visit_limits(config::Visitor& visitor, Limits& limits);
 /// not answer in time; no further collective is possible after that.
 class Collectives {
  public:
-  virtual ~Collectives() = default;
+  Collectives() = default;
+  virtual ~Collectives();
+  Collectives(const Collectives&) = delete;
+  Collectives& operator=(const Collectives&) = delete;
+
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
@@ -67,9 +72,12 @@ class Collectives {
   virtual void broadcast(const at::Tensor& tensor) = 0;
   /// A process group of some ranks of this one, in this order, which all processes create together,
   /// each for the ranks of which it is one; see DeviceMesh. `name` distinguishes groups that have
-  /// ranks in common. This group must outlive it.
-  virtual std::unique_ptr<Collectives> subgroup(const std::vector<int>& ranks,
-                                                const std::string& name) = 0;
+  /// ranks in common; a number is appended if it is in use. This group must outlive it.
+  std::unique_ptr<Collectives> subgroup(const std::vector<int>& ranks, const std::string& name);
+  /// The name of a subgroup, the same in all of its processes; otherwise empty.
+  const std::string& name() const { return name_; }
+  /// This group, or the subgroup of it that has this name. Throws InternalError for another name.
+  Collectives& group(const std::string& name);
   /// Throws if a collective on a GPU has failed so far: wait() only makes the stream wait for it.
   virtual void check() {}
 
@@ -80,6 +88,15 @@ class Collectives {
   virtual void note_progress() {}
   virtual void set_limits(const Limits& limits) = 0;
   virtual Limits limits() const = 0;
+
+ protected:
+  virtual std::unique_ptr<Collectives> make_subgroup(const std::vector<int>& ranks,
+                                                     const std::string& name) = 0;
+
+ private:
+  std::string name_;
+  Collectives* whole_ = nullptr;  // Of a subgroup: what it is a part of.
+  std::map<std::string, Collectives*> subgroups_;
 };
 
 /// The collectives of a single process, which have no effect.

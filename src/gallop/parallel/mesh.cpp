@@ -105,7 +105,9 @@ Collectives& MeshGroups::along(const std::vector<std::string>& axes) {
   }
   if (processes == mesh_.size()) return all_;
   std::unique_ptr<Collectives>& group = groups_[longer];
-  if (!group) group = longer.empty() ? single_process_group() : mesh_.group(all_, longer);
+  if (!group) {
+    group = longer.empty() ? all_.subgroup({all_.rank()}, "self") : mesh_.group(all_, longer);
+  }
   return *group;
 }
 

@@ -61,14 +61,18 @@ void MeshParameters::add_own(size_t index, const std::map<std::string, size_t>& 
 
 at::Tensor MeshParameters::gradient_norm() const {
   const at::NoGradGuard no_grad;
+  const auto sum_over = [](Collectives& processes, const at::Tensor& numbers) {
+    if (processes.size() == 1) return;
+    const SubgroupScope group(processes);
+    all_reduce_async(numbers);
+    wait_tensor(numbers);
+  };
   norm_.sum_here();
-  partition_.all_reduce_async(norm_.sums());
-  partition_.wait(norm_.sums());
+  sum_over(partition_, norm_.sums());
   at::Tensor norm = norm_.norm();
   if (parts_.size() == 1) return norm;
   const at::Tensor squares = norm.square().reshape({1});
-  parts_.all_reduce_async(squares);
-  parts_.wait(squares);
+  sum_over(parts_, squares);
   return squares.select(0, 0).sqrt();
 }
 

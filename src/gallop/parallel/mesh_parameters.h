@@ -55,6 +55,8 @@ class MeshParameters final : public optim::UpdatedParameters {
   const StageParameters* stages() const { return division_.stages; }
   const ParameterShards* shards() const { return division_.shards; }
   int rank() const { return groups_.all().rank(); }
+  /// What gradient_norm() writes.
+  const at::Tensor& norm_sums() const { return norm_.sums(); }
   /// What divides the tensors, for messages: "parallel.name=tensor".
   const char* option() const;
 

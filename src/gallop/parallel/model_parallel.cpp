@@ -123,6 +123,20 @@ void ModelParallel::set_parameters(const ModelTensors& model, std::unique_ptr<St
     partial_.push_back(tensor);
     partial_shards_.push_back(i);
   }
+  if (tp_.size() == 1) return;
+  for (const auto& [name, tensor] : parameters_->tensors()) {
+    if (!partial.contains(name) && !parameters_->is_divided(name)) replicated_.push_back(tensor);
+  }
+}
+
+void ModelParallel::sync_gradients_along_tp() const {
+  sum_partial_gradients();
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& tensor : replicated_) {
+    if (tensor.grad().defined() && tensor.numel() > 0) gradients.push_back(tensor.grad());
+  }
+  const SubgroupScope group(tp_);
+  broadcast_packed(gradients, tp_.size());
 }
 
 void ModelParallel::sum_partial_gradients() const {

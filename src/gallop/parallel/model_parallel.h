@@ -68,9 +68,11 @@ class ModelParallel : public Strategy {
   /// null: nothing, or the subclass itself. `stages` must outlive it.
   void set_parameters(const ModelTensors& model, std::unique_ptr<Strategy> replicas,
                       const StageParameters* stages);
-  /// Sums the gradients over the processes along tp that each has computed for its tokens alone,
-  /// after they have been summed over replicas.
-  void sum_partial_gradients() const;
+  /// Must be called after gradients have been summed over replicas. Sums those over the processes
+  /// along tp that each has computed for its tokens alone, and gives all of these processes the
+  /// gradients of the first one where each has computed the same: different processors, and steps
+  /// that are compiled for parts of different sizes, may round differently.
+  void sync_gradients_along_tp() const;
 
   const DeviceMesh& mesh() const { return groups_.mesh(); }
   Collectives& pipeline_group() { return pp_; }
@@ -84,6 +86,8 @@ class ModelParallel : public Strategy {
                           int stage) const;
 
  private:
+  void sum_partial_gradients() const;
+
   ModelParallelConfig config_;
   MeshGroups groups_;
   Collectives &pp_, &dp_, &tp_, &model_, &evaluation_;
@@ -93,6 +97,7 @@ class ModelParallel : public Strategy {
   std::optional<MeshParameters> parameters_;
   std::vector<at::Tensor> partial_;     // Parameters whose gradients have to be summed.
   std::vector<size_t> partial_shards_;  // Their indices among the shards.
+  std::vector<at::Tensor> replicated_;  // What all along tp update alike, other than these.
 };
 
 }  // namespace gallop::parallel

@@ -1,6 +1,7 @@
 #include "gallop/parallel/packed.h"
 
 #include <deque>
+#include <functional>
 #include <utility>
 
 #include <ATen/ops/empty.h>
@@ -47,7 +48,11 @@ at::Tensor in_memory_order(const at::Tensor& dense) {
   return dense.detach().as_strided({dense.numel()}, {1}, dense.storage_offset());
 }
 
-void all_reduce_packed(const std::vector<at::Tensor>& tensors) {
+namespace {
+
+// Runs a collective, which `start` starts, on the tensors in pieces, of which two are under way.
+void run_packed(const std::vector<at::Tensor>& tensors,
+                const std::function<void(const at::Tensor& packed)>& start) {
   struct Piece {
     at::Tensor packed;
     std::vector<at::Tensor> tensors, places;
@@ -71,11 +76,25 @@ void all_reduce_packed(const std::vector<at::Tensor>& tensors) {
     if (piece.packed.numel() == 0) continue;
     piece.places = places_in(piece.packed, 0, piece.tensors);
     copy_all(piece.tensors, piece.places);
-    all_reduce_async(piece.packed);
+    start(piece.packed);
     started.push_back(std::move(piece));
     if (started.size() > 1) finish_first();
   }
   while (!started.empty()) finish_first();
+}
+
+}  // namespace
+
+void all_reduce_packed(const std::vector<at::Tensor>& tensors) {
+  run_packed(tensors, [](const at::Tensor& packed) { all_reduce_async(packed); });
+}
+
+void broadcast_packed(const std::vector<at::Tensor>& tensors, int processes) {
+  run_packed(tensors, [&](const at::Tensor& packed) {
+    std::vector<int64_t> sizes(static_cast<size_t>(processes));
+    sizes.front() = packed.numel();
+    all_gather_async(packed, sizes);
+  });
 }
 
 }  // namespace gallop::parallel

@@ -29,5 +29,7 @@ at::Tensor in_memory_order(const at::Tensor& dense);
 /// Starts and ends all-reduces of the tensors, in the group of the current scope, packed into
 /// pieces of about 25 MiB.
 void all_reduce_packed(const std::vector<at::Tensor>& tensors);
+/// As all_reduce_packed(), but the tensors become those of rank 0 of the group's `processes`.
+void broadcast_packed(const std::vector<at::Tensor>& tensors, int processes);
 
 }  // namespace gallop::parallel

@@ -195,7 +195,7 @@ void Pipeline::finish_gradient_sync() {
   } else {
     sum_gradients();
   }
-  sum_partial_gradients();
+  sync_gradients_along_tp();
 }
 
 // A pipeline without samples has no gradients.

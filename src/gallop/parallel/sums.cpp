@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include <ATen/ops/zeros.h>
@@ -27,36 +29,42 @@ CollectivesScope& needed() {
 
 // The operators, which have no effect in a dry run.
 struct CollectiveOperators {
+  // The name of the group in which the current scopes start collectives. The operators have it as
+  // an argument, because a compiled step replays them without the scopes of subgroups.
+  static std::string_view group() { return needed().group_->name(); }
+
   // `function` starts a collective that is waited for by this tensor.
   template <typename Function>
-  static void start(const at::Tensor& tensor, const Function& function) {
+  static void start(const at::Tensor& tensor, std::string_view group, const Function& function) {
     if (kernel::is_recorded()) return;
     CollectivesScope& scope = needed();
-    function(*scope.group_);
-    scope.calls_.push_back({.tensor = tensor, .group = scope.group_});
+    Collectives& processes = scope.all_->group(std::string(group));
+    function(processes);
+    scope.calls_.push_back({.tensor = tensor, .group = &processes});
   }
 
-  static void all_reduce(const at::Tensor& tensor) {
-    start(tensor, [&](Collectives& all) { all.all_reduce_async(tensor); });
+  static void all_reduce(const at::Tensor& tensor, std::string_view group) {
+    start(tensor, group, [&](Collectives& all) { all.all_reduce_async(tensor); });
   }
   static void all_to_all(const at::Tensor& output, const at::Tensor& input,
-                         c10::IntArrayRef receive, c10::IntArrayRef send) {
-    start(output, [&](Collectives& all) { all.all_to_all_async(output, input, receive, send); });
+                         c10::IntArrayRef receive, c10::IntArrayRef send, std::string_view group) {
+    start(output, group,
+          [&](Collectives& all) { all.all_to_all_async(output, input, receive, send); });
   }
   static void all_gather(const at::Tensor& tensor, c10::IntArrayRef sizes,
-                         const std::optional<at::Tensor>& /*after*/) {
-    start(tensor, [&](Collectives& all) { all.all_gather_async(tensor, sizes); });
+                         const std::optional<at::Tensor>& /*after*/, std::string_view group) {
+    start(tensor, group, [&](Collectives& all) { all.all_gather_async(tensor, sizes); });
   }
   static void release(const at::Tensor& tensor, int64_t begin, int64_t end) {
     if (kernel::is_recorded()) return;
     release_pages_of(tensor, 0, begin);
     release_pages_of(tensor, end, tensor.numel());
   }
-  static void send(const at::Tensor& tensor, int64_t to) {
-    start(tensor, [&](Collectives& all) { all.send_async(tensor, static_cast<int>(to)); });
+  static void send(const at::Tensor& tensor, int64_t to, std::string_view group) {
+    start(tensor, group, [&](Collectives& all) { all.send_async(tensor, static_cast<int>(to)); });
   }
-  static void recv(const at::Tensor& tensor, int64_t from) {
-    start(tensor, [&](Collectives& all) { all.recv_async(tensor, static_cast<int>(from)); });
+  static void recv(const at::Tensor& tensor, int64_t from, std::string_view group) {
+    start(tensor, group, [&](Collectives& all) { all.recv_async(tensor, static_cast<int>(from)); });
   }
 
   static void wait(const at::Tensor& tensor) {
@@ -81,7 +89,7 @@ struct CollectiveOperators {
 };
 
 CollectivesScope::CollectivesScope(Collectives& collectives)
-    : group_(&collectives), outer_(current_scope) {
+    : all_(&collectives), group_(&collectives), outer_(current_scope) {
   current_scope = this;
 }
 
@@ -133,19 +141,21 @@ void CollectivesScope::drain(const std::vector<PendingCollective>& remaining) {
 }
 
 void all_reduce_async(const at::Tensor& tensor) {
-  static const kernel::Operator<void, const at::Tensor&> kStart(
-      "all_reduce_async(Tensor(a!) tensor) -> ()", CollectiveOperators::all_reduce, nullptr,
-      CollectiveOperators::all_reduce);
-  kStart(tensor);
+  static const kernel::Operator<void, const at::Tensor&, std::string_view> kStart(
+      "all_reduce_async(Tensor(a!) tensor, str group) -> ()", CollectiveOperators::all_reduce,
+      nullptr, CollectiveOperators::all_reduce);
+  kStart(tensor, CollectiveOperators::group());
 }
 
 void all_to_all_async(const at::Tensor& output, const at::Tensor& input, c10::IntArrayRef receive,
                       c10::IntArrayRef send) {
   static const kernel::Operator<void, const at::Tensor&, const at::Tensor&, c10::IntArrayRef,
-                                c10::IntArrayRef>
-      kStart("all_to_all_async(Tensor(a!) output, Tensor input, int[] receive, int[] send) -> ()",
-             CollectiveOperators::all_to_all, nullptr, CollectiveOperators::all_to_all);
-  kStart(output, input, receive, send);
+                                c10::IntArrayRef, std::string_view>
+      kStart(
+          "all_to_all_async(Tensor(a!) output, Tensor input, int[] receive, int[] send, str group) "
+          "-> ()",
+          CollectiveOperators::all_to_all, nullptr, CollectiveOperators::all_to_all);
+  kStart(output, input, receive, send, CollectiveOperators::group());
 }
 
 void all_gather_async(const at::Tensor& tensor, c10::IntArrayRef sizes) {
@@ -154,10 +164,10 @@ void all_gather_async(const at::Tensor& tensor, c10::IntArrayRef sizes) {
 
 void all_gather_async(const at::Tensor& tensor, c10::IntArrayRef sizes, const at::Tensor& after) {
   static const kernel::Operator<void, const at::Tensor&, c10::IntArrayRef,
-                                const std::optional<at::Tensor>&>
-      kStart("all_gather_async(Tensor(a!) tensor, int[] sizes, Tensor? after) -> ()",
+                                const std::optional<at::Tensor>&, std::string_view>
+      kStart("all_gather_async(Tensor(a!) tensor, int[] sizes, Tensor? after, str group) -> ()",
              CollectiveOperators::all_gather, nullptr, CollectiveOperators::all_gather);
-  kStart(tensor, sizes, kernel::optional(after));
+  kStart(tensor, sizes, kernel::optional(after), CollectiveOperators::group());
 }
 
 void release_pages(const at::Tensor& tensor, int64_t begin, int64_t end) {
@@ -168,17 +178,17 @@ void release_pages(const at::Tensor& tensor, int64_t begin, int64_t end) {
 
 // A tensor in flight counts as written, so that nothing changes it before the wait.
 void send_async(const at::Tensor& tensor, int to) {
-  static const kernel::Operator<void, const at::Tensor&, int64_t> kStart(
-      "send_async(Tensor(a!) tensor, int to) -> ()", CollectiveOperators::send, nullptr,
+  static const kernel::Operator<void, const at::Tensor&, int64_t, std::string_view> kStart(
+      "send_async(Tensor(a!) tensor, int to, str group) -> ()", CollectiveOperators::send, nullptr,
       CollectiveOperators::send);
-  kStart(tensor, to);
+  kStart(tensor, to, CollectiveOperators::group());
 }
 
 void recv_async(const at::Tensor& tensor, int from) {
-  static const kernel::Operator<void, const at::Tensor&, int64_t> kStart(
-      "recv_async(Tensor(a!) tensor, int from) -> ()", CollectiveOperators::recv, nullptr,
-      CollectiveOperators::recv);
-  kStart(tensor, from);
+  static const kernel::Operator<void, const at::Tensor&, int64_t, std::string_view> kStart(
+      "recv_async(Tensor(a!) tensor, int from, str group) -> ()", CollectiveOperators::recv,
+      nullptr, CollectiveOperators::recv);
+  kStart(tensor, from, CollectiveOperators::group());
 }
 
 void wait_tensor(const at::Tensor& tensor) {

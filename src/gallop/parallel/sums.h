@@ -53,6 +53,7 @@ class CollectivesScope {
     bool is_done = false;
   };
 
+  Collectives* all_;
   Collectives* group_;  // Which operators start collectives in: all, or a subgroup.
   CollectivesScope* outer_;
   std::vector<Call> calls_;

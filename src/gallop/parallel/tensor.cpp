@@ -34,7 +34,9 @@ class Tensor final : public ModelParallel {
   }
 
   NamedTensors state() const override {
-    return replicas() != nullptr ? replicas()->state() : NamedTensors();
+    NamedTensors all = replicas() != nullptr ? replicas()->state() : NamedTensors();
+    all.push_back({"norm_sums", parameters_here().norm_sums()});
+    return all;
   }
   bool sums_each_micro_batch() const override {
     return replicas() != nullptr && replicas()->sums_each_micro_batch();
@@ -50,7 +52,7 @@ class Tensor final : public ModelParallel {
     } else {
       note_unused(parameters_here().tensors());
     }
-    if (is_last_) sum_partial_gradients();
+    if (is_last_) sync_gradients_along_tp();
   }
   // The collectives depend on the layers.
   std::optional<std::vector<PendingCollective>> collective_calls(

@@ -161,8 +161,6 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
       check_in_expert(config);
     } else if (config.strategy->model_is_in_parts()) {
       check_in_tensor(config);
-    } else {
-      check_in_context(config);
     }
   }
   // The weights are moved and restored.

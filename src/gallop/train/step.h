@@ -320,8 +320,7 @@ void check_in_replicas(const StepConfig& config, const optim::Optimizer& optimiz
 
 /// Throws UsageError if the config needs what processes that divide layers cannot compute.
 void check_in_tensor(const StepConfig& config);
-/// Of processes that divide the tokens.
-void check_in_context(const StepConfig& config);
+/// Of processes that divide the experts.
 void check_in_expert(const StepConfig& config);
 
 /// Throws UsageError if the config needs gradients of whole parameters, of which a process has only

@@ -72,11 +72,6 @@ void check_in_tensor(const StepConfig& config) {
     check_division(clip, config.strategy->pipeline() != nullptr ? "parallel.tensor_parallel_degree"
                                                                 : "parallel.name=tensor");
   }
-  require_eager(config, "tensor", "steps whose layers are divided");
-}
-
-void check_in_context(const StepConfig& config) {
-  require_eager(config, "context", "steps whose tokens are divided");
 }
 
 void check_in_expert(const StepConfig& config) {

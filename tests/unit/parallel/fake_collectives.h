@@ -51,12 +51,6 @@ class FakeCollectives final : public Collectives {
   void recv_async(const at::Tensor& tensor, int from) override {
     note(fmt::format("recv from {}", from), tensor, tensor);
   }
-  std::unique_ptr<Collectives> subgroup(const std::vector<int>& ranks,
-                                        const std::string& /*name*/) override {
-    const auto own = std::find(ranks.begin(), ranks.end(), rank_);
-    return std::make_unique<FakeCollectives>(static_cast<int>(own - ranks.begin()),
-                                             static_cast<int>(ranks.size()));
-  }
   void wait(const at::Tensor& tensor) override {
     calls.push_back("wait for " + waits_[key_of(tensor)]);
   }
@@ -70,6 +64,14 @@ class FakeCollectives final : public Collectives {
   std::vector<std::string> calls;
   int64_t bytes = 0;           ///< Summed.
   int64_t gathered_bytes = 0;  ///< All-gathered.
+
+ protected:
+  std::unique_ptr<Collectives> make_subgroup(const std::vector<int>& ranks,
+                                             const std::string& /*name*/) override {
+    const auto own = std::find(ranks.begin(), ranks.end(), rank_);
+    return std::make_unique<FakeCollectives>(static_cast<int>(own - ranks.begin()),
+                                             static_cast<int>(ranks.size()));
+  }
 
  private:
   static const void* key_of(const at::Tensor& tensor) {

@@ -66,12 +66,19 @@ std::vector<Case> cases() {
 }
 
 class Context : public testing::TestWithParam<Case> {};
+class CompiledContext : public testing::TestWithParam<Case> {};
 class ContextInFp32 : public testing::TestWithParam<Case> {};
 class ContextInFp64 : public testing::TestWithParam<Case> {};
 
 // Replicas draw other numbers than one process, but those of ddp.
 TEST_P(Context, IsNearOneProcess) {
   expect_near_ddp(GetParam(), kContext, {{2}, {.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
+}
+TEST_P(CompiledContext, IsNearOneProcess) {
+  Case tested = GetParam();
+  tested.config.compile = compile::CompileConfig();
+  expect_near_ddp(tested, kContext, {{2}}, 4, kFp64);
+  expect_near_ddp(tested, kContext, {{.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
 }
 const std::vector<Layout> kLayouts = {{2},
                                       {3},
@@ -112,11 +119,10 @@ TEST(ContextRejects, WhatItCannotTrain) {
             "or choose model.heads so that there are 4 or 6");
   EXPECT_TRUE(one([] { return gpt_of_experts({.num_experts = 2}); }, {})
                   .starts_with("parallel.name=context does not divide the tokens of experts"));
-  EXPECT_TRUE(one(gpt, {.compile = compile::CompileConfig()})
-                  .starts_with("train.compile with parallel.name=context"));
 }
 
 INSTANTIATE_TEST_SUITE_P(Usual, Context, testing::ValuesIn(cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Usual, CompiledContext, testing::ValuesIn(exact_cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Long, ContextInFp32, testing::ValuesIn(cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Long, ContextInFp64, testing::ValuesIn(exact_cases()), name_of);
 

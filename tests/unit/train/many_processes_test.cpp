@@ -16,7 +16,12 @@ constexpr int kProcesses = 64;
 // Batches where some processes get one sample more, where most get none, and the first again.
 constexpr int64_t kRows[] = {3 * kProcesses + 5, 7, 3 * kProcesses + 5};
 
-parallel::FakeCollectives calls_of(const Case& tested, int rank) {
+struct Calls {
+  std::vector<std::string> calls;
+  int64_t bytes = 0;  // Summed.
+};
+
+Calls calls_of(const Case& tested, int rank) {
   parallel::FakeCollectives fake(rank, kProcesses);
   Trainee trainee(tested, std::nullopt, &fake);
   for (int64_t step = 0; step < static_cast<int64_t>(std::size(kRows)); ++step) {
@@ -25,7 +30,7 @@ parallel::FakeCollectives calls_of(const Case& tested, int rank) {
     const auto [input, target] = batch_of(tested, own);
     trainee.step->run(labeled(input, target), step, 0.01, false, {}, {.rows = all});
   }
-  return fake;
+  return {.calls = fake.calls, .bytes = fake.bytes};
 }
 
 class ManyProcesses : public testing::TestWithParam<Case> {};

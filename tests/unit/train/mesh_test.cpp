@@ -75,6 +75,9 @@ Results train(const Case& tested, const Batches& batches, parallel::Collectives&
         trainee.step->run(part_of(labeled(input, target), trainee.strategy.get()),
                           static_cast<int64_t>(i), 0.01, i % 2 == 0, {}, {.rows = input.size(0)}));
   }
+  if (tested.config.compile) {
+    EXPECT_EQ(trainee.step->compile_report()->replayed, static_cast<int64_t>(batches.size()));
+  }
   trainee.optimizer->use_averaged_weights(true);
   results.here = copies_of(trainee.model->parameters());
   for (const auto& buffer : copies_of(trainee.model->buffers())) results.here.push_back(buffer);
@@ -200,6 +203,11 @@ constexpr int64_t kMicroBatches = 4;
 
 std::vector<Case> of_layers() {
   return {{"GptAdamw", gpt, "adamw", {.clip_grad_norm = 0.5}, true},
+          {"CompiledGpt",
+           gpt,
+           "adamw",
+           {.clip_grad_norm = 0.5, .compile = compile::CompileConfig()},
+           true},
           {"LlamaAccumulated",
            llama,
            "adamw weight_decay=0.1",

@@ -76,6 +76,11 @@ inline Results train(const Case& tested, const Batches& batches,
     results.steps.push_back(trainee.step->run(own, static_cast<int64_t>(i), 0.005, i % 2 == 0, {},
                                               {.rows = input.size(0)}));
   }
+  if (tested.config.compile) {
+    const compile::CompileReport& report = *trainee.step->compile_report();
+    EXPECT_TRUE(report.reasons.empty()) << report.reasons.front();
+    EXPECT_EQ(report.replayed, static_cast<int64_t>(batches.size()));
+  }
   trainee.optimizer->use_averaged_weights(true);
   const auto weights = logical_weights(trainee), state = trainee.optimizer->logical_state();
   results.replicated = copies_of(replicated(weights));

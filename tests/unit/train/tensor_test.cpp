@@ -76,6 +76,7 @@ const std::vector<std::string> kTensor = {
 
 class Tensor : public testing::TestWithParam<Case> {};
 class TensorOptions : public testing::TestWithParam<Case> {};
+class CompiledTensor : public testing::TestWithParam<Case> {};
 class TensorInMoreWays : public testing::TestWithParam<Case> {};
 
 TEST_P(Tensor, IsNearOneProcess) {
@@ -89,6 +90,12 @@ TEST_P(TensorOptions, AreNearOneProcess) { expect_near_ddp(GetParam(), kTensor, 
 // Replicas draw other numbers than one process, but those of ddp.
 TEST_P(TensorOptions, AreNearDdpInReplicas) {
   expect_near_ddp(GetParam(), kTensor, {{.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
+}
+TEST_P(CompiledTensor, IsNearOneProcess) {
+  Case tested = GetParam();
+  tested.config.compile = compile::CompileConfig();
+  expect_near_ddp(tested, kTensor, {{2}}, 4, kFp64);
+  expect_near_ddp(tested, kTensor, {{.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
 }
 TEST_P(TensorInMoreWays, IsNearOneProcess) {
   const std::vector<Layout> layouts = {
@@ -137,6 +144,13 @@ std::vector<Case> options() {
           {"SkipNonfinite", gpt, kSgd, {.skip_nonfinite = true}, true}};
 }
 
+std::vector<Case> compiled() {
+  return {{"Gpt", gpt, kAdamw, {.clip_grad_norm = 0.5}, true},
+          {"Llama", llama, kAdamw, {.gradient_accumulation = 3}, true},
+          {"Ema", gpt, kAdamw, {}, true, true, "[{ema: {decay: 0.9}}]"},
+          {"Vit", vit, kSgd, {.clip_grad_norm = 0.5}}};
+}
+
 std::string name_of(const testing::TestParamInfo<Case>& tested) { return tested.param.name; }
 
 TEST(TensorRejects, WhatItCannotTrain) {
@@ -170,8 +184,6 @@ TEST(TensorRejects, WhatItCannotTrain) {
   EXPECT_TRUE(one(gpt, "adamw state_bits=8", {}).ends_with("set optimizer.state_bits to 32"));
   EXPECT_TRUE(one(gpt, "sgd", {.clip_adaptive = 0.01})
                   .starts_with("train.clip_adaptive with parallel.name=tensor"));
-  EXPECT_TRUE(one(gpt, "sgd", {.compile = compile::CompileConfig()})
-                  .starts_with("train.compile with parallel.name=tensor"));
 }
 
 // A process gets parts from its own replica, and all replicas get them from rank 0.
@@ -211,6 +223,7 @@ TEST(TensorMemory, IsDivided) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Usual, Tensor, testing::ValuesIn(models()), name_of);
+INSTANTIATE_TEST_SUITE_P(Usual, CompiledTensor, testing::ValuesIn(compiled()), name_of);
 INSTANTIATE_TEST_SUITE_P(Long, TensorInMoreWays, testing::ValuesIn(more_models()), name_of);
 INSTANTIATE_TEST_SUITE_P(Usual, TensorOptions, testing::ValuesIn(options()), name_of);
 
