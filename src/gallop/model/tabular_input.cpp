@@ -150,7 +150,7 @@ TabularBatch tabular_batch(const NamedTensors& batch) {
 void require_table(const Task& task, const std::string& model) {
   require(task.kind == Task::Kind::kNumbers,
           "model '" + model + "' takes tables, but the data are " +
-              (task.kind == Task::Kind::kImages ? "images; take 'resnet'" : "text; take 'gpt'"));
+              (task.kind == Task::Kind::kImages ? "images; use 'resnet'" : "text; use 'gpt'"));
   require(task.features > 0 && task.classes > 0,
           "model '" + model + "' needs at least one input and one output");
 }

@@ -235,7 +235,7 @@ std::unique_ptr<Layer> make_conv_transpose(const ConvTransposeConfig& config,
                   "output_padding must be less than stride, " + std::to_string(config.stride));
   context.require(!context.causal || context.shape.kind == Shape::Kind::kImage,
                   "a transposed convolution lets a position see the tokens that it is to predict");
-  context.require_unpadded("take conv");
+  context.require_unpadded("use conv");
   auto layer = std::make_unique<ConvTranspose>(config, context);
   Shape shape = context.shape.with_channels(config.channels);
   for (int64_t* length : lengths_of(shape)) {
