@@ -179,7 +179,7 @@ void check(const SamplingConfig& config) {
   }
   if (config.is_uniform() && (config.draws > 0 || config.power != 1)) {
     throw UsageError(
-        "data.sampling: uniform takes every sample once, and has neither draws nor power; take "
+        "data.sampling: uniform takes every sample once, and has neither draws nor power; use "
         "class-balanced or weighted");
   }
 }

@@ -143,7 +143,7 @@ std::string text_mistake(const std::string& unit, const std::string& text) {
   try {
     return split_units(unit, text).empty() ? "the text is empty" : "";
   } catch (const DataError& error) {
-    return std::string(error.what()) + ", or take bytes with data.unit=bytes";
+    return std::string(error.what()) + ", or use bytes with data.unit=bytes";
   }
 }
 

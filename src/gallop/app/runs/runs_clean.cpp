@@ -118,7 +118,7 @@ std::string describe_basis(const std::vector<PredictedSplit>& splits) {
   if (std::any_of(splits.begin(), splits.end(),
                   [](const PredictedSplit& one) { return one.part == data::Part::kTrain; })) {
     return "in-sample predictions of the training split: the model has learned these labels, and "
-           "may have learned wrong ones; take data.folds for all training samples";
+           "may have learned wrong ones; use data.folds for all training samples";
   }
   if (config.folds > 0 && first.part == data::Part::kValidation) {
     std::map<int64_t, std::set<int64_t>> folds_of_seed;
@@ -140,7 +140,7 @@ std::string describe_basis(const std::vector<PredictedSplit>& splits) {
         folds_of_seed.begin()->second.size(), config.folds);
   }
   return fmt::format(
-      "held-out predictions of the {} split; take data.folds for the training samples",
+      "held-out predictions of the {} split; use data.folds for the training samples",
       data::kPartNames[static_cast<size_t>(first.part)]);
 }
 
