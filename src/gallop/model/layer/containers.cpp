@@ -143,7 +143,7 @@ class Identity final : public Layer {
   bool takes_packed_rows() const override { return true; }
 };
 
-const config::Field kLayers{.name = "layers", .help = "layers, each of which reads the one before"};
+const config::Field kLayers{.name = "layers", .help = "layers, applied in this order"};
 
 }  // namespace
 
