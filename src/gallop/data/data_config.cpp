@@ -129,13 +129,15 @@ void visit(config::Visitor& visitor, DataConfig& config) {
                  .max = 1,
                  .below_max = true},
                 config.validation);
-  visitor.field({.name = "folds",
-                 .help = "cross-validation: folds of the training data, one of which is the "
-                         "validation split; 0: none",
-                 .min = 0,
-                 .max = 1 << 20},
-                config.folds);
-  visitor.field({.name = "fold", .help = "which of the folds, from 0", .min = 0}, config.fold);
+  visitor.field(
+      {.name = "folds",
+       .help = "number of folds of the training data for cross-validation; 0: no cross-validation",
+       .min = 0,
+       .max = 1 << 20},
+      config.folds);
+  visitor.field(
+      {.name = "fold", .help = "index of the fold that is the validation split, from 0", .min = 0},
+      config.fold);
   visitor.field({.name = "group",
                  .help = "samples that stay in one split: a column of a table; folder, for files "
                          "of one folder; or a regular expression in their names, such as "

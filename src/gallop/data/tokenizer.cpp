@@ -64,7 +64,7 @@ VocabularyBuilder::VocabularyBuilder(TokenizerConfig config) : config_(std::move
   if (config_.unit != "bytes") return;
   if (config_.min_count > 1) {
     throw UsageError(
-        "data.min_count is for characters and words, but data.unit is bytes, of which every one "
+        "data.min_count applies to characters and words, but data.unit is bytes, and every byte "
         "has a token; leave data.min_count out");
   }
   for (int i = 0; i < kBytes; ++i) counts_[std::string(1, static_cast<char>(i))] = 1;
