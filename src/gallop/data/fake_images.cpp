@@ -79,9 +79,10 @@ ImageShape shape_of(const FakeImagesConfig& config) {
 }  // namespace
 
 void visit(config::Visitor& visitor, FakeImagesConfig& config) {
-  visitor.field(
-      {.name = "samples", .help = "training images; a fifth as many for the test", .min = 5},
-      config.samples);
+  visitor.field({.name = "samples",
+                 .help = "number of training images; the test split has a fifth as many",
+                 .min = 5},
+                config.samples);
   visitor.field({.name = "shape",
                  .help = "channels, height and width of an image",
                  .min = 1,

@@ -32,8 +32,8 @@ void visit(config::Visitor& visitor, TokenizerConfig& config) {
                  .choices = {std::begin(kUnits), std::end(kUnits)}},
                 config.unit);
   visitor.field({.name = "min_count",
-                 .help = "how often a character or word must occur in the training texts to have a "
-                         "token of its own",
+                 .help = "minimum number of occurrences in the training texts for a character or "
+                         "word to have its own token",
                  .min = 1},
                 config.min_count);
 }

@@ -207,7 +207,7 @@ void visit(config::Visitor& visitor, MixingConfig& config) {
                  .choices = {"torchvision", "timm", "fastai"}},
                 config.variant);
   visitor.field({.name = "mode",
-                 .help = "of variant timm: one lambda for the batch, each pair or each sample",
+                 .help = "for variant timm: one lambda for the batch, each pair or each sample",
                  .choices = {"batch", "pair", "elem"}},
                 config.mode);
 }
