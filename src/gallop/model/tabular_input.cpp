@@ -163,8 +163,9 @@ void visit(config::Visitor& visitor, TabularInputConfig& config) {
   visitor.field(
       {.name = "embedding_width", .help = "elements of the embedding of a number", .min = 1},
       config.embedding_width);
-  visitor.field({.name = "frequencies", .help = "waves of each number, if periodic", .min = 1},
-                config.frequencies);
+  visitor.field(
+      {.name = "frequencies", .help = "frequencies per number of the periodic embedding", .min = 1},
+      config.frequencies);
   visitor.field({.name = "frequency_scale",
                  .help = "standard deviation of the initial frequencies",
                  .min = 0,

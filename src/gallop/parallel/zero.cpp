@@ -289,8 +289,8 @@ void visit(config::Visitor& visitor, Zero3Config& config) {
   visit(visitor, config.zero);
   visitor.field(
       {.name = "reshard_after_forward",
-       .help = "release the parameters of a block after its forward pass, and gather "
-               "them again for its backward pass; false takes more memory and sends less"},
+       .help = "release the parameters of a block after its forward pass, and gather them again "
+               "for its backward pass; false uses more memory and less communication"},
       config.reshard_after_forward);
 }
 

@@ -184,10 +184,11 @@ void visit(config::Visitor& visitor, ConvTransposeConfig& config) {
   visitor.field({.name = "channels", .help = "output channels", .min = 1}, config.channels);
   visitor.field({.name = "kernel", .help = "kernel size", .min = 1}, config.kernel);
   visitor.field({.name = "stride", .help = "factor of the output's size", .min = 1}, config.stride);
-  visitor.field({.name = "padding", .help = "cut from each side of the output", .min = 0},
+  visitor.field({.name = "padding", .help = "elements cut from each side of the output", .min = 0},
                 config.padding);
-  visitor.field({.name = "output_padding", .help = "added to one side of the output", .min = 0},
-                config.output_padding);
+  visitor.field(
+      {.name = "output_padding", .help = "elements added to one side of the output", .min = 0},
+      config.output_padding);
   visitor.field({.name = "groups", .help = "groups of channels", .min = 1}, config.groups);
   visitor.field({.name = "bias", .help = "add a learned bias"}, config.bias);
 }
