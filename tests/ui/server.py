@@ -530,7 +530,7 @@ def test_keep_alive(ui, runs):
 
 def test_port_in_use(ui, runs):
     result = subprocess.run([PROGRAM, "ui", str(runs), "--port", str(ui.port)], capture_output=True, text=True, timeout=HANGS_SECONDS)
-    expect(result.returncode == 4 and "is taken by another program" in result.stderr, result)
+    expect(result.returncode == 4 and "is in use by another program" in result.stderr, result)
     expect(len(result.stderr.strip().splitlines()) == 1, result.stderr)
 
 

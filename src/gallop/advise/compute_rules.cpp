@@ -120,8 +120,8 @@ std::optional<Advice> small_batch(const Facts& facts) {
     scaling = fmt::format(", with {} {}", changes[1], changes[2]);
   }
   return Advice{
-      .finding = fmt::format("A batch of {} is too small for this machine: one of {} takes {:.1f} "
-                             "times as long as it does",
+      .finding = fmt::format("A batch of {} is too small for this machine: a batch of {} takes "
+                             "only {:.1f} times as long",
                              batch, 4 * batch, 1 / trial->speedup()),
       .remedy = fmt::format("Set data.batch_size to {}{}; fewer updates may need more epochs",
                             4 * batch, scaling),

@@ -140,8 +140,8 @@ std::optional<Advice> bucket_size(const Facts& facts) {
   const double room = std::max(0.0, facts.phase("backward") - found->overlapped);
   const double saved = facts.profile.share_of(std::min(found->exposed, room));
   return Advice{
-      .finding = fmt::format("{} of the step waits for the sums of gradients, of which {} run "
-                             "beside the backward pass",
+      .finding = fmt::format("{} of the step waits for the all-reduce of gradients; {} of the "
+                             "communication overlaps with the backward pass",
                              percent(facts.profile.share_of(found->exposed)),
                              percent(found->overlapped / all)),
       .remedy =
@@ -149,7 +149,7 @@ std::optional<Advice> bucket_size(const Facts& facts) {
       .options = {"parallel.bucket=auto"},
       .gain = {.low = 1,
                .high = speedup_without(saved),
-               .basis = "if sums run beside the backward pass as long as it takes"}};
+               .basis = "if communication overlaps with the whole backward pass"}};
 }
 
 std::optional<Advice> gradient_order(const Facts& facts) {
@@ -163,10 +163,10 @@ std::optional<Advice> gradient_order(const Facts& facts) {
   const bool compresses = facts.settings.compresses_gradients;
   const double waits = std::min(found->exposed, part * (found->exposed + found->overlapped));
   return Advice{
-      .finding = fmt::format(
-          "The gradient of {}, {} of {}, is among the last that the backward pass makes, so that "
-          "its sum runs beside nothing",
-          gradients.late, format_bytes(gradients.late_bytes), format_bytes(gradients.bytes)),
+      .finding = fmt::format("The gradient of {}, {} of {}, is among the last that the backward "
+                             "pass computes, so its all-reduce overlaps with nothing",
+                             gradients.late, format_bytes(gradients.late_bytes),
+                             format_bytes(gradients.bytes)),
       .remedy =
           compresses
               ? "Make this layer smaller, or freeze it (train.freeze), if the model allows it"
@@ -176,7 +176,7 @@ std::optional<Advice> gradient_order(const Facts& facts) {
                             : std::vector<std::string>{"parallel.compress=bf16"},
       .gain = {.low = 1,
                .high = compresses ? 1 : speedup_without(facts.profile.share_of(waits / 2)),
-               .basis = "half of the wait for this sum"}};
+               .basis = "half of the wait for this all-reduce"}};
 }
 
 std::optional<Advice> rank_skew(const Facts& facts) {

@@ -71,13 +71,13 @@ void check_data(const ResolvedRecipe& recipe, const fs::path& folder, const Outp
 
 ExitCode run_env(const CommandContext& command, const std::vector<std::string>& arguments) {
   CLI::App parser(
-      "Describe this machine, or what a recipe reads (--data), and look for its defects "
+      "Describe this machine, or the data of a recipe (--data), and look for defects in them "
       "(--report).\n\n"
       "Example: gallop env --data cifar10 data.path=pictures --report",
       "gallop env");
   std::string data_recipe, model_recipe, report, json_file;
   parser.add_option("--data", data_recipe,
-                    "RECIPE: sizes, classes, shapes and broken files of its data");
+                    "RECIPE: describe its data: sizes, classes, shapes and broken files");
   parser.add_option("--model", model_recipe)->group("");
   const CLI::Option* const reports =
       parser

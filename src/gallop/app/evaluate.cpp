@@ -225,9 +225,9 @@ void check_names(const EvaluateArguments& arguments) {
     throw UsageError("specify a run to evaluate; for example: gallop evaluate fashion-mnist-1");
   }
   throw UsageError(
-      fmt::format("--report takes '{0}' for the folder of the report, so that there is no run. If "
-                  "it is the run: gallop evaluate {0} --report. If it is the folder: gallop "
-                  "evaluate RUN --report {0}",
+      fmt::format("--report reads '{0}' as the folder of the report, which leaves no run to "
+                  "evaluate. If it is the run: gallop evaluate {0} --report. If it is the folder: "
+                  "gallop evaluate RUN --report {0}",
                   folder));
 }
 

@@ -61,9 +61,10 @@ void check(const Arguments& arguments) {
 
 bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
-      "Find a batch size for a recipe: the largest that fits into memory, the one beyond which\n"
-      "throughput stops growing, and the critical one, beyond which larger batches bring little\n"
-      "(the gradient noise scale). Each is tried in its own process; nothing is stored.\n\n"
+      "Find a batch size for a recipe: the largest that fits into memory, the smallest with\n"
+      "nearly the maximum throughput, and the critical batch size, beyond which larger batches\n"
+      "gain little (the gradient noise scale). Each size is tried in its own process; nothing\n"
+      "is stored.\n\n"
       "Example: gallop find-batch fashion-mnist --memory '4 GiB'",
       "gallop find-batch");
   parser.add_option("RECIPE", arguments.trial.recipe, "a recipe's name or file")->required();
@@ -79,7 +80,7 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   parser.add_option("--noise-steps", arguments.trial.noise.steps,
                     "steps for measuring the gradient noise scale; 20 by default, 0: off");
   parser.add_option("--warmup-steps", arguments.trial.noise.warm_up,
-                    "training steps before that; 100 by default");
+                    "training steps before the gradient noise scale is measured; 100 by default");
   parser.add_option("--svg", arguments.svg, "write the curves to this SVG file");
   parser.add_flag("--json", arguments.json, "print JSON");
   parser.add_option("--runs", arguments.trial.runs, "folder of the runs, for a teacher");
@@ -124,8 +125,7 @@ void print_table(const FoundBatch& found, int64_t most) {
        "the smallest with 95 % of the maximum throughput");
   if (found.critical) {
     line("critical", format_count(static_cast<int64_t>(*found.critical)),
-         fmt::format("gradient noise scale, from batches of {} and {}: larger batches bring "
-                     "less",
+         fmt::format("gradient noise scale, from batches of {} and {}: larger batches gain less",
                      found.small, found.big));
   } else if (found.small > 0) {
     line("critical", "-",

@@ -103,10 +103,9 @@ void finish_processes(Arguments& arguments) {
 bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
       "Train, or find a learning rate or batch size, in several processes on this machine or on\n"
-      "several; the cores and each batch are divided among them. If one fails, all are stopped "
-      "and\n"
-      "restarted from the newest checkpoint. Another program is started as by torchrun, with the\n"
-      "same environment variables.\n\n"
+      "several machines; the cores and each batch are divided among the processes. If a process\n"
+      "fails, all are stopped and restarted from the newest checkpoint. Other programs are\n"
+      "started as by torchrun, with the same environment variables.\n\n"
       "Example: gallop launch -n 2 train fashion-mnist\n"
       "         gallop launch -n 2 find-lr fashion-mnist\n"
       "         gallop launch -n 2 prove fashion-mnist\n"
@@ -127,8 +126,8 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
       ->check(CLI::Range(1, launch::kMostProcessesOfHost));
   parser
       .add_option("--max-restarts", launch.job.max_restarts,
-                  "maximum restarts after a failed process or a lost host; 3 by default, 0 if "
-                  "nothing is trained")
+                  "maximum restarts after a failed process or a lost host; 3 by default, 0 for "
+                  "commands that do not train")
       ->check(CLI::Range(0, 1000000));
   parser
       .add_option("--grace", launch.job.grace,

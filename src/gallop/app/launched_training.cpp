@@ -58,7 +58,7 @@ std::vector<std::string> parse_to_command(CLI::App& parser, const std::vector<st
   for (const std::string& command : commands) wanted.push_back("'" + command + "'");
   if (takes_programs) wanted.emplace_back("a program by its path");
   const std::string one_of = join_names(wanted, "or");
-  parser.add_option("COMMAND", others, one_of + ", with what belongs to it");
+  parser.add_option("COMMAND", others, one_of + ", with its arguments");
   const auto begin = find_command(args, commands, takes_programs);
   if (!parse_arguments(parser, {args.begin(), begin})) return {};
   if (!others.empty()) {

@@ -51,8 +51,8 @@ ExitCode run_model(const CommandContext& command, const std::vector<std::string>
       "Examples: gallop model net.pt2\n"
       "          gallop model cifar10 model.depth=32\n"
       "          gallop model --export-helper > gallop_export.py\n\n"
-      "The sample that an archive has is run, and compared with what Python computed at the\n"
-      "export, where gallop_export.py stored that. Exit code 3: the archive cannot be trained.",
+      "The archive's sample is run, and the outputs are compared with those that gallop_export.py\n"
+      "stored at the export, if any. Exit code 3: the archive cannot be trained.",
       "gallop model");
   std::string what;
   bool json = false, skips_sample = false, helper = false;

@@ -57,8 +57,8 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
       "Make a recipe faster: try one change at a time, measure it in trainings that run "
       "alternately\n"
-      "with and without it, keep it if it is better beyond doubt and the quality is as good, and\n"
-      "report what each change is worth. The recipe and its runs are not modified.\n\n"
+      "with and without it, keep it if it is significantly better at the same quality, and report\n"
+      "the gain of each change. The recipe and its runs are not modified.\n\n"
       "Example: gallop optimize cifar10 data.path=pictures --budget '20 min'",
       "gallop optimize");
   std::string budget = "20 min";
@@ -70,15 +70,15 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
       "throughput: more samples per second with the same mathematics; memory; energy");
   parser
       .add_option("--seeds", arguments.seeds,
-                  "trainings by which final metrics are compared, at most; 3 by default")
+                  "maximum number of seeds with which final metrics are compared; 3 by default")
       ->check(CLI::Range(1, 100));
   parser.add_option("--folder", arguments.folder,
-                    "folder of the search, which continues it if it was interrupted; "
+                    "folder of the search; an interrupted search in it is continued; "
                     "optimize/RECIPE-GOAL by default");
   parser.add_option("--price", arguments.price, "price of one hour of the machine")
       ->envname("GALLOP_PRICE");
   parser.add_flag("--no-ablation", arguments.no_ablation,
-                  "do not measure what the best recipe loses without each change");
+                  "do not measure the best recipe without each of its changes");
   parser.add_flag("--json", arguments.json, "print the report as JSON");
   parser.add_option("--measure", arguments.measure)->group("");
   std::vector<std::string> rest = args;

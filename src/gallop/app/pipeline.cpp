@@ -41,8 +41,8 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
                             std::string(20, ' '));
   }
   CLI::App parser(
-      "Draw the schedule of a pipeline: which rank computes which pass of which micro-batch when, "
-      "how\nlong that takes, and how long ranks wait. Without SCHEDULE, compare all of them.\n\n"
+      "Draw a pipeline schedule: when each rank computes which pass of which micro-batch, how "
+      "long\na step takes, and how long ranks wait. Without SCHEDULE, compare all schedules.\n\n"
       "Schedules:\n" +
           kinds +
           "\nExamples: gallop pipeline --ranks 4 --micro-batches 8\n"
@@ -51,11 +51,11 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   parser.add_option("SCHEDULE", arguments.schedule, "one of the schedules above");
   parser.add_option("--ranks", arguments.ranks, "processes, each with a part of the layers; 4")
       ->check(CLI::Range(1, 4096));
-  parser.add_option("--micro-batches", arguments.micro_batches, "parts of the batch; 8")
+  parser.add_option("--micro-batches", arguments.micro_batches, "micro-batches per batch; 8")
       ->check(CLI::Range(1, 65536));
   parser
       .add_option("--stages-per-rank", arguments.stages_per_rank,
-                  "parts of the layers on each rank; the least that the schedule allows")
+                  "stages on each rank; default: the minimum of the schedule")
       ->check(CLI::Range(1, 64));
   const auto add_time = [&](const char* option, double& time, const char* help) {
     parser.add_option(option, time, help)->check(CLI::NonNegativeNumber);
@@ -66,7 +66,8 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
            "time of the backward pass for the gradients of inputs; 1");
   add_time("--weight-gradient", arguments.weight_gradient,
            "time of the backward pass for the gradients of weights; 1");
-  add_time("--transfer", arguments.transfer, "time until another rank has the result of a pass; 0");
+  add_time("--transfer", arguments.transfer,
+           "time to send the result of a pass to another rank; 0");
   parser.add_option("--svg", arguments.svg, "draw the schedule into this SVG file");
   parser.add_flag("--json", arguments.json, "print JSON");
   return parse_arguments(parser, args);
@@ -153,8 +154,8 @@ ExitCode run_pipeline(const CommandContext& /*command*/,
     return ExitCode::kDone;
   }
   fmt::print(
-      "{}\ntime {:.5g}, of which ranks wait {:.1f} %; a rank holds the activations of up to "
-      "{:.4g} micro-batches\n",
+      "{}\ntime {:.5g}; ranks wait {:.1f} % of it; a rank holds the activations of up to {:.4g} "
+      "micro-batches\n",
       title, planned.timeline.makespan, 100 * planned.timeline.bubble(), planned.held());
   if (parsed.svg.empty()) {
     fmt::print("\n{}", parallel::timeline_text(planned.schedule, planned.timeline, kColumns));

@@ -75,7 +75,7 @@ ExitCode run_predict(const CommandContext& command, const std::vector<std::strin
                     "folder for the predicted masks of segmentation; CSV file for the predictions "
                     "of the rows of a table");
   parser.add_option("--prompt", request.prompt,
-                    "text to continue, with [MASK] to fill in, to classify or to embed");
+                    "text to continue, to classify, to embed, or with [MASK] to fill in");
   parser.add_option("--length", request.length, "tokens to generate")
       ->check(CLI::Range(1, 1 << 24));
   parser.add_option("--temperature", request.temperature, "sampling temperature; 0: greedy")

@@ -49,7 +49,8 @@ ExitCode predict_images(TrainedModel& run, const PredictRequest& request,
 ExitCode predict_tables(TrainedModel& run, const PredictRequest& request) {
   if (!request.output.empty()) {
     if (request.files.size() > 1) {
-      throw UsageError("--output takes the predictions of one file; give one file at a time");
+      throw UsageError(
+          "--output accepts the predictions of one file only; give one file at a time");
     }
     write_predicted_rows(run, *data::table_rows(request.files.front(), run.inputs), request.output);
     return ExitCode::kDone;

@@ -41,16 +41,16 @@ struct Arguments {
 
 bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
-      "Train some steps of a recipe and show what they spend their time on: waiting for data,\n"
-      "forward, backward, the optimizer, each layer and operator, next to the limits of this\n"
-      "machine; then what to change, and by how much that would help. Nothing is stored, and no\n"
-      "run folder is created.\n\n"
+      "Train some steps of a recipe and show where their time goes: waiting for data, forward,\n"
+      "backward, the optimizer, each layer and operator, compared with the limits of this\n"
+      "machine. Then list changes to the recipe and the speedup to expect from each. Nothing is\n"
+      "stored, and no run folder is created.\n\n"
       "Example: gallop profile cifar10 data.path=pictures --trace step.json",
       "gallop profile");
   parser.add_option("RECIPE", arguments.recipe, "a recipe's name or file")->required();
   parser.add_option("--steps", arguments.steps, "number of steps to profile; 20 by default");
   parser.add_option("--warmup", arguments.warm_up,
-                    "number of steps before them, which are not profiled; 5 by default");
+                    "number of warm-up steps, which are not profiled; 5 by default");
   parser.add_option("--trace", arguments.trace,
                     "write a trace to this file, for ui.perfetto.dev or chrome://tracing");
   parser.add_flag("--json", arguments.json, "print JSON");

@@ -31,7 +31,7 @@ std::string help() {
          "  gallop train fashion-mnist     train a small network (recipe by name)\n"
          "  gallop recipes                 the recipes that come with Gallop\n"
          "  gallop COMMAND --help          what a command does, with an example\n\n"
-         "Every command takes --plugin FILE: a library with further models, losses and so on.\n"
+         "Every command accepts --plugin FILE: a library with further models, losses and so on.\n"
          "Exit codes: 0 done, 1 a bug in Gallop, 2 wrong use, 3 bad data, 4 device trouble,\n"
          "5 stopped but resumable.\n";
 }

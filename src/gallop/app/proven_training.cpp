@@ -369,7 +369,7 @@ void require_provable_strategy(const Recipe& recipe, int processes) {
   }
   throw UsageError(
       fmt::format("'gallop prove' and train.prove read gradients and states of whole parameters, "
-                  "and each process has only shards of them with parallel.name={}; take "
+                  "and each process has only shards of them with parallel.name={}; use "
                   "parallel.name=ddp with parallel.sum_order=rank, which is bit-identical",
                   recipe.strategy.name()));
 }

@@ -10,7 +10,7 @@ namespace gallop::app {
 void refuse_existing_run(const fs::path& run) {
   if (!track::RunFolder::is_run(run)) return;
   throw UsageError(fmt::format(
-      "there is a run {} already; take another --name, or --continue to resume it", run.string()));
+      "there is a run {} already; use another --name, or --continue to resume it", run.string()));
 }
 
 }  // namespace gallop::app

@@ -208,10 +208,10 @@ void Session::open_teacher(const std::string& runs) {
     throw UsageError(fmt::format("train.distill.teacher: {}", error.what()));
   }
   if (!normalize_alike(inputs(), teacher_->inputs)) {
-    throw UsageError(fmt::format(
-        "train.distill.teacher: {} was trained on images normalized by another mean or deviation; "
-        "give this run its data.mean and data.std, which stand in {}/inputs.yaml",
-        name, teacher_->folder.string()));
+    throw UsageError(
+        fmt::format("train.distill.teacher: {} was trained on images normalized by another mean or "
+                    "deviation; set data.mean and data.std to the values in {}/inputs.yaml",
+                    name, teacher_->folder.string()));
   }
   for (const auto& parameter : teacher_->model->parameters()) {
     parameter.tensor.set_requires_grad(false);

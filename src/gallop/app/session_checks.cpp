@@ -41,7 +41,7 @@ void Session::require_shareable() {
       (parallel::shares_of(recipe().strategy, processes()).parameters > 1 || divides_experts())) {
     throw UsageError(fmt::format(
         "track.histograms with parallel.name={}: histograms need whole parameters, and each "
-        "process has only shards of them; set track.histograms=false, or take parallel.name=zero-2",
+        "process has only shards of them; set track.histograms=false, or use parallel.name=zero-2",
         recipe().strategy.name()));
   }
   if (recipe().train.prove) require_provable_strategy(recipe(), collectives_->size());
@@ -96,7 +96,7 @@ void Session::require_whole_weights(const std::vector<std::string>& formats,
     if (recipe().train.precision != precision) continue;
     throw UsageError(
         fmt::format("train.precision={} with {}: rounding depends on whole weights, and each "
-                    "process has only parts of them; take train.precision=bf16",
+                    "process has only parts of them; use train.precision=bf16",
                     precision, option));
   }
 }
@@ -108,26 +108,26 @@ void Session::require_replicas() {
   for (const char* precision : {"fp16", "fp8", "bf16-weights"}) {
     if (train.precision != precision) continue;
     throw UsageError(
-        fmt::format("train.precision={} {}: scales or rounding would differ among processes; take "
+        fmt::format("train.precision={} {}: scales or rounding would differ among processes; use "
                     "train.precision=bf16 or fp32",
                     precision, with));
   }
   if (train.on_nonfinite == "skip") {
     throw UsageError(fmt::format(
         "train.on_nonfinite=skip {}: a process would skip an update that the others make, and the "
-        "schedule is the same for all; leave it out, or take parallel.name=ddp",
+        "schedule is the same for all; leave it out, or use parallel.name=ddp",
         with));
   }
   if (train.spikes.action == "rewind") {
     throw UsageError(fmt::format(
         "train.spikes.action=rewind {}: after a rewind, weights and synchronizations would be of "
-        "different steps; take train.spikes.action=skip, or parallel.name=ddp",
+        "different steps; use train.spikes.action=skip, or parallel.name=ddp",
         with));
   }
   if (!recipe().wrappers.items.empty()) {
     throw UsageError(
         fmt::format("optimizer.wrappers {}: '{}' keeps a copy of the weights that synchronizations "
-                    "would not update; leave it out, or take parallel.name=ddp",
+                    "would not update; leave it out, or use parallel.name=ddp",
                     with, recipe().wrappers.items.front().name()));
   }
 }
@@ -167,7 +167,7 @@ void Session::require_layers() {
   if (recipe().train.precision != name_of(Precision::kFp8) || model_->fp8_layers() > 0) return;
   throw UsageError(fmt::format(
       "train.precision is fp8, but model '{}' has no linear layer for it: sizes must be multiples "
-      "of 16, the last layer stays in bf16, and so do convolutions; take train.precision=bf16",
+      "of 16, the last layer stays in bf16, and so do convolutions; use train.precision=bf16",
       recipe().model.name()));
 }
 
@@ -206,13 +206,13 @@ void Session::require_packed_rows() {
   if (recipe().strategy.name() == "deterministic") {
     throw UsageError(
         "data.packing with parallel.name=deterministic: that strategy divides a batch by rows, and "
-        "packed rows depend on the number of processes; take parallel.name=ddp, or "
+        "packed rows depend on the number of processes; use parallel.name=ddp, or "
         "data.group_by_length");
   }
   if (is_pipeline()) {
     throw UsageError(
         "data.packing with parallel.name=pipeline, which passes on inputs without their positions; "
-        "take parallel.name=ddp, or data.group_by_length");
+        "use parallel.name=ddp, or data.group_by_length");
   }
 }
 
@@ -249,7 +249,7 @@ void Session::require_sizes() {
   if (recipe().model.name() == "exported") {
     throw UsageError(
         "train.seq_length_warmup: an exported model may have been exported for one length; leave "
-        "it out, or take model 'gpt'");
+        "it out, or use model 'gpt'");
   }
 }
 
@@ -260,7 +260,7 @@ void Session::require_divisible_draws() {
   if (draw.empty()) return;
   throw UsageError(fmt::format(
       "parallel.name is deterministic, but model '{}' draws random numbers that depend on the "
-      "number of processes: {}; take parallel.name=ddp",
+      "number of processes: {}; use parallel.name=ddp",
       recipe().model.name(), draw));
 }
 
@@ -269,7 +269,7 @@ void Session::require_soft_labels() {
   if (loss_->traits().takes_soft_labels) return;
   throw UsageError(
       fmt::format("data.batch_transforms mixes samples, which turns class labels into class "
-                  "probabilities, and train.loss: {} needs labels; take train.loss=cross-entropy",
+                  "probabilities, and train.loss: {} needs labels; use train.loss=cross-entropy",
                   recipe().loss.name()));
 }
 

@@ -37,7 +37,7 @@ void SlurmArguments::add_to(CLI::App& parser) {
   add("--nodes", job.nodes, "number of nodes; 1 by default")->check(count);
   add("-n,--processes", processes, "processes per node; by default one per GPU, or one")
       ->check(count);
-  add("--time", job.time, "limit, as 04:00:00 or 1-12:00:00");
+  add("--time", job.time, "time limit, such as 04:00:00 or 1-12:00:00");
   add("--partition", job.partition, "Slurm partition");
   add("--account", job.account, "Slurm account");
   add("--gpus-per-node", job.gpus_per_node, "GPUs per node")->check(count);

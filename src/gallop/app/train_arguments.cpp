@@ -57,7 +57,7 @@ bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments
   std::vector<std::string> targets;
   parser
       .add_option("--target", targets,
-                  "COLUMN of a table to predict: data.target; several times: data.targets")
+                  "COLUMN of a table to predict (data.target); may be repeated (data.targets)")
       ->expected(1)
       ->take_all();
   parser.add_option("--resume", arguments.resume, "RUN: continue this run, by name or folder");
@@ -65,7 +65,7 @@ bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments
   parser.add_flag("--continue", arguments.place.resume_if_there,
                   "with --name: resume the run if it exists, else start it");
   parser.add_flag("--allow-changed-data", arguments.place.allow_changed_data,
-                  "resume though files of the data were added, removed or changed");
+                  "resume although data files were added, removed or changed");
   parser.add_option("--from", arguments.place.from,
                     "RUN: start from this run's newest checkpoint, by name or folder");
   parser

@@ -31,7 +31,7 @@ std::string remedy(const TrainingMemory& memory, int64_t bytes_here) {
     return fmt::format("parallel.name={} needs {}", name,
                        needed > 0 ? format_bytes(needed) : "no more than the model");
   }
-  return "take processes on more hosts with parallel.name=zero-3, an optimizer with less state, "
+  return "use processes on more hosts with parallel.name=zero-3, an optimizer with less state, "
          "such as optimizer.state_bits=8, or a smaller model";
 }
 

@@ -5,20 +5,21 @@ namespace gallop::app {
 
 const std::vector<Command>& tune_actions() {
   static const std::vector<Command> kActions = {
-      {"status", "how a study stands, and its last trials", tune_status},
-      {"best", "its best trial, and how to run it again", tune_best},
-      {"plot", "draws it, in the terminal or as SVG", tune_plot},
-      {"importance", "how much each parameter matters", tune_importance},
-      {"lineage", "who in a population went on from whom, and how to train its best again",
+      {"status", "show the progress of a study, and its last trials", tune_status},
+      {"best", "show the best trial, and how to run it again", tune_best},
+      {"plot", "plot a study in the terminal or as SVG", tune_plot},
+      {"importance", "show the importance of each parameter", tune_importance},
+      {"lineage", "show the lineage of a population, and how to retrain its best member",
        tune_lineage},
-      {"export", "all trials as CSV, JSON or for Optuna, the best as a recipe", tune_export},
-      {"stop", "start no more trials", tune_stop},
-      {"resume", "start trials again, and so many more", tune_resume},
-      {"retry", "failed trials once more", tune_retry},
-      {"create", "make a study without running it, for ask and tell", tune_create},
-      {"ask", "a trial for another program to run, as JSON", tune_ask},
-      {"tell", "what came of it", tune_tell},
-      {"options", "every sampler and pruner with its options", tune_options},
+      {"export", "export all trials as CSV, JSON or for Optuna, or the best as a recipe",
+       tune_export},
+      {"stop", "stop a study; running trials finish", tune_stop},
+      {"resume", "resume a stopped study, optionally with more trials", tune_resume},
+      {"retry", "queue failed trials again", tune_retry},
+      {"create", "create a study without running trials, for ask and tell", tune_create},
+      {"ask", "print a trial for another program to run, as JSON", tune_ask},
+      {"tell", "report the result of a trial", tune_tell},
+      {"options", "list every sampler and pruner with its options", tune_options},
   };
   return kActions;
 }

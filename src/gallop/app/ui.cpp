@@ -35,7 +35,7 @@ FileDescriptor listen_as_asked(const UiOptions& options) {
   const std::string place = fmt::format("{}:{}", printable(options.host), options.port);
   if (reason == EADDRINUSE) {
     throw DeviceError(
-        fmt::format("{} is taken by another program; choose another with --port", place));
+        fmt::format("{} is in use by another program; choose another port with --port", place));
   }
   throw DeviceError(fmt::format("{}: {}", place, std::generic_category().message(reason)));
 }

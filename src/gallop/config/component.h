@@ -102,7 +102,7 @@ class Registry : public Catalog {
     return add_function<C>(name, help, function);
   }
 
-  /// The same for a stateful factory.
+  /// As add(), for a stateful factory.
   template <typename C>
   Registry& add_function(const char* name, const char* help,
                          std::function<std::unique_ptr<T>(const C&, Args...)> function) {

@@ -46,7 +46,7 @@ BatchTransforms::BatchTransforms(std::vector<std::unique_ptr<BatchTransform>> li
     if (!one->mixes()) continue;
     if (mixing_ != nullptr) {
       throw UsageError(
-          "data.batch_transforms: two of the transforms mix samples; take one of them for each "
+          "data.batch_transforms: two of the transforms mix samples; use one of them for each "
           "batch, such as random-choice: {transforms: [mixup, cutmix]}");
     }
     mixing_ = one.get();

@@ -7,9 +7,9 @@
 
 namespace gallop::data {
 
-/// The order of samples of which a whole block is read for one, such as a row group of a Parquet
-/// file, and of which only some blocks fit in memory: the blocks are shuffled and divided into
-/// windows, and the samples of each window are shuffled. A function of (seed, epoch).
+/// The order of samples that are read in whole blocks, such as row groups of a Parquet file, if
+/// only some of the blocks fit in memory: the blocks are shuffled and divided into windows, and the
+/// samples of each window are shuffled. A function of (seed, epoch).
 class BlockOrder final : public EpochOrder {
  public:
   /// `blocks` has the block of each sample.

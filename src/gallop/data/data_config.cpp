@@ -36,29 +36,29 @@ void visit_loading(config::Visitor& visitor, DataConfig& config) {
   visitor.field({.name = "shuffle", .help = "shuffle the training samples in every epoch"},
                 config.shuffle);
   visitor.field({.name = "group_by_length",
-                 .help = "training batches of texts of similar length, shuffled, for less padding"},
+                 .help = "shuffled training batches of texts of similar length, to reduce padding"},
                 config.group_by_length);
   visitor.field({.name = "max_tokens",
-                 .help = "tokens of a training batch of texts, with padding: as many texts of "
-                         "similar length as fit, in place of batch_size; 0: batch_size texts",
+                 .help = "maximum number of tokens, with padding, of a training batch of texts of "
+                         "similar length, instead of batch_size; 0: batch_size texts",
                  .min = 0,
                  .max = 1 << 30},
                 config.max_tokens);
-  visitor.field(
-      {.name = "packing",
-       .help = "several texts in a row of a training batch, each attending to itself only, "
-               "for less padding"},
-      config.packing);
-  visitor.section({.name = "sampling", .help = "which training samples an epoch has"},
+  visitor.field({.name = "packing",
+                 .help = "pack several texts into a row of a training batch, without attention "
+                         "between them, to reduce padding"},
+                config.packing);
+  visitor.section({.name = "sampling", .help = "how the training samples of an epoch are drawn"},
                   config.sampling);
   visitor.field({.name = "in_memory",
                  .help = "keep decoded images in memory; auto: up to a quarter of it",
                  .choices = {"auto", "yes", "no"}},
                 config.in_memory);
-  visitor.field({.name = "on_error",
-                 .help = "stop at what cannot be read or has no valid label, or skip it and count",
-                 .choices = {"stop", "skip"}},
-                config.on_error);
+  visitor.field(
+      {.name = "on_error",
+       .help = "stop at samples that cannot be read or have no valid label, or skip and count them",
+       .choices = {"stop", "skip"}},
+      config.on_error);
 }
 
 void visit_images(config::Visitor& visitor, DataConfig& config) {
@@ -91,7 +91,7 @@ void visit_images(config::Visitor& visitor, DataConfig& config) {
                  .max = 3},
                 config.channels);
   visitor.field({.name = "exif_orientation",
-                 .help = "turn images as their EXIF orientation says, or leave them as stored",
+                 .help = "apply or ignore the EXIF orientation of images",
                  .choices = {"apply", "ignore"}},
                 config.exif_orientation);
 }
@@ -116,10 +116,10 @@ DataConfig::DataConfig(const DataModuleRegistry& modules, const AugmentationRegi
 
 void visit(config::Visitor& visitor, DataConfig& config) {
   visitor.field({.name = "name", .help = "data set or file format"}, config.module);
-  visitor.field({.name = "task",
-                 .help = "what is learned, such as causal-lm or masked-lm of text; auto: what the "
-                         "data set is for"},
-                config.task);
+  visitor.field(
+      {.name = "task",
+       .help = "task, such as causal-lm or masked-lm for text; auto: that of the data set"},
+      config.task);
   visitor.field({.name = "path", .help = "file or folder; empty: the default locations"},
                 config.path);
   visitor.field({.name = "validation",
@@ -129,13 +129,15 @@ void visit(config::Visitor& visitor, DataConfig& config) {
                  .max = 1,
                  .below_max = true},
                 config.validation);
-  visitor.field({.name = "folds",
-                 .help = "cross-validation: folds of the training data, one of which is the "
-                         "validation split; 0: none",
-                 .min = 0,
-                 .max = 1 << 20},
-                config.folds);
-  visitor.field({.name = "fold", .help = "which of the folds, from 0", .min = 0}, config.fold);
+  visitor.field(
+      {.name = "folds",
+       .help = "number of folds of the training data for cross-validation; 0: no cross-validation",
+       .min = 0,
+       .max = 1 << 20},
+      config.folds);
+  visitor.field(
+      {.name = "fold", .help = "index of the fold that is the validation split, from 0", .min = 0},
+      config.fold);
   visitor.field({.name = "group",
                  .help = "samples that stay in one split: a column of a table; folder, for files "
                          "of one folder; or a regular expression in their names, such as "
@@ -147,9 +149,10 @@ void visit(config::Visitor& visitor, DataConfig& config) {
                  .or_item = true},
                 config.exclude);
   visit_loading(visitor, config);
-  visitor.field({.name = "batch_transforms",
-                 .help = "changes of whole training batches, on the device, in this order"},
-                config.batch_transforms);
+  visitor.field(
+      {.name = "batch_transforms",
+       .help = "transforms of whole training batches, applied on the device in this order"},
+      config.batch_transforms);
   visit_images(visitor, config);
   visit_text(visitor, config);
 }

@@ -98,9 +98,9 @@ std::unique_ptr<DataModule> open_documents(const DocumentsConfig& config,
   }
   if (split > 0) {
     module->notes.push_back(fmt::format(
-        "{} of {} documents have more than data.context, {}, tokens, and are several samples, each "
-        "of which continues the one before without seeing it",
-        format_count(split), format_count(documents), format_count(module->signature.context)));
+        "{} of {} documents have more than data.context={} tokens and are split into several "
+        "samples; a sample does not attend to those before it",
+        format_count(split), format_count(documents), module->signature.context));
   }
   module->finish(skips);
   return module;

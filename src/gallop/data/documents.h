@@ -21,8 +21,8 @@ void visit(config::Visitor& visitor, DocumentsConfig& config);
 
 /// Fields "tokens" and "labels", int64 [context], ragged: a document between two tokens kEndToken,
 /// and the same shifted by one token. A document of more than `data.context` tokens is split into
-/// several samples, each of which continues the one before. Throws DataError with file and line for
-/// an empty text; `data.on_error: skip` leaves such rows out and counts them.
+/// several consecutive samples. Throws DataError with file and line for an empty text;
+/// `data.on_error: skip` leaves such rows out and counts them.
 std::unique_ptr<DataModule> open_documents(const DocumentsConfig& config,
                                            const DataContext& context);
 

@@ -79,9 +79,10 @@ ImageShape shape_of(const FakeImagesConfig& config) {
 }  // namespace
 
 void visit(config::Visitor& visitor, FakeImagesConfig& config) {
-  visitor.field(
-      {.name = "samples", .help = "training images; a fifth as many for the test", .min = 5},
-      config.samples);
+  visitor.field({.name = "samples",
+                 .help = "number of training images; the test split has a fifth as many",
+                 .min = 5},
+                config.samples);
   visitor.field({.name = "shape",
                  .help = "channels, height and width of an image",
                  .min = 1,
@@ -94,7 +95,7 @@ void visit(config::Visitor& visitor, FakeImagesConfig& config) {
 std::unique_ptr<ImageParts> read_fake_images(const FakeImagesConfig& config,
                                              const ReadContext& context) {
   if (!context.path.empty()) {
-    throw UsageError("data.path: fake-images reads no files; leave it out, or take folder");
+    throw UsageError("data.path: fake-images reads no files; leave it out, or use folder");
   }
   const ImageShape shape = shape_of(config);
   auto parts = std::make_unique<ImageParts>();

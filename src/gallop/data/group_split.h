@@ -17,9 +17,10 @@ inline constexpr const char* kByFolder = "folder";
 /// descending order of size, each to the smallest fold.
 std::vector<int64_t> assign_groups(const std::vector<std::vector<int64_t>>& groups, int64_t folds);
 
-/// The same as cut_fold() for groups, in the folds of assign_groups(), or taken at random while the
-/// fraction permits. `groups` has the name of each sample's group; `labels` may be empty. Throws
-/// DataError if there are fewer groups than folds, or if either part would be empty.
+/// As cut_fold(), but keeps the samples of a group together: cuts a fold of assign_groups(), or
+/// draws groups at random up to the fraction. `groups` has the name of each sample's group;
+/// `labels` may be empty. Throws DataError if there are fewer groups than folds, or if either part
+/// would be empty.
 IndexCut cut_groups(const std::vector<std::string>& groups, const std::vector<int64_t>& labels,
                     const Holdout& holdout);
 

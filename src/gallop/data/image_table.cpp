@@ -219,7 +219,7 @@ void visit(config::Visitor& visitor, ImageTableConfig& config) {
                 config.target);
   visitor.field({.name = "targets", .help = "several columns to predict"}, config.targets);
   visitor.field(
-      {.name = "label_separator", .help = "what separates the labels of an image in one column"},
+      {.name = "label_separator", .help = "separator of the labels of an image in one column"},
       config.label_separator);
   visitor.field({.name = "missing",
                  .help = "texts that stand for missing values, besides NA, nan, null, ? and such"},

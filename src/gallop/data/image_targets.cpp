@@ -30,7 +30,7 @@ bool is_missing(const TableColumn& column, size_t row) {
 
 void ImageTargets::choose(TableReader& file, const std::string& image, Names& notes) {
   if (!config_.target.empty() && !config_.targets.empty()) {
-    throw UsageError("data.target and data.targets are both set; take one of them");
+    throw UsageError("data.target and data.targets are both set; use one of them");
   }
   columns_ = config_.target.empty() ? config_.targets : Names{config_.target};
   for (const std::string& name : columns_) file.find(name);

@@ -25,7 +25,7 @@ class LabeledImages : public ImageSet {
   }
 
  protected:
-  /// Of the next image; `numbers` has target_size() elements.
+  /// Appends the target of the next image; `numbers` has target_size() elements.
   void add_target(int32_t label, std::span<const float> numbers) {
     labels_.push_back(label);
     numbers_.insert(numbers_.end(), numbers.begin(), numbers.end());

@@ -15,8 +15,9 @@ struct NpyArray {
   std::vector<int64_t> sizes;  ///< Row-major.
   std::string_view values;     ///< Little-endian, not aligned.
 
-  /// Of one index of the first dimension.
+  /// The size of a row, that is, of one index of the first dimension, in bytes.
   size_t row_bytes() const;
+  /// The sizes of a row.
   std::vector<int64_t> row_sizes() const { return {sizes.begin() + 1, sizes.end()}; }
 };
 

@@ -145,8 +145,8 @@ std::string SamplingConfig::describe() const {
 
 void visit(config::Visitor& visitor, SamplingConfig& config) {
   visitor.field({.name = "name",
-                 .help = "uniform: all once; class-balanced: every class equally often; weighted: "
-                         "by class_weights or a field; the last two with replacement",
+                 .help = "uniform: every sample once; class-balanced: every class equally often; "
+                         "weighted: by class_weights or a field; the last two with replacement",
                  .choices = {"uniform", "class-balanced", "weighted"}},
                 config.name);
   visitor.field({.name = "power",
@@ -154,10 +154,10 @@ void visit(config::Visitor& visitor, SamplingConfig& config) {
                  .min = 0},
                 config.power);
   visitor.field({.name = "class_weights",
-                 .help = "of weighted: weight of each class's samples, in the order of classes",
+                 .help = "for weighted: weight of each class's samples, in the order of classes",
                  .min = 0},
                 config.class_weights);
-  visitor.field({.name = "field", .help = "of weighted: field with the weight of each sample"},
+  visitor.field({.name = "field", .help = "for weighted: field with the weight of each sample"},
                 config.field);
   visitor.field({.name = "draws",
                  .help = "samples drawn in an epoch; 0: as many as the data have",
@@ -179,7 +179,7 @@ void check(const SamplingConfig& config) {
   }
   if (config.is_uniform() && (config.draws > 0 || config.power != 1)) {
     throw UsageError(
-        "data.sampling: uniform takes every sample once, and has neither draws nor power; take "
+        "data.sampling: uniform takes every sample once, and has neither draws nor power; use "
         "class-balanced or weighted");
   }
 }

@@ -378,7 +378,7 @@ void visit(config::Visitor& visitor, SegmentationConfig& config) {
                  .help = "names of the classes, in the order of the masks' values; none: counted"},
                 config.classes);
   visitor.field({.name = "ignore_index",
-                 .help = "value of mask pixels that do not count",
+                 .help = "value of mask pixels to ignore",
                  .min = 0,
                  .max = kMaxValue},
                 config.ignore_index);

@@ -34,14 +34,14 @@ struct Signature {
   bool padded = false;
   int64_t views = 1;  ///< Texts per sample, each with its own embedding: 2 for pairs.
   std::vector<std::string> vocabulary;  ///< Bytes of each token as hexadecimal digits.
-  std::string mask_token;               ///< Of a masked language model, encoded in the same way.
-  std::string end_token;  ///< Stands before and behind each text of a causal language model.
+  std::string mask_token;  ///< The mask token of a masked language model, encoded in the same way.
+  std::string end_token;   ///< The token before and after each text of a causal language model.
   // Numbers.
   std::vector<std::string> columns;
   std::vector<TableFeature> features;  ///< Those that are no categories first.
   std::vector<std::string> missing;    ///< Further texts that stand for missing values.
   // Targets.
-  /// Of targets that are standardized for the training, one each; empty: they are not.
+  /// Mean and standard deviation of each target; empty if targets are not standardized.
   std::vector<double> target_mean, target_deviation;
   std::vector<std::string> classes;   ///< Names of classes or labels.
   std::vector<int64_t> class_counts;  ///< Training samples of each class, if the loss needs them.

@@ -185,7 +185,7 @@ void cut_images(ImageParts& parts, const Holdout& holdout, const std::vector<std
 void cut_text(TextParts& parts, const Holdout& holdout) {
   if (holdout.folds > 0 || !holdout.group.empty()) {
     throw UsageError(
-        "data.folds and data.group divide separate samples, but these data are running text; take "
+        "data.folds and data.group divide separate samples, but these data are running text; use "
         "data.validation, the end of the text");
   }
   const double fraction = holdout.fraction;

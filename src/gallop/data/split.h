@@ -78,7 +78,7 @@ struct IndexCut {
   std::vector<int64_t> taken;
 };
 
-/// Takes `fraction` (in 0 to 1) of the images of each class, selected by (seed, index) and thus
+/// Cuts off `fraction` (in 0 to 1) of the images of each class, selected by (seed, index) and thus
 /// reproducible on every machine. Counts per class are rounded so that the total is exact, and each
 /// class keeps at least one image.
 IndexCut cut_by_class(const ImageSet& set, double fraction, uint64_t seed);
@@ -108,10 +108,10 @@ void check(const Holdout& holdout);
 /// differ by at most 1. Samples without labels have empty `labels`.
 IndexCut cut_fold(int64_t size, const std::vector<int64_t>& labels, const Holdout& holdout);
 
-/// The same for groups, which are assigned to the smallest fold in descending order of size, as by
-/// scikit-learn's GroupKFold, or taken at random while the fraction permits. `groups` has the name
-/// of each sample's group. Throws DataError if there are fewer groups than folds, or if either part
-/// would be empty.
+/// As cut_fold(), but keeps the samples of a group together: groups are assigned to the smallest
+/// fold in descending order of size, as by scikit-learn's GroupKFold, or drawn at random up to the
+/// fraction. `groups` has the name of each sample's group. Throws DataError if there are fewer
+/// groups than folds, or if either part would be empty.
 IndexCut cut_groups(const std::vector<std::string>& groups, const Holdout& holdout);
 
 /// The groups of samples with these names, by Holdout::group. Throws DataError if the expression is

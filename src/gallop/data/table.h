@@ -49,7 +49,7 @@ void visit(config::Visitor& visitor, CsvConfig& config);
 /// values that do not fit; `data.on_error: skip` leaves such rows out.
 std::unique_ptr<DataModule> open_table(const TableConfig& config, const DataContext& context);
 
-/// The same of numbers: a single target with any value that is no number is a class.
+/// As open_table(), for a CSV file of numbers; a single target with any other value is a class.
 std::unique_ptr<DataModule> open_csv(const CsvConfig& config, const DataContext& context);
 
 /// The rows of another file for a model that was trained on such a table. The file must have the

@@ -33,8 +33,9 @@ void visit(config::Visitor& visitor, TableConfig& config) {
   visitor.field({.name = "targets", .help = "several columns to predict"}, config.targets);
   visitor.field({.name = "ignore", .help = "columns that are not read, such as ids"},
                 config.ignore);
-  visitor.field({.name = "numbers", .help = "columns that are numbers, whatever was found"},
-                config.numbers);
+  visitor.field(
+      {.name = "numbers", .help = "columns to read as numbers, regardless of their detected type"},
+      config.numbers);
   visitor.field({.name = "categories", .help = "columns whose values are categories"},
                 config.categories);
   visitor.field({.name = "dates", .help = "columns whose values are dates"}, config.dates);

@@ -14,15 +14,15 @@ struct TableFeature {
   /// number, boolean (0 or 1), date (one part of it), missing (1 where the value is missing),
   /// category (an index) or one-hot (a 0 or 1 for each index).
   std::string kind = "number";
-  /// Of a date: "days", "month", "day", "weekday", "seconds". Of an indicator: "boolean" if the
+  /// For a date: "days", "month", "day", "weekday" or "seconds". For an indicator: "boolean" if the
   /// column has such values.
   std::string part;
-  std::string format;               ///< Of a date: "year-first", "day-first" or "month-first".
-  double fill = 0;                  ///< In place of missing values.
-  std::vector<double> quantiles{};  ///< Of a number that is transformed by its quantiles.
+  std::string format;               ///< For a date: "year-first", "day-first" or "month-first".
+  double fill = 0;                  ///< The value that replaces missing ones.
+  std::vector<double> quantiles{};  ///< For a number that is transformed by its quantiles.
   /// Boundaries of bins of about equally many transformed values, ascending.
   std::vector<double> bins{};
-  /// Of a category: value i has index i + 1; 0 stands for missing and unknown values.
+  /// For a category: value i has index i + 1; missing and unknown values have index 0.
   std::vector<std::string> categories{};
 
   bool is_category() const { return kind == "category"; }

@@ -91,7 +91,7 @@ class SchemaFinder {
 
   void choose_targets() {
     if (!config_.target.empty() && !config_.targets.empty()) {
-      throw UsageError("data.target and data.targets are both set; take one of them");
+      throw UsageError("data.target and data.targets are both set; use one of them");
     }
     schema_.targets = config_.target.empty() ? config_.targets : Names{config_.target};
     if (schema_.targets.empty()) {

@@ -165,8 +165,8 @@ void add_samples(TextsModule& module, Part part, const Sentences& sentences,
 
 void visit(config::Visitor& visitor, TaggedTextConfig& config) {
   visitor.field({.name = "min_count",
-                 .help = "how often a word must occur in the training texts to have a token of its "
-                         "own; others share one",
+                 .help = "minimum number of occurrences in the training texts for a word to have "
+                         "its own token; rarer words share one",
                  .min = 1},
                 config.min_count);
 }

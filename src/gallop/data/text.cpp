@@ -68,7 +68,7 @@ std::vector<char> find_characters(const std::vector<NamedText>& texts) {
       const uint32_t code = next_code_point(text.content, at);
       if (code == kInvalid) {
         throw DataError(fmt::format(
-            "{}: not UTF-8 at byte {} (0x{:02x}); convert it, or take bytes with data.unit=bytes",
+            "{}: not UTF-8 at byte {} (0x{:02x}); convert it, or use bytes with data.unit=bytes",
             text.name, at, static_cast<uint8_t>(text.content[at])));
       }
       occurs[code] = 1;

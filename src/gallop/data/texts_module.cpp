@@ -123,8 +123,8 @@ void TextsModule::add_part(Part part, std::unique_ptr<Samples> samples,
 void TextsModule::finish(const SkipPolicy& skips) {
   if (cut_ > 0) {
     notes.push_back(
-        fmt::format("{} of {} texts have more than data.context, {}, tokens, and are cut there",
-                    format_count(cut_), format_count(texts_), format_count(signature.context)));
+        fmt::format("{} of {} texts have more than data.context={} tokens and are truncated",
+                    format_count(cut_), format_count(texts_), signature.context));
   }
   for (const Split& split : splits_) {
     if (!has_other_vocabulary_ || split.unknown == 0) continue;
@@ -143,7 +143,7 @@ std::string text_mistake(const std::string& unit, const std::string& text) {
   try {
     return split_units(unit, text).empty() ? "the text is empty" : "";
   } catch (const DataError& error) {
-    return std::string(error.what()) + ", or take bytes with data.unit=bytes";
+    return std::string(error.what()) + ", or use bytes with data.unit=bytes";
   }
 }
 

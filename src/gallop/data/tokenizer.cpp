@@ -32,8 +32,8 @@ void visit(config::Visitor& visitor, TokenizerConfig& config) {
                  .choices = {std::begin(kUnits), std::end(kUnits)}},
                 config.unit);
   visitor.field({.name = "min_count",
-                 .help = "how often a character or word must occur in the training texts to have a "
-                         "token of its own",
+                 .help = "minimum number of occurrences in the training texts for a character or "
+                         "word to have its own token",
                  .min = 1},
                 config.min_count);
 }
@@ -64,7 +64,7 @@ VocabularyBuilder::VocabularyBuilder(TokenizerConfig config) : config_(std::move
   if (config_.unit != "bytes") return;
   if (config_.min_count > 1) {
     throw UsageError(
-        "data.min_count is for characters and words, but data.unit is bytes, of which every one "
+        "data.min_count applies to characters and words, but data.unit is bytes, and every byte "
         "has a token; leave data.min_count out");
   }
   for (int i = 0; i < kBytes; ++i) counts_[std::string(1, static_cast<char>(i))] = 1;

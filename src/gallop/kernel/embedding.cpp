@@ -33,7 +33,7 @@ void require_rows(const at::Tensor& indices, int64_t rows) {
   for (int64_t i = 0; i < indices.numel(); ++i) {
     if (data[i] >= 0 && data[i] < rows) continue;
     throw DataError(fmt::format(
-        "token {} at place {} is out of range: the embedding has {} rows, from 0 on; take data "
+        "token {} at place {} is out of range: the embedding has {} rows, from 0 on; use data "
         "whose vocabulary is the model's",
         data[i], i, rows));
   }

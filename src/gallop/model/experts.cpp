@@ -76,27 +76,32 @@ struct Group : torch::nn::Module {
 
 void visit(config::Visitor& visitor, ExpertsConfig& config) {
   visitor.field({.name = "num_experts",
-                 .help = "networks of each feed-forward layer, of which a router chooses top_k for "
-                         "each token (mixture of experts, without biases); 0: one for all tokens",
+                 .help = "number of experts per feed-forward layer (mixture of experts, without "
+                         "biases); 0: a dense layer",
                  .min = 0},
                 config.num_experts);
-  visitor.field({.name = "top_k", .help = "experts for each token", .min = 1}, config.top_k);
+  visitor.field({.name = "top_k",
+                 .help = "number of experts that the router chooses for each token",
+                 .min = 1},
+                config.top_k);
   visitor.field({.name = "capacity_factor",
-                 .help = "in training an expert computes at most this times the mean number of "
-                         "tokens, and drops the others; 0: it computes all",
+                 .help = "capacity of an expert in training, as a multiple of the mean number of "
+                         "tokens per expert; tokens beyond it are dropped; 0: no limit",
                  .min = 0},
                 config.capacity_factor);
-  visitor.field({.name = "load_balancing",
-                 .help = "what makes experts get equally many tokens: an auxiliary loss over each "
-                         "row or over all tokens of a micro-batch, or a bias of the choice",
-                 .choices = {kSeqAuxLoss, kAuxLoss, kBias, kNone}},
-                config.load_balancing);
+  visitor.field(
+      {.name = "load_balancing",
+       .help =
+           "how the load of experts is balanced: by an auxiliary loss over each row (seq-aux-loss) "
+           "or over all tokens of a micro-batch (aux-loss), or by a bias in the choice of experts",
+       .choices = {kSeqAuxLoss, kAuxLoss, kBias, kNone}},
+      config.load_balancing);
   visitor.field({.name = "aux_loss_coef", .help = "weight of the auxiliary loss", .min = 0},
                 config.aux_loss_coef);
   visitor.field({.name = "z_loss_coef", .help = "weight of the router's z-loss", .min = 0},
                 config.z_loss_coef);
   visitor.field({.name = "bias_update_rate",
-                 .help = "change of the bias in each step with load_balancing=bias",
+                 .help = "change of an expert's bias in each step; for load_balancing=bias",
                  .min = 0},
                 config.bias_update_rate);
 }

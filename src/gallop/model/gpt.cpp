@@ -165,7 +165,7 @@ class Gpt final : public Network {
   void divide_experts(const std::shared_ptr<TensorParallel>& parallel) override {
     require(!experts_.empty(),
             "parallel.name=expert divides experts among processes, and model.num_experts is 0; set "
-            "it, or take another strategy");
+            "it, or use another strategy");
     for (const auto& layer : layers_) layer->divide_experts(parallel);
   }
 
@@ -289,7 +289,7 @@ void visit(config::Visitor& visitor, GptConfig& config) {
 std::unique_ptr<Model> make_gpt(const GptConfig& config, const Task& task, InitialWeights weights) {
   require_text(task, "gpt");
   require(!task.padded || !task.bidirectional,
-          "gpt would attend to the padding behind short texts; take model 'layers', such as "
+          "gpt would attend to the padding behind short texts; use model 'layers', such as "
           "examples/models/tagger.yaml");
   require(!config.tied || task.tokens() == task.classes,
           "gpt: with tied weights outputs are tokens, but the task has " +

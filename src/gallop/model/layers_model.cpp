@@ -159,11 +159,10 @@ LayersConfig::LayersConfig(const config::Catalog& models)
     : layers(dynamic_cast<const ModelRegistry&>(models).layers) {}
 
 void visit(config::Visitor& visitor, LayersConfig& config) {
-  visitor.field({.name = "layers", .help = "layers, each of which reads the one before"},
-                config.layers);
+  visitor.field({.name = "layers", .help = "layers, applied in this order"}, config.layers);
   visitor.field(conv_init_field(), config.conv_init);
   visitor.field({.name = "linear_init",
-                 .help = "how weights of linear layers are drawn",
+                 .help = "weight initialization of linear layers",
                  .choices = init_names()},
                 config.linear_init);
 }

@@ -36,19 +36,19 @@ std::vector<std::vector<std::string>> names_in_blocks(
 [[noreturn]] void fail_to_parallelize() {
   throw UsageError(
       "parallel.name=tensor divides attention heads and feed-forward layers among processes, which "
-      "only the models 'gpt' and 'vit' support; take one of them, or parallel.name=zero-2");
+      "only the models 'gpt' and 'vit' support; use one of them, or parallel.name=zero-2");
 }
 
 [[noreturn]] void fail_to_divide_experts() {
   throw UsageError(
       "parallel.name=expert divides experts among processes, and only the model 'gpt' with "
-      "model.num_experts has experts; take it, or another strategy");
+      "model.num_experts has experts; use it, or another strategy");
 }
 
 [[noreturn]] void fail_to_divide_tokens() {
   throw UsageError(
       "parallel.name=context divides the tokens of sequences among processes, which only the model "
-      "'gpt' supports; take it, or parallel.name=ddp or zero-3");
+      "'gpt' supports; use it, or parallel.name=ddp or zero-3");
 }
 
 class NetworkModel final : public TorchModuleModel {
@@ -211,7 +211,7 @@ void require_no_categories(const Task& task, const std::string& model) {
   require(task.categories.empty(),
           "model '" + model +
               "' reads numbers, but the categories of the data are indices; set "
-              "data.encoding=one-hot, or take model 'tabular-mlp'");
+              "data.encoding=one-hot, or use model 'tabular-mlp'");
 }
 
 void require_size(const at::Tensor& images, int64_t height, int64_t width,
@@ -232,12 +232,12 @@ void require_stochastic_depth(double last, int64_t blocks, const std::string& mo
 void require_images(const Task& task, const std::string& model) {
   require(task.kind == Task::Kind::kImages,
           "model '" + model + "' takes images, but the data are " +
-              (task.kind != Task::Kind::kText ? "numbers; take model 'mlp'"
-               : task.is_per_element()        ? "text; take model 'gpt'"
-                                              : "texts; take model 'layers'"));
+              (task.kind != Task::Kind::kText ? "numbers; use model 'mlp'"
+               : task.is_per_element()        ? "text; use model 'gpt'"
+                                              : "texts; use model 'layers'"));
   require(!task.is_per_element(),
           "model '" + model +
-              "' has one output for an image, but the task needs one for each pixel; take model "
+              "' has one output for an image, but the task needs one for each pixel; use model "
               "'layers', such as the U-Net in examples/models/unet.yaml");
   require(task.channels > 0 && task.height > 0 && task.width > 0,
           "model '" + model + "' needs the size of one image, but got " +
@@ -249,11 +249,11 @@ void require_images(const Task& task, const std::string& model) {
 void require_text(const Task& task, const std::string& model) {
   require(task.kind == Task::Kind::kText,
           "model '" + model + "' takes text, but the data are " +
-              (task.kind == Task::Kind::kImages ? "images; take 'resnet', 'vit' or 'mlp'"
-                                                : "numbers; take model 'mlp'"));
+              (task.kind == Task::Kind::kImages ? "images; use 'resnet', 'vit' or 'mlp'"
+                                                : "numbers; use model 'mlp'"));
   require(task.is_per_element(),
           "model '" + model +
-              "' has an output for each token, but the task needs one for a text; take model "
+              "' has an output for each token, but the task needs one for a text; use model "
               "'layers'");
   require(task.context > 0 && task.classes > 0,
           "model '" + model + "' needs a context and a vocabulary of at least 1, but got " +

@@ -143,8 +143,8 @@ void visit(config::Visitor& visitor, TabmConfig& config) {
   visitor.field({.name = "members", .help = "networks that share their weights", .min = 1},
                 config.members);
   visitor.field({.name = "adapters",
-                 .help = "what each member has of its own: factors of the inputs and outputs of "
-                         "all layers (TabM), or of the first input (TabM-mini)",
+                 .help = "adapters of each member: factors of the inputs and outputs of all layers "
+                         "(TabM), or of the first input (TabM-mini)",
                  .choices = {"all", "first"}},
                 config.adapters);
   visitor.field({.name = "layers", .help = "hidden layers", .min = 1}, config.layers);

@@ -150,7 +150,7 @@ TabularBatch tabular_batch(const NamedTensors& batch) {
 void require_table(const Task& task, const std::string& model) {
   require(task.kind == Task::Kind::kNumbers,
           "model '" + model + "' takes tables, but the data are " +
-              (task.kind == Task::Kind::kImages ? "images; take 'resnet'" : "text; take 'gpt'"));
+              (task.kind == Task::Kind::kImages ? "images; use 'resnet'" : "text; use 'gpt'"));
   require(task.features > 0 && task.classes > 0,
           "model '" + model + "' needs at least one input and one output");
 }
@@ -163,8 +163,9 @@ void visit(config::Visitor& visitor, TabularInputConfig& config) {
   visitor.field(
       {.name = "embedding_width", .help = "elements of the embedding of a number", .min = 1},
       config.embedding_width);
-  visitor.field({.name = "frequencies", .help = "waves of each number, if periodic", .min = 1},
-                config.frequencies);
+  visitor.field(
+      {.name = "frequencies", .help = "frequencies per number of the periodic embedding", .min = 1},
+      config.frequencies);
   visitor.field({.name = "frequency_scale",
                  .help = "standard deviation of the initial frequencies",
                  .min = 0,

@@ -40,7 +40,7 @@ TransformerLayer::Output TransformerLayer::forward(const Stream& stream_BTC,
 
 void TransformerLayer::parallelize(const std::shared_ptr<TensorParallel>& parallel) {
   require(experts_ == nullptr,
-          "parallel.name=tensor does not divide experts (model.num_experts); take "
+          "parallel.name=tensor does not divide experts (model.num_experts); use "
           "parallel.name=expert");
   norm1_->parallelize(*parallel);
   attention_->parallelize(parallel);
@@ -50,7 +50,7 @@ void TransformerLayer::parallelize(const std::shared_ptr<TensorParallel>& parall
 
 void TransformerLayer::divide_tokens(const std::shared_ptr<const ContextParallel>& context) {
   require(experts_ == nullptr,
-          "parallel.name=context does not divide the tokens of experts (model.num_experts); take "
+          "parallel.name=context does not divide the tokens of experts (model.num_experts); use "
           "parallel.name=expert");
   attention_->divide_tokens(context);
   feed_forward_->divide_tokens(context);

@@ -61,7 +61,7 @@ void check_parameters(const NamedTensors& parameters, bool rounds) {
     if (type == c10::kBFloat16 && !rounds) {
       throw UsageError(fmt::format(
           "parameter '{}' is bf16, which this optimizer cannot round to: schedule-free ones, "
-          "adafactor and muon need weights in fp32; set train.precision to bf16, or take another "
+          "adafactor and muon need weights in fp32; set train.precision to bf16, or use another "
           "optimizer",
           name));
     }

@@ -14,7 +14,7 @@ struct SearchConfig {
   std::string recipe;
   std::vector<std::string> given;  ///< Options that the user gave with it.
   double budget_seconds = 0;
-  int64_t seeds = 3;         ///< Trainings by which final metrics are compared, at most.
+  int64_t seeds = 3;         ///< Maximum number of trainings to compare final metrics.
   double worthwhile = 1.02;  ///< The factor by which a change must be better.
   /// The relative rise of the training loss over the same steps beyond which a change of execution
   /// is rejected.

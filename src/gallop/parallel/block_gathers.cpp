@@ -114,7 +114,7 @@ void BlockGathers::before_forward(size_t block, const at::Tensor& input) {
   if (next_ > pass_->forward[block]) {
     throw UsageError(fmt::format(
         "parallel.name=zero-3: block {} of the model runs after a later block, or twice in a "
-        "forward pass, when its parameters are already released; take parallel.name=zero-2",
+        "forward pass, when its parameters are already released; use parallel.name=zero-2",
         block));
   }
   run_to(pass_->forward[block], input.defined() ? input.detach() : input);

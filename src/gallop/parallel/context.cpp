@@ -75,7 +75,7 @@ std::unique_ptr<Strategy> make_context(const ContextConfig& config, Collectives&
   if (collectives.size() == 1) return make_ddp({.bucket = config.bucket}, collectives, model);
   if (!model.parameters.front().tensor.is_cpu()) {
     throw UsageError(
-        "parallel.name=context runs on CPUs only so far; take parallel.name=zero-2 on GPUs");
+        "parallel.name=context runs on CPUs only so far; use parallel.name=zero-2 on GPUs");
   }
   return std::make_unique<Context>(config, collectives, model);
 }

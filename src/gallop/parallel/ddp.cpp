@@ -73,7 +73,7 @@ std::unique_ptr<Strategy> make_ddp(const DdpConfig& config, Collectives& collect
   const bool in_rank_order = config.sum_order == "rank";
   if (in_rank_order && config.compression.format != "none") {
     throw UsageError(
-        fmt::format("parallel.sum_order is rank, which parallel.compress={} does not support; take "
+        fmt::format("parallel.sum_order is rank, which parallel.compress={} does not support; use "
                     "parallel.sum_order=any, or parallel.compress=none",
                     config.compression.format));
   }

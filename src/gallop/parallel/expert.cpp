@@ -122,7 +122,7 @@ std::unique_ptr<Strategy> make_expert(const ExpertConfig& config, Collectives& c
   if (collectives.size() == 1) return make_ddp({.bucket = config.bucket}, collectives, model);
   if (!model.parameters.front().tensor.is_cpu()) {
     throw UsageError(
-        "parallel.name=expert runs on CPUs only so far; take parallel.name=zero-2 on GPUs");
+        "parallel.name=expert runs on CPUs only so far; use parallel.name=zero-2 on GPUs");
   }
   return std::make_unique<Expert>(config, collectives, model);
 }

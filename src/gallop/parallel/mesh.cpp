@@ -125,7 +125,7 @@ int degree_of(const DegreeOption& option, int processes, const DegreeOption& inn
   if (asked == 0) return count;
   if (asked == 1) {
     throw UsageError(
-        fmt::format("{} is 1, so each process has the whole model; take parallel.name=ddp, or a "
+        fmt::format("{} is 1, so each process has the whole model; use parallel.name=ddp, or a "
                     "degree of 2 or more",
                     option.name));
   }

@@ -153,7 +153,7 @@ void MeshParameters::require_divisible_update(const std::vector<optim::UpdateUni
     if (i < units.size() && !units[i].is_whole) continue;
     throw UsageError(
         fmt::format("{} divides '{}' among processes, and this optimizer updates it only as a "
-                    "whole, as muon, lamb, lars and adafactor do; take an elementwise one, such as "
+                    "whole, as muon, lamb, lars and adafactor do; use an elementwise one, such as "
                     "adamw, or parallel.name=zero-1",
                     option(), parameters_[i].name));
   }

@@ -39,7 +39,7 @@ void visit_tensor_parallel(config::Visitor& visitor, int64_t& degree, bool& sequ
                            bool is_required) {
   visitor.field({.name = "sequence_parallel",
                  .help = "norms, dropouts and residuals are computed for a part of the tokens in "
-                         "each process, which takes less memory"},
+                         "each process, which saves memory"},
                 sequence_parallel);
   visitor.field(
       {.name = kTensorDegree,

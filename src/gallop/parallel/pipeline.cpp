@@ -61,7 +61,7 @@ void require_blocks(const ModelTensors& model, const PipelineSchedule& shape) {
     throw UsageError(
         "parallel.name=pipeline cuts a model between its blocks, which this model does not define "
         "(Model::block_sequence()); gpt without experts, vit, resnet, mlp-mixer, mlp and layers "
-        "without padding do: take one of them, or parallel.name=zero-2");
+        "without padding do: use one of them, or parallel.name=zero-2");
   }
   if (blocks >= shape.stages()) return;
   const int fits = blocks / shape.stages_per_rank;
@@ -70,8 +70,8 @@ void require_blocks(const ModelTensors& model, const PipelineSchedule& shape) {
       "model has {}; {}",
       shape.ranks, shape.stages_per_rank, shape.stages_per_rank == 1 ? "" : "s", shape.stages(),
       blocks,
-      fits >= 2 ? fmt::format("start at most {} processes, or take a deeper model", fits)
-                : "take a deeper model"));
+      fits >= 2 ? fmt::format("start at most {} processes, or use a deeper model", fits)
+                : "use a deeper model"));
 }
 
 TensorOwners owners_of(const ModelTensors& model, const std::vector<StageBlocks>& stages,
@@ -168,7 +168,7 @@ Pipeline::Pipeline(const PipelineConfig& config, Collectives& collectives,
     throw UsageError(
         "parallel.name=pipeline divides the update among processes, which this optimizer does not "
         "support: it does not declare which parameters it updates independently of each other "
-        "(Optimizer::update_units()); take parallel.name=ddp, or another optimizer");
+        "(Optimizer::update_units()); use parallel.name=ddp, or another optimizer");
   }
   stages_ = cut_blocks(sizes, shape_.stages());
   for (const auto& [name, tensor] : model.parameters) {

@@ -81,7 +81,7 @@ std::unique_ptr<Strategy> make_tensor(const TensorConfig& config, Collectives& c
   if (collectives.size() == 1) return make_ddp({}, collectives, model);
   if (!model.parameters.front().tensor.is_cpu()) {
     throw UsageError(
-        "parallel.name=tensor runs on CPUs only so far; take parallel.name=zero-2 on GPUs");
+        "parallel.name=tensor runs on CPUs only so far; use parallel.name=zero-2 on GPUs");
   }
   return std::make_unique<Tensor>(config, collectives, model);
 }

@@ -50,7 +50,7 @@ ShardLayout layout_of(const std::string& option, const ZeroConfig& config, int p
     throw UsageError(
         fmt::format("{} divides the update among processes, which this optimizer does not support: "
                     "it does not declare which parameters it updates independently of each other "
-                    "(Optimizer::update_units()); take parallel.name=ddp, or another optimizer",
+                    "(Optimizer::update_units()); use parallel.name=ddp, or another optimizer",
                     option));
   }
   std::map<std::string, const LogicalTensor*> divided;
@@ -266,12 +266,12 @@ void require_blocks(const ModelTensors& model) {
   if (model.blocks.empty()) {
     throw UsageError(
         "parallel.name=zero-3 gathers parameters block by block, and this model has no blocks of "
-        "layers; take parallel.name=zero-2");
+        "layers; use parallel.name=zero-2");
   }
   if (model.parameters.front().tensor.is_cuda()) {
     throw UsageError(
         "parallel.name=zero-3 runs on CPUs only so far: the memory of parameters on a GPU is not "
-        "released yet; take parallel.name=zero-2");
+        "released yet; use parallel.name=zero-2");
   }
 }
 
@@ -289,8 +289,8 @@ void visit(config::Visitor& visitor, Zero3Config& config) {
   visit(visitor, config.zero);
   visitor.field(
       {.name = "reshard_after_forward",
-       .help = "release the parameters of a block after its forward pass, and gather "
-               "them again for its backward pass; false takes more memory and sends less"},
+       .help = "release the parameters of a block after its forward pass, and gather them again "
+               "for its backward pass; false uses more memory and less communication"},
       config.reshard_after_forward);
 }
 

@@ -10,14 +10,14 @@
 
 namespace gallop {
 
-/// A tensor of a model or of its training, of which each process has a part, or all.
+/// A tensor of a model or of its training, either divided among processes or whole in each of them.
 struct LogicalTensor {
-  /// The columns that a process has, or a range of the elements of these.
+  /// The columns that a process has, or a range of their elements.
   struct Part {
     int rank = 0;
     int64_t begin = 0, end = 0;
-    /// If several processes divide the same columns: what this one has of them, as elements of
-    /// [rows, columns] in the order of memory; a negative end: all.
+    /// If several processes divide the same columns: the range of this process, in elements of
+    /// [rows, columns] in the order of memory; if `last` is negative, all elements.
     int64_t first = 0, last = -1;
     int64_t size() const { return end - begin; }
   };
@@ -33,8 +33,9 @@ struct LogicalTensor {
   /// What this process has: the whole tensor if every process has it, otherwise [rows, columns of
   /// its part] in any shape, or anything without elements.
   at::Tensor local;
-  /// The whole tensor in the order of memory is [rows, columns], of which the parts cover all
-  /// elements, those of the same columns one after the other. Empty if every process has all of it.
+  /// The parts of all elements of the whole tensor, which is [rows, columns] in the order of
+  /// memory; parts of the same columns are consecutive. Empty if every process has the whole
+  /// tensor.
   std::vector<Part> parts{};
   int64_t rows = 1;
   Replicas replicas{};
@@ -61,7 +62,7 @@ struct LogicalTensor {
 /// The tensors `whole` with their names.
 NamedTensors wholes_of(const std::vector<LogicalTensor>& tensors);
 
-/// Tensors of which every process has all.
+/// Logical tensors for tensors that every process has as a whole.
 std::vector<LogicalTensor> replicas_of(const NamedTensors& tensors);
 
 /// Whether a process has only a part of any of them.

@@ -28,7 +28,7 @@ struct WrittenFile {
 /// lacks; nothing proportional to the file's size is allocated before.
 Safetensors read_safetensors(const fs::path& path);
 
-/// The same for a mapped file.
+/// As above, for a mapped file.
 Safetensors read_safetensors(const std::shared_ptr<const MappedFile>& file);
 
 /// Writes a new file and syncs it. Tensors of any device and memory format are stored contiguously,

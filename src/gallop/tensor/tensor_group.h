@@ -26,9 +26,9 @@ class TensorGroup {
                           c10::IntArrayRef receive, c10::IntArrayRef send) const = 0;
 };
 
-/// What has become of a model whose layers have been divided.
+/// The parameters of a model whose layers are divided among processes.
 struct ParallelizedModel {
-  std::vector<LogicalTensor> divided{};  ///< The parameters of which a process has a part.
+  std::vector<LogicalTensor> divided{};  ///< The parameters that are divided.
   /// Whole parameters whose gradients are sums over the tokens of this process alone.
   std::vector<std::string> partial_gradients{};
 };

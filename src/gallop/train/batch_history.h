@@ -31,8 +31,8 @@ class BatchHistory {
     double epochs_after(int64_t at) const;
   };
 
-  /// A run in which every step has this batch size; or, with `batches`, in which every epoch has so
-  /// many batches of different sizes.
+  /// A run in which every step has this batch size; or, if `batches` is not 0, in which every epoch
+  /// has `batches` batches of different sizes.
   BatchHistory(int64_t batch, int64_t samples_per_epoch, int64_t batches = 0);
 
   /// The history of a checkpoint (TrainingState::trainer) from which training continues with this

@@ -118,7 +118,7 @@ RecomputeChoice choose_blocks(model::Model& model, const RecomputeMeasure& measu
         throw BlocksDoNotFit(fmt::format(
             "train.activation_checkpointing.memory is {}, but a step takes {} with every block "
             "recomputed, and "
-            "{} with none; take a smaller data.batch_size, or train.gradient_accumulation=2",
+            "{} with none; use a smaller data.batch_size, or train.gradient_accumulation=2",
             format_bytes(most_bytes), format_bytes(all.bytes), format_bytes(choice.bytes)));
       }
       const auto order = largest_first(measurement, blocks);

@@ -34,17 +34,17 @@ void write_replica(const ProcessGroup& group, const NamedTensors& optimizer, Tra
 /// Whether a state is that of replicas, each of which has its own optimizer's state; the same in
 /// all processes.
 bool has_replicas(const TrainingState& state);
-/// Whether processes have states of their own, replicas or others.
+/// Whether the state differs among processes, because of replicas or TrainingState::own.
 bool has_own_states(const TrainingState& state);
 
-/// Removes the entries that tell of replicas, so that a run begins with their mean.
+/// Removes the entries about replicas, so that a run begins with their mean.
 void forget_replicas(std::map<std::string, std::string>& trainer);
 
 /// Restores replicas after the model, the optimizer's state and `saved.trainer` have been restored
 /// in all processes; rank 0 has `saved.own`. Without replicas in the checkpoint, all begin with the
 /// model. With another number of processes or another strategy, each takes the optimizer's state of
 /// a saved process; throws UsageError in all processes if the saved replicas have different
-/// weights. Returns what a user should know of that, or nothing.
+/// weights. Returns a note for the user about such a change, or an empty text.
 std::string read_replicas(const ProcessGroup& group, const NamedTensors& optimizer,
                           const TrainingState& saved, int64_t step);
 

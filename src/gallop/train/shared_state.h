@@ -10,14 +10,14 @@
 // functions together.
 namespace gallop::train {
 
-/// Gathers lists of tensors, of which process i gets those of list i one after the other: `take` is
-/// called with each, and a process has no more than one of them.
+/// Gathers the tensors of list i in process i, one at a time: `take` is called with each whole
+/// tensor. A process holds at most one gathered tensor at any time.
 void gather_in_turn(parallel::Collectives& collectives,
                     const std::vector<std::vector<LogicalTensor>>& lists,
                     const std::function<void(const at::Tensor& whole)>& take);
 
-/// Copies whole tensors, which rank 0 has, into the parts of all processes. Those that are on the
-/// meta device there are left as they are.
+/// Copies whole tensors of rank 0 into the parts of all processes. Tensors that are missing
+/// or on the meta device in rank 0 are not changed.
 void scatter_from_rank0(parallel::Collectives& collectives, const NamedTensors& whole,
                         const std::vector<LogicalTensor>& tensors);
 

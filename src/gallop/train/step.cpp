@@ -124,7 +124,7 @@ void require_whole(int64_t broken, int64_t step) {
   if (broken == 0) return;
   throw DataError(fmt::format(
       "step {}: {} broken samples; with parallel.name=deterministic there may be none: remove them "
-      "from the data, or take parallel.name=ddp",
+      "from the data, or use parallel.name=ddp",
       step + 1, broken));
 }
 

@@ -240,10 +240,11 @@ class TrainStep {
   };
   std::vector<Piece> pieces_of(int64_t rows) const;
   int64_t batch_slices() const;
-  /// Whether several processes compute this process's part of a batch, its number among the parts,
-  /// and whether this is the one of them whose losses count.
+  /// Whether several processes together compute one part of a batch.
   bool divides_model() const;
+  /// The index of the part of a batch that this process computes.
   int batch_part() const;
+  /// Whether the losses of this part are counted in this process.
   bool counts_here() const;
   bool shares_batch_norm() const;
   /// Whether this process takes part in the passes of others without samples.
@@ -292,7 +293,7 @@ class TrainStep {
   at::Tensor shared_;         ///< This process's summands of SharedSum; undefined without a group.
   /// Seed and step of dropout in this process, int64 [batch slices or 1, 2]; differs among them.
   at::Tensor own_seed_and_step_;
-  /// Of the processes whose samples the loss compares; null if it compares none.
+  /// The processes whose samples the loss compares; null if it compares none.
   std::unique_ptr<TensorGroup> rows_group_;
   int64_t whole_rows_ = 0;  ///< Rows of the whole batch.
   std::optional<precision::GradScaler> scaler_;
@@ -312,19 +313,19 @@ class TrainStep {
 /// weights, and weights that are not bf16.
 void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer);
 
-/// Throws UsageError if the config needs what a pipeline cannot compute.
+/// Throws UsageError if a pipeline does not support the config.
 void check_in_pipeline(const StepConfig& config);
 
-/// Throws UsageError for what replicas that are trained by themselves could not share.
+/// Throws UsageError if replicas that are trained separately do not support the config.
 void check_in_replicas(const StepConfig& config, const optim::Optimizer& optimizer);
 
-/// Throws UsageError if the config needs what processes that divide layers cannot compute.
+/// Throws UsageError if processes that divide layers do not support the config.
 void check_in_tensor(const StepConfig& config);
-/// Of processes that divide the experts.
+/// Throws UsageError if processes that divide the experts do not support the config.
 void check_in_expert(const StepConfig& config);
 
-/// Throws UsageError if the config needs gradients of whole parameters, of which a process has only
-/// parts by this option: "parallel.name=zero-1".
+/// Throws UsageError if the config needs gradients of whole parameters, which are divided among
+/// processes by `option`, such as "parallel.name=zero-1".
 void check_division(const StepConfig& config, const std::string& option);
 
 /// Seeds LibTorch's generator for step `step`, from which operators such as dropout on a GPU draw,

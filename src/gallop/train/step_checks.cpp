@@ -31,25 +31,25 @@ void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer
   if (!config.sam || optimizer.averaging().kind != optim::Averaging::Kind::kWithin) return;
   throw UsageError(
       "train.sam with a schedule-free optimizer: its average needs the gradients of its own "
-      "weights, not those of perturbed weights; set train.sam to none, or take another optimizer");
+      "weights, not those of perturbed weights; set train.sam to none, or use another optimizer");
 }
 
 void check_in_replicas(const StepConfig& config, const optim::Optimizer& optimizer) {
   if (config.skip_nonfinite || config.precision == precision::Precision::kFp16) {
     throw UsageError(
         "train.on_nonfinite=skip and train.precision=fp16 skip updates, and the replicas of "
-        "parallel.name=local-sgd and diloco would skip different updates; take "
+        "parallel.name=local-sgd and diloco would skip different updates; use "
         "train.on_nonfinite=stop and train.precision=bf16 or fp32, or parallel.name=ddp");
   }
   if (config.loss->traits().compares_samples) {
     throw UsageError(
         "train.loss compares all samples of a batch, which the replicas of parallel.name=local-sgd "
-        "and diloco do not exchange; take parallel.name=ddp");
+        "and diloco do not exchange; use parallel.name=ddp");
   }
   if (optimizer.averaging().kind == optim::Averaging::Kind::kNone) return;
   throw UsageError(
       "parallel.name=local-sgd and diloco exchange weights, but not the weight average that this "
-      "optimizer keeps; take another optimizer, or parallel.name=ddp");
+      "optimizer keeps; use another optimizer, or parallel.name=ddp");
 }
 
 void check_in_pipeline(const StepConfig& config) {
@@ -59,7 +59,7 @@ void check_in_pipeline(const StepConfig& config) {
   if (config.strategy->collectives().size() > 1 &&
       (loss.needs_whole_batch || loss.compares_samples)) {
     throw UsageError(
-        fmt::format("train.loss needs the whole batch, which a pipeline divides; take "
+        fmt::format("train.loss needs the whole batch, which a pipeline divides; use "
                     "parallel.name=ddp{}",
                     loss.needs_whole_batch ? " with one process" : ""));
   }
@@ -83,13 +83,13 @@ void check_division(const StepConfig& config, const std::string& option) {
     throw UsageError(
         fmt::format("train.sam with {}: perturbing the weights needs all gradients of the whole "
                     "batch in every process, and each process has only those of its own shard; set "
-                    "train.sam to none, or take parallel.name=ddp",
+                    "train.sam to none, or use parallel.name=ddp",
                     option));
   }
   if (config.clip_adaptive) {
     throw UsageError(
         fmt::format("train.clip_adaptive with {}: it clips whole rows of weights, and each process "
-                    "updates only parts of them; take train.clip_grad_norm, or parallel.name=ddp",
+                    "updates only parts of them; use train.clip_grad_norm, or parallel.name=ddp",
                     option));
   }
 }
@@ -102,7 +102,7 @@ void check_loss(const StepConfig& config) {
   };
   if (is_varied(ScheduledParameter::kLabelSmoothing) && !traits.takes_smoothing) {
     throw UsageError(
-        "schedules.label_smoothing is an option of the loss cross-entropy; leave it out, or take "
+        "schedules.label_smoothing is an option of the loss cross-entropy; leave it out, or use "
         "train.loss=cross-entropy");
   }
   const bool is_shared = config.strategy != nullptr && (config.strategy->collectives().size() > 1 ||
@@ -115,7 +115,7 @@ void check_loss(const StepConfig& config) {
         "train.loss needs the whole batch, which cannot be computed in parts; {}",
         !is_divided                ? "set train.gradient_accumulation to 1"
         : traits.needs_whole_batch ? "start one process, without parallel.name=deterministic"
-                                   : "take parallel.name=ddp"));
+                                   : "use parallel.name=ddp"));
   }
 }
 

@@ -107,7 +107,7 @@ std::vector<parallel::PendingCollective> TrainStep::calls_left(
   const int64_t before = counts_on_device_ ? 1 : 0, done = scope.started() - before;
   const auto of_pass = static_cast<int64_t>(calls->size()) + 1;
   if (done >= of_pass * (config_.sam ? 2 : 1)) {
-    refuse(" after the others were told that all is well: resume from the last checkpoint");
+    refuse(" after it reported success to the other processes; resume from the last checkpoint");
   }
   std::vector<parallel::PendingCollective> left;
   if (done < 0) left.push_back({.tensor = at::zeros({counts()}, shared_.options())});

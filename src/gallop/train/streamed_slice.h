@@ -13,7 +13,7 @@
 
 namespace gallop::train {
 
-/// The state of a training of which each process has parts.
+/// The state of a training that is divided among processes.
 struct DividedState {
   std::vector<LogicalTensor> model, optimizer;
   NamedTensors own{};  ///< TrainingState::own.
@@ -40,9 +40,9 @@ class StreamedSlice {
   std::exception_ptr failure_;
 };
 
-/// Gathers a state tensor by tensor, of which each process writes those of its slice. All call it
-/// together. A process never has more than one whole tensor of it, besides what it has anyway. Null
-/// in a process without a slice.
+/// Gathers a state tensor by tensor; each process writes the tensors of its slice. All processes
+/// must call it. A process holds at most one gathered tensor at any time. Returns null in a process
+/// without a slice.
 std::shared_ptr<StreamedSlice> write_slices(parallel::Collectives& collectives,
                                             const CheckpointDraft& draft,
                                             const DividedState& state);

@@ -222,8 +222,12 @@ void visit(config::Visitor& v, TrainConfig& c) {
        .choices = {"stop", "skip"}},
       c.on_nonfinite);
   v.section({.name = "spikes", .help = ""}, c.spikes);
-  v.section({.name = "progressive_resizing", .help = "small images first"}, c.progressive_resizing);
-  v.section({.name = "seq_length_warmup", .help = "short texts first"}, c.seq_length_warmup);
+  v.section(
+      {.name = "progressive_resizing", .help = "progressive resizing: train on small images first"},
+      c.progressive_resizing);
+  v.section(
+      {.name = "seq_length_warmup", .help = "sequence length warm-up: train on short texts first"},
+      c.seq_length_warmup);
   v.field({.name = "prove",
            .help = "before a new run, compare its first steps with a plain reference, as 'gallop "
                    "prove' does, and stop if they differ"},

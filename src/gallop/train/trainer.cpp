@@ -186,9 +186,9 @@ void check_schedule(const schedule::Schedule& schedule, const TrainConfig& confi
   if (schedule.state().empty() || (evaluates && config.evaluate_every != "never")) return;
   throw UsageError(fmt::format(
       "the schedule follows evaluations, but there are none: {}",
-      evaluates ? "train.evaluate_every is never; set it, for example to '1 epoch', or take "
+      evaluates ? "train.evaluate_every is never; set it, for example to '1 epoch', or use "
                   "another schedule.name"
-                : "the data have no part to evaluate on; set data.validation, or take another "
+                : "the data have no part to evaluate on; set data.validation, or use another "
                   "schedule.name"));
 }
 
@@ -211,7 +211,7 @@ void check_followed(const schedule::Schedule& schedule, const MetricSet* metrics
 void check_snapshots(const schedule::Schedule& schedule, const TrainConfig& config) {
   if (!config.snapshots || schedule.cycle_ends(0, 0)) return;
   throw UsageError(
-      "train.snapshots keeps the end of each cycle, but the schedule has none; take "
+      "train.snapshots keeps the end of each cycle, but the schedule has none; use "
       "schedule.name=cosine-restarts, or cyclic");
 }
 

@@ -305,8 +305,8 @@ TEST(Advice, SumsThatRunBesideNothingAreFound) {
       {.rank = 1, .exposed_communication = 2e-3, .overlapped_communication = 1e-3}};
   const Advice advice = only(facts);
   EXPECT_EQ(advice.rule, "bucket-size");
-  EXPECT_NE(advice.finding.find("20.0 % of the step waits for the sums of gradients, of which "
-                                "33.3 % run beside the backward pass"),
+  EXPECT_NE(advice.finding.find("20.0 % of the step waits for the all-reduce of gradients; 33.3 % "
+                                "of the communication overlaps with the backward pass"),
             std::string::npos)
       << advice.finding;
   EXPECT_EQ(advice.options, std::vector<std::string>{"parallel.bucket=auto"});

@@ -64,7 +64,7 @@ TEST(TrainingMemory, IsRejectedIfItDoesNotFit) {
   EXPECT_TRUE(names(of("zero-2"), kGiB, "parallel.name=zero-3 needs no more than the model"));
   TrainingMemory memory = of("zero-2");
   memory.has_blocks = false;
-  EXPECT_TRUE(names(memory, kGiB, "take processes on more hosts"));
+  EXPECT_TRUE(names(memory, kGiB, "use processes on more hosts"));
   memory.processes = memory.processes_here = 1;
   memory.shares = {};
   EXPECT_TRUE(names(memory, kGiB, "state take at least 12.0 GiB, and 1.0 GiB are available"));

@@ -62,7 +62,7 @@ TEST_F(DocumentsTest, AreSplitIfTheyAreLong) {
   EXPECT_EQ(row_of(*data->train, 2), (std::pair<Tokens, Tokens>{{6, 1, 2, 3}, {1, 2, 3, 6}}));
   EXPECT_TRUE(data->train->describe(1).ends_with("a.jsonl:1"));
   ASSERT_EQ(data->notes.size(), 1U);
-  EXPECT_TRUE(contains(data->notes[0], "1 of 2 documents have more than data.context, 4, tokens"));
+  EXPECT_TRUE(contains(data->notes[0], "1 of 2 documents have more than data.context=4 tokens"));
 }
 
 TEST_F(DocumentsTest, HaveTheVocabularyOfTheTrainingPartAndOfATrainedModel) {

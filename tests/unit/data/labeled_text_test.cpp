@@ -98,7 +98,7 @@ TEST_F(LabeledTextTest, CutsAtTheContextAndPadsToTheLongestOfABatch) {
   config.context = 16;
   const auto data = open();
   ASSERT_EQ(data->notes.size(), 1u);
-  EXPECT_TRUE(contains(data->notes[0], "1 of 4 texts have more than data.context, 16, tokens"));
+  EXPECT_TRUE(contains(data->notes[0], "1 of 4 texts have more than data.context=16 tokens"));
   EXPECT_EQ(row_of(*data->train, 2).tokens, Tokens(16, 1));
   Loader loader(*data->train, {.batch = 2, .shuffle = false}, {});
   // An eighth of the context is 2: batch lengths are multiples of 2.

@@ -423,8 +423,8 @@ TEST(Mixing, RejectsWhatCannotBeMixed) {
     return error_of([&] { transforms_of({transform}, fields, classes); });
   };
   EXPECT_NE(error("mixup", tokens).find("tokens"), std::string::npos);
-  EXPECT_NE(error("mixup", masks).find("take cutmix"), std::string::npos);
-  EXPECT_NE(error("cutmix", rows).find("take mixup"), std::string::npos);
+  EXPECT_NE(error("mixup", masks).find("use cutmix"), std::string::npos);
+  EXPECT_NE(error("cutmix", rows).find("use mixup"), std::string::npos);
   EXPECT_NE(error("mixup", weighted).find("'weight'"), std::string::npos);
   EXPECT_NE(error("mixup", rows, 0).find("no class label"), std::string::npos);
   EXPECT_NE(error("mixup mode=pair", rows).find("variant: timm"), std::string::npos);

@@ -95,7 +95,7 @@ TEST_F(TaggedTextTest, PadsTargetsThatDoNotCount) {
   config.context = 3;
   const auto cut = open();
   EXPECT_EQ(row_of_tags(*cut->train, 0).labels, (Values{1, 2, 2}));
-  EXPECT_TRUE(contains(cut->notes[0], "1 of 2 texts have more than data.context, 3, tokens"));
+  EXPECT_TRUE(contains(cut->notes[0], "1 of 2 texts have more than data.context=3 tokens"));
   EXPECT_TRUE(contains(to_text(cut->inspect(1)), "train: 1 I-LOC, 1 I-ORG and 3 O"));
 }
 

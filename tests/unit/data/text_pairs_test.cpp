@@ -117,7 +117,7 @@ TEST_F(TextPairsTest, CutsBothTextsAndHoldsPairsBack) {
   EXPECT_EQ(data->train->size(), 3);
   EXPECT_EQ(data->validation->size(), 1);
   ASSERT_EQ(data->notes.size(), 1u);
-  EXPECT_TRUE(contains(data->notes[0], "2 of 8 texts have more than data.context, 4, tokens"));
+  EXPECT_TRUE(contains(data->notes[0], "2 of 8 texts have more than data.context=4 tokens"));
 }
 
 TEST_F(TextPairsTest, ReportsItsSplits) {

@@ -341,13 +341,13 @@ TEST(LayersModel, RecomputesPaddedBlocksWithTheMaskOfTheirBatch) {
 
 TEST(LayersModel, RejectsLayersThatWouldMixPaddingIn) {
   for (const auto& [layers, hint] : std::vector<std::pair<std::string, std::string>>{
-           {"[{embedding: 6}, batch-norm, global-avg-pool, linear]", "take layer-norm"},
-           {"[{embedding: 6}, flatten, linear]", "take global-avg-pool"},
+           {"[{embedding: 6}, batch-norm, global-avg-pool, linear]", "use layer-norm"},
+           {"[{embedding: 6}, flatten, linear]", "use global-avg-pool"},
            {"[{embedding: 6}, {conv: {channels: 8, stride: 2}}, global-avg-pool, linear]",
             "stride 1"},
            {"[{embedding: 6}, {conv-transpose: {channels: 8, kernel: 2, stride: 2}},"
             " global-avg-pool, linear]",
-            "take conv"}}) {
+            "use conv"}}) {
     const std::string wrong = mistake(layers, kTexts);
     EXPECT_NE(wrong.find("padding behind short texts"), std::string::npos) << wrong;
     EXPECT_NE(wrong.find(hint), std::string::npos) << wrong;
@@ -418,7 +418,7 @@ TEST(LayersModel, SaysWhatDoesNotFit) {
       {"[{conv: {channels: 4, padding: causal}}]", "padding 'causal' is for sequences"},
       {"[{max-pool: 13}]", "its kernel of 13 is larger than its input"},
       {"[{group-norm: 2}]", "groups of 2 must divide the 3 channels"},
-      {"[layer-norm]", "take batch-norm or group-norm"},
+      {"[layer-norm]", "use batch-norm or group-norm"},
       {"[{residual: [{conv: 4}]}]",
        "model.layers.0.residual: its layers make an image [4, 12, 12], but its shortcut an image "
        "[3, 12, 12]; give it a shortcut"},

@@ -95,7 +95,7 @@ TEST(DeviceMesh, TakesDegreesThatDivideTheProcesses) {
             "parallel.tensor_parallel_degree is 2, which does not divide the 5 processes; set it "
             "to 5, or start 4 or 6 processes");
   EXPECT_EQ(error(1, 4),
-            "parallel.tensor_parallel_degree is 1, so each process has the whole model; take "
+            "parallel.tensor_parallel_degree is 1, so each process has the whole model; use "
             "parallel.name=ddp, or a degree of 2 or more");
 }
 

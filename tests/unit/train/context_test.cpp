@@ -112,7 +112,7 @@ TEST(ContextRejects, WhatItCannotTrain) {
       one([] { return make_vit({.patch = 4, .width = 48, .depth = 1, .heads = 2}, kImages, 1); },
           {}, false),
       "parallel.name=context divides the tokens of sequences among processes, which only the model "
-      "'gpt' supports; take it, or parallel.name=ddp or zero-3");
+      "'gpt' supports; use it, or parallel.name=ddp or zero-3");
   EXPECT_EQ(one([] { return make_gpt({.layers = 1, .width = 40, .heads = 5}, kText, 1); }, {}),
             "parallel.name=context: the 5 attention heads of the model cannot be divided evenly "
             "among 2 processes; divide them among 5 processes (parallel.context_parallel_degree), "

@@ -154,14 +154,14 @@ TEST(ExpertParallelRejects, WhatItCannotTrain) {
             "model.num_experts so that there are 4 or 6");
   EXPECT_EQ(one(with_experts("Case", {}, "sgd")),
             "parallel.name=expert divides experts among processes, and model.num_experts is 0; set "
-            "it, or take another strategy");
+            "it, or use another strategy");
   EXPECT_EQ(
       one({"Case",
            [] { return make_vit({.patch = 4, .width = 48, .depth = 1, .heads = 2}, kImages, 1); },
            "sgd",
            {}}),
       "parallel.name=expert divides experts among processes, and only the model 'gpt' with "
-      "model.num_experts has experts; take it, or another strategy");
+      "model.num_experts has experts; use it, or another strategy");
   EXPECT_TRUE(one(with_experts("Case", {.num_experts = 4}, "lamb"))
                   .starts_with("parallel.name=expert divides "
                                "'transformer.h.0.mlp.experts.c_fc.weight' among processes, and "

@@ -334,7 +334,7 @@ TEST(LossStep, ALossThatComparesSamplesIsNotComputedInParts) {
   tested.config.gradient_accumulation = 1;
   EXPECT_NE(error_of([&] {
               train_ranks(2, tested, batches, false, "deterministic");
-            }).find("take parallel.name=ddp"),
+            }).find("use parallel.name=ddp"),
             std::string::npos);
 }
 

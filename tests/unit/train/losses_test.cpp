@@ -249,7 +249,7 @@ TEST(Losses, RefuseDataThatTheyCannotWorkWith) {
            {"mse", labels,
             "mse compares each output with a floating-point target, but the outputs "
             "of a sample have sizes [10], and its targets are class labels below 10; "
-            "for class labels take cross-entropy or focal"},
+            "for class labels use cross-entropy or focal"},
            {"bce-with-logits", labels, "class labels below 10"},
            {"cross-entropy class_weights=[1,2]", labels,
             "class_weights of cross-entropy has 2 numbers, but there are 10 classes"},

@@ -341,7 +341,7 @@ TEST(PipelineRejects, WhatItCannotTrain) {
   EXPECT_EQ(
       one(shallow, {}, " schedule=zbv"),
       "parallel.name=pipeline: 2 processes with 2 stages each need at least 4 blocks, and the "
-      "model has 3; take a deeper model");
+      "model has 3; use a deeper model");
   const auto without_blocks = [] {
     return model::make_airbench({}, {.channels = 3, .height = 32, .width = 32, .classes = 5}, 1);
   };

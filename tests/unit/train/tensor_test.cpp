@@ -167,7 +167,7 @@ TEST(TensorRejects, WhatItCannotTrain) {
   EXPECT_EQ(
       one(resnet, "sgd", {}, false),
       "parallel.name=tensor divides attention heads and feed-forward layers among processes, which "
-      "only the models 'gpt' and 'vit' support; take one of them, or parallel.name=zero-2");
+      "only the models 'gpt' and 'vit' support; use one of them, or parallel.name=zero-2");
   const auto five_heads = [] { return make_gpt({.layers = 1, .width = 40, .heads = 5}, kText, 1); };
   EXPECT_EQ(one(five_heads, "sgd", {}),
             "parallel.name=tensor: the 5 attention heads of the model cannot be divided evenly "
@@ -178,7 +178,7 @@ TEST(TensorRejects, WhatItCannotTrain) {
         one(gpt, optimizer, {})
             .ends_with(
                 "this optimizer updates it only as a whole, as muon, lamb, lars and adafactor do; "
-                "take an elementwise one, such as adamw, or parallel.name=zero-1"))
+                "use an elementwise one, such as adamw, or parallel.name=zero-1"))
         << optimizer;
   }
   EXPECT_TRUE(one(gpt, "adamw state_bits=8", {}).ends_with("set optimizer.state_bits to 32"));

@@ -214,11 +214,11 @@ TEST_F(Trainers, AScheduleThatFollowsEvaluationsNeedsThem) {
   EXPECT_EQ(
       error_of(never, -1),
       "the schedule follows evaluations, but there are none: train.evaluate_every is never; set "
-      "it, for example to '1 epoch', or take another schedule.name");
+      "it, for example to '1 epoch', or use another schedule.name");
   EXPECT_EQ(
       error_of({.steps = 4}, 60),
       "the schedule follows evaluations, but there are none: the data have no part to evaluate "
-      "on; set data.validation, or take another schedule.name");
+      "on; set data.validation, or use another schedule.name");
 }
 
 TEST_F(Trainers, EpochsAndStepsOfAScheduleAreThoseOfTheRun) {

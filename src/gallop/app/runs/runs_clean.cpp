@@ -49,24 +49,23 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   CLI::App parser(
       "Find samples that are likely to have a wrong label, by confident learning from predictions "
       "of\n"
-      "samples that a run was not trained on: its validation split, or with data.folds those of "
-      "the\n"
-      "runs of all folds and seeds, which are found beside it; their mean if several predict a "
-      "sample.\n"
-      "Writes a report and a list for data.exclude.\n\n"
+      "samples that a run was not trained on: those of its validation split or, with\n"
+      "data.folds, of the validation splits of all folds and seeds, whose runs must be in the\n"
+      "same folder. Several predictions of a sample are averaged. Writes a report and a list\n"
+      "for data.exclude.\n\n"
       "Example: gallop runs clean cifar10-1",
       "gallop runs clean");
   arguments.which.add_to(parser, /*several=*/true);
   parser.add_option("--checkpoint", arguments.checkpoint, "best, latest or a step number");
   parser.add_option("--part", arguments.part,
-                    "the split to look at: train, validation or test, in place of the validation "
-                    "split");
+                    "split to examine: train, validation or test; validation by default");
   parser
       .add_option("--rank", arguments.rank,
                   "order of the list: self-confidence (probability of the given label) or "
                   "normalized-margin (to the most likely other one)")
       ->check(CLI::IsMember({"self-confidence", "normalized-margin"}));
-  parser.add_option("--limit", arguments.limit, "list at most so many; default all")
+  parser
+      .add_option("--limit", arguments.limit, "maximum number of samples to list; by default all")
       ->check(CLI::PositiveNumber);
   parser.add_option("--report", arguments.report, "folder of the report; default RUN/label-errors");
   const CLI::Option* const json =
@@ -118,7 +117,7 @@ std::string describe_basis(const std::vector<PredictedSplit>& splits) {
   if (std::any_of(splits.begin(), splits.end(),
                   [](const PredictedSplit& one) { return one.part == data::Part::kTrain; })) {
     return "in-sample predictions of the training split: the model has learned these labels, and "
-           "may have learned wrong ones; take data.folds for all training samples";
+           "may have learned wrong ones; use data.folds for all training samples";
   }
   if (config.folds > 0 && first.part == data::Part::kValidation) {
     std::map<int64_t, std::set<int64_t>> folds_of_seed;
@@ -131,16 +130,17 @@ std::string describe_basis(const std::vector<PredictedSplit>& splits) {
     if (has_all) return fmt::format("out-of-fold predictions of all {} folds", config.folds);
     if (folds_of_seed.size() > 1) {
       return fmt::format(
-          "out-of-fold predictions of some of {} folds of {} seeds; samples of the others are not "
-          "looked at",
+          "out-of-fold predictions of some of {} folds of {} seeds; samples of the other folds are "
+          "not examined",
           config.folds, folds_of_seed.size());
     }
     return fmt::format(
-        "out-of-fold predictions of {} of {} folds; the samples of the others are not looked at",
+        "out-of-fold predictions of {} of {} folds; the samples of the other folds are not "
+        "examined",
         folds_of_seed.begin()->second.size(), config.folds);
   }
   return fmt::format(
-      "held-out predictions of the {} split; take data.folds for the training samples",
+      "held-out predictions of the {} split; use data.folds for the training samples",
       data::kPartNames[static_cast<size_t>(first.part)]);
 }
 

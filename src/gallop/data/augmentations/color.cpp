@@ -119,7 +119,8 @@ void visit(config::Visitor& visitor, ColorJitterConfig& config) {
 }
 
 void visit(config::Visitor& visitor, RandomGrayscaleConfig& config) {
-  visitor.field({.name = "p", .help = "probability of each image", .min = 0, .max = 1}, config.p);
+  visitor.field({.name = "p", .help = "probability of transforming an image", .min = 0, .max = 1},
+                config.p);
 }
 
 std::unique_ptr<Augmentation> make_color_jitter(const ColorJitterConfig& config) {

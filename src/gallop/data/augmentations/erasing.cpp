@@ -132,7 +132,8 @@ void erase(const Erasing& erasing, const ImageShape& shape, c10::ScalarType dtyp
 }
 
 void visit(config::Visitor& visitor, RandomErasingConfig& config) {
-  visitor.field({.name = "p", .help = "probability of each image", .min = 0, .max = 1}, config.p);
+  visitor.field({.name = "p", .help = "probability of transforming an image", .min = 0, .max = 1},
+                config.p);
   visitor.field({.name = "scale",
                  .help = "range of the erased fraction of the image's area",
                  .min = 0,

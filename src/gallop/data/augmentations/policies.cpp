@@ -197,11 +197,11 @@ void visit(config::Visitor& visitor, AutoAugmentConfig& config) {
                  .help = "the data set for which pairs of operations were found: imagenet, "
                          "cifar10 or svhn; or a name of timm, such as rand-m9-n3-mstd0.5-inc1"},
                 config.policy);
-  visitor.field({.name = "interpolation",
-                 .help = "how pixels between those of the image are computed; auto: nearest, for "
-                         "names of timm bilinear",
-                 .choices = {"auto", "nearest", "bilinear"}},
-                config.interpolation);
+  visitor.field(
+      {.name = "interpolation",
+       .help = "interpolation of pixels; auto: bilinear for policies of timm, nearest for others",
+       .choices = {"auto", "nearest", "bilinear"}},
+      config.interpolation);
   visit_fill(
       visitor, config.fill,
       "value outside the image (0 to 255), one or one per channel; []: black, where bilinear "
@@ -217,7 +217,7 @@ void visit(config::Visitor& visitor, AugMixConfig& config) {
   visitor.field({.name = "mixture_width", .help = "number of chains", .min = 1, .max = 100},
                 config.mixture_width);
   visitor.field({.name = "chain_depth",
-                 .help = "operations of each chain; -1: 1 to 3, drawn for each",
+                 .help = "number of operations per chain; -1: drawn from 1 to 3 for each chain",
                  .min = -1,
                  .max = 100},
                 config.chain_depth);
@@ -226,9 +226,9 @@ void visit(config::Visitor& visitor, AugMixConfig& config) {
                  .min = 0,
                  .above_min = true},
                 config.alpha);
-  visitor.field(
-      {.name = "all_ops", .help = "whether chains have brightness, color, contrast and sharpness"},
-      config.all_ops);
+  visitor.field({.name = "all_ops",
+                 .help = "include brightness, color, contrast and sharpness in the chains"},
+                config.all_ops);
   visit_warp(visitor, config.interpolation, config.fill);
 }
 

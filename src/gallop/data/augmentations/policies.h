@@ -7,8 +7,8 @@
 #include "gallop/config/visitor.h"
 #include "gallop/data/augment.h"
 
-/// Automatic augmentations with the distributions and pixels of torchvision 0.26, of which they
-/// have the options and defaults.
+/// Automatic augmentations with the options, defaults, distributions and pixels of torchvision
+/// 0.26.
 namespace gallop::data {
 
 /// RandAugment (Cubuk et al., 2020): `num_ops` random operations, each at `magnitude` of

@@ -173,7 +173,7 @@ void visit_degrees(config::Visitor& visitor, std::vector<double>& degrees) {
 
 void visit_warp(config::Visitor& visitor, std::string& interpolation, std::vector<double>& fill) {
   visitor.field({.name = "interpolation",
-                 .help = "how pixels between those of the image are computed",
+                 .help = "interpolation of pixels",
                  .choices = {"nearest", "bilinear"}},
                 interpolation);
   visit_fill(
@@ -241,7 +241,8 @@ void visit(config::Visitor& visitor, RandomPerspectiveConfig& config) {
                  .min = 0,
                  .max = 1},
                 config.distortion_scale);
-  visitor.field({.name = "p", .help = "probability of each image", .min = 0, .max = 1}, config.p);
+  visitor.field({.name = "p", .help = "probability of transforming an image", .min = 0, .max = 1},
+                config.p);
   visit_warp(visitor, config.interpolation, config.fill);
 }
 

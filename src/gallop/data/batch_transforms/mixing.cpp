@@ -94,7 +94,7 @@ void check_mixed_fields(const char* name, const Fields& fields, bool cuts) {
           fields[i].name));
     }
   }
-  if (cuts && input.sizes.size() != 3) reject("cuts boxes out of images; take mixup");
+  if (cuts && input.sizes.size() != 3) reject("cuts boxes out of images; use mixup");
   const bool is_mask = target.sizes.size() >= 2;
   if (cuts && is_mask &&
       !std::equal(target.sizes.end() - 2, target.sizes.end(), input.sizes.end() - 2)) {
@@ -103,7 +103,7 @@ void check_mixed_fields(const char* name, const Fields& fields, bool cuts) {
   if (!cuts && !target.sizes.empty() && !c10::isFloatingType(target.dtype)) {
     reject(
         "would need a probability of each class for every pixel, but the target is a mask of "
-        "classes; take cutmix, which cuts masks as it cuts images");
+        "classes; use cutmix, which cuts masks as it cuts images");
   }
 }
 
@@ -207,7 +207,7 @@ void visit(config::Visitor& visitor, MixingConfig& config) {
                  .choices = {"torchvision", "timm", "fastai"}},
                 config.variant);
   visitor.field({.name = "mode",
-                 .help = "of variant timm: one lambda for the batch, each pair or each sample",
+                 .help = "for variant timm: one lambda for the batch, each pair or each sample",
                  .choices = {"batch", "pair", "elem"}},
                 config.mode);
 }

@@ -94,7 +94,8 @@ std::unique_ptr<BatchTransform> make_gaussian_noise(const GaussianNoiseConfig& c
 }
 
 void visit(config::Visitor& visitor, PixelDropoutConfig& config) {
-  visitor.field({.name = "p", .help = "probability of each pixel", .min = 0, .max = 1}, config.p);
+  visitor.field({.name = "p", .help = "probability of replacing a pixel", .min = 0, .max = 1},
+                config.p);
   visitor.field({.name = "value", .help = "new value; 0 is the mean of the data"}, config.value);
 }
 

@@ -54,10 +54,9 @@ class RandomChoice final : public BatchTransform {
 void visit(config::Visitor& visitor, RandomChoiceConfig& config) {
   visitor.field({.name = "transforms", .help = "the transforms, each a name or {name: {options}}"},
                 config.transforms);
-  visitor.field({.name = "p",
-                 .help = "probability of each transform, up to a common factor; [] for equal ones",
-                 .min = 0},
-                config.p);
+  visitor.field(
+      {.name = "p", .help = "relative probability of each transform; [] for equal ones", .min = 0},
+      config.p);
 }
 
 std::unique_ptr<BatchTransform> make_random_choice(const RandomChoiceConfig& config) {

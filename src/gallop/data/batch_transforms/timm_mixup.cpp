@@ -87,14 +87,15 @@ void visit(config::Visitor& visitor, TimmMixupConfig& config) {
                  .max = 1},
                 config.prob);
   visitor.field({.name = "switch_prob",
-                 .help = "probability of CutMix where MixUp is on as well",
+                 .help = "probability of CutMix instead of MixUp, if both are enabled",
                  .min = 0,
                  .max = 1},
                 config.switch_prob);
-  visitor.field({.name = "mode",
-                 .help = "what is drawn once: for the batch, each pair of partners or each sample",
-                 .choices = {"batch", "pair", "elem"}},
-                config.mode);
+  visitor.field(
+      {.name = "mode",
+       .help = "unit for which lambda is drawn: the batch, each pair of partners or each sample",
+       .choices = {"batch", "pair", "elem"}},
+      config.mode);
 }
 
 std::unique_ptr<BatchTransform> make_timm_mixup(const TimmMixupConfig& config) {

@@ -8,7 +8,7 @@
 
 namespace gallop::data {
 
-/// What a GIF file says before the pixels of its first image.
+/// The header of a GIF file, up to the pixels of its first image.
 struct GifLayout {
   int height = 0, width = 0;   ///< Of the screen; larger if the first image extends beyond it.
   Region frame;                ///< The place of the first image on the screen.

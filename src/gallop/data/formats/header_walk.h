@@ -6,8 +6,8 @@
 
 namespace gallop::data {
 
-/// What the first bytes of a file say about its image, as far as they reach. Each function throws
-/// DataError if the file is damaged.
+/// The header of an image as far as it is contained in the first bytes of the file. Each function
+/// throws DataError if the file is damaged.
 struct HeaderWalk {
   ImageHeader header;        ///< As stored, with the EXIF orientation beside it.
   bool is_complete = false;  ///< Whether the bytes suffice.

@@ -9,7 +9,7 @@
 
 namespace gallop::data {
 
-/// What check_columns() needs to know of a column.
+/// The inputs of check_columns() for a column.
 struct ColumnFacts {
   std::string name;
   int64_t rows = 0, missing = 0;

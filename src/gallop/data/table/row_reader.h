@@ -20,7 +20,7 @@ class RowReader {
 
   /// The files, in order; shards of one table have several.
   const std::vector<std::string>& files() const { return files_; }
-  /// Of the current row, in files().
+  /// The index in files() of the file of the current row.
   virtual size_t file_index() const { return 0; }
   const std::vector<std::string>& names() const { return names_; }
   /// Returns the index of a column. Throws DataError that suggests the nearest name.

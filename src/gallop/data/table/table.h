@@ -13,7 +13,7 @@ struct ColumnType {
   ColumnKind kind = ColumnKind::kNumber;
   std::string date_format{};  ///< One of kDateFormats.
   bool is_required = false;   ///< A missing value is an error, as in a target.
-  bool allows_lists = false;  ///< Of a category: a list is a value as well, see kListSeparator.
+  bool allows_lists = false;  ///< Categories may be lists of values; see kListSeparator.
 };
 
 /// A typed column of a table. Numbers, booleans (0 or 1) and dates (seconds since 1970) are in

@@ -308,7 +308,7 @@ struct Interpreter::Impl {
       if (stack[place].isTensor() && stack[place].toTensor().defined()) continue;
       throw UsageError(
           "batch norm without weight, bias or running statistics cannot share its statistics "
-          "between processes; take parallel.batch_norm=local or parallel.name=ddp");
+          "between processes; use parallel.batch_norm=local or parallel.name=ddp");
     }
     at::Tensor y = functional::shared_batch_norm(stack[kInput].toTensor(),
                                                  {.weight = stack[kWeight].toTensor(),

@@ -12,7 +12,7 @@ void require_first_order(const char* name) {
   if (!at::GradMode::is_enabled()) return;
   throw UsageError(std::string(name) +
                    ": the gradient of a gradient was asked for, which its kernel does not have; "
-                   "take fp64 tensors, for which LibTorch's operators are used");
+                   "use fp64 tensors, for which LibTorch's operators are used");
 }
 
 }  // namespace gallop::model::functional

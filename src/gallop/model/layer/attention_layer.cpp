@@ -36,7 +36,7 @@ class AttentionLayer final : public Layer {
 void visit(config::Visitor& visitor, AttentionConfig& config) {
   visitor.field(kHeads, config.heads);
   visitor.field({.name = "causal",
-                 .help = "a position sees itself and those before it; auto: for text",
+                 .help = "a position attends only to itself and those before it; auto: for text",
                  .choices = {"auto", "true", "false"}},
                 config.causal);
   visitor.field({.name = "rotary", .help = "rotary position embedding"}, config.rotary);

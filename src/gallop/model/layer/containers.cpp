@@ -143,7 +143,7 @@ class Identity final : public Layer {
   bool takes_packed_rows() const override { return true; }
 };
 
-const config::Field kLayers{.name = "layers", .help = "layers, each of which reads the one before"};
+const config::Field kLayers{.name = "layers", .help = "layers, applied in this order"};
 
 }  // namespace
 
@@ -192,12 +192,13 @@ void visit(config::Visitor& visitor, SequentialConfig& config) {
 
 void visit(config::Visitor& visitor, ResidualConfig& config) {
   visitor.field(kLayers, config.layers);
-  visitor.field({.name = "shortcut", .help = "layers around them; none: the identity"},
+  visitor.field({.name = "shortcut", .help = "layers of the shortcut; none: the identity"},
                 config.shortcut);
 }
 
 void visit(config::Visitor& visitor, RepeatConfig& config) {
-  visitor.field({.name = "times", .help = "how often", .min = 1, .max = 1024}, config.times);
+  visitor.field({.name = "times", .help = "number of repetitions", .min = 1, .max = 1024},
+                config.times);
   visitor.field(kLayers, config.layers);
 }
 

@@ -184,10 +184,11 @@ void visit(config::Visitor& visitor, ConvTransposeConfig& config) {
   visitor.field({.name = "channels", .help = "output channels", .min = 1}, config.channels);
   visitor.field({.name = "kernel", .help = "kernel size", .min = 1}, config.kernel);
   visitor.field({.name = "stride", .help = "factor of the output's size", .min = 1}, config.stride);
-  visitor.field({.name = "padding", .help = "cut from each side of the output", .min = 0},
+  visitor.field({.name = "padding", .help = "elements cut from each side of the output", .min = 0},
                 config.padding);
-  visitor.field({.name = "output_padding", .help = "added to one side of the output", .min = 0},
-                config.output_padding);
+  visitor.field(
+      {.name = "output_padding", .help = "elements added to one side of the output", .min = 0},
+      config.output_padding);
   visitor.field({.name = "groups", .help = "groups of channels", .min = 1}, config.groups);
   visitor.field({.name = "bias", .help = "add a learned bias"}, config.bias);
 }
@@ -235,7 +236,7 @@ std::unique_ptr<Layer> make_conv_transpose(const ConvTransposeConfig& config,
                   "output_padding must be less than stride, " + std::to_string(config.stride));
   context.require(!context.causal || context.shape.kind == Shape::Kind::kImage,
                   "a transposed convolution lets a position see the tokens that it is to predict");
-  context.require_unpadded("take conv");
+  context.require_unpadded("use conv");
   auto layer = std::make_unique<ConvTranspose>(config, context);
   Shape shape = context.shape.with_channels(config.channels);
   for (int64_t* length : lengths_of(shape)) {

@@ -137,7 +137,7 @@ std::unique_ptr<Layer> make_position_embedding(const PositionEmbeddingConfig& co
 std::unique_ptr<Layer> make_flatten(const NoOptions& /*config*/, LayerContext& context) {
   context.require(context.shape.kind != Shape::Kind::kTokens,
                   "needs an image or a sequence, but its input is tokens");
-  context.require_unpadded("take global-avg-pool, the mean of the tokens");
+  context.require_unpadded("use global-avg-pool, the mean of the tokens");
   const auto& sizes = context.shape.sizes;
   context.shape = {
       .kind = Shape::Kind::kVector,

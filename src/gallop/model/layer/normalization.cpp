@@ -92,7 +92,7 @@ void require_rows(const LayerContext& context) {
   const auto kind = context.shape.kind;
   if (kind == Shape::Kind::kSequence || kind == Shape::Kind::kVector) return;
   context.fail("needs a vector or a sequence, but its input is " + context.shape.describe() +
-               (kind == Shape::Kind::kImage ? "; take batch-norm or group-norm"
+               (kind == Shape::Kind::kImage ? "; use batch-norm or group-norm"
                                             : "; put an embedding before it"));
 }
 
@@ -125,7 +125,7 @@ void visit(config::Visitor& visitor, DropoutConfig& config) {
 std::unique_ptr<Layer> make_batch_norm(const BatchNormConfig& config, LayerContext& context) {
   context.require(context.shape.kind != Shape::Kind::kTokens,
                   "needs channels, but its input is tokens; put an embedding before it");
-  context.require_unpadded("take layer-norm");
+  context.require_unpadded("use layer-norm");
   return std::make_unique<BatchNorm>(context, config.momentum);
 }
 
@@ -145,7 +145,7 @@ std::unique_ptr<Layer> make_rms_norm(const RmsNormConfig& config, LayerContext& 
 }
 
 std::unique_ptr<Layer> make_group_norm(const GroupNormConfig& config, LayerContext& context) {
-  context.require_kind(Shape::Kind::kImage, "take layer-norm");
+  context.require_kind(Shape::Kind::kImage, "use layer-norm");
   context.require(context.shape.channels() % config.groups == 0,
                   "groups of " + std::to_string(config.groups) + " must divide the " +
                       std::to_string(context.shape.channels()) + " channels of its input");

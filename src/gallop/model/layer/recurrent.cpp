@@ -136,8 +136,8 @@ std::unique_ptr<Layer> make(const RecurrentConfig& config, LayerContext& context
 
 void visit(config::Visitor& visitor, RecurrentConfig& config) {
   visitor.field({.name = "hidden", .help = "hidden size", .min = 1}, config.hidden);
-  visitor.field({.name = "layers", .help = "layers on top of each other", .min = 1}, config.layers);
-  visitor.field({.name = "bidirectional", .help = "also from the end to the beginning"},
+  visitor.field({.name = "layers", .help = "number of stacked layers", .min = 1}, config.layers);
+  visitor.field({.name = "bidirectional", .help = "process the sequence in both directions"},
                 config.bidirectional);
   config::Field dropout = kDropout;
   dropout.help = "dropout probability between layers";

@@ -55,7 +55,7 @@ void visit(config::Visitor& v, ClassWeightsConfig& c) {
            .check = mistake},
           c.class_weights);
   v.field({.name = "beta",
-           .help = "of class_weights: effective-number; 0 for equal weights, 1 for balanced ones",
+           .help = "for class_weights: effective-number; 0 for equal weights, 1 for balanced ones",
            .min = 0,
            .max = 1,
            .below_max = true},

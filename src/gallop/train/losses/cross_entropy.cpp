@@ -185,8 +185,7 @@ void visit(config::Visitor& v, CrossEntropyConfig& c) {
            .max = 1,
            .below_max = true},
           c.label_smoothing);
-  v.field({.name = "ignore_index", .help = "class label of targets that do not count"},
-          c.ignore_index);
+  v.field({.name = "ignore_index", .help = "class label of targets to ignore"}, c.ignore_index);
   v.field({.name = "logit_adjustment",
            .help = "factor of the logarithms of the classes' shares of the training samples, which "
                    "are added to the logits in training; 1 for balanced accuracy",

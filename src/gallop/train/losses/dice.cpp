@@ -62,13 +62,15 @@ class Dice final : public Loss {
 }  // namespace
 
 void visit(config::Visitor& v, DiceConfig& c) {
-  v.field({.name = "smooth",
-           .help = "added to both parts of the fraction, so that it is defined without positives",
-           .min = 0,
-           .above_min = true},
-          c.smooth);
+  v.field(
+      {.name = "smooth",
+       .help =
+           "smoothing term of numerator and denominator, which defines the loss without positives",
+       .min = 0,
+       .above_min = true},
+      c.smooth);
   v.field({.name = "squared", .help = "squares in the denominator"}, c.squared);
-  v.field({.name = "include_background", .help = "class 0 counts, too"}, c.include_background);
+  v.field({.name = "include_background", .help = "include class 0"}, c.include_background);
 }
 
 std::unique_ptr<Loss> make_dice(const DiceConfig& config, const LossContext& context) {

@@ -204,7 +204,7 @@ void visit(config::Visitor& v, PoissonNllConfig& c) {
   v.field({.name = "log_input", .help = "outputs are logarithms of the rate"}, c.log_input);
   v.field({.name = "full", .help = "add Stirling's approximation of log(target!)"}, c.full);
   v.field({.name = "eps",
-           .help = "added to the rate before its logarithm, without log_input",
+           .help = "epsilon added to the rate before its logarithm, without log_input",
            .min = 0,
            .above_min = true},
           c.eps);

@@ -124,13 +124,13 @@ void visit(config::Visitor& v, TripletMarginConfig& c) {
   v.field({.name = "p", .help = "norm of the distance", .min = 0, .above_min = true}, c.p);
   v.field({.name = "eps", .help = "epsilon within the norm", .min = 0}, c.eps);
   v.field({.name = "swap",
-           .help = "take the distance from the positive to the negative where it is smaller"},
+           .help = "use the distance from the positive to the negative if it is smaller"},
           c.swap);
 }
 
 void visit(config::Visitor& v, InfoNceConfig& c) {
   v.field({.name = "temperature",
-           .help = "what cosine similarities are divided by",
+           .help = "divisor of the cosine similarities",
            .min = 0,
            .above_min = true},
           c.temperature);

@@ -83,12 +83,13 @@ class Focal final : public Loss {
 }  // namespace
 
 void visit(config::Visitor& v, FocalConfig& c) {
-  v.field({.name = "gamma",
-           .help = "power by which likely targets count less; 0 is cross-entropy",
-           .min = 0},
-          c.gamma);
+  v.field(
+      {.name = "gamma",
+       .help = "focusing parameter, which reduces the weight of likely targets; 0 is cross-entropy",
+       .min = 0},
+      c.gamma);
   v.field({.name = "alpha",
-           .help = "of targets 0 to 1: weight of positive ones, and 1 - alpha of the others",
+           .help = "for targets 0 to 1: weight of positive targets; negative ones have 1 - alpha",
            .min = 0,
            .max = 1},
           c.alpha);

@@ -87,9 +87,9 @@ class Loss {
   /// The prediction of the target that follows from such outputs [..., K]: [...].
   virtual at::Tensor point_prediction(const at::Tensor& outputs) const;
 
-  /// The losses of whose means this is the weighted sum; by default itself.
+  /// The terms of a weighted sum of losses; for any other loss, the loss itself with weight 1.
   virtual std::vector<LossTerm> terms() const { return {{1, this}}; }
-  /// Tensors on the device that it uses in addition to its arguments, such as class weights.
+  /// Tensors on the device that the loss uses in addition to its arguments, such as class weights.
   virtual NamedTensors tensors() const { return {}; }
 };
 

@@ -15,7 +15,7 @@ class ModelLoss final : public Loss {
     if (!output.loss.defined()) {
       throw UsageError(
           "train.loss: model is the loss that the model computes, and this model computes none; "
-          "export it with an output named 'loss', a scalar, or take another loss");
+          "export it with an output named 'loss', a scalar, or use another loss");
     }
     return widened(output.loss).mul(static_cast<double>(rows_of(batch)));
   }

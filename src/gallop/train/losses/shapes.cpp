@@ -136,7 +136,7 @@ void require_values(const char* loss, const LossContext& context) {
       fmt::format("train.loss: {} compares each output with a floating-point target, but the "
                   "outputs of a sample have sizes {}, and its targets are {}{}",
                   loss, text_of(context.output_sizes), describe_targets(context),
-                  context.classes > 0 ? "; for class labels take cross-entropy or focal" : ""));
+                  context.classes > 0 ? "; for class labels use cross-entropy or focal" : ""));
 }
 
 void require_labels(const char* loss, const LossContext& context) {

@@ -8,8 +8,9 @@
 
 namespace gallop::train {
 
-/// While it is alive, losses on this thread that compare the samples of a batch see those of all
-/// processes, each of which has its part of `rows`. The group must outlive the backward pass.
+/// During its lifetime, losses on this thread that compare the samples of a batch use the samples
+/// of all processes; each process has a part of the `rows` rows. The group must outlive the
+/// backward pass.
 class SharedRowsScope {
  public:
   SharedRowsScope(const TensorGroup& group, int64_t rows);
@@ -31,8 +32,8 @@ struct SharedRows {
   at::Tensor is_missing;  ///< Bool [R]: samples that were skipped; undefined if there are none.
   int64_t first = 0;      ///< The place of this process's first row.
 
-  /// Of this process's rows [N, D]: themselves if there is no scope. All processes call it alike,
-  /// also without rows.
+  /// Gathers the rows [N, D] of all processes; without a scope, returns `own`. All processes must
+  /// call it equally often, also those without rows.
   static SharedRows of(const at::Tensor& own);
 };
 

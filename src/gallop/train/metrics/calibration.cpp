@@ -142,8 +142,9 @@ class CalibrationError final : public Metric {
 }  // namespace
 
 void visit(config::Visitor& visitor, CalibrationConfig& config) {
-  visitor.field({.name = "bins", .help = "bins of confidence, of one width", .min = 1, .max = 1e4},
-                config.bins);
+  visitor.field(
+      {.name = "bins", .help = "number of confidence bins of equal width", .min = 1, .max = 1e4},
+      config.bins);
 }
 
 std::unique_ptr<Metric> make_calibration_error(const CalibrationConfig& config,

@@ -199,11 +199,13 @@ std::optional<double> mcc(const Numbers& all) {
 }  // namespace
 
 void visit(config::Visitor& visitor, AverageConfig& config) {
-  visitor.field({.name = "average",
-                 .help = "over classes: macro, their mean; weighted, by how often each is true; "
-                         "micro, of all counts together; per-class, none: a value for each",
-                 .choices = {"macro", "micro", "weighted", "per-class"}},
-                config.average);
+  visitor.field(
+      {.name = "average",
+       .help =
+           "macro: mean over classes; weighted: mean weighted by class frequency; micro: computed "
+           "from the counts of all classes together; per-class: a value for each class",
+       .choices = {"macro", "micro", "weighted", "per-class"}},
+      config.average);
 }
 
 void visit(config::Visitor& /*visitor*/, NoMetricOptions& /*config*/) {}

@@ -28,8 +28,8 @@ struct MetricTask {
   std::vector<std::string> class_names{};  ///< May be empty.
   bool tokens_are_characters = false;      ///< Each token is one character.
   bool per_element = false;                ///< There is a target per pixel or position of a sample.
-  /// Of numbers that were standardized for the training, one each; metrics are of those in their
-  /// original units.
+  /// Mean and standard deviation of each target that was standardized for training, with which
+  /// metrics are computed in the original units.
   std::vector<double> target_mean{}, target_deviation{};
 
   /// Whether each target is one of several classes, tokens included.

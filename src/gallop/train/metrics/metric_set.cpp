@@ -81,7 +81,7 @@ MetricSet::MetricSet(const MetricRegistry& registry, const MetricChoice& choice,
   if (!deciding_->is_single()) {
     throw UsageError(fmt::format(
         "train.metric: '{}' with average: per-class is a number for each class, and none of them "
-        "decides which evaluation is the best; take another average, and put it in train.metrics",
+        "decides which evaluation is the best; use another average, and put it in train.metrics",
         choice.deciding.name()));
   }
   const auto report = [this](const std::shared_ptr<const Metric>& metric) {

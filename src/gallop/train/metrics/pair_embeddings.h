@@ -12,7 +12,7 @@ namespace gallop::train {
 /// all processes.
 class PairEmbeddings final : public MetricState {
  public:
-  /// Takes outputs [N, views, D], of which the first two views are the pair.
+  /// Adds outputs [N, views, D]; the first two views are the pair.
   void add(const Predictions& batch) override;
   void merge(const MetricState& other) override;
   std::string to_bytes() const override;

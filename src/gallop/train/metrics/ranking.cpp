@@ -262,8 +262,8 @@ void ScoreCounts::from_bytes(const std::string& bytes) {
 
 void visit(config::Visitor& visitor, OneVsRestConfig& config) {
   visitor.field({.name = "average",
-                 .help = "over classes, each against the others: macro, their mean; weighted, by "
-                         "how often each is true; per-class, none: a value for each",
+                 .help = "each class against the others; macro: mean over classes; weighted: mean "
+                         "weighted by class frequency; per-class: a value for each class",
                  .choices = {"macro", "weighted", "per-class"}},
                 config.average);
 }

@@ -11,8 +11,8 @@
 
 namespace gallop::train {
 
-/// Keeps copies of what a model's blocks of layers pass on in a forward pass, while it lives: of
-/// those that pass on one tensor.
+/// During its lifetime, keeps copies of the outputs of a model's blocks of layers in forward
+/// passes. Blocks with several outputs are left out.
 class BlockOutputs final : private BlockHooks {
  public:
   /// Replaces the model's block hooks. `model` must outlive it.
@@ -21,7 +21,7 @@ class BlockOutputs final : private BlockHooks {
   BlockOutputs(const BlockOutputs&) = delete;
   BlockOutputs& operator=(const BlockOutputs&) = delete;
 
-  /// Those since the last call that have a row for each of so many samples, in the order in which
+  /// Returns and clears the copies since the last call that have `rows` rows, in the order in which
   /// they were computed, with the blocks' names: "layer1.0".
   NamedTensors take(int64_t rows);
 

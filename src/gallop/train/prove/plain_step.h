@@ -38,14 +38,14 @@ StepState copy_state(const model::Model& model, const optim::Optimizer& optimize
 struct StepValues {
   double loss = 0;
   double gradient_norm = 0;         ///< Before clipping.
-  std::vector<at::Tensor> outputs;  ///< Of each piece, Output::x.
-  /// Of each piece, what the model's blocks of layers pass on.
+  std::vector<at::Tensor> outputs;  ///< Output::x of each piece.
+  /// The outputs of the model's blocks of layers, for each piece.
   std::vector<NamedTensors> activations;
   NamedTensors gradients;  ///< Clipped; undefined for parameters without one.
 };
 
-/// A training step in the plainest way: LibTorch's operators, called eagerly in one process, with
-/// no code of TrainStep. The reference that steps are compared with.
+/// The reference that steps are compared with: a training step with LibTorch's operators, called
+/// eagerly in one process, without code of TrainStep.
 class PlainStep {
  public:
   /// `config` describes the training. Its precision is that of this step; the parameters may be

@@ -21,9 +21,11 @@ class ProbedModel final : public model::Model {
   /// A copy of Output::x of the last forward pass number `call` in a step, from 0, whose input had
   /// these sizes; undefined if there was none.
   at::Tensor output(size_t call, at::IntArrayRef input_sizes) const;
-  /// The same for what the model's blocks of layers pass on; empty without probe_blocks().
+  /// Copies of the outputs of the model's blocks of layers in that pass; empty without
+  /// probe_blocks().
   NamedTensors activations(size_t call, at::IntArrayRef input_sizes) const;
-  /// Keeps these, too, for which it replaces the model's block hooks while it lives.
+  /// Starts to copy the outputs of blocks, too; replaces the model's block hooks during its
+  /// lifetime.
   void probe_blocks() { blocks_.emplace(model_); }
   /// Begins a step.
   void restart() { calls_ = 0; }

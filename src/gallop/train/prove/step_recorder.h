@@ -15,7 +15,7 @@ struct RecordedStep {
   double lr = 0;
   std::vector<double> scheduled;
   Division division;
-  NamedTensors batch;  ///< Of this process, then of all; see gather_batches().
+  NamedTensors batch;  ///< This process's; after gather_batches(), that of all processes.
   StepState before, after;
   double loss = 0, gradient_norm = 0;
   bool is_skipped = false;  ///< The update was skipped, as for fp16 whose loss scale is too high.
@@ -23,7 +23,7 @@ struct RecordedStep {
   /// gradients. Otherwise undefined and empty.
   at::Tensor outputs;
   NamedTensors gradients;
-  /// Of the rows of `outputs`, what the model's blocks of layers pass on, with
+  /// The outputs of the model's blocks of layers for the rows of `outputs`; empty without
   /// ProbedModel::probe_blocks().
   NamedTensors activations;
 };
