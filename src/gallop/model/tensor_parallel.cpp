@@ -101,7 +101,7 @@ at::Tensor TensorParallel::own_tokens(const at::Tensor& x, int64_t dim) const {
 }
 
 kernel::DropoutPart TensorParallel::part(const at::Tensor& x, int64_t dim, int64_t size) const {
-  return functional::dropout_part(x, dim, size, group_);
+  return functional::dropout_part(x, dim, size, {part_of(size)});
 }
 
 kernel::DropoutPart TensorParallel::part_outside(const at::Tensor& x) const {
