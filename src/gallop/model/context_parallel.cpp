@@ -10,7 +10,8 @@ namespace gallop::model {
 
 void ContextParallel::require_divisible(int64_t heads) const {
   if (method_ == ContextMethod::kRing) return;
-  model::require_divisible("context", group_.size(), heads, "attention heads", "model.heads");
+  model::require_divisible("context", group_.size(), heads, "attention heads", "model.heads",
+                           "set parallel.context_parallel_method=ring");
 }
 
 std::vector<functional::PartRange> ContextParallel::own_ranges() const {

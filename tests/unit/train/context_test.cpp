@@ -140,7 +140,8 @@ TEST(ContextRejects, WhatItCannotTrain) {
   EXPECT_EQ(one([] { return make_gpt({.layers = 1, .width = 40, .heads = 5}, kText, 1); }, {}),
             "parallel.name=context: the 5 attention heads of the model cannot be divided evenly "
             "among 2 processes; divide them among 5 processes (parallel.context_parallel_degree), "
-            "or choose model.heads so that there are 4 or 6");
+            "or choose model.heads so that there are 4 or 6, or set "
+            "parallel.context_parallel_method=ring");
   EXPECT_TRUE(one([] { return gpt_of_experts({.num_experts = 2}); }, {})
                   .starts_with("parallel.name=context does not divide the tokens of experts"));
   EXPECT_TRUE(one(gpt, {.compile = compile::CompileConfig()})
