@@ -6,7 +6,7 @@
     /tmp/venv/bin/python benchmarks/parallel/run.py PROGRAM TEXT [--only FORM,...] [--rounds N] [--json FILE]
 
 A GPT with AdamW in fp32 in two processes of one thread each, over Gloo: `gallop` with ddp, zero-1, zero-2 and zero-3, eager
-and compiled, and with tensor and pipeline; the peers of torch_parallel.py, eager. All forms take turns. TEXT is the text to
+and compiled, and with tensor, context and pipeline; the peers of torch_parallel.py, eager. All forms take turns. TEXT is the text to
 train on; the peers get random tokens of the same sizes. Pipelines have four micro-batches. DeepSpeed, which needs the second
 installation above, is left out where it is missing.
 
@@ -30,10 +30,10 @@ sys.path.append(join(dirname(__file__), ".."))
 from results_file import ResultsFile  # noqa: E402
 
 FORMS = [f"gallop {name}{form}" for name in ("ddp", "zero-1", "zero-2", "zero-3") for form in ("", " eager")]
-FORMS += ["gallop tensor", "gallop pipeline"]
+FORMS += ["gallop tensor", "gallop context", "gallop context ring", "gallop pipeline"]
 FORMS += [f"torch {name}" for name in ("ddp", "zero-1", "fsdp", "tensor", "pipeline")]
 FORMS += [f"deepspeed zero-{stage}" for stage in (1, 2, 3)]
-EAGER_ONLY = ("tensor", "pipeline")
+EAGER_ONLY = ("tensor", "context", "pipeline")
 RECIPE = """
 data: {{name: text, path: {text}, batch_size: {batch}, context: {context}, validation: 0.1, threads: 0}}
 model: {{name: gpt, layers: {layers}, width: {width}, heads: {heads}}}
@@ -74,6 +74,8 @@ def run_gallop(program, form, args, folder):
         command.append(f"train.compile={'false' if 'eager' in words else 'true'}")
     if words[1] == "pipeline":
         command.append("train.gradient_accumulation=4")
+    if words[1] == "context":
+        command.append(f"parallel.context_parallel_method={'ring' if 'ring' in words else 'ulysses'}")
     output, peak = run_child(command, {**os.environ, "OMP_NUM_THREADS": "1"}, folder)
     events = [json.loads(line) for line in output.splitlines()]
     steps = [event for event in events if event["event"] == "step"]

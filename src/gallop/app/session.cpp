@@ -326,7 +326,8 @@ void Session::build_strategy() {
       .blocks = model_->block_parameters(),
       .parallelize = [this](const TensorGroup& group) { return model_->parallelize(group); },
       .divide_experts = [this](const TensorGroup& group) { return model_->divide_experts(group); },
-      .divide_tokens = [this](const TensorGroup& group) { model_->divide_tokens(group); }};
+      .divide_tokens = [this](const TensorGroup& group,
+                              ContextMethod method) { model_->divide_tokens(group, method); }};
   const auto build = [&](const Recipe& recipe) {
     return registries().strategies.build(recipe.strategy, *collectives_, tensors);
   };

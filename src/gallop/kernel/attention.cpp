@@ -1,13 +1,17 @@
 #include "gallop/kernel/attention.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <memory>
+#include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 
 #include "gallop/kernel/attention_by_tiles.h"
 #include "gallop/kernel/cpu/attention.h"
@@ -37,32 +41,34 @@ class Workspace {
   std::vector<std::vector<char>> parts_;
 };
 
-// Attention of a head over documents of one length.
+// Attention of the queries of a head, whose number is HeadOptions::tokens, to as many keys, or to
+// another number of them if it is not causal.
 template <typename Number>
 class HeadAttention {
  public:
-  // HeadOptions::tokens are those of a document.
-  HeadAttention(Isa isa, const HeadOptions& options) : isa_(isa), options_(options) {}
+  HeadAttention(Isa isa, const HeadOptions& options, int64_t keys)
+      : isa_(isa), options_(options), all_keys_(keys) {}
 
   // Buffers that both passes need for a head.
   struct Head {
-    Head(Workspace& space, int64_t tokens, int64_t width)
-        : query(space.take<Number>(tokens * width)),
-          key(space.take<Number>(tokens * width)),
-          key_transposed(space.take<Number>(tokens * width)),
-          value(space.take<Number>(tokens * width)) {}
+    Head(Workspace& space, int64_t queries, int64_t keys, int64_t width)
+        : query(space.take<Number>(queries * width)),
+          key(space.take<Number>(keys * width)),
+          key_transposed(space.take<Number>(keys * width)),
+          value(space.take<Number>(keys * width)) {}
     Number *query, *key, *key_transposed, *value;
   };
 
-  // Buffers for documents of at most so many tokens.
+  // Buffers for at most so many queries and keys, in padded numbers.
   struct Forward {
-    Forward(Isa isa, int64_t tokens, int64_t width) : Forward(isa, tokens, width, block(tokens)) {}
-    Forward(Isa isa, int64_t tokens, int64_t width, int64_t block)
+    Forward(Isa isa, int64_t queries, int64_t keys, int64_t width)
+        : Forward(isa, queries, keys, width, block(keys)) {}
+    Forward(Isa isa, int64_t queries, int64_t keys, int64_t width, int64_t block)
         : products(isa),
-          head(space, tokens, width),
-          value_vnni(space.take<Number>(tokens * width)),
-          weights(space.take<Number>(block * tokens)),
-          scores(space.take<float>(block * tokens)),
+          head(space, queries, keys, width),
+          value_vnni(space.take<Number>(keys * width)),
+          weights(space.take<Number>(block * keys)),
+          scores(space.take<float>(block * keys)),
           y(space.take<float>(block * width)),
           sums(space.take<float>(block)) {}
     Workspace space;
@@ -73,25 +79,25 @@ class HeadAttention {
   };
 
   struct Backward {
-    Backward(Isa isa, int64_t tokens, int64_t width)
-        : Backward(isa, tokens, width, block(tokens)) {}
-    Backward(Isa isa, int64_t tokens, int64_t width, int64_t block)
+    Backward(Isa isa, int64_t queries, int64_t keys, int64_t width)
+        : Backward(isa, queries, keys, width, block(keys)) {}
+    Backward(Isa isa, int64_t queries, int64_t keys, int64_t width, int64_t block)
         : products(isa),
-          head(space, tokens, width),
-          query_transposed(space.take<Number>(tokens * width)),
-          query_vnni(space.take<Number>(tokens * width)),
-          dy(space.take<Number>(tokens * width)),
-          dy_transposed(space.take<Number>(tokens * width)),
-          dy_vnni(space.take<Number>(tokens * width)),
-          weights(space.take<Number>(tokens * block)),
-          dscores(space.take<Number>(tokens * block)),
-          dscores_vnni(space.take<Number>(tokens * block)),
-          scores(space.take<float>(tokens * block)),
-          dweights(space.take<float>(tokens * block)),
+          head(space, queries, keys, width),
+          query_transposed(space.take<Number>(queries * width)),
+          query_vnni(space.take<Number>(queries * width)),
+          dy(space.take<Number>(queries * width)),
+          dy_transposed(space.take<Number>(queries * width)),
+          dy_vnni(space.take<Number>(queries * width)),
+          weights(space.take<Number>(keys * block)),
+          dscores(space.take<Number>(keys * block)),
+          dscores_vnni(space.take<Number>(keys * block)),
+          scores(space.take<float>(keys * block)),
+          dweights(space.take<float>(keys * block)),
           dquery(space.take<float>(width * block)),
-          dkey(space.take<float>(tokens * width)),
-          dvalue(space.take<float>(tokens * width)),
-          dots(space.take<float>(tokens)) {}
+          dkey(space.take<float>(keys * width)),
+          dvalue(space.take<float>(keys * width)),
+          dots(space.take<float>(queries)) {}
     Workspace space;
     Gemm<Number> products;
     Head head;
@@ -112,7 +118,7 @@ class HeadAttention {
                     rows = padded<Number>(count);
       const int64_t keys = keys_of(first, count), columns = padded<Number>(keys);
       work.products.multiply(rows, columns, width_, query.row(first), query.stride,
-                             work.head.key_transposed, tokens_, work.scores, columns, false);
+                             work.head.key_transposed, keys_, work.scores, columns, false);
       kernels_.softmax({work.scores, count, keys, columns}, options_.scale, visible_to(first),
                        {work.weights, count, columns, columns}, work.sums, log_sums + first);
       work.products.multiply(rows, width_, columns, work.weights, columns, work.value_vnni, width_,
@@ -136,8 +142,8 @@ class HeadAttention {
     layout_.transpose_and_pair(dy_padded, work.dy_transposed);
     layout_.pair(dy_padded, work.dy_vnni);
     layout_.transpose(key, work.head.key_transposed);
-    std::fill_n(work.dkey, tokens_ * width_, 0.0F);
-    std::fill_n(work.dvalue, tokens_ * width_, 0.0F);
+    std::fill_n(work.dkey, keys_ * width_, 0.0F);
+    std::fill_n(work.dvalue, keys_ * width_, 0.0F);
 
     const Matrix<Number>& dquery = gradients.query;
     for (int64_t first = 0; first < options_.tokens; first += block()) {
@@ -146,10 +152,10 @@ class HeadAttention {
       const int64_t keys = keys_of(first, count), rows = padded<Number>(keys);
       const auto& products = work.products;
       products.multiply(rows, columns, width_, key.data, key.stride,
-                        columns_from(work.query_transposed, first), tokens_, work.scores, columns,
+                        columns_from(work.query_transposed, first), queries_, work.scores, columns,
                         false);
       products.multiply(rows, columns, width_, value.data, value.stride,
-                        columns_from(work.dy_transposed, first), tokens_, work.dweights, columns,
+                        columns_from(work.dy_transposed, first), queries_, work.dweights, columns,
                         false);
       kernels_.backward({work.scores, keys, count, columns}, work.dweights, options_.scale,
                         visible_to(first), log_sums + first, work.dots + first,
@@ -158,7 +164,7 @@ class HeadAttention {
                         width_, work.dvalue, width_, true);
       products.multiply(rows, width_, columns, work.dscores, columns,
                         work.query_vnni + first * width_, width_, work.dkey, width_, true);
-      products.multiply(width_, columns, rows, work.head.key_transposed, tokens_, work.dscores_vnni,
+      products.multiply(width_, columns, rows, work.head.key_transposed, keys_, work.dscores_vnni,
                         columns, work.dquery, columns, false);
       kernels_.write_transposed(work.dquery, columns, cosines_of(first),
                                 {dquery.row(first), count, dquery.columns, dquery.stride});
@@ -171,27 +177,27 @@ class HeadAttention {
   using Padded = Matrix<const Number>;
 
   // Number of queries processed at once. Smaller blocks compute fewer masked scores.
-  static int64_t block(int64_t tokens) { return tokens <= 256 ? 32 : 64; }
-  int64_t block() const { return block(options_.tokens); }
+  static int64_t block(int64_t keys) { return keys <= 256 ? 32 : 64; }
+  int64_t block() const { return block(all_keys_); }
 
   // Number of keys that queries [first, first + count) attend to, and that the first one does.
   int64_t keys_of(int64_t first, int64_t count) const {
-    return options_.causal ? first + count : options_.tokens;
+    return options_.causal ? first + count : all_keys_;
   }
-  int64_t visible_to(int64_t query) const { return options_.causal ? query + 1 : options_.tokens; }
+  int64_t visible_to(int64_t query) const { return options_.causal ? query + 1 : all_keys_; }
 
   // The matrix as GEMMs take it: in place if it needs no padding or rotation, unless it has so
   // many rows that they would conflict in the core's cache.
   Padded padded_part(const Matrix<const Number>& from, const float* cosines, Number* room) const {
     constexpr int64_t kFewTokens = 256;
-    if (cosines == nullptr && from.rows == tokens_ && from.columns == width_ &&
-        tokens_ <= kFewTokens) {
+    const int64_t rows = padded<Number>(from.rows);
+    if (cosines == nullptr && from.rows == rows && from.columns == width_ && rows <= kFewTokens) {
       return from;
     }
     kernels_.copy(from, cosines, room, width_);
     // A longer document may have used them.
-    std::fill_n(room + from.rows * width_, (tokens_ - from.rows) * width_, Number{0});
-    return {room, tokens_, width_, width_};
+    std::fill_n(room + from.rows * width_, (rows - from.rows) * width_, Number{0});
+    return {room, rows, width_, width_};
   }
 
   // The address of column `first` of a paired matrix.
@@ -204,7 +210,9 @@ class HeadAttention {
 
   Isa isa_;
   HeadOptions options_;
-  int64_t tokens_ = padded<Number>(options_.tokens), width_ = padded<Number>(options_.width);
+  int64_t all_keys_;
+  int64_t queries_ = padded<Number>(options_.tokens), keys_ = padded<Number>(all_keys_),
+          width_ = padded<Number>(options_.width);
   AttentionKernels<Number> kernels_ = kernels_for<AttentionKernels<Number>>(isa_);
   LayoutKernels<Number> layout_ = kernels_for<LayoutKernels<Number>>(isa_);
 };
@@ -230,7 +238,8 @@ class Attention {
       if (tiles.is_there()) return tiles.forward(qkv, y, log_sums);
     }
     at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
-      const typename Head::Forward work(isa_, most_tokens(), padded<Number>(shape_.width));
+      const typename Head::Forward work(isa_, most_tokens(), most_tokens(),
+                                        padded<Number>(shape_.width));
       for (int64_t i = begin; i < end; ++i) {
         for (const Document& one : documents_.of_row(i / shape_.heads)) {
           head_of(one).forward(shape_.parts(qkv, i, one), one.of(shape_.output(y, i)),
@@ -247,7 +256,8 @@ class Attention {
       if (tiles.is_there()) return tiles.backward(dy, qkv, y, log_sums, dqkv);
     }
     at::parallel_for(0, shape_.count(), 1, [&](int64_t begin, int64_t end) {
-      const typename Head::Backward work(isa_, most_tokens(), padded<Number>(shape_.width));
+      const typename Head::Backward work(isa_, most_tokens(), most_tokens(),
+                                         padded<Number>(shape_.width));
       for (int64_t i = begin; i < end; ++i) {
         for (const Document& one : documents_.of_row(i / shape_.heads)) {
           head_of(one).backward(
@@ -265,13 +275,98 @@ class Attention {
   Head head_of(const Document& one) const {
     HeadOptions options = options_;
     options.tokens = one.tokens;
-    return Head(isa_, options);
+    return Head(isa_, options, one.tokens);
   }
 
   Isa isa_;
   AttentionShape shape_;
   HeadOptions options_;
   Documents documents_;
+};
+
+// The heads of a tensor [B, H, T, D], counted over the batch.
+template <typename Any>
+class Heads {
+ public:
+  explicit Heads(const at::Tensor& x_BHTD)
+      : data_(data_of<Any>(x_BHTD)),
+        heads_(x_BHTD.size(1)),
+        rows_(x_BHTD.size(2)),
+        columns_(x_BHTD.size(3)),
+        strides_{x_BHTD.stride(0), x_BHTD.stride(1), x_BHTD.stride(2)} {}
+
+  Matrix<Any> operator[](int64_t i) const {
+    return {data_ + i / heads_ * strides_[0] + i % heads_ * strides_[1], rows_, columns_,
+            strides_[2]};
+  }
+
+ private:
+  Any* data_;
+  int64_t heads_, rows_, columns_;
+  std::array<int64_t, 3> strides_;
+};
+
+// The heads of queries, keys and values.
+template <typename Any>
+struct HeadsOfParts {
+  explicit HeadsOfParts(const AttentionParts& parts)
+      : query(parts.query_BHTD), key(parts.key_BHSD), value(parts.value_BHSD) {}
+  HeadParts<Any> operator[](int64_t i) const { return {query[i], key[i], value[i]}; }
+  Heads<Any> query, key, value;
+};
+
+// Attention of each head of a block.
+template <typename Number>
+class BlockAttention {
+ public:
+  BlockAttention(Isa isa, const AttentionParts& parts, bool causal, double scale)
+      : isa_(isa),
+        parts_(parts),
+        options_{.tokens = parts.query_BHTD.size(2),
+                 .width = parts.query_BHTD.size(3),
+                 .causal = causal,
+                 .scale = static_cast<float>(scale),
+                 .cosines = nullptr},
+        keys_(parts.key_BHSD.size(2)),
+        count_(parts.query_BHTD.size(0) * parts.query_BHTD.size(1)) {}
+
+  void forward(const BlockAttentionOutput& output) const {
+    const HeadsOfParts<const Number> inputs(parts_);
+    const Heads<Number> y(output.y_BHTD);
+    auto* const log_sums = data_of<float>(output.log_sums_BHT);
+    for_each_head<typename Head::Forward>([&](const Head& head, int64_t i, const auto& work) {
+      head.forward(inputs[i], y[i], log_sums + i * options_.tokens, work);
+    });
+  }
+
+  void backward(const at::Tensor& dy_BHTD, const BlockAttentionOutput& output,
+                const AttentionParts& gradients) const {
+    const HeadsOfParts<const Number> inputs(parts_);
+    const HeadsOfParts<Number> results(gradients);
+    const Heads<const Number> dy(dy_BHTD), y(output.y_BHTD);
+    const auto* const log_sums = data_of<const float>(output.log_sums_BHT);
+    for_each_head<typename Head::Backward>([&](const Head& head, int64_t i, const auto& work) {
+      head.backward(inputs[i], y[i], dy[i], log_sums + i * options_.tokens, results[i], work);
+    });
+  }
+
+ private:
+  using Head = HeadAttention<Number>;
+
+  template <typename Work, typename Function>
+  void for_each_head(const Function& function) const {
+    at::parallel_for(0, count_, 1, [&](int64_t begin, int64_t end) {
+      const Work work(isa_, padded<Number>(options_.tokens), padded<Number>(keys_),
+                      padded<Number>(options_.width));
+      const Head head(isa_, options_, keys_);
+      for (int64_t i = begin; i < end; ++i) function(head, i, work);
+    });
+  }
+
+  Isa isa_;
+  const AttentionParts& parts_;
+  HeadOptions options_;
+  int64_t keys_, count_;
 };
 
 AttentionOptions options_of(bool causal, double scale, const std::optional<at::Tensor>& rotation,
@@ -299,6 +394,22 @@ at::Tensor backward_on_cpu(const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3H
                                options_of(causal, scale, rotation, position_ids));
 }
 
+std::tuple<at::Tensor, at::Tensor> block_forward_on_cpu(const at::Tensor& query,
+                                                        const at::Tensor& key,
+                                                        const at::Tensor& value, bool causal,
+                                                        double scale) {
+  auto output = attention_block_by(best_isa(), {query, key, value}, causal, scale);
+  return {output.y_BHTD, output.log_sums_BHT};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> block_backward_on_cpu(
+    const at::Tensor& dy, const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+    const at::Tensor& y, const at::Tensor& log_sums, bool causal, double scale) {
+  auto gradients = attention_block_backward_by(best_isa(), dy, {query, key, value}, {y, log_sums},
+                                               causal, scale);
+  return {gradients.query_BHTD, gradients.key_BHSD, gradients.value_BHSD};
+}
+
 const auto& forward_operator() {
   static const Operator kForward(
       "attention(Tensor qkv, bool causal, float scale, Tensor? rotation, Tensor? position_ids) -> "
@@ -315,19 +426,23 @@ const auto& backward_operator() {
   return kBackward;
 }
 
+// Whether the kernels support it and are faster than LibTorch's.
+bool is_fastest(at::ScalarType type, int64_t keys, int64_t width, bool causal) {
+  if (type != at::kFloat && type != at::kBFloat16) return false;
+  // In fp32, LibTorch's kernel is faster if whole rows of scores exceed the cache.
+  const int64_t most_keys = type == at::kBFloat16 || causal ? 2048 : 1024;
+  return keys <= most_keys && width <= kMaxHeadWidth && width % 2 == 0;
+}
+
 }  // namespace
 
 c10::OperatorHandle attention_operator() { return forward_operator().handle(); }
 c10::OperatorHandle attention_backward_operator() { return backward_operator().handle(); }
 
 bool takes_attention(const at::Tensor& qkv_BT3HD, bool causal) {
-  const auto type = qkv_BT3HD.scalar_type();
   if (!qkv_BT3HD.is_cpu() || !qkv_BT3HD.is_contiguous() || qkv_BT3HD.dim() != 5) return false;
-  if (type != at::kFloat && type != at::kBFloat16) return false;
   const AttentionShape shape(qkv_BT3HD);
-  // In fp32, LibTorch's kernel is faster if whole rows of scores exceed the cache.
-  const int64_t most_tokens = type == at::kBFloat16 || causal ? 2048 : 1024;
-  return shape.tokens <= most_tokens && shape.width <= kMaxHeadWidth && shape.width % 2 == 0;
+  return is_fastest(qkv_BT3HD.scalar_type(), shape.tokens, shape.width, causal);
 }
 
 AttentionOutput attention_by(Isa isa, const at::Tensor& qkv_BT3HD,
@@ -365,6 +480,71 @@ at::Tensor attention_backward_by(Isa isa, const at::Tensor& dy_BTHD, const at::T
     run(Attention<float>(isa, shape, options));
   }
   return dqkv;
+}
+
+bool takes_attention_block(const AttentionParts& parts, bool causal) {
+  const at::Tensor& query = parts.query_BHTD;
+  for (const at::Tensor* one : {&query, &parts.key_BHSD, &parts.value_BHSD}) {
+    if (!one->is_cpu() || one->scalar_type() != query.scalar_type() || one->stride(3) != 1) {
+      return false;
+    }
+  }
+  return is_fastest(query.scalar_type(), parts.key_BHSD.size(2), query.size(3), causal);
+}
+
+BlockAttentionOutput attention_block_by(Isa isa, const AttentionParts& parts, bool causal,
+                                        double scale) {
+  const at::Tensor& query = parts.query_BHTD;
+  const int64_t batch = query.size(0), heads = query.size(1), tokens = query.size(2);
+  BlockAttentionOutput output{
+      .y_BHTD = at::empty({batch, tokens, heads, query.size(3)}, query.options()).transpose(1, 2),
+      .log_sums_BHT = at::empty({batch, heads, tokens}, at::kFloat)};
+  if (query.scalar_type() == at::kBFloat16) {
+    BlockAttention<Bf16>(isa, parts, causal, scale).forward(output);
+  } else {
+    BlockAttention<float>(isa, parts, causal, scale).forward(output);
+  }
+  return output;
+}
+
+AttentionParts attention_block_backward_by(Isa isa, const at::Tensor& dy_BHTD,
+                                           const AttentionParts& parts,
+                                           const BlockAttentionOutput& output, bool causal,
+                                           double scale) {
+  AttentionParts gradients{.query_BHTD = at::empty_like(parts.query_BHTD),
+                           .key_BHSD = at::empty_like(parts.key_BHSD),
+                           .value_BHSD = at::empty_like(parts.value_BHSD)};
+  const BlockAttentionOutput dense{.y_BHTD = output.y_BHTD,
+                                   .log_sums_BHT = output.log_sums_BHT.contiguous()};
+  if (dy_BHTD.scalar_type() == at::kBFloat16) {
+    BlockAttention<Bf16>(isa, parts, causal, scale).backward(dy_BHTD, dense, gradients);
+  } else {
+    BlockAttention<float>(isa, parts, causal, scale).backward(dy_BHTD, dense, gradients);
+  }
+  return gradients;
+}
+
+BlockAttentionOutput attention_block(const AttentionParts& parts, bool causal, double scale) {
+  static const Operator kForward(
+      "attention_block(Tensor query, Tensor key, Tensor value, bool causal, float scale) -> "
+      "(Tensor "
+      "y, Tensor log_sums)",
+      block_forward_on_cpu);
+  auto [y, log_sums] = kForward(parts.query_BHTD, parts.key_BHSD, parts.value_BHSD, causal, scale);
+  return {.y_BHTD = std::move(y), .log_sums_BHT = std::move(log_sums)};
+}
+
+AttentionParts attention_block_backward(const at::Tensor& dy_BHTD, const AttentionParts& parts,
+                                        const BlockAttentionOutput& output, bool causal,
+                                        double scale) {
+  static const Operator kBackward(
+      "attention_block_backward(Tensor dy, Tensor query, Tensor key, Tensor value, Tensor y, "
+      "Tensor "
+      "log_sums, bool causal, float scale) -> (Tensor dquery, Tensor dkey, Tensor dvalue)",
+      block_backward_on_cpu);
+  auto [query, key, value] = kBackward(dy_BHTD, parts.query_BHTD, parts.key_BHSD, parts.value_BHSD,
+                                       output.y_BHTD, output.log_sums_BHT, causal, scale);
+  return {std::move(query), std::move(key), std::move(value)};
 }
 
 AttentionOutput attention(const at::Tensor& qkv_BT3HD, const AttentionOptions& options) {

@@ -38,10 +38,40 @@ AttentionOutput attention(const at::Tensor& qkv_BT3HD, const AttentionOptions& o
 at::Tensor attention_backward(const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3HD,
                               const AttentionOutput& output, const AttentionOptions& options);
 
+/// Queries [B, H, T, D] and keys and values [B, H, S, D], in any memory with contiguous rows, or
+/// their gradients.
+struct AttentionParts {
+  at::Tensor query_BHTD, key_BHSD, value_BHSD;
+};
+
+struct BlockAttentionOutput {
+  at::Tensor y_BHTD;
+  at::Tensor log_sums_BHT;  ///< fp32 logarithms of the softmax denominators.
+};
+
+/// Whether attention_block() supports this and is the fastest way: see takes_attention().
+bool takes_attention_block(const AttentionParts& parts, bool causal);
+
+/// Attention to a block of the keys of a sequence, where the outputs of all blocks are merged by
+/// their logarithms. Causal blocks have as many keys as queries.
+BlockAttentionOutput attention_block(const AttentionParts& parts, bool causal, double scale);
+
+/// What the block adds to the gradients of its queries, keys and values; `output` is the merged one
+/// of all blocks. Rows of dy are contiguous.
+AttentionParts attention_block_backward(const at::Tensor& dy_BHTD, const AttentionParts& parts,
+                                        const BlockAttentionOutput& output, bool causal,
+                                        double scale);
+
 /// attention() by one instruction set, not as operators: for tests.
 AttentionOutput attention_by(Isa isa, const at::Tensor& qkv_BT3HD, const AttentionOptions& options);
 at::Tensor attention_backward_by(Isa isa, const at::Tensor& dy_BTHD, const at::Tensor& qkv_BT3HD,
                                  const AttentionOutput& output, const AttentionOptions& options);
+BlockAttentionOutput attention_block_by(Isa isa, const AttentionParts& parts, bool causal,
+                                        double scale);
+AttentionParts attention_block_backward_by(Isa isa, const at::Tensor& dy_BHTD,
+                                           const AttentionParts& parts,
+                                           const BlockAttentionOutput& output, bool causal,
+                                           double scale);
 
 /// Cosines [T, D/2] and sines [T, D/2], concatenated: pair (i, i + D/2) of token t is rotated by
 /// t / 10000^(2i/D) (Su et al., "RoFormer", 2021; pairs as in GPT-NeoX and Llama). fp32 [T, D].

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <vector>
 
 #include <ATen/Parallel.h>
 #include <ATen/ops/empty_like.h>
@@ -84,13 +85,24 @@ void drop_range(const DropoutDraw& draw, const Kernel& kernel, int64_t begin, in
   if (count > 0) kernel(draw, group, x, y, count);
 }
 
-at::Tensor part_on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call,
-                       const Share& share, int64_t rows, int64_t columns, int64_t begin) {
-  check(x, p, seed_and_step, call, share);
-  const int64_t own = rows > 0 ? x.numel() / rows : 0;
-  if (own * rows != x.numel() || begin < 0 || begin + own > columns) {
-    throw InternalError("dropout: not a part of a tensor");
+// The elements of a row of a part. Throws unless they lie in a row of the whole tensor.
+int64_t elements_of(c10::IntArrayRef begins, c10::IntArrayRef sizes, int64_t columns) {
+  int64_t own = 0;
+  for (size_t i = 0; i < begins.size(); ++i) {
+    own += sizes[i];
+    if (begins[i] < 0 || sizes[i] < 0 || begins[i] + sizes[i] > columns) {
+      throw InternalError("dropout: not a part of a tensor");
+    }
   }
+  return own;
+}
+
+at::Tensor part_on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and_step, int64_t call,
+                       const Share& share, int64_t rows, int64_t columns, c10::IntArrayRef begins,
+                       c10::IntArrayRef sizes) {
+  check(x, p, seed_and_step, call, share);
+  const int64_t own = elements_of(begins, sizes, columns);
+  if (own * rows != x.numel()) throw InternalError("dropout: not a part of a tensor");
   if (share) p = static_cast<double>(share->item<float>());
   at::Tensor y = at::empty_like(x);
   const DropoutDraw draw = draw_of(p, seed_and_step, call);
@@ -98,13 +110,16 @@ at::Tensor part_on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and
   at::parallel_for(0, rows, grain, [&](int64_t first, int64_t end) {
     const auto& kernels = best_kernels<DropoutKernels>();
     for (int64_t row = first; row < end; ++row) {
-      const int64_t place = row * columns + begin;
-      if (x.scalar_type() == at::kFloat) {
-        drop_range(draw, kernels.fp32, place, own, data_of<const float>(x) + row * own,
-                   data_of<float>(y) + row * own);
-      } else {
-        drop_range(draw, kernels.bf16, place, own, data_of<const Bf16>(x) + row * own,
-                   data_of<Bf16>(y) + row * own);
+      int64_t at = row * own;
+      for (size_t i = 0; i < begins.size(); at += sizes[i++]) {
+        const int64_t place = row * columns + begins[i];
+        if (x.scalar_type() == at::kFloat) {
+          drop_range(draw, kernels.fp32, place, sizes[i], data_of<const float>(x) + at,
+                     data_of<float>(y) + at);
+        } else {
+          drop_range(draw, kernels.bf16, place, sizes[i], data_of<const Bf16>(x) + at,
+                     data_of<Bf16>(y) + at);
+        }
       }
     }
   });
@@ -112,7 +127,7 @@ at::Tensor part_on_cpu(const at::Tensor& x, double p, const at::Tensor& seed_and
 }
 
 at::Tensor part_without_memory(const at::Tensor& x, double, const at::Tensor&, int64_t,
-                               const Share&, int64_t, int64_t, int64_t) {
+                               const Share&, int64_t, int64_t, c10::IntArrayRef, c10::IntArrayRef) {
   return at::empty_like(x);
 }
 
@@ -151,9 +166,14 @@ at::Tensor dropout(const at::Tensor& x, double p, const DropoutKey& key, const D
   if (!part.is_whole()) {
     static const Operator kPart(
         "dropout_part(Tensor x, float p, Tensor seed_and_step, int call, Tensor? share, int rows, "
-        "int columns, int begin) -> Tensor",
+        "int columns, int[] begins, int[] sizes) -> Tensor",
         part_on_cpu, part_without_memory);
-    return kPart(x, p, key.seed_and_step, key.call, share, part.rows, part.columns, part.begin);
+    std::vector<int64_t> begins, sizes;
+    for (const auto& [begin, size] : part.ranges) {
+      begins.push_back(begin);
+      sizes.push_back(size);
+    }
+    return kPart(x, p, key.seed_and_step, key.call, share, part.rows, part.columns, begins, sizes);
   }
   static const Operator kDropout(
       "dropout(Tensor x, float p, Tensor seed_and_step, int call, Tensor? share=None) -> Tensor",

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -14,10 +15,15 @@ struct DropoutKey {
   at::Tensor share{};
 };
 
-/// A tensor that is a part of a whole one: both in the order of memory are `rows` rows, and this
-/// part's lie from element `begin` on in rows of `columns` elements. The default is a whole tensor.
+/// A tensor that is a part of a whole one: both in the order of memory are `rows` rows. Those of
+/// the whole have `columns` elements, of which this part has some ranges, one after the other. The
+/// default is a whole tensor.
 struct DropoutPart {
-  int64_t rows = 0, columns = 0, begin = 0;
+  struct Range {
+    int64_t begin = 0, size = 0;
+  };
+  int64_t rows = 0, columns = 0;
+  std::vector<Range> ranges{};
   bool is_whole() const { return rows == 0; }
 };
 

@@ -17,21 +17,23 @@
 
 #include "gallop/model/functional/attention.h"
 #include "gallop/model/functional/dropout.h"
+#include "gallop/model/functional/ring_attention.h"
 
 namespace gallop::model {
 
 namespace {
 
-// Rotates pairs (i, i + D/2) by position / 10000^(2i/D), as in GPT-NeoX and Llama.
-at::Tensor rotated(const at::Tensor& x_BHTD, const at::Tensor& position_ids_BT) {
+// Rotates pairs (i, i + D/2) by position / 10000^(2i/D), as in GPT-NeoX and Llama. Positions are
+// less than `tokens`, and count up from 0 if they are not given.
+at::Tensor rotated(const at::Tensor& x_BHTD, const at::Tensor& position_ids_BT, int64_t tokens) {
   const int64_t half = x_BHTD.size(3) / 2;
   const auto options = x_BHTD.options().dtype(at::kFloat);
   const auto rates =
       at::arange(half, options).mul_(-std::log(10000.0) / static_cast<double>(half)).exp_();
-  auto angles = at::outer(at::arange(x_BHTD.size(2), options), rates);
+  auto angles = at::outer(at::arange(tokens, options), rates);
   if (position_ids_BT.defined()) {
     angles = angles.index_select(0, position_ids_BT.flatten())
-                 .view({x_BHTD.size(0), 1, x_BHTD.size(2), half});
+                 .view({position_ids_BT.size(0), 1, x_BHTD.size(2), half});
   }
   const auto cosine = angles.cos().to(x_BHTD.scalar_type());
   const auto sine = angles.sin().to(x_BHTD.scalar_type());
@@ -114,10 +116,15 @@ Branch SelfAttention::forward(const at::Tensor& x_BTC, const Mask& mask) {
   const auto qkv_BTC = input_->forward(x_BTC);
   const int64_t batch = qkv_BTC.size(0), tokens = qkv_BTC.size(1);
   // Without -1, which is ambiguous for a batch of 0.
-  at::Tensor qkv_BT3HD = qkv_BTC.view({batch, tokens, 3, qkv_BTC.size(2) / (3 * head), head});
-  if (context_) qkv_BT3HD = context_->to_heads(qkv_BT3HD);
-  at::Tensor y_BTHD = attend(qkv_BT3HD, mask);
-  if (context_) y_BTHD = context_->to_tokens(y_BTHD, options_.heads);
+  const at::Tensor qkv_BT3HD = qkv_BTC.view({batch, tokens, 3, qkv_BTC.size(2) / (3 * head), head});
+  at::Tensor y_BTHD;
+  if (!context_) {
+    y_BTHD = attend(qkv_BT3HD, mask);
+  } else if (context_->method() == ContextMethod::kRing) {
+    y_BTHD = attend_in_ring(qkv_BT3HD, mask);
+  } else {
+    y_BTHD = context_->to_tokens(attend(context_->to_heads(qkv_BT3HD), mask), options_.heads);
+  }
   return output_->branch(y_BTHD.flatten(2), is_training() ? options_.dropout : 0, context_.get());
 }
 
@@ -149,8 +156,8 @@ at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD, const Mask& mask) 
   const auto parts = qkv_BT3HD.permute({2, 0, 3, 1, 4}).unbind(0);
   auto query = parts[0], key = parts[1];
   if (options_.rotary) {
-    query = rotated(query, position_ids_BT);
-    key = rotated(key, position_ids_BT);
+    query = rotated(query, position_ids_BT, tokens);
+    key = rotated(key, position_ids_BT, tokens);
   }
   at::Tensor added;
   bool causal = options_.causal;
@@ -171,6 +178,29 @@ at::Tensor SelfAttention::attend(const at::Tensor& qkv_BT3HD, const Mask& mask) 
       : added.defined()
           ? at::scaled_dot_product_attention(query, key, parts[2], added, dropout)
           : at::scaled_dot_product_attention(query, key, parts[2], {}, dropout, causal);
+  return y_BHTD.transpose(1, 2);
+}
+
+at::Tensor SelfAttention::attend_in_ring(const at::Tensor& qkv_BT3HD, const Mask& mask) {
+  const int64_t tokens = context_->tokens();
+  const auto parts = qkv_BT3HD.permute({2, 0, 3, 1, 4}).unbind(0);
+  at::Tensor query = parts[0], key = parts[1];
+  if (options_.rotary) {
+    const at::Tensor position_ids_BT = context_->own_tokens(
+        mask.position_ids_BT.defined() ? mask.position_ids_BT
+                                       : at::arange(tokens, at::kLong).unsqueeze(0),
+        1);
+    query = rotated(query, position_ids_BT, tokens);
+    key = rotated(key, position_ids_BT, tokens);
+  }
+  const at::Tensor y_BHTD =
+      functional::ring_attention(query, key, parts[2],
+                                 {.tokens = tokens,
+                                  .causal = options_.causal,
+                                  .scale = 1 / std::sqrt(static_cast<double>(qkv_BT3HD.size(4))),
+                                  .dropout = is_training() ? options_.dropout : 0,
+                                  .position_ids_BT = mask.position_ids_BT},
+                                 context_->group());
   return y_BHTD.transpose(1, 2);
 }
 

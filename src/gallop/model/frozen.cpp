@@ -51,7 +51,9 @@ class FrozenModel final : public Model {
     return model_->block_parameters();
   }
   void set_block_hooks(BlockHooks* hooks) override { model_->set_block_hooks(hooks); }
-  void divide_tokens(const TensorGroup& group) override { model_->divide_tokens(group); }
+  void divide_tokens(const TensorGroup& group, ContextMethod method) override {
+    model_->divide_tokens(group, method);
+  }
   ParallelizedModel divide_experts(const TensorGroup& group) override {
     return model_->divide_experts(group);
   }

@@ -131,7 +131,7 @@ class Model {
   /// Divides the tokens of each text among the processes of a group, which must outlive the model.
   /// From then on the processes call forward() together, with the same inputs, and each computes
   /// the gradients of its tokens. Throws UsageError if the model does not support it.
-  virtual void divide_tokens(const TensorGroup& group);
+  virtual void divide_tokens(const TensorGroup& group, ContextMethod method);
   /// Leaves each process of a group, which must outlive the model, an equal part of the experts.
   /// From then on parameters() are this process's, and the processes call forward() together, each
   /// with its own samples, also if there are none. Throws UsageError if the model has no experts or

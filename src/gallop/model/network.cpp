@@ -140,8 +140,8 @@ class NetworkModel final : public TorchModuleModel {
     return parallel->result(parameters());
   }
 
-  void divide_tokens(const TensorGroup& group) override {
-    network_->divide_tokens(std::make_shared<ContextParallel>(group));
+  void divide_tokens(const TensorGroup& group, ContextMethod method) override {
+    network_->divide_tokens(std::make_shared<ContextParallel>(group, method));
   }
 
   int64_t fp8_layers() const override {
@@ -165,7 +165,9 @@ class NetworkModel final : public TorchModuleModel {
 
 ParallelizedModel Model::parallelize(const TensorGroup& /*group*/) { fail_to_parallelize(); }
 
-void Model::divide_tokens(const TensorGroup& /*group*/) { fail_to_divide_tokens(); }
+void Model::divide_tokens(const TensorGroup& /*group*/, ContextMethod /*method*/) {
+  fail_to_divide_tokens();
+}
 
 ParallelizedModel Model::divide_experts(const TensorGroup& /*group*/) { fail_to_divide_experts(); }
 

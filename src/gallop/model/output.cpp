@@ -7,10 +7,7 @@ namespace gallop::model {
 
 at::Tensor Output::logits() const {
   at::Tensor own = weight.defined() ? functional::linear(x, weight, {}) : x;
-  if (context) {
-    return functional::gather_parts(own, 1, context->tokens(), /*sums_gradient=*/false,
-                                    context->group());
-  }
+  if (context) return context->all_tokens(own);
   if (!part.parallel) return own;
   return functional::gather_parts(own, -1, part.classes, /*sums_gradient=*/false,
                                   part.parallel->group());

@@ -101,7 +101,7 @@ at::Tensor TensorParallel::own_tokens(const at::Tensor& x, int64_t dim) const {
 }
 
 kernel::DropoutPart TensorParallel::part(const at::Tensor& x, int64_t dim, int64_t size) const {
-  return functional::dropout_part(x, dim, size, group_);
+  return functional::dropout_part(x, dim, size, {part_of(size)});
 }
 
 kernel::DropoutPart TensorParallel::part_outside(const at::Tensor& x) const {
@@ -109,7 +109,8 @@ kernel::DropoutPart TensorParallel::part_outside(const at::Tensor& x) const {
 }
 
 void require_divisible(const std::string& strategy, int processes, int64_t size,
-                       const std::string& what, const std::string& option) {
+                       const std::string& what, const std::string& option,
+                       const std::string& alternative) {
   const int64_t parts = processes;
   if (size % parts == 0) return;
   std::vector<std::string> counts, sizes;
@@ -123,13 +124,13 @@ void require_divisible(const std::string& strategy, int processes, int64_t size,
   sizes.push_back(std::to_string((size / parts + 1) * parts));
   throw UsageError(fmt::format(
       "parallel.name={}: the {} {} of the model cannot be divided evenly among {} processes; "
-      "{}choose {} so that there are {}",
+      "{}choose {} so that there are {}{}",
       strategy, size, what, parts,
       counts.empty()
           ? ""
           : fmt::format("divide them among {} processes (parallel.{}_parallel_degree), or ",
                         join_names(counts), strategy),
-      option, join_names(sizes)));
+      option, join_names(sizes), alternative.empty() ? "" : ", or " + alternative));
 }
 
 }  // namespace gallop::model

@@ -83,8 +83,10 @@ class TensorParallel {
 
 /// Throws UsageError, with the nearest numbers, unless `processes` divide `size` of `what`, such as
 /// "attention heads". `option` sets it, and `strategy` is "tensor", "context" or "expert".
+/// `alternative`: what else the user can do, such as "set OPTION"; empty: nothing.
 void require_divisible(const std::string& strategy, int processes, int64_t size,
-                       const std::string& what, const std::string& option);
+                       const std::string& what, const std::string& option,
+                       const std::string& alternative = "");
 
 /// The part of the outputs that the last layer has in a process, and the group of it; null: all.
 struct OutputPart {

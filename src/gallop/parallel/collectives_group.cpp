@@ -12,14 +12,21 @@ namespace gallop::parallel {
 namespace {
 
 // Evaluations run outside of any scope.
-template <typename Start>
-void run(Collectives& collectives, const at::Tensor& result, const Start& start) {
-  if (result.numel() == 0) return;
+template <typename Function>
+void within(Collectives& collectives, const Function& function) {
   std::optional<CollectivesScope> scope;
   if (CollectivesScope::current() == nullptr) scope.emplace(collectives);
   const SubgroupScope group(collectives);
-  start();
-  wait_tensor(result);
+  function();
+}
+
+template <typename Start>
+void run(Collectives& collectives, const at::Tensor& result, const Start& start) {
+  if (result.numel() == 0) return;
+  within(collectives, [&] {
+    start();
+    wait_tensor(result);
+  });
 }
 
 }  // namespace
@@ -38,6 +45,21 @@ void CollectivesGroup::all_to_all(const at::Tensor& output, const at::Tensor& in
   const at::Tensor received = output.numel() > 0 ? output : at::empty({1}, output.options());
   const at::Tensor sent = input.numel() > 0 ? input : at::zeros({1}, input.options());
   run(collectives_, received, [&] { all_to_all_async(received, sent, receive, send); });
+}
+
+// Both ends of a transfer know its size, so what is empty is not sent.
+void CollectivesGroup::shift_async(const at::Tensor& output, const at::Tensor& input) const {
+  within(collectives_, [&] {
+    if (input.numel() > 0) send_async(input, (rank() + 1) % size());
+    if (output.numel() > 0) recv_async(output, (rank() + size() - 1) % size());
+  });
+}
+
+void CollectivesGroup::wait_shift(const at::Tensor& output, const at::Tensor& input) const {
+  within(collectives_, [&] {
+    if (input.numel() > 0) wait_tensor(input);
+    if (output.numel() > 0) wait_tensor(output);
+  });
 }
 
 }  // namespace gallop::parallel

@@ -20,6 +20,8 @@ class CollectivesGroup final : public TensorGroup {
   void all_gather(const at::Tensor& tensor, c10::IntArrayRef sizes) const override;
   void all_to_all(const at::Tensor& output, const at::Tensor& input, c10::IntArrayRef receive,
                   c10::IntArrayRef send) const override;
+  void shift_async(const at::Tensor& output, const at::Tensor& input) const override;
+  void wait_shift(const at::Tensor& output, const at::Tensor& input) const override;
 
  private:
   Collectives& collectives_;

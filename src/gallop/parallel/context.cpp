@@ -14,6 +14,7 @@ namespace gallop::parallel {
 namespace {
 
 constexpr const char* kDegree = "context_parallel_degree";
+constexpr const char* kRing = "ring";
 
 class Context final : public Strategy {
  public:
@@ -22,8 +23,9 @@ class Context final : public Strategy {
         cp_(groups_.along({kContextAxis})),
         dp_(groups_.along({kReplicaAxis})),
         group_(cp_),
+        is_ring_(config.context_parallel_method == kRing),
         all_(make_ddp({.bucket = config.bucket}, collectives, model)) {
-    model.divide_tokens(group_);
+    model.divide_tokens(group_, is_ring_ ? ContextMethod::kRing : ContextMethod::kUlysses);
   }
 
   Collectives& collectives() override { return all_->collectives(); }
@@ -34,7 +36,8 @@ class Context final : public Strategy {
   NamedTensors state() const override { return all_->state(); }
   const std::vector<std::string>& unused() const override { return all_->unused(); }
   std::string describe() const override {
-    return fmt::format("{} {} x {} {}", kReplicaAxis, dp_.size(), kContextAxis, cp_.size());
+    return fmt::format("{} {} x {} {}{}", kReplicaAxis, dp_.size(), kContextAxis, cp_.size(),
+                       is_ring_ ? ", ring" : "");
   }
 
   void begin_gradient_sync(const Pass& pass) override { all_->begin_gradient_sync(pass); }
@@ -50,6 +53,7 @@ class Context final : public Strategy {
   MeshGroups groups_;
   Collectives &cp_, &dp_;
   CollectivesGroup group_;
+  bool is_ring_;
   std::unique_ptr<Strategy> all_;  // Sums gradients over tokens and replicas.
 };
 
@@ -61,6 +65,11 @@ void visit(config::Visitor& visitor, ContextConfig& config) {
                          "replicas, each with its part of every batch; 0: all processes",
                  .min = 0},
                 config.context_parallel_degree);
+  visitor.field({.name = "context_parallel_method",
+                 .help = "ulysses: all-to-alls exchange tokens for heads around attention; ring: "
+                         "keys and values pass from process to process, for any number of heads",
+                 .choices = {"ulysses", kRing}},
+                config.context_parallel_method);
   visit_bucket_bytes(visitor, config.bucket);
 }
 

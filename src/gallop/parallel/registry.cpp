@@ -24,7 +24,7 @@ StrategyRegistry built_in_strategies() {
            make_pipeline)
       .add("tensor", "each process has some heads and channels of each layer (Megatron-LM)",
            make_tensor)
-      .add("context", "each process has some tokens of each text, and some heads in attention",
+      .add("context", "each process has some tokens of each text; Ulysses or ring attention",
            make_context)
       .add("expert", "as ddp, but each process has some of the experts of each layer (GShard)",
            make_expert)

@@ -172,7 +172,7 @@ struct ModelTensors {
   /// For expert parallelism: Model::divide_experts().
   std::function<ParallelizedModel(const TensorGroup& group)> divide_experts{};
   /// For context parallelism: Model::divide_tokens().
-  std::function<void(const TensorGroup& group)> divide_tokens{};
+  std::function<void(const TensorGroup& group, ContextMethod method)> divide_tokens{};
   /// Parameters that have been divided along tp.
   std::vector<LogicalTensor> divided{};
 };

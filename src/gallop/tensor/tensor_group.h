@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,18 @@ class TensorGroup {
   virtual void all_gather(const at::Tensor& tensor, c10::IntArrayRef sizes) const = 0;
   virtual void all_to_all(const at::Tensor& output, const at::Tensor& input,
                           c10::IntArrayRef receive, c10::IntArrayRef send) const = 0;
+
+  /// Starts to send `input` to the next rank of a ring, and to receive `output` from the previous
+  /// one. Both are contiguous; neither may be written, nor `output` be read, until wait_shift(),
+  /// which is called with the same tensors.
+  virtual void shift_async(const at::Tensor& output, const at::Tensor& input) const = 0;
+  virtual void wait_shift(const at::Tensor& output, const at::Tensor& input) const = 0;
+};
+
+/// How attention reaches the tokens of other processes, where each has a part of every sequence.
+enum class ContextMethod : uint8_t {
+  kUlysses,  ///< All-to-alls exchange tokens for heads (Jacobs et al., "DeepSpeed Ulysses", 2023).
+  kRing,     ///< Keys and values pass from process to process (Liu et al., "Ring Attention", 2023).
 };
 
 /// The parameters of a model whose layers are divided among processes.

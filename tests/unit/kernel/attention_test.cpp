@@ -1,7 +1,11 @@
 #include "gallop/kernel/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <ATen/Parallel.h>
 #include <ATen/TensorOperators.h>
@@ -195,6 +199,63 @@ TEST_P(AttentionOf, DocumentsOfARowAreAsAlone) {
   }
 }
 
+struct Rows {
+  int64_t begin, size;
+  at::Tensor of(const at::Tensor& x) const { return x.narrow(2, begin, size); }
+};
+
+// Two parts of the queries and of the keys, which have different sizes.
+TEST_P(AttentionOf, BlocksMergeToTheWhole) {
+  const Case& c = GetParam();
+  options.rotation_TD.reset();
+  const auto all = qkv.permute({2, 0, 3, 1, 4}).unbind(0);  // [B, H, T, D]
+  const at::Tensor dy_BHTD = dy.transpose(1, 2);
+  const Rows first{0, c.tokens / 3}, second{first.size, c.tokens - first.size};
+  std::vector<std::pair<Rows, Rows>> blocks = {{first, first}, {second, first}, {second, second}};
+  if (!c.causal) blocks.emplace_back(first, second);
+  std::erase_if(blocks, [](const auto& one) { return one.first.size * one.second.size == 0; });
+  const auto parts_of = [&](const Rows& queries, const Rows& keys) {
+    return AttentionParts{queries.of(all[0]), keys.of(all[1]), keys.of(all[2])};
+  };
+  const auto is_causal = [&](const Rows& queries, const Rows& keys) {
+    return c.causal && queries.begin == keys.begin;
+  };
+
+  // Sums of weights and of weighted values, in fp64.
+  const at::Tensor sums = at::zeros({c.batch, c.heads, c.tokens}, at::kDouble);
+  const at::Tensor y = at::zeros({c.batch, c.heads, c.tokens, c.width}, at::kDouble);
+  for (const auto& [queries, keys] : blocks) {
+    const AttentionParts parts = parts_of(queries, keys);
+    ASSERT_TRUE(takes_attention_block(parts, is_causal(queries, keys)));
+    const BlockAttentionOutput block =
+        attention_block_by(c.isa, parts, is_causal(queries, keys), options.scale);
+    const at::Tensor sum = block.log_sums_BHT.to(at::kDouble).exp();
+    queries.of(sums).add_(sum);
+    queries.of(y).add_(block.y_BHTD.to(at::kDouble).mul(sum.unsqueeze(3)));
+  }
+  y.div_(sums.unsqueeze(3));
+  const Formula truth(qkv.to(at::kDouble), dy.to(at::kDouble), options);
+  const double tolerance = c.type == at::kFloat ? 1e-6 : 1e-2;
+  EXPECT_LE(error(y.transpose(1, 2), truth.y), tolerance);
+
+  const BlockAttentionOutput whole{y.to(c.type), sums.log().to(at::kFloat)};
+  std::vector<at::Tensor> gradients(3);
+  for (at::Tensor& one : gradients) one = at::zeros(y.sizes(), at::kDouble);
+  for (const auto& [queries, keys] : blocks) {
+    const AttentionParts own =
+        attention_block_backward_by(c.isa, queries.of(dy_BHTD), parts_of(queries, keys),
+                                    {queries.of(whole.y_BHTD), queries.of(whole.log_sums_BHT)},
+                                    is_causal(queries, keys), options.scale);
+    queries.of(gradients[0]).add_(own.query_BHTD);
+    keys.of(gradients[1]).add_(own.key_BHSD);
+    keys.of(gradients[2]).add_(own.value_BHSD);
+  }
+  for (size_t i = 0; i < 3; ++i) {
+    const at::Tensor wanted = truth.dqkv.select(2, static_cast<int64_t>(i));
+    EXPECT_LE(error(gradients[i].transpose(1, 2), wanted), tolerance) << i;
+  }
+}
+
 TEST(Attention, RejectsPositionsThatDoNotCount) {
   const at::Tensor qkv = at::zeros({1, 4, 3, 1, 8});
   for (const std::vector<int64_t>& ids :
@@ -222,6 +283,15 @@ TEST(Attention, RejectsUnsupportedInputs) {
   EXPECT_FALSE(takes_attention(at::zeros({1, 4, 3, 1, 512}), true));
   EXPECT_FALSE(takes_attention(at::zeros({1, 4096, 3, 1, 8}), true));
   EXPECT_FALSE(takes_attention(at::zeros({1, 3, 4, 1, 8}).transpose(1, 2), true));
+  const auto takes_block = [](const at::Tensor& query, const at::Tensor& key, bool causal = false) {
+    return takes_attention_block({query, key, key}, causal);
+  };
+  const at::Tensor query = at::zeros({1, 2, 5, 8});
+  EXPECT_TRUE(takes_block(query, at::zeros({1, 2, 1024, 8})));
+  EXPECT_TRUE(takes_block(at::zeros({1, 2, 4096, 8}), query));
+  EXPECT_FALSE(takes_block(query, at::zeros({1, 2, 1025, 8})));
+  EXPECT_FALSE(takes_block(query, query.to(at::kBFloat16)));
+  EXPECT_FALSE(takes_block(query, at::zeros({1, 2, 8, 5}).transpose(2, 3)));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <ATen/Parallel.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/equal.h>
@@ -70,15 +71,27 @@ TEST(Dropout, OfAPartHasTheMaskOfTheWhole) {
   for (const auto type : {at::kFloat, at::kBFloat16}) {
     const at::Tensor whole = at::randn({3, 40, 9}).to(type);
     const at::Tensor dropped = dropout(whole, 0.3, key);
-    for (const auto& [begin, size] :
-         {std::pair<int64_t, int64_t>{0, 40}, {0, 1}, {13, 20}, {39, 1}}) {
-      const at::Tensor part = whole.narrow(1, begin, size).contiguous();
-      const at::Tensor got =
-          dropout(part, 0.3, key, {.rows = 3, .columns = 40 * 9, .begin = begin * 9});
-      EXPECT_TRUE(at::equal(got, dropped.narrow(1, begin, size))) << begin << " " << size;
-    }
+    const auto expect_part = [&](const std::vector<DropoutPart::Range>& rows) {
+      DropoutPart part{.rows = 3, .columns = 40 * 9};
+      std::vector<at::Tensor> own, wanted;
+      for (const auto& [begin, size] : rows) {
+        part.ranges.push_back({begin * 9, size * 9});
+        own.push_back(whole.narrow(1, begin, size));
+        wanted.push_back(dropped.narrow(1, begin, size));
+      }
+      EXPECT_TRUE(at::equal(dropout(at::cat(own, 1), 0.3, key, part), at::cat(wanted, 1)))
+          << rows.front().begin << " " << rows.front().size;
+    };
+    expect_part({{0, 40}});
+    expect_part({{0, 1}});
+    expect_part({{13, 20}});
+    expect_part({{39, 1}});
+    expect_part({{3, 10}, {29, 7}});
+    expect_part({{0, 0}, {39, 1}});
   }
-  EXPECT_THROW(dropout(at::ones({3, 4}), 0.3, key, {.rows = 3, .columns = 5, .begin = 2}),
+  EXPECT_THROW(dropout(at::ones({3, 4}), 0.3, key, {.rows = 3, .columns = 5, .ranges = {{2, 4}}}),
+               InternalError);
+  EXPECT_THROW(dropout(at::ones({3, 4}), 0.3, key, {.rows = 3, .columns = 5, .ranges = {{0, 3}}}),
                InternalError);
 }
 

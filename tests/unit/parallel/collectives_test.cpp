@@ -14,6 +14,7 @@
 #include <limits>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 #include <ATen/ops/arange.h>
@@ -25,9 +26,10 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/parallel/collectives_group.h"
 #include "gallop/parallel/sums.h"
 #include "unit/parallel/collectives_contract.h"
-#include "unit/parallel/ranks.h"
+#include "unit/parallel/ranks_together.h"
 #include "unit/variable.h"
 
 namespace gallop::parallel {
@@ -409,6 +411,30 @@ TEST(Collectives, UseTheGivenInterfaces) {
   }
   const Variable none("GLOO_SOCKET_IFNAME", std::nullopt);
   run_ranks(2, sum);
+}
+
+// Tensors of other sizes in each rank, of which one is empty, and two at a time.
+TEST(CollectivesGroup, ShiftsTensorsAroundTheRing) {
+  for (const bool is_within_scope : {false, true}) {
+    run_ranks_together(3, [&](Collectives& collectives) {
+      const CollectivesGroup group(collectives);
+      std::optional<CollectivesScope> scope;
+      if (is_within_scope) scope.emplace(collectives);
+      const int rank = collectives.rank(), previous = (rank + 2) % 3;
+      const auto filled = [](int of, int64_t elements) {
+        return at::full({elements * of}, of, at::kFloat);
+      };
+      const at::Tensor small = filled(rank, 5), large = filled(rank, 30000);
+      const at::Tensor got_small = at::zeros({5 * previous}),
+                       got_large = at::zeros({30000 * previous});
+      group.shift_async(got_small, small);
+      group.shift_async(got_large, large);
+      group.wait_shift(got_small, small);
+      group.wait_shift(got_large, large);
+      EXPECT_TRUE(at::equal(got_small, filled(previous, 5)));
+      EXPECT_TRUE(at::equal(got_large, filled(previous, 30000)));
+    });
+  }
 }
 
 TEST(StoreServer, ListensOnlyAtItsAddressAndReportsErrors) {

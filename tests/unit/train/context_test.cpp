@@ -2,6 +2,8 @@
 #include <string>
 #include <vector>
 
+#include <ATen/ops/allclose.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "gallop/model/frozen.h"
@@ -16,7 +18,9 @@ namespace {
 // 2, 3 and 4 processes divide the heads; 3 have unequal parts of the 8 tokens.
 constexpr int64_t kHeads = 12, kWidth = 48;
 
-const std::vector<std::string> kContext = {"context context_parallel_degree={}"};
+const std::string kUlysses = "context context_parallel_degree={}",
+                  kRing = "context context_parallel_method=ring context_parallel_degree={}";
+const std::vector<std::string> kContext = {kUlysses, kRing};
 
 std::unique_ptr<model::Model> gpt() {
   return make_gpt({.layers = 2, .width = kWidth, .heads = kHeads}, kText, 1);
@@ -31,10 +35,10 @@ std::unique_ptr<model::Model> recomputed_gpt() {
   model->recompute(std::vector<bool>(static_cast<size_t>(model->blocks()), true));
   return model;
 }
-std::unique_ptr<model::Model> llama() {
+std::unique_ptr<model::Model> llama_of_heads(int64_t heads) {
   return make_gpt({.layers = 2,
-                   .width = 72,
-                   .heads = kHeads,
+                   .width = 6 * heads,
+                   .heads = heads,
                    .bias = false,
                    .tied = false,
                    .activation = "swiglu",
@@ -42,6 +46,9 @@ std::unique_ptr<model::Model> llama() {
                    .norm = "rms"},
                   kText, 1);
 }
+std::unique_ptr<model::Model> llama() { return llama_of_heads(kHeads); }
+// 2, 3 and 4 processes do not divide the heads.
+std::unique_ptr<model::Model> llama_of_5_heads() { return llama_of_heads(5); }
 
 constexpr const char* kAdamw = "adamw eps=1e-4 weight_decay=0.1";
 constexpr const char* kSgd = "sgd momentum=0.9";
@@ -99,6 +106,30 @@ TEST(ContextIsExact, In20StepsOfUnequalParts) {
   expect_near_ddp({"Gpt", gpt, kAdamw, {.clip_grad_norm = 0.5}, true}, kContext, {{3}}, 20, kFp64);
 }
 
+// 2 and 4 processes have equal chunks of the 8 tokens; with 3, chunks have 1 or 2, and with 5, some
+// are empty.
+TEST(RingIsExact, WithAnyNumberOfHeadsAndTokens) {
+  const Case tested{
+      "Llama", llama_of_5_heads, kAdamw, {.gradient_accumulation = 2, .clip_grad_norm = 0.5}, true};
+  expect_near_ddp(tested, {kRing}, {{2}, {3}, {4}, {5}}, 20, kFp64);
+  expect_near_ddp(tested, {kRing}, {{3}}, 20, kFp32);
+}
+
+// Every process has some of the positions at both ends of the texts.
+TEST(ContextLogits, AreThoseOfOneProcess) {
+  for (const std::string& strategy : kContext) {
+    Case tested{"Gpt", gpt, kSgd, {}, true};
+    tested.strategy = fmt::format(fmt::runtime(strategy), 0);
+    const at::Tensor input = batch_of(tested, 2).first;
+    const at::Tensor wanted = gpt()->forward(input);
+    parallel::run_ranks_together(3, [&](parallel::Collectives& three) {
+      Trainee trainee(tested, {}, &three);
+      const at::Tensor logits = trainee.model->forward(input);
+      EXPECT_TRUE(at::allclose(logits, wanted, 1e-5, 1e-6)) << strategy;
+    });
+  }
+}
+
 TEST(ContextRejects, WhatItCannotTrain) {
   const auto one = [](const MakeModel& make, const StepConfig& config, bool is_text = true) {
     return error_of([&] {
@@ -116,7 +147,8 @@ TEST(ContextRejects, WhatItCannotTrain) {
   EXPECT_EQ(one([] { return make_gpt({.layers = 1, .width = 40, .heads = 5}, kText, 1); }, {}),
             "parallel.name=context: the 5 attention heads of the model cannot be divided evenly "
             "among 2 processes; divide them among 5 processes (parallel.context_parallel_degree), "
-            "or choose model.heads so that there are 4 or 6");
+            "or choose model.heads so that there are 4 or 6, or set "
+            "parallel.context_parallel_method=ring");
   EXPECT_TRUE(one([] { return gpt_of_experts({.num_experts = 2}); }, {})
                   .starts_with("parallel.name=context does not divide the tokens of experts"));
 }

@@ -12,37 +12,13 @@
 
 #include "gallop/model/functional/tensor_parallel.h"
 #include "gallop/model/functional/vocabulary_cross_entropy.h"
-#include "gallop/parallel/sums.h"
+#include "gallop/parallel/collectives_group.h"
 #include "unit/parallel/ranks_together.h"
 
 namespace gallop::train {
 namespace {
 
 using namespace model::functional;  // NOLINT(google-build-using-namespace)
-
-class Group final : public TensorGroup {
- public:
-  explicit Group(parallel::Collectives& collectives) : collectives_(collectives) {}
-  int rank() const override { return collectives_.rank(); }
-  int size() const override { return collectives_.size(); }
-  bool sequence_parallel() const override { return true; }
-  void all_reduce(const at::Tensor& tensor) const override {
-    collectives_.all_reduce_async(tensor);
-    collectives_.wait(tensor);
-  }
-  void all_gather(const at::Tensor& tensor, c10::IntArrayRef sizes) const override {
-    collectives_.all_gather_async(tensor, sizes);
-    collectives_.wait(tensor);
-  }
-  void all_to_all(const at::Tensor& output, const at::Tensor& input, c10::IntArrayRef receive,
-                  c10::IntArrayRef send) const override {
-    collectives_.all_to_all_async(output, input, receive, send);
-    collectives_.wait(output);
-  }
-
- private:
-  parallel::Collectives& collectives_;
-};
 
 at::Tensor own_part(const at::Tensor& x, int64_t dim, const TensorGroup& group) {
   const auto bounds = part_bounds(x.size(dim), group.size());
@@ -55,7 +31,7 @@ TEST(TensorParallelRegions, HaveTheGradientsOfMegatron) {
   for (const int64_t tokens : {5, 6, 2}) {
     const at::Tensor whole = at::randn({2, tokens, 4}), gradient = at::randn({2, tokens, 4});
     parallel::run_ranks_together(3, [&](parallel::Collectives& collectives) {
-      const Group group(collectives);
+      const parallel::CollectivesGroup group(collectives, /*sequence_parallel=*/true);
       const auto ranks = static_cast<double>(group.size() * (group.size() + 1)) / 2;
       const auto own = static_cast<double>(group.rank() + 1);
       // The result and the gradient of an input, for a gradient of the result.
@@ -103,7 +79,7 @@ TEST(TensorParallelRegions, SumNarrowNumbersInFp32) {
   // 1 + 2^-8 + 2^-8 is 1 in bf16 if each sum is rounded.
   const at::Tensor all = at::tensor({1.0, 0.00390625, 0.00390625}).to(at::kBFloat16);
   parallel::run_ranks_together(3, [&](parallel::Collectives& collectives) {
-    const Group group(collectives);
+    const parallel::CollectivesGroup group(collectives, /*sequence_parallel=*/true);
     const at::Tensor own = all.narrow(0, group.rank(), 1);
     EXPECT_EQ(reduce_from_tensor_parallel_region(own, group).item<float>(), 1.0078125F);
     const at::Tensor three = own.expand({3}).contiguous();
@@ -130,7 +106,7 @@ TEST(VocabularyParallelCrossEntropy, IsThatOfWholeLogits) {
       const int64_t correct = whole.argmax(1).eq(target).sum().item<int64_t>();
       const double tolerance = type == at::kDouble ? 1e-12 : type == at::kFloat ? 1e-5 : 1e-2;
       parallel::run_ranks_together(3, [&](parallel::Collectives& collectives) {
-        const Group group(collectives);
+        const parallel::CollectivesGroup group(collectives, /*sequence_parallel=*/true);
         const at::Tensor own = own_part(logits, 1, group).to(type).clone().requires_grad_(true);
         const LossSum got = vocabulary_parallel_cross_entropy(
             own, target,

@@ -124,7 +124,8 @@ struct Trainee {
            .parallelize = [this](const TensorGroup& group) { return model->parallelize(group); },
            .divide_experts =
                [this](const TensorGroup& group) { return model->divide_experts(group); },
-           .divide_tokens = [this](const TensorGroup& group) { model->divide_tokens(group); }});
+           .divide_tokens = [this](const TensorGroup& group,
+                                   ContextMethod method) { model->divide_tokens(group, method); }});
       model->set_block_hooks(strategy->block_hooks());
       config.strategy = strategy.get();
       const auto make = [&](const NamedTensors& parameters, const NamedTensors& buffers) {

@@ -37,7 +37,12 @@ struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
     context->save_for_backward({seed_and_step, share});
     context->saved_data["p"] = p;
     context->saved_data["call"] = call;
-    context->saved_data["part"] = std::vector<int64_t>{part.rows, part.columns, part.begin};
+    std::vector<int64_t> numbers{part.rows, part.columns};
+    for (const auto& [begin, size] : part.ranges) {
+      numbers.push_back(begin);
+      numbers.push_back(size);
+    }
+    context->saved_data["part"] = numbers;
     return kernel::dropout(x, p, {.seed_and_step = seed_and_step, .call = call, .share = share},
                            part);
   }
@@ -47,14 +52,18 @@ struct DropoutFunction : torch::autograd::Function<DropoutFunction> {
     const variable_list saved = context->get_saved_variables();
     const kernel::DropoutKey key{
         .seed_and_step = saved[0], .call = context->saved_data["call"].toInt(), .share = saved[1]};
-    const std::vector<int64_t> part = context->saved_data["part"].toIntVector();
-    return {kernel::dropout(gradients[0].contiguous(), context->saved_data["p"].toDouble(), key,
-                            {.rows = part[0], .columns = part[1], .begin = part[2]}),
-            {},
-            {},
-            {},
-            {},
-            {}};
+    const std::vector<int64_t> numbers = context->saved_data["part"].toIntVector();
+    kernel::DropoutPart part{.rows = numbers[0], .columns = numbers[1]};
+    for (size_t i = 2; i < numbers.size(); i += 2) {
+      part.ranges.push_back({numbers[i], numbers[i + 1]});
+    }
+    return {
+        kernel::dropout(gradients[0].contiguous(), context->saved_data["p"].toDouble(), key, part),
+        {},
+        {},
+        {},
+        {},
+        {}};
   }
 };
 

@@ -230,13 +230,16 @@ PartRange part_range(int64_t size, const TensorGroup& group) {
 }
 
 kernel::DropoutPart dropout_part(const at::Tensor& x, int64_t dim, int64_t size,
-                                 const TensorGroup& group) {
-  kernel::DropoutPart part{.rows = 1, .columns = size};
+                                 const std::vector<PartRange>& ranges) {
+  int64_t rows = 1, below = 1;
   for (int64_t i = 0; i < x.dim(); ++i) {
-    if (i < dim) part.rows *= x.size(i);
-    if (i > dim) part.columns *= x.size(i);
+    if (i < dim) rows *= x.size(i);
+    if (i > dim) below *= x.size(i);
   }
-  part.begin = part_range(size, group).begin * (part.columns / size);
+  kernel::DropoutPart part{.rows = rows, .columns = size * below};
+  for (const PartRange& range : ranges) {
+    part.ranges.push_back({range.begin * below, range.size() * below});
+  }
   return part;
 }
 

@@ -22,10 +22,10 @@ struct PartRange {
 };
 PartRange part_range(int64_t size, const TensorGroup& group);
 
-/// Where the elements of `x`, a part along a dimension of a tensor that has `size` there, lie in
-/// that, so that they draw the random numbers that they would draw in one process.
+/// Where the elements of `x`, which has these ranges of a dimension of `size` elements, lie in the
+/// whole tensor, so that they draw the random numbers that they would draw in one process.
 kernel::DropoutPart dropout_part(const at::Tensor& x, int64_t dim, int64_t size,
-                                 const TensorGroup& group);
+                                 const std::vector<PartRange>& ranges);
 
 /// Copies; the gradient is summed over the processes.
 at::Tensor copy_to_tensor_parallel_region(const at::Tensor& x, const TensorGroup& group);
