@@ -9,6 +9,7 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/memory.h"
 #include "gallop/base/text.h"
+#include "gallop/parallel/strategy.h"
 
 namespace gallop::app {
 
@@ -211,6 +212,10 @@ class Finder {
 };
 
 }  // namespace
+
+bool has_noise_scale(const Recipe& recipe, const DistributedContext& context) {
+  return context.is_alone() || !parallel::trains_replicas(recipe.strategy.name());
+}
 
 BatchQuestion::BatchQuestion(BatchTrial of_recipe, const Recipe& recipe)
     : trial(std::move(of_recipe)),

@@ -28,6 +28,10 @@ struct BatchQuestion {
   std::optional<double> noise_seconds{};  ///< Noise that takes longer is not measured.
 };
 
+/// Whether the gradient noise scale can be measured: replicas that are trained separately do not
+/// sum their gradients.
+bool has_noise_scale(const Recipe& recipe, const DistributedContext& context);
+
 struct FoundBatch {
   schedule::BatchSearch search;
   std::optional<double> critical{};      ///< By the gradient noise scale.

@@ -11,6 +11,7 @@
 #include "gallop/app/print.h"
 #include "gallop/app/program.h"
 #include "gallop/base/heap.h"
+#include "gallop/launch/reported_error.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/train/out_of_memory.h"
 
@@ -39,7 +40,8 @@ int run(int argc, char** argv, Registries registries) {
   try {
     return static_cast<int>(run_command(argc, argv, registries));
   } catch (const parallel::Rank0Error& error) {
-    return static_cast<int>(error.code());  // Already reported.
+    launch::record_error(error.what());  // Rank 0 prints it.
+    return static_cast<int>(error.code());
   } catch (const Error& error) {
     return static_cast<int>(app::report_error(error));
   } catch (const std::exception& error) {

@@ -149,6 +149,12 @@ ExitCode run_find_batch(const CommandContext& command, const std::vector<std::st
   const DistributedContext context = DistributedContext::join();
   const ResolvedRecipe resolved =
       load_recipe(registries, context.collectives(), parsed.trial.recipe, parsed.trial.overrides);
+  if (parsed.trial.noise.steps > 0 && !has_noise_scale(resolved.recipe, context)) {
+    throw UsageError(fmt::format(
+        "parallel.name={}: the gradient noise scale is measured from gradients that are summed "
+        "over all processes; set --noise-steps 0, or measure it with parallel.name=ddp",
+        resolved.recipe.strategy.name()));
+  }
   const bool prints_table = !parsed.json && context.is_first();
   if (prints_table) {
     fmt::print("{}\n{:>9} {:>13} {:>12}\n", resolved.name, "batch", "samples/s", "memory");

@@ -178,7 +178,9 @@ ExitCode launch_here(const Arguments& arguments, const StopRequest& stop) {
     const int64_t killed = processes_killed_for_memory();
     const launch::GroupEnd end = launch::run_group(group, stop, print_line);
     const std::string run = note.read();
-    if (!end.first_failure.empty()) {
+    // A mistake in the command says nothing about processes.
+    const bool is_mistake = end.code == ExitCode::kUsage && !end.reported_error.empty();
+    if (!end.first_failure.empty() && !is_mistake) {
       say_launcher(end.first_failure + kept_calls(run, "", end.last_calls));
     }
     if (processes_killed_for_memory() > killed) say_launcher(kKilledForMemory);

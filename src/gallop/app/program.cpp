@@ -15,6 +15,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/standard_streams.h"
 #include "gallop/base/text.h"
+#include "gallop/launch/reported_error.h"
 
 namespace gallop::app {
 namespace {
@@ -75,21 +76,23 @@ ExitCode run_program(const std::vector<std::string>& arguments, const CommandCon
 }
 
 ExitCode report_error(const std::exception& error) {
-  const auto* const ours = dynamic_cast<const Error*>(&error);
-  if (ours != nullptr && ours->code() != ExitCode::kInternal) {
-    print_error("gallop: {}\n", ours->what());
-    return ours->code();
+  std::string text;
+  ExitCode code = ExitCode::kDevice;
+  if (const auto* const ours = dynamic_cast<const Error*>(&error);
+      ours != nullptr && ours->code() != ExitCode::kInternal) {
+    text = ours->what();
+    code = ours->code();
+  } else if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
+    text = "out of memory";
+  } else if (dynamic_cast<const std::system_error*>(&error) != nullptr) {
+    text = error.what();
+  } else {
+    text = fmt::format("this is a bug in Gallop, please report it: {}", error.what());
+    code = ExitCode::kInternal;
   }
-  if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) {
-    print_error("gallop: out of memory\n");
-    return ExitCode::kDevice;
-  }
-  if (dynamic_cast<const std::system_error*>(&error) != nullptr) {
-    print_error("gallop: {}\n", error.what());
-    return ExitCode::kDevice;
-  }
-  print_error("gallop: this is a bug in Gallop, please report it: {}\n", error.what());
-  return ExitCode::kInternal;
+  launch::record_error(text);
+  print_error("gallop: {}\n", text);
+  return code;
 }
 
 }  // namespace gallop::app

@@ -24,6 +24,7 @@ std::optional<FoundBatch> find_batch_for(const Recipe& recipe, BatchTrial trial,
                                          const DistributedContext& context,
                                          const StopRequest& stop) {
   constexpr double kStepSeconds = 5, kNoiseSeconds = 120;
+  if (!has_noise_scale(recipe, context)) trial.noise.steps = 0;
   BatchQuestion question(std::move(trial), recipe);
   question.limits.largest = false;
   question.limits.step_seconds = kStepSeconds;

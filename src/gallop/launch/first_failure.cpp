@@ -80,6 +80,7 @@ std::optional<FirstFailure> first_failure(const std::vector<RankReport>& rank_re
       const ChildEnd& end = *one.end;
       return FirstFailure{
           .code = end.signal != 0 ? ExitCode::kDevice : static_cast<ExitCode>(end.exit_code),
+          .rank = one.rank,
           .text = fmt::format("{} {} {}", name_of(one, where), end.describe(), place_of(one))};
     }
     if (waiting == nullptr) waiting = &one;
@@ -89,10 +90,12 @@ std::optional<FirstFailure> first_failure(const std::vector<RankReport>& rank_re
   const RankReport* const cause = slowest(rank_reports);
   if (cause == nullptr) {
     return FirstFailure{.code = ExitCode::kDevice,
+                        .rank = waiting->rank,
                         .text = fmt::format("{} waited for others in vain {}",
                                             name_of(*waiting, where), place_of(*waiting))};
   }
   return FirstFailure{.code = ExitCode::kDevice,
+                      .rank = cause->rank,
                       .text = fmt::format("{} {} {}; rank {} waited for it {}",
                                           name_of(*cause, where), describe_state(cause->state),
                                           place_of(*cause), waiting->rank, place_of(*waiting))};

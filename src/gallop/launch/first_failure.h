@@ -24,6 +24,7 @@ struct RankReport {
 
 struct FirstFailure {
   ExitCode code = ExitCode::kDone;
+  int rank = 0;
   std::string text;  ///< Which process failed, how and where, in one line.
 };
 

@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <csignal>
 #include <optional>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -21,6 +23,7 @@
 #include "gallop/base/text.h"
 #include "gallop/launch/call_log.h"
 #include "gallop/launch/first_failure.h"
+#include "gallop/launch/reported_error.h"
 
 namespace gallop::launch {
 
@@ -28,6 +31,7 @@ namespace {
 
 constexpr int kPollMilliseconds = 50;
 constexpr size_t kLongestLine = 65536;
+constexpr std::string_view kBeginOfError = "gallop: ";
 
 using Tell = std::function<void(const std::string& line)>;
 
@@ -46,6 +50,7 @@ class Member {
   Member(const GroupCommand& group, int local_rank, const fs::path& call_logs)
       : rank_(group.first_rank + local_rank),
         process_(command_of_member(group, local_rank, call_logs)),
+        call_logs_(call_logs),
         open_(process_.output() >= 0) {
     if (open_) fcntl(process_.output(), F_SETFL, O_NONBLOCK);
   }
@@ -53,6 +58,12 @@ class Member {
   int rank() const { return rank_; }
   ChildProcess& process() { return process_; }
   int output() const { return open_ ? process_.output() : -1; }
+
+  // Prints the error with which the process has ended, unless another one has printed the same.
+  void report_error(const std::set<std::string>& printed, const Tell& tell) const {
+    if (printed.contains(read_error(call_logs_, rank_))) return;
+    for (const std::string& line : error_lines_) tell(line);
+  }
 
   // Reads all available output.
   void read_lines(const Tell& tell) {
@@ -79,14 +90,23 @@ class Member {
     }
   }
 
-  void tell_line(const std::string& line, const Tell& tell) const {
-    tell(fmt::format("[rank {}] {}", rank_, printable(line)));
+  void tell_line(const std::string& line, const Tell& tell) {
+    const std::string marked = fmt::format("[rank {}] {}", rank_, printable(line));
+    const bool is_of_error = !error_lines_.empty() || (line.starts_with(kBeginOfError) &&
+                                                       !read_error(call_logs_, rank_).empty());
+    if (is_of_error) {
+      error_lines_.push_back(marked);
+    } else {
+      tell(marked);
+    }
   }
 
   int rank_;
   ChildProcess process_;
+  fs::path call_logs_;
   bool open_;
   std::string text_;
+  std::vector<std::string> error_lines_;  // The last ones of a process that has recorded its error.
 };
 
 class Group {
@@ -115,10 +135,20 @@ class Group {
     }
     if (one_ended_badly()) note_failure();
     for (Member& member : members_) member.read_lines(tell_);
+    report_errors();
     return std::move(result_);
   }
 
  private:
+  // Processes that read the same invalid recipe all end with the same error.
+  void report_errors() const {
+    std::set<std::string> printed;
+    for (const Member& member : members_) {
+      member.report_error(printed, tell_);
+      printed.insert(read_error(call_logs_.path(), member.rank()));
+    }
+  }
+
   bool all_ended() const {
     for (const auto& end : ends_) {
       if (!end) return false;
@@ -156,6 +186,7 @@ class Group {
     if (const auto first = first_failure(rank_reports, where())) {
       result_ = {.code = first->code,
                  .first_failure = first->text,
+                 .reported_error = read_error(call_logs_.path(), first->rank),
                  .last_calls = describe_calls(rank_reports, monotonic_seconds())};
     } else {
       result_.code = ExitCode::kStopped;

@@ -39,7 +39,8 @@ struct GroupEnd {
   ExitCode code = ExitCode::kDone;
   /// Which process failed first, how and where; empty if none did.
   std::string first_failure;
-  std::string last_calls;  ///< Of all processes at that time; see describe_calls().
+  std::string reported_error{};  ///< That of this process; empty if it has recorded none.
+  std::string last_calls;        ///< Of all processes at that time; see describe_calls().
 };
 
 /// The process with this local rank: with its part of the cores, the variables of torchrun (RANK,
@@ -49,7 +50,9 @@ struct GroupEnd {
 ChildCommand command_of_rank(const GroupCommand& group, int local_rank, const fs::path& call_logs);
 
 /// Starts the processes as command_of_rank() says, and waits for them. Rank 0 inherits this
-/// process's output; lines of other ranks are passed to `tell`, prefixed with "[rank 2] ".
+/// process's output; lines of other ranks are passed to `tell`, prefixed with "[rank 2] ". The
+/// error with which a process of Gallop ends is passed last, and only if no process before it has
+/// printed the same.
 ///
 /// Each process records its calls in a CallLog, whose folder is in its environment. If one fails,
 /// the others get SIGTERM, and SIGKILL after the grace period; the same happens on `stop`, and

@@ -74,6 +74,27 @@ TEST(Group, PrintsWholeLines) {
   EXPECT_EQ(shells.lines, (Lines{"[rank 1] ", "[rank 1] ab", "[rank 1] c?"}));
 }
 
+// Rank 0 prints its own errors.
+TEST(Group, PrintsAnErrorOfSeveralRanksOnce) {
+  const auto lines_of = [](const std::string& error) {
+    Shells shells(4, "echo ok; error=" + error +
+                         "; printf %s \"$error\" >$GALLOP_CALL_LOGS/$RANK.new; "
+                         "cd $GALLOP_CALL_LOGS; mv $RANK.new $RANK.error; "
+                         "until [ -e 0.error -a -e 1.error -a -e 2.error -a -e 3.error ]; "
+                         "do sleep 0.01; done; echo \"gallop: $error\" >&2; exit 2");
+    const GroupEnd end = shells.run();
+    EXPECT_EQ(end.code, ExitCode::kUsage);
+    EXPECT_FALSE(end.reported_error.empty());
+    Lines errors;
+    for (const std::string& line : shells.lines) {
+      if (!line.ends_with("ok")) errors.push_back(line);
+    }
+    return errors;
+  };
+  EXPECT_EQ(lines_of("'no a\nno b'"), Lines());
+  EXPECT_EQ(lines_of("$((RANK / 2))"), Lines{"[rank 2] gallop: 1"});
+}
+
 TEST(Group, StopsTheOthersIfOneFails) {
   Shells shells(
       3, "if [ $RANK = 1 ]; then exit 3; fi; trap 'exit 5' TERM; while :; do sleep 0.01; done");
