@@ -33,7 +33,7 @@ FORMS = [f"gallop {name}{form}" for name in ("ddp", "zero-1", "zero-2", "zero-3"
 FORMS += ["gallop tensor", "gallop context", "gallop context ring", "gallop pipeline"]
 FORMS += [f"torch {name}" for name in ("ddp", "zero-1", "fsdp", "tensor", "pipeline")]
 FORMS += [f"deepspeed zero-{stage}" for stage in (1, 2, 3)]
-EAGER_ONLY = ("tensor", "context", "pipeline")
+EAGER_ONLY = ("pipeline",)
 RECIPE = """
 data: {{name: text, path: {text}, batch_size: {batch}, context: {context}, validation: 0.1, threads: 0}}
 model: {{name: gpt, layers: {layers}, width: {width}, heads: {heads}}}

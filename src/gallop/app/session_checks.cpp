@@ -137,8 +137,8 @@ void Session::require_eager() {
   const std::string& strategy = recipe().strategy.name();
   if (recipe().train.compile != "auto" && recipe().train.compile != "false") {
     throw UsageError(
-        fmt::format("train.compile={} with parallel.name={}: its steps are not compiled yet; leave "
-                    "train.compile out, or set it to false",
+        fmt::format("train.compile={} with parallel.name={}: its steps are not compiled yet; set "
+                    "train.compile=false",
                     recipe().train.compile, strategy));
   }
   resolve("train.compile", recipe().train.compile, "false");

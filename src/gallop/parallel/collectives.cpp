@@ -72,14 +72,11 @@ Collectives::~Collectives() {
 
 std::unique_ptr<Collectives> Collectives::subgroup(const std::vector<int>& ranks,
                                                    const std::string& name) {
-  std::string unused = name;
-  for (int number = 2; unused.empty() || subgroups_.contains(unused); ++number) {
-    unused = fmt::format("{}.{}", name, number);
-  }
-  std::unique_ptr<Collectives> group = make_subgroup(ranks, unused);
-  group->name_ = unused;
+  std::unique_ptr<Collectives> group = make_subgroup(ranks, name);
+  const int number = ++made_[name];
+  group->name_ = number == 1 ? name : fmt::format("{}.{}", name, number);
   group->whole_ = this;
-  subgroups_.emplace(unused, group.get());
+  subgroups_.emplace(group->name_, group.get());
   return group;
 }
 

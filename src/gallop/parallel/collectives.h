@@ -71,10 +71,11 @@ class Collectives {
   /// Replaces the contents of `tensor` by those of rank 0.
   virtual void broadcast(const at::Tensor& tensor) = 0;
   /// A process group of some ranks of this one, in this order, which all processes create together,
-  /// each for the ranks of which it is one; see DeviceMesh. `name` distinguishes groups that have
-  /// ranks in common; a number is appended if it is in use. This group must outlive it.
+  /// each for the ranks of which it is one; see DeviceMesh. `name` is for messages. This group must
+  /// outlive it.
   std::unique_ptr<Collectives> subgroup(const std::vector<int>& ranks, const std::string& name);
-  /// The name of a subgroup, the same in all of its processes; otherwise empty.
+  /// Of a subgroup: its name, with a number if that has been in use before, and thus the same in
+  /// all of its processes. Otherwise empty.
   const std::string& name() const { return name_; }
   /// This group, or the subgroup of it that has this name. Throws InternalError for another name.
   Collectives& group(const std::string& name);
@@ -95,8 +96,9 @@ class Collectives {
 
  private:
   std::string name_;
-  Collectives* whole_ = nullptr;  // Of a subgroup: what it is a part of.
-  std::map<std::string, Collectives*> subgroups_;
+  Collectives* whole_ = nullptr;                   // Of a subgroup: what it is a part of.
+  std::map<std::string, Collectives*> subgroups_;  // By Collectives::name().
+  std::map<std::string, int> made_;                // Subgroups so far, by the name they were given.
 };
 
 /// The collectives of a single process, which have no effect.

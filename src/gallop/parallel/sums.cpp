@@ -100,7 +100,11 @@ Collectives* CollectivesScope::current() {
 }
 
 SubgroupScope::SubgroupScope(Collectives& group) : scope_(current_scope) {
-  if (scope_ != nullptr) before_ = std::exchange(scope_->group_, &group);
+  if (scope_ == nullptr) return;
+  if (&scope_->all_->group(group.name()) != &group) {
+    throw InternalError("collectives: the group is not part of that of the scope");
+  }
+  before_ = std::exchange(scope_->group_, &group);
 }
 
 SubgroupScope::~SubgroupScope() {

@@ -60,7 +60,8 @@ class CollectivesScope {
 };
 
 /// While it lives, the operators of the scope around it, if there is one, start their collectives
-/// in a subgroup. They are waited for in the group in which they were started.
+/// in a subgroup. They are waited for in the group in which they were started. Throws InternalError
+/// if the group is neither that of the scope nor one of its subgroups.
 class SubgroupScope {
  public:
   explicit SubgroupScope(Collectives& group);

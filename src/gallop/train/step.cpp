@@ -361,8 +361,11 @@ StepInputs TrainStep::inputs_of(const NamedTensors& batch) const {
 // to them, or the gradients of another pass.
 std::string TrainStep::first_non_finite(const StepInputs& inputs, int64_t step, double loss_sum) {
   if (!std::isfinite(loss_sum)) return "loss";
-  if (keeps_gradients_of_parts()) return updated().first_non_finite_gradient();
-  if (!optim::gradients_of(parameters_).empty()) {
+  if (keeps_gradients_of_parts()) {
+    // All processes together, of which some may have run an eager step.
+    std::string name = updated().first_non_finite_gradient();
+    if (!name.empty() || !compiled_) return name;
+  } else if (!optim::gradients_of(parameters_).empty()) {
     return optim::first_non_finite_gradient(parameters_);
   }
   if (std::string name = updated().first_non_finite_parameter(); !name.empty()) return name;

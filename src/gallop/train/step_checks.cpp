@@ -15,8 +15,8 @@ namespace {
 void require_eager(const StepConfig& config, const std::string& strategy, const std::string& what) {
   if (!config.compile) return;
   throw UsageError(
-      fmt::format("train.compile with parallel.name={}: {} are not compiled yet; leave "
-                  "train.compile out, or set it to false",
+      fmt::format("train.compile with parallel.name={}: {} are not compiled yet; set "
+                  "train.compile=false",
                   strategy, what));
 }
 

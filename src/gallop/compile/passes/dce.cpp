@@ -14,7 +14,8 @@ void dce(Graph& graph) {
   std::vector<bool> removed(graph.nodes.size());
   for (size_t i = graph.nodes.size(); i-- > 0;) {
     const auto accesses = accesses_of(graph.nodes[i]);
-    bool used = is_random(graph.nodes[i].op) || starts_collective(graph.nodes[i].op);
+    const auto& op = graph.nodes[i].op;
+    bool used = is_random(op) || starts_collective(op) || waits_for_collective(op);
     bool writes = false;
     for (const Access& access : accesses) {
       if (!access.writes) continue;

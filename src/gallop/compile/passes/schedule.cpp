@@ -90,13 +90,16 @@ class Schedule {
     }
   }
 
-  // Starts collectives as soon as their tensors are available, and waits as late as possible.
+  // Starts collectives as soon as their tensors are available, and waits as late as possible. A
+  // wait for what no node uses, such as a tensor that was sent, stays where it is: the tensor would
+  // take memory until the end.
   void overlap_collectives() {
     for (size_t i = 0; i < order_.size(); ++i) {
       if (starts_collective(op_at(i))) move(order_[i], earliest(order_[i]));
     }
     for (size_t i = order_.size(); i-- > 0;) {
-      if (waits_for_collective(op_at(i))) move(order_[i], latest(order_[i]));
+      if (waits_for_collective(op_at(i)) && has_users(order_[i]))
+        move(order_[i], latest(order_[i]));
     }
   }
 
@@ -124,6 +127,8 @@ class Schedule {
     const auto& op = graph_.nodes[node].op;
     return starts_collective(op) || waits_for_collective(op);
   }
+
+  bool has_users(int64_t node) const { return !dependencies_.after[node].empty(); }
 
   int64_t earliest(int64_t node) const {
     int64_t place = 0;
