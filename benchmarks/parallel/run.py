@@ -29,11 +29,10 @@ from os.path import abspath, dirname, join
 sys.path.append(join(dirname(__file__), ".."))
 from results_file import ResultsFile  # noqa: E402
 
-FORMS = [f"gallop {name}{form}" for name in ("ddp", "zero-1", "zero-2", "zero-3") for form in ("", " eager")]
-FORMS += ["gallop tensor", "gallop context", "gallop context ring", "gallop pipeline"]
+COMPILED = ("ddp", "zero-1", "zero-2", "zero-3", "tensor", "context", "context ring")
+FORMS = [f"gallop {name}{form}" for name in COMPILED for form in ("", " eager")] + ["gallop pipeline"]
 FORMS += [f"torch {name}" for name in ("ddp", "zero-1", "fsdp", "tensor", "pipeline")]
 FORMS += [f"deepspeed zero-{stage}" for stage in (1, 2, 3)]
-EAGER_ONLY = ("pipeline",)
 RECIPE = """
 data: {{name: text, path: {text}, batch_size: {batch}, context: {context}, validation: 0.1, threads: 0}}
 model: {{name: gpt, layers: {layers}, width: {width}, heads: {heads}}}
@@ -70,7 +69,7 @@ def run_gallop(program, form, args, folder):
                                  layers=args.layers, width=args.width, heads=args.width // 64, steps=args.steps))
     command = [program, "launch", "-n", "2", "train", recipe, "--json", "--runs", join(folder, "runs"),
                f"parallel.name={words[1]}"]
-    if words[1] not in EAGER_ONLY:
+    if words[1] != "pipeline":
         command.append(f"train.compile={'false' if 'eager' in words else 'true'}")
     if words[1] == "pipeline":
         command.append("train.gradient_accumulation=4")
