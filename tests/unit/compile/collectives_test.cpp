@@ -192,6 +192,20 @@ TEST(Collectives, AreNeitherMergedNorDropped) {
   };
   const auto names = calls_of(graph_of(function, {at::ones({4})}, kExact));
   EXPECT_EQ(std::count(names.begin(), names.end(), "all_reduce"), 3);
+  EXPECT_EQ(std::count(names.begin(), names.end(), "wait_tensor"), 3);
+}
+
+// Such as that for a tensor that was sent, whose memory is free afterwards.
+TEST(Collectives, KeepAWaitThatNothingUsesInItsPlace) {
+  const Function function = [](const Tensors& in) -> Tensors {
+    const at::Tensor sent = all_reduce(in[0] * 2);
+    const at::Tensor y = in[0].mm(in[0]);
+    wait(sent);
+    return {y.mm(in[0]).tanh()};
+  };
+  const auto names = calls_of(graph_of(function, {at::ones({4, 4})}, kExact));
+  EXPECT_EQ(names, std::vector<std::string>(
+                       {"mul.Tensor", "all_reduce", "mm", "wait_tensor", "mm", "tanh"}));
 }
 
 struct Stepped {
