@@ -6,9 +6,9 @@
     /tmp/venv/bin/python benchmarks/parallel/run.py PROGRAM TEXT [--only FORM,...] [--rounds N] [--json FILE]
 
 A GPT with AdamW in fp32 in two processes of one thread each, over Gloo: `gallop` with ddp, zero-1, zero-2 and zero-3, eager
-and compiled, and with tensor, context and pipeline; the peers of torch_parallel.py, eager. All forms take turns. TEXT is the text to
-train on; the peers get random tokens of the same sizes. Pipelines have four micro-batches. DeepSpeed, which needs the second
-installation above, is left out where it is missing.
+and compiled, and with tensor, context and pipeline; the peers of torch_parallel.py, eager. All forms take turns. TEXT is
+the text to train on; the peers get random tokens of the same sizes. Pipelines have four micro-batches. DeepSpeed, which
+needs the second installation above, is left out where it is missing.
 
 Printed for each form: the median time of a step after the first ones, over all rounds, and the peak resident memory of
 the larger process, with everything that it does (loading, recording and compiling). Needs an idle machine.
