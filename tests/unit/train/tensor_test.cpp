@@ -77,6 +77,7 @@ const std::vector<std::string> kTensor = {
 class Tensor : public testing::TestWithParam<Case> {};
 class TensorOptions : public testing::TestWithParam<Case> {};
 class CompiledTensor : public testing::TestWithParam<Case> {};
+class CompiledTensorInMoreWays : public testing::TestWithParam<Case> {};
 class TensorInMoreWays : public testing::TestWithParam<Case> {};
 
 TEST_P(Tensor, IsNearOneProcess) {
@@ -96,6 +97,11 @@ TEST_P(CompiledTensor, IsNearOneProcess) {
   tested.config.compile = compile::CompileConfig();
   expect_near_ddp(tested, kTensor, {{2}}, 4, kFp64);
   expect_near_ddp(tested, kTensor, {{.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
+}
+TEST_P(CompiledTensorInMoreWays, IsNearDdp) {
+  Case tested = GetParam();
+  tested.config.compile = compile::CompileConfig();
+  expect_near_ddp(tested, kTensor, {{2}, {3}, {.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
 }
 TEST_P(TensorInMoreWays, IsNearOneProcess) {
   const std::vector<Layout> layouts = {
@@ -224,6 +230,7 @@ TEST(TensorMemory, IsDivided) {
 
 INSTANTIATE_TEST_SUITE_P(Usual, Tensor, testing::ValuesIn(models()), name_of);
 INSTANTIATE_TEST_SUITE_P(Usual, CompiledTensor, testing::ValuesIn(compiled()), name_of);
+INSTANTIATE_TEST_SUITE_P(Long, CompiledTensorInMoreWays, testing::ValuesIn(options()), name_of);
 INSTANTIATE_TEST_SUITE_P(Long, TensorInMoreWays, testing::ValuesIn(more_models()), name_of);
 INSTANTIATE_TEST_SUITE_P(Usual, TensorOptions, testing::ValuesIn(options()), name_of);
 
