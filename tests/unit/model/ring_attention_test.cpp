@@ -262,8 +262,10 @@ TEST(RingAttention, DividesAnyNumberOfTokens) {
   }
 }
 
-// Documents that end within a chunk, that span several, and of single tokens.
+// Documents that end within a chunk, that span several, and of single tokens; short ones, of which
+// none has tokens in all processes.
 TEST(RingAttention, KeepsDocumentsApart) {
+  const at::Tensor fours = at::arange(24).remainder(4);
   const at::Tensor one = at::cat({at::arange(5), at::arange(1), at::arange(11), at::arange(7)});
   const at::Tensor other = at::cat({at::arange(2), at::arange(22)});
   for (const int processes : {2, 3, 4}) {
@@ -272,6 +274,10 @@ TEST(RingAttention, KeepsDocumentsApart) {
                                    .tokens = 24,
                                    .causal = causal,
                                    .position_ids_BT = at::stack({one, other})});
+      expect_near_plain_attention({.processes = processes,
+                                   .tokens = 24,
+                                   .causal = causal,
+                                   .position_ids_BT = at::stack({fours, fours})});
     }
   }
 }

@@ -64,8 +64,6 @@ struct Step {
   int source = 0;
   PartRange queries{}, keys{};
   bool is_diagonal = false;  // The keys are its own.
-
-  bool is_empty() const { return queries.size() == 0 || keys.size() == 0; }
 };
 
 class Ring {
@@ -89,7 +87,8 @@ class Ring {
       std::optional<Shift> next;
       if (i + 1 < group_.size()) next.emplace(group_, key_value, sizes_at(i + 1, key_value));
       const Step step = step_at(i);
-      if (!step.is_empty()) merge(attention_block(block_of(step, query, key_value)), step, whole);
+      const auto block = block_of(step, query, key_value);
+      if (block) merge(attention_block(*block), step, whole);
       if (next) key_value = next->wait();
     }
     whole.y_BHTD = whole.y_BHTD.to(query.scalar_type());
@@ -107,16 +106,17 @@ class Ring {
       std::optional<Shift> next;
       if (i + 1 < group_.size()) next.emplace(group_, key_value, sizes_at(i + 1, key_value));
       const Step step = step_at(i);
+      const auto block = block_of(step, query, key_value);
       AttentionParts own;
-      if (!step.is_empty()) {
-        own = attention_block_backward(rows(dy, step.queries), block_of(step, query, key_value),
+      if (block) {
+        own = attention_block_backward(rows(dy, step.queries), *block,
                                        {.y_BHTD = rows(whole.y_BHTD, step.queries),
                                         .log_sums_BHT = rows(whole.log_sums_BHT, step.queries)});
         rows(dquery, step.queries).add_(own.query_BHTD);
       }
       // What other processes have added so far has had the time of this block to arrive.
       if (next_gradient) dkey_value = next_gradient->wait();
-      if (!step.is_empty()) {
+      if (block) {
         rows(dkey_value[0], step.keys).add_(own.key_BHSD);
         rows(dkey_value[1], step.keys).add_(own.value_BHSD);
       }
@@ -152,8 +152,10 @@ class Ring {
     return step;
   }
 
-  AttentionBlock block_of(const Step& step, const at::Tensor& query,
-                          const at::Tensor& key_value) const {
+  // Nothing if no query attends to any of the keys.
+  std::optional<AttentionBlock> block_of(const Step& step, const at::Tensor& query,
+                                         const at::Tensor& key_value) const {
+    if (step.queries.size() == 0 || step.keys.size() == 0) return std::nullopt;
     AttentionBlock block{.parts = {.query_BHTD = rows(query, step.queries),
                                    .key_BHSD = rows(key_value[0], step.keys),
                                    .value_BHSD = rows(key_value[1], step.keys)},
@@ -161,6 +163,7 @@ class Ring {
                          .scale = options_.scale};
     if (options_.position_ids_BT.defined()) {
       block.mask = documents_mask(step, wide_type(query));
+      if (block.mask.lt(0).all().item<bool>()) return std::nullopt;
       block.causal = false;  // It is part of the mask.
     }
     if (multiplier_.defined()) {
