@@ -205,7 +205,7 @@ TEST(Collectives, KeepAWaitThatNothingUsesInItsPlace) {
   };
   const auto names = calls_of(graph_of(function, {at::ones({4, 4})}, kExact));
   EXPECT_EQ(names, std::vector<std::string>(
-                       {"mul.Tensor", "all_reduce", "mm", "wait_tensor", "mm", "tanh"}));
+                       {"mul.Scalar", "all_reduce", "mm", "wait_tensor", "mm", "tanh"}));
 }
 
 struct Stepped {
