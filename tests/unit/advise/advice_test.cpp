@@ -223,7 +223,7 @@ TEST(Advice, ASmallBatchIsComparedPerSample) {
   add_trial(facts, "data.batch_size=128", 0.5);
   const Advice advice = only(facts);
   EXPECT_EQ(advice.rule, "small-batch");
-  EXPECT_NE(advice.finding.find("one of 128 takes 2.0 times as long"), std::string::npos)
+  EXPECT_NE(advice.finding.find("a batch of 128 takes only 2.0 times as long"), std::string::npos)
       << advice.finding;
   EXPECT_EQ(advice.options,
             (std::vector<std::string>{"data.batch_size=128", "optimizer.lr_scaling=sqrt",

@@ -88,15 +88,12 @@ TEST_P(Context, IsNearOneProcess) {
   expect_near_ddp(GetParam(), kContext, {{2}, {.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
 }
 TEST_P(CompiledContext, IsNearOneProcess) {
-  Case tested = GetParam();
-  tested.config.compile = compile::CompileConfig();
-  expect_near_ddp(tested, kContext, {{2}}, 4, kFp64);
-  expect_near_ddp(tested, kContext, {{.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
+  expect_near_ddp(GetParam(), kContext, {{2}}, 4, kFp64);
+  expect_near_ddp(GetParam(), kContext, {{.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
 }
 TEST_P(CompiledContextInMoreWays, IsNearDdp) {
-  Case tested = GetParam();
-  tested.config.compile = compile::CompileConfig();
-  expect_near_ddp(tested, kContext, {{2}, {3}, {.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
+  expect_near_ddp(GetParam(), kContext, {{2}, {3}, {.size = 4, .degree = 2, .reference = 2}}, 4,
+                  kFp32);
 }
 const std::vector<Layout> kLayouts = {{2},
                                       {3},
@@ -165,8 +162,10 @@ TEST(ContextRejects, WhatItCannotTrain) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Usual, Context, testing::ValuesIn(cases()), name_of);
-INSTANTIATE_TEST_SUITE_P(Usual, CompiledContext, testing::ValuesIn(compiled_cases()), name_of);
-INSTANTIATE_TEST_SUITE_P(Long, CompiledContextInMoreWays, testing::ValuesIn(cases()), name_of);
+INSTANTIATE_TEST_SUITE_P(Usual, CompiledContext, testing::ValuesIn(compiled(compiled_cases())),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Long, CompiledContextInMoreWays, testing::ValuesIn(compiled(cases())),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Long, ContextInFp32, testing::ValuesIn(cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Long, ContextInFp64, testing::ValuesIn(exact_cases()), name_of);
 

@@ -93,15 +93,12 @@ TEST_P(TensorOptions, AreNearDdpInReplicas) {
   expect_near_ddp(GetParam(), kTensor, {{.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
 }
 TEST_P(CompiledTensor, IsNearOneProcess) {
-  Case tested = GetParam();
-  tested.config.compile = compile::CompileConfig();
-  expect_near_ddp(tested, kTensor, {{2}}, 4, kFp64);
-  expect_near_ddp(tested, kTensor, {{.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
+  expect_near_ddp(GetParam(), kTensor, {{2}}, 4, kFp64);
+  expect_near_ddp(GetParam(), kTensor, {{.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
 }
 TEST_P(CompiledTensorInMoreWays, IsNearDdp) {
-  Case tested = GetParam();
-  tested.config.compile = compile::CompileConfig();
-  expect_near_ddp(tested, kTensor, {{2}, {3}, {.size = 4, .degree = 2, .reference = 2}}, 4, kFp32);
+  expect_near_ddp(GetParam(), kTensor, {{2}, {3}, {.size = 4, .degree = 2, .reference = 2}}, 4,
+                  kFp32);
 }
 TEST_P(TensorInMoreWays, IsNearOneProcess) {
   const std::vector<Layout> layouts = {
@@ -150,7 +147,7 @@ std::vector<Case> options() {
           {"SkipNonfinite", gpt, kSgd, {.skip_nonfinite = true}, true}};
 }
 
-std::vector<Case> compiled() {
+std::vector<Case> compiled_models() {
   return {{"Gpt", gpt, kAdamw, {.clip_grad_norm = 0.5}, true},
           {"Llama", llama, kAdamw, {.gradient_accumulation = 3}, true},
           {"Ema", gpt, kAdamw, {}, true, true, "[{ema: {decay: 0.9}}]"},
@@ -229,8 +226,10 @@ TEST(TensorMemory, IsDivided) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Usual, Tensor, testing::ValuesIn(models()), name_of);
-INSTANTIATE_TEST_SUITE_P(Usual, CompiledTensor, testing::ValuesIn(compiled()), name_of);
-INSTANTIATE_TEST_SUITE_P(Long, CompiledTensorInMoreWays, testing::ValuesIn(options()), name_of);
+INSTANTIATE_TEST_SUITE_P(Usual, CompiledTensor, testing::ValuesIn(compiled(compiled_models())),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Long, CompiledTensorInMoreWays, testing::ValuesIn(compiled(options())),
+                         name_of);
 INSTANTIATE_TEST_SUITE_P(Long, TensorInMoreWays, testing::ValuesIn(more_models()), name_of);
 INSTANTIATE_TEST_SUITE_P(Usual, TensorOptions, testing::ValuesIn(options()), name_of);
 
