@@ -527,8 +527,7 @@ AttentionParts attention_block_backward_by(Isa isa, const at::Tensor& dy_BHTD,
 BlockAttentionOutput attention_block(const AttentionParts& parts, bool causal, double scale) {
   static const Operator kForward(
       "attention_block(Tensor query, Tensor key, Tensor value, bool causal, float scale) -> "
-      "(Tensor "
-      "y, Tensor log_sums)",
+      "(Tensor y, Tensor log_sums)",
       block_forward_on_cpu);
   auto [y, log_sums] = kForward(parts.query_BHTD, parts.key_BHSD, parts.value_BHSD, causal, scale);
   return {.y_BHTD = std::move(y), .log_sums_BHT = std::move(log_sums)};
@@ -539,8 +538,7 @@ AttentionParts attention_block_backward(const at::Tensor& dy_BHTD, const Attenti
                                         double scale) {
   static const Operator kBackward(
       "attention_block_backward(Tensor dy, Tensor query, Tensor key, Tensor value, Tensor y, "
-      "Tensor "
-      "log_sums, bool causal, float scale) -> (Tensor dquery, Tensor dkey, Tensor dvalue)",
+      "Tensor log_sums, bool causal, float scale) -> (Tensor dquery, Tensor dkey, Tensor dvalue)",
       block_backward_on_cpu);
   auto [query, key, value] = kBackward(dy_BHTD, parts.query_BHTD, parts.key_BHSD, parts.value_BHSD,
                                        output.y_BHTD, output.log_sums_BHT, causal, scale);

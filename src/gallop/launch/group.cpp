@@ -59,9 +59,8 @@ class Member {
   ChildProcess& process() { return process_; }
   int output() const { return open_ ? process_.output() : -1; }
 
-  // Prints the error with which the process has ended, unless another one has printed the same.
-  void report_error(const std::set<std::string>& printed, const Tell& tell) const {
-    if (printed.contains(read_error(call_logs_, rank_))) return;
+  // Prints the error with which the process has ended.
+  void report_error(const Tell& tell) const {
     for (const std::string& line : error_lines_) tell(line);
   }
 
@@ -144,8 +143,8 @@ class Group {
   void report_errors() const {
     std::set<std::string> printed;
     for (const Member& member : members_) {
-      member.report_error(printed, tell_);
-      printed.insert(read_error(call_logs_.path(), member.rank()));
+      const std::string error = read_error(call_logs_.path(), member.rank());
+      if (printed.insert(error).second) member.report_error(tell_);
     }
   }
 

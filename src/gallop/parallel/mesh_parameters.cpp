@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/parallel/collectives_group.h"
 #include "gallop/parallel/sums.h"
 
 namespace gallop::parallel {
@@ -61,18 +62,12 @@ void MeshParameters::add_own(size_t index, const std::map<std::string, size_t>& 
 
 at::Tensor MeshParameters::gradient_norm() const {
   const at::NoGradGuard no_grad;
-  const auto sum_over = [](Collectives& processes, const at::Tensor& numbers) {
-    if (processes.size() == 1) return;
-    const SubgroupScope group(processes);
-    all_reduce_async(numbers);
-    wait_tensor(numbers);
-  };
   norm_.sum_here();
-  sum_over(partition_, norm_.sums());
+  if (partition_.size() > 1) CollectivesGroup(partition_).all_reduce(norm_.sums());
   at::Tensor norm = norm_.norm();
   if (parts_.size() == 1) return norm;
   const at::Tensor squares = norm.square().reshape({1});
-  sum_over(parts_, squares);
+  CollectivesGroup(parts_).all_reduce(squares);
   return squares.select(0, 0).sqrt();
 }
 

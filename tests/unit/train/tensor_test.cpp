@@ -128,12 +128,14 @@ std::vector<Case> more_models() {
   return all;
 }
 
+Case with_ema() { return {"Ema", gpt, kAdamw, {}, true, true, "[{ema: {decay: 0.9}}]"}; }
+
 std::vector<Case> options() {
   return {{"GptDropout", gpt_with_dropout, kSgd, {.gradient_accumulation = 2}, true},
           {"VitDropout", vit_with_dropout, kAdamw, {.gradient_accumulation = 2}},
           {"RecomputedGpt", [] { return recomputed(gpt_with_dropout()); }, kSgd, {}, true},
           {"Smoothing", llama, kSgd, {.loss = cross_entropy_loss(0.1)}, true},
-          {"Ema", gpt, kAdamw, {}, true, true, "[{ema: {decay: 0.9}}]"},
+          with_ema(),
           {"Lookahead", gpt, kSgd, {}, true, true, "[lookahead]"},
           {"FrozenEmbedding",
            [] {
@@ -148,10 +150,9 @@ std::vector<Case> options() {
 }
 
 std::vector<Case> compiled_models() {
-  return {{"Gpt", gpt, kAdamw, {.clip_grad_norm = 0.5}, true},
-          {"Llama", llama, kAdamw, {.gradient_accumulation = 3}, true},
-          {"Ema", gpt, kAdamw, {}, true, true, "[{ema: {decay: 0.9}}]"},
-          {"Vit", vit, kSgd, {.clip_grad_norm = 0.5}}};
+  std::vector<Case> all = models();
+  all.push_back(with_ema());
+  return all;
 }
 
 std::string name_of(const testing::TestParamInfo<Case>& tested) { return tested.param.name; }
