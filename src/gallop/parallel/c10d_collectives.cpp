@@ -5,6 +5,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,7 +26,6 @@
 #include "gallop/parallel/gloo_group.h"
 #include "gallop/parallel/nccl_collectives.h"
 #include "gallop/parallel/process_moment.h"
-#include "gallop/parallel/stall_monitor.h"
 #include "gallop/parallel/store.h"
 
 namespace gallop::parallel {
@@ -85,11 +85,12 @@ class C10dCollectives final : public Collectives {
     if (gpu_ && section != Section::kStep) on_gpu([&] { gpu_->finish(); });
     moment_->section = section;
     moment_->step = step;
-    stall_monitor_->begin();
+    moment_->stall_monitor->begin();
   }
   void note_progress() override {
-    if (is_long()) stall_monitor_->note_progress();
+    if (is_long()) moment_->stall_monitor->note_progress();
   }
+  void note_compiling() override { moment_->stall_monitor->begin_long_work(); }
   void set_limits(const Limits& limits) override { moment_->limits = limits; }
   Limits limits() const override { return moment_->limits; }
 
@@ -102,7 +103,7 @@ class C10dCollectives final : public Collectives {
     start("sum", "all-reduce", tensor, [&] {
       std::vector<at::Tensor> tensors = {tensor};
       c10d::AllreduceOptions options;
-      options.timeout = limit();
+      options.timeout = longest_limit();
       return Works{group_->allreduce(tensors, options)};
     });
   }
@@ -120,7 +121,7 @@ class C10dCollectives final : public Collectives {
       at::Tensor from = input.reshape({-1}).narrow(0, 0, sum_of(send));
       std::vector<int64_t> receives = receive.vec(), sends = send.vec();
       c10d::AllToAllOptions options;
-      options.timeout = limit();
+      options.timeout = longest_limit();
       return Works{group_->alltoall_base(to, from, receives, sends, options)};
     });
   }
@@ -143,7 +144,7 @@ class C10dCollectives final : public Collectives {
         begin += part;
         c10d::BroadcastOptions options;
         options.rootRank = root;
-        options.timeout = limit();
+        options.timeout = longest_limit();
         works.push_back(group_->broadcast(tensors, options));
       }
       return works;
@@ -201,7 +202,7 @@ class C10dCollectives final : public Collectives {
     start("broadcast", nullptr, tensor, [&] {
       std::vector<at::Tensor> tensors = {tensor};
       c10d::BroadcastOptions options;
-      options.timeout = limit();
+      options.timeout = longest_limit();
       return Works{group_->broadcast(tensors, options)};
     });
     wait(tensor);
@@ -270,7 +271,9 @@ class C10dCollectives final : public Collectives {
     auto store = c10::make_intrusive<c10d::PrefixStore>(
         "gallop/" + rendezvous_.name,
         c10::make_intrusive<c10d::TCPStore>(rendezvous_.host, options));
-    stall_monitor_.emplace(store, rendezvous_.rank, rendezvous_.size, rendezvous_.clock);
+    if (subgroup_.empty()) {
+      moment_->stall_monitor.emplace(store, rendezvous_.rank, rendezvous_.size, rendezvous_.clock);
+    }
     auto group_options = c10d::ProcessGroupGloo::Options::create(options.timeout);
     group_options->threads = 2;
     // Gloo's threads write to processes that may be gone; this must fail without killing us.
@@ -323,6 +326,7 @@ class C10dCollectives final : public Collectives {
   }
 
   NumberedCall next_call(const char* kind, const at::Tensor& tensor) {
+    moment_->stall_monitor->end_long_work();
     calls_ += 1;
     moment_->calls += 1;
     NumberedCall call = {
@@ -331,7 +335,7 @@ class C10dCollectives final : public Collectives {
                             format_bytes(static_cast<int64_t>(tensor.nbytes()))),
         .in_log = moment_->calls};
     if (moment_->log) moment_->log->begin(call.in_log, place(), call.what);
-    if (is_long()) in_time(call, [&] { stall_monitor_->enter_collective(call.number); });
+    if (is_long()) in_time(call, [&] { moment_->stall_monitor->enter_collective(call.number); });
     return call;
   }
 
@@ -347,26 +351,42 @@ class C10dCollectives final : public Collectives {
            (moment_->section == Section::kEvaluation || moment_->section == Section::kCheckpoint);
   }
 
-  // In a long section, checks every second that the processes it waits for make progress.
   void wait_for(c10d::Work& work, const Started& started) {
     const TraceSpan span(SpanKind::kCommunication, "wait for collective");
-    const NumberedCall& call = started.call;
     if (!started.can_look) {
       work.wait(limit());
-      return;
-    }
-    if (!is_long()) {
+    } else if (moment_->section == Section::kStep) {
+      wait_in_step(work);
+    } else if (is_long()) {
+      wait_for_progress(work, started.call);
+    } else {
       work.wait();
-      return;
     }
-    for (;;) {
-      try {
-        work.wait(kBetweenLooks);
-        return;
-      } catch (const std::exception&) {
-        if (work.isCompleted()) throw;
-      }
-      const auto still = stall_monitor_->stalled_rank(call.number, moment_->limits.step);
+  }
+
+  // Whether it has ended within this time. Throws its error.
+  static bool has_ended(c10d::Work& work, std::chrono::milliseconds time) {
+    try {
+      work.wait(time);
+      return true;
+    } catch (const std::exception&) {
+      if (!work.isCompleted()) return false;
+      if (work.isSuccess()) return true;  // It ended after the wait.
+      throw;
+    }
+  }
+
+  void wait_in_step(c10d::Work& work) {
+    do {
+      if (has_ended(work, limit())) return;
+    } while (moment_->stall_monitor->sees_long_work());
+    throw std::runtime_error("timed out");
+  }
+
+  // Checks every second that the processes it waits for make progress.
+  void wait_for_progress(c10d::Work& work, const NumberedCall& call) {
+    while (!has_ended(work, kBetweenLooks)) {
+      const auto still = moment_->stall_monitor->stalled_rank(call.number, moment_->limits.step);
       if (!still) continue;
       throw DeviceError(fmt::format("rank {} of {}: {}, {}: rank {} has made no progress for {}",
                                     moment_->rank, moment_->size, place(), call.describe(),
@@ -376,6 +396,9 @@ class C10dCollectives final : public Collectives {
 
   double limit_seconds() const { return moment_->limit_seconds(); }
   std::chrono::milliseconds limit() const { return milliseconds_of(limit_seconds()); }
+  std::chrono::milliseconds longest_limit() const {
+    return milliseconds_of(moment_->longest_limit_seconds());
+  }
   std::string place() const { return moment_->place(); }
 
   template <typename Function>
@@ -399,7 +422,6 @@ class C10dCollectives final : public Collectives {
   std::shared_ptr<ProcessMoment> moment_;
   std::optional<StoreServer> server_;
   c10::intrusive_ptr<GlooGroup> group_;
-  std::optional<StallMonitor> stall_monitor_;
   bool has_failed_ = false;
   std::map<const void*, Started> started_;  // By key_of().
   std::optional<NcclCollectives> gpu_;      // Created at the first tensor on a GPU.

@@ -87,6 +87,9 @@ class Collectives {
   virtual void begin(Section section, int64_t step) = 0;
   /// Reports progress of this process between two collectives.
   virtual void note_progress() {}
+  /// Reports that this process compiles its step, which others do not if their batches have other
+  /// shapes. Until its next collective, they wait for it as long as at the start.
+  virtual void note_compiling() {}
   virtual void set_limits(const Limits& limits) = 0;
   virtual Limits limits() const = 0;
 

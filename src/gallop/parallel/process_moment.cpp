@@ -1,5 +1,7 @@
 #include "gallop/parallel/process_moment.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -19,6 +21,10 @@ std::string ProcessMoment::place() const {
 double ProcessMoment::limit_seconds() const {
   if (section == Section::kStart) return limits.start;
   return section == Section::kStep ? limits.step : limits.other;
+}
+
+double ProcessMoment::longest_limit_seconds() const {
+  return section == Section::kStep ? std::max(limits.step, limits.start) : limit_seconds();
 }
 
 }  // namespace gallop::parallel

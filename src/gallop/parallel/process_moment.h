@@ -6,6 +6,7 @@
 
 #include "gallop/launch/call_log.h"
 #include "gallop/parallel/collectives.h"
+#include "gallop/parallel/stall_monitor.h"
 
 // Internal to parallel/c10d_collectives.cpp.
 namespace gallop::parallel {
@@ -17,12 +18,15 @@ struct ProcessMoment {
   int64_t step = 0;
   Limits limits;
   std::optional<launch::CallLog> log;
-  int64_t calls = 0;  ///< Of all groups.
+  std::optional<StallMonitor> stall_monitor;  ///< Of all processes.
+  int64_t calls = 0;                          ///< Of all groups.
 
   /// "step 7", for messages.
   std::string place() const;
   /// The timeout of a collective.
   double limit_seconds() const;
+  /// The timeout of a collective that waits for processes doing long work; see StallMonitor.
+  double longest_limit_seconds() const;
 };
 
 }  // namespace gallop::parallel

@@ -12,6 +12,7 @@ namespace gallop::parallel {
 namespace {
 
 constexpr double kBetweenTold = 0.25, kLeastStill = 1, kSlowerThanOwn = 3;
+constexpr const char *kBegunKey = "long-work/begun", *kEndedKey = "long-work/ended";
 
 }  // namespace
 
@@ -62,6 +63,24 @@ std::optional<StallMonitor::Still> StallMonitor::stalled_rank(int64_t call, doub
     }
   }
   return stillest;
+}
+
+void StallMonitor::begin_long_work() {
+  if (std::exchange(is_in_long_work_, true)) return;
+  store_->add(kBegunKey, 1);
+}
+
+void StallMonitor::end_long_work() {
+  if (!std::exchange(is_in_long_work_, false)) return;
+  store_->add(kEndedKey, 1);
+}
+
+bool StallMonitor::sees_long_work() {
+  const int64_t begun = store_->add(kBegunKey, 0), ended = store_->add(kEndedKey, 0);
+  const bool changed = begun != begun_ || ended != ended_;
+  begun_ = begun;
+  ended_ = ended;
+  return changed || begun > ended;
 }
 
 void StallMonitor::tell() {

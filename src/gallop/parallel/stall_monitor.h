@@ -36,6 +36,14 @@ class StallMonitor {
   /// work.
   std::optional<Still> stalled_rank(int64_t call, double seconds);
 
+  /// Begins work that this process may do alone and that may exceed the timeout of a step, such as
+  /// compiling it for a new shape.
+  void begin_long_work();
+  /// Ends it; without effect if none has begun.
+  void end_long_work();
+  /// Whether a process does such work, or has begun or ended any since the last call.
+  bool sees_long_work();
+
  private:
   struct Seen {
     std::string place;
@@ -51,6 +59,8 @@ class StallMonitor {
   std::vector<Seen> seen_;  ///< By rank.
   int64_t call_ = 0, moves_ = 0;
   double moved_at_ = 0, told_at_ = 0, longest_way_ = 0;
+  bool is_in_long_work_ = false;
+  int64_t begun_ = 0, ended_ = 0;  ///< By any process, at the last sees_long_work().
 };
 
 }  // namespace gallop::parallel

@@ -190,6 +190,9 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
   if (config.compile) {
     compiled_.emplace(
         [this](const Tensors& tensors, int64_t mode) {
+          if (is_recording() && config_.strategy != nullptr) {
+            config_.strategy->collectives().note_compiling();
+          }
           Tensors results =
               compute(StepInputs::unpack(tensors, inputs_of(batch_names_)), mode % 2 != 0);
           // Gradients of a dry run are discarded; they would use memory besides those of the graph.

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <csignal>
 #include <cstdlib>
@@ -24,9 +25,11 @@
 #include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "gallop/base/error.h"
 #include "gallop/parallel/collectives_group.h"
+#include "gallop/parallel/stall_monitor.h"
 #include "gallop/parallel/sums.h"
 #include "unit/parallel/collectives_contract.h"
 #include "unit/parallel/ranks_together.h"
@@ -214,6 +217,64 @@ TEST(Collectives, ReportTheExchangeThatAPeerDidNotTakePartIn) {
                                     ": another process is gone or did not answer within 0.50 s"))
         << message;
   }
+}
+
+TEST(Collectives, ReportARankThatHangsInAStep) {
+  std::string message;
+  std::latch noticed(1);
+  run_ranks(2,
+            [&](Collectives& collectives) {
+              collectives.begin(Section::kStep, 7);
+              if (collectives.rank() == 1) return noticed.wait();
+              try {
+                any_of(collectives, true);
+              } catch (const DeviceError& error) {
+                message = error.what();
+              }
+              noticed.count_down();
+            },
+            {.limits = {.start = 3600, .step = 0.1}});
+  EXPECT_EQ(message,
+            "rank 0 of 2: step 7, call 1, sum of 8 bytes: another process is gone or did not "
+            "answer within 0.10 s (timed out)");
+}
+
+// The sleep exceeds the timeout of a step; no machine is too slow for this test to pass.
+TEST(Collectives, WaitForARankThatCompiles) {
+  run_ranks(2,
+            [&](Collectives& collectives) {
+              std::vector<std::unique_ptr<Collectives>> groups;
+              groups.push_back(collectives.subgroup({0, 1}, "pair"));
+              collectives.begin(Section::kStep, 7);
+              for (Collectives* group : {&collectives, groups.front().get()}) {
+                if (collectives.rank() == 1) {
+                  group->note_compiling();
+                  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+                }
+                EXPECT_TRUE(any_of(*group, collectives.rank() == 1));
+              }
+            },
+            {.limits = {.start = 3600, .step = 0.02}});
+}
+
+TEST(StallMonitor, SeesLongWorkOfAnyProcess) {
+  const auto store = c10::make_intrusive<c10d::HashStore>();
+  const auto clock = [] { return 0.0; };
+  StallMonitor one(store, 0, 2, clock), other(store, 1, 2, clock);
+  EXPECT_FALSE(one.sees_long_work());
+  other.begin_long_work();
+  other.begin_long_work();
+  EXPECT_TRUE(one.sees_long_work());
+  EXPECT_TRUE(one.sees_long_work());
+  other.end_long_work();
+  EXPECT_TRUE(one.sees_long_work());  // It ended since.
+  EXPECT_FALSE(one.sees_long_work());
+  other.end_long_work();
+  EXPECT_FALSE(one.sees_long_work());
+  other.begin_long_work();
+  other.end_long_work();
+  EXPECT_TRUE(one.sees_long_work());
+  EXPECT_FALSE(one.sees_long_work());
 }
 
 // Measures stalls with a clock that only the test advances.

@@ -58,6 +58,7 @@ class FakeCollectives final : public Collectives {
     calls.push_back(fmt::format("broadcast of {}", tensor.numel()));
   }
   void begin(Section, int64_t) override {}
+  void note_compiling() override { calls.push_back("compiling"); }
   void set_limits(const Limits&) override {}
   Limits limits() const override { return {}; }
 

@@ -1,4 +1,6 @@
 // The collective calls of 64 processes, simulated one at a time.
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "gallop/model/gpt.h"
@@ -57,6 +59,31 @@ TEST_P(ManyProcesses, SumEachGradientOnce) {
   EXPECT_GE(fake.bytes, least);
   // Offsets in buckets are multiples of 64 bytes; statistics and losses are small.
   EXPECT_LE(fake.bytes, least + least / 4 + 20000);
+}
+
+// Others, whose batches have a shape that they know, wait for it.
+TEST(ManyProcessesCompiled, ReportWhenTheyCompile) {
+  const Case tested{.name = "Mlp",
+                    .make_model = [] { return make_mlp({.hidden = {8}}, kImages, 1); },
+                    .optimizer = "sgd",
+                    .config = {.compile = compile::CompileConfig()}};
+  parallel::FakeCollectives fake(0, 2);
+  Trainee trainee(tested, std::nullopt, &fake);
+  const auto compilings_of = [&](int64_t rows) {
+    fake.calls.clear();
+    const auto [input, target] = batch_of(tested, rows);
+    trainee.step->run(labeled(input, target), 0, 0.01, false, {}, {.rows = 2 * rows});
+    EXPECT_GT(fake.calls.size(), 2U);
+    const auto last = std::find(fake.calls.rbegin(), fake.calls.rend(), "compiling");
+    EXPECT_TRUE(last == fake.calls.rend() || fake.calls.front() == "compiling");
+    return std::count(fake.calls.begin(), fake.calls.end(), "compiling");
+  };
+  // The second call of a shape is recorded, too, to compare it with the first.
+  EXPECT_GT(compilings_of(4), 0);
+  EXPECT_GT(compilings_of(4), 0);
+  EXPECT_EQ(compilings_of(4), 0);
+  EXPECT_GT(compilings_of(3), 0);
+  EXPECT_EQ(compilings_of(4), 0);
 }
 
 std::unique_ptr<model::Model> mlp() { return make_mlp({.hidden = {64, 48}}, kImages, 1); }
