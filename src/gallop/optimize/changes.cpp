@@ -289,6 +289,62 @@ std::vector<Change> regularization_changes(const Settings& settings) {
   return changes;
 }
 
+namespace {
+
+constexpr const char* kResizing = "train.progressive_resizing";
+constexpr double kAtHalfSize = 0.5, kAtFullSize = 0.2;  // Parts of the training.
+
+std::string resizing_option(double delay, double finetune) {
+  return fmt::format("{}={{initial_scale: 0.5, delay_fraction: {}, finetune_fraction: {}}}",
+                     kResizing, delay, finetune);
+}
+
+double whole_speedup(double at_half_size) {
+  const double half = 1 / at_half_size;
+  const double growing = 1 - kAtHalfSize - kAtFullSize;
+  return 1 / (kAtHalfSize * half + growing * (half + 1) / 2 + kAtFullSize);
+}
+
+}  // namespace
+
+Change ProgressiveResizing::change() {
+  return {.name = "progressive resizing",
+          .subject = "image size",
+          .options = {resizing_option(kAtHalfSize, kAtFullSize)},
+          .effect = Effect::kTraining};
+}
+
+std::vector<std::string> ProgressiveResizing::at_half_size() { return {resizing_option(1, 0)}; }
+
+std::vector<std::string> ProgressiveResizing::without(std::vector<std::string> options) {
+  std::erase_if(options, [](const std::string& one) { return path_of(one) == kResizing; });
+  return options;
+}
+
+bool ProgressiveResizing::is_in(const std::vector<std::string>& options) {
+  return without(options).size() < options.size();
+}
+
+Estimate ProgressiveResizing::speedup(const Estimate& at_half_size) {
+  return {.value = whole_speedup(at_half_size.value),
+          .low = whole_speedup(at_half_size.low),
+          .high = whole_speedup(at_half_size.high),
+          .rounds = at_half_size.rounds};
+}
+
+Prediction ProgressiveResizing::prediction(const Estimate& at_half_size) {
+  const Estimate whole = speedup(at_half_size);
+  return {.rule = "progressive-resizing",
+          .finding = {},
+          .options = change().options,
+          .low = whole.low,
+          .high = whole.high,
+          .basis = fmt::format("measured: {:.2f} times the samples per second at half the size; "
+                               "images have it for half of the training, and their full size for "
+                               "the last fifth",
+                               at_half_size.value)};
+}
+
 Change length_change(const Settings& settings, double epochs) {
   Change change{.name = fmt::format("{:.3g} instead of {:.3g} epochs", epochs, settings.epochs),
                 .subject = "length",

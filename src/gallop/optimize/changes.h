@@ -72,6 +72,22 @@ std::vector<Change> optimizer_changes(const Settings& settings, double adamw_lr)
 /// weights.
 std::vector<Change> regularization_changes(const Settings& settings);
 
+/// Progressive resizing: images of half the size for the first half of the training, which then
+/// grow, and have their full size for the last fifth.
+struct ProgressiveResizing {
+  /// The whole training with it.
+  static Change change();
+  /// Without its growth, to measure the speed at half the size.
+  static std::vector<std::string> at_half_size();
+  /// `options` without it.
+  static std::vector<std::string> without(std::vector<std::string> options);
+  static bool is_in(const std::vector<std::string>& options);
+  /// The speed-up of the whole training, if it is `at_half_size` there and the time of a step
+  /// changes linearly as images grow.
+  static Estimate speedup(const Estimate& at_half_size);
+  static Prediction prediction(const Estimate& at_half_size);
+};
+
 /// Another length of the training.
 Change length_change(const Settings& settings, double epochs);
 /// Its prediction if it is `whole` times shorter than the training before, and `reached` times

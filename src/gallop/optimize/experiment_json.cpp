@@ -66,6 +66,7 @@ void visit_fields(AnySettings& settings, const Visit& visit) {
   visit("wrappers", settings.wrappers);
   visit("label_smoothing", settings.label_smoothing);
   visit("has_classes", settings.has_classes);
+  visit("can_resize", settings.can_resize);
   visit("caches", settings.caches);
   visit("metric", settings.metric);
   visit("higher_is_better", settings.higher_is_better);

@@ -42,6 +42,7 @@ struct Settings {
   std::vector<std::string> wrappers;  ///< Of the optimizer.
   double label_smoothing = 0;
   bool has_classes = false;  ///< Targets are classes, which can be smoothed.
+  bool can_resize = false;   ///< Images may be smaller at first, and are not so far.
   bool caches = true;        ///< data.in_memory is not "no".
   std::string metric;        ///< train.metric
   bool higher_is_better = true;

@@ -56,7 +56,7 @@ class Search {
     if (config_.ablate) ablate();
     report_.options = options();
     if (!kept_.empty()) {
-      report_.total = experiments_.compare(config_.given, options());
+      report_.total = compare(config_.given, options());
       if (!report_.total->failure.empty()) throw DataError(report_.total->failure);
     }
     report_.best = experiments_.settings(report_.options);
@@ -106,6 +106,32 @@ class Search {
     kept_.push_back({change, report_.trials.size()});
   }
 
+  // Speeds of whole trainings: in the part that is measured, images would have their initial size.
+  Comparison compare(const std::vector<std::string>& base,
+                     const std::vector<std::string>& changed) {
+    using Resizing = ProgressiveResizing;
+    Comparison found = experiments_.compare(Resizing::without(base), Resizing::without(changed));
+    const auto factor = [&](const std::vector<std::string>& options) {
+      return Resizing::is_in(options) ? resizing_speedup_ : 1;
+    };
+    scale(found.base, factor(base));
+    scale(found.changed, factor(changed));
+    const double ratio = factor(changed) / factor(base);
+    scale(found.speedup, ratio);
+    if (found.energy_gain) scale(*found.energy_gain, ratio);
+    return found;
+  }
+
+  static void scale(Speed& speed, double factor) {
+    speed.samples_per_second *= factor;
+    speed.joules_per_sample /= factor;
+  }
+  static void scale(Estimate& estimate, double factor) {
+    estimate.value *= factor;
+    estimate.low *= factor;
+    estimate.high *= factor;
+  }
+
   void try_execution() {
     std::vector<Prediction> predictions = experiments_.predict(options());
     // By change: the options that it was tried with.
@@ -137,7 +163,7 @@ class Search {
   bool try_change(const Change& change) {
     Trial trial{.change = change};
     const double before = experiments_.seconds();
-    trial.comparison = experiments_.compare(options(), with(options(), change.options));
+    trial.comparison = compare(options(), with(options(), change.options));
     trial.seconds = experiments_.seconds() - before;
     judge(trial);
     const bool is_kept = trial.verdict == Verdict::kKept;
@@ -250,6 +276,7 @@ class Search {
     try_batches(incumbent);
     try_optimizers(incumbent);
     try_regularization(incumbent);
+    try_resizing(incumbent);
     shorten(incumbent);
     if (!confirm(incumbent)) {
       report_.why_no_training_changes = "no change of the training reached the target in less time";
@@ -345,7 +372,7 @@ class Search {
         continue;
       }
       Trial trial{.change = change};
-      trial.comparison = experiments_.compare(options(), with(options(), change.options));
+      trial.comparison = compare(options(), with(options(), change.options));
       const Comparison& found = *trial.comparison;
       trial.seconds = experiments_.seconds() - before;
       if (found.failure.empty()) {
@@ -358,7 +385,7 @@ class Search {
       }
       trial.verdict = found.failure.empty() ? Verdict::kRejected : Verdict::kFailed;
       trial.gain = found.speedup;
-      trial.reason = found.failure.empty() ? "not faster enough" : found.failure;
+      trial.reason = found.failure.empty() ? "not fast enough" : found.failure;
       return add(std::move(trial));
     }
   }
@@ -376,7 +403,7 @@ class Search {
         continue;
       }
       const double before = experiments_.seconds();
-      const Comparison found = experiments_.compare(options(), with(options(), change.options));
+      const Comparison found = compare(options(), with(options(), change.options));
       if (!found.failure.empty()) {
         add({.change = change,
              .verdict = Verdict::kFailed,
@@ -394,6 +421,33 @@ class Search {
     for (const Change& change : regularization_changes(settings_)) {
       try_by_training(change, incumbent, incumbent.epochs);
     }
+  }
+
+  void try_resizing(Incumbent& incumbent) {
+    if (!settings_.can_resize) return;
+    Change change = ProgressiveResizing::change();
+    const double seconds = seconds_of_training(incumbent.epochs);
+    if (is_over(kLastShare) || seconds > left()) {
+      return add({.change = std::move(change), .reason = does_not_fit(seconds)});
+    }
+    const double before = experiments_.seconds();
+    Comparison found =
+        experiments_.compare(options(), with(options(), ProgressiveResizing::at_half_size()));
+    if (found.failure.empty()) {
+      change.predicted = ProgressiveResizing::prediction(found.speedup);
+      found.speedup = ProgressiveResizing::speedup(found.speedup);
+      resizing_speedup_ = found.speedup.value;
+      if (found.speedup.low > kFaster) {
+        return try_by_training(change, incumbent, incumbent.epochs, found);
+      }
+    }
+    const bool is_failure = !found.failure.empty();
+    add({.change = std::move(change),
+         .verdict = is_failure ? Verdict::kFailed : Verdict::kRejected,
+         .reason = is_failure ? found.failure : "not fast enough",
+         .comparison = found,
+         .gain = is_failure ? std::nullopt : std::optional(found.speedup),
+         .seconds = experiments_.seconds() - before});
   }
 
   bool reaches_target(const TrainedRun& run) const {
@@ -507,7 +561,7 @@ class Search {
 
   // Whether the best recipe is as good without this change.
   bool ablate_execution(size_t index) {
-    const Comparison found = experiments_.compare(options(index), options());
+    const Comparison found = compare(options(index), options());
     if (!found.failure.empty()) return false;
     const Estimate worth = gain_of(found, config_.goal);
     if (worth.high < config_.worthwhile) return true;
@@ -527,7 +581,7 @@ class Search {
     double speedup = 1, energy = 1;
     // Its speed was another one.
     if (report_.trials[kept_[index].trial].comparison) {
-      const Comparison found = experiments_.compare(options(index), options());
+      const Comparison found = compare(options(index), options());
       if (!found.failure.empty()) return false;
       speedup = found.speedup.value;
       energy = energy_gain(found);
@@ -559,6 +613,7 @@ class Search {
   Incumbent unshortened_;        // The best recipe before its length was changed.
   double noise_ = 0;             // Standard error of the target.
   double training_speedup_ = 1;  // Of kept changes of the training, such as larger batches.
+  double resizing_speedup_ = 1;  // Of the whole training by progressive resizing.
 };
 
 }  // namespace

@@ -225,6 +225,54 @@ TEST(Search, DecaysWeightsOnlyIfTheRecipeDoesNotSayHow) {
   }
 }
 
+TEST(Search, ResizesImagesProgressively) {
+  FakeExperiments experiments;
+  experiments.plain.can_resize = true;
+  experiments.factors[ProgressiveResizing::at_half_size().front()] = 3;
+  const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy});
+  const std::string option = ProgressiveResizing::change().options.front();
+  EXPECT_EQ(option,
+            "train.progressive_resizing={initial_scale: 0.5, delay_fraction: 0.5, "
+            "finetune_fraction: 0.2}");
+  EXPECT_TRUE(has(report, option));
+  // A third of the time for half of the steps, two thirds in mean while images grow, and all of it
+  // for the last fifth.
+  const double speedup = 1 / (0.5 / 3 + 0.3 * 2 / 3 + 0.2);
+  EXPECT_NEAR(trial(report, "progressive resizing").comparison->speedup.value, speedup, 1e-9);
+  EXPECT_EQ(predicted_text(trial(report, "progressive resizing")), "1.76x to 1.77x");
+  EXPECT_NEAR(report.total->speedup.value, 1.3 * 1.6 * 1.5 * 1.8 * speedup, 1e-6);
+  const auto ablation =
+      std::find_if(report.ablations.begin(), report.ablations.end(),
+                   [](const Ablation& one) { return one.change == "progressive resizing"; });
+  ASSERT_NE(ablation, report.ablations.end());
+  EXPECT_NEAR(ablation->worth.value, speedup, 1e-6);
+}
+
+TEST(Search, LeavesImagesAsTheyAreIfTheMetricBecomesWorse) {
+  FakeExperiments experiments;
+  experiments.plain.can_resize = true;
+  experiments.factors[ProgressiveResizing::at_half_size().front()] = 3;
+  experiments.metrics[ProgressiveResizing::change().options.front()] = -0.05;
+  const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy});
+  EXPECT_EQ(trial(report, "progressive resizing").verdict, Verdict::kRejected);
+  EXPECT_FALSE(has(report, ProgressiveResizing::change().options.front()));
+  EXPECT_NEAR(report.total->speedup.value, 1.3 * 1.6 * 1.5 * 1.8, 1e-6);
+}
+
+TEST(Search, DoesNotResizeWhatIsNoFasterOrHasOneSize) {
+  for (const bool can_resize : {false, true}) {
+    FakeExperiments experiments;
+    experiments.plain.can_resize = can_resize;
+    const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy});
+    EXPECT_EQ(std::any_of(report.trials.begin(), report.trials.end(),
+                          [](const Trial& one) { return one.change.subject == "image size"; }),
+              can_resize);
+    if (can_resize) {
+      EXPECT_EQ(trial(report, "progressive resizing").reason, "not fast enough");
+    }
+  }
+}
+
 TEST(Search, PredictsChangesOfTheTraining) {
   FakeExperiments experiments;
   const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy});

@@ -42,6 +42,12 @@ bool splits_batch_norm(Session& session) {
   return option == nullptr || option->scalar != "synchronized";
 }
 
+bool can_resize(Session& session) {
+  return session.inputs().is_images() && session.model().takes_any_size() &&
+         session.data().train->fields().target().shape.sizes.size() <= 1 &&
+         session.recipe().train.progressive_resizing.initial_scale == 1;
+}
+
 optimize::Settings settings_of(Session& session) {
   const Recipe& recipe = session.recipe();
   const train::Length length = session.length();
@@ -74,6 +80,7 @@ optimize::Settings settings_of(Session& session) {
       .counts_steps = length.is_in_steps,
       .label_smoothing = recipe.train.label_smoothing,
       .has_classes = session.task().target == train::MetricTask::Target::kClasses,
+      .can_resize = can_resize(session),
       .caches = recipe.data.in_memory != "no",
       .metric = metric.name(),
       .higher_is_better = metric.higher_is_better()};
