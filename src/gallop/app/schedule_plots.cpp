@@ -35,7 +35,8 @@ schedule::RunLength length_with_data(const Registries& registries, const Resolve
   const int64_t size = data->train->size();
   const int64_t batches = data->batches ? data->batches->batches() : 0;
   const int64_t batch = batches > 0 ? std::max<int64_t>(1, size / batches) : recipe.data.batch_size;
-  return train::Length::of(recipe.train, train::BatchHistory(batch, size, batches)).for_schedules();
+  return train::Length::of(recipe.train, train::new_history(recipe.train, batch, size, batches))
+      .for_schedules();
 }
 
 // Whether the learning rate depends on a batch size that is not resolved yet.

@@ -104,9 +104,10 @@ Session::Session(ResolvedRecipe resolved, const std::string& runs,
                       std::to_string(std::max<int64_t>(1, (size + batches / 2) / batches)));
   }
   const int64_t batch = recipe().data.batch_size;
-  history_ = resumed.trainer.empty()
-                 ? train::BatchHistory(batch, size, batches)
-                 : train::BatchHistory::resumed(resumed.trainer, batch, size, batches);
+  history_ = train::new_history(recipe().train, batch, size, batches);
+  if (!resumed.trainer.empty()) {
+    history_ = train::BatchHistory::resumed(resumed.trainer, history_);
+  }
   batch_transforms_ = data::build_batch_transforms(
       registries().batch_transforms, recipe().data.batch_transforms, data_->train->fields(),
       static_cast<int64_t>(inputs().classes.size()));
@@ -190,12 +191,14 @@ parallel::DeviceMesh Session::mesh() const {
 }
 
 int64_t Session::input_sizes() const {
+  const auto batches = static_cast<int64_t>(
+      train::rampup_sizes(recipe().train.rampup_batch_size, recipe().data.batch_size).size());
   if (inputs().is_images()) {
-    return train::count_sizes(recipe().train.progressive_resizing,
-                              std::max(inputs().height, inputs().width));
+    return batches * train::count_sizes(recipe().train.progressive_resizing,
+                                        std::max(inputs().height, inputs().width));
   }
-  return inputs().is_text() ? train::count_sizes(recipe().train.seq_length_warmup, inputs().context)
-                            : 1;
+  if (!inputs().is_text()) return batches;
+  return batches * train::count_sizes(recipe().train.seq_length_warmup, inputs().context);
 }
 
 void Session::open_teacher(const std::string& runs) {

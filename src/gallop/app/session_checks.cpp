@@ -239,6 +239,18 @@ void Session::require_sizes() {
                       resizing.delay_fraction, resizing.finetune_fraction));
     }
   }
+  const int64_t start = recipe().train.rampup_batch_size.start;
+  if (start > 0 && recipe().data.max_tokens > 0) {
+    throw UsageError(
+        "train.rampup_batch_size with data.max_tokens, which decides how many samples a batch has; "
+        "omit one of them");
+  }
+  if (start > recipe().data.batch_size) {
+    throw UsageError(fmt::format(
+        "train.rampup_batch_size.start is {}, and data.batch_size {}; batches become larger up to "
+        "that: set start to a smaller number",
+        start, recipe().data.batch_size));
+  }
   if (recipe().train.seq_length_warmup.duration == 0) return;
   const bool has_targets_per_token = !data_->train->fields().target().shape.sizes.empty();
   if (!inputs().is_text() || !has_targets_per_token || inputs().views > 1) {

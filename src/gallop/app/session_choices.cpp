@@ -149,8 +149,8 @@ train::FormatChoice Session::measure(const std::vector<train::StepFormat>& forma
 double Session::samples_of_run() const {
   const Recipe& recipe = resolved_.recipe;
   return static_cast<double>(
-      train::Length::of(recipe.train, train::BatchHistory(recipe.data.batch_size,
-                                                          data_->train->size(), planned_batches()))
+      train::Length::of(recipe.train, train::new_history(recipe.train, recipe.data.batch_size,
+                                                         data_->train->size(), planned_batches()))
           .samples);
 }
 

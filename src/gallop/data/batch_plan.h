@@ -4,6 +4,12 @@
 
 namespace gallop::data {
 
+/// The size of batches from a position on.
+struct BatchSizeChange {
+  int64_t epoch = 0, position = 0;
+  int64_t batch = 1;
+};
+
 /// Divides an epoch into batches of different numbers of samples. Thread-safe.
 class BatchPlan {
  public:

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <exception>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
@@ -29,6 +31,10 @@ class DeviceLoader {
   LoaderState state() const { return state_; }
   /// Like Loader::seek(); discards prefetched copies.
   void seek(const LoaderState& state);
+  /// Like Loader::set_batch_sizes().
+  void set_batch_sizes(std::vector<BatchSizeChange> changes) {
+    loader_.set_batch_sizes(std::move(changes));
+  }
 
   int64_t batches_per_epoch() const { return loader_.batches_per_epoch(); }
   double wait_seconds() const { return loader_.wait_seconds(); }

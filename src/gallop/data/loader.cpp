@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -69,6 +70,7 @@ struct Loader::Impl {
   void seek(const LoaderState& start);
 
   void check(const LoaderState& start) const;
+  int64_t batch_at(int64_t epoch, int64_t position) const;
   void begin_at(const LoaderState& start);
   BatchRange next_range();
   std::optional<Chunk> claim();
@@ -107,6 +109,7 @@ struct Loader::Impl {
   int64_t opened = 0;
   int64_t busy = 0;                           ///< Threads that are filling a chunk.
   int64_t next_epoch = 0, next_position = 0;  ///< Start of the next batch to open.
+  std::vector<BatchSizeChange> changes;
   int64_t first_epoch = 0;
   std::atomic<bool> abandon{false};  ///< Tells threads to drop their work, for a seek or shutdown.
   bool closing = false;
@@ -142,7 +145,8 @@ Loader::Impl::Impl(const Samples& all_samples, const LoaderConfig& loader_config
     : samples(all_samples),
       config(loader_config),
       size(delivered_samples(all_samples, loader_config)),
-      fields(loader_config.packs ? packed_fields(all_samples.fields()) : all_samples.fields()) {
+      fields(loader_config.packs ? packed_fields(all_samples.fields()) : all_samples.fields()),
+      changes(loader_config.changes) {
   check(start);
   begin_at(start);
   const int64_t most = config.plan ? config.plan->most_samples() : std::min(config.batch, size);
@@ -201,9 +205,19 @@ void Loader::Impl::begin_at(const LoaderState& start) {
   released = delivered = opened = 0;
 }
 
+int64_t Loader::Impl::batch_at(int64_t epoch, int64_t position) const {
+  int64_t batch = config.batch;
+  for (const BatchSizeChange& one : changes) {
+    const bool has_begun = std::pair(one.epoch, one.position) <= std::pair(epoch, position);
+    if (has_begun) batch = std::min(config.batch, one.batch);
+  }
+  return batch;
+}
+
 BatchRange Loader::Impl::next_range() {
-  const int64_t whole = config.plan ? config.plan->end(next_epoch, next_position) - next_position
-                                    : std::min(config.batch, size - next_position);
+  const int64_t whole = config.plan
+                            ? config.plan->end(next_epoch, next_position) - next_position
+                            : std::min(batch_at(next_epoch, next_position), size - next_position);
   const int64_t begin = whole * config.part / config.parts;
   BatchRange range{.epoch = next_epoch,
                    .position = next_position + begin,
@@ -424,6 +438,10 @@ std::optional<Batch> Loader::next(const StopRequest* stop) {
 bool Loader::ready() const { return impl_->ready(); }
 LoaderState Loader::state() const { return impl_->state; }
 void Loader::seek(const LoaderState& state) { impl_->seek(state); }
+void Loader::set_batch_sizes(std::vector<BatchSizeChange> changes) {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->changes = std::move(changes);
+}
 int64_t Loader::batches_per_epoch() const {
   if (impl_->config.plan) return impl_->config.plan->batches();
   return (impl_->size + impl_->config.batch - 1) / impl_->config.batch;

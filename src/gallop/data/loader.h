@@ -70,6 +70,8 @@ struct LoaderState {
 
 struct LoaderConfig {
   int64_t batch = 1;
+  /// Smaller sizes than `batch`, in ascending order of positions; empty: all batches have `batch`.
+  std::vector<BatchSizeChange> changes{};
   int threads = 0;         ///< 0: fill batches in the caller's thread.
   int prefetch = 4;        ///< Batches prepared ahead.
   bool shuffle = true;     ///< Keyed permutation of (seed, epoch); false: in order.
@@ -117,6 +119,8 @@ class Loader {
   LoaderState state() const;
   /// Moves to any position in O(1). Throws UsageError if the state does not fit the samples.
   void seek(const LoaderState& state);
+  /// Replaces LoaderConfig::changes before a seek().
+  void set_batch_sizes(std::vector<BatchSizeChange> changes);
 
   int64_t batches_per_epoch() const;
   /// Seconds that next() has waited for data so far.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -75,8 +76,26 @@ double Segment::epochs_after(int64_t at) const {
 BatchHistory::BatchHistory(int64_t batch, int64_t samples_per_epoch, int64_t batches)
     : segments_{{.batch = batch, .samples_per_epoch = samples_per_epoch, .batches = batches}} {}
 
-BatchHistory BatchHistory::resumed(const std::map<std::string, std::string>& trainer, int64_t batch,
-                                   int64_t samples_per_epoch, int64_t batches) {
+void BatchHistory::change_batch(int64_t step, int64_t batch) {
+  Segment& last = segments_.back();
+  if (step == last.step) {
+    last.batch = batch;
+    return;
+  }
+  Segment next = last;
+  next.step = step;
+  next.samples = last.samples_after(step);
+  const int64_t in_epoch = last.position + next.samples - last.samples;
+  next.epoch = last.epoch + in_epoch / last.samples_per_epoch;
+  next.position = in_epoch % last.samples_per_epoch;
+  next.batch = batch;
+  segments_.push_back(next);
+}
+
+BatchHistory BatchHistory::resumed(const std::map<std::string, std::string>& trainer,
+                                   const BatchHistory& planned) {
+  const auto& [batch, samples_per_epoch, batches] =
+      std::tuple(planned.last().batch, planned.last().samples_per_epoch, planned.last().batches);
   data::LoaderState loader;
   const Progress progress = Progress::from_map(trainer, loader);
   Segment here{.step = progress.step,
@@ -116,11 +135,20 @@ BatchHistory BatchHistory::resumed(const std::map<std::string, std::string>& tra
            last.batches == batches;
   };
   if (goes_on()) return history;
-  if (here.step == 0) return {batch, samples_per_epoch, batches};
-  // The last segment may have no steps yet; then the first segment has some.
-  if (history.last().step == here.step) history.segments_.pop_back();
+  if (here.step == 0) return planned;
+  // Segments without steps so far; the first one has some.
+  std::erase_if(history.segments_, [&](const Segment& one) { return one.step >= here.step; });
   if (!goes_on()) history.segments_.push_back(here);
   return history;
+}
+
+std::vector<data::BatchSizeChange> BatchHistory::changes() const {
+  std::vector<data::BatchSizeChange> changes;
+  if (is_uniform()) return changes;
+  for (const Segment& one : segments_) {
+    changes.push_back({.epoch = one.epoch, .position = one.position, .batch = one.batch});
+  }
+  return changes;
 }
 
 void BatchHistory::write(std::map<std::string, std::string>& trainer) const {

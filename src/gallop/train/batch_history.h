@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "gallop/data/batch_plan.h"
+
 namespace gallop::train {
 
 /// The batch size of each step of a run. A run begins with one segment; a resume with another batch
@@ -35,11 +37,15 @@ class BatchHistory {
   /// has `batches` batches of different sizes.
   BatchHistory(int64_t batch, int64_t samples_per_epoch, int64_t batches = 0);
 
-  /// The history of a checkpoint (TrainingState::trainer) from which training continues with this
-  /// batch size. For checkpoints of older versions, which have none, a single batch size is assumed
+  /// The history of a checkpoint (TrainingState::trainer) from which training continues as
+  /// `planned` ends: if that has another batch size or number of samples, the rest of the run has
+  /// it. For checkpoints of older versions, which have no history, a single batch size is assumed
   /// if their counters allow it. Throws DataError if a value is missing or not a number.
-  static BatchHistory resumed(const std::map<std::string, std::string>& trainer, int64_t batch,
-                              int64_t samples_per_epoch, int64_t batches = 0);
+  static BatchHistory resumed(const std::map<std::string, std::string>& trainer,
+                              const BatchHistory& planned);
+
+  /// Plans another batch size from this step on, which is not before the last segment.
+  void change_batch(int64_t step, int64_t batch);
 
   /// Writes the entries that resumed() reads.
   void write(std::map<std::string, std::string>& trainer) const;
@@ -48,6 +54,8 @@ class BatchHistory {
   const Segment& first() const { return segments_.front(); }
   const Segment& last() const { return segments_.back(); }
   const std::vector<Segment>& segments() const { return segments_; }
+  /// For a loader; empty if the batch size never changes.
+  std::vector<data::BatchSizeChange> changes() const;
   /// The segment in which `step` updates are done; at a boundary the later one.
   const Segment& at(int64_t step) const;
 

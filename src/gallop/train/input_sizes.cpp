@@ -68,6 +68,35 @@ void visit(config::Visitor& visitor, SeqLengthWarmupConfig& config) {
                 config.step_size);
 }
 
+void visit(config::Visitor& visitor, RampupBatchSizeConfig& config) {
+  visitor.field({.name = "start",
+                 .help = "size of the first batches; 0: all have data.batch_size",
+                 .min = 0,
+                 .max = 1 << 24},
+                config.start);
+  visitor.field({.name = "increment",
+                 .help = "difference between two sizes; 0: each is twice the size before",
+                 .min = 0,
+                 .max = 1 << 24},
+                config.increment);
+  visitor.field({.name = "duration",
+                 .help = "fraction of the run in which batches are smaller than data.batch_size",
+                 .min = 0,
+                 .max = 1,
+                 .above_min = true},
+                config.duration);
+}
+
+std::vector<int64_t> rampup_sizes(const RampupBatchSizeConfig& config, int64_t batch) {
+  std::vector<int64_t> sizes;
+  for (int64_t size = config.start;
+       size > 0 && size<batch; size = config.increment> 0 ? size + config.increment : 2 * size) {
+    sizes.push_back(size);
+  }
+  sizes.push_back(batch);
+  return sizes;
+}
+
 int64_t side_at(const ProgressiveResizingConfig& config, int64_t full, double progress) {
   const double end = 1 - config.finetune_fraction;
   if (config.initial_scale == 1 || progress >= end - kRounding) return full;

@@ -25,13 +25,24 @@ struct SeqLengthWarmupConfig {
   int64_t step_size = 0;       ///< Lengths are multiples of it; 0: an eighth of the context.
 };
 
+/// Small batches first, as Megatron-LM's `--rampup-batch-size`: each size has an equal part of
+/// `duration`.
+struct RampupBatchSizeConfig {
+  int64_t start = 0;      ///< 0 disables it.
+  int64_t increment = 0;  ///< 0: sizes double.
+  double duration = 0.5;
+};
+
 void visit(config::Visitor& visitor, ProgressiveResizingConfig& config);
 void visit(config::Visitor& visitor, SeqLengthWarmupConfig& config);
+void visit(config::Visitor& visitor, RampupBatchSizeConfig& config);
 
 /// The length of a side of images whose full length is `full`, at `progress` of the run.
 int64_t side_at(const ProgressiveResizingConfig& config, int64_t full, double progress);
 /// The maximum number of tokens of a row of at most `context`, at `progress` of the run.
 int64_t tokens_at(const SeqLengthWarmupConfig& config, int64_t context, double progress);
+/// The batch sizes of a run in ascending order, of which `batch` is the last.
+std::vector<int64_t> rampup_sizes(const RampupBatchSizeConfig& config, int64_t batch);
 /// An upper limit of the number of different sizes, for each of which a step is compiled.
 int64_t count_sizes(const ProgressiveResizingConfig& config, int64_t full);
 int64_t count_sizes(const SeqLengthWarmupConfig& config, int64_t context);

@@ -28,8 +28,29 @@ int64_t first_for_which(int64_t low, int64_t high, const Condition& is_true) {
 
 }  // namespace
 
+BatchHistory new_history(const TrainConfig& config, int64_t batch, int64_t samples_per_epoch,
+                         int64_t batches) {
+  const std::vector<int64_t> sizes = rampup_sizes(config.rampup_batch_size, batch);
+  BatchHistory history(sizes.front(), samples_per_epoch, batches);
+  const double samples = config.epochs * static_cast<double>(samples_per_epoch);
+  for (size_t i = 1; i < sizes.size(); ++i) {
+    const double share = config.rampup_batch_size.duration * static_cast<double>(i) /
+                         static_cast<double>(sizes.size() - 1);
+    const Segment last = history.last();
+    const auto has_done = [&](int64_t step) {
+      return static_cast<double>(last.samples_after(step)) >= share * samples - kRounding;
+    };
+    const int64_t step =
+        config.steps
+            ? std::llround(share * static_cast<double>(*config.steps))
+            : first_for_which(last.step, last.step + std::llround(std::ceil(samples)), has_done);
+    history.change_batch(std::max(last.step, step), sizes[i]);
+  }
+  return history;
+}
+
 Length Length::of(const TrainConfig& config, int64_t batch, int64_t samples_per_epoch) {
-  return of(config, BatchHistory(batch, samples_per_epoch));
+  return of(config, new_history(config, batch, samples_per_epoch));
 }
 
 Length Length::of(const TrainConfig& config, const BatchHistory& history) {

@@ -8,6 +8,11 @@
 
 namespace gallop::train {
 
+/// The batch sizes of a run that begins with the first step: those of `train.rampup_batch_size`,
+/// and then `batch`. `batches` as for BatchHistory.
+BatchHistory new_history(const TrainConfig& config, int64_t batch, int64_t samples_per_epoch,
+                         int64_t batches = 0);
+
 /// The length of a run. Progress counts samples, so that a partial last batch advances the schedule
 /// by its number of samples, and a resume with another batch size changes neither the end nor the
 /// schedule.

@@ -228,6 +228,9 @@ void visit(config::Visitor& v, TrainConfig& c) {
   v.section(
       {.name = "seq_length_warmup", .help = "sequence length warm-up: train on short texts first"},
       c.seq_length_warmup);
+  v.section(
+      {.name = "rampup_batch_size", .help = "batch size ramp-up: train with small batches first"},
+      c.rampup_batch_size);
   v.field({.name = "prove",
            .help = "before a new run, compare its first steps with a plain reference, as 'gallop "
                    "prove' does, and stop if they differ"},

@@ -67,6 +67,7 @@ struct TrainConfig {
   std::string compare_every = "500 steps";
   ProgressiveResizingConfig progressive_resizing;
   SeqLengthWarmupConfig seq_length_warmup;
+  RampupBatchSizeConfig rampup_batch_size;
   bool snapshots = false;
   std::string on_nonfinite = "stop";
   SpikeConfig spikes;

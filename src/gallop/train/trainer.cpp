@@ -25,6 +25,16 @@ StepConfig step_config_of(StepConfig config, const std::string& on_nonfinite,
   return config;
 }
 
+BatchHistory planned_history(const TrainConfig& config, const data::LoaderConfig& loader,
+                             int64_t samples) {
+  return new_history(config, loader.batch, samples, planned_batches(loader));
+}
+
+data::LoaderConfig with_changes(data::LoaderConfig loader, const BatchHistory& history) {
+  loader.changes = history.changes();
+  return loader;
+}
+
 }  // namespace
 
 Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
@@ -33,13 +43,14 @@ Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
     : parts(parts_),
       config(config_),
       evaluate_config(evaluate_config_),
-      loader_config(loader_config_),
+      loader_config(with_changes(
+          loader_config_, planned_history(config, loader_config_, parts.train_samples.size()))),
       process_group(step_config.strategy),
       loader(parts.train_samples, loader_config, {.seed = config.seed}, evaluate_config.device),
       step(parts.model, parts.optimizer,
            step_config_of(step_config, config.on_nonfinite, parts.scheduled)),
-      length(Length::of(config, BatchHistory(loader_config.batch, parts.train_samples.size(),
-                                             planned_batches(loader_config)))),
+      length(
+          Length::of(config, planned_history(config, loader_config, parts.train_samples.size()))),
       skipped_samples(step.max_in_flight()),
       pause_step(length.step_of(parts.until)),
       evaluation_trigger(Interval::parse(config.evaluate_every), length),

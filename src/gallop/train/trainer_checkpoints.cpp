@@ -227,9 +227,10 @@ void Trainer::Impl::take(const std::optional<CheckpointInfo>& checkpoint) {
   skipped_samples.read(saved.trainer);
   const int64_t size = parts.train_samples.size();
   if (parts.allow_changed_data) loader_state.position = std::min(loader_state.position, size);
+  measure(BatchHistory::resumed(saved.trainer, new_history(config, loader_config.batch, size,
+                                                           planned_batches(loader_config))));
+  loader.set_batch_sizes(length.history.changes());
   loader.seek(loader_state);
-  measure(BatchHistory::resumed(saved.trainer, loader_config.batch, size,
-                                planned_batches(loader_config)));
   step.set_splits(progress.splits);
   for (const auto& [name, schedule] : schedules()) {
     check_schedule_state(saved.trainer, name, *schedule);

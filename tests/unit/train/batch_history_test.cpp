@@ -29,39 +29,98 @@ Map saved(const BatchHistory& history, int64_t step, int64_t samples, int64_t ep
 
 TEST(BatchHistory, StaysUniformWhereNothingChanges) {
   const BatchHistory history(16, 100);
-  const auto again = BatchHistory::resumed(saved(history, 10, 148, 1, 48), 16, 100);
+  const auto again = BatchHistory::resumed(saved(history, 10, 148, 1, 48), BatchHistory(16, 100));
   EXPECT_TRUE(again.is_uniform());
   EXPECT_EQ(again.last().batch, 16);
   EXPECT_EQ(again.last().samples_after(10), 148);
 }
 
 TEST(BatchHistory, AddsASegmentForEachBatchSizeAndKeepsIt) {
-  auto history = BatchHistory::resumed(saved(BatchHistory(16, 100), 10, 148, 1, 48), 10, 100);
+  auto history =
+      BatchHistory::resumed(saved(BatchHistory(16, 100), 10, 148, 1, 48), BatchHistory(10, 100));
   ASSERT_EQ(history.segments().size(), 2U);
   EXPECT_EQ(history.last().step, 10);
   EXPECT_EQ(history.last().samples_after(11), 158);
   EXPECT_EQ(history.last().samples_after(16), 200);  // 48 + 5 * 10 + 2.
   EXPECT_EQ(history.last().samples_after(17), 210);
   EXPECT_EQ(history.last().epochs_after(16), 2);
-  history = BatchHistory::resumed(saved(history, 16, 200, 2, 0), 16, 100);
+  history = BatchHistory::resumed(saved(history, 16, 200, 2, 0), BatchHistory(16, 100));
   ASSERT_EQ(history.segments().size(), 3U);
   EXPECT_EQ(history.at(9).batch, 16);
   EXPECT_EQ(history.at(10).batch, 10);
   EXPECT_EQ(history.at(16).batch, 16);
 }
 
+TEST(BatchHistory, RampsUp) {
+  const TrainConfig config{.epochs = 3, .rampup_batch_size = {.start = 8}};
+  const BatchHistory history = new_history(config, 32, 100);
+  ASSERT_EQ(history.segments().size(), 3U);
+  // 75 samples are done after 10 steps, and 150 after six more, of which the second completes the
+  // first epoch.
+  EXPECT_EQ(history.segments()[1].step, 10);
+  EXPECT_EQ(history.segments()[1].samples, 80);
+  EXPECT_EQ(history.segments()[2].step, 16);
+  EXPECT_EQ(history.segments()[2].samples, 164);
+  EXPECT_EQ(history.segments()[2].epoch, 1);
+  EXPECT_EQ(history.segments()[2].position, 64);
+  const Length length = Length::of(config, history);
+  EXPECT_EQ(length.steps, 22);
+  EXPECT_EQ(length.samples, 300);
+  EXPECT_EQ(length.step_of({.unit = Interval::Unit::kEpochs, .count = 1}), 12);
+  EXPECT_EQ(length.epochs_after(18), 2);
+  const auto changes = history.changes();
+  ASSERT_EQ(changes.size(), 3U);
+  EXPECT_EQ(changes[2].batch, 32);
+  EXPECT_EQ(changes[2].position, 64);
+  EXPECT_TRUE(BatchHistory(32, 100).changes().empty());
+}
+
+TEST(BatchHistory, RampsUpByStepsAndIncrements) {
+  const TrainConfig config{.steps = 20,
+                           .rampup_batch_size = {.start = 10, .increment = 20, .duration = 0.4}};
+  const BatchHistory history = new_history(config, 40, 1000);
+  ASSERT_EQ(history.segments().size(), 3U);
+  EXPECT_EQ(history.at(3).batch, 10);
+  EXPECT_EQ(history.at(4).batch, 30);
+  EXPECT_EQ(history.at(8).batch, 40);
+  EXPECT_EQ(Length::of(config, history).samples, 4 * 10 + 4 * 30 + 12 * 40);
+}
+
+TEST(BatchHistory, ContinuesARampUpUnlessTheSizeChanges) {
+  const TrainConfig config{.epochs = 3, .rampup_batch_size = {.start = 8}};
+  const BatchHistory planned = new_history(config, 32, 100);
+  const auto again = BatchHistory::resumed(saved(planned, 12, 100, 1, 0), planned);
+  EXPECT_EQ(again.segments().size(), 3U);
+  EXPECT_EQ(again.at(15).batch, 16);
+  const auto other = BatchHistory::resumed(saved(planned, 12, 100, 1, 0), BatchHistory(50, 100));
+  ASSERT_EQ(other.segments().size(), 3U);
+  EXPECT_EQ(other.at(11).batch, 16);
+  EXPECT_EQ(other.last().step, 12);
+  EXPECT_EQ(other.last().batch, 50);
+}
+
+TEST(RampupSizes, DoubleOrGrowByAnIncrement) {
+  using Sizes = std::vector<int64_t>;
+  EXPECT_EQ(rampup_sizes({}, 32), (Sizes{32}));
+  EXPECT_EQ(rampup_sizes({.start = 8}, 32), (Sizes{8, 16, 32}));
+  EXPECT_EQ(rampup_sizes({.start = 12}, 32), (Sizes{12, 24, 32}));
+  EXPECT_EQ(rampup_sizes({.start = 8, .increment = 8}, 30), (Sizes{8, 16, 24, 30}));
+  EXPECT_EQ(rampup_sizes({.start = 32}, 32), (Sizes{32}));
+}
+
 TEST(BatchHistory, ASegmentWithoutStepsLeavesNoTrace) {
-  auto history = BatchHistory::resumed(saved(BatchHistory(16, 100), 10, 148, 1, 48), 10, 100);
-  history = BatchHistory::resumed(saved(history, 10, 148, 1, 48), 16, 100);
+  auto history =
+      BatchHistory::resumed(saved(BatchHistory(16, 100), 10, 148, 1, 48), BatchHistory(10, 100));
+  history = BatchHistory::resumed(saved(history, 10, 148, 1, 48), BatchHistory(16, 100));
   EXPECT_TRUE(history.is_uniform());
-  history = BatchHistory::resumed(saved(BatchHistory(16, 100), 0, 0, 0, 0), 10, 100);
+  history = BatchHistory::resumed(saved(BatchHistory(16, 100), 0, 0, 0, 0), BatchHistory(10, 100));
   EXPECT_TRUE(history.is_uniform());
   EXPECT_EQ(history.last().batch, 10);
 }
 
 TEST(BatchHistory, ReadsCheckpointsThatHaveNone) {
-  EXPECT_TRUE(BatchHistory::resumed(saved(10, 148, 1, 48), 16, 100).is_uniform());
-  const auto changed = BatchHistory::resumed(saved(10, 148, 1, 48), 10, 100);
+  EXPECT_TRUE(BatchHistory::resumed(saved(10, 148, 1, 48), BatchHistory(16, 100)).is_uniform());
+  const auto changed = BatchHistory::resumed(saved(10, 148, 1, 48), BatchHistory(10, 100));
   ASSERT_EQ(changed.segments().size(), 2U);
   EXPECT_EQ(changed.last().step, 10);
   EXPECT_EQ(changed.last().samples, 148);
@@ -76,36 +135,36 @@ TEST(BatchHistory, CountsBatchesOfDifferentSizes) {
   EXPECT_EQ(history.first().samples_after(21), 300);
   EXPECT_EQ(history.first().samples_after(3), 42);
   // After the second batch of the second epoch, which had 40 samples together.
-  const auto same = BatchHistory::resumed(saved(history, 9, 140, 1, 40), 14, 100, 7);
+  const auto same = BatchHistory::resumed(saved(history, 9, 140, 1, 40), BatchHistory(14, 100, 7));
   EXPECT_TRUE(same.is_uniform());
   EXPECT_EQ(same.first().batches, 7);
   // From there with batches of 15, and back.
-  const auto other = BatchHistory::resumed(saved(history, 9, 140, 1, 40), 15, 100);
+  const auto other = BatchHistory::resumed(saved(history, 9, 140, 1, 40), BatchHistory(15, 100));
   ASSERT_EQ(other.segments().size(), 2U);
   EXPECT_EQ(other.last().samples_after(13), 200);
-  const auto again = BatchHistory::resumed(saved(other, 13, 200, 2, 0), 14, 100, 7);
+  const auto again = BatchHistory::resumed(saved(other, 13, 200, 2, 0), BatchHistory(14, 100, 7));
   ASSERT_EQ(again.segments().size(), 3U);
   EXPECT_EQ(again.last().samples_after(20), 300);
   // Checkpoints of older versions do not have the number.
   Map map = saved(BatchHistory(14, 100), 9, 140, 1, 40);
   map.erase("batches.0.batches_per_epoch");
-  EXPECT_EQ(BatchHistory::resumed(map, 14, 100).first().batches_per_epoch(), 8);
+  EXPECT_EQ(BatchHistory::resumed(map, BatchHistory(14, 100)).first().batches_per_epoch(), 8);
 }
 
 TEST(BatchHistory, RefusesDamage) {
   Map map = saved(BatchHistory(16, 100), 10, 148, 1, 48);
   map["batches.0.batch"] = "0";
-  EXPECT_THROW(BatchHistory::resumed(map, 16, 100), DataError);
+  EXPECT_THROW(BatchHistory::resumed(map, BatchHistory(16, 100)), DataError);
   map["batches.0.batch"] = "x";
-  EXPECT_THROW(BatchHistory::resumed(map, 16, 100), DataError);
+  EXPECT_THROW(BatchHistory::resumed(map, BatchHistory(16, 100)), DataError);
   map["batches"] = "3";
-  EXPECT_THROW(BatchHistory::resumed(map, 16, 100), DataError);
+  EXPECT_THROW(BatchHistory::resumed(map, BatchHistory(16, 100)), DataError);
 }
 
 // 64 samples: two epochs of 4 steps, then others.
 Length two_epochs_then(int64_t batch, const TrainConfig& config) {
-  return Length::of(config,
-                    BatchHistory::resumed(saved(BatchHistory(16, 64), 8, 128, 2, 0), batch, 64));
+  return Length::of(config, BatchHistory::resumed(saved(BatchHistory(16, 64), 8, 128, 2, 0),
+                                                  BatchHistory(batch, 64)));
 }
 
 TEST(Length, EndsAtTheSameSampleWithAnotherBatchSize) {
@@ -147,7 +206,8 @@ TEST(Length, OfARunInStepsCountsThem) {
 TEST(Length, FindsEpochsFromTheMiddleOfOne) {
   TrainConfig config;
   config.epochs = 3;
-  const auto history = BatchHistory::resumed(saved(BatchHistory(16, 100), 10, 148, 1, 48), 10, 100);
+  const auto history =
+      BatchHistory::resumed(saved(BatchHistory(16, 100), 10, 148, 1, 48), BatchHistory(10, 100));
   const Length length = Length::of(config, history);
   EXPECT_EQ(length.step_of(Interval::parse("1 epoch")), 7);
   EXPECT_EQ(length.step_of(Interval::parse("2 epochs")), 16);

@@ -76,9 +76,8 @@ class SamplesOfTrainers : public Trainers {
           model::make_mlp({}, {.channels = 1, .height = 4, .width = 4, .classes = 3}, 1);
       CheckpointStore checkpoints(folder_ / "checkpoints");
       const auto newest = checkpoints.newest();
-      const BatchHistory history = newest ? BatchHistory::resumed(checkpoints.read_trainer(*newest),
-                                                                  part.batch, images.size())
-                                          : BatchHistory(part.batch, images.size());
+      BatchHistory history = new_history(config, part.batch, images.size());
+      if (newest) history = BatchHistory::resumed(checkpoints.read_trainer(*newest), history);
       const Length length = Length::of(config, history);
       const auto optimizer = optim::make_wrapped("sgd", "[]", model->parameters(), model->buffers(),
                                                  length.for_updates());
@@ -146,6 +145,42 @@ TEST_F(SamplesOfTrainers, AreEachSeenOncePerEpochWhateverChanges) {
     EXPECT_EQ(last.last.step, last.last.steps);
     images.expect_epochs(3);
   }
+}
+
+// 8, 16 and 32 samples for a sixth of the run each: 25 samples, which take 4 batches, up to 50,
+// which is the end of the epoch, and then 75.
+TEST_F(SamplesOfTrainers, AreEachSeenOncePerEpochWhileBatchesBecomeLarger) {
+  const TrainConfig config{.epochs = 3, .rampup_batch_size = {.start = 8}};
+  const std::vector<std::vector<Part>> runs = {
+      {{.batch = 64}},
+      {{.batch = 64, .until = steps(3)}, {.batch = 64}},
+      {{.batch = 64, .until = steps(4)}, {.batch = 64, .processes = 3}},
+      {{.batch = 64, .processes = 2, .until = steps(6)}, {.batch = 64}},
+  };
+  std::vector<double> whole;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    SCOPED_TRACE(i);
+    fs::remove_all(folder_);
+    SeenImages images(50);
+    Rates last;
+    std::vector<double> lrs;
+    for (const Part& part : runs[i]) {
+      last = train(images, part, config);
+      lrs.insert(lrs.end(), last.lrs.begin(), last.lrs.end());
+    }
+    EXPECT_EQ(last.last.epoch, 3);
+    images.expect_epochs(3);
+    // 8 8 8 8, 16 and 2 to the end of the epoch, 32 and 18, and the third epoch at once.
+    EXPECT_EQ(last.last.step, 9);
+    if (i == 0) whole = lrs;
+    EXPECT_EQ(lrs, whole);
+  }
+  // Another size ends the ramp-up.
+  fs::remove_all(folder_);
+  SeenImages images(50);
+  train(images, {.batch = 64, .until = steps(3)}, config);
+  EXPECT_EQ(train(images, {.batch = 25}, config).last.step, 3 + 2 + 4);
+  images.expect_epochs(3);
 }
 
 // The learning rate of a sample is independent of how previous samples were batched.
