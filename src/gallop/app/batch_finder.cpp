@@ -121,6 +121,7 @@ class Finder {
     BatchTrial trial = trial_;
     trial.probe = probe;
     trial.overrides.push_back({"data.batch_size", std::to_string(batch)});
+    trial.overrides.push_back({"train.rampup_batch_size.start", "0"});
     const ProbeResult result = try_on_all_ranks(trial);
     if (result.kind == ProbeResult::Kind::kStopped) throw Stopped();
     if (result.kind == ProbeResult::Kind::kNoMemory) {

@@ -246,7 +246,7 @@ std::string why_no_fp64(const ProveConfig& config, PlainTraining& wide, PlainTra
   const auto seed = uint64_t{1};
   if (!runs_some(wide, first, least_rows, seed)) {
     if (config.reference == "fp64") {
-      throw UsageError("--reference fp64: the model computes in fp32 alone; leave it out");
+      throw UsageError("--reference fp64: the model computes in fp32 alone; omit it");
     }
     return "as the model computes in no other";
   }

@@ -115,7 +115,7 @@ void Session::require_replicas() {
   if (train.on_nonfinite == "skip") {
     throw UsageError(fmt::format(
         "train.on_nonfinite=skip {}: a process would skip an update that the others make, and the "
-        "schedule is the same for all; leave it out, or use parallel.name=ddp",
+        "schedule is the same for all; omit it, or use parallel.name=ddp",
         with));
   }
   if (train.spikes.action == "rewind") {
@@ -127,7 +127,7 @@ void Session::require_replicas() {
   if (!recipe().wrappers.items.empty()) {
     throw UsageError(
         fmt::format("optimizer.wrappers {}: '{}' keeps a copy of the weights that synchronizations "
-                    "would not update; leave it out, or use parallel.name=ddp",
+                    "would not update; omit it, or use parallel.name=ddp",
                     with, recipe().wrappers.items.front().name()));
   }
 }
@@ -182,7 +182,7 @@ void Session::require_batch() {
   const std::string remedy = "export it with a Dim for dimension 0 of every input";
   if (data_->batches) {
     throw UsageError(
-        fmt::format("{}, and batches of data.max_tokens differ in size; leave it out", cause));
+        fmt::format("{}, and batches of data.max_tokens differ in size; omit it", cause));
   }
   if (recipe().data.batch_size != batch) {
     throw UsageError(fmt::format("{}: {}, or set data.batch_size={}", cause, remedy, batch));
@@ -223,13 +223,13 @@ void Session::require_sizes() {
     const bool has_pixels_as_targets = data_->train->fields().target().shape.sizes.size() > 1;
     if (!inputs().is_images() || has_pixels_as_targets) {
       throw UsageError(
-          "train.progressive_resizing is for images with a class or numbers as targets; leave it "
-          "out");
+          "train.progressive_resizing is for images with a class or numbers as targets; omit "
+          "it");
     }
     if (!model_->takes_any_size()) {
       throw UsageError(fmt::format(
           "train.progressive_resizing needs a model for images of any size, as 'resnet' is; model "
-          "'{}' has weights for one size: leave it out",
+          "'{}' has weights for one size: omit it",
           recipe().model.name()));
     }
     if (resizing.delay_fraction + resizing.finetune_fraction > 1) {
@@ -256,7 +256,7 @@ void Session::require_sizes() {
   if (!inputs().is_text() || !has_targets_per_token || inputs().views > 1) {
     throw UsageError(
         "train.seq_length_warmup is for texts with a target for each token, which it cuts off; "
-        "leave it out");
+        "omit it");
   }
   if (recipe().model.name() == "exported") {
     throw UsageError(

@@ -95,7 +95,7 @@ void visit(config::Visitor& visitor, FakeImagesConfig& config) {
 std::unique_ptr<ImageParts> read_fake_images(const FakeImagesConfig& config,
                                              const ReadContext& context) {
   if (!context.path.empty()) {
-    throw UsageError("data.path: fake-images reads no files; leave it out, or use folder");
+    throw UsageError("data.path: fake-images reads no files; omit it, or use folder");
   }
   const ImageShape shape = shape_of(config);
   auto parts = std::make_unique<ImageParts>();

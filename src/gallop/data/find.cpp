@@ -11,6 +11,7 @@
 #include "gallop/base/home.h"
 #include "gallop/base/text.h"
 #include "gallop/data/part.h"
+#include "gallop/data/piped_shards.h"
 #include "gallop/data/shard_paths.h"
 
 namespace gallop::data {
@@ -195,7 +196,10 @@ std::array<std::vector<std::string>, kParts> find_part_shards(
 }
 
 std::string absolute_data_path(const std::string& given) {
-  if (given.empty() || given.starts_with("~/") || fs::path(given).is_absolute()) return given;
+  if (given.empty() || given.starts_with("~/") || fs::path(given).is_absolute() ||
+      is_piped(given)) {
+    return given;
+  }
   std::string path = given;
   while (path.starts_with("./")) path.erase(0, 2);
   const size_t brace = path.find('{');

@@ -8,6 +8,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/data/find.h"
+#include "gallop/data/piped_shards.h"
 
 namespace gallop::data {
 
@@ -146,6 +147,14 @@ std::vector<std::string> expand_braces(const std::string& pattern) {
 }
 
 fs::path find_shards(const std::string& path, std::vector<ShardPath>& shards) {
+  if (is_piped(path)) {
+    const fs::path folder = user_cache_folder() / "piped-shards";
+    for (const fs::path& file : fetch_shards(expand_braces(path), folder)) {
+      shards.push_back({.path = file});
+    }
+    mark_parts_by_name(shards);
+    return folder;
+  }
   if (path.find_first_of("{}") != std::string::npos) {
     for (const std::string& name : expand_braces(path)) {
       shards.push_back({.path = find_user_data("tar", name)});

@@ -20,8 +20,9 @@ struct ShardPath {
 std::vector<std::string> expand_braces(const std::string& pattern);
 
 /// Lists the shards of `data.path`, which is one file, a folder of .tar files with or without
-/// folders for splits, or a pattern with braces, and returns their folder. Throws DataError if
-/// there are none, if one of a pattern is missing, or if only some of them name a split.
+/// folders for splits, a pattern with braces, or the command of a pipe (fetch_shards()), and
+/// returns their folder. Throws DataError if there are none, if one of a pattern is missing, or if
+/// only some of them name a split.
 fs::path find_shards(const std::string& path, std::vector<ShardPath>& shards);
 
 }  // namespace gallop::data

@@ -82,7 +82,7 @@ class SchemaFinder {
     }
     if (is_in(config_.ignore, group())) {
       throw UsageError(
-          fmt::format("data.group: the column '{}' is in data.ignore; leave it out there, as a "
+          fmt::format("data.group: the column '{}' is in data.ignore; omit it there, as a "
                       "column of groups "
                       "is no input anyway",
                       printable(group())));

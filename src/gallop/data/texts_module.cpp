@@ -19,7 +19,7 @@ TextsModule::TextsModule(const std::string& task, const DataContext& context)
   }
   if (context.config.eval_stride != 0) {
     throw UsageError(
-        "data.eval_stride is for running text, but these data are separate texts; leave it out");
+        "data.eval_stride is for running text, but these data are separate texts; omit it");
   }
   signature.kind = "text";
   signature.separate_texts = true;

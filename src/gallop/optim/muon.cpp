@@ -36,8 +36,7 @@ void check_matrices(const MuonConfig& config, const NamedTensors& parameters) {
       if (tensor.dim() < 2) {
         throw UsageError(fmt::format(
             "muon: matrices selects '{}' by '{}', which is not a matrix but has {} dimension{}; "
-            "leave it "
-            "to {}",
+            "leave it to {}",
             name, pattern, tensor.dim(), tensor.dim() == 1 ? "" : "s", config.other_optimizer));
       }
     }

@@ -43,7 +43,8 @@ struct NumberedCall {
 
 using State = launch::Call::State;
 
-constexpr std::chrono::seconds kBetweenLooks(1);
+// Looks at the progress of others within the time in which they have to make some.
+constexpr double kLooks = 10, kMostSecondsBetweenLooks = 1;
 
 class C10dCollectives final : public Collectives {
  public:
@@ -383,9 +384,11 @@ class C10dCollectives final : public Collectives {
     throw std::runtime_error("timed out");
   }
 
-  // Checks every second that the processes it waits for make progress.
+  // Checks again and again that the processes it waits for make progress.
   void wait_for_progress(c10d::Work& work, const NumberedCall& call) {
-    while (!has_ended(work, kBetweenLooks)) {
+    const auto between_looks =
+        milliseconds_of(std::min(kMostSecondsBetweenLooks, moment_->limits.step / kLooks));
+    while (!has_ended(work, between_looks)) {
       const auto still = moment_->stall_monitor->stalled_rank(call.number, moment_->limits.step);
       if (!still) continue;
       throw DeviceError(fmt::format("rank {} of {}: {}, {}: rank {} has made no progress for {}",

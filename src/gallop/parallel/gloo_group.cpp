@@ -42,7 +42,7 @@ std::string reason_of(const std::exception& error) {
 }
 
 std::chrono::milliseconds milliseconds_of(double seconds) {
-  return std::chrono::milliseconds(static_cast<int64_t>(1e3 * seconds));
+  return std::chrono::milliseconds(std::max<int64_t>(1, static_cast<int64_t>(1e3 * seconds)));
 }
 
 const void* key_of(const at::Tensor& tensor) {

@@ -27,6 +27,7 @@ class GlooGroup final : public c10d::ProcessGroupGloo {
 /// The message without locations in LibTorch's sources.
 std::string reason_of(const std::exception& error);
 
+/// At least one, as 0 stands for no timeout in c10d.
 std::chrono::milliseconds milliseconds_of(double seconds);
 
 /// Identifies the memory of a tensor, also of one without elements.

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -30,22 +33,26 @@ at::Tensor created_bucket(const NamedTensors& parameters, const ShardLayout::Buc
   return first.detach().as_strided({elements}, {1}, 0);
 }
 
+at::Tensor new_bucket(const NamedTensors& parameters, const ShardLayout::Bucket& of,
+                      int64_t elements, ParameterBuckets::Keeps keeps) {
+  const at::Tensor& first = parameters[of.parameters.front()].tensor;
+  if (keeps == ParameterBuckets::Keeps::kAll) {
+    return at::zeros({elements}, first.options().requires_grad(false));
+  }
+  const at::Tensor created = created_bucket(parameters, of, elements);
+  return created.defined() ? created : zeros_in_pages(elements, first.scalar_type());
+}
+
 }  // namespace
 
 ParameterBuckets::ParameterBuckets(const NamedTensors& parameters, const ShardLayout& layout,
-                                   int rank)
-    : places_(parameters.size()) {
+                                   Keeps keeps, const Group& group)
+    : places_(parameters.size()), keeps_(keeps), group_(group) {
   const at::NoGradGuard no_grad;
   for (const ShardLayout::Bucket& of : layout.buckets()) {
     if (!of.is_trained) break;
-    const auto end = of.sizes.begin() + rank;
-    const int64_t begin = std::accumulate(of.sizes.begin(), end, int64_t{0});
-    const int64_t elements = std::accumulate(end, of.sizes.end(), begin);
-    const at::Tensor created = created_bucket(parameters, of, elements);
-    const at::Tensor tensor =
-        created.defined()
-            ? created
-            : zeros_in_pages(elements, parameters[of.parameters.front()].tensor.scalar_type());
+    const int64_t elements = std::accumulate(of.sizes.begin(), of.sizes.end(), int64_t{0});
+    const at::Tensor tensor = new_bucket(parameters, of, elements, keeps);
     for (size_t k = 0; k < of.parameters.size(); ++k) {
       const size_t i = of.parameters[k];
       const at::Tensor& parameter = parameters[i].tensor;
@@ -53,11 +60,21 @@ ParameterBuckets::ParameterBuckets(const NamedTensors& parameters, const ShardLa
           .bucket = buckets_.size(),
           .tensor = tensor.as_strided(parameter.sizes(), parameter.strides(), of.offsets[k])};
     }
-    buckets_.push_back({.tensor = tensor,
-                        .sizes = of.sizes,
-                        .own_begin = begin,
-                        .own_end = begin + *end,
-                        .parameters = of.parameters});
+    Bucket bucket{.tensor = tensor, .regions = {}, .kept = {}, .parameters = of.parameters};
+    const size_t shards = group.shards > 0 ? static_cast<size_t>(group.shards) : of.sizes.size();
+    const auto own = of.sizes.begin() + static_cast<std::ptrdiff_t>(group.rank % shards);
+    int64_t begin = 0;
+    for (size_t first = 0; first < of.sizes.size(); first += shards) {
+      const auto sizes = of.sizes.begin() + static_cast<std::ptrdiff_t>(first);
+      const int64_t size =
+          std::accumulate(sizes, sizes + static_cast<std::ptrdiff_t>(shards), int64_t{0});
+      const int64_t kept = std::accumulate(sizes, own + static_cast<std::ptrdiff_t>(first), begin);
+      bucket.kept.push_back({kept, kept + own[static_cast<std::ptrdiff_t>(first)]});
+      bucket.regions.push_back({.tensor = size == elements ? tensor : tensor.narrow(0, begin, size),
+                                .sizes = {sizes, sizes + static_cast<std::ptrdiff_t>(shards)}});
+      begin += size;
+    }
+    buckets_.push_back(std::move(bucket));
   }
 }
 
@@ -73,8 +90,12 @@ void ParameterBuckets::release_parameter(size_t parameter) const {
   const auto& [index, place] = places_[parameter];
   const Bucket& bucket = buckets_[index];
   const int64_t begin = place.storage_offset(), end = begin + place.numel();
-  release_pages_of(bucket.tensor, begin, std::clamp(bucket.own_begin, begin, end));
-  release_pages_of(bucket.tensor, std::clamp(bucket.own_end, begin, end), end);
+  int64_t released = begin;
+  for (const Range& kept : bucket.kept) {
+    release_pages_of(bucket.tensor, released, std::clamp(kept.begin, released, end));
+    released = std::clamp(kept.end, released, end);
+  }
+  release_pages_of(bucket.tensor, released, end);
 }
 
 void ParameterBuckets::take(const NamedTensors& parameters) {
@@ -114,26 +135,97 @@ NamedTensors ParameterBuckets::named() const {
 }
 
 void ParameterBuckets::start_gather(size_t bucket, const at::Tensor& after) const {
-  all_gather_async(buckets_[bucket].tensor, buckets_[bucket].sizes, after);
+  std::optional<SubgroupScope> scope;
+  if (group_.shard != nullptr) scope.emplace(*group_.shard);
+  for (const Region& region : buckets_[bucket].regions) {
+    if (region.tensor.numel() > 0) all_gather_async(region.tensor, region.sizes, after);
+  }
 }
 
-void ParameterBuckets::wait(size_t bucket) const { wait_tensor(buckets_[bucket].tensor); }
+void ParameterBuckets::wait(size_t bucket) const {
+  for (const Region& region : buckets_[bucket].regions) {
+    if (region.tensor.numel() > 0) wait_tensor(region.tensor);
+  }
+}
 
+// Each call releases the elements up to the next range.
 void ParameterBuckets::release(size_t bucket) const {
-  release_pages(buckets_[bucket].tensor, buckets_[bucket].own_begin, buckets_[bucket].own_end);
+  const auto& [tensor, regions, kept, parameters] = buckets_[bucket];
+  int64_t begin = 0;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const bool is_last = i + 1 == kept.size();
+    const int64_t end = is_last ? tensor.numel() : kept[i + 1].begin;
+    const at::Tensor part = kept.size() == 1 ? tensor : tensor.narrow(0, begin, end - begin);
+    if (end > begin) release_pages(part, kept[i].begin - begin, kept[i].end - begin);
+    begin = end;
+  }
 }
 
 PendingCollective ParameterBuckets::gather_call(size_t bucket) const {
+  const Region& region = buckets_[bucket].regions.front();
   return {.kind = PendingCollective::Kind::kAllGather,
-          .tensor = buckets_[bucket].tensor,
-          .receive = buckets_[bucket].sizes};
+          .tensor = region.tensor,
+          .receive = region.sizes};
+}
+
+// The parts that replicas keep as well, one after the other. Each of them sends its own.
+at::Tensor ParameterBuckets::start_sharing(size_t bucket) const {
+  const auto& [tensor, regions, kept, parameters] = buckets_[bucket];
+  std::vector<int64_t> sizes;
+  for (const Range& range : kept) sizes.push_back(range.size());
+  const int64_t all = std::accumulate(sizes.begin(), sizes.end(), int64_t{0});
+  if (all == 0) return {};
+  const at::Tensor packed = at::empty({all}, tensor.options());
+  const auto own = static_cast<size_t>(group_.replicas->rank());
+  const int64_t begin =
+      std::accumulate(sizes.begin(), sizes.begin() + group_.replicas->rank(), int64_t{0});
+  // The step compiler rejects memory that was not written before it is sent.
+  if (sizes[own] == 0) packed.zero_();
+  packed.narrow(0, begin, sizes[own]).copy_(tensor.narrow(0, kept[own].begin, sizes[own]));
+  all_gather_async(packed, sizes);
+  return packed;
+}
+
+void ParameterBuckets::finish_sharing(size_t bucket, const at::Tensor& packed) const {
+  if (!packed.defined()) return;
+  const auto& [tensor, regions, kept, parameters] = buckets_[bucket];
+  wait_tensor(packed);
+  int64_t begin = 0;
+  for (size_t i = 0; i < kept.size(); ++i) {
+    const int64_t size = kept[i].size();
+    if (static_cast<int>(i) != group_.replicas->rank()) {
+      tensor.narrow(0, kept[i].begin, size).copy_(packed.narrow(0, begin, size));
+    }
+    begin += size;
+  }
+}
+
+void ParameterBuckets::share_with_replicas() const {
+  if (!has_replicas()) return;
+  const SubgroupScope scope(*group_.replicas);
+  const at::NoGradGuard no_grad;
+  at::Tensor before;  // One bucket is sent while the next one is packed.
+  for (size_t i = 0; i < buckets_.size(); ++i) {
+    const at::Tensor packed = start_sharing(i);
+    if (i > 0) finish_sharing(i - 1, before);
+    before = packed;
+  }
+  if (!buckets_.empty()) finish_sharing(buckets_.size() - 1, before);
+}
+
+int64_t ParameterBuckets::bytes_kept() const {
+  int64_t bytes = 0;
+  for (const Bucket& bucket : buckets_) {
+    const auto each = static_cast<int64_t>(bucket.tensor.element_size());
+    if (keeps_all()) bytes += each * bucket.tensor.numel();
+    for (const Range& kept : bucket.kept) bytes += keeps_all() ? 0 : each * kept.size();
+  }
+  return bytes;
 }
 
 void ParameterBuckets::gather_all() {
-  for (size_t i = 0; i < buckets_.size(); ++i) {
-    start_gather(i, {});
-    wait(i);
-  }
+  for (size_t i = 0; i < buckets_.size(); ++i) start_gather(i, {});
+  for (size_t i = 0; i < buckets_.size(); ++i) wait(i);
   is_whole_ = true;
 }
 

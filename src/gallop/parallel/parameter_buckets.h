@@ -12,23 +12,39 @@
 
 namespace gallop::parallel {
 
-/// The trained parameters of a model in buckets, of which a process keeps its part. The others' are
-/// gathered before they are read, and their memory is returned afterwards: buckets keep their
-/// addresses, so that tensors that autograd has saved and compiled steps stay valid.
+/// The trained parameters of a model in buckets, so that they are gathered in place.
 class ParameterBuckets {
  public:
-  /// Address space for the trained parameters, each at the place of its gradient in the layout, and
-  /// no memory until they are written. Of the parameters only sizes, strides and types are read,
-  /// which may be on the meta device. Those that were created in the buckets of an equal object
-  /// stay there (place()).
-  ParameterBuckets(const NamedTensors& parameters, const ShardLayout& layout, int rank);
+  /// What a process keeps between steps.
+  enum class Keeps {
+    kAll,
+    /// Its parts. The others' are gathered before they are read, and their memory is returned
+    /// afterwards: buckets keep their addresses, so that tensors that autograd has saved and
+    /// compiled steps stay valid.
+    kParts,
+  };
+  /// Who gathers parameters from whom: all processes from each other; or, with hybrid sharding, the
+  /// `shards` consecutive ranks of a shard group, which together keep all parameters: the parts of
+  /// the layout that belong to ranks of the same place in other groups as well, its replicas.
+  struct Group {
+    int rank = 0;                     ///< Of all processes.
+    int shards = 0;                   ///< 0: all processes.
+    Collectives* shard = nullptr;     ///< The shard group; null: all.
+    Collectives* replicas = nullptr;  ///< This process and its replicas.
+  };
+  /// Each trained parameter at the place of its gradient in the layout. With kParts this is address
+  /// space, and no memory until it is written; of the parameters only sizes, strides and types are
+  /// read, which may be on the meta device, and those that were created in the buckets of an equal
+  /// object stay there (place()). The groups must outlive it.
+  ParameterBuckets(const NamedTensors& parameters, const ShardLayout& layout, Keeps keeps,
+                   const Group& group);
 
   /// The place of a parameter, as an independent tensor with its sizes and strides; undefined if it
   /// is not trained.
   at::Tensor place(size_t parameter) const;
   /// Releases what this process does not keep of a parameter that was created at its place.
   void release_parameter(size_t parameter) const;
-  /// Moves the parameters, which must be on the CPU, to their places; everything is there then. If
+  /// Moves the parameters, with kParts from the CPU, to their places; everything is there then. If
   /// they have been created there, a process has its parts.
   void take(const NamedTensors& parameters);
 
@@ -38,23 +54,40 @@ class ParameterBuckets {
   /// Starts to gather a bucket, not before `after` has been computed, if it is defined.
   void start_gather(size_t bucket, const at::Tensor& after) const;
   void wait(size_t bucket) const;
-  /// Releases all parts but that of this process.
+  /// Releases all but what this process keeps.
   void release(size_t bucket) const;
   PendingCollective gather_call(size_t bucket) const;
+  /// Whether parameters are kept by several shard groups.
+  bool has_replicas() const { return group_.replicas != nullptr; }
+  /// Gets from its replicas the parts that they have updated.
+  void share_with_replicas() const;
+  /// Bytes that this process keeps.
+  int64_t bytes_kept() const;
 
+  bool keeps_all() const { return keeps_ == Keeps::kAll; }
   /// Whether everything is there: after take(), and from gather_all() to release_all().
   bool is_whole() const { return is_whole_; }
-  /// All buckets, one after the other.
   void gather_all();
   void release_all();
 
  private:
+  struct Range {
+    int64_t begin = 0, end = 0;
+    int64_t size() const { return end - begin; }
+  };
+  // Consecutive elements of a bucket, the parts of a shard group.
+  struct Region {
+    at::Tensor tensor;
+    std::vector<int64_t> sizes;  // Of its processes.
+  };
   struct Bucket {
     at::Tensor tensor;
-    std::vector<int64_t> sizes;  // Of the processes, in elements.
-    int64_t own_begin = 0, own_end = 0;
+    std::vector<Region> regions;
+    std::vector<Range> kept;  // One in each region.
     std::vector<size_t> parameters;
   };
+  at::Tensor start_sharing(size_t bucket) const;
+  void finish_sharing(size_t bucket, const at::Tensor& packed) const;
   struct Place {
     size_t bucket = 0;
     at::Tensor tensor;  // Undefined: of a parameter that is not trained.
@@ -62,6 +95,8 @@ class ParameterBuckets {
 
   std::vector<Bucket> buckets_;
   std::vector<Place> places_;  // Of each parameter.
+  Keeps keeps_;
+  Group group_;
   bool is_whole_ = false;
 };
 

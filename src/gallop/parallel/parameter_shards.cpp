@@ -35,12 +35,11 @@ at::Tensor part_of(const at::Tensor& parameter, const at::Tensor& memory,
 }  // namespace
 
 ParameterShards::ParameterShards(std::string option, NamedTensors parameters, ShardLayout layout,
-                                 const GradientBuckets& buckets, const std::vector<at::Tensor>& own,
-                                 Collectives& collectives, ParameterBuckets* places)
+                                 const std::vector<at::Tensor>& own, Collectives& collectives,
+                                 ParameterBuckets& places)
     : option_(std::move(option)),
       parameters_(std::move(parameters)),
       layout_(std::move(layout)),
-      buckets_(buckets),
       collectives_(collectives),
       places_(places),
       norm_(parameters_) {
@@ -165,7 +164,7 @@ ParameterShards::Bytes ParameterShards::gradient_bytes() const {
 
 ParameterShards::Bytes ParameterShards::parameter_bytes() const {
   Bytes bytes = gradient_bytes();
-  if (places_ == nullptr) bytes.here = bytes.all;
+  bytes.here = places_.keeps_all() ? bytes.all : places_.bytes_kept();
   return bytes;
 }
 
@@ -181,60 +180,19 @@ std::string ParameterShards::first_non_finite_parameter() const {
   return first_of_all(optim::first_non_finite(own_));
 }
 
-// Copies this process's parts to the memory of a bucket, or those of all others from it.
-void ParameterShards::copy(const at::Tensor& memory, size_t bucket, bool to_memory) const {
-  const ShardLayout::Bucket& of = layout_.buckets()[bucket];
-  for (size_t k = 0; k < of.parameters.size(); ++k) {
-    const at::Tensor& parameter = parameters_[of.parameters[k]].tensor;
-    const ShardLayout::Part own = layout_.part_of(of.parameters[k], collectives_.rank());
-    const auto copy_range = [&](int64_t begin, int64_t end) {
-      if (begin >= end) return;
-      const at::Tensor of_parameter = range_of(parameter, begin, end);
-      const at::Tensor place = memory.narrow(0, of.offsets[k] + begin, end - begin);
-      if (to_memory) {
-        place.copy_(of_parameter);
-      } else {
-        of_parameter.copy_(place);
-      }
-    };
-    if (to_memory) {
-      copy_range(own.begin, own.end);
-    } else {
-      copy_range(0, own.begin);
-      copy_range(own.end, parameter.numel());
-    }
-  }
-}
-
 void ParameterShards::share_update() const {
-  if (places_ == nullptr) all_gather();
+  if (places_.keeps_all()) {
+    all_gather();
+  } else {
+    places_.share_with_replicas();
+  }
 }
 
 void ParameterShards::all_gather() const {
-  if (places_ != nullptr) {
-    if (places_->is_whole()) places_->gather_all();
-    return;
-  }
   const SubgroupScope group(collectives_);
-  constexpr size_t kInFlight = 2;
   const at::NoGradGuard no_grad;
-  const size_t in_flight = buckets_.are_kept() ? buckets_.size() : kInFlight;
-  std::vector<at::Tensor> memory(buckets_.size());
-  for (size_t i = 0; i < buckets_.size() + in_flight; ++i) {
-    if (i >= in_flight && i - in_flight < buckets_.size()) {
-      at::Tensor& done = memory[i - in_flight];
-      wait_tensor(done);
-      copy(done, i - in_flight, /*to_memory=*/false);
-      done.reset();
-    }
-    if (i >= buckets_.size()) continue;
-    const std::vector<int64_t>& sizes = layout_.buckets()[i].sizes;
-    memory[i] = buckets_.are_kept() ? buckets_.bucket(i) : buckets_.empty_like_bucket(i);
-    // The step compiler rejects memory that was not written before it is sent.
-    if (sizes[static_cast<size_t>(collectives_.rank())] == 0) memory[i].zero_();
-    copy(memory[i], i, /*to_memory=*/true);
-    all_gather_async(memory[i], sizes);
-  }
+  places_.share_with_replicas();
+  if (places_.is_whole()) places_.gather_all();
 }
 
 }  // namespace gallop::parallel

@@ -7,7 +7,6 @@
 
 #include "gallop/optim/updated_parameters.h"
 #include "gallop/parallel/collectives.h"
-#include "gallop/parallel/gradient_buckets.h"
 #include "gallop/parallel/shard_layout.h"
 #include "gallop/parallel/shared_update.h"
 #include "gallop/tensor/logical_tensor.h"
@@ -23,11 +22,10 @@ class ParameterShards final : public optim::UpdatedParameters {
  public:
   /// `option`: the one that divides the parameters, "parallel.name=zero-1". The buckets of trained
   /// parameters are those of the layout, and outlive it, as the collectives. `own`: see
-  /// own_parts(). `places`: where the parameters are, if a process keeps only its parts between
-  /// steps.
+  /// own_parts(). `places`: where the parameters are.
   ParameterShards(std::string option, NamedTensors parameters, ShardLayout layout,
-                  const GradientBuckets& buckets, const std::vector<at::Tensor>& own,
-                  Collectives& collectives, ParameterBuckets* places = nullptr);
+                  const std::vector<at::Tensor>& own, Collectives& collectives,
+                  ParameterBuckets& places);
 
   /// One for each parameter, in their order, with its name and number of dimensions: the parameter
   /// itself, a range of its elements in memory order, or no element.
@@ -49,11 +47,11 @@ class ParameterShards final : public optim::UpdatedParameters {
   std::string first_non_finite_gradient() const override;
   std::string first_non_finite_parameter() const override;
 
-  /// Gives each process the parts of all trained parameters that others have updated, unless
-  /// parameters are in parts at the moment. Gradients in buckets that are kept are overwritten, as
-  /// these are sent.
+  /// Gives each process the parts of the trained parameters that others have updated: all of them,
+  /// or if parameters are in parts at the moment, those that it keeps.
   void all_gather() const;
-  /// After an update: all_gather(), unless each pass gathers the parameters that it needs.
+  /// After an update: all_gather(), or, if each pass gathers the parameters that it needs, only the
+  /// parts that this process keeps.
   void share_update() const;
 
   /// The sums of the gradients of some parameters as a whole, each in the order of memory, from the
@@ -71,15 +69,13 @@ class ParameterShards final : public optim::UpdatedParameters {
 
  private:
   void make_own(const std::vector<at::Tensor>& gradients);
-  void copy(const at::Tensor& memory, size_t bucket, bool to_memory) const;
   std::string first_of_all(const std::string& own) const;
 
   std::string option_;
   NamedTensors parameters_;
   ShardLayout layout_;
-  const GradientBuckets& buckets_;
   Collectives& collectives_;
-  ParameterBuckets* places_;
+  ParameterBuckets& places_;
   NamedTensors own_;
   SharedNorm norm_;
 };

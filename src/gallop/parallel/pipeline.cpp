@@ -236,7 +236,7 @@ std::unique_ptr<Strategy> make_pipeline(const PipelineConfig& config, Collective
   if (collectives.size() == 1) return make_ddp({}, collectives, model);
   if (config.tensor_parallel_degree != 1 && !model.parameters.front().tensor.is_cpu()) {
     throw UsageError(
-        "parallel.tensor_parallel_degree divides layers on CPUs only so far; leave it out on GPUs");
+        "parallel.tensor_parallel_degree divides layers on CPUs only so far; omit it on GPUs");
   }
   return std::make_unique<Pipeline>(config, collectives, model);
 }

@@ -111,7 +111,7 @@ void ProcessGroup::reduce_scatter(const at::Tensor& output, const at::Tensor& in
   const std::vector<int64_t> sizes(static_cast<size_t>(size()), output.numel());
   collectives_->all_to_all_async(received, sent, sizes, sizes);
   collectives_->wait(received);
-  flat(output).copy_(parallel::sum_in_rank_order(received, output.numel()));
+  parallel::sum_in_rank_order(flat(output), received);
 }
 
 void ProcessGroup::all_gather(const at::Tensor& output, const at::Tensor& input) const {

@@ -5,7 +5,9 @@
 #include <utility>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/add.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -17,6 +19,12 @@ namespace {
 
 // What is received of two buckets at once is kept, so that memory does not grow with the model.
 constexpr size_t kInFlight = 2;
+
+// Of a sum of such tensors.
+at::ScalarType sum_type(const at::Tensor& tensor) {
+  const bool is_narrow = tensor.is_floating_point() && tensor.element_size() < 4;
+  return is_narrow ? at::kFloat : tensor.scalar_type();
+}
 
 class RankOrderSums final : public BucketSums {
  public:
@@ -126,9 +134,10 @@ class RankOrderSums final : public BucketSums {
   }
 
   void add_ranks(const at::Tensor& own, const at::Tensor& received) const {
-    const at::Tensor sum = sum_in_rank_order(received, own.numel());
-    if (accumulates_) sum.add_(own);
-    own.copy_(sum);
+    if (!accumulates_) return sum_in_rank_order(own, received);
+    const at::Tensor sum = at::empty_like(own, own.options().dtype(sum_type(own)));
+    sum_in_rank_order(sum, received);
+    own.add_(sum);
   }
 
   void release(size_t bucket) {
@@ -172,12 +181,21 @@ std::vector<at::Tensor> own_parts(const GradientBuckets& buckets,
   return all;
 }
 
-at::Tensor sum_in_rank_order(const at::Tensor& parts, int64_t part_size) {
-  const auto part = [&](int64_t rank) { return parts.narrow(0, rank * part_size, part_size); };
-  const bool is_narrow = parts.is_floating_point() && parts.element_size() < 4;
-  const at::Tensor sum = is_narrow ? part(0).to(at::kFloat) : part(0);
-  for (int64_t rank = 1; rank < parts.numel() / part_size; ++rank) sum.add_(part(rank));
-  return sum;
+void sum_in_rank_order(const at::Tensor& sum, const at::Tensor& parts) {
+  if (sum.numel() == 0) return;
+  const auto part = [&](int64_t rank) { return parts.narrow(0, rank * sum.numel(), sum.numel()); };
+  const int64_t ranks = parts.numel() / sum.numel();
+  at::Tensor wide = sum;
+  if (sum_type(parts) != parts.scalar_type()) {
+    wide = part(0).to(sum_type(parts));
+    for (int64_t rank = 1; rank < ranks; ++rank) wide.add_(part(rank));
+    sum.copy_(wide);
+  } else if (ranks == 1) {
+    sum.copy_(part(0));
+  } else {
+    at::add_out(wide, part(0), part(1));  // Saves a pass over the memory.
+    for (int64_t rank = 2; rank < ranks; ++rank) sum.add_(part(rank));
+  }
 }
 
 std::unique_ptr<BucketSums> make_rank_order_sums(GradientBuckets& buckets,

@@ -16,9 +16,9 @@ std::vector<std::vector<int64_t>> equal_parts(const GradientBuckets& buckets, in
 std::vector<at::Tensor> own_parts(const GradientBuckets& buckets,
                                   const std::vector<std::vector<int64_t>>& sizes, int rank);
 
-/// The sum of equal parts of a tensor of one dimension, one part for each rank, in the order of
-/// ranks, in fp32 at least. It may overwrite the first part.
-at::Tensor sum_in_rank_order(const at::Tensor& parts, int64_t part_size);
+/// `sum` becomes the sum of the equal parts of a tensor of one dimension, one for each rank, in the
+/// order of ranks, in fp32 at least. It may be the first part.
+void sum_in_rank_order(const at::Tensor& sum, const at::Tensor& parts);
 
 /// A reduce-scatter whose sums do not depend on where in a bucket an element lies: each process
 /// gets its part of a bucket from all (all-to-all) and adds it up in the order of ranks, in fp32

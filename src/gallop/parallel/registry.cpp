@@ -50,6 +50,9 @@ DeviceMesh mesh_of(const config::Component& strategy, int processes) {
   if (const auto* const expert = dynamic_cast<const config::OptionsOf<ExpertConfig>*>(&options)) {
     return expert_mesh(expert->config, processes);
   }
+  if (const auto* const zero3 = dynamic_cast<const config::OptionsOf<Zero3Config>*>(&options)) {
+    return zero3_mesh(zero3->config, processes);
+  }
   const bool is_sharded = divides_update(strategy.name());
   return DeviceMesh({{is_sharded ? kShardAxis : kReplicaAxis, processes}}, processes);
 }
@@ -76,7 +79,8 @@ Shares shares_of(const std::string& strategy, int64_t processes) {
 Shares shares_of(const config::Component& strategy, int processes) {
   const DeviceMesh mesh = mesh_of(strategy, processes);
   const int64_t parts = mesh.size(kTensorAxis), stages = mesh.size(kPipelineAxis);
-  const Shares of_replicas = shares_of(data_parallel_of(strategy), mesh.batch_part(0).parts);
+  Shares of_replicas = shares_of(data_parallel_of(strategy), mesh.batch_part(0).parts);
+  if (of_replicas.parameters > 1) of_replicas.parameters = mesh.size(kShardAxis);
   return {.parameters = parts * of_replicas.parameters,
           .gradients = parts * stages * of_replicas.gradients,
           .state = parts * stages * of_replicas.state};

@@ -86,6 +86,8 @@ class Strategy {
   /// parameters that it has as a whole; otherwise empty. Where evaluations use the parts, they are
   /// what the model has.
   virtual std::vector<LogicalTensor> parameters_in_parts() const { return {}; }
+  /// Must be called by all processes together after these have been replaced.
+  virtual void parameters_replaced() {}
   /// Whether the model's parameters are now this process's parts, rather than whole tensors.
   virtual bool model_is_in_parts() const { return false; }
   /// Must be called before each forward pass of a step.

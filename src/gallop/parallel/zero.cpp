@@ -24,6 +24,7 @@ namespace gallop::parallel {
 namespace {
 
 constexpr const char* kZero3 = "parallel.name=zero-3";
+constexpr const char* kShardDegree = "data_parallel_shard_degree";
 
 // Of each parameter, the number of the block that it belongs to, from the last to the first, as
 // their gradients come; the number of blocks for those outside of them.
@@ -105,34 +106,39 @@ std::vector<std::vector<int64_t>> sizes_of(const ShardLayout& layout) {
   return sizes;
 }
 
-// The buckets of a layout, and this process's part of each.
+// The buckets of a layout, and this process's part of each. Moves the parameters to buckets, too.
 struct Shards {
   ShardLayout layout;
+  std::unique_ptr<ParameterBuckets> places;
   std::vector<std::vector<at::Tensor>> lists;
   GradientBuckets buckets;
   std::vector<at::Tensor> own;
 
-  Shards(ShardLayout layout_, const ModelTensors& model, const Collectives& collectives,
-         GradientBuckets::Memory memory)
+  Shards(ShardLayout layout_, const ModelTensors& model, GradientBuckets::Memory memory,
+         ParameterBuckets::Keeps keeps, const ParameterBuckets::Group& group)
       : layout(std::move(layout_)),
+        places(std::make_unique<ParameterBuckets>(model.parameters, layout, keeps, group)),
         lists(lists_of(layout, model.parameters)),
         buckets(lists, memory),
-        own(own_parts(buckets, sizes_of(layout), collectives.rank())) {}
+        own(own_parts(buckets, sizes_of(layout), group.rank)) {
+    places->take(model.parameters);
+  }
 };
 
 class Zero : public DataParallel {
  public:
-  /// `option`, `places`: see ParameterShards.
+  /// `option`: see ParameterShards.
   Zero(const std::string& option, const ZeroConfig& config, Collectives& collectives,
-       const ModelTensors& model, Shards shards, ParameterBuckets* places = nullptr)
+       const ModelTensors& model, Shards shards)
       : DataParallel(collectives, model, config.batch_norm == "synchronized", in_one(shards.lists),
                      std::move(shards.buckets),
                      [&](GradientBuckets& kept) {
                        return make_rank_order_sums(kept, sizes_of(shards.layout), shards.own,
                                                    /*gathers=*/false);
                      }),
-        shards_(option, model.parameters, std::move(shards.layout), this->buckets(), shards.own,
-                collectives, places) {}
+        places_(std::move(shards.places)),
+        shards_(option, model.parameters, std::move(shards.layout), shards.own, collectives,
+                *places_) {}
 
   const ParameterShards* shards() const override { return &shards_; }
   const optim::UpdatedParameters* updated() const override { return &shards_; }
@@ -143,10 +149,16 @@ class Zero : public DataParallel {
   NamedTensors state() const override {
     NamedTensors all = DataParallel::state();
     for (const auto& one : shards_.state()) all.push_back(one);
+    for (const auto& one : places_->named()) all.push_back(one);
     return all;
   }
 
+ protected:
+  ParameterBuckets& places() { return *places_; }
+  const ParameterBuckets& places() const { return *places_; }
+
  private:
+  std::unique_ptr<ParameterBuckets> places_;
   ParameterShards shards_;
 };
 
@@ -165,34 +177,33 @@ BlockGathers::Config gathers_of(const ShardLayout& layout, const std::vector<siz
 
 class Zero3 final : public Zero {
  public:
-  Zero3(const Zero3Config& config, Collectives& collectives, const ModelTensors& model,
-        Shards shards, BlockGathers::Config gathers, std::unique_ptr<ParameterBuckets> places)
-      : Zero(kZero3, config.zero, collectives, model, std::move(shards), places.get()),
-        places_(std::move(places)),
-        gathers_(*places_, with_reduction(std::move(gathers), config)) {
+  Zero3(const Zero3Config& config, std::unique_ptr<MeshGroups> groups, const ModelTensors& model,
+        Shards shards, BlockGathers::Config gathers)
+      : Zero(kZero3, config.zero, groups->all(), model, std::move(shards)),
+        groups_(std::move(groups)),
+        gathers_(places(), with_reduction(std::move(gathers), config)) {
     start_when_told();
   }
 
   BlockHooks* block_hooks() override { return &gathers_; }
-  NamedTensors state() const override {
-    NamedTensors all = Zero::state();
-    for (const auto& one : places_->named()) all.push_back(one);
-    return all;
-  }
-
   void begin_step(int64_t /*step*/) override { release_parameters(); }
   void release_parameters() override {
-    if (places_->is_whole()) places_->release_all();
+    if (places().is_whole()) places().release_all();
   }
   void gather_parameters() override {
-    if (places_->is_whole()) return;
+    if (places().is_whole()) return;
     const CollectivesScope scope(collectives());
-    places_->gather_all();
+    places().gather_all();
   }
   std::vector<LogicalTensor> parameters_in_parts() const override {
     return shards()->logical_parameters();
   }
-  bool model_is_in_parts() const override { return !places_->is_whole(); }
+  std::string describe() const override { return groups_->mesh().describe(); }
+  void parameters_replaced() override {
+    const CollectivesScope scope(collectives());
+    places().share_with_replicas();
+  }
+  bool model_is_in_parts() const override { return !places().is_whole(); }
   void begin_forward() override { gathers_.begin_forward(); }
 
   void begin_gradient_sync(const Pass& pass) override {
@@ -209,7 +220,8 @@ class Zero3 final : public Zero {
   }
 
   std::optional<std::vector<PendingCollective>> collective_calls(int64_t passes) const override {
-    if (shares_batch_norm()) return {};
+    // Those of some of the processes are not described.
+    if (shares_batch_norm() || places().has_replicas()) return {};
     const std::vector<PendingCollective> of_buckets = calls_of_buckets();
     const auto reduce = [&](size_t block) {
       std::vector<PendingCollective> calls;
@@ -235,7 +247,7 @@ class Zero3 final : public Zero {
     return gathers;
   }
 
-  std::unique_ptr<ParameterBuckets> places_;
+  std::unique_ptr<MeshGroups> groups_;
   BlockGathers gathers_;
 };
 
@@ -258,7 +270,8 @@ std::unique_ptr<Strategy> make_zero(const std::string& option, const ZeroConfig&
                                     Collectives& collectives, const ModelTensors& model,
                                     GradientBuckets::Memory memory) {
   if (collectives.size() == 1) return make_whole(config, collectives, model);
-  Shards shards(layout_of(option, config, collectives.size(), model), model, collectives, memory);
+  Shards shards(layout_of(option, config, collectives.size(), model), model, memory,
+                ParameterBuckets::Keeps::kAll, {.rank = collectives.rank()});
   return std::make_unique<Zero>(option, config, collectives, model, std::move(shards));
 }
 
@@ -292,6 +305,17 @@ void visit(config::Visitor& visitor, Zero3Config& config) {
        .help = "release the parameters of a block after its forward pass, and gather them again "
                "for its backward pass; false uses more memory and less communication"},
       config.reshard_after_forward);
+  visitor.field({.name = kShardDegree,
+                 .help = "processes that divide the parameters and gather them from each other; "
+                         "further processes are replicas (hybrid sharding); 0: all processes",
+                 .min = 0},
+                config.data_parallel_shard_degree);
+}
+
+DeviceMesh zero3_mesh(const Zero3Config& config, int processes) {
+  const int degree = degree_of(
+      {fmt::format("parallel.{}", kShardDegree), config.data_parallel_shard_degree}, processes);
+  return DeviceMesh({{kReplicaAxis, processes / degree}, {kShardAxis, degree}}, processes);
 }
 
 std::unique_ptr<Strategy> make_zero1(const ZeroConfig& config, Collectives& collectives,
@@ -311,8 +335,9 @@ std::unique_ptr<Strategy> make_sharded_replicas(const std::string& option, Repli
   if (sums == ReplicaSums::kInBackward) {
     return make_zero(option, {}, replicas, model, GradientBuckets::Memory::kKept);
   }
-  Shards shards(layout_of(option, {}, replicas.size(), model), model, replicas,
-                GradientBuckets::Memory::kOnDemand);
+  Shards shards(layout_of(option, {}, replicas.size(), model), model,
+                GradientBuckets::Memory::kOnDemand, ParameterBuckets::Keeps::kAll,
+                {.rank = replicas.rank()});
   if (sums == ReplicaSums::kInEachBackward) {
     return std::make_unique<Zero>(option, ZeroConfig(), replicas, model, std::move(shards));
   }
@@ -336,7 +361,10 @@ std::shared_ptr<ParameterBuckets> make_parameter_buckets(const Zero3Config& conf
   require_blocks(model);
   const ShardLayout layout =
       layout_of(kZero3, config.zero, collectives.size(), model, groups_of(model));
-  return std::make_shared<ParameterBuckets>(model.parameters, layout, collectives.rank());
+  const int shards = zero3_mesh(config, collectives.size()).size(kShardAxis);
+  return std::make_shared<ParameterBuckets>(
+      model.parameters, layout, ParameterBuckets::Keeps::kParts,
+      ParameterBuckets::Group{.rank = collectives.rank(), .shards = shards});
 }
 
 std::unique_ptr<Strategy> make_zero3(const Zero3Config& config, Collectives& collectives,
@@ -345,12 +373,18 @@ std::unique_ptr<Strategy> make_zero3(const Zero3Config& config, Collectives& col
   if (collectives.size() == 1) return make_whole(config.zero, collectives, model);
   const std::vector<size_t> groups = groups_of(model);
   ShardLayout layout = layout_of(kZero3, config.zero, collectives.size(), model, groups);
-  auto places = std::make_unique<ParameterBuckets>(model.parameters, layout, collectives.rank());
-  places->take(model.parameters);
   BlockGathers::Config gathers = gathers_of(layout, groups, model.blocks.size());
-  Shards shards(std::move(layout), model, collectives, GradientBuckets::Memory::kOnDemand);
-  return std::make_unique<Zero3>(config, collectives, model, std::move(shards), std::move(gathers),
-                                 std::move(places));
+  auto mesh = std::make_unique<MeshGroups>(zero3_mesh(config, collectives.size()), collectives);
+  ParameterBuckets::Group group{.rank = collectives.rank()};
+  if (const int shards = mesh->mesh().size(kShardAxis); shards < collectives.size()) {
+    group.shards = shards;
+    group.shard = &mesh->along({kShardAxis});
+    group.replicas = &mesh->along({kReplicaAxis});
+  }
+  Shards shards(std::move(layout), model, GradientBuckets::Memory::kOnDemand,
+                ParameterBuckets::Keeps::kParts, group);
+  return std::make_unique<Zero3>(config, std::move(mesh), model, std::move(shards),
+                                 std::move(gathers));
 }
 
 }  // namespace gallop::parallel

@@ -8,6 +8,7 @@
 
 #include "gallop/config/visitor.h"
 #include "gallop/parallel/ddp.h"
+#include "gallop/parallel/mesh.h"
 #include "gallop/parallel/parameter_buckets.h"
 #include "gallop/parallel/strategy.h"
 
@@ -24,7 +25,12 @@ struct Zero3Config {
   ZeroConfig zero;
   /// Whether the parameters of a block are released between its forward and backward pass.
   bool reshard_after_forward = true;
+  int64_t data_parallel_shard_degree = 0;  ///< Processes that divide the parameters; 0: all.
 };
+
+/// The processes along dp_shard, and the replicas of these along dp_replicate. Throws UsageError as
+/// degree_of().
+DeviceMesh zero3_mesh(const Zero3Config& config, int processes);
 
 void visit(config::Visitor& visitor, Zero3Config& config);
 
@@ -76,8 +82,13 @@ std::map<std::string, std::vector<LogicalTensor::Part>> replica_shards(const Mod
 /// ZeRO stage 3, or fully sharded data parallelism (Zhao et al., "PyTorch FSDP: experiences on
 /// scaling fully sharded data parallel", VLDB 2023): as stage 2, but a process keeps only its part
 /// of the parameters as well. Those of a block are gathered for its forward and backward pass; see
-/// BlockGathers. Gradients and weights have the bits of stage 2. Throws UsageError without
-/// ModelTensors::blocks, or if parameters are on a GPU.
+/// BlockGathers. Gradients and weights have the bits of stage 2.
+///
+/// With replicas (hybrid sharding), the processes along dp_shard gather parameters from each other,
+/// and together keep all of them. Gradients, states and the update are divided among all processes,
+/// so that the bits stay the same, and the updated parameters are all-gathered along dp_replicate.
+///
+/// Throws UsageError without ModelTensors::blocks, or if parameters are on a GPU.
 std::unique_ptr<Strategy> make_zero3(const Zero3Config& config, Collectives& collectives,
                                      const ModelTensors& model);
 

@@ -38,6 +38,10 @@ void ProcessGroup::release_parameters() const {
   if (!is_alone()) strategy_->release_parameters();
 }
 
+void ProcessGroup::parameters_replaced() const {
+  if (!is_alone()) strategy_->parameters_replaced();
+}
+
 std::vector<LogicalTensor> ProcessGroup::parameters_in_parts() const {
   return is_alone() ? std::vector<LogicalTensor>() : strategy_->parameters_in_parts();
 }

@@ -39,6 +39,7 @@ class ProcessGroup {
   /// See parallel::Strategy.
   void gather_parameters() const;
   void release_parameters() const;
+  void parameters_replaced() const;
   std::vector<LogicalTensor> parameters_in_parts() const;
 
   /// Broadcasts the tensors of rank 0, except for parameters of which processes have only parts.

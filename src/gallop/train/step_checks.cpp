@@ -102,7 +102,7 @@ void check_loss(const StepConfig& config) {
   };
   if (is_varied(ScheduledParameter::kLabelSmoothing) && !traits.takes_smoothing) {
     throw UsageError(
-        "schedules.label_smoothing is an option of the loss cross-entropy; leave it out, or use "
+        "schedules.label_smoothing is an option of the loss cross-entropy; omit it, or use "
         "train.loss=cross-entropy");
   }
   const bool is_shared = config.strategy != nullptr && (config.strategy->collectives().size() > 1 ||

@@ -169,6 +169,7 @@ void Trainer::Impl::take_model(const NamedTensors& of_rank0) {
   }
   process_group.release_parameters();
   scatter_from_rank0(*process_group.collectives(), of_rank0, model);
+  process_group.parameters_replaced();
 }
 
 // Copies a checkpoint that rank 0 reads into the live tensors of `into`, in all processes.

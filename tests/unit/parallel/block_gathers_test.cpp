@@ -32,7 +32,8 @@ class Gathers : public testing::Test {
       shapes.push_back({.name = name, .elements = elements, .group = static_cast<size_t>(i)});
     }
     const ShardLayout layout(shapes, {0, 1, 2, 3}, int64_t{1} << 30, 2);
-    places_.emplace(parameters_, layout, 0);
+    places_.emplace(parameters_, layout, ParameterBuckets::Keeps::kParts,
+                    ParameterBuckets::Group{});
     places_->take(parameters_);
     gathers_.emplace(*places_,
                      BlockGathers::Config{.blocks = {{0}, {1}, {2}},

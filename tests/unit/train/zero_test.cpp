@@ -199,6 +199,51 @@ std::string name_of(const testing::TestParamInfo<Case>& tested) { return tested.
 INSTANTIATE_TEST_SUITE_P(Usual, Zero, testing::ValuesIn(cases()), name_of);
 INSTANTIATE_TEST_SUITE_P(Long, ZeroInMoreWays, testing::ValuesIn(all_cases()), name_of);
 
+// Two replicas of two shards, and three of two.
+TEST(ZeroHybrid, HasTheBitsOfDdp) {
+  constexpr const char* kHybrid = "zero-3 data_parallel_shard_degree=2 bucket=16KiB";
+  for (const Case& tested :
+       {Case{"Gpt", gpt, "adamw", {.clip_grad_norm = 0.1}, true},
+        Case{"ResnetEma", resnet, "adamw", {}, false, true, "[{ema: {decay: 0.9}}]"},
+        Case{"Frozen", frozen, "muon", {.clip_grad_norm = 0.1}}}) {
+    SCOPED_TRACE(tested.name);
+    expect_bits_of_ddp(tested, {{4, true, "ddp sum_order=rank", {kHybrid}},
+                                {6, false, "ddp sum_order=rank", {kHybrid}}});
+  }
+}
+
+TEST(ZeroHybrid, KeepsAShardOfTheParametersAndLessOfTheRest) {
+  Case tested{"Gpt", deep_gpt, "adamw", {}, true};
+  tested.strategy = "zero-3 data_parallel_shard_degree=2";
+  parallel::run_ranks_together(6, [&](parallel::Collectives& collectives) {
+    const Trainee trainee(tested, std::nullopt, &collectives);
+    const auto& shards = *trainee.strategy->shards();
+    const auto share = [](const parallel::ParameterShards::Bytes& bytes) {
+      return static_cast<double>(bytes.here) / static_cast<double>(bytes.all);
+    };
+    EXPECT_NEAR(share(shards.parameter_bytes()), 1.0 / 2, 0.1);
+    EXPECT_NEAR(share(shards.gradient_bytes()), 1.0 / 6, 0.1);
+    EXPECT_EQ(trainee.strategy->describe(), "dp_replicate 3 x dp_shard 2");
+  });
+}
+
+// Each process reads only its part, which the replicas then get from it.
+TEST(ZeroHybrid, LoadsParametersFromTheirParts) {
+  Case tested{"Gpt", gpt, "adamw", {}, true};
+  tested.strategy = "zero-3 data_parallel_shard_degree=2 bucket=16KiB";
+  run_on_one_core_each(4, [&](parallel::Collectives& collectives) {
+    Trainee trainee(tested, std::nullopt, &collectives);
+    NamedTensors other = copies_of(gpt()->parameters());
+    for (const auto& [name, tensor] : other) tensor.mul_(2);
+    trainee.strategy->release_parameters();
+    scatter_from_rank0(collectives, collectives.rank() == 0 ? other : NamedTensors(),
+                       trainee.strategy->parameters_in_parts());
+    trainee.strategy->parameters_replaced();
+    trainee.strategy->gather_parameters();
+    expect_equal(copies_of(trainee.model->parameters()), other);
+  });
+}
+
 // Steps that repeat after the state went through whole tensors into another number of processes.
 TEST(ZeroState, LoadsIntoAnyNumberOfProcesses) {
   for (const auto& [make, optimizer] :
@@ -252,7 +297,10 @@ TEST(ZeroState, IsAShareOfTheWhole) {
                            static_cast<double>(bytes_of(wholes_of(logical)));
       EXPECT_NEAR(share * size, 1, 0.03) << size << " processes";
       // What a step keeps: the sums of this process's part of the gradients, and little else.
-      const double of_gradients = static_cast<double>(bytes_of(trainee.strategy->state())) /
+      NamedTensors kept = trainee.strategy->state();
+      std::erase_if(kept,
+                    [](const NamedTensor& one) { return one.name.starts_with("parameters."); });
+      const double of_gradients = static_cast<double>(bytes_of(kept)) /
                                   static_cast<double>(bytes_of(trainee.model->parameters()));
       EXPECT_NEAR(of_gradients * size, 1, 0.03) << size << " processes";
     });
@@ -408,6 +456,13 @@ TEST(ZeroRejects, ModelsWithoutBlocks) {
     parallel::run_ranks(2, [&](parallel::Collectives& two) { Trainee(tested, {}, &two); });
   });
   EXPECT_TRUE(error.starts_with("parallel.name=zero-3 gathers parameters block by block"));
+}
+
+TEST(ZeroRejects, DegreesThatDoNotDivideTheProcesses) {
+  EXPECT_EQ(
+      error_of([] { parallel::zero3_mesh({.data_parallel_shard_degree = 3}, 4); }),
+      "parallel.data_parallel_shard_degree is 3, which does not divide the 4 processes; set it "
+      "to 2 or 4, or start 3 or 6 processes");
 }
 
 TEST(ZeroRejects, WhatNeedsWholeGradients) {

@@ -146,6 +146,7 @@ void measure_training(ResolvedRecipe resolved, bool trains, const DistributedCon
   // As options of the recipe, which a session reads again when it resolves others.
   resolved.resolve("train.evaluate_every", "never");
   resolved.resolve("train.checkpoint_every", "never");
+  resolved.resolve("train.rampup_batch_size.start", "0");
   for (int64_t number = 0; number == 0 || trains; ++number) {
     if (context.run_on_rank0([&] { return stop.requested(); })) return;
     resolved.recipe.limits = {
