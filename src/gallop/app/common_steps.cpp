@@ -52,10 +52,10 @@ bool is_known(const Recipe& recipe) {
   const train::TrainConfig& train = recipe.train;
   const auto is_swa = [](const config::Component& wrapper) { return wrapper.name() == "swa"; };
   // Plug-in components and files of models may differ between processes, and batches that are
-  // limited by tokens depend on the data.
+  // limited by tokens depend on the data, those of a ramp-up on the length of the run.
   return recipe.plugins.empty() && !has_files(recipe.model) && recipe.data.max_tokens == 0 &&
-         !train.early_stopping.restore_best && train.spikes.action != "rewind" &&
-         !train.snapshots && train.distill.teacher.empty() &&
+         train.rampup_batch_size.start == 0 && !train.early_stopping.restore_best &&
+         train.spikes.action != "rewind" && !train.snapshots && train.distill.teacher.empty() &&
          train::Interval::parse(train.evaluate_every).unit != Unit::kSeconds &&
          std::none_of(recipe.wrappers.items.begin(), recipe.wrappers.items.end(), is_swa);
 }
@@ -119,8 +119,11 @@ int64_t common_steps(const Registries& registries, const Recipe& one, const Reci
   if (first.scheduled() != second.scheduled()) return 0;
   const int64_t steps = first.length().steps;
   const bool are_of_one_length = steps == second.length().steps;
-  // Averaging starts at fractions of the run.
-  if (!one.wrappers.items.empty() && !are_of_one_length) return 0;
+  // Averaging starts at fractions of the run, and sizes of inputs change at them.
+  const bool counts_fractions = !one.wrappers.items.empty() ||
+                                one.train.progressive_resizing.initial_scale < 1 ||
+                                one.train.seq_length_warmup.duration > 0;
+  if (counts_fractions && !are_of_one_length) return 0;
   if (first.follows_evaluations() || second.follows_evaluations()) {
     const bool are_the_same =
         are_of_one_length && values_that_change(one) == values_that_change(other);

@@ -75,7 +75,7 @@ ProfiledTraining profile_training(Session& session, int64_t warm_up, int64_t ste
   if (result.graphs.empty()) eager = record_eager_step(session);
   const profile::MachinePeaks peaks = measure_peaks();
   profile::Profile profile = profile_of(recorded, result.graphs, eager, peaks);
-  profile.samples = session.recipe().data.batch_size;
+  profile.samples = session.length().history.at(warm_up).batch;
   profile.memory = memory;
   result.facts = facts_of(session);
   advise::Facts& facts = result.facts;

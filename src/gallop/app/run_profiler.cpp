@@ -142,7 +142,7 @@ void RunProfiler::evaluate(RecordedSteps recorded) {
   facts.peaks = peaks_;
   facts.other_cores = recorded.other_cores;
   facts.evaluation_share_of_run = evaluation_seconds_ / (monotonic_seconds() - started_);
-  facts.profile.samples = session_.recipe().data.batch_size;
+  facts.profile.samples = session_.length().history.at(end_).batch;
   facts.profile.memory = memory_of(session_, listings_);
   facts.profile.memory.of_process = resident_bytes();  // The peak includes the measurement's.
   auto evaluate_it = [this, recorded = std::move(recorded), facts = std::move(facts)]() mutable {

@@ -184,6 +184,10 @@ void Session::require_batch() {
     throw UsageError(
         fmt::format("{}, and batches of data.max_tokens differ in size; omit it", cause));
   }
+  if (recipe().train.rampup_batch_size.start > 0) {
+    throw UsageError(fmt::format(
+        "{}, and the first ones of train.rampup_batch_size are smaller; omit it", cause));
+  }
   if (recipe().data.batch_size != batch) {
     throw UsageError(fmt::format("{}: {}, or set data.batch_size={}", cause, remedy, batch));
   }

@@ -14,6 +14,7 @@
 #include "gallop/base/temporary_folder.h"
 #include "gallop/base/text.h"
 #include "gallop/data/parallel.h"
+#include "gallop/data/tar_format.h"
 
 namespace gallop::data {
 
@@ -56,6 +57,14 @@ void fetch(const std::string& command, const fs::path& file) {
   }
   std::error_code error;
   if (fs::file_size(part, error) == 0 || error) fail("wrote nothing");
+  try {
+    const FileDescriptor archive = open_for_reading(part);
+    TarReader reader(archive, part);
+    while (reader.next()) {
+    }
+  } catch (const DataError&) {
+    fail("wrote no tar archive, or a part of one");
+  }
   fs::rename(part, file);
 }
 
@@ -67,7 +76,8 @@ std::vector<fs::path> fetch_shards(const std::vector<std::string>& commands,
                                    const fs::path& folder) {
   std::vector<fs::path> files;
   for (const std::string& command : commands) {
-    const fs::path place = folder / xxh3_128(command);
+    // Names in a command may be relative.
+    const fs::path place = folder / xxh3_128(fs::current_path().string() + "\n" + command);
     make_folders(place);
     files.push_back(place / name_of(command));
   }

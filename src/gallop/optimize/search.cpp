@@ -435,8 +435,11 @@ class Search {
         experiments_.compare(options(), with(options(), ProgressiveResizing::at_half_size()));
     if (found.failure.empty()) {
       change.predicted = ProgressiveResizing::prediction(found.speedup);
+      const double at_half_size = found.speedup.value;
       found.speedup = ProgressiveResizing::speedup(found.speedup);
       resizing_speedup_ = found.speedup.value;
+      scale(found.changed, resizing_speedup_ / at_half_size);
+      if (found.energy_gain) scale(*found.energy_gain, resizing_speedup_ / at_half_size);
       if (found.speedup.low > kFaster) {
         return try_by_training(change, incumbent, incumbent.epochs, found);
       }

@@ -84,14 +84,19 @@ class C10dCollectives final : public Collectives {
 
   void begin(Section section, int64_t step) override {
     if (gpu_ && section != Section::kStep) on_gpu([&] { gpu_->finish(); });
+    const bool begins_steps = section == Section::kStep && moment_->section != section;
     moment_->section = section;
     moment_->step = step;
     moment_->stall_monitor->begin();
+    // What was compiled before does not delay the first timeout.
+    if (begins_steps) ask_store([&] { moment_->stall_monitor->sees_long_work(); });
   }
   void note_progress() override {
     if (is_long()) moment_->stall_monitor->note_progress();
   }
-  void note_compiling() override { moment_->stall_monitor->begin_long_work(); }
+  void note_compiling() override {
+    ask_store([&] { moment_->stall_monitor->begin_long_work(); });
+  }
   void set_limits(const Limits& limits) override { moment_->limits = limits; }
   Limits limits() const override { return moment_->limits; }
 
@@ -327,7 +332,7 @@ class C10dCollectives final : public Collectives {
   }
 
   NumberedCall next_call(const char* kind, const at::Tensor& tensor) {
-    moment_->stall_monitor->end_long_work();
+    ask_store([&] { moment_->stall_monitor->end_long_work(); });
     calls_ += 1;
     moment_->calls += 1;
     NumberedCall call = {
@@ -394,6 +399,16 @@ class C10dCollectives final : public Collectives {
       throw DeviceError(fmt::format("rank {} of {}: {}, {}: rank {} has made no progress for {}",
                                     moment_->rank, moment_->size, place(), call.describe(),
                                     still->rank, format_duration(still->seconds)));
+    }
+  }
+
+  template <typename Function>
+  void ask_store(const Function& function) const {
+    try {
+      function();
+    } catch (const std::exception& error) {
+      throw DeviceError(fmt::format("rank {} of {}: {}: the rendezvous store did not answer ({})",
+                                    moment_->rank, moment_->size, place(), reason_of(error)));
     }
   }
 

@@ -112,6 +112,7 @@ void ParameterBuckets::take(const NamedTensors& parameters) {
         throw InternalError(
             fmt::format("'{}' is not what its place was made for", printable(parameters[i].name)));
       }
+      if (parameter.numel() == 0) continue;
       if (parameter.const_data_ptr() == place.const_data_ptr()) {
         are_here = true;
         continue;

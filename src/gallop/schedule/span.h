@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "gallop/base/error.h"
@@ -32,9 +33,11 @@ struct RunLength {
   double batches_per_epoch = 0;  ///< 0: the last batch of an epoch is not smaller.
   /// The number of updates up to a fraction of the run; needed if its batch size changes.
   std::function<int64_t(double share)> step_at{};
+  /// A unit in which spans of the run have no length, because its batches become larger.
+  std::optional<Span::Unit> excluded{};
 
   /// A span as a fraction of the run, which may exceed 1 for epochs and steps. Throws
-  /// UnknownLength.
+  /// UnknownLength, and UsageError for an excluded unit.
   double share_of(const Span& span) const;
   double share_of(const std::string& span) const { return share_of(Span::parse(span)); }
 

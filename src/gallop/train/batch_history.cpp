@@ -137,8 +137,20 @@ BatchHistory BatchHistory::resumed(const std::map<std::string, std::string>& tra
   if (goes_on()) return history;
   if (here.step == 0) return planned;
   // Segments without steps so far; the first one has some.
-  std::erase_if(history.segments_, [&](const Segment& one) { return one.step >= here.step; });
-  if (!goes_on()) history.segments_.push_back(here);
+  const Segment last = history.last();
+  std::vector<Segment> later;
+  while (history.last().step >= here.step) {
+    later.push_back(history.last());
+    history.segments_.pop_back();
+  }
+  if (goes_on()) return history;
+  // With other data, planned changes of the batch size remain.
+  const bool remain = last.batch == batch && last.batches == batches && last.step > here.step;
+  if (remain) here.batch = history.last().batch;
+  history.segments_.push_back(here);
+  for (auto one = later.rbegin(); remain && one != later.rend(); ++one) {
+    history.change_batch(one->step, one->batch);
+  }
   return history;
 }
 

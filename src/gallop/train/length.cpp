@@ -59,6 +59,7 @@ Length Length::of(const TrainConfig& config, const BatchHistory& history) {
                 .batch = last.batch,
                 .samples_per_epoch = last.samples_per_epoch,
                 .is_in_steps = config.steps.has_value(),
+                .ramps_up = rampup_sizes(config.rampup_batch_size, last.batch).size() > 1,
                 .history = history};
   length.steps = config.steps ? *config.steps : length.step_of_epochs(config.epochs);
   length.samples = length.samples_after(length.steps);
@@ -140,17 +141,26 @@ schedule::RunLength Length::for_schedules() const {
             .batch = static_cast<double>(batch),
             .batches_per_epoch = static_cast<double>(batches_per_epoch)};
   }
+  using Unit = schedule::Span::Unit;
+  // Progress is that of steps.
+  if (ramps_up && is_in_steps) {
+    return {.samples = static_cast<double>(steps), .batch = 1, .excluded = Unit::kEpochs};
+  }
   const Segment first{.batch = history.first().batch, .samples_per_epoch = samples_per_epoch};
   const int64_t all = is_in_steps ? first.samples_after(steps) : samples;
-  return {.samples = static_cast<double>(all),
-          .samples_per_epoch = static_cast<double>(samples_per_epoch),
-          .batch = static_cast<double>(first.batch),
-          .batches_per_epoch = static_cast<double>(first.batches_per_epoch())};
+  schedule::RunLength length{.samples = static_cast<double>(all),
+                             .samples_per_epoch = static_cast<double>(samples_per_epoch),
+                             .batch = static_cast<double>(first.batch),
+                             .batches_per_epoch = static_cast<double>(first.batches_per_epoch())};
+  if (ramps_up) length.excluded = Unit::kSteps;
+  return length;
 }
 
 schedule::RunLength Length::for_updates() const {
   schedule::RunLength length = for_schedules();
   if (history.is_uniform()) return length;
+  length.excluded = {};
+  length.samples_per_epoch = static_cast<double>(samples_per_epoch);
   length.samples = static_cast<double>(samples);
   length.batch = static_cast<double>(batch);
   length.batches_per_epoch = static_cast<double>(batches_per_epoch);

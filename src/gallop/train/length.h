@@ -23,6 +23,7 @@ struct Length {
   int64_t batch = 0;              ///< Batch size from the current step on.
   int64_t samples_per_epoch = 0;
   bool is_in_steps = false;  ///< Whether `train.steps` gives the length.
+  bool ramps_up = false;     ///< Whether `train.rampup_batch_size` changes the batch size.
   BatchHistory history{1, 1};
 
   /// The length by `train.steps`, or by `train.epochs`, rounded up to a whole batch.

@@ -97,6 +97,11 @@ std::vector<parallel::PendingCollective> TrainStep::calls_left(
         fmt::format("; processes that compute layers together do not split micro-batches by "
                     "themselves: set train.gradient_accumulation to {}",
                     2 * micro_batches()));
+  } else if (!calls && !shares_batch_norm()) {
+    refuse(
+        fmt::format("; with hybrid sharding batches are not split automatically: set "
+                    "train.gradient_accumulation to {}",
+                    2 * micro_batches()));
   } else if (!calls) {
     refuse(fmt::format(
         "; with parallel.batch_norm=synchronized parts of batches are not cut by themselves: set "

@@ -107,6 +107,7 @@ bool Trainer::Impl::recompute_statistics() {
   data::LoaderConfig whole = loader_config;
   whole.part = 0;
   whole.parts = 1;
+  whole.changes.clear();
   const StopRequest never;
   const StatisticsConfig how{.loader = whole,
                              .seed = static_cast<uint64_t>(config.seed),

@@ -20,10 +20,11 @@ std::string content_of(const fs::path& path) {
   return text.str();
 }
 
-// Writes the shard's name, and adds it to a file of those that were fetched.
+// Writes an archive, and adds its name to a file of those that were fetched.
 std::string command_for(const TestFolder& folder, const std::string& name) {
   const std::string log = (folder.path() / "log").string();
-  return "pipe:echo " + name + " >> " + log + "; echo content of " + name;
+  const fs::path archive = folder.add(name, make_tar({{name + ".txt", "content of " + name}}));
+  return "pipe:echo " + name + " >> " + log + "; cat " + archive.string();
 }
 
 class PipedShards : public testing::Test {
@@ -42,18 +43,23 @@ TEST_F(PipedShards, AreFetchedOnce) {
   const auto files = fetch({"a-train-0.tar", "a-train-1.tar"});
   ASSERT_EQ(files.size(), 2U);
   EXPECT_EQ(files[1].filename(), "a-train-1.tar");
-  EXPECT_EQ(content_of(files[0]), "content of a-train-0.tar\n");
-  EXPECT_EQ(content_of(files[1]), "content of a-train-1.tar\n");
+  for (const fs::path& file : files) {
+    EXPECT_EQ(content_of(file), content_of(folder_.path() / file.filename()));
+  }
   EXPECT_EQ(fetch({"a-train-1.tar", "a-train-0.tar"})[1], files[0]);
   EXPECT_EQ(content_of(folder_.path() / "log").size(), 2 * std::string("a-train-0.tar\n").size());
 }
 
 TEST_F(PipedShards, AreFetchedByOneOfSeveralProcesses) {
   std::vector<std::string> names;
-  for (int i = 0; i < 10; ++i) names.push_back("x-" + std::to_string(i) + ".tar");
+  std::vector<std::string> commands;
+  for (int i = 0; i < 10; ++i) {
+    names.push_back("x-" + std::to_string(i) + ".tar");
+    commands.push_back(command_for(folder_, names.back()));
+  }
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
-    threads.emplace_back([&] { EXPECT_EQ(fetch(names).size(), names.size()); });
+    threads.emplace_back([&] { EXPECT_EQ(fetch_shards(commands, cache_).size(), names.size()); });
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(content_of(folder_.path() / "log").size(), names.size() * (names[0].size() + 1));
@@ -70,17 +76,29 @@ TEST_F(PipedShards, KeepWhatWasFetchedBeforeAnError) {
               fetch_shards({good, "pipe:true"}, cache_);
             }),
             "data.path: pipe:true: the command wrote nothing");
+  const std::string html = "pipe:echo '<html>not found</html>'";
+  EXPECT_EQ(error_of([&] {
+              fetch_shards({good, html}, cache_);
+            }),
+            "data.path: " + html + ": the command wrote no tar archive, or a part of one");
+  const std::string part = "pipe:head -c 700 " + (folder_.path() / "good.tar").string();
+  EXPECT_EQ(error_of([&] {
+              fetch_shards({good, part}, cache_);
+            }),
+            "data.path: " + part + ": the command wrote no tar archive, or a part of one");
   EXPECT_EQ(fetch_shards({good}, cache_).size(), 1U);
   EXPECT_EQ(content_of(folder_.path() / "log"), "good.tar\n");
 }
 
 TEST_F(PipedShards, HaveTheNameOfTheLastWord) {
-  const auto name = [&](const std::string& command) {
-    return fetch_shards({"pipe:" + command}, cache_).front().filename().string();
+  const fs::path archive = folder_.add("x.tar", make_tar({{"a.txt", "a"}}));
+  const auto name = [&](const std::string& end) {
+    const std::string command = "pipe:cat " + archive.string() + end;
+    return fetch_shards({command}, cache_).front().filename().string();
   };
-  EXPECT_EQ(name("echo 'https://example.org/b/val-1.tar'"), "val-1.tar");
-  EXPECT_EQ(name("echo https://example.org/b/val-1.tar?version=3"), "val-1.tar");
-  EXPECT_EQ(name("echo x | cat -"), "shard.tar");
+  EXPECT_EQ(name("; : 'https://example.org/b/val-1.tar'"), "val-1.tar");
+  EXPECT_EQ(name("; : https://example.org/b/val-1.tar?version=3"), "val-1.tar");
+  EXPECT_EQ(name(" | cat -"), "shard.tar");
 }
 
 }  // namespace

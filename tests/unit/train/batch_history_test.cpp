@@ -6,6 +6,7 @@
 #include "gallop/train/length.h"
 #include "gallop/train/progress.h"
 #include "gallop/train/trigger.h"
+#include "unit/base/error_of.h"
 
 namespace gallop::train {
 namespace {
@@ -97,6 +98,36 @@ TEST(BatchHistory, ContinuesARampUpUnlessTheSizeChanges) {
   EXPECT_EQ(other.at(11).batch, 16);
   EXPECT_EQ(other.last().step, 12);
   EXPECT_EQ(other.last().batch, 50);
+}
+
+// 120 samples an epoch instead of 100.
+TEST(BatchHistory, ContinuesARampUpWithMoreData) {
+  const TrainConfig config{.epochs = 3, .rampup_batch_size = {.start = 8}};
+  const BatchHistory planned = new_history(config, 32, 100);
+  const auto more =
+      BatchHistory::resumed(saved(planned, 5, 40, 0, 40), new_history(config, 32, 120));
+  ASSERT_EQ(more.segments().size(), 4U);
+  EXPECT_EQ(more.at(5).batch, 8);
+  EXPECT_EQ(more.at(5).samples_per_epoch, 120);
+  EXPECT_EQ(more.at(10).batch, 16);
+  EXPECT_EQ(more.at(10).samples, 80);
+  EXPECT_EQ(more.at(16).batch, 32);
+  EXPECT_EQ(more.last().samples_per_epoch, 120);
+}
+
+TEST(BatchHistory, CountsNoStepsInARampUpOfEpochs) {
+  TrainConfig config{.epochs = 3, .rampup_batch_size = {.start = 8}};
+  const auto length_of = [&] {
+    return Length::of(config, new_history(config, 32, 100)).for_schedules();
+  };
+  EXPECT_EQ(length_of().share_of("1.5 epochs"), 0.5);
+  EXPECT_EQ(
+      error_of([&] { length_of().share_of("5 steps"); }),
+      "train.rampup_batch_size: batches become larger, so that the schedule cannot be given in "
+      "steps; give it in epochs, or as a fraction of the run");
+  config.steps = 20;
+  EXPECT_EQ(length_of().share_of("5 steps"), 0.25);
+  EXPECT_NE(error_of([&] { length_of().share_of("1 epoch"); }), "");
 }
 
 TEST(RampupSizes, DoubleOrGrowByAnIncrement) {
