@@ -7,7 +7,6 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
@@ -33,14 +32,25 @@ at::Tensor created_bucket(const NamedTensors& parameters, const ShardLayout::Buc
   return first.detach().as_strided({elements}, {1}, 0);
 }
 
+// Memory that is not used before the parameters move there, except for the gaps between them.
+at::Tensor empty_bucket(const NamedTensors& parameters, const ShardLayout::Bucket& of,
+                        int64_t elements) {
+  const auto options = parameters[of.parameters.front()].tensor.options().requires_grad(false);
+  const at::Tensor bucket = at::empty({elements}, options);
+  for (size_t k = 0; k < of.parameters.size(); ++k) {
+    const int64_t begin = of.offsets[k] + parameters[of.parameters[k]].tensor.numel();
+    const int64_t end = k + 1 < of.parameters.size() ? of.offsets[k + 1] : elements;
+    bucket.slice(0, begin, end).zero_();
+  }
+  return bucket;
+}
+
 at::Tensor new_bucket(const NamedTensors& parameters, const ShardLayout::Bucket& of,
                       int64_t elements, ParameterBuckets::Keeps keeps) {
-  const at::Tensor& first = parameters[of.parameters.front()].tensor;
-  if (keeps == ParameterBuckets::Keeps::kAll) {
-    return at::zeros({elements}, first.options().requires_grad(false));
-  }
+  if (keeps == ParameterBuckets::Keeps::kAll) return empty_bucket(parameters, of, elements);
   const at::Tensor created = created_bucket(parameters, of, elements);
-  return created.defined() ? created : zeros_in_pages(elements, first.scalar_type());
+  const at::ScalarType type = parameters[of.parameters.front()].tensor.scalar_type();
+  return created.defined() ? created : zeros_in_pages(elements, type);
 }
 
 }  // namespace
