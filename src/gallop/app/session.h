@@ -96,6 +96,9 @@ class Session {
   /// Puts a learning rate that was found into the recipe, and builds the optimizer again.
   void take_lr(double lr);
 
+  /// Why images may not have other sizes in training; empty if they may.
+  std::string why_not_resized() const;
+
   /// Whether the model convolves images, so that their memory format matters.
   bool has_convolutions();
 

@@ -30,8 +30,10 @@ void Session::require_shareable() {
   }
   if (is_pipeline()) require_pipeline();
   if (divides_layers()) require_tensor();
-  if (divides_experts()) require_whole_weights({"bf16-weights"}, "parallel.name=expert");
-  if (is_pipeline() || divides_experts()) require_eager();
+  if (divides_experts()) {
+    require_whole_weights({"bf16-weights"}, "parallel.name=expert");
+    require_eager();
+  }
   if (is_pipeline() || divides_layers() || divides_tokens() || divides_experts()) {
     require_counted_blocks();
   }
@@ -175,8 +177,8 @@ void Session::require_layers() {
 void Session::require_batch() {
   const int64_t fixed = model_->fixed_batch();
   if (fixed == 0) return;
-  const int64_t processes = collectives_ == nullptr ? 1 : collectives_->size();
-  const int64_t batch = fixed * processes * recipe().train.gradient_accumulation;
+  const int64_t replicas = collectives_ == nullptr ? 1 : mesh().batch_part(0).parts;
+  const int64_t batch = fixed * replicas * recipe().train.gradient_accumulation;
   const std::string cause =
       fmt::format("model '{}' was exported for batches of {} alone", recipe().model.name(), fixed);
   const std::string remedy = "export it with a Dim for dimension 0 of every input";
@@ -213,29 +215,25 @@ void Session::require_packed_rows() {
         "packed rows depend on the number of processes; use parallel.name=ddp, or "
         "data.group_by_length");
   }
-  if (is_pipeline()) {
-    throw UsageError(
-        "data.packing with parallel.name=pipeline, which passes on inputs without their positions; "
-        "use parallel.name=ddp, or data.group_by_length");
+}
+
+std::string Session::why_not_resized() const {
+  const bool has_pixels_as_targets = data_->train->fields().target().shape.sizes.size() > 1;
+  if (!inputs().is_images() || has_pixels_as_targets) {
+    return "train.progressive_resizing is for images with a class or numbers as targets; omit it";
   }
+  if (model_->takes_any_size()) return {};
+  return fmt::format(
+      "train.progressive_resizing needs a model for images of any size, as 'resnet' is; model '{}' "
+      "has weights for one size: omit it",
+      recipe().model.name());
 }
 
 // Inputs whose size changes along the run.
 void Session::require_sizes() {
   const auto& resizing = recipe().train.progressive_resizing;
   if (resizing.initial_scale < 1) {
-    const bool has_pixels_as_targets = data_->train->fields().target().shape.sizes.size() > 1;
-    if (!inputs().is_images() || has_pixels_as_targets) {
-      throw UsageError(
-          "train.progressive_resizing is for images with a class or numbers as targets; omit "
-          "it");
-    }
-    if (!model_->takes_any_size()) {
-      throw UsageError(fmt::format(
-          "train.progressive_resizing needs a model for images of any size, as 'resnet' is; model "
-          "'{}' has weights for one size: omit it",
-          recipe().model.name()));
-    }
+    if (const std::string why = why_not_resized(); !why.empty()) throw UsageError(why);
     if (resizing.delay_fraction + resizing.finetune_fraction > 1) {
       throw UsageError(
           fmt::format("train.progressive_resizing: delay_fraction {} and finetune_fraction {} are "

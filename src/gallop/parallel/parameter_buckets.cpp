@@ -224,12 +224,11 @@ void ParameterBuckets::share_with_replicas() const {
   if (!buckets_.empty()) finish_sharing(buckets_.size() - 1, before);
 }
 
-int64_t ParameterBuckets::bytes_kept() const {
+int64_t ParameterBuckets::bytes_of_parts() const {
   int64_t bytes = 0;
   for (const Bucket& bucket : buckets_) {
     const auto each = static_cast<int64_t>(bucket.tensor.element_size());
-    if (keeps_all()) bytes += each * bucket.tensor.numel();
-    for (const Range& kept : bucket.kept) bytes += keeps_all() ? 0 : each * kept.size();
+    for (const Range& kept : bucket.kept) bytes += each * kept.size();
   }
   return bytes;
 }

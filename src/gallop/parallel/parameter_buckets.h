@@ -61,8 +61,8 @@ class ParameterBuckets {
   bool has_replicas() const { return group_.replicas != nullptr; }
   /// Gets from its replicas the parts that they have updated.
   void share_with_replicas() const;
-  /// Bytes that this process keeps.
-  int64_t bytes_kept() const;
+  /// Bytes of this process's parts.
+  int64_t bytes_of_parts() const;
 
   bool keeps_all() const { return keeps_ == Keeps::kAll; }
   /// Whether everything is there: after take(), and from gather_all() to release_all().

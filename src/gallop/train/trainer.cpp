@@ -25,17 +25,17 @@ StepConfig step_config_of(StepConfig config, const std::string& on_nonfinite,
   return config;
 }
 
-BatchHistory planned_history(const TrainConfig& config, const data::LoaderConfig& loader,
-                             int64_t samples) {
-  return new_history(config, loader.batch, samples, planned_batches(loader));
-}
-
 data::LoaderConfig with_changes(data::LoaderConfig loader, const BatchHistory& history) {
   loader.changes = history.changes();
   return loader;
 }
 
 }  // namespace
+
+BatchHistory planned_history(const TrainConfig& config, const data::LoaderConfig& loader,
+                             int64_t samples) {
+  return new_history(config, loader.batch, samples, planned_batches(loader));
+}
 
 Trainer::Impl::Impl(const TrainerParts& parts_, const TrainConfig& config_,
                     const StepConfig& step_config, const data::LoaderConfig& loader_config_,

@@ -228,8 +228,7 @@ void Trainer::Impl::take(const std::optional<CheckpointInfo>& checkpoint) {
   skipped_samples.read(saved.trainer);
   const int64_t size = parts.train_samples.size();
   if (parts.allow_changed_data) loader_state.position = std::min(loader_state.position, size);
-  measure(BatchHistory::resumed(saved.trainer, new_history(config, loader_config.batch, size,
-                                                           planned_batches(loader_config))));
+  measure(BatchHistory::resumed(saved.trainer, planned_history(config, loader_config, size)));
   loader.set_batch_sizes(length.history.changes());
   loader.seek(loader_state);
   step.set_splits(progress.splits);

@@ -22,6 +22,10 @@
 
 namespace gallop::train {
 
+/// The sizes of all batches of a new run with so many samples.
+BatchHistory planned_history(const TrainConfig& config, const data::LoaderConfig& loader,
+                             int64_t samples);
+
 struct Trainer::Impl {
   // A step whose results may be in flight.
   struct Started {

@@ -42,12 +42,6 @@ bool splits_batch_norm(Session& session) {
   return option == nullptr || option->scalar != "synchronized";
 }
 
-bool can_resize(Session& session) {
-  return session.inputs().is_images() && session.model().takes_any_size() &&
-         session.data().train->fields().target().shape.sizes.size() <= 1 &&
-         session.recipe().train.progressive_resizing.initial_scale == 1;
-}
-
 optimize::Settings settings_of(Session& session) {
   const Recipe& recipe = session.recipe();
   const train::Length length = session.length();
@@ -80,7 +74,8 @@ optimize::Settings settings_of(Session& session) {
       .counts_steps = length.is_in_steps,
       .label_smoothing = recipe.train.label_smoothing,
       .has_classes = session.task().target == train::MetricTask::Target::kClasses,
-      .can_resize = can_resize(session),
+      .can_resize =
+          session.why_not_resized().empty() && recipe.train.progressive_resizing.initial_scale == 1,
       .caches = recipe.data.in_memory != "no",
       .metric = metric.name(),
       .higher_is_better = metric.higher_is_better()};
