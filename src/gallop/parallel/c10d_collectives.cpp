@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <future>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -243,8 +244,7 @@ class C10dCollectives final : public Collectives {
   struct Started {
     NumberedCall call;
     Works works;
-    // Sends and receives are not run by a thread of their own: a timeout ends their connection.
-    bool can_look = true;
+    bool can_look = true;  // See wait_for_peer().
   };
 
   static int64_t sum_of(c10::IntArrayRef sizes) {
@@ -360,7 +360,7 @@ class C10dCollectives final : public Collectives {
   void wait_for(c10d::Work& work, const Started& started) {
     const TraceSpan span(SpanKind::kCommunication, "wait for collective");
     if (!started.can_look) {
-      work.wait(limit());
+      wait_for_peer(work);
     } else if (moment_->section == Section::kStep) {
       wait_in_step(work);
     } else if (is_long()) {
@@ -380,6 +380,26 @@ class C10dCollectives final : public Collectives {
       if (work.isSuccess()) return true;  // It ended after the wait.
       throw;
     }
+  }
+
+  // Sends and receives have no thread of their own, and a timeout of their wait ends the
+  // connection: it must be as long as the peer may compile.
+  void wait_for_peer(c10d::Work& work) {
+    if (moment_->section != Section::kStep) {
+      work.wait(limit());
+      return;
+    }
+    std::future<void> waiting;
+    {
+      const BlockedSignals blocked = BlockedSignals::all();
+      waiting = std::async(std::launch::async, [&work, this] { work.wait(longest_limit()); });
+    }
+    do {
+      if (waiting.wait_for(limit()) == std::future_status::ready) return waiting.get();
+    } while (moment_->stall_monitor->sees_long_work());
+    work.abort();
+    waiting.wait();
+    throw std::runtime_error("timed out");
   }
 
   void wait_in_step(c10d::Work& work) {

@@ -239,21 +239,32 @@ TEST(Collectives, ReportARankThatHangsInAStep) {
             "answer within 0.10 s (timed out)");
 }
 
-// The sleep exceeds the timeout of a step, which is long enough for the collective itself.
+// Two in an all-reduce, two in a transfer. The sleep exceeds the timeout of a step, which is long
+// enough for the collective itself.
 TEST(Collectives, WaitForARankThatCompiles) {
-  std::latch announced(1);
-  run_ranks(2,
+  std::latch announced(2);
+  run_ranks(4,
             [&](Collectives& collectives) {
-              const auto group = collectives.subgroup({0, 1}, "pair");
+              const bool transfers = collectives.rank() >= 2,
+                         compiles = collectives.rank() % 2 == 1;
+              const std::vector<int> ranks = transfers ? std::vector{2, 3} : std::vector{0, 1};
+              const auto group = collectives.subgroup(ranks, "pair");
               collectives.begin(Section::kStep, 7);
-              if (collectives.rank() == 1) {
+              if (compiles) {
                 group->note_compiling();
                 announced.count_down();
                 std::this_thread::sleep_for(std::chrono::milliseconds(2500));
               } else {
                 announced.wait();
               }
-              EXPECT_TRUE(any_of(*group, collectives.rank() == 1));
+              if (!transfers) {
+                EXPECT_TRUE(any_of(*group, compiles));
+                return;
+              }
+              const at::Tensor number = at::full({1}, compiles ? 7.0 : 0.0);
+              compiles ? group->send_async(number, 0) : group->recv_async(number, 1);
+              group->wait(number);
+              EXPECT_EQ(number.item<double>(), 7);
             },
             {.limits = {.start = 3600, .step = 2}});
 }
