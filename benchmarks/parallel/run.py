@@ -5,10 +5,10 @@
     DS_BUILD_OPS=0 DS_ACCELERATOR=cpu /tmp/venv/bin/pip install --no-build-isolation --no-deps deepspeed==0.19.8
     /tmp/venv/bin/python benchmarks/parallel/run.py PROGRAM TEXT [--only FORM,...] [--rounds N] [--json FILE]
 
-A GPT with AdamW in fp32 in two processes of one thread each, over Gloo: `gallop` with ddp, zero-1, zero-2 and zero-3, eager
-and compiled, and with tensor, context and pipeline; the peers of torch_parallel.py, eager. All forms take turns. TEXT is
-the text to train on; the peers get random tokens of the same sizes. Pipelines have four micro-batches. DeepSpeed, which
-needs the second installation above, is left out where it is missing.
+A GPT with AdamW in fp32 in two processes of one thread each, over Gloo: `gallop` with each strategy, eager and compiled;
+the peers of torch_parallel.py, eager. All forms take turns. TEXT is the text to train on; the peers get random tokens of
+the same sizes. Pipelines have four micro-batches. DeepSpeed, which needs the second installation above, is left out
+where it is missing.
 
 Printed for each form: the median time of a step after the first ones, over all rounds, and the peak resident memory of
 the larger process, with everything that it does (loading, recording and compiling). Needs an idle machine.
@@ -29,8 +29,8 @@ from os.path import abspath, dirname, join
 sys.path.append(join(dirname(__file__), ".."))
 from results_file import ResultsFile  # noqa: E402
 
-COMPILED = ("ddp", "zero-1", "zero-2", "zero-3", "tensor", "context", "context ring")
-FORMS = [f"gallop {name}{form}" for name in COMPILED for form in ("", " eager")] + ["gallop pipeline"]
+STRATEGIES = ("ddp", "zero-1", "zero-2", "zero-3", "tensor", "context", "context ring", "pipeline")
+FORMS = [f"gallop {name}{form}" for name in STRATEGIES for form in ("", " eager")]
 FORMS += [f"torch {name}" for name in ("ddp", "zero-1", "fsdp", "tensor", "pipeline")]
 FORMS += [f"deepspeed zero-{stage}" for stage in (1, 2, 3)]
 RECIPE = """
@@ -68,9 +68,7 @@ def run_gallop(program, form, args, folder):
         file.write(RECIPE.format(text=json.dumps(abspath(args.text)), batch=2 * args.rows, context=args.context,
                                  layers=args.layers, width=args.width, heads=args.width // 64, steps=args.steps))
     command = [program, "launch", "-n", "2", "train", recipe, "--json", "--runs", join(folder, "runs"),
-               f"parallel.name={words[1]}"]
-    if words[1] != "pipeline":
-        command.append(f"train.compile={'false' if 'eager' in words else 'true'}")
+               f"parallel.name={words[1]}", f"train.compile={'false' if 'eager' in words else 'true'}"]
     if words[1] == "pipeline":
         command.append("train.gradient_accumulation=4")
     if words[1] == "context":

@@ -178,6 +178,10 @@ class Gpt final : public Network {
   Output forward_packed(const at::Tensor& tokens_BT, const at::Tensor& position_ids_BT) override {
     return run(tokens_BT, position_ids_BT, 0, blocks());
   }
+  Output forward_packed_blocks(const at::Tensor& x, const at::Tensor& position_ids_BT,
+                               int64_t begin, int64_t end) override {
+    return run(x, position_ids_BT, begin, end);
+  }
 
  private:
   struct Group : torch::nn::Module {};

@@ -124,8 +124,12 @@ class NetworkModel final : public TorchModuleModel {
     }
     return sequence;
   }
-  Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end) override {
-    return network_->forward_blocks(begin == 0 ? in_format(x) : x, begin, end);
+  Output forward_blocks(const NamedTensors& batch, const at::Tensor& x, int64_t begin,
+                        int64_t end) override {
+    const at::Tensor input = begin == 0 ? in_format(batch.front().tensor) : x;
+    const at::Tensor* const position_ids = position_ids_of(batch);
+    if (position_ids == nullptr) return network_->forward_blocks(input, begin, end);
+    return network_->forward_packed_blocks(input, *position_ids, begin, end);
   }
 
   ParallelizedModel parallelize(const TensorGroup& group) override {
@@ -183,12 +187,18 @@ void Network::parallelize(const std::shared_ptr<TensorParallel>& /*parallel*/) {
   fail_to_parallelize();
 }
 
-Output Model::forward_blocks(const at::Tensor& /*x*/, int64_t /*begin*/, int64_t /*end*/) {
+Output Model::forward_blocks(const NamedTensors& /*batch*/, const at::Tensor& /*x*/,
+                             int64_t /*begin*/, int64_t /*end*/) {
   throw InternalError("model: its forward pass cannot be cut");
 }
 
 Output Network::forward_blocks(const at::Tensor& /*x*/, int64_t /*begin*/, int64_t /*end*/) {
   throw InternalError("network: its forward pass cannot be cut");
+}
+
+Output Network::forward_packed_blocks(const at::Tensor& /*x*/, const at::Tensor& /*position_ids*/,
+                                      int64_t /*begin*/, int64_t /*end*/) {
+  throw InternalError("network: its forward pass over packed rows cannot be cut");
 }
 
 std::vector<std::string> numbered(const std::string& prefix, size_t count) {

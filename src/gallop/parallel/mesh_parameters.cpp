@@ -175,7 +175,7 @@ class MeshOptimizer final : public DividedOptimizer {
  protected:
   void updated() override {
     if (parameters_.shards() != nullptr) parameters_.shards()->share_update();
-    give_to_stages();
+    if (parameters_.stages() != nullptr) parameters_.stages()->send_to_readers();
   }
   void exchanged(bool averaged, bool are_others) override {
     if (parameters_.shards() != nullptr && are_others) {
@@ -183,11 +183,10 @@ class MeshOptimizer final : public DividedOptimizer {
       parameters_.shards()->all_gather();
     }
     if (parameters_.stages() == nullptr) return;
-    if (averaged && (are_others || !is_gathered_)) {
+    if (averaged && (are_others || !parameters_.stages()->are_gathered())) {
       parameters_.stages()->gather();
-      is_gathered_ = true;
     } else if (!averaged && are_others) {
-      give_to_stages();
+      parameters_.stages()->send_to_readers();
     }
   }
   void divide(LogicalTensor& state) const override {
@@ -207,14 +206,8 @@ class MeshOptimizer final : public DividedOptimizer {
   }
 
  private:
-  void give_to_stages() {
-    if (parameters_.stages() != nullptr) parameters_.stages()->send_to_readers();
-    is_gathered_ = false;
-  }
-
   const MeshParameters& parameters_;
   std::map<std::string, LogicalTensor> updates_;  // By the names of parameters and buffers.
-  bool is_gathered_ = false;  // Whether all processes have the values of all parameters.
 };
 
 }  // namespace

@@ -22,8 +22,8 @@ struct MeshDivision {
   /// Along `axis`: those of which a process has a part, by ranks there; also parameters that are
   /// not trained and not among those of the model.
   std::vector<LogicalTensor> tensors{};
-  std::string axis = kTensorAxis;           ///< The last one of the mesh: tp or ep.
-  const StageParameters* stages = nullptr;  ///< Along pp; null: every process has all layers.
+  std::string axis = kTensorAxis;     ///< The last one of the mesh: tp or ep.
+  StageParameters* stages = nullptr;  ///< Along pp; null: every process has all layers.
   /// Along dp_shard, the parameters of this process's stages; null: replicas update the same.
   const ParameterShards* shards = nullptr;
   /// Of each rank along the axis: replica_shards() of all stages. Empty without shards.
@@ -52,7 +52,7 @@ class MeshParameters final : public optim::UpdatedParameters {
   std::string first_non_finite_parameter() const override;
 
   const NamedTensors& parameters() const { return parameters_; }
-  const StageParameters* stages() const { return division_.stages; }
+  StageParameters* stages() const { return division_.stages; }
   const ParameterShards* shards() const { return division_.shards; }
   int rank() const { return groups_.all().rank(); }
   /// What gradient_norm() writes.

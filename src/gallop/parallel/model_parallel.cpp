@@ -101,7 +101,7 @@ ModelTensors ModelParallel::tensors_of(const ModelTensors& model, const StagePar
 }
 
 void ModelParallel::set_parameters(const ModelTensors& model, std::unique_ptr<Strategy> replicas,
-                                   const StageParameters* stages) {
+                                   StageParameters* stages) {
   replicas_ = std::move(replicas);
   MeshDivision division{.tensors = divided_.divided, .stages = stages, .shards = shards()};
   for (int t = 0; division.shards != nullptr && t < tp_.size(); ++t) {

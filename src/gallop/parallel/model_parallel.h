@@ -67,7 +67,7 @@ class ModelParallel : public Strategy {
   /// Must be called once by the constructor of a subclass, with what sums gradients over replicas;
   /// null: nothing, or the subclass itself. `stages` must outlive it.
   void set_parameters(const ModelTensors& model, std::unique_ptr<Strategy> replicas,
-                      const StageParameters* stages);
+                      StageParameters* stages);
   /// Must be called after gradients have been summed over replicas. Sums those over the processes
   /// along tp that each has computed for its tokens alone, and gives all of these processes the
   /// gradients of the first one where each has computed the same: different processors, and steps

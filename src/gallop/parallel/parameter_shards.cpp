@@ -164,7 +164,7 @@ ParameterShards::Bytes ParameterShards::gradient_bytes() const {
 
 ParameterShards::Bytes ParameterShards::parameter_bytes() const {
   Bytes bytes = gradient_bytes();
-  bytes.here = places_.keeps_all() ? bytes.all : places_.bytes_kept();
+  bytes.here = places_.keeps_all() ? bytes.all : places_.bytes_of_parts();
   return bytes;
 }
 

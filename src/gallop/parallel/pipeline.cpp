@@ -60,8 +60,9 @@ void require_blocks(const ModelTensors& model, const PipelineSchedule& shape) {
   if (blocks == 0) {
     throw UsageError(
         "parallel.name=pipeline cuts a model between its blocks, which this model does not define "
-        "(Model::block_sequence()); gpt without experts, vit, resnet, mlp-mixer, mlp and layers "
-        "without padding do: use one of them, or parallel.name=zero-2");
+        "(Model::block_sequence()); gpt without experts, vit, resnet, mlp-mixer, mlp, layers "
+        "without padding, and exported programs whose modules pass on a single tensor do: use one "
+        "of them, or parallel.name=zero-2");
   }
   if (blocks >= shape.stages()) return;
   const int fits = blocks / shape.stages_per_rank;

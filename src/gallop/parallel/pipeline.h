@@ -41,6 +41,7 @@ class Pipeline final : public ModelParallel {
   Pipeline(const PipelineConfig& config, Collectives& collectives, const ModelTensors& model);
 
   NamedTensors state() const override { return {}; }
+  void begin_step(int64_t /*step*/) override { stage_parameters_->begin_step(); }
   const Pipeline* pipeline() const override { return this; }
   void begin_gradient_sync(const Pass& /*pass*/) override {}
   void finish_gradient_sync() override;

@@ -1,11 +1,13 @@
 #include "gallop/parallel/stage_parameters.h"
 
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
 
 #include "gallop/parallel/packed.h"
+#include "gallop/parallel/sums.h"
 
 namespace gallop::parallel {
 
@@ -16,7 +18,7 @@ StageParameters::StageParameters(NamedTensors parameters, NamedTensors statistic
       owners_(std::move(owners)),
       collectives_(collectives) {}
 
-void StageParameters::gather() const {
+void StageParameters::gather() {
   const at::NoGradGuard no_grad;
   std::vector<at::Tensor> all;
   for (const NamedTensors* list : {&parameters_, &statistics_}) {
@@ -29,22 +31,28 @@ void StageParameters::gather() const {
     }
   }
   for (const at::Tensor& tensor : all) collectives_.wait(tensor);
+  are_gathered_ = true;
 }
 
-void StageParameters::send_to_readers() const {
+void StageParameters::send_to_readers() {
+  are_gathered_ = false;
   const at::NoGradGuard no_grad;
+  // Also outside of steps.
+  std::optional<CollectivesScope> scope;
+  if (CollectivesScope::current() == nullptr) scope.emplace(collectives_);
+  const SubgroupScope group(collectives_);
   for (const auto& [name, tensor] : parameters_) {
     const auto reader = owners_.readers.find(name);
     if (reader == owners_.readers.end() || reader->second == owner_of(name)) continue;
     const at::Tensor value = in_memory_order(tensor);
     if (is_here(name)) {
-      collectives_.send_async(value, reader->second);
+      send_async(value, reader->second);
     } else if (reader->second == collectives_.rank()) {
-      collectives_.recv_async(value, owner_of(name));
+      recv_async(value, owner_of(name));
     } else {
       continue;
     }
-    collectives_.wait(value);
+    wait_tensor(value);
   }
 }
 

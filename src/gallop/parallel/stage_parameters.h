@@ -29,14 +29,18 @@ class StageParameters {
   bool is_here(const std::string& name) const { return owner_of(name) == collectives_.rank(); }
 
   /// Gives each process the values of all parameters and statistics.
-  void gather() const;
-  /// Gives the values of parameters that a second process reads to that.
-  void send_to_readers() const;
+  void gather();
+  /// Whether each process still has them: no step has begun since.
+  bool are_gathered() const { return are_gathered_; }
+  void begin_step() { are_gathered_ = false; }
+  /// Gives the values of parameters that a second process reads to that. Recorded in steps.
+  void send_to_readers();
 
  private:
   NamedTensors parameters_, statistics_;
   TensorOwners owners_;
   Collectives& collectives_;
+  bool are_gathered_ = false;
 };
 
 }  // namespace gallop::parallel

@@ -1,16 +1,18 @@
 #include "gallop/train/pipeline_step.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/trace.h"
 #include "gallop/parallel/packed.h"
+#include "gallop/parallel/sums.h"
+#include "gallop/tensor/recording.h"
 #include "gallop/train/tensor_snapshot.h"
 
 namespace gallop::train {
@@ -22,7 +24,32 @@ using parallel::PipelinePass;
 
 // Tensors to one rank that are under way at most, so that they do not stay in memory for long.
 constexpr size_t kMostSends = 2;
-constexpr int64_t kMostDims = 8, kLayoutNumbers = 3 + 2 * kMostDims;
+
+// Only dense tensors are sent.
+at::Tensor dense(const at::Tensor& tensor) {
+  return tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
+}
+
+// On which the layouts of all other tensors depend.
+std::vector<int64_t> sizes_of(const NamedTensors& batch) {
+  std::vector<int64_t> sizes;
+  for (const auto& [name, tensor] : batch) {
+    sizes.insert(sizes.end(), tensor.sizes().begin(), tensor.sizes().end());
+  }
+  return sizes;
+}
+
+// Restores a model's buffers, also if the memory does not suffice.
+class RestoredBuffers {
+ public:
+  explicit RestoredBuffers(const model::Model& model) : buffers_(model.buffers()) {}
+  ~RestoredBuffers() { buffers_.restore(); }
+  RestoredBuffers(const RestoredBuffers&) = delete;
+  RestoredBuffers& operator=(const RestoredBuffers&) = delete;
+
+ private:
+  TensorSnapshot buffers_;
+};
 
 }  // namespace
 
@@ -38,33 +65,52 @@ void PipelineStep::plan(int64_t micro_batches) {
   program_ = pipeline_program(schedule_, !tied_.empty())[static_cast<size_t>(pipeline_.rank())];
 }
 
-void PipelineStep::count_draws(const at::Tensor& inputs, const InFormat& in_format) {
-  const at::NoGradGuard no_grad;
-  TensorSnapshot buffers(model_.buffers());
-  buffers.capture();
-  const model::functional::DropoutScope scope(at::zeros({2}, at::kLong));
-  at::Tensor x = inputs;
-  draws_ = {0};
-  in_format([&] {
-    for (const parallel::StageBlocks& blocks : pipeline_.stages()) {
-      x = model_.forward_blocks(x, blocks.begin, blocks.end).x;
-      draws_.push_back(model::functional::DropoutScope::place().calls);
-    }
-  });
-  buffers.restore();
+bool PipelineStep::plan_stages(const std::vector<NamedTensors>& batches,
+                               const InFormat& in_format) {
+  bool is_new = false;
+  for (const NamedTensors& batch : batches) {
+    if (layouts_.contains(sizes_of(batch))) continue;
+    plan_size(batch, in_format);
+    is_new = true;
+  }
+  return is_new;
 }
 
-void PipelineStep::run(const std::vector<at::Tensor>& inputs, int64_t micro_batches,
+// Keeps the activations of a single block.
+void PipelineStep::plan_size(const NamedTensors& batch, const InFormat& in_format) {
+  const RestoredBuffers buffers(model_);
+  const model::functional::DropoutScope scope(at::zeros({2}, at::kLong));
+  std::vector<int64_t> draws = {0};
+  std::vector<Layout> layouts;
+  at::Tensor x = batch.front().tensor;
+  for (const parallel::StageBlocks& blocks : pipeline_.stages()) {
+    at::Tensor output;
+    for (int64_t block = blocks.begin; block < blocks.end; ++block) {
+      in_format([&] { output = dense(model_.forward_blocks(batch, x, block, block + 1).x); });
+      x = output.detach();
+      x.set_requires_grad(output.requires_grad());
+    }
+    draws.push_back(model::functional::DropoutScope::place().calls);
+    layouts.push_back({.type = output.scalar_type(),
+                       .requires_grad = output.requires_grad(),
+                       .sizes = output.sizes().vec(),
+                       .strides = output.strides().vec()});
+  }
+  layouts.pop_back();
+  draws_ = std::move(draws);
+  layouts_.emplace(sizes_of(batch), std::move(layouts));
+}
+
+void PipelineStep::run(const std::vector<NamedTensors>& batches, int64_t micro_batches,
                        const Functions& functions) {
-  if (!has_counted_draws() && !inputs.empty())
-    throw InternalError("pipeline: draws have not been counted");
+  if (draws_.empty() && !batches.empty()) throw InternalError("pipeline: stages are not planned");
   plan(micro_batches);
   run_ = Run();
-  run_.inputs = &inputs;
+  run_.batches = &batches;
   run_.functions = &functions;
   for (const PipelineInstruction& instruction : program_) {
     // A smaller batch leaves some out.
-    if (static_cast<size_t>(instruction.action.micro_batch) >= inputs.size()) continue;
+    if (static_cast<size_t>(instruction.action.micro_batch) >= batches.size()) continue;
     switch (instruction.kind) {
       case PipelineInstruction::Kind::kCompute: compute(instruction.action); break;
       case PipelineInstruction::Kind::kSend: send(instruction); break;
@@ -90,18 +136,19 @@ void PipelineStep::forward(const Place& place) {
   const auto [stage, micro_batch] = place;
   const parallel::StageBlocks blocks = pipeline_.stages()[static_cast<size_t>(stage)];
   Live live;
+  const NamedTensors& batch = (*run_.batches)[micro_batch];
   if (stage == 0) {
-    live.input = (*run_.inputs)[micro_batch];
+    live.input = batch.front().tensor;
   } else {
-    live.input = take(run_.activations.extract(place).mapped());
+    live.input = taken(run_.activations.extract(place).mapped());
   }
   model::functional::DropoutPlace draws = run_.functions->draws;
   draws.calls +=
       static_cast<int64_t>(micro_batch) * draws_.back() + draws_[static_cast<size_t>(stage)];
   const model::functional::DropoutScope scope(draws);
   run_.functions->in_format([&] {
-    const model::Output output = model_.forward_blocks(live.input, blocks.begin, blocks.end);
-    live.output = is_last(stage) ? run_.functions->loss_of(output, micro_batch) : output.x;
+    const model::Output output = model_.forward_blocks(batch, live.input, blocks.begin, blocks.end);
+    live.output = is_last(stage) ? run_.functions->loss_of(output, micro_batch) : dense(output.x);
   });
   if (!is_last(stage) && is_here(stage + 1)) {
     at::Tensor input = live.output.detach();
@@ -119,7 +166,7 @@ void PipelineStep::backward(const Place& place, PipelinePass pass) {
   const bool is_trained = live.output.requires_grad();  // Or frozen, as all stages before it.
   if (is_trained && pass != PipelinePass::kWeightGradient) {
     gradient = is_last(stage) ? run_.functions->loss_gradient
-                              : take(run_.gradients.extract(place).mapped());
+                              : taken(run_.gradients.extract(place).mapped());
   }
   if (pass == PipelinePass::kInputGradient) {
     if (is_trained) live.backward.emplace(live.output, gradient, live.input);
@@ -186,7 +233,7 @@ void PipelineStep::add_tied_gradients() {
     const auto first = run_.of_first.find(run_.added), last = run_.of_last.find(run_.added);
     if (first == run_.of_first.end() || last == run_.of_last.end()) return;
     for (size_t i = 0; i < tied_.size(); ++i) {
-      at::Tensor sum = take(last->second[i]);
+      at::Tensor sum = taken(last->second[i]);
       const at::Tensor& other = first->second[i].tensor;
       if (other.defined()) sum = sum.defined() ? sum.add_(other) : other;
       at::Tensor& all = tied_[i].mutable_grad();
@@ -201,7 +248,7 @@ void PipelineStep::send(const PipelineInstruction& instruction) {
   const Place place(instruction.action.stage, static_cast<size_t>(instruction.action.micro_batch));
   const int to = instruction.peer;
   switch (instruction.action.pass) {
-    case PipelinePass::kForward: return send_activations(place, to);
+    case PipelinePass::kForward: return send_tensor(run_.live.at(place).output, to);
     case PipelinePass::kBackward:
     case PipelinePass::kInputGradient: {
       auto found = run_.input_gradients.extract(place);
@@ -223,16 +270,15 @@ void PipelineStep::receive(const PipelineInstruction& instruction) {
   const Place place(instruction.action.stage, static_cast<size_t>(instruction.action.micro_batch));
   const int from = instruction.peer;
   switch (instruction.action.pass) {
-    case PipelinePass::kForward: return receive_activations(place, from);
+    case PipelinePass::kForward:
+      run_.activations[{place.first + 1, place.second}] = start_to_receive(layout_of(place), from);
+      return;
     case PipelinePass::kBackward:
     case PipelinePass::kInputGradient: {
       const Place here(place.first - 1, place.second);
-      const at::Tensor& output = run_.live.at(here).output;
-      if (!output.requires_grad()) return;
-      run_.gradients[here] = start_to_receive({.type = output.scalar_type(),
-                                               .sizes = output.sizes().vec(),
-                                               .strides = output.strides().vec()},
-                                              from);
+      Layout gradient = layout_of(here);
+      if (!std::exchange(gradient.requires_grad, false)) return;
+      run_.gradients[here] = start_to_receive(gradient, from);
       return;
     }
     case PipelinePass::kWeightGradient:
@@ -246,55 +292,29 @@ void PipelineStep::receive(const PipelineInstruction& instruction) {
   }
 }
 
-// The other rank does not know the layout of the first ones of a size.
-void PipelineStep::send_activations(const Place& place, int to) {
-  at::Tensor& output = run_.live.at(place).output;
-  if (!output.is_non_overlapping_and_dense()) output = output.contiguous();
-  const auto key = std::pair(place.first, (*run_.inputs)[place.second].sizes().vec());
-  if (!layouts_.contains(key)) {
-    const Layout layout{.type = output.scalar_type(),
-                        .requires_grad = output.requires_grad(),
-                        .sizes = output.sizes().vec(),
-                        .strides = output.strides().vec()};
-    if (output.dim() > kMostDims) throw InternalError("pipeline: more dimensions than are sent");
-    const at::Tensor numbers = at::zeros({kLayoutNumbers}, at::kLong);
-    auto* const to_send = numbers.mutable_data_ptr<int64_t>();
-    to_send[0] = static_cast<int64_t>(layout.type);
-    to_send[1] = layout.requires_grad ? 1 : 0;
-    to_send[2] = output.dim();
-    std::ranges::copy(layout.sizes, to_send + 3);
-    std::ranges::copy(layout.strides, to_send + 3 + kMostDims);
-    layouts_.emplace(key, layout);
-    send_tensor(numbers.to(output.device()), to);
-  }
-  send_tensor(output, to);
+const PipelineStep::Layout& PipelineStep::layout_of(const Place& output) const {
+  const auto found = layouts_.find(sizes_of((*run_.batches)[output.second]));
+  if (found == layouts_.end()) throw InternalError("pipeline: a micro-batch of an unknown size");
+  return found->second[static_cast<size_t>(output.first)];
 }
 
-void PipelineStep::receive_activations(const Place& place, int from) {
-  const auto key = std::pair(place.first, (*run_.inputs)[place.second].sizes().vec());
-  if (!layouts_.contains(key)) {
-    const at::Tensor received =
-        take(start_to_receive({.type = at::kLong, .sizes = {kLayoutNumbers}, .strides = {1}}, from))
-            .cpu();
-    const auto* const numbers = received.const_data_ptr<int64_t>();
-    const auto *const sizes = numbers + 3, *const strides = sizes + kMostDims;
-    layouts_[key] = {.type = static_cast<at::ScalarType>(numbers[0]),
-                     .requires_grad = numbers[1] != 0,
-                     .sizes = {sizes, sizes + numbers[2]},
-                     .strides = {strides, strides + numbers[2]}};
-  }
-  run_.activations[{place.first + 1, place.second}] = start_to_receive(layouts_.at(key), from);
-}
-
-at::Tensor PipelineStep::take(const Received& received) const {
-  if (received.flat.defined()) collectives().wait(received.flat);
+at::Tensor PipelineStep::taken(const Received& received) {
+  if (received.flat.defined()) parallel::wait_tensor(received.flat);
   return received.tensor;
 }
 
 PipelineStep::Received PipelineStep::start_to_receive(const Layout& layout, int from) const {
-  const at::Tensor flat = at::empty({c10::multiply_integers(layout.sizes)},
-                                    run_.inputs->front().options().dtype(layout.type));
-  if (flat.numel() > 0) collectives().recv_async(flat, from);
+  const at::Tensor flat =
+      at::empty({c10::multiply_integers(layout.sizes)},
+                run_.batches->front().front().tensor.options().dtype(layout.type));
+  if (flat.numel() > 0) {
+    if (is_recording()) {  // A dry run receives nothing, and computes with what is there.
+      const Unrecorded unrecorded;
+      flat.zero_();
+    }
+    const parallel::SubgroupScope group(collectives());
+    parallel::recv_async(flat, from);
+  }
   at::Tensor tensor = flat.as_strided(layout.sizes, layout.strides);
   tensor.set_requires_grad(layout.requires_grad);
   return {.tensor = tensor, .flat = flat.numel() > 0 ? flat : at::Tensor()};
@@ -304,12 +324,13 @@ void PipelineStep::send_tensor(const at::Tensor& tensor, int to) {
   if (tensor.numel() == 0) return;
   finish_sends(to, kMostSends - 1);
   run_.sends[to].push_back(parallel::in_memory_order(tensor));
-  collectives().send_async(run_.sends[to].back(), to);
+  const parallel::SubgroupScope group(collectives());
+  parallel::send_async(run_.sends[to].back(), to);
 }
 
 void PipelineStep::finish_sends(int to, size_t most) {
   auto& sends = run_.sends[to];
-  for (; sends.size() > most; sends.pop_front()) collectives().wait(sends.front());
+  for (; sends.size() > most; sends.pop_front()) parallel::wait_tensor(sends.front());
 }
 
 }  // namespace gallop::train

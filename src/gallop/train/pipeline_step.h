@@ -35,15 +35,17 @@ class PipelineStep {
   };
 
   /// Computes the gradients of the parameters of this process's stages: the sums over micro-batches
-  /// in their order. `inputs` are those of all micro-batches; a step may have fewer than those for
-  /// which the schedule is made, `micro_batches`. All processes pass the same.
-  void run(const std::vector<at::Tensor>& inputs, int64_t micro_batches,
+  /// in their order. `batches` are all micro-batches, with the input first; a step may have fewer
+  /// than those for which the schedule is made, `micro_batches`. All processes pass the same.
+  void run(const std::vector<NamedTensors>& batches, int64_t micro_batches,
            const Functions& functions);
 
-  /// Counts how many dropouts each stage has, by running the model on some inputs, so that stages
-  /// draw the numbers that one process would. Must be called once before run().
-  void count_draws(const at::Tensor& inputs, const InFormat& in_format);
-  bool has_counted_draws() const { return !draws_.empty(); }
+  /// Runs the whole model forward, block by block, on the first micro-batch of each size: which
+  /// tensors stages pass on, and how many dropouts each stage has, so that it draws the numbers
+  /// that one process would, follows from the size alone. Must precede run(). Does nothing, and
+  /// returns false, for known sizes. Otherwise LibTorch's generator may be used; buffers are
+  /// restored.
+  bool plan_stages(const std::vector<NamedTensors>& batches, const InFormat& in_format);
 
  private:
   using Place = std::pair<int, size_t>;  // A stage and a micro-batch.
@@ -54,15 +56,14 @@ class PipelineStep {
   struct Received {
     at::Tensor tensor, flat;  // The same memory; `flat` is defined while it is under way.
   };
-  // A tensor between stages. It follows from the size of the micro-batch, so that it is sent once
-  // for each.
+  // A tensor between stages.
   struct Layout {
     at::ScalarType type = at::kFloat;
     bool requires_grad = false;
     std::vector<int64_t> sizes, strides;
   };
   struct Run {
-    const std::vector<at::Tensor>* inputs = nullptr;
+    const std::vector<NamedTensors>* batches = nullptr;
     const Functions* functions = nullptr;
     std::map<Place, Live> live;
     std::map<Place, Received> activations, gradients;  // By the stage that needs them.
@@ -77,6 +78,7 @@ class PipelineStep {
   bool is_here(int stage) const { return schedule_.rank_of(stage) == pipeline_.rank(); }
   parallel::Collectives& collectives() const { return pipeline_.parameters().collectives(); }
   void plan(int64_t micro_batches);
+  void plan_size(const NamedTensors& batch, const InFormat& in_format);
   void compute(const parallel::PipelineAction& action);
   void forward(const Place& place);
   void backward(const Place& place, parallel::PipelinePass pass);
@@ -86,9 +88,8 @@ class PipelineStep {
   std::vector<at::Tensor> take_tied_gradients() const;
   void send(const parallel::PipelineInstruction& instruction);
   void receive(const parallel::PipelineInstruction& instruction);
-  void send_activations(const Place& place, int to);
-  void receive_activations(const Place& place, int from);
-  at::Tensor take(const Received& received) const;
+  const Layout& layout_of(const Place& output) const;
+  static at::Tensor taken(const Received& received);
   Received start_to_receive(const Layout& layout, int from) const;
   void send_tensor(const at::Tensor& tensor, int to);
   void finish_sends(int to, size_t most);
@@ -98,8 +99,8 @@ class PipelineStep {
   std::vector<int64_t> draws_;  // Dropouts before each stage and, behind them, of all.
   parallel::PipelineSchedule schedule_;
   std::vector<parallel::PipelineInstruction> program_;  // Of this rank.
-  // By the stage that computes them, and by the size of the inputs of the micro-batch.
-  std::map<std::pair<int, std::vector<int64_t>>, Layout> layouts_;
+  // Of the output of each stage but the last, by the sizes of a micro-batch.
+  std::map<std::vector<int64_t>, std::vector<Layout>> layouts_;
   std::vector<at::Tensor> tied_;  // Weights that the first and the last stage read.
   Run run_;
 };

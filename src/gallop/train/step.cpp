@@ -236,7 +236,6 @@ void TrainStep::start(const NamedTensors& batch, int64_t step, double lr, bool c
   const precision::Tf32Guard tf32(config_.precision, device_.type());
   const auto scope = sharing();
   if (config_.strategy != nullptr) config_.strategy->begin_step(step);
-  if (pipeline_) count_draws_of_pipeline(input);
   seed_generator(step);
   set(lr_, lr);
   for (size_t i = 0; i < values.size(); ++i) set(scheduled_[i], values[i]);
@@ -387,6 +386,7 @@ compile::GraphStages TrainStep::graphs(const NamedTensors& batch, const std::str
   const auto scope = sharing();
   set(lr_, 0);
   whole_rows_ = input.size(0);
+  if (pipeline_) plan_pipeline(batch);
   const auto targets = terms_.front().loss->expected_count(target, target.size(0));
   set(loss_weight_, counts_on_device_ ? 1.0 : 1.0 / static_cast<double>(targets));
   auto stages = compile::graph_stages(

@@ -219,7 +219,9 @@ class TrainStep {
   Sums forward_backward(const StepInputs& inputs, const Counts& counts, bool count_correct);
   Sums forward_backward_in_pipeline(const StepInputs& inputs, const Counts& counts,
                                     bool count_correct);
-  void count_draws_of_pipeline(const at::Tensor& input);
+  bool plan_pipeline(const NamedTensors& batch);
+  std::vector<NamedTensors> micro_batches_of(const NamedTensors& batch) const;
+  std::function<void(const std::function<void()>& pass)> in_format() const;
   Sums forward_backward_sam(const StepInputs& inputs, const Counts& counts, const Sums& first,
                             double distance);
   model::Output forward(const NamedTensors& batch);

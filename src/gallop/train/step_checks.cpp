@@ -9,19 +9,6 @@
 
 namespace gallop::train {
 
-namespace {
-
-// Steps of a strategy that divides something other than the batch are eager.
-void require_eager(const StepConfig& config, const std::string& strategy, const std::string& what) {
-  if (!config.compile) return;
-  throw UsageError(
-      fmt::format("train.compile with parallel.name={}: {} are not compiled yet; set "
-                  "train.compile=false",
-                  strategy, what));
-}
-
-}  // namespace
-
 void check_optimizer(const StepConfig& config, const optim::Optimizer& optimizer) {
   if (config.sam && config.precision == precision::Precision::kBf16Weights) {
     throw UsageError(
@@ -54,7 +41,6 @@ void check_in_replicas(const StepConfig& config, const optim::Optimizer& optimiz
 
 void check_in_pipeline(const StepConfig& config) {
   if (config.sam) check_division(config, "parallel.name=pipeline");
-  require_eager(config, "pipeline", "steps of a pipeline");
   const LossTraits loss = config.loss->traits();
   if (config.strategy->collectives().size() > 1 &&
       (loss.needs_whole_batch || loss.compares_samples)) {
@@ -75,7 +61,10 @@ void check_in_tensor(const StepConfig& config) {
 }
 
 void check_in_expert(const StepConfig& config) {
-  require_eager(config, "expert", "steps whose experts are divided");
+  if (!config.compile) return;
+  throw UsageError(
+      "train.compile with parallel.name=expert: steps whose experts are divided are not compiled "
+      "yet; set train.compile=false");
 }
 
 void check_division(const StepConfig& config, const std::string& option) {

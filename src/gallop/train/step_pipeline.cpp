@@ -1,5 +1,5 @@
 // The passes of a step in a pipeline.
-#include <algorithm>
+#include <functional>
 
 #include <ATen/core/grad_mode.h>
 
@@ -8,29 +8,31 @@
 
 namespace gallop::train {
 
-namespace {
+// Not within the step, of which a dry run may record nothing but the step itself. Returns whether
+// LibTorch's generator may have been used.
+bool TrainStep::plan_pipeline(const NamedTensors& batch) {
+  return pipeline_->plan_stages(micro_batches_of(batch), in_format());
+}
 
-constexpr int64_t kRowsToCountDraws = 2;
+std::vector<NamedTensors> TrainStep::micro_batches_of(const NamedTensors& batch) const {
+  std::vector<NamedTensors> all;
+  for (const Piece& piece : pieces_of(batch.front().tensor.size(0))) {
+    all.push_back(slice_rows(batch, piece.begin, piece.end));
+  }
+  return all;
+}
 
-}  // namespace
-
-void TrainStep::count_draws_of_pipeline(const at::Tensor& input) {
-  if (pipeline_->has_counted_draws() || input.size(0) == 0) return;
-  pipeline_->count_draws(input.slice(0, 0, kRowsToCountDraws), [this](const auto& pass) {
+std::function<void(const std::function<void()>& pass)> TrainStep::in_format() const {
+  return [this](const auto& pass) {
     const precision::AutocastGuard autocast(config_.precision, device_.type());
     pass();
-  });
+  };
 }
 
 // The last stage alone has losses, which all processes get from the sums.
 TrainStep::Sums TrainStep::forward_backward_in_pipeline(const StepInputs& inputs,
                                                         const Counts& counts, bool count_correct) {
-  std::vector<NamedTensors> batches;
-  Tensors model_inputs;
-  for (const Piece& piece : pieces_of(inputs.rows())) {
-    batches.push_back(slice_rows(inputs.batch, piece.begin, piece.end));
-    model_inputs.push_back(batches.back().front().tensor);
-  }
+  const std::vector<NamedTensors> batches = micro_batches_of(inputs.batch);
   Sums sums{.of_slices = Tensors(1)};
   at::Tensor& sum = sums.of_slices.front();
   const auto loss_of = [&](const model::Output& output, size_t micro_batch) {
@@ -44,12 +46,8 @@ TrainStep::Sums TrainStep::forward_backward_in_pipeline(const StepInputs& inputs
     return losses.sum;
   };
   const at::Tensor& weight = inputs.loss_weight;
-  pipeline_->run(model_inputs, micro_batches(),
-                 {.in_format =
-                      [this](const auto& pass) {
-                        const precision::AutocastGuard autocast(config_.precision, device_.type());
-                        pass();
-                      },
+  pipeline_->run(batches, micro_batches(),
+                 {.in_format = in_format(),
                   .loss_of = loss_of,
                   .loss_gradient = scaler_ ? weight.mul(scaler_->scale()) : weight,
                   .draws = {.seed_and_step = draws_of_dropout(inputs, 0),

@@ -44,7 +44,8 @@ Results run(const Case& tested, const at::Tensor& input, const at::Tensor& weigh
   const functional::DropoutScope scope(at::ones({2}, at::kLong));
   std::vector<at::Tensor> inputs = {input}, outputs;
   for (size_t i = 0; i + 1 < begins.size(); ++i) {
-    const Output output = model->forward_blocks(inputs.back(), begins[i], begins[i + 1]);
+    const Output output =
+        model->forward_blocks({{"input", input}}, inputs.back(), begins[i], begins[i + 1]);
     outputs.push_back(i + 2 < begins.size() ? output.x : output.logits());
     inputs.push_back(outputs.back().detach().set_requires_grad(true));
   }

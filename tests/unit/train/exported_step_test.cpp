@@ -282,6 +282,75 @@ TEST_P(SharedExportedStep, HasTheBitsOfDdpInParts) {
   }
 }
 
+// The number of blocks between which a pipeline can cut each program. Others write their inputs or
+// a buffer that all blocks read, or are a single module.
+const std::map<std::string, size_t> kBlocks = {{"autocast", 2},
+                                               {"bert", 5},
+                                               {"bf16", 6},
+                                               {"cnn", 9},
+                                               {"constants", 3},
+                                               {"convnext", 7},
+                                               {"custom-function", 3},
+                                               {"dict-in-out", 5},
+                                               {"diffusion-unet", 5},
+                                               {"dit", 5},
+                                               {"efficientnet", 13},
+                                               {"embedding-bag", 6},
+                                               {"encoder", 4},
+                                               {"fno", 3},
+                                               {"gpt2", 5},
+                                               {"gru", 4},
+                                               {"llama", 5},
+                                               {"lstm", 4},
+                                               {"mixtral", 5},
+                                               {"mlp", 3},
+                                               {"no-grad", 4},
+                                               {"norms", 7},
+                                               {"qwen3", 5},
+                                               {"resnet", 7},
+                                               {"slices", 2},
+                                               {"spectral-norm", 4},
+                                               {"swin", 10},
+                                               {"unet", 8},
+                                               {"vit", 9},
+                                               {"whisper", 3}};
+
+// Masks, positions and other values that follow from the inputs are computed by each stage.
+TEST_P(SharedExportedStep, HasTheBitsOfOneProcessInAPipeline) {
+  const Net net(GetParam());
+  const size_t blocks = net.make()->block_sequence().tensors.size();
+  const auto known = kBlocks.find(net.name);
+  EXPECT_EQ(blocks, known == kBlocks.end() ? 0 : known->second);
+  if (blocks == 0 || kDraws.contains(net.name)) return;
+  Case tested = net.tested({.gradient_accumulation = 4, .clip_grad_norm = 0.1});
+  const NamedTensors batch = net.batch(kSharedRows);
+  const auto train = [&](Trainee& trainee) {
+    for (int64_t step = 0; step < 3; ++step) {
+      trainee.step->run(batch, step, kLr, false, {}, {.rows = kSharedRows});
+    }
+    trainee.optimizer->use_averaged_weights(true);  // As for a checkpoint.
+    NamedTensors all = copies_of(trainee.model->parameters());
+    for (const auto& buffer : copies_of(trainee.model->statistics())) all.push_back(buffer);
+    trainee.optimizer->use_averaged_weights(false);
+    return all;
+  };
+  NamedTensors one;
+  run_on_one_core_each(1, [&](parallel::Collectives&) {
+    Trainee trainee(tested, std::nullopt);
+    one = train(trainee);
+  });
+  tested.strategy = "pipeline";
+  const compile::CompileConfig exact{.passes_off = compile::names_of_rounding_passes()};
+  for (const bool compiled : {false, true}) {
+    SCOPED_TRACE(compiled);
+    run_on_one_core_each(2, [&](parallel::Collectives& collectives) {
+      Trainee trainee(tested, compiled ? std::optional(exact) : std::nullopt, &collectives);
+      expect_equal(train(trainee), one);
+      parallel::any_of(collectives, false);
+    });
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Usual, SharedExportedStep,
                          testing::ValuesIn(select(names_that_can_be_cut(), true)),
                          model::exported::name_of_case);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "gallop/compile/passes.h"
 #include "gallop/model/frozen.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/mlp.h"
@@ -231,13 +232,21 @@ std::vector<Case> more_of_layers() {
   return all;
 }
 
+// Without the passes that change rounding.
+Case compiled_gpt() {
+  StepConfig config{.gradient_accumulation = kMicroBatches, .clip_grad_norm = 0.5};
+  config.compile.emplace().passes_off = compile::names_of_rounding_passes();
+  return {"CompiledGpt", gpt, "adamw", config, true};
+}
+
 std::vector<Case> of_stages() {
   const StepConfig clipped{.gradient_accumulation = kMicroBatches, .clip_grad_norm = 0.5};
   const StepConfig plain{.gradient_accumulation = kMicroBatches};
   return {{"GptAdamw", gpt, "adamw", clipped, true},
           {"ResnetIn8BitsEma", resnet, "adamw state_bits=8", plain, false, true,
            "[{ema: {decay: 0.9}}]"},
-          {"MlpMuon", mlp, "muon", clipped}};
+          {"MlpMuon", mlp, "muon", clipped},
+          compiled_gpt()};
 }
 
 std::vector<Case> more_of_stages() {
@@ -254,7 +263,9 @@ std::vector<Case> more_of_stages() {
 
 std::vector<Case> of_three_axes() {
   const StepConfig clipped{.gradient_accumulation = kMicroBatches, .clip_grad_norm = 0.5};
-  return {{"Gpt", gpt, "adamw", clipped, true}, {"Vit", vit, "sgd momentum=0.9", clipped}};
+  return {{"Gpt", gpt, "adamw", clipped, true},
+          {"Vit", vit, "sgd momentum=0.9", clipped},
+          compiled_gpt()};
 }
 
 std::vector<Case> more_of_three_axes() {

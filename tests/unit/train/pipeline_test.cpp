@@ -2,13 +2,16 @@
 // losses, norms, weights and states.
 #include <array>
 #include <functional>
+#include <set>
 #include <string>
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/arange.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "gallop/compile/passes.h"
 #include "gallop/config/node.h"
 #include "gallop/model/airbench.h"
 #include "gallop/model/frozen.h"
@@ -100,14 +103,21 @@ Batches batches_of(const Case& tested) {
   return batches;
 }
 
-Results train(const Case& tested, const Batches& batches, parallel::Collectives* collectives) {
-  Trainee trainee(tested, std::nullopt, collectives);
+Results train(const Case& tested, bool compiled, const Batches& batches,
+              parallel::Collectives* collectives) {
+  std::optional<compile::CompileConfig> compile;
+  if (compiled) compile.emplace().passes_off = compile::names_of_rounding_passes();
+  Trainee trainee(tested, compile, collectives);
   Results results;
   for (size_t i = 0; i < batches.size(); ++i) {
     const auto [input, target] = batches[i];
     const NamedTensors own = part_of(labeled(input, target), trainee.strategy.get());
     results.steps.push_back(trainee.step->run(own, static_cast<int64_t>(i), 0.01, i % 2 == 0, {},
                                               {.rows = input.size(0)}));
+  }
+  if (const auto* const report = trainee.step->compile_report()) {
+    EXPECT_EQ(report->replayed, std::ssize(batches));
+    EXPECT_TRUE(report->reasons.empty()) << report->reasons.front();
   }
   // What a checkpoint has.
   trainee.optimizer->use_averaged_weights(true);
@@ -125,7 +135,7 @@ Results train(const Case& tested, const Batches& batches, parallel::Collectives*
 Results of_rank0(const Case& tested, const Batches& batches, int size) {
   Results first;
   run_on_one_core_each(size, [&](parallel::Collectives& collectives) {
-    Results own = train(tested, batches, &collectives);
+    Results own = train(tested, /*compiled=*/false, batches, &collectives);
     if (collectives.rank() == 0) first = std::move(own);
   });
   return first;
@@ -143,7 +153,8 @@ void expect_bits(const Results& got, const Results& wanted) {
 
 // Two pipelines, each with its part of every batch, next to two processes that have the whole
 // model.
-void expect_bits_of_ddp(Case tested, int degree, const std::vector<std::string>& schedules) {
+void expect_bits_of_ddp(Case tested, int degree, const std::vector<std::string>& schedules,
+                        bool compiled = false) {
   tested.config.gradient_accumulation = kMicroBatches;
   Batches batches = batches_of(tested);
   batches.push_back(batch_of(tested, 1));  // Nothing for the first pipeline.
@@ -156,7 +167,7 @@ void expect_bits_of_ddp(Case tested, int degree, const std::vector<std::string>&
         fmt::format("pipeline schedule={} pipeline_parallel_degree={}", schedule, degree);
     std::vector<Results> all(static_cast<size_t>(2 * degree));
     run_on_one_core_each(2 * degree, [&](parallel::Collectives& collectives) {
-      all[static_cast<size_t>(collectives.rank())] = train(tested, batches, &collectives);
+      all[static_cast<size_t>(collectives.rank())] = train(tested, compiled, batches, &collectives);
     });
     for (const Results& rank : all) expect_bits(rank, two);
     expect_equal(all.front().state, two.state);
@@ -164,14 +175,14 @@ void expect_bits_of_ddp(Case tested, int degree, const std::vector<std::string>&
 }
 
 void expect_bits_of_one_process(Case tested, const std::vector<int>& sizes,
-                                const std::vector<std::string>& schedules) {
+                                const std::vector<std::string>& schedules, bool compiled = false) {
   tested.config.gradient_accumulation = kMicroBatches;
   const Batches batches = batches_of(tested);
   Results one;
   {
     const int threads = at::get_num_threads();
     at::set_num_threads(1);
-    one = train(tested, batches, nullptr);
+    one = train(tested, /*compiled=*/false, batches, nullptr);
     at::set_num_threads(threads);
   }
   for (const int size : sizes) {
@@ -180,7 +191,8 @@ void expect_bits_of_one_process(Case tested, const std::vector<int>& sizes,
       tested.strategy = "pipeline schedule=" + schedule;
       std::vector<Results> all(static_cast<size_t>(size));
       run_on_one_core_each(size, [&](parallel::Collectives& collectives) {
-        all[static_cast<size_t>(collectives.rank())] = train(tested, batches, &collectives);
+        all[static_cast<size_t>(collectives.rank())] =
+            train(tested, compiled, batches, &collectives);
       });
       for (const Results& rank : all) expect_bits(rank, one);
       expect_equal(all.front().state, one.state);
@@ -195,6 +207,8 @@ std::vector<std::string> every_schedule() {
 }
 
 class Pipeline : public testing::TestWithParam<Case> {};
+class CompiledPipeline : public testing::TestWithParam<Case> {};
+class CompiledPipelineInMoreWays : public testing::TestWithParam<Case> {};
 class PipelineOptions : public testing::TestWithParam<Case> {};
 class PipelineInMoreWays : public testing::TestWithParam<Case> {};
 
@@ -203,6 +217,14 @@ TEST_P(Pipeline, HasTheBitsOfOneProcess) {
   expect_bits_of_one_process(GetParam(), {3}, {"zbv"});
 }
 TEST_P(Pipeline, HasTheBitsOfDdpInReplicas) { expect_bits_of_ddp(GetParam(), 2, {"1f1b"}); }
+// Without the passes that change rounding.
+TEST_P(CompiledPipeline, HasTheBitsOfTheEagerStep) {
+  expect_bits_of_one_process(GetParam(), {2}, {"1f1b"}, /*compiled=*/true);
+}
+TEST_P(CompiledPipelineInMoreWays, HasTheBitsOfTheEagerStep) {
+  expect_bits_of_one_process(GetParam(), {2, 3}, every_schedule(), /*compiled=*/true);
+  expect_bits_of_ddp(GetParam(), 2, {"1f1b", "zbv"}, /*compiled=*/true);
+}
 TEST_P(PipelineInMoreWays, HasTheBitsOfDdpInReplicas) {
   expect_bits_of_ddp(GetParam(), 2, every_schedule());
   expect_bits_of_ddp(GetParam(), 4, {"1f1b", "zbv"});
@@ -252,7 +274,50 @@ std::vector<Case> options() {
   return all;
 }
 
+std::vector<Case> all() {
+  std::vector<Case> all = models();
+  for (Case& tested : options()) all.push_back(std::move(tested));
+  return all;
+}
+
+std::vector<Case> compiled() {
+  static const std::set<std::string> kNames = {"Gpt",  "Resnet", "Layers", "RecomputedGpt",
+                                               "Fp16", "GptEma", "GptMuon"};
+  std::vector<Case> cases = all();
+  std::erase_if(cases, [](const Case& tested) { return !kNames.contains(tested.name); });
+  return cases;
+}
+
 std::string name_of(const testing::TestParamInfo<Case>& tested) { return tested.param.name; }
+
+// Rows of several texts, whose positions each stage takes from the batch.
+TEST(PipelineOfPackedRows, HasTheBitsOfOneProcess) {
+  Case tested{"Gpt", gpt, "adamw", {.gradient_accumulation = 4, .clip_grad_norm = 0.1}, true};
+  std::vector<NamedTensors> batches;
+  for (const int64_t rows : {8, 7}) {
+    const auto [input, target] = batch_of(tested, rows);
+    NamedTensors batch = labeled(input, target);
+    const at::Tensor ids = at::arange(8).repeat({rows, 1});
+    ids.slice(0, 0, rows / 2).slice(1, 3).sub_(3);
+    batch.push_back({model::kPositionIds, ids});
+    batches.push_back(std::move(batch));
+  }
+  const auto train = [&](parallel::Collectives* collectives) {
+    Trainee trainee(tested, std::nullopt, collectives);
+    std::vector<double> numbers;
+    for (size_t i = 0; i < batches.size(); ++i) {
+      const StepResult result = trainee.step->run(batches[i], static_cast<int64_t>(i), 0.01, false,
+                                                  {}, {.rows = batches[i].front().tensor.size(0)});
+      numbers.insert(numbers.end(), {result.tally.loss_sum, result.gradient_norm});
+    }
+    return numbers;
+  };
+  std::vector<double> one;
+  run_on_one_core_each(1, [&](parallel::Collectives&) { one = train(nullptr); });
+  tested.strategy = "pipeline";
+  run_on_one_core_each(
+      2, [&](parallel::Collectives& collectives) { EXPECT_EQ(train(&collectives), one); });
+}
 
 // Training that goes on in another layout after each step.
 TEST(PipelineState, LoadsIntoAnyLayout) {
@@ -349,8 +414,6 @@ TEST(PipelineRejects, WhatItCannotTrain) {
                   .starts_with("parallel.name=pipeline cuts a model between its blocks, which this "
                                "model does not define"));
   EXPECT_TRUE(one(shallow, {.sam = 0.05}, "").starts_with("train.sam with parallel.name=pipeline"));
-  EXPECT_TRUE(one(shallow, {.compile = compile::CompileConfig()}, "")
-                  .starts_with("train.compile with parallel.name=pipeline"));
 }
 
 // Replicas send what they have to those that write and read.
@@ -406,6 +469,8 @@ TEST(PipelineRejects, NumbersOfMicroBatches) {
 
 INSTANTIATE_TEST_SUITE_P(Usual, Pipeline, testing::ValuesIn(models()), name_of);
 INSTANTIATE_TEST_SUITE_P(Long, PipelineInMoreWays, testing::ValuesIn(models()), name_of);
+INSTANTIATE_TEST_SUITE_P(Usual, CompiledPipeline, testing::ValuesIn(compiled()), name_of);
+INSTANTIATE_TEST_SUITE_P(Long, CompiledPipelineInMoreWays, testing::ValuesIn(all()), name_of);
 INSTANTIATE_TEST_SUITE_P(Usual, PipelineOptions, testing::ValuesIn(options()), name_of);
 
 }  // namespace

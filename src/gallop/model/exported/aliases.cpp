@@ -24,33 +24,53 @@ void Aliases::mark_written(const std::string& name) {
   if (found != roots_.end()) written_.insert(found->second.begin(), found->second.end());
 }
 
-bool Aliases::add(const Node& node) {
-  const auto op = find_operator(node);
-  if (node.kind != Node::Kind::kOperator || !op) return false;
+void Aliases::add_views(const std::string& tensor, const Node& node) {
+  const Names roots = roots_.at(tensor);
+  for (const Argument& output : node.outputs) {
+    visit_names(
+        output,
+        [&](const TensorName& view) { roots_[view.name].insert(roots.begin(), roots.end()); },
+        [](const ScalarName&) {});
+  }
+}
+
+// The results of a region may be views of any of its arguments.
+bool Aliases::add_region(const Node& node) {
+  const bool can_write = writes_arguments(node);
   bool writes = false;
-  for (const c10::Argument& argument : op->schema().arguments()) {
-    if (argument.alias_info() == nullptr) continue;
-    const Argument* const given = find_argument(node, argument.name());
-    const auto found = given == nullptr ? roots_.end() : roots_.find(tensor_name_of(*given));
-    if (found == roots_.end()) continue;
-    if (argument.alias_info()->isWrite()) {
-      writes = true;
-      mark_written(found->first);
-    }
-    const Names roots = found->second;
-    for (const Argument& output : node.outputs) {
-      visit_names(
-          output,
-          [&](const TensorName& tensor) { roots_[tensor.name].insert(roots.begin(), roots.end()); },
-          [](const ScalarName&) {});
-    }
+  const auto add_argument = [&](const TensorName& tensor) {
+    if (!contains(tensor.name)) return;
+    if (can_write) mark_written(tensor.name);
+    writes |= can_write;
+    add_views(tensor.name, node);
+  };
+  for (const NamedArgument& input : node.inputs) {
+    visit_names(input.value, add_argument, [](const ScalarName&) {});
   }
   return writes;
 }
 
-namespace {
+bool Aliases::add(const Node& node) {
+  if (node.kind == Node::Kind::kRegion) return add_region(node);
+  const auto op = find_operator(node);
+  if (node.kind != Node::Kind::kOperator || !op) return false;
+  bool writes = false;
+  for (const c10::Argument& argument : op->schema().arguments()) {
+    const Argument* const given = find_argument(node, argument.name());
+    if (argument.alias_info() == nullptr || given == nullptr) continue;
+    const auto add_argument = [&](const TensorName& tensor) {
+      if (!contains(tensor.name)) return;
+      if (argument.alias_info()->isWrite()) {
+        writes = true;
+        mark_written(tensor.name);
+      }
+      add_views(tensor.name, node);
+    };
+    visit_names(*given, add_argument, [](const ScalarName&) {});
+  }
+  return writes;
+}
 
-// Operators that update running statistics although their schemas do not say so.
 bool updates_statistics(const Node& node) {
   const char* const flag = node.function == "aten::batch_norm"      ? "training"
                            : node.function == "aten::instance_norm" ? "use_input_stats"
@@ -60,13 +80,10 @@ bool updates_statistics(const Node& node) {
   return value != nullptr && *value == Argument(true);
 }
 
+namespace {
+
 // Writes of which schemas say nothing.
 void mark_hidden_writes(const Node& node, Aliases& aliases) {
-  if (node.kind == Node::Kind::kRegion) {
-    for (const NamedArgument& input : node.inputs) {
-      aliases.mark_written(tensor_name_of(input.value));
-    }
-  }
   if (!updates_statistics(node)) return;
   for (const char* const name : {"running_mean", "running_var"}) {
     const Argument* const value = find_argument(node, name);
@@ -75,6 +92,22 @@ void mark_hidden_writes(const Node& node, Aliases& aliases) {
 }
 
 }  // namespace
+
+bool writes_arguments(const Node& region) {
+  for (const NamedArgument& argument : region.inputs) {
+    const auto* const subgraph = std::get_if<Subgraph>(&argument.value);
+    if (subgraph == nullptr) continue;
+    Names inputs;
+    for (const Argument& input : subgraph->graph->inputs) inputs.insert(tensor_name_of(input));
+    Aliases aliases(inputs);
+    for (const Node& node : subgraph->graph->nodes) {
+      mark_hidden_writes(node, aliases);
+      aliases.add(node);
+    }
+    if (!aliases.written().empty()) return true;
+  }
+  return false;
+}
 
 Names written_inputs(const Program& program, InputSpec::Kind kind) {
   std::unordered_map<std::string, std::string> names;

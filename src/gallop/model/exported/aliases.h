@@ -16,7 +16,8 @@ class Aliases {
  public:
   explicit Aliases(const Names& inputs);
 
-  /// Adds the results of an operator that are views. Returns whether it writes any of the memory.
+  /// Adds the results of an operator or region that are views. Returns whether it writes any of the
+  /// memory.
   bool add(const Node& node);
   bool contains(const std::string& name) const { return roots_.contains(name); }
 
@@ -25,6 +26,9 @@ class Aliases {
   const Names& written() const { return written_; }
 
  private:
+  bool add_region(const Node& node);
+  void add_views(const std::string& tensor, const Node& node);
+
   std::unordered_map<std::string, Names> roots_;  // The inputs that each tensor shares memory with.
   Names written_;
 };
@@ -32,9 +36,15 @@ class Aliases {
 /// The name of the tensor that an argument names; empty if it names none.
 std::string tensor_name_of(const Argument& argument);
 
+/// Whether the operator updates running statistics, although its schema does not say so.
+bool updates_statistics(const Node& node);
+
+/// Whether the subgraphs of a region write any of its arguments.
+bool writes_arguments(const Node& region);
+
 /// Those of a program's inputs of a kind that it writes in place, also as running statistics of
-/// batch norm: their names in InputSpec. What regions do with their arguments is not followed: they
-/// count as written.
+/// batch norm: their names in InputSpec. If a region writes one of its arguments, all of them count
+/// as written.
 Names written_inputs(const Program& program, InputSpec::Kind kind);
 
 }  // namespace gallop::model::exported

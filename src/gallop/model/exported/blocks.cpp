@@ -1,23 +1,16 @@
 #include "gallop/model/exported/blocks.h"
 
 #include <algorithm>
-#include <cctype>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "gallop/model/exported/aliases.h"
+#include "gallop/model/exported/node_values.h"
 
 namespace gallop::model::exported {
 
 namespace {
-
-bool is_in_list(std::string_view fqn) {
-  const std::string_view last = fqn.substr(fqn.rfind('.') + 1);
-  return !last.empty() && std::all_of(last.begin(), last.end(), [](unsigned char letter) {
-    return std::isdigit(letter) != 0;
-  });
-}
 
 // The module that a node belongs to; empty for none. Containers and layers of torch are no blocks.
 std::string_view block_of(const Node& node) {
@@ -25,24 +18,6 @@ std::string_view block_of(const Node& node) {
     if (is_in_list(frame.fqn) && !frame.type.starts_with("torch.nn.")) return frame.fqn;
   }
   return {};
-}
-
-template <typename Visit>
-void visit_reads(const Node& node, const Visit& visit) {
-  for (const NamedArgument& input : node.inputs) {
-    visit_names(
-        input.value, [&](const TensorName& tensor) { visit(tensor.name, true); },
-        [&](const ScalarName& scalar) { visit(scalar.name, false); });
-  }
-}
-
-template <typename Visit>
-void visit_results(const Node& node, const Visit& visit) {
-  for (const Argument& output : node.outputs) {
-    visit_names(
-        output, [&](const TensorName& tensor) { visit(tensor.name, true); },
-        [&](const ScalarName& scalar) { visit(scalar.name, false); });
-  }
 }
 
 /// Where values are made and last read.
@@ -54,9 +29,8 @@ class Lifetimes {
       visit_reads(graph.nodes[i], [&](const std::string& name, bool) { last_read_[name] = i; });
     }
     for (const Argument& output : graph.outputs) {
-      visit_names(
-          output, [&](const TensorName& tensor) { last_read_[tensor.name] = graph.nodes.size(); },
-          [&](const ScalarName& scalar) { last_read_[scalar.name] = graph.nodes.size(); });
+      visit_values(output,
+                   [&](const std::string& name, bool) { last_read_[name] = graph.nodes.size(); });
     }
   }
 

@@ -92,25 +92,6 @@ Names used_in(const Graph& graph) {
   return used;
 }
 
-// Whether it draws random numbers in the mode that its flags have.
-bool draws(const Node& node) {
-  const auto op = find_operator(node);
-  if (!op || !op->hasTag(at::Tag::nondeterministic_seeded)) return false;
-  const auto is_off = [](const NamedArgument& input) {
-    return input.value == Argument(false) || input.value == Argument(0.0) ||
-           input.value == Argument(int64_t{0});
-  };
-  const auto has = [&](std::string_view name, bool off) {
-    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const NamedArgument& input) {
-      return input.name == name && is_off(input) == off;
-    });
-  };
-  if (node.function == "aten::scaled_dot_product_attention") return has("dropout_p", /*off=*/false);
-  // Recurrent layers drop between their layers, with probability `dropout`.
-  return !has("train", /*off=*/true) && !has("training", /*off=*/true) &&
-         !has("dropout", /*off=*/true);
-}
-
 class Switcher {
  public:
   explicit Switcher(const Program& program) {

@@ -19,6 +19,7 @@
 #include "gallop/model/exported/aliases.h"
 #include "gallop/model/exported/archive.h"
 #include "gallop/model/exported/bindings.h"
+#include "gallop/model/exported/cut_program.h"
 #include "gallop/model/exported/evaluation_mode.h"
 #include "gallop/model/exported/runnable_program.h"
 #include "gallop/tensor/safetensors.h"
@@ -30,6 +31,7 @@ namespace {
 using exported::Archive;
 using exported::ArchivedTensor;
 using exported::BoundInput;
+using exported::CutProgram;
 using exported::EvaluationProgram;
 using exported::InputSpec;
 using exported::Program;
@@ -82,11 +84,14 @@ class ExportedModel final : public Model {
   }
   Output forward_to_head(const NamedTensors& batch) override {
     const RunnableProgram& program = is_training_ ? *training_ : *evaluation_;
-    NamedTensors formatted = batch;
-    for (auto& [name, tensor] : formatted) {
-      if (tensor.dim() == 4) tensor = in_format(tensor);
-    }
+    const NamedTensors formatted = in_format(batch);
     return fixed_batch_ > 0 ? run_in_batches(program, formatted) : program.run(formatted);
+  }
+
+  BlockSequence block_sequence() const override { return cut().sequence(parameters_, buffers_); }
+  Output forward_blocks(const NamedTensors& batch, const at::Tensor& x, int64_t begin,
+                        int64_t end) override {
+    return cut().run(in_format(batch), x, static_cast<size_t>(begin), static_cast<size_t>(end));
   }
 
   NamedTensors parameters() const override { return parameters_; }
@@ -273,6 +278,18 @@ class ExportedModel final : public Model {
     return has_format ? tensor : tensor.clone(format);
   }
 
+  CutProgram& cut() const {
+    if (!cut_) cut_.emplace(*training_, tensors_);
+    return *cut_;
+  }
+
+  NamedTensors in_format(NamedTensors batch) const {
+    for (auto& [name, tensor] : batch) {
+      if (tensor.dim() == 4) tensor = in_format(tensor);
+    }
+    return batch;
+  }
+
   ExportedConfig config_;
   std::string file_;        // For messages.
   std::string definition_;  // The bytes of the archive without weights.
@@ -281,6 +298,7 @@ class ExportedModel final : public Model {
   std::map<std::string, at::Tensor> tensors_;  // All, by each of their names.
   NamedTensors parameters_, buffers_, statistics_;
   std::optional<RunnableProgram> training_, evaluation_;
+  mutable std::optional<CutProgram> cut_;  // Of training; made when it is asked for.
   bool is_training_ = true;
   bool channels_last_ = false;
 };

@@ -365,9 +365,21 @@ struct Interpreter::Impl {
     }
   }
 
-  void run_steps(size_t begin, size_t end, std::vector<c10::IValue>& values) const {
+  // Whether a step belongs to a part; without one, all do.
+  bool is_in(const std::vector<bool>* nodes, size_t step) const {
+    return nodes == nullptr || (*nodes)[static_cast<size_t>(steps[step].node - graph.nodes.data())];
+  }
+
+  bool are_in(const std::vector<bool>* nodes, size_t begin, size_t end) const {
+    while (begin < end && is_in(nodes, begin)) ++begin;
+    return begin == end;
+  }
+
+  void run_steps(size_t begin, size_t end, std::vector<c10::IValue>& values,
+                 const std::vector<bool>* nodes = nullptr) const {
     torch::jit::Stack stack;
     for (size_t i = begin; i < end; ++i) {
+      if (!is_in(nodes, i)) continue;
       const Step& step = steps[i];
       if (step.only_writes && functional::is_recomputing()) continue;
       const SourceContext context(
@@ -418,12 +430,14 @@ struct Interpreter::Impl {
     }
   }
 
-  void run_all(std::vector<c10::IValue>& values) const {
+  // Without `nodes`, all of them. Of a block of another part, a part may run single steps.
+  void run_all(std::vector<c10::IValue>& values, const std::vector<bool>* nodes = nullptr) const {
     size_t next = 0;
     for (size_t i = 0; i < blocks.size(); ++i) {
       const StepBlock& block = blocks[i];
       if (hooks == nullptr && !block.is_recomputed) continue;
-      run_steps(next, block.begin, values);
+      if (!are_in(nodes, block.begin, block.end)) continue;
+      run_steps(next, block.begin, values, nodes);
       if (hooks != nullptr) {
         hooks->before_forward(
             i, block.inputs.empty() ? at::Tensor() : values[block.inputs[0]].toTensor());
@@ -436,7 +450,19 @@ struct Interpreter::Impl {
       if (hooks != nullptr) hooks->after_forward(i, tensors_in(values, block.outputs));
       next = block.end;
     }
-    run_steps(next, steps.size(), values);
+    run_steps(next, steps.size(), values, nodes);
+  }
+
+  std::vector<c10::IValue> values_of_inputs(std::vector<c10::IValue> given) const {
+    if (given.size() != inputs.size()) {
+      throw InternalError(fmt::format("an exported program takes {} inputs, and is given {}",
+                                      inputs.size(), given.size()));
+    }
+    std::vector<c10::IValue> values(slots.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i] != kNoSlot) values[inputs[i]] = std::move(given[i]);
+    }
+    return values;
   }
 
   std::vector<std::vector<size_t>> inputs_of_blocks() const {
@@ -512,19 +538,24 @@ Interpreter::~Interpreter() = default;
 size_t Interpreter::inputs() const { return impl_->inputs.size(); }
 
 std::vector<c10::IValue> Interpreter::run(std::vector<c10::IValue> inputs) const {
-  const Impl& impl = *impl_;
-  if (inputs.size() != impl.inputs.size()) {
-    throw InternalError(fmt::format("an exported program takes {} inputs, and is given {}",
-                                    impl.inputs.size(), inputs.size()));
-  }
-  std::vector<c10::IValue> values(impl.slots.size());
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    if (impl.inputs[i] != kNoSlot) values[impl.inputs[i]] = std::move(inputs[i]);
-  }
-  impl.run_all(values);
+  std::vector<c10::IValue> values = impl_->values_of_inputs(std::move(inputs));
+  impl_->run_all(values);
   std::vector<c10::IValue> results;
-  results.reserve(impl.outputs.size());
-  for (const Operand& output : impl.outputs) results.push_back(value_of(output, values));
+  results.reserve(impl_->outputs.size());
+  for (const Operand& output : impl_->outputs) results.push_back(value_of(output, values));
+  return results;
+}
+
+std::vector<c10::IValue> Interpreter::run_part(std::vector<c10::IValue> inputs, const Part& part,
+                                               const at::Tensor& given) const {
+  std::vector<c10::IValue> values = impl_->values_of_inputs(std::move(inputs));
+  if (!part.given.empty()) values[impl_->slots.at(part.given)] = given;
+  impl_->run_all(values, &part.nodes);
+  if (!part.result.empty()) return {values[impl_->slots.at(part.result)]};
+  std::vector<c10::IValue> results;
+  for (const size_t output : part.outputs) {
+    results.push_back(value_of(impl_->outputs[output], values));
+  }
   return results;
 }
 

@@ -1,5 +1,6 @@
 #include "gallop/model/exported/random_operators.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <vector>
@@ -7,6 +8,7 @@
 #include <ATen/ops/ones.h>
 #include <ATen/ops/zeros_like.h>
 
+#include "gallop/model/exported/find_operator.h"
 #include "gallop/model/functional/attention_dropout.h"
 #include "gallop/model/functional/dropout.h"
 
@@ -80,6 +82,32 @@ const RandomOperator* find_random_operator(const Node& node, c10::Device device)
     return one.is_fused_on_gpu && device.is_cuda() ? nullptr : &one;
   }
   return nullptr;
+}
+
+bool draws(const Node& node) {
+  for (const NamedArgument& input : node.inputs) {
+    const auto* const subgraph = std::get_if<Subgraph>(&input.value);
+    if (subgraph == nullptr) continue;
+    const auto& nodes = subgraph->graph->nodes;
+    if (std::any_of(nodes.begin(), nodes.end(), [](const Node& one) { return draws(one); })) {
+      return true;
+    }
+  }
+  const auto op = find_operator(node);
+  if (!op || !op->hasTag(at::Tag::nondeterministic_seeded)) return false;
+  const auto is_off = [](const NamedArgument& input) {
+    return input.value == Argument(false) || input.value == Argument(0.0) ||
+           input.value == Argument(int64_t{0});
+  };
+  const auto has = [&](std::string_view name, bool off) {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](const NamedArgument& input) {
+      return input.name == name && is_off(input) == off;
+    });
+  };
+  if (node.function == "aten::scaled_dot_product_attention") return has("dropout_p", /*off=*/false);
+  // Recurrent layers drop between their layers, with probability `dropout`.
+  return !has("train", /*off=*/true) && !has("training", /*off=*/true) &&
+         !has("dropout", /*off=*/true);
 }
 
 bool run_with_own_numbers(const RandomOperator& random, Stack& stack) {

@@ -22,6 +22,9 @@ struct RandomOperator {
 /// Returns null for an operator that draws nothing or that LibTorch runs on such a device.
 const RandomOperator* find_random_operator(const Node& node, c10::Device device);
 
+/// Whether the node, or one of its subgraphs, draws random numbers in the mode that its flags have.
+bool draws(const Node& node);
+
 /// Runs the operator with the numbers of functional::dropout(), which depend on the seed, the step
 /// and the slice of the batch, so that neither the number of processes nor a block that is
 /// recomputed changes them. Replaces the arguments on the stack with the result. Returns false, and

@@ -103,14 +103,31 @@ void RunnableProgram::set_block_hooks(BlockHooks* hooks) {
   interpreter_->set_block_hooks(hooks);
 }
 
-Output RunnableProgram::run(const NamedTensors& batch) const {
+std::vector<c10::IValue> RunnableProgram::values_for(const NamedTensors& batch) const {
   std::vector<c10::IValue> values = values_;
   for (size_t i = 0; i < inputs_.size(); ++i) {
     at::Tensor tensor = missing_target(inputs_[i], batch);
     if (!tensor.defined()) tensor = as_input(inputs_[i], batch, program_.ranges, file_);
     values[places_[i]] = writes_inputs_ && is_part_of(batch, tensor) ? tensor.clone() : tensor;
   }
-  return run_interpreter(std::move(values));
+  return values;
+}
+
+std::vector<size_t> RunnableProgram::outputs_read() const {
+  std::vector<size_t> outputs = {output_};
+  if (loss_) outputs.push_back(*loss_);
+  return outputs;
+}
+
+Output RunnableProgram::run(const NamedTensors& batch) const {
+  return run_whole(values_for(batch));
+}
+
+Output RunnableProgram::run_part(const NamedTensors& batch, const Interpreter::Part& part,
+                                 const at::Tensor& given) const {
+  return run_interpreter(values_for(batch), [&](std::vector<c10::IValue> values) {
+    return interpreter_->run_part(std::move(values), part, given);
+  });
 }
 
 // Zeros for an input that takes the target of a batch that has none; undefined for others.
@@ -148,20 +165,31 @@ bool RunnableProgram::takes_other_batches(c10::Device device) const {
   }
   const at::NoGradGuard no_grad;
   try {
-    const at::Tensor output = run_interpreter(std::move(values)).x;
+    const at::Tensor output = run_whole(std::move(values)).x;
     return output.dim() > 0 && output.size(0) == rows;
   } catch (const UsageError&) {
     return false;
   }
 }
 
-Output RunnableProgram::run_interpreter(std::vector<c10::IValue> values) const {
+Output RunnableProgram::run_whole(std::vector<c10::IValue> values) const {
+  return run_interpreter(std::move(values), [this](std::vector<c10::IValue> given) {
+    const std::vector<c10::IValue> outputs = interpreter_->run(std::move(given));
+    std::vector<c10::IValue> read;
+    for (const size_t output : outputs_read()) read.push_back(outputs[output]);
+    return read;
+  });
+}
+
+// `run` returns Output::x and the loss, if there is one.
+template <typename Run>
+Output RunnableProgram::run_interpreter(std::vector<c10::IValue> values, const Run& run) const {
   std::vector<at::Tensor> tensors;
   for (const size_t place : places_) tensors.push_back(values[place].toTensor());
   try {
-    const std::vector<c10::IValue> outputs = interpreter_->run(std::move(values));
-    Output output{outputs[output_].toTensor()};
-    if (loss_) output.loss = outputs[*loss_].toTensor();
+    const std::vector<c10::IValue> outputs = run(std::move(values));
+    Output output{outputs.front().toTensor()};
+    if (outputs.size() > 1) output.loss = outputs.back().toTensor();
     return output;
   } catch (const c10::OutOfMemoryError&) {
     throw;
