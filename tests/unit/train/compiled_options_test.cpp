@@ -236,15 +236,18 @@ const Covering<Case>& all_cases() {
 
 class CompiledOptions : public testing::TestWithParam<Case> {};
 
-// The last batch is smaller, and one in the middle is not finite.
+// One batch in the middle is not finite; with micro-batches, and without any option, the last one
+// is smaller, for which the step is compiled again.
 TEST_P(CompiledOptions, LeaveTheBitsOfTheStepAsItIs) {
   const Case& tested = GetParam();
+  const bool ends_smaller =
+      tested.config.gradient_accumulation > 1 || tested.name.ends_with("Plain");
   Trainee plain(tested, std::nullopt);
   Trainee compiled(tested,
                    compile::CompileConfig{.passes_off = compile::names_of_rounding_passes()});
   for (int64_t step = 0; step < 6; ++step) {
     seed_step(5, step, at::kCPU);
-    const auto [input, target] = batch_of(tested, step == 5 ? 4 : 7);
+    const auto [input, target] = batch_of(tested, step == 5 && ends_smaller ? 4 : 7);
     if (step == 3 && tested.config.skip_nonfinite && !tested.text) input.fill_(INFINITY);
     const double lr = 0.01 * static_cast<double>(step + 1);
     std::vector<double> scheduled;
