@@ -26,6 +26,7 @@
 #include "gallop/parallel/collectives.h"
 #include "gallop/parallel/gloo_group.h"
 #include "gallop/parallel/nccl_collectives.h"
+#include "gallop/parallel/numeric_host_names.h"
 #include "gallop/parallel/process_moment.h"
 #include "gallop/parallel/store.h"
 
@@ -273,6 +274,7 @@ class C10dCollectives final : public Collectives {
     c10d::TCPStoreOptions options;
     options.port = static_cast<uint16_t>(rendezvous_.port);
     options.waitWorkers = false;
+    use_numeric_host_names();
     options.timeout = milliseconds_of(rendezvous_.seconds);
     auto store = c10::make_intrusive<c10d::PrefixStore>(
         "gallop/" + rendezvous_.name,
