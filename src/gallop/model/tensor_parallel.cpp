@@ -9,6 +9,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/tensor/recording.h"
 
 namespace gallop::model {
 
@@ -68,6 +69,11 @@ functional::PartRange TensorParallel::part_of(int64_t size) const {
 
 void TensorParallel::begin_pass_within(const at::Tensor& x) const {
   if (!group_.sequence_parallel()) return;
+  if (is_recording()) {  // The number is read on the host.
+    throw UsageError(
+        "train.compile with parallel.sequence_parallel in a pipeline: its steps are not compiled "
+        "yet; set train.compile=false, or parallel.sequence_parallel=false");
+  }
   const at::Tensor tokens = at::full({1}, x.size(1), at::kLong);
   group_.all_reduce(tokens);
   begin_pass(*tokens.const_data_ptr<int64_t>());

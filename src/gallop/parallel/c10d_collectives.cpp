@@ -21,6 +21,7 @@
 #include "gallop/base/blocked_signals.h"
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/base/thread_pool.h"
 #include "gallop/base/trace.h"
 #include "gallop/launch/call_log.h"
 #include "gallop/parallel/collectives.h"
@@ -245,7 +246,7 @@ class C10dCollectives final : public Collectives {
   struct Started {
     NumberedCall call;
     Works works;
-    bool can_look = true;  // See wait_for_peer().
+    bool is_transfer = false;  // A send or a receive.
   };
 
   static int64_t sum_of(c10::IntArrayRef sizes) {
@@ -262,8 +263,9 @@ class C10dCollectives final : public Collectives {
     if (begin_ns != 0) {
       for (const auto& work : works) record_when_done(*work, span, begin_ns);
     }
-    const bool can_look = std::string_view(kind) != "send" && std::string_view(kind) != "recv";
-    started_.insert_or_assign(key_of(tensor), Started{std::move(call), std::move(works), can_look});
+    const bool is_transfer = std::string_view(kind) == "send" || std::string_view(kind) == "recv";
+    started_.insert_or_assign(key_of(tensor),
+                              Started{std::move(call), std::move(works), is_transfer});
   }
 
   void connect() {
@@ -271,10 +273,10 @@ class C10dCollectives final : public Collectives {
     if (!rendezvous_.store_is_there && rendezvous_.rank == 0) {
       server_.emplace(rendezvous_.host, rendezvous_.port);
     }
+    use_numeric_host_names();
     c10d::TCPStoreOptions options;
     options.port = static_cast<uint16_t>(rendezvous_.port);
     options.waitWorkers = false;
-    use_numeric_host_names();
     options.timeout = milliseconds_of(rendezvous_.seconds);
     auto store = c10::make_intrusive<c10d::PrefixStore>(
         "gallop/" + rendezvous_.name,
@@ -361,7 +363,7 @@ class C10dCollectives final : public Collectives {
 
   void wait_for(c10d::Work& work, const Started& started) {
     const TraceSpan span(SpanKind::kCommunication, "wait for collective");
-    if (!started.can_look) {
+    if (started.is_transfer) {
       wait_for_peer(work);
     } else if (moment_->section == Section::kStep) {
       wait_in_step(work);
@@ -391,17 +393,24 @@ class C10dCollectives final : public Collectives {
       work.wait(limit());
       return;
     }
-    std::future<void> waiting;
-    {
-      const BlockedSignals blocked = BlockedSignals::all();
-      waiting = std::async(std::launch::async, [&work, this] { work.wait(longest_limit()); });
+    if (!waiter_) waiter_.emplace(1, "wait for peer");
+    const auto wait = std::make_shared<std::packaged_task<void()>>(
+        [&work, most = longest_limit()] { work.wait(most); });
+    std::future<void> end = wait->get_future();
+    waiter_->submit([wait] { (*wait)(); });
+    const auto has_ended = [&end](std::chrono::milliseconds time) {
+      return end.wait_for(time) == std::future_status::ready;
+    };
+    try {
+      while (!has_ended(limit())) {
+        if (!moment_->stall_monitor->sees_long_work()) throw std::runtime_error("timed out");
+      }
+    } catch (...) {
+      work.abort();
+      end.wait();
+      throw;
     }
-    do {
-      if (waiting.wait_for(limit()) == std::future_status::ready) return waiting.get();
-    } while (moment_->stall_monitor->sees_long_work());
-    work.abort();
-    waiting.wait();
-    throw std::runtime_error("timed out");
+    end.get();
   }
 
   void wait_in_step(c10d::Work& work) {
@@ -464,6 +473,7 @@ class C10dCollectives final : public Collectives {
   c10::intrusive_ptr<GlooGroup> group_;
   bool has_failed_ = false;
   std::map<const void*, Started> started_;  // By key_of().
+  std::optional<ThreadPool> waiter_;        // One thread; see wait_for_peer().
   std::optional<NcclCollectives> gpu_;      // Created at the first tensor on a GPU.
   std::map<int64_t, PlacedCall> calls_on_gpu_;
   int64_t calls_ = 0;

@@ -19,9 +19,9 @@ int getnameinfo(const sockaddr* address, socklen_t size, char* host, socklen_t h
   static const auto of_system =
       reinterpret_cast<decltype(&getnameinfo)>(dlsym(RTLD_NEXT, "getnameinfo"));
   Dl_info caller{};
-  const bool is_libtorch =
-      dladdr(__builtin_return_address(0), &caller) != 0 && caller.dli_fname != nullptr &&
-      std::string_view(caller.dli_fname).find("libtorch") != std::string_view::npos;
-  if (is_libtorch) flags |= NI_NUMERICHOST;
+  if (dladdr(__builtin_return_address(0), &caller) != 0 && caller.dli_fname != nullptr) {
+    const std::string_view path = caller.dli_fname;
+    if (path.substr(path.rfind('/') + 1).starts_with("libtorch")) flags |= NI_NUMERICHOST;
+  }
   return of_system(address, size, host, host_size, service, service_size, flags);
 }

@@ -2,10 +2,11 @@
 
 namespace gallop::parallel {
 
-/// LibTorch asks for the name of the host at the other end of each connection of a store, to log
-/// it. A name server that drops one of many queries delays the connection by five seconds, and one
-/// that is out of reach by more. Programs that call this, at any time, give LibTorch the numeric
-/// address instead (by a getnameinfo() of their own, which is the system's for all other callers).
+/// LibTorch looks up the host name of the peer of each connection to a store, to log it. A DNS
+/// server that drops one of many queries delays the connection by five seconds, and an unreachable
+/// one by more. A program that calls this anywhere interposes getnameinfo(), which then returns the
+/// numeric address to LibTorch, and the system's answer to all other callers. Has no effect in a
+/// library that was opened by dlopen().
 void use_numeric_host_names();
 
 }  // namespace gallop::parallel

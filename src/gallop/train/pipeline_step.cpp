@@ -39,18 +39,6 @@ std::vector<int64_t> sizes_of(const NamedTensors& batch) {
   return sizes;
 }
 
-// Restores a model's buffers, also if the memory does not suffice.
-class RestoredBuffers {
- public:
-  explicit RestoredBuffers(const model::Model& model) : buffers_(model.buffers()) {}
-  ~RestoredBuffers() { buffers_.restore(); }
-  RestoredBuffers(const RestoredBuffers&) = delete;
-  RestoredBuffers& operator=(const RestoredBuffers&) = delete;
-
- private:
-  TensorSnapshot buffers_;
-};
-
 }  // namespace
 
 PipelineStep::PipelineStep(model::Model& model, const parallel::Pipeline& pipeline)
@@ -69,45 +57,53 @@ bool PipelineStep::plan_stages(const std::vector<NamedTensors>& batches,
                                const InFormat& in_format) {
   bool is_new = false;
   for (const NamedTensors& batch : batches) {
-    if (layouts_.contains(sizes_of(batch))) continue;
-    plan_size(batch, in_format);
+    std::vector<int64_t> sizes = sizes_of(batch);
+    if (plans_.contains(sizes)) continue;
+    plans_.emplace(std::move(sizes), plan_size(batch, in_format));
     is_new = true;
   }
   return is_new;
 }
 
-// Keeps the activations of a single block.
-void PipelineStep::plan_size(const NamedTensors& batch, const InFormat& in_format) {
-  const RestoredBuffers buffers(model_);
+PipelineStep::Plan PipelineStep::plan_size(const NamedTensors& batch, const InFormat& in_format) {
   const model::functional::DropoutScope scope(at::zeros({2}, at::kLong));
-  std::vector<int64_t> draws = {0};
-  std::vector<Layout> layouts;
+  Plan plan{.draws = {0}, .layouts = {}};
   at::Tensor x = batch.front().tensor;
   for (const parallel::StageBlocks& blocks : pipeline_.stages()) {
-    at::Tensor output;
     for (int64_t block = blocks.begin; block < blocks.end; ++block) {
+      at::Tensor output;  // What autograd saves of a block ends with it.
       in_format([&] { output = dense(model_.forward_blocks(batch, x, block, block + 1).x); });
       x = output.detach();
       x.set_requires_grad(output.requires_grad());
     }
-    draws.push_back(model::functional::DropoutScope::place().calls);
-    layouts.push_back({.type = output.scalar_type(),
-                       .requires_grad = output.requires_grad(),
-                       .sizes = output.sizes().vec(),
-                       .strides = output.strides().vec()});
+    plan.draws.push_back(model::functional::DropoutScope::place().calls);
+    plan.layouts.push_back(layout_of(x));
   }
-  layouts.pop_back();
-  draws_ = std::move(draws);
-  layouts_.emplace(sizes_of(batch), std::move(layouts));
+  plan.layouts.pop_back();
+  return plan;
+}
+
+PipelineStep::Layout PipelineStep::layout_of(const at::Tensor& tensor) {
+  return {.type = tensor.scalar_type(),
+          .requires_grad = tensor.requires_grad(),
+          .sizes = tensor.sizes().vec(),
+          .strides = tensor.strides().vec()};
 }
 
 void PipelineStep::run(const std::vector<NamedTensors>& batches, int64_t micro_batches,
                        const Functions& functions) {
-  if (draws_.empty() && !batches.empty()) throw InternalError("pipeline: stages are not planned");
   plan(micro_batches);
   run_ = Run();
   run_.batches = &batches;
   run_.functions = &functions;
+  int64_t draws = 0;
+  for (const NamedTensors& batch : batches) {
+    const auto found = plans_.find(sizes_of(batch));
+    if (found == plans_.end()) throw InternalError("pipeline: a micro-batch is not planned");
+    run_.plans.push_back(&found->second);
+    run_.first_draws.push_back(draws);
+    draws += found->second.draws.back();
+  }
   for (const PipelineInstruction& instruction : program_) {
     // A smaller batch leaves some out.
     if (static_cast<size_t>(instruction.action.micro_batch) >= batches.size()) continue;
@@ -144,7 +140,7 @@ void PipelineStep::forward(const Place& place) {
   }
   model::functional::DropoutPlace draws = run_.functions->draws;
   draws.calls +=
-      static_cast<int64_t>(micro_batch) * draws_.back() + draws_[static_cast<size_t>(stage)];
+      run_.first_draws[micro_batch] + run_.plans[micro_batch]->draws[static_cast<size_t>(stage)];
   const model::functional::DropoutScope scope(draws);
   run_.functions->in_format([&] {
     const model::Output output = model_.forward_blocks(batch, live.input, blocks.begin, blocks.end);
@@ -248,7 +244,13 @@ void PipelineStep::send(const PipelineInstruction& instruction) {
   const Place place(instruction.action.stage, static_cast<size_t>(instruction.action.micro_batch));
   const int to = instruction.peer;
   switch (instruction.action.pass) {
-    case PipelinePass::kForward: return send_tensor(run_.live.at(place).output, to);
+    case PipelinePass::kForward: {
+      const at::Tensor& output = run_.live.at(place).output;
+      if (layout_of(output) != layout_of(place)) {
+        throw InternalError("pipeline: the output of a stage has another layout than planned");
+      }
+      return send_tensor(output, to);
+    }
     case PipelinePass::kBackward:
     case PipelinePass::kInputGradient: {
       auto found = run_.input_gradients.extract(place);
@@ -292,12 +294,6 @@ void PipelineStep::receive(const PipelineInstruction& instruction) {
   }
 }
 
-const PipelineStep::Layout& PipelineStep::layout_of(const Place& output) const {
-  const auto found = layouts_.find(sizes_of((*run_.batches)[output.second]));
-  if (found == layouts_.end()) throw InternalError("pipeline: a micro-batch of an unknown size");
-  return found->second[static_cast<size_t>(output.first)];
-}
-
 at::Tensor PipelineStep::taken(const Received& received) {
   if (received.flat.defined()) parallel::wait_tensor(received.flat);
   return received.tensor;
@@ -308,7 +304,7 @@ PipelineStep::Received PipelineStep::start_to_receive(const Layout& layout, int 
       at::empty({c10::multiply_integers(layout.sizes)},
                 run_.batches->front().front().tensor.options().dtype(layout.type));
   if (flat.numel() > 0) {
-    if (is_recording()) {  // A dry run receives nothing, and computes with what is there.
+    if (is_recording()) {  // A dry run receives nothing, and uninitialized memory may be NaN.
       const Unrecorded unrecorded;
       flat.zero_();
     }

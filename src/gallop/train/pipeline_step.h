@@ -40,11 +40,10 @@ class PipelineStep {
   void run(const std::vector<NamedTensors>& batches, int64_t micro_batches,
            const Functions& functions);
 
-  /// Runs the whole model forward, block by block, on the first micro-batch of each size: which
-  /// tensors stages pass on, and how many dropouts each stage has, so that it draws the numbers
-  /// that one process would, follows from the size alone. Must precede run(). Does nothing, and
-  /// returns false, for known sizes. Otherwise LibTorch's generator may be used; buffers are
-  /// restored.
+  /// Runs the whole model forward, block by block, on the first micro-batch of each size, which
+  /// determines the layouts of the tensors between stages, and how many dropouts each stage has, so
+  /// that it draws the numbers that one process would. Must precede run(). Returns false, and does
+  /// nothing, for known sizes. Otherwise buffers change, and LibTorch's generator may be used.
   bool plan_stages(const std::vector<NamedTensors>& batches, const InFormat& in_format);
 
  private:
@@ -61,10 +60,18 @@ class PipelineStep {
     at::ScalarType type = at::kFloat;
     bool requires_grad = false;
     std::vector<int64_t> sizes, strides;
+    bool operator==(const Layout&) const = default;
+  };
+  // For micro-batches of one size.
+  struct Plan {
+    std::vector<int64_t> draws;   // Dropouts before each stage and, behind them, of all.
+    std::vector<Layout> layouts;  // Of the output of each stage but the last.
   };
   struct Run {
     const std::vector<NamedTensors>* batches = nullptr;
     const Functions* functions = nullptr;
+    std::vector<const Plan*> plans;    // Of each micro-batch.
+    std::vector<int64_t> first_draws;  // Dropouts before each micro-batch.
     std::map<Place, Live> live;
     std::map<Place, Received> activations, gradients;  // By the stage that needs them.
     std::map<Place, at::Tensor> input_gradients;       // To be sent.
@@ -78,7 +85,7 @@ class PipelineStep {
   bool is_here(int stage) const { return schedule_.rank_of(stage) == pipeline_.rank(); }
   parallel::Collectives& collectives() const { return pipeline_.parameters().collectives(); }
   void plan(int64_t micro_batches);
-  void plan_size(const NamedTensors& batch, const InFormat& in_format);
+  Plan plan_size(const NamedTensors& batch, const InFormat& in_format);
   void compute(const parallel::PipelineAction& action);
   void forward(const Place& place);
   void backward(const Place& place, parallel::PipelinePass pass);
@@ -88,7 +95,10 @@ class PipelineStep {
   std::vector<at::Tensor> take_tied_gradients() const;
   void send(const parallel::PipelineInstruction& instruction);
   void receive(const parallel::PipelineInstruction& instruction);
-  const Layout& layout_of(const Place& output) const;
+  static Layout layout_of(const at::Tensor& tensor);
+  const Layout& layout_of(const Place& output) const {
+    return run_.plans[output.second]->layouts[static_cast<size_t>(output.first)];
+  }
   static at::Tensor taken(const Received& received);
   Received start_to_receive(const Layout& layout, int from) const;
   void send_tensor(const at::Tensor& tensor, int to);
@@ -96,11 +106,9 @@ class PipelineStep {
 
   model::Model& model_;
   const parallel::Pipeline& pipeline_;
-  std::vector<int64_t> draws_;  // Dropouts before each stage and, behind them, of all.
   parallel::PipelineSchedule schedule_;
   std::vector<parallel::PipelineInstruction> program_;  // Of this rank.
-  // Of the output of each stage but the last, by the sizes of a micro-batch.
-  std::map<std::vector<int64_t>, std::vector<Layout>> layouts_;
+  std::map<std::vector<int64_t>, Plan> plans_;          // By the sizes of a micro-batch.
   std::vector<at::Tensor> tied_;  // Weights that the first and the last stage read.
   Run run_;
 };

@@ -386,7 +386,11 @@ compile::GraphStages TrainStep::graphs(const NamedTensors& batch, const std::str
   const auto scope = sharing();
   set(lr_, 0);
   whole_rows_ = input.size(0);
-  if (pipeline_) plan_pipeline(batch);
+  if (pipeline_) {
+    kept_.capture();
+    plan_pipeline(batch);
+    kept_.restore();
+  }
   const auto targets = terms_.front().loss->expected_count(target, target.size(0));
   set(loss_weight_, counts_on_device_ ? 1.0 : 1.0 / static_cast<double>(targets));
   auto stages = compile::graph_stages(

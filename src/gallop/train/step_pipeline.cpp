@@ -9,7 +9,7 @@
 namespace gallop::train {
 
 // Not within the step, of which a dry run may record nothing but the step itself. Returns whether
-// LibTorch's generator may have been used.
+// buffers may have changed and LibTorch's generator been used.
 bool TrainStep::plan_pipeline(const NamedTensors& batch) {
   return pipeline_->plan_stages(micro_batches_of(batch), in_format());
 }

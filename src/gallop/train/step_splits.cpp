@@ -24,7 +24,10 @@ TrainStep::Tensors TrainStep::compute_in_memory(const StepInputs& inputs, bool c
     std::optional<std::string> full;
     try {
       full = run_in_memory([&] {
-        if (pipeline_ && plan_pipeline(inputs.batch)) seed_generator(step);
+        if (pipeline_ && plan_pipeline(inputs.batch)) {
+          kept_.restore();
+          seed_generator(step);
+        }
         results = compiled_ ? (*compiled_)(inputs.pack(), mode_of(count_correct))
                             : compute(inputs, count_correct);
       });

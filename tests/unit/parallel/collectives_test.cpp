@@ -239,6 +239,28 @@ TEST(Collectives, ReportARankThatHangsInAStep) {
             "answer within 0.10 s (timed out)");
 }
 
+TEST(Collectives, ReportARankThatHangsInATransfer) {
+  std::string message;
+  std::latch noticed(1);
+  run_ranks(2,
+            [&](Collectives& collectives) {
+              collectives.begin(Section::kStep, 7);
+              if (collectives.rank() == 1) return noticed.wait();
+              const at::Tensor number = at::zeros({1}, at::kDouble);
+              try {
+                collectives.recv_async(number, 1);
+                collectives.wait(number);
+              } catch (const DeviceError& error) {
+                message = error.what();
+              }
+              noticed.count_down();
+            },
+            {.limits = {.start = 3600, .step = 0.1}});
+  EXPECT_EQ(message,
+            "rank 0 of 2: step 7, call 1, recv of 8 bytes: another process is gone or did not "
+            "answer within 0.10 s (timed out)");
+}
+
 // Two in an all-reduce, two in a transfer. The sleep exceeds the timeout of a step, which is long
 // enough for the collective itself.
 TEST(Collectives, WaitForARankThatCompiles) {

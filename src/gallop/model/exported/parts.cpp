@@ -52,9 +52,11 @@ bool can_be_sent(const Graph& graph, const std::string& tensor) {
          std::none_of(meta->second.sizes.begin(), meta->second.sizes.end(), depends_on_data);
 }
 
+}  // namespace
+
 /// Which tensors share memory, as far as the schemas of operators say, and which of these groups
 /// some node writes from where on.
-class Memory {
+class GraphParts::Memory {
  public:
   explicit Memory(const Graph& graph) {
     for (size_t i = 0; i < graph.nodes.size(); ++i) add(graph.nodes[i], i);
@@ -115,21 +117,19 @@ class Memory {
   std::unordered_map<std::string, size_t> last_writers_;  // By group.
 };
 
-}  // namespace
-
 GraphParts::GraphParts(const Graph& graph, const Names& given,
                        const std::vector<std::string>& outputs)
     : graph_(graph) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     visit_results(graph.nodes[i], [&](const std::string& name, bool) { makers_.emplace(name, i); });
   }
-  find_given(given);
-  cut(outputs);
+  Memory memory(graph);
+  find_given(given, memory);
+  cut(outputs, memory);
   find_states(given);
 }
 
-void GraphParts::find_given(const Names& inputs) {
-  Memory memory(graph_);
+void GraphParts::find_given(const Names& inputs, Memory& memory) {
   is_given_.resize(graph_.nodes.size());
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
     const Node& node = graph_.nodes[i];
@@ -144,7 +144,7 @@ void GraphParts::find_given(const Names& inputs) {
   }
 }
 
-void GraphParts::cut(const std::vector<std::string>& outputs) {
+void GraphParts::cut(const std::vector<std::string>& outputs, Memory& memory) {
   begins_ = {0};
   inputs_ = {""};
   // What is made by nodes and not given, by where it is read last.
@@ -153,7 +153,6 @@ void GraphParts::cut(const std::vector<std::string>& outputs) {
     visit_reads(graph_.nodes[i], [&](const std::string& name, bool) { last_reads[name] = i; });
   }
   for (const std::string& output : outputs) last_reads[output] = graph_.nodes.size();
-  Memory memory(graph_);
   std::set<std::string> live;
   std::multimap<size_t, std::string> ends;  // By the node that reads it last.
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {

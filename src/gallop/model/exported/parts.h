@@ -33,8 +33,9 @@ class GraphParts {
   void merge(size_t begin, size_t end);
 
  private:
-  void find_given(const Names& inputs);
-  void cut(const std::vector<std::string>& outputs);
+  class Memory;
+  void find_given(const Names& inputs, Memory& memory);
+  void cut(const std::vector<std::string>& outputs, Memory& memory);
   void find_states(const Names& given);
   size_t end_of(size_t part) const;
 
