@@ -1,32 +1,21 @@
 #include "gallop/parallel/collectives_group.h"
 
-#include <optional>
-
 #include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 
+#include "gallop/parallel/group_scope.h"
 #include "gallop/parallel/sums.h"
 
 namespace gallop::parallel {
 
 namespace {
 
-// Evaluations run outside of any scope.
-template <typename Function>
-void within(Collectives& collectives, const Function& function) {
-  std::optional<CollectivesScope> scope;
-  if (CollectivesScope::current() == nullptr) scope.emplace(collectives);
-  const SubgroupScope group(collectives);
-  function();
-}
-
 template <typename Start>
 void run(Collectives& collectives, const at::Tensor& result, const Start& start) {
   if (result.numel() == 0) return;
-  within(collectives, [&] {
-    start();
-    wait_tensor(result);
-  });
+  const GroupScope group(collectives);
+  start();
+  wait_tensor(result);
 }
 
 }  // namespace
@@ -49,17 +38,15 @@ void CollectivesGroup::all_to_all(const at::Tensor& output, const at::Tensor& in
 
 // Both ends of a transfer know its size, so what is empty is not sent.
 void CollectivesGroup::shift_async(const at::Tensor& output, const at::Tensor& input) const {
-  within(collectives_, [&] {
-    if (input.numel() > 0) send_async(input, (rank() + 1) % size());
-    if (output.numel() > 0) recv_async(output, (rank() + size() - 1) % size());
-  });
+  const GroupScope group(collectives_);
+  if (input.numel() > 0) send_async(input, (rank() + 1) % size());
+  if (output.numel() > 0) recv_async(output, (rank() + size() - 1) % size());
 }
 
 void CollectivesGroup::wait_shift(const at::Tensor& output, const at::Tensor& input) const {
-  within(collectives_, [&] {
-    if (input.numel() > 0) wait_tensor(input);
-    if (output.numel() > 0) wait_tensor(output);
-  });
+  const GroupScope group(collectives_);
+  if (input.numel() > 0) wait_tensor(input);
+  if (output.numel() > 0) wait_tensor(output);
 }
 
 }  // namespace gallop::parallel

@@ -1,11 +1,11 @@
 #include "gallop/parallel/stage_parameters.h"
 
-#include <optional>
 #include <utility>
 #include <vector>
 
 #include <ATen/core/grad_mode.h>
 
+#include "gallop/parallel/group_scope.h"
 #include "gallop/parallel/packed.h"
 #include "gallop/parallel/sums.h"
 
@@ -37,10 +37,7 @@ void StageParameters::gather() {
 void StageParameters::send_to_readers() {
   are_gathered_ = false;
   const at::NoGradGuard no_grad;
-  // Also outside of steps.
-  std::optional<CollectivesScope> scope;
-  if (CollectivesScope::current() == nullptr) scope.emplace(collectives_);
-  const SubgroupScope group(collectives_);
+  const GroupScope group(collectives_);
   for (const auto& [name, tensor] : parameters_) {
     const auto reader = owners_.readers.find(name);
     if (reader == owners_.readers.end() || reader->second == owner_of(name)) continue;

@@ -13,7 +13,6 @@
 #include "gallop/parallel/packed.h"
 #include "gallop/parallel/sums.h"
 #include "gallop/tensor/recording.h"
-#include "gallop/train/tensor_snapshot.h"
 
 namespace gallop::train {
 
