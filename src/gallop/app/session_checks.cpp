@@ -65,9 +65,6 @@ void Session::require_pipeline() {
     config.sam = recipe().train.sam;
     train::check_division(config, "parallel.name=pipeline");
   }
-  if (options.config.sequence_parallel && options.config.tensor_parallel_degree != 1) {
-    require_eager();
-  }
 }
 
 // Rejects what needs whole gradients, of which processes have shards.
@@ -139,14 +136,11 @@ void Session::require_replicas() {
 
 // Rejects compiled steps, which the strategy does not support.
 void Session::require_eager() {
-  const std::string with = is_pipeline()
-                               ? "parallel.sequence_parallel in a pipeline"
-                               : fmt::format("parallel.name={}", recipe().strategy.name());
   if (recipe().train.compile != "auto" && recipe().train.compile != "false") {
     throw UsageError(
-        fmt::format("train.compile={} with {}: its steps are not compiled yet; set "
+        fmt::format("train.compile={} with parallel.name={}: its steps are not compiled yet; set "
                     "train.compile=false",
-                    recipe().train.compile, with));
+                    recipe().train.compile, recipe().strategy.name()));
   }
   resolve("train.compile", recipe().train.compile, "false");
 }

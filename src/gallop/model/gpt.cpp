@@ -178,6 +178,10 @@ class Gpt final : public Network {
   Output forward_packed(const at::Tensor& tokens_BT, const at::Tensor& position_ids_BT) override {
     return run(tokens_BT, position_ids_BT, 0, blocks());
   }
+  void begin_pass(const at::Tensor& tokens_BT) override {
+    if (parallel_) parallel_->begin_pass(tokens_BT.size(1));
+    if (context_parallel_) context_parallel_->begin_pass(tokens_BT.size(1));
+  }
   Output forward_packed_blocks(const at::Tensor& x, const at::Tensor& position_ids_BT,
                                int64_t begin, int64_t end) override {
     return run(x, position_ids_BT, begin, end);
@@ -188,7 +192,7 @@ class Gpt final : public Network {
 
   Output run(const at::Tensor& input, const at::Tensor& position_ids_BT, int64_t begin,
              int64_t end) {
-    if (parallel_ && begin > 0) parallel_->begin_pass_within(input);
+    if (begin == 0) begin_pass(input);
     Routings routings;
     Stream stream_BTC{begin == 0 ? embedded(input, position_ids_BT) : input};
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
@@ -214,8 +218,6 @@ class Gpt final : public Network {
     require(tokens_BT.size(1) <= context_, "gpt: " + std::to_string(tokens_BT.size(1)) +
                                                " tokens exceed the context of " +
                                                std::to_string(context_));
-    if (parallel_) parallel_->begin_pass(tokens_BT.size(1));
-    if (context_parallel_) context_parallel_->begin_pass(tokens_BT.size(1));
     const at::Tensor x_BTC = embed(tokens_BT, position_ids_BT);
     return functional::dropout(x_BTC, dropout_, is_training(), part_of(x_BTC));
   }

@@ -126,6 +126,7 @@ class NetworkModel final : public TorchModuleModel {
   }
   Output forward_blocks(const NamedTensors& batch, const at::Tensor& x, int64_t begin,
                         int64_t end) override {
+    if (begin > 0) network_->begin_pass(batch.front().tensor);
     const at::Tensor input = begin == 0 ? in_format(batch.front().tensor) : x;
     const at::Tensor* const position_ids = position_ids_of(batch);
     if (position_ids == nullptr) return network_->forward_blocks(input, begin, end);

@@ -37,6 +37,8 @@ class Network : public torch::nn::Module {
   virtual std::vector<std::string> cut_modules() const { return {}; }
   virtual std::vector<std::string> tied_parameters() const { return {}; }
   virtual Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end);
+  /// Precedes forward_blocks() for later blocks than the first: `input` is that of the whole model.
+  virtual void begin_pass(const at::Tensor& /*input*/) {}
   /// Is called for batches with "position_ids".
   virtual Output forward_packed_blocks(const at::Tensor& x, const at::Tensor& position_ids,
                                        int64_t begin, int64_t end);

@@ -4,12 +4,10 @@
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty_strided.h>
-#include <ATen/ops/full.h>
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
-#include "gallop/tensor/recording.h"
 
 namespace gallop::model {
 
@@ -65,18 +63,6 @@ ParallelizedModel TensorParallel::result(const NamedTensors& tensors) const {
 
 functional::PartRange TensorParallel::part_of(int64_t size) const {
   return functional::part_range(size, group_);
-}
-
-void TensorParallel::begin_pass_within(const at::Tensor& x) const {
-  if (!group_.sequence_parallel()) return;
-  if (is_recording()) {  // The number is read on the host.
-    throw UsageError(
-        "train.compile with parallel.sequence_parallel in a pipeline: its steps are not compiled "
-        "yet; set train.compile=false, or parallel.sequence_parallel=false");
-  }
-  const at::Tensor tokens = at::full({1}, x.size(1), at::kLong);
-  group_.all_reduce(tokens);
-  begin_pass(*tokens.const_data_ptr<int64_t>());
 }
 
 at::Tensor TensorParallel::enter(const at::Tensor& x) const {

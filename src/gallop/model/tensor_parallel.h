@@ -65,8 +65,6 @@ class TensorParallel {
   at::Tensor own_tokens(const at::Tensor& x, int64_t dim) const;
   /// Begins a pass over inputs of so many tokens.
   void begin_pass(int64_t tokens) const { tokens_ = tokens; }
-  /// Begins a pass within the model, where `x` has this process's tokens.
-  void begin_pass_within(const at::Tensor& x) const;
 
   /// Where the elements of `x`, a part along a dimension of a tensor that has `size` there, lie in
   /// that, so that they draw the random numbers that they would draw in one process.

@@ -116,8 +116,14 @@ class Vit final : public Network {
     return forward_blocks(input, 0, blocks()).x;
   }
 
+  void begin_pass(const at::Tensor& images) override {
+    if (!parallel_) return;
+    const int64_t patches = (images.size(2) / patch_) * (images.size(3) / patch_);
+    parallel_->begin_pass(patches + (class_token_.defined() ? 1 : 0));
+  }
+
   Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end) override {
-    if (parallel_ && begin > 0) parallel_->begin_pass_within(x);
+    if (begin == 0) begin_pass(x);
     Stream stream_BTC{begin == 0 ? embedded(x) : x};
     for (auto i = static_cast<size_t>(begin); i < static_cast<size_t>(end); ++i) {
       auto& layer = *layers_[i];
@@ -152,7 +158,6 @@ class Vit final : public Network {
                 .contiguous();
     x_BTC = functional::dropout(x_BTC, dropout_, is_training());
     if (!parallel_) return x_BTC;
-    parallel_->begin_pass(x_BTC.size(1));
     return parallel_->scatter_tokens(x_BTC);
   }
 

@@ -26,8 +26,8 @@
 #include "gallop/launch/call_log.h"
 #include "gallop/parallel/collectives.h"
 #include "gallop/parallel/gloo_group.h"
+#include "gallop/parallel/libtorch_system_calls.h"
 #include "gallop/parallel/nccl_collectives.h"
-#include "gallop/parallel/numeric_host_names.h"
 #include "gallop/parallel/process_moment.h"
 #include "gallop/parallel/store.h"
 
@@ -273,7 +273,7 @@ class C10dCollectives final : public Collectives {
     if (!rendezvous_.store_is_there && rendezvous_.rank == 0) {
       server_.emplace(rendezvous_.host, rendezvous_.port);
     }
-    use_numeric_host_names();
+    interpose_system_calls();
     c10d::TCPStoreOptions options;
     options.port = static_cast<uint16_t>(rendezvous_.port);
     options.waitWorkers = false;

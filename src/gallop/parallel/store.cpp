@@ -9,7 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/file.h"
 #include "gallop/base/socket.h"
-#include "gallop/parallel/numeric_host_names.h"
+#include "gallop/parallel/libtorch_system_calls.h"
 
 namespace gallop::parallel {
 
@@ -38,7 +38,7 @@ struct StoreServer::Impl {
 StoreServer::StoreServer(const std::string& host, int port) : impl_(std::make_unique<Impl>()) {
   auto [socket, found] = listen_at_one(host, port);
   impl_->port = found;
-  use_numeric_host_names();
+  interpose_system_calls();
   c10d::TCPStoreOptions options;
   options.port = static_cast<uint16_t>(found);
   options.isServer = true;

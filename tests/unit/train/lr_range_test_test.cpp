@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/compile/compiled_function.h"
+#include "gallop/model/mlp.h"
 #include "unit/data/image_fields.h"
 #include "unit/train/trainee.h"
 
@@ -31,9 +32,10 @@ class Dots final : public data::Samples {
   }
 };
 
-std::unique_ptr<model::Model> make_mlp() {
-  static const model::ModelRegistry kModels = model::built_in_models();
-  return kModels.build(config::Component(kModels, "mlp"), kImages, model::InitialWeights(1));
+std::unique_ptr<model::Model> make_mlp() { return model::make_mlp({}, kImages, 1); }
+// Matrices that optimizers such as muon update quickly.
+std::unique_ptr<model::Model> make_narrow_mlp() {
+  return model::make_mlp({.hidden = {48}}, kImages, 1);
 }
 
 struct Fixture {
@@ -41,8 +43,8 @@ struct Fixture {
   Dots samples;
   StopRequest stop;
 
-  explicit Fixture(const std::string& optimizer)
-      : trainee({.name = "", .make_model = make_mlp, .optimizer = optimizer}, {}) {}
+  explicit Fixture(const std::string& optimizer, const MakeModel& make_model = make_mlp)
+      : trainee({.name = "", .make_model = make_model, .optimizer = optimizer}, {}) {}
 
   LrRangeTest test(const LrRangeTestConfig& config, const StepConfig& step = {},
                    const std::function<void(const schedule::RangePoint&)>& told = {}) {
@@ -60,7 +62,7 @@ std::vector<at::Tensor> copies(const NamedTensors& tensors) {
 class LrRange : public testing::TestWithParam<std::string> {};
 
 TEST_P(LrRange, LossFallsSomewhereAndAllIsAsItWas) {
-  Fixture fixture(GetParam());
+  Fixture fixture(GetParam(), make_narrow_mlp);
   const auto before = copies(fixture.trainee.everything());
   for (const int64_t accumulate : {1, 4}) {
     const StepConfig step{.gradient_accumulation = accumulate, .compile = compile::CompileConfig()};

@@ -198,7 +198,8 @@ TEST_P(ThreeAxes, HaveTheBitsOfTwo) {
               {{8, pipeline({kParts, kSequences, kZero1})}});
 }
 TEST(CompiledThreeAxes, HaveTheBitsOfTwo) {
-  expect_bits(compiled_gpt(), {4, tensor(2)}, {{8, pipeline({kParts, kZero1})}});
+  expect_bits(compiled_gpt(), {4, tensor(2, {kSequences})},
+              {{8, pipeline({kParts, kSequences, kZero1})}});
 }
 TEST_P(ThreeAxesInMoreWays, HaveTheBitsOfTwo) {
   for (const char* sequences : {"", kSequences}) {
@@ -275,6 +276,7 @@ std::vector<Case> more_of_three_axes() {
   all.push_back({"Llama", llama, "adamw", plain, true});
   all.push_back({"FrozenGpt", frozen_gpt, "adamw", plain, true});
   all.push_back({"GptEma", gpt, "adamw", plain, true, true, "[{ema: {decay: 0.9}}]"});
+  all.push_back(compiled_gpt());
   return all;
 }
 

@@ -26,6 +26,7 @@
 #include "gallop/train/shared_state.h"
 #include "unit/base/error_of.h"
 #include "unit/train/compared_ranks.h"
+#include "unit/train/covering.h"
 #include "unit/train/labeled.h"
 #include "unit/train/trainee.h"
 
@@ -207,6 +208,7 @@ std::vector<std::string> every_schedule() {
 }
 
 class Pipeline : public testing::TestWithParam<Case> {};
+class PipelineReplicas : public testing::TestWithParam<Case> {};
 class CompiledPipeline : public testing::TestWithParam<Case> {};
 class CompiledPipelineInMoreWays : public testing::TestWithParam<Case> {};
 class PipelineOptions : public testing::TestWithParam<Case> {};
@@ -216,7 +218,7 @@ TEST_P(Pipeline, HasTheBitsOfOneProcess) {
   expect_bits_of_one_process(GetParam(), {2}, {"1f1b"});
   expect_bits_of_one_process(GetParam(), {3}, {"zbv"});
 }
-TEST_P(Pipeline, HasTheBitsOfDdpInReplicas) { expect_bits_of_ddp(GetParam(), 2, {"1f1b"}); }
+TEST_P(PipelineReplicas, HaveTheBitsOfDdp) { expect_bits_of_ddp(GetParam(), 2, {"1f1b"}); }
 // Without the passes that change rounding.
 TEST_P(CompiledPipeline, HasTheBitsOfTheEagerStep) {
   expect_bits_of_one_process(GetParam(), {2}, {"1f1b"}, /*compiled=*/true);
@@ -468,6 +470,10 @@ TEST(PipelineRejects, NumbersOfMicroBatches) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Usual, Pipeline, testing::ValuesIn(models()), name_of);
+INSTANTIATE_TEST_SUITE_P(
+    Usual, PipelineReplicas,
+    testing::ValuesIn(usual_by_name(models(), {"Gpt", "Resnet", "FrozenEmbedding"}).usual),
+    name_of);
 INSTANTIATE_TEST_SUITE_P(Long, PipelineInMoreWays, testing::ValuesIn(models()), name_of);
 INSTANTIATE_TEST_SUITE_P(Usual, CompiledPipeline, testing::ValuesIn(compiled()), name_of);
 INSTANTIATE_TEST_SUITE_P(Long, CompiledPipelineInMoreWays, testing::ValuesIn(all()), name_of);

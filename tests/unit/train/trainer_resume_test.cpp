@@ -48,7 +48,7 @@ std::vector<std::string> expect_resumed_alike(
 // EveryOptimizer.ContinuesExactlyFromCopiedState covers every combination of optimizer and wrapper.
 TEST_F(Trainers, ContinueEveryOptimizerBitForBit) {
   const TrainConfig config{
-      .steps = 24, .evaluate_every = "7 steps", .checkpoint_every = "10 steps"};
+      .steps = 14, .evaluate_every = "7 steps", .checkpoint_every = "10 steps"};
   for (const std::string& name : every_optimizer()) {
     for (const auto& [wrapping, wrappers] : optim::every_wrapping()) {
       if (!optim::can_wrap(name, wrappers) || (wrappers != "[]" && name != "adamw")) continue;

@@ -1,10 +1,12 @@
-#include "gallop/parallel/numeric_host_names.h"
+#include "gallop/parallel/libtorch_system_calls.h"
 
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <netdb.h>
 
 #include <array>
+#include <chrono>
+#include <span>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -17,11 +19,33 @@ std::string file_of(const void* function) {
   return dladdr(function, &info) != 0 ? info.dli_fname : "";
 }
 
-// What a shared library calls by this name.
-TEST(NumericHostNames, AreWhatLibTorchFinds) {
-  use_numeric_host_names();
-  EXPECT_EQ(file_of(dlsym(RTLD_DEFAULT, "getnameinfo")),
-            file_of(reinterpret_cast<const void*>(&use_numeric_host_names)));
+// What a shared library calls by these names.
+TEST(SystemCalls, OfThisProgramAreWhatLibTorchFinds) {
+  interpose_system_calls();
+  for (const char* name : {"getnameinfo", "epoll_wait"}) {
+    EXPECT_EQ(file_of(dlsym(RTLD_DEFAULT, name)),
+              file_of(reinterpret_cast<const void*>(&interpose_system_calls)));
+  }
+}
+
+TEST(UnhandledEvent, IsCountedWhileItReturnsAtOnceAndAlone) {
+  constexpr std::chrono::nanoseconds kAtOnce(200), kHandled(5000);
+  int first = 0, second = 0;
+  std::array<epoll_event, 2> events{};
+  events[0].data.ptr = &first;
+  events[1].data.ptr = &second;
+  const std::span<const epoll_event> all = events;
+  UnhandledEvent unhandled;
+  EXPECT_EQ(unhandled.count(all.first(1), kHandled), 0);
+  EXPECT_EQ(unhandled.count(all.first(1), kAtOnce), 1);
+  EXPECT_EQ(unhandled.count(all.first(1), kAtOnce), 2);
+  EXPECT_EQ(unhandled.count(all.first(1), kHandled), 0);
+  EXPECT_EQ(unhandled.count(all.last(1), kAtOnce), 0);
+  EXPECT_EQ(unhandled.count(all.last(1), kAtOnce), 1);
+  EXPECT_EQ(unhandled.count({}, kAtOnce), 0);
+  EXPECT_EQ(unhandled.count(all.last(1), kAtOnce), 0);
+  EXPECT_EQ(unhandled.count(all, kAtOnce), 0);
+  EXPECT_EQ(unhandled.count(all, kAtOnce), 0);
 }
 
 TEST(NumericHostNames, LeaveOtherCallersTheSystemsAnswer) {
