@@ -3,9 +3,10 @@
 #include <dlfcn.h>
 #include <netdb.h>
 #include <sched.h>
-#include <time.h>
 
 #include <algorithm>
+#include <chrono>
+#include <ctime>
 #include <string_view>
 
 namespace gallop::parallel {
