@@ -26,14 +26,17 @@ def records(there, name):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
-    program = parser.parse_args().program
+    parser.add_argument("--epochs", default="1000,100", help="of one process and of two")
+    parser.add_argument("--save-seconds", type=float, default=0.4)
+    arguments = parser.parse_args()
 
-    with runs.make(program) as there:
+    with runs.make(arguments.program) as there:
         jumping = there.preload("clock")
-        for processes, epochs in ((0, 1000), (2, 100)):
+        for processes, epochs in zip((0, 2), arguments.epochs.split(",")):
             options = [STEP_SECONDS] if processes else []
             # Also by time, which must not become due by a jump of an hour.
-            options += [f"train.epochs={epochs}", "train.checkpoint_every=0.4 s", "train.evaluate_every=never"]
+            options += [f"train.epochs={epochs}", f"train.checkpoint_every={arguments.save_seconds} s",
+                        "train.evaluate_every=never"]
             calm, stormy = f"calm-{processes}", f"stormy-{processes}"
             there.finished(calm, *options, processes=processes)
             output = there.finished(stormy, *options, processes=processes, environment=jumping)

@@ -48,9 +48,10 @@ def weights_hash(folder):
     return weights.hexdigest()
 
 
-def start(program, name, folder):
+def start(program, name, folder, epochs):
+    options = [f"train.epochs={epochs}"] if epochs else []
     return subprocess.Popen(
-        [program, "train", "recipe.yaml", "--name", name, "--continue", "--quiet"], cwd=folder,
+        [program, "train", "recipe.yaml", "--name", name, "--continue", "--quiet", *options], cwd=folder,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
@@ -59,11 +60,11 @@ def finish(process):
     return process.returncode, output
 
 
-def disturbed(program, folder, kills, signal_number, seconds, rng):
+def disturbed(program, folder, epochs, kills, signal_number, seconds, rng):
     """Runs to the end through `kills` signals. Returns how many were sent."""
     sent = 0
     while True:
-        process = start(program, "disturbed", folder)
+        process = start(program, "disturbed", folder, epochs)
         if sent < kills:
             # Early moments are drawn often enough that finishing takes several processes.
             delay = rng.uniform(0, 0.35 * seconds)
@@ -92,6 +93,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("program")
     parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--epochs", type=int, default=0)
     parser.add_argument("--signal", choices=["KILL", "TERM", "INT", "USR1"], default="KILL")
     parser.add_argument("--model", choices=sorted(MODELS), default="resnet")
     parser.add_argument("--seed", type=int, default=1)
@@ -105,14 +107,14 @@ def main():
         with open(os.path.join(folder, "recipe.yaml"), "w", encoding="utf-8") as file:
             file.write(RECIPE % MODELS[arguments.model])
         begin = time.monotonic()
-        code, output = finish(start(program, "undisturbed", folder))
+        code, output = finish(start(program, "undisturbed", folder, arguments.epochs))
         seconds = time.monotonic() - begin
         if code != FINISHED:
             sys.exit(f"the undisturbed run ended with {code}:\n{output}")
         wanted = weights_hash(os.path.join(folder, "runs", "undisturbed"))
         print(f"undisturbed: {seconds:.1f} s, weights {wanted}", flush=True)
 
-        sent = disturbed(program, folder, arguments.kills,
+        sent = disturbed(program, folder, arguments.epochs, arguments.kills,
                          getattr(signal, "SIG" + arguments.signal), seconds, rng)
         found = weights_hash(os.path.join(folder, "runs", "disturbed"))
         print(f"disturbed:   {sent} times SIG{arguments.signal}, weights {found}")

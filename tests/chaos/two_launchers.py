@@ -23,7 +23,7 @@ def main():
     program = parser.parse_args().program
 
     with runs.make(program) as there:
-        options = ["train.epochs=150", "train.checkpoint_every=100 steps", "train.evaluate_every=never"]
+        options = ["train.epochs=40", "train.checkpoint_every=100 steps", "train.evaluate_every=never"]
         there.finished("calm", *options, processes=2)
         # The first process of a resume has the lock from the start.
         second_save = there.hold("/.tmp-step-00000200", rank=0)
