@@ -1,10 +1,13 @@
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "gallop/advise/rules.h"
+#include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/profile/profile_text.h"
 #include "gallop/profile/rank_times.h"
@@ -21,34 +24,72 @@ constexpr double kLeastExcess = 0.02;
 // The uncertainty of times.
 constexpr double kSpread = 0.05;
 
-// What a phase that may be done less often costs. `rest`: the least share of a step that is left
-// without it.
-std::optional<Advice> less_often(double share, double rest, double least,
-                                 const std::string& finding, const std::string& remedy,
-                                 std::vector<std::string> options) {
-  if (share < least) return std::nullopt;
-  return Advice{
-      .finding = finding,
-      .remedy = remedy,
-      .options = std::move(options),
-      .gain = {.low = std::max(1.0, (1 - kSpread) * speedup_without(share)),
-               .high = std::max((1 + kSpread) * speedup_without(share), speedup_without(1 - rest)),
-               .basis = "the time without it"}};
-}
+// Evaluations and checkpoints are advised to take at most this share of the time.
+constexpr double kShareOfEvaluations = 0.05, kShareOfCheckpoints = 0.02;
 
-std::optional<Advice> less_often(const Facts& facts, const std::string& phase, double least,
-                                 const std::string& what, const std::string& remedy,
-                                 std::vector<std::string> options) {
-  const double share = facts.share_of_phase(phase);
+// Evaluations and checkpoints at the end of a run remain.
+constexpr const char* kNever = "never";
+
+// Something other than the step that takes a part of the time.
+struct Phase {
+  double share = 0;
+  double rest = 0;  // The least share that is left without it.
+  std::string finding;
+};
+
+Phase phase_of_step(const Facts& facts, const std::string& name, const std::string& what) {
+  const double share = facts.share_of_phase(name);
   // A step that nothing interrupts finds its caches warm.
   const double computed = compute_share(facts);
   const double alone = facts.step_alone > 0
                            ? std::min(computed, facts.profile.share_of(facts.step_alone))
                            : computed;
-  return less_often(
-      share, 1 - share - computed + alone, least,
-      fmt::format("{} {} of the time ({} steps)", what, percent(share), facts.profile.steps),
-      remedy, std::move(options));
+  return {.share = share,
+          .rest = 1 - share - computed + alone,
+          .finding = fmt::format("{} {} of the time ({} steps)", what, percent(share),
+                                 facts.profile.steps)};
+}
+
+// What is gained if at least the share `saved` of the time is.
+Gain gain_without(const Phase& phase, double saved) {
+  return {.low = std::max(1.0, (1 - kSpread) * speedup_without(saved)),
+          .high = std::max((1 + kSpread) * speedup_without(phase.share),
+                           speedup_without(1 - phase.rest)),
+          .basis = "the time without it"};
+}
+
+// The least of 2, 3, 5, 10, 20, ... times as seldom that leaves it at most the share `left`.
+int64_t times_as_seldom(double share, double left) {
+  const double needed = (speedup_without(share) - 1) / (speedup_without(left) - 1);
+  for (int64_t power = 1;; power *= 10) {
+    for (const int64_t digit : {2, 3, 5, 10}) {
+      if (static_cast<double>(digit * power) >= needed) return digit * power;
+    }
+  }
+}
+
+// "30 steps" for ten times "3 steps".
+std::string longer_interval(const std::string& interval, int64_t times) {
+  double count = 0;
+  const char* const end = interval.data() + interval.size();
+  const auto [stop, error] = std::from_chars(interval.data(), end, count);
+  if (error != std::errc() || stop == end) {
+    throw InternalError("advise: '" + interval + "' is no interval");
+  }
+  std::string unit(*stop == ' ' ? stop + 1 : stop, end);
+  if (unit == "epoch" || unit == "step") unit += 's';
+  return fmt::format("{} {}", count * static_cast<double>(times), unit);
+}
+
+Advice less_often(const Phase& phase, double left, const std::string& what,
+                  const std::string& option, const std::string& interval) {
+  const int64_t times = times_as_seldom(phase.share, left);
+  const std::string longer = longer_interval(interval, times);
+  return {.finding = phase.finding,
+          .remedy =
+              fmt::format("{} less often: {}='{}' instead of '{}'", what, option, longer, interval),
+          .options = {option + "=" + longer},
+          .gain = gain_without(phase, phase.share * (1 - 1 / static_cast<double>(times)))};
 }
 
 }  // namespace
@@ -62,34 +103,35 @@ std::optional<Advice> verification(const Facts& facts) {
 }
 
 std::optional<Advice> evaluation_share(const Facts& facts) {
-  const std::string remedy =
-      fmt::format("Evaluate less often than every {}, such as train.evaluate_every='1 epoch'",
-                  facts.settings.evaluate_every);
-  const std::vector<std::string> options = {"train.evaluate_every=1 epoch"};
-  const double of_run = facts.evaluation_share_of_run;
-  if (of_run > 0) {
-    return less_often(of_run, 1 - of_run, 0.1,
-                      fmt::format("Evaluations take {} of the run so far", percent(of_run)), remedy,
-                      options);
+  Phase phase = phase_of_step(facts, "evaluation", "Evaluations take");
+  if (const double of_run = facts.evaluation_share_of_run; of_run > 0) {
+    phase = {.share = of_run,
+             .rest = 1 - of_run,
+             .finding = fmt::format("Evaluations take {} of the run so far", percent(of_run))};
   }
-  return less_often(facts, "evaluation", 0.1, "Evaluations take", remedy, options);
+  if (phase.share < 0.1 || facts.settings.evaluate_every == kNever) return std::nullopt;
+  return less_often(phase, kShareOfEvaluations, "Evaluate", "train.evaluate_every",
+                    facts.settings.evaluate_every);
 }
 
 std::optional<Advice> checkpoint_share(const Facts& facts) {
-  std::vector<std::string> options = {"train.checkpoint_every=10 min"};
-  std::string remedy =
-      fmt::format("Save less often than every {}, such as train.checkpoint_every='10 min'",
-                  facts.settings.checkpoint_every);
+  const Phase phase = phase_of_step(facts, "checkpoint", "Checkpoints take");
+  if (phase.share < 0.05 || facts.settings.checkpoint_every == kNever) return std::nullopt;
+  Advice advice = less_often(phase, kShareOfCheckpoints, "Save", "train.checkpoint_every",
+                             facts.settings.checkpoint_every);
   if (!facts.settings.checkpoint_in_background) {
-    options.emplace_back("train.checkpoint_in_background=true");
-    remedy += ", and with train.checkpoint_in_background=true";
+    advice.options.emplace_back("train.checkpoint_in_background=true");
+    advice.remedy += ", and with train.checkpoint_in_background=true";
   }
-  return less_often(facts, "checkpoint", 0.05, "Checkpoints take", remedy, std::move(options));
+  return advice;
 }
 
 std::optional<Advice> report_share(const Facts& facts) {
-  return less_often(facts, "report", 0.05, "Logging takes",
-                    "Steps are too short for what is logged: use larger batches", {});
+  const Phase phase = phase_of_step(facts, "report", "Logging takes");
+  if (phase.share < 0.05) return std::nullopt;
+  return Advice{.finding = phase.finding,
+                .remedy = "Steps are too short for what is logged: use larger batches",
+                .gain = gain_without(phase, phase.share)};
 }
 
 std::optional<Advice> communication_share(const Facts& facts) {

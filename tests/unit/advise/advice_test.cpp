@@ -262,6 +262,26 @@ TEST(Advice, PhasesOutsideOfTheStepAreFound) {
   }
 }
 
+// So much that they take at most 5 % and 2 % of the time.
+TEST(Advice, EvaluationsAndCheckpointsAreMadeLessOften) {
+  const auto options_of = [](const std::string& phase, double seconds, const std::string& every) {
+    Facts facts = healthy();
+    add(facts, phase, seconds);
+    facts.settings.evaluate_every = facts.settings.checkpoint_every = every;
+    return only(facts).options;
+  };
+  using Options = std::vector<std::string>;
+  EXPECT_EQ(options_of("evaluation", 10e-3, "1 epoch"), Options{"train.evaluate_every=20 epochs"});
+  EXPECT_EQ(options_of("evaluation", 2e-3, "1 step"), Options{"train.evaluate_every=5 steps"});
+  EXPECT_EQ(options_of("evaluation", 90e-3, "50 steps"),
+            Options{"train.evaluate_every=10000 steps"});
+  EXPECT_EQ(options_of("evaluation", 10e-3, "0.25 epochs"),
+            Options{"train.evaluate_every=5 epochs"});
+  EXPECT_EQ(options_of("evaluation", 10e-3, "1epoch"), Options{"train.evaluate_every=20 epochs"});
+  EXPECT_EQ(options_of("checkpoint", 10e-3, "30s").front(), "train.checkpoint_every=1500 s");
+  EXPECT_EQ(options_of("checkpoint", 1e-3, "1 min").front(), "train.checkpoint_every=5 min");
+}
+
 TEST(Advice, EvaluationsOfTheRunCountWhereStepsHaveNone) {
   Facts facts = healthy();
   facts.evaluation_share_of_run = 0.05;
@@ -271,8 +291,16 @@ TEST(Advice, EvaluationsOfTheRunCountWhereStepsHaveNone) {
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].rule, "evaluation-share");
   EXPECT_EQ(found[0].finding, "Evaluations take 50.0 % of the run so far");
-  EXPECT_NEAR(found[0].gain.low, 2 * 0.95, 1e-9);
+  // A 20th of the evaluations is left.
+  EXPECT_NEAR(found[0].gain.low, 0.95 / (0.5 + 0.5 / 20), 1e-9);
   EXPECT_NEAR(found[0].gain.high, 2 * 1.05, 1e-9);
+}
+
+TEST(Advice, TheEvaluationAtTheEndIsKept) {
+  Facts facts = healthy();
+  facts.evaluation_share_of_run = 0.5;
+  facts.settings.evaluate_every = "never";
+  EXPECT_TRUE(advise(facts).empty());
 }
 
 // Checkpoints evict the caches of the steps between them.
@@ -280,10 +308,11 @@ TEST(Advice, StepsThatNothingInterruptsAreAsFastAsAlone) {
   Facts facts = healthy();
   add(facts, "checkpoint", 90e-3);
   EXPECT_TRUE(wants_step_alone(facts));
-  EXPECT_NEAR(only(facts).gain.low, 10 * 0.95, 1e-9);
+  const double least = 0.95 / (0.1 + 0.9 / 500);  // A 500th of the checkpoints is left.
+  EXPECT_NEAR(only(facts).gain.low, least, 1e-9);
   EXPECT_NEAR(only(facts).gain.high, 10 * 1.05, 1e-9);
   facts.step_alone = 5e-3;
-  EXPECT_NEAR(only(facts).gain.low, 10 * 0.95, 1e-9);
+  EXPECT_NEAR(only(facts).gain.low, least, 1e-9);
   // Besides the 5 ms, 0.1 of data wait and 0.3 of the host.
   EXPECT_NEAR(only(facts).gain.high, 100 / 5.4, 1e-6);
   EXPECT_FALSE(wants_step_alone(healthy()));
