@@ -157,8 +157,7 @@ class Vit final : public Network {
     x_BTC = (x_BTC + positions_for(positions_1TC, patches_BCHW.size(2), patches_BCHW.size(3)))
                 .contiguous();
     x_BTC = functional::dropout(x_BTC, dropout_, is_training());
-    if (!parallel_) return x_BTC;
-    return parallel_->scatter_tokens(x_BTC);
+    return parallel_ ? parallel_->scatter_tokens(x_BTC) : x_BTC;
   }
 
   // Those of a grid of other size are interpolated as by timm's resample_abs_pos_embed().

@@ -116,12 +116,20 @@ TEST(ContextIsExact, In20StepsOfUnequalParts) {
 
 // 2 and 4 processes have equal chunks of the 8 tokens; with 3, chunks have 1 or 2, and with 5, some
 // are empty.
-TEST(RingIsExact, WithAnyNumberOfHeadsAndTokens) {
+struct RingCase {
+  std::vector<Layout> layouts;
+  int steps;
+};
+class RingIsExact : public testing::TestWithParam<RingCase> {};
+
+TEST_P(RingIsExact, WithAnyNumberOfHeadsAndTokens) {
   const Case tested{
       "Llama", llama_of_5_heads, kAdamw, {.gradient_accumulation = 2, .clip_grad_norm = 0.5}, true};
-  expect_near_ddp(tested, {kRing}, {{3}, {5}}, 10, kFp64);
-  expect_near_ddp(tested, {kRing}, {{3}}, 10, kFp32);
+  expect_near_ddp(tested, {kRing}, GetParam().layouts, GetParam().steps, kFp64);
+  expect_near_ddp(tested, {kRing}, {{3}}, GetParam().steps, kFp32);
 }
+INSTANTIATE_TEST_SUITE_P(Usual, RingIsExact, testing::Values(RingCase{{{3}, {5}}, 10}));
+INSTANTIATE_TEST_SUITE_P(Long, RingIsExact, testing::Values(RingCase{{{2}, {3}, {4}, {5}}, 20}));
 
 // Every process has some of the positions at both ends of the texts.
 TEST(ContextLogits, AreThoseOfOneProcess) {

@@ -217,15 +217,18 @@ class LocalTrainers : public Trainers {
                       .compare_every = "1 steps"};
 };
 
-TEST_F(LocalTrainers, HaveTheSameBitsWhereverTheyWereInterrupted) {
+// By the steps after which they are interrupted.
+class InterruptedLocalTrainers : public LocalTrainers,
+                                 public testing::WithParamInterface<std::vector<int64_t>> {};
+
+TEST_P(InterruptedLocalTrainers, HaveTheSameBits) {
   for (const auto& [strategy, size] :
        {std::pair("local-sgd sync_every=4 warmup_steps=1", 2), {"diloco sync_every=4", 3}}) {
     fs::remove_all(folder_);
     const Ran whole = run_ranks(size, strategy, kSteps);
     EXPECT_EQ(whole.losses.size(), 5U);
     EXPECT_FALSE(at::equal(whole.replicas[0].back().tensor, whole.replicas[1].back().tensor));
-    // At and between synchronizations, which are after the steps 1, 5 and 9, or 4 and 8.
-    for (const int64_t step : {1, 3, 5, 8}) {
+    for (const int64_t step : GetParam()) {
       SCOPED_TRACE(fmt::format("{}, {} processes, step {}", strategy, size, step));
       fs::remove_all(folder_);
       const Ran before = run_ranks(size, strategy, step);
@@ -240,6 +243,12 @@ TEST_F(LocalTrainers, HaveTheSameBitsWhereverTheyWereInterrupted) {
     }
   }
 }
+
+// At and between synchronizations, which are after the steps 1, 5 and 9, or 4 and 8.
+INSTANTIATE_TEST_SUITE_P(Usual, InterruptedLocalTrainers,
+                         testing::Values(std::vector<int64_t>{1, 3, 5, 8}));
+INSTANTIATE_TEST_SUITE_P(Long, InterruptedLocalTrainers,
+                         testing::Values(std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7, 8, 9}));
 
 TEST_F(LocalTrainers, GoOnInAnotherNumberFromASynchronizationAlone) {
   const char* const strategy = "diloco sync_every=4";
