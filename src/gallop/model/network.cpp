@@ -36,7 +36,7 @@ std::vector<std::vector<std::string>> names_in_blocks(
 [[noreturn]] void fail_to_parallelize() {
   throw UsageError(
       "parallel.name=tensor divides attention heads and feed-forward layers among processes, which "
-      "only the models 'gpt' and 'vit' support; use one of them, or parallel.name=zero-2");
+      "only 'gpt', 'vit' and exported programs support; use one of them, or parallel.name=zero-2");
 }
 
 [[noreturn]] void fail_to_divide_experts() {
@@ -134,6 +134,11 @@ class NetworkModel final : public TorchModuleModel {
   }
 
   ParallelizedModel parallelize(const TensorGroup& group) override {
+    if (!group.tp_plan().empty()) {
+      throw UsageError(
+          "parallel.tp_plan names the layers of exported programs; 'gpt' and 'vit' have a plan of "
+          "their own: omit it");
+    }
     const auto parallel = std::make_shared<TensorParallel>(group);
     network_->parallelize(parallel);
     return parallel->result(parameters());

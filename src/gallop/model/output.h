@@ -25,7 +25,7 @@ struct Output {
   at::Tensor step_statistics{};
 
   /// If processes have different rows of `weight`, and so different logits: which. `x` is equal in
-  /// all.
+  /// all, or has the logits of this process if `weight` is undefined.
   OutputPart part{};
   /// If `x` has only this process's tokens, [B, t, ...]: how they are divided; otherwise null.
   std::shared_ptr<const ContextParallel> context{};

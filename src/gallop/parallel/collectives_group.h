@@ -1,5 +1,9 @@
 #pragma once
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "gallop/parallel/collectives.h"
 #include "gallop/tensor/tensor_group.h"
 
@@ -9,12 +13,16 @@ namespace gallop::parallel {
 /// part of the current CollectivesScope, if there is one.
 class CollectivesGroup final : public TensorGroup {
  public:
-  explicit CollectivesGroup(Collectives& collectives, bool sequence_parallel = false)
-      : collectives_(collectives), sequence_parallel_(sequence_parallel) {}
+  explicit CollectivesGroup(Collectives& collectives, bool sequence_parallel = false,
+                            std::vector<std::string> tp_plan = {})
+      : collectives_(collectives),
+        sequence_parallel_(sequence_parallel),
+        tp_plan_(std::move(tp_plan)) {}
 
   int rank() const override { return collectives_.rank(); }
   int size() const override { return collectives_.size(); }
   bool sequence_parallel() const override { return sequence_parallel_; }
+  const std::vector<std::string>& tp_plan() const override { return tp_plan_; }
 
   void all_reduce(const at::Tensor& tensor) const override;
   void all_gather(const at::Tensor& tensor, c10::IntArrayRef sizes) const override;
@@ -26,6 +34,7 @@ class CollectivesGroup final : public TensorGroup {
  private:
   Collectives& collectives_;
   bool sequence_parallel_;
+  std::vector<std::string> tp_plan_;
 };
 
 }  // namespace gallop::parallel

@@ -36,11 +36,16 @@ void visit_pipeline_degree(config::Visitor& visitor, int64_t& degree) {
 }
 
 void visit_tensor_parallel(config::Visitor& visitor, int64_t& degree, bool& sequence_parallel,
-                           bool is_required) {
+                           std::vector<std::string>& tp_plan, bool is_required) {
   visitor.field({.name = "sequence_parallel",
                  .help = "norms, dropouts and residuals are computed for a part of the tokens in "
                          "each process, which saves memory"},
                 sequence_parallel);
+  visitor.field({.name = "tp_plan",
+                 .help = "how linear layers of exported programs are divided: a list of "
+                         "MODULE=colwise, =rowwise or =replicate, with * for any characters; []: "
+                         "all for which it is possible"},
+                tp_plan);
   visitor.field(
       {.name = kTensorDegree,
        .help = is_required ? "processes that divide the layers; further processes are replicas, "
@@ -60,7 +65,7 @@ void visit_data_parallel(config::Visitor& visitor, std::string& data_parallel,
 }
 
 DeviceMesh model_parallel_mesh(const ModelParallelConfig& config, int processes) {
-  const auto& [stages, parts, sequence_parallel, data_parallel] = config;
+  const auto& [stages, parts, sequence_parallel, tp_plan, data_parallel] = config;
   const DegreeOption of_parts{fmt::format("parallel.{}", kTensorDegree), parts.value_or(1)};
   const DegreeOption of_stages{fmt::format("parallel.{}", kPipelineDegree), stages.value_or(1)};
   const int tp = parts ? degree_of(of_parts, processes) : 1;
@@ -79,7 +84,7 @@ ModelParallel::ModelParallel(const ModelParallelConfig& config, Collectives& col
       tp_(groups_.along({kTensorAxis})),
       model_(groups_.along({kPipelineAxis, kTensorAxis})),
       evaluation_(groups_.along({kPipelineAxis, replica_axis(config)})),
-      layers_(tp_, config.sequence_parallel),
+      layers_(tp_, config.sequence_parallel, config.tp_plan),
       divided_(divide(model, layers_)) {}
 
 ModelTensors ModelParallel::tensors_of(const ModelTensors& model, const StageParameters* stages,
@@ -160,9 +165,18 @@ void ModelParallel::sum_partial_gradients() const {
 
 std::string ModelParallel::describe() const {
   std::string text = mesh().describe();
-  if (config_.sequence_parallel && tp_.size() > 1) {
-    text += fmt::format("{}with sequence parallelism", text.empty() ? "" : ", ");
+  if (tp_.size() == 1) return text;
+  const auto add = [&](const std::string& what) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", what);
+  };
+  int64_t matrices = 0, divided = 0;
+  for (const auto& [name, tensor] : parameters_->parameters()) {
+    if (tensor.dim() < 2) continue;
+    matrices += 1;
+    divided += parameters_->is_divided(name) ? 1 : 0;
   }
+  add(fmt::format("{} of {} matrices divided", divided, matrices));
+  if (config_.sequence_parallel) add("with sequence parallelism");
   return text;
 }
 

@@ -21,13 +21,14 @@ namespace gallop::parallel {
 struct ModelParallelConfig {
   std::optional<int64_t> pipeline_parallel_degree{}, tensor_parallel_degree{};
   bool sequence_parallel = false;
+  std::vector<std::string> tp_plan{};
   std::string data_parallel = "ddp";  ///< "zero-1", "zero-2": replicas divide the update.
 };
 
 /// The options of such strategies. `is_required`: whether layers are always divided.
 void visit_pipeline_degree(config::Visitor& visitor, int64_t& degree);
 void visit_tensor_parallel(config::Visitor& visitor, int64_t& degree, bool& sequence_parallel,
-                           bool is_required);
+                           std::vector<std::string>& tp_plan, bool is_required);
 void visit_data_parallel(config::Visitor& visitor, std::string& data_parallel,
                          const std::vector<std::string>& choices);
 

@@ -27,6 +27,7 @@ PipelineSchedule some_schedule(const PipelineConfig& config, int ranks) {
 ModelParallelConfig config_of(const PipelineConfig& config) {
   ModelParallelConfig all{.pipeline_parallel_degree = config.pipeline_parallel_degree,
                           .sequence_parallel = config.sequence_parallel,
+                          .tp_plan = config.tp_plan,
                           .data_parallel = config.data_parallel};
   if (config.tensor_parallel_degree != 1) {
     all.tensor_parallel_degree = config.tensor_parallel_degree;
@@ -112,7 +113,7 @@ void visit(config::Visitor& visitor, PipelineConfig& config) {
                 config.stages_per_rank);
   visit_pipeline_degree(visitor, config.pipeline_parallel_degree);
   visit_tensor_parallel(visitor, config.tensor_parallel_degree, config.sequence_parallel,
-                        /*is_required=*/false);
+                        config.tp_plan, /*is_required=*/false);
   visit_data_parallel(visitor, config.data_parallel, {"ddp", "zero-1"});
 }
 

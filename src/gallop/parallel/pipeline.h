@@ -21,6 +21,7 @@ struct PipelineConfig {
   int64_t pipeline_parallel_degree = 0;  ///< Processes of a pipeline; 0: all.
   int64_t tensor_parallel_degree = 1;    ///< Processes that divide the layers of each stage.
   bool sequence_parallel = false;        ///< See TensorConfig.
+  std::vector<std::string> tp_plan{};    ///< See TensorConfig.
   std::string data_parallel = "ddp";     ///< How pipelines share the update; or "zero-1".
 };
 

@@ -14,6 +14,7 @@ namespace {
 ModelParallelConfig config_of(const TensorConfig& config) {
   return {.tensor_parallel_degree = config.tensor_parallel_degree,
           .sequence_parallel = config.sequence_parallel,
+          .tp_plan = config.tp_plan,
           .data_parallel = config.data_parallel};
 }
 
@@ -68,7 +69,7 @@ class Tensor final : public ModelParallel {
 
 void visit(config::Visitor& visitor, TensorConfig& config) {
   visit_tensor_parallel(visitor, config.tensor_parallel_degree, config.sequence_parallel,
-                        /*is_required=*/true);
+                        config.tp_plan, /*is_required=*/true);
   visit_data_parallel(visitor, config.data_parallel, {"ddp", "zero-1", "zero-2"});
 }
 

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gallop/config/visitor.h"
 #include "gallop/parallel/mesh.h"
@@ -12,6 +13,7 @@ namespace gallop::parallel {
 
 struct TensorConfig {
   bool sequence_parallel = false;
+  std::vector<std::string> tp_plan{};  ///< Of exported programs; see TensorGroup::tp_plan().
   int64_t tensor_parallel_degree = 0;  ///< Processes that divide the layers; 0: all.
   std::string data_parallel = "ddp";   ///< How replicas share the update; or "zero-1", "zero-2".
 };

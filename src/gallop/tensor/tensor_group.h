@@ -19,6 +19,9 @@ class TensorGroup {
   virtual int size() const = 0;
   /// Whether a process has only its tokens between the layers that are divided.
   virtual bool sequence_parallel() const = 0;
+  /// Entries of "PATTERN=STYLE" for the layers of exported programs, such as
+  /// "layers.*.fc1=colwise"; empty: the model chooses.
+  virtual const std::vector<std::string>& tp_plan() const = 0;
 
   /// The functions of parallel::Collectives of these names, complete when they return.
   virtual void all_reduce(const at::Tensor& tensor) const = 0;

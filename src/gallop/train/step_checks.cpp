@@ -94,8 +94,9 @@ void check_loss(const StepConfig& config) {
         "schedules.label_smoothing is an option of the loss cross-entropy; omit it, or use "
         "train.loss=cross-entropy");
   }
-  const bool is_shared = config.strategy != nullptr && (config.strategy->collectives().size() > 1 ||
-                                                        config.strategy->batch_slices() > 0);
+  const bool is_shared =
+      config.strategy != nullptr &&
+      (config.strategy->data_parallel_group().size() > 1 || config.strategy->batch_slices() > 0);
   const bool is_in_slices = config.strategy != nullptr && config.strategy->batch_slices() > 0;
   const bool is_divided = traits.needs_whole_batch ? is_shared : is_in_slices;
   if ((traits.needs_whole_batch || traits.compares_samples) &&

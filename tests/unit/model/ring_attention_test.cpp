@@ -64,6 +64,7 @@ class ThreadGroup final : public TensorGroup {
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   bool sequence_parallel() const override { return false; }
+  const std::vector<std::string>& tp_plan() const override { return tp_plan_; }
   void all_reduce(const at::Tensor&) const override { fail(); }
   void all_gather(const at::Tensor&, c10::IntArrayRef) const override { fail(); }
   void all_to_all(const at::Tensor&, const at::Tensor&, c10::IntArrayRef,
@@ -105,6 +106,7 @@ class ThreadGroup final : public TensorGroup {
   }
 
   int rank_, size_;
+  std::vector<std::string> tp_plan_;
   Mailboxes& mailboxes_;
   mutable std::mt19937 random_;
   mutable int64_t started_ = 0, elements_ = 0;

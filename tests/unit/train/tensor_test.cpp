@@ -171,7 +171,7 @@ TEST(TensorRejects, WhatItCannotTrain) {
   EXPECT_EQ(
       one(resnet, "sgd", {}, false),
       "parallel.name=tensor divides attention heads and feed-forward layers among processes, which "
-      "only the models 'gpt' and 'vit' support; use one of them, or parallel.name=zero-2");
+      "only 'gpt', 'vit' and exported programs support; use one of them, or parallel.name=zero-2");
   const auto five_heads = [] { return make_gpt({.layers = 1, .width = 40, .heads = 5}, kText, 1); };
   EXPECT_EQ(one(five_heads, "sgd", {}),
             "parallel.name=tensor: the 5 attention heads of the model cannot be divided evenly "

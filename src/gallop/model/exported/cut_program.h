@@ -22,6 +22,7 @@ class CutProgram {
   /// `tensors` as in values_of(). The program must outlive it.
   CutProgram(const RunnableProgram& program, const std::map<std::string, at::Tensor>& tensors);
 
+  size_t blocks() const { return parts_.size(); }
   /// See Model::block_sequence(); empty if the program cannot be cut. What no block reads counts as
   /// part of the first one.
   BlockSequence sequence(const NamedTensors& parameters, const NamedTensors& buffers) const;

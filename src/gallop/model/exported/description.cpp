@@ -14,6 +14,8 @@
 #include "gallop/base/text.h"
 #include "gallop/model/exported/archive.h"
 #include "gallop/model/exported/interpreter.h"
+#include "gallop/model/exported/sharding.h"
+#include "gallop/model/exported/tensor_parallel_plan.h"
 
 namespace gallop::model::exported {
 
@@ -120,6 +122,23 @@ void describe_operators(const Program& program, Description& description) {
   }
   std::stable_sort(description.operators.begin(), description.operators.end(),
                    [](const auto& one, const auto& other) { return one.count > other.count; });
+}
+
+void describe_layers(const Program& program, Description& description) {
+  std::map<std::string, std::string> names;
+  for (const InputSpec& input : program.inputs) names[tensor_name_of(input.value)] = input.name;
+  TensorParallelPlan plan;
+  try {
+    plan = plan_tensor_parallel(program, {.processes = 2, .file = description.file});
+  } catch (const UsageError&) {
+    // Nothing can be divided.
+  }
+  for (const Node& node : program.graph.nodes) {
+    const auto call = find_linear_call(program.graph, node);
+    if (!call || !names.contains(call->weight)) continue;
+    description.linear_layers += 1;
+    description.divided_layers += plan.contains(names.at(call->weight)) ? 1 : 0;
+  }
 }
 
 void find_evaluation(const Program& program, Description& description) {
@@ -243,6 +262,7 @@ Description describe_archive(const std::string& file, bool runs_sample) {
   describe_values(program, description);
   describe_weights(archive, main, description);
   describe_operators(program, description);
+  describe_layers(program, description);
   find_evaluation(program, description);
   for (const std::string& one : missing_operators(program.graph)) {
     description.problems.push_back(one);
@@ -278,6 +298,10 @@ std::string to_text(const Description& description) {
   add("parameters", parameters_text(description));
   add("operators",
       fmt::format("{}: {}", format_count(description.nodes), list_text(description.operators)));
+  if (description.divided_layers > 0) {
+    add("parallel", fmt::format("tensor: 2 processes divide {} of {} linear layers",
+                                description.divided_layers, description.linear_layers));
+  }
   add("evaluation", evaluation_text(description));
   for (const SampleRun& run : description.sample) {
     add(&run == &description.sample.front() ? "sample" : "", sample_text(run));
@@ -305,6 +329,8 @@ std::string to_json(const Description& description) {
   json["bytes"] = description.bytes;
   json["operators"] = nlohmann::ordered_json::object();
   for (const auto& [name, count] : description.operators) json["operators"][name] = count;
+  json["linear_layers"] = description.linear_layers;
+  json["divided_layers"] = description.divided_layers;
   json["evaluation"] = description.has_evaluation ? "program" : "switched";
   json["switched"] = nlohmann::ordered_json::object();
   for (const auto& [name, count] : description.switched) json["switched"][name] = count;

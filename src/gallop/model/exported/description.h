@@ -34,7 +34,9 @@ struct Description {
   int64_t buffers = 0, buffer_tensors = 0, bytes = 0;
   int64_t nodes = 0;                ///< Of the training program.
   std::vector<Operator> operators;  ///< The most frequent first.
-  bool has_evaluation = false;      ///< A program of its own.
+  /// Linear layers, and how many of them two processes divide.
+  int64_t linear_layers = 0, divided_layers = 0;
+  bool has_evaluation = false;  ///< A program of its own.
   std::vector<SwitchedOperator> switched;
   std::vector<std::string> problems;  ///< Why Gallop cannot train it; empty if it can.
   std::vector<std::string> warnings;

@@ -22,6 +22,8 @@
 #include "gallop/model/exported/cut_program.h"
 #include "gallop/model/exported/evaluation_mode.h"
 #include "gallop/model/exported/runnable_program.h"
+#include "gallop/model/exported/tensor_parallel_plan.h"
+#include "gallop/model/tensor_parallel.h"
 #include "gallop/tensor/safetensors.h"
 
 namespace gallop::model {
@@ -78,7 +80,7 @@ class ExportedModel final : public Model {
   at::Tensor forward(const at::Tensor& input) override {
     return forward(NamedTensors{{"input", input}});
   }
-  at::Tensor forward(const NamedTensors& batch) override { return forward_to_head(batch).x; }
+  at::Tensor forward(const NamedTensors& batch) override { return forward_to_head(batch).logits(); }
   Output forward_to_head(const at::Tensor& input) override {
     return forward_to_head(NamedTensors{{"input", input}});
   }
@@ -86,6 +88,35 @@ class ExportedModel final : public Model {
     const RunnableProgram& program = is_training_ ? *training_ : *evaluation_;
     const NamedTensors formatted = in_format(batch);
     return fixed_batch_ > 0 ? run_in_batches(program, formatted) : program.run(formatted);
+  }
+
+  ParallelizedModel parallelize(const TensorGroup& group) override {
+    if (group.sequence_parallel()) {
+      throw UsageError(
+          "parallel.sequence_parallel: the models 'gpt' and 'vit' divide tokens between layers, "
+          "exported programs do not; omit it");
+    }
+    const exported::TiedNames tied = tied_names();
+    const exported::TensorParallelPlan plan = training_->plan_tensor_parallel(group, tied);
+    const auto parallel = std::make_shared<TensorParallel>(group);
+    training_->divide(plan, tied, parallel);
+    evaluation_->divide(plan, tied, parallel);
+    for (const auto& [name, shard] : plan) {
+      const at::Tensor& parameter = tensors_.at(name);
+      parallel->shard(parameter, shard.dim, parameter.size(shard.dim) / shard.group);
+    }
+    const size_t blocks = cut_ ? cut_->blocks() : 0;
+    cut_.reset();
+    prepare(parameters_.front().tensor.device());
+    if (blocks > 0 && cut().blocks() != blocks) {
+      throw UsageError(
+          fmt::format("{}: a divided layer spans blocks of a pipeline; use "
+                      "parallel.tensor_parallel_degree=1",
+                      file_));
+    }
+    NamedTensors all = parameters_;
+    all.insert(all.end(), buffers_.begin(), buffers_.end());
+    return parallel->result(all);
   }
 
   BlockSequence block_sequence() const override { return cut().sequence(parameters_, buffers_); }
@@ -150,6 +181,15 @@ class ExportedModel final : public Model {
     return blocks;
   }
 
+  exported::TiedNames tied_names() const {
+    std::map<const at::TensorImpl*, std::string> first;
+    exported::TiedNames tied;
+    for (const auto& [name, tensor] : tensors_) {
+      tied[name] = first.emplace(tensor.unsafeGetTensorImpl(), name).first->second;
+    }
+    return tied;
+  }
+
   // Tied names share a tensor as before.
   void keep_sizes_only() {
     std::map<const at::TensorImpl*, at::Tensor> on_meta;
@@ -207,7 +247,9 @@ class ExportedModel final : public Model {
       }
       outputs.push_back(program.run(part).x.narrow(0, 0, count));
     }
-    return {at::cat(outputs)};
+    Output output{at::cat(outputs)};
+    output.part = program.output_part();
+    return output;
   }
 
   void load(Archive& archive, const std::string& model, const std::string& weights) {

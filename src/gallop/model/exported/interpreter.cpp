@@ -26,6 +26,7 @@
 #include "gallop/model/exported/random_operators.h"
 #include "gallop/model/exported/regions.h"
 #include "gallop/model/exported/scalar_functions.h"
+#include "gallop/model/exported/transitions.h"
 #include "gallop/model/functional/group_norm.h"
 #include "gallop/model/functional/recompute.h"
 #include "gallop/model/functional/shared_batch_norm.h"
@@ -154,6 +155,7 @@ struct Interpreter::Impl {
         case Node::Kind::kOperator: prepare_operator(node, find_slot, step); break;
         case Node::Kind::kScalarFunction: prepare_scalar_function(node, find_slot, step); break;
         case Node::Kind::kRegion: prepare_region(node, find_slot, step); break;
+        case Node::Kind::kTransition: prepare_transition(node, find_slot, step); break;
       }
       for (const Argument& output : node.outputs) {
         std::vector<size_t>& result = step.results.emplace_back();
@@ -231,6 +233,11 @@ struct Interpreter::Impl {
       fail(node, fmt::format("has {} arguments, but takes {}", step.operands.size(),
                              step.scalar_function->arguments));
     }
+  }
+
+  void prepare_transition(const Node& node, const FindSlot& find_slot, Step& step) const {
+    if (options.group == nullptr) throw InternalError("a divided program without processes");
+    for (const NamedArgument& input : node.inputs) add_plain(input.value, find_slot, step.operands);
   }
 
   void prepare_region(const Node& node, const FindSlot& find_slot, Step& step) const {
@@ -348,7 +355,8 @@ struct Interpreter::Impl {
     }
     if (step.is_group_norm) return run_group_norm(stack);
     if (step.mask) step.mask->simplify(stack);
-    return step.random != nullptr && run_with_own_numbers(*step.random, stack);
+    if (step.random == nullptr) return false;
+    return run_with_own_numbers(*step.random, stack, {options.group, step.node->shard});
   }
 
   void call(const Step& step, const std::vector<c10::IValue>& values,
@@ -357,6 +365,8 @@ struct Interpreter::Impl {
     for (const Operand& operand : step.operands) stack.push_back(value_of(operand, values));
     if (step.scalar_function != nullptr) {
       stack = {step.scalar_function->call(stack)};
+    } else if (step.node->kind == Node::Kind::kTransition) {
+      run_transition(step.node->function, stack, *options.group);
     } else if (!step.op) {
       stack = run_region(step.node->function, std::move(stack), step.subgraphs);
     } else if (!run_instead(step, stack)) {

@@ -9,6 +9,7 @@
 
 #include "gallop/model/exported/schema.h"
 #include "gallop/tensor/block_hooks.h"
+#include "gallop/tensor/tensor_group.h"
 
 namespace gallop::model::exported {
 
@@ -22,6 +23,9 @@ struct InterpreterOptions {
   bool simplifies_masks = false;
   /// The inputs of the graph that are activations, whose gradients a block passes on.
   std::vector<std::string> user_inputs{};
+  /// The processes of a program that is divided (tensor_parallel_plan.h), which must outlive the
+  /// interpreter; null for others.
+  const TensorGroup* group = nullptr;
 };
 
 /// The operators that LibTorch does not have, also those in regions: "node 'nms' (torchvision::nms

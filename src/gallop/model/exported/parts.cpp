@@ -28,7 +28,7 @@ std::string_view module_of(const Node& node) {
 // Whether calling the node again gives the same results and has no other effect.
 bool is_repeatable(const Node& node) {
   if (node.kind == Node::Kind::kRegion) return !writes_arguments(node) && !draws(node);
-  if (node.kind == Node::Kind::kScalarFunction) return true;
+  if (node.kind == Node::Kind::kScalarFunction || node.kind == Node::Kind::kTransition) return true;
   const auto op = find_operator(node);
   return op && !op->schema().is_mutable() && !draws(node) && !updates_statistics(node);
 }

@@ -9,6 +9,7 @@
 #include <ATen/ops/zeros_like.h>
 
 #include "gallop/model/exported/find_operator.h"
+#include "gallop/model/exported/transitions.h"
 #include "gallop/model/functional/attention_dropout.h"
 #include "gallop/model/functional/dropout.h"
 
@@ -18,15 +19,18 @@ namespace {
 
 using torch::jit::Stack;
 
-at::Tensor dropout(const Stack& stack) {
-  return functional::dropout(stack[0].toTensor(), stack[1].toDouble(), stack[2].toBool());
+at::Tensor dropout(const Stack& stack, const DrawnPart& part) {
+  const at::Tensor x = stack[0].toTensor();
+  return functional::dropout(
+      x, stack[1].toDouble(), stack[2].toBool(),
+      part.shard ? dropout_part(x, *part.shard, *part.group) : kernel::DropoutPart());
 }
 
 // All elements of a channel together: input [N, C, ...].
-at::Tensor feature_dropout(const Stack& stack) {
+at::Tensor feature_dropout(const Stack& stack, const DrawnPart& part) {
   const at::Tensor input = stack[0].toTensor();
   const double p = stack[1].toDouble();
-  if (!stack[2].toBool() || p == 0 || input.dim() < 2) return dropout(stack);
+  if (!stack[2].toBool() || p == 0 || input.dim() < 2) return dropout(stack, part);
   std::vector<int64_t> sizes(static_cast<size_t>(input.dim()), 1);
   sizes[0] = input.size(0);
   sizes[1] = input.size(1);
@@ -34,7 +38,7 @@ at::Tensor feature_dropout(const Stack& stack) {
 }
 
 // 1 with probability p: what dropout leaves of ones. Models scale the samples that they keep.
-at::Tensor bernoulli(const Stack& stack) {
+at::Tensor bernoulli(const Stack& stack, const DrawnPart& /*part*/) {
   const at::Tensor self = stack[0].toTensor();
   const double p = stack[1].toDouble();
   if (p <= 0) return at::zeros_like(self);
@@ -43,11 +47,16 @@ at::Tensor bernoulli(const Stack& stack) {
   return kept.gt(0).to(self.scalar_type());
 }
 
-at::Tensor attention(const Stack& stack) {
+at::Tensor attention(const Stack& stack, const DrawnPart& part) {
   functional::AttentionDropout options{.p = stack[4].toDouble(),
                                        .is_causal = stack[5].toBool(),
                                        .scale = stack[6].toOptional<double>()};
   if (stack[3].isTensor()) options.mask = stack[3].toTensor();
+  if (part.shard) {
+    options.part = [&part](const at::Tensor& weights) {
+      return dropout_part(weights, *part.shard, *part.group);
+    };
+  }
   return functional::attention_with_dropout(stack[0].toTensor(), stack[1].toTensor(),
                                             stack[2].toTensor(), options);
 }
@@ -110,9 +119,9 @@ bool draws(const Node& node) {
          !has("dropout", /*off=*/true);
 }
 
-bool run_with_own_numbers(const RandomOperator& random, Stack& stack) {
+bool run_with_own_numbers(const RandomOperator& random, Stack& stack, const DrawnPart& part) {
   if (!draws(random, stack)) return false;
-  at::Tensor result = random.run(stack);
+  at::Tensor result = random.run(stack, part);
   if (random.is_in_place) {
     const at::Tensor input = stack[0].toTensor();
     if (!result.is_same(input)) result = input.copy_(result);

@@ -70,9 +70,32 @@ int64_t RunnableProgram::stated_batch() const {
   return stated;
 }
 
+TensorParallelOptions RunnableProgram::parallel_options(const TensorGroup& group,
+                                                        const TiedNames& tied) const {
+  return {.entries = group.tp_plan(),
+          .processes = group.size(),
+          .file = file_,
+          .logits = tensor_name_of(program_.outputs[output_].value),
+          .tied = tied};
+}
+
+TensorParallelPlan RunnableProgram::plan_tensor_parallel(const TensorGroup& group,
+                                                         const TiedNames& tied) const {
+  return exported::plan_tensor_parallel(program_, parallel_options(group, tied));
+}
+
+void RunnableProgram::divide(const TensorParallelPlan& plan, const TiedNames& tied,
+                             const std::shared_ptr<const TensorParallel>& parallel) {
+  DividedProgram divided =
+      exported::divide(program_, plan, parallel_options(parallel->group(), tied));
+  program_ = std::move(divided.program);
+  parallel_ = parallel;
+  if (divided.classes_divided > 0) output_part_ = {parallel, divided.classes_divided};
+}
+
 void RunnableProgram::prepare(c10::Device device,
                               const std::map<std::string, at::Tensor>& tensors) {
-  InterpreterOptions options{.device = device};
+  InterpreterOptions options{.device = device, .group = parallel_ ? &parallel_->group() : nullptr};
   for (const size_t place : places_) {
     options.user_inputs.push_back(tensor_name_of(program_.inputs[place].value));
   }
@@ -125,9 +148,11 @@ Output RunnableProgram::run(const NamedTensors& batch) const {
 
 Output RunnableProgram::run_part(const NamedTensors& batch, const Interpreter::Part& part,
                                  const at::Tensor& given) const {
-  return run_interpreter(values_for(batch), [&](std::vector<c10::IValue> values) {
+  Output output = run_interpreter(values_for(batch), [&](std::vector<c10::IValue> values) {
     return interpreter_->run_part(std::move(values), part, given);
   });
+  if (part.result.empty()) output.part = output_part_;
+  return output;
 }
 
 // Zeros for an input that takes the target of a batch that has none; undefined for others.
@@ -173,12 +198,14 @@ bool RunnableProgram::takes_other_batches(c10::Device device) const {
 }
 
 Output RunnableProgram::run_whole(std::vector<c10::IValue> values) const {
-  return run_interpreter(std::move(values), [this](std::vector<c10::IValue> given) {
+  Output output = run_interpreter(std::move(values), [this](std::vector<c10::IValue> given) {
     const std::vector<c10::IValue> outputs = interpreter_->run(std::move(given));
     std::vector<c10::IValue> read;
-    for (const size_t output : outputs_read()) read.push_back(outputs[output]);
+    for (const size_t index : outputs_read()) read.push_back(outputs[index]);
     return read;
   });
+  output.part = output_part_;
+  return output;
 }
 
 // `run` returns Output::x and the loss, if there is one.

@@ -12,6 +12,7 @@
 #include "gallop/model/exported/bindings.h"
 #include "gallop/model/exported/interpreter.h"
 #include "gallop/model/exported/schema.h"
+#include "gallop/model/exported/tensor_parallel_plan.h"
 #include "gallop/model/output.h"
 #include "gallop/tensor/named_tensor.h"
 
@@ -38,6 +39,14 @@ class RunnableProgram {
   /// The number of samples that the program states for all of its inputs, as it was exported
   /// without a Dim for their first dimension; 0 if there is none.
   int64_t stated_batch() const;
+
+  /// Divides the program by a plan for its parameters; prepare() must follow. `tied` as in
+  /// TensorParallelOptions. Throws UsageError if a node needs whole tensors.
+  TensorParallelPlan plan_tensor_parallel(const TensorGroup& group, const TiedNames& tied) const;
+  void divide(const TensorParallelPlan& plan, const TiedNames& tied,
+              const std::shared_ptr<const TensorParallel>& parallel);
+  /// The part of Output::x.
+  const OutputPart& output_part() const { return output_part_; }
 
   /// Resolves the operators for a device; `tensors` as in values_of(). Throws DataError for missing
   /// tensors and operators.
@@ -67,6 +76,7 @@ class RunnableProgram {
 
  private:
   std::vector<c10::IValue> values_for(const NamedTensors& batch) const;
+  TensorParallelOptions parallel_options(const TensorGroup& group, const TiedNames& tied) const;
   template <typename Run>
   Output run_interpreter(std::vector<c10::IValue> values, const Run& run) const;
   Output run_whole(std::vector<c10::IValue> values) const;
@@ -83,6 +93,8 @@ class RunnableProgram {
   std::unique_ptr<Interpreter> interpreter_;
   std::vector<bool> recomputed_;
   BlockHooks* hooks_ = nullptr;
+  std::shared_ptr<const TensorParallel> parallel_;  // Null unless it is divided.
+  OutputPart output_part_;
   std::vector<c10::IValue> values_;  // Of all inputs, without those of the user.
 };
 

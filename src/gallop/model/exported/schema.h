@@ -38,12 +38,21 @@ struct NamedArgument {
   bool is_keyword = false;
 };
 
+/// A dimension of which each process has a part, as DTensor's Shard(dim): of each group of so many
+/// elements, such as the heads of a sample, or the queries, the keys and the values.
+struct Shard {
+  int64_t dim = 0;
+  int64_t group = 0;
+  bool operator==(const Shard&) const = default;
+};
+
 /// A call.
 struct Node {
   enum class Kind {
     kOperator,        ///< Of LibTorch's dispatcher or of an extension.
     kScalarFunction,  ///< Of Python's operator, math or torch, on scalars: "mul", "sym_max", ...
     kRegion,  ///< A higher-order operator: cond, wrap_with_set_grad_enabled, wrap_with_autocast.
+    kTransition,  ///< To or from a tensor-parallel region; see transitions.h. Not in files.
   };
   std::string name;
   Kind kind = Kind::kOperator;
@@ -55,6 +64,7 @@ struct Node {
   bool returns_single_tensor = false;  ///< For regions.
   SourceLine source;
   std::vector<ModuleFrame> modules;  ///< From the whole model to the innermost.
+  std::optional<Shard> shard{};      ///< Of a random result of which each process draws its part.
 };
 
 /// "node 'add_1' (aten::add.Tensor at net.py:12, in forward)".

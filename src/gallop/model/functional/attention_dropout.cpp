@@ -43,7 +43,9 @@ at::Tensor attention_with_dropout(const at::Tensor& query, const at::Tensor& key
   }
   // With a mask, rows without any key that is attended to are 0.
   const at::Tensor weights = options.mask ? at::_safe_softmax(scores, -1) : at::softmax(scores, -1);
-  return at::matmul(functional::dropout(weights.to(query.scalar_type()), options.p, true), values);
+  const kernel::DropoutPart part = options.part ? options.part(weights) : kernel::DropoutPart();
+  return at::matmul(functional::dropout(weights.to(query.scalar_type()), options.p, true, part),
+                    values);
 }
 
 }  // namespace gallop::model::functional

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 
 #include <ATen/core/Tensor.h>
+
+#include "gallop/kernel/dropout.h"
 
 namespace gallop::model::functional {
 
@@ -11,6 +14,8 @@ struct AttentionDropout {
   double p = 0;
   bool is_causal = false;
   std::optional<double> scale{};  ///< Of scores; default: 1 / sqrt(D).
+  /// If heads are divided: the part of all weights that these are; see functional::dropout().
+  std::function<kernel::DropoutPart(const at::Tensor& weights)> part{};
 };
 
 /// torch.nn.functional.scaled_dot_product_attention() whose weights pass through dropout() of this

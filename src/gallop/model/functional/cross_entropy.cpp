@@ -146,12 +146,13 @@ LossSum cross_entropy(const at::Tensor& logits, const at::Tensor& target,
 
 LossSum cross_entropy(const Output& output, const at::Tensor& target, const LossOptions& options) {
   if (output.context) return sum_of_tokens(output, target, options);
-  if (!output.weight.defined()) return cross_entropy(output.x, target, options);
   if (output.part.parallel && !target.is_floating_point()) {
-    return vocabulary_parallel_cross_entropy(functional::linear(output.x, output.weight, {}),
-                                             target, options, output.part.classes,
+    const at::Tensor logits =
+        output.weight.defined() ? functional::linear(output.x, output.weight, {}) : output.x;
+    return vocabulary_parallel_cross_entropy(logits, target, options, output.part.classes,
                                              output.part.parallel->group());
   }
+  if (!output.weight.defined()) return cross_entropy(output.logits(), target, options);
   if (kernel::kernels_enabled() && !output.part.parallel && is_large(output)) {
     const auto x = as_rows(output.x).to(product_format(output.x)).contiguous();
     const auto wanted = target.reshape(-1).contiguous();
