@@ -12,7 +12,7 @@ the copies, and `gallop runs clean RUN` for the labels, by the predictions of a 
 the recipe.
 
 Printed: of each kind of copy, how many are in a group with their original; of the label errors, how many are among the
-first 100, 200, ... of the list, in both orders, and the accuracy of each fold.
+first 100, 200, ... of the list, in both orders and with all samples whose label is not the predicted one, and the accuracy of each fold.
 """
 
 import argparse
@@ -31,6 +31,11 @@ optimizer: {name: sgd, lr: 0.2, momentum: 0.9, nesterov: true, weight_decay: 5.0
 schedule: {name: one-cycle}
 train: {epochs: 8, evaluate_every: 1 epochs}
 """
+LISTS = {
+    "self-confidence": ("--rank", "self-confidence"),
+    "normalized-margin": ("--rank", "normalized-margin"),
+    "predicted-neq-given": ("--filter", "predicted-neq-given"),
+}
 COPIES = {
     "same file": lambda image: None,
     "quality 50": lambda image: (image, 50),
@@ -147,12 +152,12 @@ def found_errors(arguments, errors):
         accuracies.append([one["accuracy"] for one in events if one.get("event") == "evaluation"][-1])
         print(f"fold {fold}: accuracy {accuracies[-1]}", flush=True)
     result = {"planted": len(errors), "accuracies": accuracies}
-    for rank in ("self-confidence", "normalized-margin"):
-        gallop(arguments, "runs", "clean", "fold-0", "--rank", rank, "--json", "cleaned.json")
+    for name, options in LISTS.items():
+        gallop(arguments, "runs", "clean", "fold-0", *options, "--json", "cleaned.json")
         report = json.load(open(os.path.join(arguments.folder, "cleaned.json")))
         names = [one["name"] for one in report["errors"]]
         ranks = [i for i, name in enumerate(names) if name in errors]
-        result[rank] = {"ranks": ranks, "listed": len(names), "basis": report["basis"],
+        result[name] = {"ranks": ranks, "listed": len(names), "basis": report["basis"],
                         "found": {str(n): sum(r < n for r in ranks) for n in (100, 150, 200, 300, 500, 1000)},
                         "found in all": len(ranks)}
     return result
@@ -186,8 +191,8 @@ def main():
         print(f"groups without a planted copy: {len(results['copies']['other groups'])}", flush=True)
     if arguments.only != "copies":
         results["label errors"] = found_errors(arguments, errors)
-        for rank in ("self-confidence", "normalized-margin"):
-            print(f"{rank}: {results['label errors'][rank]}")
+        for name in LISTS:
+            print(f"{name}: {results['label errors'][name]}")
     if arguments.json:
         with open(arguments.json, "w") as file:
             json.dump(results, file, indent=1)

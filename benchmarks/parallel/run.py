@@ -5,8 +5,8 @@
     DS_BUILD_OPS=0 DS_ACCELERATOR=cpu /tmp/venv/bin/pip install --no-build-isolation --no-deps deepspeed==0.19.8
     /tmp/venv/bin/python benchmarks/parallel/run.py PROGRAM TEXT [--only FORM,...] [--rounds N] [--json FILE]
 
-A GPT with AdamW in fp32 in two processes of one thread each, over Gloo: `gallop` with each strategy, eager and compiled;
-the peers of torch_parallel.py, eager. All forms take turns. TEXT is the text to train on; the peers get random tokens of
+A GPT with AdamW in fp32 in two processes of one thread each, over Gloo: `gallop` with each strategy, eager and compiled,
+and with the peers' model as an exported program; the peers of torch_parallel.py, eager. All forms take turns. TEXT is the text to train on; the peers get random tokens of
 the same sizes. Pipelines have four micro-batches. DeepSpeed, which needs the second installation above, is left out
 where it is missing.
 
@@ -29,13 +29,13 @@ from os.path import abspath, dirname, join
 sys.path.append(join(dirname(__file__), ".."))
 from results_file import ResultsFile  # noqa: E402
 
-STRATEGIES = ("ddp", "zero-1", "zero-2", "zero-3", "tensor", "context", "context ring", "pipeline")
+STRATEGIES = ("ddp", "zero-1", "zero-2", "zero-3", "tensor", "tensor exported", "context", "context ring", "pipeline")
 FORMS = [f"gallop {name}{form}" for name in STRATEGIES for form in ("", " eager")]
 FORMS += [f"torch {name}" for name in ("ddp", "zero-1", "fsdp", "tensor", "pipeline")]
 FORMS += [f"deepspeed zero-{stage}" for stage in (1, 2, 3)]
 RECIPE = """
 data: {{name: text, path: {text}, batch_size: {batch}, context: {context}, validation: 0.1, threads: 0}}
-model: {{name: gpt, layers: {layers}, width: {width}, heads: {heads}}}
+model: {model}
 optimizer: {{name: adamw, lr: 1.0e-3, weight_decay: 0.1}}
 train: {{steps: {steps}, precision: fp32, evaluate_every: never, checkpoint_every: never}}
 """
@@ -61,12 +61,26 @@ def run_child(command, environment, cwd):
     return output, peak
 
 
+def export(args, file):
+    import exporting
+    import torch
+    from parallel.torch_parallel import VOCABULARY, Gpt
+
+    torch.manual_seed(1)
+    model = Gpt(False, args.layers, args.width, args.width // 64, args.context, VOCABULARY)
+    exporting.save(model, (torch.zeros(2, args.context, dtype=torch.long),), file)
+
+
 def run_gallop(program, form, args, folder):
     words = form.split()
     recipe = join(folder, "recipe.yaml")
+    model = f"{{name: gpt, layers: {args.layers}, width: {args.width}, heads: {args.width // 64}}}"
+    if "exported" in words:
+        export(args, join(folder, "gpt.pt2"))
+        model = "{name: exported, file: gpt.pt2}"
     with open(recipe, "w") as file:
         file.write(RECIPE.format(text=json.dumps(abspath(args.text)), batch=2 * args.rows, context=args.context,
-                                 layers=args.layers, width=args.width, heads=args.width // 64, steps=args.steps))
+                                 model=model, steps=args.steps))
     command = [program, "launch", "-n", "2", "train", recipe, "--json", "--runs", join(folder, "runs"),
                f"parallel.name={words[1]}", f"train.compile={'false' if 'eager' in words else 'true'}"]
     if words[1] == "pipeline":

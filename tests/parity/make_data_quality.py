@@ -68,6 +68,8 @@ def cleaned(labels, shares):
         errors = order_label_issues(mask, labels, shares, rank_by=method)
         assert len(set(scores[errors])) == len(errors), "ties"
         ranked[method] = {"errors": errors.tolist(), "scores": scores[errors].astype(float).tolist()}
+    unlike = find_label_issues(labels, shares, filter_by="predicted_neq_given", n_jobs=1)
+    ranked["predicted_neq_given"] = order_label_issues(unlike, labels, shares, rank_by="self_confidence").tolist()
     return {"classes": shares.shape[1], "labels": labels.tolist(),
             "probabilities": shares.astype("<f4").tobytes().hex(),
             "joint": joint.astype(int).tolist(), **ranked}

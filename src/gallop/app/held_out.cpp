@@ -34,12 +34,20 @@ ResolvedRecipe recipe_of(const Registries& registries, const fs::path& run) {
                       (run / "recipe.yaml").string(), {});
 }
 
-// Whether two recipes are for two folds of one cross-validation, or of two with other seeds.
+// Whether two recipes are for two folds of one cross-validation, or of two with other seeds. Each
+// run may have measured its own formats, which change results by rounding alone.
 bool is_other_fold(ResolvedRecipe& run, ResolvedRecipe& other) {
-  const auto changes = changed_options(run, other, /*is_continued=*/false);
-  return !changes.empty() && std::all_of(changes.begin(), changes.end(), [](const auto& change) {
+  const auto is_place = [](const OptionChange& change) {
     return change.option == "data.fold" || change.option == "train.seed";
-  });
+  };
+  const auto is_format = [](const OptionChange& change) {
+    return change.option == "train.precision" || change.option == "train.channels_last";
+  };
+  const auto changes = changed_options(run, other, /*is_continued=*/false);
+  return std::any_of(changes.begin(), changes.end(), is_place) &&
+         std::all_of(changes.begin(), changes.end(), [&](const OptionChange& change) {
+           return is_place(change) || is_format(change);
+         });
 }
 
 /// Sums the predictions of each sample over the runs that predict it.

@@ -43,7 +43,7 @@ PredictedSplit open_predicted_split(const Registries& registries, const std::str
                                     const std::string& part);
 
 /// The other finished runs of a cross-validation in the folder of `run`, one for each other fold
-/// and seed: their recipes differ in data.fold and train.seed alone.
+/// and seed: their recipes differ in data.fold, train.seed and formats alone.
 std::vector<fs::path> other_folds(const Registries& registries, const fs::path& run);
 
 /// Predicts the splits of all runs, which must have the same classes, and the same labels for the

@@ -73,6 +73,9 @@ TEST(LabelErrors, EqualCleanlab) {
                     one[name]["scores"][i].get<double>(), 1e-6);
       }
     }
+    const LabelErrors unlike = find_label_errors(predictions, LabelQuality::kSelfConfidence,
+                                                 LabelFilter::kPredictedNeqGiven);
+    EXPECT_EQ(nlohmann::json(unlike.samples), one["predicted_neq_given"]);
   }
 }
 

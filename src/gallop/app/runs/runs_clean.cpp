@@ -39,7 +39,8 @@ constexpr size_t kPairs = 10;  // Of given and true labels.
 
 struct Arguments {
   WhichRuns which;
-  std::string checkpoint = "best", part, rank = "self-confidence", report, json_file;
+  std::string checkpoint = "best", part, rank = "self-confidence", filter = "prune-by-noise-rate",
+              report, json_file;
   int64_t limit = 0;
   bool writes_json = false;
 };
@@ -64,6 +65,11 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
                   "order of the list: self-confidence (probability of the given label) or "
                   "normalized-margin (to the most likely other one)")
       ->check(CLI::IsMember({"self-confidence", "normalized-margin"}));
+  parser
+      .add_option("--filter", arguments.filter,
+                  "samples to list: prune-by-noise-rate (as many as estimated) or "
+                  "predicted-neq-given (all whose label is not the predicted one)")
+      ->check(CLI::IsMember({"prune-by-noise-rate", "predicted-neq-given"}));
   parser
       .add_option("--limit", arguments.limit, "maximum number of samples to list; by default all")
       ->check(CLI::PositiveNumber);
@@ -169,10 +175,13 @@ Cleaned clean(const std::vector<PredictedSplit>& splits, const SplitPredictions&
               const Arguments& arguments) {
   const auto quality = arguments.rank == "self-confidence" ? data::LabelQuality::kSelfConfidence
                                                            : data::LabelQuality::kNormalizedMargin;
+  const auto filter = arguments.filter == "predicted-neq-given"
+                          ? data::LabelFilter::kPredictedNeqGiven
+                          : data::LabelFilter::kPruneByNoiseRate;
   const data::LabeledPredictions& values = predictions.values;
   Cleaned result{.basis = describe_basis(splits) + describe_models(predictions.models),
                  .classes = splits.front().run.inputs.classes,
-                 .found = data::find_label_errors(values, quality),
+                 .found = data::find_label_errors(values, quality, filter),
                  .errors = {},
                  .samples = values.size(),
                  .skipped = predictions.skipped};
@@ -241,7 +250,7 @@ ReportPage::Table joint_table(const Cleaned& cleaned) {
 }
 
 std::string json_of(const Cleaned& cleaned, const std::vector<PredictedSplit>& splits,
-                    const std::string& rank) {
+                    const Arguments& arguments) {
   Json runs = Json::array(), errors = Json::array();
   for (const PredictedSplit& one : splits) {
     runs.push_back({{"run", one.run.folder.string()}, {"step", one.run.step()}});
@@ -257,7 +266,8 @@ std::string json_of(const Cleaned& cleaned, const std::vector<PredictedSplit>& s
   }
   const Json json{{"runs", std::move(runs)},
                   {"basis", cleaned.basis},
-                  {"rank", rank},
+                  {"rank", arguments.rank},
+                  {"filter", arguments.filter},
                   {"samples", cleaned.samples},
                   {"skipped", cleaned.skipped},
                   {"classes", cleaned.classes},
@@ -343,7 +353,7 @@ ExitCode runs_clean(const CommandContext& command, const std::vector<std::string
   const auto predictions = predict_splits(splits, stop);
   if (!predictions) return ExitCode::kStopped;
   const Cleaned cleaned = clean(splits, *predictions, parsed);
-  const std::string json = json_of(cleaned, splits, parsed.rank);
+  const std::string json = json_of(cleaned, splits, parsed);
   write_label_report(folder, cleaned, json, splits.front(),
                      finding_of(cleaned, splits.front().run.inputs.is_images()));
   if (parsed.writes_json) {

@@ -124,6 +124,31 @@ Counts to_take(const Counts& joint) {
   return take;
 }
 
+// Of each label and true class so many samples as `take` says, those with the largest margin.
+std::vector<char> pruned_by_noise_rate(const LabeledPredictions& predictions, const Counts& take) {
+  std::vector<std::vector<int64_t>> of_label(take.size());
+  for (int64_t i = 0; i < predictions.size(); ++i) {
+    of_label[static_cast<size_t>(predictions.labels[static_cast<size_t>(i)])].push_back(i);
+  }
+  std::vector<char> is_taken(static_cast<size_t>(predictions.size()));
+  for (size_t label = 0; label < take.size(); ++label) {
+    if (of_label[label].size() < 2) continue;
+    for (size_t truth = 0; truth < take.size(); ++truth) {
+      if (truth == label || take[label][truth] == 0) continue;
+      std::vector<int64_t> order = of_label[label];
+      const auto margin = [&](int64_t i) {
+        return predictions.row(i)[truth] - predictions.row(i)[label];
+      };
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int64_t a, int64_t b) { return margin(a) > margin(b); });
+      for (int64_t i = 0; i < take[label][truth]; ++i) {
+        is_taken[static_cast<size_t>(order[static_cast<size_t>(i)])] = 1;
+      }
+    }
+  }
+  return is_taken;
+}
+
 }  // namespace
 
 int64_t LabeledPredictions::predicted(int64_t sample) const {
@@ -141,39 +166,22 @@ double label_quality(const LabeledPredictions& predictions, int64_t sample, Labe
   return (1 + double{row[label]} - other) / 2;
 }
 
-LabelErrors find_label_errors(const LabeledPredictions& predictions, LabelQuality quality) {
+LabelErrors find_label_errors(const LabeledPredictions& predictions, LabelQuality quality,
+                              LabelFilter filter) {
   if (predictions.size() == 0 || predictions.classes < 2) {
     throw UsageError("label errors are found among samples of two or more classes");
   }
   const std::vector<int64_t> counts = count_labels(predictions);
   LabelErrors errors{.joint = joint_of(predictions, counts), .samples = {}};
-  const Counts take = to_take(errors.joint);
-  std::vector<std::vector<int64_t>> of_label(counts.size());
-  for (int64_t i = 0; i < predictions.size(); ++i) {
-    of_label[static_cast<size_t>(predictions.labels[static_cast<size_t>(i)])].push_back(i);
-  }
-  std::vector<char> is_error(static_cast<size_t>(predictions.size()));
-  for (size_t label = 0; label < counts.size(); ++label) {
-    if (counts[label] < 2) continue;
-    for (size_t truth = 0; truth < counts.size(); ++truth) {
-      if (truth == label || take[label][truth] == 0) continue;
-      std::vector<int64_t> order = of_label[label];
-      const auto margin = [&](int64_t i) {
-        return predictions.row(i)[truth] - predictions.row(i)[label];
-      };
-      std::stable_sort(order.begin(), order.end(),
-                       [&](int64_t a, int64_t b) { return margin(a) > margin(b); });
-      for (int64_t i = 0; i < take[label][truth]; ++i) {
-        is_error[static_cast<size_t>(order[static_cast<size_t>(i)])] = 1;
-      }
-    }
-  }
+  const bool is_pruned = filter == LabelFilter::kPruneByNoiseRate;
+  const std::vector<char> is_taken =
+      is_pruned ? pruned_by_noise_rate(predictions, to_take(errors.joint)) : std::vector<char>();
   std::vector<double> qualities;
   for (int64_t i = 0; i < predictions.size(); ++i) {
+    const auto at = static_cast<size_t>(i);
     qualities.push_back(label_quality(predictions, i, quality));
-    const bool is_as_predicted =
-        predictions.predicted(i) == predictions.labels[static_cast<size_t>(i)];
-    if (is_error[static_cast<size_t>(i)] != 0 && !is_as_predicted) errors.samples.push_back(i);
+    const bool is_as_predicted = predictions.predicted(i) == predictions.labels[at];
+    if ((!is_pruned || is_taken[at] != 0) && !is_as_predicted) errors.samples.push_back(i);
   }
   std::stable_sort(errors.samples.begin(), errors.samples.end(), [&](int64_t a, int64_t b) {
     return qualities[static_cast<size_t>(a)] < qualities[static_cast<size_t>(b)];

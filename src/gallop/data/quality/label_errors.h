@@ -27,6 +27,12 @@ enum class LabelQuality {
 
 double label_quality(const LabeledPredictions& predictions, int64_t sample, LabelQuality quality);
 
+/// Which samples are listed, after cleanlab's `filter_by`.
+enum class LabelFilter {
+  kPruneByNoiseRate,   ///< As many of each pair of classes as confident learning estimates.
+  kPredictedNeqGiven,  ///< All whose label is not the most likely class.
+};
+
 /// Labels that are likely to be wrong.
 struct LabelErrors {
   /// Estimated number of samples by given label and true label, [classes][classes]; rows sum to
@@ -36,11 +42,12 @@ struct LabelErrors {
 };
 
 /// Confident learning (Northcutt, Jiang and Chuang, "Confident learning: estimating uncertainty in
-/// dataset labels", JAIR 2021), with pruning by noise rate. A sample counts for the true label
+/// dataset labels", JAIR 2021). A sample counts for the true label
 /// whose probability is at least the mean of that label's samples; among several, for the most
 /// likely one. As many samples of label i as the counts estimate to be j, those with the largest
-/// p(j) - p(i), are errors unless i is the most likely class. Equal to cleanlab's
-/// find_label_issues() with its defaults. Throws UsageError without samples or with one class.
-LabelErrors find_label_errors(const LabeledPredictions& predictions, LabelQuality quality);
+/// p(j) - p(i), are errors unless i is the most likely class; or `filter` selects them. Equal to
+/// cleanlab's find_label_issues(). Throws UsageError without samples or with one class.
+LabelErrors find_label_errors(const LabeledPredictions& predictions, LabelQuality quality,
+                              LabelFilter filter = LabelFilter::kPruneByNoiseRate);
 
 }  // namespace gallop::data
