@@ -429,6 +429,57 @@ class Encoder(nn.Module):
         return self.head(x[:, 0])
 
 
+class Heads(nn.Module):
+    """Attention and gates in several notations, each of which processes can divide by heads or channels."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(20, 16)
+        self.fused = nn.Linear(16, 48)
+        self.query, self.key, self.value = (nn.Linear(16, 16, bias=False) for _ in range(3))
+        self.key_norm, self.mix = nn.LayerNorm(4), nn.Linear(4, 4)
+        self.shift = nn.Parameter(torch.tensor([[[0.5]]]))
+        self.grouped, self.pairs = nn.Linear(16, 16), nn.Linear(16, 16)
+        self.temperature = nn.Parameter(torch.tensor([0.5, 1, 1.5, 2]).view(4, 1, 1))
+        self.gate, self.halves, self.up = nn.Linear(16, 64), nn.Linear(16, 64), nn.Linear(16, 32)
+        self.outs = nn.ModuleList(nn.Linear(width, 16) for width in (16, 16, 16, 32, 32, 32))
+        self.head = nn.Linear(16, 4)
+
+    def by_einsum(self, x):
+        qkv = self.fused(x)
+        q, k, v = (qkv[..., 16 * i:16 * (i + 1)].unflatten(-1, (4, 4)) for i in range(3))
+        weights = torch.einsum("bqhd,bkhd->bhqk", q, k).div(2).softmax(-1)
+        return torch.einsum("bhqk, bkhd -> bqhd", weights, v).flatten(-2)
+
+    def by_bmm(self, x):
+        batch, tokens, _ = x.shape
+        q, k, v = (layer(x).view(batch, tokens, 4, 4).transpose(1, 2).reshape(batch * 4, tokens, 4)
+                   for layer in (self.query, self.key, self.value))
+        scores = torch.baddbmm(self.shift, q, self.key_norm(k).transpose(1, 2), alpha=0.5)
+        y = torch.bmm((scores - scores.amax(-1, keepdim=True)).softmax(-1), self.mix(v))
+        return y.view(batch, 4, tokens, 4).permute(0, 2, 1, 3).reshape(batch, tokens, 16)
+
+    def by_matmul(self, x):
+        batch, tokens, _ = x.shape
+        q = self.grouped(x).unflatten(-1, (4, 4)).transpose(1, 2)
+        q = torch.stack((q, torch.cat((-q[..., 2:], q[..., :2]), -1))).mean(0)
+        k, v = (half.unflatten(-1, (2, 4)).transpose(1, 2).repeat_interleave(2, 1)
+                for half in self.pairs(x).chunk(2, -1))
+        scores = q @ k.transpose(-2, -1) * self.temperature
+        backward = torch.arange(tokens).flip(0).expand(batch, 4, tokens, tokens)
+        weights = (scores + scores.gather(-1, backward)).softmax(-1)
+        return (weights @ v).swapaxes(1, 2).reshape(batch, tokens, -1)
+
+    def forward(self, tokens):
+        x = self.embed(tokens)
+        gate, value = self.halves(x).split(32, -1)
+        parts = (self.by_einsum(x), self.by_bmm(x), self.by_matmul(x), F.glu(self.gate(x), -1), F.silu(gate) * value,
+                 self.up(x).unsqueeze(1).repeat(1, 1, 1, 1).squeeze(1).clamp(min=0))
+        for part, out in zip(parts, self.outs, strict=True):
+            x = x + out(part)
+        return self.head(x.mean(1))
+
+
 class Straight(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -528,6 +579,7 @@ def own_cases():
     yield Case("fno", Fno, {"x": real("batch", 1, 8, 8)}, mse())
     yield Case("spectral-norm", Spectral, {"x": real("batch", 8)}, cross_entropy(4), both=True)
     yield Case("encoder", Encoder, {"tokens": integers(20, "batch", "seq")}, cross_entropy(4), TEXT, TEXTS, strict=True)
+    yield Case("heads", Heads, {"tokens": integers(20, "batch", 9)}, cross_entropy(4))
     yield Case("custom-function", CustomFunction, {"x": real("batch", 8)}, cross_entropy(4), zero=("before.",),
                differs="gradients of before.*: torch.export drops the backward of an autograd.Function")
     yield Case("dit", Dit, {"x": real("batch", 2, 8, 8), "time": integers(1000, "batch"),

@@ -29,6 +29,7 @@ const std::map<std::string, size_t> kDivided = {{"bert", 13},
                                                 {"embedding-bag", 3},
                                                 {"encoder", 6},
                                                 {"gpt2", 6},
+                                                {"heads", 21},
                                                 {"llama", 7},
                                                 {"mixtral", 4},
                                                 {"mlp", 3},
@@ -185,7 +186,8 @@ INSTANTIATE_TEST_SUITE_P(Usual, TensorExportedStep,
                          testing::ValuesIn(model::exported::names_in(model::exported::folder())),
                          model::exported::name_of_case);
 INSTANTIATE_TEST_SUITE_P(Usual, CompiledTensorExportedStep,
-                         testing::Values("bert", "encoder", "gpt2", "llama", "swin", "whisper"),
+                         testing::Values("bert", "encoder", "gpt2", "heads", "llama", "swin",
+                                         "whisper"),
                          model::exported::name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(Usual, PipelineOfTensorExportedStep,

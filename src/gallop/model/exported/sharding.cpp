@@ -133,6 +133,7 @@ class NodeSharder {
     if (name == "aten::embedding") return looked_up();
     if (name == "aten::cat" || name == "aten::stack") return joined(name == "aten::stack");
     if (name == "aten::gather") return gathered();
+    if (name == "aten::einsum") return einsum();
     if (op->hasTag(at::Tag::pointwise) || is_in(kBroadcast, name)) {
       return broadcast(operands_, /*first=*/0);
     }
@@ -357,6 +358,51 @@ class NodeSharder {
     }
   }
 
+  // The divided dimension must be one of the result.
+  bool einsum() {
+    const Argument* const given = find_argument(node_, "equation");
+    const auto* const equation = given == nullptr ? nullptr : std::get_if<std::string>(given);
+    std::string text = equation == nullptr ? "" : *equation;
+    std::erase(text, ' ');
+    const size_t arrow = text.find("->");
+    if (arrow == std::string::npos || text.find('.') != std::string::npos) {
+      return fail("has an equation of which the divided dimension is not known");
+    }
+    std::vector<std::string> terms{""};
+    for (const char letter : text.substr(0, arrow)) {
+      if (letter == ',') {
+        terms.emplace_back();
+      } else {
+        terms.back() += letter;
+      }
+    }
+    const std::string result = text.substr(arrow + 2);
+    if (terms.size() != operands_.size()) return fail("needs whole tensors");
+    char letter = 0;
+    int64_t group = 0;
+    for (size_t i = 0; i < terms.size(); ++i) {
+      const Shard* const shard = find(operands_[i]);
+      if (shard == nullptr) continue;
+      const char own = terms[i].at(static_cast<size_t>(shard->dim));
+      if (letter != 0 && (own != letter || shard->group != group)) {
+        return fail("reads tensors that are divided along different dimensions");
+      }
+      letter = own;
+      group = shard->group;
+    }
+    if (result.find(letter) == std::string::npos) return fail("reduces the divided dimension");
+    for (size_t i = 0; i < terms.size(); ++i) {
+      if (find(operands_[i]) != nullptr) continue;
+      const size_t dim = terms[i].find(letter);
+      if (dim == std::string::npos) {
+        result_.copied.insert(operands_[i]);
+      } else {
+        result_.scattered[operands_[i]] = {static_cast<int64_t>(dim), group};
+      }
+    }
+    return set_results({static_cast<int64_t>(result.find(letter)), group});
+  }
+
   // Elements along another dimension, by indices of the same sizes otherwise.
   bool gathered() {
     if (!broadcast(operands_, /*first=*/0)) return false;
@@ -393,9 +439,11 @@ class NodeSharder {
     return broadcast(operands_, /*first=*/2);
   }
 
+  // All have their heads in as many groups.
   bool attention() {
     const std::string query = tensor_argument("query");
     const int64_t heads_dim = rank_of(graph_, query) - 3;
+    std::optional<int64_t> groups;
     for (const char* const name : {"query", "key", "value"}) {
       const std::string tensor = tensor_argument(name);
       const int64_t dim = rank_of(graph_, tensor) - 3;
@@ -403,9 +451,13 @@ class NodeSharder {
       if (dim < 0 || (shard != nullptr && shard->dim != dim)) {
         return fail("needs all channels of a head");
       }
+      const int64_t size = size_of(tensor, dim);
+      const int64_t here = shard == nullptr || size < 0 ? 1 : size / shard->group;
+      if (groups && *groups != here) return fail("reads heads that are divided differently");
+      groups = here;
       if (shard != nullptr) continue;
-      if (!divides(size_of(tensor, dim))) return fail_to_divide(size_of(tensor, dim));
-      result_.scattered[tensor] = {dim, size_of(tensor, dim)};
+      if (!divides(size)) return fail_to_divide(size);
+      result_.scattered[tensor] = {dim, size};
     }
     const Shard* const of_query = find(query);
     const Shard heads{heads_dim, of_query != nullptr ? of_query->group : size_of(query, heads_dim)};
