@@ -438,6 +438,7 @@ class Heads(nn.Module):
         self.fused = nn.Linear(16, 48)
         self.query, self.key, self.value = (nn.Linear(16, 16, bias=False) for _ in range(3))
         self.key_norm, self.mix = nn.LayerNorm(4), nn.Linear(4, 4)
+        self.drop = nn.Dropout(0.2)
         self.shift = nn.Parameter(torch.tensor([[[0.5]]]))
         self.grouped, self.pairs = nn.Linear(16, 16), nn.Linear(16, 16)
         self.temperature = nn.Parameter(torch.tensor([0.5, 1, 1.5, 2]).view(4, 1, 1))
@@ -453,7 +454,7 @@ class Heads(nn.Module):
 
     def by_bmm(self, x):
         batch, tokens, _ = x.shape
-        q, k, v = (layer(x).view(batch, tokens, 4, 4).transpose(1, 2).reshape(batch * 4, tokens, 4)
+        q, k, v = (self.drop(layer(x).view(batch, tokens, 4, 4).transpose(1, 2)).reshape(batch * 4, tokens, 4)
                    for layer in (self.query, self.key, self.value))
         scores = torch.baddbmm(self.shift, q, self.key_norm(k).transpose(1, 2), alpha=0.5)
         y = torch.bmm((scores - scores.amax(-1, keepdim=True)).softmax(-1), self.mix(v))

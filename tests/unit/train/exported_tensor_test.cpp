@@ -152,6 +152,12 @@ TEST_P(CompiledTensorExportedStep, IsNearOneProcess) {
   expect_near_one_process(compiled, net.batch(), 2, known->second);
 }
 
+// Each has a single head, whose dropout draws what that of one process does.
+TEST(TensorExportedHeads, AreNearOneProcess) {
+  const Net net("heads");
+  expect_near_one_process(tested_with(net), net.batch(), 4, 19);
+}
+
 // Tables of embeddings, and the layers that compute the logits, for 3 processes: rows and classes
 // are divided as evenly as possible.
 TEST(TensorExportedVocabulary, IsNearOneProcess) {

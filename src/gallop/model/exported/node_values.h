@@ -37,4 +37,12 @@ inline bool is_in_list(std::string_view fqn) {
   });
 }
 
+/// The innermost module in a list that a node belongs to; empty for none.
+inline std::string_view list_item_of(const Node& node) {
+  for (auto frame = node.modules.rbegin(); frame != node.modules.rend(); ++frame) {
+    if (is_in_list(frame->fqn)) return frame->fqn;
+  }
+  return {};
+}
+
 }  // namespace gallop::model::exported

@@ -19,9 +19,7 @@ namespace {
 // The innermost module in a list that a node belongs to, or else the outermost one within the
 // model; empty for none.
 std::string_view module_of(const Node& node) {
-  for (auto frame = node.modules.rbegin(); frame != node.modules.rend(); ++frame) {
-    if (is_in_list(frame->fqn)) return frame->fqn;
-  }
+  if (const std::string_view item = list_item_of(node); !item.empty()) return item;
   return node.modules.size() > 1 ? node.modules[1].fqn : std::string_view();
 }
 

@@ -21,9 +21,22 @@ using torch::jit::Stack;
 
 at::Tensor dropout(const Stack& stack, const DrawnPart& part) {
   const at::Tensor x = stack[0].toTensor();
-  return functional::dropout(
-      x, stack[1].toDouble(), stack[2].toBool(),
-      part.shard ? dropout_part(x, *part.shard, *part.group) : kernel::DropoutPart());
+  const double p = stack[1].toDouble();
+  const bool training = stack[2].toBool();
+  if (!part.shard) return functional::dropout(x, p, training);
+  // In the order of memory, as for the whole tensor: a divided dimension lies within one of the
+  // same stride, of which it may have a single element here.
+  std::vector<int64_t> order = functional::memory_order(x);
+  for (size_t i = 0; i + 1 < order.size(); ++i) {
+    if (order[i] == part.shard->dim && x.stride(order[i]) == x.stride(order[i + 1])) {
+      std::swap(order[i], order[i + 1]);
+    }
+  }
+  const std::vector<int64_t> places = functional::places_in(order);
+  const at::Tensor dense = x.permute(order);
+  const Shard shard{places[static_cast<size_t>(part.shard->dim)], part.shard->group};
+  return functional::dropout(dense, p, training, dropout_part(dense, shard, *part.group))
+      .permute(places);
 }
 
 // All elements of a channel together: input [N, C, ...].

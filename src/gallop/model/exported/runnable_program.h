@@ -40,9 +40,10 @@ class RunnableProgram {
   /// without a Dim for their first dimension; 0 if there is none.
   int64_t stated_batch() const;
 
-  /// Divides the program by a plan for its parameters; prepare() must follow. `tied` as in
-  /// TensorParallelOptions. Throws UsageError if a node needs whole tensors.
+  /// See exported::plan_tensor_parallel().
   TensorParallelPlan plan_tensor_parallel(const TensorGroup& group, const TiedNames& tied) const;
+  /// Divides the program by a plan for its parameters; prepare() must follow. Throws UsageError if
+  /// a node needs whole tensors.
   void divide(const TensorParallelPlan& plan, const TiedNames& tied,
               const std::shared_ptr<const TensorParallel>& parallel);
   /// The part of Output::x.

@@ -104,7 +104,7 @@ class NodeSharder {
   }
 
   std::optional<ShardedNode> run() {
-    if (!apply()) return std::nullopt;
+    if (!apply() || !has_one_role_for_each()) return std::nullopt;
     return std::move(result_);
   }
 
@@ -114,6 +114,22 @@ class NodeSharder {
     return false;
   }
 
+  // An operand may be given twice.
+  bool has_one_role_for_each() {
+    for (const std::string& name : result_.copied) {
+      if (c10::isComplexType(graph_.tensors.at(name).dtype)) {
+        return fail("reads complex numbers, whose gradients cannot be summed");
+      }
+      if (result_.scattered.contains(name)) return fail("reads a tensor both whole and in parts");
+    }
+    return true;
+  }
+
+  bool scatter(const std::string& name, const Shard& shard) {
+    const auto [found, is_new] = result_.scattered.emplace(name, shard);
+    return is_new || found->second == shard || fail("reads a tensor divided in two ways");
+  }
+
   bool apply() {
     const auto op = node_.kind == Node::Kind::kOperator ? find_operator(node_) : std::nullopt;
     if (!op || operands_.empty()) return fail("needs whole tensors");
@@ -121,7 +137,8 @@ class NodeSharder {
     const bool draws_parts = name == "aten::dropout" || name == "aten::dropout_" ||
                              name == "aten::scaled_dot_product_attention";
     if (draws(node_) && !draws_parts) return fail("draws random numbers for a whole tensor");
-    if (op->schema().is_mutable() && find(operands_.front()) == nullptr) {
+    if (writes_others(op->schema()) ||
+        (op->schema().is_mutable() && find(operands_.front()) == nullptr)) {
       return fail("writes a part of a tensor that is whole");
     }
     if (name == "aten::linear" || name == "aten::addmm") return linear();
@@ -134,7 +151,10 @@ class NodeSharder {
     if (name == "aten::cat" || name == "aten::stack") return joined(name == "aten::stack");
     if (name == "aten::gather") return gathered();
     if (name == "aten::einsum") return einsum();
-    if (op->hasTag(at::Tag::pointwise) || is_in(kBroadcast, name)) {
+    const bool returns_tensors = std::all_of(
+        op->schema().returns().begin(), op->schema().returns().end(),
+        [](const c10::Argument& one) { return one.type()->isSubtypeOf(*c10::TensorType::get()); });
+    if (returns_tensors && (op->hasTag(at::Tag::pointwise) || is_in(kBroadcast, name))) {
       return broadcast(operands_, /*first=*/0);
     }
     // The others read the data of their first operand, and parameters.
@@ -145,6 +165,15 @@ class NodeSharder {
       return fail("needs whole tensors");
     }
     return unary(*shard);
+  }
+
+  // Whether the operator writes another argument than its first one.
+  static bool writes_others(const c10::FunctionSchema& schema) {
+    for (size_t i = 1; i < schema.arguments().size(); ++i) {
+      const c10::AliasInfo* const alias = schema.arguments()[i].alias_info();
+      if (alias != nullptr && alias->isWrite()) return true;
+    }
+    return false;
   }
 
   bool unary(const Shard& shard) {
@@ -165,7 +194,9 @@ class NodeSharder {
     if (name == "aten::repeat_interleave") return interleaved(shard);
     if (name == "aten::transpose") return transposed(shard, "dim0", "dim1");
     if (name == "aten::swapaxes") return transposed(shard, "axis0", "axis1");
-    if (name == "aten::t") return set_results({1 - shard.dim, shard.group});
+    if (name == "aten::t") {
+      return set_results(rank() < 2 ? shard : Shard{1 - shard.dim, shard.group});
+    }
     if (name == "aten::permute") return permuted(shard);
     if (name == "aten::unsqueeze") return unsqueezed(shard);
     if (name == "aten::squeeze") return squeezed(shard);
@@ -217,17 +248,28 @@ class NodeSharder {
       if (problem_.empty()) fail("needs whole tensors");
       return std::nullopt;
     }
-    return *dim < 0 ? *dim + dims : *dim;
+    return in_range(*dim, dims);
   }
 
-  // A dimension or a list of them; nothing if there is none, which stands for all.
-  std::vector<int64_t> dims_argument(const char* name) const {
+  std::optional<int64_t> in_range(int64_t dim, int64_t dims) {
+    if (dim < 0) dim += dims;
+    if (dim >= 0 && dim < dims) return dim;
+    fail("has a dimension that there is not");
+    return std::nullopt;
+  }
+
+  // A dimension or a list of them; none if the argument is missing, which stands for all.
+  std::optional<std::vector<int64_t>> dims_argument(const char* name) {
     const Argument* const given = find_argument(node_, name);
     std::vector<int64_t> dims;
     if (given == nullptr) return dims;
     if (const auto* const one = std::get_if<int64_t>(given)) dims = {*one};
     if (const auto* const list = std::get_if<std::vector<int64_t>>(given)) dims = *list;
-    for (int64_t& dim : dims) dim = dim < 0 ? dim + rank() : dim;
+    for (int64_t& dim : dims) {
+      const auto wrapped = in_range(dim, rank());
+      if (!wrapped) return std::nullopt;
+      dim = *wrapped;
+    }
     return dims;
   }
 
@@ -304,14 +346,16 @@ class NodeSharder {
       const int64_t dim = rank_of(graph_, name) - 1 - *place;
       if (dim < 0 || size_of(name, dim) == 1) {
         result_.copied.insert(name);
-      } else if (is_same(sizes_of(name)[static_cast<size_t>(dim)], size)) {
-        result_.scattered[name] = {dim, group};
-      } else {
-        return fail("has an operand whose size varies along the divided dimension");
+      } else if (!is_same(sizes_of(name)[static_cast<size_t>(dim)], size)) {
+        return fail("has an operand whose size differs along the divided dimension");
+      } else if (!scatter(name, {dim, group})) {
+        return false;
       }
     }
     for (const std::string& name : results()) {
-      result_.results[name] = {rank_of(graph_, name) - 1 - *place, group};
+      const int64_t dim = rank_of(graph_, name) - 1 - *place;
+      if (dim < 0) return fail("needs whole tensors");
+      result_.results[name] = {dim, group};
     }
     return true;
   }
@@ -325,14 +369,18 @@ class NodeSharder {
     if (weight != nullptr && weight->dim == call->out_dim) {
       if (input != nullptr) return fail("reads a tensor that is divided already");
       result_.copied.insert(call->input);
+      if (!call->bias.empty() && find(call->bias) == nullptr) {
+        if (!scatter(call->bias, {0, weight->group})) return false;
+      }
       return set_results({last, weight->group});
     }
+    if (!call->bias.empty() && find(call->bias) != nullptr) return fail("needs its whole bias");
     if (weight != nullptr) {
       const Shard whole{last, weight->group};
       if (input == nullptr) {
-        result_.scattered[call->input] = whole;
+        if (!scatter(call->input, whole)) return false;
       } else if (*input != whole) {
-        return fail("reads a tensor that is divided along another dimension");
+        return fail("reads a tensor that is divided differently");
       }
       result_.is_partial_sum = true;
       result_.bias = call->bias;
@@ -366,7 +414,7 @@ class NodeSharder {
     std::erase(text, ' ');
     const size_t arrow = text.find("->");
     if (arrow == std::string::npos || text.find('.') != std::string::npos) {
-      return fail("has an equation of which the divided dimension is not known");
+      return fail("has an equation with '...' or without '->'");
     }
     std::vector<std::string> terms{""};
     for (const char letter : text.substr(0, arrow)) {
@@ -380,24 +428,34 @@ class NodeSharder {
     if (terms.size() != operands_.size()) return fail("needs whole tensors");
     char letter = 0;
     int64_t group = 0;
+    Size size;
     for (size_t i = 0; i < terms.size(); ++i) {
+      if (static_cast<int64_t>(terms[i].size()) != rank_of(graph_, operands_[i])) {
+        return fail("needs whole tensors");
+      }
       const Shard* const shard = find(operands_[i]);
       if (shard == nullptr) continue;
-      const char own = terms[i].at(static_cast<size_t>(shard->dim));
+      const char own = terms[i][static_cast<size_t>(shard->dim)];
       if (letter != 0 && (own != letter || shard->group != group)) {
         return fail("reads tensors that are divided along different dimensions");
       }
       letter = own;
       group = shard->group;
+      size = sizes_of(operands_[i])[static_cast<size_t>(shard->dim)];
     }
     if (result.find(letter) == std::string::npos) return fail("reduces the divided dimension");
     for (size_t i = 0; i < terms.size(); ++i) {
+      if (std::count(terms[i].begin(), terms[i].end(), letter) > 1) {
+        return fail("takes a diagonal of the divided dimension");
+      }
       if (find(operands_[i]) != nullptr) continue;
       const size_t dim = terms[i].find(letter);
-      if (dim == std::string::npos) {
+      if (dim == std::string::npos || constant_of(sizes_of(operands_[i])[dim]) == 1) {
         result_.copied.insert(operands_[i]);
-      } else {
-        result_.scattered[operands_[i]] = {static_cast<int64_t>(dim), group};
+      } else if (!is_same(sizes_of(operands_[i])[dim], size)) {
+        return fail("has an operand whose size differs along the divided dimension");
+      } else if (!scatter(operands_[i], {static_cast<int64_t>(dim), group})) {
+        return false;
       }
     }
     return set_results({static_cast<int64_t>(result.find(letter)), group});
@@ -452,12 +510,13 @@ class NodeSharder {
         return fail("needs all channels of a head");
       }
       const int64_t size = size_of(tensor, dim);
-      const int64_t here = shard == nullptr || size < 0 ? 1 : size / shard->group;
+      // Of a size that varies, the groups must be equal.
+      const int64_t here = shard == nullptr ? 1 : size < 0 ? -shard->group : size / shard->group;
       if (groups && *groups != here) return fail("reads heads that are divided differently");
       groups = here;
       if (shard != nullptr) continue;
       if (!divides(size)) return fail_to_divide(size);
-      result_.scattered[tensor] = {dim, size};
+      if (!scatter(tensor, {dim, size})) return false;
     }
     const Shard* const of_query = find(query);
     const Shard heads{heads_dim, of_query != nullptr ? of_query->group : size_of(query, heads_dim)};
@@ -469,11 +528,11 @@ class NodeSharder {
         if (shard->dim != dim || shard->group != heads.group) return fail("needs the whole mask");
       } else if (dim < 0 || size_of(mask, dim) == 1) {
         result_.copied.insert(mask);
-      } else if (is_same(sizes_of(mask)[static_cast<size_t>(dim)],
-                         sizes_of(query)[static_cast<size_t>(heads_dim)])) {
-        result_.scattered[mask] = {dim, heads.group};
-      } else {
-        return fail("has a mask whose number of heads varies");
+      } else if (!is_same(sizes_of(mask)[static_cast<size_t>(dim)],
+                          sizes_of(query)[static_cast<size_t>(heads_dim)])) {
+        return fail("has a mask whose number of heads differs");
+      } else if (!scatter(mask, {dim, heads.group})) {
+        return false;
       }
     }
     return set_results(heads);
@@ -495,11 +554,14 @@ class NodeSharder {
     if (!dim) return false;
     for (const std::string& name : operands_) {
       if (find(name) != nullptr) continue;
+      // cat() ignores it.
+      if (rank_of(graph_, name) == 1 && size_of(name, 0) == 0) continue;
+      if (rank_of(graph_, name) <= first->dim) return fail("needs whole tensors");
       const Size& own = sizes_of(name)[static_cast<size_t>(first->dim)];
       if (!is_same(own, size) && constant_of(own) % first->group != 0) {
-        return fail("has an operand of another size along the divided dimension");
+        return fail("has an operand whose size differs along the divided dimension");
       }
-      result_.scattered[name] = *first;
+      if (!scatter(name, *first)) return false;
     }
     const bool is_before = is_stack && *dim <= first->dim;
     return set_results({first->dim + (is_before ? 1 : 0), first->group});
@@ -507,21 +569,24 @@ class NodeSharder {
 
   bool along(const Shard& shard) {
     const char* const name = node_.function == "aten::flip" ? "dims" : "dim";
-    for (const int64_t dim : dims_argument(name)) {
-      if (dim == shard.dim) return fail("computes along the divided dimension");
+    const auto dims = dims_argument(name);
+    if (!dims) return false;
+    if (std::count(dims->begin(), dims->end(), shard.dim) > 0) {
+      return fail("computes along the divided dimension");
     }
     return set_results(shard);
   }
 
   bool reduced(const Shard& shard) {
-    const std::vector<int64_t> dims = dims_argument("dim");
-    if (dims.empty() || std::count(dims.begin(), dims.end(), shard.dim) > 0) {
+    const auto dims = dims_argument("dim");
+    if (!dims) return false;
+    if (dims->empty() || std::count(dims->begin(), dims->end(), shard.dim) > 0) {
       return fail("reduces the divided dimension");
     }
     const Argument* const keeps = find_argument(node_, "keepdim");
     const bool keeps_dims = keeps != nullptr && *keeps == Argument(true);
     const auto before =
-        std::count_if(dims.begin(), dims.end(), [&](int64_t dim) { return dim < shard.dim; });
+        std::count_if(dims->begin(), dims->end(), [&](int64_t dim) { return dim < shard.dim; });
     return set_results({keeps_dims ? shard.dim : shard.dim - before, shard.group});
   }
 
@@ -593,7 +658,7 @@ class NodeSharder {
       if (size < 1) break;
       piece *= size;
     }
-    return fail("has parts that are no dimension of the result");
+    return fail("would spread each part over several dimensions of the result");
   }
 
   bool expanded(const Shard& shard) {
@@ -623,10 +688,11 @@ class NodeSharder {
   }
 
   bool permuted(const Shard& shard) {
-    const std::vector<int64_t> dims = dims_argument("dims");
-    const auto found = std::find(dims.begin(), dims.end(), shard.dim);
-    if (found == dims.end()) return fail("needs whole tensors");
-    return set_results({found - dims.begin(), shard.group});
+    const auto dims = dims_argument("dims");
+    if (!dims) return false;
+    const auto found = std::find(dims->begin(), dims->end(), shard.dim);
+    if (found == dims->end()) return fail("needs whole tensors");
+    return set_results({found - dims->begin(), shard.group});
   }
 
   bool unsqueezed(const Shard& shard) {
@@ -636,9 +702,10 @@ class NodeSharder {
 
   bool squeezed(const Shard& shard) {
     int64_t dim = shard.dim;
-    const std::vector<int64_t> dims = dims_argument("dim");
-    if (dims.empty()) return fail("needs all sizes");
-    for (const int64_t one : dims) {
+    const auto dims = dims_argument("dim");
+    if (!dims) return false;
+    if (dims->empty()) return fail("needs all sizes");
+    for (const int64_t one : *dims) {
       if (one == shard.dim) return fail("squeezes the divided dimension");
       if (one < shard.dim && size_of(operands_.front(), one) == 1) dim -= 1;
     }
@@ -746,7 +813,6 @@ std::optional<LinearCall> find_linear_call(const Graph& graph, const Node& node)
     call.bias = tensor("self");
     call.input = tensor("mat1");
     call.weight = tensor("mat2");
-    if (rank_of(graph, call.bias) != 1) return std::nullopt;
   } else if (node.function == "aten::mm") {
     call.input = tensor("self");
     call.weight = tensor("mat2");
@@ -755,7 +821,12 @@ std::optional<LinearCall> find_linear_call(const Graph& graph, const Node& node)
     call.weight = tensor("other");
   }
   if (rank_of(graph, call.weight) != 2 || rank_of(graph, call.input) < 2) return std::nullopt;
-  return call;
+  if (call.bias.empty()) return call;
+  const auto& weight = graph.tensors.at(call.weight).sizes;
+  const auto& bias = graph.tensors.at(call.bias).sizes;
+  const bool is_whole =
+      bias.size() == 1 && is_same(bias.front(), weight[static_cast<size_t>(call.out_dim)]);
+  return is_whole ? std::optional(call) : std::nullopt;
 }
 
 bool is_look_up(const Node& node, const std::string& table) {

@@ -120,12 +120,10 @@ class Planner {
       if (!vocabulary.bias.empty()) shards_[vocabulary.bias] = rows;
     }
     for (const auto& [node, layer] : layers_) {
-      if (is_automatic_ ? wants(layer, std::nullopt) : wants(layer, ParallelStyle::kColwise)) {
-        divide_by_outputs(layer);
-      }
+      if (may_be(layer, ParallelStyle::kColwise)) divide_by_outputs(layer);
     }
     for (const auto& [node, layer] : layers_) {
-      if (!is_automatic_ && wants(layer, ParallelStyle::kRowwise) && !is_divided(layer)) {
+      if (!is_automatic_ && may_be(layer, ParallelStyle::kRowwise) && !is_divided(layer)) {
         Trial trial(*this);
         divide_by_inputs(layer);
         if (!propagate({node})) fail_to_follow(layer, "rowwise");
@@ -272,15 +270,12 @@ class Planner {
     }
   }
 
-  // Whether the entries ask for this style; nothing: for none or any.
-  bool wants(const Layer& layer, std::optional<ParallelStyle> style) const {
+  // Whether the entries ask for this style or, without colwise and rowwise ones, do not exclude it.
+  bool may_be(const Layer& layer, ParallelStyle style) const {
     for (const Entry& entry : entries_) {
-      if (matches_pattern(layer.module, entry.pattern)) return entry.style && entry.style == style;
+      if (matches_pattern(layer.module, entry.pattern)) return entry.style == style;
     }
-    return !style;
-  }
-  bool may_be_rowwise(const Layer& layer) const {
-    return is_automatic_ ? wants(layer, std::nullopt) : wants(layer, ParallelStyle::kRowwise);
+    return is_automatic_;
   }
   bool is_divided(const Layer& layer) const { return shards_.contains(layer.call.weight); }
 
@@ -324,6 +319,14 @@ class Planner {
         {layer.call.in_dim, input != shards_.end() ? input->second.group : size});
   }
 
+  // Whether the layer gets all channels in parts, and may be divided by inputs.
+  bool ends_region(const Layer& layer) const {
+    const auto input = shards_.find(layer.call.input);
+    const int64_t last = static_cast<int64_t>(graph_.tensors.at(layer.call.input).sizes.size()) - 1;
+    return input != shards_.end() && input->second.dim == last && !is_divided(layer) &&
+           may_be(layer, ParallelStyle::kRowwise);
+  }
+
   // Follows divided tensors from these nodes on. Returns whether all of them end in linear layers
   // that are divided by inputs.
   bool propagate(std::set<size_t> nodes) {
@@ -332,17 +335,8 @@ class Planner {
       nodes.erase(nodes.begin());
       const Node& node = graph_.nodes[index];
       problem_node_ = index;
-      if (const auto found = layers_.find(index); found != layers_.end()) {
-        const LinearCall& call = found->second.call;
-        const auto input = shards_.find(call.input);
-        const int64_t last = static_cast<int64_t>(graph_.tensors.at(call.input).sizes.size()) - 1;
-        const bool ends = input != shards_.end() && input->second.dim == last;
-        if (ends && !is_divided(found->second)) {
-          if (may_be_rowwise(found->second)) {
-            divide_by_inputs(found->second);
-          }
-        }
-      }
+      const auto layer = layers_.find(index);
+      if (layer != layers_.end() && ends_region(layer->second)) divide_by_inputs(layer->second);
       const auto sharded = shard_node(graph_, node, shards_, options_.processes, problem_);
       if (!sharded) return false;
       for (const auto& [name, shard] : sharded->results) {
@@ -416,14 +410,6 @@ void rename(Argument& argument, const std::map<std::string, std::string>& names)
   }
 }
 
-// The module in a list that a node belongs to: what it reads is brought into its region once.
-std::string list_item_of(const Node& node) {
-  for (const ModuleFrame& frame : node.modules) {
-    if (is_in_list(frame.fqn)) return frame.fqn;
-  }
-  return {};
-}
-
 /// Makes the graph for parts.
 class Divider {
  public:
@@ -431,7 +417,6 @@ class Divider {
           const TensorParallelOptions& options)
       : program_(program), options_(options) {
     for (const auto& [value, name] : parameters_of(program, options)) {
-      with_gradient_.insert(value);
       if (const auto found = plan.find(name); found != plan.end()) shards_[value] = found->second;
     }
   }
@@ -462,17 +447,9 @@ class Divider {
 
  private:
   void add(const Node& node) {
-    bool is_divided = false, has_gradient = false;
+    bool is_divided = false;
     visit_reads(node, [&](const std::string& name, bool) {
       is_divided = is_divided || shards_.contains(name);
-      has_gradient = has_gradient || with_gradient_.contains(name);
-    });
-    visit_results(node, [&](const std::string& name, bool is_tensor) {
-      if (!is_tensor || !has_gradient) return;
-      const auto meta = program_.graph.tensors.find(name);
-      if (meta != program_.graph.tensors.end() && c10::isFloatingType(meta->second.dtype)) {
-        with_gradient_.insert(name);
-      }
     });
     if (is_divided) {
       add_divided(node);
@@ -494,7 +471,8 @@ class Divider {
           fmt::format("parallel.name=tensor: {}: {} {}", options_.file, describe(node), problem));
     }
     std::map<std::string, std::string> names;
-    const std::string item = list_item_of(node);
+    // What is read by the nodes of one item is brought into its region once.
+    const std::string_view item = list_item_of(node);
     for (const auto& [name, shard] :
          std::map(sharded->scattered.begin(), sharded->scattered.end())) {
       const std::string key = fmt::format("{} {} {} {}", name, shard.dim, shard.group, item);
@@ -503,7 +481,8 @@ class Divider {
       });
     }
     for (const std::string& name : std::set(sharded->copied.begin(), sharded->copied.end())) {
-      if (!with_gradient_.contains(name)) continue;
+      // Others have no gradient.
+      if (!c10::isFloatingType(program_.graph.tensors.at(name).dtype)) continue;
       names[name] =
           brought(fmt::format("{} {}", name, item), name, "copy",
                   [&](const std::string& result) { return copy_to_region(node, name, result); });
@@ -549,7 +528,6 @@ class Divider {
   TensorParallelOptions options_;
   Graph* graph_ = nullptr;
   Shards shards_;
-  Names with_gradient_;
   std::map<std::string, std::string> in_region_;  // What transitions have made.
   int64_t made_ = 0;
 };

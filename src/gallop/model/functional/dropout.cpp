@@ -111,6 +111,22 @@ DropoutPlace next_place() {
   return active->place_;
 }
 
+std::vector<int64_t> memory_order(const at::Tensor& x) {
+  std::vector<int64_t> order(static_cast<size_t>(x.dim()));
+  std::iota(order.begin(), order.end(), 0);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t one, int64_t other) { return x.stride(one) > x.stride(other); });
+  return order;
+}
+
+std::vector<int64_t> places_in(const std::vector<int64_t>& order) {
+  std::vector<int64_t> places(order.size());
+  for (size_t i = 0; i < order.size(); ++i) {
+    places[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
+  }
+  return places;
+}
+
 namespace {
 
 // `share`, if defined, replaces p.
@@ -121,29 +137,12 @@ at::Tensor by_kernel(const at::Tensor& x, double p, const at::Tensor& share,
                                 share.defined() ? std::optional(share) : std::nullopt, part);
 }
 
-// The dimensions from the largest stride to the smallest.
-std::vector<int64_t> memory_order(const at::Tensor& x) {
-  std::vector<int64_t> order(static_cast<size_t>(x.dim()));
-  std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(),
-                   [&](int64_t one, int64_t other) { return x.stride(one) > x.stride(other); });
-  return order;
-}
-
-std::vector<int64_t> inverse(const std::vector<int64_t>& order) {
-  std::vector<int64_t> places(order.size());
-  for (size_t i = 0; i < order.size(); ++i) {
-    places[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
-  }
-  return places;
-}
-
 // What the kernel multiplies the elements by, for types that it does not support.
 at::Tensor factors_of(const at::Tensor& x, double p, const at::Tensor& share) {
   const std::vector<int64_t> order = memory_order(x);
   const at::NoGradGuard no_grad;
   const at::Tensor ones = at::ones(x.permute(order).sizes(), x.options().dtype(at::kFloat));
-  return by_kernel(ones, p, share).permute(inverse(order));
+  return by_kernel(ones, p, share).permute(places_in(order));
 }
 
 at::Tensor drop(const at::Tensor& x, double p, const at::Tensor& share) {
@@ -160,7 +159,7 @@ at::Tensor drop(const at::Tensor& x, double p, const at::Tensor& share) {
       // Transposed tensors and images in channels_last are contiguous in another order.
       const std::vector<int64_t> order = memory_order(x);
       const at::Tensor dense = x.permute(order).contiguous();
-      if (kernel::takes_dropout(dense)) return by_kernel(dense, p, share).permute(inverse(order));
+      if (kernel::takes_dropout(dense)) return by_kernel(dense, p, share).permute(places_in(order));
     }
   }
   return share.defined() ? dropped(x, share) : at::dropout(x, p, true);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -52,6 +53,12 @@ bool dropout_varies();
 /// disables dropout even if the scope replaces p. `part`: see kernel::dropout().
 at::Tensor dropout(const at::Tensor& x, double p, bool training,
                    const kernel::DropoutPart& part = {});
+
+/// The dimensions from the largest stride to the smallest: dropout() draws for elements in the
+/// order of memory.
+std::vector<int64_t> memory_order(const at::Tensor& x);
+/// The place of each dimension in an order.
+std::vector<int64_t> places_in(const std::vector<int64_t>& order);
 
 /// Like dropout() in training, but always with this p, ignoring the scope's.
 at::Tensor fixed_dropout(const at::Tensor& x, double p);
