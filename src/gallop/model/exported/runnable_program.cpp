@@ -13,6 +13,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/model/exported/aliases.h"
+#include "gallop/model/exported/divided_program.h"
 
 namespace gallop::model::exported {
 

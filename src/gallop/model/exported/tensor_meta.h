@@ -19,6 +19,17 @@ struct Size {
   bool is_constant() const { return expression.empty(); }
 };
 
+/// The constant; -1 if the size varies.
+inline int64_t constant_of(const Size& size) {
+  return size.is_constant() ? size.hint.value_or(-1) : -1;
+}
+
+/// Whether two sizes are known to be equal.
+inline bool is_same(const Size& one, const Size& other) {
+  return one.is_constant() ? constant_of(one) == constant_of(other) && constant_of(one) >= 0
+                           : one.expression == other.expression;
+}
+
 /// The type and layout of a strided tensor.
 struct TensorMeta {
   c10::ScalarType dtype = c10::ScalarType::Undefined;

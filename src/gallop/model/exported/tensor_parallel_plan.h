@@ -28,21 +28,16 @@ struct TensorParallelOptions {
   TiedNames tied{};
 };
 
+/// The names in the model of the graph's parameters, by the names of their values; of tied ones the
+/// same.
+std::map<std::string, std::string> parameters_of(const Program& program,
+                                                 const TensorParallelOptions& options);
+
 /// Divides the linear layers of a program among processes: those by outputs (colwise) whose results
 /// reach only linear layers that can be divided by inputs (rowwise), and by classes the one that
 /// computes the logits; and by rows the tables of large embeddings. Throws UsageError for entries
 /// that name no such layer or cannot be followed, and if nothing can be divided.
 TensorParallelPlan plan_tensor_parallel(const Program& program,
                                         const TensorParallelOptions& options);
-
-struct DividedProgram {
-  Program program;              ///< What each process runs with its parts of the parameters.
-  int64_t classes_divided = 0;  ///< If each has the logits of some classes: the number of all.
-};
-
-/// Divides a program by the plan of another one for the same parameters. Throws UsageError if a
-/// node needs whole tensors.
-DividedProgram divide(const Program& program, const TensorParallelPlan& plan,
-                      const TensorParallelOptions& options);
 
 }  // namespace gallop::model::exported
