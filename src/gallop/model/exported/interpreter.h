@@ -23,7 +23,7 @@ struct InterpreterOptions {
   bool simplifies_masks = false;
   /// The inputs of the graph that are activations, whose gradients a block passes on.
   std::vector<std::string> user_inputs{};
-  /// The processes of a program that is divided (tensor_parallel_plan.h), which must outlive the
+  /// The processes of a program that is divided (divided_program.h), which must outlive the
   /// interpreter; null for others.
   const TensorGroup* group = nullptr;
 };

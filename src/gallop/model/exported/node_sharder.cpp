@@ -87,6 +87,11 @@ int64_t rank_of(const Graph& graph, const std::string& tensor) {
   return found == graph.tensors.end() ? -1 : static_cast<int64_t>(found->second.sizes.size());
 }
 
+std::string tensor_argument(const Node& node, const char* name) {
+  const Argument* const given = find_argument(node, name);
+  return given == nullptr ? std::string() : tensor_name_of(*given);
+}
+
 NodeSharder::NodeSharder(const Graph& graph, const Node& node, const Shards& shards,
                          int64_t processes, std::string& problem)
     : graph_(graph),
@@ -146,7 +151,7 @@ bool NodeSharder::apply() {
       op->schema().returns().begin(), op->schema().returns().end(),
       [](const c10::Argument& one) { return one.type()->isSubtypeOf(*c10::TensorType::get()); });
   if (returns_tensors && (op->hasTag(at::Tag::pointwise) || is_in(kBroadcast, name))) {
-    return broadcast(operands_, /*first=*/0);
+    return broadcast(/*first=*/0);
   }
   // The others read the data of their first operand, and parameters.
   const Shard* const shard = find(operands_.front());
@@ -193,11 +198,6 @@ bool NodeSharder::unary(const Shard& shard) {
     return dim && (*dim != shard.dim || fail("reads the size of the divided dimension"));
   }
   return fail("needs whole tensors");
-}
-
-std::string NodeSharder::tensor_argument(const char* name) const {
-  const Argument* const given = find_argument(node_, name);
-  return given == nullptr ? std::string() : tensor_name_of(*given);
 }
 
 std::optional<int64_t> NodeSharder::int_argument(const char* name,

@@ -14,6 +14,9 @@ namespace gallop::model::exported {
 /// The number of dimensions; -1 if it is unknown.
 int64_t rank_of(const Graph& graph, const std::string& tensor);
 
+/// The tensor that an argument names; empty for none.
+std::string tensor_argument(const Node& node, const char* name);
+
 /// The rules for one node, by shard_node(). Functions that return false have set the problem.
 class NodeSharder {
  public:
@@ -43,7 +46,6 @@ class NodeSharder {
   int64_t size_of(const std::string& tensor, int64_t dim) const {
     return constant_of(sizes_of(tensor)[static_cast<size_t>(dim)]);
   }
-  std::string tensor_argument(const char* name) const;
   std::optional<int64_t> int_argument(const char* name, std::optional<int64_t> otherwise);
   std::optional<int64_t> dim_argument(const char* name, int64_t dims,
                                       std::optional<int64_t> otherwise = {});
@@ -66,7 +68,7 @@ class NodeSharder {
   void set_argument(const char* name, int64_t value);
 
   // Rules for several operands (node_sharder_operands.cpp).
-  bool broadcast(const std::vector<std::string>& operands, int64_t first);
+  bool broadcast(int64_t first);
   bool linear();
   void drop_bias();
   bool product();

@@ -6,11 +6,11 @@
 namespace gallop::model::exported {
 
 // Operands whose dimensions are broadcast, but for the last `first` ones.
-bool NodeSharder::broadcast(const std::vector<std::string>& operands, int64_t first) {
+bool NodeSharder::broadcast(int64_t first) {
   std::optional<int64_t> place;  // From the last dimension.
   int64_t group = 0;
   Size size;
-  for (const std::string& name : operands) {
+  for (const std::string& name : operands_) {
     const Shard* const shard = find(name);
     if (shard == nullptr) continue;
     const int64_t own = rank_of(graph_, name) - 1 - shard->dim;
@@ -22,7 +22,7 @@ bool NodeSharder::broadcast(const std::vector<std::string>& operands, int64_t fi
     size = sizes_of(name)[static_cast<size_t>(shard->dim)];
   }
   if (!place || *place < first) return fail("needs the whole of the divided dimension");
-  for (const std::string& name : operands) {
+  for (const std::string& name : operands_) {
     if (find(name) != nullptr) continue;
     const int64_t dim = rank_of(graph_, name) - 1 - *place;
     if (dim < 0 || size_of(name, dim) == 1) {
@@ -94,7 +94,7 @@ bool NodeSharder::product() {
   for (const std::string& name : operands_) {
     if (rank_of(graph_, name) < 2) return fail("needs whole tensors");
   }
-  return broadcast(operands_, /*first=*/2);
+  return broadcast(/*first=*/2);
 }
 
 // The divided dimension must be one of the result.
@@ -154,7 +154,7 @@ bool NodeSharder::einsum() {
 
 // Elements along another dimension, by indices of the same sizes otherwise.
 bool NodeSharder::gathered() {
-  if (!broadcast(operands_, /*first=*/0)) return false;
+  if (!broadcast(/*first=*/0)) return false;
   const auto dim = dim_argument("dim", rank());
   if (!dim) return false;
   if (*dim == result_.results.begin()->second.dim) {
@@ -165,7 +165,8 @@ bool NodeSharder::gathered() {
 
 // Each process has some rows of the table. The result is whole.
 bool NodeSharder::looked_up() {
-  const std::string table = tensor_argument("weight"), indices = tensor_argument("indices");
+  const std::string table = tensor_argument(node_, "weight"),
+                    indices = tensor_argument(node_, "indices");
   const Shard* const shard = find(table);
   if (find(indices) != nullptr || shard == nullptr || shard->dim != 0 ||
       shard->group != size_of(table, 0) || !is_look_up(node_, table)) {
@@ -180,11 +181,11 @@ bool NodeSharder::looked_up() {
 
 // All have their heads in as many groups.
 bool NodeSharder::attention() {
-  const std::string query = tensor_argument("query");
+  const std::string query = tensor_argument(node_, "query");
   const int64_t heads_dim = rank_of(graph_, query) - 3;
   std::optional<int64_t> groups;
   for (const char* const name : {"query", "key", "value"}) {
-    const std::string tensor = tensor_argument(name);
+    const std::string tensor = tensor_argument(node_, name);
     const int64_t dim = rank_of(graph_, tensor) - 3;
     const Shard* const shard = find(tensor);
     if (dim < 0 || (shard != nullptr && shard->dim != dim)) {
@@ -201,7 +202,7 @@ bool NodeSharder::attention() {
   }
   const Shard* const of_query = find(query);
   const Shard heads{heads_dim, of_query != nullptr ? of_query->group : size_of(query, heads_dim)};
-  const std::string mask = tensor_argument("attn_mask");
+  const std::string mask = tensor_argument(node_, "attn_mask");
   if (!mask.empty()) {
     const int64_t dim = rank_of(graph_, mask) - 3;
     const Shard* const shard = find(mask);

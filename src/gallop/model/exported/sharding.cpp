@@ -12,12 +12,6 @@ bool is_one(const Node& node, const char* name) {
   return given == nullptr || *given == Argument(int64_t{1}) || *given == Argument(1.0);
 }
 
-// The tensor that an argument names; empty for none.
-std::string tensor_argument(const Node& node, const char* name) {
-  const Argument* const given = find_argument(node, name);
-  return given == nullptr ? std::string() : tensor_name_of(*given);
-}
-
 }  // namespace
 
 std::optional<LinearCall> find_linear_call(const Graph& graph, const Node& node) {

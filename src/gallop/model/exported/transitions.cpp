@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
+#include "gallop/model/functional/embedding.h"
 #include "gallop/model/functional/tensor_parallel.h"
 
 namespace gallop::model::exported {
@@ -64,12 +65,11 @@ namespace {
 at::Tensor look_up(const at::Tensor& table, const at::Tensor& indices, int64_t rows,
                    int64_t padding, const TensorGroup& group) {
   const functional::PartRange range = functional::part_range(rows, group);
-  const at::Tensor own = indices.sub(range.begin);
-  const at::Tensor is_here = own.ge(0).logical_and(own.lt(range.size()));
+  const functional::TablePart own = functional::part_of_table(indices, range.begin, range.size());
   const bool has_padding = padding >= range.begin && padding < range.end;
   const at::Tensor found =
-      at::embedding(table, own.mul(is_here), has_padding ? padding - range.begin : -1);
-  return functional::reduce_from_tensor_parallel_region(found.mul(is_here.unsqueeze(-1)), group);
+      at::embedding(table, own.indices, has_padding ? padding - range.begin : -1);
+  return functional::reduce_from_tensor_parallel_region(found.mul(own.is_here), group);
 }
 
 }  // namespace

@@ -44,6 +44,12 @@ struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
 
 }  // namespace
 
+TablePart part_of_table(const at::Tensor& indices, int64_t begin, int64_t rows) {
+  const at::Tensor own = indices.sub(begin);
+  const at::Tensor is_here = own.ge(0).logical_and(own.lt(rows));
+  return {.indices = own.mul(is_here), .is_here = is_here.unsqueeze(-1)};
+}
+
 at::Tensor embedding(const at::Tensor& indices, const at::Tensor& weight,
                      const at::Tensor& positions) {
   if (kernel::kernels_enabled() && indices.is_cpu()) {
