@@ -59,9 +59,11 @@ class Member {
   ChildProcess& process() { return process_; }
   int output() const { return open_ ? process_.output() : -1; }
 
-  // Prints the error with which the process has ended.
-  void report_error(const Tell& tell) const {
+  // Prints the error with which the process has ended. False if the process itself has not printed
+  // it.
+  bool report_error(const Tell& tell) const {
     for (const std::string& line : error_lines_) tell(line);
+    return !error_lines_.empty();
   }
 
   // Reads all available output.
@@ -139,12 +141,15 @@ class Group {
   }
 
  private:
-  // Processes that read the same invalid recipe all end with the same error.
+  // Processes that read the same invalid recipe all end with the same error. Rank 0 prints its own,
+  // and the others leave an error of rank 0 to it; it may have been stopped before it could.
   void report_errors() const {
-    std::set<std::string> printed;
+    const bool has_rank0 = members_.front().rank() == 0;
+    std::set<std::string> printed = {""};
     for (const Member& member : members_) {
       const std::string error = read_error(call_logs_.path(), member.rank());
-      if (printed.insert(error).second) member.report_error(tell_);
+      if (!printed.insert(error).second || member.rank() == 0) continue;
+      if (!member.report_error(tell_) && has_rank0) tell_("gallop: " + error);
     }
   }
 

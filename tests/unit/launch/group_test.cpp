@@ -95,6 +95,15 @@ TEST(Group, PrintsAnErrorOfSeveralRanksOnce) {
   EXPECT_EQ(lines_of("$((RANK / 2))"), Lines{"[rank 2] gallop: 1"});
 }
 
+TEST(Group, PrintsAnErrorOfRank0ThatIsStoppedBeforeItHasPrintedIt) {
+  Shells shells(3,
+                "cd $GALLOP_CALL_LOGS; if [ $RANK = 0 ]; then touch ready; exec sleep 100; fi; "
+                "until [ -e ready ]; do sleep 0.01; done; printf 'no\\nroom' >$RANK.new; "
+                "mv $RANK.new $RANK.error; exit 4");
+  EXPECT_EQ(shells.run().code, ExitCode::kDevice);
+  EXPECT_EQ(shells.lines, Lines{"gallop: no\nroom"});
+}
+
 TEST(Group, StopsTheOthersIfOneFails) {
   Shells shells(
       3, "if [ $RANK = 1 ]; then exit 3; fi; trap 'exit 5' TERM; while :; do sleep 0.01; done");
