@@ -46,9 +46,9 @@ def make_idx(folder, count, size=12, classes=10):
                 file.write(b"".join(pixels(rng, label, size, 1)))
 
 
-def make_folder(folder, count, size=12, classes=4, gray=0, turned=0, flat_test=0):
+def make_folder(folder, count, size=12, classes=4, gray=0, turned=0, flat_test=0, wide=0):
     """SPLIT/class_K/N.png for training and test; the first `gray` training images are grayscale and the first `turned`
-    are stored rotated; the test split may have no classes."""
+    are stored rotated; the test split may have no classes, and its first `wide` images are twice as wide as high."""
     rng = random.Random(2)
     for part, images in (("train", count), ("test", count // 2)):
         for i in range(images):
@@ -57,8 +57,10 @@ def make_folder(folder, count, size=12, classes=4, gray=0, turned=0, flat_test=0
             os.makedirs(target, exist_ok=True)
             channels = 1 if part == "train" and i < gray else 3
             turns = part == "train" and i < turned
+            width = 2 * size if part == "test" and i < wide else size
             with open(os.path.join(target, f"{i:05}.png"), "wb") as file:
-                file.write(png(pixels(rng, i % classes, size, channels), size, channels, 6 if turns else 1))
+                rows = pixels(rng, i % classes, width, channels)[:size]
+                file.write(png(rows, width, channels, 6 if turns else 1))
 
 
 def add_file(tar, name, body):

@@ -28,7 +28,7 @@ void ClassReporter::add(const data::Batch& batch, const at::Tensor& logits) {
   const at::Tensor truths = batch.target().to(at::kLong).cpu();
   for (int64_t i = 0; i < truths.size(0); ++i) {
     Mistake mistake;
-    mistake.position = batch.position + i;
+    mistake.position = batch.position_of(i);
     mistake.truth = truths[i].item<int64_t>();
     mistake.guess = guesses[i].item<int64_t>();
     if (mistake.truth == mistake.guess) continue;

@@ -30,6 +30,8 @@ namespace {
 struct Part {
   std::string name;
   const data::Samples* samples;
+
+  bool in_rectangles() const { return !samples->input_sizes(0).empty(); }
 };
 
 Part choose_part(const data::DataModule& data, const std::string& wanted) {
@@ -105,8 +107,9 @@ void print_json(const Runs& runs, const Part& part, const train::EnsembleEvaluat
 
 void print(const Runs& runs, const Part& part, const train::EnsembleEvaluation& evaluation) {
   for (size_t i = 0; i < runs.size(); ++i) {
-    fmt::print("{} at step {}, {} part, {} {}\n", runs[i].folder.string(),
+    fmt::print("{} at step {}, {} part{}, {} {}\n", runs[i].folder.string(),
                format_count(runs[i].step()), part.name,
+               part.in_rectangles() ? " in rectangles" : "",
                format_count(evaluation.each[i].tally.count), item_of(runs[i].inputs));
     print_numbers(evaluation.each[i]);
   }
@@ -298,6 +301,9 @@ ExitCode run_evaluate(const CommandContext& command, const std::vector<std::stri
     for (const std::string& note : data->notes) print_error("gallop: note: {}\n", printable(note));
   }
   const Part part = choose_part(*data, parsed.part);
+  for (const TrainedModel& run : runs) {
+    require_rectangles(run.recipe.recipe, part.samples, *run.model);
+  }
   const train::MetricTask task = metric_task(first.inputs, own.tasks);
   auto metric_set = std::make_shared<const train::MetricSet>(
       own.metrics,

@@ -37,7 +37,7 @@ bool OverlayReporter::fits(const data::Signature& inputs, const train::MetricTas
 void OverlayReporter::add(const data::Batch& batch, const at::Tensor& logits) {
   const at::Tensor predicted = at::argmax(logits, 1).cpu(), truth = batch.target().cpu();
   for (int64_t i = 0; i < predicted.size(0); ++i) {
-    Kept one{.position = batch.position + i,
+    Kept one{.position = batch.position_of(i),
              .image = {},
              .predicted = labels_of(predicted[i]),
              .truth = labels_of(truth[i])};

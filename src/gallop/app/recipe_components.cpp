@@ -262,6 +262,34 @@ std::string evaluation_part(const data::DataModule& data) {
   return data.test ? "test" : "";
 }
 
+std::string why_not_any_size(const std::string& option, const Recipe& recipe,
+                             const model::Model& model) {
+  if (model.takes_any_size()) return {};
+  return fmt::format(
+      "{} needs a model for images of any size, as 'resnet' is; model '{}' has weights for one "
+      "size: "
+      "omit it",
+      option, recipe.model.name());
+}
+
+void require_rectangles(const Recipe& recipe, const data::Samples* samples,
+                        const model::Model& model) {
+  if (!recipe.data.rectangular_validation) return;
+  const char* const option = "data.rectangular_validation";
+  if (samples == nullptr) {
+    throw UsageError(fmt::format("{}: the data have no split to evaluate on; omit it", option));
+  }
+  if (samples->input_sizes(0).empty()) {
+    throw UsageError(fmt::format(
+        "{} is for image files with a class or numbers as targets, and not for data set '{}'; omit "
+        "it",
+        option, recipe.data.module.name()));
+  }
+  if (const std::string why = why_not_any_size(option, recipe, model); !why.empty()) {
+    throw UsageError(why);
+  }
+}
+
 std::string set_compute_threads(const Recipe& recipe, const Hardware& hardware) {
   const auto wanted = static_cast<int>(recipe.train.threads);
   at::set_num_threads(wanted > 0 ? wanted : hardware.threads);

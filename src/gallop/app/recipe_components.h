@@ -61,6 +61,15 @@ std::shared_ptr<const train::Loss> evaluation_loss(
 /// Name of DataModule::evaluation(): "validation", "test", or empty.
 std::string evaluation_part(const data::DataModule& data);
 
+/// Why a model cannot take images of other sizes, which an option requires; empty if it can.
+std::string why_not_any_size(const std::string& option, const Recipe& recipe,
+                             const model::Model& model);
+
+/// Throws UsageError if the recipe has `data.rectangular_validation` and the samples to evaluate on
+/// (null if there are none) or the model are not suitable.
+void require_rectangles(const Recipe& recipe, const data::Samples* samples,
+                        const model::Model& model);
+
 /// Sets LibTorch's number of threads to `train.threads`. Returns a warning, or an empty text.
 std::string set_compute_threads(const Recipe& recipe, const Hardware& hardware);
 

@@ -398,8 +398,11 @@ void Run::introduce(ConsoleStyle style) {
   fmt::print("data       {}: {}", recipe().data.module.name(),
              describe_training_data(session_.inputs(), session_.task(),
                                     data().split(data::Part::kTrain)->size()));
-  fmt::print("{}\n", part.empty() ? std::string(", no split to evaluate on")
-                                  : fmt::format("; evaluated on the {} part", part));
+  fmt::print("{}\n",
+             part.empty()
+                 ? std::string(", no split to evaluate on")
+                 : fmt::format("; evaluated on the {} part{}", part,
+                               recipe().data.rectangular_validation ? ", in rectangles" : ""));
   if (!padding_.empty()) fmt::print("padding    {}\n", padding_);
   if (recipe().data.max_tokens > 0) {
     fmt::print("batches    {} in an epoch, of at most {} tokens and on average {} {}\n",

@@ -6,6 +6,7 @@
 #include "gallop/app/device.h"
 #include "gallop/app/initial_model.h"
 #include "gallop/app/proven_training.h"
+#include "gallop/app/recipe_components.h"
 #include "gallop/app/session.h"
 #include "gallop/app/training_memory.h"
 #include "gallop/base/hardware.h"
@@ -217,19 +218,17 @@ void Session::require_packed_rows() {
 }
 
 std::string Session::why_not_resized() const {
+  const char* const option = "train.progressive_resizing";
   const bool has_pixels_as_targets = data_->train->fields().target().shape.sizes.size() > 1;
   if (!inputs().is_images() || has_pixels_as_targets) {
-    return "train.progressive_resizing is for images with a class or numbers as targets; omit it";
+    return fmt::format("{} is for images with a class or numbers as targets; omit it", option);
   }
-  if (model_->takes_any_size()) return {};
-  return fmt::format(
-      "train.progressive_resizing needs a model for images of any size, as 'resnet' is; model '{}' "
-      "has weights for one size: omit it",
-      recipe().model.name());
+  return why_not_any_size(option, recipe(), *model_);
 }
 
-// Inputs whose size changes along the run.
+// Inputs of other sizes than those of the task.
 void Session::require_sizes() {
+  require_rectangles(recipe(), data_->evaluation(), *model_);
   const auto& resizing = recipe().train.progressive_resizing;
   if (resizing.initial_scale < 1) {
     if (const std::string why = why_not_resized(); !why.empty()) throw UsageError(why);

@@ -5,6 +5,7 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
+#include <c10/util/strides.h>
 #include <fmt/format.h>
 
 #include "gallop/base/checked.h"
@@ -26,6 +27,17 @@ std::vector<char> padding_of(double value, c10::ScalarType dtype, int64_t bytes)
 
 }  // namespace
 
+void BatchRows::resize(std::vector<int64_t> row_sizes) {
+  const auto item = static_cast<int64_t>(tensor.element_size());
+  const int64_t bytes = c10::multiply_integers(row_sizes) * item;
+  const int64_t available = static_cast<int64_t>(tensor.nbytes()) / tensor.size(0);
+  if (bytes > available) {
+    throw InternalError(fmt::format("rows of {} bytes in a field of {}", bytes, available));
+  }
+  sizes = std::move(row_sizes);
+  row_bytes = bytes;
+}
+
 void BatchRows::pad(int64_t index) const {
   char* const end = row(index) + row_bytes;
   for (char* at = row(index) + lengths[static_cast<size_t>(index)] * item_bytes; at < end;
@@ -41,6 +53,13 @@ int64_t BatchRows::length_of(int64_t count) const {
 }
 
 at::Tensor BatchRows::first(int64_t count) {
+  if (!sizes.empty()) {
+    std::vector<int64_t> all = {count};
+    all.insert(all.end(), sizes.begin(), sizes.end());
+    const bool is_channels_last = tensor.suggest_memory_format() == at::MemoryFormat::ChannelsLast;
+    return is_channels_last ? tensor.as_strided(all, c10::get_channels_last_strides_2d(all))
+                            : tensor.as_strided(all, c10::contiguous_strides(all));
+  }
   if (!is_ragged()) return count == tensor.size(0) ? tensor : tensor.narrow(0, 0, count);
   const int64_t longest = length_of(count);
   if (longest == tensor.size(1)) return tensor.narrow(0, 0, count);

@@ -20,9 +20,13 @@ struct BatchRows {
   int64_t item_bytes = 0;          ///< Bytes of one element along a ragged field's first dimension.
   std::vector<char> padding{};     ///< The bytes of one padding element.
   std::vector<int64_t> lengths{};  ///< Elements written to each row of a ragged field.
+  std::vector<int64_t> sizes{};    ///< Of the rows of this batch; empty: those of `tensor`.
 
   bool is_ragged() const { return !lengths.empty(); }
   char* row(int64_t index) const { return data + index * row_bytes; }
+  /// Gives the rows of the next batch these sizes. Throws InternalError if they need more memory
+  /// than the field has.
+  void resize(std::vector<int64_t> row_sizes);
   /// Fills the rest of a ragged row with padding.
   void pad(int64_t index) const;
   /// Returns the first `count` rows. A ragged field is trimmed to its longest row, rounded up, and

@@ -85,6 +85,10 @@ void visit_images(config::Visitor& visitor, DataConfig& config) {
                  .min = 0,
                  .max = kMaxImageSize},
                 config.image_size);
+  visitor.field({.name = "rectangular_validation",
+                 .help = "evaluate on images that keep their aspect ratio, with a shorter side of "
+                         "image_size pixels, instead of on their middle squares"},
+                config.rectangular_validation);
   visitor.field({.name = "channels",
                  .help = "image channels: 1 for grayscale, 3 for RGB, 0: as in the images",
                  .min = 0,

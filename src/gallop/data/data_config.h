@@ -38,14 +38,15 @@ struct DataConfig {
   std::string normalize = "data";  ///< data, imagenet or none; `mean` and `deviation` override it.
   std::vector<double> mean;        ///< One per channel, on a scale where 1 is full brightness.
   std::vector<double> deviation;
-  int64_t image_size = 0;   ///< 0: keep the images' size, which must be uniform.
-  int64_t channels = 0;     ///< 1 or 3; 0: as in the images.
-  int64_t context = 128;    ///< Maximum tokens in one input.
-  int64_t eval_stride = 0;  ///< 0: `context`.
-  double validation = 0;    ///< Fraction of the training data to split off if it is missing.
-  int64_t folds = 0;        ///< Of cross-validation; 0: none.
-  int64_t fold = 0;         ///< The one that is the validation split.
-  std::string group;        ///< Holdout::group.
+  int64_t image_size = 0;               ///< 0: keep the images' size, which must be uniform.
+  bool rectangular_validation = false;  ///< Evaluate on images of their own aspect ratios.
+  int64_t channels = 0;                 ///< 1 or 3; 0: as in the images.
+  int64_t context = 128;                ///< Maximum tokens in one input.
+  int64_t eval_stride = 0;              ///< 0: `context`.
+  double validation = 0;  ///< Fraction of the training data to split off if it is missing.
+  int64_t folds = 0;      ///< Of cross-validation; 0: none.
+  int64_t fold = 0;       ///< The one that is the validation split.
+  std::string group;      ///< Holdout::group.
   /// Names of samples to leave out, or files of names; see data/exclusion.h.
   std::vector<std::string> exclude;
   std::string exif_orientation = "apply";  ///< apply or ignore.

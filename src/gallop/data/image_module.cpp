@@ -11,6 +11,7 @@
 #include "gallop/data/exclusion.h"
 #include "gallop/data/group_split.h"
 #include "gallop/data/image_samples.h"
+#include "gallop/data/image_summary.h"
 #include "gallop/data/quality/image_quality.h"
 #include "gallop/data/set_properties.h"
 #include "gallop/data/statistics.h"
@@ -35,6 +36,11 @@ std::string identity_of(const DataConfig& config, const ImageParts& parts,
   const Holdout holdout = holdout_of(config, options.seed);
   if (!holdout.is_empty()) identity += " " + holdout.identity();
   for (const std::string& name : excluded_names(config.exclude)) identity += "\n" + name;
+  // The images may lie beside the files that name them.
+  if (!parts.train->identity().empty()) {
+    identity +=
+        "\n" + content_key(*parts.train, std::max(1, loader_threads(config, options.cores)));
+  }
   return gallop::identity_of(identity, {parts.files.begin(), parts.files.end()});
 }
 
@@ -103,8 +109,12 @@ class ImageModuleBuilder {
     module_.notes = parts.notes;
     for (const SkipCount& skipped : parts.skipped) module_.notes.push_back(describe(skipped));
     if (!builds_samples_) return;
-    shape_ = shape_of_set(parts, config_, std::max(1, loader_threads(config_, options_.cores)),
-                          {.folder = options_.cache_folder}, module_.notes);
+    if (config_.rectangular_validation && !resizes()) {
+      throw UsageError(
+          "data.rectangular_validation needs data.image_size, the length of the shorter side");
+    }
+    shape_ =
+        shape_of_set(parts, config_, threads(), {.folder = options_.cache_folder}, module_.notes);
     if (module_.held_out && !cuts_first) cut_images(parts, holdout, groups_);
     auto augment = build_augmentations(augmentations_, config_.augment);
     cuts_ = !augment.empty() && augment.front()->cuts();
@@ -126,12 +136,13 @@ class ImageModuleBuilder {
     if (parts.standardize_targets) fit_targets(*parts.train);
     if (!augment.empty()) module_.unaugmented = samples(train, {});
     module_.train = samples(train, std::move(augment));
-    if (parts.validation) module_.validation = samples(cached(*parts.validation), {});
-    if (parts.test) module_.test = samples(cached(*parts.test), {});
+    if (parts.validation) module_.validation = evaluation_samples(*parts.validation);
+    if (parts.test) module_.test = evaluation_samples(*parts.test);
   }
 
  private:
   bool resizes() const { return config_.image_size > 0; }
+  int threads() const { return std::max(1, loader_threads(config_, options_.cores)); }
 
   void fit_targets(const ImageSet& images) {
     for (int64_t target = 0; target < images.target_size(); ++target) {
@@ -150,7 +161,7 @@ class ImageModuleBuilder {
     const ImageParts& parts = *module_.parts_;
     int64_t images = cuts_ ? 0 : parts.train->size();
     for (const auto* set : {&parts.validation, &parts.test}) {
-      if (*set) images += (*set)->size();
+      if (*set && !config_.rectangular_validation) images += (*set)->size();
     }
     const auto needed = CachedImages::bytes_needed(images, shape_);
     return needed && *needed <= bytes;
@@ -182,20 +193,28 @@ class ImageModuleBuilder {
                                    config_.in_memory == "yes" ? kNoLimit : limit);
   }
 
+  ImagePipeline pipeline() const {
+    return {.shape = shape_,
+            .resize = resizes(),
+            .skip_broken = config_.on_error == "skip",
+            .seed = options_.seed,
+            .mean = normalization_.mean,
+            .deviation = normalization_.deviation,
+            .dtype = options_.image_dtype,
+            .target_mean = module_.signature.target_mean,
+            .target_deviation = module_.signature.target_deviation};
+  }
+
   std::unique_ptr<Samples> samples(const ImageSet& images,
                                    std::vector<std::unique_ptr<Augmentation>> augment) const {
+    return std::make_unique<ImageSamples>(images, pipeline(), std::move(augment));
+  }
+
+  std::unique_ptr<Samples> evaluation_samples(const ImageSet& images) {
+    if (!config_.rectangular_validation) return samples(cached(images), {});
     return std::make_unique<ImageSamples>(
-        images,
-        ImagePipeline{.shape = shape_,
-                      .resize = resizes(),
-                      .skip_broken = config_.on_error == "skip",
-                      .seed = options_.seed,
-                      .mean = normalization_.mean,
-                      .deviation = normalization_.deviation,
-                      .dtype = options_.image_dtype,
-                      .target_mean = module_.signature.target_mean,
-                      .target_deviation = module_.signature.target_deviation},
-        std::move(augment));
+        images, pipeline(), std::vector<std::unique_ptr<Augmentation>>(),
+        shapes_of_rectangles(images, shape_.height, shape_.channels, threads()));
   }
 
   const DataConfig& config_;

@@ -13,22 +13,24 @@ namespace gallop::data {
 
 namespace {
 
-/// Chooses the region by a cropping augmentation, or the middle square, and records it.
+/// Chooses the region by a cropping augmentation, or the middle, and records it.
 class RecordedRegion final : public RegionChooser {
  public:
-  RecordedRegion(const Augmentation* augmentation, Philox& random, ImagePlacement& placement)
-      : augmentation_(augmentation), random_(random), placement_(placement) {}
+  RecordedRegion(const Augmentation* augmentation, const ImageShape& shape, Philox& random,
+                 ImagePlacement& placement)
+      : augmentation_(augmentation), shape_(shape), random_(random), placement_(placement) {}
 
   Region choose(int height, int width) override {
     placement_.height = height;
     placement_.width = width;
     placement_.region = augmentation_ != nullptr ? augmentation_->cut(height, width, random_)
-                                                 : middle_square(height, width);
+                                                 : middle_region(height, width, shape_);
     return placement_.region;
   }
 
  private:
   const Augmentation* augmentation_;
+  const ImageShape& shape_;
   Philox& random_;
   ImagePlacement& placement_;
 };
@@ -84,7 +86,7 @@ ImagePlacement ImageReader::read(int64_t index, int64_t epoch, void* out, Buffer
   Philox random(pipeline_.seed, Purpose::kAugment, static_cast<uint64_t>(epoch),
                 static_cast<uint64_t>(index));
   const bool cuts = !augmentations_.empty() && augmentations_.front()->cuts();
-  RecordedRegion region(cuts ? augmentations_.front().get() : nullptr, random, placement);
+  RecordedRegion region(cuts ? augmentations_.front().get() : nullptr, shape, random, placement);
   const uint8_t* pixels =
       shaper_.read(index, pipeline_.resize ? &region : nullptr, buffers.reading);
   buffers.erasings.clear();
@@ -97,6 +99,12 @@ ImagePlacement ImageReader::read(int64_t index, int64_t epoch, void* out, Buffer
   normalizer_.write(pixels, int64_t{shape.height} * shape.width * shape.channels, out);
   for (const Erasing& erasing : buffers.erasings) erase(erasing, shape, pipeline_.dtype, out);
   return placement;
+}
+
+void ImageReader::read(int64_t index, const ImageShape& shape, void* out, Buffers& buffers) const {
+  const uint8_t* const pixels = shaper_.read(index, shape, nullptr, buffers.reading);
+  const TraceSpan span(SpanKind::kData, "normalize");
+  normalizer_.write(pixels, int64_t{shape.height} * shape.width * shape.channels, out);
 }
 
 const uint8_t* ImageReader::augment(const SampleKey& key, Philox& random, const uint8_t* pixels,

@@ -63,6 +63,8 @@ class ImageReader {
   /// Writes an image [H, W, C] to `out`. Throws DataError if it is damaged, ShapeError if it has
   /// another shape and resizing is off.
   ImagePlacement read(int64_t index, int64_t epoch, void* out, Buffers& buffers) const;
+  /// Writes an image, without augmentations, that is resized to another shape.
+  void read(int64_t index, const ImageShape& shape, void* out, Buffers& buffers) const;
 
   /// Calls `fill` to read a sample. Returns false if it is damaged and `skip_broken` is set.
   template <typename Fill>

@@ -17,9 +17,10 @@ Field image_field(const ImagePipeline& pipeline);
 /// numbers to predict "target", fp32 [T].
 class ImageSamples final : public Samples {
  public:
-  /// Like ImageReader.
+  /// Like ImageReader. With `shapes`, the shapes_of_rectangles(), images are not augmented.
   ImageSamples(const ImageSet& images, const ImagePipeline& pipeline,
-               std::vector<std::unique_ptr<Augmentation>> augmentations);
+               std::vector<std::unique_ptr<Augmentation>> augmentations,
+               std::vector<ImageShape> shapes = {});
 
   int64_t size() const override { return reader_.images().size(); }
   bool every_target_counts() const override { return !has_numbers(); }
@@ -29,6 +30,7 @@ class ImageSamples final : public Samples {
   }
   int64_t window_blocks() const override { return reader_.images().window_blocks(); }
   int64_t block(int64_t index) const override { return reader_.images().block(index); }
+  std::vector<int64_t> input_sizes(int64_t index) const override;
   std::unique_ptr<Scratch> make_scratch() const override;
   std::string describe(int64_t index) const override { return reader_.images().describe(index); }
   bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override;
@@ -40,6 +42,15 @@ class ImageSamples final : public Samples {
   void write_targets(int64_t index, float* out) const;
 
   ImageReader reader_;
+  std::vector<ImageShape> shapes_;  // Empty: that of the pipeline.
 };
+
+/// The shapes of rectangular images: sides that are multiples of kRectangleUnit, of which the
+/// shorter one has `side` pixels and the longer one at most kLongestRectangle times as many. Reads
+/// the headers of all images; those that cannot be read are squares.
+std::vector<ImageShape> shapes_of_rectangles(const ImageSet& images, int side, int channels,
+                                             int threads);
+inline constexpr int kRectangleUnit = 8;
+inline constexpr int kLongestRectangle = 3;
 
 }  // namespace gallop::data

@@ -10,9 +10,13 @@ namespace gallop::data {
 
 namespace {
 
-class MiddleSquare final : public RegionChooser {
+class Middle final : public RegionChooser {
  public:
-  Region choose(int height, int width) override { return middle_square(height, width); }
+  explicit Middle(const ImageShape& shape) : shape_(shape) {}
+  Region choose(int height, int width) override { return middle_region(height, width, shape_); }
+
+ private:
+  const ImageShape& shape_;
 };
 
 /// Records the chosen region, and whether the reader requested one at all.
@@ -46,9 +50,17 @@ class Remembered final : public RegionChooser {
 
 }  // namespace
 
-Region middle_square(int height, int width) {
-  const int side = std::min(height, width);
-  return {.top = (height - side) / 2, .left = (width - side) / 2, .height = side, .width = side};
+Region middle_region(int height, int width, const ImageShape& shape) {
+  const bool is_wide = int64_t{width} * shape.height >= int64_t{height} * shape.width;
+  Region region{.height = height, .width = width};
+  if (is_wide) {
+    region.width = std::max(1, static_cast<int>(int64_t{height} * shape.width / shape.height));
+  } else {
+    region.height = std::max(1, static_cast<int>(int64_t{width} * shape.height / shape.width));
+  }
+  region.top = (height - region.height) / 2;
+  region.left = (width - region.width) / 2;
+  return region;
 }
 
 ImageShaper::ImageShaper(const ImageSet& images, const ImageShape& shape, bool resize)
@@ -59,7 +71,12 @@ ImageShaper::ImageShaper(const ImageSet& images, const ImageShape& shape, bool r
 }
 
 const uint8_t* ImageShaper::read(int64_t index, RegionChooser* cutter, Buffers& buffers) const {
-  MiddleSquare middle;
+  return read(index, shape_, cutter, buffers);
+}
+
+const uint8_t* ImageShaper::read(int64_t index, const ImageShape& shape, RegionChooser* cutter,
+                                 Buffers& buffers) const {
+  Middle middle(shape);
   Remembered region(cutter != nullptr ? *cutter : middle);
   Image& image = buffers.image;
   image.top = image.left = 0;
@@ -71,9 +88,9 @@ const uint8_t* ImageShaper::read(int64_t index, RegionChooser* cutter, Buffers& 
     image.height = stored->height;
     image.width = stored->width;
   } else {
-    DecodeRequest request{.channels = shape_.channels};
+    DecodeRequest request{.channels = shape.channels};
     if (resize_) {
-      request.min_side = std::max(shape_.height, shape_.width);
+      request.min_side = std::min(shape.height, shape.width);
       request.region = &region;
     }
     const TraceSpan span(SpanKind::kData, "read");  // Contains "decode".
@@ -84,18 +101,20 @@ const uint8_t* ImageShaper::read(int64_t index, RegionChooser* cutter, Buffers& 
     check_shape(index, image);
     return pixels;
   }
-  return fit({pixels, image.height, image.width, shape_.channels}, region.box_in(image), buffers);
+  return fit({pixels, image.height, image.width, shape.channels}, region.box_in(image), shape,
+             buffers);
 }
 
-const uint8_t* ImageShaper::fit(const PixelView& source, const Box& box, Buffers& buffers) const {
-  if (source.height == shape_.height && source.width == shape_.width && box.top == 0 &&
+const uint8_t* ImageShaper::fit(const PixelView& source, const Box& box, const ImageShape& shape,
+                                Buffers& buffers) {
+  if (source.height == shape.height && source.width == shape.width && box.top == 0 &&
       box.left == 0 && box.height == source.height && box.width == source.width) {
     return source.pixels;
   }
   const TraceSpan span(SpanKind::kData, "resize");
-  buffers.resized.resize(static_cast<size_t>(shape_.height) * static_cast<size_t>(shape_.width) *
-                         static_cast<size_t>(shape_.channels));
-  buffers.resizer.resize(source, box, shape_.height, shape_.width, buffers.resized.data());
+  buffers.resized.resize(static_cast<size_t>(shape.height) * static_cast<size_t>(shape.width) *
+                         static_cast<size_t>(shape.channels));
+  buffers.resizer.resize(source, box, shape.height, shape.width, buffers.resized.data());
   return buffers.resized.data();
 }
 

@@ -15,10 +15,10 @@ class ShapeError : public DataError {
   using DataError::DataError;
 };
 
-/// The largest centered square of an image.
-Region middle_square(int height, int width);
+/// The largest centered region of an image whose aspect ratio is that of `shape`.
+Region middle_region(int height, int width, const ImageShape& shape);
 
-/// Reads images and resizes them to one shape.
+/// Reads images and resizes them.
 class ImageShaper {
  public:
   /// Buffers of one thread.
@@ -28,7 +28,7 @@ class ImageShaper {
     std::vector<uint8_t> resized;
   };
 
-  /// `images` must outlive the shaper. With `resize`, the center square of each image is resized to
+  /// `images` must outlive the shaper. With `resize`, the middle of each image is resized to
   /// `shape`; otherwise each image must have that shape.
   ImageShaper(const ImageSet& images, const ImageShape& shape, bool resize);
 
@@ -38,9 +38,13 @@ class ImageShaper {
   /// null, chooses the crop of the original to resize. Throws DataError if the image is damaged,
   /// ShapeError if it has another shape and resizing is off.
   const uint8_t* read(int64_t index, RegionChooser* cutter, Buffers& buffers) const;
+  /// The same with another shape to resize to, of as many channels.
+  const uint8_t* read(int64_t index, const ImageShape& shape, RegionChooser* cutter,
+                      Buffers& buffers) const;
 
  private:
-  const uint8_t* fit(const PixelView& source, const Box& box, Buffers& buffers) const;
+  static const uint8_t* fit(const PixelView& source, const Box& box, const ImageShape& shape,
+                            Buffers& buffers);
   void check_shape(int64_t index, const Image& image) const;
 
   const ImageSet& images_;

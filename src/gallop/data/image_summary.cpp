@@ -91,7 +91,9 @@ std::optional<ImageSummary> from_text(const std::string& text, const std::string
   return summary;
 }
 
-std::string key_of(const ImageSet& images, int threads) {
+}  // namespace
+
+std::string content_key(const ImageSet& images, int threads) {
   const int64_t chunks = (images.size() + kChunk - 1) / kChunk;
   std::vector<uint64_t> hashes(static_cast<size_t>(chunks));
   run_parallel(threads, chunks, [&](int64_t chunk) {
@@ -107,8 +109,6 @@ std::string key_of(const ImageSet& images, int threads) {
   for (const uint64_t hash : hashes) put(text, hash);
   return xxh3_128(text);
 }
-
-}  // namespace
 
 ImageSummary summarize_images(const ImageSet& images, int threads) {
   if (const auto shape = images.stored_shape()) {
@@ -132,7 +132,7 @@ ImageSummary cached_summary(const ImageSet& images, int threads, const SummaryCa
   if (images.stored_shape() || images.size() < cache.min_images || images.identity().empty()) {
     return summarize_images(images, threads);
   }
-  const std::string key = key_of(images, threads);
+  const std::string key = content_key(images, threads);
   const fs::path path = cache.folder / "images" / key;
   try {
     if (const auto cached = from_text(read_file(path, 4096), key)) return *cached;

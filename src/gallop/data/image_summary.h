@@ -23,6 +23,9 @@ struct ImageSummary {
 /// number of threads.
 ImageSummary summarize_images(const ImageSet& images, int threads);
 
+/// Identifies the images and the current state of their files.
+std::string content_key(const ImageSet& images, int threads);
+
 /// A cache of summaries, so that a large set is not scanned at every start.
 struct SummaryCache {
   fs::path folder;

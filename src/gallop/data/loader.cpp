@@ -72,6 +72,9 @@ struct Loader::Impl {
   void check(const LoaderState& start) const;
   int64_t batch_at(int64_t epoch, int64_t position) const;
   void begin_at(const LoaderState& start);
+  Permutation order_of(int64_t epoch) const;
+  int64_t index_at(int64_t position, const Permutation& order) const;
+  void open(BatchSlot& slot);
   BatchRange next_range();
   std::optional<Chunk> claim();
   Outcome fill(const Chunk& chunk, Scratch& scratch, const StopRequest* stop) const;
@@ -236,12 +239,29 @@ BatchRange Loader::Impl::next_range() {
   return range;
 }
 
+Permutation Loader::Impl::order_of(int64_t epoch) const {
+  return {static_cast<uint64_t>(state.seed), static_cast<uint64_t>(epoch), samples.size()};
+}
+
+// The sample at a position.
+int64_t Loader::Impl::index_at(int64_t position, const Permutation& order) const {
+  return config.shuffle && !samples.has_own_order() ? order(position) : position;
+}
+
+// Prepares a slot for the next batch.
+void Loader::Impl::open(BatchSlot& slot) {
+  slot.open(next_range());
+  const BatchRange& range = slot.range;
+  auto sizes = samples.input_sizes(index_at(range.whole_position, order_of(range.epoch)));
+  if (!sizes.empty()) slot.fields[samples.fields().input_index()].resize(std::move(sizes));
+}
+
 // Claims the next rows to fill, in stream order; nullopt if every buffer is full. Requires the
 // mutex.
 std::optional<Chunk> Loader::Impl::claim() {
   if (opened == 0 || slot_of(opened - 1).taken == slot_of(opened - 1).range.filled_rows()) {
     if (opened == released + static_cast<int64_t>(slots.size()) || at_end()) return std::nullopt;
-    slot_of(opened).open(next_range());
+    open(slot_of(opened));
     ++opened;
   }
   BatchSlot& slot = slot_of(opened - 1);
@@ -255,8 +275,7 @@ Outcome Loader::Impl::fill(const Chunk& chunk, Scratch& scratch, const StopReque
   Outcome outcome;
   BatchSlot& slot = *chunk.slot;
   const auto epoch = slot.range.epoch;
-  const Permutation order(static_cast<uint64_t>(state.seed), static_cast<uint64_t>(epoch),
-                          samples.size());
+  const Permutation order = order_of(epoch);
   std::vector<void*> rows(slot.fields.size());
   std::vector<int64_t> lengths(slot.fields.size());
   for (int64_t row = chunk.begin; row < chunk.end; ++row) {
@@ -266,9 +285,13 @@ Outcome Loader::Impl::fill(const Chunk& chunk, Scratch& scratch, const StopReque
       rows[i] = slot.fields[i].row(row);
       if (slot.fields[i].is_ragged()) lengths[i] = samples.fields()[i].shape.sizes.front();
     }
+    const int64_t index = index_at(position, order);
     try {
-      if (samples.fill(config.shuffle && !samples.has_own_order() ? order(position) : position,
-                       epoch, SampleRow(rows, lengths), scratch)) {
+      if (const auto& sizes = slot.fields[fields.input_index()].sizes;
+          !sizes.empty() && samples.input_sizes(index) != sizes) {
+        throw InternalError("a batch with inputs of different sizes");
+      }
+      if (samples.fill(index, epoch, SampleRow(rows, lengths), scratch)) {
         keep_lengths(slot, row, lengths);
         continue;
       }
@@ -315,7 +338,7 @@ void Loader::Impl::work(Scratch& scratch) {
 bool Loader::Impl::fill_here(const StopRequest* stop) {
   const int64_t epoch = next_epoch, position = next_position;
   BatchSlot& slot = slot_of(opened);
-  slot.open(next_range());
+  open(slot);
   const Chunk chunk{&slot, 0, slot.range.filled_rows()};
   const Outcome outcome = fill(chunk, *scratches.front(), stop);
   if (stop != nullptr && stop->requested()) {
@@ -393,10 +416,8 @@ Batch Loader::Impl::deliver(BatchSlot& slot) {
   batch.whole_position = range.whole_position;
   batch.whole_size = range.whole_rows;
   batch.last_of_epoch = range.whole_end() >= size;
-  if (config.transforms) {
-    batch.partner_rows = slot.kept() - (range.rows - batch.skipped);
-    batch.row_positions = slot.kept_positions();
-  }
+  if (config.transforms) batch.partner_rows = slot.kept() - (range.rows - batch.skipped);
+  if (config.transforms || slot.broken_rows > 0) batch.row_positions = slot.kept_positions();
   state.skipped += batch.skipped;
   state.epoch = batch.last_of_epoch ? range.epoch + 1 : range.epoch;
   state.position = batch.last_of_epoch ? 0 : range.whole_end();

@@ -113,6 +113,10 @@ class Samples {
   virtual int64_t block(int64_t /*index*/) const { return 0; }
   /// The class label of a sample, if it is known without reading the sample: for all or for none.
   virtual std::optional<int64_t> label(int64_t /*index*/) const { return std::nullopt; }
+  /// The sizes of a sample's input if they differ between samples, with at most as many elements as
+  /// Field::shape; empty if all inputs have those of Field::shape. Evaluations put samples of equal
+  /// sizes into a batch. Training samples must all have one size.
+  virtual std::vector<int64_t> input_sizes(int64_t /*index*/) const { return {}; }
   /// A name by which the user can find a sample: a path, "line 17 of houses.csv".
   virtual std::string describe(int64_t index) const;
   /// Creates the buffers of one thread. By default there are none.

@@ -59,6 +59,9 @@ class SubsetSamples final : public Samples {
   int64_t window_blocks() const override { return samples_->window_blocks(); }
   int64_t block(int64_t index) const override { return samples_->block(at(index)); }
   std::optional<int64_t> label(int64_t index) const override { return samples_->label(at(index)); }
+  std::vector<int64_t> input_sizes(int64_t index) const override {
+    return samples_->input_sizes(at(index));
+  }
   std::string describe(int64_t index) const override { return samples_->describe(at(index)); }
   std::unique_ptr<Scratch> make_scratch() const override { return samples_->make_scratch(); }
   bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override {

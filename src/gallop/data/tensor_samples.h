@@ -38,6 +38,9 @@ class SharedSamples final : public Samples {
   int64_t window_blocks() const override { return samples_->window_blocks(); }
   int64_t block(int64_t index) const override { return samples_->block(index); }
   std::optional<int64_t> label(int64_t index) const override { return samples_->label(index); }
+  std::vector<int64_t> input_sizes(int64_t index) const override {
+    return samples_->input_sizes(index);
+  }
   std::string describe(int64_t index) const override { return samples_->describe(index); }
   std::unique_ptr<Scratch> make_scratch() const override { return samples_->make_scratch(); }
   bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override {

@@ -1,6 +1,7 @@
 #include "gallop/train/evaluate.h"
 
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/log_sigmoid.h>
 #include <ATen/ops/log_softmax.h>
 #include <ATen/ops/logaddexp.h>
 #include <ATen/ops/tensor.h>
@@ -8,6 +9,7 @@
 #include "gallop/base/clock.h"
 #include "gallop/base/progress.h"
 #include "gallop/data/device_loader.h"
+#include "gallop/data/sized_batches.h"
 #include "gallop/kernel/shared_cores.h"
 #include "gallop/train/inference_passes.h"
 #include "gallop/train/losses/shapes.h"
@@ -98,7 +100,7 @@ at::Tensor add_batch(model::Model& model, const data::Batch& batch, const Evalua
   for (const auto& [images, weight] : views_of(batch.input(), config.views)) {
     passes.begin();
     const at::Tensor logits = model.forward(images).to(at::kFloat);
-    if (!mean.defined()) {
+    if (!mean.defined() && task_of(config).has_classes()) {
       if (!evaluation.one_view) evaluation.one_view.emplace();
       evaluation.one_view->add(tally_of(logits, batch.target()));
     }
@@ -123,38 +125,39 @@ void join_passes(const std::vector<Member>& members, const NamedTensors& batch,
 }
 
 /// The mean over several models of their outputs for a batch: of probabilities if outputs are
-/// logits, of the outputs if they are numbers.
+/// logits, of the outputs if they are numbers. Sums are those of log-probabilities, which do not
+/// underflow.
 class EnsembleOutputs {
  public:
   EnsembleOutputs(const MetricTask& task, size_t members) : task_(task), members_(members) {}
 
   void add(const at::Tensor& outputs) {
-    const at::Tensor one = term_of(outputs.to(at::kFloat));
-    if (!sum_.defined()) {
-      sum_ = one;
+    const at::Tensor one = outputs.to(at::kFloat);
+    if (task_.has_numbers()) {
+      sum_ = sum_.defined() ? sum_.add(one) : one;
+    } else if (task_.has_classes()) {
+      add_log(at::log_softmax(one, class_dimension(one)), sum_);
     } else {
-      sum_ = task_.has_classes() ? at::logaddexp(sum_, one) : sum_.add(one);
+      add_log(at::log_sigmoid(one), sum_);
+      add_log(at::log_sigmoid(one.neg()), complement_);
     }
   }
 
   /// In the form of one model's outputs: logits, or numbers.
   at::Tensor mean() const {
+    if (task_.has_numbers()) return sum_.div(static_cast<double>(members_));
     if (task_.has_classes()) return sum_;  // Softmax removes the missing divisor.
-    const at::Tensor mean = sum_.div(static_cast<double>(members_));
-    return task_.has_numbers() ? mean : mean.logit();
+    return sum_.sub(complement_);
   }
 
  private:
-  at::Tensor term_of(const at::Tensor& outputs) const {
-    if (task_.has_numbers()) return outputs;
-    if (!task_.has_classes()) return outputs.sigmoid();
-    // Log-probabilities, whose sums do not underflow.
-    return at::log_softmax(outputs, class_dimension(outputs));
+  static void add_log(const at::Tensor& one, at::Tensor& sum) {
+    sum = sum.defined() ? at::logaddexp(sum, one) : one;
   }
 
   const MetricTask& task_;
   size_t members_;
-  at::Tensor sum_;
+  at::Tensor sum_, complement_;  // `complement_`: of the labels that do not apply.
 };
 
 // Visits the elements of a tally, for sums over processes.
@@ -188,9 +191,10 @@ bool share(std::vector<EnsembleEvaluation>& batches, const EvaluateConfig& confi
   if (config.collectives == nullptr) return stopped;
   std::vector<double> numbers = {stopped ? 1.0 : 0.0};
   const size_t terms = config.loss ? config.loss->terms().size() : 0;
+  const bool has_one_view = config.views.is_any() && task_of(config).has_classes();
   const auto for_all = [&](const auto& visit) {
     for (EnsembleEvaluation& batch : batches) {
-      for (Evaluation& one : batch.each) for_each_number(one, terms, config.views.is_any(), visit);
+      for (Evaluation& one : batch.each) for_each_number(one, terms, has_one_view, visit);
       for_each_number(batch.ensemble, terms, /*has_views=*/false, visit);
     }
   };
@@ -214,6 +218,43 @@ void add(Evaluation& sum, const Evaluation& more) {
     sum.terms[i].count += more.terms[i].count;
   }
 }
+
+/// The batches of an evaluation: of the samples in their order or, if their inputs differ in size,
+/// of samples of one size each.
+class EvaluationBatches {
+ public:
+  EvaluationBatches(const data::Samples& samples, int64_t batch)
+      : samples_(samples),
+        batch_(batch),
+        sized_(samples.input_sizes(0).empty()
+                   ? nullptr
+                   : std::make_shared<const data::SizedBatches>(samples, batch)) {
+    if (sized_) in_order_.emplace(samples, *sized_);
+  }
+
+  const data::Samples& samples() const { return in_order_ ? *in_order_ : samples_; }
+  std::shared_ptr<const data::BatchPlan> plan() const { return sized_; }
+  int64_t count() const {
+    return sized_ ? sized_->batches() : (samples_.size() + batch_ - 1) / batch_;
+  }
+  int64_t begin(int64_t number) const { return sized_ ? sized_->begin(number) : number * batch_; }
+
+  // Replaces the positions of a batch's rows by the indices of their samples.
+  void restore_indices(data::Batch& batch) const {
+    if (!sized_) return;
+    std::vector<int64_t> indices;
+    for (int64_t row = 0; row < batch.rows(); ++row) {
+      indices.push_back(sized_->index(batch.position_of(row)));
+    }
+    batch.row_positions = std::move(indices);
+  }
+
+ private:
+  const data::Samples& samples_;
+  int64_t batch_;
+  std::shared_ptr<const data::SizedBatches> sized_;
+  std::optional<data::SizedSamples> in_order_;
+};
 
 // The batches of this process: adjacent and whole, so that results do not depend on their number.
 struct Range {
@@ -310,7 +351,9 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
   in_order.shuffle = false;
   in_order.drop_last = false;
   in_order.one_epoch = true;
-  const int64_t count = (samples.size() + in_order.batch - 1) / in_order.batch;
+  const EvaluationBatches plan(samples, in_order.batch);
+  in_order.plan = plan.plan();
+  const int64_t count = plan.count();
   const Range own = own_batches(count, config.collectives);
   for (const Member& member : members) member.model.set_training(false);
   std::vector<EnsembleEvaluation> batches(
@@ -324,7 +367,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
   if (rounds > 0) {
     // A process without batches needs the fields of one.
     const int64_t first = own.begin < own.end ? own.begin : 0;
-    loader.emplace(samples, in_order, data::LoaderState{.position = first * in_order.batch},
+    loader.emplace(plan.samples(), in_order, data::LoaderState{.position = plan.begin(first)},
                    config.device);
   }
   InferencePasses passes(most * static_cast<int64_t>(members.size()) *
@@ -341,9 +384,10 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
       join_passes(members, fields, config, passes);
       continue;
     }
-    const auto batch = loader->next(is_in_parts ? nullptr : &stop);
+    auto batch = loader->next(is_in_parts ? nullptr : &stop);
     note_progress();
     if (!batch) break;
+    plan.restore_indices(*batch);
     if (config.divides_forward_by_samples) {
       fields = batch->by_role();
       if (number >= own.end || batch->size() == 0) join_passes(members, fields, config, passes);

@@ -1,5 +1,7 @@
 #include "gallop/data/image_samples.h"
 
+#include <deque>
+
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
@@ -55,6 +57,58 @@ TEST(ImageSamples, GivesPixelsChannelsLastAndTheLabel) {
                     FakeImages::pixel(4, y, x, c), 1e-3);
       }
     }
+  }
+}
+
+/// Images whose sizes differ.
+class ImagesOfSizes final : public ImageSet {
+ public:
+  explicit ImagesOfSizes(const std::vector<std::pair<int, int>>& sizes) {
+    for (const auto& [height, width] : sizes) images_.emplace_back(1, ImageShape{height, width, 3});
+  }
+  int64_t size() const override { return static_cast<int64_t>(images_.size()); }
+  int64_t label(int64_t) const override { return 0; }
+  const std::vector<std::string>& class_names() const override {
+    return images_.front().class_names();
+  }
+  std::string describe(int64_t index) const override { return std::to_string(index); }
+  void read(int64_t index, const DecodeRequest& request, Image& image) const override {
+    of(index).read(0, request, image);
+  }
+  ImageHeader header(int64_t index) const override { return of(index).header(0); }
+
+ private:
+  const FakeImages& of(int64_t index) const { return images_[static_cast<size_t>(index)]; }
+  std::deque<FakeImages> images_;
+};
+
+TEST(ImageSamples, KeepTheAspectRatioOfRectangles) {
+  const ImagesOfSizes images({{40, 60}, {60, 40}, {30, 30}, {41, 60}, {20, 400}, {16, 23}});
+  const auto shapes = shapes_of_rectangles(images, 16, 3, 2);
+  ImagePipeline pipeline = pipeline_for({16, 16, 3});
+  pipeline.resize = true;
+  const ImageSamples samples(images, pipeline, {}, shapes);
+  using Sizes = std::vector<int64_t>;
+  EXPECT_EQ(samples.input_sizes(0), (Sizes{3, 16, 24}));
+  EXPECT_EQ(samples.input_sizes(1), (Sizes{3, 24, 16}));
+  EXPECT_EQ(samples.input_sizes(2), (Sizes{3, 16, 16}));
+  EXPECT_EQ(samples.input_sizes(3), (Sizes{3, 16, 16}));  // 23.4, in multiples of 8
+  EXPECT_EQ(samples.input_sizes(4), (Sizes{3, 16, 48}));  // At most 3 times the shorter side.
+  EXPECT_EQ(samples.input_sizes(5), (Sizes{3, 16, 16}));
+  EXPECT_EQ(samples.fields().input().shape.sizes, (Sizes{3, 16, 48}));
+  // The largest region of that aspect ratio in the middle.
+  const std::vector<Box> boxes = {{0, 0, 40, 60}, {0, 0, 60, 40},   {0, 0, 30, 30},
+                                  {0, 9, 41, 41}, {0, 170, 20, 60}, {0, 3, 16, 16}};
+  for (int64_t i = 0; i < images.size(); ++i) {
+    Image image;
+    images.read(i, {}, image);
+    const Sizes sizes = samples.input_sizes(i);
+    std::vector<uint8_t> resized(static_cast<size_t>(sizes[0] * sizes[1] * sizes[2]));
+    Resizer().resize({image.pixels.data(), image.height, image.width, 3},
+                     boxes[static_cast<size_t>(i)], static_cast<int>(sizes[1]),
+                     static_cast<int>(sizes[2]), resized.data());
+    const auto row = fill(samples, i);
+    for (size_t k = 0; k < resized.size(); ++k) EXPECT_NEAR(row->input[k], resized[k], 1e-3) << i;
   }
 }
 

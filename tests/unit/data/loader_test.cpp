@@ -209,6 +209,8 @@ TEST(Loader, LeavesOutBrokenSamplesAndCountsThem) {
     EXPECT_EQ(batch->skipped, 2);
     EXPECT_EQ(values(batch->target()), (std::vector<int64_t>{1, 3}));
     EXPECT_EQ(values(batch->input()), (std::vector<int64_t>{1, 0, 10, 3, 0, 30}));
+    EXPECT_EQ(batch->position_of(0), 1);
+    EXPECT_EQ(batch->position_of(1), 3);
     EXPECT_EQ(values(loader.next()->target()), (std::vector<int64_t>{4, 5, 6}));
     batch = loader.next();
     EXPECT_EQ(batch->size(), 0);

@@ -1,7 +1,9 @@
 #include "gallop/train/evaluate.h"
 
 #include <cmath>
+#include <map>
 #include <random>
+#include <set>
 #include <vector>
 
 #include <ATen/Functions.h>
@@ -11,6 +13,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/model/mlp.h"
+#include "gallop/model/resnet.h"
 #include "unit/data/image_fields.h"
 
 namespace gallop::train {
@@ -123,6 +126,127 @@ TEST(Evaluate, TakesTheMeanOfAllViews) {
     }
   }
   EXPECT_TRUE(model->training());
+}
+
+// Images of three sizes, the last of them damaged.
+class RectangularImages final : public data::Samples {
+ public:
+  RectangularImages() : Samples(data::image_fields({3, 8, 24})) {
+    std::mt19937 random(5);
+    std::normal_distribution<float> normal;
+    for (int64_t i = 0; i < kImages; ++i) {
+      images.push_back(at::empty({3, i % 3 == 1 ? 16 : 8, i % 3 == 2 ? 24 : 8}));
+      at::Tensor& image = images.back();
+      for (int64_t k = 0; k < image.numel(); ++k)
+        image.mutable_data_ptr<float>()[k] = normal(random);
+    }
+  }
+  int64_t size() const override { return kImages; }
+  std::vector<int64_t> input_sizes(int64_t index) const override {
+    return images[static_cast<size_t>(index)].sizes().vec();
+  }
+  bool fill(int64_t index, int64_t, const data::SampleRow& row, data::Scratch&) const override {
+    if (index == kDamaged) return false;
+    const at::Tensor& image = images[static_cast<size_t>(index)];
+    std::copy_n(image.const_data_ptr<float>(), image.numel(), row.as<float>(0));
+    *row.as<int64_t>(1) = index % 7;
+    return true;
+  }
+
+  static constexpr int64_t kDamaged = 4;
+  std::vector<at::Tensor> images;
+};
+
+TEST(Evaluate, PutsImagesOfOneSizeIntoABatch) {
+  const auto model =
+      make_resnet({.depth = 8, .width = 0.5},
+                  {.channels = 3, .height = 8, .width = 8, .classes = 7}, model::InitialWeights(1));
+  const RectangularImages samples;
+  model->set_training(false);
+  std::map<int64_t, at::Tensor> wanted;
+  double loss = 0;
+  {
+    const at::NoGradGuard no_grad;
+    for (int64_t i = 0; i < kImages; ++i) {
+      if (i == RectangularImages::kDamaged) continue;
+      wanted[i] = model->forward(samples.images[static_cast<size_t>(i)].unsqueeze(0))[0];
+      loss -= wanted[i].to(at::kDouble).log_softmax(0)[i % 7].item<double>();
+    }
+  }
+  for (const int64_t batch : {1, 3, 4, 23}) {
+    EvaluateConfig config = batches_of(batch);
+    std::set<int64_t> seen;
+    config.see = [&](const data::Batch& one, const at::Tensor& outputs) {
+      for (int64_t row = 0; row < one.rows(); ++row) {
+        const int64_t index = one.position_of(row);
+        EXPECT_TRUE(seen.insert(index).second);
+        EXPECT_EQ(one.target()[row].item<int64_t>(), index % 7);
+        EXPECT_TRUE(at::allclose(outputs[row], wanted[index], 1e-5, 1e-5)) << index;
+      }
+    };
+    const auto evaluation = evaluate(*model, samples, config, kGoOn);
+    EXPECT_EQ(seen.size(), wanted.size());
+    EXPECT_EQ(evaluation->skipped, 1);
+    EXPECT_EQ(evaluation->tally.count, kImages - 1);
+    EXPECT_NEAR(evaluation->tally.loss_sum, loss, 1e-4);
+  }
+}
+
+// Seven labels of each image.
+class LabeledImages final : public data::Samples {
+ public:
+  LabeledImages()
+      : Samples({{.name = "image", .shape = {.sizes = {2, 5, 6}}},
+                 {.name = "target", .shape = {.sizes = {7}}}}) {}
+  int64_t size() const override { return kImages; }
+  bool fill(int64_t index, int64_t, const data::SampleRow& row, data::Scratch&) const override {
+    const at::Tensor image = images_[index];
+    std::copy_n(image.const_data_ptr<float>(), image.numel(), row.as<float>(0));
+    for (int64_t i = 0; i < 7; ++i) row.as<float>(1)[i] = static_cast<float>((index + i) % 2);
+    return true;
+  }
+
+ private:
+  at::Tensor images_ = all_images();
+};
+
+EvaluateConfig for_labels(TestViews views = {}) {
+  EvaluateConfig config = batches_of(5, views);
+  static const MetricRegistry kMetrics = built_in_metrics();
+  static const LossRegistry kLosses = built_in_losses();
+  config.metrics = std::make_shared<const MetricSet>(
+      kMetrics, MetricChoice(kMetrics),
+      MetricTask{.target = MetricTask::Target::kLabels, .classes = 7});
+  config.loss = build_loss(kLosses, config::Component(kLosses, "bce-with-logits"),
+                           {.output_sizes = {7}, .target_sizes = {7}, .target_type = at::kFloat});
+  return config;
+}
+
+TEST(Evaluate, OfLabelsTakesTheMeanOfAllViews) {
+  const auto model = some_model(1);
+  const LabeledImages images;
+  const auto evaluation = evaluate(*model, images, for_labels({.flip = true}), kGoOn);
+  EXPECT_FALSE(evaluation->one_view);
+  EXPECT_TRUE(std::isfinite(evaluation->tally.loss()));
+}
+
+// Probabilities that are 1 in fp32 have no finite logit.
+TEST(Evaluate, OfSeveralConfidentModelsOfLabelsIsFinite) {
+  const auto first = some_model(1), second = some_model(2);
+  const at::Tensor x = all_images();
+  {
+    const at::NoGradGuard no_grad;
+    for (const auto* model : {&first, &second}) {
+      for (const auto& [name, tensor] : (*model)->parameters()) tensor.mul_(40);
+    }
+  }
+  const auto found = evaluate_ensemble({{*first}, {*second}}, LabeledImages(), for_labels(), kGoOn);
+  const auto logits = [&](model::Model& model) {
+    return model.forward(x).detach().to(at::kDouble);
+  };
+  const at::Tensor mean = (logits(*first).sigmoid() + logits(*second).sigmoid()) / 2;
+  ASSERT_TRUE(mean.eq(1).any().item<bool>() || mean.eq(0).any().item<bool>());
+  EXPECT_TRUE(std::isfinite(found->ensemble.tally.loss()));
 }
 
 TEST(Evaluate, OfSeveralModelsTakesTheMeanOfTheirProbabilities) {
