@@ -195,7 +195,13 @@ std::vector<std::string> groups_of(int64_t size,
                                    const std::function<std::string(int64_t)>& describe,
                                    const std::string& group) {
   const bool is_by_folder = group == kByFolder;
-  const std::regex pattern(is_by_folder ? "^(.*)/" : group);
+  std::regex pattern;
+  try {
+    pattern = is_by_folder ? "^(.*)/" : group;
+  } catch (const std::regex_error& error) {
+    throw UsageError(fmt::format("data.group: '{}' is no regular expression: {}", printable(group),
+                                 error.what()));
+  }
   std::vector<std::string> groups;
   for (int64_t i = 0; i < size; ++i) {
     const std::string name = describe(i);

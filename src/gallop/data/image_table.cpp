@@ -85,11 +85,16 @@ class ImageTableReader {
       targets_.choose(file, image, parts_->notes);
     }
     const bool reads_groups = part == Part::kTrain && has_groups_;
-    file.scan_only(targets_.columns());
+    // As in competitions, whose test tables have no column of targets.
+    const bool has_targets =
+        part != Part::kTest ||
+        std::any_of(targets_.columns().begin(), targets_.columns().end(),
+                    [&](const std::string& name) { return has(file.names(), name); });
+    if (has_targets) file.scan_only(targets_.columns());
     std::vector<ColumnType> types(file.names().size(), {.kind = ColumnKind::kIgnored});
     const bool has_bytes = has_image_bytes(file, image);
     if (!has_bytes) types[file.find(image)] = {.kind = ColumnKind::kCategory, .is_required = true};
-    for (const std::string& name : targets_.columns()) {
+    for (const std::string& name : has_targets ? targets_.columns() : Names()) {
       types[file.find(name)] = targets_.type(/*is_required=*/part != Part::kTest);
     }
     if (reads_groups) {
@@ -99,7 +104,7 @@ class ImageTableReader {
     const Table table = file.read(types, skips_);
     if (part == Part::kTrain) targets_.set_classes(table);
     groups_ = reads_groups ? table.find(context_.config.group) : nullptr;
-    is_unlabeled_ = part == Part::kTest && targets_.all_missing(table);
+    is_unlabeled_ = part == Part::kTest && (!has_targets || targets_.all_missing(table));
     if (has_bytes) {
       add_stored_images(part, table, image);
     } else {

@@ -35,7 +35,13 @@ std::array<std::vector<std::string>, kParts> find_image_tables(const std::string
   for (size_t i = 0; i < kParts; ++i) {
     for (const std::string& word : part_words(static_cast<Part>(i))) {
       const std::string table = metadata_in(root / word);
-      if (!table.empty()) files[i] = {table};
+      if (table.empty()) continue;
+      if (!files[i].empty()) {
+        throw DataError(
+            fmt::format("{} and {} both list the images of the {} part; keep one of them",
+                        printable(files[i].front()), printable(table), kPartNames[i]));
+      }
+      files[i] = {table};
     }
   }
   if (!files[0].empty()) return files;

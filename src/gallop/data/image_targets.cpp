@@ -130,7 +130,6 @@ int64_t ImageTargets::size() const {
 }
 
 bool ImageTargets::all_missing(const Table& table) const {
-  if (has_label_lists()) return false;
   for (const std::string& name : columns_) {
     const TableColumn& column = *table.find(name);
     for (size_t row = 0; row < table.lines.size(); ++row) {

@@ -34,13 +34,12 @@ struct Pairs {
 
 std::string stem_of(const std::string& name) { return fs::path(name).stem().string(); }
 
-std::map<std::string, std::string> by_stem(const fs::path& folder) {
+std::map<std::string, std::string> by_stem(const fs::path& folder, SkipPolicy& skips) {
   std::map<std::string, std::string> files;
   const FolderListing listing = list_folder(folder);
-  if (!listing.unusable.empty()) {
-    const UnusableImage& first = listing.unusable.front();
-    throw DataError(
-        fmt::format("{}: {}", printable((folder / first.name).string()), first.problem));
+  for (const UnusableImage& one : listing.unusable) {
+    skips.add("image of another format",
+              fmt::format("{}: {}", printable((folder / one.name).string()), one.problem));
   }
   for (const std::string& name : listing.images) {
     const auto [place, is_new] = files.emplace(stem_of(name), (folder / name).string());
@@ -53,7 +52,7 @@ std::map<std::string, std::string> by_stem(const fs::path& folder) {
 
 /// Pairs every image with the mask of the same name.
 Pairs pairs_in(const fs::path& folder, SkipPolicy& skips) {
-  auto images = by_stem(folder / "images"), masks = by_stem(folder / "masks");
+  auto images = by_stem(folder / "images", skips), masks = by_stem(folder / "masks", skips);
   Pairs pairs;
   for (const auto& [stem, image] : images) {
     const auto mask = masks.find(stem);
@@ -100,7 +99,13 @@ std::array<fs::path, kParts> find_parts(const std::string& path) {
   std::array<fs::path, kParts> folders;
   for (size_t i = 0; i < kParts; ++i) {
     for (const std::string& word : part_words(static_cast<Part>(i))) {
-      if (folders[i].empty() && has_pairs(root / word)) folders[i] = root / word;
+      if (!has_pairs(root / word)) continue;
+      if (!folders[i].empty()) {
+        throw DataError(fmt::format("{} and {} both name the {} part; keep one of them",
+                                    printable(folders[i].string()),
+                                    printable((root / word).string()), kPartNames[i]));
+      }
+      folders[i] = root / word;
     }
   }
   if (folders[0].empty() && has_pairs(root)) folders[0] = root;
@@ -222,12 +227,18 @@ class SegmentationSamples final : public Samples {
   Options options_;
 };
 
-/// The number of values in the masks, without the ignored one.
-int64_t count_classes(const FileImages& masks, int64_t ignore_index, int threads) {
+/// The number of values in the masks, without the ignored one. Damaged masks are left out or,
+/// unless samples may be skipped, are an error.
+int64_t count_classes(const FileImages& masks, int64_t ignore_index, int threads, bool skips) {
   std::array<std::atomic<bool>, kMaxValue + 1> seen{};
   run_parallel(threads, masks.size(), [&](int64_t i) {
     Image mask;
-    read_mask(masks, i, mask);
+    try {
+      read_mask(masks, i, mask);
+    } catch (const DataError&) {
+      if (!skips) throw;
+      return;
+    }
     for (const uint8_t value : mask.pixels) {
       if (!seen[value].load(std::memory_order_relaxed)) seen[value] = true;
     }
@@ -243,7 +254,8 @@ class SegmentationModule final : public DataModule {
  public:
   SegmentationModule(const SegmentationConfig& config, const DataContext& context) {
     const DataConfig& all = context.config;
-    SkipPolicy skips(all.on_error == "skip");
+    skips_broken_ = all.on_error == "skip";
+    SkipPolicy skips(skips_broken_);
     const auto folders = find_parts(all.path);
     Exclusion exclusion(all.exclude);
     for (size_t i = 0; i < kParts; ++i) {
@@ -299,20 +311,25 @@ class SegmentationModule final : public DataModule {
   std::vector<std::string> class_names(int threads) const {
     std::vector<std::string> names = signature.classes;
     if (!names.empty()) return names;
-    const int64_t classes = count_classes(*masks_[0], ignore_index_, threads);
+    const int64_t classes = count_classes(*masks_[0], ignore_index_, threads, skips_broken_);
     for (int64_t i = 0; i < classes; ++i) names.push_back(fmt::format("class {}", i));
     return names;
   }
 
   ImageShape shape_for(const DataConfig& config) const {
-    ImageShape shape = images_[0]->header(0).shape;
-    if (config.channels > 0) {
-      shape.channels = static_cast<int>(config.channels);
-    } else {
-      for (int64_t i = 1; i < images_[0]->size() && shape.channels == 1; ++i) {
-        shape.channels = images_[0]->header(i).shape.channels;
+    ImageShape shape;
+    for (int64_t i = 0; i < images_[0]->size() && shape.channels <= 1; ++i) {
+      try {
+        const ImageShape one = images_[0]->header(i).shape;
+        if (shape.channels == 0) shape = one;
+        shape.channels = one.channels;
+      } catch (const DataError&) {
+        const bool is_last_hope = shape.channels == 0 && i + 1 == images_[0]->size();
+        if (!skips_broken_ || is_last_hope) throw;
       }
+      if (config.channels > 0 && shape.channels > 0) break;
     }
+    if (config.channels > 0) shape.channels = static_cast<int>(config.channels);
     if (config.image_size > 0) {
       shape.height = shape.width = static_cast<int>(config.image_size);
     }
@@ -367,6 +384,7 @@ class SegmentationModule final : public DataModule {
   }
 
   int64_t ignore_index_ = 0;
+  bool skips_broken_ = false;
   std::array<std::optional<FileImages>, kParts> images_, masks_;
   std::unique_ptr<Samples> for_trained_;
 };

@@ -113,6 +113,12 @@ FileDescriptor SharedPieces::create(const fs::path& path, const Layout& layout) 
     unlink(path.c_str());
     throw_device_error(path, "write", error);
   }
+  // The table is written through memory, where a full disk would raise a signal.
+  if (const int error = posix_fallocate(file.get(), 0, *begin_of_pieces(layout.pieces));
+      error != 0 && error != EOPNOTSUPP && error != EINVAL) {
+    unlink(path.c_str());
+    throw_device_error(path, "write", error);
+  }
   return file;
 }
 

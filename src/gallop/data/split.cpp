@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <regex>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -114,13 +113,6 @@ void check(const Holdout& holdout) {
   if (holdout.is_empty()) {
     throw UsageError(
         "data.group keeps samples of a group in one split; set data.validation or data.folds too");
-  }
-  if (holdout.group == kByFolder) return;
-  try {
-    const std::regex pattern(holdout.group);
-  } catch (const std::regex_error& error) {
-    throw UsageError(fmt::format("data.group: '{}' is no regular expression: {}",
-                                 printable(holdout.group), error.what()));
   }
 }
 

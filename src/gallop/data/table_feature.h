@@ -17,7 +17,9 @@ struct TableFeature {
   /// For a date: "days", "month", "day", "weekday" or "seconds". For an indicator: "boolean" if the
   /// column has such values.
   std::string part;
-  std::string format;               ///< For a date: "year-first", "day-first" or "month-first".
+  /// For a date: "year-first", "day-first" or "month-first". For a number whose format the training
+  /// file shows: "point", "point-thousands", "comma" or "comma-thousands".
+  std::string format;
   double fill = 0;                  ///< The value that replaces missing ones.
   std::vector<double> quantiles{};  ///< For a number that is transformed by its quantiles.
   /// Boundaries of bins of about equally many transformed values, ascending.

@@ -35,7 +35,9 @@ class SchemaFinder {
       const std::string& name = file_.names()[i];
       if (name.empty() || is_in(config_.ignore, name) || is_in(schema_.targets, name)) continue;
       if (name == config_.weight) {
-        add(name, {.kind = ColumnKind::kNumber, .is_required = true});
+        add(name, {.kind = ColumnKind::kNumber,
+                   .number_format = scans[i].type.number_format,
+                   .is_required = true});
       } else if (name == group()) {
         // It says to whom a row belongs, not what the row is.
         add(name, {.kind = ColumnKind::kCategory, .is_required = true});
@@ -52,7 +54,7 @@ class SchemaFinder {
       ColumnKind kind =
           scan.type.kind == ColumnKind::kBoolean ? ColumnKind::kBoolean : ColumnKind::kNumber;
       if (schema_.task == "classification") kind = ColumnKind::kCategory;
-      add(name, {.kind = kind, .is_required = true});
+      add(name, {.kind = kind, .number_format = scan.type.number_format, .is_required = true});
     }
     return std::move(schema_);
   }
@@ -143,8 +145,13 @@ class SchemaFinder {
       }
       return {.kind = ColumnKind::kIgnored};
     }
-    if (config_.numbers_only) return {.kind = ColumnKind::kNumber, .is_required = true};
-    if (is_in(config_.numbers, name)) return {.kind = ColumnKind::kNumber};
+    const std::string& format = scan.type.number_format;
+    if (config_.numbers_only) {
+      return {.kind = ColumnKind::kNumber, .number_format = format, .is_required = true};
+    }
+    if (is_in(config_.numbers, name)) {
+      return {.kind = ColumnKind::kNumber, .number_format = format};
+    }
     if (is_in(config_.categories, name)) return {.kind = ColumnKind::kCategory};
     ColumnType type = scan.type;
     if (is_in(config_.dates, name) && type.kind != ColumnKind::kDate) {

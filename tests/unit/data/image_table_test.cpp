@@ -178,6 +178,33 @@ TEST_F(ImageTable, ATestSplitWithoutLabelsIsOnlyPredicted) {
   EXPECT_TRUE(contains(data_error([&] { open(); }), "test.csv:2: column 'label' has no value"));
 }
 
+TEST_F(ImageTable, ATestSplitWithoutTheColumnIsOnlyPredicted) {
+  folder.add("train.csv", "image,label\npictures/0.png,a\npictures/1.png,b\n");
+  folder.add("test.csv", "image\npictures/2.png\n");
+  const auto data = open();
+  EXPECT_EQ(data->test, nullptr);
+  ASSERT_NE(data->samples_for(Part::kTest, data->signature), nullptr);
+}
+
+TEST_F(ImageTable, NoLabelIsNotAnEmptyList) {
+  folder.add("train.jsonl",
+             "{\"image\": \"pictures/0.png\", \"labels\": [\"a\"]}\n"
+             "{\"image\": \"pictures/1.png\", \"labels\": []}\n");
+  folder.add("test.jsonl", "{\"image\": \"pictures/2.png\", \"labels\": []}\n");
+  const auto data = open();
+  ASSERT_NE(data->test, nullptr);
+  EXPECT_EQ(row(*data->test, 0).numbers, std::vector<float>{0});
+  folder.add("test.jsonl", "{\"image\": \"pictures/2.png\", \"labels\": null}\n");
+  EXPECT_EQ(open()->test, nullptr);
+}
+
+TEST_F(ImageTable, AFolderForEachSplit) {
+  folder.add("train/metadata.csv", "file_name,label\n../pictures/0.png,a\n");
+  folder.add("val/metadata.csv", "file_name,label\n../pictures/1.png,a\n");
+  folder.add("validation/metadata.csv", "file_name,label\n../pictures/2.png,a\n");
+  EXPECT_TRUE(contains(data_error([&] { open(); }), "keep one of them"));
+}
+
 TEST_F(ImageTable, ReadsShards) {
   folder.add("data/train-00000-of-00002.csv", "image,label\npictures/0.png,a\n");
   folder.add("data/train-00001-of-00002.csv", "image,label\npictures/1.png,b\npictures/2.png\n");

@@ -252,7 +252,10 @@ TEST(Folds, RejectContradictions) {
   EXPECT_TRUE(rejected({.folds = 3, .fold = 3}));
   EXPECT_TRUE(rejected({.fraction = 0.1, .folds = 3}));
   EXPECT_TRUE(rejected({.group = "folder"}));
-  EXPECT_TRUE(rejected({.folds = 3, .group = "("}));
+  EXPECT_FALSE(rejected({.folds = 3, .group = "("}));  // It may be the name of a column.
+  EXPECT_THROW(groups_of(
+                   1, [](int64_t) { return std::string("a"); }, "("),
+               UsageError);
   EXPECT_FALSE(rejected({.folds = 3, .fold = 2, .group = "(a)"}));
   EXPECT_FALSE(holds_out({}, false));
   EXPECT_FALSE(holds_out({.fraction = 0.1}, true));

@@ -344,6 +344,50 @@ TEST_F(Tables, OtherRowsAreReadAsTheTrainingRows) {
                        "has no column 'when'"));
 }
 
+// Alone, the other files would be read with a decimal point.
+TEST_F(Tables, OtherFilesHaveTheDecimalMarkOfTheTrainingFile) {
+  const auto first_number = [&](const Signature& trained, const std::string& text) {
+    add(text, "new.csv");
+    const auto rows = table_rows(folder.name() + "/new.csv", trained);
+    std::vector<float> features(static_cast<size_t>(rows->fields()[0].shape.sizes[0]));
+    float target = 0;
+    EXPECT_TRUE(fill_row(*rows, 0, 0, features.data(), &target));
+    return features[0] * trained.deviation[0] + trained.mean[0];
+  };
+  const auto comma = open("area;y\n80,5;1\n1.250;2\n99,25;4\n", {.target = "y"});
+  EXPECT_EQ(comma->signature.features[0].format, "comma-thousands");
+  EXPECT_NEAR(first_number(comma->signature, "area;rooms\n1.250;3\n"), 1250, 1e-3);
+  EXPECT_NEAR(first_number(comma->signature, "area;rooms\n1,25;3\n"), 1.25, 1e-3);
+  const auto point = open("area,y\n80.5,1\n12.25,2\n99.25,4\n", {.target = "y"});
+  EXPECT_NEAR(first_number(point->signature, "area;rooms\n1,250;3\n"), 1250, 1e-3);
+  // Without any mark, the other file decides.
+  const auto whole = open("area;y\n80;1\n12;2\n99;4\n", {.target = "y"});
+  EXPECT_EQ(whole->signature.features[0].format, "");
+  EXPECT_NEAR(first_number(whole->signature, "area;rooms\n1,25;3\n"), 1.25, 1e-3);
+}
+
+TEST_F(Tables, ATextDoesNotHideTheFormatOfTheNumbers) {
+  const std::string text = "price,x\n\"1,250\",1\n980,2\nn.d.,3\n\"2,100\",4\n";
+  TableReader file({add(text)}, {});
+  ColumnType number = file.scan()[0].type;
+  EXPECT_EQ(number.number_format, "point-thousands");
+  number = {.kind = ColumnKind::kNumber, .number_format = number.number_format};
+  SkipPolicy stops(/*skips=*/false), skips(/*skips=*/true);
+  const std::vector<ColumnType> types = {number, {.kind = ColumnKind::kNumber}};
+  EXPECT_TRUE(contains(data_error([&] { file.read(types, stops); }),
+                       "a.csv:4:1: column 'price' is 'n.d.'"));
+  EXPECT_EQ(file.read(types, skips).columns[0].numbers, (Numbers{1250, 980, 2100}));
+}
+
+TEST_F(Tables, ValuesOfSkippedRowsAreNone) {
+  TableReader file({add("label,age\ncat,1\nfish,abc\ndog,2\nfish,?\n")}, {});
+  SkipPolicy skips(/*skips=*/true);
+  const Table table = file.read(
+      {{.kind = ColumnKind::kCategory}, {.kind = ColumnKind::kNumber, .is_required = true}}, skips);
+  EXPECT_EQ(table.columns[0].values, (Texts{"cat", "dog"}));
+  EXPECT_EQ(table.columns[0].codes, (std::vector<int32_t>{0, 1}));
+}
+
 TEST_F(Tables, JsonLinesGiveTheTableOfTheirCsv) {
   const Table csv = read(
       "zip,size,kind,old,built\n01067,1.5,a,true,2024-01-31\n80331,,b,false,\n,-2e3,\"a\"\"b\",,"

@@ -97,7 +97,7 @@ class Fitting {
       add_scaled(column, {.column = column.name,
                           .kind = is_boolean ? "boolean" : "number",
                           .part = {},
-                          .format = {},
+                          .format = is_boolean ? std::string() : column.type.number_format,
                           .fill = middle});
     }
     if (has_missing) {
@@ -105,7 +105,8 @@ class Fitting {
       push({.column = column.name,
             .kind = "missing",
             .part = is_boolean ? "boolean" : "",
-            .format = column.type.date_format},
+            .format = column.type.kind == ColumnKind::kDate ? column.type.date_format
+                                                            : column.type.number_format},
            {0, 1});
       encoder_.features.back().bins = {0, 1};
     }
@@ -296,11 +297,15 @@ EncodedRows encode(const Table& table, const std::vector<TableFeature>& features
 
 ColumnType column_type(const TableFeature& feature) {
   if (feature.is_category() || feature.kind == "one-hot") return {.kind = ColumnKind::kCategory};
-  if (!feature.format.empty()) {
+  const bool is_number_format =
+      std::find(std::begin(kNumberFormatNames), std::end(kNumberFormatNames), feature.format) !=
+      std::end(kNumberFormatNames);
+  if (!feature.format.empty() && !is_number_format) {
     return {.kind = ColumnKind::kDate, .date_format = feature.format};
   }
   const bool is_boolean = feature.kind == "boolean" || feature.part == "boolean";
-  return {.kind = is_boolean ? ColumnKind::kBoolean : ColumnKind::kNumber};
+  return {.kind = is_boolean ? ColumnKind::kBoolean : ColumnKind::kNumber,
+          .number_format = feature.format};
 }
 
 std::vector<std::string> sorted_values(std::vector<std::string> values) {

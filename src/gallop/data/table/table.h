@@ -12,6 +12,9 @@ enum class ColumnKind { kNumber, kBoolean, kDate, kCategory, kIgnored };
 struct ColumnType {
   ColumnKind kind = ColumnKind::kNumber;
   std::string date_format{};  ///< One of kDateFormats.
+  /// One of kNumberFormatNames, which decides about numbers that fit several of them; empty: those
+  /// of the file decide.
+  std::string number_format{};
   bool is_required = false;   ///< A missing value is an error, as in a target.
   bool allows_lists = false;  ///< Categories may be lists of values; see kListSeparator.
 };

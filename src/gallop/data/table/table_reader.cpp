@@ -60,9 +60,9 @@ namespace {
 
 /// What is still possible for a column.
 struct Candidates {
-  bool formats[std::size(kNumberFormats)] = {true, true, true, true};
+  std::array<bool, std::size(kNumberFormats)> formats = {true, true, true, true};
   bool dates[std::size(kDateFormats)] = {true, true, true};
-  bool is_boolean = true, has_code = false, has_plain = false;
+  bool is_boolean = true, has_code = false, has_marks = false;
   int64_t values = 0, numbers = 0;
   /// The first value that is no number, and where it is.
   std::string text, text_place;
@@ -78,16 +78,17 @@ struct Candidates {
       has_many = distinct.size() == kMany;
       if (!has_many) distinct.emplace(cell.text);
     }
-    bool is_number = false;
-    for (size_t i = 0; i < std::size(kNumberFormats); ++i) {
+    const bool has_mark = cell.text.find_first_of(".,") != std::string_view::npos;
+    std::array<bool, std::size(kNumberFormats)> can{};
+    for (size_t i = 0; i < can.size(); ++i) {
       // With neither mark, all formats agree.
-      if (i > 0 && is_number && cell.text.find_first_of(".,") == std::string_view::npos) break;
-      const bool can = parse_value(cell.text, kNumberFormats[i]).has_value();
-      is_number = is_number || can;
-      if (!can && cell.text.find_first_of(".,") != std::string_view::npos) formats[i] = false;
+      can[i] = i > 0 && !has_mark ? can[0] : parse_value(cell.text, kNumberFormats[i]).has_value();
     }
+    const bool is_number = std::find(can.begin(), can.end(), true) != can.end();
     if (is_number) {
       ++numbers;
+      has_marks = has_marks || has_mark;
+      for (size_t i = 0; i < can.size(); ++i) formats[i] = formats[i] && can[i];
       has_code = has_code || is_code(cell.text);
     } else if (!has_text) {
       has_text = true;
@@ -156,9 +157,14 @@ const std::vector<ColumnScan>& TableReader::scan() {
     if (!column.has_many) scan.distinct.assign(column.distinct.begin(), column.distinct.end());
     const auto format = format_of(column, has_decimal_comma);
     scan.format = format.value_or(has_decimal_comma ? NumberFormat::kComma : NumberFormat::kPoint);
+    scan.fits = column.formats;
     if (!is_scanned[i]) {
       scan.type.kind = ColumnKind::kIgnored;
       continue;
+    }
+    // Without any mark, other files show the format.
+    if (column.has_marks || has_decimal_comma) {
+      scan.type.number_format = kNumberFormatNames[static_cast<size_t>(scan.format)];
     }
     if (column.values == 0) {
       scan.type.kind = ColumnKind::kCategory;
@@ -190,6 +196,19 @@ const std::vector<ColumnScan>& TableReader::scan() {
     }
   }
   return scans_;
+}
+
+// The format of the training file or, if this file's numbers do not have it, the one of the same
+// decimal mark, or else their own.
+NumberFormat TableReader::format_for(const ColumnType& type, size_t column) const {
+  const ColumnScan& scan = scans_[column];
+  const auto known =
+      std::find(std::begin(kNumberFormatNames), std::end(kNumberFormatNames), type.number_format);
+  if (known == std::end(kNumberFormatNames)) return scan.format;
+  const auto wanted = static_cast<size_t>(known - std::begin(kNumberFormatNames));
+  const size_t other = wanted ^ 1;  // With thousands marks, or without them.
+  if (scan.fits[wanted]) return kNumberFormats[wanted];
+  return scan.fits[other] ? kNumberFormats[other] : scan.format;
 }
 
 std::string TableReader::wrong_value(const Cell& cell, size_t column,
@@ -240,24 +259,29 @@ Table TableReader::read(const std::vector<ColumnType>& types, SkipPolicy& skips)
   Table table{.files = files(), .columns = {}};
   std::vector<std::unordered_map<std::string, int32_t>> codes(names().size());
   std::vector<bool> is_read;
+  std::vector<NumberFormat> formats;
   for (size_t i = 0; i < names().size(); ++i) {
     table.columns.push_back({.name = names()[i], .type = types[i]});
     is_read.push_back(types[i].kind != ColumnKind::kIgnored);
+    formats.push_back(format_for(types[i], i));
   }
   rows_->rewind(is_read);
   std::vector<Cell> cells;
+  std::vector<size_t> with_new_value;  // Columns of the row.
   while (rows_->next(cells, &skips)) {
     size_t done = 0;
+    with_new_value.clear();
     for (; done < cells.size(); ++done) {
       TableColumn& column = table.columns[done];
       const ColumnType& type = types[done];
       const Cell& cell = cells[done];
       if (type.kind == ColumnKind::kIgnored) continue;
       if (type.kind != ColumnKind::kCategory) {
-        if (append(cell, type, scans_[done].format, column)) continue;
+        if (append(cell, type, formats[done], column)) continue;
         break;
       }
-      const bool is_missing = is_missing_value(cell.text, options_.missing);
+      // An empty list is a value: no label.
+      const bool is_missing = !cell.is_list && is_missing_value(cell.text, options_.missing);
       if ((is_missing && type.is_required) || (cell.is_list && !type.allows_lists)) break;
       if (is_missing) {
         column.codes.push_back(-1);
@@ -265,7 +289,10 @@ Table TableReader::read(const std::vector<ColumnType>& types, SkipPolicy& skips)
       }
       const auto [known, is_new] = codes[done].try_emplace(
           std::string(cell.text), static_cast<int32_t>(column.values.size()));
-      if (is_new) column.values.push_back(known->first);
+      if (is_new) {
+        column.values.push_back(known->first);
+        with_new_value.push_back(done);
+      }
       column.codes.push_back(known->second);
     }
     if (done == cells.size()) {
@@ -281,6 +308,10 @@ Table TableReader::read(const std::vector<ColumnType>& types, SkipPolicy& skips)
       } else {
         column.numbers.pop_back();
       }
+    }
+    for (const size_t i : with_new_value) {
+      codes[i].erase(table.columns[i].values.back());
+      table.columns[i].values.pop_back();
     }
     skips.add(fmt::format("value that is no {}", kind_text(types[done].kind)),
               wrong_value(cells[done], done, types[done]));

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,9 +17,10 @@ namespace gallop::data {
 /// What the values of a column are, over the whole file.
 struct ColumnScan {
   ColumnType type;
-  NumberFormat format = NumberFormat::kPoint;  ///< Of numbers.
-  int64_t values = 0;                          ///< Not missing.
-  int64_t numbers = 0;                         ///< That are numbers.
+  NumberFormat format = NumberFormat::kPoint;          ///< Of numbers.
+  std::array<bool, std::size(kNumberFormats)> fits{};  ///< Which formats all numbers have.
+  int64_t values = 0;                                  ///< Not missing.
+  int64_t numbers = 0;                                 ///< That are numbers.
   /// If nearly all values are numbers, so that the others look like mistakes: the first of these.
   std::string mistake{};
   std::vector<std::string> distinct{};  ///< Distinct values; empty if there are more than 20.
@@ -51,6 +54,7 @@ class TableReader {
   Table read(const std::vector<ColumnType>& types, SkipPolicy& skips);
 
  private:
+  NumberFormat format_for(const ColumnType& type, size_t column) const;
   std::string wrong_value(const Cell& cell, size_t column, const ColumnType& type) const;
   bool append(const Cell& cell, const ColumnType& type, NumberFormat format,
               TableColumn& column) const;

@@ -18,6 +18,9 @@ inline constexpr NumberFormat kNumberFormats[] = {
     NumberFormat::kPoint, NumberFormat::kPointThousands, NumberFormat::kComma,
     NumberFormat::kCommaThousands};
 
+inline constexpr const char* kNumberFormatNames[] = {"point", "point-thousands", "comma",
+                                                     "comma-thousands"};
+
 /// A finite number that is written in this format: "-1.5e3", "1,234.5", "1.234,5". Nothing for any
 /// other text. Does not depend on the locale.
 std::optional<double> parse_value(std::string_view text, NumberFormat format);
