@@ -297,6 +297,74 @@ class Constants(nn.Module):
         return self.head(x)
 
 
+class Centered(nn.Module):
+    """Reads a buffer, and then writes it."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.register_buffer("mean", torch.linspace(-0.2, 0.2, 8))
+
+    def forward(self, x):
+        y = self.layer(x - self.mean)
+        if self.training:
+            self.mean.copy_(0.9 * self.mean + 0.1 * x.detach().mean(0))
+        return torch.tanh(y)
+
+
+class Normed(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+        self.norm = nn.InstanceNorm1d(2, affine=True, track_running_stats=True)
+
+    def forward(self, x):
+        return torch.tanh(self.norm(self.layer(x).view(-1, 2, 4)).flatten(1))
+
+
+class Viewed(nn.Module):
+    """Returns a view."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        return self.layer(x).view(-1, 2, 4).flatten(1)
+
+
+class Shifted(nn.Module):
+    """Writes its input, which a dropout of nothing returns."""
+
+    def __init__(self):
+        super().__init__()
+        self.dropout = nn.Dropout(0.0)
+        self.shift = nn.Parameter(torch.empty(8))
+        self.layer = nn.Linear(8, 8)
+
+    def forward(self, x):
+        x = self.dropout(x)
+        x += self.shift
+        return torch.tanh(self.layer(x))
+
+
+class Modes(nn.Module):
+    """Other constants in each mode, which have the same names, and blocks of which one can be computed again."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.blocks = nn.ModuleList([Centered(), Normed(), Viewed(), Shifted()])
+        self.head = nn.Linear(8, 4)
+
+    def forward(self, x):
+        scale = torch.tensor([0.5, 2.0] if self.training else [2.0, 0.25]).repeat(4)
+        x = self.first(x * scale)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(x)
+
+
 class Slices(nn.Module):
     """Parameters that are parts of one storage, with offsets and strides; filters in channels-last order."""
 
@@ -570,6 +638,7 @@ def own_cases():
     yield Case("set-item", SetItem, {"x": real("batch", 6, 4)}, cross_entropy(5))
     yield Case("buffer-mutation", RunningScale, {"x": real("batch", 8)}, cross_entropy(4), both=True)
     yield Case("constants", Constants, {"x": real("batch", 8)}, cross_entropy(4))
+    yield Case("modes", Modes, {"x": real("batch", 8)}, cross_entropy(4), both=True)
     yield Case("slices", Slices, {"x": real("batch", 2, 5, 5)}, cross_entropy(4))
     yield Case("bf16", Bf16, {"x": real("batch", 16)}, cross_entropy(10))
     yield Case("no-grad", NoGradRegion, {"x": real("batch", 8)}, cross_entropy(4))

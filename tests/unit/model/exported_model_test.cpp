@@ -23,6 +23,7 @@
 #include "gallop/tensor/zip_archive.h"
 #include "unit/base/error_of.h"
 #include "unit/fixtures.h"
+#include "unit/model/exported_case.h"
 #include "unit/zip_writer.h"
 
 namespace gallop::model {
@@ -93,6 +94,24 @@ TEST(ExportedModel, EvaluatesAnyNumberOfSamplesWithAProgramOfOne) {
   }
   const at::Tensor few = outputs(*model, {{"input", all.narrow(0, 0, 5)}});
   EXPECT_TRUE(at::equal(few, whole.narrow(0, 0, 5)));
+}
+
+// Both programs have a constant of the same name.
+TEST(ExportedModel, HasTheConstantsOfEachMode) {
+  const exported::Json json = exported::read(exported::folder() / "modes.json");
+  const auto model = make({.file = (exported::folder() / "modes.pt2").string()},
+                          {.kind = Task::Kind::kNumbers, .classes = 4, .features = 8});
+  const exported::Json& sizes = json["runs"][0]["sizes"];
+  for (const bool trains : {false, true}) {
+    const exported::Trained expected(json, "modes", trains);
+    const at::Tensor x = expected.inputs(sizes).at("x");
+    model->set_training(trains);
+    EXPECT_TRUE(at::equal(model->forward(x), expected.run(sizes).begin()->second)) << trains;
+  }
+  model->to(c10::kCPU, /*channels_last=*/false);
+  const auto description =
+      exported::describe_archive((exported::folder() / "modes.pt2").string(), /*runs_sample=*/true);
+  EXPECT_TRUE(description.problems.empty());
 }
 
 TEST(ExportedModel, MasksThePaddingOfTexts) {
@@ -193,6 +212,11 @@ TEST_F(ExportedModelFiles, ReplacesWeights) {
   write_safetensors(file, {{"head.3.weight", at::full({10, 9}, 0.25)}}, {});
   const std::string error = error_of([&] { make({.file = net("digits"), .weights = file}); });
   EXPECT_NE(error.find("'head.3.weight' has sizes 10x9"), std::string::npos) << error;
+  write_safetensors(file, {{"model.head.3.weight", weight}}, {});
+  const std::string foreign = error_of([&] { make({.file = net("digits"), .weights = file}); });
+  EXPECT_NE(foreign.find("such as 'model.head.3.weight', and those of the model such as 'blocks.0"),
+            std::string::npos)
+      << foreign;
 }
 
 TEST(ExportedDescription, ComparesTheSampleWithPython) {

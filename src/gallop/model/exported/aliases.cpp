@@ -1,6 +1,7 @@
 #include "gallop/model/exported/aliases.h"
 
 #include <algorithm>
+#include <array>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -22,6 +23,13 @@ Aliases::Aliases(const Names& inputs) {
 void Aliases::mark_written(const std::string& name) {
   const auto found = roots_.find(name);
   if (found != roots_.end()) written_.insert(found->second.begin(), found->second.end());
+}
+
+bool Aliases::is_written(const std::string& name) const {
+  const auto found = roots_.find(name);
+  return found != roots_.end() &&
+         std::any_of(found->second.begin(), found->second.end(),
+                     [this](const std::string& root) { return written_.contains(root); });
 }
 
 void Aliases::add_views(const std::string& tensor, const Node& node) {
@@ -57,10 +65,12 @@ bool Aliases::add(const Node& node) {
   bool writes = false;
   for (const c10::Argument& argument : op->schema().arguments()) {
     const Argument* const given = find_argument(node, argument.name());
-    if (argument.alias_info() == nullptr || given == nullptr) continue;
+    const bool is_hidden =
+        &argument == &op->schema().arguments().front() && may_return_argument(node);
+    if ((argument.alias_info() == nullptr && !is_hidden) || given == nullptr) continue;
     const auto add_argument = [&](const TensorName& tensor) {
       if (!contains(tensor.name)) return;
-      if (argument.alias_info()->isWrite()) {
+      if (argument.alias_info() != nullptr && argument.alias_info()->isWrite()) {
         writes = true;
         mark_written(tensor.name);
       }
@@ -69,6 +79,21 @@ bool Aliases::add(const Node& node) {
     visit_names(*given, add_argument, [](const ScalarName&) {});
   }
   return writes;
+}
+
+bool may_return_argument(const Node& node) {
+  static constexpr std::array<std::string_view, 11> kNames = {"aten::dropout",
+                                                              "aten::feature_dropout",
+                                                              "aten::alpha_dropout",
+                                                              "aten::type_as",
+                                                              "aten::atleast_1d",
+                                                              "aten::atleast_2d",
+                                                              "aten::atleast_3d",
+                                                              "aten::meshgrid",
+                                                              "aten::broadcast_tensors",
+                                                              "aten::_unsafe_view",
+                                                              "aten::feature_alpha_dropout"};
+  return std::find(kNames.begin(), kNames.end(), node.function) != kNames.end();
 }
 
 bool updates_statistics(const Node& node) {
@@ -80,18 +105,13 @@ bool updates_statistics(const Node& node) {
   return value != nullptr && *value == Argument(true);
 }
 
-namespace {
-
-// Writes of which schemas say nothing.
-void mark_hidden_writes(const Node& node, Aliases& aliases) {
+void mark_statistics(const Node& node, Aliases& aliases) {
   if (!updates_statistics(node)) return;
   for (const char* const name : {"running_mean", "running_var"}) {
     const Argument* const value = find_argument(node, name);
     if (value != nullptr) aliases.mark_written(tensor_name_of(*value));
   }
 }
-
-}  // namespace
 
 bool writes_arguments(const Node& region) {
   for (const NamedArgument& argument : region.inputs) {
@@ -101,7 +121,7 @@ bool writes_arguments(const Node& region) {
     for (const Argument& input : subgraph->graph->inputs) inputs.insert(tensor_name_of(input));
     Aliases aliases(inputs);
     for (const Node& node : subgraph->graph->nodes) {
-      mark_hidden_writes(node, aliases);
+      mark_statistics(node, aliases);
       aliases.add(node);
     }
     if (!aliases.written().empty()) return true;
@@ -119,7 +139,7 @@ Names written_inputs(const Program& program, InputSpec::Kind kind) {
   }
   Aliases aliases(inputs);
   for (const Node& node : program.graph.nodes) {
-    mark_hidden_writes(node, aliases);
+    mark_statistics(node, aliases);
     aliases.add(node);
   }
   Names written;

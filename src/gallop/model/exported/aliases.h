@@ -23,6 +23,8 @@ class Aliases {
 
   /// Counts the inputs that the tensor shares memory with as written.
   void mark_written(const std::string& name);
+  /// Whether the tensor shares memory with an input that was written.
+  bool is_written(const std::string& name) const;
   const Names& written() const { return written_; }
 
  private:
@@ -36,8 +38,15 @@ class Aliases {
 /// The name of the tensor that an argument names; empty if it names none.
 std::string tensor_name_of(const Argument& argument);
 
+/// Whether the operator may return its first argument, or a view of it, although its schema does
+/// not say so, as dropout that does nothing.
+bool may_return_argument(const Node& node);
+
 /// Whether the operator updates running statistics, although its schema does not say so.
 bool updates_statistics(const Node& node);
+
+/// Counts the running statistics that an operator updates as written.
+void mark_statistics(const Node& node, Aliases& aliases);
 
 /// Whether the subgraphs of a region write any of its arguments.
 bool writes_arguments(const Node& region);

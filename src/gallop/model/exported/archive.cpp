@@ -214,6 +214,17 @@ std::vector<ArchivedTensor> Archive::constants(const std::string& model) {
   return load_tensors(stored, bytes, {}, "constant", place, /*is_definition=*/false);
 }
 
+std::map<std::string, at::Tensor> Archive::constants_of(const std::string& model,
+                                                        const Program& program) {
+  std::map<std::string, at::Tensor> all, found;
+  add_by_name(constants(model), all);
+  for (const InputSpec& input : program.inputs) {
+    if (input.kind != InputSpec::Kind::kTensorConstant) continue;
+    if (const auto one = all.find(input.name); one != all.end()) found.insert(*one);
+  }
+  return found;
+}
+
 std::string_view Archive::sample_inputs(const std::string& model) {
   check_model(model);
   return text(fmt::format("data/sample_inputs/{}.pt", model));

@@ -60,6 +60,10 @@ class Archive {
   /// The same for constants and non-persistent buffers.
   std::vector<ArchivedTensor> constants(const std::string& model);
 
+  /// The tensors that a program has as constants, by name: of models with several programs, each
+  /// has its own, and names such as lifted_tensor_0 may be those of different ones.
+  std::map<std::string, at::Tensor> constants_of(const std::string& model, const Program& program);
+
   /// The sample inputs as torch.save() writes them; empty if there are none.
   std::string_view sample_inputs(const std::string& model);
   /// A text that the user added as extra/NAME; empty if there is none.

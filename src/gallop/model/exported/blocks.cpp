@@ -4,8 +4,10 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "gallop/model/exported/aliases.h"
+#include "gallop/model/exported/find_operator.h"
 #include "gallop/model/exported/node_values.h"
 
 namespace gallop::model::exported {
@@ -83,16 +85,56 @@ bool writes_inputs(const Graph& graph, const Block& block) {
   return false;
 }
 
-// Whether the block writes what the caller owns, such as buffers, and reads the result. Without
-// readers the write is left out where the block is computed again.
-bool reads_written_state(const Graph& graph, const Lifetimes& lifetimes, const Block& block) {
-  Aliases aliases(Names(block.captured.begin(), block.captured.end()));
+// Whether the results of an operator may be views of its arguments.
+bool makes_views(const Node& node) {
+  const auto op = find_operator(node);
+  if (!op || may_return_argument(node)) return true;
+  const auto& arguments = op->schema().arguments();
+  return std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument& argument) {
+    return argument.alias_info() != nullptr && !argument.alias_info()->isWrite();
+  });
+}
+
+// Whether an output of the block is a view, and a node after the block writes it, which autograd
+// does not allow for results of a function.
+bool has_written_views(const Graph& graph, const Block& block) {
+  Names views;
   for (size_t i = block.begin; i < block.end; ++i) {
-    if (!aliases.add(graph.nodes[i])) continue;
-    bool is_read = false;
+    if (!makes_views(graph.nodes[i])) continue;
     visit_results(graph.nodes[i], [&](const std::string& name, bool) {
+      const auto& outputs = block.outputs;
+      if (std::find(outputs.begin(), outputs.end(), name) != outputs.end()) views.insert(name);
+    });
+  }
+  Aliases aliases(views);
+  for (size_t i = block.end; i < graph.nodes.size() && !views.empty(); ++i) {
+    if (aliases.add(graph.nodes[i])) return true;
+  }
+  return false;
+}
+
+// Whether the block reads what the caller owns, such as buffers, and it is written from there on,
+// so that other values would be read where the block is computed again. Writes whose results are
+// not read are then left out, and batch norm does not read its running statistics.
+bool reads_written_state(const Graph& graph, const Lifetimes& lifetimes, const Block& block) {
+  Aliases state(Names(block.captured.begin(), block.captured.end()));
+  std::vector<bool> only_writes;  // For the nodes of the block.
+  for (size_t i = block.begin; i < graph.nodes.size(); ++i) {
+    const Node& node = graph.nodes[i];
+    const bool writes = state.add(node);
+    mark_statistics(node, state);
+    if (i >= block.end) continue;
+    bool is_read = false;
+    visit_results(node, [&](const std::string& name, bool) {
       is_read |= lifetimes.is_read_from(name, i + 1);
     });
+    only_writes.push_back((writes && !is_read) || updates_statistics(node));
+  }
+  for (size_t i = block.begin; i < block.end; ++i) {
+    if (only_writes[i - block.begin]) continue;
+    bool is_read = false;
+    visit_reads(graph.nodes[i],
+                [&](const std::string& name, bool) { is_read |= state.is_written(name); });
     if (is_read) return true;
   }
   return false;
@@ -114,7 +156,8 @@ std::vector<Block> find_blocks(const Graph& graph, const std::vector<std::string
                 .outputs = {},
                 .captured = {}};
     if (!fqn.empty() && find_borders(graph, lifetimes, user_inputs, block) &&
-        !writes_inputs(graph, block) && !reads_written_state(graph, lifetimes, block)) {
+        !writes_inputs(graph, block) && !has_written_views(graph, block) &&
+        !reads_written_state(graph, lifetimes, block)) {
       blocks.push_back(std::move(block));
     }
     begin = end;

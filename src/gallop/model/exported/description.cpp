@@ -154,6 +154,9 @@ void add_sample(Archive& archive, Description& description) {
   } catch (const UsageError& error) {
     description.problems.emplace_back(error.what());
     return;
+  } catch (const DataError& error) {
+    description.warnings.emplace_back(error.what());  // The rest of the archive has been read.
+    return;
   }
   if (description.sample.empty()) return;
   const auto& without = description.sample.front().without_gradient;

@@ -115,6 +115,7 @@ class Switcher {
       }
       if (node.kind == Node::Kind::kRegion) {
         switch_region(node, aliases, counters);
+        aliases.add(node);  // Its results may be views; writes within it were found there.
       } else if (node.kind == Node::Kind::kOperator) {
         const bool writes = aliases.add(node);
         if (switch_off(node)) {

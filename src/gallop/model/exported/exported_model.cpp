@@ -62,8 +62,13 @@ class ExportedModel final : public Model {
       check_task(made, inputs, output, task, file_);
       return RunnableProgram(std::move(made), std::move(inputs), output, file_);
     };
-    evaluation_.emplace(
-        make(archive.models().size() > 1 ? archive.program(Archive::kEval) : switched(program)));
+    if (archive.models().size() > 1) {
+      Program evaluation = archive.program(Archive::kEval);
+      evaluation_constants_ = archive.constants_of(Archive::kEval, evaluation);
+      evaluation_.emplace(make(std::move(evaluation)));
+    } else {
+      evaluation_.emplace(make(switched(program)));
+    }
     find_statistics(program);
     training_.emplace(make(std::move(program)));
     // A run has its own already.
@@ -149,6 +154,7 @@ class ExportedModel final : public Model {
       if (tensor.is_leaf() && tensor.requires_grad() && moved.dim() == 4) moved = in_format(moved);
       tensor.set_data(moved);
     }
+    for (auto& [name, tensor] : evaluation_constants_) tensor = tensor.to(device);
     prepare(device);
   }
 
@@ -207,6 +213,7 @@ class ExportedModel final : public Model {
       for (NamedTensor& one : *list) replace(one.tensor);
     }
     for (auto& [name, tensor] : tensors_) replace(tensor);
+    for (auto& [name, tensor] : evaluation_constants_) tensor = tensor.to(c10::kMeta);
     prepare(c10::kMeta);
   }
 
@@ -256,7 +263,16 @@ class ExportedModel final : public Model {
     NamedTensors given;
     if (!weights.empty()) given = read_safetensors(weights).tensors;
     const std::vector<ArchivedTensor> weights_of_file = archive.weights(model, given);
-    for (const ArchivedTensor& stored : weights_of_file) replace(stored, given);
+    bool is_replaced = given.empty();
+    for (const ArchivedTensor& stored : weights_of_file) is_replaced |= replace(stored, given);
+    if (!is_replaced) {
+      throw config::OptionError(
+          "model.weights",
+          fmt::format("{} has no tensor of {}: its names are such as '{}', and those "
+                      "of the model such as '{}'",
+                      printable(weights), file_, printable(given.front().name),
+                      printable(weights_of_file.front().names.front())));
+    }
     exported::add_by_name(weights_of_file, tensors_);
     for (const ArchivedTensor& stored : weights_of_file) {
       (stored.tensor.requires_grad() ? parameters_ : buffers_)
@@ -270,10 +286,11 @@ class ExportedModel final : public Model {
 
   void find_statistics(const Program& program) {
     for (const std::string& name : written_inputs(program, InputSpec::Kind::kBuffer)) {
-      const at::Tensor& written = tensors_.at(name);
+      const auto written = tensors_.find(name);
+      if (written == tensors_.end()) continue;  // An error of prepare().
       const auto found =
           std::find_if(buffers_.begin(), buffers_.end(),
-                       [&](const NamedTensor& one) { return one.tensor.is_same(written); });
+                       [&](const NamedTensor& one) { return one.tensor.is_same(written->second); });
       if (found != buffers_.end()) statistics_.push_back(*found);
     }
     std::sort(
@@ -281,8 +298,8 @@ class ExportedModel final : public Model {
         [](const NamedTensor& one, const NamedTensor& other) { return one.name < other.name; });
   }
 
-  // Copies the values that `weights` has for this tensor.
-  void replace(const ArchivedTensor& stored, const NamedTensors& given) const {
+  // Copies the values that `given` has for this tensor. Returns whether it has some.
+  bool replace(const ArchivedTensor& stored, const NamedTensors& given) const {
     for (const std::string& name : stored.names) {
       const at::Tensor* const found = find_tensor(given, name);
       if (found == nullptr) continue;
@@ -293,8 +310,9 @@ class ExportedModel final : public Model {
                                               fmt::join(stored.tensor.sizes(), "x")));
       }
       stored.tensor.copy_(*found);
-      return;
+      return true;
     }
+    return false;
   }
 
   // The program for evaluation. Throws UsageError if that cannot be known.
@@ -306,7 +324,9 @@ class ExportedModel final : public Model {
 
   void prepare(c10::Device device) {
     training_->prepare(device, tensors_);
-    evaluation_->prepare(device, tensors_);
+    std::map<std::string, at::Tensor> tensors = evaluation_constants_;
+    tensors.insert(tensors_.begin(), tensors_.end());
+    evaluation_->prepare(device, tensors);
   }
 
   // With one channel, a tensor is contiguous in both formats, and operators choose theirs by the
@@ -337,7 +357,8 @@ class ExportedModel final : public Model {
   std::string definition_;  // The bytes of the archive without weights.
   std::vector<std::string> notes_;
   int64_t fixed_batch_ = 0;
-  std::map<std::string, at::Tensor> tensors_;  // All, by each of their names.
+  std::map<std::string, at::Tensor> tensors_;               // All, by each of their names.
+  std::map<std::string, at::Tensor> evaluation_constants_;  // Of an evaluation program of its own.
   NamedTensors parameters_, buffers_, statistics_;
   std::optional<RunnableProgram> training_, evaluation_;
   mutable std::optional<CutProgram> cut_;  // Of training; made when it is asked for.

@@ -71,7 +71,7 @@ bool is_dropped(const Node& node) { return node.function == "aten::_assert_tenso
 struct Step {
   const Node* node = nullptr;
   std::optional<c10::OperatorHandle> op{};
-  bool is_batch_norm = false, is_group_norm = false;
+  bool is_batch_norm = false, is_instance_norm = false, is_group_norm = false;
   const RandomOperator* random = nullptr;
   std::unique_ptr<FixedMask> mask{};
   std::optional<AutocastRule> autocast{};
@@ -164,7 +164,13 @@ struct Interpreter::Impl {
       }
       steps.push_back(std::move(step));
     }
-    for (const Argument& output : graph.outputs) add_plain(output, find_slot, outputs);
+    for (const Argument& output : graph.outputs) {
+      const size_t before = outputs.size();
+      add_plain(output, find_slot, outputs);
+      if (outputs.size() != before + 1) {
+        throw DataError(fmt::format("{}: output {} of the graph is not one value", file, before));
+      }
+    }
     first_steps.push_back(steps.size());
     find_last_uses();
     // On a CPU results are those of Python, bit for bit.
@@ -193,6 +199,7 @@ struct Interpreter::Impl {
     step.op = find_operator(node);
     if (!step.op) fail(node, missing_text(node));
     step.is_batch_norm = node.function == "aten::batch_norm";
+    step.is_instance_norm = node.function == "aten::instance_norm";
     step.is_group_norm = node.function == "aten::group_norm";
     if (options.has_own_dropout) step.random = find_random_operator(node, options.device);
     step.autocast = find_autocast_rule(node);
@@ -271,8 +278,11 @@ struct Interpreter::Impl {
           writes_fixed = writes_fixed || is_fixed[slot];
         });
       }
-      if (step.op && step.op->schema().is_mutable() && !of_fixed && writes_fixed) return;
       if (step.op && step.op->hasTag(at::Tag::nondeterministic_seeded)) of_fixed = false;
+      const bool writes =
+          step.op ? step.op->schema().is_mutable()
+                  : step.node->kind == Node::Kind::kRegion && writes_arguments(*step.node);
+      if (writes && !of_fixed && writes_fixed) return;
       if (step.node->function.starts_with("aten::sym_")) of_fixed = true;
       for (const auto& result : step.results) {
         for (const size_t slot : result) is_fixed[slot] = of_fixed;
@@ -344,10 +354,10 @@ struct Interpreter::Impl {
 
   // Replaces the arguments on the stack by the results. Returns whether it has.
   bool run_instead(const Step& step, torch::jit::Stack& stack) const {
-    if (step.is_batch_norm && functional::is_recomputing()) {
+    if ((step.is_batch_norm || step.is_instance_norm) && functional::is_recomputing()) {
       // Statistics of a training step are written once.
-      constexpr size_t kMean = 3, kVariance = 4, kTraining = 5;
-      if (stack[kTraining].toBool()) stack[kMean] = stack[kVariance] = c10::IValue();
+      constexpr size_t kMean = 3, kVariance = 4, kOfBatch = 5;
+      if (stack[kOfBatch].toBool()) stack[kMean] = stack[kVariance] = c10::IValue();
       return false;
     }
     if (step.is_batch_norm && functional::SharedBatchNormScope::is_there()) {
@@ -503,6 +513,10 @@ struct Interpreter::Impl {
 
   static void take_results(const Step& step, torch::jit::Stack& stack,
                            std::vector<c10::IValue>& values) {
+    if (step.results.size() > stack.size()) {
+      throw UsageError(fmt::format("{} returns {} values, and {} when it was exported",
+                                   describe(*step.node), stack.size(), step.results.size()));
+    }
     for (size_t i = 0; i < step.results.size(); ++i) {
       const std::vector<size_t>& result = step.results[i];
       if (result.empty()) continue;

@@ -128,8 +128,10 @@ bool NodeSharder::scatter(const std::string& name, const Shard& shard) {
 
 bool NodeSharder::apply() {
   const auto op = node_.kind == Node::Kind::kOperator ? find_operator(node_) : std::nullopt;
-  if (!op || operands_.empty()) return fail("needs whole tensors");
   const std::string& name = node_.function;
+  if (!op || operands_.empty()) return fail("needs whole tensors");
+  const bool has_results = !results().empty() || name == "aten::sym_size";
+  if (!has_results && !op->schema().returns().empty()) return fail("has no results");
   const bool draws_parts = name == "aten::dropout" || name == "aten::dropout_" ||
                            name == "aten::scaled_dot_product_attention";
   if (draws(node_) && !draws_parts) return fail("draws random numbers for a whole tensor");

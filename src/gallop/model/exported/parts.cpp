@@ -103,9 +103,13 @@ class GraphParts::Memory {
     if (!op) return;
     for (const c10::Argument& argument : op->schema().arguments()) {
       const Argument* const given = find_argument(node, argument.name());
-      if (argument.alias_info() == nullptr || given == nullptr) continue;
+      const bool is_hidden =
+          &argument == &op->schema().arguments().front() && may_return_argument(node);
+      if ((argument.alias_info() == nullptr && !is_hidden) || given == nullptr) continue;
       visit_values(*given, [&](const std::string& tensor, bool) {
-        if (argument.alias_info()->isWrite()) note_write(tensor, index);
+        if (argument.alias_info() != nullptr && argument.alias_info()->isWrite()) {
+          note_write(tensor, index);
+        }
         visit_results(node, [&](const std::string& result, bool) { unite(tensor, result); });
       });
     }

@@ -36,9 +36,11 @@ namespace {
 // hundredth of the largest norm or more is still relative to that gradient alone.
 constexpr double kLeastNorm = 1e-2;
 
-// All tensors of an archive by each of their names.
-std::map<std::string, at::Tensor> tensors_of(Archive& archive, const std::string& model) {
-  std::map<std::string, at::Tensor> tensors;
+// All tensors of an archive by each of their names, with the constants that `own` has in place of
+// those of the same names.
+std::map<std::string, at::Tensor> tensors_of(Archive& archive, const std::string& model,
+                                             std::map<std::string, at::Tensor> own) {
+  std::map<std::string, at::Tensor> tensors = std::move(own);
   add_by_name(archive.weights(model), tensors);
   add_by_name(archive.constants(model), tensors);
   return tensors;
@@ -146,9 +148,11 @@ SampleRun run_program(const Program& program, const std::map<std::string, at::Te
   return run;
 }
 
+bool has_evaluation_program(const Archive& archive) { return archive.models().size() > 1; }
+
 // The program for evaluation; empty if evaluation is unknown.
 std::optional<Program> evaluation_program(Archive& archive) {
-  if (archive.models().size() > 1) return archive.program(Archive::kEval);
+  if (has_evaluation_program(archive)) return archive.program(Archive::kEval);
   EvaluationProgram evaluation = switch_to_evaluation(archive.program(archive.training_program()));
   if (!evaluation.unknown.empty()) return std::nullopt;
   return std::move(evaluation.program);
@@ -167,8 +171,13 @@ std::vector<SampleRun> run_sample(Archive& archive) {
   const Json reference = text.empty() ? Json::object() : parse_json(text, place);
   const uint64_t seed = seed_of(reference);
   const auto run = [&](const Program& program, bool trains) {
+    std::map<std::string, at::Tensor> own;
+    if (!trains && has_evaluation_program(archive)) {
+      own = archive.constants_of(Archive::kEval, program);
+    }
     // Training writes buffers, so that evaluation has its own.
-    runs.push_back(run_program(program, tensors_of(archive, main), sample, seed, trains, file));
+    runs.push_back(run_program(program, tensors_of(archive, main, std::move(own)), sample, seed,
+                               trains, file));
     compare(reference, place, runs.back());
   };
   run(archive.program(main), /*trains=*/true);

@@ -199,6 +199,7 @@ class Planner {
   // else does.
   bool computes_logits(const Node& node) {
     constexpr size_t kMostDims = 3;
+    if (node.outputs.empty()) return false;
     const std::string result = tensor_name_of(node.outputs.front());
     return result == options_.logits && readers_[result].empty() &&
            graph_.tensors.at(result).sizes.size() <= kMostDims &&
