@@ -31,9 +31,15 @@ void require_executable(const std::string& path, const std::string& others) {
 // recipe.
 std::vector<std::string> resumed(const std::vector<std::string>& command, const std::string& run) {
   std::vector<std::string> again = {"train", "--resume", run};
-  for (const char* style : {"--quiet", "--json"}) {
-    if (std::find(command.begin(), command.end(), style) != command.end())
-      again.emplace_back(style);
+  for (const char* flag : {"--quiet", "--json", "--allow-changed-data"}) {
+    if (std::find(command.begin(), command.end(), flag) != command.end()) again.emplace_back(flag);
+  }
+  // The recipe does not have them.
+  for (const std::string option : {"--until", "--mlflow", "--experiment"}) {
+    for (auto word = command.begin(); word != command.end(); ++word) {
+      if (word->starts_with(option + "=")) again.push_back(*word);
+      if (*word == option && word + 1 != command.end()) again.insert(again.end(), {*word, word[1]});
+    }
   }
   return again;
 }

@@ -204,6 +204,13 @@ int64_t Session::input_sizes() const {
 void Session::open_teacher(const std::string& runs) {
   const std::string& name = recipe().train.distill.teacher;
   if (name.empty()) return;
+  using Target = train::MetricTask::Target;
+  if (task().target != Target::kClasses && task().target != Target::kTokens) {
+    throw UsageError(
+        fmt::format("train.distill compares probabilities of classes, and the task of these data "
+                    "is {}; omit it",
+                    inputs().task));
+  }
   try {
     teacher_.emplace(open_trained_model(registries(), runs, name, "best", {}));
     check_fits(inputs(), teacher_->inputs);

@@ -196,7 +196,9 @@ World read_world(const Environment& environment) {
       continue;
     }
     const int size = Variables(environment).number(starter.size).value_or(1);
-    if (size > world.size) {
+    // An elastic job may have fewer processes than the one in which its launchers were started.
+    const bool is_elastic = environment("TORCHELASTIC_RESTART_COUNT").has_value();
+    if (size > world.size && !is_elastic) {
       throw UsageError(
           fmt::format("{} sets rank {} of {}, but {} started {} processes: unset the variables of "
                       "the launcher that did not start this process",

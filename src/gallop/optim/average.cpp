@@ -1,5 +1,6 @@
 #include "gallop/optim/average.h"
 
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -94,6 +95,17 @@ std::unique_ptr<Optimizer> make_swa(const SwaConfig& config, Wrapped wrapped) {
   return make_average("swa", std::move(wrapped),
                       {.kind = kernel::AverageRule::Kind::kEqual, .start = start, .every = every},
                       config.batch_norm == "recompute");
+}
+
+std::string tensor_copied_by(const std::string& state_name) {
+  std::string_view rest = state_name;
+  for (const std::string_view wrapper : {"ema.", "swa.", "lookahead."}) {
+    if (rest.starts_with(wrapper)) rest.remove_prefix(wrapper.size());
+  }
+  for (const std::string_view copy : {"average.", "slow.", "training.", "z."}) {
+    if (rest.starts_with(copy)) return std::string(rest.substr(copy.size()));
+  }
+  return {};
 }
 
 }  // namespace gallop::optim

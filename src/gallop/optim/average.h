@@ -44,4 +44,9 @@ void visit(config::Visitor& visitor, SwaConfig& config);
 std::unique_ptr<Optimizer> make_ema(const EmaConfig& config, Wrapped wrapped);
 std::unique_ptr<Optimizer> make_swa(const SwaConfig& config, Wrapped wrapped);
 
+/// The model's tensor of which a tensor of an optimizer's state is a second copy, such as that of
+/// "ema.average.NAME", "lookahead.slow.NAME" or "z.NAME" of schedule-free optimizers; empty if it
+/// is none.
+std::string tensor_copied_by(const std::string& state_name);
+
 }  // namespace gallop::optim

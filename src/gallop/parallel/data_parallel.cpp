@@ -47,7 +47,8 @@ std::vector<size_t> in_gradient_order(const ModelTensors& model) {
 
 SharedStatistics::SharedStatistics(std::vector<at::Tensor> buffers) : buffers_(std::move(buffers)) {
   if (buffers_.empty()) return;
-  sums_ = at::zeros({count_numbers(buffers_)}, buffers_.front().options().dtype(at::kFloat));
+  sums_ = at::zeros({count_numbers(buffers_)},
+                    buffers_.front().options().dtype(type_of_means(buffers_)));
   places_ = places_in(sums_, 0, buffers_);
 }
 

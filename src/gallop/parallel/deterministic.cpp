@@ -203,7 +203,7 @@ class Deterministic final : public Strategy {
     for (const auto& [name, tensor] : buffers) buffers_.push_back(tensor);
     if (buffers_.empty()) return;
     const int64_t count = count_numbers(buffers_);
-    const auto options = buffers_.front().options().dtype(at::kFloat);
+    const auto options = buffers_.front().options().dtype(type_of_means(buffers_));
     statistics_ = at::zeros({kBatchSlices, count}, options);
     before_ = at::zeros({count}, options);
     before_places_ = places_in(before_, 0, buffers_);

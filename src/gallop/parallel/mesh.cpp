@@ -124,10 +124,11 @@ int degree_of(const DegreeOption& option, int processes, const DegreeOption& inn
   }
   if (asked == 0) return count;
   if (asked == 1) {
-    throw UsageError(
-        fmt::format("{} is 1, so each process has the whole model; use parallel.name=ddp, or a "
-                    "degree of 2 or more",
-                    option.name));
+    throw UsageError(fmt::format(
+        "{} is 1, so {}, or a degree of 2 or more", option.name,
+        inner_degree > 1
+            ? fmt::format("only {} divides the model; use the strategy of that option", inner.name)
+            : "each process has the whole model; use parallel.name=ddp"));
   }
   if (asked <= count && count % asked == 0) return static_cast<int>(asked);
   std::vector<std::string> degrees, sizes;

@@ -1,5 +1,6 @@
 #include "gallop/parallel/packed.h"
 
+#include <algorithm>
 #include <deque>
 #include <functional>
 #include <utility>
@@ -28,6 +29,13 @@ int64_t count_numbers(const std::vector<at::Tensor>& tensors) {
   int64_t count = 0;
   for (const at::Tensor& tensor : tensors) count += tensor.numel();
   return count;
+}
+
+at::ScalarType type_of_means(const std::vector<at::Tensor>& tensors) {
+  const bool needs_fp64 = std::any_of(tensors.begin(), tensors.end(), [](const at::Tensor& one) {
+    return !one.is_floating_point() || one.scalar_type() == at::kDouble;
+  });
+  return needs_fp64 ? at::kDouble : at::kFloat;
 }
 
 std::vector<at::Tensor> places_in(const at::Tensor& packed, int64_t offset,

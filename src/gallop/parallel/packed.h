@@ -14,6 +14,9 @@ std::vector<at::Tensor> trained(const NamedTensors& parameters);
 
 /// The total number of elements of the tensors.
 int64_t count_numbers(const std::vector<at::Tensor>& tensors);
+/// The type in which means of these tensors over processes are computed: fp64 if one of them has
+/// integers or fp64 numbers, otherwise fp32.
+at::ScalarType type_of_means(const std::vector<at::Tensor>& tensors);
 
 /// Adjacent views of `packed`, from its element `offset` on, with the sizes and strides of each of
 /// the tensors.

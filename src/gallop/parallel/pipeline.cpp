@@ -134,14 +134,16 @@ void check_pipeline(const PipelineConfig& config, int processes, int64_t micro_b
                     processes, processes, micro_batches, processes, 4 * processes));
   }
   if (rows < micro_batches * replicas) {
+    const int64_t most = rows / replicas;
     throw UsageError(fmt::format(
         "parallel.name=pipeline cuts batches into {} micro-batches "
         "(train.gradient_accumulation){}, "
-        "and data.batch_size is {}; set data.batch_size to at least {}, or "
-        "train.gradient_accumulation to at most {}",
+        "and data.batch_size is {}; set data.batch_size to at least {}{}",
         micro_batches,
         replicas > 1 ? fmt::format(" in each of {} pipelines", replicas) : std::string(), rows,
-        micro_batches * replicas, rows / replicas));
+        micro_batches * replicas,
+        most >= processes ? fmt::format(", or train.gradient_accumulation to at most {}", most)
+                          : std::string()));
   }
   try {
     make_pipeline_schedule(config.schedule, processes, static_cast<int>(micro_batches),

@@ -8,6 +8,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
@@ -85,6 +86,7 @@ PowerSgd::PowerSgd(const std::vector<at::Tensor>& gradients, int64_t rank, int p
     matrix.left = lefts_.slice(0, left, left + rows * rank).view({rows, rank});
     matrix.right = rights_.slice(0, right, right + columns * rank).view({columns, rank});
     fill_with_random_numbers(matrix.right, matrix.seed);
+    matrix.first_right = matrix.right.clone();
     left += rows * rank;
     right += columns * rank;
   }
@@ -118,7 +120,10 @@ void PowerSgd::finish() {
   wait_tensor(rights_);
   for (Matrix& matrix : matrices_) {
     const at::Tensor sum = at::matmul(matrix.left, matrix.right.t());
-    matrix.error.copy_(matrix.gradient.sub(sum, 1.0 / processes_));
+    // A gradient that is not finite, of any process, must not stay in the errors and factors.
+    const at::Tensor is_finite = matrix.right.isfinite().all();
+    matrix.error.copy_(at::where(is_finite, matrix.gradient.sub(sum, 1.0 / processes_), 0));
+    matrix.right.copy_(at::where(is_finite, matrix.right, matrix.first_right));
     matrix.gradient.copy_(sum);
   }
 }
@@ -134,7 +139,7 @@ void PowerSgd::add_second_sums(std::vector<at::Tensor>& all) const {
 
 void PowerSgd::forget() {
   for (Matrix& matrix : matrices_) {
-    fill_with_random_numbers(matrix.right, matrix.seed);
+    matrix.right.copy_(matrix.first_right);
     matrix.error.zero_();
   }
 }

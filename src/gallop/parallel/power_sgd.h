@@ -36,6 +36,7 @@ class PowerSgd {
     at::Tensor gradient;     ///< [n, m], a view of the gradient's memory.
     at::Tensor error;        ///< [n, m]: the error of this process.
     at::Tensor left, right;  ///< [n, rank] and [m, rank], views of `lefts_` and `rights_`.
+    at::Tensor first_right;  ///< [m, rank]: the initial elements of `right`.
     uint64_t seed = 0;       ///< Seed of the initial elements of `right`; one per gradient.
   };
 

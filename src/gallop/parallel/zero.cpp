@@ -369,8 +369,8 @@ std::shared_ptr<ParameterBuckets> make_parameter_buckets(const Zero3Config& conf
 
 std::unique_ptr<Strategy> make_zero3(const Zero3Config& config, Collectives& collectives,
                                      const ModelTensors& model) {
-  require_blocks(model);
   if (collectives.size() == 1) return make_whole(config.zero, collectives, model);
+  require_blocks(model);
   const std::vector<size_t> groups = groups_of(model);
   ShardLayout layout = layout_of(kZero3, config.zero, collectives.size(), model, groups);
   BlockGathers::Config gathers = gathers_of(layout, groups, model.blocks.size());

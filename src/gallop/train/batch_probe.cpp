@@ -17,6 +17,8 @@ namespace {
 
 // A compiled step is traced twice, and runs from its plan from then on.
 constexpr int64_t kWarmUpSteps = 3, kTimedSteps = 3, kMostSteps = 200;
+// Of a loss scale that begins at 2^16, until it is below any that a training needs.
+constexpr int64_t kMostOverflows = 32;
 constexpr double kSeconds = 1, kBusySeconds = 4;
 
 // An optimizer that leaves the weights unchanged, for passes that need only the gradients.
@@ -120,21 +122,32 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
                             parts.model.parameters().front().tensor.device());
   const StopRequest* const stop = step_config.strategy == nullptr ? &parts.stop : nullptr;
   schedule::NoiseScale noise(config.small, big);
-  for (int64_t step = 0; step < config.warm_up + config.steps; ++step) {
+  int64_t overflows = 0;  // Steps by which fp16 finds its loss scale.
+  for (int64_t step = 0; step < config.warm_up + config.steps + overflows; ++step) {
     const auto batch = next_batch(loader, big, stop);
     if (!batch) return {};
     double squares = 0;
-    for (int64_t part = 0; step >= config.warm_up && part < config.parts; ++part) {
+    bool are_finite = true;
+    const int64_t counted = step - config.warm_up - overflows;
+    // With a loss scale of its own, which is found by steps of all parts.
+    const bool needs_parts = counted >= 0 || small_step.skips_nonfinite();
+    for (int64_t part = 0; needs_parts && part < config.parts; ++part) {
       const StepResult result = small_step.run(part_of(*batch, part, config.parts), step, 0, false,
                                                {}, {.rows = config.small});
+      are_finite = are_finite && result.finite;
       squares += result.gradient_norm * result.gradient_norm / static_cast<double>(config.parts);
     }
     const double rise = static_cast<double>(step + 1) / static_cast<double>(config.warm_up + 1);
     const double lr = config.lr_factor * parts.optimizer.base_lr() * std::min(1.0, rise);
     const StepResult result = big_step.run(batch->by_role(), step, lr, false, {},
                                            {.rows = big, .requests = {parts.stop.requested()}});
-    if (!result.finite || requests_stop(result)) return {};
-    if (step >= config.warm_up) noise.add(squares, result.gradient_norm * result.gradient_norm);
+    if (requests_stop(result)) return {};
+    if (!result.finite && (!big_step.skips_nonfinite() || overflows == kMostOverflows)) return {};
+    if (!result.finite || !are_finite) {
+      ++overflows;
+      continue;
+    }
+    if (counted >= 0) noise.add(squares, result.gradient_norm * result.gradient_norm);
   }
   return noise;
 }

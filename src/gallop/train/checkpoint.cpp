@@ -19,6 +19,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
 #include "gallop/base/text.h"
+#include "gallop/optim/average.h"
 #include "gallop/tensor/safetensors.h"
 #include "gallop/train/manifest.h"
 #include "gallop/train/progress.h"
@@ -152,9 +153,10 @@ void remove_quietly(const fs::path& path) {
 }
 
 // The state for an optimizer that keeps more or fewer tensors per weight than the saved one, as SGD
-// with and without momentum. Missing tensors keep their initial values. If neither set of names
-// contains the other, `given` is returned unchanged, and loading it fails.
-NamedTensors fitted(NamedTensors given, const NamedTensors& wanted) {
+// with and without momentum. Missing tensors keep their initial values, and those that are second
+// copies of the model's tensors become copies of the saved ones. If neither set of names contains
+// the other, `given` is returned unchanged, and loading it fails.
+NamedTensors fitted(NamedTensors given, const NamedTensors& wanted, const NamedTensors& model) {
   std::set<std::string> there, needed;
   for (const auto& [name, tensor] : given) there.insert(name);
   for (const auto& [name, tensor] : wanted) needed.insert(name);
@@ -162,7 +164,11 @@ NamedTensors fitted(NamedTensors given, const NamedTensors& wanted) {
     std::erase_if(given, [&](const NamedTensor& one) { return !needed.contains(one.name); });
   } else if (std::includes(needed.begin(), needed.end(), there.begin(), there.end())) {
     for (const NamedTensor& one : wanted) {
-      if (!there.contains(one.name)) given.push_back(one);
+      if (there.contains(one.name)) continue;
+      const at::Tensor* const original = find_tensor(model, optim::tensor_copied_by(one.name));
+      given.push_back(original == nullptr
+                          ? one
+                          : NamedTensor{one.name, original->to(one.tensor.scalar_type())});
     }
   }
   return given;
@@ -312,7 +318,9 @@ void CheckpointStore::load(const CheckpointInfo& checkpoint, TrainingState& stat
   NamedTensors optimizer = read_all(checkpoint, manifest, kState);
   NamedTensors own = take_own(optimizer);
   auto trainer = parse_trainer(*open_verified(checkpoint.folder, manifest, kTrainer));
-  if (trainer.erase(kAdopted) > 0) optimizer = fitted(std::move(optimizer), state.optimizer);
+  if (trainer.erase(kAdopted) > 0) {
+    optimizer = fitted(std::move(optimizer), state.optimizer, model);
+  }
   const std::string problems =
       differences(model, state.model) + differences(optimizer, state.optimizer);
   if (!problems.empty()) {

@@ -14,11 +14,13 @@ namespace gallop::train {
 namespace {
 
 // A snapshot of everything that training changes.
-TensorSnapshot kept_of(const LrRangeTestParts& parts, const TrainStep& step) {
+TensorSnapshot kept_of(const LrRangeTestParts& parts, const TrainStep& step,
+                       const parallel::Strategy* strategy) {
   TensorSnapshot kept(parts.model.parameters());
   for (const auto& list : {parts.model.buffers(), parts.optimizer.state(), step.state()}) {
     kept.keep(list);
   }
+  if (strategy != nullptr) kept.keep(strategy->rank_state());
   return kept;
 }
 
@@ -34,7 +36,7 @@ class Test {
         step_(parts.model, parts.optimizer, for_trials(step_config)),
         is_shared_(step_config.strategy != nullptr),
         process_group_(group_from_here(step_config.strategy, parts.model)),
-        kept_(kept_of(parts, step_)) {}
+        kept_(kept_of(parts, step_, step_config.strategy)) {}
   ~Test() {
     kept_.restore();
     process_group_.begin(parallel::Section::kStart, 0);

@@ -120,6 +120,13 @@ std::string read_replicas(const ProcessGroup& group, const NamedTensors& optimiz
                             ? "the first of them continues"
                             : fmt::format("each of {} processes takes one of them", size));
   if (averager == nullptr) return others;
+  if (step < averager->schedule().warmup_steps) {
+    throw UsageError(
+        fmt::format("parallel.warmup_steps is {}, but the {} replicas of the checkpoint of step {} "
+                    "have trained "
+                    "apart already: set it to at most {}",
+                    averager->schedule().warmup_steps, count, step, step));
+  }
   has_outer = has_outer && wants_outer;
   const at::NoGradGuard no_grad;
   const Saved tensors(saved.own);

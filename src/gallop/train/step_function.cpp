@@ -457,6 +457,8 @@ at::Tensor TrainStep::apply(const StepInputs& inputs, at::Tensor found_inf,
   const bool clips = config_.clip_grad_norm || config_.clip_value || config_.clip_adaptive;
   // The factor by which the gradients are scaled.
   at::Tensor scale = share.defined() ? share.to(at::kFloat) : at::Tensor();
+  // Without any target, the gradients are 0, and so is their norm.
+  if (scale.defined()) scale = scale.add(scale.eq(0));
   if (const auto* const replicas = local_replicas()) {
     if (!scale.defined()) scale = at::ones({}, inputs.lr.options());
     scale = scale.div(replicas->processes());

@@ -1,5 +1,6 @@
 #include "gallop/parallel/power_sgd.h"
 
+#include <limits>
 #include <mutex>
 
 #include <ATen/core/grad_mode.h>
@@ -128,6 +129,27 @@ TEST(PowerSgd, ResumesWithAnotherNumberOfProcesses) {
   };
   EXPECT_TRUE(at::allclose(sum(taken), sum(saved)));
   EXPECT_TRUE(at::equal(taken[0][1].tensor, saved[2][1].tensor));
+}
+
+// A gradient that is not finite, of one process, leaves no trace after its step.
+TEST(PowerSgd, ForgetsWhatIsNotFinite) {
+  run_ranks(kProcesses, [&](Collectives& collectives) {
+    const at::NoGradGuard no_grad;
+    const CollectivesScope scope(collectives);
+    const at::Tensor gradient = at::zeros({20, 30}), own = randn(collectives.rank(), {20, 30});
+    PowerSgd power({gradient}, /*rank=*/1, kProcesses, /*seed=*/7);
+    const auto step = [&](const at::Tensor& value) {
+      gradient.copy_(value);
+      power.start();
+      power.finish();
+      return gradient.isfinite().all().item<bool>();
+    };
+    EXPECT_TRUE(step(own));
+    at::Tensor broken = own.clone();
+    if (collectives.rank() == 1) broken[3][4].fill_(std::numeric_limits<float>::infinity());
+    EXPECT_FALSE(step(broken));
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(step(own));
+  });
 }
 
 // Convolution kernels in channels_last, as one matrix of outputs and the rest.

@@ -219,6 +219,23 @@ INSTANTIATE_TEST_SUITE_P(Zoo, SharedStep, testing::ValuesIn(shared_cases()),
 INSTANTIATE_TEST_SUITE_P(Long, SharedStepOfMore, testing::ValuesIn(shared_cases()),
                          [](const auto& tested) { return tested.param.name; });
 
+// Of a batch whose samples are all broken.
+TEST(SharedStep, WithoutSamplesIsSkippedAndFinite) {
+  const AllRows rows = {{12}, {12, 12}, {12}};
+  for (const bool counted : {false, true}) {
+    for (const bool compiled : {false, true}) {
+      Case tested{"Mlp", mlp, "sgd momentum=0.9"};
+      tested.config.every_target_counts = counted;
+      const auto all = train_ranks(2, tested, compiled, batches_of(tested, rows), rows);
+      for (const Results& one : all) {
+        expect_same_bits(one, all.front());
+        EXPECT_EQ(one.steps[1].gradient_norm, 0);
+        for (const StepResult& step : one.steps) EXPECT_TRUE(step.finite);
+      }
+    }
+  }
+}
+
 // As on a GPU, where a result is read while later steps are in flight.
 TEST(SharedStep, IsTheSameWhereItsNumbersArriveLate) {
   for (const auto& [strategy, counted] : std::vector<std::pair<std::string, bool>>{
