@@ -71,7 +71,11 @@ void AxisTicks::find_bounds(const Axis& axis, const std::vector<double>& values)
   }
   low_ = axis.min.value_or(low);
   high_ = axis.max.value_or(high);
-  if (low_ < high_) return;
+  // Values that differ by rounding are equal: between them there is no room for ticks.
+  constexpr double kRounding = 1e-12;
+  const bool is_given = axis.min && axis.max;
+  const double least = is_given ? 0 : kRounding * std::max(std::abs(low_), std::abs(high_));
+  if (high_ - low_ > least) return;
   if (log_) {
     low_ /= 2;
     high_ *= 2;
@@ -90,8 +94,11 @@ void AxisTicks::make_linear(const Axis& axis, int most, bool widen) {
   const double step = axis.whole ? std::max(1.0, least) : least;
   if (widen && !axis.min) low_ = step * std::floor(low_ / step + 1e-9);
   if (widen && !axis.max) high_ = step * std::ceil(high_ / step - 1e-9);
-  for (double i = std::ceil(low_ / step - 1e-9); i * step <= high_ + 1e-9 * step; ++i) {
-    const double value = i * step + 0.0;  // Avoids -0.
+  const double first = std::ceil(low_ / step - 1e-9);
+  // Of bounds that differ by rounding, steps beyond 2^53 could not be counted.
+  for (int i = 0; i <= 2 * most + 2; ++i) {
+    const double value = (first + i) * step + 0.0;  // Avoids -0.
+    if (!(value <= high_ + 1e-9 * step)) return;
     ticks_.push_back({value, tick_label(value)});
   }
 }

@@ -142,7 +142,7 @@ CarbonIntensity carbon_intensity(const std::string& country) {
 Footprint footprint_of(const Energy& energy, const Surroundings& surroundings) {
   Footprint footprint;
   footprint.kwh = energy.joules / kJoulesPerKwh * surroundings.pue;
-  footprint.grams = footprint.kwh * surroundings.grams_per_kwh;
+  footprint.grams = footprint.kwh * surroundings.grams_per_kwh.value_or(0);
   footprint.price = energy.seconds / kSecondsPerHour * surroundings.price_per_hour;
   return footprint;
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "gallop/track/log.h"
@@ -43,9 +44,9 @@ CarbonIntensity carbon_intensity(const std::string& country);
 
 /// The environment of a computer.
 struct Surroundings {
-  double grams_per_kwh = 0;
-  double pue = 1;             ///< Power usage effectiveness of the data center.
-  double price_per_hour = 0;  ///< Of the machine.
+  std::optional<double> grams_per_kwh;  ///< Of CO2; nullopt: unknown.
+  double pue = 1;                       ///< Power usage effectiveness of the data center.
+  double price_per_hour = 0;            ///< Of the machine.
 };
 
 struct Footprint {

@@ -10,6 +10,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/hash.h"
 #include "gallop/base/text.h"
+#include "gallop/track/links.h"
 
 namespace gallop::track {
 
@@ -90,7 +91,8 @@ Identity from_json(const Json& json, const fs::path& run) {
     stored.at("left_out").get_to(code.left_out);
     const auto patch = stored.at("patch").get<std::string>();
     // The file name is untrusted; only a file of the run is read.
-    if (!patch.empty()) code.patch = read_file(run / fs::path(patch).filename());
+    const fs::path file = run / fs::path(patch).filename();
+    if (!patch.empty() && !is_link(file)) code.patch = read_file(file);
   }
   if (json.contains("plugins")) identity.plugins = data_from_json(json.at("plugins"));
   if (json.contains("models")) identity.models = data_from_json(json.at("models"));

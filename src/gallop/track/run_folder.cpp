@@ -18,6 +18,7 @@
 #include "gallop/base/hardware.h"
 #include "gallop/base/left_over.h"
 #include "gallop/base/text.h"
+#include "gallop/track/links.h"
 
 namespace gallop::track {
 
@@ -55,7 +56,8 @@ int64_t next_number(const fs::path& runs, const std::string& stem) {
 // Includes unreadable folders, for which this cannot be determined.
 bool may_be_run(const fs::path& folder) {
   std::error_code error;
-  return fs::is_regular_file(folder / kRecipe, error) || error == std::errc::permission_denied;
+  return (fs::is_regular_file(folder / kRecipe, error) && !is_link(folder / kRecipe)) ||
+         error == std::errc::permission_denied;
 }
 
 std::string owner_of_lock(const fs::path& path) {
@@ -205,7 +207,7 @@ void RunFolder::claim() {
 
 bool RunFolder::is_run(const fs::path& folder) {
   std::error_code error;
-  return fs::is_regular_file(folder / kRecipe, error);
+  return fs::is_regular_file(folder / kRecipe, error) && !is_link(folder / kRecipe);
 }
 
 bool RunFolder::is_trained(const fs::path& folder) {

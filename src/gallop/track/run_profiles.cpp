@@ -10,6 +10,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/base/left_over.h"
+#include "gallop/track/links.h"
 
 namespace gallop::track {
 
@@ -60,7 +61,7 @@ void discard(const fs::path& path) {
 }
 
 std::optional<std::string> read_if_there(const fs::path& file) {
-  if (!fs::exists(file)) return std::nullopt;
+  if (!fs::exists(file) || is_link(file)) return std::nullopt;
   return read_file(file, kMostBytes);
 }
 
@@ -88,10 +89,12 @@ std::vector<int64_t> run_profiles_of(const fs::path& run) {
 }
 
 std::optional<std::string> read_run_profile(const fs::path& run, int64_t step) {
+  if (is_link(folder_of(run))) return std::nullopt;
   return read_if_there(file_of(run, step));
 }
 
 std::optional<std::string> read_run_trace(const fs::path& run, int64_t step, int64_t rank) {
+  if (is_link(folder_of(run)) || is_link(traces_of(run, step))) return std::nullopt;
   return read_if_there(trace_of(run, step, rank));
 }
 

@@ -123,6 +123,9 @@ class Reader {
   void read_choices(const std::string& name, const Node& node,
                     const std::optional<Condition>& condition) {
     check_keys(name, node, {"values", "value", "probabilities", "weights", "distribution"});
+    if (node.find("value") != nullptr && node.find("values") != nullptr) {
+      return fail(node, name, "value and values: give one of them");
+    }
     if (const Node* const value = node.find("value")) {
       return add(name, Choices{{config::to_json(*value)}}, condition);
     }
@@ -220,13 +223,14 @@ class Reader {
                      const std::optional<Condition>& condition) {
     const Distribution* const distribution = distribution_of(name, node);
     if (distribution == nullptr) return;
-    std::vector<std::string> known = {"min", "max", "scale", "step",
-                                      "q",   "mu",  "sigma", "distribution"};
     const bool is_beta = distribution->scale == Scale::kBeta;
-    if (is_beta) known.insert(known.end(), {"a", "b"});
-    check_keys(name, node, known);
     const bool is_normal =
         distribution->scale == Scale::kNormal || distribution->scale == Scale::kLogNormal;
+    std::vector<std::string> known = {"min", "max", "scale", distribution->has_step ? "q" : "step"};
+    if (is_normal) known.insert(known.end(), {"mu", "sigma"});
+    if (is_beta) known.insert(known.end(), {"a", "b"});
+    known.emplace_back("distribution");
+    check_keys(name, node, known);
     Interval interval{.scale = distribution->scale, .step = 0};
     if (is_normal) {
       interval.mean = number_at(name, node, "mu", false).value_or(0);

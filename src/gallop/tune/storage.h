@@ -33,6 +33,9 @@ class Storage {
   virtual void heartbeat(const Attempt& attempt) = 0;
   /// The running attempts without a heartbeat for this long, by the storage's own clock.
   virtual std::vector<Attempt> silent(double seconds) = 0;
+  /// Makes sure that all results are on the disk if the last time was over a second ago. Called at
+  /// least once per second while a study runs.
+  virtual void flush() {}
 };
 
 }  // namespace gallop::tune

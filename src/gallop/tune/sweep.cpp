@@ -13,6 +13,7 @@
 #include "gallop/config/expression.h"
 #include "gallop/config/scalar.h"
 #include "gallop/tune/chosen.h"
+#include "gallop/tune/samplers/grid.h"
 #include "gallop/tune/store.h"
 #include "gallop/tune/trial_args.h"
 #include "gallop/tune/wandb.h"
@@ -526,6 +527,22 @@ RunSpec parse_run_spec(std::string_view text) {
   }
 }
 
+namespace {
+
+// Without a number of trials, a grid has as many as points.
+void try_whole_grid(Sweep& sweep) {
+  const Json sampler = Json::parse(sweep.settings.sampler);
+  if (sampler.value("name", "") != "grid") return;
+  GridConfig config;
+  if (const auto points = sampler.find("points"); points != sampler.end()) {
+    config.points = points->get<int64_t>();
+  }
+  sweep.settings.trials =
+      grid_size(sweep.settings.space, config) + static_cast<int64_t>(sweep.start.size());
+}
+
+}  // namespace
+
 Sweep parse_sweep(const TuneRegistries& registries, const std::string& yaml,
                   const std::string& file_name, const std::string& name,
                   const ObjectiveDefaults& defaults) {
@@ -555,6 +572,7 @@ Sweep parse_sweep(const TuneRegistries& registries, const std::string& yaml,
     }
   }
   problems.throw_if_any();
+  if (root.find("trials") == nullptr && root.find("run_cap") == nullptr) try_whole_grid(sweep);
   return sweep;
 }
 

@@ -54,6 +54,8 @@ class Tuner final : public StudyClient {
   /// Requeues trials whose workers sent no heartbeat for two intervals, or fails them after the
   /// maximum number of attempts. ask() does this as well.
   void requeue_silent();
+  /// Makes sure that all results are on the disk if the last time was over a second ago.
+  void flush() { storage_->flush(); }
 
   /// Queues points to try before those of the sampler; they count as requested trials. Throws
   /// UsageError if one is not in the space or violates its constraints.

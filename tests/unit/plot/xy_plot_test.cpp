@@ -55,6 +55,20 @@ TEST(Ticks, AFlatLineHasAMargin) {
   EXPECT_GT(low.place(-3), 0.1);
 }
 
+// Between such values a step would not be representable.
+TEST(Ticks, ValuesThatDifferByRoundingAreAFlatLine) {
+  for (const double scale : {1.0, -1.0, 1e-300, 1e300}) {
+    const double low = 0.3 * scale, high = (0.1 + 0.2) * scale;
+    ASSERT_NE(low, high);
+    const AxisTicks ticks({"rate"}, {low, high}, 4, true),
+        given({"rate", Scale::kLinear, low, high}, {}, 4, false);
+    EXPECT_LE(ticks.ticks().size(), 10U);
+    EXPECT_GT(ticks.high() - ticks.low(), 0.1 * std::abs(scale));
+    EXPECT_LE(given.ticks().size(), 10U);
+  }
+  EXPECT_LE(AxisTicks({"rate", Scale::kLog}, {0.3, 0.1 + 0.2}, 8, false).ticks().size(), 20U);
+}
+
 TEST(Ticks, LogarithmicOnesArePowersAndOmitNonPositiveValues) {
   const Axis axis{"rate", Scale::kLog};
   const AxisTicks ticks(axis, {1e-6, 1, 0, -2, kNothing}, 8, false);

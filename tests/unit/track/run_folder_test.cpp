@@ -195,6 +195,15 @@ TEST_F(Runs, HavePlainNames) {
   EXPECT_THROW(RunFolder::create(runs_, std::string(300, 'a'), "", example()), UsageError);
 }
 
+// A run of another user could name a file that only this user can read.
+TEST_F(Runs, HaveNoLinksInPlaceOfTheirRecipe) {
+  const fs::path secret = runs_ / "secret", run = runs_ / "linked";
+  fs::create_directories(run);
+  write_file_atomically(secret, "secret: 1");
+  fs::create_symlink(secret, run / "recipe.yaml");
+  EXPECT_FALSE(RunFolder::is_run(run));
+}
+
 TEST_F(Runs, RequireAWritableFolder) {
   std::ofstream(runs_.string()) << "a file";
   EXPECT_THROW(numbered("r"), DeviceError);

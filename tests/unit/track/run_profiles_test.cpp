@@ -28,6 +28,14 @@ TEST_F(RunProfiles, ArePublishedWithTheirTraces) {
   EXPECT_FALSE(read_run_trace(run, 21, 0));
 }
 
+TEST_F(RunProfiles, AreNoLinks) {
+  write_run_profile(run, 20, "{}", {"trace"});
+  fs::rename(profiles, run / "elsewhere");
+  fs::create_symlink(run / "elsewhere", profiles);
+  EXPECT_FALSE(read_run_profile(run, 20));
+  EXPECT_FALSE(read_run_trace(run, 20, 0));
+}
+
 TEST_F(RunProfiles, AreReplacedAsAWhole) {
   write_run_profile(run, 100, "old", {"trace 0", "trace 1"});
   write_run_profile(run, 100, "new", {"other trace"});

@@ -155,6 +155,35 @@ command: ["${env}", "${interpreter}", "${program}", "${args}"]
   EXPECT_EQ(sweep.settings.space[1].choices()->weights, (std::vector<double>{0.25, 0.75}));
 }
 
+TEST(Sweep, OfAGridHasAllOfItsPoints) {
+  const std::string grid =
+      "program: train.py\nmethod: grid\nmetric: {name: loss, goal: minimize}\n"
+      "parameters: {a: {min: 1, max: 10}, b: {values: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12]}}\n";
+  EXPECT_EQ(parse(grid).settings.trials, 120);
+  EXPECT_EQ(parse(grid + "run_cap: 7\n").settings.trials, 7);
+  EXPECT_EQ(parse("command: [a]\nmetric: loss\nsampler: {name: grid, points: 3}\n"
+                  "parameters: {a: {min: 0.5, max: 1}, b: {min: 0.5, max: 1}}\n"
+                  "start: [{a: 0.6, b: 0.7}]\n")
+                .settings.trials,
+            10);
+}
+
+TEST(Sweep, RejectsKeysWithoutAnEffect) {
+  for (const auto& [parameter, key] :
+       {std::pair{"{min: 0, max: 1, q: 0.1}", "q"},
+        {"{distribution: q_uniform, min: 0, max: 1, step: 0.1}", "step"},
+        {"{distribution: uniform, min: 0, max: 1, mu: 0.5}", "mu"}}) {
+    EXPECT_NE(
+        mistake(std::string("command: [a]\nmetric: loss\nparameters: {x: ") + parameter + "}\n")
+            .find(std::string("parameters.x.") + key + ": unknown key"),
+        std::string::npos)
+        << parameter;
+  }
+  EXPECT_NE(mistake("command: [a]\nmetric: loss\nparameters: {x: {value: 1, values: [1, 2]}}\n")
+                .find("give one of them"),
+            std::string::npos);
+}
+
 TEST(Sweep, OfWandbIsReadAsYaml11) {
   const Sweep sweep = parse(R"(
 program: train.py
@@ -344,7 +373,7 @@ TEST(Sweep, ReportsAllMistakesWithPosition) {
   EXPECT_EQ(mistake("recipe: a\ntrails: 3\nmetric: loss\nparameters: {lr: {min: 0, mx: 1}}\n"),
             "sweep.yaml:2:1: trails: unknown key, did you mean 'trials'?\n"
             "sweep.yaml:4:27: parameters.lr.mx: unknown key, did you mean 'max'?; known are min, "
-            "max, scale, step, q, mu, sigma and distribution\n"
+            "max, scale, step and distribution\n"
             "sweep.yaml:4:18: parameters.lr: 'max' is missing");
   EXPECT_EQ(
       mistake("recipe: a\nsampler: random\npruner: {name: median, startup: -1}\nmetric: loss\n"

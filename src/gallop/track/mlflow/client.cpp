@@ -192,12 +192,23 @@ constexpr const char* kApi = "/api/2.0/mlflow/";
 }  // namespace
 
 Json Client::post(const std::string& what, const Json& body) {
+  std::string refused;
+  auto object = post(what, body, refused);
+  if (object) return std::move(*object);
+  throw UsageError(fmt::format("MLflow at {}: {}", printable(address_), refused));
+}
+
+void Client::post_if_there(const std::string& what, const Json& body) {
+  std::string refused;
+  post(what, body, refused);
+}
+
+std::optional<Json> Client::post(const std::string& what, const Json& body, std::string& refused) {
   const std::string text = body.dump(-1, ' ', false, Json::error_handler_t::replace);
   const auto answer = connection_->call(address_ + kApi + what, &text);
   auto object = object_of(address_, answer.status, answer.body);
-  if (object) return std::move(*object);
-  throw UsageError(
-      fmt::format("MLflow at {}: {}", printable(address_), refusal_of(answer.body).message));
+  if (!object) refused = refusal_of(answer.body).message;
+  return object;
 }
 
 std::optional<Json> Client::get(const std::string& what,

@@ -26,12 +26,19 @@ class Client {
 
   /// Calls an endpoint such as "runs/create" with a JSON object.
   nlohmann::ordered_json post(const std::string& what, const nlohmann::ordered_json& body);
+  /// The same for an item that need not exist.
+  void post_if_there(const std::string& what, const nlohmann::ordered_json& body);
   /// Calls an endpoint such as "metrics/get-history"; nothing if the item does not exist.
   std::optional<nlohmann::ordered_json> get(const std::string& what,
                                             const std::map<std::string, std::string>& parameters);
 
  private:
   class Connection;
+
+  // Nothing, and why, if the item does not exist.
+  std::optional<nlohmann::ordered_json> post(const std::string& what,
+                                             const nlohmann::ordered_json& body,
+                                             std::string& refused);
 
   std::string address_;
   std::unique_ptr<Connection> connection_;

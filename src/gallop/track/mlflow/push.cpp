@@ -72,6 +72,8 @@ std::map<std::string, std::string> tags_of(const fs::path& run) {
   if (const std::string sweep = sweep_of(run_name_of(run)); !sweep.empty()) {
     tags.emplace("sweep", sweep);
   }
+  // Tags without a value are words of the user; those that follow are not known then.
+  const std::map<std::string, std::string> given = tags;
   tags["mlflow.user"] = user_name();
   tags["mlflow.source.type"] = "LOCAL";
   if (!labels.note.empty()) tags["mlflow.note.content"] = labels.note;
@@ -83,7 +85,8 @@ std::map<std::string, std::string> tags_of(const fs::path& run) {
     tags["mlflow.source.git.commit"] = identities.back().code->commit;
     tags["mlflow.source.git.branch"] = identities.back().code->branch;
   }
-  std::erase_if(tags, [](const auto& tag) { return tag.second.empty(); });
+  std::erase_if(tags,
+                [&](const auto& tag) { return tag.second.empty() && !given.contains(tag.first); });
   return tags;
 }
 
@@ -212,15 +215,17 @@ class Push::State {
       Json tag = pair_of(name, value, kTagBytes);
       tag["run_id"] = id_;
       client_.post("runs/set-tag", tag);
+      tags_[name] = value;
+      save();
     }
-    for (const auto& [name, value] : tags_) {
-      if (!wanted.contains(name)) {
-        client_.post("runs/delete-tag", {{"run_id", id_}, {"key", name_for_mlflow(name)}});
-      }
+    const std::map<std::string, std::string> sent = tags_;
+    for (const auto& [name, value] : sent) {
+      if (wanted.contains(name)) continue;
+      // It may be gone already: deleted there, or by a call whose answer was lost.
+      client_.post_if_there("runs/delete-tag", {{"run_id", id_}, {"key", name_for_mlflow(name)}});
+      tags_.erase(name);
+      save();
     }
-    if (tags_ == wanted) return;
-    tags_ = wanted;
-    save();
   }
 
   int64_t send_points() {

@@ -22,6 +22,8 @@ constexpr size_t kTail = sizeof(uint32_t);
 constexpr size_t kWrittenAtOnce = size_t{1} << 20;
 constexpr size_t kLongest = size_t{1} << 30;
 constexpr const char* kVersion = "brain.Event:2";
+// TensorBoard reads files whose names contain "tfevents".
+constexpr const char* kOwnEnding = ".gallop";
 
 // Field numbers of TensorFlow's and TensorBoard's .proto files.
 namespace event {
@@ -263,9 +265,11 @@ class EventFinder {
 
 std::string event_file_name(double time) {
   static std::atomic<int> files = 0;
-  return fmt::format("events.out.tfevents.{:010}.{}.{}.{}", static_cast<int64_t>(time), host_name(),
-                     getpid(), files++);
+  return fmt::format("events.out.tfevents.{:010}.{}.{}.{}{}", static_cast<int64_t>(time),
+                     host_name(), getpid(), files++, kOwnEnding);
 }
+
+bool is_own_event_file(const fs::path& file) { return file.extension() == kOwnEnding; }
 
 EventFileWriter::EventFileWriter(const fs::path& path, double time) : file_(path) {
   ProtobufWriter first;

@@ -51,6 +51,8 @@ enum class Ending : uint8_t { kSuccess = 1, kFailure = 2, kRunning = 3 };
 
 /// The name of a new event file, which TensorBoard recognizes.
 std::string event_file_name(double time);
+/// Whether a file has such a name, so that another program has not written it.
+bool is_own_event_file(const fs::path& file);
 
 /// Writes an event file: TFRecords (length, data, CRC-32C), each a Protocol Buffers Event.
 class EventFileWriter {

@@ -130,6 +130,13 @@ int64_t export_run(const fs::path& run, const fs::path& folder) {
   const fs::path target = folder / summary.name;
   make_folders(target);
   const auto old = event_files(target);
+  for (const fs::path& file : old) {
+    if (is_own_event_file(file)) continue;
+    throw UsageError(fmt::format(
+        "{}: another program, or an older Gallop, has written this file of the run '{}'; export to "
+        "another folder, or remove it",
+        printable(file.string()), printable(summary.name)));
+  }
   std::map<std::string, Option> options;
   for (const auto& [name, text] : summary.params) options.emplace(name, option_of(text));
   EventFileWriter writer(target / event_file_name(summary.created), summary.created);

@@ -146,6 +146,7 @@ void Coordinator::serve(int milliseconds) {
   }
   const double now = monotonic_seconds();
   drop(now);
+  tuner_.flush();
   if (now < next_look_) return;
   next_look_ = now + tuner_.settings().heartbeat_seconds / kLooksInHeartbeat;
   tuner_.requeue_silent();

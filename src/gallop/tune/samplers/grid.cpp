@@ -222,6 +222,10 @@ void visit(config::Visitor& visitor, GridConfig& config) {
                 config.shuffle);
 }
 
+int64_t grid_size(const Space& space, const GridConfig& config) {
+  return Combinations(space, config).size();
+}
+
 std::unique_ptr<Sampler> make_grid(const GridConfig& config, const StudySettings& settings) {
   return std::make_unique<GridSampler>(config, settings);
 }

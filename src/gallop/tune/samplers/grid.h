@@ -15,6 +15,9 @@ struct GridConfig {
 };
 
 void visit(config::Visitor& visitor, GridConfig& config);
+/// The number of points of the grid, also those that constraints reject. Throws UsageError if it is
+/// infinite or too large.
+int64_t grid_size(const Space& space, const GridConfig& config);
 std::unique_ptr<Sampler> make_grid(const GridConfig& config, const StudySettings& settings);
 
 }  // namespace gallop::tune

@@ -176,6 +176,7 @@ class SqliteStorage final : public Storage {
     sync();
   }
   std::vector<Attempt> silent(double seconds) override { return heartbeats_.silent(seconds); }
+  void flush() override { sync(); }
 
  private:
   void read(const Take& take) {

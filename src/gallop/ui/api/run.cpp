@@ -90,7 +90,7 @@ Json energy_json(const track::Energy& energy, const track::Surroundings& surroun
             {"seconds", number_json(energy.seconds)},
             {"kwh", number_json(cost.kwh)},
             {"pue", surroundings.pue}};
-  if (surroundings.grams_per_kwh > 0) json["co2_grams"] = number_json(cost.grams);
+  if (surroundings.grams_per_kwh) json["co2_grams"] = number_json(cost.grams);
   if (surroundings.price_per_hour > 0) json["price"] = number_json(cost.price);
   return json;
 }
