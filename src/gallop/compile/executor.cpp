@@ -127,6 +127,8 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs,
   called_ = 0;
   bind(inputs);
   const std::optional<Snapshot> before = has_finished_ ? std::nullopt : snapshot();
+  KeptGenerators generators;
+  if (before) keep_generators(generators);
   try {
     run_nodes(seconds);
     has_finished_ = true;
@@ -135,6 +137,7 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs,
     clear();
     if (!before) throw InternalError(mismatch.what());
     for (const auto& [tensor, copy] : *before) tensor.copy_(copy);
+    generators.restore();
     throw;
   } catch (...) {
     if (arena_) arena_->place({});
@@ -149,6 +152,19 @@ std::vector<at::Tensor> Executor::run(const std::vector<at::Tensor>& inputs,
   }
   clear();
   return outputs;
+}
+
+// Those from which the nodes may draw.
+void Executor::keep_generators(KeptGenerators& generators) const {
+  generators.keep_default(c10::kCPU);
+  for (const Buffer& buffer : graph_.buffers) generators.keep_default(buffer.device);
+  for (const Node& node : graph_.nodes) {
+    for (const Operand& operand : node.arguments) {
+      const bool is_generator =
+          operand.kind == Operand::Kind::kConstant && operand.constant.isGenerator();
+      if (is_generator) generators.keep(operand.constant.toGenerator());
+    }
+  }
 }
 
 // The state and inputs that are written before the last node that makes a tensor, or nothing if

@@ -12,6 +12,7 @@
 #include "gallop/base/error.h"
 #include "gallop/compile/arena.h"
 #include "gallop/compile/graph.h"
+#include "gallop/compile/kept_generators.h"
 
 namespace gallop::compile {
 
@@ -60,6 +61,7 @@ class Executor {
   void run_nodes(std::vector<double>* seconds);
   using Snapshot = std::vector<std::pair<at::Tensor, at::Tensor>>;  // Tensors and their copies.
   std::optional<Snapshot> snapshot();
+  void keep_generators(KeptGenerators& generators) const;
   void call(const Node& node);
   c10::IValue value_of(const Operand& operand);
   void take_results(const Node& node);

@@ -23,6 +23,7 @@
 #include "gallop/compile/compiled_function.h"
 #include "gallop/compile/deferred_calls.h"
 #include "gallop/compile/graph_builder.h"
+#include "gallop/compile/kept_generators.h"
 #include "gallop/compile/recordable.h"
 #include "gallop/compile/tensor_in.h"
 #include "gallop/tensor/recording.h"
@@ -63,31 +64,20 @@ RecordedCall this_call() {
   return call;
 }
 
-// Restores random generators when destroyed: the default ones, and others saved before their use.
-class KeptGenerators {
+/// Restores random generators when destroyed: the default ones, and others kept before their use.
+class RestoredGenerators {
  public:
-  explicit KeptGenerators(const std::vector<at::Tensor>& inputs) {
-    keep(at::globalContext().defaultGenerator(c10::kCPU));
+  explicit RestoredGenerators(const std::vector<at::Tensor>& inputs) {
+    kept.keep_default(c10::kCPU);
     for (const at::Tensor& input : inputs) {
-      if (input.defined() && input.is_cuda()) {
-        keep(at::globalContext().defaultGenerator(input.device()));
-      }
+      if (input.defined()) kept.keep_default(input.device());
     }
   }
-  ~KeptGenerators() {
-    for (auto& [generator, state] : kept_) generator.set_state(state);
-  }
-  KeptGenerators(const KeptGenerators&) = delete;
-  KeptGenerators& operator=(const KeptGenerators&) = delete;
+  ~RestoredGenerators() { kept.restore(); }
+  RestoredGenerators(const RestoredGenerators&) = delete;
+  RestoredGenerators& operator=(const RestoredGenerators&) = delete;
 
-  void keep(const at::Generator& generator) {
-    const bool known = std::any_of(kept_.begin(), kept_.end(),
-                                   [&](const auto& kept) { return kept.first == generator; });
-    if (!known) kept_.emplace_back(generator, generator.get_state());
-  }
-
- private:
-  std::vector<std::pair<at::Generator, at::Tensor>> kept_;
+  KeptGenerators kept;
 };
 
 class Recorder {
@@ -347,8 +337,8 @@ struct Active {
 Recording record(const Function& function, const std::vector<at::Tensor>& inputs, Outcome outcome) {
   const std::lock_guard lock(recording_mutex);
   listen_to_the_dispatcher();
-  KeptGenerators generators(inputs);
-  Recorder recorder(inputs, generators);
+  RestoredGenerators generators(inputs);
+  Recorder recorder(inputs, generators.kept);
   if (recorder.has_refused()) return recorder.refused();
   std::vector<at::Tensor> results;
   try {

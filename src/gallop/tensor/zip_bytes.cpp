@@ -67,8 +67,14 @@ void put_directory_entry(std::string& directory, const std::string& name, std::s
 
 std::string zip_bytes(const std::vector<std::pair<std::string, std::string_view>>& entries) {
   std::string zip, directory;
+  if (entries.size() >= UINT16_MAX) {
+    throw DataError("an archive of more than 65,534 entries would need the zip64 format");
+  }
   for (const auto& [name, content] : entries) {
     const size_t at = zip.size();
+    if (name.size() > UINT16_MAX) {
+      throw DataError("a name of more than 65,535 bytes does not fit into an archive");
+    }
     if (at + content.size() > UINT32_MAX - (size_t{1} << 24)) {
       throw DataError("an archive of more than 4 GiB would need the zip64 format");
     }

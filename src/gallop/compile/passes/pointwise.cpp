@@ -82,6 +82,15 @@ Value scaled(const Call& call) {
   return call.b.apply(kOp, a, b);
 }
 
+// Operators that read their tensors by Call::value().
+bool takes_number_as_tensor(std::string_view name) {
+  static constexpr std::array<std::string_view, 12> kNames = {
+      "aten::add.Tensor", "aten::sub.Tensor", "aten::mul.Tensor", "aten::div.Tensor",
+      "aten::maximum",    "aten::minimum",    "aten::eq.Tensor",  "aten::ne.Tensor",
+      "aten::lt.Tensor",  "aten::le.Tensor",  "aten::gt.Tensor",  "aten::ge.Tensor"};
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
 bool is_tanh(const Call& call, size_t argument) {
   return call.node.arguments[argument].constant.toStringRef() == "tanh";
 }
@@ -312,10 +321,12 @@ bool is_pointwise(const Graph& graph, const Node& node) {
         is_loop_float(view.dtype, device) || (view.dtype == c10::kBool && takes_bool(name, i));
     if (!fits || graph.buffers[view.buffer].device != device) return false;
   }
-  // Rejects complex or very large constants, and those that are not numbers.
+  // Rejects complex or very large constants, those that are not numbers, and numbers in place of
+  // tensors that an operator selects by their place.
   for (const Operand& operand : node.arguments) {
     if (operand.kind == Operand::Kind::kConstant && operand.constant.isTensor() &&
-        c10::isComplexType(operand.constant.toTensor().scalar_type())) {
+        (!takes_number_as_tensor(name) ||
+         c10::isComplexType(operand.constant.toTensor().scalar_type()))) {
       return false;
     }
     if (operand.kind == Operand::Kind::kConstant && operand.constant.isComplexDouble())

@@ -4,6 +4,8 @@
 
 #include <immintrin.h>
 
+#include <limits>
+
 #include "gallop/kernel/isa.h"
 #include "gallop/kernel/number.h"
 
@@ -100,23 +102,25 @@ inline F32 split(F32 a, F32& n) {
   return {_mm512_castsi512_ps(_mm512_sub_epi32(bits, _mm512_slli_epi32(whole, 23)))};
 }
 
-/// Smaller than true below 2^-126, NaN of infinity.
+/// Smaller than true below 2^-126.
 inline F32 root(F32 a) {
   // A third of the time of the exact instruction: Newton's step on the machine's estimate.
   const F32 estimate{_mm512_rsqrt14_ps(max(a, fill(0x1p-126F)).v)};
   const F32 half = fill(0.5F) * estimate;
   const F32 first = a * estimate;
   const F32 second = fma(fnma(first, first, a), half, first);
-  return fma(fnma(second, second, a), half, second);
+  const F32 better = fma(fnma(second, second, a), half, second);
+  return select(fill(std::numeric_limits<float>::infinity()) > a, better, a);
 }
-/// For finite b of a size in [2^-126, 2^126).
+/// For b of a size in [2^-126, 2^126), or infinity.
 inline F32 quotient(F32 a, F32 b) {
   const F32 estimate{_mm512_rcp14_ps(b.v)};
   const F32 better = fma(fnma(b, estimate, fill(1)), estimate, estimate);
   const F32 first = a * better;
-  return fma(fnma(b, first, a), better, first);
+  const F32 result = fma(fnma(b, first, a), better, first);
+  return select(fill(std::numeric_limits<float>::infinity()) > b, result, a * estimate);
 }
-/// 1 / b, likewise.
+/// 1 / b, for finite b.
 inline F32 inverse(F32 b) {
   const F32 estimate{_mm512_rcp14_ps(b.v)};
   return fma(fnma(b, estimate, fill(1)), estimate, estimate);
