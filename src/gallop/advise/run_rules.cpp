@@ -304,11 +304,13 @@ std::optional<Advice> uneven_steps(const Facts& facts) {
   const profile::Profile& steps = facts.profile;
   if (steps.steps < 10 || steps.p95 < 1.5 * steps.median) return std::nullopt;
   return Advice{
-      .finding =
-          fmt::format("Steps are uneven: the median takes {:.2f} ms, 5 % more than {:.2f} "
-                      "ms, and step {} {:.2f} ms",
-                      1e3 * steps.median, 1e3 * steps.p95, steps.slowest_step, 1e3 * steps.slowest),
-      .remedy = "The trace (--trace) shows what these steps do",
+      .finding = fmt::format(
+          "Step times vary: the median is {:.2f} ms, the 95th percentile {:.2f} ms, and "
+          "step {} took {:.2f} ms",
+          1e3 * steps.median, 1e3 * steps.p95, steps.slowest_step, 1e3 * steps.slowest),
+      .remedy =
+          "A trace shows what the slow steps do: gallop profile RECIPE --trace FILE, or the "
+          "folder profiles of the run",
       .gain = {
           .low = 1, .high = steps.seconds / steps.median, .basis = "if all steps took the median"}};
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
+#include <string_view>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -16,7 +18,7 @@ const std::vector<Command>& commands() {
   static const std::vector<Command> kCommands = {
       {"train", "train a model from a recipe, or resume a run", run_train},
       {"evaluate", "measure a trained model on data", run_evaluate},
-      {"predict", "classify image files, or continue a text", run_predict},
+      {"predict", "predict images, tables or texts, or continue a text", run_predict},
       {"recipes", "list, show or copy the recipes that come with Gallop, draw a schedule",
        run_recipes},
       {"find-lr", "find a learning rate for a recipe", run_find_lr},
@@ -47,7 +49,12 @@ const Registries& CommandContext::registries() const {
 
 namespace {
 
-// The option that `argument` names, or empty: a name with a dot, or a section with a list or map.
+// Sections that a recipe may have as a whole: schedule=cosine, model={name: mlp}.
+constexpr std::string_view kSections[] = {"data",      "model",   "optimizer", "schedule",
+                                          "schedules", "train",   "evaluate",  "parallel",
+                                          "track",     "profile", "plugins"};
+
+// The option that `argument` names, or empty: a name with a dot, or a section.
 std::string option_name(const std::string& argument) {
   const bool dashed = argument.starts_with("--");
   const std::string body = dashed ? argument.substr(2) : argument;
@@ -57,8 +64,8 @@ std::string option_name(const std::string& argument) {
   const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-';
   });
-  const bool is_section = !dashed && !name.empty() && body.size() > equals + 1 &&
-                          (body[equals + 1] == '{' || body[equals + 1] == '[');
+  const bool is_section =
+      !dashed && std::find(std::begin(kSections), std::end(kSections), name) != std::end(kSections);
   return plain && (is_section || name.find('.') != std::string::npos) ? name : std::string();
 }
 

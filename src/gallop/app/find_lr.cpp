@@ -55,7 +55,6 @@ void check(const train::LrRangeTestConfig& test) {
                     test.min, test.max));
   }
   if (test.rates < 20) throw UsageError("--rates must be at least 20");
-  if (test.steps_each < 0) throw UsageError("--reset needs a number of steps, at least 1");
   if (!(test.memory >= 0 && test.memory < 1)) {
     throw UsageError(fmt::format("--smooth must be in [0, 1), not {:g}", test.memory));
   }
@@ -90,6 +89,9 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
   if (!parse_arguments(parser, rest)) return false;
   // With --reset all rates see the same samples and weights, so that smoothing is unnecessary.
   if (test.steps_each > 0 && parser.count("--smooth") == 0) test.memory = 0;
+  if (parser.count("--reset") > 0 && test.steps_each < 1) {
+    throw UsageError("--reset needs a number of steps, at least 1");
+  }
   check(test);
   arguments.rule =
       find_rule(arguments.rule.empty() ? schedule::lr_rules().front().name : arguments.rule).name;

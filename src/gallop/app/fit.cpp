@@ -13,6 +13,7 @@
 #include "gallop/base/heap.h"
 #include "gallop/base/temporary_folder.h"
 #include "gallop/data/tensor_samples.h"
+#include "gallop/track/run_folder.h"
 #include "gallop/train/losses/shapes.h"
 
 namespace gallop {
@@ -96,6 +97,7 @@ Trainer::Trainer(TrainerOptions options, Registries registries)
 train::Outcome Trainer::fit_model(std::function<std::unique_ptr<model::Model>()> make,
                                   const FitData& data, LossFunction loss) {
   if (!data.train) throw UsageError("no training samples; set FitData::train");
+  track::RunFolder::check_name(options_.name);
   retain_freed_memory();
   Registries registries = registries_;
   registries.data_modules.add_function<NoOptions>(
@@ -121,7 +123,7 @@ train::Outcome Trainer::fit_model(std::function<std::unique_ptr<model::Model>()>
       .runs = options_.runs, .name = options_.name, .resume_if_there = true, .can_probe = false};
   const auto run = app::start_run(registries, place, recipe.string(),
                                   overrides_of(static_cast<bool>(loss)), stop, context);
-  if (!run) return {};  // Already finished; a message was printed.
+  if (!run) return {};  // Stopped by a signal before it began.
   const train::Outcome outcome = run->train(
       options_.quiet ? app::ConsoleStyle::kQuiet : app::default_console_style(), signals);
   run->gather_parameters();  // The program may read its model.

@@ -26,8 +26,10 @@ FitData regression_data(const at::Tensor& inputs, const at::Tensor& targets);
 /// Classification: inputs [N, ...], labels int64 [N] below `classes`.
 FitData classification_data(const at::Tensor& inputs, const at::Tensor& labels, int64_t classes);
 
-/// A loss function: the sum over the targets of a batch. `batch` contains "input", "target", and
-/// the further fields of the samples by name.
+/// A loss function: the sum over the samples of a batch, of one loss each; Gallop divides it by the
+/// number of samples. A sample with several targets, such as tokens, counts once: return the mean
+/// over its targets. `batch` contains "input", "target", and the further fields of the samples by
+/// name: train::field_of(batch, "target").
 using LossFunction =
     std::function<at::Tensor(const at::Tensor& outputs, const NamedTensors& batch)>;
 
@@ -35,7 +37,8 @@ struct TrainerOptions {
   std::string name = "fit";  ///< Run name; its folder is `runs`/`name`.
   std::string runs = "runs";
   /// Sections of a recipe as YAML, without model, data and loss: "optimizer: {name: adamw, lr:
-  /// 0.01}\ntrain: {epochs: 20}\ndata: {batch_size: 64}".
+  /// 0.01}\ntrain: {epochs: 20}\ndata: {batch_size: 64}". Paths in it, such as those of plug-ins,
+  /// must be absolute.
   std::string recipe;
   bool quiet = false;  ///< Only print the final table.
 };

@@ -64,6 +64,9 @@ ExitCode run_model(const CommandContext& command, const std::vector<std::string>
   std::vector<std::string> rest = arguments;
   const auto overrides = take_overrides(rest);
   if (!parse_arguments(parser, rest)) return ExitCode::kDone;
+  if (helper && (!what.empty() || skips_sample || json || !overrides.empty())) {
+    throw UsageError("--export-helper prints a Python file, and takes no model and other options");
+  }
   if (helper) {
     std::fputs(export_helper(), stdout);
     return ExitCode::kDone;
@@ -77,6 +80,9 @@ ExitCode run_model(const CommandContext& command, const std::vector<std::string>
                                    printable(overrides.front().path)));
     }
     return show_archive(what, !skips_sample, json);
+  }
+  if (skips_sample) {
+    throw UsageError("--no-sample is for archives of torch.export (.pt2), which contain a sample");
   }
   show_layers(load_recipe(command.registries(), what, overrides), json);
   return ExitCode::kDone;

@@ -11,6 +11,7 @@
 
 #include "gallop/app/command.h"
 #include "gallop/app/json_line.h"
+#include "gallop/app/non_negative.h"
 #include "gallop/app/output_file.h"
 #include "gallop/base/text.h"
 #include "gallop/parallel/pipeline_drawing.h"
@@ -58,7 +59,7 @@ bool parse(const std::vector<std::string>& args, Arguments& arguments) {
                   "stages on each rank; default: the minimum of the schedule")
       ->check(CLI::Range(1, 64));
   const auto add_time = [&](const char* option, double& time, const char* help) {
-    parser.add_option(option, time, help)->check(CLI::NonNegativeNumber);
+    parser.add_option(option, time, help)->check(non_negative());
   };
   add_time("--forward", arguments.forward,
            "time of the forward pass of one micro-batch on a rank, in any unit; 1");

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <map>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -18,10 +20,53 @@ namespace gallop::app {
 
 namespace {
 
+// Throws UsageError if the masks of two images would be one file, or if one would overwrite an
+// image.
+void check_masks(const std::string& folder, const std::vector<std::string>& images) {
+  std::map<fs::path, std::string> masks;
+  for (const std::string& image : images) {
+    const auto [mask, is_new] = masks.emplace(mask_file(folder, image), image);
+    if (is_new) continue;
+    throw UsageError(
+        fmt::format("--output: the masks of {} and {} would both be {}; predict them in "
+                    "calls of their own, with different folders",
+                    mask->second, image, mask->first.string()));
+  }
+  for (const std::string& image : images) {
+    std::error_code ignored;
+    const auto mask = masks.find(fs::path(folder) / fs::path(image).filename());
+    if (mask == masks.end() || !fs::equivalent(mask->first, image, ignored)) continue;
+    throw UsageError(
+        fmt::format("--output: the mask of {} would overwrite the image {}; give "
+                    "another folder",
+                    mask->second, image));
+  }
+}
+
+// `--output` without effect would look as if the predictions had been saved.
+void check_output(const TrainedModel& run, const PredictRequest& request) {
+  const train::Task& task = run.recipe.recipe.registries->tasks.find(run.inputs.task);
+  if (request.output.empty() || !run.inputs.is_images() || task.per_element) return;
+  throw UsageError(
+      fmt::format("--output is for the masks of segmentation and for tables, and the task of {} is "
+                  "{}; redirect "
+                  "the output of --json to a file instead",
+                  run.folder.string(), run.inputs.task));
+}
+
+std::vector<std::string> names_of(const data::Samples& samples) {
+  std::vector<std::string> names;
+  for (int64_t i = 0; i < samples.size(); ++i) names.push_back(samples.describe(i));
+  return names;
+}
+
 ExitCode predict_all(TrainedModel& run, const PredictRequest& request,
                      const data::Samples& samples) {
   const PredictionPrinter printer(
       run.inputs, run.recipe.recipe.registries->tasks.find(run.inputs.task), request);
+  if (run.inputs.is_images() && !request.output.empty()) {
+    check_masks(request.output, names_of(samples));
+  }
   data::Loader loader(samples, {.batch = 1, .threads = 1, .shuffle = false}, {});
   ExitCode result = ExitCode::kDone;
   for (int64_t i = 0; i < samples.size(); ++i) {
@@ -80,7 +125,11 @@ RunPart open_part(const TrainedModel& run, data::Part part, const std::string& w
 
 ExitCode predict_samples(TrainedModel& run, const PredictRequest& request) {
   const bool is_images = run.inputs.is_images();
-  if (request.files.empty() == request.data.empty()) {
+  check_output(run, request);
+  if (!request.files.empty() && !request.data.empty()) {
+    throw UsageError(fmt::format("give either files or --data {}, not both", request.data));
+  }
+  if (request.files.empty() && request.data.empty()) {
     throw UsageError(is_images ? "no input images; for example: gallop predict RUN photo.jpg, or a "
                                  "folder of images or a "
                                  "split of the run's data: gallop predict RUN --data test"

@@ -46,10 +46,10 @@ std::vector<int64_t> tokenize(const std::string& text, const std::vector<std::st
     size_t length = std::min(longest, text.size() - at);
     while (length > 0 && !numbers.contains(text.substr(at, length))) --length;
     if (length == 0) {
-      throw UsageError(
-          fmt::format("the prompt's character at byte {} does not occur in the text that "
-                      "this model was trained on",
-                      at));
+      throw UsageError(fmt::format(
+          "the character at byte {} of the text to continue does not occur in the text that "
+          "this model was trained on",
+          at));
     }
     tokens.push_back(numbers[text.substr(at, length)]);
     at += length;
@@ -181,6 +181,9 @@ void predict_text(TrainedModel& run, const PredictRequest& request) {
       fill_masks(run, text, request);
     }
   };
+  if (!request.files.empty() && !request.prompt.empty()) {
+    throw UsageError("give either text files or --prompt, not both");
+  }
   if (request.files.empty()) predict(request.prompt);
   for (const auto& file : request.files) predict(read_file(file, 1 << 24));
 }

@@ -133,7 +133,10 @@ class TextPredictor {
 ExitCode predict_texts(TrainedModel& run, const PredictRequest& request) {
   const int sources = (request.files.empty() ? 0 : 1) + (request.data.empty() ? 0 : 1) +
                       (request.prompt.empty() ? 0 : 1);
-  if (sources != 1) {
+  if (sources > 1) {
+    throw UsageError("give either files, --data or --prompt, not several of them");
+  }
+  if (sources == 0) {
     throw UsageError(
         "no input texts; specify files (gallop predict RUN new.txt, with one text per line, or "
         ".csv, .tsv or .jsonl), --prompt TEXT, or --data test, a split of the run's data");

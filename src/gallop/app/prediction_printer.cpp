@@ -33,6 +33,10 @@ std::vector<double> numbers_of(const data::Signature& inputs, const at::Tensor& 
   return values;
 }
 
+fs::path mask_file(const std::string& folder, const std::string& image) {
+  return fs::path(folder) / (fs::path(image).stem().string() + ".png");
+}
+
 PredictionPrinter::PredictionPrinter(const data::Signature& inputs, const train::Task& task,
                                      const PredictRequest& request)
     : inputs_(inputs), task_(task), request_(request) {
@@ -206,7 +210,7 @@ std::string PredictionPrinter::write_mask(const std::string& name,
   image.channels = 1;
   const auto* const pixels = bytes.const_data_ptr<uint8_t>();
   image.pixels.assign(pixels, pixels + bytes.numel());
-  const fs::path file = fs::path(request_.output) / (fs::path(name).stem().string() + ".png");
+  const fs::path file = mask_file(request_.output, name);
   write_file_atomically(file, data::encode_png(image));
   return file.string();
 }

@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "gallop/app/predict.h"
+#include "gallop/base/file.h"
 #include "gallop/data/signature.h"
 #include "gallop/train/tasks/task.h"
 
@@ -14,6 +15,9 @@ namespace gallop::app {
 
 /// The predicted numbers in the units of the targets, of a model's outputs for one or more samples.
 std::vector<double> numbers_of(const data::Signature& inputs, const at::Tensor& outputs);
+
+/// The file in a folder for the predicted mask of an image.
+fs::path mask_file(const std::string& folder, const std::string& image);
 
 /// Prints the prediction for one sample after the other.
 class PredictionPrinter {

@@ -54,6 +54,9 @@ ExitCode run_program(const std::vector<std::string>& arguments, const CommandCon
     return ExitCode::kUsage;
   }
   const std::string& name = arguments.front();
+  if (name == "help" && arguments.size() > 1) {
+    return run_program({arguments[1], "--help"}, context);
+  }
   if (name == "--help" || name == "-h" || name == "help") {
     std::fputs(help().c_str(), stdout);
     return ExitCode::kDone;

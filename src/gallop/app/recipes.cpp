@@ -36,6 +36,10 @@ void check(const Arguments& arguments) {
     throw UsageError(
         fmt::format("missing recipe; for example: gallop recipes {} fashion-mnist", action));
   }
+  if (!takes_recipe && !arguments.recipe.empty()) {
+    throw UsageError(fmt::format("'gallop recipes {}' is about all of them, and takes no '{}'",
+                                 action, printable(arguments.recipe)));
+  }
   if (!arguments.svg.empty() && !draws) {
     throw UsageError(fmt::format("--svg applies to schedule and schedules, not to {}", action));
   }

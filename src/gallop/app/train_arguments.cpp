@@ -40,6 +40,37 @@ void add_targets(const std::vector<std::string>& targets, std::vector<Override>&
   overrides.push_back({"data.targets", "[" + list + "]"});
 }
 
+// Throws UsageError for options that contradict or need each other.
+void check(const TrainArguments& arguments) {
+  if (arguments.recipe.empty() == arguments.resume.empty()) {
+    throw UsageError(
+        "specify either a recipe or --resume RUN; for example: gallop train fashion-mnist");
+  }
+  if (!arguments.resume.empty() && !arguments.place.name.empty()) {
+    throw UsageError(
+        "--resume continues a run under its own name; to begin a new run at its newest checkpoint: "
+        "--from RUN --name NAME, with a recipe");
+  }
+  if (arguments.place.resume_if_there && arguments.place.name.empty()) {
+    throw UsageError("--continue needs the --name of the run");
+  }
+  if (arguments.place.allow_changed_data && arguments.resume.empty() &&
+      !arguments.place.resume_if_there) {
+    throw UsageError(
+        "--allow-changed-data requires --resume, or --name and "
+        "--continue");
+  }
+  if (!arguments.resume.empty() && !arguments.place.from.empty()) {
+    throw UsageError("--resume continues an existing run; --from requires a new one");
+  }
+  if (arguments.place.share && !arguments.place.from.empty()) {
+    throw UsageError("--from and --share are mutually exclusive");
+  }
+  if (arguments.place.share && !arguments.resume.empty()) {
+    throw UsageError("--share requires a new run, or --name and --continue");
+  }
+}
+
 }  // namespace
 
 bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments) {
@@ -95,29 +126,8 @@ bool parse_train(const std::vector<std::string>& args, TrainArguments& arguments
     track::mlflow::check_address(mlflow.address);
     arguments.place.mlflow = mlflow;
   }
-  if (arguments.recipe.empty() == arguments.resume.empty()) {
-    throw UsageError(
-        "specify either a recipe or --resume RUN; for example: gallop train fashion-mnist");
-  }
-  if (arguments.place.resume_if_there && arguments.place.name.empty()) {
-    throw UsageError("--continue needs the --name of the run");
-  }
-  if (arguments.place.allow_changed_data && arguments.resume.empty() &&
-      !arguments.place.resume_if_there) {
-    throw UsageError(
-        "--allow-changed-data requires --resume, or --name and "
-        "--continue");
-  }
+  check(arguments);
   if (!until.empty()) arguments.place.until = parse_until(until);
-  if (!arguments.resume.empty() && !arguments.place.from.empty()) {
-    throw UsageError("--resume continues an existing run; --from requires a new one");
-  }
-  if (arguments.place.share && !arguments.place.from.empty()) {
-    throw UsageError("--from and --share are mutually exclusive");
-  }
-  if (arguments.place.share && !arguments.resume.empty()) {
-    throw UsageError("--share requires a new run, or --name and --continue");
-  }
   return true;
 }
 

@@ -22,7 +22,7 @@ void CostOptions::add_to(CLI::App& parser) {
 }
 
 track::Surroundings CostOptions::surroundings() {
-  if (grams == 0 && !country.empty()) {
+  if (!grams && !country.empty()) {
     const auto known = track::carbon_intensity(country);
     grams = known.grams;
     year = known.year;

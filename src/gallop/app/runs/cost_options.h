@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "gallop/track/footprint.h"
@@ -14,7 +15,8 @@ namespace gallop::app {
 /// money.
 struct CostOptions {
   std::string country;
-  double grams = 0, pue = 1, price = 0;
+  std::optional<double> grams;  ///< Of CO2 per kWh; nullopt: unknown.
+  double pue = 1, price = 0;
   int year = 0;  ///< Of the country's data.
 
   void add_to(CLI::App& parser);

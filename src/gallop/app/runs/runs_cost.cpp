@@ -44,11 +44,11 @@ void print_table(const std::vector<fs::path>& runs, const CostOptions& options,
   const auto print = [&](const std::string& name, const Energy& energy, const std::string& how) {
     const Footprint cost = track::footprint_of(energy, surroundings);
     const bool is_known = !how.empty();
-    print_line(name, format_duration(energy.seconds),
-               or_dash(is_known, with_unit(1000 * cost.kwh, {"Wh", "kWh", "MWh"})),
-               or_dash(is_known && options.grams > 0, with_unit(cost.grams, {"g", "kg", "t"})),
-               or_dash(options.price > 0, fmt::format("{:.2f}", cost.price)),
-               is_known ? how : "unknown");
+    print_line(
+        name, format_duration(energy.seconds),
+        or_dash(is_known, with_unit(1000 * cost.kwh, {"Wh", "kWh", "MWh"})),
+        or_dash(is_known && options.grams.has_value(), with_unit(cost.grams, {"g", "kg", "t"})),
+        or_dash(options.price > 0, fmt::format("{:.2f}", cost.price)), is_known ? how : "unknown");
   };
   for (const fs::path& run : runs) {
     const Energy energy = track::energy_of(log_of(run));
@@ -60,9 +60,9 @@ void print_table(const std::vector<fs::path>& runs, const CostOptions& options,
   if (runs.size() > 1) print("all", sum, sum.method);
   if (options.pue != 1) fmt::print("with a PUE of {:g}\n", options.pue);
   if (options.year > 0) {
-    fmt::print("{:g} g of CO2 for a kWh in {}, the mean of {}\n", options.grams, options.country,
+    fmt::print("{:g} g of CO2 for a kWh in {}, the mean of {}\n", *options.grams, options.country,
                options.year);
-  } else if (options.grams == 0) {
+  } else if (!options.grams) {
     fmt::print("use --country CODE for CO2, --price for the cost of the machine per hour\n");
   }
 }
@@ -74,7 +74,7 @@ void print_json(const std::vector<fs::path>& runs, const Surroundings& surroundi
     nlohmann::ordered_json json{{"run", track::run_name_of(run)}, {"seconds", energy.seconds},
                                 {"joules", energy.joules},        {"method", energy.method},
                                 {"pue", surroundings.pue},        {"kwh", cost.kwh}};
-    if (surroundings.grams_per_kwh > 0) json["co2_grams"] = cost.grams;
+    if (surroundings.grams_per_kwh) json["co2_grams"] = cost.grams;
     if (surroundings.price_per_hour > 0) json["price"] = cost.price;
     fmt::print("{}\n", json_line(json));
   }

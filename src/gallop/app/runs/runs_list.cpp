@@ -30,8 +30,8 @@ ExitCode runs_list(const CommandContext& /*command*/, const std::vector<std::str
       ->delimiter(',');
   parser
       .add_option("-n,--last", config.most,
-                  "show only the last COUNT runs; runs without a value in the sorted column come "
-                  "first and are omitted first")
+                  "show only the last COUNT runs; runs without a value in the sorted column are at "
+                  "the end, but are omitted first")
       ->check(CLI::Range(int64_t{1}, int64_t{1} << 40));
   parser.add_option("--format", format, "text, csv or json")
       ->check(CLI::IsMember({"text", "csv", "json"}));
