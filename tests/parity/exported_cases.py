@@ -119,6 +119,20 @@ class Cnn(nn.Module):
         return self.fc(self.drop(x.mean((2, 3))))
 
 
+class AnySize(nn.Module):
+    """Images whose height and width vary."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv1 = nn.Conv2d(3, 8, 3, padding=1)
+        self.conv2 = nn.Conv2d(8, 16, 3, padding=1)
+        self.fc = nn.Linear(16, 10)
+
+    def forward(self, x):
+        x = F.relu(self.conv2(F.relu(self.conv1(x))))
+        return self.fc(x.mean((2, 3)))
+
+
 class Unet(nn.Module):
     """Classes of pixels: [batch, classes, height, width]."""
 
@@ -622,6 +636,9 @@ class Dit(nn.Module):
 def own_cases():
     yield Case("mlp", Mlp, {"x": real("batch", 16)}, cross_entropy(10), sizes=({"batch": 8}, {"batch": 5}))
     yield Case("cnn", Cnn, {"x": real("batch", 3, 8, 8)}, cross_entropy(10))
+    yield Case("any-size", AnySize, {"x": real("batch", 3, "height", "width")}, cross_entropy(10),
+               {"batch": (2, 4096), "height": (4, 64), "width": (4, 64)},
+               ({"batch": 4, "height": 8, "width": 12}, {"batch": 3, "height": 10, "width": 6}))
     yield Case("unet", Unet, {"x": real("batch", 1, 16, 16)}, cross_entropy(3, class_dim=1))
     yield Case("lstm", lambda: Recurrent(nn.LSTM, num_layers=2, dropout=0.2, bidirectional=True),
                {"tokens": integers(20, "batch", 7)}, cross_entropy(5))

@@ -54,7 +54,8 @@ constexpr std::string_view kSections[] = {"data",      "model",   "optimizer", "
                                           "schedules", "train",   "evaluate",  "parallel",
                                           "track",     "profile", "plugins"};
 
-// The option that `argument` names, or empty: a name with a dot, or a section.
+// The option that `argument` names, or empty: a name with a dot, a section, or what looks like one,
+// as it has a list or map.
 std::string option_name(const std::string& argument) {
   const bool dashed = argument.starts_with("--");
   const std::string body = dashed ? argument.substr(2) : argument;
@@ -64,8 +65,11 @@ std::string option_name(const std::string& argument) {
   const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-';
   });
-  const bool is_section =
-      !dashed && std::find(std::begin(kSections), std::end(kSections), name) != std::end(kSections);
+  const bool is_known =
+      std::find(std::begin(kSections), std::end(kSections), name) != std::end(kSections);
+  const bool has_list_or_map = !name.empty() && body.size() > equals + 1 &&
+                               (body[equals + 1] == '{' || body[equals + 1] == '[');
+  const bool is_section = !dashed && (is_known || has_list_or_map);
   return plain && (is_section || name.find('.') != std::string::npos) ? name : std::string();
 }
 

@@ -28,8 +28,8 @@ void check_masks(const std::string& folder, const std::vector<std::string>& imag
     const auto [mask, is_new] = masks.emplace(mask_file(folder, image), image);
     if (is_new) continue;
     throw UsageError(
-        fmt::format("--output: the masks of {} and {} would both be {}; predict them in "
-                    "calls of their own, with different folders",
+        fmt::format("--output: the masks of {} and {} would both be {}; predict them in calls of "
+                    "their own, with different folders",
                     mask->second, image, mask->first.string()));
   }
   for (const std::string& image : images) {
@@ -37,8 +37,7 @@ void check_masks(const std::string& folder, const std::vector<std::string>& imag
     const auto mask = masks.find(fs::path(folder) / fs::path(image).filename());
     if (mask == masks.end() || !fs::equivalent(mask->first, image, ignored)) continue;
     throw UsageError(
-        fmt::format("--output: the mask of {} would overwrite the image {}; give "
-                    "another folder",
+        fmt::format("--output: the mask of {} would overwrite the image {}; give another folder",
                     mask->second, image));
   }
 }
@@ -49,8 +48,7 @@ void check_output(const TrainedModel& run, const PredictRequest& request) {
   if (request.output.empty() || !run.inputs.is_images() || task.per_element) return;
   throw UsageError(
       fmt::format("--output is for the masks of segmentation and for tables, and the task of {} is "
-                  "{}; redirect "
-                  "the output of --json to a file instead",
+                  "{}; redirect the output of --json to a file instead",
                   run.folder.string(), run.inputs.task));
 }
 

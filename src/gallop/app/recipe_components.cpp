@@ -267,8 +267,7 @@ std::string why_not_any_size(const std::string& option, const Recipe& recipe,
   if (model.takes_any_size()) return {};
   return fmt::format(
       "{} needs a model for images of any size, as 'resnet' is; model '{}' has weights for one "
-      "size: "
-      "omit it",
+      "size: omit it",
       option, recipe.model.name());
 }
 
@@ -281,8 +280,8 @@ void require_rectangles(const Recipe& recipe, const data::Samples* samples,
   }
   if (samples->input_sizes(0).empty()) {
     throw UsageError(fmt::format(
-        "{} is for image files with a class or numbers as targets, and not for data set '{}'; omit "
-        "it",
+        "{} is for image files with a class or numbers as targets, and not for data set '{}'; "
+        "omit it",
         option, recipe.data.module.name()));
   }
   if (const std::string why = why_not_any_size(option, recipe, model); !why.empty()) {

@@ -36,7 +36,8 @@ void check(const Arguments& arguments) {
     throw UsageError(
         fmt::format("missing recipe; for example: gallop recipes {} fashion-mnist", action));
   }
-  if (!takes_recipe && !arguments.recipe.empty()) {
+  const bool is_of_all = action == "list" || action == "schedules";
+  if (is_of_all && !arguments.recipe.empty()) {
     throw UsageError(fmt::format("'gallop recipes {}' is about all of them, and takes no '{}'",
                                  action, printable(arguments.recipe)));
   }

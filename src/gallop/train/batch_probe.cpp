@@ -142,8 +142,8 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
     const StepResult result = big_step.run(batch->by_role(), step, lr, false, {},
                                            {.rows = big, .requests = {parts.stop.requested()}});
     if (requests_stop(result)) return {};
-    if (!result.finite && (!big_step.skips_nonfinite() || overflows == kMostOverflows)) return {};
     if (!result.finite || !are_finite) {
+      if (!big_step.skips_nonfinite() || overflows == kMostOverflows) return {};
       ++overflows;
       continue;
     }

@@ -12,6 +12,7 @@
 #include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/ones.h>
 #include <ATen/ops/sin.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -94,6 +95,18 @@ TEST(ExportedModel, EvaluatesAnyNumberOfSamplesWithAProgramOfOne) {
   }
   const at::Tensor few = outputs(*model, {{"input", all.narrow(0, 0, 5)}});
   EXPECT_TRUE(at::equal(few, whole.narrow(0, 0, 5)));
+}
+
+TEST(ExportedModel, TakesImagesOfAnySizeIfHeightAndWidthVary) {
+  const Task task{.channels = 3, .height = 8, .width = 8, .classes = 10};
+  const auto model_of = [&](const std::string& name) {
+    return make({.file = (exported::folder() / name).string()}, task);
+  };
+  EXPECT_FALSE(model_of("cnn.pt2")->takes_any_size());
+  const auto model = model_of("any-size.pt2");
+  EXPECT_TRUE(model->takes_any_size());
+  EXPECT_EQ(outputs(*model, {{"input", at::ones({2, 3, 16, 24})}}).sizes(),
+            (std::vector<int64_t>{2, 10}));
 }
 
 // Both programs have a constant of the same name.

@@ -145,6 +145,9 @@ class ExportedModel final : public Model {
     evaluation_->set_block_hooks(hooks);
   }
   int64_t fixed_batch() const override { return fixed_batch_; }
+  bool takes_any_size() const override {
+    return training_->takes_any_size() && evaluation_->takes_any_size();
+  }
 
   void to(at::Device device, bool channels_last) override {
     channels_last_ = channels_last;

@@ -71,6 +71,15 @@ int64_t RunnableProgram::stated_batch() const {
   return stated;
 }
 
+bool RunnableProgram::takes_any_size() const {
+  constexpr size_t kImageDims = 4, kHeight = 2, kWidth = 3;
+  const auto input = std::find_if(inputs_.begin(), inputs_.end(),
+                                  [](const BoundInput& one) { return one.field == "input"; });
+  if (input == inputs_.end() || input->meta.sizes.size() != kImageDims) return false;
+  const Size &height = input->meta.sizes[kHeight], &width = input->meta.sizes[kWidth];
+  return !height.is_constant() && !width.is_constant() && !is_same(height, width);
+}
+
 TensorParallelOptions RunnableProgram::parallel_options(const TensorGroup& group,
                                                         const TiedNames& tied) const {
   return {.entries = group.tp_plan(),

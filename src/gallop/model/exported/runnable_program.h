@@ -40,6 +40,9 @@ class RunnableProgram {
   /// without a Dim for their first dimension; 0 if there is none.
   int64_t stated_batch() const;
 
+  /// Whether height and width of the images [N, C, H, W] in the field "input" vary independently.
+  bool takes_any_size() const;
+
   /// See exported::plan_tensor_parallel().
   TensorParallelPlan plan_tensor_parallel(const TensorGroup& group, const TiedNames& tied) const;
   /// Divides the program by a plan for its parameters; prepare() must follow. Throws UsageError if
