@@ -18,7 +18,7 @@ struct Line : torch::nn::Module {
 // Returns the sum over the batch: Gallop divides it by the number of samples of all micro-batches
 // and processes.
 at::Tensor pinball(const at::Tensor& outputs, const gallop::NamedTensors& batch) {
-  const at::Tensor error = gallop::train::field_of(batch, "target") - outputs;
+  const at::Tensor error = *gallop::find_tensor(batch, "target") - outputs;
   return at::maximum(0.8 * error, -0.2 * error).sum();
 }
 

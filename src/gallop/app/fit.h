@@ -29,7 +29,7 @@ FitData classification_data(const at::Tensor& inputs, const at::Tensor& labels, 
 /// A loss function: the sum over the samples of a batch, of one loss each; Gallop divides it by the
 /// number of samples. A sample with several targets, such as tokens, counts once: return the mean
 /// over its targets. `batch` contains "input", "target", and the further fields of the samples by
-/// name: train::field_of(batch, "target").
+/// name: *find_tensor(batch, "target").
 using LossFunction =
     std::function<at::Tensor(const at::Tensor& outputs, const NamedTensors& batch)>;
 
