@@ -5,6 +5,7 @@
 #include "gallop/model/exported/blocks.h"
 #include "gallop/model/exported/evaluation_mode.h"
 #include "gallop/model/exported/interpreter.h"
+#include "gallop/model/exported/missing_operators.h"
 #include "gallop/tensor/zip_archive.h"
 #include "unit/fixtures.h"
 

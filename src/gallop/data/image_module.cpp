@@ -193,28 +193,27 @@ class ImageModuleBuilder {
                                    config_.in_memory == "yes" ? kNoLimit : limit);
   }
 
-  ImagePipeline pipeline() const {
-    return {.shape = shape_,
-            .resize = resizes(),
-            .skip_broken = config_.on_error == "skip",
-            .seed = options_.seed,
-            .mean = normalization_.mean,
-            .deviation = normalization_.deviation,
-            .dtype = options_.image_dtype,
-            .target_mean = module_.signature.target_mean,
-            .target_deviation = module_.signature.target_deviation};
-  }
-
   std::unique_ptr<Samples> samples(const ImageSet& images,
-                                   std::vector<std::unique_ptr<Augmentation>> augment) const {
-    return std::make_unique<ImageSamples>(images, pipeline(), std::move(augment));
+                                   std::vector<std::unique_ptr<Augmentation>> augment,
+                                   std::vector<ImageShape> shapes = {}) const {
+    return std::make_unique<ImageSamples>(
+        images,
+        ImagePipeline{.shape = shape_,
+                      .resize = resizes(),
+                      .skip_broken = config_.on_error == "skip",
+                      .seed = options_.seed,
+                      .mean = normalization_.mean,
+                      .deviation = normalization_.deviation,
+                      .dtype = options_.image_dtype,
+                      .target_mean = module_.signature.target_mean,
+                      .target_deviation = module_.signature.target_deviation},
+        std::move(augment), std::move(shapes));
   }
 
   std::unique_ptr<Samples> evaluation_samples(const ImageSet& images) {
     if (!config_.rectangular_validation) return samples(cached(images), {});
-    return std::make_unique<ImageSamples>(
-        images, pipeline(), std::vector<std::unique_ptr<Augmentation>>(),
-        shapes_of_rectangles(images, shape_.height, shape_.channels, threads()));
+    return samples(images, {},
+                   shapes_of_rectangles(images, shape_.height, shape_.channels, threads()));
   }
 
   const DataConfig& config_;

@@ -297,10 +297,7 @@ EncodedRows encode(const Table& table, const std::vector<TableFeature>& features
 
 ColumnType column_type(const TableFeature& feature) {
   if (feature.is_category() || feature.kind == "one-hot") return {.kind = ColumnKind::kCategory};
-  const bool is_number_format =
-      std::find(std::begin(kNumberFormatNames), std::end(kNumberFormatNames), feature.format) !=
-      std::end(kNumberFormatNames);
-  if (!feature.format.empty() && !is_number_format) {
+  if (!feature.format.empty() && !number_format_named(feature.format)) {
     return {.kind = ColumnKind::kDate, .date_format = feature.format};
   }
   const bool is_boolean = feature.kind == "boolean" || feature.part == "boolean";

@@ -202,10 +202,9 @@ const std::vector<ColumnScan>& TableReader::scan() {
 // decimal mark, or else their own.
 NumberFormat TableReader::format_for(const ColumnType& type, size_t column) const {
   const ColumnScan& scan = scans_[column];
-  const auto known =
-      std::find(std::begin(kNumberFormatNames), std::end(kNumberFormatNames), type.number_format);
-  if (known == std::end(kNumberFormatNames)) return scan.format;
-  const auto wanted = static_cast<size_t>(known - std::begin(kNumberFormatNames));
+  const auto known = number_format_named(type.number_format);
+  if (!known) return scan.format;
+  const auto wanted = static_cast<size_t>(*known);
   const size_t other = wanted ^ 1;  // With thousands marks, or without them.
   if (scan.fits[wanted]) return kNumberFormats[wanted];
   return scan.fits[other] ? kNumberFormats[other] : scan.format;

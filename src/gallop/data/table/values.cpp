@@ -126,6 +126,13 @@ bool is_missing_value(std::string_view text, const std::vector<std::string>& fur
   return std::find(kMissing.begin(), kMissing.end(), word) != kMissing.end();
 }
 
+std::optional<NumberFormat> number_format_named(std::string_view name) {
+  for (const NumberFormat format : kNumberFormats) {
+    if (name == kNumberFormatNames[static_cast<size_t>(format)]) return format;
+  }
+  return std::nullopt;
+}
+
 std::optional<double> parse_value(std::string_view text, NumberFormat format) {
   const bool has_point = format == NumberFormat::kPoint || format == NumberFormat::kPointThousands;
   const char decimal = has_point ? '.' : ',', mark = has_point ? ',' : '.';

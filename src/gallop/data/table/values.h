@@ -20,6 +20,8 @@ inline constexpr NumberFormat kNumberFormats[] = {
 
 inline constexpr const char* kNumberFormatNames[] = {"point", "point-thousands", "comma",
                                                      "comma-thousands"};
+/// The format of this name; nothing for any other text.
+std::optional<NumberFormat> number_format_named(std::string_view name);
 
 /// A finite number that is written in this format: "-1.5e3", "1,234.5", "1.234,5". Nothing for any
 /// other text. Does not depend on the locale.

@@ -62,25 +62,23 @@ bool Aliases::add(const Node& node) {
   if (node.kind == Node::Kind::kRegion) return add_region(node);
   const auto op = find_operator(node);
   if (node.kind != Node::Kind::kOperator || !op) return false;
-  bool writes = false;
-  for (const c10::Argument& argument : op->schema().arguments()) {
-    const Argument* const given = find_argument(node, argument.name());
-    const bool is_hidden =
-        &argument == &op->schema().arguments().front() && may_return_argument(node);
-    if ((argument.alias_info() == nullptr && !is_hidden) || given == nullptr) continue;
+  add_statistics(node);
+  bool is_written = false;
+  visit_aliased(node, *op, [&](const Argument& given, bool writes) {
     const auto add_argument = [&](const TensorName& tensor) {
       if (!contains(tensor.name)) return;
-      if (argument.alias_info() != nullptr && argument.alias_info()->isWrite()) {
-        writes = true;
-        mark_written(tensor.name);
-      }
+      if (writes) mark_written(tensor.name);
+      is_written |= writes;
       add_views(tensor.name, node);
     };
-    visit_names(*given, add_argument, [](const ScalarName&) {});
-  }
-  return writes;
+    visit_names(given, add_argument, [](const ScalarName&) {});
+  });
+  return is_written;
 }
 
+namespace {
+
+// Operators that may return their first argument, or a view of it, of which schemas say nothing.
 bool may_return_argument(const Node& node) {
   static constexpr std::array<std::string_view, 11> kNames = {"aten::dropout",
                                                               "aten::feature_dropout",
@@ -96,6 +94,21 @@ bool may_return_argument(const Node& node) {
   return std::find(kNames.begin(), kNames.end(), node.function) != kNames.end();
 }
 
+}  // namespace
+
+void visit_aliased(const Node& node, const c10::OperatorHandle& op,
+                   const std::function<void(const Argument& argument, bool writes)>& visit) {
+  bool is_hidden = may_return_argument(node);  // For the first argument.
+  for (const c10::Argument& argument : op.schema().arguments()) {
+    const Argument* const given = find_argument(node, argument.name());
+    const auto* const alias = argument.alias_info();
+    if (given != nullptr && (alias != nullptr || is_hidden)) {
+      visit(*given, alias != nullptr && alias->isWrite());
+    }
+    is_hidden = false;
+  }
+}
+
 bool updates_statistics(const Node& node) {
   const char* const flag = node.function == "aten::batch_norm"      ? "training"
                            : node.function == "aten::instance_norm" ? "use_input_stats"
@@ -105,11 +118,11 @@ bool updates_statistics(const Node& node) {
   return value != nullptr && *value == Argument(true);
 }
 
-void mark_statistics(const Node& node, Aliases& aliases) {
+void Aliases::add_statistics(const Node& node) {
   if (!updates_statistics(node)) return;
   for (const char* const name : {"running_mean", "running_var"}) {
     const Argument* const value = find_argument(node, name);
-    if (value != nullptr) aliases.mark_written(tensor_name_of(*value));
+    if (value != nullptr) mark_written(tensor_name_of(*value));
   }
 }
 
@@ -120,10 +133,7 @@ bool writes_arguments(const Node& region) {
     Names inputs;
     for (const Argument& input : subgraph->graph->inputs) inputs.insert(tensor_name_of(input));
     Aliases aliases(inputs);
-    for (const Node& node : subgraph->graph->nodes) {
-      mark_statistics(node, aliases);
-      aliases.add(node);
-    }
+    for (const Node& node : subgraph->graph->nodes) aliases.add(node);
     if (!aliases.written().empty()) return true;
   }
   return false;
@@ -138,10 +148,7 @@ Names written_inputs(const Program& program, InputSpec::Kind kind) {
     inputs.insert(tensor_name_of(input.value));
   }
   Aliases aliases(inputs);
-  for (const Node& node : program.graph.nodes) {
-    mark_statistics(node, aliases);
-    aliases.add(node);
-  }
+  for (const Node& node : program.graph.nodes) aliases.add(node);
   Names written;
   for (const std::string& value : aliases.written()) written.insert(names.at(value));
   return written;

@@ -1,8 +1,11 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+
+#include <ATen/core/dispatch/Dispatcher.h>
 
 #include "gallop/model/exported/schema.h"
 
@@ -17,7 +20,7 @@ class Aliases {
   explicit Aliases(const Names& inputs);
 
   /// Adds the results of an operator or region that are views. Returns whether it writes any of the
-  /// memory.
+  /// memory; running statistics that batch norm updates count in written() alone.
   bool add(const Node& node);
   bool contains(const std::string& name) const { return roots_.contains(name); }
 
@@ -29,6 +32,7 @@ class Aliases {
 
  private:
   bool add_region(const Node& node);
+  void add_statistics(const Node& node);
   void add_views(const std::string& tensor, const Node& node);
 
   std::unordered_map<std::string, Names> roots_;  // The inputs that each tensor shares memory with.
@@ -38,15 +42,13 @@ class Aliases {
 /// The name of the tensor that an argument names; empty if it names none.
 std::string tensor_name_of(const Argument& argument);
 
-/// Whether the operator may return its first argument, or a view of it, although its schema does
-/// not say so, as dropout that does nothing.
-bool may_return_argument(const Node& node);
+/// Calls `visit` with each argument of an operator that it writes, or whose memory its results may
+/// share: by the schema, or as dropout that does nothing returns its input.
+void visit_aliased(const Node& node, const c10::OperatorHandle& op,
+                   const std::function<void(const Argument& argument, bool writes)>& visit);
 
 /// Whether the operator updates running statistics, although its schema does not say so.
 bool updates_statistics(const Node& node);
-
-/// Counts the running statistics that an operator updates as written.
-void mark_statistics(const Node& node, Aliases& aliases);
 
 /// Whether the subgraphs of a region write any of its arguments.
 bool writes_arguments(const Node& region);

@@ -88,11 +88,9 @@ bool writes_inputs(const Graph& graph, const Block& block) {
 // Whether the results of an operator may be views of its arguments.
 bool makes_views(const Node& node) {
   const auto op = find_operator(node);
-  if (!op || may_return_argument(node)) return true;
-  const auto& arguments = op->schema().arguments();
-  return std::any_of(arguments.begin(), arguments.end(), [](const c10::Argument& argument) {
-    return argument.alias_info() != nullptr && !argument.alias_info()->isWrite();
-  });
+  bool makes = !op;
+  if (op) visit_aliased(node, *op, [&](const Argument&, bool writes) { makes |= !writes; });
+  return makes;
 }
 
 // Whether an output of the block is a view, and a node after the block writes it, which autograd
@@ -122,7 +120,6 @@ bool reads_written_state(const Graph& graph, const Lifetimes& lifetimes, const B
   for (size_t i = block.begin; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     const bool writes = state.add(node);
-    mark_statistics(node, state);
     if (i >= block.end) continue;
     bool is_read = false;
     visit_results(node, [&](const std::string& name, bool) {

@@ -13,7 +13,7 @@
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
 #include "gallop/model/exported/archive.h"
-#include "gallop/model/exported/interpreter.h"
+#include "gallop/model/exported/missing_operators.h"
 #include "gallop/model/exported/sharding.h"
 #include "gallop/model/exported/tensor_parallel_plan.h"
 

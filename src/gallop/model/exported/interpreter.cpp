@@ -4,7 +4,6 @@
 #include <limits>
 #include <optional>
 #include <set>
-#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <variant>
@@ -12,7 +11,6 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
-#include <torch/headeronly/version.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/source_context.h"
@@ -22,6 +20,7 @@
 #include "gallop/model/exported/blocks.h"
 #include "gallop/model/exported/find_operator.h"
 #include "gallop/model/exported/fixed_masks.h"
+#include "gallop/model/exported/missing_operators.h"
 #include "gallop/model/exported/operand.h"
 #include "gallop/model/exported/random_operators.h"
 #include "gallop/model/exported/regions.h"
@@ -36,36 +35,6 @@ namespace gallop::model::exported {
 namespace {
 
 constexpr size_t kNoSlot = std::numeric_limits<size_t>::max();
-
-// Whether LibTorch has the operator in any overload.
-bool has_overload(const std::string& function) {
-  const auto names = c10::Dispatcher::singleton().getAllOpNames();
-  return std::any_of(names.begin(), names.end(),
-                     [&](const c10::OperatorName& name) { return name.name == function; });
-}
-
-// Why an operator cannot be called, after its name.
-std::string missing_text(const Node& node) {
-  constexpr std::string_view kNamespace = "aten::";
-  if (node.function.starts_with(kNamespace)) {
-    const std::string what = "calls an operator that LibTorch " TORCH_VERSION " does not have: ";
-    // Then this version has the function of torch, too, and exports it with another overload.
-    if (has_overload(node.function)) {
-      return what + "export the model with torch " TORCH_VERSION;
-    }
-    // The others have the names of functions of torch, but for those with an underscore.
-    return what + "write the model without it" +
-           (node.function[kNamespace.size()] == '_'
-                ? "; if torch " TORCH_VERSION
-                  " has the function in this line, it is enough to export with that version"
-                : "");
-  }
-  return "calls an operator that LibTorch does not have: operators of Python packages cannot be "
-         "trained; export the model without it";
-}
-
-// Checks of the exporting process, which fail in other formats and on other devices.
-bool is_dropped(const Node& node) { return node.function == "aten::_assert_tensor_metadata"; }
 
 /// A node with everything resolved that does not change between runs.
 struct Step {
@@ -533,23 +502,6 @@ struct Interpreter::Impl {
     }
   }
 };
-
-std::vector<std::string> missing_operators(const Graph& graph) {
-  std::vector<std::string> missing;
-  for (const Node& node : graph.nodes) {
-    if (node.kind == Node::Kind::kOperator && !is_dropped(node) && !find_operator(node)) {
-      missing.push_back(fmt::format("{} {}", describe(node), missing_text(node)));
-    }
-    for (const NamedArgument& input : node.inputs) {
-      const auto* const subgraph = std::get_if<Subgraph>(&input.value);
-      if (subgraph == nullptr) continue;
-      for (std::string& one : missing_operators(*subgraph->graph)) {
-        missing.push_back(std::move(one));
-      }
-    }
-  }
-  return missing;
-}
 
 Interpreter::Interpreter(const Graph& graph, const InterpreterOptions& options,
                          const std::string& file)

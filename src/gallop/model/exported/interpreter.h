@@ -28,10 +28,6 @@ struct InterpreterOptions {
   const TensorGroup* group = nullptr;
 };
 
-/// The operators that LibTorch does not have, also those in regions: "node 'nms' (torchvision::nms
-/// at net.py:12, in forward) calls an operator that ...".
-std::vector<std::string> missing_operators(const Graph& graph);
-
 /// Runs the graph of an exported program: calls the operators one after the other by their schemas,
 /// so that autograd records them as in Python. A value is released after its last use.
 class Interpreter {

@@ -101,18 +101,12 @@ class GraphParts::Memory {
     }
     const auto op = find_operator(node);
     if (!op) return;
-    for (const c10::Argument& argument : op->schema().arguments()) {
-      const Argument* const given = find_argument(node, argument.name());
-      const bool is_hidden =
-          &argument == &op->schema().arguments().front() && may_return_argument(node);
-      if ((argument.alias_info() == nullptr && !is_hidden) || given == nullptr) continue;
-      visit_values(*given, [&](const std::string& tensor, bool) {
-        if (argument.alias_info() != nullptr && argument.alias_info()->isWrite()) {
-          note_write(tensor, index);
-        }
+    visit_aliased(node, *op, [&](const Argument& given, bool writes) {
+      visit_values(given, [&](const std::string& tensor, bool) {
+        if (writes) note_write(tensor, index);
         visit_results(node, [&](const std::string& result, bool) { unite(tensor, result); });
       });
-    }
+    });
   }
 
   std::unordered_map<std::string, std::string> groups_;
