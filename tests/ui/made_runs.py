@@ -111,10 +111,10 @@ def write_runs(folder, count, extra):
     write_run(folder, count - 1, "unfinished", ends=False)
 
 
-def append(folder, name, step, values):
+def append(folder, name, step, values, kind="evaluation", records=1):
     """Appends to a run, as a training does while it is viewed."""
     with open(os.path.join(folder, name, "metrics.log"), "ab") as file:
-        file.write(line(step, BEGIN + 9e6 + step, "evaluation", values, {"part": "test"}))
+        file.write(b"".join(line(step + i, BEGIN + 9e6 + step + i, kind, values, {"part": "test"}) for i in range(records)))
 
 
 def png(side):
@@ -125,19 +125,23 @@ def png(side):
             chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
-def write_report(folder, name):
-    """A report of two classes, one mistake and one figure, as written by 'gallop evaluate --report'."""
+def write_report(folder, name, cats=90, others=0):
+    """A report of one mistake and two figures, as written by 'gallop evaluate --report'. Of two classes, and `others` without samples."""
     path = os.path.join(folder, name, "report")
-    os.makedirs(path)
+    os.makedirs(path, exist_ok=True)
     with open(os.path.join(path, "00.png"), "wb") as file:
         file.write(png(4))
-    with open(os.path.join(path, "roc-curve.svg"), "w", encoding="utf-8") as file:
-        file.write('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="6"/>')
-    report = {"step": TRAINING_LENGTH, "part": "test", "figures": [{"name": "roc-curve", "title": "ROC curve"}],
-              "classes": ["cat", MARKUP], "counts": [[90, 10], [0, 40]],
+    figures = [{"name": "confusion-matrix", "title": "Confusion matrix"}, {"name": "roc-curve", "title": "ROC curve"}]
+    for figure in figures:
+        with open(os.path.join(path, f"{figure['name']}.svg"), "w", encoding="utf-8") as file:
+            file.write('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="6"/>')
+    counts = [[cats, 10] + others * [0], [0, 40] + others * [0], *(others * [(2 + others) * [0]])]
+    report = {"step": TRAINING_LENGTH, "part": "test", "figures": figures,
+              "classes": ["cat", MARKUP, *(f"other {i}" for i in range(others))], "counts": counts,
               "mistakes": [{"image": "00.png", "width": 4, "height": 4, "channels": 1, "truth": 0, "guess": 1, "probability": 0.9}]}
-    with open(os.path.join(path, "report.json"), "w", encoding="utf-8") as file:
+    with open(os.path.join(path, "report.json.part"), "w", encoding="utf-8") as file:
         json.dump(report, file)
+    os.replace(os.path.join(path, "report.json.part"), os.path.join(path, "report.json"))
 
 
 def write_overlays(folder, name):

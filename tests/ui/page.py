@@ -160,6 +160,31 @@ def chart(browser, metric, expression):
     return browser.run("const chart = Chart.getChart(document.querySelector(arguments[0])); return " + expression, f"{card(metric)} canvas")
 
 
+def choose_option(browser, selector, value):
+    """Chooses an option of a <select>."""
+    browser.run("const one = document.querySelector(arguments[0]); one.value = arguments[1]; one.dispatchEvent(new Event('change'))", selector, value)
+
+
+# From here on, requests whose address contains a text wait in `held` for a call.
+HOLD = """
+const real = window.fetch;
+window.held = [];
+window.fetch = (url, init) => (!String(url).includes(arguments[0]) ? real(url, init) : new Promise((done, fail) => {
+  init.signal.addEventListener("abort", () => fail(new DOMException("aborted", "AbortError")));
+  window.held.push(async () => {
+    const response = await real(url);
+    const answer = await response.json();
+    done({ ok: response.ok, status: response.status, json: async () => answer });
+  });
+}));
+"""
+
+
+def let_go_of(browser, index):
+    """Answers a held request, and returns after the page has received the answer."""
+    browser.driver.execute_async_script("const [index, done] = arguments; window.held[index]().then(() => requestAnimationFrame(() => done()))", index)
+
+
 # The table.
 
 
@@ -228,6 +253,38 @@ def a_wrong_filter_is_told(browser, api):
     browser.press(wrong, Keys.ENTER)
     browser.until("the server's words", lambda: browser.text("#filter-error"), api.error("runs", filter=wrong))
     expect("rows stay", first_names(browser), before)
+
+
+@own_test
+def a_wrong_filter_is_told_until_it_is_right(browser, api, server, program):
+    with tempfile.TemporaryDirectory(prefix="gallop-ui-") as folder:
+        made_runs.write_run(folder, 1, "first")
+        with serving(program, folder) as other:
+            browser.driver.get(f"{other.address}#/")
+            browser.until("rows", lambda: shown_names(browser), ["first"])
+            browser.click("#filter")
+            browser.press("metrics.late > 0", Keys.ENTER)
+            error = Api(other.address).error("runs", filter="metrics.late > 0")
+            browser.until("the server's words", lambda: browser.text("#filter-error:not([hidden])"), error)
+            made_runs.write_run(folder, 2, "second")
+            browser.until("a new run in the rows before", lambda: shown_names(browser), ["second", "first"])
+            expect("the error stays", browser.text("#filter-error:not([hidden])"), error)
+            made_runs.append(folder, "first", 3000, {"late": 1.0})
+            browser.until("the runs that the filter chooses now", lambda: shown_names(browser), ["first"])
+            expect("no error", browser.text("#filter-error:not([hidden])"), None)
+
+
+@test
+def a_filter_that_is_typed_last_stays_with_its_view(browser, api):
+    table(browser)
+    browser.run("window.waiting = []; window.setTimeout = (call) => window.waiting.push(call)")
+    browser.click("#filter")
+    browser.press("x")
+    browser.go("#/sweeps")
+    browser.until("another view", lambda: browser.run("return document.title"), "Sweeps · Gallop")
+    browser.until("what waits", lambda: browser.run("return window.waiting.length"))
+    browser.run("for (const call of window.waiting.splice(0)) call()")
+    expect("the address", browser.run("return location.hash"), "#/sweeps")
 
 
 @test
@@ -303,14 +360,42 @@ def shift_chooses_a_range(browser, api):
     browser.actions().key_down(Keys.SHIFT).click(browser.all(".row .cell.name input")[4]).key_up(
         Keys.SHIFT).perform()
     browser.until("four", lambda: browser.text("#compare"), "Compare 4")
+    selected = browser.all(".row .cell.name input")[2]
+    browser.actions().key_down(Keys.SHIFT).click(selected).key_up(Keys.SHIFT).perform()
+    browser.until("one of them stays ticked", selected.is_selected)
+    expect("still four", browser.text("#compare"), "Compare 4")
     browser.click("#choose-none")
     browser.until("none", lambda: browser.text("#compare"), "Compare all")
 
 
 @test
+def shift_chooses_rows_that_were_never_seen(browser, api):
+    table(browser)
+    total = api.get("runs", limit=1)["total"]
+    browser.all(".row .cell.name input")[1].click()
+    browser.press(Keys.END)
+    browser.until("the last row", lambda: shown_names(browser)[-1:], api.names(offset=total - 1))
+    browser.actions().key_down(Keys.SHIFT).send_keys(Keys.SPACE).key_up(Keys.SHIFT).perform()
+    browser.until("all but the first", lambda: browser.text("#compare"), f"Compare {total - 1:,}")
+
+
+@test
+def a_range_begins_in_the_same_order(browser, api):
+    table(browser)
+    browser.all(".row .cell.name input")[1].click()
+    browser.until("one", lambda: browser.text("#compare"), "Compare 1")
+    browser.click('[data-column="metrics.accuracy"]')
+    wanted = api.names(sort="metrics.accuracy", descending=1, limit=5)
+    browser.until("another order", lambda: first_names(browser), wanted)
+    browser.actions().key_down(Keys.SHIFT).click(browser.one("#row-3 input")).key_up(Keys.SHIFT).perform()
+    chosen = {api.names(limit=2)[1], wanted[3]}
+    browser.until("no rows between", lambda: set(browser.run("return JSON.parse(sessionStorage.getItem('gallop.chosen'))")), chosen)
+
+
+@test
 def runs_in_groups(browser, api):
     table(browser)
-    browser.run("const one = document.querySelector('[aria-label=\"Group by\"]'); one.value = 'params.model.name'; one.dispatchEvent(new Event('change'))")
+    choose_option(browser, "[aria-label='Group by']", "params.model.name")
     groups = api.get("groups", by="params.model.name")["groups"]
     wanted = [f"{group['value']}{group['count']:,}" for group in groups]
     shown = lambda: [text.lstrip("▸▾") for text in browser.texts(".row.group:not([hidden])")]
@@ -403,6 +488,27 @@ def ticks_can_be_told_apart(browser, api):
         "[22576783, 22576784, 22576785].map((one) => shortNumber(one, 2)), [0.999991, 0.999992].map((one) => shortNumber(one, 4e-6)), [9999, 10000.5].map((one) => shortNumber(one, 2)),"
         "[1e30, 2.5e6, 12000, 0.25].map((one) => shortNumber(one, one))]))")
     expect("ticks", told, [["22.576783M", "22.576784M", "22.576785M"], ["0.999991", "0.999992"], ["9,999", "10,000.5"], ["1e30", "2.5M", "12k", "0.25"]])
+    times = browser.driver.execute_async_script("const done = arguments[0]; import('/axes.js').then(({ placeOn, tickLabel, timeTicks }) => {"
+        "const labels = (axis, from, span) => timeTicks(axis, from, from + span, 700).map(({ value }) => tickLabel(axis, value, span));"
+        "const morning = new Date(2026, 2, 2, 5) / 1000;"
+        "done([labels('relative', 108000, 1500), labels('relative', 3600, 5), labels('wall', morning, 3.5 * 86400), labels('wall', morning, 20 * 86400),"
+        "labels('wall', morning, 5), placeOn('relative', 110700.4)]); })")
+    expect("ticks of times", times, [["1 d 6 h", "1 d 6 h 5 min", "1 d 6 h 10 min", "1 d 6 h 15 min", "1 d 6 h 20 min", "1 d 6 h 25 min"],
+                                     ["1 h", "1 h 1 s", "1 h 2 s", "1 h 3 s", "1 h 4 s", "1 h 5 s"], ["12:00", "03-03", "12:00", "03-04", "12:00", "03-05", "12:00"],
+                                     ["03-05", "03-12", "03-19"], [f"05:00:0{second}" for second in range(6)], "1 d 6 h 45 min after its start"])
+
+
+@test
+def values_are_written_and_read_exactly(browser, api):
+    table(browser)
+    told = browser.driver.execute_async_script("const done = arguments[0]; Promise.all(['/api.js', '/filters.js', '/format.js'].map((file) => import(file)))"
+        ".then(([{ numberOf }, { equalTo }, { formatBytes, formatNumber }]) => done([[999, 1000, 999499, 999700, 999.7e9, 1.5e15].map(formatBytes),"
+        "['1.10', 'Infinity', 1234.5].map(formatNumber), ['5', '-5', '+5', '1e999'].map((text) => equalTo('params.a', text)),"
+        "['5', '-inf', 'constructor'].map((text) => String(numberOf(text)))]))")
+    expect("sizes", told[0], ["999 B", "1.00 kB", "999 kB", "1.00 MB", "1.00 TB", "1.50 PB"])
+    expect("texts stay as they are", told[1], ["1.10", "∞", "1,234.5"])
+    expect("formulas", told[2], ["params.a == 5", "params.a == -5", 'params.a == "+5"', 'params.a == "1e999"'])
+    expect("numbers", told[3], ["5", "-Infinity", "NaN"])
 
 
 @test
@@ -530,6 +636,18 @@ def axes_can_be_logarithmic(browser, api):
     browser.until("kept in the address", lambda: browser.all(f"{card('loss')} tbody tr") and chart(browser, "loss", "chart.scales.y.type"), "logarithmic")
 
 
+@own_test
+def a_point_alone_on_a_logarithmic_axis_is_drawn(browser, api, server, program):
+    with tempfile.TemporaryDirectory(prefix="gallop-ui-") as folder:
+        made_runs.write_run(folder, 1, "first")
+        for step, value in ((3000, -1.0), (3100, 5.0), (3200, -1.0)):
+            made_runs.append(folder, "first", step, {"odd": value})
+        with serving(program, folder) as other:
+            browser.driver.get(other.address + compare_hash(["first"], search="^odd$", smoothing="0", logy="1"))
+            browser.until("the chart", lambda: browser.all(f"{card('odd')} tbody tr"))
+            expect("its point", chart(browser, "odd", "chart.data.datasets[0].pointRadius"), [0, 2.5, 0])
+
+
 @test
 def metrics_are_searched(browser, api):
     open_curves(browser, api)
@@ -537,6 +655,8 @@ def metrics_are_searched(browser, api):
     browser.press("^(accuracy|loss)$")
     shown = lambda: browser.run("return [...document.querySelectorAll('.card:not([hidden])')].map((one) => one.dataset.metric)")
     browser.until("found", shown, ["accuracy", "loss"])
+    browser.until("the others are let go", lambda: not browser.all(".card[hidden] canvas"))
+    expect("cards without room", browser.run("return [...document.querySelectorAll('.card')].filter((one) => one.style.minHeight === '0px').length"), 0)
     browser.press("[")
     browser.until("a wrong expression is told", lambda: browser.run("return [...document.querySelectorAll('.error')].some((one) => !one.hidden && one.textContent.includes('expression'))"))
 
@@ -570,6 +690,61 @@ def groups_have_mean_and_band(browser, api):
     browser.until("runs of each", lambda: [int(text.replace(",", "")) for text in browser.texts(f"{card('loss')} tbody td:last-child")], [group["runs"] for group in groups])
     if len(groups[0]["x"]) <= 300:
         browser.until("means", lambda: chart(browser, "loss", "chart.data.datasets[0].data.map((point) => point.y)"), groups[0]["mean"])
+
+
+@own_test
+def only_metrics_of_the_runs_have_charts(browser, api, server, program):
+    formula = "params.train.seed < 3"
+    metrics = lambda names: {metric["name"] for name in names for metric in api.get("run", name=name)["metrics"]}
+    cards = lambda: set(browser.run("return [...document.querySelectorAll('.card')].map((one) => one.dataset.metric)"))
+    browser.open(f"#/compare?filter={urllib.request.quote(formula)}")
+    wanted = metrics(api.names(filter=formula))
+    expect("others have more", set(api.get("columns")["metrics"]) > wanted, True)
+    browser.until("theirs", cards, wanted)
+    choose_option(browser, "#group", "state")
+    browser.until("all, as a band may be of more runs than are read", cards, set(api.get("columns")["metrics"]))
+    choose_option(browser, "#group", "")
+    browser.until("theirs again", cards, wanted)
+
+
+@own_test
+def too_many_runs_to_group_are_told(browser, api, server, program):
+    names = [name for name in api.names(limit=100, filter='state == "finished"') if "," not in name and '"' not in name][:50]
+    browser.open(compare_hash(names + [f"not-read-{i}" for i in range(400)], group="state"))
+    browser.until("curves in place of bands", lambda: len(browser.all(f"{card('loss')} tbody tr")), len(names))
+    group = browser.one("#group")
+    expect("no choice", group.is_enabled(), False)
+    expect("why", group.get_attribute("title"), "Too many selected runs to group; use a filter")
+    expect("what is shown", browser.text(".hint"), f"The first {len(names)} of {len(names) + 400} runs.")
+
+
+@own_test
+def all_runs_are_compared_as_they_come_and_go(browser, api, server, program):
+    with tempfile.TemporaryDirectory(prefix="gallop-ui-") as folder, tempfile.TemporaryDirectory() as away, serving(program, folder) as other:
+        remove = lambda name: os.rename(os.path.join(folder, name), os.path.join(away, name))
+        side = lambda: browser.texts(".side-runs a")
+        legend = lambda: browser.texts(f"{card('loss')} tbody th")
+        browser.driver.get(f"{other.address}#/compare")
+        browser.until("none", lambda: browser.text(".empty h2"), "No runs to compare")
+        for run, name in enumerate(("first", "second", "third", "fourth")):
+            made_runs.write_run(folder, run, name)
+            browser.until(f"the {name}", lambda: side()[:1], [name])
+        browser.until("curves of all", legend, ["fourth", "third", "second", "first"])
+        expect("how many", browser.text("h1"), "4 runs")
+        remove("second")
+        browser.until("those that are left", side, ["fourth", "third", "first"])
+        browser.until("their curves", legend, ["fourth", "third", "first"])
+        expect("how many", browser.text("h1"), "3 runs")
+        expect("errors", browser.texts(".error:not([hidden])"), [])
+        browser.driver.get(other.address + compare_hash(["first", "third", "fourth"], view="options"))
+        heads = lambda: browser.texts(".sides thead a")
+        browser.until("three", heads, ["first", "third", "fourth"])
+        remove("first")
+        browser.until("the others", heads, ["third", "fourth"])
+        expect("which is missing", browser.text(".error:not([hidden])"), "there is no run 'first'")
+        remove("third")
+        remove("fourth")
+        browser.until("none again", lambda: browser.text(".empty h2"), "No runs to compare")
 
 
 @test
@@ -637,6 +812,23 @@ def each_point_leads_to_its_run(browser, api):
     browser.until("what it is", lambda: browser.text(".point-label b"), name)
     browser.press(Keys.ENTER)
     browser.until("its page", lambda: browser.text("h1"), name)
+
+
+@own_test
+def a_late_answer_changes_no_plot(browser, api, server, program):
+    browser.open(compare_hash(compared(api, 3), view="scatter", x="steps", y="metrics.accuracy"))
+    browser.until("points", lambda: len(browser.all(".points a")), 3)
+    browser.run(HOLD, "/api/runs?")
+    held = lambda: browser.run("return window.held.length")
+    choose_option(browser, "#scatter-x", "params.train.seed")
+    browser.until("the first request", held, 1)
+    choose_option(browser, "#scatter-x", "params.optimizer.lr")
+    browser.until("the second request", held, 2)
+    let_go_of(browser, 1)
+    browser.until("its axis", lambda: "optimizer.lr" in browser.texts(".axis-title"))
+    let_go_of(browser, 0)
+    expect("points", len(browser.all(".points a")), 3)
+    expect("runs without a value", browser.text(".toolbar [role=status]"), "3 runs")
 
 
 @test
@@ -741,6 +933,21 @@ def classes_and_mistakes_are_shown(browser, api, server, program):
 
 
 @own_test
+def a_report_follows_evaluations(browser, api, server, program):
+    name = compared(api, 5)[4]
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}&view=report")
+    browser.until("none yet", lambda: browser.text(".empty h2"), "No report yet")
+    rights = lambda: browser.texts(".confusion .right")
+    for cats in (70, 80):
+        made_runs.write_report(server.folder, name, cats)
+        browser.until("the counts", rights, [str(cats), "40"])
+    made_runs.write_report(server.folder, name, others=99)
+    pictures = "return [...document.querySelectorAll('.picture')].map((one) => `${one.alt} ${one.naturalWidth}`)"
+    browser.until("a figure in place of a large table", lambda: browser.run(pictures), ["Confusion matrix 9", "ROC curve 9"])
+    expect("tables", browser.all(".confusion"), [])
+
+
+@own_test
 def masks_are_shown_over_their_images(browser, api, server, program):
     name = compared(api, 3)[2]
     made_runs.write_overlays(server.folder, name)
@@ -776,6 +983,34 @@ def expect_no_scrolling_aside(browser, selector):
         until_as_wide_as_its_window(browser, selector, 390)
     finally:
         browser.size(1360, 820)
+
+
+@own_test
+def a_log_is_followed(browser, api, server, program):
+    with tempfile.TemporaryDirectory(prefix="gallop-ui-") as folder:
+        made_runs.write_run(folder, 1, "first")
+        with serving(program, folder) as other:
+            kinds = lambda: browser.texts(".log .kind")
+            browser.driver.get(f"{other.address}#/run?name=first&view=log")
+            records = Api(other.address).get("run/log", name="first")["records"]
+            browser.until("all records", kinds, [record["kind"] for record in records])
+            browser.run(HOLD, "/api/run/log")
+            for kind in ("evaluation", "end"):
+                choose_option(browser, "[aria-label=Kind]", kind)
+            browser.until("a request for each", lambda: browser.run("return window.held.length"), 2)
+            for index in range(3):
+                browser.until("the next", lambda: browser.run("return window.held.length") > index)
+                let_go_of(browser, index)
+            browser.until("records of the last kind", kinds, ["end"])
+            browser.reload()
+            browser.until("all records", lambda: len(kinds()), len(records))
+            made_runs.append(folder, "first", 3000, {"found": 1.0}, kind="probe")
+            browser.until("a new kind", lambda: "probe" in browser.texts("[aria-label=Kind] option"))
+            browser.until("its record", lambda: kinds()[-1:], ["probe"])
+            made_runs.append(folder, "first", 4000, {"accuracy": 0.5}, records=2500)
+            total = len(records) + 2501
+            browser.until("the newest", lambda: browser.text(".toolbar [role=status]"), f"{total - 1999:,} to {total:,}")
+            expect("rows", len(kinds()), 2000)
 
 
 @own_test
@@ -829,6 +1064,22 @@ def profiles_are_shown(browser, api, server, program):
     browser.until("roofs", lambda: browser.texts(".roofline .roof-name"), ["memory 20.0 GB/s", "caches 200 GB/s", "bf16 2 TFLOP/s"])
     expect("ranks", browser.run("return [...document.querySelectorAll('.boxes.profile tbody tr')].map((row) => row.textContent)")[:2],
            ["0host-010 ms8 ms0 ms1 ms2 ms0.0 %", "1host-110 ms9 ms0 ms1 ms2 ms100.0 %"])
+
+
+@own_test
+def a_damaged_trace_is_told(browser, api, server, program):
+    name = compared(api, 4)[3]
+    made_runs.write_profile(server.folder, name, 70)
+    trace = os.path.join(server.folder, name, "profiles", "step-70", "rank-0.json.gz")
+    os.truncate(trace, os.path.getsize(trace) // 2)
+    browser.open(f"#/run?name={urllib.request.quote(name, safe='')}&view=profile&step=70")
+    browser.until("the damage", lambda: browser.text(".panel .error:not([hidden])"), "the trace is damaged or incomplete")
+    browser.until("no timeline", lambda: "The trace cannot be read." in browser.texts(".profile .box p"))
+    expect("the profile", len(browser.all(".phases")), 1)
+    os.remove(trace)
+    error = api.error("run/profile/trace", name=name, step=70, rank=0)
+    browser.reload()
+    browser.until("the server's words", lambda: browser.text(".panel .error:not([hidden])"), error)
 
 
 def fact(browser, name):
@@ -1204,6 +1455,18 @@ def a_search_that_is_not_there_is_told(browser, api):
 
 
 @test
+def the_current_view_is_told(browser, api):
+    table(browser)
+    told = lambda: browser.run("return [...document.querySelectorAll('nav a')].map((one) => one.getAttribute('aria-current'))")
+    expect("the runs", told(), ["page", None, None, None])
+    browser.go("#/searches")
+    browser.until("the searches", told, [None, None, "page", None])
+    browser.go("#/constructor")
+    browser.until("no view", lambda: browser.text(".empty h2"), "Page not found")
+    expect("none", told(), [None, None, None, None])
+
+
+@test
 def narrow_windows_need_no_scrolling_aside(browser, api):
     names = compared(api, 2)
     browser.size(390, 780)
@@ -1344,6 +1607,39 @@ def a_server_that_ends_and_comes_back(browser, api, server, program):
                 other.until("its new token is used", lambda: Api(first.address).get("run", name="second")["tags"], {"a": "1"})
         finally:
             other.close()
+
+
+@own_test
+def what_could_not_be_loaded_comes_with_the_server(browser, api, server, program):
+    with tempfile.TemporaryDirectory(prefix="gallop-ui-") as folder:
+        made_runs.write_run(folder, 1, "first")
+        made_runs.write_profile(folder, "first", 20)
+        made_runs.write_report(folder, "first")
+        port = free_port()
+        views = {"recipe": ".recipe", "report": ".confusion", "profile": ".timeline canvas", "log": ".log tbody tr"}
+        is_shown = "return [...document.querySelectorAll(arguments[0])].some((one) => one.nodeName === 'CANVAS' || one.textContent !== '')"
+        first = Server(program, folder, port)
+        other = Browser(first.address)
+        try:
+            other.open("#/run?name=first")
+            other.until("its page", lambda: other.text("h1"), "first")
+            for view, selector in (*views.items(), ("compare", ".side-runs a")):
+                first.stop()
+                other.until("a quiet word", lambda: other.one("#banner").is_displayed())
+                if view in views:
+                    other.click(f"[data-view={view}]")
+                else:
+                    other.go("#/compare")
+                    other.until("another page", lambda: other.run("return document.title"), "Compare · Gallop")
+                expect(f"{view} without a server", other.run(is_shown, selector), False)
+                first = Server(program, folder, port)
+                other.until(f"{view} after all", lambda: other.run(is_shown, selector))
+                other.until("it is back", lambda: not other.all("#banner:not([hidden])"))
+            expect("complaints", other.complaints(), [])
+        finally:
+            other.close()
+            if first.process.poll() is None:
+                first.stop()
 
 
 def main():

@@ -1,6 +1,7 @@
 #include "gallop/track/run_column.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -77,7 +78,7 @@ Value RunColumn::value(const RunRow& row) const {
   if (is_of_row(name_)) return value_of_row(row, name_);
   if (const auto found = texts_.find(row.name); found != texts_.end()) {
     const auto number = parse_number<double>(found->second);
-    return number ? Value(*number) : Value(found->second);
+    return number && std::isfinite(*number) ? Value(*number) : Value(found->second);
   }
   const auto found = numbers_.find(row.name);
   return found != numbers_.end() ? found->second : std::numeric_limits<double>::quiet_NaN();

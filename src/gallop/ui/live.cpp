@@ -5,14 +5,18 @@
 #include "gallop/base/error.h"
 #include "gallop/base/file_state.h"
 #include "gallop/base/text.h"
+#include "gallop/track/evaluation_report.h"
 #include "gallop/track/run_folder.h"
 
 namespace gallop::ui {
 
 namespace {
 
-// Rewritten files (labels, recipe) are renamed into place, which changes the folder.
-std::string state_of(const fs::path& run) { return file_states({run, run / "metrics.log"}); }
+// Rewritten files (labels, recipe, those of a report) are renamed into place, which changes their
+// folder.
+std::string state_of(const fs::path& run) {
+  return file_states({run, run / "metrics.log", track::evaluation_report_of(run)});
+}
 
 }  // namespace
 

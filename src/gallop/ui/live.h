@@ -18,7 +18,7 @@ struct RunChanges {
   void add(const RunChanges& later);
 };
 
-/// Polls folders of runs for changes. Needs two system calls for a run that is not training.
+/// Polls folders of runs for changes. Needs three system calls for a run that is not training.
 class RunWatch {
  public:
   explicit RunWatch(track::RunPlaces places) : places_(std::move(places)) {}
@@ -29,7 +29,7 @@ class RunWatch {
 
  private:
   struct Seen {
-    std::string state;        ///< Of its folder and its log.
+    std::string state;        ///< Of its folder, its log and its report.
     bool is_trained = false;  ///< A killed training leaves no trace in its files.
   };
 

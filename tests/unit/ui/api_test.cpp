@@ -10,6 +10,7 @@
 
 #include "gallop/track/evaluation_report.h"
 #include "gallop/track/foreign_run.h"
+#include "gallop/track/labels.h"
 #include "gallop/track/run_profiles.h"
 #include "gallop/track/run_samples.h"
 #include "gallop/track/run_schedule.h"
@@ -189,6 +190,21 @@ TEST_F(Api, ReturnsAPageOfTheTable) {
   EXPECT_EQ(some.at("total"), 4);
   EXPECT_EQ(some.at("matching"), 2);
   EXPECT_EQ(names_of(some), (Names{"b", "c"}));
+}
+
+TEST_F(Api, KeepsTheDigitsOfTagsAndLargeIntegers) {
+  const fs::path run = folder.add(
+      "a", "{optimizer: {lr: 1e-3}, train: {seed: 9007199254740993, clip_norm: inf}}", {});
+  track::write_labels(
+      run, {.tags = {{"commit", "1234e56"}, {"number", "007"}, {"version", "1.10"}}, .note = ""});
+  const Json table =
+      get("runs?columns=params.optimizer.lr,params.train.seed,params.train.clip_norm,tags.commit,"
+          "tags.number,tags.version");
+  EXPECT_EQ(table.at("runs")[0].at("values"),
+            (Json{0.001, "9007199254740993", "inf", "1234e56", "007", "1.10"}));
+  // A text that is no finite number equals itself in a filter, and numeric tags are still numbers.
+  EXPECT_EQ(names_of(get("runs?filter=params.train.clip_norm%20%3D%3D%20%22inf%22")), (Names{"a"}));
+  EXPECT_EQ(names_of(get("runs?filter=tags.number%20%3D%3D%207")), (Names{"a"}));
 }
 
 TEST_F(Api, ReportsInvalidTableRequests) {

@@ -1,6 +1,7 @@
 #include "gallop/ui/live.h"
 
 #include <atomic>
+#include <chrono>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/database/sqlite.h"
+#include "gallop/track/evaluation_report.h"
 #include "gallop/track/labels.h"
 #include "gallop/track/trash.h"
 #include "gallop/ui/runs.h"
@@ -32,6 +34,14 @@ TEST(RunWatch, DetectsChanges) {
   EXPECT_EQ(watch.look().changed, (Names{"a"}));
   track::write_labels(b, {.tags = {}, .note = "a note"});
   EXPECT_EQ(watch.look().changed, (Names{"b"}));
+  const fs::path report = track::evaluation_report_of(b);
+  make_folders(report);
+  // The clock of files may be too coarse for the next change.
+  fs::last_write_time(report, fs::last_write_time(report) - std::chrono::hours(1));
+  EXPECT_EQ(watch.look().changed, (Names{"b"}));
+  track::write_evaluation_report(report, {.step = 10, .part = "test"});
+  EXPECT_EQ(watch.look().changed, (Names{"b"}));
+  EXPECT_TRUE(watch.look().is_empty());
   runs.add("c", "{}", {});
   EXPECT_EQ(watch.look().changed, (Names{"c"}));
   track::move_to_trash(b);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -19,6 +20,7 @@ using track::RunIndex;
 using track::RunRow;
 
 constexpr int64_t kMostRows = 1000;
+constexpr double kExact = 0x1p53;  // Integers from here on lose digits as numbers.
 
 // The values of runs in one column of the table; null for a run without a value.
 class Cells {
@@ -36,6 +38,7 @@ class Cells {
     if (kind == "metrics") numbers_ = index.metric(name, runs);
     if (kind == "params") texts_ = index.param(name, runs);
     if (kind == "tags") texts_ = index.tag(name, runs);
+    has_numbers_ = kind == "params";
   }
 
   Json of(const std::string& run) const {
@@ -44,13 +47,14 @@ class Cells {
     }
     const auto found = texts_.find(run);
     if (found == texts_.end()) return nullptr;
-    const auto number = parse_number<double>(found->second);
-    return number && std::isfinite(*number) ? Json(*number) : Json(found->second);
+    const auto number = has_numbers_ ? parse_number<double>(found->second) : std::nullopt;
+    return number && std::abs(*number) < kExact ? Json(*number) : Json(found->second);
   }
 
  private:
   std::map<std::string, double> numbers_;
   track::Column texts_;
+  bool has_numbers_ = false;  ///< Among the texts; a tag such as "1.10" is none.
 };
 
 Json json_of(const RunRow& row, const std::vector<Cells>& columns) {

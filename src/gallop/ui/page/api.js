@@ -19,28 +19,40 @@ export function address(path, query = {}) {
   return `/api/${path}${pairs.length ? `?${pairs.join("&")}` : ""}`;
 }
 
-async function ask(url, init) {
-  let response;
+// The result of a call that waits for the server.
+async function received(call) {
   try {
-    response = await fetch(url, init);
+    return await call();
   } catch (error) {
-    if (error.name === "AbortError") throw error;
+    if (isAbort(error)) throw error;
     connection.dispatchEvent(new Event("lost"));
     throw new ApiError("the server does not respond", 0);
   }
+}
+
+async function jsonOf(response) {
   const answer = await response.json().catch((error) => {
-    if (error.name === "AbortError") throw error;
+    if (isAbort(error)) throw error;
     return {};
   });
   if (!response.ok) throw new ApiError(answer.error ?? `the server responded with status ${response.status}`, response.status);
   return answer;
 }
 
-/** A response that is a gzip file of JSON. */
+async function ask(url, init) {
+  return jsonOf(await received(() => fetch(url, init)));
+}
+
+/** A response that is a gzip file of JSON, a trace. */
 export async function getCompressed(path, query, signal) {
-  const response = await fetch(address(path, query), { signal });
-  if (!response.ok) throw new ApiError(`the server responded with status ${response.status}`, response.status);
-  return new Response(response.body.pipeThrough(new DecompressionStream("gzip"))).json();
+  const response = await received(() => fetch(address(path, query), { signal }));
+  if (!response.ok) await jsonOf(response); // Throws the server's error.
+  const file = await received(() => response.blob());
+  try {
+    return await new Response(file.stream().pipeThrough(new DecompressionStream("gzip"))).json();
+  } catch {
+    throw new ApiError("the trace is damaged or incomplete", 422);
+  }
 }
 
 export function get(path, query, signal) {
@@ -77,7 +89,8 @@ const NOT_FINITE = { nan: NaN, infinity: Infinity, inf: Infinity, "-infinity": -
 export function numberOf(value) {
   if (typeof value === "number") return value;
   if (typeof value !== "string" || value.trim() === "") return NaN;
-  return NOT_FINITE[value.toLowerCase()] ?? Number(value);
+  const name = value.toLowerCase();
+  return Object.hasOwn(NOT_FINITE, name) ? NOT_FINITE[name] : Number(value);
 }
 
 /** Whether an error only reports that the request was aborted. */

@@ -1,12 +1,13 @@
 // Ticks and labels of chart axes.
 
-import { formatDuration, formatNumber, formatTime } from "./format.js";
+import { exactDuration, formatNumber, formatTime } from "./format.js";
 
 export const AXES = [["step", "step"], ["relative", "time since its start"], ["wall", "time of day"], ["samples", "samples"],
   ["tokens", "tokens"]];
 
-const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 3 * 3600, 6 * 3600, 12 * 3600, 86400, 2 * 86400,
-  7 * 86400, 14 * 86400, 28 * 86400, 91 * 86400, 365 * 86400];
+const DAY = 86400;
+const SECONDS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 3 * 3600, 6 * 3600, 12 * 3600, DAY, 2 * DAY,
+  7 * DAY, 14 * DAY, 28 * DAY, 91 * DAY, 365 * DAY];
 const TICK_PX = 86; // Minimum distance of ticks.
 
 const isTime = (axis) => axis === "wall" || axis === "relative";
@@ -20,26 +21,30 @@ export function timeTicks(axis, min, max, width) {
   const wanted = (max - min) * TICK_PX / Math.max(width, TICK_PX);
   if (wanted < SECONDS[0] / 2) return null;
   const step = SECONDS.find((seconds) => seconds >= wanted) ?? SECONDS.at(-1);
-  const shift = axis === "wall" ? new Date(min * 1000).getTimezoneOffset() * 60 : 0;
+  const shiftAt = (seconds) => (axis === "wall" ? new Date(seconds * 1000).getTimezoneOffset() * 60 : 0);
+  const shift = shiftAt(min);
   const ticks = [];
-  for (let at = Math.ceil((min - shift) / step) * step + shift; at <= max; at += step) ticks.push({ value: at });
+  for (let at = Math.ceil((min - shift) / step) * step + shift; at <= max; at += step) {
+    // The hour of a day moves with a change to or from summer time.
+    ticks.push({ value: step >= DAY / 4 ? at - shift + shiftAt(at) : at });
+  }
   return ticks;
 }
 
 /** The label of a tick; `span` is the range of the axis. */
 export function tickLabel(axis, value, span) {
-  if (axis === "relative") return formatDuration(value).replace(/ 00 (s|min)$/, "");
+  if (axis === "relative") return exactDuration(value);
   if (axis === "wall") {
-    const text = formatTime(value);
-    if (span > 3 * 86400) return text.slice(5, 10);
-    return span > 600 ? (text.slice(11, 16) === "00:00" ? text.slice(5, 10) : text.slice(11, 16)) : text.slice(11);
+    const [date, time] = formatTime(value).split(" ");
+    if (span > 14 * DAY || (span > 600 && time === "00:00:00")) return date.slice(5);
+    return span > 600 && time.endsWith(":00") ? time.slice(0, 5) : time;
   }
   return shortNumber(value, span);
 }
 
 /** The exact position on an axis, as text. */
 export function placeOn(axis, value) {
-  if (axis === "relative") return `${formatDuration(value)} after its start`;
+  if (axis === "relative") return `${exactDuration(value < 10 ? value : Math.round(value))} after its start`;
   if (axis === "wall") return formatTime(value);
   return `${axis} ${formatNumber(Math.round(value))}`;
 }

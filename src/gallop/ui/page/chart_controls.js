@@ -27,7 +27,8 @@ export function chartControls(settings, changed) {
     changed(name);
   };
   const search = h("input", { type: "search", id: "search", value: settings.search, placeholder: "Search metrics (regular expression)",
-    "aria-label": "Search metrics", spellcheck: "false", oninput: debounced(150, () => set("search", search.value, search.value)) });
+    "aria-label": "Search metrics", spellcheck: "false",
+    oninput: debounced(150, () => search.isConnected && set("search", search.value, search.value)) });
   const number = h("output", { class: "value", for: "smoothing" }, settings.smoothing.toFixed(2));
   const slider = h("input", { type: "range", id: "smoothing", min: 0, max: 0.99, step: 0.01, value: settings.smoothing, oninput: () => {
     number.textContent = Number(slider.value).toFixed(2);

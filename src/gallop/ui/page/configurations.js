@@ -7,7 +7,7 @@ import { lookElement } from "./curves.js";
 import { amend, one } from "./routes.js";
 import { nameElement } from "./run_name.js";
 
-/** Shows a table of the runs until the signal is aborted; returns a function that reloads it. */
+/** Shows a table of the runs, of names() and looks(), until the signal is aborted; returns a function that reloads it. */
 export function showConfigurations(root, { names, looks, query, signal }) {
   let onlyDiffering = one(query, "same") !== "1";
   let answer = null;
@@ -23,11 +23,12 @@ export function showConfigurations(root, { names, looks, query, signal }) {
 
   function draw() {
     if (!answer) return;
+    const { runs } = answer;
     const wanted = search.value.toLowerCase();
     const section = (title, rows) => {
       const shown = rows.filter((row) => (row.differs || !onlyDiffering) && row.name.toLowerCase().includes(wanted));
       return shown.length > 0 && h("tbody", {},
-        h("tr", { class: "section-row" }, h("th", { scope: "rowgroup", colspan: names.length + 1 }, title)),
+        h("tr", { class: "section-row" }, h("th", { scope: "rowgroup", colspan: runs.length + 1 }, title)),
         shown.map((row) => h("tr", { class: row.differs ? "differs" : "" }, h("th", { scope: "row", title: row.name }, row.name),
           row.values.map((value) => h("td", { title: value ?? "" }, value === null || value === undefined ? h("span", { class: "muted" }, "–") : String(value))))));
     };
@@ -35,13 +36,13 @@ export function showConfigurations(root, { names, looks, query, signal }) {
     replace(table, sections.length === 0
       ? h("p", { class: "muted nothing" }, wanted ? "No matching option." : "These runs do not differ.")
       : h("table", { class: "plain" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, ""),
-        names.map((name) => h("th", { scope: "col" }, h("span", { class: "run-name" }, lookElement(looks.get(name)),
+        runs.map((name) => h("th", { scope: "col" }, h("span", { class: "run-name" }, lookElement(looks().get(name) ?? {}),
           nameElement(name)))))), sections));
   }
 
   async function load() {
     try {
-      answer = await get("compare", { runs: names.join(",") }, signal);
+      answer = await get("compare", { runs: names().join(",") }, signal);
       error.show("");
       draw();
     } catch (failure) {

@@ -143,7 +143,8 @@ export class CurveCard {
 
   unmount() {
     if (!this.isMounted) return;
-    this.element.style.setProperty("min-height", `${this.element.offsetHeight}px`);
+    // A card that the search hides has no height.
+    if (this.element.offsetHeight > 0) this.element.style.setProperty("min-height", `${this.element.offsetHeight}px`);
     this.isMounted = false;
     this.isStale = true;
     this.isLoading = false;
@@ -202,12 +203,12 @@ export class CurveCard {
         const [low, high, least, most] = ["low", "high", "least", "most"].map((name) => points(one.x, one.band[name]));
         behind.push({ ...edge, data: least }, { ...edge, data: most, fill: "-1", backgroundColor: faint(one.color, 0.07) },
           { ...edge, data: low }, { ...edge, data: high, fill: "-1", backgroundColor: faint(one.color, 0.16) });
-        lines.push({ ...line, data: points(one.x, one.y), pointRadius: radii(one.y), series: one.name });
+        lines.push({ ...line, data: points(one.x, one.y), pointRadius: radii(one.y.map(onY)), series: one.name });
       } else if (smoothing > 0 && one.smooth) {
         behind.push({ ...line, data: points(one.x, one.y), borderColor: faint(one.color, 0.3), borderWidth: 1, borderDash: [], pointRadius: 0 });
-        lines.push({ ...line, data: points(one.x, one.smooth), pointRadius: radii(one.smooth), series: one.name });
+        lines.push({ ...line, data: points(one.x, one.smooth), pointRadius: radii(one.smooth.map(onY)), series: one.name });
       } else {
-        lines.push({ ...line, data: points(one.x, one.y), pointRadius: radii(one.y), series: one.name });
+        lines.push({ ...line, data: points(one.x, one.y), pointRadius: radii(one.y.map(onY)), series: one.name });
       }
     }
     return [...lines, ...behind]; // The first one is drawn on top.

@@ -13,7 +13,8 @@ export function nameInFormula(column) {
   return /^[A-Za-z_][\w.]*$/.test(column) ? column : `\`${column}\``;
 }
 
-const isNumber = (text) => /^[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text);
+// Numbers that the server compares as such, unlike "+5" and those that are too large.
+const isNumber = (text) => /^-?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?$/i.test(text) && Number.isFinite(Number(text));
 
 /** Runs with this value in a column; an empty value also matches runs without one, which do not equal themselves. */
 export function equalTo(column, value) {

@@ -8,11 +8,11 @@ const DIGITS_BEFORE_EXPONENT = 4;
 // By maximum number of decimals; cached, as creating one is slow.
 const formats = Array.from({ length: 12 }, (_, decimals) => new Intl.NumberFormat("en-US", { maximumFractionDigits: decimals }));
 
-/** "0.93417", "12,300", "1e-5"; strings are returned unchanged. */
+/** "0.93417", "12,300", "1e-5"; strings are returned unchanged, except infinities. */
 export function formatNumber(value) {
   if (value === null || value === undefined) return "";
   const number = numberOf(value);
-  if (Number.isNaN(number)) return String(value);
+  if (Number.isNaN(number) || (typeof value === "string" && Number.isFinite(number))) return String(value);
   if (!Number.isFinite(number)) return number > 0 ? "∞" : "−∞";
   const size = Math.abs(number);
   if (Number.isInteger(number) && size < 1e12) return formats[0].format(number);
@@ -44,12 +44,28 @@ export function formatDuration(seconds) {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`;
 }
 
+/** "1 d 6 h 15 min": to the millisecond, or four digits below a second; without parts that are 0. */
+export function exactDuration(seconds) {
+  if (seconds < 0) return `−${exactDuration(-seconds)}`;
+  let left = Number(seconds < 1 ? seconds.toPrecision(4) : seconds.toFixed(3));
+  const parts = [];
+  for (const [size, unit] of [[86400, "d"], [3600, "h"], [60, "min"]]) {
+    const count = Math.floor(left / size);
+    if (count > 0) parts.push(`${count} ${unit}`);
+    left -= count * size;
+  }
+  if (parts.length > 0) left = Number(left.toFixed(3));
+  if (left > 0 || parts.length === 0) parts.push(`${left} s`);
+  return parts.join(" ");
+}
+
 /** "3.1 GB". */
 export function formatBytes(bytes) {
   if (!Number.isFinite(bytes)) return "";
-  const units = ["B", "kB", "MB", "GB", "TB"];
+  const units = ["B", "kB", "MB", "GB", "TB", "PB"];
   let unit = 0;
-  while (bytes >= 1000 && unit + 1 < units.length) {
+  // Three digits of 999.7 kB would be 1000.
+  while (bytes >= (unit === 0 ? 1000 : 999.5) && unit + 1 < units.length) {
     bytes /= 1000;
     unit += 1;
   }

@@ -49,11 +49,13 @@ function show(session) {
   root.className = "";
   root.scrollTop = 0;
   replace(root);
-  const view = VIEWS[route.path];
+  const view = Object.hasOwn(VIEWS, route.path) ? VIEWS[route.path] : null;
   for (const [id, path] of [["to-runs", ""], ["to-sweeps", "sweeps"], ["to-searches", "searches"], ["to-profile", "profile"]]) {
-    document.getElementById(id).toggleAttribute("aria-current", route.path === path);
+    const item = document.getElementById(id);
+    if (route.path === path) item.setAttribute("aria-current", "page");
+    else item.removeAttribute("aria-current");
   }
-  document.title = `${TITLES[route.path] ?? one(route.query, "name")} · Gallop`;
+  document.title = `${Object.hasOwn(TITLES, route.path) ? TITLES[route.path] : one(route.query, "name")} · Gallop`;
   if (!view) replace(root, h("div", { class: "empty" }, h("h2", {}, "Page not found"), h("a", { href: link("") }, "All runs")));
   else view(root, route, session, shown.signal);
 }

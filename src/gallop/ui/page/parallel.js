@@ -23,6 +23,7 @@ const LETTERS = 16; // Maximum length of titles and ticks.
 export function showParallel(root, { source, signal }) {
   let room = 0; // Available width in pixels.
   const state = { rows: [], columns: null, known: [], color: "", logs: new Map(), brushes: new Map() };
+  let loads = 0;
   const error = errorLine();
   const axesButton = h("button", { type: "button", id: "axes", onclick: () =>
     openColumnChooser("Axes", state.known, state.columns, (columns) => {
@@ -47,10 +48,16 @@ export function showParallel(root, { source, signal }) {
   drawing, table);
 
   async function load() {
+    const own = ++loads; // Later ones replace it.
     try {
-      state.known = await source.known();
-      state.columns ??= await source.first(state.known);
-      const rows = await source.rows(state.columns);
+      const known = await source.known();
+      if (own !== loads) return;
+      state.known = known;
+      const columns = state.columns ?? await source.first(known);
+      if (own !== loads) return;
+      state.columns = columns;
+      const rows = await source.rows(columns);
+      if (own !== loads) return;
       error.show("");
       if (JSON.stringify([rows, state.columns]) === state.shown) return;
       state.shown = JSON.stringify([rows, state.columns]);
@@ -58,7 +65,7 @@ export function showParallel(root, { source, signal }) {
       if (state.isDragged) state.isOutdated = true;
       else draw();
     } catch (failure) {
-      error.report(failure, signal);
+      if (own === loads) error.report(failure, signal);
     }
   }
 

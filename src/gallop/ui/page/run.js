@@ -73,17 +73,22 @@ class RunPage {
       return;
     }
     this.error.show("");
+    const isFirst = !this.run;
+    this.run = run;
+    this.drawHead(run);
+    // Views may show files that this does not include, such as the report.
+    if (isFirst) this.show(this.view);
+    else this.update(run);
+  }
+
+  drawHead(run) {
     const text = JSON.stringify(run);
     if (text === this.shown) return;
     this.shown = text;
-    const isFirst = !this.run;
-    this.run = run;
     this.head.hidden = false;
     replace(this.state, stateElement(run.state));
     this.trouble.hidden = !run.trouble;
     this.trouble.textContent = run.trouble;
-    if (isFirst) this.show(this.view);
-    else this.update(run);
   }
 
   missing() {

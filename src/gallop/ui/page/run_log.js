@@ -6,6 +6,7 @@ import { errorLine } from "./errors.js";
 import { exactNumber, formatNumber, timeElement } from "./format.js";
 
 const PAGE = 200;
+const MOST = 2000; // Rows that are kept while the end of the log is followed.
 
 function recordElement({ step, time, kind, values, texts, superseded }) {
   return h("tr", { class: superseded ? "superseded" : "", title: superseded ? "The run was rewound to before this record." : null },
@@ -16,17 +17,20 @@ function recordElement({ step, time, kind, values, texts, superseded }) {
       Object.entries(texts ?? {}).map(([name, text]) => h("span", { class: "pair-of" }, h("span", { class: "muted" }, `${name} `), text))));
 }
 
-/** Shows the log until the signal is aborted; returns a function that loads new records. */
+/** Shows the log until the signal is aborted; returns a function that loads new records of a run. */
 export function showLog(root, { name, kinds, signal }) {
   let kind = "";
   let first = 0; // Records shown: [first, end).
   let end = 0;
-  let isBusy = false;
+  let isShown = false; // The newest records of this kind.
+  let busy = null; // Aborts the requests in progress.
+  let isBehind = false; // There were changes during them.
+  const offered = new Set();
   const error = errorLine();
   const select = h("select", { "aria-label": "Kind", onchange: () => {
     kind = select.value;
     begin();
-  } }, h("option", { value: "" }, "all kinds"), kinds.map((text) => h("option", { value: text }, text)));
+  } }, h("option", { value: "" }, "all kinds"));
   const status = h("span", { class: "muted", role: "status" });
   const earlier = h("button", { type: "button", hidden: true, onclick: () => readEarlier() }, "Show earlier records");
   const body = h("tbody", {});
@@ -38,31 +42,42 @@ export function showLog(root, { name, kinds, signal }) {
   const toEnd = () => {
     scroller.scrollTop = scroller.scrollHeight;
   };
-  const read = (offset, limit) => get("run/log", { name, kind, offset, limit }, signal);
+  const read = (offset, limit) => get("run/log", { name, kind, offset, limit }, busy.signal);
   async function guarded(call) {
-    if (isBusy) return;
-    isBusy = true;
+    if (busy) return;
+    const own = busy = new AbortController();
+    signal.addEventListener("abort", () => own.abort(), { signal: own.signal });
     try {
       await call();
-      error.show("");
+      if (own === busy) error.show("");
     } catch (failure) {
-      error.report(failure, signal);
+      error.report(failure, own.signal);
     }
-    isBusy = false;
+    const isLast = own === busy && !signal.aborted;
+    own.abort(); // Removes its listener.
+    if (!isLast) return;
+    busy = null;
+    if (isBehind) readNew();
   }
   function showStatus() {
     earlier.hidden = first === 0;
     status.textContent = end === 0 ? "no records" : `${formatNumber(first + 1)} to ${formatNumber(end)}`;
   }
-  const begin = () => guarded(async () => {
-    const { total } = await read(0, 1);
-    first = Math.max(0, total - PAGE);
-    const { records } = await read(first, PAGE);
-    end = first + records.length;
-    replace(body, records.map(recordElement));
-    showStatus();
-    toEnd();
-  });
+  // Replaces what is shown, also while something else is loaded.
+  function begin() {
+    busy?.abort();
+    busy = null;
+    isShown = false;
+    guarded(async () => {
+      const { total } = await read(0, 1);
+      const from = Math.max(0, total - PAGE);
+      const { records } = await read(from, PAGE);
+      [first, end, isShown] = [from, from + records.length, true];
+      replace(body, records.map(recordElement));
+      showStatus();
+      toEnd();
+    });
+  }
   const readEarlier = () => guarded(async () => {
     const from = Math.max(0, first - PAGE);
     const { records } = await read(from, first - from);
@@ -72,23 +87,42 @@ export function showLog(root, { name, kinds, signal }) {
     first = from;
     showStatus();
   });
-  const readNew = () => guarded(async () => {
-    for (;;) {
-      const { total, records } = await read(end, PAGE);
-      if (total < end) {
-        first = end = 0; // The log was replaced.
-        isBusy = false;
-        await begin();
-        return;
-      }
-      const follows = isAtEnd();
-      body.append(...records.map(recordElement));
-      if (follows) toEnd();
-      end += records.length;
-      showStatus();
-      if (records.length === 0 || end >= total) return;
+  function readNew() {
+    isBehind = busy !== null;
+    if (isBehind) return;
+    if (!isShown) {
+      begin();
+      return;
     }
-  });
+    guarded(async () => {
+      for (;;) {
+        const { total, records } = await read(end, PAGE);
+        if (total < end) {
+          begin(); // The log was replaced.
+          return;
+        }
+        const follows = isAtEnd();
+        body.append(...records.map(recordElement));
+        end += records.length;
+        if (follows) {
+          for (; end - first > MOST; ++first) body.firstChild.remove();
+          toEnd();
+        }
+        showStatus();
+        if (records.length === 0 || end >= total) return;
+      }
+    });
+  }
+  function offer(all) {
+    for (const text of all.filter((one) => !offered.has(one))) {
+      offered.add(text);
+      select.append(h("option", { value: text }, text));
+    }
+  }
+  offer(kinds);
   begin();
-  return readNew;
+  return (run) => {
+    offer(run.kinds);
+    readNew();
+  };
 }

@@ -28,6 +28,8 @@ class ProfileView {
       this.draw(profile, end.signal);
       await this.drawTimeline(profile, end.signal);
     } catch (failure) {
+      // What the server could not send is requested again after the next change; damaged files stay damaged.
+      if (!end.signal.aborted && failure.status !== 422) this.step = null;
       this.error.report(failure, end.signal);
     }
   }
@@ -39,11 +41,17 @@ class ProfileView {
 
   async drawTimeline({ ranks }, signal) {
     const count = ranks?.length ?? 1;
-    const traces = await Promise.all(Array.from({ length: count }, async (_, rank) => ({
-      trace: await getCompressed("run/profile/trace", { name: this.name, step: this.step, rank: String(rank) }, signal),
-      offset: ranks?.[rank].trace_offset_ms ?? 0,
-    })));
-    drawTimeline(this.timeline, traces, signal);
+    let traces;
+    try {
+      traces = await Promise.all(Array.from({ length: count }, async (_, rank) => ({
+        trace: await getCompressed("run/profile/trace", { name: this.name, step: this.step, rank: String(rank) }, signal),
+        offset: ranks?.[rank].trace_offset_ms ?? 0,
+      })));
+    } catch (failure) {
+      if (!signal.aborted) replace(this.timeline, h("p", { class: "muted" }, "The trace cannot be read."));
+      throw failure;
+    }
+    if (!signal.aborted) drawTimeline(this.timeline, traces, signal);
   }
 }
 
@@ -56,15 +64,20 @@ export function showProfiles(root, { name, signal }) {
   const body = h("div", {});
   const view = new ProfileView(body, name, signal);
   // The newest profile stays shown until another is chosen.
-  const content = ({ steps }) => {
+  const shownOf = (steps) => {
     const wanted = Number(one(parse(location.hash).query, "step", ""));
-    const shown = steps.includes(wanted) ? wanted : steps.at(-1);
-    replace(select, options(steps.map((step) => [String(step), formatNumber(step)]).reverse(), String(shown)));
-    if (shown !== view.step) view.show(shown);
+    return steps.includes(wanted) ? wanted : steps.at(-1);
+  };
+  const content = ({ steps }) => {
+    replace(select, options(steps.map((step) => [String(step), formatNumber(step)]).reverse(), String(shownOf(steps))));
     return [h("div", { class: "toolbar" }, h("label", { class: "field" }, h("span", {}, "Profile up to step"), select)), body];
   };
   return showKept(root, {
     path: "run/profiles", name, signal, content,
+    kept: ({ steps }) => {
+      const shown = shownOf(steps);
+      if (shown !== view.step) view.show(shown);
+    },
     nothing: ["No profiles", h("p", {}, "A training profiles some of its steps with:"), h("pre", { class: "command" }, "profile.every='1000 steps'"),
       h("p", {}, "Those of the command ", h("code", {}, "gallop profile"), " can be ", h("a", { href: link("profile") }, "opened as files"), ".")],
   });

@@ -32,11 +32,19 @@ export function showRecipe(root, { run, signal }) {
       }))));
   }
   draw();
-  get("run/recipe", { name: run.name }, signal).then(({ recipe }) => {
-    file.textContent = recipe;
-  }).catch((failure) => error.report(failure, signal));
+  async function read() {
+    try {
+      const { recipe } = await get("run/recipe", { name: run.name }, signal);
+      error.show("");
+      if (file.textContent !== recipe) file.textContent = recipe;
+    } catch (failure) {
+      error.report(failure, signal);
+    }
+  }
+  read();
   return (now) => {
     params = now.params;
     draw();
+    read();
   };
 }

@@ -35,6 +35,7 @@ class RunsTable {
     this.columns = [];
     this.active = 0;
     this.activeName = null;
+    this.lastChosen = null; // {key, index} of the row from which Shift selects.
     this.anchor = null;
     this.looks = looksOf(chosenNames());
     this.build(root);
@@ -176,17 +177,22 @@ class RunsTable {
     }
     if (this.signal.aborted) return;
     this.list.source.refresh();
+    if (this.lastChosen) this.list.source.need(this.lastChosen.index, this.lastChosen.index);
     this.list.draw();
+    this.next?.refresh();
+    this.next?.need(0, this.list.seenRows);
   }
 
   arrived(source) {
-    this.error.show("");
+    // While another source is loaded, or after it failed, its error stays.
+    if (!this.next || source === this.next) this.error.show("");
     if (source === this.next) {
       this.next = null;
       this.list.source.close();
       this.list.source = source;
       this.active = 0;
       this.activeName = null;
+      this.lastChosen = null;
       this.anchor = null;
       this.grid.scrollTop = 0;
       this.list.invalidate();
@@ -199,6 +205,10 @@ class RunsTable {
     if (this.activeName !== null && source.at(this.active)?.name !== this.activeName) {
       const index = source.indexOf((run) => run.name === this.activeName);
       if (index >= 0) this.active = index;
+    }
+    if (this.lastChosen && source === this.list.source) {
+      const index = source.indexOf((item) => this.list.keyOf(item) === this.lastChosen.key);
+      if (index >= 0) this.lastChosen.index = index;
     }
     this.drawCount();
     this.list.drawNow();
@@ -220,7 +230,7 @@ class RunsTable {
   }
 
   refilter() {
-    if (this.input.value === this.filter) return;
+    if (this.signal.aborted || this.input.value === this.filter) return;
     this.filter = this.input.value;
     this.restart();
   }
@@ -443,6 +453,7 @@ class RunsTable {
     this.active = index;
     this.markActive();
     const isBox = event.target.matches("input");
+    if (isBox) this.list.invalidate(); // The browser has switched it.
     if (event.shiftKey) this.chooseUpTo(index);
     else if (isBox || event.ctrlKey || event.metaKey) this.toggle(item);
     else if (item?.group) this.list.source.toggle(item.group);
@@ -452,15 +463,23 @@ class RunsTable {
   toggle(item) {
     if (item?.group) choose(item.group.runs, !item.group.runs.every(isChosen));
     else if (item) choose([item.name], !isChosen(item.name));
-    this.lastChosen = this.active;
+    this.setLastChosen(item, this.active);
   }
 
-  chooseUpTo(index) {
-    const begin = this.lastChosen ?? index;
-    const rows = [];
-    for (let i = Math.min(begin, index); i <= Math.max(begin, index); ++i) rows.push(this.list.source.at(i)?.name);
-    choose(rows.filter((name) => name !== undefined));
-    this.lastChosen = index;
+  setLastChosen(item, index) {
+    this.lastChosen = item ? { key: this.list.keyOf(item), index } : null;
+  }
+
+  async chooseUpTo(index) {
+    const { source } = this.list;
+    const begin = this.lastChosen?.index ?? index;
+    this.setLastChosen(source.at(index), index);
+    try {
+      const rows = await source.rows(Math.min(begin, index), Math.max(begin, index), this.signal);
+      choose(rows.flatMap(({ name }) => name ?? []));
+    } catch (error) {
+      this.error.report(error, this.signal);
+    }
   }
 
   chooseFirst() {

@@ -1,5 +1,5 @@
 // Sources of rows for a VirtualList. A source has `length`, at(index) (undefined if not loaded yet), need(first, last),
-// refresh(), and dispatches "change" and "error" (detail: the error).
+// rows(first, last, signal), which also loads, refresh(), and dispatches "change" and "error" (detail: the error).
 
 import { isAbort } from "./api.js";
 
@@ -35,6 +35,18 @@ export class PagedSource extends EventTarget {
     }
   }
 
+  /** Resolves to all rows of a range; those that are not loaded or outdated are fetched. */
+  async rows(first, last, signal) {
+    const itemsOf = async (page) => {
+      const known = this.pages.get(page);
+      return known && !known.isStale ? known.items : (await this.fetchPage(page * this.pageSize, this.pageSize, signal)).items;
+    };
+    const pages = [];
+    for (let page = Math.floor(first / this.pageSize); page * this.pageSize <= last; ++page) pages.push(itemsOf(page));
+    const begin = first % this.pageSize;
+    return (await Promise.all(pages)).flat().slice(begin, begin + last + 1 - first);
+  }
+
   async load(page) {
     const { signal } = this.abort;
     this.asked.add(page);
@@ -64,7 +76,7 @@ export class PagedSource extends EventTarget {
     this.abort.abort();
   }
 
-  /** The index of a loaded row. */
+  /** The index of a loaded row; -1 if there is none. */
   indexOf(matches) {
     for (const [page, { items, isStale }] of this.pages) {
       if (isStale) continue;
@@ -128,6 +140,15 @@ export class GroupedSource extends EventTarget {
     }
   }
 
+  async rows(first, last, signal) {
+    const parts = [...this.parts()].map(({ group, row, count, source }) => {
+      const begin = Math.max(first - row - 1, 0);
+      const end = Math.min(last - row - 1, count - 1);
+      return [first <= row && row <= last ? { group } : [], source && begin <= end ? source.rows(begin, end, signal) : []];
+    });
+    return (await Promise.all(parts.flat())).flat();
+  }
+
   async load() {
     const { signal } = this.abort;
     this.isStale = false;
@@ -168,7 +189,8 @@ export class GroupedSource extends EventTarget {
   }
 
   indexOf(matches) {
-    for (const { row, source } of this.parts()) {
+    for (const { group, row, source } of this.parts()) {
+      if (matches({ group })) return row;
       const index = source ? source.indexOf(matches) : -1;
       if (index >= 0) return row + 1 + index;
     }
