@@ -54,6 +54,11 @@ void visit(config::Visitor& visitor, Signature& signature) {
                signature.features);
   visitor.field({.name = "missing", .help = "texts that stand for missing values"},
                 signature.missing);
+  visitor.field({.name = "header",
+                 .help = "whether the first line names the columns",
+                 .choices = {"auto", "yes", "no"}},
+                signature.header);
+  visitor.field({.name = "separator", .help = "what separates fields"}, signature.separator);
   visitor.field({.name = "targets", .help = "names of the predicted numbers"}, signature.targets);
   visitor.field({.name = "label", .help = "name of the column of classes"}, signature.label);
   visitor.field({.name = "target_mean", .help = "mean of each target that is standardized"},

@@ -40,6 +40,8 @@ struct Signature {
   std::vector<std::string> columns;
   std::vector<TableFeature> features;  ///< Those that are no categories first.
   std::vector<std::string> missing;    ///< Further texts that stand for missing values.
+  std::string header = "auto";         ///< Whether CSV has a header: auto, yes or no.
+  std::string separator = "auto";      ///< data.separator.
   // Targets.
   /// Mean and standard deviation of each target; empty if targets are not standardized.
   std::vector<double> target_mean, target_deviation;

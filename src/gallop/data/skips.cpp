@@ -29,6 +29,11 @@ void Skips::add(const SkipCount& counted) {
   }
 }
 
+bool Skips::has(const std::string& reason) const {
+  return std::any_of(counts_.begin(), counts_.end(),
+                     [&](const SkipCount& one) { return one.reason == reason; });
+}
+
 void Skips::throw_first() const {
   if (counts_.empty()) return;
   int64_t others = -1;
@@ -44,6 +49,10 @@ void Skips::throw_first() const {
 void SkipPolicy::add(const std::string& reason, const std::string& message) {
   counted_.add(reason, message);
   if (!skips_) counted_.throw_first();
+}
+
+void SkipPolicy::add(const std::string& reason, const std::function<std::string()>& message) {
+  add(reason, counted_.has(reason) ? std::string() : message());
 }
 
 void SkipPolicy::add(const Skips& counted) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,7 @@ class Skips {
   void add(const SkipCount& counted);
 
   const std::vector<SkipCount>& counts() const { return counts_; }
+  bool has(const std::string& reason) const;
   bool empty() const { return counts_.empty(); }
   /// If anything was skipped, throws DataError with the first item and the remedy.
   void throw_first() const;
@@ -39,6 +41,8 @@ class SkipPolicy {
 
   bool skips() const { return skips_; }
   void add(const std::string& reason, const std::string& message);
+  /// Calls `message` for the first item of a reason only, as the others are just counted.
+  void add(const std::string& reason, const std::function<std::string()>& message);
   void add(const Skips& counted);
   const std::vector<SkipCount>& counts() const { return counted_.counts(); }
 

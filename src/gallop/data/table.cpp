@@ -248,6 +248,8 @@ class Opening {
     signed_as.mean = encoder_.normalization.mean;
     signed_as.deviation = encoder_.normalization.deviation;
     signed_as.missing = config_.missing;
+    signed_as.header = config_.header;
+    signed_as.separator = config_.separator;
     for (const std::string& name : schema_.features) {
       const bool is_used =
           std::any_of(encoder_.features.begin(), encoder_.features.end(),
@@ -261,21 +263,28 @@ class Opening {
       throw UsageError("data.normalize=imagenet is for images, and these data are a table");
     }
     std::vector<size_t> columns;
-    bool has_numbers = false;
     for (size_t i = 0; i < train.columns.size(); ++i) {
-      const TableColumn& column = train.columns[i];
-      if (!is_in(schema_.features, column.name)) continue;
-      has_numbers = has_numbers || !column.numbers.empty();
-      columns.push_back(i);
+      if (is_in(schema_.features, train.columns[i].name)) columns.push_back(i);
     }
     EncoderOptions options{.transform = config_.transform,
-                           .is_one_hot = config_.encoding != "index" || !has_numbers,
-                           .keeps_all = config_.numbers_only};
+                           .is_one_hot = config_.encoding != "index",
+                           .keeps_all = config_.numbers_only,
+                           .given = {context_.config.mean, context_.config.deviation}};
     for (const Names* const names : {&config_.numbers, &config_.categories, &config_.dates}) {
       options.kept.insert(options.kept.end(), names->begin(), names->end());
     }
     if (context_.config.normalize == "none") options.transform = "none";
+    if (options.transform == "quantile" && !options.given.mean.empty()) {
+      throw UsageError(
+          "data.mean and data.std have no effect on data.transform=quantile; omit them, or set "
+          "data.transform=standard");
+    }
     encoder_ = fit_encoder(train, columns, rows_[0], options);
+    if (encoder_.width() == 0) {
+      // Models that embed categories read at least one other input.
+      options.is_one_hot = true;
+      encoder_ = fit_encoder(train, columns, rows_[0], options);
+    }
     const size_t count = encoder_.normalization.mean.size();
     if (const auto given = given_normalization(context_.config, count, "columns")) {
       encoder_.normalization = *given;

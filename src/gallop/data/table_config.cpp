@@ -1,7 +1,11 @@
+#include <algorithm>
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include "gallop/base/error.h"
 #include "gallop/base/text.h"
+#include "gallop/data/table/csv_records.h"
 #include "gallop/data/table_options.h"
 
 namespace gallop::data {
@@ -25,6 +29,15 @@ TableOptions table_options(const TableConfig& config) {
           .missing = config.missing,
           .day_first = config.day_first,
           .unscanned = config.ignore};
+}
+
+TableOptions table_options(const Signature& trained) {
+  const char separator = separator_of(trained.separator);
+  const bool is_usual = std::find(std::begin(kCsvSeparators), std::end(kCsvSeparators),
+                                  separator) != std::end(kCsvSeparators);
+  return {.separator = is_usual ? '\0' : separator,
+          .header = trained.header,
+          .missing = trained.missing};
 }
 
 void visit(config::Visitor& visitor, TableConfig& config) {

@@ -5,6 +5,7 @@
 #include "gallop/data/parquet_file.h"
 #include "gallop/data/table.h"
 #include "gallop/data/table/table_reader.h"
+#include "gallop/data/table_options.h"
 #include "gallop/data/table_samples.h"
 
 namespace gallop::data {
@@ -24,8 +25,11 @@ std::vector<TableFeature> features_of(const Signature& trained) {
 }  // namespace
 
 std::unique_ptr<Samples> table_rows(const std::string& file, const Signature& trained) {
-  TableReader reader({file}, {.missing = trained.missing});
+  TableReader reader({file}, table_options(trained));
   const std::vector<TableFeature> features = features_of(trained);
+  std::vector<std::string> columns;
+  for (const TableFeature& feature : features) columns.push_back(feature.column);
+  reader.scan_only(columns);
   std::vector<ColumnType> types(reader.names().size(), {.kind = ColumnKind::kIgnored});
   for (const TableFeature& feature : features) {
     const ColumnType type = column_type(feature);

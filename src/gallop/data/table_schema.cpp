@@ -1,6 +1,7 @@
 #include "gallop/data/table_schema.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -29,6 +30,7 @@ class SchemaFinder {
   TableSchema find() {
     check_names();
     choose_targets();
+    check_roles();
     const std::vector<ColumnScan>& scans = file_.scan();
     choose_task_of(scans);
     for (size_t i = 0; i < file_.names().size(); ++i) {
@@ -82,13 +84,6 @@ class SchemaFinder {
           fmt::format("data.group is '{}', and must be one of the columns of the table: {}",
                       printable(group()), printable(join_names(file_.names(), "and"))));
     }
-    if (is_in(config_.ignore, group())) {
-      throw UsageError(
-          fmt::format("data.group: the column '{}' is in data.ignore; omit it there, as a "
-                      "column of groups "
-                      "is no input anyway",
-                      printable(group())));
-    }
   }
 
   void choose_targets() {
@@ -97,17 +92,51 @@ class SchemaFinder {
     }
     schema_.targets = config_.target.empty() ? config_.targets : Names{config_.target};
     if (schema_.targets.empty()) {
-      schema_.targets = {file_.names().back()};
+      schema_.targets = {last_column()};
       if (!config_.numbers_only) {
         schema_.notes.push_back(
             fmt::format("data.target is not set, so the last column, '{}', is predicted",
                         printable(schema_.targets[0])));
       }
     }
-    for (const std::string& name : schema_.targets) {
-      if (name != group()) continue;
-      throw UsageError(fmt::format("data.group: the column '{}' is the target", printable(name)));
+  }
+
+  // Of the columns that no option names for something else.
+  const std::string& last_column() const {
+    const Names& names = file_.names();
+    const auto last = std::find_if(names.rbegin(), names.rend(), [&](const std::string& name) {
+      return !name.empty() && name != config_.weight && name != group() &&
+             !is_in(config_.ignore, name);
+    });
+    if (last != names.rend()) return *last;
+    throw UsageError(
+        "data.ignore, data.weight and data.group leave no column to predict; set data.target");
+  }
+
+  // Targets, weights and groups are different columns, which must be read.
+  void check_roles() const {
+    const char* const target = config_.target.empty() ? "data.targets" : "data.target";
+    for (const std::string& name : schema_.targets) check_is_read(target, name);
+    const std::pair<const char*, std::string> others[] = {{"data.weight", config_.weight},
+                                                          {"data.group", group()}};
+    for (const auto& [option, name] : others) {
+      if (name.empty()) continue;
+      check_is_read(option, name);
+      if (!is_in(schema_.targets, name)) continue;
+      throw UsageError(fmt::format("{}: the column '{}' is the target; name another column", option,
+                                   printable(name)));
     }
+    if (!group().empty() && group() == config_.weight) {
+      throw UsageError(fmt::format(
+          "data.group: the column '{}' is data.weight; name another column", printable(group())));
+    }
+  }
+
+  void check_is_read(const char* option, const std::string& name) const {
+    if (!is_in(config_.ignore, name)) return;
+    throw UsageError(fmt::format(
+        "{}: the column '{}' is in data.ignore; omit it there, as it is no input anyway", option,
+        printable(name)));
   }
 
   void choose_task_of(const std::vector<ColumnScan>& scans) {
@@ -154,14 +183,13 @@ class SchemaFinder {
     }
     if (is_in(config_.categories, name)) return {.kind = ColumnKind::kCategory};
     ColumnType type = scan.type;
-    if (is_in(config_.dates, name) && type.kind != ColumnKind::kDate) {
-      type = {.kind = ColumnKind::kDate, .date_format = "year-first"};
-    }
-    if (!scan.mistake.empty()) {
+    if (is_in(config_.dates, name)) {
+      type = {.kind = ColumnKind::kDate, .date_format = scan.date_format};
+    } else if (!scan.mistake.empty()) {
       if (context_.config.on_error != "skip") throw DataError(scan.mistake);
       type.kind = ColumnKind::kNumber;
     }
-    if (scan.has_ambiguous_dates) {
+    if (type.kind == ColumnKind::kDate && scan.has_ambiguous_dates) {
       schema_.notes.push_back(
           fmt::format("the dates of column '{}' may begin with the month or the day; the {} is "
                       "taken (data.day_first)",

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gallop/config/resolve.h"
 #include "gallop/data/gzip.h"
 #include "gallop/data/table/table_reader.h"
 #include "unit/data/data_folder.h"
@@ -55,6 +56,15 @@ class Tables : public DataFolder {
     config.path = add(text);
     return open_table(table, context());
   }
+  // Empty if there is none.
+  std::string usage_error(const std::string& text, const TableConfig& table) {
+    try {
+      open(text, table);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return {};
+  }
 
   std::vector<std::string> notes;
 };
@@ -70,6 +80,9 @@ TEST_F(Tables, SeparatorsAreDetected) {
   EXPECT_EQ(numbers("sep=;\r\na;b\r\n1;2\r\n3;4\r\n"), (Numbers{1, 3}));
   // A comma in each text does not make it the separator.
   EXPECT_EQ(categories("name;x\nSmith, A;1\nJones, B;2\n"), (Texts{"Smith, A", "Jones, B"}));
+  // Nor do decimal marks, even if they are in every field.
+  EXPECT_EQ(numbers("1,5;2,5\n3,5;4,5\n"), (Numbers{1.5, 3.5}));
+  EXPECT_EQ(numbers("1,5\t2,5\n3,5\t4,5\n"), (Numbers{1.5, 3.5}));
   EXPECT_EQ(numbers("alone\n1\n2\n"), (Numbers{1, 2}));
 }
 
@@ -79,6 +92,9 @@ TEST_F(Tables, DecimalCommasAndThousandsAreDetected) {
   EXPECT_EQ(numbers("x,y\n\"1,234\",a\n\"12,345,678.5\",b\n99,c\n"),
             (Numbers{1234, 12345678.5, 99}));
   EXPECT_EQ(numbers("x,y\n\"0,5\",a\n\"1,25\",b\n"), (Numbers{0.5, 1.25}));
+  // No group of thousands begins with a zero.
+  EXPECT_EQ(numbers("x\ty\n0,123\ta\n1,250\tb\n"), (Numbers{0.123, 1.25}));
+  EXPECT_EQ(numbers("x\ty\n-0.123\ta\n1.250\tb\n"), (Numbers{-0.123, 1.25}));
   // Another column tells what the point means.
   const Table table = read("x;y\n1.234;0,5\n5.678;1,5\n");
   EXPECT_EQ(table.columns[0].numbers, (Numbers{1234, 5678}));
@@ -131,6 +147,15 @@ TEST_F(Tables, TypesAreThoseOfTheWholeFile) {
   EXPECT_EQ(read("b,x\ntrue,1\nFalse,2\n,3\n").columns[0].type.kind, ColumnKind::kBoolean);
 }
 
+TEST_F(Tables, NumbersHaveOneDecimalMark) {
+  const std::string text = "x,y\n1.5,0\n2.25,1\n\"1,5\",0\n\"3,5\",1\n";
+  EXPECT_TRUE(contains(data_error([&] { open(text, {.target = "y"}); }),
+                       "a.csv:4:1: column 'x' is '1,5', but the numbers before it have another "
+                       "decimal mark; correct it"));
+  config.on_error = "skip";
+  EXPECT_EQ(open(text, {.target = "y"})->train->size(), 2);
+}
+
 TEST_F(Tables, Dates) {
   const auto first = [&](const std::string& text, const TableOptions& given = {}) {
     const Table table = read(text, given);
@@ -144,6 +169,27 @@ TEST_F(Tables, Dates) {
   EXPECT_EQ(first("d\n01/02/1970\n12/31/2020\n"), 86400);
   EXPECT_EQ(first("d\n02/01/1970\n03/04/2020\n", {.day_first = true}), 86400);
   EXPECT_EQ(read("d\n2024-02-30\n2024-01-01\n").columns[0].type.kind, ColumnKind::kCategory);
+}
+
+TEST_F(Tables, ColumnsOfDatesMayHaveOtherValues) {
+  const auto format = [&](const std::string& dates, bool day_first = false) {
+    const auto data = open("d,y\n" + dates + "soon,3.5\n",
+                           {.target = "y", .dates = {"d"}, .day_first = day_first});
+    EXPECT_EQ(data->train->size(), 3);
+    EXPECT_TRUE(contains(data->notes.back(), "1 skipped (value that is no date)"));
+    return data->signature.features[0].format;
+  };
+  const std::string days = "31.12.2020,0.5\n01.02.1970,1.5\n05.06.2021,2.5\n";
+  EXPECT_TRUE(contains(
+      data_error([&] { open("d,y\n" + days + "soon,3.5\n", {.target = "y", .dates = {"d"}}); }),
+      "a.csv:5:1: column 'd' is 'soon', which is no date"));
+  config.on_error = "skip";
+  EXPECT_EQ(format(days), "day-first");
+  EXPECT_EQ(format("12/31/2020,0.5\n01/02/1970,1.5\n05/06/2021,2.5\n"), "month-first");
+  EXPECT_EQ(format("2020-12-31,0.5\n1970-02-01,1.5\n2021-06-05,2.5\n"), "year-first");
+  const std::string either = "01/02/1970,0.5\n03/04/2020,1.5\n05/06/2021,2.5\n";
+  EXPECT_EQ(format(either), "month-first");
+  EXPECT_EQ(format(either, /*day_first=*/true), "day-first");
 }
 
 TEST_F(Tables, HeadersAreFoundOrNamed) {
@@ -193,6 +239,27 @@ TEST_F(Tables, TargetsDecideTheTask) {
   EXPECT_THROW(open("x,y\n1,2\n2,3\n", {.target = "y", .targets = {"x"}}), UsageError);
 }
 
+TEST_F(Tables, ColumnsHaveOneRoleEach) {
+  const std::string text = "x,y,w,p,id\n1,0.5,1,a,7\n2,1.5,2,b,8\n3,2.5,1,a,9\n4,3.5,1,b,7\n";
+  config.folds = 2;
+  config.group = "p";
+  const auto data = open(text, {.ignore = {"id"}, .weight = "w"});
+  EXPECT_EQ(data->signature.targets, Texts{"y"});
+  EXPECT_EQ(data->signature.columns, Texts{"x"});
+  const auto error = [&](const TableConfig& table) { return usage_error(text, table); };
+  EXPECT_TRUE(contains(error({.target = "y", .ignore = {"y"}}),
+                       "data.target: the column 'y' is in data.ignore"));
+  EXPECT_TRUE(contains(error({.targets = {"x", "y"}, .ignore = {"y"}}),
+                       "data.targets: the column 'y' is in data.ignore"));
+  EXPECT_TRUE(contains(error({.target = "y", .ignore = {"w"}, .weight = "w"}),
+                       "data.weight: the column 'w' is in data.ignore"));
+  EXPECT_TRUE(
+      contains(error({.target = "w", .weight = "w"}), "data.weight: the column 'w' is the target"));
+  EXPECT_TRUE(
+      contains(error({.target = "y", .weight = "p"}), "data.group: the column 'p' is data.weight"));
+  EXPECT_TRUE(contains(error({.ignore = {"x", "y", "w", "id"}}), "leave no column to predict"));
+}
+
 TEST_F(Tables, TargetsAreStandardized) {
   const auto data = open("x,y\n1,10.5\n2,20.5\n3,30.5\n", {.target = "y"});
   EXPECT_EQ(data->signature.target_mean, (Numbers{20.5}));
@@ -217,6 +284,40 @@ TEST_F(Tables, UselessColumnsAreLeftOutWithANote) {
   EXPECT_TRUE(contains(data->notes[3], "column 'name' is left out: 60 of its 60 values differ"));
   const auto kept = open(text, {.target = "y", .numbers = {"id"}, .categories = {"name"}});
   EXPECT_EQ(kept->signature.columns, (Texts{"id", "name", "x"}));
+}
+
+// Models that embed categories read at least one other input.
+TEST_F(Tables, CategoriesAreOneHotIfNothingElseIsLeft) {
+  std::string text = "id,same,color,y\n";
+  for (int i = 1; i <= 30; ++i) {
+    text +=
+        std::to_string(i) + ",7," + (i % 3 == 0 ? "red" : "blue") + (i % 2 == 0 ? ",a\n" : ",b\n");
+  }
+  const auto data = open(text, {.target = "y", .encoding = "index"});
+  ASSERT_EQ(data->signature.features.size(), 1u);
+  EXPECT_EQ(data->signature.features[0].kind, "one-hot");
+  EXPECT_EQ(data->notes.size(), 2u);
+  const auto kept = open(text, {.target = "y", .numbers = {"id"}, .encoding = "index"});
+  EXPECT_EQ(kept->signature.features.back().kind, "category");
+}
+
+TEST_F(Tables, BinsAreThoseOfTheGivenNormalization) {
+  const std::string text = "x,y\n3,1.5\n5,2.5\n,3.5\n9,4.5\n";
+  config.mean = {1, 0.5};
+  config.deviation = {2, 0.5};
+  const auto data = open(text, {.target = "y"});
+  ASSERT_EQ(data->signature.features.size(), 2u);
+  EXPECT_EQ(data->signature.features[0].bins.front(), 1);
+  EXPECT_EQ(data->signature.features[0].bins.back(), 4);
+  EXPECT_EQ(data->signature.features[1].bins, (Numbers{-1, 1}));
+  float features[2] = {}, target = 0;
+  EXPECT_TRUE(fill_row(*data->train, 3, 0, features, &target));
+  EXPECT_EQ(features[0], 4);
+  EXPECT_EQ(features[1], -1);
+  EXPECT_TRUE(contains(usage_error(text, {.target = "y", .transform = "quantile"}),
+                       "data.mean and data.std have no effect on data.transform=quantile"));
+  config.mean = {1};
+  EXPECT_TRUE(contains(usage_error(text, {.target = "y"}), "each of the 2 columns"));
 }
 
 TEST_F(Tables, FoldsHoldEveryRowOutOnce) {
@@ -269,14 +370,7 @@ TEST_F(Tables, RowsOfAGroupAreInOneFold) {
   }
   EXPECT_EQ(std::count(held_out.begin(), held_out.end(), -1), 0);
   config.fold = 0;
-  const auto error = [&](const TableConfig& table) {
-    try {
-      open(text, table);
-    } catch (const UsageError& thrown) {
-      return std::string(thrown.what());
-    }
-    return std::string();
-  };
+  const auto error = [&](const TableConfig& table) { return usage_error(text, table); };
   EXPECT_TRUE(contains(error({.target = "patient"}), "is the target"));
   EXPECT_TRUE(contains(error({.target = "y", .ignore = {"patient"}}), "data.ignore"));
   config.group = "doctor";
@@ -364,6 +458,49 @@ TEST_F(Tables, OtherFilesHaveTheDecimalMarkOfTheTrainingFile) {
   const auto whole = open("area;y\n80;1\n12;2\n99;4\n", {.target = "y"});
   EXPECT_EQ(whole->signature.features[0].format, "");
   EXPECT_NEAR(first_number(whole->signature, "area;rooms\n1,25;3\n"), 1.25, 1e-3);
+}
+
+TEST_F(Tables, OtherFilesHaveTheHeaderAndSeparatorOfTheTrainingFile) {
+  // As a run saves it.
+  const auto saved = [](Signature signature) {
+    const auto fields_of = [](Signature& one) {
+      return [&one](config::Visitor& visitor) { visit(visitor, one); };
+    };
+    Signature read;
+    config::Problems problems;
+    config::read_fields(config::write_fields(fields_of(signature), config::Node()), fields_of(read),
+                        problems);
+    EXPECT_TRUE(problems.empty());
+    return read;
+  };
+  const auto rows_of = [&](const DataModule& data, const std::string& text) {
+    return table_rows(add(text, "new.csv"), saved(data.signature))->size();
+  };
+  const auto named =
+      open("2019^y\n1^0.5\n2^1.5\n3^2.5\n", {.target = "y", .separator = "^", .header = "yes"});
+  EXPECT_EQ(rows_of(*named, "2019^2020\n5^6\n"), 1);
+  const auto unnamed = open("a;0.5\nb;1.5\na;2.5\n", {.separator = ";", .header = "no"});
+  EXPECT_EQ(rows_of(*unnamed, "b,1\na,2\n"), 2);
+}
+
+TEST_F(Tables, OnlyTheFirstSkippedRowOfAReasonIsDescribed) {
+  SkipPolicy skips(/*skips=*/true);
+  int described = 0;
+  for (int i = 0; i < 3; ++i) {
+    skips.add("bad row", [&] { return "row " + std::to_string(++described); });
+  }
+  EXPECT_EQ(described, 1);
+  ASSERT_EQ(skips.counts().size(), 1u);
+  EXPECT_EQ(skips.counts()[0].count, 3);
+  EXPECT_EQ(skips.counts()[0].first, "row 1");
+  TableReader file({add("x,y\n1,2\n1,2,3\na,2\n4\nb,2\n")}, {});
+  SkipPolicy of_file(/*skips=*/true);
+  EXPECT_EQ(file.read(std::vector<ColumnType>(2), of_file).rows(), 1);
+  ASSERT_EQ(of_file.counts().size(), 2u);
+  EXPECT_EQ(of_file.counts()[0].count, 2);
+  EXPECT_TRUE(contains(of_file.counts()[0].first, "a.csv:3:5: 3 fields in line 3"));
+  EXPECT_EQ(of_file.counts()[1].count, 2);
+  EXPECT_TRUE(contains(of_file.counts()[1].first, "a.csv:4:1: column 'x' is 'a'"));
 }
 
 TEST_F(Tables, ATextDoesNotHideTheFormatOfTheNumbers) {

@@ -131,14 +131,15 @@ char detect_separator(std::string_view content) {
   char best = ',';
   double best_share = 0;
   size_t best_fields = 1;
-  for (const char separator : {',', ';', '\t', '|'}) {
+  for (const char separator : kCsvSeparators) {
     const std::vector<size_t> counts = field_counts(content, separator);
     if (counts.empty() || counts.front() < 2) continue;
     const auto alike = std::count(counts.begin(), counts.end(), counts.front());
     const double share = static_cast<double>(alike) / static_cast<double>(counts.size());
-    const bool is_better =
-        share > best_share || (share == best_share && counts.front() > best_fields);
-    if (!is_better) continue;
+    // Beside semicolons or tabs, commas are decimal marks.
+    const bool wins_ties =
+        counts.front() > best_fields || (best == ',' && (separator == ';' || separator == '\t'));
+    if (share < best_share || (share == best_share && !wins_ties)) continue;
     best = separator;
     best_share = share;
     best_fields = counts.front();

@@ -55,8 +55,11 @@ class CsvRecords {
   std::deque<std::string> unescaped_;  // Of the current record.
 };
 
-/// The separator with which the records of a text have the same number of fields: comma, semicolon,
-/// tab or '|'. Comma if none occurs.
+/// Those that are detected.
+inline constexpr char kCsvSeparators[] = {',', ';', '\t', '|'};
+
+/// The separator with which the records of a text have the same number of fields, one of
+/// kCsvSeparators. Comma if none occurs.
 char detect_separator(std::string_view content);
 
 }  // namespace gallop::data

@@ -119,9 +119,10 @@ bool CsvRows::next(std::vector<Cell>& cells, SkipPolicy* skips) {
     if (skips == nullptr) continue;
     const size_t first = std::min(cells.size(), names_.size());
     const Cell& cell = first < cells.size() ? cells[first] : cells.back();
-    skips->add("line with another number of fields",
-               fmt::format("{}: {} fields in line {}, but there are {} columns", place(cell),
-                           cells.size(), line(), names_.size()));
+    skips->add("line with another number of fields", [&] {
+      return fmt::format("{}: {} fields in line {}, but there are {} columns", place(cell),
+                         cells.size(), line(), names_.size());
+    });
   }
   return false;
 }

@@ -101,14 +101,16 @@ class Fitting {
                           .fill = middle});
     }
     if (has_missing) {
+      const MeanDeviation scale = given_or({0, 1});
       const bool is_boolean = column.type.kind == ColumnKind::kBoolean;
       push({.column = column.name,
             .kind = "missing",
             .part = is_boolean ? "boolean" : "",
             .format = column.type.kind == ColumnKind::kDate ? column.type.date_format
                                                             : column.type.number_format},
-           {0, 1});
-      encoder_.features.back().bins = {0, 1};
+           scale);
+      encoder_.features.back().bins = {(0 - scale.mean) / scale.deviation,
+                                       (1 - scale.mean) / scale.deviation};
     }
   }
 
@@ -137,11 +139,13 @@ class Fitting {
         for (double& value : values) value = quantile_transform(value, feature.quantiles);
       } else if (options_.transform == "standard") {
         scale = mean_deviation(values);
-        for (double& value : values) value = (value - scale.mean) / scale.deviation;
       }
     }
+    scale = given_or(scale);
     // Inputs are fp32.
-    for (double& value : values) value = static_cast<float>(value);
+    for (double& value : values) {
+      value = static_cast<float>((value - scale.mean) / scale.deviation);
+    }
     feature.bins = bins_of(std::move(values), options_.bins);
     push(std::move(feature), scale);
   }
@@ -189,6 +193,14 @@ class Fitting {
     } else {
       categories_.push_back(std::move(feature));
     }
+  }
+
+  // The scale that is given for the next feature, if any.
+  MeanDeviation given_or(MeanDeviation own) const {
+    const auto& [mean, deviation] = options_.given;
+    const size_t next = encoder_.features.size();
+    if (next >= mean.size() || next >= deviation.size()) return own;
+    return {mean[next], deviation[next]};
   }
 
   void push(TableFeature feature, MeanDeviation scale) {

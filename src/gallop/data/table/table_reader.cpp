@@ -61,12 +61,13 @@ namespace {
 /// What is still possible for a column.
 struct Candidates {
   std::array<bool, std::size(kNumberFormats)> formats = {true, true, true, true};
-  bool dates[std::size(kDateFormats)] = {true, true, true};
+  std::array<int64_t, std::size(kDateFormats)> dates{};  // The values of each format.
   bool is_boolean = true, has_code = false, has_marks = false;
   int64_t values = 0, numbers = 0;
-  /// The first value that is no number, and where it is.
+  /// The first value that is no number, or does not fit the marks of those before it, and where it
+  /// is.
   std::string text, text_place;
-  bool has_text = false, has_lists = false;
+  bool has_text = false, text_is_number = false, has_lists = false;
   std::set<std::string, std::less<>> distinct;
   bool has_many = false;
 
@@ -84,20 +85,25 @@ struct Candidates {
       // With neither mark, all formats agree.
       can[i] = i > 0 && !has_mark ? can[0] : parse_value(cell.text, kNumberFormats[i]).has_value();
     }
-    const bool is_number = std::find(can.begin(), can.end(), true) != can.end();
+    const auto any = [](const auto& fits) {
+      return std::find(fits.begin(), fits.end(), true) != fits.end();
+    };
+    const bool is_number = any(can);
     if (is_number) {
       ++numbers;
       has_marks = has_marks || has_mark;
       for (size_t i = 0; i < can.size(); ++i) formats[i] = formats[i] && can[i];
       has_code = has_code || is_code(cell.text);
-    } else if (!has_text) {
+    }
+    if (!has_text && !(is_number && any(formats))) {
       has_text = true;
+      text_is_number = is_number;
       text_place = rows.place(cell);
       text = std::string(cell.text);
     }
     if (is_boolean && !parse_boolean(cell.text)) is_boolean = false;
     for (size_t i = 0; i < std::size(kDateFormats); ++i) {
-      if (dates[i] && !parse_date(cell.text, kDateFormats[i])) dates[i] = false;
+      if (!is_number && parse_date(cell.text, kDateFormats[i])) ++dates[i];
     }
   }
 };
@@ -111,6 +117,13 @@ std::optional<NumberFormat> format_of(const Candidates& column, bool has_decimal
     if (column.formats[static_cast<size_t>(format)]) return format;
   }
   return std::nullopt;
+}
+
+// Of kDateFormats, the one that most values have.
+size_t date_format_of(const Candidates& column, bool day_first) {
+  const auto& [year, month, day] = column.dates;
+  const size_t other = day > month || (day == month && day_first) ? 2 : 1;
+  return column.dates[other] > year ? other : 0;
 }
 
 // Whether a column's numbers can only be read with a decimal comma, or a separator says so.
@@ -154,6 +167,9 @@ const std::vector<ColumnScan>& TableReader::scan() {
     scan.values = column.values;
     scan.numbers = column.numbers;
     scan.has_lists = column.has_lists;
+    const size_t date = date_format_of(column, options_.day_first);
+    scan.date_format = kDateFormats[date];
+    scan.has_ambiguous_dates = date != 0 && column.dates[1] == column.dates[2];
     if (!column.has_many) scan.distinct.assign(column.distinct.begin(), column.distinct.end());
     const auto format = format_of(column, has_decimal_comma);
     scan.format = format.value_or(has_decimal_comma ? NumberFormat::kComma : NumberFormat::kPoint);
@@ -175,23 +191,20 @@ const std::vector<ColumnScan>& TableReader::scan() {
       continue;
     }
     const auto texts = static_cast<double>(column.values - column.numbers);
-    const auto date = std::find(std::begin(column.dates), std::end(column.dates), true);
     if (column.is_boolean) {
       scan.type.kind = ColumnKind::kBoolean;
-    } else if (date != std::end(column.dates)) {
-      const bool is_ambiguous = column.dates[1] && column.dates[2];
-      scan.has_ambiguous_dates = is_ambiguous && !column.dates[0];
-      const bool takes_day = scan.has_ambiguous_dates && options_.day_first;
-      scan.type = {.kind = ColumnKind::kDate,
-                   .date_format = kDateFormats[takes_day ? 2 : date - std::begin(column.dates)]};
+    } else if (column.dates[date] == column.values) {
+      scan.type = {.kind = ColumnKind::kDate, .date_format = scan.date_format};
     } else {
       scan.type.kind = ColumnKind::kCategory;
       if (texts < kMistakesBelow * static_cast<double>(column.values) && !column.has_code) {
         scan.mistake = fmt::format(
-            "{}: column '{}' is '{}', but nearly all of its values are numbers; correct it, name "
-            "the text in data.missing if it stands for a missing value, or name the column in "
-            "data.categories",
-            column.text_place, printable(names()[i]), printable(column.text));
+            "{}: column '{}' is '{}', but {}, or name the column in data.categories",
+            column.text_place, printable(names()[i]), printable(column.text),
+            column.text_is_number
+                ? "the numbers before it have another decimal mark; correct it"
+                : "nearly all of its values are numbers; correct it, name the text in data.missing "
+                  "if it stands for a missing value");
       }
     }
   }
@@ -313,7 +326,7 @@ Table TableReader::read(const std::vector<ColumnType>& types, SkipPolicy& skips)
       table.columns[i].values.pop_back();
     }
     skips.add(fmt::format("value that is no {}", kind_text(types[done].kind)),
-              wrong_value(cells[done], done, types[done]));
+              [&] { return wrong_value(cells[done], done, types[done]); });
   }
   if (table.rows() == 0) throw DataError(printable(file()) + ": has no rows");
   return table;

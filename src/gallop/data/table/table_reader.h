@@ -21,10 +21,12 @@ struct ColumnScan {
   std::array<bool, std::size(kNumberFormats)> fits{};  ///< Which formats all numbers have.
   int64_t values = 0;                                  ///< Not missing.
   int64_t numbers = 0;                                 ///< That are numbers.
-  /// If nearly all values are numbers, so that the others look like mistakes: the first of these.
+  /// If nearly all values are numbers, so that the others look like mistakes, or if their decimal
+  /// marks differ: the first such value.
   std::string mistake{};
   std::vector<std::string> distinct{};  ///< Distinct values; empty if there are more than 20.
-  bool has_ambiguous_dates = false;     ///< Day and month could be swapped.
+  std::string date_format{};            ///< The one of kDateFormats that most values have.
+  bool has_ambiguous_dates = false;     ///< In dates, day and month could be swapped.
   bool has_lists = false;
 };
 

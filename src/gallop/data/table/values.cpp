@@ -30,6 +30,7 @@ std::string_view without_sign(std::string_view text) {
 std::optional<std::string> without_thousands(std::string_view text, char mark, char decimal) {
   const std::string_view digits = without_sign(text);
   const std::string_view whole = digits.substr(0, std::min(digits.find(decimal), digits.size()));
+  if (whole.starts_with('0')) return std::nullopt;  // "0,123" is less than 1.
   size_t group = whole.find(mark);
   if (group == std::string_view::npos || group == 0 || group > 3) return std::nullopt;
   for (; group < whole.size(); group += 4) {
