@@ -72,7 +72,7 @@ advise::Settings settings_of(Session& session) {
           .scales_lr = recipe.lr_scaling.scales(),
           .threads = at::get_num_threads(),
           .data_threads = session.training_loader().threads,
-          .can_cache = session.inputs().is_images() && recipe.data.in_memory == "no",
+          .can_cache = session.has_images_without_masks() && recipe.data.in_memory == "no",
           .frozen = recipe.train.freeze,
           .strategy = recipe.strategy.name(),
           .measured_buckets = !session.buckets().empty(),

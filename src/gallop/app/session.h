@@ -96,6 +96,8 @@ class Session {
   /// Puts a learning rate that was found into the recipe, and builds the optimizer again.
   void take_lr(double lr);
 
+  /// Whether samples are images with a class or numbers as targets, which data.in_memory caches.
+  bool has_images_without_masks() const;
   /// Why images may not have other sizes in training; empty if they may.
   std::string why_not_resized() const;
 

@@ -217,10 +217,13 @@ void Session::require_packed_rows() {
   }
 }
 
+bool Session::has_images_without_masks() const {
+  return inputs().is_images() && data_->train->fields().target().shape.sizes.size() <= 1;
+}
+
 std::string Session::why_not_resized() const {
   const char* const option = "train.progressive_resizing";
-  const bool has_pixels_as_targets = data_->train->fields().target().shape.sizes.size() > 1;
-  if (!inputs().is_images() || has_pixels_as_targets) {
+  if (!has_images_without_masks()) {
     return fmt::format("{} is for images with a class or numbers as targets; omit it", option);
   }
   return why_not_any_size(option, recipe(), *model_);
@@ -237,6 +240,13 @@ void Session::require_sizes() {
           fmt::format("train.progressive_resizing: delay_fraction {} and finetune_fraction {} are "
                       "together more than the run; make one of them smaller",
                       resizing.delay_fraction, resizing.finetune_fraction));
+    }
+    const int64_t side = std::max(inputs().height, inputs().width);
+    if (train::side_at(resizing, side, 0) == side) {
+      throw UsageError(fmt::format(
+          "train.progressive_resizing.size_increment is {}, of which images of {} pixels are no "
+          "larger multiple than the first ones; set it to a smaller number",
+          resizing.size_increment, side));
     }
   }
   const int64_t start = recipe().train.rampup_batch_size.start;
@@ -262,6 +272,15 @@ void Session::require_sizes() {
     throw UsageError(
         "train.seq_length_warmup: an exported model may have been exported for one length; leave "
         "it out, or use model 'gpt'");
+  }
+  const auto& warmup = recipe().train.seq_length_warmup;
+  const int64_t context = data_->train->fields().input().shape.sizes.front();
+  if (train::tokens_at(warmup, context, 0) == context) {
+    throw UsageError(
+        fmt::format("train.seq_length_warmup begins with texts of {} tokens, which is "
+                    "data.context: set {} to a "
+                    "smaller number",
+                    context, warmup.min_seq_length >= context ? "min_seq_length" : "step_size"));
   }
 }
 

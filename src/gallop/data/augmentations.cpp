@@ -40,7 +40,7 @@ class Crop final : public Augmentation {
     const int height = shape.height, width = shape.width;
     // Reflection cannot pad by the full image size; edge and black could crop the image away.
     if (padding_ < std::min(height, width)) return;
-    throw UsageError(fmt::format("crop: a padding of {} is too much for images of {} x {}",
+    throw UsageError(fmt::format("random-crop: a padding of {} is too much for images of {} x {}",
                                  padding_, height, width));
   }
 

@@ -233,6 +233,7 @@ Normalization normalization_of(const DataConfig& config, const ImageSet& images,
                                const ImageShape& shape,
                                const std::function<std::string()>& identity,
                                const OpenOptions& options) {
+  if (shape.channels == 2) throw UsageError("data.channels must be 0, 1 or 3, not 2");
   const auto given = given_normalization(config, static_cast<size_t>(shape.channels), "channels");
   if (given) return *given;
   if (config.normalize == "imagenet") {
@@ -256,7 +257,6 @@ Normalization normalization_of(const DataConfig& config, const ImageSet& images,
 std::unique_ptr<DataModule> make_image_module(std::unique_ptr<ImageParts> parts,
                                               const DataContext& context,
                                               const std::vector<std::string>& groups) {
-  if (context.config.channels == 2) throw UsageError("data.channels must be 0, 1 or 3, not 2");
   if (!parts->train) {
     throw DataError(
         fmt::format("data set '{}' has no training part", context.config.module.name()));

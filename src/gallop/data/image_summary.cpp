@@ -99,7 +99,11 @@ std::string content_key(const ImageSet& images, int threads) {
   run_parallel(threads, chunks, [&](int64_t chunk) {
     std::vector<uint64_t> stamps;
     const int64_t end = std::min(images.size(), (chunk + 1) * kChunk);
-    for (int64_t i = chunk * kChunk; i < end; ++i) stamps.push_back(images.stamp(i));
+    // A file of many images has one stamp, and subsets of them the same identity.
+    for (int64_t i = chunk * kChunk; i < end; ++i) {
+      stamps.push_back(images.stamp(i));
+      stamps.push_back(static_cast<uint64_t>(images.origin(i)));
+    }
     hashes[static_cast<size_t>(chunk)] =
         xxh3_64({reinterpret_cast<const char*>(stamps.data()), stamps.size() * sizeof(uint64_t)});
   });

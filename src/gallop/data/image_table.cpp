@@ -217,7 +217,8 @@ class ImageTableReader {
 
 void visit(config::Visitor& visitor, ImageTableConfig& config) {
   visitor.field({.name = "image",
-                 .help = "column of the images; empty: file_name, image, path, file or filename"},
+                 .help = "column of the images; empty: file_name, image, img, path, file or "
+                         "filename"},
                 config.image);
   visitor.field({.name = "target",
                  .help = "column to predict; empty: targets, label, labels, or the only other one"},

@@ -64,20 +64,11 @@ void merge(const Seen& seen, ImagePartReport& part) {
   }
 }
 
-void count_classes(const ImageSet& set, int64_t index, std::vector<int64_t>& counts) {
-  if (set.target_size() == 0) {
-    ++counts[static_cast<size_t>(set.label(index))];
-    return;
-  }
-  for (size_t i = 0; i < counts.size(); ++i) counts[i] += set.targets(index)[i] > 0 ? 1 : 0;
-}
-
 ImagePartReport inspect_part(const ImageSet& set, const char* name, int threads) {
   ImagePartReport part;
   part.name = name;
   part.images = set.size();
-  part.class_counts.resize(set.class_names().size());
-  for (int64_t i = 0; i < set.size(); ++i) count_classes(set, i, part.class_counts);
+  part.class_counts = count_classes(set);
   if (const auto shape = set.stored_shape()) {
     Seen all;
     all.add(shape->height, shape->width, shape->channels, set.size());
@@ -108,6 +99,18 @@ void compare_classes(const ImagePartReport& train, DataReport& report) {
 }
 
 }  // namespace
+
+std::vector<int64_t> count_classes(const ImageSet& set) {
+  std::vector<int64_t> counts(set.class_names().size());
+  for (int64_t index = 0; index < set.size(); ++index) {
+    if (set.target_size() == 0) {
+      ++counts[static_cast<size_t>(set.label(index))];
+      continue;
+    }
+    for (size_t i = 0; i < counts.size(); ++i) counts[i] += set.targets(index)[i] > 0 ? 1 : 0;
+  }
+  return counts;
+}
 
 DataReport inspect(const ImageParts& parts, int threads) {
   DataReport report;

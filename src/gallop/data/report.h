@@ -51,6 +51,9 @@ struct DataReport {
 /// the smallest.
 inline constexpr double kBalanced = 3;
 
+/// The number of images of each class. An image with several labels counts for each of them.
+std::vector<int64_t> count_classes(const ImageSet& set);
+
 /// Inspects all splits and decodes every image that is not already decoded in memory.
 DataReport inspect(const ImageParts& parts, int threads);
 DataReport inspect(const TextParts& parts);

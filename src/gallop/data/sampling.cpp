@@ -35,12 +35,14 @@ class DrawnSamples final : public Samples {
   std::unique_ptr<Scratch> make_scratch() const override { return samples_.make_scratch(); }
 
   // Random changes of a sample are functions of its index and epoch. A number in place of the
-  // epoch makes those of several draws different.
+  // epoch makes those of several draws different. Its parity is the epoch's, by which flips
+  // alternate.
   bool fill(int64_t index, int64_t epoch, const SampleRow& row, Scratch& scratch) const override {
     Philox random(seed_, Purpose::kDraw, static_cast<uint64_t>(epoch),
                   static_cast<uint64_t>(index));
     const int64_t drawn = table_.draw(random);
-    return samples_.fill(drawn, random() >> 1, row, scratch);
+    const int64_t number = (random() >> 1 & ~uint32_t{1}) | (epoch & 1);
+    return samples_.fill(drawn, number, row, scratch);
   }
 
  private:

@@ -26,6 +26,9 @@ namespace gallop::data {
 namespace {
 
 constexpr int kMaxValue = 255;
+constexpr int64_t kLookedAt = 32;  // Masks whose values are looked at if the classes are given.
+
+using SeenValues = std::array<std::atomic<bool>, kMaxValue + 1>;
 
 /// Images and their masks, by index.
 struct Pairs {
@@ -227,11 +230,10 @@ class SegmentationSamples final : public Samples {
   Options options_;
 };
 
-/// The number of values in the masks, without the ignored one. Damaged masks are left out or,
-/// unless samples may be skipped, are an error.
-int64_t count_classes(const FileImages& masks, int64_t ignore_index, int threads, bool skips) {
-  std::array<std::atomic<bool>, kMaxValue + 1> seen{};
-  run_parallel(threads, masks.size(), [&](int64_t i) {
+/// Looks which values the first masks have. Damaged ones are left out or, unless samples may be
+/// skipped, are an error.
+void look_at(const FileImages& masks, int64_t count, int threads, bool skips, SeenValues& seen) {
+  run_parallel(threads, count, [&](int64_t i) {
     Image mask;
     try {
       read_mask(masks, i, mask);
@@ -243,6 +245,10 @@ int64_t count_classes(const FileImages& masks, int64_t ignore_index, int threads
       if (!seen[value].load(std::memory_order_relaxed)) seen[value] = true;
     }
   });
+}
+
+/// One more than the largest value, without the ignored one.
+int64_t count_classes(const SeenValues& seen, int64_t ignore_index) {
   int64_t classes = 0;
   for (int64_t value = 0; value <= kMaxValue; ++value) {
     if (seen[static_cast<size_t>(value)] && value != ignore_index) classes = value + 1;
@@ -311,9 +317,35 @@ class SegmentationModule final : public DataModule {
   std::vector<std::string> class_names(int threads) const {
     std::vector<std::string> names = signature.classes;
     if (!names.empty()) return names;
-    const int64_t classes = count_classes(*masks_[0], ignore_index_, threads, skips_broken_);
+    SeenValues seen{};
+    look_at(*masks_[0], masks_[0]->size(), threads, skips_broken_, seen);
+    const int64_t classes = count_classes(seen, ignore_index_);
     for (int64_t i = 0; i < classes; ++i) names.push_back(fmt::format("class {}", i));
     return names;
+  }
+
+  std::string one_class(const std::string& masks) const {
+    return fmt::format(
+        "the {} have no class but 0, as the value {} is ignored (data.ignore_index); if it is a "
+        "class as well, store it as 1",
+        masks, ignore_index_);
+  }
+
+  // Masks of two classes are often stored as 0 and 255, the second of which would be ignored.
+  void choose_classes(int threads) {
+    if (signature.classes.empty()) {
+      signature.classes = class_names(threads);
+      if (signature.classes.size() < 2) throw UsageError(one_class("training masks"));
+      return;
+    }
+    SeenValues seen{};
+    const int64_t count = std::min(kLookedAt, masks_[0]->size());
+    look_at(*masks_[0], count, threads, /*skips=*/true, seen);
+    if (seen[static_cast<size_t>(ignore_index_)] && count_classes(seen, ignore_index_) < 2) {
+      const bool is_all = count == masks_[0]->size();
+      notes.push_back(
+          one_class(is_all ? "training masks" : fmt::format("first {} training masks", count)));
+    }
   }
 
   ImageShape shape_for(const DataConfig& config) const {
@@ -338,7 +370,11 @@ class SegmentationModule final : public DataModule {
 
   void build(const DataContext& context) {
     const DataConfig& all = context.config;
-    signature.classes = class_names(std::max(1, loader_threads(all, context.options.cores)));
+    if (all.in_memory == "yes") {
+      throw UsageError(
+          "data.in_memory=yes is for images with a class or numbers as targets; omit it");
+    }
+    choose_classes(std::max(1, loader_threads(all, context.options.cores)));
     const ImageShape shape = shape_for(all);
     const Normalization normalization = normalization_of(
         all, *images_[0], shape, [&] { return identity(); }, context.options);

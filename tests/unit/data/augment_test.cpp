@@ -6,6 +6,7 @@
 #include "gallop/base/error.h"
 #include "gallop/config/resolve.h"
 #include "gallop/data/augmentations.h"
+#include "unit/base/error_of.h"
 
 namespace gallop::data {
 namespace {
@@ -141,7 +142,8 @@ TEST(Crop, ReachesEveryPlaceEquallyOften) {
 
 TEST(Crop, RefusesMorePaddingThanImage) {
   EXPECT_NO_THROW(make_crop({.padding = 4})->check({5, 5, 3}));
-  EXPECT_THROW(make_crop({.padding = 5})->check({32, 5, 3}), UsageError);
+  const std::string error = error_of([] { make_crop({.padding = 5})->check({32, 5, 3}); });
+  EXPECT_EQ(error, "random-crop: a padding of 5 is too much for images of 32 x 5");
 }
 
 TEST(RandomResizedCrop, KeepsToItsRanges) {

@@ -59,6 +59,29 @@ TEST(PixelDropout, SetsAllChannelsOfAPixel) {
   EXPECT_NEAR(all.eq(3).to(at::kFloat).mean().item<double>(), 0.25, 0.03);
 }
 
+/// Sequences [T, F] of zeros.
+class ZeroSequences final : public Samples {
+ public:
+  ZeroSequences() : Samples(image_fields({40, 3})) {}
+  int64_t size() const override { return 64; }
+  bool fill(int64_t index, int64_t, const SampleRow& row, Scratch&) const override {
+    std::fill_n(row.as<float>(0), 120, 0.0F);
+    *row.as<int64_t>(1) = index;
+    return true;
+  }
+};
+
+TEST(PixelDropout, SetsEachNumberOfInputsThatAreNoImages) {
+  const ZeroSequences samples;
+  DeviceLoader loader(
+      samples,
+      {.batch = 64, .transforms = transforms_of("pixel-dropout p=0.25 value=3", samples.fields())},
+      {.seed = 1}, c10::kCPU);
+  const at::Tensor dropped = loader.next()->input().eq(3).to(at::kFloat);
+  EXPECT_NEAR(dropped.mean().item<double>(), 0.25, 0.03);
+  EXPECT_LT(dropped.mean(1).max().item<double>(), 0.7) << "of the times of one feature";
+}
+
 TEST(BatchTransforms, FollowFromSeedEpochAndPositionAlone) {
   const Zeros samples;
   for (const char* transform : {"gaussian-noise", "pixel-dropout p=0.5 value=1"}) {

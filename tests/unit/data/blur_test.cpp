@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "gallop/base/error.h"
+#include "gallop/data/pixels/gaussian_kernel.h"
 #include "unit/data/chi_square.h"
 #include "unit/data/drawn.h"
 
@@ -36,6 +37,14 @@ TEST(GaussianBlur, RefusesKernelsThatAreNone) {
   const auto wide = make_gaussian_blur({.kernel_size = {41, 3}});
   EXPECT_NO_THROW(wide->check(kShape));
   EXPECT_THROW(wide->check({20, 20, 3}), UsageError);
+}
+
+TEST(GaussianBlur, OfATinyDeviationChangesNothing) {
+  for (const double sigma : {1e-2, 1e-6, 1e-12, 1e-30}) {
+    const std::vector<float> kernel = pixels::gaussian_kernel(
+        {.kernel_width = 3, .kernel_height = 3, .sigma_x = sigma, .sigma_y = sigma});
+    EXPECT_EQ(kernel, (std::vector<float>{0, 0, 0, 0, 1, 0, 0, 0, 0})) << sigma;
+  }
 }
 
 }  // namespace

@@ -264,6 +264,13 @@ TEST(SampleNames, LeaveOutTheSharedFolder) {
   EXPECT_EQ(items.shorten("test images, item 1"), "test images, item 1");
 }
 
+TEST(SampleNames, KeepTheFolderWhereAnotherNameEndsAlike) {
+  const SampleNames names({"/d/1.png", "/d/11.png", "/d/old/1.png"});
+  EXPECT_EQ(names.shorten("/d/1.png"), "/d/1.png");
+  EXPECT_EQ(names.shorten("/d/11.png"), "11.png");
+  EXPECT_EQ(names.shorten("/d/old/1.png"), "old/1.png");
+}
+
 TEST(ColumnQuality, ReportsEmptyConstantAndMissing) {
   const double none = std::numeric_limits<double>::quiet_NaN();
   const std::vector<int64_t> rows = {0, 1, 2, 3};

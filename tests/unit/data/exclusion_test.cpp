@@ -146,6 +146,19 @@ TEST_F(Excluding, WorksForTextsButNotForRunningText) {
   EXPECT_TRUE(contains(usage_error(), "windows of running text have no names"));
 }
 
+TEST_F(Excluding, TakesTheNamesOfAReport) {
+  folder.add("images.csv", "image,label\n1.png,a\nold/1.png,b\n2.png,a\nold/3.png,b\n");
+  for (const char* name : {"1.png", "old/3.png"}) folder.add(name, "no image");
+  for (const char* name : {"old/1.png", "2.png"}) folder.add(name, picture(name[0]));
+  config.module = config::Component(modules, "image-table");
+  config.path = folder.name() + "/images.csv";
+  const auto quality = read_data(config, modules, augmentations, options)->check_quality(1);
+  ASSERT_EQ(quality.findings.at(0).kind, "damaged-files");
+  config.exclude = quality.findings[0].excluded;
+  EXPECT_EQ(config.exclude, (Names{folder.name() + "/1.png", "old/3.png"}));
+  EXPECT_EQ(names(*open()->train), (std::set<std::string>{"old/1.png", "2.png"}));
+}
+
 TEST_F(Excluding, TablesAndTextsAreCheckedForDuplicates) {
   folder.add("a/train.csv", "x,none,kind\n1,,a\n2,,b\n1,,a\n2,,a\n3,,a\n");
   folder.add("a/test.csv", "x,none,kind\n3,,a\n5,,b\n");

@@ -42,16 +42,21 @@ std::map<std::string, Case> read_cases() {
 }
 
 /// Cases whose names begin with a prefix, except those of decoders that this build does not have.
+/// Fails the test if the fixture has none.
 std::map<std::string, Case> cases_of(const std::string& prefix) {
   static const auto all = read_cases();
   std::map<std::string, Case> found;
+  bool has_case = false;
   for (const auto& [name, one] : all) {
+    if (!name.starts_with(prefix)) continue;
+    has_case = true;
     const bool is_webp = one.file.starts_with("RIFF");
     const bool is_tiff = one.file.starts_with("II") || one.file.starts_with("MM");
     if (is_webp && !has_decoder(ImageFormat::kWebp)) continue;
     if (is_tiff && !has_decoder(ImageFormat::kTiff)) continue;
-    if (name.starts_with(prefix)) found.emplace(name, one);
+    found.emplace(name, one);
   }
+  EXPECT_TRUE(has_case) << prefix;
   return found;
 }
 
@@ -155,11 +160,12 @@ TEST(ImageFormats, ReadNoMoreThanTheDirectoryOfTiff) {
 }
 
 TEST(ImageFormats, KeepTheStoredOrientationIfAsked) {
-  for (const auto& [name, one] : cases_of("")) {
-    if (name.find("orientation_6") == std::string::npos) continue;
-    const Image stored = decoded(one.file, {.orient = false}), turned = decoded(one.file);
-    EXPECT_EQ(stored.height, turned.width) << name;
-    EXPECT_EQ(exif_orientation(one.file), 6) << name;
+  for (const char* format : {"tiff", "webp"}) {
+    for (const auto& [name, one] : cases_of(std::string(format) + ".orientation_6")) {
+      const Image stored = decoded(one.file, {.orient = false}), turned = decoded(one.file);
+      EXPECT_EQ(stored.height, turned.width) << name;
+      EXPECT_EQ(exif_orientation(one.file), 6) << name;
+    }
   }
 }
 
@@ -242,7 +248,9 @@ TEST(ImageFormats, SayWhatIsNotRead) {
 }
 
 TEST(ImageFormats, SayThatATiffEndsWithinItsPixels) {
-  std::string file = cases_of("tiff.rgb16_le").begin()->second.file;
+  const auto cases = cases_of("tiff.rgb16_le");
+  if (cases.empty()) GTEST_SKIP() << "built without libtiff";
+  std::string file = cases.begin()->second.file;
   uint32_t directory = 0;
   std::memcpy(&directory, file.data() + 4, 4);
   uint16_t entries = 0;

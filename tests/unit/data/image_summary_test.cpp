@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "gallop/data/split.h"
 #include "unit/data/fake_images.h"
 #include "unit/data/format_files.h"
 
@@ -77,6 +78,17 @@ TEST(ImageSummary, IsCachedUntilAFileChanges) {
   EXPECT_EQ(cached_summary(images, 2, larger).color, 0) << "small sets are not cached";
   const SummaryCache nowhere{.folder = entry / "none", .min_images = 3};
   EXPECT_EQ(cached_summary(images, 2, nowhere).color, 0);
+}
+
+// As in a Parquet file, whose images all have its stamp.
+TEST(ImageSummary, DistinguishesSubsetsOfOneFile) {
+  const TestFolder folder;
+  const SummaryCache cache{.folder = folder.path(), .min_images = 1};
+  const auto images = std::make_shared<FakeImages>(3, ImageShape{8, 9, 1});
+  images->name = "some";
+  images->damaged = {1};
+  EXPECT_EQ(cached_summary(SubsetImages(images, {0, 1}), 2, cache).unreadable, 1);
+  EXPECT_EQ(cached_summary(SubsetImages(images, {0, 2}), 2, cache).unreadable, 0);
 }
 
 }  // namespace

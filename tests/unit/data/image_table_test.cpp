@@ -1,6 +1,8 @@
 // Images that a table lists with their targets.
 #include "gallop/data/image_table.h"
 
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "unit/config/component_of.h"
@@ -138,6 +140,32 @@ TEST_F(ImageTable, ReadsSeveralLabelsFromColumnsTextsAndLists) {
     const DataReport report = (*data)->inspect(1);
     EXPECT_EQ(report.images[0].class_counts, (std::vector<int64_t>{2, 1}));
   }
+}
+
+TEST_F(ImageTable, NumbersHaveNoClassesToCheck) {
+  const DataQuality quality =
+      open("a.csv", "image,x\n0.png,1.5\n1.png,2\n1.png,2.5\n")->check_quality(1);
+  EXPECT_EQ(quality.checks.back(), "brightness");
+  for (const QualityFinding& one : quality.findings) {
+    EXPECT_NE(one.kind, "conflicting-labels");
+    EXPECT_NE(one.kind, "empty-classes");
+  }
+}
+
+TEST_F(ImageTable, ClassesOfSeveralLabelsAreCheckedByTheirImages) {
+  const DataQuality quality = open("a.csv",
+                                   "image,cat,dog\n0.png,1,0\n1.png,1,1\n1.png,0,0\n2.png,1,0\n"
+                                   "3.png,1,0\n",
+                                   {.targets = {"cat", "dog"}})
+                                  ->check_quality(1);
+  EXPECT_EQ(quality.checks.back(), "class balance");
+  std::map<std::string, QualityFinding> findings;
+  for (const QualityFinding& one : quality.findings) findings[one.kind] = one;
+  EXPECT_FALSE(findings.contains("empty-classes"));
+  EXPECT_FALSE(findings.contains("conflicting-labels"));
+  EXPECT_TRUE(contains(findings["class-imbalance"].text, "cat, has 4.0 times the training images"));
+  EXPECT_EQ(findings["class-imbalance"].remedy, "") << "data.sampling is for one class each";
+  EXPECT_EQ(findings["exact-duplicates"].groups.at(0).at(0).label, "");
 }
 
 TEST_F(ImageTable, FindsMetadataOfImageFolders) {

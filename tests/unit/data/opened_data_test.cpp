@@ -8,6 +8,7 @@
 #include "gallop/data/segmentation.h"
 #include "gallop/data/table.h"
 #include "gallop/data/text_samples.h"
+#include "unit/base/error_of.h"
 #include "unit/config/component_of.h"
 #include "unit/data/data_folder.h"
 #include "unit/data/expect_error.h"
@@ -33,6 +34,11 @@ class OpenedData : public DataFolder {
 
   std::string path;
 };
+
+std::string usage_error(const std::function<void()>& action) {
+  EXPECT_THROW(action(), UsageError);
+  return error_of(action);
+}
 
 struct Row {
   std::vector<float> features;
@@ -213,6 +219,38 @@ TEST_F(OpenedData, MasksThatDoNotFitAreNamed) {
   EXPECT_TRUE(contains(data_error([&] { open_masks(); }), "there is no mask b.png"));
   config.on_error = "skip";
   EXPECT_EQ(open_masks()->train->size(), 1);
+}
+
+TEST_F(OpenedData, MasksHaveMoreThanOneClass) {
+  const Image image{.height = 2, .width = 2, .channels = 1, .pixels = {0, 255, 0, 0}};
+  folder.add("images/a.png", encode_png(image));
+  folder.add("masks/a.png", encode_png(image));
+  const char* const advice =
+      "training masks have no class but 0, as the value 255 is ignored (data.ignore_index); if it "
+      "is a class as well, store it as 1";
+  EXPECT_EQ(usage_error([&] { open_masks(); }), std::string("the ") + advice);
+  const auto given = open_masks({.classes = {"sky", "sea"}});
+  ASSERT_EQ(given->notes.size(), 1u);
+  EXPECT_EQ(given->notes[0], std::string("the ") + advice);
+  EXPECT_TRUE(open_masks({.classes = {"sky", "sea"}, .ignore_index = 254})->notes.empty());
+  const Image other{.height = 2, .width = 2, .channels = 1, .pixels = {0, 255, 1, 0}};
+  folder.add("masks/a.png", encode_png(other));
+  EXPECT_TRUE(open_masks({.classes = {"sky", "sea"}})->notes.empty());
+  EXPECT_EQ(open_masks()->signature.classes.size(), 2);
+}
+
+TEST_F(OpenedData, MasksRefuseOptionsThatDoNotFit) {
+  const Image image{.height = 2, .width = 2, .channels = 1, .pixels = {0, 1, 1, 1}};
+  folder.add("images/a.png", encode_png(image));
+  folder.add("masks/a.png", encode_png(image));
+  config.in_memory = "no";
+  EXPECT_NO_THROW(open_masks());
+  config.in_memory = "yes";
+  EXPECT_TRUE(contains(usage_error([&] { open_masks(); }),
+                       "data.in_memory=yes is for images with a class or numbers as targets"));
+  config.in_memory = "auto";
+  config.channels = 2;
+  EXPECT_TRUE(contains(usage_error([&] { open_masks(); }), "data.channels must be 0, 1 or 3"));
 }
 
 TEST_F(OpenedData, MasksMayHavePalettesAndFewBits) {

@@ -140,6 +140,15 @@ TEST(Sampling, AugmentsEveryDrawInItsOwnWay) {
   EXPECT_EQ(std::set<int64_t>(all.epochs.begin(), all.epochs.end()).size(), 1000U);
 }
 
+// By which alternating flips mirror a sample in every other epoch.
+TEST(Sampling, KeepsTheParityOfTheEpoch) {
+  const auto module = module_of({.name = "class-balanced", .draws = 50});
+  const Drawn all = draw(*module->train, 4 * 50);
+  for (size_t i = 0; i < all.epochs.size(); ++i) {
+    EXPECT_EQ(all.epochs[i] % 2, static_cast<int64_t>(i / 50 % 2));
+  }
+}
+
 TEST(Sampling, ChangesTheTrainingSamplesAlone) {
   for (const bool has_unaugmented : {false, true}) {
     const auto module = module_of({.name = "class-balanced", .draws = 5}, false, has_unaugmented);

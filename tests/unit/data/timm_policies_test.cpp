@@ -323,7 +323,11 @@ TEST(TimmPolicies, NameTheSectionThatIsWrong) {
   EXPECT_TRUE(error("rand-tnone").find("'tnone'; timm has tweights") != std::string::npos);
   EXPECT_TRUE(error("rand-n16-tweights").find("n16 is more than the 15 operations") !=
               std::string::npos);
-  EXPECT_TRUE(error("augmix-b1").find("b1, is not supported") != std::string::npos);
+  // timm takes "0" as true.
+  EXPECT_TRUE(error("rand-m9-inc0").find("leave inc out") != std::string::npos);
+  for (const char* text : {"augmix-b0", "augmix-b1"}) {
+    EXPECT_TRUE(error(text).find("is not supported; leave b out") != std::string::npos);
+  }
   EXPECT_TRUE(error("v0-m3").find("sections are mstd") != std::string::npos);
 }
 

@@ -147,10 +147,16 @@ class TimmRandAugment final : public TimmPolicy {
         level_(sections.whole("m", static_cast<int>(kScale), 0, 1000)),
         count_(sections.whole("n", 2, 0, 100)),
         probability_(sections.number("p", 0.5, 0, 1)) {
-    const bool increasing = sections.whole("inc", 0, 0, 1) == 1;
+    const int increasing = sections.whole("inc", -1, 0, 1);
+    // timm takes the text "0" as true.
+    if (increasing == 0) {
+      throw UsageError(
+          "auto-augment: 'inc0' means inc1 in timm; leave inc out, or write inc1 if operations "
+          "should change more with the level");
+    }
     const std::string set = sections.text('t');
     sections.finish("m, n, p, mstd, mmax, inc and t");
-    choices_ = timm_choices(set, increasing);
+    choices_ = timm_choices(set, increasing > 0);
     if (choices_.empty()) {
       throw UsageError(fmt::format(
           "auto-augment: there are no operations 't{}'; timm has tweights, t3a and t3aw", set));
@@ -213,8 +219,11 @@ class TimmAugMix final : public TimmPolicy {
         width_(sections.whole("w", 3, 1, 100)),
         depth_(sections.whole("d", -1, 1, 100)),
         alpha_(sections.number("a", 1, 1e-3, 1e3)) {
-    if (sections.whole("b", 0, 0, 1) == 1) {
-      throw UsageError("auto-augment: AugMix by blending chain after chain, b1, is not supported");
+    // As for inc, timm takes any number as true.
+    if (sections.whole("b", -1, 0, 1) >= 0) {
+      throw UsageError(
+          "auto-augment: AugMix by blending chain after chain, as in timm for b0 and b1, is not "
+          "supported; leave b out");
     }
     sections.finish("m, w, d, a, b and mstd");
   }

@@ -67,7 +67,7 @@ class PixelDropout final : public BatchTransform {
     if (input.numel() == 0) return;
     // Images [N, C, H, W] have one mask for all channels.
     std::vector<int64_t> sizes = input.sizes().vec();
-    if (sizes.size() > 2) sizes[1] = 1;
+    if (sizes.size() > 3) sizes[1] = 1;
     const int64_t each = c10::multiply_integers(sizes) / input.size(0);
     const at::Tensor drops = draw_rows<bool>(key, Purpose::kPixelDropout, batch, each, at::kBool,
                                              [&](Philox& random, bool* out) {

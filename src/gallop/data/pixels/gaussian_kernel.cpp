@@ -18,6 +18,7 @@ float exponential(float value) {
   constexpr float kLn2Upper = 0.693145751953125F, kLn2Lower = 1.428606765330187045e-06F;
   constexpr std::array kTerms{0.00139304355252534151077271F, 0.00833336077630519866943359F,
                               0.0416664853692054748535156F, 0.166666671633720397949219F, 0.5F};
+  if (value < -104.0F) return 0;  // Also where the power would exceed an int.
   const float power = std::nearbyint(value * kLog2OfE);
   const float rest = std::fma(power, -kLn2Lower, std::fma(power, -kLn2Upper, value));
   float sum = 0.000198527617612853646278381F;

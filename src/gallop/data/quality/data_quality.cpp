@@ -1,6 +1,7 @@
 #include "gallop/data/quality/data_quality.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -52,10 +53,20 @@ SampleNames::SampleNames(const std::vector<std::string>& descriptions) {
     shared = shared.substr(0, shared.rfind('/') + 1);
   }
   shared_ = shared.size();
+  std::unordered_set<std::string_view> names;
+  for (const std::string& one : descriptions) names.insert(std::string_view(one).substr(shared_));
+  for (const std::string& one : descriptions) {
+    for (size_t slash = one.find('/', shared_); slash != std::string::npos;
+         slash = one.find('/', slash + 1)) {
+      const std::string_view end = std::string_view(one).substr(slash + 1);
+      if (names.contains(end)) ambiguous_.emplace(end);
+    }
+  }
 }
 
 std::string SampleNames::shorten(const std::string& description) const {
-  return description.substr(shared_);
+  std::string name = description.substr(shared_);
+  return ambiguous_.contains(name) ? description : name;
 }
 
 std::string counted(int64_t count, const std::string& plural) {
@@ -64,7 +75,8 @@ std::string counted(int64_t count, const std::string& plural) {
 }
 
 void check_balance(const std::vector<int64_t>& train_counts,
-                   const std::vector<std::string>& class_names, DataQuality& quality) {
+                   const std::vector<std::string>& class_names, DataQuality& quality,
+                   bool can_balance) {
   std::vector<std::string> empty;
   size_t smallest = 0, largest = 0;
   bool has_any = false;
@@ -95,7 +107,7 @@ void check_balance(const std::vector<int64_t>& train_counts,
                            printable(class_names[largest]), most / least, quality.unit,
                            printable(class_names[smallest]), format_count(train_counts[largest]),
                            format_count(train_counts[smallest])),
-       .remedy = "data.sampling: class-balanced"});
+       .remedy = can_balance ? "data.sampling: class-balanced" : ""});
 }
 
 std::vector<std::string> recipe_lines(const QualityFinding& finding,

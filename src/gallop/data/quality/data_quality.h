@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -41,23 +42,27 @@ struct DataQuality {
 };
 
 /// The names of samples without the folder that all of them have in common, which `data.exclude`
-/// accepts as well.
+/// accepts as well. A name with which another one ends keeps its folder: "1.jpg" beside
+/// "old/1.jpg".
 class SampleNames {
  public:
   explicit SampleNames(const std::vector<std::string>& descriptions);
   std::string shorten(const std::string& description) const;
 
  private:
-  size_t shared_ = 0;  // Bytes of the folder.
+  size_t shared_ = 0;                          // Bytes of the folder.
+  std::unordered_set<std::string> ambiguous_;  // Short names with which others end.
 };
 
 /// "1 image", "1,200 images": a count with the plural of a noun in "s".
 std::string counted(int64_t count, const std::string& plural);
 
 /// Adds a finding if the largest class has more than kBalanced times the samples of the smallest,
-/// or if a class has no training sample.
+/// or if a class has no training sample. `can_balance`: data.sampling works, as samples have one
+/// class each.
 void check_balance(const std::vector<int64_t>& train_counts,
-                   const std::vector<std::string>& class_names, DataQuality& quality);
+                   const std::vector<std::string>& class_names, DataQuality& quality,
+                   bool can_balance = true);
 
 /// Formats as text for a terminal. `excluded_in` is the folder with a file of names for each
 /// finding; empty: there are no such files.

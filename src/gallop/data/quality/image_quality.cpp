@@ -17,6 +17,7 @@
 #include "gallop/data/quality/duplicates.h"
 #include "gallop/data/quality/outliers.h"
 #include "gallop/data/quality/perceptual_hash.h"
+#include "gallop/data/report.h"
 #include "gallop/data/resize.h"
 
 namespace gallop::data {
@@ -99,8 +100,9 @@ class ImageCheck {
   ImageCheck(const std::array<const ImageSet*, kParts>& splits, int threads)
       : sets_(splits), threads_(threads) {
     quality_.unit = "images";
-    quality_.checks = {"damaged files", "duplicates", "leakage",      "image size",
-                       "aspect ratio",  "brightness", "class balance"};
+    quality_.checks = {"damaged files", "duplicates",   "leakage",
+                       "image size",    "aspect ratio", "brightness"};
+    if (has_classes(*sets_[0])) quality_.checks.emplace_back("class balance");
     std::vector<std::string> descriptions;
     for (size_t i = 0; i < kParts; ++i) {
       if (sets_[i] == nullptr) continue;
@@ -141,12 +143,15 @@ class ImageCheck {
  private:
   const ImageSet& set_of(Part part) const { return *sets_[static_cast<size_t>(part)]; }
 
+  // Images with numbers or masks as targets have none, or a single one.
+  static bool has_classes(const ImageSet& set) { return set.class_names().size() > 1; }
+
   FoundSample found(const Measured& one, std::string value = {}) const {
     const ImageSet& set = set_of(one.part);
     FoundSample sample{.part = one.part,
                        .name = names_.shorten(set.describe(one.index)),
                        .value = std::move(value)};
-    if (set.class_names().size() > 1) {
+    if (has_classes(set) && set.target_size() == 0) {
       sample.label = set.class_names()[static_cast<size_t>(set.label(one.index))];
     }
     return sample;
@@ -234,9 +239,8 @@ class ImageCheck {
 
   void check_classes() {
     const ImageSet& train = *sets_[0];
-    std::vector<int64_t> counts(train.class_names().size());
-    for (int64_t i = 0; i < train.size(); ++i) ++counts[static_cast<size_t>(train.label(i))];
-    check_balance(counts, train.class_names(), quality_);
+    if (!has_classes(train)) return;
+    check_balance(count_classes(train), train.class_names(), quality_, train.target_size() == 0);
   }
 
   void add_pictures() {

@@ -5,6 +5,7 @@
 #include <numbers>
 #include <vector>
 
+#include "gallop/data/channels.h"
 #include "gallop/data/resize.h"
 
 namespace gallop::data {
@@ -36,11 +37,7 @@ HashedPixels hashed_pixels(const Image& image) {
   const uint8_t* pixels = image.pixels.data();
   if (image.channels == 3) {
     gray.resize(count);
-    for (size_t i = 0; i < count; ++i, pixels += 3) {
-      // Weights of ITU-R 601 with 16 fractional bits.
-      gray[i] = static_cast<uint8_t>(
-          (19595 * pixels[0] + 38470 * pixels[1] + 7471 * pixels[2] + 0x8000) >> 16);
-    }
+    convert_channels(pixels, 3, gray.data(), 1, static_cast<int64_t>(count));
     pixels = gray.data();
   }
   HashedPixels out{};
