@@ -19,7 +19,7 @@ class Pruner {
   virtual bool should_stop(const Study& study, const Trial& trial) = 0;
 
   /// A pruned trial to promote because of later reports of other trials, and the step up to which
-  /// it then runs; nothing if there is none.
+  /// it then runs (0: no limit); nothing if there is none.
   struct Promotion {
     int64_t trial;
     int64_t last_step;

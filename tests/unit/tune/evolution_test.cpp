@@ -96,9 +96,7 @@ ToldStudy play(const Plan& plan, const Make& make, ToldStudy told, const Losses&
     EXPECT_TRUE(told.study.space().allows(point)) << number;
     if (plan.check_every > 0 && number % plan.check_every == 0) {
       const auto other = make(told.study.settings())->ask(told.study, number).value();
-      for (size_t i = 0; i < point.size(); ++i) {
-        EXPECT_TRUE(point[i] == other.point[i] || std::isnan(point[i])) << number;
-      }
+      EXPECT_TRUE(is_same_point(point, other.point)) << number;
     }
     running.push_back(told.start(point));
   }
@@ -353,6 +351,26 @@ TEST(Nsga2, DoesNotRepeatParents) {
   for (size_t i = 10; i < 20; ++i) points.insert(played.study.trials()[i].point);
   for (size_t i = 0; i < 10; ++i) points.erase(played.study.trials()[i].point);
   EXPECT_EQ(points.size(), 10u);
+}
+
+TEST(Nsga2, DoesNotRepeatTrialsThatHaveNotEnded) {
+  const Space space({{"a", Choices{{"1", "2", "3", "4"}}}, {"b", Choices{{"1", "2", "3", "4"}}}},
+                    {});
+  ToldStudy told(space, 1, 0);
+  const auto sampler =
+      make_nsga2({.population = 4, .mutation_probability = 1}, told.study.settings());
+  std::set<Point> points;
+  for (const double both : {0.0, 1.0, 2.0, 3.0}) {
+    const Point point{both, both};
+    points.insert(point);
+    told.complete(told.start(point), both);
+  }
+  for (int64_t number = 4; number < 15; ++number) {  // 11 of the 12 other points.
+    const Point point = sampler->ask(told.study, number)->point;
+    EXPECT_TRUE(points.insert(point).second) << number;
+    told.start(point);
+    if (number % 2 == 0) told.queue_again(number);
+  }
 }
 
 }  // namespace

@@ -362,9 +362,12 @@ TEST(Pb2, LearnsFromFailedSegments) {
 /// A study of one population, with given results of each segment.
 class Segments {
  public:
-  explicit Segments(const Space& space, const std::string& options = "") : told(settings(space)) {
-    sampler = build_sampler("{name: pbt, population: 4, interval: 10, last: 1000" + options + "}",
-                            settings(space));
+  explicit Segments(const Space& space, const std::string& options = "",
+                    const std::string& name = "pbt")
+      : told(settings(space)) {
+    sampler = build_sampler(
+        "{name: " + name + ", population: 4, interval: 10, last: 1000" + options + "}",
+        settings(space));
   }
 
   static StudySettings settings(const Space& space) {
@@ -476,7 +479,8 @@ TEST(Pbt, PerturbsPointsWithinTheirSpace) {
       {{"rate", Interval{.low = 0.1, .high = 10, .scale = Scale::kLog}},
        {"depth", Interval{.low = 1, .high = 9, .step = 2, .integer = true}},
        {"name", Choices{{"1", "2", "3", "4"}}},
-       {"only", Interval{.low = -1, .high = 1}, Condition{.parent = 2, .choices = {0, 1}}}},
+       {"only", Interval{.low = -1, .high = 1}, Condition{.parent = 2, .choices = {0, 1}}},
+       {"kind", Choices{{"1", "2", "3"}, {1, 0, 1}}}},
       {"rate * depth < 20"});
   Segments segments(space, ", quantile: 0.5, resample_probability: 0");
   std::set<double> factors;
@@ -484,6 +488,7 @@ TEST(Pbt, PerturbsPointsWithinTheirSpace) {
     const Trial& trial = segments.run(i % 4);
     ASSERT_TRUE(space.contains(trial.point));
     ASSERT_TRUE(space.allows(trial.point));
+    EXPECT_NE(trial.point[4], 1);  // Its weight is 0.
     if (trial.parent < 0) continue;
     const Trial& parent = segments.told.trial(trial.parent);
     if (parent.member == trial.member) continue;
@@ -498,6 +503,26 @@ TEST(Pbt, PerturbsPointsWithinTheirSpace) {
   EXPECT_EQ(factors.count(120), 1u);
 }
 
+// With one measured segment, whether it was retried or not, the next point is random.
+TEST(Pb2, CountsARetriedSegmentOnce) {
+  const auto next_point = [](bool is_retried) {
+    Segments segments(kRate, "", "pb2");
+    for (const double loss : {1.0, 9.0, 2.0, 3.0}) segments.run(loss);
+    const int64_t best = segments.begin();
+    if (is_retried) {
+      segments.told.finish(best, TrialState::kFailed);
+      segments.told.requeue(best, segments.told.trial(best).last_step);
+      segments.told.start(best);
+    }
+    segments.told.finish(best, TrialState::kComplete, 0.5);
+    const Trial& next = segments.told.trial(segments.begin());
+    EXPECT_EQ(next.member, 1);  // The worst one, which continues from the best one.
+    EXPECT_EQ(next.parent, best);
+    return next.point;
+  };
+  EXPECT_EQ(next_point(true), next_point(false));
+}
+
 TEST(Pbt, RejectsUnsupportedSettings) {
   const auto said = [](const std::string& options, const auto& change) {
     StudySettings settings = population_settings(options, 100);
@@ -508,8 +533,10 @@ TEST(Pbt, RejectsUnsupportedSettings) {
   const std::string usual = "interval: 5, last: 40";
   EXPECT_EQ(said(usual, nothing), "");
   EXPECT_EQ(said("last: 40", nothing),
-            "sampler pbt: interval (steps between exploit-and-explore decisions) is required");
-  EXPECT_EQ(said("interval: 5", nothing), "sampler pbt: last (the last training step) is required");
+            "sampler pbt: interval (evaluations, or steps of a command, between "
+            "exploit-and-explore decisions) is required");
+  EXPECT_EQ(said("interval: 5", nothing),
+            "sampler pbt: last (the last evaluation, or step of a command) is required");
   EXPECT_EQ(said(usual + ", factors: []", nothing), "sampler pbt: factors are empty");
   EXPECT_EQ(said("interval: 3, last: 40", nothing),
             "sampler pbt: 8 members with 14 segments each need 112 trials; the study has 100");

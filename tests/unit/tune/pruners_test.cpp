@@ -109,6 +109,7 @@ const std::vector<std::string> kPruners = {
     "{name: hyperband, max_resource: 20}",
     "{name: asha, reduction_factor: 2}",
     "{name: asha, variant: promotion, reduction_factor: 2}",
+    "{name: asha, variant: promotion, max_resource: 4, reduction_factor: 2}",
     "{name: wilcoxon}",
 };
 
@@ -196,20 +197,37 @@ TEST(Pruners, RejectContradictingOptions) {
             "pruner hyperband: bootstrap_count needs a max_resource");
   EXPECT_EQ(said("{name: hyperband, min_resource: 5, max_resource: 4}"),
             "pruner hyperband: max_resource is below min_resource");
+  EXPECT_EQ(said("{name: asha, min_resource: 5, max_resource: 4}"),
+            "pruner asha: max_resource is below min_resource");
   EXPECT_EQ(said("{name: patience, then: asha}"), "pruner patience: then cannot be asha");
 }
 
-TEST(Patience, NanIsNoImprovement) {
+/// The step at which the pruner stops a trial with these losses; 0 if it does not.
+int64_t stop_of(const std::string& recipe, const std::vector<double>& losses) {
+  Told told(plain_settings());
+  const auto pruner = build_pruner(recipe, told.study.settings());
+  told.start(told.queue());
+  int64_t step = 0;
+  for (const double loss : losses) {
+    told.report(0, ++step, loss);
+    if (pruner->should_stop(told.study, told.trial(0))) return step;
+  }
+  return 0;
+}
+
+TEST(Patience, PrunesOnlyTrialsThatBecomeWorse) {
+  const std::string patience = "{name: patience, patience: 2}";
+  EXPECT_EQ(stop_of(patience, std::vector<double>(20, 1.0)), 0);
+  EXPECT_EQ(stop_of(patience, {2, 1, 3, 3, 1, 3, 3, 1}), 0);
+  EXPECT_EQ(stop_of(patience, {2, 1, 3, 3, 3}), 5);
+  const std::string tolerant = "{name: patience, patience: 2, min_delta: 0.5}";
+  EXPECT_EQ(stop_of(tolerant, {1, 1.5, 1.5, 1.5, 1.5}), 0);
+  EXPECT_EQ(stop_of(tolerant, {1, 1.75, 1.75, 1.75}), 4);
+}
+
+TEST(Patience, NanIsWorse) {
   const auto stops_after = [](const std::vector<double>& losses) {
-    Told told(plain_settings());
-    const auto pruner = build_pruner("{name: patience, patience: 1}", told.study.settings());
-    told.start(told.queue());
-    int64_t step = 0;
-    for (const double loss : losses) {
-      told.report(0, ++step, loss);
-      if (pruner->should_stop(told.study, told.trial(0))) return step;
-    }
-    return int64_t{0};
+    return stop_of("{name: patience, patience: 1}", losses);
   };
   EXPECT_EQ(stops_after({1, NAN, NAN, 0.5}), 3);
   EXPECT_EQ(stops_after({NAN, NAN, NAN}), 3);
@@ -344,7 +362,11 @@ TEST(Asha, HasNoRungBeyondTheLargestStep) {
 /// A study with asha by promotion; trials report `loss` at each step.
 class Promoted {
  public:
-  Promoted() : told(plain_settings()), pruner(build_pruner(kRecipe, told.study.settings())) {}
+  explicit Promoted(const std::string& more = "")
+      : told(plain_settings()),
+        pruner(build_pruner(
+            "{name: asha, variant: promotion, min_resource: 2, reduction_factor: 3" + more + "}",
+            told.study.settings())) {}
 
   int64_t begin() {
     const int64_t number = told.queue({0.5}, 0, pruner->first_stop(told.study, 0));
@@ -367,8 +389,6 @@ class Promoted {
     return next->trial;
   }
 
-  static constexpr const char* kRecipe =
-      "{name: asha, variant: promotion, min_resource: 2, reduction_factor: 3}";
   Told told;
   std::unique_ptr<Pruner> pruner;
 };
@@ -394,6 +414,42 @@ TEST(Asha, PromotesTheBestThirdOfEachRung) {
   EXPECT_EQ(asha.promoted(), 4);
   EXPECT_EQ(asha.told.trial(4).last_step, 18);
   EXPECT_EQ(asha.promoted(), -1);
+}
+
+// The second rung, at step 6, is at the end or beyond it.
+TEST(Asha, CompletesTrialsThatArePromotedToTheirEnd) {
+  for (const int64_t last : {6, 5}) {
+    Promoted asha(", max_resource: " + std::to_string(last));
+    for (const double loss : {3.0, 1.0, 2.0}) asha.run(asha.begin(), loss);
+    EXPECT_EQ(asha.promoted(), 1);
+    EXPECT_EQ(asha.told.trial(1).last_step, 0);
+    asha.told.start(1);
+    for (int64_t step = 3; step <= last; ++step) {
+      asha.told.report(1, step, 1);
+      EXPECT_FALSE(asha.pruner->should_stop(asha.told.study, asha.told.trial(1)));
+    }
+    asha.told.finish(1, TrialState::kComplete, 1);
+    EXPECT_EQ(asha.promoted(), -1);
+  }
+  Promoted longer(", max_resource: 7"), shortest(", max_resource: 2");
+  for (const double loss : {3.0, 1.0, 2.0}) longer.run(longer.begin(), loss);
+  EXPECT_EQ(longer.promoted(), 1);
+  EXPECT_EQ(longer.told.trial(1).last_step, 6);
+  EXPECT_EQ(shortest.told.trial(shortest.begin()).last_step, 0);
+}
+
+TEST(Asha, DoesNotStopCompleteTrials) {
+  Told told(plain_settings());
+  const auto pruner =
+      build_pruner("{name: asha, max_resource: 4, reduction_factor: 2}", told.study.settings());
+  for (const double loss : {1.0, 2.0}) {
+    const int64_t number = told.queue();
+    told.start(number);
+    for (const int64_t step : {2, 4}) {
+      told.report(number, step, loss);
+      EXPECT_EQ(pruner->should_stop(told.study, told.trial(number)), loss > 1 && step == 2);
+    }
+  }
 }
 
 TEST(Asha, DoesNotPromoteTrialsWithNan) {

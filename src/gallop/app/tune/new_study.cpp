@@ -137,8 +137,8 @@ std::string read_sweep(const Registries& registries, const NewStudy& wanted, tun
   }
   const std::string text = read_input(file, kLargestSweep);
   sweep = tune::parse_sweep(registries.tune, text, wanted.sweep_file, file.stem().string());
-  const RecipeMetrics reported(registries, sweep.settings,
-                               tune::parse_run_spec(sweep.settings.run));
+  const tune::RunSpec spec = tune::parse_run_spec(sweep.settings.run);
+  const RecipeMetrics reported(registries, sweep.settings, spec);
   sweep = tune::parse_sweep(
       registries.tune, text, wanted.sweep_file, file.stem().string(),
       {.metric = sweep.settings.objectives.empty() ? reported.deciding() : std::string(),
@@ -152,6 +152,7 @@ std::string read_sweep(const Registries& registries, const NewStudy& wanted, tun
   }
   tune::check_study_name(sweep.settings.name);
   check_study(registries, sweep.settings, reported);
+  sweep.settings.pruner = completed_pruner(registries, sweep.settings, spec);
   return text;
 }
 

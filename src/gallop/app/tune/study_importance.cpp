@@ -52,9 +52,10 @@ ExitCode tune_importance(const CommandContext& /*command*/,
                          const std::vector<std::string>& arguments) {
   CLI::App parser(
       "Show the importance of each parameter of a study for its metric.\n\n"
-      "ped-anova: divergence between the distributions of the best tenth of the trials and the "
-      "others.\n"
-      "fanova: fraction of the metric's variance that the parameter alone explains.\n\n"
+      "ped-anova: divergence between the distributions of the best tenth of the trials and of all "
+      "trials.\n"
+      "fanova: variance of the metric that the parameter alone explains.\n"
+      "Both are relative to the sum over all parameters.\n\n"
       "Example: gallop tune importance my-study",
       "gallop tune importance");
   WhichStudy which;

@@ -45,25 +45,6 @@ void check_command(const tune::StudySettings& settings, const tune::RunSpec& spe
                      tune::Variables::kFilled);
 }
 
-// The number of evaluations of a recipe, including the final one, if its options determine it.
-std::optional<int64_t> evaluations(const train::TrainConfig& train, const ReportUnit& unit) {
-  if (unit.of_epochs == train.steps.has_value()) return std::nullopt;
-  const double length = unit.of_epochs ? train.epochs : static_cast<double>(*train.steps);
-  return static_cast<int64_t>(std::ceil(length / unit.every - kRounding));
-}
-
-// Members of a population that train beyond the end of their recipe would fail there.
-void check_population(const tune::StudySettings& settings, const train::TrainConfig& train,
-                      const ReportUnit& unit) {
-  const auto sampler = nlohmann::json::parse(settings.sampler);
-  const auto last = sampler.find("last");
-  const auto most = evaluations(train, unit);
-  const bool varies = settings.space.find("train.epochs") || settings.space.find("train.steps");
-  if (last == sampler.end() || !most || varies || last->get<int64_t>() <= *most) return;
-  throw UsageError(fmt::format("sampler {}: last is evaluation {}, but the recipe ends with {}",
-                               tune::name_in(settings.sampler), last->get<int64_t>(), *most));
-}
-
 ReportUnit unit_of(const train::TrainConfig& train) {
   using Unit = train::Interval::Unit;
   const train::Interval interval = train::Interval::parse(train.evaluate_every);
@@ -78,12 +59,40 @@ ReportUnit unit_of(const train::TrainConfig& train) {
                   train.evaluate_every));
 }
 
+// The number of evaluations of each trial of a recipe, including the final one, if its options
+// determine it.
+std::optional<int64_t> evaluations(const tune::StudySettings& settings,
+                                   const train::TrainConfig& train) {
+  const ReportUnit unit = unit_of(train);
+  const bool varies = settings.space.find("train.epochs") || settings.space.find("train.steps");
+  if (varies || unit.of_epochs == train.steps.has_value()) return std::nullopt;
+  const double length = unit.of_epochs ? train.epochs : static_cast<double>(*train.steps);
+  return static_cast<int64_t>(std::ceil(length / unit.every - kRounding));
+}
+
+// Beyond the end of its recipe a member of a population would fail, and no trial be pruned.
+void check_evaluations(const tune::StudySettings& settings, const train::TrainConfig& train) {
+  const auto most = evaluations(settings, train);
+  const auto check = [&](const char* part, const std::string& written, const char* option) {
+    const auto options = nlohmann::json::parse(written);
+    const auto value = options.find(option);
+    if (!most || value == options.end() || !value->is_number()) return;  // Or auto.
+    if (value->get<int64_t>() <= *most) return;
+    throw UsageError(
+        fmt::format("{} {}: {} is evaluation {}, but the recipe ends with {}; lower it", part,
+                    tune::name_in(written), option, value->get<int64_t>(), *most));
+  };
+  check("sampler", settings.sampler, "last");
+  check("pruner", settings.pruner, "min_resource");
+  check("pruner", settings.pruner, "warmup_steps");
+}
+
 void check_reports(const Registries& registries, const tune::StudySettings& settings,
                    const tune::RunSpec& spec) {
   if (spec.recipe.empty()) return;
   const ResolvedRecipe resolved = recipe_of_study(registries, settings, spec);
   warn_of_old_names(resolved);
-  check_population(settings, resolved.recipe.train, unit_of(resolved.recipe.train));
+  check_evaluations(settings, resolved.recipe.train);
 }
 
 }  // namespace
@@ -113,6 +122,18 @@ void check_study(const Registries& registries, const tune::StudySettings& settin
         "metric 'joules': this machine has no readable energy counter "
         "(/sys/class/powercap)");
   }
+}
+
+std::string completed_pruner(const Registries& registries, const tune::StudySettings& settings,
+                             const tune::RunSpec& spec) {
+  auto pruner = nlohmann::json::parse(settings.pruner);
+  const bool promotes = tune::name_in(settings.pruner) == "asha" && pruner.contains("variant") &&
+                        pruner["variant"] == "promotion";
+  if (spec.recipe.empty() || !promotes || pruner.contains("max_resource")) return settings.pruner;
+  const ResolvedRecipe resolved = recipe_of_study(registries, settings, spec);
+  const auto last = evaluations(settings, resolved.recipe.train);
+  if (last) pruner["max_resource"] = *last;
+  return pruner.dump();
 }
 
 void work(tune::StudyClient& client, const std::string& name, const tune::RunSpec& spec,

@@ -21,6 +21,11 @@ ReportUnit report_unit(const Registries& registries, const tune::StudySettings& 
 void check_study(const Registries& registries, const tune::StudySettings& settings,
                  const RecipeMetrics& reported);
 
+/// The pruner of a study that check_study() accepts. For asha with promotion, `max_resource` is the
+/// last evaluation of the recipe, if it is not given and all trials have the same.
+std::string completed_pruner(const Registries& registries, const tune::StudySettings& settings,
+                             const tune::RunSpec& spec);
+
 /// Runs trials until the study needs no more, or until `stop`. `name` is the worker's. Throws the
 /// errors of the client.
 void work(tune::StudyClient& client, const std::string& name, const tune::RunSpec& spec,

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gallop/tune/samplers/random.h"
+
 namespace gallop::tune {
 
 namespace {
@@ -85,11 +87,8 @@ Point Coordinates::decoded(const std::vector<double>& coordinates) const {
 
 double Coordinates::drawn(size_t dimension, double uniform) const {
   const Dimension& drawn = dimensions_[dimension];
-  if (drawn.is_categorical) {
-    const auto choices = static_cast<double>(drawn.values.size());
-    return drawn.values[static_cast<size_t>(std::min(uniform * choices, choices - 1))];
-  }
-  return uniform;
+  return drawn.is_categorical ? choice_at_share(*space_[drawn.parameter].choices(), uniform)
+                              : uniform;
 }
 
 double Coordinates::neighbor(size_t dimension, double coordinate, int64_t distance) const {

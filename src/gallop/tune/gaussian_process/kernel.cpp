@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdint>
 
+#include "gallop/tune/best_variant.h"
+
 namespace gallop::tune {
 
 namespace {
@@ -146,17 +148,9 @@ void covariances_plain(const Kernel& kernel, const Inputs& inputs, size_t count,
     double* values, double* slopes) {
   covariances_here(kernel, inputs, count, point, values, slopes);
 }
+#else
+constexpr auto covariances_avx2 = covariances_plain, covariances_avx512 = covariances_plain;
 #endif
-
-decltype(&covariances) best_covariances() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
-    return covariances_avx512;
-  }
-  if (__builtin_cpu_supports("avx2")) return covariances_avx2;
-#endif
-  return covariances_plain;
-}
 
 }  // namespace
 
@@ -185,7 +179,7 @@ void Inputs::shrink(size_t size) {
 
 void covariances(const Kernel& kernel, const Inputs& inputs, size_t count,
                  std::span<const double> point, double* values, double* slopes) {
-  static const auto best = best_covariances();
+  static const auto best = best_variant(covariances_plain, covariances_avx2, covariances_avx512);
   best(kernel, inputs, count, point, values, slopes);
   if (!inputs.has_times()) return;
   const double* const times = inputs.values(inputs.dimensions());

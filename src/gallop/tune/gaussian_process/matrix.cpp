@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstring>
 
+#include "gallop/tune/best_variant.h"
+
 namespace gallop::tune {
 
 namespace {
@@ -88,17 +90,9 @@ void add_plain(double factor, Rows a, Rows b, size_t depth, double* sums, size_t
                                                                    size_t sums_stride) {
   add_all<4, 4>(factor, a, b, depth, sums, sums_stride);
 }
+#else
+constexpr auto add_avx2 = add_plain, add_avx512 = add_plain;
 #endif
-
-using AddProducts = void (*)(double, Rows, Rows, size_t, double*, size_t);
-
-AddProducts best_add_products() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return add_avx512;
-  if (__builtin_cpu_supports("avx2")) return add_avx2;
-#endif
-  return add_plain;
-}
 
 using BlockValues = std::array<double, kBlock * kBlock>;
 
@@ -193,7 +187,7 @@ void Matrix::reset(size_t rows, size_t columns) {
 }
 
 void add_products(double factor, Rows a, Rows b, size_t depth, double* sums, size_t sums_stride) {
-  static const AddProducts best = best_add_products();
+  static const auto best = best_variant(add_plain, add_avx2, add_avx512);
   best(factor, a, b, depth, sums, sums_stride);
 }
 

@@ -65,8 +65,6 @@ class Posterior {
   size_t size_ = 0;
   Matrix inverse_, transposed_;           // Of the Cholesky factor.
   std::vector<double> values_, weights_;  // Weights of pending inputs are zero.
-  Matrix pending_shares_;  // Pending inputs only; the diagonal is the standard deviation.
-  std::vector<double> pending_means_;
 };
 
 }  // namespace gallop::tune

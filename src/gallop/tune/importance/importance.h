@@ -27,9 +27,9 @@ struct PedAnovaOptions {
   std::optional<size_t> objective{};
 };
 
-/// PED-ANOVA: the divergence between the densities of the best trials and of the others (Watanabe,
-/// Bansal and Hutter, 2023), where a parameter is active (Ito, "Conditional PED-ANOVA", 2026).
-/// Throws UsageError unless 0 < target < region <= 1 and the objective exists.
+/// PED-ANOVA: the divergence between the densities of the best trials and of the larger fraction
+/// (Watanabe, Bansal and Hutter, 2023), where a parameter is active (Ito, "Conditional PED-ANOVA",
+/// 2026). Throws UsageError unless 0 < target < region <= 1 and the objective exists.
 std::vector<double> ped_anova(const Study& study, const PedAnovaOptions& options = {});
 
 struct FanovaOptions {
@@ -38,11 +38,11 @@ struct FanovaOptions {
   size_t objective = 0;
 };
 
-/// fANOVA: the fraction of the variance of an objective over the space that a parameter explains
-/// alone, by random forests (Hutter, Hoos and Leyton-Brown, "An efficient approach for assessing
-/// hyperparameter importance", 2014). The space is weighted by the sampling distribution: uniform
-/// on a parameter's scale, choices by their weights. The value of an inactive parameter is sampled.
-/// Throws UsageError if there is no such objective, or no tree.
+/// fANOVA: the variance of an objective over the space that a parameter explains alone, relative to
+/// the sum over all parameters, by random forests (Hutter, Hoos and Leyton-Brown, "An efficient
+/// approach for assessing hyperparameter importance", 2014). The space is weighted by the sampling
+/// distribution: uniform on a parameter's scale, choices by their weights. The value of an inactive
+/// parameter is sampled. Throws UsageError if there is no such objective, or no tree.
 std::vector<double> fanova(const Study& study, const FanovaOptions& options = {});
 
 }  // namespace gallop::tune

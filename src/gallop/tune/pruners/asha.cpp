@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "gallop/base/error.h"
 #include "gallop/tune/pruners/checks.h"
 #include "gallop/tune/pruners/rungs.h"
 #include "gallop/tune/pruners/successive_halving.h"
@@ -11,15 +12,19 @@ namespace gallop::tune {
 
 namespace {
 
+bool is_end(int64_t max_resource, int64_t step) { return max_resource > 0 && step >= max_resource; }
+
 class Stopping final : public Pruner {
  public:
   explicit Stopping(const AshaConfig& config)
-      : percent_(100.0 / static_cast<double>(config.reduction_factor)),
+      : max_resource_(config.max_resource),
+        percent_(100.0 / static_cast<double>(config.reduction_factor)),
         brackets_({Rungs(config.min_resource, config.reduction_factor)}) {}
 
   bool should_stop(const Study& study, const Trial& trial) override {
     if (trial.reports.empty()) return false;
     brackets_.follow(study);
+    if (is_end(max_resource_, trial.reports.back().step)) return false;
     const Rungs& rungs = brackets_.of(trial);
     const size_t passed = rungs.passed(trial.number);
     if (std::isnan(trial.reports.back().loss)) {
@@ -37,6 +42,7 @@ class Stopping final : public Pruner {
     return !others.empty() && trial.reports.back().loss > percentile(others, percent_);
   }
 
+  int64_t max_resource_;
   double percent_;
   Brackets brackets_;
 };
@@ -44,11 +50,12 @@ class Stopping final : public Pruner {
 class Promotion final : public Pruner {
  public:
   explicit Promotion(const AshaConfig& config)
-      : factor_(static_cast<size_t>(config.reduction_factor)),
+      : max_resource_(config.max_resource),
+        factor_(static_cast<size_t>(config.reduction_factor)),
         rungs_(config.min_resource, config.reduction_factor) {}
 
   int64_t first_stop(const Study& /*study*/, int32_t /*bracket*/) const override {
-    return rungs_.step(0);
+    return stop_at(0);
   }
 
   bool should_stop(const Study& /*study*/, const Trial& trial) override {
@@ -63,13 +70,19 @@ class Promotion final : public Pruner {
       const Rungs::Entry& best = *resting_[rung].begin();
       const auto place = std::lower_bound(entries.begin(), entries.end(), best) - entries.begin();
       if (static_cast<size_t>(place) < entries.size() / factor_) {
-        return Pruner::Promotion{.trial = best.second, .last_step = rungs_.step(rung + 1)};
+        return Pruner::Promotion{.trial = best.second, .last_step = stop_at(rung + 1)};
       }
     }
     return std::nullopt;
   }
 
  private:
+  // 0 if trials are complete at the rung: they then run to their end.
+  int64_t stop_at(size_t rung) const {
+    const int64_t step = rungs_.step(rung);
+    return is_end(max_resource_, step) ? 0 : step;
+  }
+
   static bool has_arrived(const Trial& trial) {
     return trial.last_step > 0 && !trial.reports.empty() &&
            trial.reports.back().step >= trial.last_step;
@@ -109,6 +122,7 @@ class Promotion final : public Pruner {
     double loss;
   };
 
+  int64_t max_resource_;
   size_t factor_;
   Rungs rungs_;
   TrialChanges changes_;
@@ -124,13 +138,20 @@ void visit(config::Visitor& visitor, AshaConfig& config) {
        .help = "stopping: end trials at rungs; promotion: pause them there until promoted",
        .choices = {"stopping", "promotion"}},
       config.variant);
-  visitor.field({.name = "min_resource", .help = "training step of the first rung", .min = 1},
-                config.min_resource);
+  visitor.field(kMinResource, config.min_resource);
+  visitor.field(
+      {.name = "max_resource",
+       .help = "report at which a trial is complete, so that it is not stopped; 0: unknown",
+       .min = 0},
+      config.max_resource);
   visitor.field(kReductionFactor, config.reduction_factor);
 }
 
 std::unique_ptr<Pruner> make_asha(const AshaConfig& config, const StudySettings& settings) {
   check_one_objective(settings, "pruner asha");
+  if (config.max_resource > 0 && config.max_resource < config.min_resource) {
+    throw UsageError("pruner asha: max_resource is below min_resource");
+  }
   if (config.variant == "promotion") return std::make_unique<Promotion>(config);
   return std::make_unique<Stopping>(config);
 }

@@ -14,6 +14,8 @@ namespace gallop::tune {
 struct AshaConfig {
   std::string variant = "stopping";
   int64_t min_resource = 1;  ///< Step of the first rung.
+  /// Step at which a trial is complete: it is not stopped there, nor at later rungs; 0: unknown.
+  int64_t max_resource = 0;
   int64_t reduction_factor = 4;
 };
 

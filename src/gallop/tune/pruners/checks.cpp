@@ -6,12 +6,17 @@
 namespace gallop::tune {
 
 void visit(config::Visitor& visitor, CheckTimes& times) {
-  visitor.field({.name = "warmup_steps", .help = "steps before which no trial is pruned", .min = 0},
+  visitor.field({.name = "warmup_steps",
+                 .help = "report before which no trial is pruned: the number of the evaluation, or "
+                         "the step that a command prints",
+                 .min = 0},
                 times.warmup_steps);
-  visitor.field({.name = "interval_steps",
-                 .help = "interval in steps between pruning checks after the warm-up",
-                 .min = 1},
-                times.interval_steps);
+  visitor.field(
+      {.name = "interval_steps",
+       .help = "evaluations, or steps that a command prints, between pruning checks after "
+               "the warm-up",
+       .min = 1},
+      times.interval_steps);
 }
 
 bool is_due(const CheckTimes& times, const Trial& trial) {

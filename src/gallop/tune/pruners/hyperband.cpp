@@ -83,13 +83,13 @@ std::vector<int64_t> bracket_sizes(int64_t min_resource, int64_t max_resource, i
 }
 
 void visit(config::Visitor& visitor, HyperbandConfig& config) {
-  visitor.field({.name = "min_resource", .help = "training step of the first rung", .min = 1},
-                config.min_resource);
-  visitor.field({.name = "max_resource",
-                 .help = "steps of a complete trial; 0 or auto: those of the first complete one",
-                 .min = 0,
-                 .or_auto = true},
-                config.max_resource);
+  visitor.field(kMinResource, config.min_resource);
+  visitor.field(
+      {.name = "max_resource",
+       .help = "last report of a complete trial; 0 or auto: that of the first complete one",
+       .min = 0,
+       .or_auto = true},
+      config.max_resource);
   visitor.field(kReductionFactor, config.reduction_factor);
   visitor.field(kBootstrapCount, config.bootstrap_count);
 }

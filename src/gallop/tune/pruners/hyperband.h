@@ -7,7 +7,7 @@ namespace gallop::tune {
 /// Several brackets of successive halving with different first rungs, to depend less on early
 /// reports (Li et al., "Hyperband: a novel bandit-based approach to hyperparameter optimization",
 /// 2018). The bracket of a trial is drawn with the weights of bracket_sizes(). With the sampler tpe
-/// it is BOHB (Falkner et al., 2018): samplers only see the trials of one bracket.
+/// it is BOHB (Falkner et al., 2018), except that samplers see the trials of all brackets.
 struct HyperbandConfig {
   int64_t min_resource = 1;
   int64_t max_resource = 0;  ///< Steps of a complete trial; 0: those of the first complete one.

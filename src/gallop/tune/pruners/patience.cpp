@@ -43,10 +43,12 @@ class Patience final : public Pruner {
 
 void visit(config::Visitor& visitor, PatienceConfig& config) {
   visitor.field({.name = "patience",
-                 .help = "number of reports without improvement before a trial is pruned",
+                 .help = "a trial is pruned if more than this number of reports in a row are worse "
+                         "than the best before them",
                  .min = 0},
                 config.patience);
-  visitor.field({.name = "min_delta", .help = "minimum improvement", .min = 0}, config.min_delta);
+  visitor.field({.name = "min_delta", .help = "they are worse by more than this", .min = 0},
+                config.min_delta);
   visitor.field(
       {.name = "then", .help = "pruner that decides after that, with its options; none: prune"},
       config.then);

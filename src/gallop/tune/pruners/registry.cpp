@@ -15,7 +15,8 @@ PrunerRegistry built_in_pruners() {
   registry.add("none", "no pruning", make_none)
       .add("median", "prunes trials worse than the median at the same step", make_median)
       .add("percentile", "prunes trials worse than a percentile at the same step", make_percentile)
-      .add("patience", "prunes trials without improvement for some reports", make_patience)
+      .add("patience", "prunes trials whose last reports are all worse than the best before",
+           make_patience)
       .add("threshold", "prunes trials whose metric is NaN or out of bounds", make_threshold)
       .add("successive-halving", "asynchronous successive halving", make_successive_halving)
       .add("asha", "successive halving that can also resume trials", make_asha)

@@ -65,6 +65,12 @@ class SuccessiveHalving final : public Pruner {
 
 }  // namespace
 
+const config::Field kMinResource{
+    .name = "min_resource",
+    .help =
+        "report of the first rung: the number of the evaluation, or the step that a command "
+        "prints",
+    .min = 1};
 const config::Field kReductionFactor{
     .name = "reduction_factor",
     .help = "reduction factor: one of n trials is promoted at each rung, and rungs grow by n",
@@ -77,13 +83,13 @@ const config::Field kBootstrapCount{
 void visit(config::Visitor& visitor, SuccessiveHalvingConfig& config) {
   visitor.field(
       {.name = "min_resource",
-       .help =
-           "training step of the first rung; 0 or auto: a hundredth of the first complete trial",
+       .help = "report of the first rung: the number of the evaluation, or the step that a command "
+               "prints; 0 or auto: a hundredth of the first complete trial",
        .min = 0,
        .or_auto = true},
       config.min_resource);
   visitor.field(
-      {.name = "max_resource", .help = "step from which no trial is pruned; 0: none", .min = 0},
+      {.name = "max_resource", .help = "report from which no trial is pruned; 0: none", .min = 0},
       config.max_resource);
   visitor.field({.name = "rungs",
                  .help = "number of rungs, at max_resource / reduction_factor, / its square, and "

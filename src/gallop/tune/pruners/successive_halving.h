@@ -25,6 +25,6 @@ std::unique_ptr<Pruner> make_successive_halving(const SuccessiveHalvingConfig& c
                                                 const StudySettings& settings);
 
 /// Options common to pruners with rungs.
-extern const config::Field kReductionFactor, kBootstrapCount;
+extern const config::Field kMinResource, kReductionFactor, kBootstrapCount;
 
 }  // namespace gallop::tune

@@ -62,7 +62,7 @@ void visit(config::Visitor& visitor, WilcoxonConfig& config) {
                  .max = 1},
                 config.p_threshold);
   visitor.field(
-      {.name = "startup_steps", .help = "steps to compare before pruning starts", .min = 0},
+      {.name = "startup_steps", .help = "reports to compare before pruning starts", .min = 0},
       config.startup_steps);
 }
 

@@ -264,11 +264,10 @@ std::vector<Point> GpSampler::promising(const Study& study, int64_t number, cons
 }
 
 std::optional<Proposal> GpSampler::ask(const Study& study, int64_t number) {
-  const Trials trials = ended_trials(study);
-  if (std::count_if(trials.begin(), trials.end(), is_complete) < config_.startup ||
-      coordinates_.dimensions().empty()) {
+  if (study.count(TrialState::kComplete) < config_.startup || coordinates_.dimensions().empty()) {
     return Proposal{.point = start_point(study, number)};
   }
+  const Trials trials = ended_trials(study);
   Models& models = models_of(study);
   const Measured losses = losses_of(study, trials), violations = violations_of(study, trials);
   for (size_t k = 0; k < models.losses.size(); ++k) {
@@ -291,7 +290,7 @@ std::optional<Proposal> GpSampler::ask(const Study& study, int64_t number) {
 
 void visit(config::Visitor& visitor, GpConfig& config) {
   visitor.field({.name = "startup",
-                 .help = "trials from a Sobol sequence before the model is used",
+                 .help = "complete trials before the model is used; until then Sobol points",
                  .min = 2},
                 config.startup);
   visitor.field({.name = "exact", .help = "treat the objective as deterministic (without noise)"},

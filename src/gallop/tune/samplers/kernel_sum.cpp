@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "gallop/tune/best_variant.h"
 #include "gallop/tune/samplers/vector_math.h"
 
 namespace gallop::tune {
@@ -107,20 +108,9 @@ void add_plain(const KernelColumns& columns, std::span<const KernelQuery> querie
     const KernelColumns& columns, std::span<const KernelQuery> queries, Sum* sums) {
   add_all(columns, queries, sums);
 }
+#else
+constexpr auto add_avx2 = add_plain, add_avx512 = add_plain;
 #endif
-
-using Add = void (*)(const KernelColumns&, std::span<const KernelQuery>, Sum*);
-
-Add best_add() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return add_avx512;
-  }
-  if (__builtin_cpu_supports("avx2")) return add_avx2;
-#endif
-  return add_plain;
-}
 
 double logarithm_of(const Sum& sum) {
   double total = 0;
@@ -170,7 +160,7 @@ KernelColumns MergedKernels::columns() const {
 
 std::vector<double> log_densities(const KernelColumns& columns,
                                   std::span<const KernelQuery> queries) {
-  static const Add kAdd = best_add();
+  static const auto kAdd = best_variant(add_plain, add_avx2, add_avx512);
   std::vector<Sum> sums(queries.size());
   kAdd(columns, queries, sums.data());
   std::vector<double> densities;

@@ -1,5 +1,6 @@
 #include "gallop/tune/samplers/normal_masses.h"
 
+#include "gallop/tune/best_variant.h"
 #include "gallop/tune/samplers/vector_math.h"
 
 namespace gallop::tune {
@@ -40,23 +41,14 @@ void log_masses_plain(const NormalColumns& normals, double low, double high, dou
     const NormalColumns& normals, double low, double high, double* masses) {
   log_masses_here(normals, low, high, masses);
 }
+#else
+constexpr auto log_masses_avx2 = log_masses_plain, log_masses_avx512 = log_masses_plain;
 #endif
-
-decltype(&log_masses) best_log_masses() {
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512vl")) {
-    return log_masses_avx512;
-  }
-  if (__builtin_cpu_supports("avx2")) return log_masses_avx2;
-#endif
-  return log_masses_plain;
-}
 
 }  // namespace
 
 void log_masses(const NormalColumns& normals, double low, double high, double* masses) {
-  static const auto kBest = best_log_masses();
+  static const auto kBest = best_variant(log_masses_plain, log_masses_avx2, log_masses_avx512);
   kBest(normals, low, high, masses);
 }
 

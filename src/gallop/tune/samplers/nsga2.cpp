@@ -90,7 +90,7 @@ class Evolution {
   double inherited(const Study& study, size_t index, const Point& first, const Point& second,
                    Random& random) const;
   Point child(const Study& study, Random& random) const;
-  bool is_known(const Point& point) const;
+  bool is_known(const Study& study, const Point& point) const;
 
   Nsga2Config config_;
   Generations generations_;
@@ -158,19 +158,24 @@ Point Evolution::child(const Study& study, Random& random) const {
   return point;
 }
 
-bool Evolution::is_known(const Point& point) const {
+bool Evolution::is_known(const Study& study, const Point& point) const {
   const auto has_it = [&](const Individual& individual) {
     return is_same_point(individual.point, point);
   };
+  const auto is_at_it = [&](int64_t number) {
+    return is_same_point(study.trials()[static_cast<size_t>(number)].point, point);
+  };
   return std::any_of(parents_.begin(), parents_.end(), has_it) ||
-         std::any_of(members_.begin(), members_.end(), has_it);
+         std::any_of(members_.begin(), members_.end(), has_it) ||
+         std::any_of(study.running().begin(), study.running().end(), is_at_it) ||
+         std::any_of(study.waiting().begin(), study.waiting().end(), is_at_it);
 }
 
 Point Evolution::propose(const Study& study, int64_t number) const {
   Random random(study.seed(), number);
   for (int draw = 0; !parents_.empty() && draw < kDraws; ++draw) {
     Point point = child(study, random);
-    if (study.space().allows(point) && !is_known(point)) return point;
+    if (study.space().allows(point) && !is_known(study, point)) return point;
   }
   return random_point(study.space(), random);
 }

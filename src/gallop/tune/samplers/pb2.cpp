@@ -48,6 +48,8 @@ class Pb2 final : public PopulationSampler {
     for (auto number = finished.rbegin();
          number != finished.rend() && measured.size() < kMostMeasurements; ++number) {
       const Trial& trial = study.trials()[static_cast<size_t>(*number)];
+      // A segment that was retried is listed at each end; only the last one counts.
+      if (trial.last_end != finished.rend() - number - 1) continue;
       if (trial.member < 0 || trial.parent < 0) continue;
       const Trial& parent = study.trials()[static_cast<size_t>(trial.parent)];
       TimedMeasurement one{.point = trial.point, .time = time_after(parent), .value = 0};

@@ -13,9 +13,16 @@ namespace {
 
 constexpr int kDraws = 10'000;
 
+// The next choice of positive weight on a random side; the same one if there is none.
 double neighbor(const Choices& choices, double value, Random& random) {
-  const double last = static_cast<double>(choices.values.size() - 1);
-  return std::clamp(value + (random.uniform() < 0.5 ? -1 : 1), 0.0, last);
+  const auto count = static_cast<int64_t>(choices.values.size());
+  const int64_t step = random.uniform() < 0.5 ? -1 : 1;
+  for (int64_t next = static_cast<int64_t>(value) + step; next >= 0 && next < count; next += step) {
+    if (choices.weights.empty() || choices.weights[static_cast<size_t>(next)] > 0) {
+      return static_cast<double>(next);
+    }
+  }
+  return value;
 }
 
 double scaled(const Interval& interval, double value, double factor) {

@@ -35,10 +35,15 @@ struct PopulationSampler::Standing {
 
 void visit(config::Visitor& visitor, PopulationConfig& config) {
   visitor.field({.name = "population", .help = "population size", .min = 1}, config.population);
-  visitor.field(
-      {.name = "interval", .help = "steps between exploit-and-explore decisions", .min = 0},
-      config.interval);
-  visitor.field({.name = "last", .help = "last training step", .min = 0}, config.last);
+  visitor.field({.name = "interval",
+                 .help = "evaluations, or steps that a command prints, between exploit-and-explore "
+                         "decisions",
+                 .min = 0},
+                config.interval);
+  visitor.field({.name = "last",
+                 .help = "last evaluation of each member, or step that a command prints",
+                 .min = 0},
+                config.last);
   visitor.field({.name = "quantile",
                  .help = "fraction of members that are replaced, and of those that they copy",
                  .min = 0,
@@ -57,9 +62,11 @@ PopulationSampler::PopulationSampler(const PopulationConfig& config, const Study
     throw UsageError(fmt::format("{}: {}", who, why));
   };
   if (config.interval == 0) {
-    refuse("interval (steps between exploit-and-explore decisions) is required");
+    refuse(
+        "interval (evaluations, or steps of a command, between exploit-and-explore decisions) is "
+        "required");
   }
-  if (config.last == 0) refuse("last (the last training step) is required");
+  if (config.last == 0) refuse("last (the last evaluation, or step of a command) is required");
   if (!settings.limits.empty()) refuse("limits are not supported");
   if (has_pruner(settings)) refuse("pruners are not supported");
   const int64_t segments = (config.last + config.interval - 1) / config.interval;

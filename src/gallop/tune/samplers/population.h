@@ -10,8 +10,8 @@ namespace gallop::tune {
 /// Options of samplers that train a population.
 struct PopulationConfig {
   int64_t population = 8;  ///< Number of members.
-  int64_t interval = 0;    ///< Steps between exploit-and-explore decisions.
-  int64_t last = 0;        ///< Last training step of each member.
+  int64_t interval = 0;    ///< Steps of reports between exploit-and-explore decisions.
+  int64_t last = 0;        ///< Step of the last report of each member.
   double quantile = 0.25;  ///< Fraction of members that are replaced, and of those that they copy.
   bool synchronous = false;
 };
