@@ -78,7 +78,7 @@ std::string longer_interval(const std::string& interval, int64_t times) {
   }
   std::string unit(*stop == ' ' ? stop + 1 : stop, end);
   if (unit == "epoch" || unit == "step") unit += 's';
-  return fmt::format("{} {}", count * static_cast<double>(times), unit);
+  return fmt::format("{:.10g} {}", count * static_cast<double>(times), unit);
 }
 
 Advice less_often(const Phase& phase, double left, const std::string& what,
@@ -137,17 +137,19 @@ std::optional<Advice> report_share(const Facts& facts) {
 std::optional<Advice> communication_share(const Facts& facts) {
   const double share = facts.share_of_phase("communication");
   if (share < 0.1) return std::nullopt;
-  const int64_t more = 2 * facts.settings.micro_batches;
-  return Advice{
-      .finding = fmt::format("{} of the step waits for other processes", percent(share)),
-      .remedy = fmt::format("Exchange gradients less often: train.gradient_accumulation={} with "
-                            "twice the batch; or compress them (parallel.compress=bf16)",
-                            more),
-      .options = {fmt::format("train.gradient_accumulation={}", more),
-                  fmt::format("data.batch_size={}", 2 * facts.settings.batch_size)},
-      .gain = {.low = speedup_without(share / 4),
-               .high = speedup_without(share / 2),
-               .basis = "half of the exchanges"}};
+  const Settings& settings = facts.settings;
+  const int64_t more = 2 * settings.micro_batches;
+  const bool can_compress = settings.strategy == "ddp" && !settings.compresses_gradients;
+  return Advice{.finding = fmt::format("{} of the step waits for other processes", percent(share)),
+                .remedy = fmt::format(
+                    "Exchange gradients less often: train.gradient_accumulation={} with "
+                    "twice the batch{}",
+                    more, can_compress ? "; or compress them (parallel.compress=bf16)" : ""),
+                .options = {fmt::format("train.gradient_accumulation={}", more),
+                            fmt::format("data.batch_size={}", 2 * facts.settings.batch_size)},
+                .gain = {.low = speedup_without(share / 4),
+                         .high = speedup_without(share / 2),
+                         .basis = "half of the exchanges"}};
 }
 
 namespace {

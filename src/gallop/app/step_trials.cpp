@@ -9,6 +9,7 @@
 #include "gallop/advise/advice.h"
 #include "gallop/app/optimize/child_experiments.h"
 #include "gallop/app/session.h"
+#include "gallop/base/error.h"
 #include "gallop/base/temporary_folder.h"
 #include "gallop/train/measured_choice.h"
 #include "gallop/train/out_of_memory.h"
@@ -126,6 +127,8 @@ void time_loader_options(const std::string& recipe, const std::vector<Override>&
            .is_whole = true});
     } catch (const optimize::Stopped&) {
       return;
+    } catch (const DataError&) {
+      return;  // This training cannot be measured: the computed gain stays.
     }
   }
 }

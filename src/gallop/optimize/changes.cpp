@@ -32,7 +32,7 @@ constexpr std::array kSubjects = {
     Subject{"data.threads", "loader threads", Effect::kNone},
     Subject{"data.in_memory", "cache", Effect::kNone},
     Subject{"train.gradient_accumulation", "micro-batches", Effect::kRounding},
-    Subject{"train.activation_checkpointing.every", "activation checkpointing", Effect::kNone},
+    Subject{"train.activation_checkpointing", "activation checkpointing", Effect::kNone},
 };
 
 Change change_of(const std::string& option) {
@@ -85,11 +85,9 @@ std::vector<std::string> options_of_execution(const Settings& settings, Goal goa
   }
   if (!settings.caches) options.emplace_back("data.in_memory=yes");
   const bool saves_memory = goal == Goal::kMemory;
-  if (saves_memory && settings.recomputed_every == 0) {
-    options.emplace_back("train.activation_checkpointing.every=1");
-  }
-  if (!saves_memory && settings.recomputed_every > 0) {
-    options.emplace_back("train.activation_checkpointing.every=0");
+  if (saves_memory != settings.recomputes) {
+    options.push_back(
+        fmt::format("train.activation_checkpointing={{every: {}}}", saves_memory ? 1 : 0));
   }
   if (saves_memory && 2 * settings.micro_batches <= settings.batch_size) {
     options.push_back(fmt::format("train.gradient_accumulation={}", 2 * settings.micro_batches));
@@ -192,7 +190,7 @@ std::vector<Change> batch_changes(const Settings& settings) {
   std::vector<Change> changes;
   for (const int64_t factor : {2, 4, 8}) {
     const int64_t batch = factor * settings.batch_size;
-    // Fewer than a hundred updates an epoch leave little to a schedule.
+    // Fewer than twenty updates an epoch leave little to a schedule.
     if (batch * 20 > settings.samples) break;
     const auto by = static_cast<double>(factor);
     const double lr = settings.lr * (is_adaptive(settings.optimizer) ? std::sqrt(by) : by);

@@ -52,7 +52,7 @@ void visit_fields(AnySettings& settings, const Visit& visit) {
   visit("samples", settings.samples);
   visit("batch_size", settings.batch_size);
   visit("micro_batches", settings.micro_batches);
-  visit("recomputed_every", settings.recomputed_every);
+  visit("recomputes", settings.recomputes);
   visit("epochs", settings.epochs);
   visit("loss", settings.loss);
   visit("optimizer", settings.optimizer);

@@ -30,7 +30,7 @@ struct Settings {
   bool splits_batch_norm = false;
   int64_t samples = 0;  ///< Of the training data.
   int64_t batch_size = 0, micro_batches = 1;
-  int64_t recomputed_every = 0;  ///< train.activation_checkpointing.every
+  bool recomputes = false;  ///< train.activation_checkpointing
   double epochs = 0;
   std::string loss, optimizer, schedule;
   double lr = 0;
@@ -43,7 +43,7 @@ struct Settings {
   double label_smoothing = 0;
   bool has_classes = false;  ///< Targets are classes, which can be smoothed.
   bool can_resize = false;   ///< Images may be smaller at first, and are not so far.
-  bool caches = true;        ///< data.in_memory is not "no".
+  bool caches = true;        ///< data.in_memory is not "no", or has no effect.
   std::string metric;        ///< train.metric
   bool higher_is_better = true;
 };

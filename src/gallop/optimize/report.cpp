@@ -201,7 +201,7 @@ std::string interactions_text(const Report& report) {
 }
 
 std::string equal_text(const Report& report) {
-  if (!report.target) return {};
+  if (!report.target || !report.why_no_training_changes.empty()) return {};
   if (!report.equal_runs) {
     return "The budget was too small to train the best recipe as long as the recipe as it is.";
   }

@@ -80,9 +80,12 @@ void ablate(SearchState& state) {
       ++i;
       continue;
     }
-    Trial& trial = state.report.trials[state.kept[i].trial];
-    trial.verdict = Verdict::kReverted;
-    trial.reason = "the best recipe is as good without it";
+    // Also those that it has replaced.
+    for (Trial& trial : state.report.trials) {
+      if (trial.verdict != Verdict::kKept || trial.change.subject != change.subject) continue;
+      trial.verdict = Verdict::kReverted;
+      trial.reason = "the best recipe is as good without it";
+    }
     state.kept.erase(state.kept.begin() + static_cast<std::ptrdiff_t>(i));
   }
 }

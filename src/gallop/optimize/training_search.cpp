@@ -58,12 +58,14 @@ class TrainingSearch {
     if (!confirm(incumbent)) {
       state_.report.why_no_training_changes =
           "no change of the training reached the target in less time";
-      for (const SearchState::Kept& one : state_.kept) {
-        if (one.change.effect != Effect::kTraining) continue;
-        state_.report.trials[one.trial].verdict = Verdict::kReverted;
-        state_.report.trials[one.trial].reason = state_.report.why_no_training_changes;
+      // Also those that a later one has replaced.
+      for (Trial& trial : state_.report.trials) {
+        if (trial.verdict != Verdict::kKept || trial.change.effect != Effect::kTraining) continue;
+        trial.verdict = Verdict::kReverted;
+        trial.reason = state_.report.why_no_training_changes;
       }
       state_.kept = execution;
+      state_.report.equal_runs.reset();
       state_.report.best_runs = state_.report.plain_runs;
     }
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -262,6 +263,21 @@ TEST(Advice, PhasesOutsideOfTheStepAreFound) {
   }
 }
 
+TEST(Advice, CompressionIsForDdpThatDoesNotCompress) {
+  for (const auto& [strategy, compresses, is_advised] :
+       {std::tuple("ddp", false, true), std::tuple("ddp", true, false),
+        std::tuple("zero-3", false, false)}) {
+    Facts facts = healthy();
+    add(facts, "communication", 10e-3);
+    facts.settings.strategy = strategy;
+    facts.settings.compresses_gradients = compresses;
+    for (const Advice& one : advise(facts)) {
+      if (one.rule != "communication-share") continue;
+      EXPECT_EQ(one.remedy.find("parallel.compress") != std::string::npos, is_advised);
+    }
+  }
+}
+
 // So much that they take at most 5 % and 2 % of the time.
 TEST(Advice, EvaluationsAndCheckpointsAreMadeLessOften) {
   const auto options_of = [](const std::string& phase, double seconds, const std::string& every) {
@@ -277,6 +293,8 @@ TEST(Advice, EvaluationsAndCheckpointsAreMadeLessOften) {
             Options{"train.evaluate_every=10000 steps"});
   EXPECT_EQ(options_of("evaluation", 10e-3, "0.25 epochs"),
             Options{"train.evaluate_every=5 epochs"});
+  EXPECT_EQ(options_of("evaluation", 2e-3, "0.07 epochs"),
+            Options{"train.evaluate_every=0.35 epochs"});
   EXPECT_EQ(options_of("evaluation", 10e-3, "1epoch"), Options{"train.evaluate_every=20 epochs"});
   EXPECT_EQ(options_of("checkpoint", 10e-3, "30s").front(), "train.checkpoint_every=1500 s");
   EXPECT_EQ(options_of("checkpoint", 1e-3, "1 min").front(), "train.checkpoint_every=5 min");

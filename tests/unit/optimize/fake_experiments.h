@@ -41,8 +41,9 @@ class FakeExperiments final : public Experiments {
                                            {"optimizer.wrappers=[ema]", -0.01}};
   /// Of the training loss, by option: a relative rise.
   std::map<std::string, double> losses = {};
-  std::map<std::string, std::string> failures = {};  ///< By option.
-  std::map<std::string, double> memory = {};         ///< Factors of peak memory, by option.
+  std::map<std::string, std::string> failures = {};        ///< By option.
+  std::map<std::string, std::string> later_failures = {};  ///< Of trainings with seeds above 1.
+  std::map<std::string, double> memory = {};               ///< Factors of peak memory, by option.
   std::vector<Prediction> predictions = {};
   std::optional<double> found_lr, found_adamw_lr;
   std::vector<std::string> log;  ///< All experiments.

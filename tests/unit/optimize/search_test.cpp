@@ -118,13 +118,13 @@ TEST(Search, AblatesEachChange) {
 
 TEST(Search, SavesMemoryUnlessItCostsMoreTime) {
   FakeExperiments experiments;
-  experiments.memory = {{"train.activation_checkpointing.every=1", 0.5},
+  experiments.memory = {{"train.activation_checkpointing={every: 1}", 0.5},
                         {"train.precision=bf16", 0.9},
                         {"train.gradient_accumulation=2", 0.9}};
-  experiments.factors = {{"train.activation_checkpointing.every=1", 0.75},
+  experiments.factors = {{"train.activation_checkpointing={every: 1}", 0.75},
                          {"train.gradient_accumulation=2", 0.5}};
   const Report report = run(experiments, {.goal = Goal::kMemory});
-  EXPECT_TRUE(has(report, "train.activation_checkpointing.every=1"));
+  EXPECT_TRUE(has(report, "train.activation_checkpointing={every: 1}"));
   EXPECT_TRUE(has(report, "train.precision=bf16"));
   EXPECT_EQ(trial(report, "train.gradient_accumulation=2").reason,
             "costs more time (2.00x) than it saves memory");
@@ -334,6 +334,24 @@ TEST(Search, KeepsTheTrainingIfNoneReachesTheTargetEarlier) {
   EXPECT_FALSE(has(report, "schedule={name: one-cycle}"));
   EXPECT_TRUE(has(report, "train.precision=bf16"));
   EXPECT_GE(report.total_gain(), 1.3 * 1.6 * 1.5 - 1e-9);
+}
+
+// The best recipe is trained with several seeds at the end.
+TEST(Search, RevertsAllChangesOfATrainingThatCannotBeConfirmed) {
+  FakeExperiments experiments;
+  experiments.later_failures = {{"data.batch_size=128", "out of memory"}};
+  const Report report = run(experiments, {.goal = Goal::kTimeToAccuracy});
+  EXPECT_EQ(report.why_no_training_changes,
+            "no change of the training reached the target in less time");
+  EXPECT_FALSE(report.equal_runs);
+  // The one that was replaced, too.
+  EXPECT_EQ(trial(report, "batch size 64").verdict, Verdict::kReverted);
+  EXPECT_EQ(trial(report, "batch size 128").verdict, Verdict::kReverted);
+  for (const Trial& one : report.trials) {
+    EXPECT_FALSE(one.verdict == Verdict::kKept && one.change.effect == Effect::kTraining)
+        << one.change.name;
+  }
+  EXPECT_EQ(report_markdown(report).find("budget was too small"), std::string::npos);
 }
 
 TEST(Search, TakesALearningRateThatWasFound) {

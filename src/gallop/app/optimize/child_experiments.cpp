@@ -37,7 +37,17 @@ constexpr double kNarrow = 1.01;
 // Losses are averaged over blocks, as those of successive steps are not independent.
 constexpr size_t kBlocks = 8;
 
-// (b - a) / a in the mean over the second half of the steps of both.
+// Whether b has losses that are not finite in the second half of the steps of both, where a has
+// not.
+bool diverges(const std::vector<double>& a, const std::vector<double>& b) {
+  const size_t common = std::min(a.size(), b.size());
+  for (size_t i = common / 2; i < common; ++i) {
+    if (std::isfinite(a[i]) && !std::isfinite(b[i])) return true;
+  }
+  return false;
+}
+
+// (b - a) / a in the mean over the second half of the steps of both. None if some are not finite.
 std::optional<Estimate> loss_change(const std::vector<double>& a, const std::vector<double>& b,
                                     int64_t& steps) {
   const size_t common = std::min(a.size(), b.size()), first = common / 2;
@@ -54,7 +64,7 @@ std::optional<Estimate> loss_change(const std::vector<double>& a, const std::vec
     }
     differences.push_back(difference);
   }
-  if (mean <= 0) return std::nullopt;
+  if (!(mean > 0) || !std::isfinite(mean)) return std::nullopt;
   for (double& one : differences) one /= mean;
   return optimize::mean_of(differences);
 }
@@ -237,6 +247,10 @@ Comparison ChildExperiments::compare(const std::vector<std::string>& base,
   result.speedup = rounds.speedup();
   result.energy_gain = rounds.energy_gain();
   result.energy_method = first.energy_method();
+  if (diverges(first.losses(), second.losses())) {
+    result.failure = "its loss is not finite, where that of the recipe is";
+    return result;
+  }
   if (first.settings().batch_size == second.settings().batch_size) {
     result.loss_change = loss_change(first.losses(), second.losses(), result.compared_steps);
   }

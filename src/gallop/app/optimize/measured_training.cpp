@@ -61,7 +61,8 @@ optimize::Settings settings_of(Session& session) {
       .samples = session.data().train->size(),
       .batch_size = recipe.data.batch_size,
       .micro_batches = recipe.train.gradient_accumulation,
-      .recomputed_every = recipe.train.activation_checkpointing.every,
+      .recomputes = recipe.train.activation_checkpointing.every > 0 ||
+                    recipe.train.activation_checkpointing.memory != "none",
       .epochs = length.epochs_after(length.steps),
       .loss = recipe.loss.name(),
       .optimizer = recipe.optimizer.name(),
@@ -76,7 +77,7 @@ optimize::Settings settings_of(Session& session) {
       .has_classes = session.task().target == train::MetricTask::Target::kClasses,
       .can_resize =
           session.why_not_resized().empty() && recipe.train.progressive_resizing.initial_scale == 1,
-      .caches = recipe.data.in_memory != "no",
+      .caches = recipe.data.in_memory != "no" || !session.has_images_without_masks(),
       .metric = metric.name(),
       .higher_is_better = metric.higher_is_better()};
   for (const config::Component& wrapper : recipe.wrappers.items) {
@@ -139,7 +140,8 @@ class Reporter final : public train::Observer {
 void measure_training(ResolvedRecipe resolved, bool trains, const DistributedContext& context,
                       const StopRequest& stop) {
   // As options of the recipe, which a session reads again when it resolves others.
-  resolved.resolve("train.evaluate_every", "never");
+  // Not "never", with which schedules that follow evaluations are rejected.
+  resolved.resolve("train.evaluate_every", "1000000000000 steps");
   resolved.resolve("train.checkpoint_every", "never");
   resolved.resolve("train.rampup_batch_size.start", "0");
   for (int64_t number = 0; number == 0 || trains; ++number) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -127,7 +128,11 @@ bool PacedTraining::take(std::string_view line) {
     settings_ = optimize::settings_of(json.at("settings"));
     return true;
   }
-  const auto losses = json.at("losses").get<std::vector<double>>();
+  std::vector<double> losses;  // Those that are not finite are null.
+  for (const auto& loss : json.at("losses")) {
+    losses.push_back(loss.is_number() ? loss.get<double>()
+                                      : std::numeric_limits<double>::quiet_NaN());
+  }
   intervals_.push_back({.begin = json.at("begin").get<double>(),
                         .end = json.at("end").get<double>(),
                         .steps = static_cast<double>(losses.size()),
