@@ -61,9 +61,9 @@ class FrozenModel final : public Model {
     return model_->parallelize(group);
   }
   BlockSequence block_sequence() const override { return model_->block_sequence(); }
-  Output forward_blocks(const NamedTensors& batch, const at::Tensor& x, int64_t begin,
-                        int64_t end) override {
-    return model_->forward_blocks(batch, x, begin, end);
+  Output forward_blocks(const NamedTensors& batch, const std::vector<at::Tensor>& passed,
+                        int64_t begin, int64_t end) override {
+    return model_->forward_blocks(batch, passed, begin, end);
   }
   int64_t fp8_layers() const override { return model_->fp8_layers(); }
 

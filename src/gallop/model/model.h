@@ -140,10 +140,11 @@ class Model {
   /// Where a pipeline can cut the model.
   virtual BlockSequence block_sequence() const { return {}; }
   /// The part of forward_to_head(batch) from block `begin` to before block `end` of
-  /// block_sequence(). `x` is the output of the block before; the first block does not read it.
-  /// Without the last block, Output::x is the next block's `x`.
-  virtual Output forward_blocks(const NamedTensors& batch, const at::Tensor& x, int64_t begin,
-                                int64_t end);
+  /// block_sequence(). `passed` is what the block before passes on, none for the first block.
+  /// Without the last block, only Output::passed_on is defined: what the next block needs, which
+  /// may include elements of `passed`.
+  virtual Output forward_blocks(const NamedTensors& batch, const std::vector<at::Tensor>& passed,
+                                int64_t begin, int64_t end);
 
   /// The number of linear layers whose GEMMs run in fp8 in fp8 steps: those with sizes that are
   /// multiples of 16, except the last layer.

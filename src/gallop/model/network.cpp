@@ -124,13 +124,16 @@ class NetworkModel final : public TorchModuleModel {
     }
     return sequence;
   }
-  Output forward_blocks(const NamedTensors& batch, const at::Tensor& x, int64_t begin,
-                        int64_t end) override {
+  Output forward_blocks(const NamedTensors& batch, const std::vector<at::Tensor>& passed,
+                        int64_t begin, int64_t end) override {
     if (begin > 0) network_->begin_pass(batch.front().tensor);
-    const at::Tensor input = begin == 0 ? in_format(batch.front().tensor) : x;
+    const at::Tensor input = begin == 0 ? in_format(batch.front().tensor) : passed.front();
     const at::Tensor* const position_ids = position_ids_of(batch);
-    if (position_ids == nullptr) return network_->forward_blocks(input, begin, end);
-    return network_->forward_packed_blocks(input, *position_ids, begin, end);
+    Output output = position_ids == nullptr
+                        ? network_->forward_blocks(input, begin, end)
+                        : network_->forward_packed_blocks(input, *position_ids, begin, end);
+    if (static_cast<size_t>(end) == network_->cut_modules().size()) return output;
+    return {.passed_on = {output.x}};
   }
 
   ParallelizedModel parallelize(const TensorGroup& group) override {
@@ -152,14 +155,6 @@ class NetworkModel final : public TorchModuleModel {
 
   void divide_tokens(const TensorGroup& group, ContextMethod method) override {
     network_->divide_tokens(std::make_shared<ContextParallel>(group, method));
-  }
-
-  int64_t fp8_layers() const override {
-    const auto modules = network_->modules();
-    return std::count_if(modules.begin(), modules.end(), [](const auto& module) {
-      const auto* linear = module->template as<Linear>();
-      return linear != nullptr && linear->can_be_fp8();
-    });
   }
 
  private:
@@ -193,8 +188,9 @@ void Network::parallelize(const std::shared_ptr<TensorParallel>& /*parallel*/) {
   fail_to_parallelize();
 }
 
-Output Model::forward_blocks(const NamedTensors& /*batch*/, const at::Tensor& /*x*/,
-                             int64_t /*begin*/, int64_t /*end*/) {
+Output Model::forward_blocks(const NamedTensors& /*batch*/,
+                             const std::vector<at::Tensor>& /*passed*/, int64_t /*begin*/,
+                             int64_t /*end*/) {
   throw InternalError("model: its forward pass cannot be cut");
 }
 

@@ -36,6 +36,7 @@ class Network : public torch::nn::Module {
   /// before the first belongs to it, and what is registered behind the last to that one.
   virtual std::vector<std::string> cut_modules() const { return {}; }
   virtual std::vector<std::string> tied_parameters() const { return {}; }
+  /// See Model; the blocks of a network pass on Output::x alone.
   virtual Output forward_blocks(const at::Tensor& x, int64_t begin, int64_t end);
   /// Precedes forward_blocks() for later blocks than the first: `input` is that of the whole model.
   virtual void begin_pass(const at::Tensor& /*input*/) {}

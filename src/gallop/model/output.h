@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -27,6 +28,9 @@ struct Output {
   /// If processes have different rows of `weight`, and so different logits: which. `x` is equal in
   /// all, or has the logits of this process if `weight` is undefined.
   OutputPart part{};
+  /// What blocks before the last one pass on to the next, in which case all else is undefined; see
+  /// Model::forward_blocks().
+  std::vector<at::Tensor> passed_on{};
   /// If `x` has only this process's tokens, [B, t, ...]: how they are divided; otherwise null.
   std::shared_ptr<const ContextParallel> context{};
 

@@ -1,5 +1,9 @@
 #include "gallop/model/torch_module_model.h"
 
+#include <algorithm>
+
+#include "gallop/model/layers.h"
+
 namespace gallop::model {
 
 namespace {
@@ -21,6 +25,14 @@ void TorchModuleModel::to(at::Device device, bool channels_last) {
   for (auto& parameter : module_->parameters()) {
     if (parameter.dim() == 4) parameter.set_data(parameter.contiguous(memory_format()));
   }
+}
+
+int64_t TorchModuleModel::fp8_layers() const {
+  const auto modules = module_->modules();
+  return std::count_if(modules.begin(), modules.end(), [](const auto& module) {
+    const auto* linear = module->template as<Linear>();
+    return linear != nullptr && linear->can_be_fp8();
+  });
 }
 
 at::Tensor TorchModuleModel::in_format(const at::Tensor& input) const {

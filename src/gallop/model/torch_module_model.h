@@ -21,6 +21,7 @@ class TorchModuleModel : public Model {
   void set_training(bool training) override { module_->train(training); }
   bool training() const override { return module_->is_training(); }
   void to(at::Device device, bool channels_last) override;
+  int64_t fp8_layers() const override;
 
  protected:
   /// Converts images to the memory format of the weights; returns other inputs unchanged.

@@ -35,12 +35,6 @@ ModelParallelConfig config_of(const PipelineConfig& config) {
   return all;
 }
 
-std::vector<at::Tensor> tensors_in(const NamedTensors& named) {
-  std::vector<at::Tensor> tensors;
-  for (const auto& [name, tensor] : named) tensors.push_back(tensor);
-  return tensors;
-}
-
 std::vector<double> sizes_of(const ModelTensors& model) {
   std::map<std::string, int64_t> elements;
   for (const auto& [name, tensor] : model.parameters) elements[name] = tensor.numel();
@@ -62,8 +56,8 @@ void require_blocks(const ModelTensors& model, const PipelineSchedule& shape) {
     throw UsageError(
         "parallel.name=pipeline cuts a model between its blocks, which this model does not define "
         "(Model::block_sequence()); gpt without experts, vit, resnet, mlp-mixer, mlp, layers "
-        "without padding, and exported programs whose modules pass on a single tensor do: use one "
-        "of them, or parallel.name=zero-2");
+        "without padding, and exported programs of several modules do: use one of them, or "
+        "parallel.name=zero-2");
   }
   if (blocks >= shape.stages()) return;
   const int fits = blocks / shape.stages_per_rank;
@@ -97,6 +91,31 @@ TensorOwners owners_of(const ModelTensors& model, const std::vector<StageBlocks>
   return owners;
 }
 
+void check_schedule(const PipelineConfig& config, int processes, int micro_batches) {
+  try {
+    make_pipeline_schedule(config.schedule, processes, micro_batches,
+                           static_cast<int>(config.stages_per_rank));
+  } catch (const UsageError& error) {
+    throw UsageError(
+        fmt::format("parallel.name=pipeline with schedule={} and {} processes: {} "
+                    "(train.gradient_accumulation is the number of micro-batches)",
+                    config.schedule, processes, error.what()));
+  }
+}
+
+// As many as there are processes, or more if the schedule needs them.
+int least_micro_batches(const PipelineConfig& config, int processes) {
+  check_schedule(config, processes, 2 * processes);  // All schedules allow these.
+  for (int count = processes;; ++count) {
+    try {
+      check_schedule(config, processes, count);
+      return count;
+    } catch (const UsageError&) {
+      if (count == 2 * processes) throw;
+    }
+  }
+}
+
 }  // namespace
 
 void visit(config::Visitor& visitor, PipelineConfig& config) {
@@ -126,12 +145,13 @@ void check_pipeline(const PipelineConfig& config, int processes, int64_t micro_b
   const DeviceMesh mesh = pipeline_mesh(config, processes);
   const int64_t replicas = mesh.batch_part(0).parts;
   processes = mesh.size(kPipelineAxis);
-  if (micro_batches < processes) {
+  const int least = least_micro_batches(config, processes);
+  if (micro_batches < least) {
     throw UsageError(
-        fmt::format("parallel.name=pipeline with {} processes needs at least {} micro-batches for "
-                    "all of them to compute at once, and train.gradient_accumulation is {}; set it "
-                    "to {}, or to {} for a smaller pipeline bubble",
-                    processes, processes, micro_batches, processes, 4 * processes));
+        fmt::format("parallel.name=pipeline with {} processes and schedule={} needs at least {} "
+                    "micro-batches, and train.gradient_accumulation is {}; set it to {}, or to {} "
+                    "for a smaller pipeline bubble",
+                    processes, config.schedule, least, micro_batches, least, 4 * processes));
   }
   if (rows < micro_batches * replicas) {
     const int64_t most = rows / replicas;
@@ -142,18 +162,10 @@ void check_pipeline(const PipelineConfig& config, int processes, int64_t micro_b
         micro_batches,
         replicas > 1 ? fmt::format(" in each of {} pipelines", replicas) : std::string(), rows,
         micro_batches * replicas,
-        most >= processes ? fmt::format(", or train.gradient_accumulation to at most {}", most)
-                          : std::string()));
+        most >= least ? fmt::format(", or train.gradient_accumulation to at most {}", most)
+                      : std::string()));
   }
-  try {
-    make_pipeline_schedule(config.schedule, processes, static_cast<int>(micro_batches),
-                           static_cast<int>(config.stages_per_rank));
-  } catch (const UsageError& error) {
-    throw UsageError(
-        fmt::format("parallel.name=pipeline with schedule={} and {} processes: {} "
-                    "(train.gradient_accumulation is the number of micro-batches)",
-                    config.schedule, processes, error.what()));
-  }
+  check_schedule(config, processes, static_cast<int>(micro_batches));
 }
 
 // The model is cut before its layers are divided, so that all processes cut it alike.

@@ -112,15 +112,18 @@ PipelineSchedule make_1f1b(int ranks, int stages_per_rank, int micro_batches) {
 
 // Micro-batches come in rounds of equal size, of about as many as there are ranks.
 int round_of(int ranks, int micro_batches) {
-  const int rounds = std::max(1, micro_batches / ranks);
-  if (micro_batches % rounds != 0) {
-    const int before = micro_batches / ranks * ranks;
+  const auto rounds_of = [&](int count) { return std::max(1, count / ranks); };
+  const auto is_allowed = [&](int count) { return count % rounds_of(count) == 0; };
+  if (!is_allowed(micro_batches)) {
+    int before = micro_batches, after = micro_batches;
+    while (!is_allowed(before)) --before;
+    while (!is_allowed(after)) ++after;
     throw UsageError(fmt::format(
         "{} micro-batches cannot be divided into {} equal rounds of about {} (the number of "
         "ranks); the nearest numbers are {} and {}",
-        micro_batches, rounds, ranks, before, before + ranks));
+        micro_batches, rounds_of(micro_batches), ranks, before, after));
   }
-  return micro_batches / rounds;
+  return micro_batches / rounds_of(micro_batches);
 }
 
 PipelineSchedule make_interleaved(int ranks, int stages_per_rank, int micro_batches) {

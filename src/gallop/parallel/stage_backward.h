@@ -7,14 +7,21 @@
 
 namespace gallop::parallel {
 
-/// The backward pass of a pipeline's stage in two parts, for zero-bubble schedules (Qi et al.,
-/// "Zero bubble pipeline parallelism", ICLR 2024): the gradient of the stage's input, and those of
-/// its weights. Each operator computes in each part only the gradients that this part is for.
+/// The backward pass of a pipeline's stage: accumulates the gradients of all leaves, from those of
+/// `outputs`.
+void compute_gradients(const std::vector<at::Tensor>& outputs,
+                       const std::vector<at::Tensor>& gradients);
+
+/// The same in two parts, for zero-bubble schedules (Qi et al.,
+/// "Zero bubble pipeline parallelism", ICLR 2024): the gradients of the stage's inputs, and those
+/// of its weights. Each operator computes in each part only the gradients that this part is for.
 class StageBackward {
  public:
-  /// Computes the gradient of `input`, a leaf, which gets it as its grad(), from that of `output`.
-  /// An input that requires no gradient has none.
-  StageBackward(const at::Tensor& output, const at::Tensor& gradient, const at::Tensor& input);
+  /// Computes the gradients of `inputs`, leaves, which get them as their grad(), from those of
+  /// `outputs`, all of which require one. Inputs that require no gradient have none. An output may
+  /// be one of the inputs.
+  StageBackward(std::vector<at::Tensor> outputs, std::vector<at::Tensor> gradients,
+                const std::vector<at::Tensor>& inputs);
   ~StageBackward();
   StageBackward(StageBackward&&) noexcept;
   StageBackward& operator=(StageBackward&&) noexcept;
@@ -25,7 +32,7 @@ class StageBackward {
  private:
   struct Part;  // Weights whose gradients follow from those of one operator's outputs.
 
-  at::Tensor output_, gradient_;
+  std::vector<at::Tensor> outputs_, gradients_;
   std::vector<std::unique_ptr<Part>> parts_;
   bool is_divided_ = false;
 };

@@ -21,12 +21,24 @@ namespace {
 using parallel::PipelineInstruction;
 using parallel::PipelinePass;
 
-// Tensors to one rank that are under way at most, so that they do not stay in memory for long.
+// Messages to one rank that are under way at most, so that they do not stay in memory for long.
 constexpr size_t kMostSends = 2;
 
 // Only dense tensors are sent.
-at::Tensor dense(const at::Tensor& tensor) {
-  return tensor.is_non_overlapping_and_dense() ? tensor : tensor.contiguous();
+std::vector<at::Tensor> dense(std::vector<at::Tensor> tensors) {
+  for (at::Tensor& tensor : tensors) {
+    if (!tensor.is_non_overlapping_and_dense()) tensor = tensor.contiguous();
+  }
+  return tensors;
+}
+
+// The inputs of the next stage in the same process.
+std::vector<at::Tensor> detached(const std::vector<at::Tensor>& outputs) {
+  std::vector<at::Tensor> inputs;
+  for (const at::Tensor& output : outputs) {
+    inputs.push_back(output.detach().set_requires_grad(output.requires_grad()));
+  }
+  return inputs;
 }
 
 // On which the layouts of all other tensors depend.
@@ -67,16 +79,17 @@ bool PipelineStep::plan_stages(const std::vector<NamedTensors>& batches,
 PipelineStep::Plan PipelineStep::plan_size(const NamedTensors& batch, const InFormat& in_format) {
   const model::functional::DropoutScope scope(at::zeros({2}, at::kLong));
   Plan plan{.draws = {0}, .layouts = {}};
-  at::Tensor x = batch.front().tensor;
+  std::vector<at::Tensor> passed;
   for (const parallel::StageBlocks& blocks : pipeline_.stages()) {
     for (int64_t block = blocks.begin; block < blocks.end; ++block) {
-      at::Tensor output;  // What autograd saves of a block ends with it.
-      in_format([&] { output = dense(model_.forward_blocks(batch, x, block, block + 1).x); });
-      x = output.detach();
-      x.set_requires_grad(output.requires_grad());
+      std::vector<at::Tensor> outputs;  // What autograd saves of a block ends with them.
+      in_format([&] {
+        outputs = dense(model_.forward_blocks(batch, passed, block, block + 1).passed_on);
+      });
+      passed = detached(outputs);
     }
     plan.draws.push_back(model::functional::DropoutScope::place().calls);
-    plan.layouts.push_back(layout_of(x));
+    plan.layouts.push_back(layouts_of(passed));
   }
   plan.layouts.pop_back();
   return plan;
@@ -87,6 +100,12 @@ PipelineStep::Layout PipelineStep::layout_of(const at::Tensor& tensor) {
           .requires_grad = tensor.requires_grad(),
           .sizes = tensor.sizes().vec(),
           .strides = tensor.strides().vec()};
+}
+
+std::vector<PipelineStep::Layout> PipelineStep::layouts_of(const std::vector<at::Tensor>& tensors) {
+  std::vector<Layout> layouts;
+  for (const at::Tensor& tensor : tensors) layouts.push_back(layout_of(tensor));
+  return layouts;
 }
 
 void PipelineStep::run(const std::vector<NamedTensors>& batches, int64_t micro_batches,
@@ -132,23 +151,20 @@ void PipelineStep::forward(const Place& place) {
   const parallel::StageBlocks blocks = pipeline_.stages()[static_cast<size_t>(stage)];
   Live live;
   const NamedTensors& batch = (*run_.batches)[micro_batch];
-  if (stage == 0) {
-    live.input = batch.front().tensor;
-  } else {
-    live.input = taken(run_.activations.extract(place).mapped());
-  }
+  if (stage > 0) live.inputs = taken(run_.activations.extract(place).mapped());
   model::functional::DropoutPlace draws = run_.functions->draws;
   draws.calls +=
       run_.first_draws[micro_batch] + run_.plans[micro_batch]->draws[static_cast<size_t>(stage)];
   const model::functional::DropoutScope scope(draws);
   run_.functions->in_format([&] {
-    const model::Output output = model_.forward_blocks(batch, live.input, blocks.begin, blocks.end);
-    live.output = is_last(stage) ? run_.functions->loss_of(output, micro_batch) : dense(output.x);
+    model::Output output = model_.forward_blocks(batch, live.inputs, blocks.begin, blocks.end);
+    live.outputs = is_last(stage)
+                       ? std::vector<at::Tensor>{run_.functions->loss_of(output, micro_batch)}
+                       : dense(std::move(output.passed_on));
   });
   if (!is_last(stage) && is_here(stage + 1)) {
-    at::Tensor input = live.output.detach();
-    input.set_requires_grad(live.output.requires_grad());
-    run_.activations[{stage + 1, micro_batch}] = {.tensor = input, .flat = {}};
+    Message& message = run_.activations[{stage + 1, micro_batch}];
+    for (const at::Tensor& input : detached(live.outputs)) message.push_back({input, {}});
   }
   run_.live.emplace(place, std::move(live));
 }
@@ -157,37 +173,46 @@ void PipelineStep::backward(const Place& place, PipelinePass pass) {
   const TraceSpan span(SpanKind::kPhase, "backward");
   Live& live = run_.live.at(place);
   const int stage = place.first;
-  at::Tensor gradient;
-  const bool is_trained = live.output.requires_grad();  // Or frozen, as all stages before it.
-  if (is_trained && pass != PipelinePass::kWeightGradient) {
-    gradient = is_last(stage) ? run_.functions->loss_gradient
-                              : taken(run_.gradients.extract(place).mapped());
+  std::vector<at::Tensor> gradients;  // Of all outputs, with those that require none.
+  if (pass != PipelinePass::kWeightGradient) {
+    gradients = is_last(stage) ? std::vector<at::Tensor>{run_.functions->loss_gradient}
+                               : taken(run_.gradients.extract(place).mapped());
+  }
+  std::vector<at::Tensor> outputs, of_outputs;  // Those that are trained.
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (!live.outputs[i].requires_grad()) continue;
+    outputs.push_back(live.outputs[i]);
+    of_outputs.push_back(gradients[i]);
   }
   if (pass == PipelinePass::kInputGradient) {
-    if (is_trained) live.backward.emplace(live.output, gradient, live.input);
-  } else if (is_trained) {
+    if (!outputs.empty()) live.backward.emplace(outputs, of_outputs, live.inputs);
+  } else if (live.backward || !outputs.empty()) {  // Otherwise frozen, as all stages before it.
     compute_weight_gradients(place, [&] {
       if (live.backward) {
         live.backward->compute_weight_gradients();
       } else {
-        live.output.backward(gradient);
+        parallel::compute_gradients(outputs, of_outputs);
       }
     });
   }
-  if (stage > 0 && pass != PipelinePass::kWeightGradient) hand_on(place, live.input);
+  if (stage > 0 && pass != PipelinePass::kWeightGradient) hand_on(place, live.inputs);
   if (pass != PipelinePass::kInputGradient) run_.live.erase(place);
 }
 
-// Gives the gradient of a stage's input to the stage before it.
-void PipelineStep::hand_on(const Place& place, const at::Tensor& input) {
-  if (!input.requires_grad()) return;
-  // Of an input that the output does not depend on, it is undefined.
-  at::Tensor gradient = input.grad().defined() ? input.grad() : at::zeros_like(input.detach());
+// Gives the gradients of a stage's inputs to the stage before it.
+void PipelineStep::hand_on(const Place& place, const std::vector<at::Tensor>& inputs) {
+  std::vector<at::Tensor> gradients;
+  for (const at::Tensor& input : inputs) {
+    at::Tensor& gradient = gradients.emplace_back(input.grad());
+    // That of an input that no output depends on is undefined.
+    if (input.requires_grad() && !gradient.defined()) gradient = at::zeros_like(input.detach());
+  }
   const auto [stage, micro_batch] = place;
   if (is_here(stage - 1)) {
-    run_.gradients[{stage - 1, micro_batch}] = {.tensor = std::move(gradient), .flat = {}};
+    Message& message = run_.gradients[{stage - 1, micro_batch}];
+    for (at::Tensor& gradient : gradients) message.push_back({std::move(gradient), {}});
   } else {
-    run_.input_gradients[place] = std::move(gradient);
+    run_.input_gradients[place] = std::move(gradients);
   }
 }
 
@@ -244,25 +269,21 @@ void PipelineStep::send(const PipelineInstruction& instruction) {
   const int to = instruction.peer;
   switch (instruction.action.pass) {
     case PipelinePass::kForward: {
-      const at::Tensor& output = run_.live.at(place).output;
-      if (layout_of(output) != layout_of(place)) {
-        throw InternalError("pipeline: the output of a stage has another layout than planned");
+      const std::vector<at::Tensor>& outputs = run_.live.at(place).outputs;
+      if (layouts_of(outputs) != layouts_of(place)) {
+        throw InternalError("pipeline: an output of a stage has another layout than planned");
       }
-      return send_tensor(output, to);
+      return send_tensors(outputs, to);
     }
     case PipelinePass::kBackward:
-    case PipelinePass::kInputGradient: {
-      auto found = run_.input_gradients.extract(place);
-      if (!found.empty()) send_tensor(found.mapped(), to);
-      return;
-    }
+    case PipelinePass::kInputGradient:
+      return send_tensors(run_.input_gradients.extract(place).mapped(), to);
     case PipelinePass::kWeightGradient: {
-      const auto gradients = run_.of_last.extract(place.second);
+      std::vector<at::Tensor> gradients = taken(run_.of_last.extract(place.second).mapped());
       for (size_t i = 0; i < tied_.size(); ++i) {
-        const at::Tensor& gradient = gradients.mapped()[i].tensor;
-        send_tensor(gradient.defined() ? gradient : at::zeros_like(tied_[i].detach()), to);
+        if (!gradients[i].defined()) gradients[i] = at::zeros_like(tied_[i].detach());
       }
-      return;
+      return send_tensors(gradients, to);
     }
   }
 }
@@ -271,15 +292,21 @@ void PipelineStep::receive(const PipelineInstruction& instruction) {
   const Place place(instruction.action.stage, static_cast<size_t>(instruction.action.micro_batch));
   const int from = instruction.peer;
   switch (instruction.action.pass) {
-    case PipelinePass::kForward:
-      run_.activations[{place.first + 1, place.second}] = start_to_receive(layout_of(place), from);
+    case PipelinePass::kForward: {
+      Message& message = run_.activations[{place.first + 1, place.second}];
+      for (const Layout& layout : layouts_of(place)) {
+        message.push_back(start_to_receive(layout, from));
+      }
       return;
+    }
     case PipelinePass::kBackward:
     case PipelinePass::kInputGradient: {
       const Place here(place.first - 1, place.second);
-      Layout gradient = layout_of(here);
-      if (!std::exchange(gradient.requires_grad, false)) return;
-      run_.gradients[here] = start_to_receive(gradient, from);
+      Message& message = run_.gradients[here];
+      for (Layout layout : layouts_of(here)) {
+        const bool has_gradient = std::exchange(layout.requires_grad, false);
+        message.push_back(has_gradient ? start_to_receive(layout, from) : Received());
+      }
       return;
     }
     case PipelinePass::kWeightGradient:
@@ -296,6 +323,12 @@ void PipelineStep::receive(const PipelineInstruction& instruction) {
 at::Tensor PipelineStep::taken(const Received& received) {
   if (received.flat.defined()) parallel::wait_tensor(received.flat);
   return received.tensor;
+}
+
+std::vector<at::Tensor> PipelineStep::taken(const Message& message) {
+  std::vector<at::Tensor> tensors;
+  for (const Received& received : message) tensors.push_back(taken(received));
+  return tensors;
 }
 
 PipelineStep::Received PipelineStep::start_to_receive(const Layout& layout, int from) const {
@@ -315,17 +348,23 @@ PipelineStep::Received PipelineStep::start_to_receive(const Layout& layout, int 
   return {.tensor = tensor, .flat = flat.numel() > 0 ? flat : at::Tensor()};
 }
 
-void PipelineStep::send_tensor(const at::Tensor& tensor, int to) {
-  if (tensor.numel() == 0) return;
+// Undefined and empty ones are not sent.
+void PipelineStep::send_tensors(const std::vector<at::Tensor>& tensors, int to) {
   finish_sends(to, kMostSends - 1);
-  run_.sends[to].push_back(parallel::in_memory_order(tensor));
+  std::vector<at::Tensor>& sent = run_.sends[to].emplace_back();
   const parallel::SubgroupScope group(collectives());
-  parallel::send_async(run_.sends[to].back(), to);
+  for (const at::Tensor& tensor : tensors) {
+    if (!tensor.defined() || tensor.numel() == 0) continue;
+    sent.push_back(parallel::in_memory_order(tensor));
+    parallel::send_async(sent.back(), to);
+  }
 }
 
 void PipelineStep::finish_sends(int to, size_t most) {
   auto& sends = run_.sends[to];
-  for (; sends.size() > most; sends.pop_front()) parallel::wait_tensor(sends.front());
+  for (; sends.size() > most; sends.pop_front()) {
+    for (const at::Tensor& tensor : sends.front()) parallel::wait_tensor(tensor);
+  }
 }
 
 }  // namespace gallop::train

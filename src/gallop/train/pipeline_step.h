@@ -49,12 +49,13 @@ class PipelineStep {
  private:
   using Place = std::pair<int, size_t>;  // A stage and a micro-batch.
   struct Live {
-    at::Tensor input, output;
+    std::vector<at::Tensor> inputs, outputs;            // The first stage has no inputs.
     std::optional<parallel::StageBackward> backward{};  // Between its two parts.
   };
   struct Received {
     at::Tensor tensor, flat;  // The same memory; `flat` is defined while it is under way.
   };
+  using Message = std::vector<Received>;  // What one stage passes on to the next.
   // A tensor between stages.
   struct Layout {
     at::ScalarType type = at::kFloat;
@@ -64,8 +65,8 @@ class PipelineStep {
   };
   // For micro-batches of one size.
   struct Plan {
-    std::vector<int64_t> draws;   // Dropouts before each stage and, behind them, of all.
-    std::vector<Layout> layouts;  // Of the output of each stage but the last.
+    std::vector<int64_t> draws;  // Dropouts before each stage and, behind them, of all.
+    std::vector<std::vector<Layout>> layouts;  // Of the outputs of each stage but the last.
   };
   struct Run {
     const std::vector<NamedTensors>* batches = nullptr;
@@ -73,11 +74,12 @@ class PipelineStep {
     std::vector<const Plan*> plans;    // Of each micro-batch.
     std::vector<int64_t> first_draws;  // Dropouts before each micro-batch.
     std::map<Place, Live> live;
-    std::map<Place, Received> activations, gradients;  // By the stage that needs them.
-    std::map<Place, at::Tensor> input_gradients;       // To be sent.
-    std::map<int, std::deque<at::Tensor>> sends;       // Under way, by rank.
+    // By the stage that needs them. Those of tensors that require no gradient are undefined.
+    std::map<Place, Message> activations, gradients;
+    std::map<Place, std::vector<at::Tensor>> input_gradients;  // To be sent.
+    std::map<int, std::deque<std::vector<at::Tensor>>> sends;  // Under way, by rank.
     // Of each micro-batch, the gradients of tied weights from the first and from the last stage.
-    std::map<size_t, std::vector<Received>> of_first, of_last;
+    std::map<size_t, Message> of_first, of_last;
     size_t added = 0;  // Micro-batches whose gradients of tied weights have been added up.
   };
 
@@ -89,19 +91,21 @@ class PipelineStep {
   void compute(const parallel::PipelineAction& action);
   void forward(const Place& place);
   void backward(const Place& place, parallel::PipelinePass pass);
-  void hand_on(const Place& place, const at::Tensor& input);
+  void hand_on(const Place& place, const std::vector<at::Tensor>& inputs);
   void compute_weight_gradients(const Place& place, const std::function<void()>& compute);
   void add_tied_gradients();
   std::vector<at::Tensor> take_tied_gradients() const;
   void send(const parallel::PipelineInstruction& instruction);
   void receive(const parallel::PipelineInstruction& instruction);
   static Layout layout_of(const at::Tensor& tensor);
-  const Layout& layout_of(const Place& output) const {
-    return run_.plans[output.second]->layouts[static_cast<size_t>(output.first)];
+  static std::vector<Layout> layouts_of(const std::vector<at::Tensor>& tensors);
+  const std::vector<Layout>& layouts_of(const Place& outputs) const {
+    return run_.plans[outputs.second]->layouts[static_cast<size_t>(outputs.first)];
   }
   static at::Tensor taken(const Received& received);
+  static std::vector<at::Tensor> taken(const Message& message);
   Received start_to_receive(const Layout& layout, int from) const;
-  void send_tensor(const at::Tensor& tensor, int to);
+  void send_tensors(const std::vector<at::Tensor>& tensors, int to);
   void finish_sends(int to, size_t most);
 
   model::Model& model_;

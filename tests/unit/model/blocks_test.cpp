@@ -42,17 +42,20 @@ Results run(const Case& tested, const at::Tensor& input, const at::Tensor& weigh
   model->to(at::kCPU, tested.channels_last);
   begins.push_back(static_cast<int64_t>(model->block_sequence().tensors.size()));
   const functional::DropoutScope scope(at::ones({2}, at::kLong));
-  std::vector<at::Tensor> inputs = {input}, outputs;
+  std::vector<at::Tensor> inputs = {at::Tensor()}, outputs;
   for (size_t i = 0; i + 1 < begins.size(); ++i) {
     const Output output =
-        model->forward_blocks({{"input", input}}, inputs.back(), begins[i], begins[i + 1]);
-    outputs.push_back(i + 2 < begins.size() ? output.x : output.logits());
+        model->forward_blocks({{"input", input}}, {inputs.back()}, begins[i], begins[i + 1]);
+    const bool is_last = i + 2 == begins.size();
+    EXPECT_EQ(output.passed_on.size(), is_last ? 0 : 1);
+    EXPECT_EQ(output.x.defined(), is_last);
+    outputs.push_back(is_last ? output.logits() : output.passed_on.front());
     inputs.push_back(outputs.back().detach().set_requires_grad(true));
   }
   at::Tensor gradient = weights.expand_as(outputs.back());
   for (size_t i = outputs.size(); i-- > 0;) {
     outputs[i].backward(gradient);
-    gradient = inputs[i].grad();
+    if (i > 0) gradient = inputs[i].grad();
   }
   Results results{.output = outputs.back().detach()};
   for (const auto& [name, tensor] : model->parameters()) results.gradients.push_back(tensor.grad());

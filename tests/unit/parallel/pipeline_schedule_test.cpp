@@ -4,6 +4,7 @@
 #include <array>
 #include <fstream>
 #include <map>
+#include <regex>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -153,7 +154,19 @@ TEST(PipelineSchedule, RejectsNumbersWithTheNearestThatItAllows) {
             "zbv, dualpipev");
   EXPECT_EQ(error("interleaved-1f1b", 4, 9),
             "9 micro-batches cannot be divided into 2 equal rounds of about 4 (the number of "
-            "ranks); the nearest numbers are 8 and 12");
+            "ranks); the nearest numbers are 8 and 10");
+  for (int ranks = 1; ranks <= 8; ++ranks) {
+    for (int count = ranks; count <= 40; ++count) {
+      const std::string text = error("interleaved-1f1b", ranks, count);
+      std::smatch nearest;
+      if (text.empty()) continue;
+      ASSERT_TRUE(std::regex_search(text, nearest, std::regex("numbers are (\\d+) and (\\d+)$")));
+      const int before = std::stoi(nearest[1]), after = std::stoi(nearest[2]);
+      EXPECT_TRUE(before < count && count < after) << text;
+      EXPECT_EQ(error("interleaved-1f1b", ranks, before), "");
+      EXPECT_EQ(error("interleaved-1f1b", ranks, after), "");
+    }
+  }
   EXPECT_EQ(error("dualpipev", 4, 6),
             "dualpipev needs at least twice as many micro-batches as ranks: 8 instead of 6");
   EXPECT_EQ(error("1f1b", 4, 8, 2), "1f1b has 1 stage on each rank, not 2");

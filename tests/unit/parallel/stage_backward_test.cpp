@@ -8,7 +8,9 @@
 #include <ATen/ops/equal.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/randn.h>
+#include <ATen/ops/randn_like.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/autograd/autograd.h>
 
 namespace gallop::parallel {
 namespace {
@@ -47,7 +49,7 @@ TEST_P(StageBackwardOf, HasTheBitsOfOnePass) {
   for (int micro_batch = 0; micro_batch < 3; ++micro_batch) {
     parts[0].mutable_grad().reset();
     const Tensors before = {parts[1].grad().defined() ? parts[1].grad().clone() : at::Tensor()};
-    StageBackward backward(forward(parts), gradient, parts[0]);
+    StageBackward backward({forward(parts)}, {gradient}, {parts[0]});
     EXPECT_EQ(parts[0].grad().defined(), whole[0].grad().defined());
     if (whole[0].grad().defined()) {
       EXPECT_TRUE(at::equal(parts[0].grad(), whole[0].grad()));
@@ -64,6 +66,36 @@ TEST_P(StageBackwardOf, HasTheBitsOfOnePass) {
     if (whole[i].grad().defined()) {
       EXPECT_TRUE(at::equal(parts[i].grad(), whole[i].grad())) << i;
     }
+  }
+}
+
+// Of an input and an output that a stage only passes on, and of an output without inputs.
+TEST(StageBackward, TakesSeveralInputsAndOutputs) {
+  const Tensors values = {at::randn({6, 8}), at::randn({6, 8}), at::randn({6, 8}),
+                          at::randn({8, 8}), at::randn({8, 8}), at::randn({8, 8})};
+  const auto leaves = [&] {
+    Tensors all;
+    for (const at::Tensor& value : values) all.push_back(value.clone().set_requires_grad(true));
+    return all;
+  };
+  const auto forward = [](const Tensors& x) -> Tensors {
+    const at::Tensor hidden = at::linear(x[0], x[3]).tanh() + x[1];
+    return {at::linear(hidden, x[4]), x[1], x[2], hidden.relu(), x[5].tanh()};
+  };
+  const Tensors whole = leaves(), parts = leaves();
+  Tensors gradients;
+  for (const at::Tensor& output : forward(whole)) gradients.push_back(at::randn_like(output));
+  torch::autograd::backward(forward(whole), gradients);
+  StageBackward backward(forward(parts), gradients, {parts[0], parts[1], parts[2]});
+  for (size_t i = 0; i < values.size(); ++i) {
+    ASSERT_EQ(parts[i].grad().defined(), i < 3) << i;
+    if (i < 3) {
+      EXPECT_TRUE(at::equal(parts[i].grad(), whole[i].grad())) << i;
+    }
+  }
+  backward.compute_weight_gradients();
+  for (size_t i = 0; i < values.size(); ++i) {
+    EXPECT_TRUE(at::equal(parts[i].grad(), whole[i].grad())) << i;
   }
 }
 

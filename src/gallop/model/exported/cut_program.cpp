@@ -118,18 +118,19 @@ BlockSequence CutProgram::sequence(const NamedTensors& parameters,
   return sequence;
 }
 
-Output CutProgram::run(const NamedTensors& batch, const at::Tensor& x, size_t begin, size_t end) {
+Output CutProgram::run(const NamedTensors& batch, const std::vector<at::Tensor>& passed,
+                       size_t begin, size_t end) {
   auto found = prepared_.find({begin, end});
   if (found == prepared_.end()) {
-    Interpreter::Part part{.nodes = parts_.nodes_of(begin, end), .given = parts_.input_of(begin)};
+    Interpreter::Part part{.nodes = parts_.nodes_of(begin, end), .given = parts_.inputs_of(begin)};
     if (end < parts_.size()) {
-      part.result = parts_.input_of(end);
+      part.results = parts_.inputs_of(end);
     } else {
       part.outputs = program_.outputs_read();
     }
     found = prepared_.emplace(std::pair(begin, end), std::move(part)).first;
   }
-  return program_.run_part(batch, found->second, x);
+  return program_.run_part(batch, found->second, passed);
 }
 
 }  // namespace gallop::model::exported

@@ -27,7 +27,8 @@ class CutProgram {
   /// part of the first one.
   BlockSequence sequence(const NamedTensors& parameters, const NamedTensors& buffers) const;
   /// See Model::forward_blocks().
-  Output run(const NamedTensors& batch, const at::Tensor& x, size_t begin, size_t end);
+  Output run(const NamedTensors& batch, const std::vector<at::Tensor>& passed, size_t begin,
+             size_t end);
 
  private:
   struct State {

@@ -125,9 +125,10 @@ class ExportedModel final : public Model {
   }
 
   BlockSequence block_sequence() const override { return cut().sequence(parameters_, buffers_); }
-  Output forward_blocks(const NamedTensors& batch, const at::Tensor& x, int64_t begin,
-                        int64_t end) override {
-    return cut().run(in_format(batch), x, static_cast<size_t>(begin), static_cast<size_t>(end));
+  Output forward_blocks(const NamedTensors& batch, const std::vector<at::Tensor>& passed,
+                        int64_t begin, int64_t end) override {
+    return cut().run(in_format(batch), passed, static_cast<size_t>(begin),
+                     static_cast<size_t>(end));
   }
 
   NamedTensors parameters() const override { return parameters_; }

@@ -523,12 +523,16 @@ std::vector<c10::IValue> Interpreter::run(std::vector<c10::IValue> inputs) const
 }
 
 std::vector<c10::IValue> Interpreter::run_part(std::vector<c10::IValue> inputs, const Part& part,
-                                               const at::Tensor& given) const {
+                                               const std::vector<at::Tensor>& given) const {
+  if (given.size() != part.given.size()) {
+    throw InternalError("interpreter: a part gets another number of tensors than it needs");
+  }
   std::vector<c10::IValue> values = impl_->values_of_inputs(std::move(inputs));
-  if (!part.given.empty()) values[impl_->slots.at(part.given)] = given;
+  for (size_t i = 0; i < given.size(); ++i) values[impl_->slots.at(part.given[i])] = given[i];
   impl_->run_all(values, &part.nodes);
-  if (!part.result.empty()) return {values[impl_->slots.at(part.result)]};
   std::vector<c10::IValue> results;
+  for (const std::string& name : part.results) results.push_back(values[impl_->slots.at(name)]);
+  if (!results.empty()) return results;
   for (const size_t output : part.outputs) {
     results.push_back(value_of(impl_->outputs[output], values));
   }

@@ -44,14 +44,14 @@ class Interpreter {
 
   /// A part of the graph; see GraphParts.
   struct Part {
-    std::vector<bool> nodes;        ///< Those that are run.
-    std::string given{};            ///< The tensor of another part that they read; may be empty.
-    std::vector<size_t> outputs{};  ///< Indices of the graph's outputs that it returns.
-    std::string result{};           ///< If not empty: the tensor that it returns instead.
+    std::vector<bool> nodes;             ///< Those that are run.
+    std::vector<std::string> given{};    ///< The tensors of the part before that it needs.
+    std::vector<size_t> outputs{};       ///< Indices of the graph's outputs that it returns.
+    std::vector<std::string> results{};  ///< If not empty: the tensors that it returns instead.
   };
-  /// Like run(), but for a part, with the value of `given`.
+  /// Like run(), but for a part, with the values of Part::given.
   std::vector<c10::IValue> run_part(std::vector<c10::IValue> inputs, const Part& part,
-                                    const at::Tensor& given) const;
+                                    const std::vector<at::Tensor>& given) const;
 
   /// The number of the graph's inputs.
   size_t inputs() const;

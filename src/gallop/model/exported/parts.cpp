@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <limits>
 #include <map>
 #include <set>
 #include <string_view>
@@ -49,6 +50,44 @@ bool can_be_sent(const Graph& graph, const std::string& tensor) {
   return meta != graph.tensors.end() && c10::isFloatingType(meta->second.dtype) &&
          std::none_of(meta->second.sizes.begin(), meta->second.sizes.end(), depends_on_data);
 }
+
+/// The nodes that the items of lists have.
+class ListItems {
+ public:
+  explicit ListItems(const Graph& graph) : graph_(graph) {
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      for (const ModuleFrame& frame : graph.nodes[i].modules) {
+        if (!is_in_list(frame.fqn)) continue;
+        Span& span = spans_.try_emplace(frame.fqn, Span{.begin = i}).first->second;
+        span.end = i + 1;
+      }
+    }
+  }
+
+  /// How many tensors may cross the border before a node, if `crossing` do before each node and at
+  /// the end.
+  size_t most_at(size_t node, const std::vector<size_t>& crossing) const {
+    const auto& before = graph_.nodes[node - 1].modules;
+    const auto& behind = graph_.nodes[node].modules;
+    for (auto frame = behind.rbegin(); frame != behind.rend(); ++frame) {
+      const bool has_both = is_in_list(frame->fqn) &&
+                            std::any_of(before.begin(), before.end(),
+                                        [&](const auto& other) { return other.fqn == frame->fqn; });
+      if (!has_both) continue;
+      const Span& span = spans_.at(frame->fqn);
+      return std::max(crossing[span.begin], crossing[span.end]);
+    }
+    return std::numeric_limits<size_t>::max();
+  }
+
+ private:
+  struct Span {
+    size_t begin = 0, end = 0;
+  };
+
+  const Graph& graph_;
+  std::map<std::string, Span> spans_;
+};
 
 }  // namespace
 
@@ -142,7 +181,7 @@ void GraphParts::find_given(const Names& inputs, Memory& memory) {
 
 void GraphParts::cut(const std::vector<std::string>& outputs, Memory& memory) {
   begins_ = {0};
-  inputs_ = {""};
+  inputs_ = {{}};
   // What is made by nodes and not given, by where it is read last.
   std::unordered_map<std::string, size_t> last_reads;
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
@@ -150,16 +189,13 @@ void GraphParts::cut(const std::vector<std::string>& outputs, Memory& memory) {
   }
   for (const std::string& output : outputs) last_reads[output] = graph_.nodes.size();
   std::set<std::string> live;
-  std::multimap<size_t, std::string> ends;  // By the node that reads it last.
+  std::multimap<size_t, std::string> ends;               // By the node that reads it last.
+  std::vector<size_t> crossing;                          // Before each node, how many are live.
+  std::map<size_t, std::vector<std::string>> at_border;  // Those, by the node behind the border.
   for (size_t i = 0; i < graph_.nodes.size(); ++i) {
-    const bool is_border = i > 0 && module_of(graph_.nodes[i]) != module_of(graph_.nodes[i - 1]);
-    if (is_border && live.size() == 1) {
-      const std::string& tensor = *live.begin();
-      if (can_be_sent(graph_, tensor) && !memory.is_written_from(tensor, i) &&
-          inputs_.back() != tensor) {
-        begins_.push_back(i);
-        inputs_.push_back(tensor);
-      }
+    crossing.push_back(live.size());
+    if (i > 0 && module_of(graph_.nodes[i]) != module_of(graph_.nodes[i - 1])) {
+      at_border.try_emplace(i, live.begin(), live.end());
     }
     if (!is_given_[i]) {
       visit_results(graph_.nodes[i], [&](const std::string& name, bool) {
@@ -171,6 +207,18 @@ void GraphParts::cut(const std::vector<std::string>& outputs, Memory& memory) {
     }
     const auto [begin, end] = ends.equal_range(i);
     for (auto ended = begin; ended != end; ++ended) live.erase(ended->second);
+  }
+  crossing.push_back(live.size());
+  const ListItems items(graph_);
+  for (auto& [node, tensors] : at_border) {
+    const bool can_be_cut =
+        !tensors.empty() && tensors.size() <= items.most_at(node, crossing) &&
+        std::all_of(tensors.begin(), tensors.end(), [&, first = node](const std::string& tensor) {
+          return can_be_sent(graph_, tensor) && !memory.is_written_from(tensor, first);
+        });
+    if (!can_be_cut || tensors == inputs_.back()) continue;
+    begins_.push_back(node);
+    inputs_.push_back(std::move(tensors));
   }
 }
 

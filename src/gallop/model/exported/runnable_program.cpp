@@ -157,11 +157,20 @@ Output RunnableProgram::run(const NamedTensors& batch) const {
 }
 
 Output RunnableProgram::run_part(const NamedTensors& batch, const Interpreter::Part& part,
-                                 const at::Tensor& given) const {
-  Output output = run_interpreter(values_for(batch), [&](std::vector<c10::IValue> values) {
-    return interpreter_->run_part(std::move(values), part, given);
-  });
-  if (part.result.empty()) output.part = output_part_;
+                                 const std::vector<at::Tensor>& given) const {
+  std::vector<at::Tensor> results =
+      run_interpreter(values_for(batch), [&](std::vector<c10::IValue> values) {
+        return interpreter_->run_part(std::move(values), part, given);
+      });
+  if (part.results.empty()) return output_of(results);
+  return {.passed_on = std::move(results)};
+}
+
+// Of the values of outputs_read().
+Output RunnableProgram::output_of(const std::vector<at::Tensor>& read) const {
+  Output output{read.front()};
+  if (loss_) output.loss = read.back();
+  output.part = output_part_;
   return output;
 }
 
@@ -208,26 +217,24 @@ bool RunnableProgram::takes_other_batches(c10::Device device) const {
 }
 
 Output RunnableProgram::run_whole(std::vector<c10::IValue> values) const {
-  Output output = run_interpreter(std::move(values), [this](std::vector<c10::IValue> given) {
+  return output_of(run_interpreter(std::move(values), [this](std::vector<c10::IValue> given) {
     const std::vector<c10::IValue> outputs = interpreter_->run(std::move(given));
     std::vector<c10::IValue> read;
     for (const size_t index : outputs_read()) read.push_back(outputs[index]);
     return read;
-  });
-  output.part = output_part_;
-  return output;
+  }));
 }
 
-// `run` returns Output::x and the loss, if there is one.
+// What `run` returns, all of which are tensors.
 template <typename Run>
-Output RunnableProgram::run_interpreter(std::vector<c10::IValue> values, const Run& run) const {
+std::vector<at::Tensor> RunnableProgram::run_interpreter(std::vector<c10::IValue> values,
+                                                         const Run& run) const {
   std::vector<at::Tensor> tensors;
   for (const size_t place : places_) tensors.push_back(values[place].toTensor());
   try {
-    const std::vector<c10::IValue> outputs = run(std::move(values));
-    Output output{outputs.front().toTensor()};
-    if (outputs.size() > 1) output.loss = outputs.back().toTensor();
-    return output;
+    std::vector<at::Tensor> results;
+    for (const c10::IValue& result : run(std::move(values))) results.push_back(result.toTensor());
+    return results;
   } catch (const c10::OutOfMemoryError&) {
     throw;
   } catch (const c10::Error& error) {

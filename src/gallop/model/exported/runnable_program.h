@@ -70,10 +70,10 @@ class RunnableProgram {
 
   /// The indices of the outputs that run() reads.
   std::vector<size_t> outputs_read() const;
-  /// Like run(), but for a part of the program: what it returns is Output::x and, of the last part,
-  /// Output::loss. `given` as in Interpreter::run_part().
+  /// Like run(), but for a part of the program: what it returns is Output::passed_on or, of the
+  /// last part, Output::x and Output::loss. `given` as in Interpreter::run_part().
   Output run_part(const NamedTensors& batch, const Interpreter::Part& part,
-                  const at::Tensor& given) const;
+                  const std::vector<at::Tensor>& given) const;
 
   /// Whether the program takes other numbers of samples than stated_batch(): runs it on zeros.
   bool takes_other_batches(c10::Device device) const;
@@ -82,7 +82,8 @@ class RunnableProgram {
   std::vector<c10::IValue> values_for(const NamedTensors& batch) const;
   TensorParallelOptions parallel_options(const TensorGroup& group, const TiedNames& tied) const;
   template <typename Run>
-  Output run_interpreter(std::vector<c10::IValue> values, const Run& run) const;
+  std::vector<at::Tensor> run_interpreter(std::vector<c10::IValue> values, const Run& run) const;
+  Output output_of(const std::vector<at::Tensor>& read) const;
   Output run_whole(std::vector<c10::IValue> values) const;
   at::Tensor missing_target(const BoundInput& input, const NamedTensors& batch) const;
   std::string differing_sizes(const std::vector<at::Tensor>& tensors) const;
