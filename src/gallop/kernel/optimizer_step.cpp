@@ -142,6 +142,7 @@ class Factors {
         .step = counts_ == nullptr ? 1 : static_cast<double>(counts_[index] += 1),
         .lr = step_.lr_factors.empty() ? lr_ : lr_ * step_.lr_factors[i],
         .weight_decay = weight_decay_of(i),
+        .decays = step_.weight_decays[i] == 0 ? 0.0 : 1.0,
         .options = options_.data(),
         .running = running};
     // Usually the same for all parameters, and powers are slow.

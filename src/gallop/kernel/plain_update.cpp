@@ -60,6 +60,7 @@ class ParameterUpdate {
     moment_ = {.step = count_.defined() ? Value(in_fp64(count_) + 1) : Value(1),
                .lr = in_fp64(step.lr) * (step.lr_factors.empty() ? 1 : step.lr_factors[i]),
                .weight_decay = step.weight_decays[i],
+               .decays = step.weight_decays[i] == 0 ? 0 : 1,
                .options = options_.data(),
                .running = running_.data()};
     for (size_t k = 0; k < step.scheduled.size(); ++k) {

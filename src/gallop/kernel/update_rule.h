@@ -38,6 +38,7 @@ struct UpdateMoment {
   Number step;  ///< Of this update, from 1; always 1 where steps are not counted.
   Number lr;
   Number weight_decay{};
+  Number decays{};  ///< 1 for a parameter with weight decay, also while that is scheduled to be 0.
   const Number* options = nullptr;  ///< In the order of the rule's Option; any may vary.
   const Number* running = nullptr;
 };

@@ -109,12 +109,21 @@ class Stage final : public torch::nn::Module {
   std::shared_ptr<BatchNorm2d> first_norm_, second_norm_;
 };
 
+// Each stage halves the images, of which the first layer leaves out the edges.
+void require_large_enough(int64_t height, int64_t width, int64_t patch, size_t stages) {
+  require((std::min(height, width) - patch + 1) >> stages >= 1,
+          "airbench: images of " + std::to_string(height) + "x" + std::to_string(width) +
+              " are too small for " + std::to_string(stages) +
+              " stages, each of which halves them");
+}
+
 class Airbench final : public Network {
  public:
   Airbench(const AirbenchConfig& config, const Task& task, InitialWeights weights)
       : activation_(activation_named(config.activation)),
         logit_scale_(config.logit_scale),
-        images_(std::max<int64_t>(1, kWhitenedPatches / (task.height * task.width))) {
+        images_(std::max<int64_t>(1, kWhitenedPatches / (task.height * task.width))),
+        patch_(config.patch) {
     Initializer init(weights);
     whitening_ = register_module(
         "whiten",
@@ -138,6 +147,7 @@ class Airbench final : public Network {
 
   bool takes_any_size() const override { return true; }
   at::Tensor forward(const at::Tensor& input) override {
+    require_large_enough(input.size(2), input.size(3), patch_, stages_.size());
     auto x = activate(activation_, whitening_->forward(input));
     for (const auto& stage : stages_) x = stage->forward(x);
     x = at::max_pool2d(x, {x.size(2), x.size(3)});
@@ -147,7 +157,7 @@ class Airbench final : public Network {
  private:
   Activation activation_;
   double logit_scale_;
-  int64_t images_;
+  int64_t images_, patch_;
   std::shared_ptr<Whitening> whitening_;
   std::vector<std::shared_ptr<Stage>> stages_;
   std::shared_ptr<Linear> head_;
@@ -182,11 +192,7 @@ std::unique_ptr<Model> make_airbench(const AirbenchConfig& config, const Task& t
                                      InitialWeights weights) {
   require_images(task, "airbench");
   require(!config.widths.empty(), "airbench: widths must name at least one stage");
-  const int64_t inside = std::min(task.height, task.width) - config.patch + 1;
-  require(inside >> config.widths.size() >= 1,
-          "airbench: images of " + std::to_string(task.height) + "x" + std::to_string(task.width) +
-              " are too small for " + std::to_string(config.widths.size()) +
-              " stages, each of which halves them");
+  require_large_enough(task.height, task.width, config.patch, config.widths.size());
   return make_model(std::make_shared<Airbench>(config, task, weights));
 }
 

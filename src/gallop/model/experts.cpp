@@ -107,7 +107,21 @@ void visit(config::Visitor& visitor, ExpertsConfig& config) {
 }
 
 void check(const ExpertsConfig& config, const std::string& model) {
-  if (config.num_experts == 0) return;
+  if (config.num_experts == 0) {
+    const ExpertsConfig none;
+    const auto require_default = [&](bool is_default, const char* option) {
+      require(is_default, fmt::format("{}: model.{} has no effect without experts: set "
+                                      "model.num_experts, or omit it",
+                                      model, option));
+    };
+    require_default(config.top_k == none.top_k, "top_k");
+    require_default(config.capacity_factor == none.capacity_factor, "capacity_factor");
+    require_default(config.load_balancing == none.load_balancing, "load_balancing");
+    require_default(config.aux_loss_coef == none.aux_loss_coef, "aux_loss_coef");
+    require_default(config.z_loss_coef == none.z_loss_coef, "z_loss_coef");
+    require_default(config.bias_update_rate == none.bias_update_rate, "bias_update_rate");
+    return;
+  }
   require(config.num_experts > 1,
           model + ": model.num_experts is 1, which leaves nothing to choose; set it to 0");
   require(config.top_k <= config.num_experts,

@@ -97,12 +97,15 @@ at::Tensor Initializer::normal(at::IntArrayRef sizes, double std) {
   return sizes_only_ ? tensor : tensor.normal_(0, std, generator_);
 }
 
-at::Tensor Initializer::truncated_normal(at::IntArrayRef sizes, double std) {
+at::Tensor Initializer::truncated_normal(at::IntArrayRef sizes, double std, double bound) {
   auto tensor = empty(sizes);
   if (sizes_only_) return tensor;
-  // Inverse normal CDF of uniform samples between its values at -2 and 2.
-  const double edge = std::erf(std::sqrt(2.0));
-  return tensor.uniform_(-edge, edge, generator_).erfinv_().mul_(std * std::sqrt(2.0));
+  // Inverse normal CDF of uniform samples between its values at both bounds.
+  const double edge = std::erf(bound / (std * std::sqrt(2.0)));
+  return tensor.uniform_(-edge, edge, generator_)
+      .erfinv_()
+      .mul_(std * std::sqrt(2.0))
+      .clamp_(-bound, bound);
 }
 
 at::Tensor Initializer::weight(at::IntArrayRef sizes, const InitScheme& scheme) {
@@ -117,7 +120,7 @@ at::Tensor Initializer::weight(at::IntArrayRef sizes, const InitScheme& scheme) 
     case InitScheme::Kind::kKaimingNormal: return normal(sizes, std::sqrt(2 / he_fan));
     case InitScheme::Kind::kDirac: return dirac(sizes, 1 / std::sqrt(fans.in));
     case InitScheme::Kind::kNormal: return normal(sizes, scheme.std);
-    case InitScheme::Kind::kTruncatedNormal: return truncated_normal(sizes, scheme.std);
+    case InitScheme::Kind::kTruncatedNormal: return truncated_normal(sizes, scheme.std, 2);
   }
   throw InternalError("unknown initialization");
 }

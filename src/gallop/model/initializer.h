@@ -22,7 +22,7 @@ struct InitScheme {
     kDirac,            ///< As the default, but the first filters pass one input channel each, as
                        ///< torch.nn.init.dirac_.
     kNormal,           ///< Mean 0 and `std`, as in GPT-2; biases are 0.
-    kTruncatedNormal,  ///< The same within two standard deviations, as in timm's ViT; biases are 0.
+    kTruncatedNormal,  ///< The same within -2 and 2, as in timm's ViT; biases are 0.
   };
   Kind kind = Kind::kDefault;
   double std = 0;
@@ -44,7 +44,8 @@ class Initializer {
   /// Creates a bias [size] for a layer with this fan_in.
   at::Tensor bias(int64_t size, int64_t fan_in, const InitScheme& scheme);
   at::Tensor normal(at::IntArrayRef sizes, double std);
-  at::Tensor truncated_normal(at::IntArrayRef sizes, double std);
+  /// Of numbers within -`bound` and `bound`.
+  at::Tensor truncated_normal(at::IntArrayRef sizes, double std, double bound);
   at::Tensor constant(at::IntArrayRef sizes, double value);
   /// Creates a zero-dimensional int64 tensor with value 0.
   at::Tensor counter();

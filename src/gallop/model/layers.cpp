@@ -151,9 +151,9 @@ void Embedding::parallelize(const std::shared_ptr<TensorParallel>& parallel) {
 at::Tensor Embedding::forward(const at::Tensor& indices, const at::Tensor& positions) const {
   if (!parallel_) return functional::embedding(indices, weight_, positions);
   // Other processes have the rows of other indices.
-  const functional::TablePart own =
-      functional::part_of_table(indices, parallel_->part_of(count_).begin, weight_.size(0));
-  at::Tensor y = parallel_->leave(functional::embedding(own.indices, weight_).mul(own.is_here));
+  const functional::TablePart own = functional::part_of_table(
+      indices, parallel_->part_of(count_).begin, weight_.size(0), count_, at::kFloat);
+  at::Tensor y = parallel_->leave(functional::embedding(own.indices, weight_).mul(own.factors));
   if (!positions.defined()) return y;
   return y.add(
       parallel_->own_tokens(positions.narrow(0, 0, indices.size(-1)), 0).to(y.scalar_type()));

@@ -53,12 +53,12 @@ class Layers final : public Network {
     if (static_cast<size_t>(end) < starts.size()) {
       return {run_layers(x, starts[static_cast<size_t>(end)], first)};
     }
-    const at::Tensor weight = layers_->head_weight();
+    const at::Tensor weight = head_weight();
     return {run_layers(x, layers_->size() - (weight.defined() ? 1 : 0), first), weight};
   }
 
   Output forward_to_head(const at::Tensor& x) override {
-    const at::Tensor weight = layers_->head_weight();
+    const at::Tensor weight = head_weight();
     if (!weight.defined()) return {forward(x)};
     return {run(x, layers_->size() - 1), weight};
   }
@@ -84,6 +84,12 @@ class Layers final : public Network {
     const int64_t samples = input.size(0), views = input.size(2);
     const at::Tensor each = run_layers(input.transpose(1, 2).flatten(0, 1), end);
     return each.reshape({samples, views, each.size(1)});
+  }
+
+  // Undefined unless the last layer of all is a linear one without a bias; that of a container is
+  // computed by it.
+  at::Tensor head_weight() const {
+    return layers_->size() == 0 ? at::Tensor() : (*layers_)[layers_->size() - 1].head_weight();
   }
 
   // The layers that are run, without activations that others compute.

@@ -50,7 +50,8 @@ TabularInput::TabularInput(Initializer& initializer, const TabularInputConfig& c
     const int64_t inner = 2 * config.frequencies;
     waves_ = register_parameter(
         "numbers_frequencies",
-        initializer.truncated_normal({features, config.frequencies}, config.frequency_scale));
+        initializer.truncated_normal({features, config.frequencies}, config.frequency_scale,
+                                     3 * config.frequency_scale));
     values_ = register_parameter(
         "numbers_values", uniform(features * inner, width, inner).view({features, inner, -1}));
     bias_ = register_parameter("numbers_bias", uniform(features, width, inner));

@@ -70,7 +70,7 @@ class Vit final : public Network {
     }
     positions_ = register_parameter(
         "pos_embed",
-        init.truncated_normal({1, rows_ * columns_ + (token ? 1 : 0), config.width}, kStd));
+        init.truncated_normal({1, rows_ * columns_ + (token ? 1 : 0), config.width}, kStd, 2));
     const auto embed = register_module("patch_embed", std::make_shared<Group>());
     patches_ = embed->register_module(
         "proj",

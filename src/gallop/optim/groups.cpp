@@ -48,10 +48,13 @@ std::vector<int64_t> layers_of(const NamedTensors& parameters) {
 
 void visit(config::Visitor& visitor, GroupConfig& config) {
   visitor.field({.name = "match", .help = "glob pattern of parameter names (*, ?)"}, config.match);
-  visitor.field({.name = "lr_factor", .help = "learning rate multiplier", .min = 0},
+  visitor.field({.name = "lr_factor",
+                 .help = "learning rate multiplier; none: that of earlier groups, or 1",
+                 .min = 0},
                 config.lr_factor);
   visitor.field({.name = "weight_decay",
-                 .help = "weight decay of the group; none: that of the optimizer",
+                 .help = "weight decay of the group; none: that of earlier groups, or of the "
+                         "optimizer",
                  .min = 0},
                 config.weight_decay);
 }
@@ -79,12 +82,17 @@ ParameterOptions options_of(const NamedTensors& parameters, double weight_decay,
     options.has_own_decay.push_back(!decays);
     options.lr_factors.push_back(1);
   }
+  if (config.layer_decay != 1 && last == 0) {
+    throw UsageError(
+        "optimizer.layer_decay needs numbered blocks, such as 'blocks.0', in the names of "
+        "parameters, and this model has none: omit it, or use optimizer.groups");
+  }
   for (const GroupConfig& group : config.groups) {
     bool matched = false;
     for (size_t i = 0; i < parameters.size(); ++i) {
       if (!matches_pattern(parameters[i].name, group.match)) continue;
       matched = true;
-      options.lr_factors[i] = group.lr_factor;
+      if (group.lr_factor) options.lr_factors[i] = *group.lr_factor;
       if (!group.weight_decay) continue;
       options.weight_decays[i] = *group.weight_decay;
       options.has_own_decay[i] = true;

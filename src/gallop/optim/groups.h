@@ -12,8 +12,8 @@ namespace gallop::optim {
 /// Options of the parameters with matching names.
 struct GroupConfig {
   std::string match;  ///< Glob pattern of names: "*.bias", "transformer.h.?.attn.*".
-  double lr_factor = 1;
-  std::optional<double> weight_decay;  ///< Empty: that of the optimizer.
+  /// Empty: those of earlier groups, or else 1 and that of the optimizer.
+  std::optional<double> lr_factor, weight_decay;
 };
 
 /// Parameter groups, an option of all optimizers:
@@ -25,7 +25,8 @@ struct GroupsConfig {
   /// number in its name ("layer1.0", "transformer.h.3"); everything before the blocks is one layer,
   /// and everything after them another one.
   double layer_decay = 1;
-  /// If several groups match, the last one applies. Their factors multiply those of layer_decay.
+  /// If several groups match, the last one that sets an option applies. Their factors multiply
+  /// those of layer_decay.
   std::vector<GroupConfig> groups{};
 };
 

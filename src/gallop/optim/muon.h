@@ -33,8 +33,9 @@ struct MuonConfig {
   std::string adjust_lr_fn = "original";
   double weight_decay = 0.1;
   /// Glob patterns of matrices that Muon does not update; patterns may match nothing.
-  std::vector<std::string> others = {"*embed*",   "*wte*",   "*wpe*", "*token*",
-                                     "*lm_head*", "*head.*", "fc.*",  "*.experts.*"};
+  std::vector<std::string> others = {
+      "*embed*", "*wte*",       "*wpe*",   "*token*", "*lm_head*",  "*head.*",   "fc.*",
+      "*head_*", "*.experts.*", "input.*", "*.bias",  "layers.*.r", "layers.*.s"};
   /// Glob patterns of matrices that Muon updates even if they match `others`.
   std::vector<std::string> matrices{};
   std::string other_optimizer = "adamw";  ///< Or sgd, with Nesterov's momentum of 0.9.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "gallop/schedule/curves.h"
+#include "gallop/schedule/scheduled_value.h"
 
 namespace gallop::schedule {
 
@@ -146,7 +147,7 @@ std::unique_ptr<Schedule> make_chained(const ChainedConfig& config, const RunLen
   int with_momentum = 0;
   for (const auto& item : config.members.items) {
     members.push_back(build(item, length));
-    with_momentum += members.back()->momentum(0) ? 1 : 0;
+    with_momentum += has_momentum(*members.back()) ? 1 : 0;
   }
   if (with_momentum > 1) {
     throw UsageError(

@@ -120,13 +120,14 @@ TEST_P(AttentionOf, IsAsAccurateAsItsFormula) {
 
 TEST_P(AttentionOf, IsBitIdenticalForAnyNumberOfThreads) {
   const int threads = at::get_num_threads();
-  const AttentionOutput first = attention(qkv, options);
-  const at::Tensor gradient = attention_backward(dy, qkv, first, options);
+  const Isa isa = GetParam().isa;
+  const AttentionOutput first = attention_by(isa, qkv, options);
+  const at::Tensor gradient = attention_backward_by(isa, dy, qkv, first, options);
   for (const int count : {1, 3}) {
     at::set_num_threads(count);
-    const AttentionOutput again = attention(qkv, options);
+    const AttentionOutput again = attention_by(isa, qkv, options);
     EXPECT_TRUE(at::equal(again.y_BTHD, first.y_BTHD));
-    EXPECT_TRUE(at::equal(attention_backward(dy, qkv, again, options), gradient));
+    EXPECT_TRUE(at::equal(attention_backward_by(isa, dy, qkv, again, options), gradient));
   }
   at::set_num_threads(threads);
 }
@@ -266,13 +267,16 @@ TEST(Attention, RejectsPositionsThatDoNotCount) {
 }
 
 TEST(Attention, DoesNotOverflowForLargeScores) {
-  const at::Tensor qkv = at::randn({1, 40, 3, 2, 16}) * 100;
-  const AttentionOptions options{.causal = true, .scale = 1};
-  const AttentionOutput output = attention(qkv, options);
-  EXPECT_TRUE(output.y_BTHD.isfinite().all().item<bool>());
-  EXPECT_LT(error(output.y_BTHD,
-                  Formula(qkv.to(at::kDouble), qkv.select(2, 0).to(at::kDouble), options).y),
-            1e-4);
+  for (const auto type : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor qkv = (at::randn({1, 40, 3, 2, 16}) * 100).to(type);
+    const at::Tensor dy = at::randn({1, 40, 2, 16}).to(type);
+    const AttentionOptions options{.causal = true, .scale = 1};
+    const AttentionOutput output = attention(qkv, options);
+    EXPECT_TRUE(output.y_BTHD.isfinite().all().item<bool>());
+    const Formula truth(qkv.to(at::kDouble), dy.to(at::kDouble), options);
+    EXPECT_LT(error(output.y_BTHD, truth.y), type == at::kFloat ? 1e-4 : 1e-2);
+    EXPECT_TRUE(attention_backward(dy, qkv, output, options).isfinite().all().item<bool>());
+  }
 }
 
 TEST(Attention, RejectsUnsupportedInputs) {

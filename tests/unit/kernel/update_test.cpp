@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <string>
 #include <vector>
 
 #include <ATen/Parallel.h>
@@ -205,6 +206,24 @@ TEST_P(EveryIsa, Bf16CopiesAreTheRoundedParameters) {
       EXPECT_EQ(std::memcmp(copied.parameter.data(), plain.parameter.data(),
                             sizeof(float) * static_cast<size_t>(count + 1)),
                 0);
+    }
+  }
+}
+
+// The squares of such gradients exceed the range of fp32, and so do second moments.
+TEST_P(EveryIsa, LargeGradientsLeaveFiniteParameters) {
+  for (const UpdateRule& rule : update_rules()) {
+    // Steps of others are in proportion to gradients.
+    const std::string name = rule.name;
+    const bool is_scaled = name.find("adam") != std::string::npos || name == "lamb" ||
+                           name.find("rmsprop") != std::string::npos;
+    if (!is_scaled) continue;
+    Arrays arrays(rule, 64);
+    for (size_t i = 1; i < arrays.gradient.size(); i += 5) arrays.gradient[i] = 1e21F;
+    for (auto& state : arrays.states) std::fill(state.begin(), state.end(), 0.0F);
+    update_chunk(rule, arrays.tensor());
+    for (const float parameter : arrays.parameter) {
+      EXPECT_TRUE(std::isfinite(parameter)) << rule.name;
     }
   }
 }

@@ -120,6 +120,11 @@ TEST(Airbench, RefusesWhatItCannotTake) {
   };
   EXPECT_EQ(error_for({}, {.channels = 1, .height = 8, .width = 30, .classes = 2}),
             "airbench: images of 8x30 are too small for 3 stages, each of which halves them");
+  const auto model = make_airbench({}, kImages, 1);
+  EXPECT_EQ(error_of([&] {
+              model->forward(at::rand({1, kImages.channels, 8, 8}));
+            }),
+            "airbench: images of 8x8 are too small for 3 stages, each of which halves them");
   EXPECT_EQ(error_for({.widths = {}}, kImages), "airbench: widths must name at least one stage");
   EXPECT_NE(error_for({}, {.kind = Task::Kind::kText, .classes = 9, .context = 4}).find("text"),
             std::string::npos);

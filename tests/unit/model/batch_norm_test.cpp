@@ -3,6 +3,7 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/allclose.h>
 #include <ATen/ops/batch_norm.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
@@ -12,6 +13,7 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "gallop/base/error.h"
+#include "gallop/kernel/stock_operators.h"
 #include "gallop/model/resnet.h"
 #include "gallop/model/summary.h"
 
@@ -65,6 +67,20 @@ at::Tensor stock(const Inputs& in, bool training, bool relu, bool residual) {
                           p.momentum, p.eps, false);
   if (residual) y = y + in.residual;
   return relu ? y.relu() : y;
+}
+
+// LibTorch's operator divides by the number of values without one.
+TEST(BatchNorm, OfASingleValueHasAVarianceOf0) {
+  kernel::BatchNormParameters parameters = Inputs().parameters;
+  for (const at::Tensor& x : {normal({1, kChannels}, 1), normal({1, kChannels, 1, 1}, 1)}) {
+    parameters.running_mean = at::zeros({kChannels});
+    parameters.running_var = at::full({kChannels}, 2.0);
+    const kernel::StockOperatorsScope stock_operators;
+    batch_norm(x, {}, parameters, {.training = true});
+    EXPECT_TRUE(at::allclose(parameters.running_mean, x.flatten() * parameters.momentum));
+    EXPECT_TRUE(
+        at::allclose(parameters.running_var, at::full({kChannels}, 2 * (1 - parameters.momentum))));
+  }
 }
 
 TEST(BatchNorm, HasTheGradientsOfTheStockOperators) {

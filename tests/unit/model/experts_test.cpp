@@ -18,6 +18,7 @@
 #include "gallop/kernel/grouped_linear.h"
 #include "gallop/model/gpt.h"
 #include "gallop/model/summary.h"
+#include "unit/base/error_of.h"
 #include "unit/fixtures.h"
 #include "unit/model/cpu_autocast.h"
 #include "unit/model/digest.h"
@@ -179,6 +180,9 @@ TEST(ExpertsModel, RejectsOptionsThatContradictEachOther) {
   EXPECT_THROW(make_gpt(config, kText, 1), UsageError);
   config.experts = {.num_experts = 4, .top_k = 5};
   EXPECT_THROW(make_gpt(config, kText, 1), UsageError);
+  config.experts = {.num_experts = 0, .top_k = 4};
+  EXPECT_EQ(error_of([&] { make_gpt(config, kText, 1); }),
+            "gpt: model.top_k has no effect without experts: set model.num_experts, or omit it");
 }
 
 TEST(ExpertsModel, TellsWhatHasBeenDropped) {

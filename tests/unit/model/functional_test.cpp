@@ -152,6 +152,20 @@ TEST(Conv2dFunction, HasItsGradientsInBf16UnderAutocast) {
   }
 }
 
+// On machines with BF16 products but without tiles, LibTorch is faster for few channels and large
+// weights.
+TEST(Conv2dFunction, IsUsedWhereItIsFaster) {
+  if (kernel::best_isa() != kernel::Isa::kAvx512Bf16) GTEST_SKIP() << "for other instructions";
+  const CpuAutocast autocast(at::kBFloat16);
+  const auto is_own = [](int64_t in, int64_t out) {
+    const auto y = functional::conv2d(leaf({8, in, 16, 16}), leaf({out, in, 3, 3}), {}, 1, 1);
+    return y.grad_fn()->name().find("Conv2dFunction") != std::string::npos;
+  };
+  EXPECT_TRUE(is_own(8, 16));
+  EXPECT_FALSE(is_own(3, 16));
+  EXPECT_FALSE(is_own(256, 256));
+}
+
 TEST(Conv2dFunction, TakesWhatItsKernelDoesNot) {
   const CpuAutocast autocast(at::kBFloat16);
   const auto x = leaf({2, 8, 5, 5}), weight = leaf({10, 8, 3, 3}), bias = leaf({10});
@@ -252,6 +266,17 @@ TEST(DropoutFunction, DropsTheGradientWhereItDroppedTheNumber) {
   EXPECT_TRUE(functional::dropout(x, 0.25, false).is_same(x));
   EXPECT_TRUE(functional::dropout(x, 0, true).is_same(x));
   EXPECT_EQ(functional::dropout(fp64(x), 0.25, true).scalar_type(), at::kDouble);
+}
+
+TEST(DropoutFunction, DropsAllWithAProbabilityOf1) {
+  for (const auto type : {at::kFloat, at::kBFloat16, at::kDouble}) {
+    const auto x = leaf({6, 5}, type);
+    const auto y = functional::dropout(x, 1.0, /*training=*/true);
+    EXPECT_TRUE(at::equal(y, at::zeros_like(y)));
+    y.sum().backward();
+    EXPECT_TRUE(at::equal(x.grad(), at::zeros_like(x)));
+    EXPECT_TRUE(at::equal(functional::dropout(x, 1.0, /*training=*/false), x));
+  }
 }
 
 TEST(DropoutFunction, DrawsWhatTheScopesTensorHoldsAndNewNumbersForEveryCall) {

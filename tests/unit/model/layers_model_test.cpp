@@ -93,6 +93,32 @@ void expect_equal(Model& model, const std::vector<at::Tensor>& others,
   }
 }
 
+// The loss computes the last layer of all by itself, but not the last one of a container.
+TEST(LayersModel, HaveTheSameLogitsInTheLoss) {
+  const at::Tensor tokens = at::randint(17, {4, 9}, at::kLong), images = at::rand({4, 3, 12, 12});
+  const std::pair<const char*, bool> kCases[] = {
+      {"[{embedding: 8}, {sequential: [layer-norm, {linear: {bias: false}}]}]", true},
+      {"[{embedding: 8}, layer-norm, {linear: {bias: false}}]", true},
+      {"[flatten, {sequential: [{linear: 64}, relu, {linear: {bias: false}}]}]", false}};
+  for (const auto& [layers, is_text] : kCases) {
+    SCOPED_TRACE(layers);
+    const auto model = build(layers, is_text ? kText : kImages);
+    const at::Tensor& input = is_text ? tokens : images;
+    const Output output = model->forward_to_head(input);
+    EXPECT_TRUE(at::allclose(output.logits(), model->forward(input), 1e-5, 1e-6));
+    output.logits().square().sum().backward();
+    for (const auto& [name, tensor] : model->parameters()) {
+      EXPECT_TRUE(tensor.grad().defined()) << name;
+    }
+    const auto blocks = static_cast<int64_t>(model->block_sequence().tensors.size());
+    const NamedTensors batch = {{"input", input}};
+    const Output first = model->forward_blocks(batch, {}, 0, 1);
+    EXPECT_TRUE(blocks < 2 ||
+                at::allclose(model->forward_blocks(batch, first.passed_on, 1, blocks).logits(),
+                             model->forward(input), 1e-5, 1e-6));
+  }
+}
+
 TEST(LayersModel, EqualsTorchOfAConvolutionalNetwork) {
   const auto model = build(
       "[{conv: {channels: 8, kernel: 3, bias: false}}, batch-norm, relu, max-pool,"

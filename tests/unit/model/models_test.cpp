@@ -183,15 +183,11 @@ TEST(Gpt, HasLlamasFeedForwardWithSwiglu) {
   const auto model =
       make_gpt({.layers = 1, .width = 48, .heads = 4, .bias = false, .activation = "swiglu"},
                text(65, 12), 1);
-  for (const auto& parameter : model->parameters()) {
-    // 8/3 of the width rounded to a multiple of 64, twice that before the gate.
-    if (parameter.name == "transformer.h.0.mlp.c_fc.weight") {
-      EXPECT_EQ(parameter.tensor.sizes(), at::IntArrayRef({256, 48}));
-    }
-    if (parameter.name == "transformer.h.0.mlp.c_proj.weight") {
-      EXPECT_EQ(parameter.tensor.sizes(), at::IntArrayRef({48, 128}));
-    }
-  }
+  // 8/3 of the width rounded to a multiple of 64, twice that before the gate.
+  EXPECT_EQ(parameter_of(*model, "transformer.h.0.mlp.c_fc.weight").sizes(),
+            at::IntArrayRef({256, 48}));
+  EXPECT_EQ(parameter_of(*model, "transformer.h.0.mlp.c_proj.weight").sizes(),
+            at::IntArrayRef({48, 128}));
 }
 
 TEST(Gpt, SeesOnlyThePast) {
@@ -229,6 +225,18 @@ TEST(Gpt, StartsAsGpt2) {
     if (parameter.dim() == 1) continue;
     const double expected = name.ends_with("c_proj.weight") ? 0.02 / std::sqrt(16.0) : 0.02;
     EXPECT_NEAR(parameter.std().item<double>(), expected, 0.05 * expected) << name;
+  }
+}
+
+// timm's truncated normal distribution has bounds of -2 and 2, which are 100 standard deviations.
+TEST(Vit, StartsAsTimm) {
+  const auto model =
+      make_vit({.patch = 4, .width = 192, .depth = 2, .heads = 3}, images(3, 32, 32, 10), 1);
+  for (const auto& [name, parameter] : model->parameters()) {
+    const bool is_linear = name.find("attn") != std::string::npos ||
+                           name.find("mlp") != std::string::npos || name == "pos_embed";
+    if (parameter.dim() == 1 || !is_linear) continue;
+    EXPECT_NEAR(parameter.std().item<double>(), 0.02, 0.0006) << name;
   }
 }
 

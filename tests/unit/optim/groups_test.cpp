@@ -9,6 +9,7 @@
 #include "gallop/base/error.h"
 #include "gallop/config/resolve.h"
 #include "gallop/optim/optimizer.h"
+#include "unit/base/error_of.h"
 
 namespace gallop::optim {
 namespace {
@@ -32,6 +33,22 @@ TEST(Groups, TheLastMatchTakesPrecedence) {
   const ParameterOptions options = options_of(parameters_of(kNames), 0.1, false, config);
   EXPECT_EQ(options.lr_factors, (std::vector<double>{1, 1, 2, 1, 10, 10}));
   EXPECT_EQ(options.weight_decays, (std::vector<double>{0.1, 0.1, 0.5, 0.1, 0.1, 0.5}));
+}
+
+TEST(Groups, KeepWhatLaterOnesDoNotSet) {
+  const GroupsConfig config{
+      .groups = {{.match = "*.bias", .lr_factor = 2}, {.match = "head.*", .weight_decay = 0.5}}};
+  const ParameterOptions options = options_of(parameters_of(kNames), 0.1, false, config);
+  EXPECT_EQ(options.lr_factors, (std::vector<double>{1, 1, 2, 1, 1, 2}));
+  EXPECT_EQ(options.weight_decays, (std::vector<double>{0.1, 0.1, 0, 0.1, 0.5, 0.5}));
+}
+
+TEST(Groups, RejectALayerDecayWithoutLayers) {
+  EXPECT_NE(error_of([] {
+              options_of(parameters_of({"stem.weight", "layer1.weight", "head.bias"}), 0, true,
+                         {.layer_decay = 0.5});
+            }).find("optimizer.layer_decay needs numbered blocks"),
+            std::string::npos);
 }
 
 TEST(Groups, NumberLayersFromTheEnd) {

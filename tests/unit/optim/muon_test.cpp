@@ -55,6 +55,28 @@ TEST(Muon, UpdatesAreNearlyOrthogonal) {
   }
 }
 
+TEST(Muon, LeavesAdaptersBiasesEmbeddingsAndTheHeadOfTabmToTheOther) {
+  // Of four members with three classes.
+  const auto optimizer = make_muon({}, parameters_of({{"head_weight", {4, 8, 3}},
+                                                      {"head_bias", {4, 1, 3}},
+                                                      {"input.categories_0", {5, 2}},
+                                                      {"input.numbers_weight", {4, 6}},
+                                                      {"layers.0.weight", {8, 10}},
+                                                      {"layers.0.r", {4, 10}},
+                                                      {"layers.0.s", {4, 8}},
+                                                      {"layers.0.bias", {4, 8}},
+                                                      {"layers.1.weight", {8, 8}},
+                                                      {"layers.1.r", {4, 8}},
+                                                      {"layers.1.s", {4, 8}},
+                                                      {"layers.1.bias", {4, 8}}}));
+  std::vector<std::string> muons;
+  for (const auto& [name, tensor] : optimizer->state()) {
+    if (name.starts_with("momentum.")) muons.push_back(name);
+  }
+  EXPECT_EQ(muons,
+            (std::vector<std::string>{"momentum.layers.0.weight", "momentum.layers.1.weight"}));
+}
+
 // The iteration of Jordan's post in fp64.
 TEST(Muon, FollowsItsFormula) {
   const NamedTensors parameters = parameters_of({{"w", {12, 5}}});

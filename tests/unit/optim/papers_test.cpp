@@ -2,9 +2,12 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include <ATen/TensorOperators.h>
+#include <ATen/ops/allclose.h>
+#include <ATen/ops/arange.h>
 #include <ATen/ops/from_blob.h>
 #include <ATen/ops/scalar_tensor.h>
 #include <gtest/gtest.h>
@@ -150,6 +153,28 @@ TEST(Papers, LarsIsYousAlgorithm1) {
   expect_follows(make(false, 0.1), lars(0.1, true), lars(0, false));
   expect_follows(make(true, 0.1), lars(0.1, true), lars(0, true));
   expect_follows(make(false, 0), lars(0, false), lars(0, false));
+}
+
+// A weight decay that a schedule has at 0 does not change which parameters the ratio is for.
+TEST(Papers, TrustRatiosRemainWhereTheWeightDecayIsScheduledToBe0) {
+  const std::vector<std::function<std::unique_ptr<Optimizer>(const NamedTensors&, double)>> kMade =
+      {[](const NamedTensors& p, double decay) {
+         return make_lars({.trust_coefficient = 0.02, .weight_decay = decay}, p);
+       },
+       [](const NamedTensors& p, double decay) { return make_lamb({.weight_decay = decay}, p); }};
+  for (const auto& make : kMade) {
+    const auto stepped = [&](double decay, std::optional<double> scheduled) {
+      const NamedTensors parameters = {{"weight", at::arange(1.0, 13.0, at::kFloat).view({3, 4})}};
+      parameters[0].tensor.mutable_grad() = at::arange(12.0, 0.0, -1.0, at::kFloat).view({3, 4});
+      ScheduledOptions options;
+      if (scheduled) options.weight_decay = at::scalar_tensor(*scheduled, at::kDouble);
+      make(parameters, decay)->step(at::scalar_tensor(0.1, at::kFloat), {}, {}, options);
+      return parameters[0].tensor;
+    };
+    const at::Tensor none = stepped(0.1, 0.0), little = stepped(1e-12, std::nullopt);
+    EXPECT_TRUE(at::allclose(none, little, 1e-6, 0));
+    EXPECT_FALSE(at::allclose(none, stepped(0, std::nullopt), 1e-3, 0));
+  }
 }
 
 ReferenceStep lamb(double decay, bool adapts) {

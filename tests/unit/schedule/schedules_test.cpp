@@ -180,6 +180,10 @@ TEST(Refused, ContradictionsAreNamed) {
       {"{name: chained}", "schedule chained: no members"},
       {"{name: chained, members: []}", "schedule chained: no members"},
       {"{name: chained, members: [{cosin: {}}]}", "did you mean 'cosine'?"},
+      {"{name: chained, members: [{sequence: {milestones: [0.5], members: [constant, {cyclic: "
+       "{base_momentum: 0.8, max_momentum: 0.9}}]}}, {one-cycle: {base_momentum: 0.85, "
+       "max_momentum: 0.95}}]}",
+       "schedule chained: more than one member sets a momentum"},
       {"{name: chained, members: [{cyclic: {base_momentum: 0.8, max_momentum: 0.9}}, {cyclic: "
        "{base_momentum: 0.8, max_momentum: 0.9}}]}",
        "more than one member sets a momentum"},

@@ -1,5 +1,8 @@
 // The ways between regions and the loss of a divided vocabulary, next to LibTorch's operators on
 // whole tensors.
+#include <cmath>
+#include <limits>
+
 #include <ATen/core/Reduction.h>
 #include <ATen/ops/allclose.h>
 #include <ATen/ops/cross_entropy_loss.h>
@@ -120,6 +123,36 @@ TEST(VocabularyParallelCrossEntropy, IsThatOfWholeLogits) {
       });
     }
   }
+}
+
+// The first class of a process has the logit -inf, as for tokens that must not be predicted.
+TEST(VocabularyParallelCrossEntropy, TakesInfiniteLogitsAndMarksTargetsThatAreNoClass) {
+  constexpr int64_t kRows = 5, kClasses = 9;
+  at::Tensor logits = at::randn({kRows, kClasses}, at::kDouble);
+  for (const int64_t first : {0, 3, 6}) {
+    logits.select(1, first).fill_(-std::numeric_limits<double>::infinity());
+  }
+  const at::Tensor target = at::tensor({1, 4, 7, 8, -100}, at::kLong);
+  const at::Tensor whole = logits.clone().requires_grad_(true);
+  const at::Tensor wanted =
+      at::cross_entropy_loss(whole, target, {}, at::Reduction::Sum, -100, 0.0);
+  wanted.backward();
+  parallel::run_ranks_together(3, [&](parallel::Collectives& collectives) {
+    const parallel::CollectivesGroup group(collectives, /*sequence_parallel=*/true);
+    const at::Tensor own = own_part(logits, 1, group).clone().requires_grad_(true);
+    const auto loss_of = [&](const at::Tensor& targets) {
+      return vocabulary_parallel_cross_entropy(own, targets, {.targets = {.ignored = -100}},
+                                               kClasses, group)
+          .loss;
+    };
+    const at::Tensor loss = loss_of(target);
+    EXPECT_TRUE(at::allclose(loss, wanted, 1e-12, 1e-12));
+    loss.backward();
+    EXPECT_TRUE(at::allclose(own.grad(), own_part(whole.grad(), 1, group), 1e-12, 1e-12));
+    for (const int64_t wrong : {kClasses, int64_t{-1}}) {
+      EXPECT_TRUE(std::isnan(loss_of(at::full({kRows}, wrong, at::kLong)).item<double>()));
+    }
+  });
 }
 
 }  // namespace

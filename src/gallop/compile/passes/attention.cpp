@@ -196,6 +196,7 @@ std::optional<Rewrite> match_fused(Matcher& matcher, int64_t index) {
   }
   form.causal = matcher.constant(index, kCausal).toBool();
   form.scale = scale_of(matcher.constant(index, kScale), matcher.view(form.query).sizes.back());
+  if (!(form.scale >= 0)) return std::nullopt;  // The kernel shifts scores by their maximum.
   form.first = form.place = index;
   form.removed = {index};
   const ViewId log_sums = matcher.result(index, 1);

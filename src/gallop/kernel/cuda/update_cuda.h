@@ -70,6 +70,7 @@ struct UpdateTensor {
     moment.lr = static_cast<double>(*address<const float>(a, UpdateSlot::kLr)) *
                 number(a, at(UpdateField::kLrFactor));
     moment.weight_decay = number(a, at(UpdateField::kWeightDecay));
+    moment.decays = moment.weight_decay == 0 ? 0 : 1;
     if (moment.weight_decay < 0) {
       moment.weight_decay = *address<const double>(a, UpdateSlot::kScheduledDecay);
     }

@@ -45,7 +45,7 @@ struct LambRule {
   GALLOP_DEVICE static Number ratio(const UpdateMoment<Number>& at, Number parameter,
                                     Number change) {
     const Number ratio = parameter / change;
-    const auto adapts = is_above(larger(at.weight_decay, at.options[kAlwaysAdapts]), 0);
+    const auto adapts = is_above(larger(at.decays, at.options[kAlwaysAdapts]), 0);
     const Number found = choose(is_above(parameter, 0), choose(is_above(change, 0), ratio, 1), 1);
     return choose(adapts, found, 1);
   }

@@ -32,7 +32,7 @@ struct LarsRule {
                                     Number gradient) {
     const Number ratio = at.options[kTrust] * parameter /
                          (gradient + at.weight_decay * parameter + at.options[kEps]);
-    const auto adapts = is_above(larger(at.weight_decay, at.options[kAlwaysAdapts]), 0);
+    const auto adapts = is_above(larger(at.decays, at.options[kAlwaysAdapts]), 0);
     const Number found = choose(is_above(parameter, 0), choose(is_above(gradient, 0), ratio, 1), 1);
     return choose(adapts, found, 1);
   }

@@ -65,11 +65,12 @@ namespace {
 at::Tensor look_up(const at::Tensor& table, const at::Tensor& indices, int64_t rows,
                    int64_t padding, const TensorGroup& group) {
   const functional::PartRange range = functional::part_range(rows, group);
-  const functional::TablePart own = functional::part_of_table(indices, range.begin, range.size());
+  const functional::TablePart own =
+      functional::part_of_table(indices, range.begin, range.size(), rows, table.scalar_type());
   const bool has_padding = padding >= range.begin && padding < range.end;
   const at::Tensor found =
       at::embedding(table, own.indices, has_padding ? padding - range.begin : -1);
-  return functional::reduce_from_tensor_parallel_region(found.mul(own.is_here), group);
+  return functional::reduce_from_tensor_parallel_region(found.mul(own.factors), group);
 }
 
 }  // namespace

@@ -93,14 +93,25 @@ bool has_gradient(const at::Tensor& x, const at::Tensor& residual,
           parameters.weight.requires_grad() || parameters.bias.requires_grad());
 }
 
+// at::batch_norm() with the variance of a single value, which is not defined without a bias, as 0.
+at::Tensor batch_norm_of(const at::Tensor& x, const kernel::BatchNormParameters& parameters,
+                         bool training) {
+  const bool is_single = training && x.numel() == x.size(1) && parameters.running_var.defined();
+  const at::Tensor running_var =
+      is_single ? parameters.running_var.clone() : parameters.running_var;
+  at::Tensor y = at::batch_norm(x, parameters.weight, parameters.bias, parameters.running_mean,
+                                running_var, training, parameters.momentum, parameters.eps,
+                                /*cudnn_enabled=*/true);
+  if (is_single) parameters.running_var.mul_(1 - parameters.momentum);
+  return y;
+}
+
 at::Tensor by_library(const at::Tensor& x, const at::Tensor& residual,
                       const kernel::BatchNormParameters& parameters,
                       const BatchNormOptions& options) {
   auto y = options.training && SharedBatchNormScope::is_there()
                ? shared_batch_norm(x, parameters)
-               : at::batch_norm(x, parameters.weight, parameters.bias, parameters.running_mean,
-                                parameters.running_var, options.training, parameters.momentum,
-                                parameters.eps, /*cudnn_enabled=*/true);
+               : batch_norm_of(x, parameters, options.training);
   if (residual.defined()) y.add_(residual);
   if (!options.relu) return y;
   return at::GradMode::is_enabled() ? activation(kernel::Activation::kRelu, y) : y.relu_();

@@ -185,6 +185,7 @@ at::Tensor drop_part(const at::Tensor& x, double p, const at::Tensor& share,
 
 at::Tensor dropout(const at::Tensor& x, double p, bool training, const kernel::DropoutPart& part) {
   if (!training || p == 0) return x;
+  if (p == 1 && !dropout_varies()) return x.mul(0);  // As LibTorch.
   if (!part.is_whole()) return drop_part(x, p, DropoutScope::place().share, part);
   return drop(x, p, DropoutScope::place().share);
 }

@@ -44,10 +44,14 @@ struct EmbeddingFunction : torch::autograd::Function<EmbeddingFunction> {
 
 }  // namespace
 
-TablePart part_of_table(const at::Tensor& indices, int64_t begin, int64_t rows) {
+TablePart part_of_table(const at::Tensor& indices, int64_t begin, int64_t rows, int64_t all_rows,
+                        at::ScalarType type) {
   const at::Tensor own = indices.sub(begin);
   const at::Tensor is_here = own.ge(0).logical_and(own.lt(rows));
-  return {.indices = own.mul(is_here), .is_here = is_here.unsqueeze(-1)};
+  const at::Tensor is_row = indices.ge(0).logical_and(indices.lt(all_rows));
+  const at::Tensor factors =
+      is_here.to(type).masked_fill(is_row.logical_not(), std::numeric_limits<double>::quiet_NaN());
+  return {.indices = own.mul(is_here), .factors = factors.unsqueeze(-1)};
 }
 
 at::Tensor embedding(const at::Tensor& indices, const at::Tensor& weight,

@@ -12,12 +12,15 @@ namespace gallop::model::functional {
 at::Tensor embedding(const at::Tensor& indices, const at::Tensor& weight,
                      const at::Tensor& positions = {});
 
-/// What a process that has `rows` rows of a table, from row `begin` on, looks up: row 0 for the
-/// indices of other rows, whose results must be multiplied by 0.
+/// What a process that has `rows` of the `all_rows` rows of a table, from row `begin` on, looks up:
+/// row 0 for the indices of other rows.
 struct TablePart {
   at::Tensor indices;  ///< In its part.
-  at::Tensor is_here;  ///< bool, [.., 1].
+  /// [.., 1], by which results must be multiplied: 1, 0 for other rows, and NaN for indices that
+  /// are no row of the table; an error would need the values on a GPU.
+  at::Tensor factors;
 };
-TablePart part_of_table(const at::Tensor& indices, int64_t begin, int64_t rows);
+TablePart part_of_table(const at::Tensor& indices, int64_t begin, int64_t rows, int64_t all_rows,
+                        at::ScalarType type);
 
 }  // namespace gallop::model::functional

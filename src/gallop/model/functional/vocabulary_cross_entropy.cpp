@@ -44,8 +44,9 @@ enum Known : int64_t { kMax, kBest, kExpSum, kOfLabel, kSum, kKnown };
 at::Tensor known_of(const at::Tensor& wide_MC, const OwnLabels& own, int64_t begin) {
   const auto [max_M, best_M] = wide_MC.max(1);
   const at::Tensor shifted_MC = wide_MC.sub(max_M.unsqueeze(1));
-  const at::Tensor of_label_M =
-      wide_MC.gather(1, own.index_M.unsqueeze(1)).squeeze(1).mul(own.is_here_M);
+  // Not by a product with is_here_M, as the logit at index 0 may be infinite.
+  const at::Tensor found_M = wide_MC.gather(1, own.index_M.unsqueeze(1)).squeeze(1);
+  const at::Tensor of_label_M = at::where(own.is_here_M, found_M, at::zeros_like(found_M));
   return at::stack({max_M.to(at::kDouble), best_M.add(begin).to(at::kDouble),
                     shifted_MC.exp().sum(1).to(at::kDouble), of_label_M.to(at::kDouble),
                     wide_MC.sum(1, /*keepdim=*/false, at::kDouble)});
@@ -76,6 +77,10 @@ struct VocabularyCrossEntropy : torch::autograd::Function<VocabularyCrossEntropy
       losses_M = losses_M.sub(all.select(1, kSum).sum(0), smoothing / static_cast<double>(classes));
     }
     const at::Tensor counts_M = target_M.ne(options.ignored);
+    // As by kernels on GPUs; a check would wait for the device.
+    const at::Tensor is_class_M = target_M.ge(0).logical_and(target_M.lt(classes));
+    losses_M =
+        losses_M.masked_fill(is_class_M.logical_not(), std::numeric_limits<double>::quiet_NaN());
     // The first of the largest.
     const at::Tensor best_M =
         at::where(max_PM.eq(max_M), all.select(1, kBest),

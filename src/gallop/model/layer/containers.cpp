@@ -176,15 +176,7 @@ at::Tensor Sequential::run_all(const at::Tensor& input, size_t end) const {
 
 at::Tensor Sequential::forward(const at::Tensor& x) { return run_all(x, layers_.size()); }
 
-at::Tensor Sequential::forward_to_head(const at::Tensor& x) {
-  return run_all(x, layers_.size() - 1);
-}
-
 bool Sequential::takes_packed_rows() const { return all_take_packed_rows(layers_); }
-
-at::Tensor Sequential::head_weight() const {
-  return layers_.empty() ? at::Tensor() : layers_.back()->head_weight();
-}
 
 void visit(config::Visitor& visitor, SequentialConfig& config) {
   visitor.field(kLayers, config.layers);

@@ -18,10 +18,7 @@ class Sequential final : public Layer {
 
   at::Tensor forward(const at::Tensor& x) override;
   std::shared_ptr<torch::nn::Module> module() const override { return module_; }
-  at::Tensor head_weight() const override;
   bool takes_packed_rows() const override;
-  /// Runs all but the last layer.
-  at::Tensor forward_to_head(const at::Tensor& x);
 
   size_t size() const { return layers_.size(); }
   Layer& operator[](size_t i) const { return *layers_[i]; }
