@@ -379,7 +379,8 @@ train::EvaluateConfig Session::evaluate_config() const {
           .forward_group = parts,
           .divides_forward_by_samples = strategy_ && strategy_->divides_forward_by_samples(),
           .metrics = metrics_,
-          .loss = evaluation_loss_};
+          .loss = evaluation_loss_,
+          .ignored = loss_->traits().ignored};
 }
 
 train::StepConfig Session::step_config() const {

@@ -18,12 +18,6 @@ namespace {
 
 constexpr int64_t kGroupBytes = int64_t{25} << 20;
 
-std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
-  std::vector<at::Tensor> tensors;
-  for (const NamedTensor& one : named) tensors.push_back(one.tensor);
-  return tensors;
-}
-
 }  // namespace
 
 ModelAverager::ModelAverager(Collectives& collectives, NamedTensors parameters,
@@ -34,7 +28,7 @@ ModelAverager::ModelAverager(Collectives& collectives, NamedTensors parameters,
       buffers_(std::move(buffers)),
       schedule_(schedule),
       outer_(outer),
-      statistics_(tensors_of(buffers_)) {
+      statistics_(tensors_in(buffers_)) {
   if (!outer_) return;
   for (const auto& [name, tensor] : parameters_) {
     start_.push_back({"start." + name, at::empty_like(tensor.detach())});
@@ -48,7 +42,7 @@ void ModelAverager::begin_step(int64_t step) {
   is_local_ = step >= schedule_.warmup_steps;
   if (!is_local_ || !outer_ || has_start_) return;
   const at::NoGradGuard no_grad;
-  copy_all(tensors_of(parameters_), tensors_of(start_));
+  copy_all(tensors_in(parameters_), tensors_in(start_));
   has_start_ = true;
 }
 
@@ -137,7 +131,7 @@ void ModelAverager::use_mean(bool mean) {
   if (own_.empty()) return;
   const NamedTensors own = std::move(own_);
   own_.clear();
-  copy_all(tensors_of(own), tensors_of(replica()));
+  copy_all(tensors_in(own), tensors_in(replica()));
 }
 
 NamedTensors ModelAverager::replica() const {

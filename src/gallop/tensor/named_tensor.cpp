@@ -32,6 +32,13 @@ std::string describe(const at::Tensor& tensor) {
 
 }  // namespace
 
+std::vector<at::Tensor> tensors_in(const NamedTensors& named) {
+  std::vector<at::Tensor> tensors;
+  tensors.reserve(named.size());
+  for (const auto& [name, tensor] : named) tensors.push_back(tensor);
+  return tensors;
+}
+
 const at::Tensor* find_tensor(const NamedTensors& tensors, std::string_view name) {
   for (const NamedTensor& one : tensors) {
     if (one.name == name) return &one.tensor;

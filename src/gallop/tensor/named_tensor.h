@@ -17,6 +17,8 @@ struct NamedTensor {
 
 using NamedTensors = std::vector<NamedTensor>;
 
+std::vector<at::Tensor> tensors_in(const NamedTensors& named);
+
 /// The tensor of that name; null if there is none.
 const at::Tensor* find_tensor(const NamedTensors& tensors, std::string_view name);
 

@@ -34,14 +34,16 @@ class NoUpdate final : public optim::Optimizer {
 };
 
 // The same number of batches in all processes; if shared, the steps' requests decide on a stop.
-std::optional<data::Batch> next_batch(data::DeviceLoader& loader, int64_t size,
+// None if two epochs of `samples` have no batch without broken samples.
+std::optional<data::Batch> next_batch(data::DeviceLoader& loader, int64_t samples, int64_t size,
                                       const StopRequest* stop) {
-  for (;;) {
+  for (int64_t seen = 0; seen < 2 * samples; seen += size) {
     auto batch = loader.next(stop);
     if (!batch || (stop != nullptr && stop->requested())) return {};
     // The last batch of an epoch may be smaller.
     if ((stop != nullptr ? batch->size() : batch->whole_size) == size) return batch;
   }
+  return {};
 }
 
 bool requests_stop(const StepResult& result) {
@@ -124,7 +126,7 @@ std::optional<schedule::NoiseScale> measure_noise(const NoiseParts& parts,
   schedule::NoiseScale noise(config.small, big);
   int64_t overflows = 0;  // Steps by which fp16 finds its loss scale.
   for (int64_t step = 0; step < config.warm_up + config.steps + overflows; ++step) {
-    const auto batch = next_batch(loader, big, stop);
+    const auto batch = next_batch(loader, parts.samples.size(), big, stop);
     if (!batch) return {};
     double squares = 0;
     bool are_finite = true;

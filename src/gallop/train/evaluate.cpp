@@ -26,7 +26,7 @@ const MetricTask& task_of(const EvaluateConfig& config) {
 
 // Adds the loss, and for class labels the correct predictions.
 void add_outputs(const at::Tensor& outputs, const data::Batch& batch, const EvaluateConfig& config,
-                 Evaluation& evaluation) {
+                 Tally& sum, std::vector<TermSum>& term_sums) {
   const bool counts_correct = task_of(config).has_classes();
   Tally tally;
   if (counts_correct) {
@@ -37,30 +37,44 @@ void add_outputs(const at::Tensor& outputs, const data::Batch& batch, const Eval
   if (config.loss) {
     const NamedTensors fields = batch.by_role();
     const std::vector<LossTerm> terms = config.loss->terms();
-    evaluation.terms.resize(terms.size());
+    term_sums.resize(terms.size());
     for (size_t i = 0; i < terms.size(); ++i) {
       const LossSum loss = (*terms[i].loss)({outputs}, fields);
-      evaluation.terms[i].sum += loss.sum.item<double>();
-      evaluation.terms[i].count += loss.count.item<double>();
+      term_sums[i].sum += loss.sum.item<double>();
+      term_sums[i].count += loss.count.item<double>();
     }
     if (!counts_correct) {
       tally.count = terms.front().loss->expected_count(batch.target(), batch.size());
     }
   }
-  evaluation.tally.add(tally);
+  sum.add(tally);
 }
 
 // Computes the mean loss from all terms, each with its own count.
+void set_loss(const Loss& loss, const std::vector<TermSum>& term_sums, Tally& tally) {
+  double mean = 0;
+  const std::vector<LossTerm> terms = loss.terms();
+  for (size_t i = 0; i < term_sums.size(); ++i) {
+    const auto [sum, count] = term_sums[i];
+    if (count != 0) mean += terms[i].weight * sum / count;
+  }
+  tally.loss_sum = mean * static_cast<double>(tally.count);
+}
+
 void finish(const EvaluateConfig& config, Evaluation& evaluation) {
   evaluation.has_classes = task_of(config).has_classes();
   if (!config.loss) return;
-  double mean = 0;
-  const std::vector<LossTerm> terms = config.loss->terms();
-  for (size_t i = 0; i < evaluation.terms.size(); ++i) {
-    const auto [sum, count] = evaluation.terms[i];
-    if (count != 0) mean += terms[i].weight * sum / count;
+  set_loss(*config.loss, evaluation.terms, evaluation.tally);
+  if (evaluation.one_view) {
+    set_loss(*config.loss, evaluation.one_view_terms, *evaluation.one_view);
   }
-  evaluation.tally.loss_sum = mean * static_cast<double>(evaluation.tally.count);
+}
+
+// Marks targets with the label EvaluateConfig::ignored.
+void mark_ignored(data::Batch& batch, const EvaluateConfig& config) {
+  if (config.ignored == data::kIgnoredTarget || !task_of(config).has_classes()) return;
+  at::Tensor& target = batch.tensors[batch.fields->target_index()];
+  target = target.masked_fill(target.eq(config.ignored), data::kIgnoredTarget);
 }
 
 // Reverses the standardization of targets.
@@ -93,7 +107,7 @@ at::Tensor add_batch(model::Model& model, const data::Batch& batch, const Evalua
   if (!config.views.is_any()) {
     passes.begin();
     at::Tensor outputs = model.forward(batch.by_role());
-    add_outputs(outputs, batch, config, evaluation);
+    add_outputs(outputs, batch, config, evaluation.tally, evaluation.terms);
     return outputs;
   }
   at::Tensor mean;
@@ -102,11 +116,11 @@ at::Tensor add_batch(model::Model& model, const data::Batch& batch, const Evalua
     const at::Tensor logits = model.forward(images).to(at::kFloat);
     if (!mean.defined() && task_of(config).has_classes()) {
       if (!evaluation.one_view) evaluation.one_view.emplace();
-      evaluation.one_view->add(tally_of(logits, batch.target()));
+      add_outputs(logits, batch, config, *evaluation.one_view, evaluation.one_view_terms);
     }
     mean = mean.defined() ? mean.add(logits, weight) : logits.mul(weight);
   }
-  add_outputs(mean, batch, config, evaluation);
+  add_outputs(mean, batch, config, evaluation.tally, evaluation.terms);
   return mean;
 }
 
@@ -174,13 +188,19 @@ void for_each_number(Tally& tally, const Visit& visit) {
 template <typename Visit>
 void for_each_number(Evaluation& evaluation, size_t terms, bool has_views, const Visit& visit) {
   for_each_number(evaluation.tally, visit);
-  evaluation.terms.resize(terms);
-  for (TermSum& term : evaluation.terms) {
-    visit(term.sum);
-    visit(term.count);
-  }
+  const auto for_each_term = [&](std::vector<TermSum>& sums) {
+    sums.resize(terms);
+    for (TermSum& term : sums) {
+      visit(term.sum);
+      visit(term.count);
+    }
+  };
+  for_each_term(evaluation.terms);
   if (has_views && !evaluation.one_view) evaluation.one_view.emplace();
-  if (evaluation.one_view) for_each_number(*evaluation.one_view, visit);
+  if (evaluation.one_view) {
+    for_each_number(*evaluation.one_view, visit);
+    for_each_term(evaluation.one_view_terms);
+  }
   auto skipped = static_cast<double>(evaluation.skipped);
   visit(skipped);
   evaluation.skipped = static_cast<int64_t>(skipped);
@@ -205,6 +225,14 @@ bool share(std::vector<EnsembleEvaluation>& batches, const EvaluateConfig& confi
   return numbers.front() > 0;
 }
 
+void add(std::vector<TermSum>& sums, const std::vector<TermSum>& more) {
+  if (sums.size() < more.size()) sums.resize(more.size());
+  for (size_t i = 0; i < more.size(); ++i) {
+    sums[i].sum += more[i].sum;
+    sums[i].count += more[i].count;
+  }
+}
+
 void add(Evaluation& sum, const Evaluation& more) {
   sum.tally.add(more.tally);
   if (more.one_view) {
@@ -212,11 +240,8 @@ void add(Evaluation& sum, const Evaluation& more) {
     sum.one_view->add(*more.one_view);
   }
   sum.skipped += more.skipped;
-  if (sum.terms.size() < more.terms.size()) sum.terms.resize(more.terms.size());
-  for (size_t i = 0; i < more.terms.size(); ++i) {
-    sum.terms[i].sum += more.terms[i].sum;
-    sum.terms[i].count += more.terms[i].count;
-  }
+  add(sum.terms, more.terms);
+  add(sum.one_view_terms, more.one_view_terms);
 }
 
 /// The batches of an evaluation: of the samples in their order or, if their inputs differ in size,
@@ -316,7 +341,7 @@ void add_to_all(const std::vector<Member>& members, const data::Batch& batch,
   }
   if (members.size() == 1) return;
   const at::Tensor mean = together.mean();
-  add_outputs(mean, batch, config, result.ensemble);
+  add_outputs(mean, batch, config, result.ensemble.tally, result.ensemble.terms);
   sums.add(members.size(), batch_predictions(mean, batch, config));
   if (config.see) config.see(batch, mean);
 }
@@ -397,6 +422,7 @@ std::optional<EnsembleEvaluation> evaluate_ensemble(const std::vector<Member>& m
     for (Evaluation& one : result.each) one.skipped += batch->skipped;
     if (batch->size() == 0) continue;
     kernel::share_cores_with_others();
+    mark_ignored(*batch, config);
     add_to_all(members, *batch, config, passes, sums, result);
   }
   passes.finish();

@@ -37,6 +37,8 @@ struct EvaluateConfig {
   std::shared_ptr<const MetricSet> metrics{};
   /// The loss that is reported; null: cross-entropy without label smoothing.
   std::shared_ptr<const Loss> loss{};
+  /// Targets with this class label do not count, in addition to data::kIgnoredTarget.
+  int64_t ignored = data::kIgnoredTarget;
   /// Metrics whose figures are computed, for all models together: report_metrics_for().
   Metrics drawn{};
 };
@@ -54,7 +56,8 @@ struct Evaluation {
   double seconds = 0;
   /// EvaluateConfig::metrics in their order, from the mean of all views.
   std::vector<MetricValue> metrics{};
-  std::vector<TermSum> terms{};  ///< Of EvaluateConfig::loss, if set; they give the tally's loss.
+  /// Of EvaluateConfig::loss, if set; they give the losses of `tally` and `one_view`.
+  std::vector<TermSum> terms{}, one_view_terms{};
   std::vector<FigureData> figures{};  ///< Figures of EvaluateConfig::drawn.
 
   /// A value by name, including loss, accuracy and top5; std::nullopt if there is none or it is
@@ -63,8 +66,9 @@ struct Evaluation {
 };
 
 /// Computes loss and metrics over all samples, without gradients. Results are sums and counts, so
-/// that they do not depend on the batch size. Returns std::nullopt if `stop` was requested before
-/// the end in any process. Leaves the model in training mode.
+/// that they do not depend on the batch size, unless the loss compares samples. Returns
+/// std::nullopt if `stop` was requested before the end in any process. Leaves the model in training
+/// mode.
 std::optional<Evaluation> evaluate(model::Model& model, const data::Samples& samples,
                                    const EvaluateConfig& config, const StopRequest& stop);
 

@@ -2,16 +2,22 @@
 
 #include <algorithm>
 
+#include <ATen/ops/arange.h>
 #include <ATen/ops/argmax.h>
 #include <ATen/ops/clamp_min.h>
 #include <ATen/ops/eq.h>
 #include <ATen/ops/full.h>
+#include <ATen/ops/gather.h>
+#include <ATen/ops/gt.h>
+#include <ATen/ops/isnan.h>
+#include <ATen/ops/logical_and.h>
+#include <ATen/ops/logical_not.h>
+#include <ATen/ops/logical_or.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ne.h>
 #include <ATen/ops/scatter.h>
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
-#include <ATen/ops/topk.h>
 #include <ATen/ops/zeros.h>
 
 #include "gallop/data/text_samples.h"
@@ -88,12 +94,20 @@ Tally count_correct(const at::Tensor& logits, const at::Tensor& target, bool wit
   Tally tally;
   tally.count = count_targets(wanted);
   tally.top1 = at::eq(rows.argmax(1), wanted).sum().item<int64_t>();
-  if (with_top5) {
-    const int64_t predictions = std::min<int64_t>(5, rows.size(1));
-    const at::Tensor best = std::get<1>(at::topk(rows, predictions, 1));
-    tally.top5 = at::eq(best, wanted.unsqueeze(1)).sum().item<int64_t>();
-  }
+  if (with_top5) tally.top5 = hits_among(rows, wanted, 5).sum().item<int64_t>();
   return tally;
+}
+
+at::Tensor hits_among(const at::Tensor& scores, const at::Tensor& target, int64_t k) {
+  const at::Tensor truth = target.clamp_min(0).unsqueeze(1);
+  const at::Tensor score = scores.gather(1, truth);
+  const at::Tensor classes = at::arange(scores.size(1), target.options());
+  const at::Tensor before =
+      scores.gt(score).logical_or(scores.eq(score).logical_and(classes.gt(truth)));
+  return before.sum(1)
+      .lt(k)
+      .logical_and(target.ne(data::kIgnoredTarget))
+      .logical_and(score.squeeze(1).isnan().logical_not());
 }
 
 }  // namespace gallop::train

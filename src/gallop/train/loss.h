@@ -53,5 +53,9 @@ struct Tally {
 
 /// Counts correct predictions of logits (not the loss).
 Tally count_correct(const at::Tensor& logits, const at::Tensor& target, bool with_top5);
+/// Whether each target [N] is among the k classes with the highest scores [N, C]; false for ignored
+/// targets and NaN. Of classes with the same score, the one with the higher index comes first, as
+/// in scikit-learn's top_k_accuracy_score.
+at::Tensor hits_among(const at::Tensor& scores, const at::Tensor& target, int64_t k);
 
 }  // namespace gallop::train

@@ -63,7 +63,7 @@ class Test {
       result.points.push_back({.lr = lr, .loss = *loss, .smoothed = smoothed.add(*loss)});
       if (on_point) on_point(result.points.back());
       const double now = result.points.back().smoothed;
-      if (now > config_.divergence * lowest) {
+      if (has_diverged(now, result.points.front().smoothed, lowest)) {
         result.diverged = true;
         break;
       }
@@ -79,6 +79,15 @@ class Test {
       process_group.broadcast_parameters(tensors);
     }
     return process_group;
+  }
+
+  // A loss that can be negative, such as that of poisson-nll, is compared with how far it has
+  // fallen.
+  bool has_diverged(double now, double first, double lowest) const {
+    if (!std::isfinite(lowest)) return false;
+    if (lowest > 0) return now > config_.divergence * lowest;
+    const double fallen = std::max(first - lowest, std::abs(lowest));
+    return now > lowest + (config_.divergence - 1) * fallen;
   }
 
   // Returns std::nullopt if the test must stop.

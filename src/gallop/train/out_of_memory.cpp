@@ -16,12 +16,15 @@ namespace {
 
 // LibTorch's CPU allocator has no error class of its own, nor have GPU contexts and streams, the
 // GPU libraries, and their workspaces.
-constexpr std::array<std::string_view, 6> kWords = {"DefaultCPUAllocator: can't allocate memory",
-                                                    "DefaultCPUAllocator: not enough memory",
-                                                    "CUDA error: out of memory",
-                                                    "CUBLAS_STATUS_ALLOC_FAILED",
-                                                    "CUDNN_STATUS_ALLOC_FAILED",
-                                                    "CUSOLVER_STATUS_ALLOC_FAILED"};
+constexpr std::array<std::string_view, 8> kWords = {
+    "DefaultCPUAllocator: can't allocate memory",
+    "DefaultCPUAllocator: not enough memory",
+    "CUDA error: out of memory",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED",  // From cuDNN 9 on.
+    "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED",
+    "CUSOLVER_STATUS_ALLOC_FAILED"};
 
 size_t find_words(std::string_view message) {
   for (const std::string_view words : kWords) {

@@ -6,6 +6,7 @@
 
 #include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/equal.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros_like.h>
 
@@ -30,23 +31,12 @@ class Means {
  public:
   Means(model::Model& model, std::vector<at::Tensor> running, const StatisticsConfig& config)
       : model_(model), running_(std::move(running)), config_(config) {
-    for (const at::Tensor& tensor : running_) {
-      sums_.push_back(at::zeros_like(tensor, at::kDouble));
-    }
+    for (const at::Tensor& tensor : running_) initial_.push_back(tensor.clone());
   }
 
   void add(const data::Batch& batch, int64_t step) {
-    if (shares_.empty()) {
-      // The momentum follows from the same batch run twice, with statistics that differ by 1.
-      forward_from(1, batch, step);
-      for (const at::Tensor& tensor : running_) shares_.push_back(tensor.to(at::kDouble));
-      forward_from(0, batch, step);
-      for (size_t i = 0; i < running_.size(); ++i) {
-        shares_[i] = (shares_[i] - running_[i]).neg().add(1);
-      }
-    } else {
-      forward_from(0, batch, step);
-    }
+    if (samples_ == 0) find_shares(batch, step);
+    forward_from_zero(batch, step);
     const auto weight = static_cast<double>(batch.size());
     for (size_t i = 0; i < running_.size(); ++i) {
       sums_[i].add_(running_[i].to(at::kDouble) / shares_[i], weight);
@@ -62,8 +52,53 @@ class Means {
   bool is_empty() const { return samples_ == 0; }
 
  private:
-  void forward_from(double number, const data::Batch& batch, int64_t step) {
-    for (const at::Tensor& tensor : running_) tensor.fill_(number);
+  // The momentum follows from the same batch run twice: with statistics of 0, and of the size of
+  // what that leaves, so that it does not get lost beside large statistics.
+  void find_shares(const data::Batch& batch, int64_t step) {
+    std::vector<at::Tensor> from_zero, starts;
+    do {
+      from_zero.clear();
+      starts.clear();
+      forward_from_zero(batch, step);
+      for (const at::Tensor& tensor : running_) {
+        from_zero.push_back(tensor.clone());
+        starts.push_back(tensor.abs().clamp_min(1));
+      }
+      forward_from(starts, batch, step);
+    } while (leave_out_frozen(starts));
+    for (size_t i = 0; i < running_.size(); ++i) {
+      const at::Tensor kept = (running_[i].to(at::kDouble) - from_zero[i]) / starts[i];
+      shares_.push_back(kept.neg().add(1));
+      sums_.push_back(at::zeros_like(kept));
+    }
+  }
+
+  // Restores statistics that no pass changes, on which those of later layers depend. Returns
+  // whether there were any.
+  bool leave_out_frozen(const std::vector<at::Tensor>& starts) {
+    std::vector<at::Tensor> moving, initial;
+    for (size_t i = 0; i < running_.size(); ++i) {
+      if (at::equal(running_[i], starts[i])) {
+        running_[i].copy_(initial_[i]);
+      } else {
+        moving.push_back(running_[i]);
+        initial.push_back(initial_[i]);
+      }
+    }
+    const bool has_left_out = moving.size() < running_.size();
+    running_ = std::move(moving);
+    initial_ = std::move(initial);
+    return has_left_out;
+  }
+
+  void forward_from_zero(const data::Batch& batch, int64_t step) {
+    std::vector<at::Tensor> zeros;
+    for (const at::Tensor& tensor : running_) zeros.push_back(at::zeros_like(tensor));
+    forward_from(zeros, batch, step);
+  }
+
+  void forward_from(const std::vector<at::Tensor>& starts, const data::Batch& batch, int64_t step) {
+    for (size_t i = 0; i < running_.size(); ++i) running_[i].copy_(starts[i]);
     seed_step(config_.seed, step, config_.device);
     const at::Tensor seed_and_step =
         at::tensor({static_cast<int64_t>(config_.seed), step}, at::kLong).to(config_.device);
@@ -74,7 +109,7 @@ class Means {
   }
 
   model::Model& model_;
-  std::vector<at::Tensor> running_, sums_, shares_;
+  std::vector<at::Tensor> running_, initial_, sums_, shares_;
   const StatisticsConfig& config_;
   InferencePasses passes_;
   double samples_ = 0;

@@ -51,12 +51,6 @@ void set(const at::Tensor& seed_and_step, uint64_t seed, int64_t step) {
   }
 }
 
-std::vector<at::Tensor> tensors_of(const NamedTensors& named) {
-  std::vector<at::Tensor> tensors;
-  for (const auto& [name, tensor] : named) tensors.push_back(tensor);
-  return tensors;
-}
-
 // 1 - x for x near 1, such as beta2, keeps its digits only in fp64.
 at::ScalarType format_of(ScheduledParameter value) {
   return value == ScheduledParameter::kLabelSmoothing || value == ScheduledParameter::kDropout
@@ -65,13 +59,11 @@ at::ScalarType format_of(ScheduledParameter value) {
 }
 
 void set(const at::Tensor& shared, int64_t size, int64_t whole_size, const StepRequests& requests) {
-  const at::Tensor host =
-      shared.is_cpu() ? shared : at::zeros_like(shared, at::TensorOptions(at::kCPU));
-  auto* const numbers = host.mutable_data_ptr<double>();
-  numbers[0] = static_cast<double>(size);
-  numbers[1] = static_cast<double>(whole_size);
-  for (size_t i = 0; i < kStepRequests; ++i) numbers[2 + i] = requests[i] ? 1 : 0;
-  if (!shared.is_cpu()) shared.copy_(host);
+  int64_t next = 0;
+  const auto set_next = [&](double value) { set(shared.select(0, next++), value); };
+  set_next(static_cast<double>(size));
+  set_next(static_cast<double>(whole_size));
+  for (const bool request : requests) set_next(request ? 1 : 0);
 }
 
 std::vector<double> numbers_of(const at::Tensor& tensor) {
@@ -199,7 +191,7 @@ TrainStep::TrainStep(model::Model& model, optim::Optimizer& optimizer, const Ste
           if (is_recording()) optim::drop_gradients(parameters_);
           return results;
         },
-        tensors_of(everything()), *config.compile);
+        tensors_in(everything()), *config.compile);
   }
 }
 

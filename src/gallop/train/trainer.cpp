@@ -74,12 +74,20 @@ void Trainer::Impl::begin_with_equal_replicas() {
   if (averager == nullptr) return;
   averager->restart();
   const auto [sync_every, warmup_steps] = averager->schedule();
-  if (warmup_steps + sync_every <= length.steps) return;
+  // In warm-up steps, replicas remain equal.
+  if (warmup_steps >= length.steps || warmup_steps + sync_every <= length.steps) return;
   throw UsageError(fmt::format(
       "parallel.sync_every={}{}: a run of {} steps ends before processes have exchanged "
       "anything; set it to at most {}",
       sync_every, warmup_steps > 0 ? fmt::format(" with warmup_steps={}", warmup_steps) : "",
-      length.steps, std::max<int64_t>(1, length.steps - warmup_steps)));
+      length.steps, length.steps - warmup_steps));
+}
+
+// What is done now satisfies the requests of all steps so far, of which some have not taken effect.
+void Trainer::Impl::satisfy(StepRequest request) {
+  const auto i = static_cast<size_t>(request);
+  agreed[i] = false;
+  for (auto& [step, made] : requests) made[i] = false;
 }
 
 Outcome Trainer::Impl::run() {

@@ -98,7 +98,7 @@ void Trainer::Impl::save(bool best) {
   const TraceSpan span(SpanKind::kCheckpoint, "checkpoint");
   finish_saving();
   clock.pause();
-  agreed[static_cast<size_t>(StepRequest::kSave)] = false;
+  satisfy(StepRequest::kSave);
   process_group.begin(parallel::Section::kCheckpoint, progress.step);
   const AveragedWeights averaged(parts.optimizer);
   const MeanOfReplicas mean(process_group.averager());

@@ -50,7 +50,7 @@ bool evaluates_by_block(model::Model& model) {
 bool Trainer::Impl::evaluate_now() {
   const TraceSpan span(SpanKind::kEvaluation, "evaluation");
   tell(&Observer::evaluating);
-  agreed[static_cast<size_t>(StepRequest::kEvaluate)] = false;
+  satisfy(StepRequest::kEvaluate);
   process_group.begin(parallel::Section::kEvaluation, progress.step);
   gather_for_evaluation();
   const InferenceScope scope(process_group.strategy());

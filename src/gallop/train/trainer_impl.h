@@ -83,6 +83,7 @@ struct Trainer::Impl {
   bool requested(StepRequest request) const;
   bool is_due(const Trigger& trigger, StepRequest request) const;
   void apply_requests();
+  void satisfy(StepRequest request);
   Outcome finish(bool finished);
   bool evaluation_is_due() const;
   bool cycle_is_over();

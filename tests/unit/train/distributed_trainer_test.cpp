@@ -1,11 +1,14 @@
 // Data-parallel trainers: a bit flip in one of the processes.
+#include <chrono>
 #include <mutex>
+#include <thread>
 
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/equal.h>
 #include <ATen/ops/zeros.h>
 #include <gtest/gtest.h>
 
+#include "gallop/base/clock.h"
 #include "gallop/base/error.h"
 #include "gallop/parallel/ddp.h"
 #include "unit/base/error_of.h"
@@ -34,6 +37,13 @@ struct Heard : Observer {
   void saved(int64_t step, const std::string&) override { saved_steps.push_back(step); }
   std::vector<std::string> notes;
   std::vector<int64_t> saved_steps;
+};
+
+/// Makes one step longer than a second.
+struct Pause : Observer {
+  void stepped(const StepEvent& e) override {
+    if (e.step == 12) std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+  }
 };
 
 struct FlipCase {
@@ -73,14 +83,24 @@ class DistributedTrainers : public Trainers {
       data::LoaderConfig loader{.batch = kBatch, .threads = 0};
       loader.part = collectives.rank();
       loader.parts = collectives.size();
+      StepConfig step_config{.strategy = strategy.get()};
+      int64_t pushes = 0, waits = 0;
+      Pause pause;
+      std::vector<Observer*> observers = {&heard, &flips};
+      if (is_late_) {
+        observers.push_back(&pause);
+        step_config.make_results = [&](c10::Device, int64_t most_numbers) {
+          return std::make_unique<LateReadings>(pushes, waits, most_numbers);
+        };
+      }
       Trainer trainer({.model = *model,
                        .optimizer = *optimizer,
                        .schedule = *schedule,
                        .train_samples = images_,
                        .checkpoints = checkpoints,
-                       .observers = {&heard, &flips},
+                       .observers = observers,
                        .stop = stop},
-                      config, {.strategy = strategy.get()}, loader, {.loader = loader});
+                      config, step_config, loader, {.loader = loader});
       trainer.run();
       if (collectives.rank() > 0) return;
       ran.notes = heard.notes;
@@ -94,6 +114,7 @@ class DistributedTrainers : public Trainers {
 
   RandomImages images_;
   bool has_spare_ = false;  // Whether the model has an unused parameter.
+  bool is_late_ = false;    // Whether results arrive late, and a step takes longer than a second.
   parallel::DdpConfig ddp_;
   TrainConfig config_{.steps = 30,
                       .evaluate_every = "never",
@@ -123,6 +144,18 @@ TEST_F(DistributedTrainers, NameTheOneInWhichABitHasFlippedAndRepeatTheSteps) {
     EXPECT_EQ(disturbed.notes[1], "back to 10");
     expect_equal(disturbed.parameters, undisturbed.parameters);
   }
+}
+
+// Steps that are in flight when the time has come request a checkpoint as well.
+TEST_F(DistributedTrainers, SaveOnceWhenATimeHasCome) {
+  is_late_ = true;
+  config_.steps = 60;
+  config_.checkpoint_every = "1 s";
+  config_.compare_every = "never";
+  const double begin = monotonic_seconds();
+  const Ran ran = run_ranks(2, config_, {});
+  EXPECT_GE(ran.saved_steps.size(), 2U);
+  EXPECT_LE(static_cast<double>(ran.saved_steps.size()), monotonic_seconds() - begin + 1);
 }
 
 // With two processes, the faulty one is unknown until the step has been repeated.

@@ -222,12 +222,50 @@ EvaluateConfig for_labels(TestViews views = {}) {
   return config;
 }
 
+// The mean loss of labels with these logits.
+double loss_of_labels(const at::Tensor& logits) {
+  const at::Tensor labels =
+      at::arange(kImages).unsqueeze(1).add(at::arange(7)).remainder(2).to(at::kDouble);
+  return at::binary_cross_entropy_with_logits(logits.to(at::kDouble), labels).item<double>();
+}
+
 TEST(Evaluate, OfLabelsTakesTheMeanOfAllViews) {
   const auto model = some_model(1);
   const LabeledImages images;
   const auto evaluation = evaluate(*model, images, for_labels({.flip = true}), kGoOn);
   EXPECT_FALSE(evaluation->one_view);
-  EXPECT_TRUE(std::isfinite(evaluation->tally.loss()));
+  const at::Tensor x = all_images();
+  const at::Tensor mean = (model->forward(x) + model->forward(x.flip(3))) / 2;
+  EXPECT_NEAR(evaluation->tally.loss(), loss_of_labels(mean), 1e-6);
+}
+
+std::shared_ptr<const Loss> loss_of_classes(const std::string& name) {
+  static const LossRegistry kLosses = built_in_losses();
+  return build_loss(kLosses, config::Component(kLosses, name),
+                    {.output_sizes = {7}, .target_sizes = {}, .classes = 7});
+}
+
+TEST(Evaluate, HasTheChosenLossOfOneViewToo) {
+  const auto model = some_model(1);
+  EvaluateConfig config = batches_of(5), with_views = batches_of(5, {.flip = true});
+  config.loss = with_views.loss = loss_of_classes("focal");
+  const auto plain = evaluate(*model, Images(), config, kGoOn);
+  const auto views = evaluate(*model, Images(), with_views, kGoOn);
+  ASSERT_TRUE(views->one_view);
+  EXPECT_NEAR(views->one_view->loss(), plain->tally.loss(), 1e-6);
+  EXPECT_NE(views->tally.loss(), plain->tally.loss());
+}
+
+TEST(Evaluate, LeavesOutAnIgnoredClass) {
+  const auto model = some_model(1);
+  EvaluateConfig config = batches_of(5);
+  config.ignored = 3;
+  const auto found = evaluate(*model, Images(), config, kGoOn);
+  const at::Tensor counts = all_targets().ne(3), x = all_images();
+  const at::Tensor rows = model->forward(x).detach().log_softmax(1);
+  const at::Tensor likely = rows.gather(1, all_targets().unsqueeze(1)).squeeze(1);
+  EXPECT_EQ(found->tally.count, counts.sum().item<int64_t>());
+  EXPECT_NEAR(found->tally.loss_sum, -likely.mul(counts).sum().item<double>(), 1e-4);
 }
 
 // Probabilities that are 1 in fp32 have no finite logit.
@@ -246,7 +284,12 @@ TEST(Evaluate, OfSeveralConfidentModelsOfLabelsIsFinite) {
   };
   const at::Tensor mean = (logits(*first).sigmoid() + logits(*second).sigmoid()) / 2;
   ASSERT_TRUE(mean.eq(1).any().item<bool>() || mean.eq(0).any().item<bool>());
-  EXPECT_TRUE(std::isfinite(found->ensemble.tally.loss()));
+  const auto log_mean = [&](double sign) {
+    return at::logaddexp(at::log_sigmoid(sign * logits(*first)),
+                         at::log_sigmoid(sign * logits(*second)));
+  };
+  const double wanted = loss_of_labels(log_mean(1) - log_mean(-1));
+  EXPECT_NEAR(found->ensemble.tally.loss(), wanted, 1e-4 * wanted);
 }
 
 TEST(Evaluate, OfSeveralModelsTakesTheMeanOfTheirProbabilities) {

@@ -201,6 +201,15 @@ TEST(Figures, OfNothingAreDrawnToo) {
   }
 }
 
+TEST(Figures, OfOneLabelHaveItsName) {
+  const MetricTask task{.target = Target::kLabels, .classes = 1, .class_names = {"smiles"}};
+  const Predictions all{.outputs = at::randn({6, 1}),
+                        .target = at::tensor({0.0F, 1.0F, 1.0F, 0.0F, 1.0F, 0.0F}).unsqueeze(1)};
+  for (const FigureData& one : figures_of(report_metrics_for(task), all)) {
+    EXPECT_NE(figure_json(one).dump().find("smiles"), std::string::npos) << one.name;
+  }
+}
+
 TEST(Figures, OfAReportFollowFromTheTargets) {
   const auto names = [](const MetricTask& task) {
     std::vector<std::string> all;

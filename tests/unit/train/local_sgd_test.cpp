@@ -279,6 +279,9 @@ TEST_F(LocalTrainers, AreRejectedWhereTheRunEndsBeforeTheFirstSynchronization) {
                 .find("parallel.sync_every=9 with warmup_steps=2: a run of 10 steps ends before "
                       "processes have exchanged anything; set it to at most 8"),
             std::string::npos);
+  EXPECT_EQ(error_of([&] { run_ranks(2, "local-sgd sync_every=8 warmup_steps=2", 10); }), "");
+  // In warm-up steps, replicas exchange gradients.
+  EXPECT_EQ(error_of([&] { run_ranks(2, "local-sgd sync_every=9 warmup_steps=10", 10); }), "");
 }
 
 TEST(LocalSgdChecks, RejectWhatReplicasCouldNotShare) {

@@ -234,6 +234,22 @@ TEST(Losses, WeightedSumAddsMeans) {
   EXPECT_NEAR(mean(*nested), mean(*loss_of("focal", context)), 1e-12);
 }
 
+TEST(Losses, OfUnitsOfTargetsAreSoInASumToo) {
+  const LossContext context{.output_sizes = {1}, .target_sizes = {1}, .target_type = c10::kFloat};
+  EXPECT_FALSE(loss_of("poisson-nll", context)->traits().is_of_units);
+  EXPECT_FALSE(loss_of("weighted-sum losses=[l1,{poisson-nll:{log_input:false}}]", context)
+                   ->traits()
+                   .is_of_units);
+  EXPECT_TRUE(loss_of("weighted-sum losses=[l1,mse]", context)->traits().is_of_units);
+}
+
+TEST(Losses, FocalIsForLabelsToo) {
+  const LossContext labels{.output_sizes = {3}, .target_sizes = {3}, .target_type = c10::kFloat};
+  EXPECT_FALSE(loss_of("focal", labels)->traits().predicts_classes);
+  const LossContext classes{.output_sizes = {3}, .target_sizes = {}, .classes = 3};
+  EXPECT_TRUE(loss_of("focal", classes)->traits().predicts_classes);
+}
+
 struct Mistake {
   const char* loss;
   LossContext context;
@@ -254,6 +270,8 @@ TEST(Losses, RefuseDataThatTheyCannotWorkWith) {
            {"cross-entropy class_weights=[1,2]", labels,
             "class_weights of cross-entropy has 2 numbers, but there are 10 classes"},
            {"focal class_weights=[1,2]", labels, "class_weights of focal has 2 numbers"},
+           {"focal class_weights=[1,2,3]", numbers, "class_weights of focal is for class labels"},
+           {"focal beta=0.9", labels, "train.loss.beta of focal is for class_weights: "},
            {"mse",
             {.output_sizes = {3}, .target_sizes = {2}, .target_type = c10::kFloat},
             "sizes [3], and its targets are floating-point numbers of sizes [2]"},

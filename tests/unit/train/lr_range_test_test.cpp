@@ -91,6 +91,28 @@ TEST(LrRangeTest, EndsWhereTrainingDiverges) {
   EXPECT_LT(test.points.size(), 60);
 }
 
+/// Cross-entropy minus 5.
+class NegativeLoss final : public Loss {
+ public:
+  at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
+    return loss_->sum(output, batch).sub(loss_->count(batch).to(at::kFloat), 5);
+  }
+  at::Tensor count(const NamedTensors& batch) const override { return loss_->count(batch); }
+
+ private:
+  std::shared_ptr<const Loss> loss_ = cross_entropy_loss();
+};
+
+TEST(LrRangeTest, OfALossBelow0EndsWhereTrainingDiverges) {
+  const LrRangeTest test =
+      Fixture("sgd").test({.min = 1e-6, .max = 1e4, .rates = 60, .memory = 0.5},
+                          {.loss = std::make_shared<NegativeLoss>()});
+  EXPECT_TRUE(test.diverged);
+  ASSERT_GT(test.points.size(), 30);
+  EXPECT_LT(test.points.size(), 60);
+  EXPECT_LT(test.points[20].smoothed, 0);
+}
+
 TEST(LrRangeTest, SameTestSameLosses) {
   Fixture fixture("sgd");
   std::vector<double> losses[2];

@@ -116,6 +116,33 @@ TEST(Metrics, TakeClassesAsTheSecondDimensionToo) {
   FAIL() << "no such case";
 }
 
+// As many classes as rows and columns: the second dimension is that of classes, as in losses.
+TEST(Metrics, TakeTheSecondDimensionAsClassesOfSquareImages) {
+  const at::Tensor outputs = at::randn({2, 4, 4, 4}), target = outputs.argmax(1);
+  const auto metric = metric_of("accuracy", {.classes = 4});
+  const auto state = metric->make_state();
+  state->add({.outputs = outputs, .target = target});
+  EXPECT_EQ(metric->values(*state).front().value, 1.0);
+}
+
+TEST(Metrics, OfASingleClassAreUndefined) {
+  const auto metric = metric_of("roc-auc", {.classes = 1});
+  const auto state = metric->make_state();
+  state->add({.outputs = at::randn({4, 1}), .target = at::zeros({4}, at::kLong)});
+  EXPECT_FALSE(metric->values(*state).front().value);
+}
+
+TEST(Metrics, CountTop5AsTopK) {
+  const at::Tensor logits = at::tensor({1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, NAN}).repeat({8, 1});
+  const at::Tensor target = at::arange(8);
+  const Tally tally = count_correct(logits, target, /*with_top5=*/true);
+  const auto metric = metric_of("top-k k=5", {.classes = 8});
+  const auto state = metric->make_state();
+  state->add({.outputs = logits, .target = target});
+  EXPECT_EQ(tally.top5, 5);
+  EXPECT_EQ(metric->values(*state).front().value, 5 / 8.0);
+}
+
 TEST(Metrics, OfNothingAreUndefined) {
   using Target = MetricTask::Target;
   const MetricRegistry registry = built_in_metrics();

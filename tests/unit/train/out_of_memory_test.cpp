@@ -41,6 +41,8 @@ TEST(OutOfMemory, IsToldFromOtherErrors) {
             "CUDA error: out of memory");
   EXPECT_EQ(told([] { TORCH_CHECK(false, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when x"); }),
             "CUBLAS_STATUS_ALLOC_FAILED when x");
+  const char* const kOfCudnn = "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED";
+  EXPECT_EQ(told([&] { TORCH_CHECK(false, "cuDNN error: ", kOfCudnn); }), kOfCudnn);
   EXPECT_THROW(told([] { throw std::runtime_error("x"); }), std::runtime_error);
   EXPECT_THROW(told([] { TORCH_CHECK(false, "x"); }), c10::Error);
 }

@@ -65,6 +65,12 @@ void visit(config::Visitor& v, ClassWeightsConfig& c) {
 std::vector<double> class_weights(const char* loss, const ClassWeightsConfig& config,
                                   const LossContext& context) {
   const std::vector<std::string>& texts = config.class_weights;
+  const bool has_beta = texts.size() == 1 && texts.front() == kEffectiveNumber;
+  if (!has_beta && config.beta != ClassWeightsConfig().beta) {
+    throw UsageError(
+        fmt::format("train.loss.beta of {} is for class_weights: {}; set that, or omit it", loss,
+                    kEffectiveNumber));
+  }
   if (texts.empty()) return {};
   if (!std::any_of(texts.begin(), texts.end(), is_name)) {
     std::vector<double> weights;

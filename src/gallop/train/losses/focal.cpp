@@ -17,6 +17,7 @@
 #include <ATen/ops/sub.h>
 #include <ATen/ops/sum.h>
 
+#include "gallop/base/error.h"
 #include "gallop/train/losses/shapes.h"
 
 namespace gallop::train {
@@ -28,8 +29,10 @@ constexpr double kLeast = 1e-30;
 
 class Focal final : public Loss {
  public:
-  Focal(FocalConfig config, const std::vector<double>& weights, c10::Device device)
-      : config_(std::move(config)), weights_(option_tensor(weights, device)) {}
+  Focal(FocalConfig config, bool has_labels, const std::vector<double>& weights, c10::Device device)
+      : config_(std::move(config)),
+        has_labels_(has_labels),
+        weights_(option_tensor(weights, device)) {}
 
   at::Tensor sum(const model::Output& output, const NamedTensors& batch) const override {
     const at::Tensor logits = widened(output.logits());
@@ -46,7 +49,7 @@ class Focal final : public Loss {
   }
 
   LossTraits traits() const override {
-    return {.counts_by_size = true, .can_ignore = true, .predicts_classes = true};
+    return {.counts_by_size = true, .can_ignore = has_labels_, .predicts_classes = has_labels_};
   }
   NamedTensors tensors() const override {
     if (!weights_.defined()) return {};
@@ -77,6 +80,7 @@ class Focal final : public Loss {
   }
 
   FocalConfig config_;
+  bool has_labels_;
   at::Tensor weights_;  // fp64 [C], or undefined.
 };
 
@@ -97,10 +101,15 @@ void visit(config::Visitor& v, FocalConfig& c) {
 }
 
 std::unique_ptr<Loss> make_focal(const FocalConfig& config, const LossContext& context) {
-  c10::isFloatingType(context.target_type) ? require_values("focal", context)
-                                           : require_class_labels("focal", context);
-  return std::make_unique<Focal>(config, class_weights("focal", config.classes, context),
-                                 context.device);
+  const bool has_labels = !c10::isFloatingType(context.target_type);
+  has_labels ? require_class_labels("focal", context) : require_values("focal", context);
+  if (!has_labels && !config.classes.class_weights.empty()) {
+    throw UsageError(
+        "train.loss.class_weights of focal is for class labels, and the targets are numbers from 0 "
+        "to 1; use alpha, the weight of positive ones");
+  }
+  return std::make_unique<Focal>(config, has_labels,
+                                 class_weights("focal", config.classes, context), context.device);
 }
 
 }  // namespace gallop::train

@@ -46,6 +46,7 @@ class WeightedSum final : public Loss {
       all.takes_soft_labels &= one.takes_soft_labels;
       all.needs_whole_batch |= one.needs_whole_batch;
       all.compares_samples |= one.compares_samples;
+      all.is_of_units &= one.is_of_units;
     }
     return all;
   }

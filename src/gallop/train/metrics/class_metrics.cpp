@@ -53,9 +53,6 @@ struct ClassFormula {
   const char* name;
   const char* of_class;  ///< The name of the value of one class.
   double (*value)(double truths, double predictions, double hits);
-  /// If no class has a weight: the unweighted mean, as in scikit-learn's jaccard_score, instead of
-  /// 0.
-  bool has_mean_without_weights = false;
 };
 
 class Averaged final : public OfCounts {
@@ -117,9 +114,7 @@ class Averaged final : public OfCounts {
       weighted += weight * value;
       weights += weight;
     }
-    const bool is_plain =
-        average_ == "macro" || (weights == 0 && formula_.has_mean_without_weights);
-    return is_plain ? ratio(plain, classes) : ratio(weighted, weights);
+    return average_ == "macro" ? ratio(plain, classes) : ratio(weighted, weights);
   }
 
   ClassFormula formula_;
@@ -264,8 +259,7 @@ std::unique_ptr<Metric> make_mean_iou(const AverageConfig& config, const MetricT
   return averaged({"mean-iou", "IoU",
                    [](double truths, double predictions, double hits) {
                      return ratio(hits, truths + predictions - hits);
-                   },
-                   /*has_mean_without_weights=*/true},
+                   }},
                   config, task);
 }
 

@@ -4,12 +4,12 @@
 #include <cmath>
 #include <numbers>
 
-#include <ATen/ops/arange.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/zeros.h>
 #include <fmt/format.h>
 
 #include "gallop/data/text_samples.h"
+#include "gallop/train/loss.h"
 #include "gallop/train/metrics/predictions.h"
 #include "gallop/train/metrics/state_bytes.h"
 
@@ -48,20 +48,10 @@ class HitsState final : public MetricState {
  public:
   explicit HitsState(int64_t k) : k_(k) {}
 
-  // Among classes with the same score, the one with the higher index comes first, as in
-  // scikit-learn's top_k_accuracy_score.
   void add(const Predictions& batch) override {
     const auto [logits, target] = class_rows(batch);
     const at::Tensor counted = target.ne(data::kIgnoredTarget);
-    const at::Tensor truth = target.clamp_min(0).unsqueeze(1);
-    const at::Tensor score = logits.gather(1, truth);
-    const at::Tensor classes = at::arange(logits.size(1), target.options());
-    const at::Tensor before =
-        logits.gt(score).logical_or(logits.eq(score).logical_and(classes.gt(truth)));
-    // A NaN score is never a hit.
-    const at::Tensor is_hit = before.sum(1).lt(k_).logical_and(counted).logical_and(
-        score.squeeze(1).isnan().logical_not());
-    sum(at::stack({is_hit.sum(), counted.sum()}));
+    sum(at::stack({hits_among(logits, target, k_).sum(), counted.sum()}));
   }
   void merge(const MetricState& other) override {
     const auto& more = dynamic_cast<const HitsState&>(other);

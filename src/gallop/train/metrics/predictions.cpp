@@ -9,6 +9,7 @@
 
 #include "gallop/base/error.h"
 #include "gallop/data/text_samples.h"
+#include "gallop/train/losses/shapes.h"
 
 namespace gallop::train {
 
@@ -35,12 +36,12 @@ ClassRows class_rows(const Predictions& batch) {
   const at::Tensor& target = batch.target;
   const auto wanted = target.sizes();
   if (logits.dim() != target.dim() + 1) does_not_fit(batch);
-  if (logits.sizes().slice(0, static_cast<size_t>(target.dim())) != wanted) {
-    const bool is_second = target.dim() > 0 && logits.size(0) == target.size(0) &&
-                           logits.sizes().slice(2) == wanted.slice(1);
-    if (!is_second) does_not_fit(batch);
-    logits = logits.movedim(1, -1);
-  }
+  const bool is_last = logits.sizes().slice(0, static_cast<size_t>(target.dim())) == wanted;
+  const bool is_second = target.dim() > 0 && logits.size(0) == target.size(0) &&
+                         logits.sizes().slice(2) == wanted.slice(1);
+  if (!is_last && !is_second) does_not_fit(batch);
+  // Both, if there are as many classes as rows and columns of an image.
+  if (is_second && (!is_last || class_dimension(logits) == 1)) logits = logits.movedim(1, -1);
   return {.logits = logits.reshape({-1, logits.size(-1)}).to(at::kFloat),
           .target = target.reshape(-1).to(at::kLong)};
 }

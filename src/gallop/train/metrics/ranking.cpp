@@ -18,6 +18,12 @@ __extension__ using Wide = unsigned __int128;
 
 constexpr size_t kLeastPending = 1024;
 
+// Of two classes, only the scores of the second one count.
+bool scores_second_alone(const MetricTask& task) {
+  return task.target == Target::kBinary || (task.target == Target::kClasses && task.classes == 2);
+}
+size_t first_class(const MetricTask& task) { return scores_second_alone(task) ? 1 : 0; }
+
 constexpr uint32_t kSign = 0x80000000;
 
 // An integer with the order of the scores; both zeros have the same key.
@@ -116,8 +122,7 @@ class OneVsRest final : public Metric {
     if (is_single()) return {{name(), average_of(columns, areas)}};
     std::vector<MetricValue> values;
     for (size_t i = 0; i < areas.size(); ++i) {
-      values.push_back(
-          {value_of_class(curve_.name, task_, class_of_column(i, areas.size())), areas[i]});
+      values.push_back({value_of_class(curve_.name, task_, first_class(task_) + i), areas[i]});
     }
     return values;
   }
@@ -129,7 +134,7 @@ class OneVsRest final : public Metric {
     std::vector<ThresholdCurve> curves;
     for (size_t i = 0; i < columns.size(); ++i) {
       const auto [negatives, positives] = totals_of(columns[i]);
-      curves.push_back({.class_name = class_name(task_, class_of_column(i, columns.size())),
+      curves.push_back({.class_name = class_name(task_, first_class(task_) + i),
                         .negatives = static_cast<int64_t>(negatives),
                         .positives = static_cast<int64_t>(positives),
                         .area = areas[i]});
@@ -139,9 +144,6 @@ class OneVsRest final : public Metric {
   }
 
  private:
-  // A single column is that of class 1.
-  static size_t class_of_column(size_t column, size_t columns) { return columns == 1 ? 1 : column; }
-
   std::vector<std::optional<double>> areas_of(
       const ScoreCounts& scores, const std::vector<std::vector<Entry>>& columns) const {
     std::vector<std::optional<double>> areas;
@@ -186,9 +188,7 @@ float ScoreCounts::Entry::score() const {
 }
 
 ScoreCounts::ScoreCounts(MetricTask task) : task_(std::move(task)) {
-  const bool has_one =
-      task_.target == Target::kBinary || (task_.target == Target::kClasses && task_.classes == 2);
-  columns_.resize(has_one ? 1 : static_cast<size_t>(task_.classes));
+  columns_.resize(scores_second_alone(task_) ? 1 : static_cast<size_t>(task_.classes));
 }
 
 void ScoreCounts::note(size_t column, float score, bool is_positive) {
@@ -217,7 +217,7 @@ void ScoreCounts::add(const Predictions& batch) {
     }
     probabilities_of(logits, rows.columns, probabilities);
     const auto truth = static_cast<size_t>(rows.target[static_cast<size_t>(i)]);
-    const size_t first = columns_.size() == 1 ? 1 : 0;
+    const size_t first = first_class(task_);
     for (size_t k = 0; k < columns_.size(); ++k) {
       note(k, probabilities[first + k], truth == first + k);
     }

@@ -21,7 +21,7 @@ struct Division {
 std::vector<BatchPart> undivided(const Division& division, uint64_t seed);
 
 /// The parts in which a training computes a batch, for models whose results depend on that: with
-/// batch norm, dropout, or a loss of pairs of samples.
+/// batch norm, dropout, or a fixed number of samples.
 std::vector<BatchPart> divided(const Division& division, uint64_t seed);
 
 /// The rows of each forward pass of one process, in order; some may be empty.

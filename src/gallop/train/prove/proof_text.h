@@ -6,7 +6,7 @@
 
 namespace gallop::train {
 
-/// A table of the quantities with the worst error of each, and the verdict.
+/// A table of the quantities with the worst error of each.
 std::string proof_text(const Proof& proof);
 
 /// The first difference in one line: "gradients: the first that differs, from the loss to the
