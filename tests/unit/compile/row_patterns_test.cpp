@@ -2,6 +2,8 @@
 // and the kernels that the compiler inserts.
 #include <ATen/TensorOperators.h>
 #include <ATen/core/Reduction.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu.h>
+#include <ATen/ops/_scaled_dot_product_flash_attention_for_cpu_backward.h>
 #include <ATen/ops/cross_entropy_loss.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/layer_norm.h>
@@ -12,8 +14,11 @@
 #include <ATen/ops/relu.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/stack.h>
 #include <gtest/gtest.h>
 
+#include "gallop/compile/passes/passes.h"
+#include "gallop/compile/recorder.h"
 #include "gallop/kernel/isa.h"
 #include "unit/compile/patterns.h"
 #include "unit/compile/stock_network.h"
@@ -320,6 +325,32 @@ TEST_P(RowPatterns, AttentionOverPackedHeads) {
 TEST_P(RowPatterns, UnsupportedAttentionIsKept) {
   expect_left_alone(in_format(one_attention(as_nanogpt, true, 0.3)), {"gallop::attention"});
   expect_left_alone(in_format(one_attention(in_another_order, true)), {"gallop::attention"});
+}
+
+// Views that a replacement adds may move those of the graph, whenever its list is full.
+TEST(AttentionPass, DoesNotDependOnTheCapacityOfTheGraph) {
+  const Function function = [](const Tensors& in) -> Tensors {
+    const auto [qkv, dy] = std::pair(as_timm(in[0], 3), by_heads(in[1], 3));
+    const auto [y, log_sums] = at::_scaled_dot_product_flash_attention_for_cpu(
+        qkv[0], qkv[1], qkv[2], 0, /*is_causal=*/false);
+    const auto [dq, dk, dv] = at::_scaled_dot_product_flash_attention_for_cpu_backward(
+        dy, qkv[0], qkv[1], qkv[2], y, log_sums, 0, /*is_causal=*/false);
+    return {
+        y, at::stack({dq, dk, dv}, 0).permute({1, 3, 0, 2, 4}).clone(at::MemoryFormat::Contiguous)};
+  };
+  for (size_t more = 0; more < 12; ++more) {
+    Recording recording = record(function, {random({2, 9, 72}, 1), random({2, 9, 24}, 2)});
+    Graph& graph = recording.graph;
+    std::vector<View> views;
+    views.reserve(graph.views.size() + more);
+    views.assign(graph.views.begin(), graph.views.end());
+    graph.views = std::move(views);
+    passes::attention(graph);
+    const auto replaced = std::count_if(
+        graph.nodes.begin(), graph.nodes.end(),
+        [](const Node& node) { return name_of(node.op) == "gallop::attention_backward"; });
+    EXPECT_EQ(replaced, 1) << more;
+  }
 }
 
 const std::vector<std::string> kCrossEntropy = {

@@ -131,7 +131,8 @@ std::optional<Rewrite> rewrite_attention(Matcher& matcher, const AttentionForm& 
       !kernel::takes_attention(matcher.stand_in(*packed), form.causal)) {
     return std::nullopt;
   }
-  const auto& sizes = matcher.view(*y).sizes;  // [B, T, H, D]
+  // [B, T, H, D]; a copy, as the views that follow may move those of the graph.
+  const std::vector<int64_t> sizes = matcher.view(*y).sizes;
   const ViewId log_sums = matcher.fresh({sizes[0], sizes[2], sizes[1]}, c10::kFloat);
   const auto causal = Operand::of(c10::IValue(form.causal)),
              scale = Operand::of(c10::IValue(form.scale));

@@ -93,7 +93,7 @@ bool has_gradient(const at::Tensor& x, const at::Tensor& residual,
           parameters.weight.requires_grad() || parameters.bias.requires_grad());
 }
 
-// at::batch_norm() with the variance of a single value, which is not defined without a bias, as 0.
+// at::batch_norm(), which divides by 0 for the variance of a single value, with a variance of 0.
 at::Tensor batch_norm_of(const at::Tensor& x, const kernel::BatchNormParameters& parameters,
                          bool training) {
   const bool is_single = training && x.numel() == x.size(1) && parameters.running_var.defined();
