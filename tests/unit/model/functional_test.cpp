@@ -152,20 +152,6 @@ TEST(Conv2dFunction, HasItsGradientsInBf16UnderAutocast) {
   }
 }
 
-// On machines with BF16 products but without tiles, LibTorch is faster for few channels and large
-// weights.
-TEST(Conv2dFunction, IsUsedWhereItIsFaster) {
-  if (kernel::best_isa() != kernel::Isa::kAvx512Bf16) GTEST_SKIP() << "for other instructions";
-  const CpuAutocast autocast(at::kBFloat16);
-  const auto is_own = [](int64_t in, int64_t out) {
-    const auto y = functional::conv2d(leaf({8, in, 16, 16}), leaf({out, in, 3, 3}), {}, 1, 1);
-    return y.grad_fn()->name().find("Conv2dFunction") != std::string::npos;
-  };
-  EXPECT_TRUE(is_own(8, 16));
-  EXPECT_FALSE(is_own(3, 16));
-  EXPECT_FALSE(is_own(256, 256));
-}
-
 TEST(Conv2dFunction, TakesWhatItsKernelDoesNot) {
   const CpuAutocast autocast(at::kBFloat16);
   const auto x = leaf({2, 8, 5, 5}), weight = leaf({10, 8, 3, 3}), bias = leaf({10});

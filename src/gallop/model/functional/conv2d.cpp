@@ -103,7 +103,7 @@ at::Tensor conv2d(const at::Tensor& x, const at::Tensor& weight, const at::Tenso
       is_bf16_autocast()) {
     const auto narrow =
         x.to(at::kBFloat16, /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::ChannelsLast);
-    if (kernel::prefers_conv2d_wgrad(narrow, weight.size(0), window_of(weight, stride, padding))) {
+    if (kernel::takes_conv2d_wgrad(narrow, weight.size(0), window_of(weight, stride, padding))) {
       const auto optional_bias = bias.defined() ? std::optional(bias) : std::nullopt;
       return Conv2dFunction::apply(narrow, weight, optional_bias, stride, padding);
     }
