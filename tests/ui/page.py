@@ -501,14 +501,14 @@ def ticks_can_be_told_apart(browser, api):
 @test
 def values_are_written_and_read_exactly(browser, api):
     table(browser)
-    told = browser.driver.execute_async_script("const done = arguments[0]; Promise.all(['/api.js', '/filters.js', '/format.js'].map((file) => import(file)))"
+    results = browser.driver.execute_async_script("const done = arguments[0]; Promise.all(['/api.js', '/filters.js', '/format.js'].map((file) => import(file)))"
         ".then(([{ numberOf }, { equalTo }, { formatBytes, formatNumber }]) => done([[999, 1000, 999499, 999700, 999.7e9, 1.5e15].map(formatBytes),"
         "['1.10', 'Infinity', 1234.5].map(formatNumber), ['5', '-5', '+5', '1e999'].map((text) => equalTo('params.a', text)),"
         "['5', '-inf', 'constructor'].map((text) => String(numberOf(text)))]))")
-    expect("sizes", told[0], ["999 B", "1.00 kB", "999 kB", "1.00 MB", "1.00 TB", "1.50 PB"])
-    expect("texts stay as they are", told[1], ["1.10", "∞", "1,234.5"])
-    expect("formulas", told[2], ["params.a == 5", "params.a == -5", 'params.a == "+5"', 'params.a == "1e999"'])
-    expect("numbers", told[3], ["5", "-Infinity", "NaN"])
+    expect("sizes", results[0], ["999 B", "1.00 kB", "999 kB", "1.00 MB", "1.00 TB", "1.50 PB"])
+    expect("texts stay as they are", results[1], ["1.10", "∞", "1,234.5"])
+    expect("formulas", results[2], ["params.a == 5", "params.a == -5", 'params.a == "+5"', 'params.a == "1e999"'])
+    expect("numbers", results[3], ["5", "-Infinity", "NaN"])
 
 
 @test
@@ -1455,15 +1455,15 @@ def a_search_that_is_not_there_is_told(browser, api):
 
 
 @test
-def the_current_view_is_told(browser, api):
+def the_current_view_is_announced(browser, api):
     table(browser)
-    told = lambda: browser.run("return [...document.querySelectorAll('nav a')].map((one) => one.getAttribute('aria-current'))")
-    expect("the runs", told(), ["page", None, None, None])
+    current = lambda: browser.run("return [...document.querySelectorAll('nav a')].map((one) => one.getAttribute('aria-current'))")
+    expect("the runs", current(), ["page", None, None, None])
     browser.go("#/searches")
-    browser.until("the searches", told, [None, None, "page", None])
+    browser.until("the searches", current, [None, None, "page", None])
     browser.go("#/constructor")
     browser.until("no view", lambda: browser.text(".empty h2"), "Page not found")
-    expect("none", told(), [None, None, None, None])
+    expect("none", current(), [None, None, None, None])
 
 
 @test

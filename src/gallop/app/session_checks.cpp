@@ -278,8 +278,7 @@ void Session::require_sizes() {
   if (train::tokens_at(warmup, context, 0) == context) {
     throw UsageError(
         fmt::format("train.seq_length_warmup begins with texts of {} tokens, which is "
-                    "data.context: set {} to a "
-                    "smaller number",
+                    "data.context: set {} to a smaller number",
                     context, warmup.min_seq_length >= context ? "min_seq_length" : "step_size"));
   }
 }

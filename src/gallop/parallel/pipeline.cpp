@@ -105,13 +105,12 @@ void check_schedule(const PipelineConfig& config, int processes, int micro_batch
 
 // As many as there are processes, or more if the schedule needs them.
 int least_micro_batches(const PipelineConfig& config, int processes) {
-  check_schedule(config, processes, 2 * processes);  // All schedules allow these.
   for (int count = processes;; ++count) {
     try {
       check_schedule(config, processes, count);
       return count;
     } catch (const UsageError&) {
-      if (count == 2 * processes) throw;
+      if (count == 2 * processes) throw;  // All schedules allow these.
     }
   }
 }

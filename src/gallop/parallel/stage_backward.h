@@ -12,9 +12,9 @@ namespace gallop::parallel {
 void compute_gradients(const std::vector<at::Tensor>& outputs,
                        const std::vector<at::Tensor>& gradients);
 
-/// The same in two parts, for zero-bubble schedules (Qi et al.,
-/// "Zero bubble pipeline parallelism", ICLR 2024): the gradients of the stage's inputs, and those
-/// of its weights. Each operator computes in each part only the gradients that this part is for.
+/// The same in two parts, for zero-bubble schedules (Qi et al., "Zero bubble pipeline parallelism",
+/// ICLR 2024): the gradients of the stage's inputs, and those of its weights. Each operator
+/// computes in each part only the gradients that this part is for.
 class StageBackward {
  public:
   /// Computes the gradients of `inputs`, leaves, which get them as their grad(), from those of

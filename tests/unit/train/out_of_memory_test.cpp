@@ -26,25 +26,25 @@ namespace {
 
 using precision::Precision;
 
-TEST(OutOfMemory, IsToldFromOtherErrors) {
-  const auto told = [](const std::function<void()>& work) { return run_in_memory(work); };
-  EXPECT_FALSE(told([] {}).has_value());
-  EXPECT_EQ(told([] { throw std::bad_alloc(); }), "the system has no memory to give");
-  EXPECT_NE(told([] { c10::GetCPUAllocator()->allocate(size_t{1} << 62); })
+TEST(OutOfMemory, IsDistinguishedFromOtherErrors) {
+  EXPECT_FALSE(run_in_memory([] {}).has_value());
+  EXPECT_EQ(run_in_memory([] { throw std::bad_alloc(); }), "the system has no memory to give");
+  EXPECT_NE(run_in_memory([] { c10::GetCPUAllocator()->allocate(size_t{1} << 62); })
                 .value()
                 .find("4611686018427387904"),
             std::string::npos);
-  EXPECT_EQ(told([] { C10_THROW_ERROR(OutOfMemoryError, "CUDA out of memory.\nMore"); }),
+  EXPECT_EQ(run_in_memory([] { C10_THROW_ERROR(OutOfMemoryError, "CUDA out of memory.\nMore"); }),
             "CUDA out of memory.");
   // LibTorch's error if a GPU has no memory for a context or a library.
-  EXPECT_EQ(told([] { TORCH_CHECK(false, "CUDA error: out of memory\nSearch for it"); }),
+  EXPECT_EQ(run_in_memory([] { TORCH_CHECK(false, "CUDA error: out of memory\nSearch for it"); }),
             "CUDA error: out of memory");
-  EXPECT_EQ(told([] { TORCH_CHECK(false, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when x"); }),
-            "CUBLAS_STATUS_ALLOC_FAILED when x");
+  EXPECT_EQ(
+      run_in_memory([] { TORCH_CHECK(false, "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when x"); }),
+      "CUBLAS_STATUS_ALLOC_FAILED when x");
   const char* const kOfCudnn = "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED";
-  EXPECT_EQ(told([&] { TORCH_CHECK(false, "cuDNN error: ", kOfCudnn); }), kOfCudnn);
-  EXPECT_THROW(told([] { throw std::runtime_error("x"); }), std::runtime_error);
-  EXPECT_THROW(told([] { TORCH_CHECK(false, "x"); }), c10::Error);
+  EXPECT_EQ(run_in_memory([&] { TORCH_CHECK(false, "cuDNN error: ", kOfCudnn); }), kOfCudnn);
+  EXPECT_THROW(run_in_memory([] { throw std::runtime_error("x"); }), std::runtime_error);
+  EXPECT_THROW(run_in_memory([] { TORCH_CHECK(false, "x"); }), c10::Error);
 }
 
 // Autograd's queue would keep the activations of the failed pass until the next pass.

@@ -8,8 +8,8 @@ namespace gallop::tune {
 
 /// Population-based training (see PopulationSampler). A replaced member resamples each parameter
 /// with `resample_probability`; otherwise it multiplies the donor's value by one of `factors`,
-/// within the bounds and at least one step away, or takes the next choice of
-/// positive weight.
+/// within the bounds and at least one step away, or takes the next choice of positive
+/// weight.
 struct PbtConfig {
   PopulationConfig population;
   double resample_probability = 0.25;
