@@ -85,6 +85,18 @@ export async function post(path, body) {
 
 const NOT_FINITE = { nan: NaN, infinity: Infinity, inf: Infinity, "-infinity": -Infinity, "-inf": -Infinity };
 
+/**
+ * Numbers overlapping requests so that outdated responses can be dropped. Each call of the result begins a request and
+ * returns a function that reports whether it is still the newest.
+ */
+export function newestRequest() {
+  let last = 0;
+  return () => {
+    const own = ++last;
+    return () => own === last;
+  };
+}
+
 /** A number in a response; NaN if it is none. */
 export function numberOf(value) {
   if (typeof value === "number") return value;

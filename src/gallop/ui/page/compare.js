@@ -1,6 +1,6 @@
 // The comparison of runs: curves, parallel coordinates, scatter plot, configurations.
 
-import { get } from "./api.js";
+import { get, newestRequest } from "./api.js";
 import { chartControls, settingsOf } from "./chart_controls.js";
 import { ChartGrid } from "./chart_grid.js";
 import { choose } from "./chosen.js";
@@ -45,7 +45,7 @@ class Compare {
     this.names = [];
     this.count = 0;
     this.looks = new Map();
-    this.asked = 0; // Number of requests for the runs of the filter.
+    this.beginRead = newestRequest(); // Of the runs of the filter.
     this.metricsOf = new Map(); // By run.
     this.error = errorLine();
     this.tabs = new Tabs(VIEWS, (view) => this.show(view));
@@ -72,9 +72,9 @@ class Compare {
 
   // Loads the newest runs that match the filter. Resolves to false if a later request replaces this one.
   async readNames() {
-    const asked = ++this.asked;
+    const isNewest = this.beginRead();
     const { runs, matching } = await get("runs", { filter: this.filter, limit: MOST_CURVES }, this.signal);
-    if (asked !== this.asked) return false;
+    if (!isNewest()) return false;
     this.error.show("");
     this.setNames(runs.map((run) => run.name), matching);
     return true;

@@ -104,12 +104,12 @@ export function debounced(milliseconds, call) {
 
 /** Calls before the next frame, once regardless of the number of requests. */
 export function oncePerFrame(call) {
-  let asked = false;
+  let isQueued = false;
   return () => {
-    if (asked) return;
-    asked = true;
+    if (isQueued) return;
+    isQueued = true;
     requestAnimationFrame(() => {
-      asked = false;
+      isQueued = false;
       call();
     });
   };

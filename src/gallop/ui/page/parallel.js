@@ -1,6 +1,6 @@
 // Parallel coordinates: one axis per column, one line per row, such as a run.
 
-import { numberOf } from "./api.js";
+import { newestRequest, numberOf } from "./api.js";
 import { openColumnChooser, titleOf } from "./columns.js";
 import { h, onWidth, options, replace, s } from "./dom.js";
 import { errorLine } from "./errors.js";
@@ -23,7 +23,7 @@ const LETTERS = 16; // Maximum length of titles and ticks.
 export function showParallel(root, { source, signal }) {
   let room = 0; // Available width in pixels.
   const state = { rows: [], columns: null, known: [], color: "", logs: new Map(), brushes: new Map() };
-  let loads = 0;
+  const beginLoad = newestRequest();
   const error = errorLine();
   const axesButton = h("button", { type: "button", id: "axes", onclick: () =>
     openColumnChooser("Axes", state.known, state.columns, (columns) => {
@@ -48,16 +48,16 @@ export function showParallel(root, { source, signal }) {
   drawing, table);
 
   async function load() {
-    const own = ++loads; // Later ones replace it.
+    const isNewest = beginLoad();
     try {
       const known = await source.known();
-      if (own !== loads) return;
+      if (!isNewest()) return;
       state.known = known;
       const columns = state.columns ?? await source.first(known);
-      if (own !== loads) return;
+      if (!isNewest()) return;
       state.columns = columns;
       const rows = await source.rows(columns);
-      if (own !== loads) return;
+      if (!isNewest()) return;
       error.show("");
       if (JSON.stringify([rows, state.columns]) === state.shown) return;
       state.shown = JSON.stringify([rows, state.columns]);
@@ -65,7 +65,7 @@ export function showParallel(root, { source, signal }) {
       if (state.isDragged) state.isOutdated = true;
       else draw();
     } catch (failure) {
-      if (own === loads) error.report(failure, signal);
+      if (isNewest()) error.report(failure, signal);
     }
   }
 

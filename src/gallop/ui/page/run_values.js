@@ -13,16 +13,16 @@ const OWN = new Set(["name", "state", "created", "seconds", "steps"]);
 
 /** Runs that match any of several filters: {name, state, ..., values: {column: value}}. */
 export async function valuesOf(filters, columns, signal) {
-  const asked = columns.filter((column) => !OWN.has(column));
-  return (await Promise.all(filters.map((filter) => valuesOfOne(filter, asked, signal)))).flat();
+  const requested = columns.filter((column) => !OWN.has(column));
+  return (await Promise.all(filters.map((filter) => valuesOfOne(filter, requested, signal)))).flat();
 }
 
-async function valuesOfOne(filter, asked, signal) {
+async function valuesOfOne(filter, requested, signal) {
   const runs = [];
   for (;;) {
-    const answer = await get("runs", { filter, columns: asked.join(","), offset: runs.length, limit: PAGE }, signal);
+    const answer = await get("runs", { filter, columns: requested.join(","), offset: runs.length, limit: PAGE }, signal);
     for (const run of answer.runs) {
-      const values = Object.fromEntries(asked.map((column, i) => [column, run.values[i]]));
+      const values = Object.fromEntries(requested.map((column, i) => [column, run.values[i]]));
       for (const column of OWN) values[column] = run[column];
       runs.push({ ...run, values });
     }

@@ -1,5 +1,6 @@
 // A scatter plot of two columns of runs, with a third as color. Each point links to its run.
 
+import { newestRequest } from "./api.js";
 import { knownColumns, OWN_COLUMNS, titleOf } from "./columns.js";
 import { h, onWidth, options, replace, s } from "./dom.js";
 import { errorLine } from "./errors.js";
@@ -10,7 +11,7 @@ import { hasValue, makeScale, spaced } from "./scales.js";
 import { scaleColor, theme } from "./theme.js";
 
 const SIZE = { height: 460, top: 16, bottom: 44, left: 84, right: 20 };
-const ASKED_OPTIONS = 60;
+const MOST_OPTIONS = 60;
 const TICK_PX = { x: 80, y: 15 };
 const LETTERS = { x: 14, y: 11 }; // Maximum length of ticks.
 const MANY = 150; // From this number, points are drawn smaller.
@@ -27,7 +28,7 @@ function shown(column, value) {
 export function showScatter(root, { filters, query, signal }) {
   let room = 0; // Available width in pixels.
   const state = { x: one(query, "x"), y: one(query, "y"), color: one(query, "color"), logs: new Map(), runs: [] };
-  let loads = 0;
+  const beginLoad = newestRequest();
   const error = errorLine();
   const selects = Object.fromEntries(["x", "y", "color"].map((name) => [name, h("select", { id: `scatter-${name}`, onchange: () => {
     state[name] = selects[name].value;
@@ -49,31 +50,31 @@ export function showScatter(root, { filters, query, signal }) {
   error, h("div", { class: "with-label" }, drawing, label));
 
   async function load() {
-    const own = ++loads; // Later ones replace it.
+    const isNewest = beginLoad();
     try {
       const known = await knownColumns(signal);
-      if (own !== loads) return;
+      if (!isNewest()) return;
       const all = [...OWN_COLUMNS.filter((column) => column !== "name"), ...known];
       const metrics = known.filter((column) => column.startsWith("metrics."));
       if (!all.includes(state.y)) state.y = ["metrics.accuracy", "metrics.loss", ...metrics, "steps"].find((column) => all.includes(column));
       if (!all.includes(state.x)) {
-        const params = known.filter((column) => column.startsWith("params.")).slice(0, ASKED_OPTIONS);
+        const params = known.filter((column) => column.startsWith("params.")).slice(0, MOST_OPTIONS);
         const found = differing(await valuesOf(filters, params, signal), params);
-        if (own !== loads) return;
+        if (!isNewest()) return;
         state.x = found.includes("params.optimizer.lr") ? "params.optimizer.lr" : found[0] ?? "seconds";
       }
       if (!all.includes(state.color)) state.color = "";
       for (const name of ["x", "y"]) replace(selects[name], options(all.map((column) => [column, column]), state[name]));
       replace(selects.color, options([["", "one color"], ...all.map((column) => [column, column])], state.color));
       const runs = await valuesOf(filters, [...new Set([state.x, state.y, state.color].filter(Boolean))], signal);
-      if (own !== loads) return;
+      if (!isNewest()) return;
       error.show("");
       const shown = JSON.stringify([runs, state.x, state.y, state.color]);
       if (shown === state.shown) return;
       Object.assign(state, { runs, shown });
       draw();
     } catch (failure) {
-      if (own === loads) error.report(failure, signal);
+      if (isNewest()) error.report(failure, signal);
     }
   }
 

@@ -19,7 +19,7 @@ export class PagedSource extends EventTarget {
     this.isLoaded = false;
     this.answer = null;
     this.pages = new Map(); // By number: {items, isStale}.
-    this.asked = new Set(); // Pages in flight, and those that failed.
+    this.pending = new Set(); // Pages in flight, and those that failed.
     this.abort = new AbortController();
   }
 
@@ -31,7 +31,7 @@ export class PagedSource extends EventTarget {
     const end = Math.max(first, Math.min(last, this.isLoaded ? this.length - 1 : last));
     for (let page = Math.floor(first / this.pageSize); page <= Math.floor(end / this.pageSize); ++page) {
       const known = this.pages.get(page);
-      if ((!known || known.isStale) && !this.asked.has(page)) this.load(page);
+      if ((!known || known.isStale) && !this.pending.has(page)) this.load(page);
     }
   }
 
@@ -49,7 +49,7 @@ export class PagedSource extends EventTarget {
 
   async load(page) {
     const { signal } = this.abort;
-    this.asked.add(page);
+    this.pending.add(page);
     try {
       const answer = await this.fetchPage(page * this.pageSize, this.pageSize, signal);
       if (signal.aborted) return;
@@ -57,7 +57,7 @@ export class PagedSource extends EventTarget {
       this.length = answer.total;
       this.isLoaded = true;
       this.answer = answer;
-      this.asked.delete(page);
+      this.pending.delete(page);
       this.dispatchEvent(new CustomEvent("change", { detail: { page } }));
     } catch (error) {
       if (!isAbort(error)) this.dispatchEvent(new CustomEvent("error", { detail: error }));
@@ -68,7 +68,7 @@ export class PagedSource extends EventTarget {
   refresh() {
     this.abort.abort();
     this.abort = new AbortController();
-    this.asked.clear();
+    this.pending.clear();
     for (const page of this.pages.values()) page.isStale = true;
   }
 
